@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jaxprof.analysis.lanes.questions import search
 from jaxprof.analysis.lanes.rows import lanes_of
-from jaxprof.analysis.lanes.search import search
 from jaxprof.analysis.timeline import Timeline, TimelineLane
 from jaxprof.tui.kit.canvas import AxisWindow
 from jaxprof.tui.kit.filter import compiled

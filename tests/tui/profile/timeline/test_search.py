@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from jaxprof.analysis.lanes.questions import End, Links, search
 from jaxprof.analysis.lanes.rows import Lanes, lanes_of
-from jaxprof.analysis.lanes.search import End, Links, search
 from jaxprof.analysis.timeline import Timeline, TimelineLane
 from jaxprof.tui.kit.filter import compiled
 from jaxprof.tui.profile.timeline.browse import Browse

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxprof.analysis.lanes.search import search
+from jaxprof.analysis.lanes.questions import search
 from jaxprof.tui.kit.canvas import AxisWindow
 from jaxprof.tui.kit.filter import compiled
 from jaxprof.tui.profile.timeline.browse import Browse, Jumps

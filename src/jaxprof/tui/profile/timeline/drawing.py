@@ -24,8 +24,8 @@ from jaxprof.units import integer
 if TYPE_CHECKING:
     from rich.style import Style
 
+    from jaxprof.analysis.lanes.questions import Matches
     from jaxprof.analysis.lanes.rows import Lanes
-    from jaxprof.analysis.lanes.search import Matches
     from jaxprof.tui.profile.timeline.browse import Browse
 
 

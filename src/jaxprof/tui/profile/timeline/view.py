@@ -22,8 +22,8 @@ from jaxprof.tui.profile.timeline.facts import NS
 from jaxprof.units import seconds
 
 if TYPE_CHECKING:
+    from jaxprof.analysis.lanes.questions import Matches
     from jaxprof.analysis.lanes.rows import Lanes
-    from jaxprof.analysis.lanes.search import Matches
     from jaxprof.tui.profile.timeline.drawing import Minimap
 
 

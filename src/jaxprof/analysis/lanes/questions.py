@@ -1,0 +1,391 @@
+"""What is asked of the lanes of a timeline: totals of a range, jumps in a row, and a search.
+
+The totals are how busy and idle each lane was, and which names took most of the time; they cost one pass over the
+intervals in the range. Jumps go to a row's next idle time and its longest intervals; time before its first interval and
+after its last is not idle. A search is by name, by equal op, or from a launch on the host to its kernel and back, which
+share a correlation id; an expression is matched against the labels, which are few, not against the intervals.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxprof.analysis.lanes.kinds import COUNTED_LANES
+from jaxprof.analysis.lanes.rows import Busy, Ints, LaneGroup, LaneRow, Lanes
+from jaxprof.trace.intervals import Coverage, joined
+
+
+@dataclass(frozen=True, slots=True)
+class NameTotal:
+    """The intervals of one name in a range."""
+
+    name: str
+    kind: int
+    """Index in `KINDS`."""
+    count: int
+    self_ns: int
+    """Nanoseconds within the range, without intervals nested inside."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaneTotals:
+    """Totals of a lane in a range."""
+
+    lane: int
+    """Index in `Lanes.lanes`."""
+    span_ns: int
+    busy_ns: int
+    """Nanoseconds in which anything ran, summed over threads."""
+    threads: int
+    count: int
+    """Number of intervals that are at least partly in the range."""
+    names: tuple[NameTotal, ...]
+    """Names, longest time first."""
+    left_out: int | None = 0
+    """`LaneGroup.left_out` for the whole timeline; `count` and `names` are without these intervals."""
+
+    @property
+    def busy_share(self) -> float | None:
+        """Busy share of the range, from 0 to 1, as the mean over threads. None if intervals may be missing."""
+        return None if self.left_out is None else self.busy_ns / max(1, self.span_ns * self.threads)
+
+    @property
+    def idle_ns(self) -> int | None:
+        """Nanoseconds in which nothing ran, summed over threads. None if intervals may be missing."""
+        return None if self.left_out is None else self.span_ns * self.threads - self.busy_ns
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceTotals:
+    """Totals of a device in a range, over all of its streams or threads."""
+
+    device: str
+    span_ns: int
+    busy_ns: int | None
+    """Nanoseconds in which any stream or thread ran something; None if intervals are left out."""
+
+    @property
+    def busy_share(self) -> float | None:
+        """Busy share of the range, from 0 to 1; None if unknown."""
+        return None if self.busy_ns is None else self.busy_ns / max(1, self.span_ns)
+
+    @property
+    def idle_ns(self) -> int | None:
+        """Nanoseconds in which no stream or thread ran anything; None if unknown."""
+        return None if self.busy_ns is None else self.span_ns - self.busy_ns
+
+
+@dataclass(frozen=True, slots=True)
+class RangeTotals:
+    """Totals of all lanes in a range."""
+
+    begin: int
+    end: int
+    lanes: tuple[LaneTotals, ...]
+    """Lanes in the order of the timeline, without counters."""
+
+    @property
+    def span_ns(self) -> int:
+        """Length of the range in nanoseconds."""
+        return self.end - self.begin
+
+    def of(self, lane: int) -> LaneTotals | None:
+        """Return the totals of a lane; None for a counter."""
+        return next((found for found in self.lanes if found.lane == lane), None)
+
+    def kernels(self, lanes: Lanes, device: str) -> tuple[NameTotal, ...]:
+        """Return what ran on a device, over all lanes that hold each kernel once, longest time first."""
+        there = [found for found in self.lanes if lanes.lanes[found.lane].device == device]
+        return _merged(
+            total for found in there if lanes.lanes[found.lane].kind in COUNTED_LANES for total in found.names
+        )
+
+
+def range_totals(lanes: Lanes, begin: int, end: int) -> RangeTotals:
+    """Return the totals from `begin` to `end` (nanoseconds) of every lane that is not a counter."""
+    return RangeTotals(
+        begin,
+        end,
+        tuple(totals(at, lane, begin, end) for at, lane in enumerate(lanes.lanes) if lane.summary.values is None),
+    )
+
+
+def device_totals(lanes: Lanes, begin: int, end: int) -> tuple[DeviceTotals, ...]:
+    """Return the totals of each device from `begin` to `end`, over all lanes that hold each kernel once."""
+    found = []
+    for device in dict.fromkeys(lane.device for lane in lanes.lanes if lane.kind in COUNTED_LANES):
+        own = [lane for lane in lanes.lanes if lane.device == device and lane.kind in COUNTED_LANES]
+        rows = [row for lane in own for row in lane.rows if row.level == 0]
+        parts = [(row.starts[part], row.ends[part]) for row in rows for part in [row.inside(begin, end)]]
+        ran = Coverage.of(joined(starts for starts, _ in parts), joined(ends for _, ends in parts))
+        busy = int(ran.within(*np.array([[begin], [end]], np.int64))[0])
+        whole = all(lane.left_out == 0 for lane in own)
+        found.append(DeviceTotals(device, end - begin, busy if whole else None))
+    return tuple(found)
+
+
+def totals(at: int, lane: LaneGroup, begin: int, end: int) -> LaneTotals:
+    """Return the totals of lane number `at` in a range."""
+    took, counts = np.zeros(len(lane.labels)), np.zeros(len(lane.labels), np.int64)
+    for number, row in enumerate(lane.rows):
+        inside = row.inside(begin, end)
+        if inside.start == inside.stop:
+            continue
+        label = row.label[inside]
+        counts += np.bincount(label, minlength=len(counts))
+        took += np.bincount(label, weights=row.own[inside], minlength=len(took))
+        for index in {inside.start, inside.stop - 1}:
+            took[row.label[index]] += _self_time_within(lane.rows, number, index, begin, end) - row.own[index]
+    names = _merged(
+        NameTotal(lane.labels[label][0], lane.kind_of_label[label], int(counts[label]), round(float(took[label])))
+        for label in np.flatnonzero(counts).tolist()
+    )
+    threads = sum(row.level == 0 for row in lane.rows)
+    busy = lane.active.between(begin, end)
+    return LaneTotals(at, end - begin, busy, threads, int(counts.sum()), names, lane.left_out)
+
+
+def _self_time_within(rows: Sequence[LaneRow], number: int, index: int, begin: int, end: int) -> float:
+    """Return the self time of one interval within a range, which may begin or end inside the interval."""
+    row = rows[number]
+    start, stop = max(int(row.starts[index]), begin), min(int(row.ends[index]), end)
+    below = rows[number + 1] if number + 1 < len(rows) and rows[number + 1].level == row.level + 1 else None
+    if below is None:
+        return stop - start
+    part = below.inside(start, stop)
+    edges = np.array([[start], [stop]], np.int64)
+    return stop - start - int(Coverage(below.starts[part], below.ends[part]).within(*edges)[0])
+
+
+def _merged(totals: Iterable[NameTotal]) -> tuple[NameTotal, ...]:
+    """Merge the totals of equal names, longest time first."""
+    by_name: dict[str, NameTotal] = {}
+    for total in totals:
+        known = by_name.get(total.name)
+        if known is not None:
+            total = NameTotal(total.name, known.kind, known.count + total.count, known.self_ns + total.self_ns)
+        by_name[total.name] = total
+    return tuple(sorted(by_name.values(), key=lambda total: (-total.self_ns, total.name)))
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A piece of a row: an interval, or an idle time between two."""
+
+    begin: int
+    end: int
+    rank: int = 0
+    """Rank among the pieces of its kind by length, from 1 for the longest; 0 if they were not compared."""
+    of: int = 0
+    """Number of pieces of its kind in the row; 0 if they were not counted."""
+
+
+def idle_stretches(row: LaneRow) -> tuple[Ints, Ints]:
+    """Return the begins and ends of the idle times between the first and the last interval."""
+    ran = Coverage.of(row.starts, row.ends)
+    return ran.ends[:-1], ran.starts[1:]
+
+
+def idle_around(row: LaneRow, time: int) -> tuple[int | None, int | None]:
+    """Return where the idle time at `time` begins and ends; None before the first interval, or after the last one."""
+    after = int(np.searchsorted(row.starts, time, "right"))
+    begin = int(row.ends[:after].max()) if after else None
+    return begin, int(row.starts[after]) if after < len(row.starts) else None
+
+
+def next_idle(row: LaneRow, time: int, step: int, least: int) -> Stretch | None:
+    """Return the next idle time of at least `least` nanoseconds; None if there is none. With `step` > 0 it is the first
+    that begins after `time`, otherwise the last that begins before."""
+    begins, ends = idle_stretches(row)
+    long = np.flatnonzero(ends - begins >= least)
+    at = int(np.searchsorted(begins[long], time, "right" if step > 0 else "left")) - (step < 0)
+    if not 0 <= at < len(long):
+        return None
+    return Stretch(int(begins[long[at]]), int(ends[long[at]]))
+
+
+def longest_idle(row: LaneRow, before: Stretch | None = None) -> Stretch | None:
+    """Return the longest idle time; with `before`, the one that follows it in order of length."""
+    return _longest(*idle_stretches(row), before)
+
+
+def longest_interval(row: LaneRow, before: Stretch | None = None) -> Stretch | None:
+    """Return the longest interval; with `before`, the one that follows it in order. A counter is ordered by value."""
+    return _longest(row.starts, row.ends, before, row.values)
+
+
+def _longest(begins: Ints, ends: Ints, before: Stretch | None, values: object = None) -> Stretch | None:
+    """Return the piece with the largest length (or value) after `before`; of equal pieces, the earlier.
+
+    After the shortest piece comes the longest again. One pass for each key press: sorting a million pieces takes twenty
+    times as long.
+    """
+    if not len(begins):
+        return None
+    sizes = ends - begins if values is None else np.asarray(values)
+    remaining = np.ones(len(begins), np.bool_)
+    if before is not None and before.rank < len(begins):
+        previous_size = sizes[np.flatnonzero((begins == before.begin) & (ends == before.end))[0]]
+        remaining = (sizes < previous_size) | ((sizes == previous_size) & (begins > before.begin))
+    candidates = np.flatnonzero(remaining)
+    at = int(candidates[sizes[candidates].argmax()])
+    return Stretch(int(begins[at]), int(ends[at]), len(begins) - len(candidates) + 1, len(begins))
+
+
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """All intervals that match by their own name or that of their op, in order of their start."""
+
+    starts: Ints
+    ends: Ints
+    lane: Ints
+    row: Ints
+    index: Ints
+    busy: dict[tuple[int, int], Busy]
+    """Matches of each row, and of each lane's summary as row -1."""
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def following(self, time: int, step: int) -> int | None:
+        """Return the index of the match after or before `time`, wrapping at the ends; None without matches."""
+        if not len(self):
+            return None
+        if step > 0:
+            return int(np.searchsorted(self.starts, time, "right")) % len(self)
+        return (int(np.searchsorted(self.starts, time, "left")) - 1) % len(self)
+
+    @property
+    def median_ns(self) -> float:
+        """Median length in nanoseconds. Raises ValueError without matches."""
+        if not len(self):
+            raise ValueError("no matches have no median")
+        return float(np.median(self.ends - self.starts))
+
+    def place_of(self, start: int, lane: int) -> int:
+        """Return the index of the match that begins at `start`, the one in `lane` if several do."""
+        first, last = (int(np.searchsorted(self.starts, start, side)) for side in ("left", "right"))
+        return next((at for at in range(first, last) if self.lane[at] == lane), first)
+
+
+def search(lanes: Lanes, pattern: re.Pattern[str]) -> Matches:
+    """Return the matches of an expression in all lanes."""
+    return _matches_with(
+        lanes, lambda lane: np.array([_is_match(lanes, name, op, pattern) for name, op in lane.labels], np.bool_)
+    )
+
+
+def same(lanes: Lanes, of: LaneGroup, label: int) -> Matches:
+    """Return the intervals of the same device, or host, with the same op as a label; without an op, with the same
+    name."""
+    name, op = of.labels[label]
+
+    def wanted(lane: LaneGroup) -> Bools:
+        if lane.device != of.device or (lane.kind in COUNTED_LANES) != (of.kind in COUNTED_LANES):
+            return np.zeros(len(lane.labels), np.bool_)
+        return np.array([(op is None or op == other) and (op is not None or name == named)
+                         for named, other in lane.labels], np.bool_)  # fmt: skip
+
+    return _matches_with(lanes, wanted)
+
+
+def _matches_with(lanes: Lanes, wanted_of: Callable[[LaneGroup], Bools]) -> Matches:
+    """Return the intervals that have a wanted label of their lane."""
+    starts, ends, places, busy = [], [], [], {}
+    for at, lane in enumerate(lanes.lanes):
+        wanted = wanted_of(lane)
+        if not wanted.any():
+            continue
+        for number, row in enumerate(lane.rows):
+            hits = np.flatnonzero(wanted[row.label])
+            if len(hits):
+                starts.append(row.starts[hits])
+                ends.append(row.ends[hits])
+                places.append(np.stack([np.full(len(hits), at), np.full(len(hits), number), hits]))
+                busy[at, number] = Busy.of(row.starts[hits], row.ends[hits])
+        _summarise(lane, at, wanted, busy)
+    if not starts:
+        nothing = np.zeros(0, np.int64)
+        return Matches(nothing, nothing, nothing, nothing, nothing, {})
+    begun, over, place = np.concatenate(starts), np.concatenate(ends), np.concatenate(places, axis=1)
+    order = np.argsort(begun, kind="stable")
+    return Matches(begun[order], over[order], place[0][order], place[1][order], place[2][order], busy)
+
+
+def _is_match(lanes: Lanes, name: str, op: int | None, pattern: re.Pattern[str]) -> bool:
+    return bool(pattern.search(name) or (op is not None and pattern.search(lanes.ops[op].name)))
+
+
+def _summarise(lane: LaneGroup, at: int, wanted: np.ndarray, busy: dict[tuple[int, int], Busy]) -> None:
+    """Add the matches of a collapsed lane, which come from rows of any depth."""
+    starts = np.concatenate([row.starts[wanted[row.label]] for row in lane.rows])
+    ends = np.concatenate([row.ends[wanted[row.label]] for row in lane.rows])
+    busy[at, -1] = Busy.of(starts, ends)
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """One end of a link: an interval in a row of a lane."""
+
+    lane: int
+    row: int
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """The ends of all links, in order of their correlation id; all arrays have the same length."""
+
+    correlation: Ints
+    lane: Ints
+    row: Ints
+    index: Ints
+    on_device: Ints
+
+    @classmethod
+    def of(cls, lanes: Lanes) -> Links:
+        """Return the links of all rows."""
+        parts = []
+        for at, lane in enumerate(lanes.lanes):
+            for number, row in enumerate(lane.rows):
+                if row.correlation is None:
+                    continue
+                linked = np.flatnonzero(row.correlation >= 0)
+                count = len(linked)
+                parts.append(
+                    (row.correlation[linked], np.full(count, at), np.full(count, number), linked,
+                     np.full(count, int(lane.on_device)))
+                )  # fmt: skip
+        nothing = np.zeros(0, np.int64)
+        columns = [np.concatenate([nothing, *column]) for column in zip(*parts, strict=True)] or [nothing] * 5
+        order = np.argsort(columns[0], kind="stable")
+        return cls(*(column[order] for column in columns))
+
+    def other_end(self, lanes: Lanes, end: End) -> End | None:
+        """Return the first kernel of a launch, or the launch of a kernel; None if there is none."""
+        row = lanes.lanes[end.lane].rows[end.row]
+        if row.correlation is None or row.correlation[end.index] < 0:
+            return None
+        wanted = row.correlation[end.index]
+        low, high = (
+            np.searchsorted(self.correlation, wanted, "left"),
+            np.searchsorted(self.correlation, wanted, "right"),
+        )
+        here = int(lanes.lanes[end.lane].on_device)
+        others = [n for n in range(int(low), int(high)) if self.on_device[n] != here]
+        if not others:
+            return None
+        starts = [int(self._starts(lanes, n)) for n in others]
+        first = others[int(np.argmin(starts))]
+        return End(int(self.lane[first]), int(self.row[first]), int(self.index[first]))
+
+    def _starts(self, lanes: Lanes, number: int) -> int:
+        return int(lanes.lanes[int(self.lane[number])].rows[int(self.row[number])].starts[int(self.index[number])])
