@@ -115,12 +115,12 @@ def test_a_change_shows_where_it_is_and_not_in_what_depends_on_it() -> None:
     found = _diff(TEXT.replace("exponential(", "log(").replace("%a = ", "%a.4 = ").replace("(%a)", "(%a.4)"))
     assert _said(found) == [("gone", "b", ""), ("new", "", "b")]
     (computation,) = found.computations
-    assert computation.computation.after == "main"
+    assert computation.computation.either.name == "main"
 
 
 def test_a_change_in_a_fusion_is_not_one_of_the_line_that_calls_it() -> None:
     found = _diff(TEXT.replace("subtract(%p, %q)", "subtract(%q, %p)"))
-    assert [one.computation.after for one in found.computations] == ["inner"]
+    assert [one.computation.either.name for one in found.computations] == ["inner"]
     assert _said(found) == [("changed", "s.1", "s.1")]
 
 
@@ -133,10 +133,10 @@ def test_a_lost_donation_is_in_the_header() -> None:
 def test_a_new_and_a_gone_computation_are_listed_whole() -> None:
     without = re.sub(r"%outer .*?\n}\n\n", "", TEXT, flags=re.DOTALL)
     without = without.replace("fusion(%y), kind=kLoop, calls=%outer", "negate(%y)")
-    found = {one.computation.after: one for one in _diff(TEXT, without).computations}
+    found = {one.computation.either.name: one for one in _diff(TEXT, without).computations}
     assert found["outer"].computation.status == "new"
     assert [line.after.name for line in found["outer"].lines if line.after] == ["p.1", "n"]
-    gone = {one.computation.before: one for one in _diff(without, TEXT).computations}
+    gone = {one.computation.either.name: one for one in _diff(without, TEXT).computations}
     assert gone["outer"].computation.status == "gone"
     assert [(line.status, line.before.name) for line in gone["outer"].lines if line.before] == [
         ("gone", "p.1"),
