@@ -304,10 +304,9 @@ def _kernel_launches(trace: Trace, host: str) -> Ints:
     """Return the ids of kernel launches. Other calls of the driver have ids as well, but leave nothing on the
     device."""
     lanes = [lane for lane in trace.launches if lane.host == host]
-    ids: Ints = joined(
-        correlations_of(lane)[lane.matching(_KERNEL_LAUNCH.match) | (lane.op_of != NO_OP)] for lane in lanes
-    )
-    return ids[ids != ABSENT]
+    ids = joined(correlations_of(lane)[lane.matching(_KERNEL_LAUNCH.match) | (lane.op_of != NO_OP)] for lane in lanes)
+    present: Ints = ids[ids != ABSENT]
+    return present
 
 
 def spans_apart_ps(trace: Trace, host: str) -> int:

@@ -45,7 +45,7 @@ from jaxprof.analysis.run_result import IMPORTED
 from jaxprof.errors import JaxprofError
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.programs.derive import ProgramResult
+    from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.hlo.open.stages import ModuleStages
     from jaxprof.session import Run, Session
 
