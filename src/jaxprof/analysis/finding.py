@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Protocol
 
-from jaxprof.analysis.explain.catalogue import find_entry
 from jaxprof.events import SourceLocation
 
 
@@ -63,6 +62,8 @@ class Finding:
     @property
     def advice(self) -> str:
         """What to change, and where."""
+        from jaxprof.analysis.explain.catalogue import find_entry
+
         return find_entry(self.code).fix if self.own_fix is None else self.own_fix
 
     @property

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.analysis.explain.catalogue import find_entry
 from jaxprof.analysis.speedup import (
     BUSY_SHARE,
     Memo,
@@ -195,6 +194,8 @@ def derived_warnings(
 
 def _warning(run: Run, code: str, message: str, own_fix: str | None = None) -> WarningRaised:
     """Return a warning about a run, with the fix in the catalogue unless this case has one of its own."""
+    from jaxprof.analysis.explain.catalogue import find_entry
+
     fix = find_entry(code).fix if own_fix is None else own_fix
     return WarningRaised(run=run.id, code=code, message=message, advice=fix)
 

@@ -6,12 +6,12 @@ not here: they are in the finding itself.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from jaxprof.errors import unknown_name
-from jaxprof.hlo.analysis.findings.codes import HLO_FINDINGS
-from jaxprof.trace.checks import TRUST
 
 SOURCES: Final[dict[str, str]] = {
     "program": "recorded programs",
@@ -334,11 +334,6 @@ _OF_JOBS: Final = (
     ),
 )
 
-_OF_HLO: Final = tuple(
-    CatalogueEntry(code, "hlo", kind.title, kind.means, kind.fix, "hlo.md#findings")
-    for code, kind in HLO_FINDINGS.items()
-)
-
 
 def _capture(code: str, title: str, means: str, fix: str) -> CatalogueEntry:
     return CatalogueEntry(code, "capture", title, means, fix, "traces.md#steps")
@@ -371,17 +366,6 @@ _OF_CAPTURES: Final = (
         "copies between host and device inside the steps",
         "For part of each step the device only copied to or from the host.",
         "Place what stays the same on the device once, copy the next batch ahead, and fetch results less often.",
-    ),
-    *(
-        CatalogueEntry(
-            code,
-            "trust",
-            title,
-            "The capture does not show what it seems to show; figures that rest on it may be off.",
-            fix,
-            "traces.md#trust",
-        )
-        for code, (title, fix) in TRUST.items()
     ),
 )
 
@@ -507,18 +491,38 @@ _OF_RUNS: Final = (
 )  # fmt: skip
 
 
-_ENTRIES: Final = {entry.code: entry for entry in (*_OF_PROGRAMS, *_OF_JOBS, *_OF_HLO, *_OF_CAPTURES, *_OF_RUNS)}
-_BY_WORD: Final = {code.replace("_", "-"): entry for code, entry in _ENTRIES.items()}
+def _by_code(entries: Iterable[CatalogueEntry]) -> dict[str, CatalogueEntry]:
+    return {entry.code: entry for entry in entries}
 
 
+_HERE: Final = _by_code((*_OF_PROGRAMS, *_OF_JOBS, *_OF_CAPTURES, *_OF_RUNS))
+"""Findings of programs, jobs, captures and runs: all that most commands look up."""
+
+
+@cache
 def entries() -> dict[str, CatalogueEntry]:
     """Return all entries by code, grouped by source."""
-    return _ENTRIES
+    from jaxprof.hlo.analysis.findings.codes import HLO_FINDINGS
+    from jaxprof.trace.checks import TRUST
+
+    doubt = "The capture does not show what it seems to show; figures that rest on it may be off."
+    of_hlo = [
+        CatalogueEntry(code, "hlo", kind.title, kind.means, kind.fix, "hlo.md#findings")
+        for code, kind in HLO_FINDINGS.items()
+    ]
+    of_trust = [
+        CatalogueEntry(code, "trust", title, doubt, fix, "traces.md#trust") for code, (title, fix) in TRUST.items()
+    ]
+    return _by_code((*_OF_PROGRAMS, *_OF_JOBS, *of_hlo, *_OF_CAPTURES, *of_trust, *_OF_RUNS))
 
 
 def find_entry(code: str) -> CatalogueEntry:
     """Return the entry of a code, written with hyphens or underscores. Raises UsageError with similar codes."""
-    entry = _BY_WORD.get(code.strip().lower().replace("_", "-"))
+    if code in _HERE:
+        return _HERE[code]
+    word = code.strip().lower()
+    known = entries()
+    entry = known.get(word.replace("_", "-")) or known.get(word.replace("-", "_"))
     if entry is None:
-        raise unknown_name("finding", code, _ENTRIES)
+        raise unknown_name("finding", code, known)
     return entry
