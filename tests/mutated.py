@@ -81,9 +81,13 @@ def originals(kind: str) -> tuple[bytes, ...]:
 def mutated(kind: str, number: int) -> bytes:
     """Input `number` of `kind`: one to four faults in one of the originals."""
     chance = random.Random(f"{kind} {number}")
-    raw = chance.choice(originals(kind))
+    return with_faults(chance.choice(originals(kind)), chance, is_json=kind == "session")
+
+
+def with_faults(raw: bytes, chance: random.Random, *, is_json: bool = False) -> bytes:
+    """The same with one to four faults; lines of JSON also with values that are wrong."""
     ways = [_flipped, _cut] if b"\0" in raw else [_flipped, _cut, _lines]
-    if kind == "session":
+    if is_json:
         ways += [_value] * 4
     for _ in range(chance.randint(1, 4)):
         raw = chance.choice(ways)(raw, chance)

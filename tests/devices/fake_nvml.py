@@ -54,48 +54,47 @@ class FakeNvml:
             self.asked.append(name)
             if name in self.broken:
                 raise self.broken[name]
-            answer = self._answer(name, *arguments)
+            if name in _OF_THE_SYSTEM:
+                return _OF_THE_SYSTEM[name](self.chips, *arguments)
+            answer = _answer(name, *arguments)
             if isinstance(answer, Exception):
                 raise answer
             return answer
 
         return call
 
-    def _answer(self, name: str, *arguments: Any) -> Any:
-        match name:
-            case "nvmlInit" | "nvmlShutdown":
-                return None
-            case "nvmlDeviceGetCount":
-                return len(self.chips)
-            case "nvmlDeviceGetHandleByIndex":
-                return self.chips[arguments[0]]
-            case "nvmlSystemGetDriverVersion":
-                return b"570.86.15"
-            case "nvmlSystemGetCudaDriverVersion":
-                return 12080
-        chip: Chip = arguments[0]
-        if name in chip.answers:
-            return chip.answers[name]
-        match name:
-            case "nvmlDeviceGetMigDeviceHandleByIndex":
-                return chip.mig[arguments[1]] if arguments[1] < len(chip.mig) else NVMLError("Not Found")
-            case "nvmlDeviceGetMigMode":
-                return [1, 1] if chip.mig else [0, 0]
-        table = {
-            "nvmlDeviceGetName": chip.name,
-            "nvmlDeviceGetUUID": chip.uuid,
-            "nvmlDeviceGetPciInfo": SimpleNamespace(busId=chip.bus),
-            "nvmlDeviceGetMemoryInfo": SimpleNamespace(used=chip.used, total=chip.total, free=chip.total - chip.used),
-            "nvmlDeviceGetCudaComputeCapability": (9, 0),
-            "nvmlDeviceGetMaxMigDeviceCount": 7,
-            "nvmlDeviceGetUtilizationRates": SimpleNamespace(gpu=87, memory=12),
-            "nvmlDeviceGetPowerUsage": 612_500,
-            "nvmlDeviceGetEnforcedPowerLimit": 700_000,
-            "nvmlDeviceGetTemperature": 64,
-            "nvmlDeviceGetClockInfo": 1980,
-            "nvmlDeviceGetMaxClockInfo": 1980,
-            "nvmlDeviceGetCurrentClocksEventReasons": 0x4 | 0x40,
-            "nvmlDeviceGetComputeRunningProcesses": [],
-            "nvmlDeviceGetGraphicsRunningProcesses": [],
-        }
-        return table.get(name, FUNCTION_NOT_FOUND)
+
+_OF_THE_SYSTEM: dict[str, Callable[..., Any]] = {
+    "nvmlInit": lambda chips: None,
+    "nvmlShutdown": lambda chips: None,
+    "nvmlDeviceGetCount": len,
+    "nvmlDeviceGetHandleByIndex": lambda chips, index: chips[index],
+    "nvmlSystemGetDriverVersion": lambda chips: b"570.86.15",
+    "nvmlSystemGetCudaDriverVersion": lambda chips: 12080,
+}
+
+
+def _answer(name: str, chip: Chip, *arguments: Any) -> Any:
+    if name in chip.answers:
+        return chip.answers[name]
+    if name == "nvmlDeviceGetMigDeviceHandleByIndex":
+        return chip.mig[arguments[0]] if arguments[0] < len(chip.mig) else NVMLError("Not Found")
+    table = {
+        "nvmlDeviceGetMigMode": [1, 1] if chip.mig else [0, 0],
+        "nvmlDeviceGetName": chip.name,
+        "nvmlDeviceGetUUID": chip.uuid,
+        "nvmlDeviceGetPciInfo": SimpleNamespace(busId=chip.bus),
+        "nvmlDeviceGetMemoryInfo": SimpleNamespace(used=chip.used, total=chip.total, free=chip.total - chip.used),
+        "nvmlDeviceGetCudaComputeCapability": (9, 0),
+        "nvmlDeviceGetMaxMigDeviceCount": 7,
+        "nvmlDeviceGetUtilizationRates": SimpleNamespace(gpu=87, memory=12),
+        "nvmlDeviceGetPowerUsage": 612_500,
+        "nvmlDeviceGetEnforcedPowerLimit": 700_000,
+        "nvmlDeviceGetTemperature": 64,
+        "nvmlDeviceGetClockInfo": 1980,
+        "nvmlDeviceGetMaxClockInfo": 1980,
+        "nvmlDeviceGetCurrentClocksEventReasons": 0x4 | 0x40,
+        "nvmlDeviceGetComputeRunningProcesses": [],
+        "nvmlDeviceGetGraphicsRunningProcesses": [],
+    }
+    return table.get(name, FUNCTION_NOT_FOUND)

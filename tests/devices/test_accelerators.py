@@ -18,8 +18,6 @@ from jaxprof.devices.inventory.hardware import AMD, GOOGLE, NVIDIA, MachineHardw
 from jaxprof.devices.live.nvidia import NvidiaListing
 
 PIP = f"{PYTHON} -m pip install"
-H200 = gpu(0)
-WITH_DRIVER_580 = NvidiaListing(gpus=(H200,), driver="580.65.06")
 
 
 def found(
@@ -33,62 +31,51 @@ def why(accelerator: Accelerator) -> Obstacle:
     return accelerator.obstacle
 
 
+CUDA = ("cuda12", "cuda13")
+DRIVER = "580.65.06"
+
+
 @pytest.mark.parametrize(
-    ("driver", "capability", "extras", "extra"),
+    ("driver", "capability", "installed", "reason", "hint"),
     [
-        ("580.65.06", "9.0", ("cuda12", "cuda13"), "cuda13"),
-        ("570.86.15", "9.0", ("cuda12", "cuda13"), "cuda12"),
-        ("580.65.06", "7.0", ("cuda12", "cuda13"), "cuda12"),
-        ("580.65.06", "9.0", ("cuda12",), "cuda12"),
-        (None, "9.0", ("cuda12", "cuda13"), "cuda12"),
+        # a missing plugin is installed for the CUDA that the driver runs
+        (DRIVER, "9.0", target(extras=CUDA), "jax-cuda13-plugin is not installed", f'{PIP} "jax[cuda13]==0.10.2"'),
+        ("570.86.15", "9.0", target(extras=CUDA), "jax-cuda12-plugin is not", f'{PIP} "jax[cuda12]==0.10.2"'),
+        (DRIVER, "7.0", target(extras=CUDA), "jax-cuda12-plugin is not", f'{PIP} "jax[cuda12]==0.10.2"'),
+        (DRIVER, "9.0", target(extras=CUDA[:1]), "jax-cuda12-plugin is not", f'{PIP} "jax[cuda12]==0.10.2"'),
+        (None, "9.0", target(extras=CUDA), "jax-cuda12-plugin is not", f'{PIP} "jax[cuda12]==0.10.2"'),
+        ("550.54.15", "9.0", target(cuda13="0.10.2"), "needs driver 580", f'{PIP} "jax[cuda12]==0.10.2"'),
+        (DRIVER, "9.0", target(cuda13="0.9.0"), "jax-cuda13-plugin 0.9.0 does not fit jaxlib 0.10.2", "pip install"),
+        ("470.256.02", "9.0", target(), "470.256.02 is too old", "driver"),
     ],
 )
-def test_a_missing_plugin_is_installed_for_the_cuda_that_the_driver_runs(
-    driver: str | None, capability: str, extras: tuple[str, ...], extra: str
+def test_what_is_missing_is_named_with_what_mends_it(
+    driver: str | None, capability: str, installed: TargetInterpreter, reason: str, hint: str
 ) -> None:
     listing = NvidiaListing(gpus=(gpu(0, capability=capability),), driver=driver)
-    obstacle = cuda_obstacle(listing, target(extras=extras), {})
-    assert obstacle.hint == f'{PIP} "jax[{extra}]==0.10.2"'
-    assert f"jax-{extra}-plugin is not installed" in obstacle.reason
+    obstacle = cuda_obstacle(listing, installed, {})
+    assert reason in obstacle.reason
+    assert hint in obstacle.hint
+    assert ("pip" in obstacle.hint) is ("pip" in hint)
 
 
 @pytest.mark.parametrize(
-    ("environment", "word", "hint"),
+    ("environment", "reason"),
     [
-        ({"JAX_PLATFORMS": "cpu"}, "JAX_PLATFORMS=cpu", "unset JAX_PLATFORMS"),
-        ({"JAX_PLATFORMS": "tpu, cpu"}, "JAX_PLATFORMS=tpu, cpu", "unset JAX_PLATFORMS"),
-        ({"CUDA_VISIBLE_DEVICES": ""}, "CUDA_VISIBLE_DEVICES=''", "unset CUDA_VISIBLE_DEVICES"),
-        ({"CUDA_VISIBLE_DEVICES": "-1"}, "CUDA_VISIBLE_DEVICES='-1'", "unset CUDA_VISIBLE_DEVICES"),
+        ({"JAX_PLATFORMS": "cpu"}, "JAX_PLATFORMS=cpu"),
+        ({"JAX_PLATFORMS": "tpu, cpu"}, "JAX_PLATFORMS=tpu, cpu"),
+        ({"CUDA_VISIBLE_DEVICES": ""}, "CUDA_VISIBLE_DEVICES=''"),
+        ({"CUDA_VISIBLE_DEVICES": "-1"}, "CUDA_VISIBLE_DEVICES='-1'"),
+        *(({"JAX_PLATFORMS": value}, "") for value in ("cuda", "gpu", "cpu,cuda", "CUDA", "")),
     ],
 )
-def test_a_variable_that_hides_gpus_is_named(environment: dict[str, str], word: str, hint: str) -> None:
-    obstacle = cuda_obstacle(WITH_DRIVER_580, target(cuda13="0.10.2"), environment)
-    assert word in obstacle.reason
-    assert obstacle.hint == hint
-
-
-@pytest.mark.parametrize("value", ["cuda", "gpu", "cpu,cuda", "CUDA", ""])
-def test_platforms_that_include_it_do_not_hide_it(value: str) -> None:
-    assert cuda_obstacle(WITH_DRIVER_580, target(cuda13="0.10.2"), {"JAX_PLATFORMS": value}) is None
-
-
-def test_a_driver_that_is_too_old_wants_an_update_and_no_pip() -> None:
-    listing = NvidiaListing(gpus=(H200,), driver="470.256.02")
-    obstacle = cuda_obstacle(listing, target(), {})
-    assert "470.256.02 is too old" in obstacle.reason
-    assert "pip" not in obstacle.hint
-
-
-def test_cuda_13_on_an_older_driver_wants_cuda_12() -> None:
-    listing = NvidiaListing(gpus=(H200,), driver="550.54.15")
-    obstacle = cuda_obstacle(listing, target(cuda13="0.10.2"), {})
-    assert "needs driver 580" in obstacle.reason
-    assert obstacle.hint == f'{PIP} "jax[cuda12]==0.10.2"'
-
-
-def test_a_plugin_of_another_version_than_jaxlib_is_named() -> None:
-    obstacle = cuda_obstacle(WITH_DRIVER_580, target(cuda13="0.9.0"), {})
-    assert "jax-cuda13-plugin 0.9.0 does not fit jaxlib 0.10.2" in obstacle.reason
+def test_a_variable_that_hides_gpus_is_named(environment: dict[str, str], reason: str) -> None:
+    listing = NvidiaListing(gpus=(gpu(0),), driver=DRIVER)
+    obstacle = cuda_obstacle(listing, target(cuda13="0.10.2"), environment)
+    assert bool(obstacle) is bool(reason)
+    if obstacle is not None:
+        assert reason in obstacle.reason
+        assert obstacle.hint == f"unset {next(iter(environment))}"
 
 
 def test_one_gpu_of_several_is_hidden_by_the_list() -> None:

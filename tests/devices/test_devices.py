@@ -13,26 +13,13 @@ from jaxprof.devices.inventory.machine import Device, local_devices, parse_devic
 from jaxprof.errors import UsageError
 
 
-def ids(devices: tuple[Device, ...]) -> list[str]:
-    return [device.id for device in devices]
-
-
-def by_id(devices: tuple[Device, ...]) -> dict[str, Device]:
-    return {device.id: device for device in devices}
+def uuids(devices: tuple[Device, ...]) -> dict[str, str | None]:
+    return {device.id: device.uuid for device in devices}
 
 
 def jax_gpu(number: int, **told: Any) -> dict[str, Any]:
-    return {
-        "id": f"cuda:{number}",
-        "platform": "cuda",
-        "kind": "NVIDIA H200",
-        "process": 0,
-        "local_hardware_id": number,
-        "memory_limit_bytes": 105 * GIB,
-        "core_count": 132,
-        "compute_capability": "9.0",
-        **told,
-    }
+    known = {"id": f"cuda:{number}", "platform": "cuda", "kind": "NVIDIA H200", "local_hardware_id": number}
+    return {**known, "memory_limit_bytes": 105 * GIB, "core_count": 132, **told}
 
 
 JAX_CPU = {"id": "cpu:0", "platform": "cpu", "kind": "cpu", "process": 0}
@@ -40,39 +27,29 @@ JAX_CPU = {"id": "cpu:0", "platform": "cpu", "kind": "cpu", "process": 0}
 
 def test_without_jax_the_cpu_and_the_gpus_are_there() -> None:
     devices = local_devices(facts(gpu(0), gpu(1)))
-    assert ids(devices) == ["cuda:0", "cuda:1", "cpu:0"]
+    assert uuids(devices) == {"cuda:0": "GPU-aaaa", "cuda:1": "GPU-bbbb", "cpu:0": None}
     first, cpu = devices[0], devices[2]
-    assert (first.kind, first.uuid, first.memory_limit_bytes) == ("NVIDIA H200", "GPU-aaaa", 140 * GIB)
+    assert (first.kind, first.memory_limit_bytes) == ("NVIDIA H200", 140 * GIB)
     assert (cpu.kind, cpu.core_count, cpu.memory_limit_bytes) == ("AMD EPYC 9654", 16.0, 128 * GIB)
     assert {device.used_by_jax for device in devices} == {None}
-
-
-def test_numbers_are_those_that_the_users_variable_gives() -> None:
-    devices = by_id(local_devices(facts(gpu(0), gpu(1), gpu(2), environment={"CUDA_VISIBLE_DEVICES": "2,0"})))
-    assert (devices["cuda:0"].uuid, devices["cuda:1"].uuid) == ("GPU-cccc", "GPU-aaaa")
-    hidden = devices["nvidia:1"]
-    assert (hidden.uuid, hidden.used_by_jax) == ("GPU-bbbb", False)
-    assert "CUDA_VISIBLE_DEVICES=2,0 hides it" in hidden.reason
-
-
-def test_gpus_that_nothing_can_use_come_last_with_what_mends_them() -> None:
-    devices = local_devices(facts(gpu(0), installed=target()))
-    assert ids(devices) == ["cpu:0", "cuda:0"]
-    assert "jax-cuda13-plugin is not installed" in devices[1].reason
-    assert "pip install" in devices[1].hint
+    unusable = local_devices(facts(gpu(0), installed=target()))[1]
+    assert (unusable.id, "jax-cuda13-plugin is not installed" in unusable.reason) == ("cuda:0", True), "it comes last"
+    assert "pip install" in unusable.hint
 
 
 def test_a_split_gpu_shows_its_instances() -> None:
     devices = local_devices(facts(split(0, 2), environment={"CUDA_VISIBLE_DEVICES": "MIG-1"}))
-    assert ids(devices) == ["cuda:0", "cpu:0", "nvidia:0", "nvidia:1"]
-    assert [device.uuid for device in devices if device.platform == "cuda"] == ["MIG-1", "GPU-aaaa", "MIG-0"]
+    assert uuids(devices) == {"cuda:0": "MIG-1", "cpu:0": None, "nvidia:0": "GPU-aaaa", "nvidia:1": "MIG-0"}
 
 
 def test_jax_and_nvml_are_joined_by_ordinal_through_the_variable() -> None:
     local = local_devices(facts(gpu(0), gpu(1), gpu(2), environment={"CUDA_VISIBLE_DEVICES": "2,0"}))
+    hidden = local[-1]
+    assert (hidden.uuid, hidden.used_by_jax) == ("GPU-bbbb", False)
+    assert "CUDA_VISIBLE_DEVICES=2,0 hides it" in hidden.reason
     devices = merge(local, {"devices": [jax_gpu(0), jax_gpu(1), JAX_CPU]})
-    assert ids(devices) == ["cuda:0", "cuda:1", "cpu:0", "nvidia:1"]
-    assert [device.uuid for device in devices] == ["GPU-cccc", "GPU-aaaa", None, "GPU-bbbb"]
+    assert uuids(devices) == {"cuda:0": "GPU-cccc", "cuda:1": "GPU-aaaa", "cpu:0": None, "nvidia:1": "GPU-bbbb"}
+    assert uuids(local) == uuids(devices)
     first = devices[0]
     assert (first.core_count, first.allocator_limit_bytes, first.memory_limit_bytes) == (132.0, 105 * GIB, 140 * GIB)
     assert [device.used_by_jax for device in devices] == [True, True, True, False]
@@ -81,17 +58,18 @@ def test_jax_and_nvml_are_joined_by_ordinal_through_the_variable() -> None:
 @pytest.mark.parametrize("key", [{"pci_bus_id": "0000:02:00.0"}, {"uuid": "GPU-bbbb"}, {"uuid": "bbbb"}])
 def test_an_address_of_jaxs_own_counts_more_than_any_number(key: dict[str, str]) -> None:
     local = local_devices(facts(gpu(0), gpu(1)))
-    devices = by_id(merge(local, {"devices": [jax_gpu(0, **key)]}))
-    assert devices["cuda:0"].uuid == "GPU-bbbb"
-    assert devices["nvidia:0"].uuid == "GPU-aaaa"
-    assert devices["nvidia:0"].used_by_jax is False
+    devices = merge(local, {"devices": [jax_gpu(0, **key)]})
+    assert {**uuids(devices), "cpu:0": None} == {"cuda:0": "GPU-bbbb", "nvidia:0": "GPU-aaaa", "cpu:0": None}
+    answer = {"devices": [JAX_CPU], "errors": {"cuda": "CUDA_ERROR_NO_DEVICE"}}
+    unlisted = next(device for device in merge(local, answer) if device.id == "cuda:0")
+    assert unlisted.used_by_jax is False
+    assert "CUDA_ERROR_NO_DEVICE" in unlisted.reason
 
 
 def test_different_gpus_in_an_unknown_order_are_joined_by_their_names() -> None:
-    environment = {"CUDA_VISIBLE_DEVICES": "0,1"}
-    local = local_devices(facts(gpu(0, name="Tesla T4"), gpu(1), environment=environment))
+    local = local_devices(facts(gpu(0, name="Tesla T4"), gpu(1), environment={"CUDA_VISIBLE_DEVICES": "0,1"}))
     devices = merge(local, {"devices": [jax_gpu(0), jax_gpu(1, kind="Tesla T4")]})
-    assert [(device.id, device.uuid) for device in devices[:2]] == [("cuda:0", "GPU-bbbb"), ("cuda:1", "GPU-aaaa")]
+    assert uuids(devices[:2]) == {"cuda:0": "GPU-bbbb", "cuda:1": "GPU-aaaa"}
 
 
 def test_what_cannot_be_told_apart_is_not_joined() -> None:
@@ -106,13 +84,6 @@ def test_what_cannot_be_told_apart_is_not_joined() -> None:
     assert len({device.id for device in devices}) == len(devices)
 
 
-def test_a_gpu_that_jax_does_not_list_has_jaxs_own_reason() -> None:
-    answer = {"devices": [JAX_CPU], "errors": {"cuda": "CUDA_ERROR_NO_DEVICE"}}
-    devices = by_id(merge(local_devices(facts(gpu(0))), answer))
-    assert devices["cuda:0"].used_by_jax is False
-    assert "CUDA_ERROR_NO_DEVICE" in devices["cuda:0"].reason
-
-
 def tpus(number: int) -> MachineHardware:
     return MachineHardware(pci=tuple(on_bus(GOOGLE, 0x63, 0x088000, bus) for bus in range(number)))
 
@@ -121,9 +92,9 @@ def test_tpus_that_jax_lists_are_counted_and_not_listed_twice() -> None:
     local = local_devices(facts(machine=tpus(2), installed=target(libtpu="0.0.42")))
     assert [(device.id, device.used_by_jax) for device in local[:2]] == [("tpu:0", None), ("tpu:1", None)]
     told = [{"id": f"tpu:{number}", "platform": "tpu", "kind": "TPU v5e"} for number in range(2)]
-    assert ids(merge(local, {"devices": [*told, JAX_CPU]})) == ["tpu:0", "tpu:1", "cpu:0"]
+    assert list(uuids(merge(local, {"devices": [*told, JAX_CPU]}))) == ["tpu:0", "tpu:1", "cpu:0"]
     fewer = merge(local, {"devices": [told[0], JAX_CPU]})
-    assert ids(fewer) == ["tpu:0", "cpu:0", "tpu:1"]
+    assert list(uuids(fewer)) == ["tpu:0", "cpu:0", "tpu:1"]
     assert (fewer[2].used_by_jax, fewer[2].pci_bus_id) == (False, None)
     assert "JAX lists 1 of the 2" in fewer[2].reason
 

@@ -14,50 +14,30 @@ import psutil
 import pytest
 
 from devices.fake_nvml import GPU_IS_LOST, UUID_A, UUID_B, Chip, FakeNvml
-from devices.making import facts, gpu
+from devices.making import CPU, facts, gpu
 from jaxprof.devices.inventory.environment import environment_facts
 from jaxprof.devices.inventory.hardware import PciDevice, read_machine, read_target
 from jaxprof.devices.inventory.join import merge
 from jaxprof.devices.inventory.machine import Device, local_devices
 from jaxprof.devices.live import host
 from jaxprof.devices.live.cgroup import Limits, MemoryGroup, read_limits
-from jaxprof.devices.live.host import CpuFacts, HostSampler
+from jaxprof.devices.live.host import HostSampler
 from jaxprof.devices.live.monitor import Monitor
 from jaxprof.devices.live.nvidia import Nvml
 
 Times = namedtuple("Times", "user system idle iowait guest")
-FACTS = CpuFacts(
-    model="A CPU",
-    cores=(0, 2),
-    quota_cores=None,
-    machine_cores=4,
-    memory_bytes=None,
-    frequency_limit_hertz=None,
-)
-
-
-def counters(monkeypatch: pytest.MonkeyPatch, *counts: list[Times]) -> None:
-    left = list(counts)
-    monkeypatch.setattr(psutil, "cpu_times", lambda percpu: left.pop(0) if len(left) > 1 else left[0])
-
-
-def core(busy: float, idle: float, wait: float = 0.0, guest: float = 0.0) -> Times:
-    return Times(busy, 0.0, idle, wait, guest)
+FACTS = replace(CPU, cores=(0, 2), machine_cores=4, memory_bytes=None, frequency_limit_hertz=None)
 
 
 def test_use_is_what_happened_on_our_cores_between_two_readings(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = [core(10, 10)] * 4
-    after = [core(10.25, 10.75), core(11, 10), core(11, 10), core(11, 10)]
-    counters(monkeypatch, before, after)
+    """Waiting for disks is idle, and guests count once."""
+    before = [Times(10, 0, 10, 0, 0)] * 4
+    after = [Times(11, 0, 11, 2, 1), *[Times(11, 0, 10, 0, 0)] * 3]
+    left = [before, after]
+    monkeypatch.setattr(psutil, "cpu_times", lambda percpu: left.pop(0) if len(left) > 1 else left[0])
     reading = HostSampler(FACTS, Limits()).read()
     assert reading.core_utilisation == pytest.approx([0.25, 1.0])
     assert reading.utilisation == pytest.approx(0.625)
-
-
-def test_waiting_for_disks_is_idle_and_guests_count_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    counters(monkeypatch, [core(0, 0)], [core(busy=1, idle=1, wait=2, guest=1)])
-    reading = HostSampler(replace(FACTS, cores=(0,)), Limits()).read()
-    assert reading.core_utilisation == pytest.approx([0.25])
 
 
 def test_where_psutil_knows_nothing_all_is_unknown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -164,10 +144,15 @@ def test_the_machine_is_described_and_json_takes_it() -> None:
     assert json.loads(json.dumps(found, allow_nan=False)) == found
 
 
-def test_the_bus_the_driver_and_the_nodes_are_read(tmp_path: Path) -> None:
+def test_the_bus_the_driver_the_nodes_and_an_interpreter_are_read_and_nothing_is_started(tmp_path: Path) -> None:
+    site = "lib/python3.12/site-packages"
     write(
         tmp_path,
         {
+            "bin/python": "",
+            f"{site}/jax-0.9.1.dist-info/METADATA": "Metadata-Version: 2.1\nName: jax\nVersion: 0.9.1\n"
+            "Provides-Extra: cuda12\nProvides-Extra: tpu\n",
+            f"{site}/jax_cuda12_plugin-0.9.1.dist-info/METADATA": "Name: jax-cuda12-plugin\nVersion: 0.9.1\n",
             "sys/bus/pci/devices/0000:1B:00.0/vendor": "0x10de\n",
             "sys/bus/pci/devices/0000:1B:00.0/device": "0x2335\n",
             "sys/bus/pci/devices/0000:1B:00.0/class": "0x030200\n",
@@ -182,25 +167,7 @@ def test_the_bus_the_driver_and_the_nodes_are_read(tmp_path: Path) -> None:
     assert machine.pci == (PciDevice("0000:1b:00.0", 0x10DE, 0x2335, 0x030200),)
     assert machine.pci[0].is_display
     assert (machine.nvidia_driver, machine.nvidia_proc_gpus, machine.tpu_nodes) == ("570.86.15", 1, ("/dev/accel0",))
-
-
-@pytest.fixture
-def venv(tmp_path: Path) -> Path:
-    site = "lib/python3.12/site-packages"
-    write(
-        tmp_path,
-        {
-            "bin/python": "",
-            f"{site}/jax-0.9.1.dist-info/METADATA": "Metadata-Version: 2.1\nName: jax\nVersion: 0.9.1\n"
-            "Provides-Extra: cuda12\nProvides-Extra: tpu\n",
-            f"{site}/jax_cuda12_plugin-0.9.1.dist-info/METADATA": "Name: jax-cuda12-plugin\nVersion: 0.9.1\n",
-        },
-    )
-    return tmp_path
-
-
-def test_another_interpreter_is_read_without_being_started(venv: Path) -> None:
-    found = read_target(str(venv / "bin/python"))
+    found = read_target(str(tmp_path / "bin/python"))
     assert found.packages == {"jax": "0.9.1", "jax-cuda12-plugin": "0.9.1"}
     assert found.jax_extras == ("cuda12", "tpu")
 
@@ -211,7 +178,7 @@ def machine(*chips: Chip, environment: dict[str, str] | None = None) -> tuple[Fa
     return module, local_devices(facts(*listing.gpus, environment=environment))
 
 
-def test_every_device_has_its_reading_in_order() -> None:
+def test_every_device_has_its_reading_in_order_and_a_gpu_that_is_lost_those_of_unknowns() -> None:
     module, devices = machine(Chip(), Chip(uuid=UUID_B, used=7))
     tpu = Device(id="tpu:0", platform="tpu", used_by_jax=True)
     monitor = Monitor([*devices, tpu], HostSampler(limits=Limits()), Nvml(module))
@@ -219,14 +186,8 @@ def test_every_device_has_its_reading_in_order() -> None:
     assert [reading.device for reading in readings] == ["cuda:0", "cuda:1", "cpu:0", "tpu:0"]
     assert readings[1].memory_used_bytes == 7
     assert readings[2].memory_limit_bytes is not None
-    assert readings[3].utilisation is None
-    assert readings[3].memory_used_bytes is None
-
-
-def test_a_gpu_that_is_lost_has_readings_of_unknowns() -> None:
-    module, devices = machine(Chip())
-    monitor = Monitor(devices, nvml=Nvml(module))
-    assert monitor.read()[0].utilisation is not None
+    assert (readings[3].utilisation, readings[3].memory_used_bytes) == (None, None)
+    assert readings[0].utilisation is not None
     module.broken = dict.fromkeys([*module.asked, "nvmlDeviceGetTemperatureV"], GPU_IS_LOST)
     reading = monitor.read()[0]
     assert (reading.device, reading.utilisation, reading.memory_used_bytes) == ("cuda:0", None, None)

@@ -21,29 +21,31 @@ from devices.fake_nvml import (
     NVMLError,
 )
 from jaxprof.devices.live.nvidia import Nvml, normal_pci_bus_id
-from jaxprof.events import DeviceReading
 
-LISTING_QUESTIONS = {
-    "nvmlDeviceGetName": "name",
-    "nvmlDeviceGetUUID": "uuid",
-    "nvmlDeviceGetPciInfo": "pci_bus_id",
-    "nvmlDeviceGetMemoryInfo": "memory_bytes",
-    "nvmlDeviceGetCudaComputeCapability": "compute_capability",
-    "nvmlDeviceGetMigMode": "mig_enabled",
-}
-READING_QUESTIONS = {
-    "nvmlDeviceGetMemoryInfo": "memory_used_bytes",
-    "nvmlDeviceGetUtilizationRates": "utilisation",
-    "nvmlDeviceGetPowerUsage": "power_watts",
-    "nvmlDeviceGetEnforcedPowerLimit": "power_limit_watts",
-    "nvmlDeviceGetTemperature": "temperature_celsius",
-    "nvmlDeviceGetClockInfo": "clock_hertz",
-    "nvmlDeviceGetMaxClockInfo": "clock_limit_hertz",
+ANSWERS = {
+    # of a question: the fact of a listing and of a reading
+    "Name": ("name", ""),
+    "UUID": ("uuid", ""),
+    "PciInfo": ("pci_bus_id", ""),
+    "MemoryInfo": ("memory_bytes", "memory_used_bytes"),
+    "CudaComputeCapability": ("compute_capability", ""),
+    "MigMode": ("mig_enabled", ""),
+    "UtilizationRates": ("", "utilisation"),
+    "PowerUsage": ("", "power_watts"),
+    "EnforcedPowerLimit": ("", "power_limit_watts"),
+    "Temperature": ("", "temperature_celsius"),
+    "ClockInfo": ("", "clock_hertz"),
+    "MaxClockInfo": ("", "clock_limit_hertz"),
 }
 
 
-def values(reading: DeviceReading) -> dict[str, object]:
-    return {name: getattr(reading, name) for name in READING_QUESTIONS.values()}
+def unknown(nvml: Nvml) -> tuple[set[str], set[str]]:
+    """The facts that a listing and a reading lack."""
+    (gpu,), reading = nvml.listing().gpus, nvml.read((0, None), "cuda:0")
+    listed, read = ({facts[place] for facts in ANSWERS.values()} - {""} for place in (0, 1))
+    return {fact for fact in listed if getattr(gpu, fact) is None}, {
+        fact for fact in read if getattr(reading, fact) is None
+    }
 
 
 def test_a_gpu_is_listed_with_all_that_it_tells() -> None:
@@ -59,34 +61,22 @@ def test_a_gpu_is_listed_with_all_that_it_tells() -> None:
 def test_a_reading_is_in_the_units_of_its_names() -> None:
     reading = Nvml(FakeNvml(Chip())).read((0, None), "cuda:0")
     assert reading.device == "cuda:0"
-    assert values(reading) == {
-        "memory_used_bytes": 10 * GIB,
-        "utilisation": pytest.approx(0.87),
-        "power_watts": pytest.approx(612.5),
-        "power_limit_watts": pytest.approx(700.0),
-        "temperature_celsius": 64.0,
-        "clock_hertz": 1.98e9,
-        "clock_limit_hertz": 1.98e9,
-    }
-    assert reading.memory_limit_bytes == 140 * GIB
+    assert (reading.memory_used_bytes, reading.memory_limit_bytes) == (10 * GIB, 140 * GIB)
+    assert (reading.utilisation, reading.temperature_celsius) == (pytest.approx(0.87), 64.0)
+    assert (reading.power_watts, reading.power_limit_watts) == (pytest.approx(612.5), pytest.approx(700.0))
+    assert (reading.clock_hertz, reading.clock_limit_hertz) == (1.98e9, 1.98e9)
     assert reading.throttle_reasons == ["software power cap", "hardware thermal slowdown"]
     assert reading.processes == []
 
 
-@pytest.mark.parametrize("error", [NO_PERMISSION, FUNCTION_NOT_FOUND])
-@pytest.mark.parametrize(("question", "field"), LISTING_QUESTIONS.items())
-def test_what_is_refused_is_unknown_and_the_rest_is_known(question: str, field: str, error: Exception) -> None:
-    gpu = Nvml(FakeNvml(Chip(), broken={question: error})).listing().gpus[0]
-    unknown = {name for name in LISTING_QUESTIONS.values() if getattr(gpu, name) is None}
-    assert unknown == {field}
-
-
-@pytest.mark.parametrize("error", [NOT_SUPPORTED, GPU_IS_LOST])
-@pytest.mark.parametrize(("question", "field"), READING_QUESTIONS.items())
-def test_a_reading_lacks_only_what_is_refused(question: str, field: str, error: Exception) -> None:
-    broken = {question: error, "nvmlDeviceGetTemperatureV": error}
-    reading = Nvml(FakeNvml(Chip(), broken=broken)).read((0, None), "cuda:0")
-    assert {name for name, value in values(reading).items() if value is None} == {field}
+@pytest.mark.parametrize("error", [NO_PERMISSION, FUNCTION_NOT_FOUND, NOT_SUPPORTED, GPU_IS_LOST])
+@pytest.mark.parametrize("question", ANSWERS)
+def test_what_is_refused_is_unknown_and_the_rest_is_known(question: str, error: Exception) -> None:
+    nvml = Nvml(FakeNvml(Chip(), broken={f"nvmlDeviceGet{question}": error, "nvmlDeviceGetTemperatureV": error}))
+    listed, read = ANSWERS[question]
+    assert unknown(nvml) == ({listed} - {""}, {read} - {""})
+    lost = unknown(Nvml(FakeNvml(Chip(), broken={"nvmlDeviceGetHandleByIndex": error})))
+    assert tuple(map(len, lost)) == (6, 7), "a GPU that is lost is listed, and tells nothing"
 
 
 def test_processes_and_throttling_that_are_refused_are_none_at_all() -> None:
@@ -96,14 +86,6 @@ def test_processes_and_throttling_that_are_refused_are_none_at_all() -> None:
     }
     reading = Nvml(FakeNvml(Chip(), broken=broken)).read((0, None), "cuda:0")
     assert (reading.processes, reading.throttle_reasons) == ([], [])
-
-
-def test_a_gpu_that_is_lost_is_listed_and_tells_nothing() -> None:
-    nvml = Nvml(FakeNvml(Chip(), broken={"nvmlDeviceGetHandleByIndex": GPU_IS_LOST}))
-    (gpu,) = nvml.listing().gpus
-    assert gpu.index == 0
-    assert {getattr(gpu, name) for name in LISTING_QUESTIONS.values()} == {None}
-    assert set(values(nvml.read((0, None), "cuda:0")).values()) == {None}
 
 
 @pytest.mark.parametrize(

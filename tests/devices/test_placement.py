@@ -17,20 +17,14 @@ OFF = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 DEVICES = local_devices(facts(gpu(0), gpu(1, free=20 * GIB)))
 
 
-def test_a_cpu_worker_sees_the_cpu_only() -> None:
-    worker = worker_environment("cpu:0", DEVICES, {})
-    assert (worker.environment, worker.device, worker.notes) == ({"JAX_PLATFORMS": "cpu"}, "cpu:0", ())
-
-
-def test_a_gpu_worker_sees_its_gpu_by_uuid_as_number_0() -> None:
+def test_a_worker_sees_its_device_alone_a_gpu_or_an_instance_by_its_uuid_as_number_0() -> None:
+    cpu = worker_environment("cpu:0", DEVICES, {})
+    assert (cpu.environment, cpu.device, cpu.notes) == ({"JAX_PLATFORMS": "cpu"}, "cpu:0", ())
     worker = worker_environment("cuda:0", DEVICES, {"CUDA_VISIBLE_DEVICES": "1,0", "JAX_PLATFORMS": "cuda"})
     assert worker.environment == {"JAX_PLATFORMS": "cuda,cpu", "CUDA_VISIBLE_DEVICES": "GPU-aaaa"}
     assert (worker.device, worker.notes) == ("cuda:0", ())
-
-
-def test_a_worker_on_an_instance_sees_the_instance() -> None:
-    devices = local_devices(facts(split(0, 2), environment={"CUDA_VISIBLE_DEVICES": "MIG-1"}))
-    assert worker_environment("cuda:0", devices, {}).environment["CUDA_VISIBLE_DEVICES"] == "MIG-1"
+    parts = local_devices(facts(split(0, 2), environment={"CUDA_VISIBLE_DEVICES": "MIG-1"}))
+    assert worker_environment("cuda:0", parts, {}).environment["CUDA_VISIBLE_DEVICES"] == "MIG-1"
 
 
 @pytest.mark.parametrize(("environment", "entry"), [({}, "1"), ({"CUDA_VISIBLE_DEVICES": "5, GPU-dd"}, "GPU-dd")])
@@ -73,12 +67,9 @@ def test_a_device_that_jax_does_not_use_is_refused_with_what_mends_it() -> None:
         worker_environment("cuda:0", devices, {})
     assert "not installed" in raised.value.what
     assert "pip install" in raised.value.hint
-
-
-def test_a_device_that_is_not_there_is_refused_with_the_near_ones() -> None:
     with pytest.raises(UsageError, match="cuda:5") as raised:
         worker_environment("cuda:5", DEVICES, {})
-    assert "cuda:0" in raised.value.hint
+    assert "cuda:0" in raised.value.hint, "the near ones"
 
 
 ALIKE = tuple(Gpu(index=n, name="H200", uuid=f"GPU-{letter}0-{letter}") for n, letter in enumerate("abcd"))

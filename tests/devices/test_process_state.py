@@ -7,27 +7,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 
 import psutil
 import pytest
 
 from jaxprof.devices.live.process_state import LOOK_SECONDS, StopWatch, is_stopped, suspended_seconds
 from jaxprof.events import ProgramStopped
-
-SLEEPS = "import time; time.sleep(60)"
-READS = "import sys; sys.stdin.read()"
-BURNS = "while True: pass"
-
-
-@pytest.fixture(params=[SLEEPS, READS, BURNS])
-def process(request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[bytes]]:
-    child = subprocess.Popen([sys.executable, "-c", request.param], stdin=subprocess.PIPE)
-    try:
-        yield child
-    finally:
-        child.kill()
-        child.communicate()
 
 
 def _until(pid: int, stopped: bool) -> None:
@@ -38,24 +23,24 @@ def _until(pid: int, stopped: bool) -> None:
 
 
 @pytest.mark.process
-def test_only_a_signal_stops_it(process: subprocess.Popen[bytes]) -> None:
-    """Sleeping, reading and computing are not it."""
-    for _ in range(5):
-        assert not is_stopped(process.pid)
-        time.sleep(0.02)
-    process.send_signal(signal.SIGSTOP)
-    _until(process.pid, True)
-    assert psutil.Process(process.pid).status() == psutil.STATUS_STOPPED  # what is looked at where there is no /proc
-    process.send_signal(signal.SIGCONT)
-    _until(process.pid, False)
-
-
-@pytest.mark.process
-def test_one_that_has_gone_is_not_stopped() -> None:
-    child = subprocess.Popen([sys.executable, "-c", ""])
-    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-    assert not is_stopped(child.pid)  # a zombie
-    child.wait()
+@pytest.mark.parametrize("code", ["import time; time.sleep(60)", "while True: pass"])
+def test_only_a_signal_stops_it(code: str) -> None:
+    """Sleeping and computing are not it, and one that has gone is not stopped."""
+    child = subprocess.Popen([sys.executable, "-c", code])
+    try:
+        for _ in range(5):
+            assert not is_stopped(child.pid)
+        child.send_signal(signal.SIGSTOP)
+        _until(child.pid, True)
+        assert psutil.Process(child.pid).status() == psutil.STATUS_STOPPED  # what is looked at where there is no /proc
+        child.send_signal(signal.SIGCONT)
+        _until(child.pid, False)
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert not is_stopped(child.pid)  # a zombie
+    finally:
+        child.kill()
+        child.wait()
     assert not is_stopped(child.pid)
 
 

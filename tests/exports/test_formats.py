@@ -23,13 +23,7 @@ from report.page.pages import with_timeline
 
 def test_the_command_knows_the_formats_that_there_are() -> None:
     assert tuple(FORMATS) == NAMES
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_format_has_its_module(name: str) -> None:
-    form = FORMATS[name]
-    assert callable(form.module.runs)
-    assert callable(form.module.files if form.folder else form.module.pieces)
+    assert all(callable(form.module.files if form.folder else form.module.pieces) for form in FORMATS.values())
 
 
 def exported(session: Session) -> dict[str, Any]:
@@ -85,37 +79,24 @@ def test_kernels_and_passes_are_stacks_with_their_self_times() -> None:
     assert source == {"name": "fusion", "file": "/home/me/selu.py", "line": 28}
 
 
-STATS = {
-    "min", "max", "mean", "stddev", "rounds", "median", "iqr", "q1", "q3", "iqr_outliers", "stddev_outliers",
-    "outliers", "ld15iqr", "hd15iqr", "ops", "total", "data", "iterations",
-}  # fmt: skip
-
-
 def test_the_figures_of_samples() -> None:
     stats = _stats([4.0, 1.0, 2.0, 3.0, 100.0], 7)
-    assert set(stats) == STATS
-    assert (stats["min"], stats["max"], stats["median"], stats["rounds"], stats["iterations"]) == (1, 100, 3, 5, 7)
-    assert (stats["q1"], stats["q3"], stats["iqr"]) == (2, 4, 2)
-    assert (stats["ld15iqr"], stats["hd15iqr"], stats["outliers"]) == (1, 4, "1;1")
-    assert stats["mean"] == 22
-    assert stats["total"] == 110
-    assert stats["ops"] == pytest.approx(5 / 110)
-    assert stats["data"] == [4.0, 1.0, 2.0, 3.0, 100.0]
+    assert stats.pop("stddev") == pytest.approx(43.6, rel=1e-2)
+    assert stats == {
+        "min": 1, "max": 100, "median": 3, "mean": 22, "total": 110, "rounds": 5, "iterations": 7, "q1": 2, "q3": 4,
+        "iqr": 2, "ld15iqr": 1, "hd15iqr": 4, "outliers": "1;1", "iqr_outliers": 1, "stddev_outliers": 1,
+        "ops": pytest.approx(5 / 110), "data": [4.0, 1.0, 2.0, 3.0, 100.0],
+    }  # fmt: skip
 
 
 def test_each_timed_run_is_a_benchmark() -> None:
     session = sessions.whole()
     timed = runs(session)
-    assert 0 < len(timed) < len(session.runs) or all(run.samples("run") for run in session.runs.values())
     data = json.loads(json.dumps(to_pytest_benchmark(session, timed), allow_nan=False))
-    assert len(data["benchmarks"]) == len(timed)
-    assert len({benchmark["fullname"] for benchmark in data["benchmarks"]}) == len(timed)
+    assert len({benchmark["fullname"] for benchmark in data["benchmarks"]}) == len(timed) == 2
     assert data["machine_info"]["cpu"]["brand_raw"] == "A CPU"
-    assert data["commit_info"]["id"] is None
     for benchmark, run in zip(data["benchmarks"], timed, strict=True):
-        assert set(benchmark["stats"]) == STATS
         assert benchmark["stats"]["rounds"] == len(run.samples("run"))
-        assert None not in [value for name, value in benchmark["extra_info"].items() if name in ("flops", "kernels")]
 
 
 def test_pytest_benchmark_reads_it(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
-"""Writes the HLO of JAX programs of many kinds into a folder: `python programs.py FOLDER`.
+"""Writes the HLO of JAX programs of many kinds into a folder: `python programs.py FOLDER [nvidia|tpu CONFIG]`.
 
-Run as a process of its own, on 8 forced host devices. For each program: `NAME.before.txt` (as lowered) and `NAME.txt`
-(as compiled), and `NAME.pb`, the compiled module's proto as JAX's own reader serialises it.
+Run as a process of its own, on 8 forced host devices, or for a vendor's device that is not here: its compiler is on the
+path, and CONFIG describes the target. For each program: `NAME.txt` (as compiled) and `NAME.pb`, its proto as JAX's own
+reader serialises it; of those for this host also `NAME.before.txt` (as lowered).
 """
 
 from __future__ import annotations
@@ -10,17 +11,22 @@ import os
 import sys
 from pathlib import Path
 
-os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
-os.environ["JAX_PLATFORMS"] = "cpu"
+if len(sys.argv) == 2:
+    os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+    os.environ["JAX_PLATFORMS"] = "cpu"
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.experimental import pallas as pl
+from jax.experimental import topologies
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-F = jnp.zeros
+
+def F(shape, dtype=jnp.float32):
+    return jax.ShapeDtypeStruct(shape, dtype)
+
+
 PROGRAMS = {}
 
 
@@ -32,19 +38,9 @@ def program(*arguments):
     return add
 
 
-@program(F((1000,)))
-def selu(x):
-    return 1.05 * jnp.where(x > 0, x, 1.67 * jnp.exp(x) - 1.67)
-
-
 @program(F((4, 8)), F((8, 8)))
 def scan(x, w):
     return lax.scan(lambda c, _: (jnp.tanh(c @ w), c.sum()), x, None, length=5)
-
-
-@program(F((8,)))
-def loop(x):
-    return lax.while_loop(lambda s: s[0] < 7, lambda s: (s[0] + 1, s[1] * 1.5), (0, x))
 
 
 @program(F((8,)), 1)
@@ -54,31 +50,17 @@ def branches(x, n):
 
 @program(F((64, 3)))
 def ordered(x):
-    return jnp.sort(x, axis=0), jnp.argsort(x[:, 0]), lax.top_k(x[:, 1], 5)
-
-
-@program(F((4, 16)))
-def fourier(x):
-    return jnp.fft.rfft(x), jnp.fft.fft(x.astype(jnp.complex64))
-
-
-@program(jnp.eye(6))
-def linear_algebra(x):
-    return jnp.linalg.cholesky(x), jnp.linalg.solve(x, x), jnp.linalg.eigh(x), jnp.linalg.qr(x), jnp.linalg.svd(x)
+    return jnp.sort(x, axis=0), lax.top_k(x[:, 1], 5), jnp.fft.rfft(x), jnp.linalg.qr(x), [x * n for n in range(20)]
 
 
 @program(F((2, 3, 16, 16)), F((5, 3, 3, 3)))
-def convolution(x, k):
+def image(x, k):
     y = lax.conv_general_dilated(x, k, (2, 1), "SAME", rhs_dilation=(1, 2))
-    return lax.reduce_window(y, -jnp.inf, lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID")
+    pooled = lax.reduce_window(y, -jnp.inf, lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID")
+    return pooled, jax.grad(lambda k: jax.nn.relu(lax.conv(x, k, (1, 1), "VALID")).sum())(k)
 
 
-@program(F((2, 3, 16, 16)), F((5, 3, 3, 3)))
-def convolution_gradient(x, k):
-    return jax.grad(lambda k: jax.nn.relu(lax.conv(x, k, (1, 1), "VALID")).sum())(k)
-
-
-@program(F((16, 4)), jnp.arange(3))
+@program(F((16, 4)), F((3,), jnp.int32))
 def gather_and_scatter(x, i):
     return x[i], x.at[i].add(2.0), x.at[:, i].set(0.0), jnp.segment_sum(x, i) if hasattr(jnp, "segment_sum") else x
 
@@ -99,12 +81,6 @@ def train_step(w, x):
     return value, w - 0.1 * gradient
 
 
-@program(jax.random.key(0))
-def random(key):
-    a, b = jax.random.split(key)
-    return jax.random.normal(a, (7,)), jax.random.permutation(b, 9), jax.random.randint(a, (3,), 0, 9)
-
-
 @program(F((4, 4), jnp.int8), F((3,), jnp.float16), F((3,), jnp.float8_e4m3fn), F((3,), jnp.uint32))
 def types(a, b, c, d):
     packed = (a.astype(jnp.int4) + 1).astype(jnp.int32)
@@ -123,33 +99,6 @@ def constants(x):
     return x[0] + table, x + np.array([1, 2, 3, 4, np.inf], np.float32), np.float32("nan") * x
 
 
-@program(F((16, 16)))
-def pallas(x):
-    def kernel(read, write):
-        write[...] = jnp.maximum(read[...], 0.0) * 2
-
-    return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype), interpret=True)(x)
-
-
-@program(F((6,)))
-def many_results(x):
-    return [x * n for n in range(40)]
-
-
-@program(F((8, 4, 4)))
-def mapped(x):
-    return jax.vmap(lambda a: lax.fori_loop(0, 3, lambda _, b: b @ a, a))(x)
-
-
-@program(F((8, 8)))
-def rematerialised(x):
-    @jax.checkpoint
-    def block(y):
-        return jnp.sin(jnp.cos(y @ y))
-
-    return jax.grad(lambda y: block(block(y)).sum())(x)
-
-
 def sharded():
     """Collectives: two kinds of mesh, one with explicit collectives."""
     mesh = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto, AxisType.Auto))
@@ -157,8 +106,7 @@ def sharded():
     columns = NamedSharding(mesh, PartitionSpec(None, "model"))
     x = jax.ShapeDtypeStruct((8, 16), jnp.float32, sharding=rows)
     w = jax.ShapeDtypeStruct((16, 4), jnp.float32, sharding=columns)
-    yield "sharded_product", jax.jit(lambda x, w: jnp.tanh(x @ w).sum(0)).lower(x, w)
-    yield "sharded_donated", jax.jit(lambda x: (x * 2).T, donate_argnums=0).lower(x)
+    yield "sharded_product", jax.jit(lambda x, w: (jnp.tanh(x @ w).sum(0), x.T), donate_argnums=0).lower(x, w)
 
     def exchange(x):
         y = lax.ppermute(x, "data", [(0, 1), (1, 2), (2, 3), (3, 0)])
@@ -169,14 +117,33 @@ def sharded():
     yield "exchange", jax.jit(mapped).lower(jax.ShapeDtypeStruct((8, 16), jnp.float32))
 
 
-def write(folder: Path) -> None:
+def target(vendor: str, config: str):
+    """Some of the programs, and a step that is split over four devices."""
+    if vendor == "tpu":
+        topology = topologies.get_topology_desc("v5e:2x2", platform="tpu")
+    else:
+        described = {"topology_name": "h100", "target_config": config, "topology": "1x1x4"}
+        topology = topologies.get_topology_desc(platform="cuda", **described)
+    mesh = topologies.make_mesh(topology, (4,), ("data",))
+    whole, split = NamedSharding(mesh, PartitionSpec()), NamedSharding(mesh, PartitionSpec("data"))
+    for name in ("train_step", "attention", "scan", "image", "ordered"):
+        function, arguments = PROGRAMS[name]
+        shapes = [jax.ShapeDtypeStruct(one.shape, one.dtype, sharding=whole) for one in arguments]
+        yield name, jax.jit(function).lower(*shapes)
+    pair = [jax.ShapeDtypeStruct((256, 256), jnp.bfloat16, sharding=sharding) for sharding in (whole, split)]
+    yield "data_parallel", jax.jit(train_step).lower(*pair)
+
+
+def write(folder: Path, *elsewhere: str) -> None:
     lowered = [(name, jax.jit(function).lower(*arguments)) for name, (function, arguments) in PROGRAMS.items()]
-    for name, stage in [*lowered, *sharded()]:
-        (folder / f"{name}.before.txt").write_text(stage.as_text("hlo"))
+    for name, stage in target(*elsewhere) if elsewhere else [*lowered, *sharded()]:
+        if not elsewhere:
+            (folder / f"{name}.before.txt").write_text(stage.as_text("hlo"))
         (module,) = stage.compile().runtime_executable().hlo_modules()
         (folder / f"{name}.txt").write_text(module.to_string())
         (folder / f"{name}.pb").write_bytes(module.as_serialized_hlo_module_proto())
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]))
+    folder, *rest = sys.argv[1:]
+    write(Path(folder), *([rest[0], Path(rest[1]).read_text()] if rest else []))

@@ -40,18 +40,16 @@ SEQUENCE = """000: kCommandBuffer [source       | next=005 (1)]
 """
 
 
-def metadata(*named: tuple[str, int, str]) -> str:
+def metadata(*named: tuple[str, int | None, str]) -> str:
     return "".join(
-        f'thunk_metadata {{\n  thunk_info {{\n    profile_annotation: "{name}"\n    thunk_id: {number}\n  }}\n'
-        f'  thunk_kind: "{kind}"\n}}\n'
+        f'thunk_metadata {{\n  thunk_info {{\n    profile_annotation: "{name}"\n'
+        + (f"    thunk_id: {number}\n" if number is not None else "")
+        + f'  }}\n  thunk_kind: "{kind}"\n}}\n'
         for name, number, kind in named
     )
 
 
-METADATA = (
-    'thunk_metadata {\n  thunk_info {\n    profile_annotation: "command_buffer_1"\n  }\n'
-    '  thunk_kind: "kCommandBuffer"\n}\n'
-) + metadata(
+METADATA = metadata(("command_buffer_1", None, "kCommandBuffer")) + metadata(
     ("loop.1", 1, "kCustomKernel"),
     ("sorted", 2, "kCopy"),
     ("sorted", 3, "kCustomKernel"),
@@ -67,22 +65,19 @@ EXPECTED = {
 }
 
 
-def dump(folder: Path, ending: str) -> Path:
-    """A folder as XLA dumps it."""
-    (folder / "module_0001.jit_f.sm_9.0a_gpu_after_optimizations.txt").write_text(HLO)
-    (folder / f"module_0001.jit_f.{ending}.txt").write_text(SEQUENCE)
-    (folder / "module_0001.jit_f.thunk_metadata.txt").write_text(METADATA)
-    return folder
-
-
 def test_each_launch_belongs_to_its_instruction_whatever_kernel_it_shares() -> None:
-    module = parse.module(with_launches(HLO, SEQUENCE, METADATA))
-    assert launches(module) == EXPECTED, "what holds others launches nothing; after its end no command buffer holds"
+    text = with_launches(HLO, SEQUENCE, METADATA)
+    assert launches(parse.module(text)) == EXPECTED, "what holds others launches nothing, and no buffer after its end"
+    assert text.startswith(HLO)
+    assert all(line.startswith("// ") for line in text[len(HLO) :].splitlines())
 
 
 @pytest.mark.parametrize("ending", ["thunk_sequence_after_thunk_passes", "thunk_sequence"])
 def test_a_dump_is_read_with_its_launches(tmp_path: Path, ending: str) -> None:
-    (stages,) = modules_at(dump(tmp_path, ending))
+    (tmp_path / "module_0001.jit_f.sm_9.0a_gpu_after_optimizations.txt").write_text(HLO)
+    (tmp_path / f"module_0001.jit_f.{ending}.txt").write_text(SEQUENCE)
+    (tmp_path / "module_0001.jit_f.thunk_metadata.txt").write_text(METADATA)
+    (stages,) = modules_at(tmp_path)
     by_name = {kernel.name: kernel for kernel in kernels(stages.module())}
     assert by_name["sorted"].launches == EXPECTED["sorted"]
     said = (
@@ -111,29 +106,6 @@ def test_nothing_is_said_where_one_of_the_two_says_nothing(sequence: str, descri
     assert not any("launch" in line for line in tree_text(kernels(module)[0]))
 
 
-def test_the_text_stays_what_it_was_but_for_comments() -> None:
-    text = with_launches(HLO, SEQUENCE, METADATA)
-    assert text.startswith(HLO)
-    assert all(line.startswith("// ") for line in text[len(HLO) :].splitlines())
-
-
-def test_the_lines_of_a_kernel_stand_below_each_other() -> None:
-    text = """HloModule m, is_scheduled=true
-
-f {
-  p = f32[8]{0} parameter(0)
-  s = f32[8]{0} sine(p), metadata={op_name="a" source_file="one.py" source_line=1}
-  ROOT e = f32[8]{0} exponential(s), metadata={op_name="b" source_file="two.py" source_line=2}
-}
-
-ENTRY main {
-  a = f32[8]{0} parameter(0)
-  ROOT y = f32[8]{0} fusion(a), kind=kLoop, calls=f
-}
-"""
-    assert tree_text(kernels(parse.module(text))[0])[-2:] == ["from one.py:1", "     two.py:2"]
-
-
 @pytest.mark.parametrize(
     "comment",
     [
@@ -145,7 +117,3 @@ ENTRY main {
 )
 def test_a_comment_that_is_none_of_ours_says_nothing(comment: str) -> None:
     assert launches(parse.module(f"{HLO}// XLA thunks: sorted: Copy {comment}\n")) == {}
-
-
-def test_one_block_and_one_thread_are_one() -> None:
-    assert Launches(("CustomKernel",), (1, 1, 1), (1, 1, 1), 0, None).parts[1:] == ["1 block of 1 thread"]

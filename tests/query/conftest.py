@@ -35,6 +35,12 @@ class InThisProcess:
     def close(self) -> None: ...
 
 
+def asked(path: Path, name: str = "s") -> AskedSession:
+    from jaxprof.query.asking import AskedSession
+
+    return AskedSession(name, path)
+
+
 def ask(sql: str, sources: Sequence[AskedSession]) -> SqlAnswer:
     """The answer of these sessions, which can be read afterwards."""
     from jaxprof.query import asking

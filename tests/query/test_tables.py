@@ -10,24 +10,24 @@ import pytest
 
 from jaxprof import events as e
 from jaxprof.facts.units import BYTES, REAL_BYTES, SECONDS
-from jaxprof.query.asking import AskedSession
 from jaxprof.query.tables import TABLES
 from jaxprof.report.json import to_dict
 from jaxprof.session import Session
 from jaxprof.session.log import load
-from query.conftest import TIMELINE, ask, write
+from query.conftest import TIMELINE, ask, asked, write
 from report import sessions
+from tapes import unpacked
 
 
 def rows(path: Path, sql: str) -> list[list[Any]]:
-    found, more = ask(sql, [AskedSession("whole", path)]).first(10_000)
+    found, more = ask(sql, [asked(path, "whole")]).first(10_000)
     assert not more
     return found
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_every_table_has_rows_under_the_columns_that_its_schema_has(path: Path, name: str) -> None:
-    answer = ask(f"SELECT * FROM {name}", [AskedSession("whole", path)])
+    answer = ask(f"SELECT * FROM {name}", [asked(path, "whole")])
     table = answer.table()
     assert answer.names == ["session", *(fact.key for fact in TABLES[name].facts)]
     assert len(table) > 0
@@ -56,23 +56,8 @@ def test_figures_are_those_of_the_json(path: Path) -> None:
         "FROM runs WHERE run = 'r3'",
     )
     phases = compiled["phases"]
-    assert row == [
-        phases["run"]["median_seconds"],
-        phases["compile"]["seconds"],
-        compiled["versus"]["speedup"],
-        compiled["flops"],
-        compiled["memory"]["peak_bytes"],
-        True,
-        "ok",
-        "r2",
-        3,
-    ]
-
-
-def test_samples_are_the_raw_ones_with_their_launches(path: Path) -> None:
-    session = load(path, Session)
-    found = rows(path, "SELECT seconds FROM samples WHERE run = 'r3' AND series = 'run' ORDER BY number")
-    assert [seconds for (seconds,) in found] == session.runs["r3"].samples("run")
+    times = [phases["run"]["median_seconds"], phases["compile"]["seconds"], compiled["versus"]["speedup"]]
+    assert row == [*times, compiled["flops"], compiled["memory"]["peak_bytes"], True, "ok", "r2", 3]
     launches = rows(path, "SELECT launch, count(*), min(calls_per_sample) FROM samples WHERE run = 'r3' AND "
                           "series = 'run' GROUP BY launch ORDER BY launch")  # fmt: skip
     assert launches == [[1, 7, 4], [2, 7, 4], [3, 7, 4]]
@@ -90,9 +75,7 @@ def test_kernels_are_joined_with_what_was_measured_and_no_time_is_lost(path: Pat
 
 
 def test_intervals_are_those_of_the_lanes(path: Path) -> None:
-    answer = ask(
-        "SELECT * EXCLUDE (session) FROM intervals ORDER BY device, start_seconds", [AskedSession("whole", path)]
-    )
+    answer = ask("SELECT * EXCLUDE (session) FROM intervals ORDER BY device, start_seconds", [asked(path, "whole")])
     found, _ = answer.first(100)
     stream, host = TIMELINE["lanes"]  # type: ignore[misc]
     assert len(found) == len(stream["label"]) + len(host["label"])
@@ -117,6 +100,19 @@ def test_what_no_column_can_hold_is_null(tmp_path: Path) -> None:
     assert (row["peak_bytes"], row["temporary_bytes"]) == (None, 5)
 
 
+def test_figures_of_a_real_session_agree_with_each_other(tmp_path: Path) -> None:
+    measured = unpacked("engines", "measures", tmp_path)
+    found = rows(measured, """
+        SELECT runs.median_seconds, runs.samples, count(*), median(samples.seconds)
+        FROM runs JOIN samples USING (session, run)
+        WHERE series = 'run' AND status = 'ok' GROUP BY ALL
+    """)  # fmt: skip
+    assert len(found) == 2
+    for median, count, counted, of_samples in found:
+        assert counted == count
+        assert of_samples == pytest.approx(median, rel=0.2)
+
+
 QUESTIONS = re.findall(
     r"^```sql\n(.*?)^```", (Path(__file__).parents[2] / "docs" / "query.md").read_text(), re.MULTILINE | re.DOTALL
 )
@@ -130,6 +126,6 @@ def test_a_documented_question_is_answered(path: Path, sql: str) -> None:
 
 def test_a_damaged_timeline_costs_its_rows_and_is_said(tmp_path: Path) -> None:
     damaged = [*sessions.jit_run("r2", ""), e.TextRecorded(run="r2", name="timeline", text="{")]
-    answer = ask("SELECT count(*) FROM intervals", [AskedSession("s", write(tmp_path / "s.jaxprof", damaged))])
+    answer = ask("SELECT count(*) FROM intervals", [asked(write(tmp_path / "s.jaxprof", damaged))])
     assert answer.first(1)[0] == [[0]]
     assert [notice for notice in answer.notices if notice.startswith("s: the timeline of run r2 was left out")]

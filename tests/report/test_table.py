@@ -1,24 +1,20 @@
-"""One table as text, Markdown, HTML, CSV and JSON. A session in a notebook: a small piece of HTML that does no harm."""
+"""One table as text, Markdown, HTML, CSV and JSON."""
 
 from __future__ import annotations
 
 import csv
 import io
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from folding import fold
-from jaxprof import events as e
+import program_events
 from jaxprof.facts import Fact, at, column, json_schema
-from jaxprof.facts.units import BYTES, COUNT, INDEX, LIST, OBJECT, SECONDS, TEXT, plain
+from jaxprof.facts.units import BYTES, INDEX, LIST, OBJECT, SECONDS, TEXT, plain
 from jaxprof.report.html import to_html
-from jaxprof.report.lanes import DEVICES, LANES
 from jaxprof.report.renderers import (
-    csv_lines,
     html_table,
     markdown_lines,
     records,
@@ -28,9 +24,7 @@ from jaxprof.report.renderers import (
     wrap,
 )
 from jaxprof.report.table import Table, remembering
-from jaxprof.session import Session
 from jaxprof.text import columns
-from report import sessions
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,59 +181,9 @@ def test_numbers_stay_numbers_and_unknown_is_empty(value: object, written: str) 
     assert str(safe_cell(value)) == written
 
 
-def test_a_list_is_json_so_that_names_with_spaces_stay_apart() -> None:
-    assert read_back(["void gemm<1, 2>", "copy"]) == '["void gemm<1, 2>", "copy"]'
-
-
-def test_the_rows_of_an_iterator_are_written_as_they_come() -> None:
-    taken = []
-
-    def rows() -> object:
-        for number in (1, 2):
-            taken.append(number)
-            yield number
-
-    lines = csv_lines(Table([Fact("n", COUNT, "", lambda row: row)], rows()))  # type: ignore[arg-type, var-annotated]
-    assert (next(lines), next(lines), taken) == ("n\n", "1\n", [1])
-
-
-def program(functions: int = 1, name: str = "train_step") -> Session:
-    run = {"run": "r1"}
-    return fold(
-        sessions.HEADER,
-        [
-            e.RunPlanned(spec=e.RunSpec(workload="train.py", variant="program", how="program", device="host"), **run),
-            e.WorkerStarted(pid=1, python="p", monotonic_seconds=1.0, **run),
-            e.ProgramStarted(argv=["train.py"], how="script", monotonic_seconds=1.0, **run),
-            *(
-                e.Compiled(
-                    function=f"{name}{number or ''}",
-                    began_seconds=2.0,
-                    compile_seconds=1.5,
-                    called_from=e.SourceLocation("train.py", 88, "main"),
-                    reason_code="shape",
-                    reason="argument x: f32[4] → f32[3]",
-                    **run,
-                )
-                for number in range(functions)
-            ),
-            e.ProgramSampled(
-                began_seconds=1.0, samples=90, states={"compile": 1.5, "host_busy": 7.5}, monotonic_seconds=10.0, **run
-            ),
-            e.ProgramEnded(exit_code=0, wall_seconds=9.0, monotonic_seconds=10.0, **run),
-            e.RunFinished(status="ok", monotonic_seconds=10.0, **run),
-        ],
-    )
-
-
-def test_it_stays_small() -> None:
-    found = to_html(program(functions=500))
+def test_in_a_notebook_it_stays_small() -> None:
+    many = [program_events.compiled(f"step{number}", "shape") for number in range(500)]
+    found = to_html(program_events.session(*many))
     assert "and 488 more" in found
     assert len(found) < 20_000
-    assert len(to_html(program(name="f" * 100_000))) < 20_000
-
-
-@pytest.mark.parametrize("facts", [LANES, DEVICES])
-def test_no_two_columns_of_lanes_have_one_title(facts: tuple[Fact[Any], ...]) -> None:
-    titles = [fact.title for fact in facts if fact.title is not None]
-    assert len(titles) == len(set(titles))
+    assert len(to_html(program_events.session(program_events.compiled("f" * 100_000, "shape")))) < 20_000

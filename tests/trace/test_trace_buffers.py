@@ -34,7 +34,7 @@ def captured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
     return folder, compiled
 
 
-def test_they_are_those_of_the_executable(captured: tuple[Path, Any]) -> None:
+def test_they_are_those_of_the_executable_and_of_a_dump_in_words(captured: tuple[Path, Any]) -> None:
     folder, compiled = captured
     expected = buffers_of(compiled, compiled.as_text())
     if expected is None:
@@ -43,23 +43,13 @@ def test_they_are_those_of_the_executable(captured: tuple[Path, Any]) -> None:
     import_profile(folder, "r1", events.append)
     (found,) = [event for event in events if isinstance(event, BuffersReported)]
     assert (found.peak_bytes, found.parts) == (expected.peak_bytes, expected.parts)
-    assert [(row.bytes, row.kind, row.instruction) for row in found.buffers] == [
-        (row.bytes, row.kind, row.instruction) for row in expected.buffers
-    ]
-
-
-def test_a_dump_has_the_same_in_words(captured: tuple[Path, Any]) -> None:
-    folder, compiled = captured
-    expected = buffers_of(compiled, compiled.as_text())
-    if expected is None:
-        pytest.skip("this jax does not tell the buffers of an executable")
+    rows = [(row.bytes, row.kind, row.instruction) for row in expected.buffers]
+    assert [(row.bytes, row.kind, row.instruction) for row in found.buffers] == rows
     (stages,) = modules_at(folder / "dump")
-    found = memory_of_dump(stages)
-    assert (found.source, found.peak_bytes) == ("buffer assignment", expected.peak_bytes)
-    assert {part.kind: part.bytes for part in found.parts} == expected.parts
-    assert {(one.bytes, one.instruction) for one in found.buffers} == {
-        (one.bytes, one.instruction) for one in expected.buffers
-    }
+    dumped = memory_of_dump(stages)
+    assert (dumped.source, dumped.peak_bytes) == ("buffer assignment", expected.peak_bytes)
+    assert {part.kind: part.bytes for part in dumped.parts} == expected.parts
+    assert {(one.bytes, one.instruction) for one in dumped.buffers} == {(size, name) for size, _, name in rows}
 
 
 def test_without_an_assignment_a_dump_has_an_estimate(captured: tuple[Path, Any], tmp_path: Path) -> None:

@@ -7,10 +7,8 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from made_traces import gpu_planes, host, op, read
-from xplane_wire import Event, Line, Plane, Value, space_bytes
+from xplane_wire import Event, Line, Plane, Value
 
 from jaxprof.trace.intervals import Coverage
 from jaxprof.trace.steps import steps_of
@@ -56,14 +54,10 @@ def test_the_unit_is_what_the_name_ends_with(name: str, unit: str) -> None:
     assert (counter.name, counter.unit) == (name, unit)
 
 
-def test_they_stand_on_the_clock_of_the_kernels() -> None:
-    late = read(*gpu_planes(), sampled(sample(POWER, 1, power=1.0), timestamp_ns=2_000))
-    assert late.counters[0].times.tolist() == [3_000_000 - late.origin_ns * 1000]
-
-
-def test_the_timeline_has_them() -> None:
-    trace = read(*gpu_planes(), sampled(sample(POWER, 1, power=1.5), sample(POWER, 3, power=2.5)))
-    (counter,) = json.loads(timeline_text(trace))["counters"]
+def test_they_stand_on_the_clock_of_the_kernels_and_in_the_timeline() -> None:
+    late = read(*gpu_planes(), sampled(sample(POWER, 1, power=1.5), sample(POWER, 3, power=2.5), timestamp_ns=2_000))
+    assert late.counters[0].times.tolist() == [at - late.origin_ns * 1000 for at in (3_000_000, 5_000_000)]
+    (counter,) = json.loads(timeline_text(late))["counters"]
     assert (counter["device"], counter["name"], counter["unit"]) == ("tpu:1", POWER, "watts")
     assert counter["value"] == [1.5, 2.5]
 
@@ -78,21 +72,6 @@ def test_the_bytes_of_an_allocator() -> None:
     (counter,) = trace.counters
     assert (counter.device, counter.name, counter.unit) == ("host", "GPU_0_bfc allocated", "bytes")
     assert counter.values.tolist() == [64.0, 0.0]
-
-
-Numbers = st.one_of(st.floats(allow_nan=False, allow_infinity=False), st.integers(-(1 << 63), (1 << 63) - 1))
-
-
-@settings(deadline=None)  # JAX is imported in the first of them
-@given(st.lists(st.tuples(st.integers(0, 10**9), Numbers), min_size=1, max_size=20))
-def test_the_values_are_those_that_jax_reads(samples: list[tuple[int, float]]) -> None:
-    from jax.profiler import ProfileData
-
-    plane = sampled(*[Event("c", time * 1000, 0, {"c": value}) for time, value in samples])
-    (line,) = next(iter(ProfileData.from_serialized_xspace(space_bytes([plane])).planes)).lines
-    (counter,) = read(plane).counters
-    ours = zip((counter.times // 1000).tolist(), counter.values.tolist(), strict=True)
-    assert sorted(ours) == sorted((int(event.start_ns), float(dict(event.stats)["c"])) for event in line.events)
 
 
 STEPS = 4
@@ -120,30 +99,38 @@ def causes(*lines: Line, more: list[Event] | None = None) -> dict[str, tuple[flo
     return {cause.cause: (round(cause.seconds / STEPS * 1e6, 3), cause.name) for cause in found.idle_causes}
 
 
-@pytest.mark.parametrize(
-    ("name", "cause"),
-    [
-        ("backend_compile_and_load", "compile"),
-        ("DevicePut", "copy"),
-        ("np.asarray(jax.Array)", "copy"),
-        ("PjitFunction(step)", "launch"),
-        ("BlockHostUntilReady", "wait"),
-    ],
-)
-def test_each_cause_by_the_names_of_the_hosts_events(name: str, cause: str) -> None:
-    assert causes(thread((name, 60, 40))) == {cause: (40, "")}
-    assert causes(thread((name, 0, 60))) == {"unknown": (40, "")}  # while the device worked
+_CALL = "PjitFunction(step)"
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("events", "expected"),
     [
-        "ExecuteOrder", "$re.py:226 compile", "TransferLearning", "MemcpyBenchmark", "SlinkyThreadPool::Await",
-        "LaunchKernelAnalysis", "AwaitReview", "my PjitFunction(step)",
+        *(
+            ([(name, 60, 40)], {cause: (40, "")})
+            for name, cause in (
+                ("backend_compile_and_load", "compile"), ("DevicePut", "copy"), ("np.asarray(jax.Array)", "copy"),
+                (_CALL, "launch"), ("BlockHostUntilReady", "wait"),
+            )
+        ),
+        ([(_CALL, 0, 60)], {"unknown": (40, "")}),  # while the device worked
+        *(  # names of the program's own are no cause of JAX's
+            ([(name, 60, 40)], {"host": (40, name)})
+            for name in ("ExecuteOrder", "$re.py:226 compile", "MemcpyBenchmark", "SlinkyThreadPool::Await",
+                         "LaunchKernelAnalysis", "my PjitFunction(step)")
+        ),
+        # a call that waits waits; a moment has one cause, and all of them add up
+        ([(_CALL, 60, 40), ("hipStreamSynchronize", 70, 30)], {"wait": (30, ""), "launch": (10, "")}),
+        ([(_CALL, 60, 30), ("backend_compile", 65, 10), ("DevicePut", 72, 10)],
+         {"compile": (10, ""), "copy": (7, ""), "launch": (13, ""), "unknown": (10, "")}),
+        # work of the host is named by what holds most of it
+        ([("main", 0, 100), ("load_batch", 61, 38), ("$numpy.py:3 stack", 70, 5)], {"host": (40, "load_batch")}),
+        ([("one", 60, 15), ("two", 75, 15)], {"unknown": (40, "")}),
     ],
 )  # fmt: skip
-def test_a_name_of_the_programs_own_is_no_cause_of_jaxs(name: str) -> None:
-    assert causes(thread((name, 60, 40))) == {"host": (40, name)}
+def test_what_the_host_did_while_the_device_waited(
+    events: list[tuple[str, float, float]], expected: dict[str, tuple[float, str]]
+) -> None:
+    assert causes(thread(*events)) == expected
 
 
 def test_what_the_runtimes_own_threads_do_is_no_cause() -> None:
@@ -154,29 +141,11 @@ def test_what_the_runtimes_own_threads_do_is_no_cause() -> None:
     assert causes(call) == {"launch": (7, ""), "host": (33, "BufferSequencingEvent::ExecuteOrAddToFutureTasks")}
 
 
-def test_a_call_that_waits_waits() -> None:
-    assert causes(thread(("PjitFunction(step)", 60, 40), ("hipStreamSynchronize", 70, 30))) == {
-        "wait": (30, ""),
-        "launch": (10, ""),
-    }
-
-
 def test_after_its_launch_a_kernel_waits_for_no_host() -> None:
     """The host prepares a batch meanwhile, which keeps nobody waiting."""
     launches = [host("cuLaunchKernel", 100 * step - 15, 1, correlation_id=step + 1) for step in range(1, STEPS)]
     found = causes(thread(("load_batch", 60, 40), ("PjitFunction(step)", 80, 5)), more=launches)
     assert found == {"launch": (16.25, ""), "host": (23.75, "load_batch")}  # the last one is launched by nobody
-
-
-def test_a_moment_has_one_cause_and_all_of_them_add_up() -> None:
-    found = causes(thread(("PjitFunction(step)", 60, 30), ("backend_compile", 65, 10), ("DevicePut", 72, 10)))
-    assert found == {"compile": (10, ""), "copy": (7, ""), "launch": (13, ""), "unknown": (10, "")}
-
-
-def test_work_of_the_host_is_named_by_what_holds_most_of_it() -> None:
-    found = causes(thread(("main", 0, 100), ("load_batch", 61, 38), ("$numpy.py:3 stack", 70, 5)))
-    assert found == {"host": (40, "load_batch")}
-    assert causes(thread(("one", 60, 15), ("two", 75, 15))) == {"unknown": (40, "")}  # neither is most of it
 
 
 def test_a_tpu_has_a_clock_of_its_own() -> None:

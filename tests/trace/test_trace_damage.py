@@ -5,15 +5,18 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import json
+import random
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from made_traces import cpu_plane, gpu_planes, host, op, tpu_plane
+from made_traces import cpu_plane, gpu_planes, host, op
 from xplane_wire import Line, Plane, nested, number, space_bytes
 
+import mutated
 from jaxprof.errors import FileRefusedError, UsageError
 from jaxprof.events import KernelsMeasured, TrustCheck, TrustReported, encode
 from jaxprof.trace.line import Chain
@@ -21,7 +24,20 @@ from jaxprof.trace.sources import read_profile
 from jaxprof.trace.summary import summarise
 from jaxprof.trace.varints import padded
 
-WHOLE = space_bytes([cpu_plane(), *gpu_planes(), tpu_plane()])
+
+def _dot(at: float, took: float, run: int) -> dict[str, object]:
+    args = {"hlo_op": "dot", "hlo_module": "jit_f", "run_id": str(run)}
+    return {"ph": "X", "pid": 1, "tid": 2, "ts": at, "dur": took, "name": "dot", "args": args}
+
+
+CHROME = json.dumps({
+    "displayTimeUnit": "ns",
+    "traceEvents": [
+        {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/host:CPU"}},
+        {"ph": "M", "pid": 1, "tid": 2, "name": "thread_name", "args": {"name": "tf_XLA/2"}},
+        _dot(1.5, 2.0, -4), _dot(5.0, 4.0, -3), {},
+    ],
+}).encode()  # fmt: skip
 
 
 def written(folder: Path, raw: bytes, name: str = "host.xplane.pb") -> Path:
@@ -37,19 +53,12 @@ def sound_or_refused(path: Path) -> None:
             encode(event)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data())
-def test_flipped_bytes(tmp_path: Path, data: st.DataObject) -> None:
-    raw = bytearray(WHOLE)
-    for _ in range(data.draw(st.integers(1, 8))):
-        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
-    sound_or_refused(written(tmp_path, bytes(raw)))
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(raw=st.binary(max_size=300))
-def test_anything_at_all(tmp_path: Path, raw: bytes) -> None:
-    sound_or_refused(written(tmp_path, raw))
+@pytest.mark.parametrize("seed", range(3))
+def test_damaged_json(tmp_path: Path, seed: int) -> None:
+    """Other damaged profiles are in `tests/cli/test_mutated.py`."""
+    chance = random.Random(seed)
+    for _ in range(10):
+        sound_or_refused(written(tmp_path, mutated.with_faults(CHROME, chance), "x.trace.json"))
 
 
 @pytest.mark.parametrize(
@@ -64,26 +73,23 @@ def test_anything_at_all(tmp_path: Path, raw: bytes) -> None:
     ids=["text", "json", "perfetto", "png", "gzip"],
 )
 def test_files_of_other_tools_are_refused(tmp_path: Path, raw: bytes) -> None:
+    with pytest.raises(FileRefusedError, match="without a profile"):
+        read_profile(tmp_path)
     with pytest.raises(FileRefusedError):
         read_profile(written(tmp_path, raw))
 
 
-def cut(planes: list[Plane], missing: int) -> bytes:
-    """A file of these planes without its last bytes."""
-    return space_bytes(planes)[:-missing]
-
-
-def said_of_file(path: Path) -> TrustCheck:
+def said(path: Path, code: str = "file") -> TrustCheck:
     (trust,) = [event for event in summarise(path, "imported") if isinstance(event, TrustReported)]
-    return next(row for row in trust.rows if row.code == "file")
+    return next(row for row in trust.rows if row.code == code)
 
 
 def test_a_cut_off_file_gives_its_whole_planes_and_says_so(tmp_path: Path) -> None:
     device, host_plane = gpu_planes()
-    path = written(tmp_path, cut([device, host_plane], 20))
+    path = written(tmp_path, space_bytes([device, host_plane])[:-20])
     (measured,) = [event for event in summarise(path, "imported") if isinstance(event, KernelsMeasured)]
     assert {row.device for row in measured.rows} == {"gpu:0"}
-    assert said_of_file(path).verdict == "bad"
+    assert said(path).verdict == "bad"
 
 
 def test_a_cut_within_a_plane_keeps_the_events_before_it(tmp_path: Path) -> None:
@@ -98,7 +104,7 @@ def test_a_cut_within_a_plane_keeps_the_events_before_it(tmp_path: Path) -> None
         if found is not None:
             assert found.starts.tolist() == [10_000_000 * n for n in range(len(found))]
         if tenth < 10:
-            assert "/device:GPU:0 is truncated or damaged: it lacks" in said_of_file(path).message
+            assert "/device:GPU:0 is truncated or damaged: it lacks" in said(path).message
     assert seen == sorted(seen)
     assert seen[2] > 5
     assert seen[-1] == 40
@@ -129,6 +135,38 @@ def test_a_cut_off_gzip_gives_what_it_holds(tmp_path: Path) -> None:
     assert any("the gzip file has no end" in problem for problem in trace.problems)
 
 
+@pytest.mark.parametrize(
+    "event",
+    ['{"ph":"X","pid":1,"tid":2,"ts":NaN,"dur":1,"name":"a"}', '{"ph":"X","pid":1,"tid":2,"ts":1e300,"name":"a"}',
+     '{"ph":"X","pid":1,"tid":2,"ts":1,"dur":1,"name":"a","args":"text"}', '{"ph":"X","ts":1,"name":"a"}', "[1]", "7"],
+)  # fmt: skip
+def test_an_event_of_another_form_is_left_out_and_counted(tmp_path: Path, event: str) -> None:
+    raw = CHROME.replace(b'{"ph": "X"', event.encode() + b', {"ph": "X"', 1)
+    trace = read_profile(written(tmp_path, raw, "x.trace.json"))
+    assert trace.events == 2
+    assert trace.problems == ["1 events are not Chrome trace events, and are left out"]
+
+
+def test_a_chrome_trace(tmp_path: Path) -> None:
+    events = list(summarise(written(tmp_path, gzip.compress(CHROME), "x.trace.json.gz"), "imported"))
+    assert isinstance(events[0], CaptureTaken)
+    assert events[0].wall_seconds == pytest.approx(7.5e-6)
+    (row,) = events[1].rows  # type: ignore[attr-defined]
+    assert (row.count, row.total_seconds, row.program) == (2, pytest.approx(6e-6), None)
+
+
+def test_a_chrome_trace_by_the_clock_of_a_machine_begins_at_its_first_event(tmp_path: Path) -> None:
+    raw = CHROME.replace(b'"ts": 1.5', b'"ts": 300000000001.5').replace(b'"ts": 5.0', b'"ts": 300000000005.0')
+    span = read_profile(written(tmp_path, raw, "x.trace.json")).span_ps
+    assert span == (0, pytest.approx(7_500_000, abs=100))  # a double has no more digits so far on
+
+
+def test_a_chrome_trace_of_another_tool_has_no_kernels(tmp_path: Path) -> None:
+    raw = json.dumps([{"ph": "X", "pid": 1, "tid": 1, "ts": 0, "dur": 1, "name": "aten::mm"}]).encode()
+    row = said(written(tmp_path, raw, "torch.json"), "no_kernels")
+    assert "recorded by another tool" in row.message + row.advice
+
+
 class TestFolders:
     @staticmethod
     def log_folder(tmp_path: Path) -> Path:
@@ -141,22 +179,17 @@ class TestFolders:
                 written(folder, gzip.compress(b"{}"), f"{name}.trace.json.gz")
         return tmp_path
 
-    def test_the_newest_run_with_all_its_hosts_on_one_clock(self, tmp_path: Path) -> None:
-        trace = read_profile(self.log_folder(tmp_path))
+    def test_the_newest_run_with_all_its_hosts_on_one_clock_unless_others_are_chosen(self, tmp_path: Path) -> None:
+        folder = self.log_folder(tmp_path)
+        trace = read_profile(folder)
         starts = {
             device: min(int(lane.starts.min()) for lane in trace.op_lanes() if lane.device == device)
             for device in ("a/cpu:0", "b/cpu:0")
         }
         assert starts == {"a/cpu:0": 0, "b/cpu:0": 1_000_000}
         assert trace.hosts == ["a", "b"]
-
-    def test_a_run_and_a_host_can_be_chosen(self, tmp_path: Path) -> None:
-        folder = self.log_folder(tmp_path)
         assert read_profile(folder, "2026_01_01").hosts == ["a"]
         assert {lane.device for lane in read_profile(folder, hosts=["b"]).op_lanes()} == {"cpu:0"}
-
-    def test_what_is_not_there_is_named_with_what_is(self, tmp_path: Path) -> None:
-        folder = self.log_folder(tmp_path)
         with pytest.raises(UsageError, match="2026_02_02, 2026_01_01"):
             read_profile(folder, "2025")
         with pytest.raises(UsageError, match="It has a, b"):
@@ -168,10 +201,6 @@ class TestFolders:
         trace = read_profile(folder)
         assert {lane.device for lane in trace.op_lanes()} == {"cpu:0"}
         assert "b.xplane.pb is empty" in trace.problems[0]
-
-    def test_a_folder_without_a_profile(self, tmp_path: Path) -> None:
-        with pytest.raises(FileRefusedError, match="without a profile"):
-            read_profile(tmp_path)
 
 
 TAG = 4 << 3 | 2

@@ -49,21 +49,15 @@ def node(of: PassTimes, *names: str) -> PassTimes:
 COMPILE = ("backend_compile_and_load", "PjRtCpuClient::Compile")
 
 
-def test_the_compilers_thread_hangs_below_the_call_that_waits_for_it() -> None:
+def test_threads_hang_below_what_waits_for_them_and_passes_of_one_name_are_one() -> None:
     found = tree()
     assert found.seconds == pytest.approx(100 * US)
     assert node(found, *COMPILE).seconds == pytest.approx(80 * US)
     assert node(found, COMPILE[0]).self_seconds == pytest.approx(20 * US)
-
-
-def test_passes_of_one_name_are_one_node_and_the_modules_name_is_left_out() -> None:
-    passes = node(tree(), *COMPILE, "HLO passes through layout assignment")
+    passes = node(found, *COMPILE, "HLO passes through layout assignment")  # without the module's name
     assert passes.self_seconds == pytest.approx(16 * US)
     assert (node(passes, "algsimp").count, node(passes, "algsimp").seconds) == (2, pytest.approx(10 * US))
-
-
-def test_workers_side_by_side_add_up_to_more_than_what_waits_for_them() -> None:
-    codegen = node(tree(), *COMPILE, "Codegen")
+    codegen = node(found, *COMPILE, "Codegen")  # workers side by side add up to more than what waits for them
     workers = node(codegen, "FusionCompiler::Compile")
     assert (workers.count, workers.seconds) == (2, pytest.approx(40 * US))
     assert codegen.self_seconds == pytest.approx(10 * US)

@@ -134,48 +134,45 @@ def test_a_kernel_of_nccl_is_a_collective_and_one_named_like_it_is_not() -> None
 US = 1_000_000
 
 
-def counts(*lines: Line) -> dict[str, int]:
-    return {row.op.name: row.count for row in op_times(read(Plane("/host:CPU", list(lines))))}
+_TURNS = range(4)
+
+
+@pytest.mark.parametrize(
+    ("threads", "expected"),
+    [
+        # A sort is a copy and a sort, and ran once a call.
+        ([[("dot", 0, 5, 1), ("sort", 5, 1, 1), ("sort", 7, 30, 1), ("dot", 100, 5, 2), ("sort", 105, 1, 2),
+           ("sort", 107, 30, 2)]], {"dot": 2, "sort": 2}),
+        # Parts on several threads are one execution.
+        ([[("dot", 0, 10, 1), ("dot", 50, 10, 2)], [("dot", 2, 10, 1), ("dot", 80, 4, 2)]], {"dot": 2}),
+        # Iterations of a loop are executions of its body.
+        ([[("while", 0, 100, 1), *((name, 2 + 20 * turn + at, took, 1) for turn in _TURNS
+                                   for name, at, took in (("sort", 0, 1), ("sort", 2, 9), ("add", 12, 1)))]],
+         {"while": 1, "sort": 4, "add": 4}),
+        # Of a loop with one op every slice is an iteration.
+        ([[("while", 0, 100, 1), *(("fusion", 2 + 20 * turn, 9, 1) for turn in _TURNS)]], {"while": 1, "fusion": 4}),
+        # Parts of an iteration that overlap are one.
+        ([[("while", 0, 100, 1), *((name, at + 20 * turn, took, 1) for turn in _TURNS
+                                   for name, at, took in (("dot", 2, 9), ("add", 14, 1)))],
+          [("dot", 4 + 20 * turn, 9, 1) for turn in _TURNS]], {"while": 1, "dot": 4, "add": 4}),
+        # Without run ids every slice is counted.
+        ([[("dot", 0, 1, None), ("dot", 5, 1, None), ("dot", 9, 1, None)]], {"dot": 3}),
+    ],
+)  # fmt: skip
+def test_how_often_an_op_ran(
+    threads: list[list[tuple[str, float, float, int | None]]], expected: dict[str, int]
+) -> None:
+    lines = [
+        Line(str(number), [op(*one, **({} if run is None else {"run_id": run})) for *one, run in events])
+        for number, events in enumerate(threads)
+    ]
+    rows = {row.op.name: row for row in op_times(read(Plane("/host:CPU", lines)))}
+    assert {name: row.count for name, row in rows.items()} == expected
+    if "while" not in rows and "sort" in rows:
+        assert (rows["sort"].median_seconds, rows["sort"].maximum_seconds) == pytest.approx((31e-6, 31e-6))
 
 
 class TestOpsOnThreads:
-    def test_a_sort_is_a_copy_and_a_sort_and_ran_once_a_call(self) -> None:
-        events = []
-        for call in range(2):
-            at = 100 * call
-            events += [op("dot", at, 5, run_id=call + 1), op("sort", at + 5, 1, run_id=call + 1),
-                       op("sort", at + 7, 30, run_id=call + 1)]  # fmt: skip
-        assert counts(Line("t", events)) == {"dot": 2, "sort": 2}
-        row = next(one for one in op_times(read(Plane("/host:CPU", [Line("t", events)]))) if one.op.name == "sort")
-        assert (row.median_seconds, row.maximum_seconds) == pytest.approx((31e-6, 31e-6))
-
-    def test_parts_on_several_threads_are_one_execution(self) -> None:
-        first = [op("dot", 0, 10, run_id=1), op("dot", 50, 10, run_id=2)]
-        second = [op("dot", 2, 10, run_id=1), op("dot", 80, 4, run_id=2)]
-        assert counts(Line("a", first), Line("b", second)) == {"dot": 2}
-
-    def test_iterations_of_a_loop_are_executions_of_its_body(self) -> None:
-        events = [op("while", 0, 100, run_id=1)]
-        for turn in range(4):
-            at = 2 + 20 * turn
-            events += [op("sort", at, 1, run_id=1), op("sort", at + 2, 9, run_id=1), op("add", at + 12, 1, run_id=1)]
-        assert counts(Line("t", events)) == {"while": 1, "sort": 4, "add": 4}
-
-    def test_of_a_loop_with_one_op_every_slice_is_an_iteration(self) -> None:
-        events = [op("while", 0, 100, run_id=1), *(op("fusion", 2 + 20 * turn, 9, run_id=1) for turn in range(4))]
-        assert counts(Line("t", events)) == {"while": 1, "fusion": 4}
-
-    def test_parts_of_an_iteration_that_overlap_are_one(self) -> None:
-        events = [op("while", 0, 100, run_id=1)]
-        other = []
-        for turn in range(3):
-            events += [op("dot", 2 + 20 * turn, 9, run_id=1), op("add", 14 + 20 * turn, 1, run_id=1)]
-            other += [op("dot", 4 + 20 * turn, 9, run_id=1)]
-        assert counts(Line("a", events), Line("b", other)) == {"while": 1, "dot": 3, "add": 3}
-
-    def test_without_run_ids_every_slice_is_counted(self) -> None:
-        assert counts(Line("t", [op("dot", 0, 1), op("dot", 5, 1), op("dot", 9, 1)])) == {"dot": 3}
-
     def test_equal_run_ids_of_two_programs_are_two_runs(self) -> None:
         events = [op("dot", 0, 5, run_id=3), op("dot", 9, 5, run_id=3, module="jit_g", program=8)]
         rows = op_times(read(Plane("/host:CPU", [Line("t", events)])))

@@ -1,57 +1,51 @@
-"""What a recording is doubted for, in ones that JAX makes here and now.
-
-What follows from times alone is in `test_trace_trust.py`."""
+"""What a recording is doubted for, in ones that JAX makes here and now. What follows from made ones is in
+`test_trace_trust.py`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from real_captures import compiled_step, profiler, steps, trust
 
 from jaxprof.events import CaptureTaken, Event, TrustReported
+from jaxprof.trace.summary import summarise
 
 MI300X = Path(__file__).parents[3] / "shared" / "data" / "xplane" / "jax08_gemm__tw003.xplane.pb"
 
 
-@pytest.fixture(scope="module")
-def step() -> Callable[[int], None]:
-    return compiled_step()
-
-
-@pytest.fixture(scope="module")
-def even(tmp_path_factory: pytest.TempPathFactory, step: Callable[[int], None]) -> Path:
-    """Five steps of the same work, which nothing can be said against but what a busy machine does to them."""
-    folder = tmp_path_factory.mktemp("even")
-    with profiler(folder):
-        steps(step, *[30] * 5)
-    return folder
-
-
-def test_what_a_sound_capture_is_not_doubted_for(even: Path) -> None:
-    rows = trust(even)
-    for code in ("file", "dropped", "python_tracer", "tracers", "clock", "unmatched", "modules", "steps"):
-        assert rows[code][0] == "good", rows[code]
-    assert not {"one_step", "no_kernels", "profiler_error", "guessed", "compile"} & set(rows)
-
-
-def test_the_python_tracer(tmp_path: Path, step: Callable[[int], None]) -> None:
-    with profiler(tmp_path, python=1):
-        steps(step, 5, 5)
-    assert trust(tmp_path)["python_tracer"][0] == "doubt"
-
-
-def test_a_compile_within_the_capture(tmp_path: Path) -> None:
-    """Compiled ahead: nothing but the compile happens while the profiler is on."""
+def test_what_a_sound_capture_is_not_doubted_for_and_what_one_with_a_compile_is(tmp_path: Path) -> None:
     import jax
     import jax.numpy as jnp
 
+    @jax.jit
+    def work(x: jax.Array, times: int) -> jax.Array:
+        return jax.lax.fori_loop(0, times, lambda _, value: jnp.tanh(value @ value), x)
+
+    x = jnp.ones((96, 96))
+    work(x, 1).block_until_ready()
+    options = jax.profiler.ProfileOptions()
+    options.python_tracer_level = 0
+    jax.profiler.start_trace(str(tmp_path), profiler_options=options)
+    for number in range(5):
+        with jax.profiler.StepTraceAnnotation("train", step_num=number):
+            work(x, 30).block_until_ready()
+    jax.profiler.stop_trace()
+    rows = trust(tmp_path)
+    for code in ("file", "dropped", "python_tracer", "tracers", "clock", "unmatched", "modules", "steps"):
+        assert rows[code][0] == "good", rows[code]
+    assert not {"one_step", "no_kernels", "profiler_error", "guessed", "compile"} & set(rows)
     lowered = jax.jit(lambda x: jnp.sin(x) @ jnp.cos(x) + 1.25).lower(jnp.ones((8, 8)))
-    with profiler(tmp_path):
-        lowered.compile()
-    verdict, message = trust(tmp_path)["compile"]
-    assert (verdict, message.endswith("it mainly shows a compile")) == ("doubt", True)
+    options.python_tracer_level = 1
+    jax.profiler.start_trace(str(tmp_path / "compile"), profiler_options=options)
+    lowered.compile()
+    jax.profiler.stop_trace()
+    rows = trust(tmp_path / "compile")
+    assert (rows["compile"][0], rows["python_tracer"][0]) == ("doubt", "doubt")
+
+
+def trust(path: Path) -> dict[str, tuple[str, str]]:
+    (event,) = [one for one in summarise(path, "imported") if isinstance(one, TrustReported)]
+    return {row.code: (row.verdict, row.message) for row in event.rows}
 
 
 def test_the_engine_holds_a_capture_against_its_timing() -> None:
@@ -72,47 +66,6 @@ def test_the_engine_holds_a_capture_against_its_timing() -> None:
     codes = {row.code: row.verdict for event in events if isinstance(event, TrustReported) for row in event.rows}
     assert codes["slowdown"] == "bad"
     assert "sum" in codes
-
-
-def test_more_steps_than_are_kept(tmp_path: Path, step: Callable[[int], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("steps", "trust.steps"):
-        monkeypatch.setattr(f"jaxprof.trace.{module}.STEPS_KEPT", 20)
-    with profiler(tmp_path):
-        steps(step, *[1] * 21)
-    assert trust(tmp_path)["steps_kept"][0] == "doubt"
-    with profiler(tmp_path / "fewer"):
-        steps(step, *[1] * 5)
-    assert "steps_kept" not in trust(tmp_path / "fewer")
-
-
-KEPT = 2_000
-"""Instead of a million."""
-
-
-class TestMoreEventsThanAreKept:
-    @pytest.fixture
-    def long(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-        import jax
-
-        monkeypatch.setattr("jaxprof.trace.summary.INTERVALS_KEPT", KEPT)
-        annotation = jax.profiler.TraceAnnotation
-        with profiler(tmp_path / "long"):
-            for _ in range(KEPT + 100):
-                with annotation("a"):
-                    pass
-        return tmp_path / "long"
-
-    def test_the_timeline_says_what_it_leaves_out(self, long: Path) -> None:
-        (file,) = long.rglob("*.xplane.pb")
-        rows = trust(file)
-        assert rows["timeline"][0] == "doubt"
-        assert rows["dropped"][0] == "good"
-
-    def test_a_short_one_has_all(self, tmp_path: Path, step: Callable[[int], None]) -> None:
-        with profiler(tmp_path):
-            steps(step, 5, 5)
-        rows = trust(tmp_path)
-        assert (rows["dropped"][0], "timeline" in rows) == ("good", False)
 
 
 @pytest.mark.skipif(not MI300X.is_file(), reason="the profiles of other machines are not beside this checkout")

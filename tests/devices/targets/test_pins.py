@@ -34,11 +34,11 @@ def pins() -> ModuleType:
     return module
 
 
-def wheel(folder: Path, version: str, tag: str, content: str = "") -> str:
+def wheel(folder: Path, version: str, tag: str) -> str:
     """Makes a wheel; returns its SHA-256."""
     path = folder / f"libtpu-{version}-{tag}.whl"
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("libtpu.py", content)
+        archive.writestr("libtpu.py", "")
         archive.writestr(
             f"libtpu-{version}.dist-info/METADATA", f"Metadata-Version: 2.1\nName: libtpu\nVersion: {version}\n"
         )
@@ -54,30 +54,31 @@ def test_what_the_package_has_is_as_the_script_writes_it(pins: ModuleType) -> No
 
 
 @pytest.mark.process
-def test_a_new_version_is_added_for_each_platform(
+def test_pip_says_which_wheel_it_would_install(pins: ModuleType, tmp_path: Path) -> None:
+    digest = wheel(tmp_path, "0.10", "cp311-cp311-manylinux2014_x86_64")
+    offline = ["--no-index", "--find-links", str(tmp_path)]
+    assert pins.found("libtpu", "3.11", "x86_64", offline) == ("libtpu", "0.10", digest)
+
+
+def test_a_new_version_is_added_for_each_platform_and_one_that_is_listed_is_not_changed(
     pins: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(pins, "pythons", lambda: ["3.11", "3.13"])
-    monkeypatch.setattr(pins, "MACHINES", ["x86_64"])
     file = tmp_path / "pins.txt"
     old = f"libtpu==0.9 --hash=sha256:{'1' * 64}\n"
     file.write_text(old)
-    one = wheel(tmp_path, "0.10", "cp311-cp311-manylinux2014_x86_64")
-    other = wheel(tmp_path, "0.10", "cp313-cp313-manylinux_2_28_x86_64", "other")
-    offline = ["--no-index", "--find-links", str(tmp_path)]
-    assert pins.main(["--pins", str(file), "libtpu"], offline) == 0
-    hashes = " ".join(f"--hash=sha256:{digest}" for digest in sorted([one, other]))
+    monkeypatch.setattr(pins, "pythons", lambda: ["3.11", "3.13"])
+    monkeypatch.setattr(pins, "found", lambda _, python, *rest: ("libtpu", "0.10", python[-1] * 64))
+    assert pins.main(["--pins", str(file), "libtpu"]) == 0
+    hashes = f"--hash=sha256:{'1' * 64} --hash=sha256:{'3' * 64}"
     assert file.read_text() == f"{old}libtpu==0.10 {hashes}\n", "after 0.9, which is older"
+    before = file.read_text()
     monkeypatch.setattr(wheels, "_PINS", file)
     assert wheels.pinned(["libtpu==0.10"]) == [f"libtpu==0.10 {hashes}"], "pip gets it as it stands there"
-
-    before = file.read_text()
-    monkeypatch.setattr(pins, "pythons", lambda: ["3.13"])
-    monkeypatch.setattr(pins, "MACHINES", ["aarch64", "x86_64"])
-    replaced = wheel(tmp_path, "0.10", "cp313-cp313-manylinux_2_28_x86_64", "replaced")
-    assert pins.main(["--pins", str(file), "libtpu"], offline) == 1
+    monkeypatch.setattr(pins, "found", lambda *_: ("libtpu", "0.10", "2" * 64))
+    assert pins.main(["--pins", str(file), "libtpu"]) == 1
     assert file.read_text() == before
-    assert f"listed without the wheel that pip found, sha256:{replaced}" in capsys.readouterr().err
-    monkeypatch.setattr(pins, "found", lambda *_: ("libtpu", "0.10", replaced))
+    assert f"listed without the wheel that pip found, sha256:{'2' * 64}" in capsys.readouterr().err
     assert pins.main(["--pins", str(file), "--accept", "libtpu"]) == 0
-    assert replaced in file.read_text()
+    assert "2" * 64 in file.read_text()
+    monkeypatch.setattr(pins, "found", lambda *_: None)
+    assert pins.main(["--pins", str(file), "libtpu"]) == 1

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from jaxprof.devices.targets import CHIPS, chip, parse_mesh, parse_target, wheels
-from jaxprof.devices.targets.chips import Chip, target_config
+from jaxprof.devices.targets import chip, parse_mesh, parse_target, wheels
 from jaxprof.errors import JaxprofError, UsageError
-from jaxprof.hlo.analysis.cost.peaks import DEVICES, device_of_kind
 
 
 @pytest.mark.parametrize(
@@ -37,20 +36,16 @@ def test_targets_are_read(text: str, label: str, topology: str, devices: int) ->
     assert parse_target(target.label).devices == devices
 
 
+TARGETS = ["h1000x", "h100:", "h100:0", "h100:2x2", "tpu-v5e:4", "tpu-v5p:2x2", "2xtpu-v5e:2x2", "h100:99999", "-", ""]
+MESHES = ["data", "data=", "data=0", "data=-1", "4=data", "data=4,data=2", "data=9999999", ""]
+
+
 @pytest.mark.parametrize(
-    "text",
-    ["", "h1000x", "h100:", "h100:0", "h100:2x2", "tpu-v5e:4", "tpu-v5p:2x2", "2xtpu-v5e:2x2", "h100:99999", "-"],
+    ("parse", "text"), [*((parse_target, text) for text in TARGETS), *((parse_mesh, text) for text in MESHES)]
 )
-def test_what_cannot_be_read_says_how_it_is_written(text: str) -> None:
+def test_what_cannot_be_read_says_how_it_is_written(parse: Callable[[str], object], text: str) -> None:
     with pytest.raises(UsageError) as caught:
-        parse_target(text)
-    assert caught.value.hint
-
-
-@pytest.mark.parametrize("text", ["", "data", "data=", "data=0", "data=-1", "4=data", "data=4,data=2", "data=9999999"])
-def test_what_is_no_mesh_says_how_one_is_written(text: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        parse_mesh(text)
+        parse(text)
     assert caught.value.hint
 
 
@@ -67,19 +62,6 @@ def test_what_is_no_mesh_says_how_one_is_written(text: str) -> None:
 )
 def test_every_name_of_a_ceiling_names_the_chip(name: str, row: str) -> None:
     assert chip(name).name == row
-
-
-@pytest.mark.parametrize("row", CHIPS, ids=lambda row: row.name)
-def test_chips_and_ceilings_have_the_same_names(row: Chip) -> None:
-    assert device_of_kind(row.device_kind) is DEVICES[row.name]
-
-
-@pytest.mark.parametrize("row", [row for row in CHIPS if row.vendor == "nvidia"], ids=lambda row: row.name)
-def test_every_gpu_row_is_whole(row: Chip) -> None:
-    config = target_config(row)
-    assert ": 0 " not in config.partition("cuda_compute_capability")[0]  # a forgotten figure
-    assert config.count("{") == config.count("}")
-    assert row.shared_per_block <= row.shared_per_core
 
 
 @pytest.fixture(autouse=True)
@@ -143,6 +125,11 @@ def test_pip_is_told_to_check_and_without_hashes_only_where_that_was_asked_for(
         wheels.install("nvidia", python, said.append, allow_unpinned=True)
     assert "not checked" in said[0]
     assert "--require-hashes" not in log.read_text()
+    words = "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE."
+    python = fake_python(tmp_path, f'echo "{words}" >&2; echo "  Got  abc" >&2; exit 1')
+    with pytest.raises(JaxprofError, match="another hash"):
+        wheels.install("nvidia", python, lambda line: None, allow_unpinned=True)
+    assert not list((state_home / "targets").glob("*/*"))
 
 
 def fake_python(folder: Path, pip: str) -> str:
@@ -182,12 +169,3 @@ def test_installing_goes_into_a_folder_of_our_own_and_only_the_child_sees_it(
     assert wheels.remove("nvidia") == [place]
     assert wheels.remove("nvidia") == []
     assert wheels.installed("nvidia", python) is None
-
-
-@pytest.mark.process
-def test_a_file_with_another_hash_is_named_as_the_reason(tmp_path: Path, state_home: Path) -> None:
-    words = "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE."
-    python = fake_python(tmp_path, f'echo "{words}" >&2; echo "  Got  abc" >&2; exit 1')
-    with pytest.raises(JaxprofError, match="another hash"):
-        wheels.install("tpu", python, lambda line: None)
-    assert not list((state_home / "targets").glob("*/*"))

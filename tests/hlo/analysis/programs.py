@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from textwrap import dedent
 from typing import Any
@@ -10,8 +11,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from jaxprof.hlo.analysis.kernels import Kernel, kernels
 from jaxprof.hlo.model import Module
 from jaxprof.hlo.read.parse import module
+
+_COMBINERS = {
+    "add": "b = f32[] parameter(1)\n  ROOT r = f32[] add(a, b)",
+    "max": "b = f32[] parameter(1)\n  ROOT r = f32[] maximum(a, b)",
+    "less": "b = f32[] parameter(1)\n  ROOT r = pred[] compare(a, b), direction=LT",
+    "last": "ROOT b = f32[] parameter(1)",
+}
 
 
 def f32(*sizes: int) -> jax.ShapeDtypeStruct:
@@ -37,7 +46,35 @@ def lowered(function: Callable[..., Any], *arguments: Any) -> Module:
     return module(jax.jit(function).lower(*arguments).as_text("hlo"))
 
 
-def written(text: str) -> Module:
-    """A module from its lines; without a header it is an optimised one."""
+def written(text: str, header: str = "is_scheduled=true") -> Module:
+    """A module from its lines: those of its entry, or of all its computations but for the usual combiners."""
     lines = dedent(text).strip()
-    return module(lines if lines.startswith("HloModule") else f"HloModule by_hand, is_scheduled=true\n\n{lines}\n")
+    if "ENTRY" not in lines:
+        lines = f"ENTRY main {{\n{lines}\n}}"
+    missing = [name for name in set(re.findall(r"to_apply=(\w+)", lines)) & set(_COMBINERS)
+               if not re.search(rf"^\s*{name} {{", lines, re.MULTILINE)]  # fmt: skip
+    combiners = "".join(f"{name} {{\n  a = f32[] parameter(0)\n  {_COMBINERS[name]}\n}}\n\n" for name in missing)
+    return module(f"HloModule by_hand, {header}\n\n{combiners}{lines}\n")
+
+
+def parameters(*shapes: str) -> str:
+    """Lines with a parameter of each shape: p0, p1..."""
+    return "".join(f"p{number} = {shape} parameter({number})\n" for number, shape in enumerate(shapes))
+
+
+def result_of(inside: str) -> str:
+    """The shape of the root of these lines."""
+    return re.findall(r"ROOT \S+ = (\(.*?\)|\S+) ", inside)[-1]
+
+
+def fused(inside: str, *shapes: str, kind: str = "kLoop", more: str = "") -> str:
+    """A fusion of these lines, whose parameters are p0, p1..., and nothing else."""
+    given, names = parameters(*shapes), ", ".join(f"p{number}" for number in range(len(shapes)))
+    root = f"ROOT f = {result_of(inside)} fusion({names}), kind={kind}, calls=fused{more}"
+    return f"fused {{\n{given}{inside}\n}}\n\nENTRY main {{\n{given}{root}\n}}"
+
+
+def only_kernel(text: str) -> Kernel:
+    """The one kernel of a module from its lines."""
+    (kernel,) = kernels(written(text))
+    return kernel

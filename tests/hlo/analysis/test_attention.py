@@ -1,4 +1,5 @@
-"""Attention against what else has two products around a softmax: routing in mixtures of experts, told by the axes."""
+"""Attention against what else has two products around a softmax: routing in mixtures of experts, told by the axes; and
+what is none in a kernel."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from hlo.analysis.programs import compiled, f32, lowered, written
+from hlo.analysis.programs import compiled, f32, fused, lowered, only_kernel, written
 from jaxprof.hlo.analysis.attention import (
     attention_before,
     is_any_product,
@@ -66,58 +67,86 @@ def _dispatch(x: Any, router: Any) -> Any:
     return jnp.einsum("te,td->ed", jax.nn.softmax(x @ router), x)
 
 
-_ATTENTION: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
-    "jax.nn": (_dot_product, (f32(2, 32, 4, 16), f32(2, 48, 4, 16), f32(2, 48, 4, 16))),
-    "two dimensions": (_two_dimensional, (f32(32, 16), f32(48, 16), f32(48, 16))),
-    "as many queries as keys": (_two_dimensional, (f32(32, 16), f32(32, 16), f32(32, 16))),
-    "keys first": (_turned, (f32(32, 16), f32(48, 16), f32(48, 16))),
-    "learned queries": (_learned_queries, (f32(8, 16), f32(2, 48, 16), f32(16, 16))),
-}
-_ROUTING: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
-    "a soft mixture": (_soft_mixture, (f32(2, 40, 16), f32(16, 12), f32(12, 16, 16))),
-    "a soft mixture of one example": (_soft_mixture_of_one, (f32(40, 16), f32(16, 12), f32(12, 16, 16))),
-    "a soft mixture of equal sizes": (_soft_mixture, (f32(16, 16, 16), f32(16, 16), f32(16, 16, 16))),
-    "gated experts": (_gated_experts, (f32(40, 16), f32(16, 12), f32(12, 16, 16))),
-    "dispatch": (_dispatch, (f32(40, 16), f32(16, 12))),
+_PROGRAMS: dict[str, tuple[int, Callable[..., Any], tuple[Any, ...]]] = {
+    "jax.nn": (1, _dot_product, (f32(2, 32, 4, 16), f32(2, 48, 4, 16), f32(2, 48, 4, 16))),
+    "two dimensions": (1, _two_dimensional, (f32(32, 16), f32(48, 16), f32(48, 16))),
+    "as many queries as keys": (1, _two_dimensional, (f32(32, 16), f32(32, 16), f32(32, 16))),
+    "keys first": (1, _turned, (f32(32, 16), f32(48, 16), f32(48, 16))),
+    "learned queries": (1, _learned_queries, (f32(8, 16), f32(2, 48, 16), f32(16, 16))),
+    "grouped queries under a mask": (1, _causal, (f32(2, 32, 8, 16), f32(2, 32, 2, 16), f32(2, 32, 2, 16))),
+    "a soft mixture": (0, _soft_mixture, (f32(2, 40, 16), f32(16, 12), f32(12, 16, 16))),
+    "a soft mixture of one example": (0, _soft_mixture_of_one, (f32(40, 16), f32(16, 12), f32(12, 16, 16))),
+    "a soft mixture of equal sizes": (0, _soft_mixture, (f32(16, 16, 16), f32(16, 16), f32(16, 16, 16))),
+    "gated experts": (0, _gated_experts, (f32(40, 16), f32(16, 12), f32(12, 16, 16))),
+    "dispatch": (0, _dispatch, (f32(40, 16), f32(16, 12))),
 }
 
 
 def _products(module: Module) -> Iterator[Value]:
-    assert module.entry is not None
     for instruction in module.entry:
         values = values_in((instruction,)) if instruction.opcode == "fusion" else [Value(instruction)]
         yield from (value for value in values if is_any_product(value.instruction))
 
 
-def _count(module: Module) -> int:
-    return sum(attention_before(product) is not None for product in _products(module))
-
-
 @pytest.mark.parametrize(
-    ("name", "make"), [*((name, lowered) for name in _ATTENTION), ("jax.nn", compiled), ("learned queries", compiled)]
+    ("name", "make"),
+    [
+        *((name, lowered) for name in _PROGRAMS if "grouped" not in name),
+        *((name, compiled) for name in ("jax.nn", "a soft mixture", "grouped queries under a mask")),
+    ],
 )
-def test_attention_is_found_whatever_its_axes_are_called(name: str, make: Callable[..., Module]) -> None:
-    function, arguments = _ATTENTION[name]
-    assert _count(make(function, *arguments)) == 1
+def test_attention_is_found_whatever_its_axes_are_called_and_routing_is_none(
+    name: str, make: Callable[..., Module]
+) -> None:
+    attentions, function, arguments = _PROGRAMS[name]
+    products = list(_products(make(function, *arguments)))
+    assert len(products) >= 2
+    assert sum(attention_before(product) is not None for product in products) == attentions
 
 
-def test_grouped_queries_under_a_mask_are_attention() -> None:
-    assert _count(compiled(_causal, f32(2, 32, 8, 16), f32(2, 32, 2, 16), f32(2, 32, 2, 16))) == 1
+# -- which dimension of the product it is ------------------------------------------------------------------------------
+
+_FOLLOWED = """
+      a = f32[24,8]{1,0} parameter(0)
+      b = f32[8,10]{1,0} parameter(1)
+      p = f32[24,10]{1,0} dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+      split = f32[4,6,10]{2,1,0} reshape(p)
+      seen = f32[10,24]{0,1} bitcast(p)
+      turned = f32[10,4,6]{2,1,0} transpose(split), dimensions={2,0,1}
+      uneven = f32[16,15]{1,0} reshape(p)
+      i = f32[] constant(-inf)
+      rows = f32[24]{0} reduce(p, i), dimensions={1}, to_apply=max
+      inner = f32[4,10]{1,0} reduce(split, i), dimensions={1}, to_apply=max
+      steps = f32[24,5]{1,0} reduce-window(p, i), window={size=1x2 stride=1x2}, to_apply=max
+      ROOT all = (f32[10,24], f32[10,4,6], f32[16,15], f32[24], f32[4,10], f32[24,5])\
+        tuple(seen, turned, uneven, rows, inner, steps)
+"""
 
 
-@pytest.mark.parametrize(
-    ("name", "make"), [*((name, lowered) for name in _ROUTING), ("a soft mixture", compiled), ("dispatch", compiled)]
-)
-def test_routing_is_no_attention(name: str, make: Callable[..., Module]) -> None:
-    function, arguments = _ROUTING[name]
-    module = make(function, *arguments)
-    assert len(list(_products(module))) >= 2
-    assert _count(module) == 0
+def test_dimensions_are_followed_through_what_renames_moves_and_joins_them() -> None:
+    entry = written(_FOLLOWED).entry
+    tracker = AxisTracker(Value(entry["p"]))
+    left, outer, inner = AxisPart(0, 1, 24), AxisPart(0, 6, 24), AxisPart(0, 1, 6)
+    right = AxisPart(1, 1, 10)
+
+    def within(name: str, *dimensions: int) -> set[AxisPart] | None:
+        found = tracker.within(Value(entry[name]), dimensions)
+        return None if found is None else set(found)
+
+    assert within("split", 0) == {outer}
+    assert within("split", 0, 1) == {left}
+    assert within("split", 1, 2) == {inner, right}
+    assert (within("seen", 0), within("seen", 1)) == ({right}, {left})
+    assert (within("turned", 0), within("turned", 1), within("turned", 2)) == ({right}, {outer}, {inner})
+    assert within("uneven", 0) is None
+    assert tracker.reduced(Value(entry["rows"])) == {right}
+    assert tracker.reduced(Value(entry["inner"])) == {inner}
+    assert tracker.reduced(Value(entry["steps"])) is None, "half of a dimension is no dimension"
+    assert within("a", 0) is None, "not made of the product"
 
 
 def test_the_axes_of_products_of_all_kinds() -> None:
     entry = written("""
-        ENTRY main {
           a = f32[4,8,16]{2,1,0} parameter(0)
           b = f32[4,32,16]{2,1,0} parameter(1)
           d = f32[4,8,32]{2,1,0} dot(a, b), lhs_batch_dims={0}, lhs_contracting_dims={2}, \
@@ -130,7 +159,6 @@ def test_the_axes_of_products_of_all_kinds() -> None:
             "lhs_batch_dimensions":["0"],"rhs_batch_dimensions":["0"]}}}
           o = f32[4,8,32]{2,1,0} custom-call(a, b), custom_call_target="__onednn$matmul"
           ROOT t = (f32[4,8,32]) tuple(d)
-        }
     """).entry  # fmt: skip
     for product in (Value(entry["d"]), Value(entry["c"]), Value(entry["g"], (0,))):
         assert product_sizes(product.instruction) == (4, 8, 32)
@@ -138,4 +166,106 @@ def test_the_axes_of_products_of_all_kinds() -> None:
             taken = operand_axes(product.instruction, number)
             assert (taken.contracting, taken.batch) == ((2,), (0,))
     for unknown in ("w", "o"):
-        assert product_sizes(entry[unknown]) is None
+        assert product_axes(Value(entry[unknown])) is None
+
+
+# -- in one kernel -----------------------------------------------------------------------------------------------------
+
+_S, _V = "f32[64,64]{1,0}", "f32[64]{0}"
+_DOT = "lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+_FIRST = "s = S dot(p0, p1), lhs_contracting_dims={1}, rhs_contracting_dims={1}"
+_MAX = """i = f32[] constant(-inf)
+ m = V reduce(LOGITS, i), dimensions={1}, to_apply=max
+ mb = S broadcast(m), dimensions={0}
+ d = S subtract(LOGITS, mb)"""
+_EXP = "e = S exponential(d)"
+_SUM = """z = f32[] constant(0)
+ t = V reduce(e, z), dimensions={1}, to_apply=add
+ tb = S broadcast(t), dimensions={0}"""
+_RECIPROCAL = """z = f32[] constant(0)
+ t = V reduce(e, z), dimensions={1}, to_apply=add
+ one = f32[] constant(1)
+ ones = V broadcast(one), dimensions={}
+ tr = V divide(ones, t)
+ tb = S broadcast(tr), dimensions={0}
+ p = S multiply(e, tb)"""
+_DIVIDE = "p = S divide(e, tb)"
+_SECOND = f"ROOT o = S dot(WEIGHTS, p2), {_DOT}"
+_SOFTMAX = (_MAX, _EXP, _SUM, _DIVIDE)
+_SPREAD_MAX = """i = f32[] constant(-inf)
+ w = S reduce-window(LOGITS, i), window={size=1x127 pad=0_0x63_63}, to_apply=max
+ d = S subtract(LOGITS, w)"""
+_MASKED = """c = S iota(), iota_dimension=0
+ a = S iota(), iota_dimension=1
+ l = pred[64,64]{1,0} compare(c, a), direction=GE
+ n = S select(l, s, a)"""
+_INNER = """inner {
+ s = S parameter(0)
+ i = f32[] constant(-inf)
+ m = V reduce(s, i), dimensions={1}, to_apply=max
+ mb = S broadcast(m), dimensions={0}
+ d = S subtract(s, mb)
+ ROOT e = S exponential(d)
+}
+
+"""
+_CENTRED = _SUM.replace("(e,", "(g,") + "\n p = S subtract(g, tb)"
+_SIGMOID = """n = S negate(s)
+ e = S exponential(n)
+ one = f32[] constant(1)
+ ob = S broadcast(one), dimensions={}
+ a = S add(e, ob)
+ p = S divide(ob, a)"""
+
+
+def _kernel(*lines: str, logits: str = "s", weights: str = "p") -> str:
+    text = _INNER + fused("\n".join(lines), "S", "S", "S", kind="kCustom")
+    return (
+        text.replace("LOGITS", logits).replace("WEIGHTS", weights).replace(" S ", f" {_S} ").replace(" V ", f" {_V} ")
+    )
+
+
+_ATTENTION = {
+    "plain": _kernel(_FIRST, *_SOFTMAX, _SECOND),
+    "masked": _kernel(_FIRST, _MASKED, *_SOFTMAX, _SECOND, logits="n"),
+    "with a bias": _kernel(_FIRST, "n = S add(s, p0)", *_SOFTMAX, _SECOND, logits="n"),
+    "probabilities cast": _kernel(
+        _FIRST, *_SOFTMAX, "pc = bf16[64,64]{1,0} convert(p)\npf = S convert(pc)", _SECOND, weights="pf"
+    ),
+    "by the reciprocal": _kernel(_FIRST, _MAX, _EXP, _RECIPROCAL, _SECOND),
+    "divided at the end": _kernel(_FIRST, _MAX, _EXP, _SUM, f"u = S dot(e, p2), {_DOT}\nROOT o = S divide(u, tb)"),
+    "turned before the second product": _kernel(
+        _FIRST, *_SOFTMAX, f"pt = S transpose(p), dimensions={{1,0}}\nROOT o = S dot(p2, pt), {_DOT}"
+    ),
+    "with dropout": _kernel(_FIRST, *_SOFTMAX, "g = S multiply(p, p0)", _SECOND, weights="g"),
+    "a part in a nested fusion": _kernel(
+        _FIRST, "e = S fusion(s), kind=kLoop, calls=inner", _SUM, _DIVIDE, _SECOND
+    ),
+    "as TPUs write it": _kernel(
+        "s = S convolution(p0, p1), dim_labels=bf_oi->bf", _SPREAD_MAX, _EXP, _SUM, _DIVIDE,
+        "ROOT o = S convolution(p, p2), dim_labels=bf_io->bf",
+    ),
+}  # fmt: skip
+_NO_ATTENTION = {
+    "one product": _kernel(_FIRST, "ROOT o = S exponential(s)"),
+    "two products and nothing else": _kernel(_FIRST, _SECOND, weights="s"),
+    "an MLP with tanh and a sum": _kernel(_FIRST, "g = S tanh(s)", _CENTRED, _SECOND),
+    "a sigmoid written out": _kernel(_FIRST, _SIGMOID, _SECOND),
+    "no greatest is taken off": _kernel(_FIRST, "e = S exponential(s)", _SUM, _DIVIDE, _SECOND),
+    "nothing is divided": _kernel(_FIRST, _MAX, _EXP, _SECOND, weights="e"),
+    "a softmax of the input before two products": _kernel(
+        *_SOFTMAX, f"a = S dot(p, p1), {_DOT}\nROOT o = S dot(a, p2), {_DOT}", logits="p0"
+    ),
+    "a softmax behind two products": _kernel(
+        _FIRST, f"a = S dot(s, p2), {_DOT}", _MAX, _EXP, _SUM, f"ROOT {_DIVIDE}", logits="a"
+    ),
+    "two products side by side": _kernel(_FIRST, *_SOFTMAX, f"a = S dot(p0, p2), {_DOT}\nROOT o = S add(a, p)"),
+    "the gradient of a classifier": _kernel(_FIRST, *_SOFTMAX, "g = S subtract(p, p0)", _SECOND, weights="g"),
+    "divided by the sum of something else": _kernel(_FIRST, _MAX, _EXP, _SUM.replace("(e,", "(p0,"), _DIVIDE, _SECOND),
+}
+
+
+@pytest.mark.parametrize("name", [*_ATTENTION, *_NO_ATTENTION])
+def test_two_products_around_a_softmax_are_attention_and_any_others_a_product(name: str) -> None:
+    kernel = only_kernel((_ATTENTION | _NO_ATTENTION)[name])
+    assert kernel.kind == ("attention" if name in _ATTENTION else "GEMM")

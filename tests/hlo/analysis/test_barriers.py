@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import pytest
 from jax import lax
 
-from hlo.analysis.programs import compiled, f32, s32, written
+from hlo.analysis.programs import compiled, f32, parameters, result_of, s32, written
 from jaxprof.hlo.analysis.barriers import REASONS, Barrier, barriers
 from jaxprof.hlo.fusion_reasons import with_reasons
 from jaxprof.hlo.model import Module
@@ -24,30 +24,15 @@ def _updated(x: jax.Array, u: jax.Array, i: jax.Array) -> jax.Array:
     return lax.dynamic_update_slice(jnp.tanh(x), u, (i, 0))
 
 
-def _unrolled(x: jax.Array) -> jax.Array:
-    y = jnp.sin(x)
-    for _ in range(3):
-        y = y * 2 + 1
-    return y
-
-
 _UPDATE = (_X, f32(4, 512), s32())
 _PAIRS: dict[str, tuple[_Program, _Program]] = {
     "control-flow": (
         (lambda x: lax.fori_loop(0, 100, lambda _, c: c * 2 + 1, jnp.sin(x)), (_X,)),
-        (_unrolled, (_X,)),
-    ),
-    "library-call": (  # a factorisation, or a plain square
-        (lambda x: jnp.linalg.cholesky(x @ x.T), (_X,)),
-        (lambda x: x * x, (_X,)),
+        (lambda x: (jnp.sin(x) * 2 + 1) * 2 + 1, (_X,)),
     ),
     "whole-array": (  # sorting to find the largest
         (lambda x: jnp.sort(x)[:, -1], (_X,)),
         (lambda x: jnp.max(x, 1), (_X,)),
-    ),
-    "layout": (
-        (lambda x: (x.T, x.T + 1), (_X,)),
-        (lambda x: (x, x + 1), (_X,)),
     ),
     "buffer-copy": (  # the old value is returned as well
         (lambda x, u, i: (jnp.tanh(x), _updated(x, u, i)), _UPDATE),
@@ -56,10 +41,6 @@ _PAIRS: dict[str, tuple[_Program, _Program]] = {
     "scatter": (
         (lambda x, i, u: x.at[i].add(jnp.sin(u)), (_X, s32(100), f32(100, 512))),
         (lambda x, u: x + jnp.sin(u), (_X, _X)),
-    ),
-    "reduction": (  # the mean is computed, or known
-        (lambda x: x - x.mean(-1, keepdims=True), (_X,)),
-        (lambda x, mean: x - mean, (_X, f32(512, 1))),
     ),
     "several-users": (  # a softmax, or only its denominator
         (lambda x: (lambda e: e / e.sum(-1, keepdims=True))(jnp.exp(x)), (_X,)),
@@ -74,8 +55,8 @@ _PAIRS: dict[str, tuple[_Program, _Program]] = {
         (lambda x, y: jnp.exp(x) * y, (_X, _X)),
     ),
     "not-told": (
-        (lambda x: lax.associative_scan(jnp.add, x), (f32(1000, 8),)),
-        (lambda x: x + x, (f32(1000, 8),)),
+        (lambda x: lax.associative_scan(jnp.add, x), (f32(64, 8),)),
+        (lambda x: x + x, (f32(64, 8),)),
     ),
 }
 
@@ -108,15 +89,23 @@ fusion_steps {
 gpu_device_info {
 }
 """
-_TWO = (
-    "ENTRY main {\n  x = f32[64,64] parameter(0)\n  y = f32[64,64] negate(x)\n  ROOT z = f32[64,64] multiply(y, y)\n}\n"
-)
+_BEHIND = "x = f32[64,64] parameter(0)\ny = f32[64,64] negate(x)\nROOT z = f32[64,64] "
+_PRODUCT = "dot(y, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+
+
+def _of_dump(dump: str, used: str = "multiply(y, y)") -> Barrier:
+    (barrier,) = barriers(written(with_reasons(f"ENTRY main {{\n{_BEHIND}{used}\n}}\n", dump)))
+    return barrier
 
 
 def test_the_last_word_of_xla_is_the_reason() -> None:
-    (barrier,) = barriers(written(with_reasons(_TWO, _DUMP % "no valid tilings found")))
+    barrier = _of_dump(_DUMP % "no valid tilings found")
     assert (barrier.reason, barrier.stated) == ("stated", "no valid tilings found")
     assert "XLA: no valid tilings found" in barrier.words
+    barrier = _of_dump(_DUMP % "the consumer is not fusible", _PRODUCT)
+    assert (barrier.reason, barrier.stated) == ("matrix-product", "the consumer is not fusible"), (
+        "said of any such kernel"
+    )
 
 
 @pytest.mark.parametrize(
@@ -129,139 +118,80 @@ def test_the_last_word_of_xla_is_the_reason() -> None:
     ],
 )
 def test_without_its_word_the_reason_is_derived(dump: str) -> None:
-    (barrier,) = barriers(written(with_reasons(_TWO, dump)))
-    assert (barrier.reason, barrier.stated) == ("not-told", "")
+    assert (_of_dump(dump).reason, _of_dump(dump).stated) == ("not-told", "")
 
 
-def test_what_xla_says_of_any_such_kernel_does_not_hide_what_it_is() -> None:
-    product = "dot(y, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
-    text = with_reasons(_TWO.replace("multiply(y, y)", product), _DUMP % "the consumer is not fusible")
-    (barrier,) = barriers(written(text))
-    assert (barrier.reason, barrier.stated) == ("matrix-product", "the consumer is not fusible")
+_ON_CPU = ', backend_config={"outer_dimension_partitions":["2"]}'
 
 
-_PARTS = """
-    add {{
-      a = f32[] parameter(0)
-      b = f32[] parameter(1)
-      ROOT s = f32[] add(a, b)
-    }}
+def _sum_of_parts(made_of: str) -> str:
+    return f"""
+        summing {{
+          p = f32[16,64] parameter(0)
+          zero = f32[] constant(0)
+          ROOT r = f32[64] reduce(p, zero), dimensions={{0}}, to_apply=add
+        }}
 
-    summing {{
-      p = f32[16,64] parameter(0)
-      zero = f32[] constant(0)
-      ROOT r = f32[64] reduce(p, zero), dimensions={{0}}, to_apply=add
-    }}
-
-    ENTRY main {{
-      x = f32[16,64] parameter(0)
-      y = f32[16,64] negate(x)
-      sum = f32[64] fusion(y), kind=kInput, calls=summing, metadata={{op_name="jit(f)/{}"}}
-      ROOT out = f32[64] sort(sum), dimensions={{0}}, to_apply=less
-    }}
-"""
+        ENTRY main {{
+          x = f32[16,64] parameter(0)
+          y = f32[16,64] negate(x)
+          sum = f32[64] fusion(y), kind=kInput, calls=summing, metadata={{op_name="jit(f)/{made_of}"}}
+          ROOT out = f32[64] sort(sum), dimensions={{0}}, to_apply=less
+        }}
+    """
 
 
-@pytest.mark.parametrize(("made_of", "reason"), [("dot_general", "split-k"), ("reduce_sum", "reduction")])
-def test_a_sum_that_xla_put_behind_a_product_is_told_from_one_of_the_program(made_of: str, reason: str) -> None:
-    found = {barrier.producer: barrier.reason for barrier in barriers(written(_PARTS.format(made_of)))}
-    assert found["sum"] == reason
+def _copied(width: int) -> str:
+    """Rows written behind each other; of one element each, nothing moves."""
+    row = f"f32[64,{width}]"
+    return f"x = {row}{{1,0}} parameter(0)\ny = {row}{{1,0}} negate(x)\nROOT z = {row}{{0,1}} copy(y)"
 
 
-def test_dimensions_of_one_element_move_nothing() -> None:
-    text = """ENTRY main {{
-      x = f32[64,{0}]{{1,0}} parameter(0)
-      y = f32[64,{0}]{{1,0}} negate(x)
-      ROOT z = f32[64,{0}]{{0,1}} copy(y)
-    }}"""
-    assert _reasons(written(text.format(8))) == {"layout"}
-    assert _reasons(written(text.format(1))) == {"buffer-copy"}
+def _joined(along: int, config: str) -> str:
+    made = f"y = f32[128,128]{{1,0}} concatenate(x, x), dimensions={{{along}}}"
+    return f"x = f32[64,64]{{1,0}} parameter(0)\n{made}\nROOT z = f32[128,128]{{1,0}} negate(y){config}"
+
+
+def _sum_of(count: int) -> str:
+    """A GPU fusion of `count` arrays, and one that takes its result with another `count`."""
+
+    def body(count: int) -> str:
+        sums = "".join(f"s{n} = f32[9] add({f's{n - 1}' if n > 1 else 'p0'}, p{n})\n" for n in range(1, count))
+        return f"{{\n{parameters(*['f32[9]'] * count)}{sums}ROOT r = f32[9] negate(s{count - 1})\n}}\n\n"
+
+    first, second = (", ".join(f"p{number + begin}" for number in range(count)) for begin in (0, count))
+    return (
+        f"first {body(count)}second {body(count + 1)}ENTRY main {{\n{parameters(*['f32[9]'] * 2 * count)}"
+        f"one = f32[9] fusion({first}), kind=kLoop, calls=first\n"
+        f"ROOT two = f32[9] fusion({second}, one), kind=kLoop, calls=second\n}}"
+    )
 
 
 @pytest.mark.parametrize(
-    ("along", "config", "reason"),
+    ("text", "reasons"),
     [
-        (1, ', backend_config={"outer_dimension_partitions":["2"]}', "cpu-rule"),
-        (0, ', backend_config={"outer_dimension_partitions":["2"]}', "not-told"),
-        (1, "", "not-told"),  # not known to be a CPU's
+        (_sum_of_parts("dot_general"), {"split-k"}),
+        (_sum_of_parts("reduce_sum"), {"reduction", "not-told"}),
+        (_copied(8), {"layout"}),
+        (_copied(1), {"buffer-copy"}),
+        (_joined(1, _ON_CPU), {"cpu-rule"}),
+        (_joined(0, _ON_CPU), {"not-told"}),
+        (_joined(1, ""), {"not-told"}),  # not known to be a CPU's
+        (_BEHIND + "all-reduce(y), replica_groups={}, to_apply=add", {"communication"}),
+        (_BEHIND + "add(y, y)", {"not-told"}),
+        (_BEHIND + _PRODUCT, {"matrix-product"}),
+        (_sum_of(60), {"size-limit"}),  # more than the 96 operands of a fusion
+        (_sum_of(10), {"not-told"}),
     ],
+    ids=lambda value: "" if isinstance(value, str) else "-".join(sorted(value)),
 )
-def test_a_cpu_leaves_concatenations_along_the_fastest_dimension_alone(along: int, config: str, reason: str) -> None:
-    module = written(f"""ENTRY main {{
-      x = f32[64,64]{{1,0}} parameter(0)
-      y = f32[128,128]{{1,0}} concatenate(x, x), dimensions={{{along}}}
-      ROOT z = f32[128,128]{{1,0}} negate(y){config}
-    }}""")
-    assert _reasons(module) == {reason}
-
-
-_REDUCED = """
-    add {{
-      a = f32[] parameter(0)
-      b = f32[] parameter(1)
-      ROOT s = f32[] add(a, b)
-    }}
-
-    ENTRY main {{
-      x = f32[1024] parameter(0)
-      partial = f32[1024] negate(x)
-      {exchange}
-      ROOT out = f32[1024] multiply(whole, whole)
-    }}
-"""
-
-
-def test_communication_between_devices_and_its_pair() -> None:
-    """The sum over devices, or the same on one device."""
-    with_it = written(
-        _REDUCED.format(exchange="whole = f32[1024] all-reduce(partial), replica_groups={}, to_apply=add")
-    )
-    assert [barrier.reason for barrier in barriers(with_it)] == ["communication", "communication"]
-    without_it = written(_REDUCED.format(exchange="whole = f32[1024] add(partial, partial)"))
-    assert "communication" not in _reasons(without_it)
-
-
-def test_a_matrix_product_of_xlas_own_and_its_pair() -> None:
-    text = "ENTRY main {{\n  x = f32[64,64] parameter(0)\n  y = f32[64,64] negate(x)\n  ROOT z = f32[64,64] {}\n}}"
-    product = written(text.format("dot(y, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}"))
-    assert _reasons(product) == {"matrix-product"}
-    assert _reasons(written(text.format("multiply(y, y)"))) == {"not-told"}
-
-
-def _sum_of(count: int) -> Module:
-    """A GPU fusion of `count` arrays, and one that takes its result with another `count`."""
-
-    def names(prefix: str) -> str:
-        return ", ".join(f"{prefix}{number}" for number in range(count))
-
-    def body(extra: str) -> str:
-        lines = [f"  p{number} = f32[1024] parameter({number})" for number in range(count + bool(extra))]
-        total = "p0"
-        for number in range(1, count + bool(extra)):
-            lines.append(f"  s{number} = f32[1024] add({total}, p{number})")
-            total = f"s{number}"
-        return "\n".join([*lines, f"  ROOT r = f32[1024] negate({total})"])
-
-    inputs = "\n".join(
-        f"  {prefix}{number} = f32[1024] parameter({number + offset})"
-        for prefix, offset in (("a", 0), ("b", count))
-        for number in range(count)
-    )
-    return written(
-        f"first {{\n{body('')}\n}}\n\nsecond {{\n{body('more')}\n}}\n\nENTRY main {{\n{inputs}\n"
-        f"  one = f32[1024] fusion({names('a')}), kind=kLoop, calls=first\n"
-        f"  ROOT two = f32[1024] fusion({names('b')}, one), kind=kLoop, calls=second\n}}"
-    )
-
-
-def test_the_size_limit_of_a_fusion_and_its_pair() -> None:
-    """Sixty arrays on each side exceed the 96 operands of a fusion; ten do not."""
-    assert _reasons(_sum_of(60)) == {"size-limit"}
-    assert _reasons(_sum_of(10)) == {"not-told"}
+def test_reasons_that_a_cpu_does_not_show_and_their_pairs(text: str, reasons: set[str]) -> None:
+    assert _reasons(written(text)) == reasons
 
 
 def test_every_reason_has_a_pair() -> None:
-    assert {*_PAIRS, "communication", "matrix-product", "size-limit", "stated", "split-k", "cpu-rule"} == set(REASONS)
+    by_hand = {"communication", "matrix-product", "size-limit", "stated", "split-k", "cpu-rule", "layout"}
+    assert {*_PAIRS, *by_hand, "reduction", "library-call"} == set(REASONS)
 
 
 def _only(module: Module, reason: str) -> Barrier:
@@ -283,16 +213,178 @@ def test_the_list_begins_with_what_costs_most_and_has_no_scalars() -> None:
     found = barriers(compiled(lambda x: jax.nn.softmax(jnp.sort(x)), _X))
     assert [barrier.bytes for barrier in found] == sorted((barrier.bytes for barrier in found), reverse=True)
     assert all(barrier.shape.rank for barrier in found)
-    assert all(barrier.producer in barrier.words and barrier.consumer in barrier.words for barrier in found)
-
-
-def test_the_reason_is_also_there_without_the_two_names() -> None:
-    found = barriers(_sum_of(3))[0]
-    assert found.words == f"{found.producer} and {found.consumer}: {found.why}"
+    assert all(barrier.words == f"{barrier.producer} and {barrier.consumer}: {barrier.why}" for barrier in found)
 
 
 def test_a_module_before_optimisation_has_no_barriers() -> None:
-    module = written(
-        "HloModule m\n\nENTRY main {\n  x = f32[9] parameter(0)\n  y = f32[9] sine(x)\n  ROOT z = f32[9] negate(y)\n}"
-    )
-    assert barriers(module) == ()
+    assert barriers(written(_BEHIND + "negate(y)", header="num_partitions=1")) == ()
+
+
+# -- what a reduction is, and what is none -----------------------------------------------------------------------------
+
+_ZERO = "z = f32[] constant(0)\n"
+_SUM = f"{_ZERO}r = ROW reduce(p0, z), dimensions={{1}}, to_apply=add\n"
+_ONLY_SUM = _SUM.replace("r = ROW", "ROOT r = ROW")
+_SPREAD = "b = BIG broadcast(p1), dimensions={0}\nROOT s = BIG subtract(p0, b)"
+_FULL = "ROOT s = BIG multiply(p0, p1)"
+_BOTH = f"{_SUM}e = BIG exponential(p0)\nROOT t = (ROW, BIG) tuple(r, e)"
+_SEES_ALL = "window={size=1x511 pad=0_0x255_255}, to_apply=max"
+_CALLED = """
+inner {
+ x = BIG parameter(0)
+ z = f32[] constant(0)
+ ROOT r = ROW reduce(x, z), dimensions={1}, to_apply=add
+}
+
+argmax {
+  v0 = f32[] parameter(0)
+  i0 = s32[] parameter(1)
+  v1 = f32[] parameter(2)
+  i1 = s32[] parameter(3)
+  g = pred[] compare(v0, v1), direction=GT
+  v = f32[] select(g, v0, v1)
+  i = s32[] select(g, i0, i1)
+  ROOT t = (f32[], s32[]) tuple(v, i)
+}
+"""
+
+
+def _two(made: str, used: str, way: str = "made") -> str:
+    """A fusion of these lines, another of what it makes beside the array that both read, and what lies on the way."""
+    taken, on_the_way = (result_of(made), "") if way == "made" else (way.split(" ", 1)[0], f"way = {way}")
+    return f"""{_CALLED}
+producer {{
+{parameters("BIG")}{made}
+}}
+
+consumer {{
+{parameters("BIG", taken)}{used}
+}}
+
+ENTRY main {{
+  x = BIG parameter(0)
+  made = {result_of(made)} fusion(x), kind=kLoop, calls=producer
+  {on_the_way}
+  ROOT used = {result_of(used)} fusion(x, {"way" if on_the_way else "made"}), kind=kLoop, calls=consumer
+}}
+""".replace("BIG", "f32[64,256]").replace("ROW", "f32[64]")
+
+
+_REDUCED = {
+    "the result itself": _two(_ONLY_SUM, _SPREAD),
+    "scaled and its root taken": _two(f"{_SUM}m = ROW multiply(r, r)\nROOT q = ROW rsqrt(m)", _SPREAD),
+    "under another shape of as many": _two(f"{_SUM}ROOT q = f32[8,8] reshape(r)", _SPREAD, "ROW bitcast(made)"),
+    "cast": _two(f"{_SUM}ROOT q = bf16[64] convert(r)", "c = ROW convert(p1)\n" + _SPREAD.replace("p1", "c")),
+    "the first of two results": _two(_BOTH, _SPREAD, "ROW get-tuple-element(made), index=0"),
+    "of a nested fusion": _two("ROOT f = ROW fusion(p0), kind=kLoop, calls=inner", _SPREAD),
+    "in two steps": _two(
+        f"{_ZERO}h = f32[64,16,16] bitcast(p0)\np = f32[64,16] reduce(h, z), dimensions={{2}}, to_apply=add\n"
+        "ROOT r = ROW reduce(p, z), dimensions={1}, to_apply=add", _SPREAD
+    ),
+    "the place of the greatest": _two(
+        f"{_ZERO}k = s32[] constant(0)\ni = s32[64,256] iota(), iota_dimension=1\n"
+        "r = (ROW, s32[64]) reduce(p0, i, z, k), dimensions={1}, to_apply=argmax\n"
+        "ROOT g = ROW get-tuple-element(r), index=0", _SPREAD
+    ),
+    "used by another reduction": _two(
+        _ONLY_SUM, f"{_ZERO}ROOT q = f32[] reduce(p1, z), dimensions={{0}}, to_apply=add"
+    ),
+    "spread as TPUs have it": _two(f"{_ZERO}ROOT w = BIG reduce-window(p0, z), {_SEES_ALL}", _FULL),
+}  # fmt: skip
+_NOT_REDUCED = {
+    "a softmax's numerator": _two(
+        f"{_SUM}b = BIG broadcast(r), dimensions={{0}}\nd = BIG subtract(p0, b)\nROOT e = BIG exponential(d)", _FULL
+    ),
+    "the reduction is spread inside": _two(f"{_SUM}ROOT b = BIG broadcast(r), dimensions={{0}}", _FULL),
+    "the other of two results": _two(_BOTH, _FULL, "BIG get-tuple-element(made), index=1"),
+    "nothing but the same shape follows": _two(_ONLY_SUM, "n = ROW negate(p1)\nROOT q = ROW exponential(n)"),
+    "pooling": _two(
+        f"{_ZERO}ROOT w = f32[64,128] reduce-window(p0, z), window={{size=1x2 stride=1x2}}, to_apply=max",
+        "ROOT q = f32[64,128] exponential(p1)",
+    ),
+    "a running sum": _two(
+        f"{_ZERO}ROOT w = BIG reduce-window(p0, z), window={{size=1x256 pad=0_0x255_0}}, to_apply=add", _FULL
+    ),
+    "the consumer reduces": _two("ROOT e = BIG exponential(p0)", _ONLY_SUM.replace("p0", "p1")),
+    "a scalar of a reduction scales": _two(
+        f"{_ZERO}r = f32[] reduce(p0, z), dimensions={{0,1}}, to_apply=add\nb = BIG broadcast(r), dimensions={{}}\n"
+        "ROOT m = BIG multiply(p0, b)", _FULL
+    ),
+    "a spread reduction is taken off": _two(
+        f"{_ZERO}w = BIG reduce-window(p0, z), {_SEES_ALL}\nROOT d = BIG subtract(p0, w)", _FULL
+    ),
+    "a reduction whose result nobody takes": _two(f"{_SUM}ROOT n = BIG negate(p0)", _FULL),
+}  # fmt: skip
+
+# -- what a library computes, and what XLA makes itself ----------------------------------------------------------------
+
+_SQUARE = "f32[64,64]{1,0}"
+_DOT = "dot(made, made), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+
+
+def _beside(second: str, result: str = _SQUARE, computation: str = "") -> str:
+    """An elementwise kernel, and another one that takes its result."""
+    made = f"x = {_SQUARE} parameter(0)\nmade = {_SQUARE} exponential(x)"
+    return f"{computation}\nENTRY main {{\n{made}\nROOT used = {result} {second}\n}}\n"
+
+
+def _generated(kind: str, inside: str = _DOT.replace("made", "p0"), name: str = "kCustom") -> str:
+    config = f', backend_config={{"fusion_backend_config":{{"kind":"{kind}"}}}}' if kind else ""
+    held = f"held {{\n{parameters(_SQUARE)}ROOT r = {_SQUARE} {inside}\n}}\n"
+    return _beside(f"fusion(made), kind={name}, calls=held{config}", computation=held)
+
+
+_LIBRARY = {
+    **{
+        target: _beside(f'custom-call(made), custom_call_target="{target}"')
+        for target in ("__cublas$gemm", "__cudnn$convForward", "lapack_spotrf_ffi", "cusolver_getrf_ffi",
+                       "__cub$DeviceRadixSort", "tpu_custom_call")
+    },
+    **{kind: _generated(kind) for kind in ("__ynn_fusion", "__onednn_fusion", "__cudnn$fusion")},
+    "an elementwise graph for a library": _generated("__ynn_fusion", "negate(p0)"),
+}  # fmt: skip
+_NO_LIBRARY = {
+    "a Triton product": _generated("__triton_gemm"),
+    "a nested Triton product": _generated("__triton_nested_gemm_fusion"),
+    "a Triton softmax": _generated("__triton", "negate(p0)"),
+    "XLA's own copy": _generated("dynamic_memcpy", "copy(p0)"),
+    "a product of a TPU": _generated("", name="kOutput"),
+    "a product": _beside(_DOT),
+    "a convolution": _beside("convolution(made, made), dim_labels=bf_io->bf"),
+    "a sort": _beside("sort(made), dimensions={1}, to_apply=max"),
+    "a factorisation that XLA writes out": _beside("cholesky(made), lower=true"),
+    "elementwise": _beside("negate(made)"),
+    "a copy in another order": _beside("copy(made)", "f32[64,64]{0,1}"),
+}
+
+
+def _between(text: str) -> set[str]:
+    return {barrier.reason for barrier in barriers(written(text)) if barrier.producer == "made"}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (text, reason)
+        for cases, reason in ((_REDUCED, "reduction"), (_LIBRARY, "library-call"))
+        for text in cases.values()
+    ],
+    ids=[*_REDUCED, *_LIBRARY],
+)
+def test_the_array_results_from_a_reduction_or_a_library(text: str, reason: str) -> None:
+    assert _between(text) == {reason}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (text, reason)
+        for cases, reason in ((_NOT_REDUCED, "reduction"), (_NO_LIBRARY, "library-call"))
+        for text in cases.values()
+    ],
+    ids=[*_NOT_REDUCED, *_NO_LIBRARY],
+)
+def test_and_what_only_looks_like_it_does_not(text: str, reason: str) -> None:
+    found = _between(text)
+    assert found
+    assert reason not in found

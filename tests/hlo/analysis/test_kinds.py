@@ -5,17 +5,15 @@ from __future__ import annotations
 
 import pytest
 
-from hlo.analysis.programs import written
-from jaxprof.hlo.analysis.kernels import Kernel, kernels
+from hlo.analysis.programs import fused, only_kernel, parameters, written
+from jaxprof.hlo.analysis.kernels import Kernel
 from jaxprof.hlo.analysis.platform import platform_of
 
 
 def _call(target: str, operands: list[str], result: str, more: str = "") -> Kernel:
-    parameters = "\n".join(f"p{number} = {shape} parameter({number})" for number, shape in enumerate(operands))
     names = ", ".join(f"p{number}" for number in range(len(operands)))
-    text = f'ENTRY main {{\n{parameters}\nROOT call = {result} custom-call({names}), custom_call_target="{target}"{more}\n}}'
-    (kernel,) = kernels(written(text))
-    return kernel
+    call = f'ROOT call = {result} custom-call({names}), custom_call_target="{target}"{more}'
+    return only_kernel(parameters(*operands) + call)
 
 
 _CUBLAS = (
@@ -107,62 +105,34 @@ def test_targets_in_words(target: str, kind: str) -> None:
     assert _call(target, ["f32[8,8]"], "f32[8,8]").kind == kind
 
 
-def _fusion(kind: str, inside: str, config: str = "", result: str = "f32[64,64]{1,0}") -> Kernel:
-    text = f"""
-        add {{
-          a = f32[] parameter(0)
-          b = f32[] parameter(1)
-          ROOT s = f32[] add(a, b)
-        }}
-
-        max {{
-          a = f32[] parameter(0)
-          b = f32[] parameter(1)
-          ROOT s = f32[] maximum(a, b)
-        }}
-
-        fused {{
-          x = f32[64,64]{{1,0}} parameter(0)
-          {inside}
-        }}
-
-        ENTRY main {{
-          x = f32[64,64]{{1,0}} parameter(0)
-          ROOT f = {result} fusion(x), kind={kind}, calls=fused{config}
-        }}
-    """
-    (kernel,) = kernels(written(text))
-    return kernel
-
-
-_DOT = "ROOT d = f32[64,64]{1,0} dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
-_REDUCE = "z = f32[] constant(0)\n r = f32[64]{0} reduce(x, z), dimensions={1}, to_apply=add"
+_DOT = "ROOT d = f32[64,64]{1,0} dot(p0, p0), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+_REDUCE = "z = f32[] constant(0)\n r = f32[64]{0} reduce(p0, z), dimensions={1}, to_apply=add"
 
 
 @pytest.mark.parametrize(
     ("kind", "inside", "config", "words", "target"),
     [
-        ("kLoop", "y = f32[64,64] negate(x)\n ROOT z = f32[64,64] add(x, y)", "", "loop fusion", ""),
+        ("kLoop", "y = f32[64,64] negate(p0)\n ROOT z = f32[64,64] add(p0, y)", "", "loop fusion", ""),
         ("kInput", f"{_REDUCE}\n n = f32[64] negate(r)\n ROOT b = f32[64,64] broadcast(n), dimensions={{0}}", "",
          "reduction fusion", ""),
-        ("kInput", "n = f32[64,64]{1,0} negate(x)\n ROOT t = f32[64,64]{1,0} transpose(n), dimensions={1,0}", "",
+        ("kInput", "n = f32[64,64]{1,0} negate(p0)\n ROOT t = f32[64,64]{1,0} transpose(n), dimensions={1,0}", "",
          "transpose fusion", ""),
-        ("kLoop", "ROOT t = f32[64,64]{1,0} transpose(x), dimensions={1,0}", "", "transpose", ""),
+        ("kLoop", "ROOT t = f32[64,64]{1,0} transpose(p0), dimensions={1,0}", "", "transpose", ""),
         ("kCustom", _DOT, ', backend_config={"fusion_backend_config":{"kind":"__triton_gemm"}}', "GEMM", "__triton_gemm"),
         ("kCustom", _DOT, ', backend_config={"fusion_config":{"kind":"__ynn_fusion"}}', "GEMM", "__ynn_fusion"),
         ("kOutput", _DOT, "", "GEMM", ""),
-        ("kOutput", "ROOT c = f32[64,64]{1,0} convolution(x, x), dim_labels=bf_io->bf", "", "GEMM", ""),
-        ("kCustom", "ROOT n = f32[64,64] negate(x)", ', backend_config={"fusion_backend_config":{"kind":"__triton"}}',
+        ("kOutput", "ROOT c = f32[64,64]{1,0} convolution(p0, p0), dim_labels=bf_io->bf", "", "GEMM", ""),
+        ("kCustom", "ROOT n = f32[64,64] negate(p0)", ', backend_config={"fusion_backend_config":{"kind":"__triton"}}',
          "Triton fusion", "__triton"),
-        ("kCustom", "ROOT n = f32[64,64] negate(x)",
+        ("kCustom", "ROOT n = f32[64,64] negate(p0)",
          ', backend_config={"fusion_backend_config":{"kind":"__custom_fusion","custom_fusion_config":{"name":"address_computation"}}}',
          "copy", "address_computation"),
-        ("kOutput", "y = f32[64,64] negate(x)\n ROOT z = f32[64,64] add(x, y)", "", "output fusion", ""),
-        ("kCustom", "y = f32[64,64] negate(x)\n ROOT z = f32[64,64] add(x, y)", "", "custom fusion", ""),
+        ("kOutput", "y = f32[64,64] negate(p0)\n ROOT z = f32[64,64] add(p0, y)", "", "output fusion", ""),
+        ("kCustom", "y = f32[64,64] negate(p0)\n ROOT z = f32[64,64] add(p0, y)", "", "custom fusion", ""),
     ],
 )  # fmt: skip
 def test_fusions_in_words(kind: str, inside: str, config: str, words: str, target: str) -> None:
-    kernel = _fusion(kind, inside, config)
+    kernel = only_kernel(fused(inside, "f32[64,64]{1,0}", kind=kind, more=config))
     assert (kernel.kind, kernel.target, kernel.opcode) == (words, target, "fusion")
 
 
@@ -184,21 +154,18 @@ def test_nested_fusions_are_looked_into() -> None:
           ROOT f = f32[8,8] fusion(x), kind=kCustom, calls=outer, backend_config={"fusion_backend_config":{"kind":"__triton_nested_gemm_fusion"}}
         }
     """
-    (kernel,) = kernels(written(text))
+    kernel = only_kernel(text)
     assert (kernel.kind, kernel.instructions, kernel.transcendentals) == ("GEMM", 2, 64)
     assert kernel.flops == 2 * 8**3
     assert kernel.bytes == 2 * 256
 
 
 def test_a_copy_to_the_host_is_a_transfer() -> None:
-    text = """
-        ENTRY main {
-          x = f32[1024]{0} parameter(0)
-          out = (f32[1024]{0:S(5)}, f32[1024]{0}, u32[]) copy-start(x)
-          ROOT done = f32[1024]{0:S(5)} copy-done(out)
-        }
-    """
-    (kernel,) = kernels(written(text))
+    kernel = only_kernel("""
+        x = f32[1024]{0} parameter(0)
+        out = (f32[1024]{0:S(5)}, f32[1024]{0}, u32[]) copy-start(x)
+        ROOT done = f32[1024]{0:S(5)} copy-done(out)
+    """)
     assert (kernel.kind, kernel.bytes_read, kernel.bytes_written) == ("transfer", 4096, 4096)
 
 
@@ -212,29 +179,14 @@ def test_a_copy_to_the_host_is_a_transfer() -> None:
     ],
 )
 def test_platforms_are_told_from_their_marks(text: str, platform: str) -> None:
-    assert platform_of(written(f"ENTRY main {{\n  ROOT {text}\n}}")) == platform
+    assert platform_of(written(f"ROOT {text}")) == platform
 
 
 def test_a_batched_product_as_a_tpu_writes_it() -> None:
     """The batch stands in the window: no element meets another batch's."""
-    text = """
-        ENTRY main {
-          q = bf16[2,128,8,64]{1,3,2,0:T(8,128)(2,1)} parameter(0)
-          k = bf16[2,256,8,64]{1,3,2,0:T(8,128)(2,1)} parameter(1)
-          ROOT c = f32[2,8,128,256]{3,2,1,0:T(8,128)} convolution(q, k), window={size=2x8 stride=1x7 lhs_dilate=2x8}, dim_labels=0b1f_0o1i->01bf, metadata={op_name="jit(f)/bqhd,bkhd->bhqk/dot_general"}
-        }
-    """
-    (kernel,) = kernels(written(text))
+    kernel = only_kernel("""
+        q = bf16[2,128,8,64]{1,3,2,0:T(8,128)(2,1)} parameter(0)
+        k = bf16[2,256,8,64]{1,3,2,0:T(8,128)(2,1)} parameter(1)
+        ROOT c = f32[2,8,128,256]{3,2,1,0:T(8,128)} convolution(q, k), window={size=2x8 stride=1x7 lhs_dilate=2x8}, dim_labels=0b1f_0o1i->01bf, metadata={op_name="jit(f)/bqhd,bkhd->bhqk/dot_general"}
+    """)
     assert (kernel.kind, kernel.flops) == ("GEMM", 2 * 2 * 8 * 128 * 256 * 64)
-
-
-def test_what_only_joins_prefetched_slices_is_no_kernel() -> None:
-    text = """
-        ENTRY main {
-          x = f32[8] parameter(0)
-          y = f32[8] negate(x)
-          j = f32[8] custom-call(y), custom_call_target="ConcatBitcast"
-          ROOT z = f32[8] sine(j)
-        }
-    """
-    assert [kernel.name for kernel in kernels(written(text))] == ["y", "z"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hlo.analysis.programs import compiled, f32, lowered, written
+from hlo.analysis.programs import compiled, f32, lowered, only_kernel, parameters, written
 from jaxprof.errors import HloError
 from jaxprof.hlo.analysis.execution import Execution
 from jaxprof.hlo.analysis.kernels import kernels
@@ -35,16 +35,17 @@ def codes(found: Module, *, serious: bool = True) -> set[str]:
     return {notice.code for notice in notices(found) if notice.serious or not serious}
 
 
-def test_a_whole_module_has_no_notice() -> None:
-    assert notices(module(_WHOLE)) == ()
-
-
-def test_a_program_that_jax_compiled_has_none_and_before_the_passes_only_that() -> None:
+def test_a_whole_module_has_no_notice_and_what_xla_printed_is_sound_without_being_cut_up() -> None:
     def program(x: object) -> object:
         return (x @ x).sum()  # type: ignore[operator]
 
-    assert notices(compiled(program, f32(64, 64))) == ()
+    found = compiled(program, f32(64, 64))
+    assert notices(module(_WHOLE)) == notices(found) == ()
     assert codes(lowered(program, f32(64, 64)), serious=False) == {"not-optimised"}
+    assert all(is_sound(one.source.text, *one.span[1:]) for one in found.computations.values())
+    broken = module(_WHOLE.replace("constant(0)", "constant"))["main"]
+    assert not is_sound(broken.source.text, *broken.span[1:])
+    assert problems_in(broken)
 
 
 def test_a_text_that_ends_anywhere_before_its_end_is_cut_off() -> None:
@@ -70,38 +71,21 @@ def test_a_text_without_an_entry_is_read_as_xla_does_and_that_is_said() -> None:
     "sizes", ["999999999999,999999999999,999999999", "99999999999999999999", ",".join(["999999999999999"] * 40)]
 )
 def test_an_array_that_cannot_exist_is_a_notice_and_no_figure(sizes: str) -> None:
-    found = written(
-        f"""
-        ENTRY e {{
-          p = f32[{sizes}]{{0}} parameter(0)
-          ROOT r = f32[{sizes}]{{0}} add(p, p)
-        }}
-        """
-    )
+    found = written(parameters(f"f32[{sizes}]") + f"ROOT r = f32[{sizes}] add(p0, p0)")
     assert codes(found) == {"unreadable"}
     assert [(kernel.flops, kernel.bytes) for kernel in kernels(found)] == [(None, 0)]
+
+
+def test_factors_that_no_float_holds_make_the_cost_unknown() -> None:
+    window, shape = "x".join(["999999999999999999"] * 20), f"f32[{','.join(['2'] * 20)}]"
+    inside = f"z = f32[] constant(0)\nROOT r = {shape} reduce-window(p0, z), window={{size={window}}}, to_apply=add"
+    assert only_kernel(parameters(shape) + inside).flops is None
 
 
 @pytest.mark.parametrize("missing", ["  z = f32[] constant(0)\n", _ADD])
 def test_what_is_used_and_not_in_the_text_is_missing(missing: str) -> None:
     assert missing in _WHOLE
     assert codes(module(_WHOLE.replace(missing, ""))) == {"missing"}
-
-
-def test_factors_that_no_float_holds_make_the_cost_unknown() -> None:
-    window = "x".join(["999999999999999999"] * 20)
-    ones = ",".join(["2"] * 20)
-    found = written(
-        f"""
-        {_ADD}
-        ENTRY e {{
-          p = f32[{ones}] parameter(0)
-          z = f32[] constant(0)
-          ROOT r = f32[{ones}] reduce-window(p, z), window={{size={window}}}, to_apply=add
-        }}
-        """
-    )
-    assert [kernel.flops for kernel in kernels(found)] == [None]
 
 
 def test_one_place_and_several_places_that_cannot_be_read() -> None:
@@ -114,16 +98,6 @@ def test_one_place_and_several_places_that_cannot_be_read() -> None:
     assert several.message.startswith("2 places cannot be read (line 11, 12)")
     (many,) = notices(module(_WHOLE.replace(line, "junk here\n  " * 5 + line)))
     assert "(line 11, 12, 13 and 2 more)" in many.message
-
-
-def test_a_computation_that_xla_printed_is_sound_without_being_cut_up() -> None:
-    found = compiled(lambda x: (x @ x).sum(), f32(64, 64))
-    for computation in found.computations.values():
-        assert is_sound(computation.source.text, *computation.span[1:])
-        assert problems_in(computation) == ()
-    broken = module(_WHOLE.replace("constant(0)", "constant"))["main"]
-    assert not is_sound(broken.source.text, *broken.span[1:])
-    assert problems_in(broken)
 
 
 _PRINTED = """HloModule jit_f, is_scheduled=true, entry_computation_layout={(f32[8,16]{1,0})->f32[8]{0}}

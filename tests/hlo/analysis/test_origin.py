@@ -1,50 +1,49 @@
 # ruff: noqa: E501 - an instruction of HLO is one line
-"""Where kernels came from: paths, directions, scopes, source lines."""
+"""Where kernels came from: paths, directions, scopes, source lines; and the origins of all kernels at once, which are
+those that each kernel has, whether its text is plain or not."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import pytest
 
-from hlo.analysis.programs import compiled, f32, written
-from jaxprof.hlo.analysis.kernels import kernels
+from hlo.analysis.programs import compiled, f32, only_kernel, written
+from jaxprof.hlo.analysis.kernels import Kernel, kernels
 from jaxprof.hlo.analysis.origin import HloSourceLocation, OpPath, op_path, source_lines
+from jaxprof.hlo.analysis.origin_columns import origin_columns
 from jaxprof.hlo.frames import is_own
-
-_NONE: tuple[str, ...] = ()
+from jaxprof.hlo.read.parse import module
+from jaxprof.hlo.read.plain import plain_instruction
+from tui.hlo_texts import HLO
 
 
 @pytest.mark.parametrize(
     ("op_name", "expected"),
     [
-        ("jit(f)/add", OpPath(("f",), _NONE, "add", "", _NONE, False)),
-        ("jit(f)/jit(main)/add", OpPath(("f",), _NONE, "add", "", _NONE, False)),
-        (
-            "jit(f)/transpose(jvp(attn))/dot_general",
-            OpPath(("f",), ("attn",), "dot_general", "backward", ("transpose", "jvp"), False),
-        ),
-        ("jit(f)/jvp(attn)/dot", OpPath(("f",), ("attn",), "dot", "forward", ("jvp",), False)),
-        ("jit(f)/jvp()/tanh", OpPath(("f",), _NONE, "tanh", "forward", ("jvp",), False)),
-        ("jit(f)/model/layer_0/jit(softmax)/exp", OpPath(("f", "softmax"), ("model", "layer_0", "softmax"), "exp", "", _NONE, False)),
-        ("jit(f)/while/body/closed_call/mul", OpPath(("f",), _NONE, "mul", "", _NONE, False)),
-        ("jit(f)/cond/branch_1_fun/sin", OpPath(("f",), _NONE, "sin", "", _NONE, False)),
-        ("jit(f)/vmap(jvp(a/b))/sin", OpPath(("f",), ("a", "b"), "sin", "forward", ("vmap", "jvp"), False)),
-        (
-            "jit(f)/transpose(jvp())/checkpoint/rematted_computation/dot_general",
-            OpPath(("f",), _NONE, "dot_general", "backward", ("transpose", "jvp"), True),
-        ),
-        ("jit(f)/bhqd,bhkd->bhqk/dot_general", OpPath(("f",), ("bhqd,bhkd->bhqk",), "dot_general", "", _NONE, False)),
-        ("params['w']", OpPath(_NONE, _NONE, "", "", _NONE, False)),
-        ("jit(f)", OpPath(("f",), _NONE, "", "", _NONE, False)),
-        ("", OpPath(_NONE, _NONE, "", "", _NONE, False)),
-        ("a(b/c(/d)", OpPath(_NONE, ("b", "c(", "d"), "", "", ("a",), False)),  # broken: never an error
+        ("jit(f)/add", (("f",), (), "add", "", (), False)),
+        ("jit(f)/jit(main)/add", (("f",), (), "add", "", (), False)),
+        ("jit(f)/transpose(jvp(attn))/dot_general", (("f",), ("attn",), "dot_general", "backward", ("transpose", "jvp"), False)),
+        ("jit(f)/jvp(attn)/dot", (("f",), ("attn",), "dot", "forward", ("jvp",), False)),
+        ("jit(f)/jvp()/tanh", (("f",), (), "tanh", "forward", ("jvp",), False)),
+        ("jit(f)/model/layer_0/jit(softmax)/exp", (("f", "softmax"), ("model", "layer_0", "softmax"), "exp", "", (), False)),
+        ("jit(f)/while/body/closed_call/mul", (("f",), (), "mul", "", (), False)),
+        ("jit(f)/cond/branch_1_fun/sin", (("f",), (), "sin", "", (), False)),
+        ("jit(f)/vmap(jvp(a/b))/sin", (("f",), ("a", "b"), "sin", "forward", ("vmap", "jvp"), False)),
+        ("jit(f)/transpose(jvp())/checkpoint/rematted_computation/dot_general", (("f",), (), "dot_general", "backward", ("transpose", "jvp"), True)),
+        ("jit(f)/bhqd,bhkd->bhqk/dot_general", (("f",), ("bhqd,bhkd->bhqk",), "dot_general", "", (), False)),
+        ("params['w']", ((), (), "", "", (), False)),
+        ("jit(f)", (("f",), (), "", "", (), False)),
+        ("", ((), (), "", "", (), False)),
+        ("a(b/c(/d)", ((), ("b", "c(", "d"), "", "", ("a",), False)),  # broken: never an error
     ],
 )  # fmt: skip
-def test_paths_are_taken_apart(op_name: str, expected: OpPath) -> None:
-    assert op_path(op_name) == expected
+def test_paths_are_taken_apart(op_name: str, expected: tuple[Any, ...]) -> None:
+    assert op_path(op_name) == OpPath(*expected)
 
 
 def _line_of(marker: str) -> int:
@@ -82,13 +81,10 @@ def test_a_fusion_of_several_lines_has_several_origins_its_own_first() -> None:
 
 
 def test_metadata_of_the_older_form_and_names_that_xla_joined() -> None:
-    text = """
-        ENTRY main {
-          x = f32[8] parameter(0), metadata={op_name="x"}
-          ROOT y = f32[8] negate(x), metadata={op_name="jit(f)/neg;jit(f)/mul" source_file="/a/b.py" source_line=7}
-        }
-    """
-    (kernel,) = kernels(written(text))
+    kernel = only_kernel("""
+        x = f32[8] parameter(0), metadata={op_name="x"}
+        ROOT y = f32[8] negate(x), metadata={op_name="jit(f)/neg;jit(f)/mul" source_file="/a/b.py" source_line=7}
+    """)
     assert kernel.op_name == "jit(f)/neg"
     assert kernel.source == HloSourceLocation("/a/b.py", 7)
 
@@ -105,8 +101,7 @@ def test_source_lines_are_read_where_the_file_is_there(tmp_path: Path) -> None:
 
 _LIBRARY = "/home/me/.venv/lib/python3.11/site-packages/flax/nnx/nn/linear.py"
 _OWN = "/home/me/train.py"
-_LAYERED = f"""HloModule m, is_scheduled=true
-
+_LAYERED = f"""
 FileNames
 1 "{_LIBRARY}"
 2 "{_OWN}"
@@ -143,7 +138,7 @@ ENTRY main {{
 
 
 def test_a_fused_kernel_has_all_its_lines_the_users_own_first() -> None:
-    (kernel,) = kernels(written(_LAYERED))
+    kernel = only_kernel(_LAYERED)
     assert kernel.sources == (HloSourceLocation(_OWN, 12), HloSourceLocation(_OWN, 15), HloSourceLocation(_LIBRARY, 77))
     assert kernel.source == HloSourceLocation(_OWN, 12)
     assert kernel.op_name == "jit(f)/neg"
@@ -169,3 +164,66 @@ def test_a_fused_kernel_has_all_its_lines_the_users_own_first() -> None:
 )
 def test_whose_file_it_is(file: str, own: bool) -> None:
     assert is_own(file) is own
+
+
+def assert_columns(found: Sequence[Kernel]) -> None:
+    columns = origin_columns(found)
+    assert len(columns) == len(found)
+    for number, kernel in enumerate(found):
+        places = [columns.places[place] for place in columns.of(number)]
+        assert places == [(origin.op_name, origin.source) for origin in kernel.origins], kernel
+        first, source = columns.first(number), columns.source(number)
+        assert (columns.places[first][0] if first >= 0 else "") == kernel.op_name
+        assert (columns.places[source][1] if source >= 0 else None) == kernel.source
+
+
+_FUSION = """
+    inner {
+      p = f32[8]{0} parameter(0), metadata={op_name="a parameter is no origin"}
+      ROOT e = f32[8]{0} exponential(p), metadata={op_name="jit(f)/exp" source_file="/a.py" source_line=4}
+    }
+
+    outer {
+      %p = f32[8]{0} parameter(0)
+      %t = f32[8]{0} tanh(%p), METADATA
+      ROOT %n = f32[8]{0} fusion(%t), kind=kLoop, calls=%inner, metadata={op_name="a nested fusion is no origin"}
+    }
+
+    ENTRY main {
+      %x = f32[8]{0} parameter(0)
+      ROOT %f = f32[8]{0} fusion(%x), OWN
+    }
+"""
+_CALLED = 'kind=kLoop, calls=%outer, metadata={op_name="jit(f)/own" source_file="/b.py" source_line=7}'
+_HELD = 'metadata={op_name="jit(f)/tanh" source_file="/lib/python3.11/site-packages/c.py" source_line=9}'
+
+
+@pytest.mark.parametrize(
+    ("own", "held", "expected"),
+    [
+        (_CALLED, _HELD, ["jit(f)/own", "jit(f)/tanh", "jit(f)/exp"]),
+        ("kind=kLoop, calls=%outer", _HELD, ["jit(f)/tanh", "jit(f)/exp"]),
+        ("kind=kLoop, calls=%no_such_computation", _HELD, []),
+        ("output_to_operand_aliasing={{}: (0, {})}, " + _CALLED, _HELD, ["jit(f)/own", "jit(f)/tanh", "jit(f)/exp"]),
+        (_CALLED, 'metadata={op_name="a \\"b\\" {c}" source_line=3}', ["jit(f)/own", 'a "b" {c}', "jit(f)/exp"]),
+        (_CALLED, 'sharding={replicated}, metadata={op_name="a;b"}, frontend_attributes={x="metadata={y}"}', ["jit(f)/own", "a", "jit(f)/exp"]),
+        (_CALLED, 'frontend_attributes={x=", metadata={op_name=y}"}, metadata={op_name="z"}', ["jit(f)/own", "z", "jit(f)/exp"]),
+        (_CALLED, 'frontend_attributes={x="a",y="b"}', ["jit(f)/own", "jit(f)/exp"]),
+        (_CALLED, 'metadata={op_name="a"}\n      this is no instruction, metadata={op_name="b"}', ["jit(f)/own", "a", "jit(f)/exp"]),
+        (_CALLED, 'frontend_attributes={\n        x="y"\n      }, metadata={op_name="a"}', ["jit(f)/own", "a", "jit(f)/exp"]),
+    ],
+)  # fmt: skip
+def test_however_they_are_written(own: str, held: str, expected: list[str]) -> None:
+    found = kernels(written(_FUSION.replace("OWN", own).replace("METADATA", held)))
+    assert_columns(found)
+    assert sorted(origin.op_name for origin in found[-1].origins) == sorted(expected)
+
+
+def test_what_xla_writes_is_plain() -> None:
+    """Else all of this is read the long way: the same result, eight times as slow."""
+    for kernel in kernels(module(HLO)):
+        instruction = kernel.instruction
+        found = plain_instruction(instruction.computation.source.text, *instruction.span)
+        assert (found.opcode, found.metadata) == (instruction.opcode, instruction.metadata.text)
+        if instruction.opcode == "fusion":
+            assert (found.called,) == instruction.called

@@ -39,11 +39,11 @@ def test_computations(printed: Module) -> None:
     entry = printed.entry
     assert entry is printed["main"]
     assert entry.is_entry
-    assert [one.name for one in entry.parameters] == ["x", "y"]
+    assert [(one.name, one.parameter_number) for one in entry.parameters] == [("x", 0), ("y", 1)]
     assert entry.root is entry["tuple"]
     assert entry["tuple"].is_root
-    assert printed["host_work"].execution_thread == "host"
-    assert entry.execution_thread == ""
+    assert entry["tuple"].parameter_number is None
+    assert (printed["host_work"].execution_thread, entry.execution_thread) == ("host", "")
     assert entry.header == "ENTRY %main (x: f32[8], y: f32[8]) -> (f32[8], f32[8])"
     assert entry.text.startswith("ENTRY %main (")
     assert entry.text.endswith("\n}")
@@ -52,8 +52,7 @@ def test_computations(printed: Module) -> None:
 
 def test_instructions(printed: Module) -> None:
     fusion = printed["main"]["loop_fusion"]
-    assert fusion.opcode == "fusion"
-    assert fusion.operands == ("x", "y")
+    assert (fusion.opcode, fusion.operands) == ("fusion", ("x", "y"))
     assert fusion.operand(1) is printed["main"]["y"]
     assert fusion.operand(2) is None
     assert [one.name for one in fusion.operand_instructions()] == ["x", "y"]
@@ -67,13 +66,10 @@ def test_instructions(printed: Module) -> None:
     assert PRINTED.splitlines()[fusion.line - 1].strip() == fusion.text
     assert fusion.position == 2
     assert printed.callers["fused_computation"] == (fusion,)
-
-
-def test_constants_and_parameters(printed: Module) -> None:
-    assert printed["main"]["constant.5"].literal == "{ { 1, 2 }, { 3, 4 } }"
-    assert printed["main"]["constant.5"].operands == ()
-    assert printed["main"]["y"].parameter_number == 1
-    assert printed["main"]["tuple"].parameter_number is None
+    constant, start, done = (printed["main"][name] for name in ("constant.5", "call-start", "call-done"))
+    assert (constant.literal, constant.operands) == ("{ { 1, 2 }, { 3, 4 } }", ())
+    assert (start.opcode, start.called) == ("async-start", ("host_work",))
+    assert (done.opcode, done.wrapped_opcode) == ("async-done", "parameter")
 
 
 def test_stack(printed: Module) -> None:
@@ -83,12 +79,6 @@ def test_stack(printed: Module) -> None:
         ("<embedded module '_launcher'>", "main", 30),
     ]
     assert printed["main"]["x"].stack == ()
-
-
-def test_async_pair(printed: Module) -> None:
-    start, done = printed["main"]["call-start"], printed["main"]["call-done"]
-    assert (start.opcode, start.called) == ("async-start", ("host_work",))
-    assert (done.opcode, done.wrapped_opcode) == ("async-done", "parameter")
 
 
 def test_short_form_of_async() -> None:
@@ -119,11 +109,10 @@ def test_short_form_of_async() -> None:
     assert "async_execution_thread" not in wrapped.root.attributes
 
 
-def test_computations_written_in_place() -> None:
+def test_computations_written_in_place_in_one_line_and_called_by_any_attribute() -> None:
     found = read("""
         HloModule m
-
-        ENTRY e {
+        a { p = f32[2]{0} parameter(0) ROOT a = f32[2] add(p,p) } ENTRY e {
           p = f32[4] parameter(0)
           z = f32[] constant(0)
           r = f32[] reduce(p, z), dimensions={0}, to_apply={
@@ -132,16 +121,21 @@ def test_computations_written_in_place() -> None:
             ROOT c = f32[] add(a, b)
           }
           q = f32[] reduce(p, z), to_apply={ a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] max(a, b) }
+          i = f32[] conditional(p, q, r), true_computation=%yes, false_computation=%no
+          j = f32[] conditional(i, q, r, z), branch_computations={%one, /*index=1*/%two, %three}
+          g = f32[2] all-reduce(p), replica_groups=mesh['x'=4,'y'=2] {'x'}, to_apply=%add
           ROOT s = f32[] add(r, q)
         }
         """)
-    assert list(found.computations) == ["_", "_.1", "e"]
-    assert [one.name for one in found["e"]] == ["p", "z", "r", "q", "s"]
-    assert found["e"]["r"].called == ("_",)
-    assert found["e"]["q"].called == ("_.1",)
+    assert list(found.computations) == ["a", "_", "_.1", "e"]
+    assert found["a"]["a"].opcode == "add", "a computation and its instruction may have one name"
+    assert {one.name: one.called for one in found["e"]} == {
+        "p": (), "z": (), "r": ("_",), "q": ("_.1",), "i": ("yes", "no"), "j": ("one", "two", "three"), "g": ("add",),
+        "s": (),
+    }  # fmt: skip
+    assert found["e"]["g"].attributes["replica_groups"] == "mesh['x'=4,'y'=2] {'x'}"
     roots = [found[name].root for name in ("_", "_.1")]
     assert [root.opcode for root in roots if root] == ["add", "max"]
-    assert [one.name for one in found["_.1"]] == ["a", "b", "c"]
 
 
 def test_oldest_style_without_percent_and_with_shapes() -> None:
@@ -168,28 +162,6 @@ def test_oldest_style_without_percent_and_with_shapes() -> None:
     assert [(frame.file, frame.line) for frame in loop.stack] == [('a "b".py', 12)]
 
 
-def test_computation_and_instruction_of_one_name() -> None:
-    found = read(
-        "HloModule m\nadd {\n  a = f32[] parameter(0)\n  ROOT add = f32[] add(a, a)\n}\n"
-        "ENTRY e {\n  ROOT add = f32[] parameter(0)\n}\n"
-    )
-    assert found["add"]["add"].opcode == "add"
-    assert found["e"]["add"].opcode == "parameter"
-
-
-def test_conditional() -> None:
-    found = read("""
-        HloModule m
-        ENTRY e {
-          p = pred[] parameter(0)
-          a = f32[] conditional(p, q, r), true_computation=%yes, false_computation=%no
-          ROOT b = f32[] conditional(i, q, r, s), branch_computations={%one, /*index=1*/%two, %three}
-        }
-        """)
-    assert found["e"]["a"].called == ("yes", "no")
-    assert found["e"]["b"].called == ("one", "two", "three")
-
-
 def test_several_lines_strings_and_comments() -> None:
     found = module((Path(__file__).parents[1] / "written.hlo").read_text())
     assert problems(found) == ()
@@ -204,45 +176,16 @@ def test_several_lines_strings_and_comments() -> None:
     assert found["e"]["g"].line == 22
 
 
-def test_one_line() -> None:
-    found = read(
-        "HloModule m\n"
-        "a { p = f32[2]{0} parameter(0) ROOT r = f32[2] add(p,p) } ENTRY b { ROOT p = f32[2] parameter(0) }\n"
-    )
-    assert {name: [one.opcode for one in computation] for name, computation in found.computations.items()} == {
-        "a": ["parameter", "add"],
-        "b": ["parameter"],
-    }
-
-
-def test_indented_and_windows_line_ends() -> None:
-    text = PRINTED.replace("\n", "\r\n")
-    assert [one.name for one in module(text)["main"]] == [one.name for one in module(PRINTED)["main"]]
-    indented = module(textwrap.indent(PRINTED, "    "))
-    assert list(indented.computations) == ["fused_computation", "host_work", "main"]
-    assert indented["main"]["loop_fusion"].called == ("fused_computation",)
-
-
-def test_several_modules() -> None:
-    found = modules(
-        "// -----\nHloModule a\nENTRY e {\n  ROOT p = f32[] parameter(0)\n}\n// -----\nHloModule b\n"
-        + PRINTED.partition("\n")[2]
-    )
-    assert [one.name for one in found] == ["a", "b"]
-    assert [len(one.computations) for one in found] == [1, 3]
-    assert found[0].text.startswith("HloModule a")
-    assert "HloModule b" not in found[0].text
-    assert found[1]["fused_computation"]["multiply.1"].stack
-    assert not found[0].tables.frames
-
-
-def test_mesh_groups() -> None:
-    found = read(
-        "HloModule m\nENTRY e {\n  p = f32[2] parameter(0)\n"
-        "  ROOT a = f32[2] all-reduce(p), replica_groups=mesh['x'=4,'y'=2] {'x'}, to_apply=%add\n}\n"
-    )
-    assert found["e"]["a"].attributes["replica_groups"] == "mesh['x'=4,'y'=2] {'x'}"
-    assert found["e"]["a"].called == ("add",)
+@pytest.mark.parametrize(
+    "text", [PRINTED.replace("\n", "\r\n"), textwrap.indent(PRINTED, "    ")], ids=["CRLF", "indented"]
+)
+def test_other_line_ends_and_indentation(text: str) -> None:
+    found = modules(text + "\n// -----\nHloModule b\nENTRY e {\n  ROOT p = f32[] parameter(0)\n}\n")
+    assert [[one.name for one in computation] for computation in found[0].computations.values()] == [
+        [one.name for one in computation] for computation in module(PRINTED).computations.values()
+    ]
+    assert found[0]["main"]["loop_fusion"].called == ("fused_computation",)
+    assert (bool(found[0].tables.frames), bool(found[1].tables.frames)) == (True, False), "each has its own"
 
 
 def test_frames_in_a_circle_end() -> None:
@@ -266,38 +209,25 @@ def test_unreadable_lines_are_kept_and_told() -> None:
     assert found["e"]["r"].is_root
 
 
-COMPACT = """HloModule m
-
+NOT_READ = """HloModule m
 ENTRY e {
   p = (f32[10], f16[10]) parameter(0)
   %a = f32[10]{0} negate(f32[10]{0} %p#0)
   c = f32[] constant(1), metadata={op_name="step#1"}
-  ROOT %b = f32[10]{0} add(%a, /*index=1 of #2*/%a)
-}
-"""
-
-
-def test_an_element_in_short_form_is_told_and_a_number_sign_elsewhere_is_not() -> None:
-    found = module(COMPACT)
-    assert [(problem.line, problem.text) for problem in problems(found)] == [
-        (5, "%a = f32[10]{0} negate(f32[10]{0} %p#0)")
-    ]
-    assert "--xla_dump_compact_gte" in problems(found)[0].message
-    assert problems(module(COMPACT.replace("%p#0", "%p"))) == ()
-
-
-def test_operands_that_come_after_the_start_are_told() -> None:
-    text = """HloModule m
-
-ENTRY e {
-  x = f32[8] parameter(0)
+  %b = f32[10]{0} add(%a, /*index=1 of #2*/%a)
   s = ((), (), s32[]) negate-start()
-  u = ((f32[8]), f32[8], s32[]) negate-update(s, x)
-  ROOT d = f32[8] negate-done(u)
+  u = ((f32[10]), f32[10], s32[]) negate-update(s, b)
+  ROOT d = f32[10] negate-done(u)
 }
 """
-    assert [problem.line for problem in problems(module(text))] == [6]
-    assert problems(module(text.replace("negate-update(s, x)", "negate-update(s)"))) == ()
+
+
+def test_an_element_in_short_form_and_operands_that_come_after_the_start_are_told() -> None:
+    short, late = problems(module(NOT_READ))
+    assert (short.line, short.text) == (4, "%a = f32[10]{0} negate(f32[10]{0} %p#0)")
+    assert "--xla_dump_compact_gte" in short.message
+    assert late.line == 8
+    assert problems(module(NOT_READ.replace("%p#0", "%p").replace("(s, b)", "(s)"))) == ()
 
 
 def test_a_text_that_ends_too_soon_is_partial() -> None:

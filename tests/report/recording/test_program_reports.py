@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 import program_events as made
 from folding import fold
 from jaxprof import events as e
-from jaxprof.analysis.programs.derive import program_result
 from jaxprof.facts.programs import VIEWS as PROGRAM_VIEWS
 from jaxprof.report.json import to_dict
 from jaxprof.report.markdown import to_markdown
@@ -39,28 +38,19 @@ def hostile() -> Session:
     )
 
 
-class TestRounded:
-    @given(PARTS)
-    def test_what_is_written_adds_up(self, parts: list[float]) -> None:
-        texts, total = rounded(parts, sum(parts))
-        written = [float(text.removesuffix(" s")) for text in texts]
-        assert sum(written) == pytest.approx(float(total.removesuffix(" s")), abs=1e-6)
-
-    @given(PARTS)
-    def test_nothing_is_moved_by_more_than_one_unit(self, parts: list[float]) -> None:
-        texts, total = rounded(parts, sum(parts))
-        unit = 10.0 ** -len(total.removesuffix(" s").partition(".")[2])
-        assert all(
-            abs(float(text.removesuffix(" s")) - part) <= 1.001 * unit for text, part in zip(texts, parts, strict=True)
-        )
+@given(PARTS)
+def test_what_is_written_adds_up_and_is_moved_by_no_more_than_one_unit(parts: list[float]) -> None:
+    texts, total = rounded(parts, sum(parts))
+    written = [float(text.removesuffix(" s")) for text in texts]
+    assert sum(written) == pytest.approx(float(total.removesuffix(" s")), abs=1e-6)
+    unit = 10.0 ** -len(total.removesuffix(" s").partition(".")[2])
+    assert all(abs(each - part) <= 1.001 * unit for each, part in zip(written, parts, strict=True))
 
 
 class TestBar:
     def test_it_is_in_the_order_of_time(self) -> None:
         found = made.result(made.sampled(2, 4.0, {"compile": 4.0}), made.sampled(6, 2.0, {"waiting": 2.0}))
         assert letters(found, 10) == "··CCCCww··"
-
-    def test_a_program_that_took_no_time_has_none(self) -> None:
         assert letters(made.result(wall=0.0), 10) == ""
 
 
@@ -88,16 +78,6 @@ class TestSummary:
     def test_its_lines_fit(self, session: Session) -> None:
         assert max(map(columns, summary_lines(session))) <= WIDTH
 
-    def test_the_three_best_findings_are_named_and_the_others_counted(self) -> None:
-        session = made.training()
-        found = program_result(session, made.RUN)
-        assert len(found.findings) > 3
-        text = " ".join(line.strip() for line in summary_lines(session, width=60))
-        assert f"and {len(found.findings) - 3} more finding" in text
-        for one in found.findings[:3]:
-            assert one.message.split("(")[0] in text
-        assert found.findings[3].advice not in text
-
 
 def asked(*after: e.Event, warning: str = "", wall: float | None = 10.0) -> Session:
     """A program whose recording was asked for `step`; `after` is what its measuring gave."""
@@ -114,13 +94,12 @@ class TestAskedFunction:
     def test_a_failed_one_stands_in_the_summary_and_in_the_json(self) -> None:
         session = asked(self.PLAN, e.RunFinished(run="r2", status="failed", error="not measured: TypeError: no"))
         assert any("--function step: not measured: TypeError: no" in line for line in summary_lines(session))
-        assert to_dict(session)["program"]["function"] == {
-            "name": "step",
-            "run": "r2",
-            "status": "failed",
-            "error": "not measured: TypeError: no",
-            "advice": None,
-        }
+        function = to_dict(session)["program"]["function"]
+        assert (function["run"], function["status"]) == ("r2", "failed")
+        measured = asked(self.PLAN, e.RunFinished(run="r2", status="ok"))
+        assert not any("step" in line for line in summary_lines(measured))
+        assert to_dict(measured)["program"]["function"]["status"] == "ok"
+        assert to_dict(asked(wall=None))["program"]["function"]["status"] == "pending"
 
     @pytest.mark.parametrize("code", ["function_not_called", "function_not_kept", "function_not_measured"])
     def test_one_that_was_never_called_is_told_with_what_to_do(self, code: str) -> None:
@@ -128,15 +107,6 @@ class TestAskedFunction:
         assert any("no call of stp was compiled. Try step." in line for line in summary_lines(session))
         function = to_dict(session)["program"]["function"]
         assert (function["status"], function["run"]) == ("not_measured", None)
-
-    def test_a_measured_one_is_nothing_to_remark(self) -> None:
-        session = asked(self.PLAN, e.RunFinished(run="r2", status="ok"))
-        assert not any("step" in line for line in summary_lines(session))
-        assert to_dict(session)["program"]["function"]["status"] == "ok"
-
-    def test_before_the_end_nothing_is_said(self) -> None:
-        assert to_dict(asked(wall=None))["program"]["function"]["status"] == "pending"
-        assert not any("step" in line for line in summary_lines(asked(wall=None)))
 
 
 def test_the_kernels_of_a_capture_window_are_one_table_and_no_empty_groups() -> None:

@@ -4,38 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from hlo.analysis.programs import written
+from hlo.analysis.programs import only_kernel, parameters
 from jaxprof.errors import UsageError
 from jaxprof.hlo.analysis.cost.peaks import DEVICES, device, device_of_kind
 from jaxprof.hlo.analysis.cost.roofline import measured_device, roofline, with_measured
-from jaxprof.hlo.analysis.kernels import Kernel, kernels
+from jaxprof.hlo.analysis.kernels import Kernel
 
 
 def _dot(dtype: str, size: int, more: str = "") -> Kernel:
     shape = f"{dtype}[{size},{size}]{{1,0}}"
-    (kernel,) = kernels(
-        written(f"""
-        ENTRY main {{
-          x = {shape} parameter(0)
-          y = {shape} parameter(1)
-          ROOT d = {shape} dot(x, y), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}{more}
-        }}
-    """)
-    )
-    return kernel
+    dot = f"dot(p0, p1), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}{more}"
+    return only_kernel(parameters(shape, shape) + f"ROOT d = {shape} {dot}")
+
+
+def _of(size: int, lines: str) -> Kernel:
+    return only_kernel(parameters(*[f"f32[{size}]"] * 2) + f"ROOT s = f32[{size}] {lines}")
 
 
 def _sum(size: int) -> Kernel:
-    (kernel,) = kernels(
-        written(f"""
-        ENTRY main {{
-          x = f32[{size}] parameter(0)
-          y = f32[{size}] parameter(1)
-          ROOT s = f32[{size}] add(x, y)
-        }}
-    """)
-    )
-    return kernel
+    return _of(size, "add(p0, p1)")
 
 
 def test_a_large_product_is_bound_by_compute() -> None:
@@ -55,19 +42,7 @@ def test_a_sum_is_bound_by_memory() -> None:
 
 
 def test_estimated_flops_bound_nothing() -> None:
-    (kernel,) = kernels(
-        written("""
-        less {
-          a = f32[] parameter(0)
-          b = f32[] parameter(1)
-          ROOT c = pred[] compare(a, b), direction=LT
-        }
-        ENTRY main {
-          x = f32[1000000]{0} parameter(0)
-          ROOT s = f32[1000000]{0} sort(x), dimensions={0}, to_apply=less
-        }
-    """)
-    )
+    kernel = _of(1_000_000, "sort(p0), dimensions={0}, to_apply=less")
     placed = roofline(kernel, measured_device("slow", "measured", 1 << 30, 1e12, {"f32": 1e9}))
     assert kernel.flops == 20e6, "20 ms at this ceiling"
     assert (placed.bound, placed.least_seconds) == ("", pytest.approx(8e6 / 1e12))
@@ -94,10 +69,7 @@ def test_the_ceiling_follows_dtype_and_precision(name: str, dtype: str, more: st
 
 
 def test_unknown_flops_leave_the_bound_open() -> None:
-    (kernel,) = kernels(
-        written('ENTRY e {\n x = f32[256] parameter(0)\n ROOT y = f32[256] custom-call(x), custom_call_target="z"\n}')
-    )
-    placed = roofline(kernel, DEVICES["h100"])
+    placed = roofline(_of(256, 'custom-call(p0), custom_call_target="z"'), DEVICES["h100"])
     assert (placed.bound, placed.intensity) == ("", None)
     assert placed.least_seconds == pytest.approx(2048 / 3352e9)
 
