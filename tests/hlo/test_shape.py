@@ -1,5 +1,5 @@
 """Shapes: what is written, what it means, what it occupies. Line numbers without a table of lines. Places in StableHLO
-and jaxprs: the text loses them and they keep their meaning. Graphs of kernels, as DOT and as SVG."""
+and jaxprs: the text loses them and they keep their meaning. Graphs of kernels, as DOT."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hlo.analysis.programs import compiled, f32, fused, written
 from jaxprof.hlo import source as module
 from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.analysis.origin import HloSourceLocation
-from jaxprof.hlo.graph import Graph, GraphEdge, Node, inside, neighbourhood, to_dot, to_svg
+from jaxprof.hlo.graph import Graph, GraphEdge, Node, inside, neighbourhood, to_dot
 from jaxprof.hlo.places import LineOrigin, without_comments, without_locations
 from jaxprof.hlo.shape import DTYPE_BITS, UNBOUNDED, Layout, Shape, parse_shape
 from jaxprof.hlo.source import Source
@@ -128,19 +128,17 @@ def test_a_jaxpr_loses_its_comments_and_keeps_their_meaning() -> None:
     assert places.of(5) == LineOrigin(HloSourceLocation(FILE, 11), "jvp(attn)/tanh")
 
 
-def test_a_neighbourhood_has_what_a_kernel_reads_and_who_reads_it_and_data_goes_down() -> None:
+def test_a_neighbourhood_has_what_a_kernel_reads_and_who_reads_it() -> None:
     module = compiled(lambda x, w: jax.nn.softmax(jnp.sort(x @ w)), f32(64, 64), f32(64, 64))
     by_kind = {kernel.kind: kernel for kernel in kernels(module)}
-    near, far = (neighbourhood(module, by_kind["sort"], hops=hops) for hops in (1, 4))
+    near = neighbourhood(module, by_kind["sort"])
     focus = next(node for node in near.nodes if node.kind == "focus")
     assert focus.lines[:2] == (by_kind["sort"].name, "sort")
     assert len([edge.source for edge in near.edges if edge.target == focus.id]) == 1
-    assert len(far.nodes) > len(near.nodes)
     inputs = [node for node in neighbourhood(module, by_kind["GEMM"]).nodes if node.kind == "input"]
     assert [node.lines[1] for node in inputs] == ["parameter f32[64,64]"] * 2
-    for line in ElementTree.fromstring(to_svg(far)).iter("{http://www.w3.org/2000/svg}line"):
-        assert float(line.attrib["y2"]) > float(line.attrib["y1"])
-    assert to_dot(far).count(" -> ") == len(far.edges)
+    assert f'"{near.title}"' in to_dot(near).splitlines()[0]
+    assert to_dot(near).count(" -> ") == len(near.edges)
 
 
 def test_the_inside_of_a_fusion() -> None:
@@ -161,6 +159,3 @@ def test_dot_quotes_what_comes_from_outside() -> None:
     lines = to_dot(graph).splitlines()
     assert lines[0] == 'digraph "a \\"title\\" <b>" {'
     assert '"x\\\\" -> "y" [label="<1>"];' in lines[-2]
-    root = ElementTree.fromstring(to_svg(graph))
-    texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
-    assert texts == ['a "title" <b>', "<1>", 'n"<&>', "two␛[31m", "y"]

@@ -3,10 +3,7 @@ from many places finds what following the chain link by link finds, damage or no
 
 from __future__ import annotations
 
-import contextlib
 import gzip
-import json
-import random
 from pathlib import Path
 
 import numpy as np
@@ -16,49 +13,18 @@ from hypothesis import strategies as st
 from made_traces import cpu_plane, gpu_planes, host, op
 from xplane_wire import Line, Plane, nested, number, space_bytes
 
-import mutated
 from jaxprof.errors import FileRefusedError, UsageError
-from jaxprof.events import KernelsMeasured, TrustCheck, TrustReported, encode
+from jaxprof.events import KernelsMeasured, TrustCheck, TrustReported
 from jaxprof.trace.line import Chain
 from jaxprof.trace.sources import read_profile
 from jaxprof.trace.summary import summarise
 from jaxprof.trace.varints import padded
 
 
-def _dot(at: float, took: float, run: int) -> dict[str, object]:
-    args = {"hlo_op": "dot", "hlo_module": "jit_f", "run_id": str(run)}
-    return {"ph": "X", "pid": 1, "tid": 2, "ts": at, "dur": took, "name": "dot", "args": args}
-
-
-CHROME = json.dumps({
-    "displayTimeUnit": "ns",
-    "traceEvents": [
-        {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/host:CPU"}},
-        {"ph": "M", "pid": 1, "tid": 2, "name": "thread_name", "args": {"name": "tf_XLA/2"}},
-        _dot(1.5, 2.0, -4), _dot(5.0, 4.0, -3), {},
-    ],
-}).encode()  # fmt: skip
-
-
 def written(folder: Path, raw: bytes, name: str = "host.xplane.pb") -> Path:
     path = folder / name
     path.write_bytes(raw)
     return path
-
-
-def sound_or_refused(path: Path) -> None:
-    """Reads the file; whatever comes of it can be written into a log, or is a refusal with words."""
-    with contextlib.suppress(FileRefusedError):
-        for event in summarise(path, "imported"):
-            encode(event)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_damaged_json(tmp_path: Path, seed: int) -> None:
-    """Other damaged profiles are in `tests/cli/test_mutated.py`."""
-    chance = random.Random(seed)
-    for _ in range(10):
-        sound_or_refused(written(tmp_path, mutated.with_faults(CHROME, chance), "x.trace.json"))
 
 
 @pytest.mark.parametrize(
@@ -133,38 +99,6 @@ def test_a_cut_off_gzip_gives_what_it_holds(tmp_path: Path) -> None:
     packed = gzip.compress(space_bytes([cpu_plane()] * 3))
     trace = read_profile(written(tmp_path, packed[:-12], "x.xplane.pb.gz"))
     assert any("the gzip file has no end" in problem for problem in trace.problems)
-
-
-@pytest.mark.parametrize(
-    "event",
-    ['{"ph":"X","pid":1,"tid":2,"ts":NaN,"dur":1,"name":"a"}', '{"ph":"X","pid":1,"tid":2,"ts":1e300,"name":"a"}',
-     '{"ph":"X","pid":1,"tid":2,"ts":1,"dur":1,"name":"a","args":"text"}', '{"ph":"X","ts":1,"name":"a"}', "[1]", "7"],
-)  # fmt: skip
-def test_an_event_of_another_form_is_left_out_and_counted(tmp_path: Path, event: str) -> None:
-    raw = CHROME.replace(b'{"ph": "X"', event.encode() + b', {"ph": "X"', 1)
-    trace = read_profile(written(tmp_path, raw, "x.trace.json"))
-    assert trace.events == 2
-    assert trace.problems == ["1 events are not Chrome trace events, and are left out"]
-
-
-def test_a_chrome_trace(tmp_path: Path) -> None:
-    events = list(summarise(written(tmp_path, gzip.compress(CHROME), "x.trace.json.gz"), "imported"))
-    assert isinstance(events[0], CaptureTaken)
-    assert events[0].wall_seconds == pytest.approx(7.5e-6)
-    (row,) = events[1].rows  # type: ignore[attr-defined]
-    assert (row.count, row.total_seconds, row.program) == (2, pytest.approx(6e-6), None)
-
-
-def test_a_chrome_trace_by_the_clock_of_a_machine_begins_at_its_first_event(tmp_path: Path) -> None:
-    raw = CHROME.replace(b'"ts": 1.5', b'"ts": 300000000001.5').replace(b'"ts": 5.0', b'"ts": 300000000005.0')
-    span = read_profile(written(tmp_path, raw, "x.trace.json")).span_ps
-    assert span == (0, pytest.approx(7_500_000, abs=100))  # a double has no more digits so far on
-
-
-def test_a_chrome_trace_of_another_tool_has_no_kernels(tmp_path: Path) -> None:
-    raw = json.dumps([{"ph": "X", "pid": 1, "tid": 1, "ts": 0, "dur": 1, "name": "aten::mm"}]).encode()
-    row = said(written(tmp_path, raw, "torch.json"), "no_kernels")
-    assert "recorded by another tool" in row.message + row.advice
 
 
 class TestFolders:

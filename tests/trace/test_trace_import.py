@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_traces import cpu_plane, gpu_planes, host, op, read, tpu_plane
+from made_traces import cpu_plane, gpu_planes, host, op, read
 from xplane_wire import Event, Line, Plane, space_bytes
 
 from jaxprof.analysis.lanes.questions import range_totals
@@ -34,7 +35,7 @@ def test_a_run_for_the_whole_and_one_for_each_program(tmp_path: Path) -> None:
     path = tmp_path / "host.xplane.pb"
     path.write_bytes(space_bytes([device, launches, metadata]))
     session = Session(HEADER)
-    import_profile(path, "r1", session.apply)
+    import_profile(path, "r1", lambda event: session.apply(replace(event, run=event.run or "r1")))
     whole, first, second = session.runs.values()
     assert [run.label for run in session.runs.values()] == [
         "host.xplane.pb profile gpu:0", "jit_f profile gpu:0", "jit_g profile gpu:0"
@@ -50,23 +51,6 @@ def test_a_run_for_the_whole_and_one_for_each_program(tmp_path: Path) -> None:
         "id": "gpu:0", "platform": "gpu", "vendor": "Nvidia", "core_count": 132,
         "memory_bytes_per_second": 3_350_000_000_000, "clock_hertz": 1_980_000_000,
     }  # fmt: skip
-
-
-@pytest.mark.parametrize("text", ["", '"'], ids=["numbers", "texts"])
-def test_a_chrome_trace_with_unix_times_keeps_its_nanoseconds(tmp_path: Path, text: str) -> None:
-    start = 1_764_000_000_123_456
-    events = [
-        f'{{"ph":"X","pid":1,"tid":2,"name":"dot","ts":{text}{start + 10 * n}.{n}01{text},"dur":7.125,'
-        f'"args":{{"hlo_op":"dot","hlo_module":"jit_f","run_id":"{n + 1}"}}}}'
-        for n in range(3)
-    ]
-    names = '{"ph":"M","pid":1,"name":"process_name","ts":0,"args":{"name":"/host:CPU"}}'
-    path = tmp_path / "x.trace.json"
-    path.write_text(f'{{"traceEvents":[{names},{",".join(events)}]}}')
-    trace = read_profile(path)
-    (lane,) = trace.op_lanes()
-    assert lane.starts.tolist() == [0, 10_100_000, 20_200_000]
-    assert (trace.started_unix_ns, trace.problems) == (start * 1000 + 1, [])
 
 
 class TestTimeline:
@@ -108,13 +92,17 @@ class TestTimeline:
 
     def test_an_export_names_ops_executions_and_steps(self) -> None:
         steps = Line("python", [host("train", 0, 60, step_num=3), host("train", 100, 60, step_num=4)])
-        for planes in (gpu_planes(), (tpu_plane(),), (Plane("/host:CPU", [*cpu_plane().lines, steps]),)):
+        for planes in (gpu_planes(), (Plane("/host:CPU", [*cpu_plane().lines, steps]),)):
             trace = read(*planes)
-            path = tmp_path / "out.json.gz"
-            path.write_bytes(gzip.compress("".join(to_perfetto(read_timeline(timeline_text(trace)), "title")).encode()))
-            again = read_profile(path)
-            assert {row.op: (row.device, row.count, row.total_seconds) for row in op_times(again)} == {
-                row.op: (row.device, row.count, pytest.approx(row.total_seconds)) for row in op_times(trace)
+            events = json.loads("".join(to_perfetto(read_timeline(timeline_text(trace)), "title")))["traceEvents"]
+            shown = [event for event in events if event["ph"] == "X"]
+            places = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
+            took: Counter[str] = Counter()
+            for event in shown:
+                if len(planes) == 1 or places[event["pid"]].startswith("/device"):  # the host names what it launches
+                    took[event.get("args", {}).get("hlo_op", "")] += event["dur"] / 1e6
+            assert {row.op.name: took[row.op.name] for row in op_times(trace)} == {
+                row.op.name: pytest.approx(row.total_seconds) for row in op_times(trace)
             }
             numbers = {event["args"]["step_num"] for event in shown if "step_num" in event.get("args", {})}
             assert numbers == ({"3", "4"} if len(planes) == 1 else set())

@@ -63,7 +63,9 @@ class TestGpu:
 
     def test_a_copy_has_direction_and_bytes(self) -> None:
         assert transfers_of(read(*gpu_planes())) == [
-            CopyTimes("host to device", "gpu:0", count=1, total_seconds=pytest.approx(10 * US), bytes=4000)
+            CopyTimes(
+                direction="host to device", device="gpu:0", count=1, total_seconds=pytest.approx(10 * US), bytes=4000
+            )
         ]
 
     def test_the_time_of_an_execution_without_a_kernel_is_a_gap(self) -> None:

@@ -51,7 +51,7 @@ def own_frame(stack: tuple[Frame, ...]) -> Frame | None:
     return innermost
 
 
-_TITLE = re.compile(r"^[ \t]*(FileNames|FunctionNames|FileLocations|StackFrames)[ \t]*$", re.MULTILINE)
+_TITLE = re.compile(r"^[ \t]*(FileNames|FunctionNames|FileLocations|StackFrames)[ \t\r]*$", re.MULTILINE)
 _NAMED = re.compile(rf"^[ \t]*(\d{{1,18}})[ \t]+({STRING})", re.MULTILINE | re.DOTALL)
 _FIELDS = re.compile(r"^[ \t]*(\d{1,18})[ \t]+\{([^{}\n]*)\}", re.MULTILINE)
 _FIELD = re.compile(r"(\w+)\s*=\s*(\d{1,18})\b")

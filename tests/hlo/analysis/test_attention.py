@@ -104,47 +104,6 @@ def test_attention_is_found_whatever_its_axes_are_called_and_routing_is_none(
     assert sum(attention_before(product) is not None for product in products) == attentions
 
 
-# -- which dimension of the product it is ------------------------------------------------------------------------------
-
-_FOLLOWED = """
-      a = f32[24,8]{1,0} parameter(0)
-      b = f32[8,10]{1,0} parameter(1)
-      p = f32[24,10]{1,0} dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-      split = f32[4,6,10]{2,1,0} reshape(p)
-      seen = f32[10,24]{0,1} bitcast(p)
-      turned = f32[10,4,6]{2,1,0} transpose(split), dimensions={2,0,1}
-      uneven = f32[16,15]{1,0} reshape(p)
-      i = f32[] constant(-inf)
-      rows = f32[24]{0} reduce(p, i), dimensions={1}, to_apply=max
-      inner = f32[4,10]{1,0} reduce(split, i), dimensions={1}, to_apply=max
-      steps = f32[24,5]{1,0} reduce-window(p, i), window={size=1x2 stride=1x2}, to_apply=max
-      ROOT all = (f32[10,24], f32[10,4,6], f32[16,15], f32[24], f32[4,10], f32[24,5])\
-        tuple(seen, turned, uneven, rows, inner, steps)
-"""
-
-
-def test_dimensions_are_followed_through_what_renames_moves_and_joins_them() -> None:
-    entry = written(_FOLLOWED).entry
-    tracker = AxisTracker(Value(entry["p"]))
-    left, outer, inner = AxisPart(0, 1, 24), AxisPart(0, 6, 24), AxisPart(0, 1, 6)
-    right = AxisPart(1, 1, 10)
-
-    def within(name: str, *dimensions: int) -> set[AxisPart] | None:
-        found = tracker.within(Value(entry[name]), dimensions)
-        return None if found is None else set(found)
-
-    assert within("split", 0) == {outer}
-    assert within("split", 0, 1) == {left}
-    assert within("split", 1, 2) == {inner, right}
-    assert (within("seen", 0), within("seen", 1)) == ({right}, {left})
-    assert (within("turned", 0), within("turned", 1), within("turned", 2)) == ({right}, {outer}, {inner})
-    assert within("uneven", 0) is None
-    assert tracker.reduced(Value(entry["rows"])) == {right}
-    assert tracker.reduced(Value(entry["inner"])) == {inner}
-    assert tracker.reduced(Value(entry["steps"])) is None, "half of a dimension is no dimension"
-    assert within("a", 0) is None, "not made of the product"
-
-
 def test_the_axes_of_products_of_all_kinds() -> None:
     entry = written("""
           a = f32[4,8,16]{2,1,0} parameter(0)
@@ -166,7 +125,7 @@ def test_the_axes_of_products_of_all_kinds() -> None:
             taken = operand_axes(product.instruction, number)
             assert (taken.contracting, taken.batch) == ((2,), (0,))
     for unknown in ("w", "o"):
-        assert product_axes(Value(entry[unknown])) is None
+        assert product_sizes(entry[unknown]) is None
 
 
 # -- in one kernel -----------------------------------------------------------------------------------------------------

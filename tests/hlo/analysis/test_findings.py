@@ -289,8 +289,8 @@ def test_a_finding_is_in_one_text_and_not_in_the_near_one(
 def test_every_finding_has_a_pair_and_advice() -> None:
     told, not_told = ({code for code, is_told, *_ in _WRITTEN if is_told is wanted} for wanted in (True, False))
     assert {entry.code for entry in entries().values() if entry.source == "hlo"} == {*_PAIRS, *told & not_told}
-    assert {*_PAIRS, *told & not_told} == set(ADVICE)
-    assert all(len(advice) > 40 for advice in ADVICE.values())
+    assert {*_PAIRS, *told & not_told} == set(HLO_FINDINGS)
+    assert all(len(kind.fix) > 40 for kind in HLO_FINDINGS.values())
 
 
 # -- what a finding says -----------------------------------------------------------------------------------------------
@@ -299,7 +299,7 @@ def test_every_finding_has_a_pair_and_advice() -> None:
 def test_a_finding_says_where_and_how_much() -> None:
     found = _find(compiled(_PAIRS["dtype-convert"][0][0], *_PAIRS["dtype-convert"][0][1]), "dtype-convert")
     assert found.bytes == 1024 * 1024 * (2 + 4)
-    assert (found.where, found.advice) == (("wrapped_convert",), ADVICE["dtype-convert"])
+    assert (found.where, found.advice) == (("wrapped_convert",), HLO_FINDINGS["dtype-convert"].fix)
     assert "6.00 MiB" in found.message
     assert "1001" in _find(written(_product("bf16", size=1001)), "odd-sizes", "gpu").message
     assert "highest" in _find(written(_product("f32", _PRECISE)), "precise-product", "tpu").message

@@ -141,7 +141,7 @@ def loops(scene: Scene) -> Iterator[HloFinding]:
     bodies = grouped((kernel.computation, kernel) for kernel, _ in scene.pairs)
     for edges in scene.table.execution.edges.values():
         for edge in edges:
-            if edge.caller.opcode != "while" or edge.callee != edge.caller.called[0]:
+            if edge.caller.opcode != "while" or edge.callee not in edge.caller.called[:1]:
                 continue
             inside = bodies.get(edge.callee, [])
             if not inside or (edge.times is not None and edge.times < FEW) or scene.table.execution.edges[edge.callee]:

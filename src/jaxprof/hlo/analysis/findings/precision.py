@@ -72,7 +72,7 @@ def narrow_sums(scene: Scene) -> Iterator[HloFinding]:
                 found[kernel.name] = number, dtype
     for edges in scene.table.execution.edges.values():
         for edge in edges:
-            if edge.caller.opcode != "while" or edge.callee != edge.caller.called[0] or edge.times is None:
+            if edge.caller.opcode != "while" or edge.callee not in edge.caller.called[:1] or edge.times is None:
                 continue
             dtype = _carried_sum(scene.table.module.get(edge.callee))
             if dtype and edge.times >= _TAKEN_UP[dtype]:
