@@ -16,12 +16,10 @@ from jaxprof.analysis.flame import (
     StackFrame,
     WeightedStack,
     program_flame,
-    run_flame,
     scope_names,
     stacks_flame,
 )
 from jaxprof.hlo.analysis.origin import op_path
-from report import sessions
 
 NAMES = st.lists(st.sampled_from("abcd"), min_size=1, max_size=5)
 STACKS = st.lists(st.tuples(NAMES, st.integers(0, 10**15)), max_size=30)
@@ -84,18 +82,6 @@ def test_the_frames_of_a_program_are_its_wall_time_to_the_picosecond() -> None:
     assert [tree.totals[named(tree, *path)] / PICOSECONDS for path in seconds] == pytest.approx([*seconds.values()])
     place = graph.place_of(named(tree, *loop, "line 91 float()"))
     assert (place.file, place.line) == ("/home/me/work/train.py", 91)
-
-
-def test_kernels_are_the_time_of_the_capture_with_what_belongs_to_no_op() -> None:
-    session = sessions.captured()
-    run = next(run for run in session.runs.values() if run.measured)
-    graph = run_flame(session, run)
-    event = run.measured["run"]
-    assert graph.basis == "measured"
-    captured = [row.self_seconds for row in event.rows] + list(event.unattributed_seconds.values())
-    assert graph.tree.total == sum(round(took * PICOSECONDS) for took in captured)
-    assert graph.tree.totals[named(graph.tree, "no HLO op")] == 10**8
-    assert any("no scope" in graph.tree.names[node] for node in range(len(graph.tree)))
 
 
 def test_scopes_by_the_thousand_are_shown_to_a_depth() -> None:

@@ -8,7 +8,6 @@ from itertools import product
 
 import pytest
 
-from hlo.analysis.programs import written
 from jaxprof.analysis.ranking import (
     FIGURES,
     GROUPINGS,
@@ -23,14 +22,12 @@ from jaxprof.analysis.ranking import (
     ranking_on,
 )
 from jaxprof.devices.targets import exchanges, machine_of, step_time
-from jaxprof.facts import recorder
 from jaxprof.hlo.analysis.barriers import Barrier
 from jaxprof.hlo.analysis.cost.peaks import device
 from jaxprof.hlo.analysis.kernels import Kernel, kernels
 from jaxprof.hlo.read.parse import module
 from jaxprof.hlo.shape import parse_shape
-from jaxprof.report.kernel_list import KernelOptions, rows_of
-from jaxprof.report.kernels import COLUMNS, KERNEL, SORTABLE
+from jaxprof.report.kernels import COLUMNS, SORTABLE
 from tui.hlo_texts import HLO
 
 KERNELS = kernels(module(HLO))
@@ -114,48 +111,6 @@ def test_groups_are_a_tree_with_sums() -> None:
         group.path[0]: names(ranking, group.all) for group in grouped(ranking, everything(ranking), "direction")
     }
     assert directions == {"forward": ["dot.1", "tanh_fusion", "reduce.1"], "backward": ["grad_fusion"]}
-
-
-_LOOP = """
-    body {
-      p = (s32[], f32[64,64]) parameter(0)
-      n = s32[] get-tuple-element(p), index=0
-      x = f32[64,64]{1,0} get-tuple-element(p), index=1
-      one = s32[] constant(1)
-      m = s32[] add(n, one)
-      inside = f32[64,64]{1,0} tanh(x)
-      ROOT t = (s32[], f32[64,64]) tuple(m, inside)
-    }
-
-    condition {
-      p = (s32[], f32[64,64]) parameter(0)
-      n = s32[] get-tuple-element(p), index=0
-      most = s32[] constant(10)
-      ROOT c = pred[] compare(n, most), direction=LT
-    }
-
-    ENTRY main {
-      x = f32[64,64]{1,0} parameter(0)
-      zero = s32[] constant(0)
-      s = (s32[], f32[64,64]) tuple(zero, x)
-      w = (s32[], f32[64,64]) while(s), condition=condition, body=body, backend_config={"known_trip_count":{"n":"10"}}
-      y = f32[64,64]{1,0} get-tuple-element(w), index=1
-      ROOT after = f32[64,64]{1,0} negate(y)
-    }
-"""
-
-
-def test_the_text_has_the_figures_of_the_screen_and_data_those_of_one_execution() -> None:
-    one = written(_LOOP)
-    row = next(row for row in rows_of(one, H100) if row.kernel.name == "inside")
-    assert COLUMNS["bytes"].text(row) == "320 KiB"
-    assert COLUMNS["times"].text(row) == "10"
-    assert row.least_once is not None
-    assert row.least_seconds == 10 * row.least_once
-    data = recorder(KERNEL)(row)
-    assert (data["bytes"], data["count"], data["least_seconds"]) == (2 * 64 * 64 * 4, 10, row.least_once)
-    first, *_ = rows_of(one, H100, KernelOptions(top=1))
-    assert first.kernel.name == "inside", "of the first few those that take most"
 
 
 @pytest.mark.parametrize("column", SORTABLE)

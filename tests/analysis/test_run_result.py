@@ -197,4 +197,5 @@ def test_sweeps_name_the_crossover() -> None:
     (crossover,) = found[0].crossovers()
     assert (crossover.verdict, crossover.size) == ("faster", pytest.approx(50, rel=1e-6))
     assert (crossover.low, crossover.high) == (10, 100)
+    assert crossover.sentence("n").endswith("from n ≈ 50 (between 10 and 100)")
     assert sweep({10: STEADY}, {}) == [], "one size is no sweep"

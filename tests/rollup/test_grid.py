@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -44,34 +43,52 @@ def numbered(folder: Path, *of: Sequence[e.Event]) -> Path:
     return folder
 
 
+def clocked(folder: Path) -> Path:
+    """Processes whose CPU clock says more than samples; the last one has none."""
+    for index, clock in enumerate((0.1, 0.1, None)):
+        work = wavering(20, seed=index, clock=clock, late=(0, 20, 0.4 * (index == 1)))
+        process(folder, index, 3, *work, *passes(2048))
+    return folder
+
+
 @pytest.fixture(scope="module")
-def rolled(tmp_path_factory: pytest.TempPathFactory) -> tuple[RecordedJob[Session], JobSteps]:
-    """A job as its sessions have it, and as its roll-ups do."""
-    folder = tmp_path_factory.mktemp("rolled")
-    numbered(folder, passes(2000), passes(2000, seed=1), passes(1000, 1000, seed=2), passes(3000, together=6))
-    return read_job(folder, Session), steps_in(roll_all(folder))
+def rolled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[RecordedJob[Session], JobSteps]]:
+    """Jobs as their sessions have them, and as their roll-ups do."""
+    folders = {name: tmp_path_factory.mktemp(name) for name in ("step", "time", "clock")}
+    numbered(folders["step"], passes(2000), passes(2000, seed=1), passes(1000, 1000, seed=2), passes(3000, together=6))
+    numbered(folders["time"], [], [], [])
+    clocked(folders["clock"])
+    return {name: (read_job(folder, Session), steps_in(roll_all(folder))) for name, folder in folders.items()}
 
 
 @pytest.mark.parametrize(
-    ("values_of", "columns", "first", "last"),
+    ("name", "values_of", "columns", "first", "last"),
     [
-        *((values_of, 13, 100, 1234) for values_of in VALUES),
-        *((VALUES[0], *window) for window in ((100, None, None), (50, 990, 999), (40, 2900, None))),
+        *(("step", values_of, 13, 100, 1234) for values_of in VALUES),
+        *(("step", VALUES[0], *window) for window in ((100, None, None), (50, 990, 999), (40, 2900, None))),
+        *(("time", values_of, 30, None, None) for values_of in VALUES),
+        ("clock", VALUES[0], 32, None, None),
     ],
 )
 def test_it_is_the_same_from_roll_ups_and_from_sessions(
-    rolled: tuple[RecordedJob[Session], JobSteps], monkeypatch: pytest.MonkeyPatch, values_of: str, columns: int,
-    first: int | None, last: int | None,
-) -> None:  # fmt: skip
+    rolled: dict[str, tuple[RecordedJob[Session], JobSteps]],
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    values_of: str,
+    columns: int,
+    first: int | None,
+    last: int | None,
+) -> None:
     monkeypatch.setattr("jaxprof.rollup.grid._WIDE", float("inf"))  # from single steps
-    expected = step_grid(rolled[0], columns, first, last, values_of)
-    found = rolled[1].grid(columns, first, last, values_of)
+    expected = step_grid(rolled[name][0], columns, first, last, values_of)
+    found = rolled[name][1].grid(columns, first, last, values_of)
+    same = {"rel": 0.02 if name == "clock" else 1e-3, "abs": 1e-5, "nan_ok": True}
     assert found.processes == expected.processes
-    assert (found.first_steps == expected.first_steps).all()
-    assert found.seconds == pytest.approx(expected.seconds, rel=1e-3, abs=1e-6, nan_ok=True)
-    assert found.ratio == pytest.approx(expected.ratio, rel=1e-3, nan_ok=True)
-    assert found.samples == pytest.approx(expected.samples, rel=1e-3, abs=1e-3, nan_ok=True)
-    assert (found.numbered_by, found.unit, found.notices) == ("step", "step", ())
+    assert found.first_steps == pytest.approx(expected.first_steps)
+    assert found.seconds == pytest.approx(expected.seconds, **same)
+    assert found.ratio == pytest.approx(expected.ratio, **same)
+    assert found.samples == pytest.approx(expected.samples, **{**same, "abs": 1e-3})
+    assert (found.numbered_by, found.unit, found.notices) == (expected.numbered_by, expected.unit, ())
 
 
 @pytest.mark.parametrize("values_of", VALUES[:2])
@@ -86,30 +103,6 @@ def test_wide_columns_are_filled_from_blocks_of_steps(
     uneven, middle = step_grid(read_job(tmp_path, Session), 47, values_of=values_of), slice(0, 20)
     found = steps_in(tmp_path).grid(47, values_of=values_of)
     assert found.seconds[:, middle] == pytest.approx(uneven.seconds[:, middle], rel=0.05, abs=1e-6, nan_ok=True)
-
-
-@pytest.mark.parametrize("wide", [0.0, float("inf")])
-def test_own_work_by_the_clock_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wide: float) -> None:
-    """From blocks and from single steps; process 2 has no clock."""
-    monkeypatch.setattr("jaxprof.rollup.grid._WIDE", wide)
-    for index, clock in enumerate((0.1, 0.1, None)):
-        work = wavering(20, seed=index, clock=clock, late=(0, 20, 0.4 * (index == 1)))
-        process(tmp_path, index, 3, *work, *passes(2048))
-    expected = step_grid(read_job(tmp_path, Session), 32)
-    found = steps_in(roll_all(tmp_path)).grid(32)
-    assert found.seconds == pytest.approx(expected.seconds, rel=0.02, abs=1e-5, nan_ok=True)
-    assert np.nanmean(found.seconds[1]) == pytest.approx(0.5 * 20 / 2048, rel=0.1)
-    assert np.nanmean(found.seconds[0]) == pytest.approx(0.1 * 20 / 2048, rel=0.3)
-
-
-def test_it_is_the_same_by_time(tmp_path: Path) -> None:
-    numbered(tmp_path, [], [], [])
-    recorded, rolled = read_job(tmp_path, Session), steps_in(roll_all(tmp_path))
-    for values_of in VALUES:
-        expected, found = (grid(30, None, None, values_of) for grid in (partial(step_grid, recorded), rolled.grid))
-        assert found.unit == "time"
-        assert found.seconds.shape == (3, 30)
-        assert found.seconds == pytest.approx(expected.seconds, rel=1e-3, abs=1e-6, nan_ok=True), values_of
 
 
 @pytest.fixture

@@ -310,14 +310,6 @@ class KernelDifferences:
             return None
         return self.after_seconds - self.before_seconds
 
-    def of(self, *statuses: KernelStatus) -> tuple[KernelDifference, ...]:
-        """Return the rows with one of these statuses."""
-        return tuple(row for row in self.rows if row.status in statuses)
-
-    def count(self, status: KernelStatus) -> int:
-        """Return the number of rows with this status."""
-        return sum(row.status == status for row in self.rows)
-
     @property
     def differ(self) -> bool:
         """Whether a kernel is new, gone or changed."""

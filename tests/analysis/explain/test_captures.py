@@ -15,12 +15,12 @@ CUT = {"complete": False}
 WHOLE = e.StepsDevice(device="gpu:0", found_by="whole")
 
 
-def step(device: str = "gpu:0", *, complete: bool = True, seconds: float = 1e-3, **parts: float) -> e.StepTimes:
-    kernels = seconds - sum(parts.values())
+def step(device: str = "gpu:0", *, complete: bool = True, **parts: float) -> e.StepTimes:
+    kernels = 1e-3 - sum(parts.values())
     return e.StepTimes(
         device=device,
         start_seconds=0.0,
-        seconds=seconds,
+        seconds=1e-3,
         complete=complete,
         parts=e.StepParts(kernels=kernels, **parts),
     )
@@ -61,19 +61,15 @@ def test_the_device_that_loses_most_is_named_with_how_many_others_lose() -> None
         ([step(launch_gaps=1e-4)], {}, ["launch-gaps"]),  # a tenth is worth a finding
         ([step(launch_gaps=0.99e-4)], {}, []),
         ([step(launch_gaps=2e-4)], {"trust": ("lost_kernels", "doubt")}, []),  # kernels that are lost are no pause
-        ([step(launch_gaps=2e-4)], {"trust": ("lost_kernels", "good")}, ["launch-gaps"]),
         ([step(launch_gaps=2e-4)], {"trust": ("clock", "bad")}, []),  # nor those at a wrong time
         ([step(launch_gaps=2e-4)], {"trust": ("clock", "doubt")}, ["launch-gaps"]),
         ([step(launch_gaps=1e-5), step(launch_gaps=9e-4, **CUT)], {}, []),  # a step that was cut does not count
-        ([step(launch_gaps=9e-4, **CUT)], {}, []),
-        ([step(seconds=0.0)], {}, []),
         ([step(idle=5e-4)], {}, []),  # on purpose, unless the whole program was captured
         ([step(idle=5e-4)], {"whole_program": True}, ["device-idle"]),
         ([step(launch_gaps=9e-4)], {"devices": (WHOLE,)}, []),  # a device whose profile is one step
         ([step(launch_gaps=9e-4), step("gpu:1", launch_gaps=2e-4)], {"devices": (WHOLE,)}, ["launch-gaps"]),
         ([step(launch_gaps=9e-4)], {"found_by": "whole"}, []),
         ([step(launch_gaps=5e-4)], {"platforms": ("cpu",)}, []),
-        ([step(launch_gaps=5e-4)], {"platforms": ()}, []),
         ([step(launch_gaps=5e-4)], {"platforms": ("cpu", "gpu")}, ["launch-gaps"]),
     ],
 )

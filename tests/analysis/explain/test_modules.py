@@ -35,13 +35,6 @@ def share(*events: e.Event) -> float | None:
     return reached.roofline if reached is not None else None
 
 
-def test_how_near_a_call_comes_to_the_least_time_on_its_device() -> None:
-    moved = 4 * (1 << 20) * 4  # two kernels, each of which reads and writes 4 MiB
-    one = share(*measured(seconds=1e-3))
-    assert one == pytest.approx(moved / 4.8e12 / 1e-3, rel=0.15)
-    assert share(*measured(seconds=2e-3)) == pytest.approx(one / 2)
-
-
 @pytest.mark.parametrize(
     "lacks", [{"kind": "a device that nobody knows"}, {"hlo": None}, {"hlo": "no HLO"}, {"seconds": None}]
 )

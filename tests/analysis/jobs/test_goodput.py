@@ -12,7 +12,7 @@ import program_events as made
 from jaxprof import events as e
 from jaxprof.analysis.jobs.figures import CAUSES
 from jaxprof.analysis.jobs.job import Goodput, job_figures
-from jaxprof.report.hosts import CAUSE_WORDS, goodput_lines
+from jaxprof.report.hosts import CAUSE_WORDS
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import read_job
 from job_folders import loop, process, stderr
@@ -25,7 +25,7 @@ def of(folder: Path, loops: Loops, **last: Any) -> Goodput:
     for index, inside in enumerate(loops):
         process(folder, index, len(loops), *inside, **(last if index == len(loops) - 1 else {}))
     found = job_figures(read_job(folder, Session)).goodput
-    assert set(found.causes) == set(CAUSES)
+    assert set(found.causes) == set(CAUSES) == set(CAUSE_WORDS)
     assert sum(found.causes.values()) == pytest.approx(found.seconds)
     assert sum(found.shares.values()) == pytest.approx(1.0)
     return found
@@ -74,10 +74,3 @@ def test_what_comes_after_a_failure_is_not_useful(tmp_path: Path) -> None:
 def test_a_job_without_a_loop_has_none(tmp_path: Path) -> None:
     process(tmp_path, 0, 1, made.compiled())
     assert job_figures(read_job(tmp_path, Session)).goodput is None
-
-
-def test_its_lines_name_what_took_time_alone(tmp_path: Path) -> None:
-    assert set(CAUSE_WORDS) == set(CAUSES)
-    text = "\n".join(goodput_lines(of(tmp_path, [CLEAN, DATA])))
-    assert ("making or fetching input" in text, "first compilations" in text) == (True, False)
-    assert "goodput ≈ 70 %" in text

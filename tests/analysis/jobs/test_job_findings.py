@@ -283,6 +283,7 @@ CASES: dict[str, tuple[Processes, str]] = {
     "an exchange that takes much of the time": (exchanging(), "exposed-exchange"),
     "an exchange whose links are known": (exchanging(kind="NVIDIA H200"), "exposed-exchange"),
     "an exchange over hosts": (exchanging(kind="NVIDIA H200", hosts=4), "exposed-exchange"),
+    "an exchange of unknown bytes": (captured(3, exchange=4e-3), "exposed-exchange"),
     "a short exchange": (exchanging(exchange=1e-3), ""),
     "an exchange that other kernels hide": (exchanging(beside=1.0), ""),
     "waiting for a late process is no exchange": (exchanging(exchange=1e-3, late=1), "slow-device 1 device"),

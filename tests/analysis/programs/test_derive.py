@@ -51,11 +51,6 @@ class TestTimeLine:
         assert again.share("waiting").seconds == 1.0
         assert again.share("device_busy").seconds == 4.0
 
-    def test_lines_of_all_stretches_are_added_up(self) -> None:
-        line = made.line(91, 0.25, "device_busy", "float()")
-        found = made.result(*made.steady(4, {"device_busy": 1.0}, [line]))
-        assert [(line.place.line, line.seconds, line.windows) for line in found.lines] == [(91, 1.0, 4)]
-
 
 class TestFunctions:
     def test_the_dearest_comes_first_with_its_reasons_summed_up(self) -> None:
