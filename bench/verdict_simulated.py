@@ -33,8 +33,9 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 import numpy as np  # noqa: E402
 
 from jaxprof.stats import LaunchBlocks, compare, narrow_enough  # noqa: E402
+from jaxprof.stats.bootstrap import bootstrap_medians  # noqa: E402
 from jaxprof.stats.student import t_quantile  # noqa: E402
-from stats.machines import MACHINES, Machine, bootstrap_of_calls, in_turns, one_after_the_other  # noqa: E402
+from stats.machines import MACHINES, Machine, in_turns  # noqa: E402
 
 BLOCKS = 60
 WANTED_WIDTH = 0.02
@@ -51,6 +52,22 @@ class Judged:
     verdict: str
     low: float | None = None
     high: float | None = None
+
+
+def one_after_the_other(launches: int, blocks: int = 60) -> list[list[int]]:
+    """All launches of the first side, then all of the second, each a process of its own."""
+    return [[side] * blocks for side in (0, 1) for _ in range(launches)]
+
+
+def bootstrap_of_calls(launches: Sequence[LaunchBlocks]) -> tuple[float, float]:
+    """The 95 % interval of the ratio of the first side's median to the second's, as if all calls were independent:
+    what is wrong with measuring one after the other, and judging by that."""
+    drawn = []
+    for side in (0, 1):
+        calls = [second for launch in launches for block in launch.of_side(side) for second in block.seconds]
+        drawn.append(bootstrap_medians(calls, seed=side))
+    low, high = np.percentile(drawn[0] / drawn[1], [2.5, 97.5])
+    return float(low), float(high)
 
 
 Way = Callable[[np.random.Generator, Machine, float], Judged]

@@ -16,8 +16,6 @@ from analysis.made_runs import hlo_text, planned, session
 from hlo.corpus import real_files
 from jaxprof import events as e
 from jaxprof.analysis.gate import wider_products
-from jaxprof.analysis.kernel_difference import kernel_differences
-from jaxprof.analysis.measured import measured
 from jaxprof.analysis.run_difference import ModuleDifference, RunDifference, module_difference, run_difference
 from jaxprof.hlo.read import parse
 from jaxprof.session import Session
@@ -307,20 +305,6 @@ def test_overlapping_executions_are_neither_slower_nor_faster() -> None:
     one = e.KernelsMeasured(run="r1", kind="run", calls=2, rows=[row])
     found = _difference(_session(CHAIN, one), _times(CHAIN, exp=8e-6)).kernels
     assert {row.speed for row in found.rows} == {""}
-
-
-def test_captures_without_hlo_are_compared_by_name() -> None:
-    one, other = (
-        list(measured(_session(None, _capture(**dict.fromkeys(names, 1e-6))), "r1").kernels)
-        for names in (("a", "fusion.1"), ("fusion.2", "c"))
-    )
-    found = kernel_differences(None, None, one, other)
-    assert {(row.status, row.before_name, row.after_name) for row in found.rows} == {
-        ("outside", "fusion.1", "fusion.2"),
-        ("outside", "a", ""),
-        ("outside", "", "c"),
-    }
-    assert not found.differ
 
 
 _WEIGHTS = jax.ShapeDtypeStruct((4, 64, 64), jnp.bfloat16)

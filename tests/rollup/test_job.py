@@ -161,15 +161,6 @@ def test_a_roll_up_alone_is_shown_and_that_is_said(tmp_path: Path) -> None:
     assert found.notices == ("of process 2 only the roll-up exists",)
 
 
-def test_without_the_extra_the_sessions_are_read(
-    tmp_path: Path, read_sessions: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    roll_all(job(tmp_path, loop(), loop()))
-    monkeypatch.setattr(rollup_job, "has_extra", lambda: False)
-    assert len(read_job_figures(tmp_path).processes) == 2
-    assert len(read_sessions) == 2
-
-
 def test_of_many_running_processes_the_last_roll_up_has_to_do(
     tmp_path: Path, read_sessions: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxprof.stats import Block, LaunchBlocks, balanced_order
-from jaxprof.stats.bootstrap import bootstrap_medians
 
 CALL_SECONDS = 0.005
 BLOCK_MILLISECONDS = 10
@@ -110,19 +109,3 @@ MACHINES = {
 def in_turns(random: np.random.Generator, launches: int, blocks: int = 60, sides: int = 2) -> list[tuple[int, ...]]:
     """The order of each launch: `blocks` for each side, balanced."""
     return [balanced_order(sides, blocks, int(random.integers(1 << 30))) for _ in range(launches)]
-
-
-def one_after_the_other(launches: int, blocks: int = 60) -> list[list[int]]:
-    """All launches of the first side, then all of the second, each a process of its own."""
-    return [[side] * blocks for side in (0, 1) for _ in range(launches)]
-
-
-def bootstrap_of_calls(launches: Sequence[LaunchBlocks]) -> tuple[float, float]:
-    """The 95 % interval of the ratio of the first side's median to the second's, as if all calls were independent:
-    what is wrong with measuring one after the other, and judging by that."""
-    drawn = []
-    for side in (0, 1):
-        calls = [second for launch in launches for block in launch.of_side(side) for second in block.seconds]
-        drawn.append(bootstrap_medians(calls, seed=side))
-    low, high = np.percentile(drawn[0] / drawn[1], [2.5, 97.5])
-    return float(low), float(high)

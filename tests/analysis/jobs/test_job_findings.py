@@ -6,12 +6,9 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import median_high
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import program_events as made
 from golden import finding_text, held_cases
@@ -20,8 +17,6 @@ from jaxprof.analysis.arrivals import Exchanged
 from jaxprof.analysis.explain.catalogue import entries
 from jaxprof.analysis.explain.jobs import explanation_of_job
 from jaxprof.analysis.finding import Finding
-from jaxprof.analysis.jobs.figures import OwnArguments, ProcessFigures
-from jaxprof.analysis.jobs.findings import uneven_shards
 from jaxprof.analysis.jobs.job import JobFigures, compare_with_others, job_figures
 from jaxprof.report.hosts import nothing_found
 from jaxprof.session import Session
@@ -392,18 +387,6 @@ def test_clocks_of_hosts_that_are_half_a_minute_apart(tmp_path: Path) -> None:
     seen = figures(tmp_path, captured(2, late=0, instances=200, clocks=[0.0, 33.0], skip=[20, 0]))
     assert seen.arrivals.offset_seconds[1] == pytest.approx(33.0, abs=1e-3)
     assert [finding.index for finding in seen.findings] == [0]
-
-
-@given(st.lists(st.sampled_from([100, 200, 300, 400, 900]), min_size=2, max_size=9))
-def test_the_shard_of_each_is_compared_with_the_middle_one_of_the_others(sizes: list[int]) -> None:
-    def process(index: int, kib: int) -> ProcessFigures:
-        size = kib << 10
-        own = tuple(OwnArguments(f"f{each}", each, size, (("x", "f32[8]", size),), None) for each in range(8))
-        return ProcessFigures(index, "box", "", "ok", "", "", own_arguments=own)
-
-    named = {finding.index for finding in uneven_shards([process(*each) for each in enumerate(sizes)])}
-    middle = [median_high(sizes[:at] + sizes[at + 1 :]) for at in range(len(sizes))]
-    assert named == {at for at, kib in enumerate(sizes) if kib - middle[at] >= max(64, 0.25 * middle[at])}
 
 
 def test_how_much_of_the_time_an_exchange_takes_and_what_its_links_carry(jobs: dict[str, JobFigures]) -> None:

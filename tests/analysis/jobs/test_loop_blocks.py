@@ -165,12 +165,3 @@ def test_windows_before_their_loop_began_are_in_its_first_cell() -> None:
     loops = [LoopWindows.of(process([0.1] * 20).windows) for _ in range(3)]
     found = differences(loops, [7.0, 20.0, 7.0], ["data"])["data"]
     assert [found.stretch(number) for number in range(3)] == [None] * 3
-
-
-def test_windows_by_column_are_those_that_were_given() -> None:
-    rows = process([0.1, 0.2, 0.3], own=True).windows
-    columns = LoopWindows.of(rows)
-    assert (tuple(columns), columns[-1], tuple(columns[1:])) == (tuple(rows), rows[-1], tuple(rows[1:]))
-    assert LoopWindows.of(columns) is columns
-    assert columns == LoopWindows.of(rows) != columns[1:]
-    assert len(LoopWindows.of(())) == 0

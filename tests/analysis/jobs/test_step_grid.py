@@ -68,7 +68,6 @@ def test_each_step_is_in_its_column_on_all_processes() -> None:
 
 
 EPOCHS = [taken([0.1 * (epoch + 1)] * 10, began=BEGAN + 10 * epoch) for epoch in range(3)]
-GROWING = [taken([0.01 * number for number in range(100)])]
 
 
 @pytest.mark.parametrize(
@@ -87,13 +86,6 @@ def test_the_steps_of_one_process(
     found = grid(trace(0, passes), columns=columns, values_of="step")
     assert found.first_steps.tolist() == first_steps
     assert found.seconds[0] == pytest.approx(seconds, nan_ok=True)
-
-
-def test_only_the_steps_that_are_looked_at() -> None:
-    found = grid(trace(0, GROWING), columns=5, first=10, last=14, values_of="step")
-    assert found.first_steps.tolist() == [10, 11, 12, 13, 14]
-    assert found.seconds[0] == pytest.approx([0.10, 0.11, 0.12, 0.13, 0.14])
-    assert grid(trace(0, GROWING), first=500, last=600).seconds.shape == (1, 0)
 
 
 def test_own_work_tells_the_late_one_of_those_that_have_the_same_steps() -> None:

@@ -53,18 +53,6 @@ class TestTimeLine:
 
 
 class TestFunctions:
-    def test_the_dearest_comes_first_with_its_reasons_summed_up(self) -> None:
-        found = made.result(made.compiled("init", line=70), *made.shaped(412))
-        step, init = found.functions
-        assert (step.function, step.count, init.count) == ("step", 412, 1)
-        assert step.seconds == pytest.approx(41.2)
-        assert [(one.code, one.count, one.text) for one in step.reasons] == [
-            ("shape", 411, "shape of x varies: f32[1..412,128]"),
-            ("first", 1, "first time"),
-        ]
-        assert found.compile_count == 413
-        assert found.compile_seconds == pytest.approx(41.3)
-
     def test_the_stages_of_several_compilations_have_a_spread(self) -> None:
         rows = [made.compiled(compile_seconds=took, lower_seconds=None) for took in (0.2, 0.1, 0.9)]
         (step,) = made.result(*rows, made.compiled(count=40, compile_seconds=4.0)).functions
@@ -113,11 +101,6 @@ class TestParts:
             ("samples", "", 8, None),  # of samples, not of copies
         ]
         assert found.transfers[-1].seconds == pytest.approx(0.2)
-
-    def test_arrays_have_their_first_last_and_most(self) -> None:
-        arrays = made.result(*made.arrays([10, 50, 30])).arrays
-        assert (arrays.first, arrays.last, arrays.peak_count) == ((10, 10_240), (30, 30_720), 50)
-        assert arrays.growth_a_minute == pytest.approx(600.0)
 
 
 class TestOddInput:
