@@ -7,7 +7,6 @@ import pytest
 
 import kept_histories as kept
 from jaxprof.analysis.history import FEWEST, TOGETHER, LibraryHistory, MeasurementHistory, read_history
-from jaxprof.errors import UsageError
 from jaxprof.report.history import outcome
 
 
@@ -86,14 +85,6 @@ def test_the_commit_of_each_point_is_known_where_it_was_under_git(tmp_path: Path
     assert {name for each in changes for name, _ in each} == {"git commit"}
 
 
-def test_wrong_results_are_shown_and_not_looked_at(tmp_path: Path) -> None:
-    for number, median in enumerate(kept.medians((0.010, 9), (0.013, 8))):
-        kept.keep(tmp_path, number, kept.run("r1", median, passed=number < 9))
-    series = only(read(tmp_path))
-    assert [point.wrong for point in series.points] == [False] * 9 + [True] * 8
-    assert series.changes == ()
-
-
 def test_runs_without_a_usable_median_are_counted(tmp_path: Path) -> None:
     runs = [
         kept.run("r1", 0.01),
@@ -125,11 +116,3 @@ def test_a_phase_has_the_interval_of_its_launches(tmp_path: Path) -> None:
     assert point.high is not None
     assert point.low < point.value < point.high
     assert read(tmp_path, "first_run").series == ()
-
-
-def test_an_unknown_workload_lists_similar_names(tmp_path: Path) -> None:
-    kept.keep(tmp_path, 0, kept.run("r1", 0.01, status="failed"))
-    with pytest.raises(UsageError, match="Did you mean matmul"):
-        read(tmp_path, word="matmull")
-    known = read(tmp_path, word="matmul")
-    assert (known.series, known.left_out) == ((), {"failed": 1})

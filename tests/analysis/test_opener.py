@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from folding import fold
-from hlo_sources import BEFORE, BOTH_STAGES, FILES, FOLDERS, SESSIONS, SOURCES, TEXT, WRONG
+from hlo_sources import BEFORE, BOTH_STAGES, FILES, FOLDERS, SESSIONS, SOURCES, TEXT
 from jaxprof.analysis.opener import Kind, kind_of, open_hlo
 from jaxprof.analysis.timeline import read_timeline
 from jaxprof.errors import FileRefusedError
@@ -59,17 +59,6 @@ def test_whatever_holds_hlo_is_opened(name: str, tmp_path: Path) -> None:
     if name == "session":
         assert (found.text("hlo"), found.text("hlo_before")) == (TEXT, BEFORE)
         assert (found.key, found.device, found.recorded_seconds) == ("r1", "cpu:0", sessions.HEADER.wall_seconds)
-
-
-def without_hlo(path: Path) -> Session:
-    return fold(sessions.HEADER, sessions.numpy_run("r1"))
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_what_holds_none_is_refused(name: str, tmp_path: Path) -> None:
-    make, said = WRONG[name]
-    with pytest.raises(FileRefusedError, match="there is no file" if name == "nothing" else said):
-        open_hlo(make(tmp_path), without_hlo)
 
 
 def text(**changes: Any) -> str:

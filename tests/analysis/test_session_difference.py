@@ -10,12 +10,11 @@ import pytest
 from analysis.made_runs import run
 from analysis.made_runs import session as session_of
 from jaxprof import events as e
-from jaxprof.analysis.ab import ab_result, ab_results, side_versus, sides_beside
+from jaxprof.analysis.ab import ab_result, ab_results, side_versus
 from jaxprof.analysis.difference import FigureDifference, figures
 from jaxprof.analysis.session_difference import PhaseDifference, session_difference
 from jaxprof.hlo.pairs import pairs
 from jaxprof.session import Session
-from jaxprof.stats import MARGIN
 
 
 def launched(launches: int, *, baseline: str = "r1") -> Session:
@@ -61,12 +60,6 @@ def test_a_pair_is_made_by_the_best_key_and_says_whether_its_content_is_the_same
         ("new", None, "d1", "d1"),
         ("gone", "c1", None, "c1"),
     ]
-
-
-def test_what_one_side_has_alone_is_its_whole_part_of_the_difference() -> None:
-    found = pairs([1j, 2 + 0j], [3 + 0j], [lambda one: one.imag], lambda one: one)
-    assert [pair.part("real") for pair in found] == [1.0, 0.0]
-    assert [pair.part("imag") for pair in found] == [0.0, -1.0]
 
 
 def test_a_figure_that_a_side_does_not_know_does_not_differ() -> None:
@@ -118,12 +111,6 @@ def test_a_session_may_hold_several_comparisons_each_with_its_own_sides(session:
         ab_result(session, "r9")
 
 
-def test_a_comparison_that_nobody_planned_in_words_has_its_sides_and_the_usual_margin(session: Session) -> None:
-    plan = ab_results(session)[1].plan
-    assert [(each.label, each.title) for each in plan.sides] == [("A", "m.py:A"), ("B", "m.py:B")]
-    assert plan.margin == MARGIN
-
-
 def test_why_nothing_may_be_said_of_a_side(session: Session) -> None:
     unmeasured = [event for event in EVENTS if not (isinstance(event, e.SamplesTaken) and event.run == "r3")]
     for of, ratio, reason in (
@@ -133,12 +120,6 @@ def test_why_nothing_may_be_said_of_a_side(session: Session) -> None:
         (versus,) = ab_results(of)[0].versus
         assert versus.times.ratio == (ratio and pytest.approx(ratio))
         assert (versus.verdict, versus.reason) == ("inconclusive", reason)
-
-
-def test_the_sides_beside_a_run_are_those_of_its_own_comparison(session: Session) -> None:
-    beside = {name: [side.id for side in sides_beside(session, run)] for name, run in session.runs.items()}
-    first, second = ["r1", "r3"], ["r5", "r6"]
-    assert beside == {"r1": first, "r3": first, "r4": [], "r5": second, "r6": second}
 
 
 def test_two_runs_are_sides_beside_each_other_only_as_a_and_what_was_compared_with_it(session: Session) -> None:

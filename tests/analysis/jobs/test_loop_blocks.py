@@ -158,10 +158,3 @@ def test_a_stretch_counts_from_when_its_loop_began(before: int, late: int) -> No
     usual = [0.1] * (before + late)
     found = stretches(usual, usual, [0.1] * before + [0.6] * late, skipped=2)
     assert found[2][0] == pytest.approx(before, abs=1)
-
-
-def test_windows_before_their_loop_began_are_in_its_first_cell() -> None:
-    """Which a clock that was set back makes of a roll-up."""
-    loops = [LoopWindows.of(process([0.1] * 20).windows) for _ in range(3)]
-    found = differences(loops, [7.0, 20.0, 7.0], ["data"])["data"]
-    assert [found.stretch(number) for number in range(3)] == [None] * 3
