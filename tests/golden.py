@@ -29,9 +29,8 @@ def held_cases(name: str, told: Mapping[str, str]) -> None:
 
 def finding_text(finding: Finding) -> str:
     """All that a finding says: its sentence, its advice, and each figure and place that it has."""
-    return (
-        f"  {finding.code}: {finding.message}\n  {finding.advice}\n  {_known(finding, 'code', 'message', 'advice')}\n"
-    )
+    figures = _known(finding, "code", "message", "advice", "own_fix")
+    return f"  {finding.code}: {finding.message}\n  {finding.advice}\n  {figures}\n"
 
 
 def explanation_text(explained: Explanation) -> str:

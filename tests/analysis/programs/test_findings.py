@@ -238,6 +238,40 @@ PAIRS: dict[str, tuple[Events, Events]] = {
     ),
 }
 
+NEAR: dict[str, tuple[str, Events]] = {
+    "an interrupt is no failure": ("program_failed", [ended(130, "")]),
+    "operations outside any jit are no function to pad": ("varying_shapes", made.shaped(30, "add", op_by_op=True)),
+    "tiny programs cost something": (
+        "many_tiny_jits",
+        tiny(30, trace_seconds=None, lower_seconds=None, compile_seconds=0.001),
+    ),
+    "a large program is no library's": (
+        "large_program",
+        [made.compiled(operations=2_500, compile_seconds=4.0, library=True)],
+    ),
+    "compiling takes a second at least": ("compile_dominates", compiling(0.6)[:2]),
+    "a function that waits itself is no value that is fetched, wherever it was compiled": (
+        "host_sync",
+        [made.compiled("step", line=12), *loop({**SYNC, "call": "model.step()"})],
+    ),
+    "a sleep under a condition is a poll that found nothing: not sleeping would save nothing": (
+        "host_work",
+        loop(conditional(SLEEP)),
+    ),
+    "a value that is fetched after the loop is not waited for in it": (
+        "host_sync",
+        [*loop(count=9), made.sampled(9, 1.0, {"device_busy": 1.0}, [AFTER])],
+    ),
+    "what is under a condition is not of every pass": ("host_sync", loop(conditional(SYNC))),
+    "a wait that is asked for is the device's time": ("host_sync", loop({**SYNC, "call": "jax.block_until_ready()"})),
+    "a loop of a jitted function is not op by op": ("op_by_op_loop", [*eager(72), made.compiled(), *loop()]),
+    "a loop of a library is not the reader's to change": (
+        "op_by_op_loop",
+        [*eager(), *made.steady(10, HALVES, [*map(of_library, (BUSY, {**STEP, "seconds": 0.5}))])],
+    ),
+    "five counts tell nothing": ("arrays_grow", made.arrays(list(range(100, 600, 100)), 1 << 20)),
+}
+"""Further events that are near to those of a pair."""
 EDGES: dict[str, tuple[str, Events, Events]] = {
     "what few brief passes leave open is not called dispatch": (
         "dispatch_bound",
@@ -254,12 +288,6 @@ EDGES: dict[str, tuple[str, Events, Events]] = {
         loop({**THROUGH, "seconds": 0.3}, {**CALL, "seconds": 0.1}),
         loop({**THROUGH, "seconds": 0.1}, {**CALL, "seconds": 0.1}),
     ),
-    "an interrupt is no failure": ("program_failed", [ended(2, "")], [ended(130, "")]),
-    "operations outside any jit are no function to pad": (
-        "varying_shapes",
-        made.shaped(30),
-        made.shaped(30, "add", op_by_op=True),
-    ),
     "operations beside a function belong to it": (
         "many_tiny_jits",
         [*made.shaped(30), *ELSEWHERE],
@@ -271,11 +299,6 @@ EDGES: dict[str, tuple[str, Events, Events]] = {
         again("dtype", 1, compile_seconds=1.5),
         again("dtype", 1, compile_seconds=0.5),
     ),
-    "tiny programs cost something": (
-        "many_tiny_jits",
-        tiny(30),
-        tiny(30, trace_seconds=None, lower_seconds=None, compile_seconds=0.001),
-    ),
     "a large program is most of the work": (
         "large_program",
         [made.compiled(operations=2_500, compile_seconds=4.0)],
@@ -286,36 +309,15 @@ EDGES: dict[str, tuple[str, Events, Events]] = {
         [made.compiled(operations=1_100, compile_seconds=4.0)],
         [made.compiled(operations=900, compile_seconds=4.0)],
     ),
-    "a large program is no library's": (
-        "large_program",
-        [made.compiled(operations=2_500, compile_seconds=4.0)],
-        [made.compiled(operations=2_500, compile_seconds=4.0, library=True)],
-    ),
-    "compiling takes a second at least": ("compile_dominates", compiling(0.6), compiling(0.6)[:2]),
     "an empty queue is a wait for data, and a sleep is none": (
         "data_waits",
         loop(made.line(86, 0.8, "waiting", "q.get()")),
         loop(made.line(86, 0.8, "waiting", "time.sleep()")),
     ),
-    "a function that waits itself is no value that is fetched, wherever it was compiled": (
-        "host_sync",
-        [made.compiled("step", line=12), *loop(SYNC)],
-        [made.compiled("step", line=12), *loop({**SYNC, "call": "model.step()"})],
-    ),
-    "a sleep under a condition is a poll that found nothing: not sleeping would save nothing": (
-        "host_work",
-        loop(SLEEP),
-        loop(conditional(SLEEP)),
-    ),
     "a counter of the loop is no work": (
         "host_work",
         [*loop(made.line(95, 0.4, "host_busy", "step += 1")), timed(100_000, 100e-6, at88=0.8, at95=0.2)],
         [*loop(made.line(95, 0.4, "host_busy", "step += 1")), timed(100_000, 100e-6, at88=0.92, at95=0.08)],
-    ),
-    "a value that is fetched after the loop is not waited for in it": (
-        "host_sync",
-        loop(SYNC),
-        [*loop(count=9), made.sampled(9, 1.0, {"device_busy": 1.0}, [AFTER])],
     ),
     "what every tenth pass does is not of every pass": (
         "host_sync",
@@ -332,25 +334,10 @@ EDGES: dict[str, tuple[str, Events, Events]] = {
         [*loop(FETCH), timed(500, 0.01, at88=0.6, at92=0.4)],
         [*loop(FETCH), made.steps(500, 0.01, lines={88: 0.6, 92: 0.4}, seldom=0.4)],
     ),
-    "what is under a condition is not of every pass": (
-        "host_sync",
-        loop(SYNC),
-        loop(conditional(SYNC)),
-    ),
-    "a wait that is asked for is the device's time": (
-        "host_sync",
-        loop({**SYNC, "call": "x.item()"}),
-        loop({**SYNC, "call": "jax.block_until_ready()"}),
-    ),
     "long passes gain nothing from not waiting": (
         "host_sync",
         [*loop({**SYNC, "seconds": 0.97}), timed(1000, 0.01, at91=0.97, at88=0.03)],
         [*loop({**SYNC, "seconds": 0.97}), timed(100, 0.1, at91=0.97, at88=0.03)],
-    ),
-    "a loop of a jitted function is not op by op": (
-        "op_by_op_loop",
-        [*eager(72), made.compiled(), *loop(BUSY)],
-        [*eager(72), made.compiled(), *loop()],
     ),
     "compiling the operations of a loop belongs to running them": (
         "many_tiny_jits",
@@ -361,11 +348,6 @@ EDGES: dict[str, tuple[str, Events, Events]] = {
         "op_by_op_loop",
         [*eager(89, "main"), *loop(SINGLE)],
         [*eager(12, "main"), *loop(SINGLE)],
-    ),
-    "a loop of a library is not the reader's to change": (
-        "op_by_op_loop",
-        [*eager(), *made.steady(10, HALVES, [BUSY, {**STEP, "seconds": 0.5}])],
-        [*eager(), *made.steady(10, HALVES, [*map(of_library, (BUSY, {**STEP, "seconds": 0.5}))])],
     ),
     "the Python around operations belongs to them, and what takes longer does not": (
         "data_waits",
@@ -408,12 +390,8 @@ EDGES: dict[str, tuple[str, Events, Events]] = {
         seldom_counted(2.7, 5.7),
         seldom_counted(5.7, 6.1, rests=4.0),
     ),
-    "five counts tell nothing": (
-        "arrays_grow",
-        made.arrays(list(range(100, 900, 100)), 1 << 20),
-        made.arrays(list(range(100, 600, 100)), 1 << 20),
-    ),
 }
+"""Where a finding begins: the events on the one side, and on the other."""
 
 SAID: dict[str, tuple[str, Events]] = {
     "calls through a library": ("dispatch_bound", [made.compiled(), *loop(THROUGH), timed(1_000, 2e-3, at88=1.0)]),
@@ -517,8 +495,12 @@ def test_every_finding_has_its_pair() -> None:
 
 @pytest.mark.parametrize(
     ("code", "events", "near"),
-    [*((code, *pair) for code, pair in PAIRS.items()), *EDGES.values()],
-    ids=[*PAIRS, *EDGES],
+    [
+        *((code, *pair) for code, pair in PAIRS.items()),
+        *((code, PAIRS[code][0], near) for code, near in NEAR.values()),
+        *EDGES.values(),
+    ],
+    ids=[*PAIRS, *NEAR, *EDGES],
 )
 def test_it_is_found_and_near_it_is_not(code: str, events: Events, near: Events) -> None:
     assert only(code, *events)
