@@ -369,10 +369,10 @@ class Walk:
         await until(self.pilot, holds, what)
 
     async def shows(self, *words: str, gone: str = "") -> None:
-        """Waits until the screen shows each of these, and no longer `gone`."""
+        """Waits until each of these can be read, within a line or across lines and frames, and `gone` no longer."""
 
         def there() -> bool:
-            text = self.text
+            text = f"{self.text}\n{self.words}\n{self.said}"
             return all(one in text for one in words) and not (gone and gone in text)
 
         await until(self.pilot, there, f"{words}" + (f", not {gone!r}" if gone else ""))
@@ -395,13 +395,35 @@ class Walk:
         if words or gone:
             await self.shows(*words, gone=gone)
 
+    async def through(self, script: str) -> None:
+        """Goes line by line: keys, and then, each behind a `|`, what is waited for: words, `!words` that are gone,
+        `@Screen`, the class of the screen in view, or `#mode`."""
+        for line in script.strip().splitlines():
+            keys, *expected = (part.strip() for part in line.split("|"))
+            await self.press(keys)
+            for one in expected:
+                if one[0] == "@":
+                    await self.until(lambda name=one[1:]: self._is_on(name), line)
+                elif one[0] == "#":
+                    await self.mode(one[1:])
+                else:
+                    await (self.shows(gone=one[1:]) if one[0] == "!" else self.shows(one))
+
+    def _is_on(self, name: str) -> bool:
+        return type(self.screen).__name__ == name and getattr(self.screen, "whole", True)
+
     async def pause(self) -> None:
         await self.pilot.pause()
 
-    async def show(self, session: Session | Tape, mode: str, *words: str, gone: str = "") -> Any:
-        """Goes to a screen with this session; its text has the words."""
+    async def show(
+        self, session: Session | Tape, mode: str, *words: str, gone: str = "", view: str = "", run: str = ""
+    ) -> Any:
+        """Goes to a screen with this session; its text has the words. `view`: of the profile of `run` or the last."""
         self.app.set_session(session if isinstance(session, Session) else session.session(), None)
-        self.app.action_go(mode)
+        if view:
+            self.app.show_profile(run or next(reversed(self.app.session.runs)), view)
+        else:
+            self.app.action_go(mode)
         await self.until(lambda: self.app.current_mode == mode and self.screen.whole and self.app.focused, mode)
         await self.shows(*words, gone=gone)
         await self.pilot.pause()

@@ -1,4 +1,4 @@
-"""The app around its screens: where keys and clicks lead, what is told, how it ends."""
+"""The app around its screens: where keys and clicks lead, what is told, the user's settings, how it ends."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from textual import events
 from textual.widgets import Input
 
 from jaxprof import events as e
+from jaxprof.config import Config, read_config
 from jaxprof.errors import StorageError
 from jaxprof.session.log import LogWriter, new_header
 from jaxprof.tui.app import JaxprofApp
@@ -16,13 +17,14 @@ from jaxprof.tui.help import HelpScreen
 from jaxprof.tui.hlo.kernels import KernelTable
 from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.home.workloads import WorkloadList
-from jaxprof.tui.kit.dialogs import Confirm, SaveAs
+from jaxprof.tui.keys import checked, clashes
 from jaxprof.tui.kit.screen import KeyBar
 from jaxprof.tui.kit.screen_bars import ModeBar, StageTabs
-from jaxprof.tui.profiler import Profiler
+from jaxprof.tui.profiler import Profiler, alerts
 from jaxprof.tui.program.ledger import LedgerList
+from jaxprof.tui.theme import DARK, LIGHT
 from tui import profiles
-from tui.fakes import HOSTILE, MIDDLE, SMALL, FakeConductor, Stage, Walk, keep_session, walking
+from tui.fakes import HOSTILE, MIDDLE, SMALL, FakeConductor, Stage, Walk, walking
 
 pytestmark = pytest.mark.usefixtures("catalogue", "shelf")
 FEW = 7
@@ -43,11 +45,13 @@ async def test_keys_lead_to_the_modes_and_escape_goes_back_step_by_step() -> Non
     async with walking(MIDDLE) as walk:
         await walk.press("z ctrl+t f9 left backspace [ ]")
         assert (walk.app.current_mode, walk.app.return_code) == ("home", None)
-        steps = "2 run 2 results 4 hlo 5 profile 1 home 1 sessions escape home 2 results 2 run 5 profile 2 run 4 hlo "
-        steps += "escape run escape results escape home escape home"
-        for key, mode in zip(steps.split()[::2], steps.split()[1::2], strict=True):
-            await walk.press(key)
-            await walk.mode(mode)
+        for steps in (
+            "2 run 2 results 4 hlo 5 profile 1 home 1 sessions escape home 2 results 2 run 5 profile 2 run 4 hlo",
+            "escape run escape results escape home escape home",
+        ):
+            words = steps.split()
+            for key, mode in zip(words[::2], words[1::2], strict=True):
+                await walk.through(f"{key} | #{mode}")
 
 
 async def test_of_many_changes_of_screen_at_once_only_the_last_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,28 +71,22 @@ async def test_of_many_changes_of_screen_at_once_only_the_last_is_made(monkeypat
         await walk.pause()
         assert walk.app.current_mode == "run"
         assert len(gone_to) <= FEW
-        await walk.press("escape")
-        await walk.mode("home")  # the way back is not through screens never seen
+        await walk.through("escape | #home")  # the way back is not through screens never seen
 
 
-async def test_help_lists_every_key_of_the_screen_below() -> None:
-    async with walking((120, 60)) as walk:
-        below = walk.screen
-        await walk.press("?")
-        await walk.on(HelpScreen)
-        await walk.press("?", "On this screen")
-        for active in below.active_bindings.values():
-            if active.binding.id and active.binding.description and active.binding.id != "home.back":
-                assert active.binding.tooltip.split(";")[0][:30] in walk.text, active.binding
-        await walk.press("escape")
-        await walk.until(lambda: walk.screen is below)
-
-
-async def test_runs_join_one_session_a_dead_worker_is_told_and_quit_asks() -> None:
+async def test_a_full_disk_and_a_dead_worker_are_told_runs_join_one_session_and_quit_asks(tmp_path: Path) -> None:
     async with walking(MIDDLE) as walk:
         scheduler = await started(walk)
-        await walk.press("1")
-        await walk.mode("home")
+        scheduler.storage_failure = StorageError("the disk is full", "Save it somewhere else.")
+        scheduler.emit(e.ProgressMade(run="r1", fraction=0.5))
+        await walk.through("| @SaveAs | the disk is full")
+        walk.find(Input).value = str(tmp_path)
+        await walk.press("enter")
+        await walk.until(lambda: walk.app.session_path == tmp_path / "2026-11-18T11-06-40-feed.jaxprof")
+        assert scheduler.moved_to == [walk.app.session_path]
+        assert walk.app.live.busy, "the runs go on"
+
+        await walk.through("1 | #home")
         closed = e.RunClosed(
             run="r1", workload="matmul", variant=HOSTILE, device="cpu:0", status="crashed",
             error="the worker was killed by SIGKILL", advice="probably out of memory",
@@ -96,15 +94,12 @@ async def test_runs_join_one_session_a_dead_worker_is_told_and_quit_asks() -> No
         scheduler.emit(closed)
         await walk.shows("killed by SIGKILL", "probably out of memory")
         assert "\x1b" not in walk.text
-        assert walk.app.session.runs["r1"].status == "crashed"
 
         await walk.press("down enter")
         await walk.until(lambda: len(walk.app.session.runs) == 6)
         assert walk.stage.scheduler is scheduler, "the same session"
         for answer, ends in (("n", ""), ("y", "finished")):
-            await walk.press("q")
-            await walk.on(Confirm)
-            await walk.press(answer)
+            await walk.through(f"q | @Confirm\n{answer}")
             await walk.until(lambda ends=ends: scheduler.closed == ends)
 
 
@@ -121,34 +116,9 @@ async def test_ctrl_c_cancels_the_run_and_a_second_one_quits(monkeypatch: pytest
         await walk.until(lambda: scheduler.closed == "finished")
 
 
-async def test_a_full_disk_is_told_at_once_and_another_place_is_taken(tmp_path: Path) -> None:
-    async with walking(MIDDLE) as walk:
-        scheduler = await started(walk)
-        scheduler.storage_failure = StorageError("the disk is full", "Save it somewhere else.")
-        scheduler.emit(e.ProgressMade(run="r1", fraction=0.5))
-        await walk.on(SaveAs)
-        await walk.shows("the disk is full")
-        walk.find(Input).value = str(tmp_path)
-        await walk.press("enter")
-        await walk.until(lambda: walk.app.session_path == tmp_path / "2026-11-18T11-06-40-feed.jaxprof")
-        assert scheduler.moved_to == [walk.app.session_path]
-        assert walk.app.live.busy, "the runs go on"
-
-
-async def test_a_session_is_opened_from_the_start_and_a_run_goes_to_a_new_one(shelf: Path) -> None:
-    path = keep_session(shelf, "before", ("selu", "jit", "ok", 1e-3))
-    async with walking(MIDDLE, Stage(path)) as walk:
-        await walk.until(lambda: walk.app.session_path == path and walk.app.current_mode == "results")
-        assert list(walk.app.session.runs) == ["r1"]
-        await walk.until(lambda: "before" in walk.text.partition("\n")[0])
-        await walk.press("1")
-        await walk.mode("home")
-        await started(walk)
-        await walk.until(lambda: len(walk.app.session.runs) == 3)
-        assert walk.app.session_path != path
-
-
-async def test_a_session_that_another_process_writes_is_followed(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_session_that_grows_is_followed_and_a_run_goes_to_a_new_one(
+    shelf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("jaxprof.tui.app.FOLLOW_SECONDS", 0.02)
     path = shelf / "theirs.jaxprof"
     writer = LogWriter(new_header(), path)
@@ -160,6 +130,11 @@ async def test_a_session_that_another_process_writes_is_followed(shelf: Path, mo
         writer.append(e.SessionClosed())
         writer.close()
         await walk.until(lambda: not walk.app.session_grows)
+        assert "theirs" in walk.text.partition("\n")[0]
+        await walk.through("1 | #home")
+        await started(walk)
+        await walk.until(lambda: len(walk.app.session.runs) == 3)
+        assert walk.app.session_path != path
 
 
 EMPTY = {
@@ -181,40 +156,42 @@ async def test_wrong_files_are_refused_and_every_empty_screen_says_what_fills_it
             if content is not None:
                 path.write_bytes(content)
             walk.app.open_session(path)
-            await walk.until(lambda says=says: says in walk.words, says)
+            await walk.shows(says)
             assert walk.app.current_mode == "home"
         for mode, (words, keys) in EMPTY.items():
+            walk.app.action_go("sessions" if mode == "history" else mode)
             if mode == "history":
-                walk.app.action_go("sessions")
                 await walk.until(lambda: walk.app.current_mode == "sessions" and walk.app.focused is not None)
                 await walk.press("m H")
-            else:
-                walk.app.action_go(mode)
             await walk.shows(words, gone=LedgerList.EMPTY)
             await walk.press(keys)
             assert walk.app.return_code is None
             while len(walk.app.screen_stack) > 1:
                 await walk.press("escape")
-                await walk.pause()
 
 
-async def test_the_line_of_keys_the_least_size_and_what_is_clicked() -> None:
+async def test_the_line_of_keys_the_least_size_the_help_and_what_is_clicked() -> None:
     async with walking((70, 24)) as walk:
         pilot = walk.pilot
         await walk.shows("needs a terminal of 80×24", gone="Workloads")
-        await pilot.resize_terminal(80, 20)
-        await walk.shows("80×20")
         await pilot.resize_terminal(80, 24)
         await walk.shows("Workloads")
         line = str(walk.find(KeyBar).render()).rstrip()
         assert line.endswith("m Menu  ? Help  q Quit")
         assert len(line) <= 80
-        await pilot.click(KeyBar, offset=(line.index("? Help"), 0))
-        await walk.on(HelpScreen)
+        await pilot.resize_terminal(120, 60)
+        below = walk.screen
+        await pilot.click(KeyBar, offset=(str(walk.find(KeyBar).render()).index("? Help"), 0))
+        await walk.through("""
+            | @HelpScreen
+            ? | On this screen
+        """)
+        keys = [one.binding for one in below.active_bindings.values() if one.binding.id and one.binding.description]
+        said = {binding.id: binding.tooltip.split(";")[0][:30] for binding in keys if binding.id != "home.back"}
+        assert [name for name, words in said.items() if words not in walk.text] == []
         await walk.press("escape")
-        await walk.on(HomeScreen)
+        await walk.until(lambda: walk.screen is below)
 
-        await pilot.resize_terminal(120, 40)
         await walk.shows("unset CUDA_VISIBLE_DEVICES")  # the devices have their room
         rows = walk.find(WorkloadList)
         await pilot.click(rows, offset=(5, 1))
@@ -231,3 +208,83 @@ async def test_the_line_of_keys_the_least_size_and_what_is_clicked() -> None:
         at = next(line.index("Roofline") for line in walk.text.splitlines()[1:4] if "Roofline" in line)
         await pilot.click(StageTabs, offset=(at, 0))
         await walk.shows("[Roofline")
+
+
+def told(
+    status: str = "failed", variant: str = "jit", *, programs: bool = False, **given: str
+) -> list[tuple[str, ...]]:
+    fields = {"error": "it broke", "advice": "mend it", **given}
+    event = e.RunClosed(run="r1", workload="selu", variant=variant, device="cpu:0", status=status, **fields)
+    return [(error.what, error.hint, title) for error, title in alerts([event], programs=programs)]
+
+
+def test_a_run_that_failed_is_told_with_what_mends_it() -> None:
+    assert told() == [("it broke", "mend it", "selu jit: failed")]
+    assert told("crashed", error="") == [("the run crashed", "mend it", "selu jit: crashed")]
+    assert told("ok") == told("cancelled") == []
+    assert told(variant="program") == [], "where a program is in view, its end is seen there"
+    assert told(variant="program", programs=True) == [("it broke", "mend it", "selu program: failed")]
+
+
+def test_a_worker_that_says_nothing_is_told_and_other_warnings_are_not() -> None:
+    silent = e.WarningRaised(run="r2", code="worker_silent", message="no sign of life", advice="cancel it")
+    other = e.WarningRaised(run="r2", code="noisy", message="noisy")
+    [(error, title)] = alerts([other, silent], programs=False)
+    assert (error.what, title) == ("no sign of life", "run r2")
+
+
+async def test_the_app_begins_with_what_is_set_and_keeps_what_is_chosen(
+    state_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = {"theme": LIGHT.name, "preset": "published", "devices": ("cuda:0", "cpu:0"), "budget": 7.5}
+    async with walking(stage=Stage(config=Config(values, {"app.help": "f12"}))) as walk:
+        home = await walk.on(HomeScreen)
+        await walk.until(lambda: home.info)
+        assert walk.app.theme == LIGHT.name
+        choices = home.choices
+        assert (choices.preset, choices.budget_seconds, choices.devices) == ("published", 7.5, ["cuda:0", "cpu:0"])
+        await walk.press("?", "f12 Help")
+        assert walk.screen is home, "the key is the user's now"
+        await walk.press("f12")
+        await walk.on(HelpScreen)
+        await walk.press("escape")
+        assert not (state_home / "config.toml").exists(), "nothing was chosen"
+        home.action_preset()
+        walk.app.theme = DARK.name
+        await walk.until(lambda: read_config(state_home).theme == DARK.name)
+        assert read_config(state_home).preset == "quick"
+        (tmp_path / "file").write_text("")
+        monkeypatch.setenv("JAXPROF_CONFIG", str(tmp_path / "file" / "config.toml"))
+        walk.app.user.keep("preset", "published")
+        await walk.shows("preset was not saved")
+
+
+async def test_wrong_settings_are_told_and_the_app_goes_on() -> None:
+    async with walking(stage=Stage(config=Config({"theme": "mauve"}, {"app.hlep": "f12"}))) as walk:
+        await walk.shows("no theme 'mauve'", "unknown action 'app.hlep'")
+        assert walk.app.theme == DARK.name
+
+
+def test_the_users_theme_wins_over_the_terminals() -> None:
+    for wanted, on_light, on_dark in (
+        (None, LIGHT, DARK), ("auto", LIGHT, DARK), ("light", LIGHT, LIGHT), ("dark", DARK, DARK),
+        ("jaxprof-dark", DARK, DARK),
+    ):  # fmt: skip
+        settings = Config({"theme": wanted} if wanted else {})
+        found = [JaxprofApp(config=settings, light=light).theme for light in (True, False)]
+        assert found == [on_light.name, on_dark.name], wanted
+
+
+@pytest.mark.parametrize(
+    ("keys", "found"),
+    [
+        ({"results.compare": "s"}, ["results.sort"]),
+        ({"results.compare": "j"}, ["rows.down"]),
+        ({"results.compare": "ctrl+p"}, ["app.palette"]),
+        ({"results.compare": "d"}, []),  # of Home, which is not there at the same time
+        ({"run.pause": "p", "run.resume": "p"}, []),  # at any time one of the two does something
+        ({"results.compare": "s", "results.sort": "f12"}, []),
+    ],
+)
+def test_a_key_that_two_actions_of_one_place_have_is_found(keys: dict[str, str], found: list[str]) -> None:
+    assert [clash.actions[1] for clash in clashes(checked(keys))] == found

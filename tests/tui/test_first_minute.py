@@ -12,19 +12,23 @@ from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.kit.dialogs import SaveAs
 from tui import recorded
 from tui import session_tapes as sessions
-from tui.fakes import SMALL, Stage, keep_session, walking
+from tui.fakes import SMALL, Stage, Walk, keep_session, walking
 
 pytestmark = pytest.mark.usefixtures("small_catalogue")
 
-KEYS = {
-    "which line is the slowest": ("enter enter", "train.py:90"),
-    "why was it compiled again": ("enter enter 3", "shape of batch varies"),
-    "how much faster is it": ("end enter", "6.9×"),
-    "does it fit": ("end enter 6", "peak "),
-    "a file to send": ("end enter 1 1 m E enter", ""),
+ANSWERS = {
+    "a program in the folder": (
+        ("which line is the slowest", "enter enter", "train.py:91"),
+        ("why was it compiled again", "3", "shape of x varies"),
+    ),
+    "the example": (
+        ("how much faster is it", "end enter", "6.9×"),
+        ("does it fit", "6", "peak "),
+        ("a file to send", "1 1 m E enter", ""),
+    ),
 }
-"""The keys to each answer from the first frame, and what the screen then says. The first two are about a program in the
-folder, the others about the example. Every run is over before the next key: waiting is no key."""
+"""The keys to each answer, from the first frame and then from the answer before, and what the screen says. Every run is
+over before the next key: waiting is no key."""
 
 
 @pytest.fixture
@@ -38,31 +42,35 @@ def work(tmp_path: Path, shelf: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("question", KEYS)
-async def test_an_answer_takes_as_many_keys_as_are_written_here(question: str, work: Path) -> None:
-    keys, answer = KEYS[question]
+@pytest.mark.parametrize("source", ANSWERS)
+async def test_an_answer_takes_as_many_keys_as_are_written_here(source: str, work: Path) -> None:
     stage = Stage()
     stage.app.folder = work
     async with walking(SMALL, stage) as walk:
         home = await walk.on(HomeScreen)
         await walk.until(lambda: home.info is not None and "train.py" in str(walk.find(OwnCodeList).keys[0]))
-        for number, key in enumerate(keys.split()):
-            before = walk.screen
-            await walk.press(key)
-            if key in ("enter", "E") and number < len(keys.split()) - 1:
-                await walk.until(lambda was=before: walk.screen is not was)
-            if number == 1:  # what was started runs to its end
-                for program in stage.programs:
-                    made = recorded.finished().events
-                    program.emit(*(event for event in made if not isinstance(event, e.RunPlanned)))
-                    program.finish(0)
-                if stage.scheduler is not None:
-                    made = sessions.finished().events
-                    stage.scheduler.emit(*(x for x in made if not isinstance(x, e.RunPlanned | e.SessionClosed)))
-                    stage.scheduler.finish()
-                await walk.until(lambda: not walk.app.live.busy)
-        if answer:
-            await walk.shows(answer)
-        else:
+        for _, keys, answer in ANSWERS[source]:
+            for number, key in enumerate(keys.split(), 1):
+                before = walk.screen
+                await walk.press(key)
+                if key in ("enter", "E") and number < len(keys.split()):
+                    await walk.until(lambda was=before: walk.screen is not was)
+            await ended(walk)
+            if answer:
+                await walk.shows(answer)
+        if source == "the example":
             await walk.until(lambda: any(work.glob("*.jaxprof")))
             assert not isinstance(walk.screen, SaveAs)
+
+
+async def ended(walk: Walk) -> None:
+    """What was started runs to its end."""
+    for program in walk.stage.programs:
+        program.emit(*(one for one in recorded.finished().events if not isinstance(one, e.RunPlanned)))
+        program.finish(0)
+    scheduler, walk.stage.programs, walk.stage.scheduler = walk.stage.scheduler, [], None
+    if scheduler is not None:
+        made = sessions.finished().events
+        scheduler.emit(*(one for one in made if not isinstance(one, e.RunPlanned | e.SessionClosed)))
+        scheduler.finish()
+    await walk.until(lambda: not walk.app.live.busy)

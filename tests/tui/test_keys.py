@@ -1,4 +1,4 @@
-"""One key map: a key means one thing on every screen, and nothing but the table declares keys."""
+"""One key map: a key means one thing on every screen, only the table declares keys, dialogs and the tour name them."""
 
 from __future__ import annotations
 
@@ -8,22 +8,33 @@ import inspect
 import os
 import pkgutil
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.screen import ModalScreen
+from textual.widgets import Button
 
 import jaxprof.tui
+import program_events
+from jaxprof.session.log import Library
+from jaxprof.tui.help import STOPS, tour
+from jaxprof.tui.home.own_code import TOUR, own_programs
 from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.key_table import FORMER, GROUPS, MEANINGS, Key
 from jaxprof.tui.keys import ACTIONS, IN_MENU, as_markdown, bindings, checked, key_of, keys_of, letter_of, remap, shown
+from jaxprof.tui.kit.dialogs import AskText, Choose, Confirm, Option, SaveAs
 from jaxprof.tui.kit.script_dialog import ScriptDialog
 from jaxprof.tui.kit.table_columns import placed
 from jaxprof.tui.menu import Menu, MenuEntry, MenuList
 from jaxprof.tui.profiler import PLACES
+from jaxprof.tui.program.ledger import CompilationDialog
+from jaxprof.tui.program.line_profile import SourceLines
 from jaxprof.tui.program.screen import nothing_recorded
+from jaxprof.tui.sessions.screen import Prune
 from tui import recorded, session_tapes
-from tui.fakes import SMALL, WIDE, walking
+from tui.fakes import SMALL, WIDE, Stage, walking
 
 SOURCE = Path(jaxprof.tui.__file__).parent
 DOCUMENT = Path(__file__).parents[2] / "docs" / "keys.md"
@@ -52,37 +63,28 @@ def group_of(owner: type[Any]) -> str:
     return str(group)
 
 
-def test_every_key_has_one_meaning_and_is_used() -> None:
+def test_the_table_gives_every_key_one_meaning_and_every_action_words() -> None:
     meant = [key for keys in MEANINGS for key in keys.split()]
     assert len(meant) == len(set(meant))
     assert set(meant) == {key for action in ACTIONS.values() for key in keys_of(action)}
-
-
-def test_a_question_is_answered_by_letters_that_mean_something_else_where_there_are_no_others() -> None:
-    (asked,) = [name for name, group in GROUPS.items() if {"yes", "no"} <= {key.name for key in group.keys}]
-    assert {key.keys.split()[0] for key in GROUPS[asked].keys if letters(key)} == {"y", "n"}
-
-
-def test_what_is_called_the_same_has_the_same_letter() -> None:
+    assert [name for name, key in ACTIONS.items() if not (key.label and key.help and keys_of(key))] == []
+    assert len(ACTIONS) == sum(len(group.keys) for group in GROUPS.values())
     called = defaultdict(set)
     for key in ACTIONS.values():
         if letters(key):
             called[key.label].add(letters(key))
-    assert {label: found for label, found in called.items() if len(found) > 1} == {}
+    assert {label: found for label, found in called.items() if len(found) > 1} == {}, "one label has one letter"
+    for name, group in GROUPS.items():
+        in_menu = [letter for key in group.keys if (letter := letter_of(key))]
+        assert len(in_menu) == len(set(in_menu)), name
+    (asked,) = [group.keys for group in GROUPS.values() if {"yes", "no"} <= {key.name for key in group.keys}]
+    assert {key.keys.split()[0] for key in asked if letters(key)} == {"y", "n"}, "a question has no other letters"
 
 
 def test_what_destroys_is_a_capital_or_no_letter() -> None:
     found = [action for name, action in ACTIONS.items() if name.partition(".")[2] in DESTRUCTIVE]
     assert len(found) > len(DESTRUCTIVE)
     assert all(key.removeprefix(IN_MENU).isupper() for action in found for key in keys_of(action))
-
-
-def test_every_action_is_explained() -> None:
-    for name, key in ACTIONS.items():
-        assert key.label, name
-        assert key.help, name
-    names = [f"{group}.{key.name}" for group, listed in GROUPS.items() for key in listed.keys]
-    assert len(names) == len(set(names))
 
 
 def test_only_the_table_declares_keys() -> None:
@@ -117,16 +119,9 @@ SYNONYMS = {"ctrl+q": "q", "shift+tab": "tab", "shift+left": "left", "shift+righ
 OF_THE_TERMINAL = {"ctrl+c", "ctrl+z"}
 
 
-def test_at_most_36_keys_and_what_has_none_is_in_the_menu() -> None:
+def test_at_most_36_keys_without_the_menu() -> None:
     held = {key for action in ACTIONS.values() for key in keys_of(action) if not key.startswith(IN_MENU)}
     assert len({SYNONYMS.get(key, key) for key in held} - OF_THE_TERMINAL) <= 36
-    assert [name for name, action in ACTIONS.items() if not keys_of(action)] == []
-
-
-def test_a_place_has_each_letter_of_the_menu_once() -> None:
-    for name, group in GROUPS.items():
-        letters = [letter for key in group.keys if (letter := letter_of(key))]
-        assert len(letters) == len(set(letters)), name
 
 
 @pytest.mark.usefixtures("small_catalogue", "shelf")
@@ -137,12 +132,12 @@ async def test_the_menu_does_by_its_letter_and_each_of_the_six_screens_shows_wha
         for size in (SMALL, WIDE):
             await walk.pilot.resize_terminal(*size)
             await walk.until(lambda: [one for one in labels if one not in walk.text.splitlines()[-1]] == [])
-        await walk.press("m", "x  Profile script")
-        await walk.press("x")
-        await walk.on(ScriptDialog)
-        await walk.press("escape m m")
-        await walk.on(HomeScreen)  # m closes the menu that it opened
-        await walk.press("m enter")
+        await walk.through("""
+            m | @Menu
+            x | @ScriptDialog
+            escape m m | @HomeScreen
+            m enter
+        """)
         await walk.until(lambda: not isinstance(walk.screen, Menu | HomeScreen), "Enter does what the line says")
         await walk.press("escape escape")
         for session, modes in PLACES_SHOW:
@@ -151,12 +146,10 @@ async def test_the_menu_does_by_its_letter_and_each_of_the_six_screens_shows_wha
                 await walk.press(place.key)
                 await walk.until(lambda place=place: getattr(walk.screen, "place", "") == place.name, place.name)
                 assert app.current_mode == mode
-        for mode in ("sessions", "home"):
-            await walk.press("1")
-            await walk.mode(mode)
-        await walk.show(recorded.finished(), "program", "train_step")
-        await walk.press("m", "not now: this program has ended")  # what is dimmed says why
-        await walk.shows("not now: no capture of this program was read yet", gone="not now: Show")
+        await walk.show(recorded.finished(), "program", "step")
+        await walk.through(  # what is dimmed says why
+            "m | not now: this program has ended | not now: no capture of this program was read yet | !not now: Show"
+        )
 
 
 MENUS = (
@@ -222,3 +215,70 @@ def test_a_users_key_for_a_former_screen_is_that_of_the_one_it_became() -> None:
     assert checked({"app.mode.run": "f2", "app.mode.summary": "f3"}) == {"app.mode.summary": "f3"}
     assert all(action in ACTIONS for action in FORMER.values())
     assert not set(FORMER) & set(ACTIONS)
+
+
+DRAWN = {"up": "↑", "down": "↓", "left": "←", "right": "→"}
+LINES = [Option(f"line {number}") for number in range(9)]
+DIALOGS: dict[str, Callable[[], ModalScreen[Any]]] = {
+    "text": lambda: AskText("Open", "A file.", "", "Enter opens"),
+    "place": lambda: SaveAs("Save as", "A copy.", "", Path("a")),
+    "question": lambda: Confirm("Delete it?", "This cannot be undone.", "Delete"),
+    "choice": lambda: Choose("Which?", LINES),
+    "script": ScriptDialog,
+    "prune": lambda: Prune(Library()),
+    "compilation": lambda: CompilationDialog(recorded.finished().session().runs["r1"].program.compiled[0]),
+    "source": lambda: SourceLines(program_events.at(3)),
+}
+
+
+@pytest.mark.usefixtures("catalogue", "one_moment", "shelf")
+async def test_a_dialog_and_the_forms_of_home_name_their_keys() -> None:
+    async with walking() as walk:
+        for name, made in DIALOGS.items():
+            dialog = made()
+            walk.app.push_screen(dialog)
+            await walk.until(lambda dialog=dialog: walk.screen is dialog)
+            await walk.pause()
+            text = " ".join([walk.text, *(str(button.label) for button in dialog.query(Button))])
+            declared = [binding for kind in type(dialog).__mro__ for binding in vars(kind).get("BINDINGS", ())]
+            groups = {(getattr(binding, "id", None) or "").split(".")[0] for binding in declared} & set(GROUPS)
+            assert groups
+            assert [
+                f"{name}: {group}.{key.name}"
+                for group in groups
+                for key in GROUPS[group].keys
+                if not any(DRAWN.get(each, shown(each)) in text for each in keys_of(key))
+            ] == []
+            walk.app.pop_screen()
+        await walk.shows("selu")
+        await walk.press("tab")
+        for keys in ("e", "+", "m B"):
+            await walk.press(keys, "Esc cancels", "↑ ↓ next field")
+            assert ("Reset" in walk.text) is (keys == "e")
+            await walk.press("escape", gone="Esc cancels")
+
+
+WIDTH = 70
+
+
+def test_every_screen_has_its_question_and_no_line_is_cut() -> None:
+    assert [stop.place for stop in STOPS] == [place.name for place in PLACES]
+    lines = str(tour(WIDTH, "kernels")).splitlines()
+    assert max(map(len, lines)) <= WIDTH
+    assert not [line for line in lines if "…" in line or "{" in line]
+    assert [line[0] for line in lines if line[1:2].isdigit()] == list("   ▸  ")
+
+
+async def test_who_has_nothing_is_offered_the_tour_with_which_the_help_begins(tmp_path: Path) -> None:
+    stage = Stage()
+    stage.app.folder = tmp_path
+    async with walking(SMALL, stage) as walk:
+        await walk.through("""
+            | Take the tour
+            end up enter | @HelpScreen
+            escape 2 ? | @HelpScreen | ▸2 Summary | 1 Start | search everything
+            ] | On this screen
+            [ | ▸2 Summary
+        """)
+    (tmp_path / "train.py").write_text("import jax\n")
+    assert TOUR not in [row.action for row in own_programs([], tmp_path)]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import pytest
 from textual import events
 from textual.widgets import Input
 
-from jaxprof.session import Session
 from jaxprof.tui.kit.script_dialog import ScriptDialog
 from tui import hlo_texts, profiles, recorded
 from tui import session_tapes as tapes
@@ -18,45 +17,37 @@ from tui.fakes import Walk, walking
 pytestmark = pytest.mark.usefixtures("catalogue", "one_moment", "shelf")
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """A screen with something in it, and what says that it is there."""
 
     mode: str
-    session: Callable[[], Session]
+    tape: Callable[[], tapes.Tape]
     says: str
     view: str = ""
 
 
-PROGRAM = Place("program", lambda: recorded.finished().session(), "train_step")
-RUN = Place("run", lambda: tapes.finished().session(), "numpy")
-RESULTS = Place("results", lambda: tapes.finished().session(), "numpy")
-HLO = Place("hlo", hlo_texts.program_session, "dot.1")
-TIMELINE = Place("profile", lambda: profiles.captured().session(), "python", "timeline")
-HOME = Place("home", lambda: tapes.finished().session(), "Your code")
-SESSIONS = Place("sessions", lambda: tapes.finished().session(), "No sessions yet")
+PROGRAM = Place("program", recorded.finished, "step")
+RUN = Place("run", tapes.finished, "numpy")
+RESULTS = Place("results", tapes.finished, "numpy")
+HLO = Place("hlo", hlo_texts.program_tape, "dot.1")
+TIMELINE = Place("profile", profiles.captured, "python", "timeline")
+HOME = Place("home", tapes.finished, "Your code")
+SESSIONS = Place("sessions", tapes.finished, "No sessions yet")
 
 STEPS = [
     (HOME, "/ 'sel enter"),
-    (PROGRAM, "enter", "m b enter", "m b enter down enter", "/ 'add enter", "m F", "m f enter", "m a", "m"),
+    (PROGRAM, "enter", "m b enter", "m b enter down enter", "/ 'add enter", "m F", "m a", "m"),
     (RUN, "m l"),
     (RESULTS, "m F", "m a", "enter"),
     (HLO, "/ 'tanh enter", "enter"),
-    (TIMELINE, "m . +", "m . + +", "space", "up enter", "down m _", "/ 'gemm enter", "m V"),
+    (TIMELINE, "m . +", "space", "up enter", "down m _", "/ 'gemm enter", "m V"),
     (SESSIONS, "/ 'x enter"),
 ]
 """What is pressed on a screen: Esc undoes it, and only when nothing is left to undo leads away from the screen."""
 
 
 async def shown(walk: Walk, place: Place) -> None:
-    if place.view:
-        walk.app.set_session(place.session(), None)
-        walk.app.show_profile(next(reversed(walk.app.session.runs)), place.view)
-        await walk.mode(place.mode)
-        await walk.shows(place.says)
-        await walk.pause()
-    else:
-        await walk.show(place.session(), place.mode, place.says)
+    await walk.show(place.tape(), place.mode, place.says, view=place.view)
 
 
 @pytest.mark.parametrize("steps", STEPS, ids=lambda steps: steps[0].mode)

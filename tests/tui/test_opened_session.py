@@ -23,132 +23,104 @@ from tui.fakes import SMALL, Stage, walking
 WALL = 1_795_000_000.0
 
 
-class Clock:
-    """Both clocks of this machine."""
+class Writer:
+    """Something that writes a session, with its own monotonic clock, and holds its lock, or not; and who follows it."""
 
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-
-    def monotonic(self) -> float:
-        return self.seconds
+    def __init__(self, folder: Path, ahead_seconds: float = 0.0, *, locked: bool = True) -> None:
+        self.path = folder / "a.jaxprof"
+        self.ours, self.ahead_seconds = 990.0, ahead_seconds
+        header = e.Header(session="cafe", wall_seconds=self.wall(), monotonic_seconds=self.ours + ahead_seconds)
+        self.log = LogWriter(header, self.path)
+        self._unlocked: BinaryIO | None = None
+        spec = e.RunSpec(workload="train.py", variant="program", how="program", device="host")
+        self.say(e.RunPlanned(run="r1", spec=spec), e.WorkerStarted(run="r1", pid=1, python="python"))
+        if not locked:
+            self.log.close()
+            self._unlocked = self.path.open("ab")
 
     def wall(self) -> float:
-        return WALL + self.seconds
+        """Both clocks of this machine are one, and a day apart."""
+        return WALL + self.ours
+
+    def say(self, *events: e.Event) -> None:
+        for event in events:
+            event = replace(event, monotonic_seconds=self.ours + self.ahead_seconds)
+            if self._unlocked is None:
+                self.log.append(event)
+            else:
+                self._unlocked.write(encode_line(event))
+                self._unlocked.flush()
+
+    def followed(self) -> OpenedSession:
+        """The session as it is followed 10 s later."""
+        self.ours += 10.0
+        found = OpenedSession(lambda: self.ours, self.wall)
+        follower = Follower(self.path, Session)
+        follower.poll()
+        found.show(follower.session, self.path, follower)
+        return found
 
 
-class Writer:
-    """Something that writes a session, with its own monotonic clock, and holds its lock, or not."""
-
-    def __init__(self, path: Path, began_seconds: float, *, wall_seconds: float, locked: bool = True) -> None:
-        self.path = path
-        self.now = began_seconds
-        header = e.Header(session="cafe", wall_seconds=wall_seconds, monotonic_seconds=began_seconds)
-        self._log = LogWriter(header, path)
-        self._unlocked: BinaryIO | None = None
-        self.say(
-            e.RunPlanned(run="r1", spec=e.RunSpec(workload="train.py", variant="program", how="program", device="host"))
-        )
-        self.say(e.WorkerStarted(run="r1", pid=1, python="python"))
-        if not locked:
-            self._log.close()
-            self._unlocked = path.open("ab")
-
-    def say(self, event: e.Event) -> None:
-        event = replace(event, monotonic_seconds=self.now)
-        if self._unlocked is None:
-            self._log.append(event)
-        else:
-            self._unlocked.write(encode_line(event))
-            self._unlocked.flush()
-
-    def die(self) -> None:
-        """Ends without a word, as one that was killed: the lock is gone, the session is not closed."""
-        self._log.close()
+HELLO = e.LogLine(run="r1", stream="stdout", text="from another host")
 
 
-def followed(path: Path, clock: Clock) -> OpenedSession:
-    """The session at `path`, followed."""
-    found = OpenedSession(clock.monotonic, clock.wall)
-    follower = Follower(path, Session)
-    follower.poll()
-    found.show(follower.session, path, follower)
-    return found
-
-
-def test_a_writer_of_this_machine_goes_by_our_clock(tmp_path: Path) -> None:
-    clock = Clock(1000.0)
-    writer = Writer(tmp_path / "a.jaxprof", 990.0, wall_seconds=WALL + 990.0)
-    found = followed(writer.path, clock)
-    assert found.followed
-    clock.seconds += 100.0
+def test_a_writer_of_this_machine_goes_by_our_clock_and_is_missed_when_it_was_killed(tmp_path: Path) -> None:
+    writer = Writer(tmp_path)
+    found = writer.followed()
+    writer.ours += 100.0
     found.poll()
     assert found.followed, "it holds its lock: it is there, however long it says nothing"
     assert found.clock_shift_seconds == 0.0
-    writer.die()
-
-
-def test_a_writer_that_was_killed_is_missed(tmp_path: Path) -> None:
-    clock = Clock(1000.0)
-    writer = Writer(tmp_path / "a.jaxprof", 990.0, wall_seconds=WALL + 990.0)
-    found = followed(writer.path, clock)
-    writer.die()
-    clock.seconds += opened_session.LOOK_SECONDS
-    assert found.poll() == (frozenset(), True)
+    writer.log.close()
+    writer.ours += opened_session.LOOK_SECONDS
+    assert [found.poll(), found.poll()] == [(frozenset(), True), (frozenset(), False)]
     assert not found.followed
     assert found.silent_since.startswith("no activity since ")
-    assert found.poll() == (frozenset(), False)
 
 
 def test_a_writer_on_another_machine_has_another_clock(tmp_path: Path) -> None:
-    clock = Clock(1000.0)
-    writer = Writer(tmp_path / "a.jaxprof", 50_000.0, wall_seconds=WALL + 990.0, locked=False)
-    found = followed(writer.path, clock)
-    assert clock.seconds + found.clock_shift_seconds == pytest.approx(50_000.0)
-    clock.seconds, writer.now = 1010.0, 50_012.0
-    writer.say(e.LogLine(run="r1", stream="stdout", text="hello"))
-    assert found.poll() == (frozenset({"r1"}), False)
-    assert clock.seconds + found.clock_shift_seconds == pytest.approx(50_012.0)
-    clock.seconds, writer.now = 1030.0, 50_025.0  # this one was long on its way
-    writer.say(e.LogLine(run="r1", stream="stdout", text="hello"))
-    found.poll()
-    assert clock.seconds + found.clock_shift_seconds == pytest.approx(50_032.0)
+    writer = Writer(tmp_path, 49_000.0, locked=False)
+    found = writer.followed()
+    assert found.clock_shift_seconds == pytest.approx(49_000.0 - 10.0)
+    for waited, ahead, shift in (
+        (10.0, 49_002.0, 49_002.0),
+        (20.0, 48_995.0, 49_002.0),
+    ):  # this one was long on its way
+        writer.ours += waited
+        writer.ahead_seconds = ahead
+        writer.say(HELLO)
+        assert found.poll() == (frozenset({"r1"}), False)
+        assert found.clock_shift_seconds == pytest.approx(shift)
 
 
 def test_without_a_lock_silence_tells_and_a_word_tells_otherwise(tmp_path: Path) -> None:
-    clock = Clock(1000.0)
-    writer = Writer(tmp_path / "a.jaxprof", 990.0, wall_seconds=WALL + 990.0, locked=False)
-    _touch(writer.path, clock.wall())
-    found = followed(writer.path, clock)
+    writer = Writer(tmp_path, locked=False)
+    os.utime(writer.path, (writer.wall() + 10.0,) * 2)
+    found = writer.followed()
     assert found.followed
-    clock.seconds += opened_session.SILENCE_SECONDS / 2
-    assert found.poll() == (frozenset(), False)
-    clock.seconds += opened_session.SILENCE_SECONDS
-    assert found.poll() == (frozenset(), True)
-    assert not found.followed
-    writer.say(e.LogLine(run="r1", stream="stdout", text="I was only thinking"))
+    for share, changed in ((0.5, False), (1.0, True)):
+        writer.ours += opened_session.SILENCE_SECONDS * share
+        assert found.poll() == (frozenset(), changed)
+        assert found.followed is not changed
+    writer.say(HELLO)
     assert found.poll() == (frozenset({"r1"}), True)
     assert found.followed
     writer.say(e.SessionClosed())
     found.poll()
-    assert not found.followed
-    assert found.silent_since == ""
+    assert (found.followed, found.silent_since) == (False, "")
 
 
 async def test_a_session_is_followed_where_no_writer_can_be_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("jaxprof.tui.app.FOLLOW_SECONDS", 0.02)
-    writer = Writer(tmp_path / "a.jaxprof", 50_000.0, wall_seconds=WALL, locked=False)
+    writer = Writer(tmp_path, 49_000.0, locked=False)
     async with walking(SMALL, Stage(writer.path, follow=True)) as walk:
         await walk.shows("▶ running")
-        writer.say(e.LogLine(run="r1", stream="stdout", text="from another host"))
+        writer.say(HELLO)
         await walk.press("m l", "from another host")
     async with walking(SMALL, Stage(writer.path)) as walk:
         await walk.shows("interrupted")
-
-
-def _touch(path: Path, seconds: float) -> None:
-    os.utime(path, (seconds, seconds))
 
 
 NOTE = "reading box.xplane.pb.gz: 4.00 MiB of 12.0 MiB"
@@ -162,26 +134,27 @@ def profile(tmp_path: Path) -> Path:
 class Held:
     """Readings that get as far as a third, and no further until they are stopped or let go."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self) -> None:
         self.readings: list[ProfileReading] = []
         self.go = Event()
-        real = ProfileReading.as_session
-        held = self
 
-        def as_session(self: ProfileReading) -> Path:
-            held.readings.append(self)
-            self._take([ProgressMade(fraction=1 / 3, note=NOTE)])
-            while not held.go.wait(0.01):
-                if self.stopped:
-                    raise ReadingStoppedError
-            return real(self)
+    def as_session(self, reading: ProfileReading) -> Path:
+        self.readings.append(reading)
+        reading._take([ProgressMade(fraction=1 / 3, note=NOTE)])
+        while not self.go.wait(0.01):
+            if reading.stopped:
+                raise ReadingStoppedError
+        return AS_SESSION(reading)
 
-        monkeypatch.setattr(opened_session.ProfileReading, "as_session", as_session)
+
+AS_SESSION = ProfileReading.as_session
 
 
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> Held:
-    return Held(monkeypatch)
+    made = Held()
+    monkeypatch.setattr(ProfileReading, "as_session", lambda reading: made.as_session(reading))
+    return made
 
 
 @pytest.mark.process

@@ -21,8 +21,9 @@ from terminal import Terminal
 from tui import profiles
 
 ESCAPE, ENTER, PALETTE = b"\x1b", b"\r", b"\x10"
-INSTALLED = [python for python in EVERY if command_beside(python).exists()]
-every_python = pytest.mark.parametrize("python", INSTALLED)
+every_python = pytest.mark.parametrize(
+    "python", [python for python in EVERY if python == sys.executable or command_beside(python).exists()]
+)
 
 DIALOGS = {
     b"?": "╭─ Help",
@@ -68,10 +69,8 @@ def brings(terminal: Terminal, key: bytes, text: str) -> None:
 def quits(terminal: Terminal, code: int = 0) -> None:
     """Leaves with `q`; the app ends in good order, and nothing is left on the terminal."""
     terminal.type(b"q")
-    left = terminal.end(), terminal.screen.text.strip()
-    assert left == (code, "")
-    switched = terminal.shown.count("\x1b[?1049h"), terminal.shown.count("\x1b[?1049l")
-    assert switched == (1, 1)
+    assert (terminal.end(), terminal.screen.text.strip()) == (code, "")
+    assert [terminal.shown.count(f"\x1b[?1049{final}") for final in "hl"] == [1, 1]
 
 
 def shows_background(terminal: Terminal, background: str | None) -> bool:
@@ -79,19 +78,11 @@ def shows_background(terminal: Terminal, background: str | None) -> bool:
     return f"48;2;{red};{green};{blue}m" in terminal.shown
 
 
-def kept(tape: profiles.Tape, path: Path) -> Path:
-    written(path, tape.events, tape.header)
-    return path
-
-
-def test_the_interpreter_that_runs_the_tests_has_the_command() -> None:
-    assert command_beside(sys.executable).exists(), "pip install -e . puts it there"
-
-
 @pytest.mark.process
 @every_python
 def test_every_screen_and_its_dialogs_come_up(python: str, tmp_path: Path) -> None:
-    session = kept(profiles.captured(), tmp_path / "measured.jaxprof")
+    tape = profiles.captured()
+    session = written(tmp_path / "measured.jaxprof", tape.events, tape.header)
     with app(python, tmp_path, "open", session) as terminal:
         terminal.sees("speed-up")
         assert shows_background(terminal, DARK.background), "what a terminal has that does not answer"
@@ -99,16 +90,13 @@ def test_every_screen_and_its_dialogs_come_up(python: str, tmp_path: Path) -> No
         terminal.sees("loop_fusion")
         brings(terminal, b"mV", "╭─ Can this capture be trusted?")
         brings(terminal, b"mR", "╭─ Which program?")
-        for tab in ("[Findings", "[Barriers", "[Roofline", "[Flame]", "[HLO]"):
-            terminal.type(b"]")
-            terminal.sees(tab)
-        for key, text in ((b"5", "[Timeline]"), (b"3", "╭─ Phases and passes"), (b"6", "╭─ Largest buffers")):
+        for key, text in (
+            *((b"]", tab) for tab in ("[Findings", "[Barriers", "[Roofline", "[Flame]", "[HLO]")),
+            *((b"5", "[Timeline]"), (b"3", "╭─ Phases and passes"), (b"6", "╭─ Largest buffers")),
+            *((b"2", "╭─ Results"), (ENTER, "esc Back")),
+        ):
             terminal.type(key)
             terminal.sees(text)
-        terminal.type(b"2")
-        terminal.sees("╭─ Results")
-        terminal.type(ENTER)
-        terminal.sees("esc Back")
         terminal.type(ESCAPE)
         terminal.loses("esc Back")
         terminal.type(b"1")
@@ -123,12 +111,10 @@ def test_every_screen_and_its_dialogs_come_up(python: str, tmp_path: Path) -> No
 def test_a_program_is_recorded_and_its_exit_code_is_the_apps(python: str, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAINS)
     with app(python, tmp_path, "script", "train.py") as terminal:
-        terminal.sees("exit code 3")
         terminal.sees("costs most")
-        terminal.type(b"3")
-        terminal.sees("▸ train_step")
-        terminal.type(ENTER)
-        terminal.sees("▾ train_step")
+        for key, text in ((b"3", "▸ train_step"), (ENTER, "▾ train_step")):
+            terminal.type(key)
+            terminal.sees(text)
         terminal.type(b"j")
         brings(terminal, ENTER, "╭─ Compilation of ")
         for letter, title in ((b"f", "╭─ Findings"), (b"L", "╭─ Lines"), (b"T", "╭─ Time"), (b"l", "trained")):

@@ -1,24 +1,29 @@
-"""The HLO screen: kernels with their source, the way to the text and to other stages, and what can go wrong."""
+"""The HLO screen: what it opens, kernels with their source, the way to the text and other stages, what can go wrong."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from textual.pilot import Pilot
+from textual.widgets import Input
 
+from hlo_sources import BOTH_STAGES, SESSIONS, SOURCES, WRONG
 from jaxprof import events as e
+from jaxprof.hlo.analysis.kernels import kernels
+from jaxprof.hlo.model import Module
 from jaxprof.session import Session
 from jaxprof.tui.hlo.code_view import CodeView
 from jaxprof.tui.hlo.kernels import KernelTable
 from jaxprof.tui.hlo.roofline import GUTTER, RooflineView, roofline_frame
 from jaxprof.tui.hlo.screen import HloScreen
-from jaxprof.tui.kit.dialogs import Choose
+from jaxprof.tui.kit.dialogs import AskText
 from jaxprof.tui.kit.fact_list import FactList
 from jaxprof.tui.messages import SessionChanged
-from tui.fakes import SMALL, Stage, Walk, still, walking
-from tui.hlo_texts import FILE, HLO, large_hlo, program_session, program_tape
+from tui.fakes import SMALL, Stage, Walk, walking
+from tui.hlo_texts import FILE, HLO, program_session, program_tape
 from tui.session_tapes import HOSTILE, Tape
 
 
@@ -43,12 +48,6 @@ async def read(walk: Walk, name: object = "") -> None:
     await walk.pause()
 
 
-def names(walk: Walk) -> list[str]:
-    """The kernels in the order of the table."""
-    rows = walk.find(KernelTable).rows
-    return [rows.ranking.kernels[number].name for number in rows.numbers]
-
-
 def current_line(walk: Walk) -> str:
     view = walk.find(CodeView)
     return view.document.line(view.cursor).strip()
@@ -60,17 +59,13 @@ async def test_a_small_terminal_leads_from_the_heaviest_kernel_to_its_text_and_b
         table = walk.find(KernelTable)
         height = screen.query_one("#list-box").size.height
         assert table.count <= height < screen.query_one("#fact-box").size.height, "one kernel and what is known of it"
-        assert "GEMM" in walk.row(" dot.1 ", "model.py")
-        await walk.shows(f"{FILE}:10 in layer", "share of bytes moved (estimate)")
-
-        await walk.press("down enter", "%grad_fusion = ", f"{FILE}:11")
+        await walk.press("down enter", f"{FILE}:11")
         assert current_line(walk).startswith("%grad_fusion =")
         await walk.press("up escape")
         assert screen.focused is table
         assert table.ranked.kernel.name == "reduce.1", "the kernel that the text was at"
         await walk.press("/ 'tanh enter", f"{FILE}:11 in layer", "3 hidden")
 
-        await opened(walk, Tape().session())
         tape = Tape()
         tape.plan("r1", "jit", workload="two-layers")
         session = tape.session()
@@ -80,7 +75,9 @@ async def test_a_small_terminal_leads_from_the_heaviest_kernel_to_its_text_and_b
         await walk.shows("dot.1")
 
 
-async def test_measured_times_unreadable_hlo_and_the_csv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_measured_times_unreadable_hlo_and_what_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tape = program_tape()
     rows = [e.KernelTimes(name="dot.1", self_seconds=2e-3), e.KernelTimes(name="grad_fusion", self_seconds=6e-3)]
     tape.events.append(e.KernelsMeasured(run="r1", kind="run", calls=10, rows=list(rows)))
@@ -89,36 +86,50 @@ async def test_measured_times_unreadable_hlo_and_the_csv(tmp_path: Path, monkeyp
         await opened(walk, tape.session())
         assert {"75%", "600"} <= set(walk.row("grad_fusion").split())
         assert " - " in walk.row("tanh_fusion"), "what was not measured is unknown"
-        await walk.shows("share of measured time", "No capture")
-        await walk.press("m V", "Can this capture be trusted?")
-        await walk.press("escape")
+        await walk.through("""
+            m V | @TrustDialog
+            escape
+        """)
 
         await opened(walk, program_session(hlo="nothing [b]like[/b] \x1b[31mHLO"))
         await walk.shows("this is not HLO")
         walk.screen.action_tab("stablehlo")
         await walk.shows("stablehlo.tanh")
 
+        async def write(choice: int, place: str = "") -> None:
+            await walk.through(f"""
+                m E | @Choose
+                {"down " * choice} enter | @SaveAs
+            """)
+            walk.find(Input).value = place or walk.find(Input).value
+            await walk.through("enter | @HloScreen")
+
         await opened(walk, program_session())
-        await walk.press("m E")
-        await walk.on(Choose)
-        await walk.press("enter")
-        await walk.until(lambda: not isinstance(walk.screen, Choose | HloScreen))
-        await walk.press("enter")
-        await walk.until((tmp_path / "kernels.csv").is_file)
-        assert (tmp_path / "kernels.csv").read_text().count("\n") == 5
+        await write(0)
+        assert Path("kernels.csv").read_text().count("\n") == 5
+        await write(0)
+        await walk.shows("kernels.csv already exists")
+        await write(0, "no/x")
+        await walk.shows("Choose another place.")
+        await write(1)
+        assert Path("dot.1-inside.svg").read_text().startswith("<svg")
+        await write(4)
+        assert "tanh_fusion" in Path("dot.1-near.dot").read_text()
 
 
 async def test_stages_barriers_sources_and_the_order_of_the_kernels(tmp_path: Path) -> None:
     path = tmp_path / "model.py"
     path.write_text("\n" * 9 + "    y = x @ w\n    return jnp.tanh(y / 2)\n")
     async with walking() as walk:
-        await opened(walk, program_session())
+        screen = await opened(walk, program_session(file=str(path)))
+        await walk.shows("▸10 y = x @ w", " 11 return jnp.tanh(y / 2)")
+        table, view = walk.find(KernelTable), walk.find(CodeView)
         await walk.press("enter", "M  jaxpr 2  ·  StableHLO 3")
-        view = walk.find(CodeView)
         start = view.cursor
-        await walk.press("m M")
-        await walk.on(Choose)
-        await walk.press("down enter", "[StableHLO]")
+        await walk.through("""
+            m M | @Choose
+            down enter | [StableHLO]
+        """)
         assert "stablehlo.dot_general" in current_line(walk)
         await walk.press("m ,", "[HLO]")
         assert view.cursor == start
@@ -126,17 +137,14 @@ async def test_stages_barriers_sources_and_the_order_of_the_kernels(tmp_path: Pa
         await opened(walk, program_session(), "barriers")
         assert "dot.1" in walk.row(" → ")
         await walk.press("enter", "[Kernels")
-        assert walk.find(KernelTable).ranked is not None
-
-        await opened(walk, program_session(file=str(path)))
-        await walk.shows("▸10 y = x @ w", " 11 return jnp.tanh(y / 2)")
+        assert table.ranked is not None
 
         await opened(walk, program_session())
         await walk.press("m O", "kernels by named scope · estimate", "self 0 ")
         await walk.press("down down down down down down enter")
-        await walk.until(lambda: isinstance(walk.app.focused, CodeView))
+        await walk.until(lambda: walk.app.focused is view)
 
-        screen = await opened(walk, program_session())
+        await opened(walk, program_session())
         await walk.press("/ 'grad enter tab")
         facts = screen.query_one("#facts", FactList)
         assert screen.focused is facts
@@ -145,27 +153,23 @@ async def test_stages_barriers_sources_and_the_order_of_the_kernels(tmp_path: Pa
         await walk.until(lambda: current_line(walk).startswith("%multiply.9 ="))
 
         await opened(walk, program_session())
-        table = walk.find(KernelTable)
         table.set_filter("")
-        await walk.press("s")
-        assert names(walk) == ["dot.1", "grad_fusion", "reduce.1", "tanh_fusion"]
-        await walk.press("m S")
-        assert names(walk)[0] == "tanh_fusion"
-        await walk.press("m g home")
+        await walk.press("s m S")
+        assert (table.rows.wanted.sort, table.rows.wanted.turned) == ("name", True)
+        await walk.press("m g home enter")
         assert [key[0] for key in table.keys if isinstance(key, tuple)] == ["loop fusion", "GEMM", "reduction"]
-        before = len(table.keys)
-        await walk.press("enter")
-        assert len(table.keys) == before - 2
+        assert len(table.keys) == 3 + 4 - 2
         await walk.press("m g m g", "by named scope", "▾ attn")
 
 
 async def test_the_cursor_goes_from_point_to_point_of_the_roofline_and_names_all_that_are_near() -> None:
     async with walking() as walk:
-        screen = await opened(walk, program_session(), "roofline")
+        await opened(walk, program_session(), "roofline")
         await walk.shows("The ceilings of this device are unknown.")
-        await walk.press("m d")
-        await walk.on(Choose)
-        await walk.press("'h200 enter", "share of least time (a lower bound)", "4.80 TB/s")
+        await walk.through("""
+            m d | @Choose
+            'h200 enter | share of least time (a lower bound) | 4.80 TB/s
+        """)
         kernels, view = walk.find(KernelTable), walk.find(RooflineView)
         frame = roofline_frame(kernels.rows.ranking, kernels.rows.numbers, view.size.width, view.size.height)
         assert frame is not None
@@ -178,70 +182,50 @@ async def test_the_cursor_goes_from_point_to_point_of_the_roofline_and_names_all
         order = sorted(frame.points, key=lambda point: (point.intensity, point.flops_per_second))
         assert len(order) > 2
         kernels.select(order[0].number)
-        await walk.press("right")
-        await chosen(order[1])
-        await walk.press("right left left")
-        await chosen(order[0])
+        for keys, at in (("right", 1), ("right left left", 0)):
+            await walk.press(keys)
+            await chosen(order[at])
         column, row = frame.cell(order[-1])
         await walk.pilot.click(view, offset=(column + GUTTER + 1, row + 1))
         await chosen(frame.near((column, row))[0])
-        assert walk.screen is screen
 
 
-async def test_a_wide_terminal_shows_the_text_and_every_line_that_was_fused(tmp_path: Path) -> None:
-    lines = "\n".join(
-        f'  a{n + 1} = f32[8] sine(a{n}), metadata={{source_file="/src/m.py" source_line={n + 30}}}' for n in range(12)
-    )
-    held = f"held {{\n  a0 = f32[8] parameter(0)\n{lines}\n  ROOT r = f32[8] negate(a12)\n}}"
-    entry = "ENTRY e {\n  p = f32[8] parameter(0)\n  ROOT f = f32[8] fusion(p), kind=kLoop, calls=held\n}"
-    path = tmp_path / "many.hlo"
-    path.write_text(f"HloModule m, is_scheduled=true\n\n{held}\n\n{entry}\n")
-    async with walking((200, 60)) as walk:
-        screen = await opened(walk, program_session())
-        await walk.press("down")
-        await walk.until(lambda: current_line(walk).startswith("%grad_fusion ="))
-        assert screen.focused is walk.find(KernelTable)
-        screen.open_file(path)
-        await read(walk, path)
-        await walk.shows(*(f"m.py:{line}" for line in range(30, 42)))
-
-
-async def test_hostile_names_are_shown_and_not_obeyed() -> None:
-    hostile = HOSTILE.replace("\n", "")
-    text = HLO.replace("jit(loss)/jvp(attn)/dot_general", f"jit(loss)/{hostile}/dot_general")
+async def test_a_wide_terminal_shows_the_text_and_obeys_no_name() -> None:
+    text = HLO.replace("jit(loss)/jvp(attn)/dot_general", "jit(loss)/" + HOSTILE.replace("\n", "") + "/dot_general")
     tape = Tape()
     tape.plan("r1", HOSTILE, workload=HOSTILE)
     tape.add(e.TextRecorded, "r1", name="hlo", text=text, bytes=len(text))
-    async with walking() as walk:
+    async with walking((200, 60)) as walk:
         await opened(walk, tape.session())
-        await walk.shows("[b]jit[/x]")
+        await walk.press("down")
+        await walk.until(lambda: current_line(walk).startswith("%grad_fusion ="))
+        assert walk.app.focused is walk.find(KernelTable)
+        await walk.press("up", "[b]jit[/x]")
         assert not {"\x1b", "\u202e"} & set(walk.text)
         await walk.press("m g m g m g enter m R")
-        assert walk.app.is_running
 
 
 async def test_a_file_is_opened_its_modules_are_chosen_among_and_unread_parts_are_listed(tmp_path: Path) -> None:
-    two, whole, cut, before = (tmp_path / name for name in ("two.hlo", "whole.hlo", "cut.hlo", "before.hlo"))
+    before = "HloModule m\n\nENTRY e {\n  p = f32[8]{0} parameter(0)\n  ROOT r = f32[8]{0} add(p, p)\n}\n"
+    two = tmp_path / "two.hlo"
     two.write_text(HLO + HLO.replace("jit_loss", "jit_other").replace("%dot.1", "%dot.2"))
-    whole.write_text(HLO)
-    cut.write_text(HLO[: HLO.rindex("ROOT")])
-    before.write_text("HloModule m\n\nENTRY e {\n  p = f32[8]{0} parameter(0)\n  ROOT r = f32[8]{0} add(p, p)\n}\n")
     async with walking(SMALL) as walk:
         screen = await opened(walk, Tape().session())
         screen.open_file(two)
-        await walk.on(Choose)
-        await walk.press("down enter", "dot.2", "jit_other")
-
-        screen = await opened(walk, program_session())
-        for path, words, absent in (
-            (whole, "kernels", "truncated"),
-            (cut, "truncated: the text ends", "not optimised"),
-            (before, "not optimised: XLA", "kernels ·"),
+        await walk.through("""
+            | @Choose
+            down enter | dot.2 | jit_other
+        """)
+        for name, text, words, absent in (
+            ("whole", HLO, "kernels", "truncated"),
+            ("cut", HLO[: HLO.rindex("ROOT")], "truncated: the text ends", "not optimised"),
+            ("before", before, "not optimised: XLA", "kernels ·"),
         ):
+            path = tmp_path / f"{name}.hlo"
+            path.write_text(text)
             screen.open_file(path)
             await read(walk, path)
-            assert words in walk.text
-            assert absent not in walk.text
+            await walk.shows(words, gone=absent)
         assert "1 operation" in walk.text
         await walk.press("m f")
 
@@ -257,31 +241,78 @@ async def test_a_failed_analysis_is_reported_and_the_text_is_shown(monkeypatch: 
         await walk.press("m i", "%dot.1 = ")
 
 
-async def test_a_large_program_is_read_in_a_thread_and_the_screen_answers_meanwhile() -> None:
+async def test_a_program_is_read_in_a_thread_and_given_up_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    go = threading.Event()
+
+    def held(module: Module) -> object:
+        assert module.name != "slow" or go.wait(30)
+        return kernels(module)
+
+    monkeypatch.setattr("jaxprof.hlo.analysis.kernels.kernels", held)
     async with walking(SMALL) as walk:
-        walk.app.set_session(program_session(hlo=large_hlo(3000, 98)), None)
+        walk.app.set_session(program_session(hlo=HLO.replace("jit_loss", "slow").replace("dot.1", "dot.2")), None)
         walk.app.action_go("hlo")
         await walk.on(HloScreen)
-        await walk.press("]", "[Findings")
+        await walk.press("]", "[Findings")  # the screen answers meanwhile
         walk.app.set_session(program_session(), None)
+        go.set()
         await read(walk)
-        await walk.press("[")
-        await walk.until(lambda: len(walk.find(KernelTable).keys) == 4, "the program before was given up")
+        await walk.press("[", "dot.1", gone="dot.2")
 
 
-@pytest.mark.parametrize(
-    ("tab", "keys", "size"),
-    [("kernels", "", (80, 24)), ("kernels", "", (120, 40)), ("hlo", "", (80, 24)), ("roofline", "m d", (120, 40))],
-    ids=["kernels-(80, 24)", "kernels-(120, 40)", "hlo-(80, 24)", "roofline"],
-)
-def test_pictures(snap_compare: Any, tab: str, keys: str, size: tuple[int, int]) -> None:
-    stage = Stage()
+async def has_its_module(name: str, walk: Walk) -> None:
+    """The HLO screen comes into view, and shows the kernels and the stages of that source."""
+    await walk.on(HloScreen)
+    await read(walk)
+    opened = walk.screen._opened
+    assert not opened.errors
+    assert [kernel.name for kernel in opened.kernels or ()] == ["exp"]
+    assert ("hlo_before" in opened.stages) == (name in BOTH_STAGES)
 
-    async def go(pilot: Pilot[Any]) -> None:
-        walk = Walk(stage, pilot)
-        await opened(walk, program_session(hlo_before=HLO), tab)
-        if keys:
-            await walk.press(f"{keys} 'h200 enter")
-        await still(pilot)
 
-    assert snap_compare(stage.app, terminal_size=size, run_before=go)
+@pytest.mark.process
+@pytest.mark.parametrize("name", ["folder of one .gz", "folder of a profile"])
+async def test_given_to_the_app(name: str, tmp_path: Path) -> None:
+    async with walking(SMALL, Stage(SOURCES[name](tmp_path))) as walk:
+        if name in SESSIONS:
+            await walk.until(lambda: walk.app.session.runs)
+            walk.app.action_go("hlo")
+        await has_its_module(name, walk)
+
+
+async def test_named_on_the_hlo_screen_and_what_holds_no_hlo_is_refused(tmp_path: Path) -> None:
+    async with walking() as walk:
+
+        async def answer(make: Callable[[Path], Path], name: str) -> Any:
+            folder = tmp_path / name
+            folder.mkdir()
+            walk.app.action_go("hlo")
+            await walk.on(HloScreen)
+            before = walk.screen._opened
+            await walk.press("m o")
+            await walk.on(AskText)
+            walk.find(Input).value = str(make(folder))
+            await walk.press("enter")
+            await walk.on(HloScreen)
+            return before
+
+        for name, said in (("nothing", "there is no file"), ("an empty file", "the file is empty")):
+            await answer(WRONG[name][0], name)
+            await walk.shows(said)
+        for name in ("text", "dump", "session"):
+            before = await answer(SOURCES[name], name)
+            await walk.until(lambda before=before: walk.screen._opened is not before)
+            await has_its_module(name, walk)
+
+
+async def test_the_memory_of_a_file_stands_above_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.hlo"
+    path.write_text(
+        "HloModule m, is_scheduled=true\n\nENTRY %main (x: f32[256]) -> f32[256] {\n  %x = f32[256]{0} parameter(0)\n"
+        "  ROOT %out = f32[256]{0} sine(%x)\n}\n"
+    )
+    async with walking(stage=Stage(path)) as walk:
+        await walk.shows("out")
+        await walk.press("m m", "2 buffers of 2.00 KiB alive at the highest point: out")
+        await walk.press("down enter", "ROOT")
+        assert isinstance(walk.screen, HloScreen)

@@ -1,22 +1,27 @@
-"""The modules of the HLO screen: which there are, how one is read part by part, how it is freed."""
+"""The HLO screen without a terminal: its modules, read part by part, and the rows of the kernel table."""
 
 from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable
+from queue import Queue
 from weakref import ref
 
 import pytest
+from textual.message import Message
 
-from jaxprof.analysis.opener import modules_of
-from jaxprof.hlo.analysis.origin import HloSourceLocation
+from jaxprof.analysis.ranking import Ranking
+from jaxprof.errors import JaxprofError
+from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.open import parsed
 from jaxprof.hlo.open.stages import ModuleStages
-from jaxprof.hlo.places import LineOrigin
+from jaxprof.hlo.read.parse import module
+from jaxprof.tui.hlo import kernels as kernel_rows
 from jaxprof.tui.hlo import modules
+from jaxprof.tui.hlo.kernels import Arrangement, KernelRows, OriginsFailed, OriginsRead
 from jaxprof.tui.hlo.modules import ModuleList, ModuleReader, OpenedModule, open_program
-from tui.hlo_texts import FILE, HLO, program_session
+from tui.hlo_texts import HLO
 
 
 def program(key: str, *stages: str) -> ModuleStages:
@@ -27,99 +32,41 @@ def test_the_run_in_view_comes_first_then_what_was_compiled_then_anything() -> N
     programs = ModuleList()
     assert programs.first("r1") is None
     file, traced, compiled = program("a.hlo", "hlo"), program("r1", "jaxpr"), program("r2", "jaxpr", "hlo")
+    programs.add_files([program("a.hlo"), program("b.hlo")])
     programs.add_files([file])
-    assert programs.first("r1") is file
-    programs.of_session = [traced]
-    assert programs.first("") is traced
-    programs.of_session = [traced, compiled]
-    assert programs.first("") is compiled
+    assert [one.key for one in programs.all] == ["b.hlo", "a.hlo"], "opened again, it is there once, as it is now"
+    assert programs.all[-1] is file
+    for of_session, run, first in (([], "r1", "b.hlo"), ([traced], "", "r1"), ([traced, compiled], "", "r2")):
+        programs.of_session = of_session
+        found = programs.first(run)
+        assert found is not None
+        assert found.key == first
     assert programs.first("r1") is traced
-    assert programs.of_run("r2") is compiled
-    assert programs.of_run("a.hlo") is None
+    assert (programs.of_run("r2"), programs.of_run("a.hlo")) == (compiled, None)
 
 
-def test_a_file_that_is_opened_again_is_there_once_as_it_is_now() -> None:
-    programs = ModuleList()
-    before, other, now = program("a.hlo"), program("b.hlo"), program("a.hlo", "hlo")
-    programs.add_files([before, other])
-    programs.add_files([now])
-    assert programs.all == [other, now]
-
-
-class Reading:
-    """A reader with a thread that was waited for."""
-
-    def __init__(self) -> None:
-        self.failed: list[Exception] = []
-        self._over = threading.Event()
-        self.reader = ModuleReader(lambda _, part: self._over.set() if part == "over" else None, self.failed.append)
-
-    def read(self, text: str) -> OpenedModule:
-        self._over.clear()
-        opened = OpenedModule(ModuleStages("m", "m", {"hlo": lambda: text}))
-        self.reader.read(opened)
-        assert self._over.wait(30)
-        assert not self.failed
-        return opened
-
-
-@pytest.fixture
-def reading() -> Iterator[Reading]:
-    assert gc.get_freeze_count() == 0
-    reading = Reading()
-    yield reading
-    reading.reader.stop()
-
-
-def test_the_garbage_collector_leaves_a_large_module_alone_while_it_is_open(
-    monkeypatch: pytest.MonkeyPatch, reading: Reading
+def test_a_large_module_is_left_alone_by_the_garbage_collector_while_it_is_open_and_freed_then(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    assert gc.get_freeze_count() == 0
+    over, failed = threading.Event(), list[Exception]()
+    reader = ModuleReader(lambda _, part: over.set() if part == "over" else None, failed.append)
     monkeypatch.setattr(modules, "FROZEN", len(HLO) - 1)
-    opened = reading.read(HLO)
+    opened: OpenedModule | None = OpenedModule(ModuleStages("m", "m", {"hlo": lambda: HLO}))
+    assert opened is not None
+    reader.read(opened)
+    assert over.wait(30)
+    assert not failed
     assert opened.module is not None
     # The objects that a full collection walks over are those of a generation.
     assert not any(part is opened.module for part in gc.get_objects())
-    reading.reader.stop()
+    reader.stop()
     assert any(part is opened.module for part in gc.get_objects())
-
-
-def test_a_large_module_that_is_open_no_longer_is_freed(monkeypatch: pytest.MonkeyPatch, reading: Reading) -> None:
-    monkeypatch.setattr(modules, "FROZEN", 0)
-    opened: OpenedModule | None = reading.read(HLO)
-    assert opened is not None
-    assert opened.module is not None
     module = ref(opened.module)
     opened = None
-    reading.reader.stop()
     parsed.release()
     gc.collect()
     assert module() is None
-
-
-def opened(program: ModuleStages) -> OpenedModule:
-    found = OpenedModule(program)
-    parts: list[str] = []
-    open_program(found, parts.append, lambda: False)
-    assert parts[-1] == "over"
-    return found
-
-
-def test_a_line_of_one_stage_leads_to_the_same_operation_in_the_others() -> None:
-    found = opened(modules_of(program_session(hlo_before=HLO))[0])
-    hlo, jaxpr, stablehlo = (found.stages[name] for name in ("hlo", "jaxpr", "stablehlo"))
-    line = found.kernel_line("main.9", "dot.1")
-    assert line is not None
-    spot = hlo.places.of(line)
-    assert spot == LineOrigin(HloSourceLocation(FILE, 10), "jit(loss)/jvp(attn)/dot_general")
-    assert [jaxpr.document.line(n).strip() for n in jaxpr.places.lines(spot)] == ["c:f32[256,512] = dot_general["]
-    assert ["dot_general" in stablehlo.document.line(n) for n in stablehlo.places.lines(spot)] == [True]
-    back = jaxpr.places.of(jaxpr.places.lines(spot)[0])
-    assert back is not None
-    assert line in hlo.places.lines(back)
-    assert len(hlo.places.lines(back)) == 1, "not the other instructions of that source line"
-
-
-# -- programs ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("large", "expected"), [(100, [(2, False), (4, True)]), (10**9, [(4, True)])])
@@ -140,3 +87,107 @@ def test_of_a_large_module_the_first_kernels_are_shown_before_the_others(
     open_program(found, tell, lambda: False)
     assert told == expected
     assert found.over
+
+
+KERNELS = kernels(module(HLO))
+
+
+def names(rows: KernelRows) -> list[str]:
+    return [rows.ranking.kernels[number].name for number in rows.numbers]
+
+
+def shown(post: Callable[[Message], object] = lambda message: None) -> KernelRows:
+    rows = KernelRows(post)
+    rows.show(Ranking(KERNELS))
+    return rows
+
+
+@pytest.fixture
+def posted(monkeypatch: pytest.MonkeyPatch) -> Queue[Message]:
+    """What is posted, where every program is so large that its origins are read apart."""
+    monkeypatch.setattr("jaxprof.analysis.ranking.FEW", 1)
+    return Queue()
+
+
+def test_rows_are_sorted_turned_and_filtered() -> None:
+    rows = shown()
+    by_share = names(rows)
+    rows.sort_by("name")
+    assert names(rows) == ["dot.1", "grad_fusion", "reduce.1", "tanh_fusion"] == sorted(by_share)
+    rows.sort_by("name")
+    assert names(rows) == sorted(by_share, reverse=True), "by the same column again, the other way round"
+    changes = rows.changes
+    assert [rows.set_filter("fusion"), rows.set_filter("fusion")] == [True, False], "nothing to do for the same words"
+    assert (names(rows), rows.hidden, rows.changes) == (["tanh_fusion", "grad_fusion"], 2, changes + 1)
+    assert list(rows.keys) == list(rows.numbers)
+
+
+def test_groups_open_and_close_and_their_kernels_are_indented() -> None:
+    rows = shown()
+    rows.group_by("kind")
+    assert [rows.depth(at) for at in range(len(rows.keys))] == [int(isinstance(key, int)) for key in rows.keys]
+    first = next(iter(rows.groups.values()))
+    whole = len(rows.groups) + len(KERNELS)
+    lengths = []
+    for turn in (lambda: rows.turn_group(first), rows.turn_groups, rows.turn_groups):
+        turn()
+        lengths.append(len(rows.keys))
+    assert lengths == [whole - len(first.members), whole, len(rows.groups)], "one closed, then all opened, all closed"
+    assert len(rows.numbers) == len(KERNELS), "a closed group has kernels too"
+
+
+def test_rows_wait_for_origins_and_are_arranged_once_they_are_read(posted: Queue[Message]) -> None:
+    rows = shown(posted.put)
+    before = names(rows)
+    rows.group_by("scope")
+    assert (rows.arrangement, rows.wanted.grouping, rows.share_read) == (Arrangement(), "scope", 0.0)
+    assert names(rows) == before
+    for read in (OriginsRead(KERNELS, 2), OriginsRead((), 1)):  # the second is of another program
+        assert not rows.take_origins(read)
+        assert rows.share_read == 0.5
+    while not rows.take_origins(posted.get(timeout=30)):  # type: ignore[arg-type]
+        pass
+    assert [*rows.groups] == [("attn",), ("(no named scope)",)]
+    assert rows.share_read is None
+    rows.set_filter("scope:attn")
+    assert sorted(names(rows)) == ["dot.1", "grad_fusion", "tanh_fusion"]
+
+
+@pytest.mark.defects
+def test_without_origins_the_rows_stay_and_nothing_waits(
+    posted: Queue[Message], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: object) -> None:
+        raise RecursionError("deep")
+
+    monkeypatch.setattr(kernel_rows, "origin_columns", fail)
+    rows = shown(posted.put)
+    before = names(rows)
+    rows.sort_by("source")
+    message = posted.get(timeout=30)
+    assert isinstance(message, OriginsFailed)
+    assert "RecursionError: deep" in message.error.what
+    assert not rows.do_without_origins(OriginsFailed((), JaxprofError("of another program", "")))
+    assert rows.share_read is not None
+    assert rows.do_without_origins(message)
+    assert (rows.share_read, rows.wanted, names(rows)) == (None, Arrangement(), before)
+
+
+def test_nothing_is_posted_about_a_program_that_was_left(
+    posted: Queue[Message], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = kernel_rows.OriginReader(posted.put)
+    cancels: Queue[bool] = Queue()
+
+    def read(kernels: object, tell: Callable[[int], object], cancelled: Callable[[], bool]) -> None:
+        tell(1)
+        reader.stop()
+        tell(2)
+        cancels.put(cancelled())
+
+    monkeypatch.setattr(kernel_rows, "origin_columns", read)
+    reader.read(KERNELS)
+    assert cancels.get(timeout=30), "the reading is told to stop"
+    message = posted.get_nowait()
+    assert isinstance(message, OriginsRead)
+    assert (message.done, posted.empty()) == (1, True)

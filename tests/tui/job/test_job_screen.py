@@ -1,40 +1,42 @@
-"""The Job screen: what is said on top, the processes, the way to a session and back, and a job that goes on."""
+"""The Job screen: what is said on top, the processes, the heat map, the way to a session and back, jobs that go on."""
 
 from __future__ import annotations
 
-import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from textual.pilot import Pilot
 
 import job_folders
 import program_events
-from jaxprof.analysis.jobs.job import JobFigures, job_figures
+from jaxprof.analysis.jobs.job import job_figures
+from jaxprof.analysis.jobs.step_grid import StepGrid, step_outliers
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter
 from jaxprof.session.log.job_folder import read_job
 from jaxprof.session_names import session_path
-from jaxprof.tui.job.heat_map import JobMap
+from jaxprof.tui.job.heat_map import MARKS, JobMap, MapBrowse, MapProcess, cell_words
 from jaxprof.tui.job.panes import VIEWS, RankTable, arrivals_title
-from jaxprof.tui.job.reading import JobReading
 from jaxprof.tui.job.screen import JobFindings, JobScreen
 from jaxprof.tui.program.screen import ProgramScreen
-from tui.fakes import HOSTILE, SMALL, Stage, Walk, still, walking
+from tui.fakes import HOSTILE, SMALL, Walk, walking
 
 pytestmark = pytest.mark.usefixtures("small_catalogue", "one_moment")
+
+
+def made(beside: Path, name: str) -> Path:
+    """Where another job goes."""
+    folder = beside.parent / f"{name}.jaxprof.d"
+    folder.mkdir()
+    return folder
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Where a job goes."""
-    made = tmp_path / "train.jaxprof.d"
-    made.mkdir()
-    return made
+    return made(tmp_path / "beside", "train")
 
 
 def late(folder: Path, count: int = 4) -> Path:
@@ -55,16 +57,11 @@ async def opened(walk: Walk, folder: Path) -> JobScreen:
 async def test_who_is_late_is_read_without_a_key_and_enter_opens_its_session(folder: Path) -> None:
     async with walking(SMALL) as walk:
         screen = await opened(walk, late(folder))
-        assert [
-            words
-            for words in (
-                "4 processes on 4 hosts · slurm-1234.0 · all ok",
-                "costs most ",
-                "process 1 on node1 is late: making or fetching its input takes 40 % of its loop",
-                "Look at its input: the shard, the disk or the network of that host.",
-            )
-            if words not in walk.words
-        ] == []
+        await walk.shows(
+            "4 processes on 4 hosts · slurm-1234.0 · all ok",
+            "process 1 on node1 is late: making or fetching its input takes 40 % of its loop",
+            "Look at its input: the shard, the disk or the network of that host.",
+        )
         rows = screen.query_one(RankTable)
         assert rows.current == 1
         for keys, row in (("enter", 1), ("m T home down down enter", 2), ("m f enter", 1)):
@@ -75,12 +72,9 @@ async def test_who_is_late_is_read_without_a_key_and_enter_opens_its_session(fol
             await walk.until(lambda: walk.screen is screen)
             assert row == 1 or rows.current == row, "back at its row"
 
-        other, missing = (folder.parent / f"{name}.jaxprof.d" for name in ("other", "missing"))
-        other.mkdir()
-        missing.mkdir()
-        await opened(walk, job_folders.job(other, job_folders.loop(), job_folders.loop()))
+        await opened(walk, job_folders.job(made(folder, "other"), job_folders.loop(), job_folders.loop()))
         await walk.shows("No process stands out. Compared: 2 loops", gone="is late:")
-        late(missing)
+        missing = late(made(folder, "missing"))
         (missing / "process-00002.jaxprof").unlink()
         (missing / "process-00003.jaxprof").write_text("torn")
         screen = await opened(walk, missing)
@@ -98,45 +92,40 @@ async def test_processes_are_sorted_and_filtered_and_views_share_the_terminal(fo
         assert (rows.order_in_words, rows.keys[0]) == ("by lost ▴", 1)
         await walk.press("/ 'node3 enter")
         assert (rows.keys, rows.hidden) == ([3], 3)
-        await walk.press("escape")
-        assert rows.count == 4
-        await walk.press("y")
-        assert "is late" in walk.app.clipboard
+        await walk.press("escape y")
+        assert (rows.count, "is late" in walk.app.clipboard) == (4, True)
 
-        async def are(*names: str) -> None:
+        async def are(names: str) -> None:
             await walk.until(
-                lambda: tuple(n for n in VIEWS if screen.query_one(f"#{n}-box").display) == names, str(names)
+                lambda: [n for n in VIEWS if screen.query_one(f"#{n}-box").display] == names.split(), names
             )
 
-        await are("map", "ranks")
-        await walk.press("m T m F")
-        await are("ranks")
-        await walk.press("escape")
-        await are("map", "ranks")
+        for keys, names in (("m T m F", "ranks"), ("escape", "map ranks")):
+            await walk.press(keys)
+            await are(names)
         await walk.pilot.resize_terminal(80, 24)
         await are("ranks")
         await walk.press("m t")
         await are("map")
         assert screen.query_one("#map-box").size.height > 8
-        await walk.pilot.resize_terminal(60, 20)
-        await walk.shows("needs a terminal of 80×24")
         await walk.pilot.resize_terminal(200, 60)
-        await are("map", "ranks")
+        await are("map ranks")
 
 
-async def test_one_process_beside_the_others(folder: Path) -> None:
-    job_folders.process(folder, 0, 3, *job_folders.loop(data=0.4), *program_events.shaped(6))
-    for index in (1, 2):
-        job_folders.process(folder, index, 3, *job_folders.loop())
+async def test_one_process_beside_the_others_whose_names_are_not_obeyed(folder: Path) -> None:
+    for index, inside in enumerate(
+        ([*job_folders.loop(data=0.4), *program_events.shaped(6)], *[job_folders.loop()] * 2)
+    ):
+        header = {"host": HOSTILE if index == 1 else f"node{index}", "job": HOSTILE}
+        job_folders.process(folder, index, 3, *inside, header=header)
     async with walking() as walk:
         screen = await opened(walk, folder)
-        for keys, said in (
-            ("m T home c", ["Process 0 on node0 beside the median of the others", "data 40 % 2.0 %", "step 5× 0×"]),
-            ("m T down c", ["Process 1 on node1 beside the median of the others", "Recompiled: nothing"]),
-        ):
-            await walk.press(keys)
-            await walk.until(lambda said=said: all(words in walk.words for words in said), str(said))
+        await walk.press("m T home c", "Process 0 on node0 beside the median of the others")
+        await walk.shows("data 40 % 2.0 %", "step 5× 0×")
+        await walk.press("m T down c", "Process 1 on [b]evil[/x]", "Recompiled: nothing")
         assert screen.query_one(JobMap).browse.process == 1, "one cursor for all views"
+        await walk.press("m 4 m t down m g s y", "[b]evil[/x]")
+        assert "\x1b" not in walk.text
 
 
 async def test_who_arrives_last_where_there_are_captures_and_how_to_get_them(folder: Path) -> None:
@@ -144,43 +133,24 @@ async def test_who_arrives_last_where_there_are_captures_and_how_to_get_them(fol
     job_folders.job(folder, *([*job_folders.loop(), *each] for each in taken))
     async with walking() as walk:
         await opened(walk, folder)
-        await walk.press("m 4")
-        assert "all-reduce: 100 executions, the exchange itself" in walk.words
-        assert "its clock: offset from the first process, ±" in walk.words
-        assert re.search(r" 2 100 100 %", walk.words)
-        other = folder.parent / "other.jaxprof.d"
-        other.mkdir()
-        walk.app.open_session(job_folders.job(other, job_folders.loop(), job_folders.loop()))
-        await walk.until(lambda: "No captures of the same steps." in walk.words)
-
-
-def figures(folder: Path, hlo: str) -> JobFigures:
-    taken = job_folders.captures(4, exchange=4e-3, hlo=hlo)
-    return job_figures(read_job(job_folders.job(folder, *([*job_folders.loop(), *each] for each in taken)), Session))
+        await walk.press("m 4", "its clock: offset from the first process, ±", " 2 100 100 %")
+        walk.app.open_session(job_folders.job(made(folder, "other"), job_folders.loop(), job_folders.loop()))
+        await walk.shows("No captures of the same steps.")
 
 
 def test_the_title_of_arrivals_has_what_is_moved_where_that_is_known(tmp_path: Path) -> None:
-    known = figures(tmp_path / "known", job_folders.ALL_REDUCE)
-    title = arrivals_title(known.arrivals, known.collectives)
-    assert title.startswith("all-reduce: 100 executions, the exchange itself ")
-    assert ", 4.00 MiB at 1.7" in title
-    linked = [replace(known.collectives[0], possible_bytes_per_second=450e9)]
-    assert arrivals_title(known.arrivals, linked) == f"{title} of 450 GB/s"
-    unknown = figures(tmp_path / "unknown", "")
-    assert " at " not in arrivals_title(unknown.arrivals, unknown.collectives)
-    assert unknown.collectives[0].bus_bytes_per_second is None
-    assert "how many bytes that are is not known" in unknown.findings[0].message
-    assert arrivals_title(None) == "Arrivals"
-
-
-async def test_text_from_outside_is_shown_and_not_obeyed(folder: Path) -> None:
-    for index in range(3):
-        header = {"host": HOSTILE if index == 1 else f"node{index}", "job": HOSTILE}
-        job_folders.process(folder, index, 3, *job_folders.loop(data=0.4 if index == 1 else 0.02), header=header)
-    async with walking() as walk:
-        await opened(walk, folder)
-        await walk.press("m T c m 4 m t down m g s y", "[b]evil[/x]")
-        assert "\x1b" not in walk.text
+    titles = []
+    for name, hlo in (("known", job_folders.ALL_REDUCE), ("unknown", "")):
+        taken = job_folders.captures(4, exchange=4e-3, hlo=hlo)
+        job = job_folders.job(tmp_path / name, *([*job_folders.loop(), *each] for each in taken))
+        found = job_figures(read_job(job, Session))
+        linked = [replace(found.collectives[0], possible_bytes_per_second=450e9)]
+        titles += [arrivals_title(found.arrivals, found.collectives), arrivals_title(found.arrivals, linked)]
+    known, linked_known, unknown, _ = titles
+    assert known.startswith("all-reduce: 100 executions, the exchange itself ")
+    assert ", 4.00 MiB at 1.7" in known
+    assert linked_known == f"{known} of 450 GB/s"
+    assert " at " not in unknown
 
 
 # -- a job that goes on -------------------------------------------------------------------------------------------
@@ -199,11 +169,8 @@ async def test_processes_come_grow_and_are_started_again(tmp_path: Path) -> None
         screen = await opened(walk, tmp_path)
         rows, found = screen.query_one(RankTable), screen.query_one(JobMap)
 
-        async def says(words: str, gone: str = "no such words") -> None:
-            await walk.until(lambda: words in walk.words and gone not in walk.words, f"{words}, not {gone}")
-
         assert rows.count == 1
-        await says("2 of 3 processes have no session here: 1, 2")
+        await walk.shows("2 of 3 processes have no session here: 1, 2")
         job_folders.process(tmp_path, 1, 3, *job_folders.late_from(99, 40))
         await walk.until(lambda: rows.count == 2)
         header = replace(
@@ -213,16 +180,15 @@ async def test_processes_come_grow_and_are_started_again(tmp_path: Path) -> None
         writer = LogWriter(header, session_path(tmp_path, 2))
         for event in events[:-4]:
             writer.append(event)
-        await says("1 running")
-        await says("process 2 on node2 is late")
+        await walk.shows("1 running", "process 2 on node2 is late")
         await walk.until(lambda: found.browse.grid is not None and len(found.browse.grid.processes) == 3)
         for event in events[-4:]:
             writer.append(event)
         writer.close()
-        await says("", "1 running")
-        await says("", "have no session")
+        await walk.shows(gone="1 running")
+        await walk.shows(gone="have no session")
         job_folders.process(tmp_path, 2, 3, *job_folders.late_from(99, 40))
-        await says("process 2 was started again", "process 2 on node2 is late")
+        await walk.shows("process 2 was started again", gone="process 2 on node2 is late")
 
 
 @pytest.mark.usefixtures("soon")
@@ -231,40 +197,119 @@ async def test_a_folder_that_goes_is_said_and_what_was_read_stays(folder: Path) 
     async with walking(SMALL) as walk:
         screen = await opened(walk, folder)
         (folder / "process-00001.jaxprof").unlink()
-        await walk.until(lambda: "process-00001.jaxprof was deleted; what was read of it is shown" in walk.words)
+        await walk.shows("process-00001.jaxprof was deleted")
         shutil.rmtree(folder)
-        await walk.until(lambda: "train.jaxprof.d cannot be read: No such file" in walk.words)
+        await walk.shows("train.jaxprof.d cannot be read")
         assert screen.query_one(RankTable).count == 2
         folder.mkdir()
         job_folders.job(folder, job_folders.loop(), job_folders.loop())
-        await walk.until(lambda: "cannot be read" not in walk.words)
+        await walk.shows(gone="cannot be read")
 
 
-def test_steps_that_the_clock_lays_beside_each_other_are_so_on_the_screen(tmp_path: Path) -> None:
-    """The counter of process 1 is 100 ahead of the other's; from its sessions the grid is the one of `step_grid`."""
-    rng = np.random.default_rng(3)
-    took = (0.02 * (1 + 0.3 * rng.random(400))).tolist()
-    for index, first in enumerate((0, 100)):
-        passes = program_events.passes(first, took, began_seconds=program_events.BEGAN)
-        job_folders.process(tmp_path, index, 2, *job_folders.loop(), passes, header={"host": "box"})
-    expected = job_folders.step_grid(read_job(tmp_path, Session), 8, values_of="step")
-    found = JobReading(tmp_path).read()
-    assert found is not None
-    grid = found.job_steps.grid(8, None, None, "step")
-    assert (grid.first_steps == expected.first_steps).all()
-    assert np.allclose(grid.seconds, expected.seconds)
-    assert grid.first_steps[0] == 0
-    assert any("aligned with the others by the clock" in notice for notice in found.figures.notices)
+async def shown(walk: Walk, folder: Path) -> JobMap:
+    """The map, once it has steps."""
+    found: JobMap = (await opened(walk, folder)).query_one(JobMap)
+    await walk.until(lambda: found.browse.grid is not None)
+    await walk.pause()
+    return found
 
 
-def test_a_picture(snap_compare: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jaxprof.tui.device_monitor.PERIOD_SECONDS", 60.0)
-    stage = Stage(light=True)
+def row_of(walk: Walk, name: str) -> str:
+    """The cells of a row."""
+    line = next(line for line in walk.text.splitlines() if f" {name} " in line and "on node" not in line)
+    return line.partition(name)[2].strip("│ ")
 
-    async def before(pilot: Pilot[Any]) -> None:
-        late_from = (job_folders.late_from(10 if index == 1 else 99) for index in range(4))
-        screen = await opened(Walk(stage, pilot), job_folders.job(folder, *late_from))
-        await Walk(stage, pilot).until(lambda: screen.query_one(JobMap).browse.grid is not None)
-        await still(pilot)
 
-    assert snap_compare(stage.app, terminal_size=(120, 40), run_before=before)
+async def test_it_shows_who_is_late_zooms_and_pans_and_has_the_exact_values(tmp_path: Path) -> None:
+    late_from = (job_folders.late_from(10 if index == 1 else 99) for index in range(4))  # of 2 000 steps in 20 s
+    async with walking(SMALL) as walk:
+        found = await shown(walk, job_folders.job(tmp_path, *late_from))
+        late, other = row_of(walk, "1 node1"), row_of(walk, "2 node2")
+        half = len(late) // 2
+        assert set(other) == set(late[:half]) == {MARKS[0]}
+        assert set(late[half:]) == {MARKS[3]}, "40 % more of its step, of which the others wait for it"
+        browse = found.browse
+        assert browse.whole is not None
+        assert (browse.whole.start, browse.whole.end) == (0, 2000)
+
+        async def has(steps: int) -> None:
+            await walk.until(lambda: browse.grid is not None and browse.grid.steps.sum() == steps, f"{steps} steps")
+
+        await walk.press("+ +")
+        await has(500)
+        assert browse.window is not None
+        for keys, start, cursor in (("right", 50, 50), ("end", 1500, 1999)):
+            await walk.press(keys)
+            assert (browse.window.start, browse.cursor) == (start, cursor)
+        await walk.press("- m 0")
+        await has(2000)
+        assert browse.window == browse.whole
+
+        await walk.pilot.resize_terminal(120, 40)
+        await walk.press("home end")
+        await walk.until(lambda: found.facts.startswith("process 1, steps 1\u202f900 to 1\u202f999: "))
+        assert "own work 4.00 ms a step, median 200 µs of 10.0 ms" in found.facts
+        assert "1.38×: estimate from 100 samples" in found.facts
+        for keys, values, said in (
+            ("]", "step", "step time 10.0 ms a step, median 10.0 ms, 1.00×"),
+            ("[ [", "compile", ""),
+        ):
+            await walk.press(keys)
+            await walk.until(lambda of=values: browse.grid is not None and browse.grid.values_of == of, values)
+            assert said in found.facts
+
+
+async def test_what_was_not_seen_of_a_process_is_blank_and_said(tmp_path: Path) -> None:
+    for index in range(3):
+        job_folders.process(tmp_path, index, 3, *job_folders.late_from(99, *([8] if index == 2 else [])))
+    async with walking(SMALL) as walk:
+        found = await shown(walk, tmp_path)
+        assert len(row_of(walk, "2 node2")) < len(row_of(walk, "1 node1")) / 2
+        await walk.press("end down down")
+        assert "unknown" in found.facts
+
+
+async def test_rows_scroll_and_the_one_of_the_cursor_stays_in_view_and_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for index in range(40):
+        data = 0.5 if index == 33 else 0.02
+        job_folders.process(tmp_path, index, 40, *job_folders.loop(3, data=data), header={"host": "big"})
+    async with walking((80, 30)) as walk:
+        found = await shown(walk, tmp_path)
+        assert (found.browse.order_in_use, found.browse.process) == ("lost time", 33), "the worst first"
+        await walk.press("m g", "All processes are on one host")
+        await walk.press("s s", " 33 big")
+        assert (found.browse.order_in_use, found.browse.process) == ("process", 33), "the cursor stays on its process"
+        with monkeypatch.context() as late:  # a new size is announced late
+            late.setattr(JobMap, "on_resize", lambda self: None)
+            await walk.pilot.resize_terminal(80, 24)
+            await walk.shows(" 33 big")
+        await walk.press("pageup enter")
+        await walk.until(lambda: walk.app.session_path == tmp_path / f"process-{found.browse.process:05}.jaxprof")
+
+
+def test_processes_of_a_host_are_one_row_where_they_do_not_fit() -> None:
+    browse = MapBrowse()
+    browse.resize(6)
+    browse.show([MapProcess(index, f"node{index // 4}", float(index == 5), index == 5) for index in range(16)])
+    assert [line.name for line in browse.lines] == ["node1", "node0", "node2", "node3"]
+    assert (browse.process, browse.lines[0].accused) == (5, True), "the worst of the worst host"
+    browse.grouped = False
+    browse.arrange()
+    assert (len(browse.lines), browse.process) == (16, 5)
+    browse.resize(20)
+    assert [line.processes[0] for line in browse.lines] == list(range(16)), "all fit: in their own order"
+
+
+def test_a_process_that_nothing_is_compared_with_is_not_called_the_only_one() -> None:
+    unknown = float("nan")
+    for rows, says in (
+        ([0.0], "no other process is known"),
+        ([0.0, unknown], "own work of the other process is unknown here"),
+        ([0.0, unknown, unknown], "own work of all other processes is unknown here"),
+    ):
+        values = np.array(rows).reshape(-1, 1)
+        given = np.zeros(1), np.full(1, 10), values, np.zeros_like(values), np.ones_like(values)
+        grid = StepGrid(tuple(range(len(rows))), *given, "time", "own")
+        assert cell_words(step_outliers(grid), 0, 0).endswith(says)

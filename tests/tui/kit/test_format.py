@@ -1,9 +1,14 @@
+"""Times and intervals in words, and lines of source files, opened with care."""
+
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
+from jaxprof.hlo.analysis.origin import HloSourceLocation
 from jaxprof.stats import summarise
 from jaxprof.tui.kit.format import ago, half_width, half_width_short, interval, moment
+from jaxprof.tui.kit.python_source import excerpt
 
 
 def test_a_time_is_local_and_one_that_no_calendar_has_is_unknown() -> None:
@@ -20,3 +25,11 @@ def test_an_interval_wider_than_the_median_has_its_two_ends_alone() -> None:
     assert " to " in interval(wide)
     assert half_width_short(wide).startswith("±")
     assert half_width(None) == " -"
+
+
+def test_a_source_file_is_read_only_if_it_is_one(tmp_path: Path) -> None:
+    path = tmp_path / "m.py"
+    path.write_text("a = 1\nb = 2\nc = 3\n")
+    assert excerpt(HloSourceLocation(str(path), 2), 1).lines == ((1, "a = 1"), (2, "b = 2"), (3, "c = 3"))
+    for bad in ("/dev/zero", str(tmp_path), "/no/such/file", "a\0b"):
+        assert excerpt(HloSourceLocation(bad, 1), 1).lines == ()

@@ -19,7 +19,6 @@ from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.reactive import reactive
 from textual.screen import Screen
-from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Label
 
@@ -29,7 +28,7 @@ from jaxprof.tui.kit import guard
 from jaxprof.tui.kit.guard import Guarded, defect, on
 from jaxprof.tui.kit.threads import in_thread
 from jaxprof.tui.messages import Failed
-from tui.fakes import MIDDLE, until, walking
+from tui.fakes import until
 
 ROOT = Path(jaxprof.tui.__file__).parent
 NEEDS_A_WRAPPER = ("validate_", "compute_")
@@ -49,69 +48,55 @@ class Told(Message):
 
 
 class Fragile(Guarded, Widget, can_focus=True):
-    """A widget that fails in one place, and counts how often it was called there."""
+    """A widget that is called in each way, and counts how often it failed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("a", "act", "Act")]
     level: reactive[int] = reactive(0, init=False)
+    calls, place = 0, ""
 
-    def __init__(self, place: str) -> None:
-        super().__init__()
-        self.place, self.calls = place, 0
-
-    def at(self, place: str) -> None:
-        if self.place == place:
-            self.calls += 1
-            fail()
+    def broken(self) -> None:
+        self.calls += 1
+        fail()
 
     def compose(self) -> ComposeResult:
         yield Label("made before it failed")
-        self.at("compose")
+        if self.place == "compose":
+            self.broken()
 
     def on_mount(self) -> None:
-        self.at("on_mount")
-        if self.place == "set_interval":
-            self.set_interval(0.01, lambda: self.at("set_interval"))
-        elif self.place == "set_timer":
-            self.set_timer(0.01, lambda: self.at("set_timer"))
+        if self.place.startswith("set_"):
+            getattr(self, self.place)(0.01, self.broken)
         elif self.place.startswith("call_"):
-            getattr(self, self.place)(self.at, self.place)
-
-    def render(self) -> str:
-        self.at("render")
-        return "drawn"
-
-    def on_asked(self, message: Asked) -> None:
-        self.at("on_asked")
-
-    @on(Told)
-    def _was_told(self, message: Told) -> None:
-        self.at("on")
+            getattr(self, self.place)(self.broken)
 
     async def action_act(self) -> None:
-        self.at("action_act")
-
-    def watch_level(self) -> None:
-        self.at("watch_level")
+        if self.place == "action_act":
+            self.broken()
 
 
-class FragileLines(Fragile):
-    """As that, drawn line by line."""
+def failing_in(place: str) -> Fragile:
+    """One that fails in this place, and is called so."""
 
-    def render_line(self, y: int) -> Strip:
-        self.at("render_line")
-        return Strip.blank(self.size.width)
+    def method(self: Fragile, *_: object) -> None:
+        self.broken()
+
+    method.__name__ = place
+    given = {place: on(Told)(method) if place == "on" else method} if place in BY_NAME else {}
+    return type(f"_{place}", (Fragile,), {"place": place, **given})()  # type: ignore[no-any-return]
 
 
 class Listening(Guarded, App[None]):
-    """An app of one such widget, which keeps what it is told."""
+    """An app of such widgets, which keeps what it is told."""
 
-    def __init__(self, place: str) -> None:
+    CSS = "Fragile { height: 2; }"
+
+    def __init__(self, *fragile: Widget) -> None:
         super().__init__()
-        self.fragile = (FragileLines if place == "render_line" else Fragile)(place)
+        self.fragile = fragile
         self.told: list[JaxprofError] = []
 
     def compose(self) -> ComposeResult:
-        yield self.fragile
+        yield from self.fragile
 
     def on_failed(self, message: Failed) -> None:
         self.told.append(message.error)
@@ -121,36 +106,42 @@ class Listening(Guarded, App[None]):
         yield SystemCommand("Never", "", fail)
 
 
-@pytest.mark.defects
-@pytest.mark.parametrize(
-    "place",
-    [
-        *("compose", "on_mount", "render", "render_line", "on_asked", "on", "action_act", "watch_level"),
-        *("set_interval", "set_timer", "call_later", "call_next", "call_after_refresh"),
-    ],
+BY_NAME = ("on_mount", "render", "render_line", "on_asked", "watch_level", "on")
+PLACES = (
+    *BY_NAME,
+    "compose",
+    "action_act",
+    "set_timer",
+    "set_interval",
+    "call_later",
+    "call_next",
+    "call_after_refresh",
 )
-async def test_what_escapes_is_told_and_the_app_goes_on(place: str, state_home: Path) -> None:
-    app = Listening(place)
-    async with app.run_test() as pilot:
-        app.fragile.focus()
-        app.fragile.post_message(Asked())
-        app.fragile.post_message(Told())
+
+
+@pytest.mark.defects
+async def test_what_escapes_is_told_once_and_the_app_goes_on(state_home: Path) -> None:
+    fragile = {place: failing_in(place) for place in PLACES}
+    app = Listening(*fragile.values())
+    async with app.run_test(size=(80, 40)) as pilot:
+        for one in fragile.values():
+            one.post_message(Asked())
+            one.post_message(Told())
+            one.level = 1
+        fragile["action_act"].focus()
         await pilot.press("m", "a")
-        app.fragile.level = 1
-        await until(pilot, lambda: app.told)
-        repeats = place in ("set_interval", "render", "render_line")
-        calls = app.fragile.calls
-        await until(pilot, lambda: app.fragile.refresh() and app.fragile.calls > calls + 2 * repeats - 1)
-        (error,) = app.told
+        await until(pilot, lambda: {re.split(r"[.:]", error.what)[0][1:] for error in app.told} == set(PLACES))
+        for one in (fragile[place] for place in ("render", "render_line", "set_interval")):
+            await until(pilot, lambda one=one, calls=one.calls: one.refresh() and one.calls > calls + 1)
         assert app.is_running
-        assert app.query(Label), "what was made stays"
+        assert len(app.query(Label)) == len(PLACES), "what was made stays"
     assert app.return_code in (0, None)
-    assert error.what.endswith(": ZeroDivisionError: division by a widget")
-    assert error.what.startswith("Fragile")
-    assert place.startswith(("set_", "call_", "on")) or f".{place} failed" in error.what
-    log = (state_home / "errors.log").read_text()
-    assert log.count("in fail\n") == 1, "what fails at every redraw is logged once in a while"
-    assert str(state_home / "errors.log") in error.hint
+    assert len(app.told) == len(PLACES)
+    log = state_home / "errors.log"
+    for error in app.told:
+        assert error.what.endswith(": ZeroDivisionError: division by a widget")
+        assert str(log) in error.hint
+    assert log.read_text().count("in fail\n") == len(PLACES), "what fails at every redraw is logged once in a while"
 
 
 async def test_an_expected_error_is_told_as_it_is_and_not_logged(state_home: Path) -> None:
@@ -160,10 +151,9 @@ async def test_an_expected_error_is_told_as_it_is_and_not_logged(state_home: Pat
         def on_asked(self, message: Asked) -> None:
             raise error
 
-    app = Listening("")
-    app.fragile = Refusing("")
+    app = Listening(Refusing())
     async with app.run_test() as pilot:
-        app.fragile.post_message(Asked())
+        app.fragile[0].post_message(Asked())
         await until(pilot, lambda: app.told)
     assert app.told == [error]
     assert not (state_home / "errors.log").exists()
@@ -180,16 +170,12 @@ class Leaving(Fragile):
 
 
 @pytest.mark.defects
-@pytest.mark.parametrize("asked", [True, False])
-async def test_a_widget_that_is_missed_is_a_defect_only_while_the_app_runs(asked: bool, state_home: Path) -> None:
-    app = Listening("")
-    app.fragile = Leaving("")
+async def test_a_widget_that_is_missed_is_a_defect_only_while_the_app_runs(state_home: Path) -> None:
+    app = Listening(Leaving())
     async with app.run_test() as pilot:
-        if asked:
-            app.fragile.post_message(Asked())
-            await until(pilot, lambda: app.told)
-    log = state_home / "errors.log"
-    assert (log.read_text() if log.exists() else "").count("NoMatches: ") == asked
+        app.fragile[0].post_message(Asked())
+        await until(pilot, lambda: app.told)
+    assert (state_home / "errors.log").read_text().count("NoMatches: ") == 1
 
 
 async def test_an_action_may_still_leave_its_key_to_the_next() -> None:
@@ -204,10 +190,9 @@ async def test_an_action_may_still_leave_its_key_to_the_next() -> None:
         def action_act(self) -> None:
             self.taken += 1
 
-    app = Taking("")
-    app.fragile = Skipping("")
+    app = Taking(Skipping())
     async with app.run_test() as pilot:
-        app.fragile.focus()
+        app.fragile[0].focus()
         await pilot.press("m", "a")
         assert (app.taken, app.told) == (1, [])
 
@@ -222,18 +207,6 @@ def test_the_log_does_not_grow_for_ever_and_needs_no_place(state_home: Path, mon
     assert sizes[0] == sizes[1] == sizes[2]
     monkeypatch.setenv("JAXPROF_HOME", str(state_home / "errors.log"))
     assert "could not be written" in defect(ValueError("x"), "it failed").hint
-
-
-@pytest.mark.defects
-@pytest.mark.usefixtures("catalogue", "shelf")
-async def test_the_app_shows_it_and_every_screen_still_opens(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jaxprof.tui.home.screen.HomeScreen.action_own", guard.guarded(lambda self: fail()))
-    async with walking(MIDDLE) as walk:
-        await walk.shows("selu")
-        await walk.press("+", "ZeroDivisionError")
-        await walk.press("6 5 4 3 2")
-        await walk.mode("run")
-    assert walk.app.return_code in (0, None)
 
 
 def modules() -> dict[str, str]:
@@ -258,44 +231,41 @@ def test_every_widget_screen_and_app_is_guarded() -> None:
     ] == []
 
 
-def test_textuals_own_decorators_are_used_nowhere_else() -> None:
-    found = {
-        module
-        for module, source in modules().items()
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.ImportFrom)
-        and node.module == "textual"
-        and {"on", "work"} & {n.name for n in node.names}
-    }
-    assert found == set()
+def test_textuals_own_decorators_and_threads_are_used_here_alone() -> None:
+    """A thread that is not of `in_thread` could end the app; the one that ends it after a signal may."""
+    imported, started = set(), set()
+    for module, source in modules().items():
+        if re.search(r"\.run_worker\(|threading\.Thread\(|@work\b", source):
+            started.add(module)
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ImportFrom) and node.module == "textual":
+                imported |= {"on", "work"} & {name.name for name in node.names}
+    assert imported == set()
+    assert started == {"jaxprof.tui.kit.threads", "jaxprof.tui.launch"}
 
 
 # -- threads -----------------------------------------------------------------------------------------------------------
 
 
-def broken() -> None:
-    raise ZeroDivisionError("division by a kernel")
-
-
 @pytest.mark.defects
 async def test_what_escapes_from_a_thread_is_shown_and_its_traceback_kept(state_home: Path) -> None:
-    app = Listening("")
+    app = Listening()
     async with app.run_test() as pilot:
-        in_thread(app, broken, "kernels")
+        in_thread(app, fail, "kernels")
         await until(pilot, lambda: app.told)
         in_thread(app, lambda: app.told.append(JaxprofError("the next one runs")), "kernels")
         await until(pilot, lambda: len(app.told) == 2)
         assert app.is_running
     assert app.return_code in (0, None)
-    assert app.told[0].what == "the thread 'kernels' failed: ZeroDivisionError: division by a kernel"
+    assert app.told[0].what == "the thread 'kernels' failed: ZeroDivisionError: division by a widget"
     log = state_home / "errors.log"
     assert str(log) in app.told[0].hint
-    assert "in broken\n" in log.read_text()
+    assert "in fail\n" in log.read_text()
     assert log.stat().st_mode & 0o777 == 0o600
 
 
 async def test_a_screen_that_has_left_the_app_may_look_for_it_in_vain() -> None:
-    app, gone, looked = Listening(""), threading.Event(), threading.Event()
+    app, gone, looked = Listening(), threading.Event(), threading.Event()
 
     def look() -> None:
         gone.wait(30)
@@ -313,13 +283,3 @@ async def test_a_screen_that_has_left_the_app_may_look_for_it_in_vain() -> None:
         in_thread(app, lambda: app.told.append(JaxprofError("the next one runs")), "kernels")
         await until(pilot, lambda: app.told)
     assert [error.what for error in app.told] == ["the next one runs"]
-
-
-def test_every_thread_of_the_app_is_started_here() -> None:
-    """One that is not could end the app; the one that ends it after a signal may."""
-    started = {
-        str(path.relative_to(ROOT))
-        for path in ROOT.rglob("*.py")
-        if re.search(r"\.run_worker\(|threading\.Thread\(|@work\b", path.read_text(encoding="utf-8"))
-    }
-    assert started == {"kit/threads.py", "launch.py"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -38,15 +39,15 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_form_becomes_a_program_and_back(folder: Path) -> None:
-    form = ScriptForm("train.py", "--name 'a b' -n 3", str(folder), "5 steps after 10 s", "train_step", "exact")
+    form = ScriptForm("train.py", "--name 'a b' -n 3", str(folder), "5 steps after 10 s", "train.step", "exact")
     program = read_form(form)
+    options = {"capture_steps": 5, "capture_after_seconds": 10.0, "function": "train.step", "transfers": True}
     assert program == ProgramCommand(
         path="train.py",
         arguments=("--name", "a b", "-n", "3"),
         directory=str(folder),
-        options=RecordingOptions(capture_steps=5, capture_after_seconds=10.0, function="train_step", transfers=True),
+        options=RecordingOptions(**options),
     )
-    options = {"capture_steps": 5, "capture_after_seconds": 10.0, "function": "train_step", "transfers": True}
     assert form_of_argv(tuple(program.argv), str(folder), options) == form
     module = read_form(ScriptForm("-m package.module", directory=str(folder)))
     assert (module.path, module.module) == ("package.module", True)
@@ -66,31 +67,23 @@ def test_a_window_is_asked_for_in_words(
     assert read_capture(capture_text(found)) == found
 
 
-@pytest.mark.parametrize("text", ["five steps", "5", "2 s 5 steps", "0 steps", "-1 s", "after"])
-def test_a_window_that_cannot_be_read_is_refused(text: str) -> None:
-    with pytest.raises(UsageError):
-        read_capture(text)
-
-
 @pytest.mark.parametrize(
-    ("text", "what"),
-    [("", "no program is given"), ("nothing.py", "there is no file"), ("models", "is a directory"),
-     ("-m not-a.module", "not a module name"), ("-m", "not a module name")],
-)  # fmt: skip
-def test_a_program_that_is_not_there_is_refused(folder: Path, text: str, what: str) -> None:
+    ("read", "text", "what"),
+    [
+        *((read_capture, text, None) for text in ("five steps", "5", "2 s 5 steps", "0 steps", "-1 s", "after")),
+        (read_program, "", "no program is given"),
+        (read_program, "nothing.py", "there is no file"),
+        (read_program, "models", "is a directory"),
+        (read_program, "-m not-a.module", "not a module name"),
+        (read_program, "-m", "not a module name"),
+        (read_arguments, "--name 'open", "cannot be split"),
+        (read_function, "train step", "not a function name"),
+        (read_transfers, "yes", "not a way to count"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(read: Callable[..., object], text: str, what: str | None, folder: Path) -> None:
     with pytest.raises(UsageError, match=what):
-        read_program(text, folder)
-
-
-def test_arguments_and_functions_that_cannot_be_read_are_refused() -> None:
-    with pytest.raises(UsageError, match="cannot be split"):
-        read_arguments("--name 'open")
-    with pytest.raises(UsageError, match="not a function name"):
-        read_function("train step")
-    assert read_function("Model.step") == "Model.step"
-    with pytest.raises(UsageError, match="not a way to count"):
-        read_transfers("yes")
-    assert (read_transfers(" exact "), read_transfers("")) == (True, False)
+        read(*((text, folder) if read is read_program else (text,)))
 
 
 def test_files_are_completed(folder: Path) -> None:
@@ -98,10 +91,8 @@ def test_files_are_completed(folder: Path) -> None:
     assert suggestion("mo", folder) == "models/"
     assert suggestion("models/", folder) == "models/net.py"
     assert suggestion(f"{folder}/tra", Path("/")) == f"{folder}/train.py"
-    assert suggestion("notes", folder) is None
     assert suggestion("tr", folder, folders_only=True) is None
-    assert suggestion("no/such/folder/x", folder) is None
-    assert suggestion("-m tr", folder) is None
+    assert {suggestion(text, folder) for text in ("notes", "no/such/folder/x", "-m tr")} == {None}
 
 
 @pytest.mark.usefixtures("catalogue", "shelf")

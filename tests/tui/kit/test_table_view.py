@@ -1,16 +1,60 @@
-"""The table: sorting, filtering, and drawing only what shows something else."""
+"""Lists: columns as data, the table that sorts, filters and draws only what changed, claims that share free lines."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 from textual.app import App, ComposeResult
+from textual.pilot import Pilot
 
+from jaxprof.tui.kit.claims import Claim, ClaimList
 from jaxprof.tui.kit.row_list import RowList
-from jaxprof.tui.kit.table_columns import TableColumn
+from jaxprof.tui.kit.table_columns import Span, TableColumn, header_line, in_order, placed, row_line
 from jaxprof.tui.kit.table_view import TableView, TextRow
-from tui.fakes import until
+from tui.fakes import screen_text, until
+
+NAME = TableColumn[str]("name", lambda row: row, 4, weight=1)
+SIZE = TableColumn[str]("size", lambda row: str(len(row)), 4, right=True, sort=len)
+HOST = TableColumn[str]("host", lambda row: "box", 6, priority=1)
+NOTE = TableColumn[str]("note", lambda row: "-", 3, priority=2)
+ALL = (NAME, NOTE, HOST, SIZE)
+
+
+def test_columns_appear_by_priority_and_keep_their_order() -> None:
+    there = {width: " ".join(one.column.title for one in placed(ALL, width)) for width in (16, 17, 20, 21)}
+    assert there == {16: "name size", 17: "name host size", 20: "name host size", 21: "name note host size"}
+
+
+def test_a_line_fills_the_width_and_is_never_wider() -> None:
+    for width in range(3, 90):
+        layout = placed(ALL, width)
+        header, row = header_line(layout), row_line("a\x1b[31mlong name of many letters", layout, width)
+        assert header.cell_length == row.cell_length
+        assert row.cell_length == width or width < 10
+        assert "\x1b" not in row.plain
+
+
+def test_spare_width_is_shared_by_weight_up_to_the_most() -> None:
+    wide = (TableColumn[str]("a", str, 5, weight=3, most=8), TableColumn[str]("b", str, 5, weight=1))
+    for spare, widths in ((4, [8, 6]), (20, [8, 22])):
+        assert [one.width for one in placed(wide, 1 + 5 + 1 + 5 + spare)] == widths
+
+
+def test_a_cell_that_spans_takes_what_is_left_and_an_arrow_shows_the_order() -> None:
+    why = TableColumn[str]("why", lambda row: Span((row, "$error")), 3)
+    layout = placed((TableColumn[str]("name", str, 8), why, SIZE), 30)
+    assert row_line("out of memory", layout, 30).plain.rstrip() == " out of … out of memory"
+    layout = placed((TableColumn[str]("name", str, 8), TableColumn[str]("size", str, 8, right=True)), 30)
+    assert header_line(layout, layout[0].column).plain == " name ▾       size"
+    assert header_line(layout, layout[1].column, backwards=True).plain == " name       ▴ size"
+
+
+def test_unknown_comes_last_in_both_directions() -> None:
+    for backwards, order in ((False, [1, 2, 3, None]), (True, [3, 2, 1, None])):
+        assert in_order([3, None, 1, 2], lambda row: row, backwards=backwards) == order
 
 
 class Numbers(TableView[tuple[str, int | None]]):
@@ -32,11 +76,35 @@ class Numbers(TableView[tuple[str, int | None]]):
 
 
 class Shown(App[None]):
+    """The table alone, and what it asks for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[tuple[str, int]] = []
+
     def compose(self) -> ComposeResult:
         yield Numbers()
 
+    def on_row_list_chosen(self, message: RowList.Chosen) -> None:
+        self.asked.append(("chosen", message.index))
+
+    def on_row_list_marked(self, message: RowList.Marked) -> None:
+        self.asked.append(("marked", message.index))
+
 
 ROWS: dict[Any, tuple[str, int | None]] = {"c": ("c", 2), "a": ("a", None), "b": ("b", 10)}
+
+
+@asynccontextmanager
+async def showing(width: int = 40) -> AsyncIterator[tuple[Pilot[None], Shown, Numbers]]:
+    """The table with `ROWS` and the focus."""
+    app = Shown()
+    async with app.run_test(size=(width, 10)) as pilot:
+        table = app.query_one(Numbers)
+        table.show_rows(ROWS)
+        table.focus()
+        await pilot.pause()
+        yield pilot, app, table
 
 
 def lines(table: Numbers) -> list[str]:
@@ -44,44 +112,28 @@ def lines(table: Numbers) -> list[str]:
 
 
 async def test_rows_are_sorted_filtered_and_narrowed_and_the_cursor_skips_headings() -> None:
-    app = Shown()
-    async with app.run_test(size=(40, 10)) as pilot:
-        table = app.query_one(Numbers)
+    async with showing() as (pilot, _, table):
         table.show_rows({"heading": TextRow("a heading"), **ROWS})
-        table.focus()
-        await pilot.pause()
-        assert table.current == "c"
         await pilot.press("up")
         assert table.current == "c"
         assert lines(table)[1] == "a heading"
 
-        table = app.query_one(Numbers)
         table.show_rows(ROWS)
-        seen = [("".join(map(str, table.keys)), table.order_in_words)]
+        seen = [("".join(table.keys), table.order_in_words)]
         for _ in range(3):
             table.action_sort_by_next()
-            seen.append(("".join(map(str, table.keys)), table.order_in_words))
-        assert seen == [("cab", ""), ("cba", "by number ▾"), ("abc", "by name ▾"), ("cab", "")]
-        await pilot.click(Numbers, offset=(2, 0))
-        assert "".join(map(str, table.keys)) == "abc"
-        await pilot.click(Numbers, offset=(2, 0))
-        assert "".join(map(str, table.keys)) == "cba"
-        assert table.order_in_words == "by name ▴"
-        assert lines(table)[0].startswith(" name ▴")
+            seen.append(("".join(table.keys), table.order_in_words))
+        for _ in range(2):
+            await pilot.click(Numbers, offset=(2, 0))
+            seen.append(("".join(table.keys), lines(table)[0].split("  ")[0].strip()))
+        assert seen == [
+            ("cab", ""), ("cba", "by number ▾"), ("abc", "by name ▾"), ("cab", ""), ("abc", "name ▾"), ("cba", "name ▴")
+        ]  # fmt: skip
 
-        table = app.query_one(Numbers)
-        table.show_rows(ROWS)
         table.set_filter("10")
         assert (table.keys, table.hidden) == (["b"], 2)
-        table.set_filter("nothing of it")
-        assert table.keys == []
-        assert lines(table)[0].strip().startswith("Nothing matches the filter")
         table.set_filter("")
         assert (len(table.keys), table.hidden) == (3, 0)
-
-        table = app.query_one(Numbers)
-        table.show_rows(ROWS)
-        await pilot.pause()
         assert "twice" in lines(table)[0]
         await pilot.resize_terminal(24, 10)
         await until(pilot, lambda: "twice" not in lines(table)[0])
@@ -92,10 +144,7 @@ async def test_rows_are_sorted_filtered_and_narrowed_and_the_cursor_skips_headin
 
 
 async def test_a_cursor_on_the_first_row_stays_there_only_where_it_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
-    app = Shown()
-    async with app.run_test(size=(40, 10)):
-        table = app.query_one(Numbers)
-        table.show_rows(ROWS)
+    async with showing() as (_, _, table):
         table.show_rows({"new": ("new", 1), **ROWS})
         assert table.current == "c"
         monkeypatch.setattr(Numbers, "STAYS_ON_TOP", True)
@@ -108,60 +157,58 @@ async def test_a_cursor_on_the_first_row_stays_there_only_where_it_is_wanted(mon
 
 
 async def test_a_row_is_chosen_by_its_action_and_by_a_double_click_and_marked_by_a_click_on_its_box() -> None:
-    asked: list[tuple[str, int]] = []
-
-    class Asked(Shown):
-        def on_row_list_chosen(self, message: RowList.Chosen) -> None:
-            asked.append(("chosen", message.index))
-
-        def on_row_list_marked(self, message: RowList.Marked) -> None:
-            asked.append(("marked", message.index))
-
-    app = Asked()
-    async with app.run_test(size=(40, 10)) as pilot:
-        table = app.query_one(Numbers)
-        table.show_rows(ROWS)
+    async with showing() as (pilot, app, table):
         await pilot.click(Numbers, offset=(2, 2))
-        assert asked == []
+        assert app.asked == []
         table.MARKS = True  # type: ignore[misc]
         await pilot.click(Numbers, offset=(2, 3))
         await pilot.click(Numbers, offset=(9, 3), times=2)
         table.action_choose()
         await pilot.pause()
-        assert asked == [("marked", 2), ("chosen", 2), ("chosen", 2)]
+        assert app.asked == [("marked", 2), ("chosen", 2), ("chosen", 2)]
 
 
 async def test_only_what_shows_something_else_is_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    app = Shown()
-    async with app.run_test(size=(24, 10)) as pilot:
-        table = app.query_one(Numbers)
-        table.show_rows(ROWS)
-        await pilot.pause()
+    async with showing(24) as (_, _, table):
         drawn: list[Any] = []
-        monkeypatch.setattr(table, "refresh", lambda *regions, **rest: drawn.append(regions))
+        monkeypatch.setattr(table, "refresh", lambda *regions, **rest: drawn.extend(map(tuple, regions)))
         table.show_rows(dict(ROWS))
         assert drawn == []
         table.show_rows({**ROWS, "b": ("b", 11)})
-        assert [(region.x, region.y, region.width, region.height) for (region,) in drawn] == [(16, 3, 8, 1)]
-        drawn.clear()
         table.show_rows({**ROWS, "b": ("d", 12)})
-        assert [(region.x, region.y, region.width, region.height) for (region,) in drawn] == [(0, 3, 24, 1)]
+        assert drawn == [(16, 3, 8, 1), (0, 3, 24, 1)]
 
 
 async def test_columns_scroll_sideways_beside_the_first_one() -> None:
-    app = Shown()
-    async with app.run_test(size=(24, 10)) as pilot:
-        table = app.query_one(Numbers)
-        table.show_rows(ROWS)
-        table.focus()
-        await pilot.pause()
+    async with showing(24) as (pilot, _, table):
         assert lines(table)[0].split() == ["name", "›", "number"]
-        await pilot.press("shift+right")
-        assert lines(table)[0].split() == ["name", "‹", "twice"]
+        for _ in range(2):  # the last column stays in view
+            await pilot.press("shift+right")
+            assert lines(table)[0].split() == ["name", "‹", "twice"]
         assert lines(table)[3].split() == ["b", "20"]
-        await pilot.press("shift+right")
-        assert lines(table)[0].split() == ["name", "‹", "twice"]  # the last column stays in view
         await pilot.press("shift+left", "shift+left")
         assert lines(table)[0].split() == ["name", "›", "number"]
         await pilot.resize_terminal(40, 10)
         await until(pilot, lambda: lines(table)[0].split() == ["name", "number", "twice"])
+
+
+class Claims(App[None]):
+    def compose(self) -> ComposeResult:
+        yield ClaimList("Nothing.")
+
+
+async def test_claims_that_do_not_all_fit_share_the_free_lines() -> None:
+    app = Claims()
+    async with app.run_test(size=(40, 9)) as pilot:
+        claims = app.query_one(ClaimList)
+        claims.show(Claim(f"{name} takes most of the wall time of it", fix=f"mend {name}") for name in "abc")
+        await pilot.pause()
+        text = screen_text(app)
+        assert [text.count(f"mend {name}") for name in "abc"] == [1, 1, 1]
+        for height, shown in ((7, ["mend a", "mend b"]), (6, ["mend a"])):
+            await pilot.resize_terminal(40, height)
+            await pilot.pause()
+            said = screen_text(app).split("\n")
+            assert [line.strip() for line in said if "mend" in line] == shown
+            assert len(said) == height
+        assert said[4].endswith(" …"), "what is left out is marked"

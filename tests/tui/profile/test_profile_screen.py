@@ -1,25 +1,96 @@
-"""Profile: the timeline under keys and mouse, the compile, the memory, and what is said where nothing is known."""
+"""Profile: the overview of what was opened, the timeline under keys and mouse, the compile, the memory."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.content import Content
 from textual.events import MouseScrollUp
-from textual.pilot import Pilot
 
+from folding import written
 from jaxprof import events as e
+from jaxprof.analysis.profile import device_steps, overview
 from jaxprof.session import Session
-from jaxprof.tui.kit.captures import TrustDialog
 from jaxprof.tui.kit.memory import BufferList, LivePlot
 from jaxprof.tui.kit.screen_bars import ModeBar
 from jaxprof.tui.profile.compile_pane import PassTree
-from jaxprof.tui.profile.screen import ProfileScreen
+from jaxprof.tui.profile.overview import OverviewList, overview_facts
+from jaxprof.tui.profile.screen import MemoryPane, ProfileScreen
 from jaxprof.tui.profile.timeline.view import TimelineView
+from jaxprof.tui.profiler import place_of
 from tui import profiles, recorded
 from tui import session_tapes as sessions
-from tui.fakes import MIDDLE, SMALL, Stage, Walk, still, walking
-from tui.session_tapes import Tape
+from tui.fakes import MIDDLE, SMALL, Walk, walking
+from tui.session_tapes import HOSTILE, Tape
+
+
+def text_of(session: Session, width: int = 100) -> str:
+    facts = overview_facts(overview(session, session.runs["r1"]), width)
+    return "\n".join(fact.plain if isinstance(fact, Content) else fact.content.plain for fact in facts)
+
+
+@pytest.mark.parametrize("width", [78, 118])
+def test_every_part_of_the_overview_is_shown(width: int) -> None:
+    text = text_of(profiles.imported(hostile=HOSTILE).session(), width)
+    for words in (
+        "gpu · 1 device · 20.0 ms · 60 events", "kernels with 12 % of the device's time", "idle and busy are of",
+        "20 %  16.0 ms  gpu:0", "2.00 ms", "9.00 ms", "900 µs", "dot.1", "jit_selu", " est.", "[b]jit[/x]",
+    ):  # fmt: skip
+        assert words in text
+    assert "\x1b" not in text
+    assert max(map(len, text.splitlines())) <= width + 1
+
+
+def test_the_unknown_is_a_dash_and_a_sound_capture_is_reported() -> None:
+    session = profiles.imported().session()
+    run = session.runs["r1"]
+    run.trust["imported"] = e.TrustReported(run="r1", kind="imported", rows=[profiles.TRUST[0]])
+    run.steps = e.StepsMeasured(run="r1", found_by="modules", steps=profiles.steps())
+    text = text_of(session)
+    assert "no doubts after 1 check" in text
+    assert "idle and busy are of" not in text
+    assert next(line for line in text.splitlines() if "gpu:0" in line and "-" in line)
+
+
+def test_steps_are_derived_from_the_rows_of_an_older_session_and_the_last_is_no_measure_of_the_others() -> None:
+    rows = profiles.steps(5)
+    rows[-1] = replace(rows[-1], seconds=1e-6, to_next=False)
+    (one,) = device_steps(e.StepsMeasured(run="", found_by="annotation", steps=rows))
+    assert (one.found_by, one.count, one.complete, one.minimum_seconds) == ("annotation", 5, 4, pytest.approx(2e-3))
+    assert (one.quartiles_seconds, one.idle_share) == (None, None)
+
+
+async def test_a_profile_opens_at_its_overview_and_a_measured_run_has_none(tmp_path: Path) -> None:
+    tape = profiles.imported()
+    written(tmp_path / "profile.jaxprof", tape.events, tape.header)
+    async with walking() as walk:
+        walk.app.open_session(tmp_path / "profile.jaxprof")
+        await walk.on(ProfileScreen)
+        await walk.shows("dot.1")
+        lines = walk.find(OverviewList)
+        assert place_of(profiles.captured().session()) == "results"
+        assert (walk.app.current_mode, walk.app.focused) == ("profile", lines)
+        await walk.press("m m", "an estimate from the schedule")
+        assert walk.find(MemoryPane).display
+        await walk.press("m T")
+        while lines.target is None:
+            await walk.press("down")
+        await walk.press("enter")
+        await walk.mode("hlo")
+        assert walk.app.run_in_view == "r2"
+        await walk.press("escape")
+        await walk.mode("profile")
+
+        walk.app.set_session(profiles.captured().session(), None)
+        walk.app.show_profile("r2", "overview")
+        await walk.on(ProfileScreen)
+        await walk.press("m T escape")  # the menu has no such letter, and stays
+        assert "Overview" not in walk.text.splitlines()[1]
+        assert not walk.find(OverviewList).display
+
 
 CHAIN = """HloModule chain, is_scheduled=true
 
@@ -37,9 +108,7 @@ ENTRY %main (x: f32[256], y: f32[512]) -> f32[256] {
 
 async def opened(walk: Walk, tape: Tape | None = None, view: str = "timeline", run: str = "r2") -> Any:
     """A view of a run, with everything read."""
-    walk.app.set_session((tape or profiles.captured()).session(), None)
-    walk.app.show_profile(run, view)
-    await walk.on(ProfileScreen)
+    await walk.show(tape or profiles.captured(), "profile", view=view, run=run)
     seen = walk.find(TimelineView)
     await walk.until(lambda: seen.lanes is not None or "Reading" not in walk.text, "the timeline is read")
     await walk.pause()
@@ -49,95 +118,41 @@ async def opened(walk: Walk, tape: Tape | None = None, view: str = "timeline", r
 async def test_the_timeline_under_keys() -> None:
     async with walking(MIDDLE) as walk:
         view = await opened(walk)
-        await walk.shows("python", "gpu:0 #1 Co", "gpu:0 #2 Me", "kernels with 12 % of the device's time name no")
-        await walk.shows(
-            "kernels 1.40 ms 70 %", "transfers 200 µs 10 %", "launch gaps 100 µs 5.0 %", "idle 300 µs 15 %"
-        )
-        await walk.press("m .", "gemm_kernel", "900 µs", "op dot.1 of jit_selu")
-        browse, seen = view.browse, []
-        for keys in ("", "m .", "m ,"):
-            await walk.press(keys)
-            seen.append(browse.time)
-        assert seen == [200_000, 1_150_000, 200_000]
-        await walk.press("down", "before MemcpyD2H")
-
-        await walk.press("up + + +")
+        browse = view.browse
+        await walk.through("""
+            | gpu:0 #2 Me | kernels with 12 % of the device's time name no | launch gaps 100 µs 5.0 %
+            m . | gemm_kernel | 900 µs | op dot.1 of jit_selu
+            down | before MemcpyD2H
+            up + + +
+        """)
         assert browse.window.span == pytest.approx(20e6 / 8, rel=0.01)
-        assert browse.window.start <= browse.time < browse.window.end
         before = browse.window.start
         await walk.press("right")
         assert browse.window.start == before + round(browse.window.span * 0.1)
-        await walk.press("m 0")
-        assert browse.window == browse.whole
-        await walk.press("home m . m F")
+        await walk.press("m 0 home m . m F")
         assert browse.window.span < 1_200_000
-        for _ in range(14):
-            await walk.press("+")
-        assert browse.window.span == 200, "there is an end to zooming"
-        await walk.press("end")
-        assert browse.window.end <= 20 * profiles.MS
 
-        await walk.press(
-            "m V", "12 % of the device's time", "--no-command-buffers", "10 steps were found", "2.20 ms a call"
-        )
-        assert isinstance(walk.screen, TrustDialog)
-        await walk.press("escape")
-        assert isinstance(walk.screen, ProfileScreen)
-
-        view = await opened(walk)
-        await walk.press("/ 'memcpy enter", "match 1 of 10")
-        seen = []
-        for keys in ("", "n", "N N"):
-            await walk.press(keys)
-            seen.append(view.browse.time)
-        assert seen == [1_700_000, 3_700_000, 19_700_000], "it goes on at the other end"
-        await walk.press("escape / (", "not a regular expression")
-        await walk.press("escape up up up up enter")
-        closed = walk.text
-        await walk.press("enter")
-        assert walk.text != closed
-        await walk.press("/ 'ExecuteHelper enter", "ExecuteHelper")
-
-
-async def test_ranges_and_hidden_lanes_are_seen_and_undone() -> None:
-    async with walking((100, 30)) as walk:
-        view = await opened(walk)
-        browse = view.browse
-        await walk.press("m . space m . m .", "range  2.00 ms", "kernels of gpu:0", "gpu:0 #1 Comp", "1.40 ms")
+        await walk.press("m 0 home m . space m . m .", "range  2.00 ms", "kernels of gpu:0", "gpu:0 #1 Comp", "1.40 ms")
         assert browse.range == (200_000, 2_200_000)
-        first, last = (browse.window.column_of(time, browse.width) for time in browse.range)
-        gutter = view.size.width - browse.width
-        grounds = [s.style.bgcolor for s in view.render_line(view.size.height - 1) for _ in s.text]
-        assert grounds[gutter + first] != grounds[gutter + last + 2]
-        assert set(grounds[gutter + first : gutter + last]) == {grounds[gutter + first]}
-        assert all(
-            not segment.text.strip() or segment.style.color != segment.style.bgcolor
-            for y in range(view.size.height)
-            for segment in view.render_line(y)
-        )
-        await walk.press("escape")
-        assert browse.range is None
-        before = walk.text.count("gpu:0 #")
-        await walk.press("m _", "1 lanes hidden (m A)")
-        assert walk.text.count("gpu:0 #") == before - 1
-        await walk.press("m A m K", "•")
-        assert browse.hidden == 0
-
-
-async def test_jumps_say_why_they_stay_and_escape_goes_back_to_the_whole_before_it_leaves() -> None:
-    async with walking((100, 30)) as walk:
-        browse = (await opened(walk)).browse
-        await walk.press("m . m *", "2 of 10, median 900 µs")
-        assert browse.time == 2_200_000
-        await walk.press("m # m #", "This is the first event of this name.")
-        assert browse.time == 200_000
-        await walk.press("m } m I", "the longest of 19")
-        await walk.press("+ + space right right escape")
-        assert (browse.range, browse.window != browse.whole) == (None, True)
-        await walk.press("escape")
-        assert (browse.window, walk.app.current_mode) == (browse.whole, "profile")
-        await walk.press("escape")
-        await walk.until(lambda: walk.app.current_mode != "profile")
+        await walk.through("""
+            escape m _ | 1 lanes hidden (m A)
+            m A m K | •
+            home m . m * | 2 of 10, median 900 µs
+            m # m # | This is the first event of this name.
+            m } m I | the longest of 19
+            / 'memcpy enter
+        """)
+        assert (browse.range, browse.hidden) == (None, 0)
+        seen = []
+        for keys in ("home n", "n", "N N"):
+            await walk.press(keys)
+            seen.append(browse.time)
+        assert seen == [1_700_000, 3_700_000, 19_700_000], "it goes on at the other end"
+        await walk.through("""
+            | match 10 of 10
+            escape / ( | not a regular expression
+            escape m V | @TrustDialog | --no-command-buffers | 10 steps were found | 2.20 ms a call
+        """)
 
 
 async def test_the_timeline_under_the_mouse() -> None:
@@ -173,6 +188,8 @@ async def test_the_timeline_under_the_mouse() -> None:
         await drag((gutter + 40, ruler + 2), (gutter + 60, ruler + 2))
         assert browse.window.start < window.start
         assert browse.range is not None, "a drag leaves it"
+        await drag((gutter + 40, ruler + 2), (gutter + 40, ruler + 2))
+        assert browse.range is None, "a click does not"
 
 
 async def test_the_ways_to_hlo_and_back() -> None:
@@ -183,40 +200,34 @@ async def test_the_ways_to_hlo_and_back() -> None:
         await walk.mode("results")
         await walk.until(lambda: app.focused is not None)
         await walk.pause()
-        for key, name in (("t", "Timeline"), ("b", "Compile"), ("m", "Memory")):
-            await walk.press(f"m {key}", f"[{name}]")
-            await walk.press("escape")
-            await walk.mode("results")
-
+        await walk.through("""
+            m t | [Timeline]
+            escape | #results
+            m b | [Compile]
+            escape | #results
+            m m | [Memory]
+        """)
         view = await opened(walk)
-        await walk.press("m . m . m h", "loop_fusion")
-        await walk.mode("hlo")
+        await walk.through("m . m . m h | #hlo | loop_fusion")
         assert app.run_in_view == "r2"
-        await walk.press("escape")
-        await walk.mode("profile")
-        await walk.press("m h")
-        await walk.mode("hlo")
+        await walk.through("escape | #profile")
         app.show_profile("r2", kernel="dot.1")
         await walk.until(lambda: app.current_mode == "profile" and view.browse and view.browse.time == 200_000)
-
-        await opened(walk)
-        await walk.press(
-            "m O", "kernels by named scope · estimate: bytes moved", "self 0 B · total 7.63 MiB · 100 % of all"
-        )
-        await walk.press("down down down down down down enter")
-        await walk.mode("hlo")
-
+        await walk.through("""
+            m O | kernels by named scope · estimate: bytes moved | self 0 B · total 7.63 MiB · 100 % of all
+            down down down down down down enter | #hlo
+        """)
         await opened(walk, profiles.imported())
-        assert walk.find(TimelineView).lanes is not None, "a program of a profile shows the whole timeline"
-        assert "kernels with 12 %" in walk.text
+        assert "kernels with 12 %" in walk.text, "a program of a profile shows the whole timeline"
         await opened(walk, profiles.imported(), run="r1")
-        await walk.press("m . m h")
-        await walk.mode("hlo")
+        await walk.through("m . m h | #hlo")
         assert app.run_in_view == "r2"
 
 
-async def test_the_tree_of_passes_opens_closes_and_sorts() -> None:
-    async with walking(MIDDLE) as walk:
+async def test_the_tree_of_passes_and_the_buffers_that_are_alive_at_the_cursor() -> None:
+    tape = profiles.captured()
+    tape.add(e.TextRecorded, "r2", name="hlo", text=CHAIN)
+    async with walking() as walk:
         await opened(walk, view="compile")
         tree = walk.find(PassTree)
         seen = []
@@ -224,35 +235,14 @@ async def test_the_tree_of_passes_opens_closes_and_sorts() -> None:
             await walk.press(keys)
             seen.append(len(tree.keys))
         assert seen == [6, 1, 6, 2, 6]
-
-        tree.opened, tree.opened_at_first = set(), frozenset()
-        tree.rearrange()
-        closed = tree.count
-        await walk.press("home enter")
-        await walk.until(lambda: tree.count > closed)
-        await walk.press("escape")
-        await walk.until(lambda: tree.count == closed)
-        assert walk.app.current_mode == "profile"
-        await walk.press("escape")
-        await walk.until(lambda: walk.app.current_mode != "profile")
-
-
-async def test_the_passes_are_sorted_by_their_own_time() -> None:
-    async with walking(MIDDLE) as walk:
-        await opened(walk, view="compile")
         await walk.press("s")
-        assert walk.find(PassTree).current_row.name == "JitCompiler::Compile", "the longest is first"
+        assert tree.current_row.name == "JitCompiler::Compile", "the longest is first"
 
-
-async def test_the_cursor_over_the_schedule_lists_what_is_alive_there() -> None:
-    tape = profiles.captured()
-    tape.add(e.TextRecorded, "r2", name="hlo", text=CHAIN)
-    async with walking() as walk:
         await opened(walk, view="memory")
-        await walk.shows("temporary 3.81 MiB 33 %", "selu.py:12", "+2")
-        await walk.press("down enter")
-        await walk.mode("hlo")
-
+        await walk.through("""
+            | temporary 3.81 MiB 33 % | selu.py:12 | +2
+            down enter | #hlo
+        """)
         await opened(walk, tape, "memory")
         buffers = walk.find(BufferList)
 
@@ -261,13 +251,12 @@ async def test_the_cursor_over_the_schedule_lists_what_is_alive_there() -> None:
                 lambda: [row.instruction for row in buffers.left_by_filter().values()] == names.split(), names
             )
 
-        await listed("y big x small")
-        await walk.shows("4 buffers of 6.00 KiB alive at the highest point: small, instruction 5 of 7")
-        await walk.shows("peak memory 11.4 MiB")  # the sum stays that of XLA's own assignment
+        await walk.shows("4 buffers of 6.00 KiB alive at the highest point", "peak memory 11.4 MiB")
         await walk.until(lambda: buffers.has_focus)
-        await walk.press("right", "2.00 KiB below the highest")
-        await listed("y x loop")
-        for keys, names in (("m , m ,", "y big x"), ("m A", "x loop_fusion"), ("escape", "y big x small")):
+        for keys, names in (
+            ("", "y big x small"), ("right", "y x loop"), ("m , m ,", "y big x"), ("m A", "x loop_fusion"),
+            ("escape", "y big x small"),
+        ):  # fmt: skip
             await walk.press(keys)
             await listed(names)
         plot = walk.find(LivePlot)
@@ -278,20 +267,27 @@ async def test_the_cursor_over_the_schedule_lists_what_is_alive_there() -> None:
 async def test_what_has_no_data_says_why() -> None:
     async with walking(MIDDLE) as walk:
         await opened(walk, run="r1")
-        said = {
-            "timeline": "NumPy runs have no profile",
-            "compile": "NumPy compiles nothing",
-            "memory": "NumPy's memory",
-        }
-        for view, words in said.items():
+        for view, words in (
+            ("compile", "NumPy compiles nothing"),
+            ("memory", "NumPy's memory"),
+            ("timeline", "NumPy runs have no profile"),
+        ):
             walk.app.show_profile("r1", view)
             await walk.shows(words)
-        walk.app.show_profile("r1", "timeline")
         await walk.press("m O", "No kernels.")
+        walk.app.run_in_view = "r1"
+        await walk.press("2 5", "gpu:0 #1 Co")  # that of a captured one
+        assert "timeline" not in walk.app.lacking()
+
         await opened(walk, sessions.finished(), run="r3")
         await walk.shows("No capture was recorded")
-        walk.app.set_session(Tape().session(), None)
+        walk.app.set_session(recorded.compiling().session(), None)
+        await walk.until(lambda: walk.app.lacking() == {"kernels", "timeline", "memory"}, "nothing was captured")
+        drawn = walk.find(ModeBar).render().spans
+        assert [span for span in drawn if "disabled" in str(span.style)], "they are dimmed"
+        walk.app.set_session(Session(e.Header()), None)
         await walk.shows("Nothing was run yet")
+        assert not walk.app.lacking(), "of no session, nothing is missing"
         tape = profiles.captured()
         tape.add(e.TextRecorded, "r2", name="timeline", text='{"version": 1, "lanes": [')
         await opened(walk, tape)
@@ -301,39 +297,7 @@ async def test_what_has_no_data_says_why() -> None:
 async def test_hostile_names_are_shown_and_not_obeyed() -> None:
     async with walking(SMALL) as walk:
         for view in ("timeline", "compile", "memory"):
-            await opened(walk, profiles.captured(profiles.HOSTILE), view)
-            if view == "timeline":
-                await walk.press("m . m . m F")
-            await walk.shows("[b]jit[/x]␛[31m␊")
+            await opened(walk, profiles.captured(HOSTILE), view)
+            await walk.press("m . m . m F" if view == "timeline" else "down", "[b]jit[/x]␛[31m␊")
             assert not {"\x1b", "\u202e"} & set(walk.text)
             assert all(len(line) <= 80 for line in walk.text.split("\n"))
-
-
-@pytest.mark.parametrize("view", ["timeline", "compile", "memory"])
-def test_pictures(snap_compare: Any, view: str) -> None:
-    stage = Stage()
-
-    async def before(pilot: Pilot[Any]) -> None:
-        walk = Walk(stage, pilot)
-        await opened(walk, view=view)
-        await pilot.app.workers.wait_for_complete()
-        await walk.press(". + +" if view == "timeline" else "down")
-        await still(pilot)
-
-    assert snap_compare(stage.app, terminal_size=(120, 40), run_before=before)
-
-
-async def test_from_a_numpy_run_the_timeline_is_that_of_a_captured_one_and_what_is_missing_is_dimmed() -> None:
-    async with walking(MIDDLE) as walk:
-        walk.app.set_session(profiles.captured().session(), None)
-        assert walk.app.session.runs["r1"].plan.how == "numpy"
-        walk.app.run_in_view = "r1"
-        await walk.press("5", "gpu:0 #1 Co")
-        assert "timeline" not in walk.app.lacking()
-
-        walk.app.set_session(recorded.compiling().session(), None)
-        await walk.until(lambda: walk.app.lacking() == {"kernels", "timeline", "memory"}, "nothing was captured")
-        drawn = walk.find(ModeBar).render().spans
-        assert [span for span in drawn if "disabled" in str(span.style)], "they are dimmed"
-        walk.app.set_session(Session(e.Header()), None)
-        assert not walk.app.lacking(), "of no session, nothing is missing"

@@ -1,34 +1,79 @@
-"""The Program screen: what it shows of a file, what it shows while the program goes on, and what it asks of it."""
+"""The Program screen: its drawings, what it shows of a file and while the program goes on, and what it asks of it."""
 
 from __future__ import annotations
 
 import re
 import threading
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from textual.pilot import Pilot
 
 import program_events
 from jaxprof import events as e
 from jaxprof.analysis.programs.derive import program_result
+from jaxprof.events import ProgramSampled
 from jaxprof.report.conclusion import program_cost
 from jaxprof.runner.program import ProgramCommand
 from jaxprof.session import Session
 from jaxprof.tui.app import JaxprofApp
 from jaxprof.tui.home.screen import HomeScreen
-from jaxprof.tui.kit.explanation import ExplanationDialog
-from jaxprof.tui.kit.script_dialog import ScriptDialog
+from jaxprof.tui.kit.program_summary import Head, ProgramHead, share_bar, share_table
 from jaxprof.tui.live import Live
 from jaxprof.tui.messages import LiveChanged
-from jaxprof.tui.program.ledger import CompilationDialog, LedgerList
-from jaxprof.tui.program.line_profile import HotLineList, SourceLines
+from jaxprof.tui.program.ledger import LedgerList
 from jaxprof.tui.program.screen import ProgramScreen
+from jaxprof.tui.program.time_pane import TimeAxis, states_by_column, values_by_column
 from tui import recorded
-from tui.fakes import MIDDLE, PYTHON, SMALL, FakeProgramConductor, Stage, Walk, still, walking
+from tui.fakes import MIDDLE, PYTHON, SMALL, FakeProgramConductor, Walk, walking
+
+
+def stretch(began: float, ended: float, **states: float) -> ProgramSampled:
+    """A stretch of a program."""
+    return ProgramSampled(began_seconds=began, monotonic_seconds=ended, samples=10, states=states)
+
+
+def test_columns_hold_what_was_done_in_their_time() -> None:
+    axis = TimeAxis(100.0, 104.0)
+    sampled = [stretch(100.0, 101.0, compile=1.0), stretch(101.0, 103.0, device_busy=1.5, host_busy=0.5)]
+    found = states_by_column(sampled, axis, 8)
+    assert found[0] == found[1] == {"compile": 1.0}
+    for column in found[2:6]:
+        assert column == pytest.approx({"device_busy": 0.75, "host_busy": 0.25})
+    assert found[6] == found[7] == {}
+    whole = sum(sum(column.values()) for column in found) * axis.seconds / 8
+    assert whole == pytest.approx(3.0)
+
+
+def test_values_are_held_between_readings_and_not_beyond_them() -> None:
+    axis = TimeAxis(0.0, 10.0)
+    assert values_by_column([(1.0, 2.0), (1.5, 4.0), (4.0, 8.0)], axis, 10) == [
+        None, 3.0, 3.0, 3.0, 8.0, None, None, None, None, None,
+    ]  # fmt: skip
+    assert values_by_column([(3.0, None)], axis, 3) == [None, None, None]
+
+
+@pytest.mark.parametrize("width", [1, 40, 76, 120])
+def test_the_bar_and_the_table_fit_and_the_table_adds_up(width: int) -> None:
+    shares = {"compile": 1.0, "device_busy": 2.0, "not_seen": 0.5, "of_a_newer_version": 0.1}
+    assert share_bar(shares, width).cell_length == share_bar({}, width).cell_length == width
+    rows = [("import", 1.0, False), ("compile", 2.5, True), ("data", 0.0, False), ("not_seen", 0.5, False)]
+    width = max(40, width)
+    lines = share_table(rows, 4.0, width)
+    assert all(line.cell_length <= width for line in lines)
+    assert {"4.00", "100"} <= set(lines[-1].plain.split())
+    assert sum("■" in line.plain for line in lines) == 3, "a state that never was has no line"
+    assert ["\u2248" in line.plain for line in lines[:2]] == [True, False]
+    assert "No time" in share_table([("import", 0.0, False)], 0.0, width)[0].plain
+
+
+def test_the_exit_code_and_the_time_do_not_touch() -> None:
+    head = Head("train.py", "ok", "exit code 0", None, 14 * 3600 + 46 * 60)
+    line = ProgramHead()._first(head, 80)
+    assert (line.plain[-23:], line.cell_length) == ("exit code 0 14 h 46 min", 80)
+
 
 PROGRAM = ProgramCommand(path="train.py", arguments=("--epochs", "1"), directory="/home/me")
 
@@ -44,99 +89,78 @@ async def started(walk: Walk) -> FakeProgramConductor:
 # -- of a file ----------------------------------------------------------------------------------------------------
 
 
-async def test_the_ledger_is_grouped_sorted_and_filtered_and_opens_step_by_step() -> None:
+async def test_the_summary_begins_with_the_largest_costs_and_compiles_with_the_ledger() -> None:
     async with walking(MIDDLE) as walk:
-        walk.app.action_go("profile")
-        await walk.mode("profile")
-        session = recorded.finished().session()
-        await walk.show(session, "program", "✓ exit code 0", "6 compilations in 4.62 s (16 %)")
-        await walk.press("3", "shape of batch varies: f32[5..32,512]", gone="f32[32,512] → f32[5,512]")
-
+        screen = await walk.show(recorded.finished(), "program", "✓ exit code 0", "37 compilations in 4.76 s (23 %)")
+        result = program_result(walk.app.session, screen.run.id)
+        cost, certainty = program_cost(result)
+        costs = screen.query_one("#costs").render().plain
+        assert re.sub(r"[ \n]+", " ", costs) == f"costs most {cost} how sure {certainty} "
+        assert walk.text.index("costs most") < walk.text.index(result.findings[0].message[:30])
         rows = walk.find(LedgerList)
-        await walk.press("enter", "f32[32,512] → f32[5,512]")
-        await walk.press("down down enter")
-        await walk.on(CompilationDialog)
-        await walk.shows("shape of batch: f32[32,512] → f32[5,512]", "params['w']")
-        await walk.shows("trace 50.0 ms, lower 50.0 ms, compile 400 ms")
-        await walk.press("escape left left", gone="f32[32,512] → f32[5,512]")
-        await walk.press("enter down")
-        assert rows.open_around is not None
-        await walk.press("escape")
+        for key, place, focused in (("3", "compiles", True), ("2", "summary", False), ("3", "compiles", True)):
+            await walk.press(key)
+            await walk.until(lambda place=place: screen.place == place, place)
+            assert (walk.app.focused is rows) is focused
+
+        await walk.through("""
+            | shape of x varies: f32[1..33,128] | !f32[1,128] → f32[2,128]
+            enter | f32[1,128] → f32[2,128]
+            down down enter | @CompilationDialog | shape of x: f32[1,128] → f32[2,128] | f32[128,10]
+            escape left left | !f32[1,128] → f32[2,128]
+            enter down escape
+        """)
         assert (rows.opened, walk.app.current_mode) == (set(), "program")
 
         orders = []
         for _ in range(4):
-            orders.append((rows.order_in_words, *(str(key[0]) for key in rows.keys if isinstance(key, tuple))))
+            orders.append((rows.order_in_words, rows.keys[0][0]))
             await walk.press("s")
-        assert orders[0][1:] == ("train_step", "add")
         assert sorted(orders) == [
-            ("by function ▾", "add", "train_step"),
-            ("by time ▾", "train_step", "add"),
-            ("by times ▾", "train_step", "add"),
-            ("first compiled ▾", "train_step", "add"),
-        ]
-        await walk.press("s", "by function ▾")
-        await walk.press("/ 'batch enter", "1 hidden")
-        assert len(rows.keys) == 1
-        await walk.press("escape", gone="1 hidden")
-        assert (len(rows.keys), walk.app.current_mode) == (2, "program")
-        await walk.press("escape")
-        await walk.mode("profile")
-
-
-@pytest.mark.parametrize("size", [SMALL, (120, 40), (200, 60)])
-async def test_the_summary_of_a_program_begins_with_its_largest_costs_and_the_ledger_is_under_compiles(
-    size: tuple[int, int],
-) -> None:
-    async with walking(size) as walk:
-        screen = await walk.show(recorded.finished(), "program")
-        result = program_result(walk.app.session, screen.run.id)
-        cost, certainty = program_cost(result)
-        assert screen.place == "summary"
-        costs = screen.query_one("#costs").render().plain
-        assert re.sub(r"[ \n]+", " ", costs) == f"costs most {cost} how sure {certainty} "
-        assert walk.text.index("costs most") < walk.text.index(result.findings[0].message[:30])
-        await walk.press("3")
-        await walk.until(lambda: screen.place == "compiles", "the ledger")
-        assert walk.app.focused is walk.find(LedgerList)
-        await walk.press("2")
-        await walk.until(lambda: screen.place == "summary", "what costs most")
+            ("by function ▾", "add"), ("by time ▾", "step"), ("by times ▾", "step"), ("first compiled ▾", "step")
+        ]  # fmt: skip
+        await walk.through("""
+            / 'varies enter | hidden
+            escape | !hidden
+        """)
+        assert (len(rows.keys), walk.app.current_mode) == (5, "program")
 
 
 async def test_times_lines_sources_and_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with walking((100, 44)) as walk:
         await walk.show(recorded.finished(), "program")
         await walk.press("m T end", "total ")
-        assert {"28.6", "100"} <= set(walk.row("total ").split())
-        await walk.press("m L enter", "train.py:90 cannot be read here")
-        await walk.press("escape m a")
-        await walk.on(ExplanationDialog)
-        await walk.shows("1. ", "verify (from the file): jaxprof")
-        await walk.press("y")
+        assert {"20.4", "100"} <= set(walk.row("total ").split())
+        await walk.through("""
+            m L enter | train.py:91 cannot be read here
+            escape m a | @ExplanationDialog | 1. | verify (from the file): jaxprof
+            y
+        """)
         assert walk.app.clipboard.startswith("jaxprof script --plain train.py")
-        await walk.press("escape r")
-        await walk.on(ScriptDialog)
-        await walk.shows("Check it before you run it", "--epochs 1")
-        await walk.press("escape")
+        await walk.through("""
+            escape r | @ScriptDialog | Check it before you run it | --epochs 3
+            escape
+        """)
         assert walk.stage.programs == []
 
         (tmp_path / "train.py").write_text("".join(f"line_{number} = {number}\n" for number in range(1, 200)))
-        monkeypatch.setattr(recorded, "HOME", str(tmp_path))
-        screen = await walk.show(recorded.finished(), "program")
-        await walk.press("m L", "line_90 = 90")
-        assert walk.app.focused is screen.query_one(HotLineList)
-        await walk.press("enter")
-        await walk.on(SourceLines)
-        await walk.shows("▶  90 line_90 = 90")
-        await walk.press("escape m f down enter", "▶  91 line_91 = 91")
+        monkeypatch.setattr(program_events, "FOLDER", str(tmp_path))
+        await walk.show(recorded.finished(), "program")
+        await walk.through("""
+            m L | line_91 = 91
+            enter | @SourceLines | ▶  91 line_91 = 91
+            escape m f down enter | ▶  88 line_88 = 88
+        """)
 
 
 async def test_nothing_is_obeyed_that_comes_from_outside() -> None:
     async with walking((200, 60)) as walk:
         await walk.show(recorded.hostile(), "program")
         assert walk.text.count("[b]jit[/x]␛[31m␊") > 4
-        await walk.press("m b enter down down enter", "static argument [b]jit[/x]␛[31m␊")
-        await walk.press("escape m L enter", "cannot be read here")
+        await walk.through("""
+            m b enter down down enter | static argument [b]jit[/x]␛[31m␊
+            escape m L enter | cannot be read here
+        """)
         assert not {"\x1b", "\u202e"} & set(walk.text)
         await walk.press("escape")
         ledger = walk.find(LedgerList)
@@ -147,15 +171,13 @@ async def test_nothing_is_obeyed_that_comes_from_outside() -> None:
 
 async def test_profile_and_hlo_lead_to_the_last_window() -> None:
     tape = recorded.finished()
-    for run in ("r2", "r3", "r4", "r5"):
-        tape.plan(run, "profile", "imported", workload="capture window")
     for run, name in (("r2", "timeline"), ("r3", "hlo"), ("r4", "timeline"), ("r5", "hlo")):
+        tape.plan(run, "profile", "imported", workload="capture window")
         tape.add(e.TextRecorded, run, name=name, text="{}" if name == "timeline" else "HloModule a", bytes=2)
     async with walking(SMALL) as walk:
         for letter, mode, run in (("h", "hlo", "r5"), ("t", "profile", "r4")):
             await walk.show(tape, "program", "exit code 0")
-            await walk.press(f"m {letter}")
-            await walk.mode(mode)
+            await walk.through(f"m {letter} | #{mode}")
             assert walk.app.run_in_view == run
 
 
@@ -169,10 +191,10 @@ async def test_a_long_compile_ticks_while_nothing_is_said(monkeypatch: pytest.Mo
     monkeypatch.setattr(JaxprofApp, "session_grows", property(lambda app: True))
     monkeypatch.setattr(ProgramScreen, "TICK_SECONDS", 0.05)
     async with walking(SMALL) as walk:
-        screen = await walk.show(tape, "program", "compiling `train_step`, backend, 0.5 s  called from train.py:88")
+        screen = await walk.show(tape, "program", "compiling `step`, backend, 0.5 s  called from train.py:88")
         await walk.shows("▶ running      1.5 s")
         now[0] += 42.04
-        await walk.shows("compiling `train_step`, backend, 42.5 s", "▶ running     43.5 s")
+        await walk.shows("compiling `step`, backend, 42.5 s", "▶ running     43.5 s")
         await walk.press("1")
         await walk.until(lambda: screen._clock is None)
 
@@ -182,7 +204,6 @@ async def test_a_program_is_followed_captured_cancelled_and_run_again() -> None:
         program = await started(walk)
         screen = walk.screen
         assert screen._clock is not None
-        assert "a: what to do" not in walk.text
         await walk.press("m a")
         assert walk.screen is screen, "advice waits for the end"
         program.emit(e.LogLine(stream="stdout", text="epoch 1"))
@@ -196,7 +217,6 @@ async def test_a_program_is_followed_captured_cancelled_and_run_again() -> None:
         await walk.press("w")
         assert len(program.captured) == 1
         await walk.press("C", "Interrupted, as by ctrl+c")
-        assert program.cancelled == ["r1"]
         await walk.press("C")
         await walk.until(lambda: program.cancelled == ["r1", "r1"])
         program.finish(3)
@@ -214,25 +234,6 @@ async def test_a_program_is_followed_captured_cancelled_and_run_again() -> None:
         await walk.until(lambda: before.runs["r1"].log[-1].text == "late word of the first")
         await walk.press("m l")
         assert "late word" not in walk.text
-
-
-async def test_a_program_whose_first_events_are_shown_before_it_counts_as_busy_runs(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    start = FakeProgramConductor.start
-
-    def seen_at_once(program: FakeProgramConductor) -> str:
-        run = start(program)
-        deadline = monotonic() + 20
-        while not stage.app.session.runs and monotonic() < deadline:
-            sleep(0.01)
-        sleep(0.3)  # until the app has judged whether they go on
-        return run
-
-    monkeypatch.setattr(FakeProgramConductor, "start", seen_at_once)
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24)) as pilot:
-        await started(Walk(stage, pilot))
 
 
 def test_a_program_that_starts_as_another_one_ends_is_busy() -> None:
@@ -268,13 +269,11 @@ def test_a_program_that_starts_as_another_one_ends_is_busy() -> None:
     first.start()
     while not live.busy:
         assert first.is_alive()
-    programs[0].finish(0)
-    first.join(20)
-    assert live.busy
-    assert told == [True, False, True]
-    programs[1].finish(0)
-    second.join(20)
-    assert not live.busy
+    for thread, busy in ((first, True), (second, False)):
+        programs[-1].finish(0)
+        thread.join(20)
+        assert live.busy is busy
+    assert told == [True, False, True, False]
 
 
 @pytest.mark.usefixtures("catalogue", "shelf")
@@ -297,20 +296,3 @@ async def test_what_is_measured_and_a_program_do_not_go_on_at_once() -> None:
         await walk.shows("another run is in progress")
         cast(Any, walk.stage.scheduler).finish()
         await walk.until(lambda: not walk.app.live.busy)
-
-
-@pytest.mark.parametrize(
-    ("made", "size", "keys"),
-    [(recorded.finished, (200, 60), "right"), (recorded.finished, (120, 40), "m O down down")],
-    ids=["large", "flame"],
-)
-def test_pictures(snap_compare: Any, made: Any, size: tuple[int, int], keys: str) -> None:
-    stage = Stage()
-
-    async def before(pilot: Pilot[Any]) -> None:
-        walk = Walk(stage, pilot)
-        await walk.show(made(), "program")
-        await walk.press(keys)
-        await still(pilot)
-
-    assert snap_compare(stage.app, terminal_size=size, run_before=before)

@@ -1,0 +1,142 @@
+"""Pictures made of characters: the canvas and its scales, lines, samples and phases. Every one survives ASCII."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+from textual.content import Content
+
+from jaxprof.stats import summarise, two_modes
+from jaxprof.text import columns, safe
+from jaxprof.tui.kit.canvas import Canvas, Scale, spanning
+from jaxprof.tui.kit.phase_bars import PhaseRow, phase_bars
+from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, count_tick, distribution, line_plot, seconds_tick, trend
+from jaxprof.tui.terminal_driver import TO_ASCII
+from tui.session_tapes import HOSTILE, Tape
+
+SAMPLES = Tape().noise(0.63e-3, 60)
+BEYOND = [*SAMPLES, 5e-3, 1e-6]
+"""With one that is too slow for the scale, and one that is too fast."""
+ROWS = [
+    PhaseRow("numpy", {"run": 4.37e-3}),
+    PhaseRow("jit", {"trace": 6e-3, "compile": 38e-3, "first_run": 0.9e-3, "run": 0.63e-3, "transfer_out": None}),
+]
+
+
+AXES = Axis("n", count_tick, log=True), Axis("time", seconds_tick, log=True)
+
+
+def plot(width: int, height: int) -> Content:
+    """The times of two variants over a size."""
+    sizes = (1e3, 1e4, 1e5, 1e6)
+    numpy = PlotLine("numpy", tuple((n, n * 4e-9) for n in sizes), "$baseline", "●")
+    jit = PlotLine("jit", tuple((n, 2e-5) for n in sizes), "$primary", "▲")
+    return line_plot([numpy, jit], *AXES, width, height, (Mark(1e4, 2e-5, "n ≈ 10 000"),))
+
+
+def lines_of(content: Content) -> list[str]:
+    return content.plain.split("\n")
+
+
+def test_a_canvas_has_eight_dots_a_cell_and_covers_take_their_room() -> None:
+    canvas = Canvas(2, 1)
+    for x, y in ((0, 0), (3, 3), (-1, 0), (4, 0), (0, 4)):
+        canvas.dot(x, y)
+    assert [row.plain for row in canvas.rows()] == ["\u2801\u2880"]
+    canvas = Canvas(6, 1)
+    canvas.line((0, 0), (3, 0))
+    canvas.put(1, 0, "●")
+    assert canvas.rows()[0].plain == "\u2809●    "
+    assert [canvas.free(2, 0, 4), canvas.free(1, 0, 2), canvas.free(4, 0, 3)] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("scale", "expected"),
+    [
+        (Scale(0.0, 1.0), [0, 0.2, 0.4, 0.6, 0.8, 1.0]),
+        (Scale(900.0, 1.1e6, log=True), [1e3, 1e4, 1e5, 1e6]),
+        (Scale(0.9, 11.0, log=True), [1, 2, 5, 10]),
+    ],
+)
+def test_ticks_are_round_numbers_on_the_scale(scale: Scale, expected: list[float]) -> None:
+    assert scale.ticks(6) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_a_scale_is_never_empty_and_a_logarithmic_one_leaves_zero_out(log: bool) -> None:
+    for values in ([], [5.0], [5.0, 5.0], [0.0, 0.0], [math.inf, 2.0]):
+        scale = spanning(values, log=log)
+        assert scale.high > scale.low
+        assert all(0 <= scale.place(value) <= 1 for value in values if math.isfinite(value) and (value > 0 or not log))
+    scale = spanning([0.0, -3.0, 1.0, 100.0], log=True, margin=0.0)
+    assert (scale.place(10.0), scale.place(0.0)) == (pytest.approx(0.5), -math.inf)
+
+
+SIZES = [(24, 6), (38, 9), (76, 12), (118, 30), (198, 50)]
+PICTURES: dict[str, Callable[[int, int], Content]] = {
+    "plot": plot,
+    "no points": lambda width, height: line_plot([PlotLine("jit", ())], *AXES, width, height),
+    "distribution": lambda width, height: distribution(SAMPLES, summarise(SAMPLES), width, height),
+    "trend": lambda width, height: trend(BEYOND, summarise(BEYOND), width, height),
+    "phases": lambda width, _: Content("\n").join(phase_bars(ROWS, width)),
+}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_picture_fills_its_room_and_is_as_wide_in_ascii(name: str) -> None:
+    for width, height in SIZES[2:] if name == "phases" else SIZES:
+        lines = lines_of(PICTURES[name](width, height))
+        if name in ("distribution", "trend"):
+            assert len(lines) == height
+        assert all(columns(line) <= width for line in lines)
+        in_ascii = [line.translate(TO_ASCII) for line in lines]
+        assert all(line.isascii() and "?" not in line for line in in_ascii)
+        assert list(map(len, in_ascii)) == list(map(columns, lines))
+
+
+def test_two_modes_are_two_humps_on_one_scale_and_in_words() -> None:
+    """Most calls are fast: of the median alone, the slow ones are outliers, and would not be drawn."""
+    fast, slow = Tape().noise(1.2e-3, 60), Tape().noise(3.4e-3, 40)
+    samples = [*fast, *slow]
+    modes = two_modes(samples)
+    said, *bars, axis, numbers = lines_of(distribution(samples, summarise(samples), 60, 9, modes=modes))
+    assert said.rstrip() == "two modes: 1.20 ms (60 %), 3.39 ms (40 %)"
+    empty = [column for column in range(60) if all(not row[column : column + 1].strip() for row in bars)]
+    assert len(empty) > 20, "the valley"
+    assert axis.index("┻") < empty[0] < empty[-1] < axis.rindex("┻")
+    assert axis.count("┻") == 2, "none at the median, which is typical of neither"
+    assert "slower" not in numbers
+    assert "outlier" not in trend(samples, summarise(samples), 60, 9, modes=modes).plain
+    assert "two modes" not in distribution(fast, summarise(fast), 60, 9, modes=two_modes(fast)).plain
+
+
+def test_phase_bars_tell_an_unknown_phase_from_a_missing_one() -> None:
+    lines = [line.plain for line in phase_bars(ROWS, 78)]
+    numpy, jit = (next(line for line in lines if name in line) for name in ("numpy", "jit"))
+    assert (numpy.count("·"), jit.rstrip()[-1]) == (4, "-")
+
+
+def lengths(times: list[float], *, logarithmic: bool) -> list[int]:
+    rows = [PhaseRow(f"v{index}", {"run": value}) for index, value in enumerate(times)]
+    return [line.plain.count("█") for line in phase_bars(rows, 120, logarithmic=logarithmic)[2:-1:2]]
+
+
+def test_nine_times_as_long_has_nine_times_the_bar_and_on_a_logarithmic_scale_a_longer_one() -> None:
+    short, long = lengths([6.9e-3, 58.6e-3], logarithmic=False)
+    assert long / short == pytest.approx(58.6 / 6.9, rel=0.1)
+    bars = lengths([1e-6 * 3**step for step in range(12)], logarithmic=True)
+    assert bars == sorted(bars)
+    assert bars[-1] > 3 * bars[0]
+    linear, logarithmic = (phase_bars(ROWS, 78, logarithmic=log, hint="(Y)")[-1].plain for log in (False, True))
+    assert "one scale for all, linear: 0 to 38.0 ms" in linear
+    assert "one scale for all, logarithmic: 100 µs to 100 ms  (Y)" in logarithmic
+
+
+@pytest.mark.parametrize("width", [76, 116, 196])
+def test_phase_bars_stay_within_their_width_whatever_a_variant_is_called(width: int) -> None:
+    phases = dict.fromkeys(("trace", "lower", "compile", "transfer_in", "first_run", "run", "transfer_out"), 123.4e-3)
+    lines = phase_bars([PhaseRow(HOSTILE * 3, phases), PhaseRow("日本語の名前です", phases)], width)
+    assert all(line.cell_length <= width for line in lines)
+    assert all(safe(line.plain) == line.plain for line in lines)

@@ -1,0 +1,302 @@
+"""A timeline: its lanes and what a column shows of them, and the state in view: window, cursor, jumps, map, ruler."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jaxprof import events as e
+from jaxprof.analysis.lanes.kinds import KINDS
+from jaxprof.analysis.lanes.rows import DEEPEST, LaneGroup, Lanes, lanes_of
+from jaxprof.analysis.lanes.search import End, Links, search
+from jaxprof.analysis.timeline import Timeline, TimelineCounter, TimelineLane, read_timeline, readings_within
+from jaxprof.errors import FileRefusedError
+from jaxprof.text import columns
+from jaxprof.tui.kit.canvas import AxisWindow, Scale, ruler
+from jaxprof.tui.kit.filter import compiled
+from jaxprof.tui.profile.timeline.browse import LEAST_NS, Browse, Jumps, extent
+from jaxprof.tui.profile.timeline.drawing import (
+    Minimap,
+    busy_share,
+    columns_of,
+    edges,
+    lane_names,
+    ruler_time,
+    threads_of,
+    with_range,
+)
+from jaxprof.tui.profile.timeline.facts import cursor_lines, step_lines
+from tui import profiles
+
+TIMELINE = lanes_of(read_timeline(profiles.timeline()))
+spans = st.lists(st.tuples(st.integers(0, 1000), st.integers(1, 200)), min_size=1, max_size=40).map(
+    lambda found: sorted(found, key=lambda span: (span[0], -span[1]))
+)
+
+
+def lane_of(intervals: list[tuple[int, int]]) -> LaneGroup:
+    """A lane of intervals of start and duration."""
+    given = [("k", None, start, duration) for start, duration in intervals]
+    text = profiles.text([profiles.lane("gpu:0", "Stream #1", "stream", given)], [])
+    return lanes_of(read_timeline(text)).lanes[0]
+
+
+def test_hosts_are_above_devices_and_threads_of_a_pool_are_one_lane() -> None:
+    assert [(lane.title, lane.on_device) for lane in TIMELINE.lanes] == [
+        ("python", False), ("pool", False), ("Stream #1(Compute)", True), ("Stream #2(MemcpyD2H)", True)
+    ]  # fmt: skip
+    assert [row.level for row in TIMELINE.lanes[0].rows] == [0, 1, 2]
+    assert TIMELINE.lanes[1].summary.capacity == 2
+    assert TIMELINE.intervals == 10 * 6 + 2
+
+
+@given(spans)
+def test_no_two_intervals_of_a_row_overlap_and_none_is_lost(intervals: list[tuple[int, int]]) -> None:
+    lane = lane_of(intervals)
+    assert all((row.starts[1:] >= row.ends[:-1]).all() for row in lane.rows)
+    assert sum(len(row.starts) for row in lane.rows) + lane.hidden == len(intervals)
+    assert lane.hidden == 0 or len(lane.rows) == DEEPEST
+
+
+@given(spans, st.integers(0, 900), st.integers(200, 1200), st.integers(8, 90))
+def test_columns_are_what_counting_nanoseconds_gives(
+    intervals: list[tuple[int, int]], start: int, span: int, width: int
+) -> None:
+    lane, window = lane_of(intervals), AxisWindow(start, start + span)
+    row = lane.rows[0]
+    covered = np.zeros(2600, np.bool_)
+    for begin, end in zip(row.starts.tolist(), row.ends.tolist(), strict=True):
+        covered[begin:end] = True
+    found = columns_of(lane, row, window, width)
+    for column, (left, right) in enumerate(pairwise(edges(window, width).tolist())):
+        inside = covered[left:right]
+        assert found.height[column] == pytest.approx(inside.mean() if len(inside) else 0.0)
+        assert (found.kind[column] >= 0) == bool(inside.any())
+    assert busy_share(row, window) == pytest.approx(covered[start : start + span].mean())
+
+
+def test_gaps_are_between_intervals_and_a_name_is_written_where_there_is_room() -> None:
+    lane = lane_of([(100, 100), (300, 100)])
+    found = columns_of(lane, lane.summary, AxisWindow(0, 500), 5)
+    assert found.gap.tolist() == [False, False, True, False, False]
+    lane = lane_of([(0, 500), (500, 10)])
+    named = columns_of(lane, lane.summary, AxisWindow(100, 600), 50).named
+    assert [(one.first, one.last, one.begins) for one in named] == [(0, 40, False)], "cut at the window"
+
+
+def test_a_counter_is_as_high_as_its_highest_value_in_a_column_and_shown_at_the_cursor() -> None:
+    counter = TimelineCounter("gpu:0", "memory", "bytes", [10, 50, 55], [1024.0, 4096.0, 2048.0])
+    (lane,) = lanes_of(Timeline(None, 0, [], [], [counter])).lanes
+    window = AxisWindow(0, 100)
+    drawn = columns_of(lane, lane.rows[0], window, 10)
+    assert drawn.height.tolist() == [0, *[0.25] * 4, 1, *[0.5] * 4]
+    assert set(drawn.kind.tolist()) == {-1, KINDS.index("counter")}
+
+    def said(at: int) -> list[str]:
+        under = lane, lane.rows[0], lane.rows[0].at(at)
+        return [line.plain for line in cursor_lines(Lanes((lane,), [], 0, 100, 0), window, at, under, 100)]
+
+    assert "1.00 KiB" in said(20)[0]
+    assert "most 4.00 KiB at 50.000 ns · 3 values · gpu:0" in said(20)[1]
+    assert "before its first value" in said(5)[0]
+
+
+def test_readings_of_the_session_that_lie_in_the_recording_are_counters() -> None:
+    session = profiles.captured().session()
+    header = session.header
+    text = profiles.text([profiles.lane("gpu:0", "Stream #1", "stream", [("a", None, 0, 2_000_000_000)])], [])
+    began = f'"started_unix_ns": {round(header.wall_seconds * 1e9)}'
+    session.readings.clear()
+    for after, watts in ((-1.0, 1.0), (0.5, 300.0), (1.5, 400.0), (2.5, 500.0)):
+        moment = header.monotonic_seconds + after
+        session.apply(e.DeviceReading(device="cuda:0", power_watts=watts, monotonic_seconds=moment))
+    (found,) = readings_within(session, read_timeline(text.replace('"started_unix_ns": null', began)))
+    assert (found.device, found.name, found.unit, found.values) == ("gpu:0", "power", "watts", [300.0, 400.0])
+    assert np.allclose(found.times, [5e8, 15e8], atol=1e3)
+    assert readings_within(session, read_timeline(text)) == []
+
+
+@pytest.mark.parametrize("damage", ["[1]", '[{"device":"a","name":"b","unit":"c","time":[1],"value":[]}]'])
+def test_damaged_counters_are_refused(damage: str) -> None:
+    with pytest.raises(FileRefusedError):
+        lanes_of(read_timeline(f'{profiles.timeline()[:-1]},"counters":{damage}}}'))
+
+
+def test_a_search_finds_names_and_ops_in_every_lane() -> None:
+    hits = search(TIMELINE, compiled("dot|memcpy"))
+    assert len(hits) == 20
+    assert (np.diff(hits.starts) >= 0).all()
+    assert [hits.following(0, 1), hits.following(int(hits.starts[-1]), 1)] == [0, 0]
+    assert hits.following(int(hits.starts[0]), -1) == 19
+    nothing = search(TIMELINE, compiled("nothing has this name"))
+    assert (len(nothing), nothing.following(0, 1)) == (0, None)
+
+
+def joined_lanes(kernels: list[int], launches: list[int]) -> Lanes:
+    """A launch each 10 ns, a kernel 100 ns later; the correlation of each."""
+
+    def lane(device: str, kind: str, joins: list[int], shift: int) -> TimelineLane:
+        count = len(joins)
+        starts = [shift + 10 * n for n in range(count)]
+        return TimelineLane(device, kind, kind, [("x", None)], [0] * count, starts, [5] * count, correlations=joins)
+
+    return lanes_of(Timeline(None, 0, [], [lane("gpu:0", "stream", kernels, 100), lane("host", "host", launches, 0)]))
+
+
+def test_from_a_launch_to_its_kernel_and_back_and_the_cursor_follows() -> None:
+    lanes = joined_lanes([7, 8, -1], [8, -1, 7])
+    ends = {(0, 0): End(1, 0, 1), (1, 0): End(0, 0, 2), (1, 2): None, (0, 1): None}
+    assert {at: Links.of(lanes).other_end(lanes, End(at[0], 0, at[1])) for at in ends} == ends
+    browse = Browse(joined_lanes([4], [4]), 60, 10)
+    browse.event(1)
+    for device, moment in (("host", 0), ("gpu:0", 100)):
+        browse.follow()
+        assert (browse.lanes.lanes[browse.places[browse.line].lane].device, browse.time) == (device, moment)
+
+
+WIDTH, ROOM = 60, 40
+
+
+def made(*lanes: tuple[str, str, str], intervals: list[tuple[int, int]] | None = None) -> Lanes:
+    """Lanes of device, name and kind, all with the same intervals."""
+    given = [("k", None, start, duration) for start, duration in intervals or [(0, 1)]]
+    rows = [profiles.lane(device, name, kind, given) for device, name, kind in lanes]
+    return lanes_of(read_timeline(profiles.text(rows, [])))
+
+
+LANES = lanes_of(read_timeline(profiles.timeline()))
+IDLE = made(("gpu:0", "Stream #1", "stream"), intervals=[(0, 100), (110, 100), (400, 50), (800, 200)])
+"""Idle for 10, 190 and 350 of 1000 ns: of 50 columns, one is 20 ns."""
+
+presses = st.one_of(
+    st.tuples(st.sampled_from(["pan", "step", "event", "edge", "move"]), st.sampled_from([-1, 1])),
+    st.tuples(st.just("zoom"), st.sampled_from([0.1, 0.5, 2.0, 9.0])),
+    st.tuples(st.sampled_from(["open", "fit", "show_whole", "pin", "hide", "show_all", "mark"]), st.none()),
+    st.tuples(st.just("resize"), st.integers(1, 12)),
+)
+
+
+@given(st.lists(presses, max_size=40))
+def test_whatever_is_pressed_the_cursor_is_in_view_and_every_line_is_shown_once(
+    keys: list[tuple[str, float | int | None]],
+) -> None:
+    browse, room = Browse(LANES, WIDTH, ROOM), ROOM
+    for name, value in keys:
+        if name == "zoom":
+            browse.zoom(value or 1.0, browse.time)
+        elif name == "resize":
+            room = int(value or 1)
+            browse.resize(WIDTH, room)
+        else:
+            getattr(browse, name)(*([] if value is None else [value]))
+        browse.bring_into_view()
+        assert browse.whole.start <= browse.window.start < browse.window.end <= browse.whole.end
+        assert browse.window.span >= min(LEAST_NS, browse.whole.span)
+        assert browse.whole.start <= browse.time < browse.whole.end
+        lines = [line for y in range(room) if (line := browse.line_at(y)) is not None]
+        assert len(lines) == len(set(lines)) == min(room, len(browse.places))
+        assert browse.line in lines
+        assert [browse.shown_at(line) for line in lines] == list(range(len(lines)))
+        assert len({place.lane for place in browse.places}) == len(LANES.lanes) - browse.hidden > 0
+
+
+@pytest.mark.parametrize("step", [-1, 1])
+def test_the_cursor_begins_on_a_device_and_fitting_shows_the_interval_under_it(step: int) -> None:
+    browse = Browse(LANES, WIDTH, ROOM)
+    assert browse.under_cursor is not None
+    assert browse.under_cursor[0].title == "Stream #1(Compute)"
+    browse.edge(-step)
+    browse.event(step)
+    begin, end = extent(browse.under_cursor[1], browse.time, browse.whole)
+    browse.fit()
+    assert browse.window.start <= begin < end <= browse.window.end
+    assert browse.window.span <= max(LEAST_NS, 2 * (end - begin))
+
+
+def test_jumps_go_to_what_can_be_seen_the_longest_first() -> None:
+    browse = Browse(IDLE, 50, 20)
+    jumps = Jumps(browse)
+    assert [(jumps.idle(1), browse.time) for _ in range(3)] == [(True, 210), (True, 450), (False, 450)]
+    browse.zoom(0.2, 0)
+    browse.time = 0
+    assert jumps.idle(1)
+    assert browse.time == 100, "now the one of 10 ns is more than half a column"
+    seen = []
+    for what in ("idle", "idle", "idle", "interval"):
+        assert jumps.longest(what)
+        assert jumps.rank is not None
+        seen.append((browse.time, jumps.rank.rank))
+    assert seen == [(450, 1), (210, 2), (100, 3), (800, 1)]
+    browse.step(-1)
+    assert jumps.rank is None, "until the cursor moves"
+
+
+def test_the_map_marks_what_is_in_view_and_what_matches() -> None:
+    whole = AxisWindow(0, 1000)
+    minimap = Minimap(IDLE, whole, 10)
+
+    def drawn(window: AxisWindow, height: int) -> str:
+        return "".join(piece.text for piece in minimap.lines(window, height)[-1])
+
+    assert drawn(whole, 1) == "██▁ ▅   ██"
+    assert drawn(whole, 2) == "┗━━━━━━━━┛"
+    assert drawn(AxisWindow(300, 600), 2) == "┄┄┄┗━┛┄┄┄┄"
+    assert drawn(AxisWindow(300, 600), 1) == "██▁┗▅┛  ██"
+    assert drawn(AxisWindow(310, 312), 2) == "┄┄┄▲┄┄┄┄┄┄"
+    (line,) = minimap.lines(whole, 1, search(IDLE, compiled("k")))
+    assert [piece.text for piece in line if piece.style == "hit"] == ["██", "▅", "█"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "wanted"),
+    [
+        ((3, 7), "╷0 ├───┤╷5 ms   "),
+        ((-4, 4), "╷0──┤   ╷5 ms   "),
+        ((4, 40), "╷0  ├───╷5 ms───"),
+        ((5, 5), "╷0   ┼  ╷5 ms   "),
+    ],
+)
+def test_a_range_is_between_brackets_on_the_ruler(columns: tuple[int, int], wanted: str) -> None:
+    assert with_range("╷0      ╷5 ms   ", *columns) == wanted
+
+
+def test_the_cursor_and_the_ruler_have_one_zero() -> None:
+    """The first interval begins at 47 ms: what is under the cursor there is at 47 ms, as the ruler says."""
+    lanes = made(("cpu:0", "thread", "thread"), intervals=[(47_000_000, 1_000_000), (60_000_000, 1_000_000)])
+    window = AxisWindow(lanes.begin, lanes.end)
+    (lane,) = lanes.lanes
+    assert "at 47.000 ms" in cursor_lines(lanes, window, 47_500_000, (lane, lane.rows[0], 0), 100)[0].plain
+    ticks = ruler(Scale(window.start, window.end), 80, ruler_time, "╷").split()
+    assert ticks == ["╷50", "ms", "╷55", "ms", "╷60", "ms"]
+
+
+def test_steps_of_several_devices_are_not_added_up_to_more_steps() -> None:
+    other = [replace(row, device="gpu:1") for row in profiles.steps(4)]
+    for count, more, said in ((4, [], "4 steps"), (4, other, "4×2 steps"), (3, other, "7 steps")):
+        event = e.StepsMeasured(run="", found_by="modules", steps=profiles.steps(count) + more)
+        assert f"{said}, mean" in "".join(line.plain for line in step_lines(event, -1.0, "", 100))
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["cpu:0", "gpu:0", "gpu:10", "host", "a/host", "b/gpu:0"]),
+            st.text(st.sampled_from("abXY#/ 1é漢"), max_size=24),
+            st.sampled_from(["stream", "ops", "host", "thread"]),
+        ),
+        min_size=1,
+        max_size=9,
+        unique=True,
+    ),
+    st.integers(10, 30),
+)
+def test_lanes_that_differ_have_names_that_differ(names: list[tuple[str, str, str]], room: int) -> None:
+    lanes = made(*names).lanes
+    found = lane_names(list(lanes), room)
+    assert len(set(found)) == len(lanes)
+    assert all(columns(name + threads_of(lane)) <= room for name, lane in zip(found, lanes, strict=True))

@@ -1,0 +1,148 @@
+"""How each screen looks: at one size, three of them at two."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+import job_folders
+from jaxprof.tui.app import JaxprofApp
+from jaxprof.tui.home.own_code import OwnCodeList
+from jaxprof.tui.home.screen import HomeScreen
+from jaxprof.tui.job.heat_map import JobMap
+from jaxprof.tui.job.screen import JobScreen
+from jaxprof.tui.kit.session_list import SessionTable
+from jaxprof.tui.sessions.screen import SessionsScreen
+from tui import hlo_texts, profiles, recorded, session_tapes
+from tui.fakes import SMALL, WIDE, Stage, StillDevices, Walk, keep_session, still
+
+pytestmark = pytest.mark.usefixtures("catalogue", "one_moment")
+
+
+@pytest.fixture
+def stage(shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    """An app over three kept sessions and two programs, whose folder has the same name in every picture."""
+    keep_session(shelf, "selu-h200", ("selu", "numpy", "ok", 4.37e-3), ("selu", "jit", "ok", 0.63e-3), age_seconds=120)
+    keep_session(shelf, "matmul-oom", ("matmul", "jit", "failed", None), complete=False, age_seconds=7200)
+    keep_session(shelf, "first", ("hessian", "jit", "ok", 9.2e-6), age_seconds=200_000)
+    monkeypatch.setenv("HOME", str(shelf))
+    monkeypatch.setattr("jaxprof.tui.kit.session_list.safe", lambda text: str(text).replace(str(shelf), "~"))
+    monkeypatch.setattr("jaxprof.tui.device_monitor.PERIOD_SECONDS", 60.0)
+    monkeypatch.setattr("jaxprof.tui.device_monitor.HISTORY", 2)
+    return Stage()
+
+
+async def home(walk: Walk, keys: str = "") -> None:
+    """Home once everything has come."""
+    devices = walk.app.devices
+    screen = await walk.on(HomeScreen)
+    await walk.until(
+        lambda: screen.info is not None and sum(key[3] is not None for key in walk.find(OwnCodeList).keys) == 3
+    )
+    await walk.until(lambda: devices.asked)
+    for _ in range(2):  # as many as are kept: how many came before depends on when JAX was asked
+        devices.take(StillDevices().read())
+    screen.query_one("#devices").show_devices()
+    await walk.press("down")
+    await still(walk.pilot)
+    await walk.press(keys)
+
+
+async def kept_sessions(walk: Walk) -> None:
+    await home(walk, "1")
+    await walk.on(SessionsScreen)
+    await walk.until(lambda: len(walk.find(SessionTable).keys) == 3)
+    await walk.press("down")  # to the torn one
+
+
+async def job(walk: Walk) -> None:
+    """A job of which one process is late from the middle on."""
+    folder = Path(os.environ["JAXPROF_HOME"]) / "train.jaxprof.d"
+    folder.mkdir()
+    late_from = (job_folders.late_from(10 if index == 1 else 99) for index in range(4))
+    walk.app.open_session(job_folders.job(folder, *late_from))
+    screen = await walk.on(JobScreen)
+    await walk.until(lambda: screen.figures is not None and screen.query_one(JobMap).browse.grid is not None)
+
+
+def of(
+    made: Callable[[], session_tapes.Tape], mode: str, keys: str = "", *, view: str = "", tab: str = ""
+) -> Callable[[Walk], Awaitable[None]]:
+    """A screen with a session, a view of a profile or a tab of HLO, and keys that are pressed there."""
+
+    async def go(walk: Walk) -> None:
+        screen = await walk.show(made(), mode, view=view)
+        await still(walk.pilot)
+        if tab:
+            screen.action_tab(tab)
+        await walk.press(keys)
+
+    return go
+
+
+captured, finished = profiles.captured, session_tapes.finished
+program = partial(hlo_texts.program_tape, hlo_before=hlo_texts.HLO)
+PICTURES = {
+    "parameters": (partial(home, keys="e"), SMALL),
+    "help": (partial(home, keys="?"), SMALL),
+    "menu": (partial(home, keys="m"), SMALL),
+    "sessions": (kept_sessions, WIDE),
+    "run": (of(session_tapes.sampling, "run"), WIDE),
+    "results-small": (of(finished, "results", "down down"), SMALL),
+    "results": (of(finished, "results", "down down"), WIDE),
+    "sweep": (of(session_tapes.sweep, "results"), WIDE),
+    "compared": (of(finished, "results", "down space space c"), WIDE),
+    "in-full": (of(finished, "results", "down down enter"), WIDE),
+    "kernels-small": (of(program, "hlo"), SMALL),
+    "kernels": (of(program, "hlo"), WIDE),
+    "hlo": (of(program, "hlo", tab="hlo"), SMALL),
+    "roofline": (of(program, "hlo", "m d 'h200 enter", tab="roofline"), WIDE),
+    "timeline": (of(captured, "profile", ". + +", view="timeline"), WIDE),
+    "compile": (of(captured, "profile", "down", view="compile"), WIDE),
+    "memory": (of(captured, "profile", "down", view="memory"), WIDE),
+    "program": (of(recorded.finished, "program", "right"), (200, 60)),
+    "flame": (of(recorded.finished, "program", "m O down down"), WIDE),
+}
+
+
+def drawn(snap_compare: Any, stage: Stage, go: Callable[[Walk], Awaitable[None]], size: tuple[int, int]) -> bool:
+    """Whether the screen looks as it did, once nothing moves any more."""
+
+    async def before(pilot: Pilot[Any]) -> None:
+        await go(Walk(stage, pilot))
+        await still(pilot)
+
+    return bool(snap_compare(stage.app, terminal_size=size, run_before=before))
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_screens(snap_compare: Any, monkeypatch: pytest.MonkeyPatch, stage: Stage, name: str) -> None:
+    monkeypatch.setattr(JaxprofApp, "session_grows", property(lambda app: name == "run"))
+    now = session_tapes.sampling().now
+    for module in ("kit.run_list", "run.current_run"):
+        monkeypatch.setattr(f"jaxprof.tui.{module}.monotonic", lambda: now)
+    assert drawn(snap_compare, stage, *PICTURES[name])
+
+
+@pytest.mark.parametrize("size", [SMALL, WIDE], ids=["small", "wide"])
+def test_home(
+    snap_compare: Any, stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    """On the user's own programs."""
+    monkeypatch.setattr(HomeScreen, "AUTO_FOCUS", "#own-code")
+    for name in ("train.py", "model.py"):
+        (tmp_path / name).write_text(f'"""What {name} is for."""\n\nimport jax\n\njax.devices()\n')
+        os.utime(tmp_path / name, (len(name), len(name)))
+    stage.app.folder = tmp_path
+    assert drawn(snap_compare, stage, home, size)
+
+
+def test_job(snap_compare: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jaxprof.tui.device_monitor.PERIOD_SECONDS", 60.0)
+    assert drawn(snap_compare, Stage(light=True), job, WIDE)
