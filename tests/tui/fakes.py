@@ -377,12 +377,21 @@ class Walk:
 
         await until(self.pilot, there, f"{words}" + (f", not {gone!r}" if gone else ""))
 
-    async def on(self, kind: type[Any]) -> Any:
-        """The screen in view, once it is of that class and has its widgets."""
-        await until(
-            self.pilot, lambda: isinstance(self.screen, kind) and getattr(self.screen, "whole", True), str(kind)
-        )
+    async def on(self, kind: type[Any] | str) -> Any:
+        """The screen in view, once it is of that class, or of one with that name, and has its widgets."""
+
+        def there() -> bool:
+            named = type(self.screen).__name__ == kind if isinstance(kind, str) else isinstance(self.screen, kind)
+            return named and getattr(self.screen, "whole", True)
+
+        await until(self.pilot, there, str(kind))
         return self.screen
+
+    async def home(self) -> Any:
+        """Home, once it shows a workload."""
+        screen = await self.on("HomeScreen")
+        await self.until(lambda: screen.info)
+        return screen
 
     async def mode(self, name: str) -> None:
         await until(self.pilot, lambda: self.app.current_mode == name, f"the mode {name}")
@@ -403,14 +412,11 @@ class Walk:
             await self.press(keys)
             for one in expected:
                 if one[0] == "@":
-                    await self.until(lambda name=one[1:]: self._is_on(name), line)
+                    await self.on(one[1:])
                 elif one[0] == "#":
                     await self.mode(one[1:])
                 else:
                     await (self.shows(gone=one[1:]) if one[0] == "!" else self.shows(one))
-
-    def _is_on(self, name: str) -> bool:
-        return type(self.screen).__name__ == name and getattr(self.screen, "whole", True)
 
     async def pause(self) -> None:
         await self.pilot.pause()

@@ -13,9 +13,7 @@ from jaxprof.config import Config, read_config
 from jaxprof.errors import StorageError
 from jaxprof.session.log import LogWriter, new_header
 from jaxprof.tui.app import JaxprofApp
-from jaxprof.tui.help import HelpScreen
 from jaxprof.tui.hlo.kernels import KernelTable
-from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.home.workloads import WorkloadList
 from jaxprof.tui.keys import checked, clashes
 from jaxprof.tui.kit.screen import KeyBar
@@ -33,8 +31,7 @@ FEW = 7
 
 async def started(walk: Walk) -> FakeConductor:
     """A queue that is going on."""
-    home = await walk.on(HomeScreen)
-    await walk.until(lambda: home.info)
+    await walk.home()
     await walk.press("enter")
     await walk.until(lambda: walk.app.live.busy and walk.app.session.runs)
     assert walk.stage.scheduler is not None
@@ -238,15 +235,14 @@ async def test_the_app_begins_with_what_is_set_and_keeps_what_is_chosen(
 ) -> None:
     values = {"theme": LIGHT.name, "preset": "published", "devices": ("cuda:0", "cpu:0"), "budget": 7.5}
     async with walking(stage=Stage(config=Config(values, {"app.help": "f12"}))) as walk:
-        home = await walk.on(HomeScreen)
-        await walk.until(lambda: home.info)
+        home = await walk.home()
         assert walk.app.theme == LIGHT.name
         choices = home.choices
         assert (choices.preset, choices.budget_seconds, choices.devices) == ("published", 7.5, ["cuda:0", "cpu:0"])
         await walk.press("?", "f12 Help")
         assert walk.screen is home, "the key is the user's now"
         await walk.press("f12")
-        await walk.on(HelpScreen)
+        await walk.on("HelpScreen")
         await walk.press("escape")
         assert not (state_home / "config.toml").exists(), "nothing was chosen"
         home.action_preset()

@@ -11,8 +11,6 @@ import pytest
 from jaxprof.engine.protocol.request import KeptLeaf
 from jaxprof.errors import WorkerError
 from jaxprof.events import RunSpec
-from jaxprof.tui.home.screen import HomeScreen
-from jaxprof.tui.home.workload_dialogs import CompileForDialog
 from jaxprof.tui.results.compare_screen import CompareScreen
 from tui.fakes import SMALL, Walk, walking
 from tui.session_tapes import Tape
@@ -45,9 +43,9 @@ def inputs(monkeypatch: pytest.MonkeyPatch) -> Inputs:
     return made
 
 
-async def ready(walk: Walk) -> HomeScreen:
-    screen: HomeScreen = await walk.on(HomeScreen)
-    await walk.until(lambda: screen.info is not None and walk.app.devices.asked, "workloads and devices")
+async def ready(walk: Walk) -> Any:
+    screen = await walk.home()
+    await walk.until(lambda: walk.app.devices.asked)
     await walk.pause()
     return screen
 
@@ -91,7 +89,7 @@ async def test_two_marked_workloads_are_measured_as_sides_and_then_compared(inpu
         assert folder.is_dir()
         await walk.mode("run")
         await measured(walk)
-        await walk.on(CompareScreen)
+        await walk.on("CompareScreen")
         await walk.until(lambda: "slower than A" in walk.text or "inconclusive" in walk.text)
         await walk.shows("A  selu", "B  matmul")
         await walk.press("escape")
@@ -109,7 +107,7 @@ async def test_only_with_two_marks_and_options_that_fit_the_key_compares(inputs:
                 await walk.press("c")
                 assert walk.screen is screen
             await walk.press("m B")
-            await walk.on(CompileForDialog)
+            await walk.on("CompileForDialog")
             await walk.press("escape space")
         while screen.choices.marked:
             await walk.press("m A")

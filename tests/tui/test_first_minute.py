@@ -8,7 +8,6 @@ import pytest
 
 from jaxprof import events as e
 from jaxprof.tui.home.own_code import OwnCodeList
-from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.kit.dialogs import SaveAs
 from tui import recorded
 from tui import session_tapes as sessions
@@ -47,8 +46,8 @@ async def test_an_answer_takes_as_many_keys_as_are_written_here(source: str, wor
     stage = Stage()
     stage.app.folder = work
     async with walking(SMALL, stage) as walk:
-        home = await walk.on(HomeScreen)
-        await walk.until(lambda: home.info is not None and "train.py" in str(walk.find(OwnCodeList).keys[0]))
+        await walk.home()
+        await walk.until(lambda: "train.py" in str(walk.find(OwnCodeList).keys[0]))
         for _, keys, answer in ANSWERS[source]:
             for number, key in enumerate(keys.split(), 1):
                 before = walk.screen

@@ -9,7 +9,6 @@ import pytest
 from textual import events
 from textual.widgets import Input
 
-from jaxprof.tui.kit.script_dialog import ScriptDialog
 from tui import hlo_texts, profiles, recorded
 from tui import session_tapes as tapes
 from tui.fakes import Walk, walking
@@ -107,7 +106,7 @@ async def test_the_letter_that_comes_with_the_key_of_the_menu_is_taken_there() -
     async with walking() as walk:
         await shown(walk, HOME)
         at_once(walk, "mx")
-        await walk.on(ScriptDialog)
+        await walk.on("ScriptDialog")
         await walk.until(lambda: walk.app.focused)
         await walk.press("'mx")
         assert typed(walk) == "mx"

@@ -8,11 +8,8 @@ from textual.widgets import Input
 
 from folding import written
 from jaxprof.tui.hlo.kernels import KernelTable
-from jaxprof.tui.hlo.screen import HloScreen
-from jaxprof.tui.kit.explanation import ExplanationDialog
 from jaxprof.tui.palette import PLACEHOLDER, Found, SearchProvider, findings, match, of_session, settings
 from jaxprof.tui.program.ledger import LedgerList
-from jaxprof.tui.program.screen import ProgramScreen
 from tui import recorded
 from tui.fakes import Walk, walking
 from tui.hlo_texts import program_session
@@ -55,7 +52,7 @@ async def test_actions_settings_kernels_and_kept_sessions_are_found_and_gone_to(
         await walk.mode("sessions")
         walk.app.set_session(program_session(), None)
         await choose(walk, "tanh fus", "kernel    tanh_fusion")
-        await walk.on(HloScreen)
+        await walk.on("HloScreen")
         table = walk.find(KernelTable)
         await walk.until(lambda: table.ranked is not None and table.ranked.kernel.name == "tanh_fusion")
         written(tmp_path / "a-night-run.jaxprof", tape.events, tape.header)
@@ -68,7 +65,7 @@ async def test_functions_lines_and_findings_lead_to_their_rows() -> None:
         walk.app.set_session(recorded.finished().session(), None)
         found = {one.kind: one for one in reversed(list(of_session(walk.app)))}
         found["function"].go()
-        await walk.on(ProgramScreen)
+        await walk.on("ProgramScreen")
         ledger = walk.find(LedgerList)
         await walk.until(lambda: ledger.hidden > 0 and ledger.current_row is not None)
         await walk.press("escape")
@@ -77,5 +74,5 @@ async def test_functions_lines_and_findings_lead_to_their_rows() -> None:
         await walk.until(lambda: walk.app.focused is not None and walk.app.focused.id == "lines")
         first = next(iter(findings(walk.app, walk.app.session)))
         first.go()
-        await walk.on(ExplanationDialog)
+        await walk.on("ExplanationDialog")
         await walk.shows(first.name)

@@ -16,9 +16,7 @@ from jaxprof.tui.app import JaxprofApp
 from jaxprof.tui.home.own_code import OwnCodeList
 from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.job.heat_map import JobMap
-from jaxprof.tui.job.screen import JobScreen
 from jaxprof.tui.kit.session_list import SessionTable
-from jaxprof.tui.sessions.screen import SessionsScreen
 from tui import hlo_texts, profiles, recorded, session_tapes
 from tui.fakes import SMALL, WIDE, Stage, StillDevices, Walk, keep_session, still
 
@@ -41,11 +39,8 @@ def stage(shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage
 async def home(walk: Walk, keys: str = "") -> None:
     """Home once everything has come."""
     devices = walk.app.devices
-    screen = await walk.on(HomeScreen)
-    await walk.until(
-        lambda: screen.info is not None and sum(key[3] is not None for key in walk.find(OwnCodeList).keys) == 3
-    )
-    await walk.until(lambda: devices.asked)
+    screen = await walk.home()
+    await walk.until(lambda: sum(key[3] is not None for key in walk.find(OwnCodeList).keys) == 3 and devices.asked)
     for _ in range(2):  # as many as are kept: how many came before depends on when JAX was asked
         devices.take(StillDevices().read())
     screen.query_one("#devices").show_devices()
@@ -56,7 +51,7 @@ async def home(walk: Walk, keys: str = "") -> None:
 
 async def kept_sessions(walk: Walk) -> None:
     await home(walk, "1")
-    await walk.on(SessionsScreen)
+    await walk.on("SessionsScreen")
     await walk.until(lambda: len(walk.find(SessionTable).keys) == 3)
     await walk.press("down")  # to the torn one
 
@@ -67,7 +62,7 @@ async def job(walk: Walk) -> None:
     folder.mkdir()
     late_from = (job_folders.late_from(10 if index == 1 else 99) for index in range(4))
     walk.app.open_session(job_folders.job(folder, *late_from))
-    screen = await walk.on(JobScreen)
+    screen = await walk.on("JobScreen")
     await walk.until(lambda: screen.figures is not None and screen.query_one(JobMap).browse.grid is not None)
 
 

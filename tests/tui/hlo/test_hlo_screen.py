@@ -19,7 +19,6 @@ from jaxprof.tui.hlo.code_view import CodeView
 from jaxprof.tui.hlo.kernels import KernelTable
 from jaxprof.tui.hlo.roofline import GUTTER, RooflineView, roofline_frame
 from jaxprof.tui.hlo.screen import HloScreen
-from jaxprof.tui.kit.dialogs import AskText
 from jaxprof.tui.kit.fact_list import FactList
 from jaxprof.tui.messages import SessionChanged
 from tui.fakes import SMALL, Stage, Walk, walking
@@ -252,7 +251,7 @@ async def test_a_program_is_read_in_a_thread_and_given_up_for_another(monkeypatc
     async with walking(SMALL) as walk:
         walk.app.set_session(program_session(hlo=HLO.replace("jit_loss", "slow").replace("dot.1", "dot.2")), None)
         walk.app.action_go("hlo")
-        await walk.on(HloScreen)
+        await walk.on("HloScreen")
         await walk.press("]", "[Findings")  # the screen answers meanwhile
         walk.app.set_session(program_session(), None)
         go.set()
@@ -262,7 +261,7 @@ async def test_a_program_is_read_in_a_thread_and_given_up_for_another(monkeypatc
 
 async def has_its_module(name: str, walk: Walk) -> None:
     """The HLO screen comes into view, and shows the kernels and the stages of that source."""
-    await walk.on(HloScreen)
+    await walk.on("HloScreen")
     await read(walk)
     opened = walk.screen._opened
     assert not opened.errors
@@ -287,13 +286,13 @@ async def test_named_on_the_hlo_screen_and_what_holds_no_hlo_is_refused(tmp_path
             folder = tmp_path / name
             folder.mkdir()
             walk.app.action_go("hlo")
-            await walk.on(HloScreen)
+            await walk.on("HloScreen")
             before = walk.screen._opened
             await walk.press("m o")
-            await walk.on(AskText)
+            await walk.on("AskText")
             walk.find(Input).value = str(make(folder))
             await walk.press("enter")
-            await walk.on(HloScreen)
+            await walk.on("HloScreen")
             return before
 
         for name, said in (("nothing", "there is no file"), ("an empty file", "the file is empty")):

@@ -109,19 +109,6 @@ def posted(monkeypatch: pytest.MonkeyPatch) -> Queue[Message]:
     return Queue()
 
 
-def test_rows_are_sorted_turned_and_filtered() -> None:
-    rows = shown()
-    by_share = names(rows)
-    rows.sort_by("name")
-    assert names(rows) == ["dot.1", "grad_fusion", "reduce.1", "tanh_fusion"] == sorted(by_share)
-    rows.sort_by("name")
-    assert names(rows) == sorted(by_share, reverse=True), "by the same column again, the other way round"
-    changes = rows.changes
-    assert [rows.set_filter("fusion"), rows.set_filter("fusion")] == [True, False], "nothing to do for the same words"
-    assert (names(rows), rows.hidden, rows.changes) == (["tanh_fusion", "grad_fusion"], 2, changes + 1)
-    assert list(rows.keys) == list(rows.numbers)
-
-
 def test_groups_open_and_close_and_their_kernels_are_indented() -> None:
     rows = shown()
     rows.group_by("kind")

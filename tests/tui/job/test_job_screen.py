@@ -11,16 +11,12 @@ import pytest
 
 import job_folders
 import program_events
-from jaxprof.analysis.jobs.job import job_figures
 from jaxprof.analysis.jobs.step_grid import StepGrid, step_outliers
-from jaxprof.session import Session
 from jaxprof.session.log import LogWriter
-from jaxprof.session.log.job_folder import read_job
 from jaxprof.session_names import session_path
 from jaxprof.tui.job.heat_map import MARKS, JobMap, MapBrowse, MapProcess, cell_words
-from jaxprof.tui.job.panes import VIEWS, RankTable, arrivals_title
+from jaxprof.tui.job.panes import VIEWS, RankTable
 from jaxprof.tui.job.screen import JobFindings, JobScreen
-from jaxprof.tui.program.screen import ProgramScreen
 from tui.fakes import HOSTILE, SMALL, Walk, walking
 
 pytestmark = pytest.mark.usefixtures("small_catalogue", "one_moment")
@@ -48,7 +44,7 @@ async def opened(walk: Walk, folder: Path) -> JobScreen:
     """The screen, once it shows the job in that folder."""
     walk.app.open_session(folder)
     await walk.until(lambda: walk.app.job_folder == folder)
-    screen: JobScreen = await walk.on(JobScreen)
+    screen: JobScreen = await walk.on("JobScreen")
     await walk.until(lambda: screen.figures is not None)
     await walk.pause()
     return screen
@@ -66,7 +62,7 @@ async def test_who_is_late_is_read_without_a_key_and_enter_opens_its_session(fol
         assert rows.current == 1
         for keys, row in (("enter", 1), ("m T home down down enter", 2), ("m f enter", 1)):
             await walk.press(keys)
-            await walk.on(ProgramScreen)
+            await walk.on("ProgramScreen")
             await walk.until(lambda row=row: walk.app.session_path == folder / f"process-0000{row}.jaxprof")
             await walk.press("escape")
             await walk.until(lambda: walk.screen is screen)
@@ -136,21 +132,6 @@ async def test_who_arrives_last_where_there_are_captures_and_how_to_get_them(fol
         await walk.press("m 4", "its clock: offset from the first process, ±", " 2 100 100 %")
         walk.app.open_session(job_folders.job(made(folder, "other"), job_folders.loop(), job_folders.loop()))
         await walk.shows("No captures of the same steps.")
-
-
-def test_the_title_of_arrivals_has_what_is_moved_where_that_is_known(tmp_path: Path) -> None:
-    titles = []
-    for name, hlo in (("known", job_folders.ALL_REDUCE), ("unknown", "")):
-        taken = job_folders.captures(4, exchange=4e-3, hlo=hlo)
-        job = job_folders.job(tmp_path / name, *([*job_folders.loop(), *each] for each in taken))
-        found = job_figures(read_job(job, Session))
-        linked = [replace(found.collectives[0], possible_bytes_per_second=450e9)]
-        titles += [arrivals_title(found.arrivals, found.collectives), arrivals_title(found.arrivals, linked)]
-    known, linked_known, unknown, _ = titles
-    assert known.startswith("all-reduce: 100 executions, the exchange itself ")
-    assert ", 4.00 MiB at 1.7" in known
-    assert linked_known == f"{known} of 450 GB/s"
-    assert " at " not in unknown
 
 
 # -- a job that goes on -------------------------------------------------------------------------------------------

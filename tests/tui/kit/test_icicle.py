@@ -76,15 +76,6 @@ def test_every_frame_can_be_reached_by_zooming(frames: list[tuple[int, int]], wi
     assert seen == {node for node in range(1, len(tree)) if tree.totals[node]}
 
 
-def test_a_thousand_equal_frames_are_one_fold_that_opens_into_parts() -> None:
-    branches = Branches()
-    branches.add(ROOT, [f"kernel {n}" for n in range(1000)], [7] * 1000, [1] * 1000, list(range(1000)))
-    tree = branches.tree()
-    (_, row) = layout(tree, FlameFrame(ROOT), 80)
-    assert len(row) == 10
-    assert {tree.name_of(span.frame) for span in row if span.frame} == {"100 smaller"}
-
-
 def graph(*rows: tuple[str, float]) -> FlameGraph:
     stacks = [WeightedStack(tuple(map(StackFrame, path.split("/"))), seconds, 1) for path, seconds in rows]
     return stacks_flame(stacks, "measured", "scope")

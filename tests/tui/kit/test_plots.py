@@ -1,4 +1,4 @@
-"""Pictures made of characters: the canvas and its scales, lines, samples and phases. Every one survives ASCII."""
+"""Pictures made of characters: scales, lines, samples and phases. Every one survives ASCII."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from textual.content import Content
 
 from jaxprof.stats import summarise, two_modes
 from jaxprof.text import columns, safe
-from jaxprof.tui.kit.canvas import Canvas, Scale, spanning
+from jaxprof.tui.kit.canvas import Scale, spanning
 from jaxprof.tui.kit.phase_bars import PhaseRow, phase_bars
 from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, count_tick, distribution, line_plot, seconds_tick, trend
 from jaxprof.tui.terminal_driver import TO_ASCII
@@ -40,30 +40,6 @@ def lines_of(content: Content) -> list[str]:
     return content.plain.split("\n")
 
 
-def test_a_canvas_has_eight_dots_a_cell_and_covers_take_their_room() -> None:
-    canvas = Canvas(2, 1)
-    for x, y in ((0, 0), (3, 3), (-1, 0), (4, 0), (0, 4)):
-        canvas.dot(x, y)
-    assert [row.plain for row in canvas.rows()] == ["\u2801\u2880"]
-    canvas = Canvas(6, 1)
-    canvas.line((0, 0), (3, 0))
-    canvas.put(1, 0, "●")
-    assert canvas.rows()[0].plain == "\u2809●    "
-    assert [canvas.free(2, 0, 4), canvas.free(1, 0, 2), canvas.free(4, 0, 3)] == [True, False, False]
-
-
-@pytest.mark.parametrize(
-    ("scale", "expected"),
-    [
-        (Scale(0.0, 1.0), [0, 0.2, 0.4, 0.6, 0.8, 1.0]),
-        (Scale(900.0, 1.1e6, log=True), [1e3, 1e4, 1e5, 1e6]),
-        (Scale(0.9, 11.0, log=True), [1, 2, 5, 10]),
-    ],
-)
-def test_ticks_are_round_numbers_on_the_scale(scale: Scale, expected: list[float]) -> None:
-    assert scale.ticks(6) == pytest.approx(expected)
-
-
 @pytest.mark.parametrize("log", [False, True])
 def test_a_scale_is_never_empty_and_a_logarithmic_one_leaves_zero_out(log: bool) -> None:
     for values in ([], [5.0], [5.0, 5.0], [0.0, 0.0], [math.inf, 2.0]):
@@ -72,6 +48,8 @@ def test_a_scale_is_never_empty_and_a_logarithmic_one_leaves_zero_out(log: bool)
         assert all(0 <= scale.place(value) <= 1 for value in values if math.isfinite(value) and (value > 0 or not log))
     scale = spanning([0.0, -3.0, 1.0, 100.0], log=True, margin=0.0)
     assert (scale.place(10.0), scale.place(0.0)) == (pytest.approx(0.5), -math.inf)
+    assert Scale(900.0, 1.1e6, log=True).ticks(6) == pytest.approx([1e3, 1e4, 1e5, 1e6])
+    assert Scale(0.0, 1.0).ticks(6) == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1.0])
 
 
 SIZES = [(24, 6), (38, 9), (76, 12), (118, 30), (198, 50)]

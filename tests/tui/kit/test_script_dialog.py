@@ -12,7 +12,6 @@ from jaxprof.engine.protocol.recording import RecordingOptions
 from jaxprof.errors import UsageError
 from jaxprof.runner.program import ProgramCommand
 from jaxprof.tui.kit.script_dialog import (
-    ScriptDialog,
     ScriptForm,
     capture_text,
     form_of_argv,
@@ -101,7 +100,7 @@ async def test_a_program_is_started_from_home(folder: Path, monkeypatch: pytest.
     async with walking(SMALL) as walk:
         await walk.until(lambda: getattr(walk.screen, "info", None))
         await walk.press("m x")
-        dialog = await walk.on(ScriptDialog)
+        dialog = await walk.on("ScriptDialog")
         await walk.until(lambda: walk.app.focused)
         # Typed in order: where the second error shows, the first would.
         await walk.press("z down ''open up", "cannot be split", gone="there is no file")

@@ -18,7 +18,7 @@ from jaxprof.tui.kit.memory import BufferList, LivePlot
 from jaxprof.tui.kit.screen_bars import ModeBar
 from jaxprof.tui.profile.compile_pane import PassTree
 from jaxprof.tui.profile.overview import OverviewList, overview_facts
-from jaxprof.tui.profile.screen import MemoryPane, ProfileScreen
+from jaxprof.tui.profile.screen import MemoryPane
 from jaxprof.tui.profile.timeline.view import TimelineView
 from jaxprof.tui.profiler import place_of
 from tui import profiles, recorded
@@ -68,7 +68,7 @@ async def test_a_profile_opens_at_its_overview_and_a_measured_run_has_none(tmp_p
     written(tmp_path / "profile.jaxprof", tape.events, tape.header)
     async with walking() as walk:
         walk.app.open_session(tmp_path / "profile.jaxprof")
-        await walk.on(ProfileScreen)
+        await walk.on("ProfileScreen")
         await walk.shows("dot.1")
         lines = walk.find(OverviewList)
         assert place_of(profiles.captured().session()) == "results"
@@ -86,7 +86,7 @@ async def test_a_profile_opens_at_its_overview_and_a_measured_run_has_none(tmp_p
 
         walk.app.set_session(profiles.captured().session(), None)
         walk.app.show_profile("r2", "overview")
-        await walk.on(ProfileScreen)
+        await walk.on("ProfileScreen")
         await walk.press("m T escape")  # the menu has no such letter, and stays
         assert "Overview" not in walk.text.splitlines()[1]
         assert not walk.find(OverviewList).display
@@ -123,7 +123,10 @@ async def test_the_timeline_under_keys() -> None:
             | gpu:0 #2 Me | kernels with 12 % of the device's time name no | launch gaps 100 µs 5.0 %
             m . | gemm_kernel | 900 µs | op dot.1 of jit_selu
             down | before MemcpyD2H
-            up + + +
+            up m * | 2 of 10, median 900 µs
+            m # m # | This is the first event of this name.
+            m } m I | the longest of 19
+            home m . + + +
         """)
         assert browse.window.span == pytest.approx(20e6 / 8, rel=0.01)
         before = browse.window.start
@@ -137,9 +140,6 @@ async def test_the_timeline_under_keys() -> None:
         await walk.through("""
             escape m _ | 1 lanes hidden (m A)
             m A m K | •
-            home m . m * | 2 of 10, median 900 µs
-            m # m # | This is the first event of this name.
-            m } m I | the longest of 19
             / 'memcpy enter
         """)
         assert (browse.range, browse.hidden) == (None, 0)
@@ -266,6 +266,10 @@ async def test_the_tree_of_passes_and_the_buffers_that_are_alive_at_the_cursor()
 
 async def test_what_has_no_data_says_why() -> None:
     async with walking(MIDDLE) as walk:
+        walk.app.set_session(profiles.captured().session(), None)
+        walk.app.run_in_view = "r1"
+        await walk.press("5", "gpu:0 #1 Co")  # from a NumPy run, that of a captured one
+        assert "timeline" not in walk.app.lacking()
         await opened(walk, run="r1")
         for view, words in (
             ("compile", "NumPy compiles nothing"),
@@ -275,9 +279,6 @@ async def test_what_has_no_data_says_why() -> None:
             walk.app.show_profile("r1", view)
             await walk.shows(words)
         await walk.press("m O", "No kernels.")
-        walk.app.run_in_view = "r1"
-        await walk.press("2 5", "gpu:0 #1 Co")  # that of a captured one
-        assert "timeline" not in walk.app.lacking()
 
         await opened(walk, sessions.finished(), run="r3")
         await walk.shows("No capture was recorded")

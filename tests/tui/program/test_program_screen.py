@@ -19,7 +19,6 @@ from jaxprof.report.conclusion import program_cost
 from jaxprof.runner.program import ProgramCommand
 from jaxprof.session import Session
 from jaxprof.tui.app import JaxprofApp
-from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.kit.program_summary import Head, ProgramHead, share_bar, share_table
 from jaxprof.tui.live import Live
 from jaxprof.tui.messages import LiveChanged
@@ -81,7 +80,7 @@ PROGRAM = ProgramCommand(path="train.py", arguments=("--epochs", "1"), directory
 async def started(walk: Walk) -> FakeProgramConductor:
     """A program that was started and goes on."""
     walk.app.start_program(PROGRAM)
-    await walk.on(ProgramScreen)
+    await walk.on("ProgramScreen")
     await walk.shows("running")
     return walk.stage.programs[-1]
 
@@ -282,8 +281,7 @@ async def test_what_is_measured_and_a_program_do_not_go_on_at_once() -> None:
         program = await started(walk)
         for busy in (True, False):
             await walk.press("1")
-            home = await walk.on(HomeScreen)
-            await walk.until(lambda home=home: home.info)
+            await walk.home()
             await walk.press("r")
             if busy:
                 await walk.shows("a program is running")

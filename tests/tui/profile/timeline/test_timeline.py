@@ -19,7 +19,7 @@ from jaxprof.errors import FileRefusedError
 from jaxprof.text import columns
 from jaxprof.tui.kit.canvas import AxisWindow, Scale, ruler
 from jaxprof.tui.kit.filter import compiled
-from jaxprof.tui.profile.timeline.browse import LEAST_NS, Browse, Jumps, extent
+from jaxprof.tui.profile.timeline.browse import LEAST_NS, Browse, Jumps
 from jaxprof.tui.profile.timeline.drawing import (
     Minimap,
     busy_share,
@@ -80,13 +80,10 @@ def test_columns_are_what_counting_nanoseconds_gives(
     assert busy_share(row, window) == pytest.approx(covered[start : start + span].mean())
 
 
-def test_gaps_are_between_intervals_and_a_name_is_written_where_there_is_room() -> None:
+def test_gaps_are_between_the_first_and_the_last_interval_only() -> None:
     lane = lane_of([(100, 100), (300, 100)])
     found = columns_of(lane, lane.summary, AxisWindow(0, 500), 5)
     assert found.gap.tolist() == [False, False, True, False, False]
-    lane = lane_of([(0, 500), (500, 10)])
-    named = columns_of(lane, lane.summary, AxisWindow(100, 600), 50).named
-    assert [(one.first, one.last, one.begins) for one in named] == [(0, 40, False)], "cut at the window"
 
 
 def test_a_counter_is_as_high_as_its_highest_value_in_a_column_and_shown_at_the_cursor() -> None:
@@ -125,16 +122,6 @@ def test_readings_of_the_session_that_lie_in_the_recording_are_counters() -> Non
 def test_damaged_counters_are_refused(damage: str) -> None:
     with pytest.raises(FileRefusedError):
         lanes_of(read_timeline(f'{profiles.timeline()[:-1]},"counters":{damage}}}'))
-
-
-def test_a_search_finds_names_and_ops_in_every_lane() -> None:
-    hits = search(TIMELINE, compiled("dot|memcpy"))
-    assert len(hits) == 20
-    assert (np.diff(hits.starts) >= 0).all()
-    assert [hits.following(0, 1), hits.following(int(hits.starts[-1]), 1)] == [0, 0]
-    assert hits.following(int(hits.starts[0]), -1) == 19
-    nothing = search(TIMELINE, compiled("nothing has this name"))
-    assert (len(nothing), nothing.following(0, 1)) == (0, None)
 
 
 def joined_lanes(kernels: list[int], launches: list[int]) -> Lanes:
@@ -203,19 +190,6 @@ def test_whatever_is_pressed_the_cursor_is_in_view_and_every_line_is_shown_once(
         assert browse.line in lines
         assert [browse.shown_at(line) for line in lines] == list(range(len(lines)))
         assert len({place.lane for place in browse.places}) == len(LANES.lanes) - browse.hidden > 0
-
-
-@pytest.mark.parametrize("step", [-1, 1])
-def test_the_cursor_begins_on_a_device_and_fitting_shows_the_interval_under_it(step: int) -> None:
-    browse = Browse(LANES, WIDTH, ROOM)
-    assert browse.under_cursor is not None
-    assert browse.under_cursor[0].title == "Stream #1(Compute)"
-    browse.edge(-step)
-    browse.event(step)
-    begin, end = extent(browse.under_cursor[1], browse.time, browse.whole)
-    browse.fit()
-    assert browse.window.start <= begin < end <= browse.window.end
-    assert browse.window.span <= max(LEAST_NS, 2 * (end - begin))
 
 
 def test_jumps_go_to_what_can_be_seen_the_longest_first() -> None:
