@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -53,25 +52,14 @@ def test_folded_constants_and_dead_code_are_named(engine: Child, tmp_path: Path)
         tmp_path,
         "import jax.numpy as jnp\nimport numpy as np\nW = np.random.default_rng(0).random((100, 100), 'f')\n"
         "def folded(x):\n"
-        "    jnp.linalg.svd(x)\n    return x + jnp.sum(jnp.dot(W, W))\n",
+        "    jnp.linalg.svd(x)\n    return x + jnp.sum(jnp.dot(W, W))\n"
+        "def folded_inputs():\n    return (np.ones((8, 8), np.float64),)\n",
     )
-    lines = ask(engine, f"{path}:folded", arguments=["f32[8,8]"])
+    lines = ask(engine, f"{path}:folded")
     assert lines[-1]["status"] == "ok"
-    assert {"folded_constants", "dead_code"} <= warnings(lines)
+    assert {"folded_constants", "dead_code", "dtype_narrowed"} <= warnings(lines)
     texts = {line["name"]: line["text"] for line in of_type(lines, "text_recorded")}
     assert all(len(text) < 20_000 for text in texts.values()), "weights must not end in the file"
-
-
-@pytest.mark.process
-def test_a_narrowed_dtype_is_named(engine: Child, tmp_path: Path) -> None:
-    path = written(
-        tmp_path,
-        "import numpy as np\ndef double(x):\n    return 2 * x\n"
-        "def double_inputs():\n    return (np.ones(1000, np.float64),)\n",
-    )
-    lines = ask(engine, f"{path}:double")
-    assert lines[-1]["status"] == "ok"
-    assert "dtype_narrowed" in warnings(lines)
 
 
 @pytest.mark.process
@@ -88,16 +76,17 @@ def test_an_exception_while_tracing_is_a_failed_run_with_the_users_frames(engine
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("raised", ["KeyboardInterrupt('enough')", "type('Odd', (BaseException,), {})('enough')"])
-@pytest.mark.parametrize("when", ["imported", "called"])
+@pytest.mark.parametrize(
+    ("indent", "raised"), [("    ", "KeyboardInterrupt"), ("", "type('Odd', (BaseException,), {})")]
+)
 def test_what_is_no_exception_is_a_failed_run_and_the_process_lives(
-    engine: Child, tmp_path: Path, raised: str, when: str
+    engine: Child, tmp_path: Path, indent: str, raised: str
 ) -> None:
-    indent = "    " if when == "called" else ""
-    path = written(tmp_path, f"def stop(x):\n    pass\n{indent}raise {raised}\n")
+    """When the function is called, and when its file is imported."""
+    path = written(tmp_path, f"def stop(x):\n    pass\n{indent}raise {raised}('enough')\n")
     finished = ask(engine, f"{path}:stop", "jax", arguments=["f32[8]"])[-1]
     assert finished["status"] == "failed"
-    assert finished["error"] == f"{'KeyboardInterrupt' if 'Keyboard' in raised else 'Odd'}: enough"
+    assert finished["error"] == f"{'Odd' if 'Odd' in raised else raised}: enough"
     assert engine.process.poll() is None
 
 
@@ -130,16 +119,11 @@ def test_an_unknown_name_fails_the_run_and_names_the_near_ones(
 
 @pytest.mark.process
 def test_a_run_can_be_cancelled_while_it_is_sampled_and_another_follows(engine: Child) -> None:
-    child = engine
-    child.send(wanted("selu", budget_seconds=600.0, parameters={"n": 1000}))
-    child.until(lambda line: line["type"] == "samples_taken" and line["series"] == "run")
-    child.send(CancelRequest())
-    asked = time.monotonic()
-    finished = child.finished()
-    assert finished["status"] == "cancelled"
-    assert time.monotonic() - asked < 5
-    child.send(wanted("selu", "numpy", parameters={"n": 1000}))
-    assert child.finished()["status"] == "ok"
+    engine.send(wanted("selu", budget_seconds=600.0, parameters={"n": 1000}))
+    engine.until(lambda line: line["type"] == "samples_taken" and line["series"] == "run")
+    engine.send(CancelRequest())
+    assert engine.finished()["status"] == "cancelled"
+    assert ask(engine, "selu", "numpy", parameters={"n": 1000})[-1]["status"] == "ok"
 
 
 @pytest.mark.process
@@ -164,11 +148,10 @@ def test_a_process_whose_client_goes_ends_while_it_waits(start: Start) -> None:
 
 @pytest.mark.process
 def test_an_interrupt_is_left_to_the_client(engine: Child) -> None:
-    child = engine
-    child.send(wanted("selu", parameters={"n": 1000}))
-    child.until(is_phase("run"))
-    child.process.send_signal(signal.SIGINT)
-    assert child.finished()["status"] == "ok"
+    engine.send(wanted("selu", parameters={"n": 1000}))
+    engine.until(is_phase("run"))
+    engine.process.send_signal(signal.SIGINT)
+    assert engine.finished()["status"] == "ok"
 
 
 @pytest.mark.process
@@ -183,25 +166,12 @@ def test_a_call_that_does_not_come_back_meets_the_hard_cap(start: Start, tmp_pat
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(
-    ("stub", "says"),
-    [
-        ("__version__ = '0.4.35'\n", "jax 0.4.35 is too old: jaxprof needs 0.7.2 or newer"),
-        ("raise ModuleNotFoundError('No module named jax', name='jax')\n", "jax is not installed for"),
-        (
-            "raise RuntimeError('jaxlib is version 1, but this needs 2')\n",
-            "jax cannot be imported: jaxlib is version 1",
-        ),
-    ],
-)
-def test_a_jax_that_cannot_be_used_is_told_with_the_command_that_mends_it(
-    start: Start, tmp_path: Path, stub: str, says: str
-) -> None:
+def test_a_jax_that_cannot_be_used_is_told_with_the_command_that_mends_it(start: Start, tmp_path: Path) -> None:
     (tmp_path / "jax").mkdir()
-    (tmp_path / "jax" / "__init__.py").write_text(stub)
+    (tmp_path / "jax" / "__init__.py").write_text("__version__ = '0.4.35'\n")
     child = start("--import-jax", environment={"PYTHONPATH": str(tmp_path)})
     child.send(wanted("selu"))
     finished = child.finished()
     assert finished["status"] == "failed"
-    assert says in finished["error"]
+    assert "jax 0.4.35 is too old" in finished["error"]
     assert f'{sys.executable} -m pip install --upgrade "jax>=0.7.2"' in finished["advice"]

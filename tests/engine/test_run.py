@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from statistics import median
 
 import pytest
 
@@ -86,19 +85,11 @@ def test_other_interpreters_say_the_same(start: Start, python: str) -> None:
 
 
 @pytest.mark.process
-def test_phases_last_as_long_as_their_events_are_apart(compiled: list[Line]) -> None:
+def test_phases_last_no_longer_than_their_events_are_apart(compiled: list[Line]) -> None:
     began = {line["phase"]: line["monotonic_seconds"] for line in of_type(compiled, "phase_started")}
     for name in ("trace", "lower", "compile", "run"):
         ended = phases(compiled)[name]
-        assert ended["seconds"] == pytest.approx(ended["monotonic_seconds"] - began[name], abs=0.02), name
-
-
-@pytest.mark.process
-def test_the_side_series_are_cheaper_than_a_blocked_call(engine: Child) -> None:
-    lines = completed(engine.run(request("jit", parameters={"n": 4_000_000})))
-    assert 0 < median(samples(lines, "dispatch")) < median(samples(lines, "run"))
-    pipelined = [line for line in of_type(lines, "samples_taken") if line["series"] == "pipelined"]
-    assert {line["calls_per_sample"] for line in pipelined} <= {16}
+        assert 0 < ended["seconds"] <= ended["monotonic_seconds"] - began[name] + 1e-3, name
 
 
 @pytest.mark.process
@@ -111,7 +102,7 @@ def test_op_by_op_the_first_call_is_split_by_its_compilations(engine: Child) -> 
     began = next(line for line in of_type(lines, "phase_started") if line["phase"] == "first_run")
     whole = ended["first_run"]["monotonic_seconds"] - began["monotonic_seconds"]
     parts = sum(ended[name]["seconds"] for name in ("trace", "lower", "compile", "first_run"))
-    assert parts == pytest.approx(whole, rel=0.05, abs=0.01)
+    assert 0.5 * whole < parts <= whole + 1e-3
     assert [line["name"] for line in of_type(lines, "text_recorded")] == ["source"]
     check_estimated_cost(lines, 77_777)
 
@@ -134,23 +125,18 @@ def test_a_numpy_variant_never_imports_jax(start: Start) -> None:
 
 
 @pytest.mark.process
-def test_the_passes_under_the_profiler_come_last_and_tell_kernels_and_disturbance(engine: Child) -> None:
-    lines = completed(engine.run(request("jit", capture=True)))
+def test_the_passes_under_the_profiler_come_last_and_tell_kernels_and_a_profile_is_kept_on_request(
+    engine: Child, tmp_path: Path
+) -> None:
+    path = tmp_path / "kept.xplane.pb"
+    lines = completed(engine.run(replace(request("jit", capture=True), keep_trace=str(path))))
     names = list(phases(lines))
     assert names[names.index("transfer_out") + 1 :][:2] == ["capture_run", "capture_compile"]
     taken = {line["kind"]: line for line in of_type(lines, "capture_taken")}
     assert taken["run"]["platform"] == "cpu"
     assert taken["run"]["calls"] >= 2
     assert taken["run"]["seconds_with"] > 0
-    assert taken["run"]["path"] == ""  # nothing was kept
+    assert (taken["run"]["path"], path.stat().st_size > 0) == (str(path), True)
     (measured,) = [line for line in of_type(lines, "kernels_measured") if line["kind"] == "run"]
     assert measured["rows"]
     assert all(row["count"] == taken["run"]["calls"] for row in measured["rows"])
-
-
-@pytest.mark.process
-def test_a_profile_that_is_to_be_kept_is_kept(engine: Child, tmp_path: Path) -> None:
-    path = tmp_path / "kept.xplane.pb"
-    lines = completed(engine.run(replace(request("jit", capture=True), keep_trace=str(path))))
-    assert path.stat().st_size > 0
-    assert next(line for line in of_type(lines, "capture_taken") if line["kind"] == "run")["path"] == str(path)

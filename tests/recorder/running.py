@@ -80,6 +80,4 @@ def program_in(folder: Path) -> Run:
 
 
 def notes_of(run: Run) -> list[str]:
-    assert run.program is not None
-    assert run.program.ended is not None
     return [note.code for note in run.program.ended.notes]

@@ -113,12 +113,22 @@ def test_counted_steps_are_the_loop_whatever_is_compiled_beside_it(tmp_path: Pat
     stage.window.end()
 
 
-def test_a_program_that_ends_before_its_loop_has_no_window(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("compiled", "steps", "note"),
+    [
+        (True, 3, "no steps were counted before the program ended"),
+        (False, None, "the program had not compiled anything yet"),
+    ],
+)
+def test_a_program_that_ends_before_its_loop_has_no_window(
+    tmp_path: Path, compiled: bool, steps: int | None, note: str
+) -> None:
     stage = Stage(tmp_path)
-    stage.window.begin(steps=3)
-    stage.window.take(COMPILED)
+    stage.window.begin(steps=steps)
+    if compiled:
+        stage.window.take(COMPILED)
     stage.window.end()
-    assert (stage.states, "no steps were counted before the program ended" in stage.last.note) == (["failed"], True)
+    assert (stage.states, note in stage.last.note) == (["failed"], True)
 
 
 def test_steps_from_before_the_window_do_not_count(stage: Stage) -> None:
@@ -130,16 +140,7 @@ def test_steps_from_before_the_window_do_not_count(stage: Stage) -> None:
     assert stage.states == ["began"]
 
 
-def test_without_steps_to_count_it_says_so_after_two_seconds(stage: Stage) -> None:
-    stage.window.begin(steps=5)
-    stage.after(UNCOUNTED_SECONDS - 0.1)
-    assert stage.states == ["began"]
-    stage.after(0.2)
-    assert stage.states == ["began", "ended"]
-    assert stage.last.note == "no steps were counted within 2 s of the last compilation"
-
-
-def test_what_compiles_before_the_steps_is_waited_for(stage: Stage) -> None:
+def test_without_steps_to_count_it_says_so_two_seconds_after_the_last_compilation(stage: Stage) -> None:
     """A program that places its arrays and compiles its step for longer than that shows its loop afterwards."""
     stage.window.begin(steps=5)
     stage.after(UNCOUNTED_SECONDS - 0.1)
@@ -150,6 +151,7 @@ def test_what_compiles_before_the_steps_is_waited_for(stage: Stage) -> None:
     assert stage.states == ["began"]
     stage.after(0.2)
     assert stage.states == ["began", "ended"]
+    assert stage.last.note == "no steps were counted within 2 s of the last compilation"
 
 
 def test_it_waits_for_the_first_compile_and_starts_no_backend(tmp_path: Path) -> None:
@@ -165,14 +167,6 @@ def test_it_waits_for_the_first_compile_and_starts_no_backend(tmp_path: Path) ->
     assert stage.window.begun
     stage.window.end()
     assert stage.states == ["began", "ended"]
-
-
-def test_a_program_that_never_compiled_has_no_window(tmp_path: Path) -> None:
-    stage = Stage(tmp_path)
-    stage.window.begin()
-    stage.window.end()
-    assert stage.states == ["failed"]
-    assert stage.last.note == "no capture: the program had not compiled anything yet"
 
 
 def test_the_programs_own_profile_comes_first(stage: Stage, tmp_path: Path) -> None:
@@ -191,7 +185,7 @@ def test_it_gives_way_to_a_profile_that_the_program_starts(stage: Stage, tmp_pat
     own = tmp_path / "own"
     if way == "trace":
         with jax.profiler.trace(own):
-            assert stage.states == ["began", "ended"]
+            pass
     else:
         jax.profiler.start_trace(own)
         jax.profiler.stop_trace()
@@ -200,15 +194,11 @@ def test_it_gives_way_to_a_profile_that_the_program_starts(stage: Stage, tmp_pat
     assert list(own.rglob("*.xplane.pb"))
 
 
-def test_stopping_what_the_program_never_started_fails_as_ever(stage: Stage) -> None:
+def test_the_profiler_is_as_ever_beside_a_window_and_after_it(stage: Stage) -> None:
+    before = {name: getattr(jax.profiler, name) for name in ("start_trace", "stop_trace", "trace")}
     stage.window.begin(seconds=60)
     with pytest.raises(RuntimeError, match="No profile started"):
         jax.profiler.stop_trace()
-
-
-def test_the_profilers_names_are_put_back(stage: Stage) -> None:
-    before = {name: getattr(jax.profiler, name) for name in ("start_trace", "stop_trace", "trace")}
-    stage.window.begin(seconds=60)
     stage.window.end()
     assert {name: getattr(jax.profiler, name) for name in before} == before
 

@@ -8,9 +8,10 @@ import signal
 import subprocess
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -61,24 +62,17 @@ def raising() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("raising")
-def test_what_a_handler_of_the_program_raises_reaches_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_handler_of_the_program_raises_reaches_it_without_a_frame_of_ours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """JAX's filter of tracebacks fails at a frame without a line, as Python 3.11 has them in loops."""
     watcher = Watcher(lambda: signal.raise_signal(signal.SIGUSR1))
-    with pytest.raises(OnTime):
+    with pytest.raises(OnTime) as raised:
         announced(watcher, monkeypatch)
     assert not watcher.problems
-
-
-@pytest.mark.usefixtures("raising")
-def test_the_traceback_of_a_handlers_exception_has_no_frame_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    """JAX's filter of tracebacks fails at a frame without a line, as Python 3.11 has them in loops."""
-    with pytest.raises(OnTime) as raised:
-        announced(Watcher(lambda: signal.raise_signal(signal.SIGUSR1)), monkeypatch)
-    step, frames = raised.value.__traceback__, list[CodeType]()
-    while step is not None:
-        frames.append(step.tb_frame.f_code)
-        step = step.tb_next
-    assert not [code.co_name for code in frames if file_kind(code.co_filename) == OWN]
-    assert frames[-1].co_name == "handler"
+    codes = [frame.f_code for frame, _ in traceback.walk_tb(raised.value.__traceback__)]
+    assert not [code.co_name for code in codes if file_kind(code.co_filename) == OWN]
+    assert codes[-1].co_name == "handler"
 
 
 @pytest.mark.usefixtures("raising")
@@ -190,7 +184,6 @@ def test_it_is_told_once_at_the_end_of_the_import(place: Path) -> None:
     assert seconds > 0
     assert value == 1
     assert finder not in sys.meta_path
-    assert jax.__spec__ is not None
     assert vars(jax.__spec__.loader).keys() == {"name", "path"}, "the loader is as it was"
     assert jax.__loader__ is jax.__spec__.loader
 
@@ -211,15 +204,14 @@ def test_an_import_that_fails_may_be_tried_again(place: Path) -> None:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("how", ["import jax", "import importlib\nimportlib.import_module('jax')"])
-def test_a_failing_import_shows_no_frame_of_ours(how: str, tmp_path: Path) -> None:
+def test_a_failing_import_shows_no_frame_of_ours(tmp_path: Path) -> None:
     (tmp_path / "jax").mkdir()
     (tmp_path / "jax" / "__init__.py").write_text("import warnings\nwarnings.warn('old', stacklevel=2)\n1 / 0\n")
     program = tmp_path / "x.py"
     before = "import sys\nfrom jaxprof.recorder.jax_import import JaxFinder\n"
     said = []
     for middle in ("JaxFinder(print).install()", ""):
-        program.write_text(f"{before}{middle}\n{how}\n")
+        program.write_text(f"{before}{middle}\nimport jax\n")
         done = subprocess.run(
             [sys.executable, str(program)], capture_output=True, text=True, env={"PYTHONPATH": str(SOURCE)}
         )

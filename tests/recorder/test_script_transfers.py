@@ -44,7 +44,6 @@ ERR = b"\rat 0\rat 100\rat 200\xff\x00 no line break: W11"
 
 
 def counts(run: Run) -> dict[tuple[str, str], tuple[int, int | None]]:
-    assert run.program is not None
     rows = [row for event in run.program.transfers for row in event.rows if row.source == "guard"]
     assert all(row.direction == "host_to_device" for row in rows)
     found: dict[tuple[str, str], tuple[int, int | None]] = {}

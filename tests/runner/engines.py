@@ -12,132 +12,73 @@ def say(type, **fields):
     fields.setdefault("run", request.get("run", ""))
     events.write(json.dumps({"type": type, "monotonic_seconds": time.monotonic(), **fields}) + "\\n")
 """
+SAMPLES = 'say("samples_taken", series="run", seconds=[1e-3] * 6, calls_per_sample=1)\n'
+FINISHED = 'say("run_finished", status="ok")\ncontrol.readline()\n'
 
-GOOD = (
-    PREAMBLE
-    + """
+GOOD = f"""{PREAMBLE}
 say("phase_started", phase="compile")
 say("phase_ended", phase="compile", seconds=0.25)
 print("hello from the child", flush=True)
 print("a word on stderr", file=sys.stderr, flush=True)
-say("samples_taken", series="run", seconds=[1e-3] * 6, calls_per_sample=1)
+{SAMPLES}
 from jaxprof.events import encode
 from jaxprof.session.texts import split
 for part in split("hlo", "x" * 200_000, request.get("run", "")):
     events.write(encode(part).decode() + "\\n")
-say("run_finished", status="ok")
-control.readline()
+{FINISHED}
 """
-)
-
-DEAF = (
-    PREAMBLE
-    + """
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
+SLOW = f"""{PREAMBLE}
 say("phase_started", phase="compile")
 while True:
     time.sleep(60)
 """
-)
-
-SLOW = (
-    PREAMBLE
-    + """
-say("phase_started", phase="compile")
-while True:
-    time.sleep(60)
-"""
-)
-
-OBEDIENT = (
-    PREAMBLE
-    + """
+DEAF = SLOW.replace('say("phase_s', 'signal.signal(signal.SIGTERM, signal.SIG_IGN)\nsay("phase_s')
+OBEDIENT = f"""{PREAMBLE}
 say("phase_started", phase="run")
 assert json.loads(control.readline())["request"] == "cancel"
 say("run_finished", status="cancelled", error="cancelled")
 """
-)
-
-
-def dies_of(number: str) -> str:
-    """An engine that ends by a signal in the middle of its run, with a word on stderr."""
-    return (
-        PREAMBLE
-        + f"""
-import resource
-resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-say("phase_started", phase="run")
-say("samples_taken", series="run", seconds=[1e-3] * 6)
-print("last words", file=sys.stderr, flush=True)
-os.kill(os.getpid(), signal.{number})
-time.sleep(60)
-"""
-    )
-
-
-GRANDCHILD = (
-    PREAMBLE
-    + """
+GRANDCHILD = f"""{PREAMBLE}
 os.set_inheritable(events.fileno(), True)
 if os.fork() == 0:
     os.setsid()
     time.sleep(20)
+    open(sys.argv[0] + ".over", "w").close()
     os._exit(0)
-say("samples_taken", series="run", seconds=[1e-3] * 6)
+{SAMPLES}
 os._exit(0)
 """
-)
-
-GARBAGE = (
-    PREAMBLE
-    + """
-os.write(events.fileno(), b"\\xff\\xfe not json\\n{\\"type\\":\\"hologram\\"}\\n")
-say("trust_reported", kind="run", rows=[{"code": 7}, {"code": "file"}])
-say("run_finished", status="ok")
-control.readline()
+GARBAGE = f"""{PREAMBLE}
+os.write(events.fileno(), b"\\xff\\xfe not json\\n{{\\"type\\":\\"hologram\\"}}\\n")
+say("trust_reported", kind="run", rows=[{{"code": 7}}, {{"code": "file"}}])
+{FINISHED}
 """
-)
-
-HOLDS_THE_LOCK = """
+STUCK = f"""{PREAMBLE}
+if request.get("spec", {{}}).get("max_seconds"):
+    say("environment_read", python="3.11", numpy="2.0")
+say("phase_started", phase="run")
 import ctypes
 ctypes.PyDLL(None).sleep(600)
 """
 """Native code that keeps the interpreter's lock: no thread of the process can run."""
 
-STUCK = PREAMBLE + "say('phase_started', phase='run')" + HOLDS_THE_LOCK
 
-STUCK_AFTER_ITS_START = (
-    PREAMBLE
-    + """
-say("environment_read", python="3.11", numpy="2.0")
+def dies_of(number: str) -> str:
+    """An engine that ends by a signal in the middle of its run, with a word on stderr."""
+    return f"""{PREAMBLE}
+import resource
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 say("phase_started", phase="run")
+{SAMPLES}
+print("last words", file=sys.stderr, flush=True)
+os.kill(os.getpid(), signal.{number})
+time.sleep(60)
 """
-    + HOLDS_THE_LOCK
-)
-
-
-ANSWERS = (
-    PREAMBLE
-    + """
-say("answer", data={"seen": request["request"]})
-control.readline()
-"""
-)
-
-COMPLAINS = (
-    PREAMBLE
-    + """
-say("answer", data=None, error="no such file", advice="look again")
-control.readline()
-"""
-)
 
 
 def captures_on_a_gpu(named_seconds: float, second: str = "") -> str:
     """An engine whose capture names kernels of so much of 10 ms; `second` is what it does in the second child."""
-    return (
-        PREAMBLE
-        + f"""
+    return f"""{PREAMBLE}
 named = {named_seconds!r}
 def capture(kind, seconds):
     say("capture_taken", kind=kind, platform="gpu", calls=2, events=40)
@@ -151,9 +92,7 @@ if request["attribution"]:
     say("samples_taken", series="run", seconds=[99.0] * 6)
     {second or 'capture("attribution", 0.012)'}
 else:
-    say("samples_taken", series="run", seconds=[1e-3] * 6)
+    {SAMPLES}
     capture("run", named)
-say("run_finished", status="ok")
-control.readline()
+{FINISHED}
 """
-    )

@@ -22,88 +22,54 @@ class Clock:
         return self.seconds
 
 
-def plan(side: str, **fields: Any) -> PlannedRun:
-    spec = e.RunSpec(workload="selu", variant="jit", how="jit", device="cpu:0", side=side)
-    return PlannedRun(spec=spec, **fields)
+def spec(side: str, **more: Any) -> e.RunSpec:
+    return e.RunSpec(workload="selu", variant="jit", how="jit", device="cpu:0", side=side, **more)
 
 
 def session() -> Session:
     made = Session(new_header())
-    for run, side in (("r1", "A"), ("r2", "B")):
-        spec = e.RunSpec(
-            workload="selu", variant="jit", how="jit", device="cpu:0", side=side, baseline="" if run == "r1" else "r1"
-        )
-        made.apply(e.RunPlanned(run=run, spec=spec))
+    made.apply(e.RunPlanned(run="r1", spec=spec("A")))
+    made.apply(e.RunPlanned(run="r2", spec=spec("B", baseline="r1")))
     return made
 
 
 def test_only_sides_of_a_comparison_have_a_rule() -> None:
-    assert LaunchRule.of([plan("")]) is None
-    assert LaunchRule.of([plan("A")]) is not None
+    assert LaunchRule.of([PlannedRun(spec=spec(""))]) is None
+    assert LaunchRule.of([PlannedRun(spec=spec("A"))]) is not None
 
 
-def test_no_launch_begins_that_would_not_end_in_time() -> None:
+@pytest.mark.parametrize(
+    ("budget", "launches_end_at", "over"),
+    [
+        (60.0, [12.0, 24.0, 36.0, 50.0], [False, False, False, True]),  # the fourth took 14 s, and 10 s are left
+        (20.0, [15.0, 30.0, 45.0], [False, False, True]),  # two say next to nothing
+        (60.0, [45.0], [True]),  # three would take 135 s
+        (60.0, [20.0, 90.0], [False, True]),  # the second took 70 s, and 30 s are left
+        (None, [100.0, 1e6], [False, False]),
+    ],
+    ids=["would not end in time", "three before the time counts", "one of minutes", "a third too long", "no limit"],
+)
+def test_launches_end_by_time(budget: float | None, launches_end_at: list[float], over: list[bool]) -> None:
     clock = Clock()
-    rule = LaunchRule(60.0, None, clock)
-    for clock.seconds in (12.0, 24.0, 36.0):
-        assert not rule.ends(session(), ["r1", "r2"])
-    clock.seconds = 50.0
-    assert rule.ends(session(), ["r1", "r2"]), "the fourth launch took 14 s, and 10 s are left"
+    rule, found = LaunchRule(budget, None, clock), []
+    for clock.seconds in launches_end_at:
+        found.append(rule.ends(session(), ["r1", "r2"]))
+    assert found == over
+    assert budget is not None or not rule.is_over()
 
 
 def test_turns_are_so_short_that_five_launches_fit() -> None:
     clock = Clock()
     rule = LaunchRule(60.0, None, clock)
-    clock.seconds = 11.0
-    assert not rule.is_over(turns_seconds=5.0)
-    clock.seconds = 12.0
-    assert rule.is_over(turns_seconds=5.0), "a fifth of the time, with the start of its processes"
-    assert not rule.ends(session(), ["r1", "r2"])
-    clock.seconds = 23.0
-    assert not rule.is_over(turns_seconds=5.0)
-    clock.seconds = 24.0
-    assert rule.is_over(turns_seconds=5.0)
-
-
-def test_the_turns_of_a_launch_show_something_however_long_it_took_to_start() -> None:
-    clock = Clock()
-    rule = LaunchRule(60.0, None, clock)
-    clock.seconds = 100.0
-    assert not rule.is_over(turns_seconds=0.9 * LEAST_TURNS_SECONDS)
-    assert rule.is_over(turns_seconds=LEAST_TURNS_SECONDS)
-
-
-def test_there_are_three_launches_before_the_time_counts() -> None:
-    clock = Clock()
-    rule = LaunchRule(20.0, None, clock)
-    for clock.seconds in (15.0, 30.0):
-        assert not rule.ends(session(), ["r1", "r2"]), "two say next to nothing"
-    clock.seconds = 45.0
-    assert rule.ends(session(), ["r1", "r2"])
-
-
-def test_where_three_would_take_minutes_there_is_one() -> None:
-    clock = Clock()
-    rule = LaunchRule(60.0, None, clock)
-    clock.seconds = 45.0
-    assert rule.ends(session(), ["r1", "r2"]), "three would take 135 s"
-
-
-def test_a_third_launch_that_would_take_too_long_does_not_begin() -> None:
-    clock = Clock()
-    rule = LaunchRule(60.0, None, clock)
-    clock.seconds = 20.0
-    assert not rule.ends(session(), ["r1", "r2"])
-    clock.seconds = 90.0
-    assert rule.ends(session(), ["r1", "r2"]), "the second took 70 s, and 30 s are left"
-
-
-def test_without_limits_all_launches_are_measured() -> None:
-    clock = Clock()
-    rule = LaunchRule(None, None, clock)
-    for clock.seconds in (100.0, 1e6):
+    for launch in (1, 2):  # each has a fifth of the time, with the start of its processes
+        clock.seconds = 12.0 * launch - 1.0
+        assert not rule.is_over(turns_seconds=5.0)
+        clock.seconds = 12.0 * launch
+        assert rule.is_over(turns_seconds=5.0)
         assert not rule.ends(session(), ["r1", "r2"])
-        assert not rule.is_over()
+    clock.seconds = 100.0
+    assert not rule.is_over(turns_seconds=0.9 * LEAST_TURNS_SECONDS), "they show something, however long it started"
+    assert rule.is_over(turns_seconds=LEAST_TURNS_SECONDS)
 
 
 def test_a_width_ends_them_after_three(monkeypatch: pytest.MonkeyPatch) -> None:

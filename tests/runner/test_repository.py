@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 
@@ -10,18 +9,11 @@ import pytest
 
 from jaxprof.events import RevisionRead
 from jaxprof.runner.repository import git, revisions
+from runner.stage import commit
 
 pytestmark = pytest.mark.process
 
 STEP = "def step(x):\n    return x\n"
-
-
-def commit(folder: Path) -> None:
-    named = {f"GIT_{who}_{what}": "x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    for command in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "one"]):
-        subprocess.run(
-            ["git", "-C", str(folder), *command], check=True, capture_output=True, env={**os.environ, **named}
-        )
 
 
 @pytest.fixture

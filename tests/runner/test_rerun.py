@@ -33,9 +33,12 @@ def kept(*planned: PlannedRun) -> Session:
     return fold(e.Header(session="4f2a"), [plan_event(run, one, ids) for one, run in ids.items()])
 
 
+def spec_of(**fields: Any) -> e.RunSpec:
+    return e.RunSpec(**{"workload": "train.py:step", "variant": "jit", "how": "jit", "device": "cpu:0", **fields})
+
+
 def run_of(**fields: Any) -> Session:
-    given = {"workload": "train.py:step", "variant": "jit", "how": "jit", "device": "cpu:0"}
-    return fold(e.Header(session="4f2a"), [e.RunPlanned(run="r1", spec=e.RunSpec(**{**given, **fields}))])
+    return fold(e.Header(session="4f2a"), [e.RunPlanned(run="r1", spec=spec_of(**fields))])
 
 
 def test_runs_of_a_built_in_workload_are_planned_as_they_were() -> None:
@@ -50,8 +53,7 @@ def test_runs_of_a_built_in_workload_are_planned_as_they_were() -> None:
 
 def test_all_that_was_asked_for_is_asked_for_again() -> None:
     wishes = {"seed": 7, "capture": False, "keep_constants": True, "compilation_cache": True, "max_seconds": 9.0}
-    spec = e.RunSpec(workload="selu", variant="jit", how="jit", device="cpu:0", target="selu", **wishes)  # type: ignore[arg-type]
-    (again,) = plan_all_again(kept(PlannedRun(spec=spec)))
+    (again,) = plan_all_again(run_of(workload="selu", target="selu", **wishes))
     assert {name: getattr(again.spec, name) for name in wishes} == wishes
     request = run_request("r1", again, "gpu:0", None)
     assert request.spec == replace(again.spec, device="gpu:0")  # type: ignore[union-attr]
@@ -60,24 +62,19 @@ def test_all_that_was_asked_for_is_asked_for_again() -> None:
 def test_a_users_function_is_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "train.py").write_text("")
     monkeypatch.chdir(tmp_path)
-    given = {"variant": "jit", "how": "jit", "device": "cpu:0", "parameters": {}, "preset": "quick"}
-    spec = e.RunSpec(target="train.py:step", workload="train.py:step", arguments=("f32[3]",), **given)  # type: ignore[arg-type]
-    session = kept(PlannedRun(spec=spec))
+    session = kept(PlannedRun(spec=spec_of(target="train.py:step", arguments=("f32[3]",))))
     monkeypatch.chdir("/")
     (again,) = plan_again(session, "r1")
     assert (again.spec.target, again.spec.arguments) == (f"{tmp_path}/train.py:step", ("f32[3]",))
 
 
-@pytest.mark.parametrize("name", ["r2", "selu", ""])
-def test_a_run_is_named_by_its_id_or_its_workload(name: str) -> None:
+def test_a_run_is_named_by_its_id_or_its_workload() -> None:
     session = kept(*plan_runs([workload_info(built_in("selu"), sources=False)], PlanOptions()))
-    planned = plan_all_again(session, name)
-    assert len(planned) == (2 if name == "r2" else len(session.runs))  # with its baseline
-
-
-def test_a_name_that_no_run_has_is_refused_with_the_near_ones() -> None:
+    for name in ("selu", ""):
+        assert len(plan_all_again(session, name)) == len(session.runs)
+    assert len(plan_all_again(session, "r2")) == 2, "with its baseline"
     with pytest.raises(UsageError, match="unknown run 'sleu'"):
-        plan_all_again(kept(*plan_runs([workload_info(built_in("selu"), sources=False)], PlanOptions())), "sleu")
+        plan_all_again(session, "sleu")
 
 
 @pytest.mark.parametrize(
@@ -88,6 +85,7 @@ def test_a_name_that_no_run_has_is_refused_with_the_near_ones() -> None:
         ({"how": "program", "workload": "train.py"}, "train.py is a program"),
         ({"how": "imported"}, "read from a profile"),
         ({"how": "compile"}, "compiled and not run"),
+        ({"side": "B"}, "side B of a comparison"),
     ],
 )
 def test_what_cannot_be_run_again_says_why(fields: dict[str, Any], what: str) -> None:
@@ -99,54 +97,38 @@ def test_what_cannot_be_run_again_says_why(fields: dict[str, Any], what: str) ->
 
 def test_what_can_be_run_is_when_the_rest_cannot(tmp_path: Path) -> None:
     session = run_of(how="program", workload="train.py")
-    session.apply(e.RunPlanned(run="r2", spec=e.RunSpec(workload="selu", variant="jit", how="jit", device="cpu:0")))
+    session.apply(e.RunPlanned(run="r2", spec=spec_of(workload="selu")))
     assert [one.spec.workload for one in plan_all_again(session)] == ["selu"]
 
 
-def test_a_function_that_was_recorded_in_a_program_is_found_with_the_programs_arguments(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("how", "argv", "again"),
+    [
+        ("script", ("train.py", "--size", "7"), ("train.py", "--size", "7")),
+        ("cell", ("ipykernel_launcher.py", "-f", "kernel.json"), ()),  # of a notebook: nothing to its functions
+    ],
+)
+def test_a_function_that_was_recorded_in_a_program_is_found_with_the_programs_arguments(
+    tmp_path: Path, how: str, argv: tuple[str, ...], again: tuple[str, ...]
+) -> None:
     (tmp_path / "train.py").write_text("")
-    plan = {"variant": "jit", "how": "jit", "device": "cpu:0", "target": f"{tmp_path}/train.py:step"}
-    session = fold(
-        e.Header(session="4f2a"),
-        [
-            e.RunPlanned(
-                run="r1", spec=e.RunSpec(workload="train.py", variant="program", how="program", device="host")
-            ),
-            e.ProgramStarted(run="r1", argv=["train.py", "--size", "7"], how="script"),
-            e.RunPlanned(run="r2", spec=e.RunSpec(workload="train.py:step", **plan)),  # type: ignore[arg-type]
-        ],
-    )
-    (again,) = plan_again(session, "r2")
-    assert again.spec.argv == ("train.py", "--size", "7")
-    (later,) = plan_again(kept(again), "r1")  # the session of that run has no program, and says so itself
-    assert later.spec.argv == again.spec.argv
-    assert run_request("r1", later, "cpu:0", None).spec.argv == again.spec.argv  # type: ignore[union-attr]
+    session = run_of(workload="train.py", variant="program", how="program", device="host")
+    session.apply(e.ProgramStarted(run="r1", argv=list(argv), how=how))
+    session.apply(e.RunPlanned(run="r2", spec=spec_of(target=f"{tmp_path}/train.py:step")))
+    (planned,) = plan_again(session, "r2")
+    assert planned.spec.argv == again
+    (later,) = plan_again(kept(planned), "r1")  # the session of that run has no program, and says so itself
+    assert later.spec.argv == again
+    assert run_request("r1", later, "cpu:0", None).spec.argv == again  # type: ignore[union-attr]
 
 
 def test_a_secret_that_was_not_kept_is_passed_to_nobody(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("")
-    plan = {"variant": "jit", "how": "jit", "device": "cpu:0"}
     argv = ("train.py", "--token", REDACTED)
-    own = e.RunSpec(workload="train.py:step", target=f"{tmp_path}/train.py:step", argv=argv, **plan)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="which the session does not hold"):
-        plan_again(fold(e.Header(session="4f2a"), [e.RunPlanned(run="r1", spec=own)]), "r1")
-    built_in = e.RunSpec(workload="selu", target="selu", argv=argv, **plan)  # type: ignore[arg-type]
-    (again,) = plan_again(fold(e.Header(session="4f2a"), [e.RunPlanned(run="r1", spec=built_in)]), "r1")
+        plan_again(run_of(target=f"{tmp_path}/train.py:step", argv=argv), "r1")
+    (again,) = plan_again(run_of(workload="selu", target="selu", argv=argv), "r1")
     assert again.spec.target == "selu"
-
-
-def test_what_a_notebook_was_started_with_is_nothing_to_its_functions(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text("")
-    plan = {"variant": "jit", "how": "jit", "device": "cpu:0", "target": f"{tmp_path}/train.py:step"}
-    session = fold(
-        e.Header(session="4f2a"),
-        [
-            e.RunPlanned(run="r1", spec=e.RunSpec(workload="cell", variant="program", how="program", device="host")),
-            e.ProgramStarted(run="r1", argv=["ipykernel_launcher.py", "-f", "kernel.json"], how="cell"),
-            e.RunPlanned(run="r2", spec=e.RunSpec(workload="train.py:step", **plan)),  # type: ignore[arg-type]
-        ],
-    )
-    assert plan_again(session, "r2")[0].spec.argv == ()
 
 
 @pytest.fixture
@@ -192,7 +174,6 @@ def test_a_comparison_is_planned_as_it_was_whichever_side_is_named(tmp_path: Pat
     for now, then in zip(again, was, strict=True):
         assert replace(now.spec, target="") == replace(then.spec, target="", baseline="")
     assert len({plan.keep_output for plan in again}) == 2
-    assert again[0].comparison is not None
     assert again[0].comparison.margin == 0.05
     assert again[0].comparison.inputs == ["float32[3]"]
     assert again[0].comparison.seq == 0
@@ -241,12 +222,10 @@ def test_files_that_may_have_changed_since_are_said(
     tree = SideTree(commit=then[0], repository="/repo", dirty=then[1])
     _, session = sides_of(tmp_path)
     first = session.runs["r1"]
-    assert first.comparison is not None
     b = replace(first.comparison.sides[1], commit=tree.commit, dirty=tree.dirty)
     session.apply(replace(first.comparison, sides=[first.comparison.sides[0], b]))
     present = SideTree(commit=now[0], repository="/repo", dirty=now[1])
     (planned, *_) = plan_again(session, "r1", SidesAgain(ask=yes, present=lambda target: present))
-    assert planned.comparison is not None
     assert planned.comparison.sides[1].commit == now[0]
     assert planned.comparison.notes[0] == "environments differ"
     assert (said in " ".join(planned.comparison.notes[1:])) if said else planned.comparison.notes[1:] == []
@@ -261,7 +240,6 @@ def test_launches_and_budget_of_a_comparison_can_be_others(tmp_path: Path) -> No
     assert (fixed.spec.launches, fixed.spec.until_half_width, fixed.group_seconds) == (4, None, None)
     longer = with_changes(again[0], {"budget_seconds": 90.0}, None)
     assert (longer.spec.launches, longer.spec.until_half_width, longer.group_seconds) == (10, 0.02, 90)
-    assert longer.comparison is not None
     assert longer.comparison.group_seconds == 90
     assert with_changes(again[1], {"check": False}, longer).spec.check is False
 
@@ -277,8 +255,8 @@ def test_what_a_file_makes_run_is_said(tmp_path: Path) -> None:
 
 
 def test_the_baseline_of_a_run_is_said_too() -> None:
-    theirs = e.RunSpec(workload="own.py:f", variant="numpy", how="numpy", device="cpu:0", target="own.py:f")
-    ours = e.RunSpec(workload="selu", variant="jit", how="jit", device="cpu:0", target="selu", baseline="r1")
+    theirs = spec_of(workload="own.py:f", variant="numpy", how="numpy", target="own.py:f")
+    ours = spec_of(workload="selu", target="selu", baseline="r1")
     planned = [e.RunPlanned(run="r1", spec=theirs), e.RunPlanned(run="r2", spec=ours)]
     session = fold(e.Header(session="4f2a"), planned)
     assert recorded_starts(session, session.runs["r2"]) == [f"own.py:f, in {os.getcwd()}"]
@@ -292,7 +270,6 @@ def test_the_baseline_of_a_run_is_said_too() -> None:
 def test_a_path_that_no_session_would_hold_is_laid_over_no_environment(tmp_path: Path) -> None:
     _, session = sides_of(tmp_path)
     planned = session.runs["r1"].comparison
-    assert planned is not None
     b = replace(planned.sides[1], environment={"PYTHONPATH": "/somewhere"})
     session.apply(replace(planned, sides=[planned.sides[0], b]))
     with pytest.raises(UsageError, match="PYTHONPATH=/somewhere is not a setting"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import sys
 from collections.abc import Iterator
@@ -15,18 +16,13 @@ from jaxprof import events as e
 from jaxprof.analysis.session_difference import session_difference
 from jaxprof.analysis.speedup import compared
 from jaxprof.engine.measure import kept_arrays
-from jaxprof.errors import UsageError
 from jaxprof.report.runs import groups
-from jaxprof.runner import Interpreter, PlannedRun, Scheduler, engine_process, turns
-from jaxprof.runner.rerun import plan_again
+from jaxprof.runner import Interpreter, turns
 from jaxprof.runner.sides import ComparedSide, SideOptions, plan_sides
 from jaxprof.session import Session
-from jaxprof.session.log import LogWriter, load, new_header
-from jaxprof.workloads import built_in
-from jaxprof.workloads.model import workload_info
 from runner.engines import PREAMBLE
+from runner.stage import Stage, side
 
-INTERPRETER = Interpreter(sys.executable, "0.10.2", "")
 ENGINE = (
     PREAMBLE
     + """
@@ -56,67 +52,29 @@ control.readline()
 )
 
 
-def side(label: str, **fields: Any) -> ComparedSide:
-    given = {"interpreter": INTERPRETER, "workload": workload_info(built_in("selu"), sources=False), **fields}
-    return ComparedSide(label=label, title=label, **given)
+def results(folder: Path, name: str, value: Any) -> str:
+    path = str(folder / f"{name}.npz")
+    kept_arrays.keep(path, value)
+    return path
 
 
-def test_settings_precision_and_environment_belong_to_a_side() -> None:
-    b = side("B", environment={"XLA_FLAGS": "--x"}, settings={"n": "4000"}, precision="highest")
-    first, second = plan_sides([side("A"), b], SideOptions())
-    assert second.spec.parameters["n"] == 4000
-    assert first.spec.parameters != second.spec.parameters
-    assert second.environment == {"XLA_FLAGS": "--x", "JAX_DEFAULT_MATMUL_PRECISION": "highest"}
-    assert first.environment == {}
-    assert second.spec.precision == "highest"
-
-
-def test_argument_specs_of_a_side_replace_those_of_all() -> None:
-    planned = plan_sides([side("A"), side("B", arguments=("f32[8]",))], SideOptions(arguments=("f32[4]",)))
-    assert [plan.spec.arguments for plan in planned] == [("f32[4]",), ("f32[8]",)]
-
-
-def test_a_side_is_not_run_again_without_what_told_it_apart() -> None:
-    spec = e.RunSpec(workload="selu", variant="jit", how="jit", device="cpu:0", side="B")
-    session = Session(new_header())
-    session.apply(e.RunPlanned(run="r1", spec=spec))
-    with pytest.raises(UsageError, match="selu is side B of a comparison"):
-        plan_again(session, "r1")
-
-
-class Stage:
-    """Sides whose engines follow the script above."""
+class Sides(Stage):
+    """Whose engines follow the script above."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.folder = folder
-        engine = folder / "engine.py"
-        engine.write_text(ENGINE)
-        monkeypatch.setattr(engine_process, "ENGINE", engine)
+        super().__init__(folder, monkeypatch, ENGINE)
         monkeypatch.setattr(turns, "BLOCK_SECONDS", 10.0)
-        monkeypatch.setenv("RESULT", str(self.result("result", np.ones(3, np.float32))))
+        monkeypatch.setenv("RESULT", results(folder, "result", np.ones(3, np.float32)))
 
-    def result(self, name: str, value: Any) -> Path:
-        path = self.folder / f"{name}.npz"
-        kept_arrays.keep(str(path), value)
-        return path
-
-    def run(self, *sides: ComparedSide, **options: Any) -> Session:
+    def compare(self, *sides: ComparedSide, **options: Any) -> Session:
         folder = self.folder / "results"
         folder.mkdir()
-        return self.work(plan_sides(sides, SideOptions(**{"launches": 2, "folder": folder, **options})))
-
-    def work(self, planned: list[PlannedRun]) -> Session:
-        path = self.folder / "s.jaxprof"
-        scheduler = Scheduler(LogWriter(new_header(), path), INTERPRETER, lambda _: None)
-        scheduler.add(planned)
-        scheduler.run()
-        scheduler.close()
-        return load(path, Session)
+        return self.run(plan_sides(sides, SideOptions(**{"launches": 2, "folder": folder, **options})))
 
 
 @pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
-    return Stage(tmp_path, monkeypatch)
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sides:
+    return Sides(tmp_path, monkeypatch)
 
 
 def told(session: Session, run: str) -> Any:
@@ -132,7 +90,7 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     slower = {"FLAGS": "fast", "TAKES": "2e-3", "COMPILES": "0.5"}
     b = side("B", environment=slower, interpreter=Interpreter(str(python), "0.12.0", ""))
     with pytest.MonkeyPatch.context() as patch:
-        yield Stage(folder, patch).run(side("A"), b, side("C"), launches=3)
+        yield Sides(folder, patch).compare(side("A"), b, side("C"), launches=3)
 
 
 @pytest.mark.process
@@ -159,9 +117,9 @@ def test_what_happens_once_in_a_process_is_compared_over_launches(three: Session
 
 
 @pytest.mark.process
-def test_sides_of_other_sizes_and_precisions_are_compared_on_purpose(stage: Stage) -> None:
+def test_sides_of_other_sizes_and_precisions_are_compared_on_purpose(stage: Sides) -> None:
     b = side("B", settings={"n": "4000"}, precision="highest", environment={"TAKES": "5e-4"})
-    session = stage.run(side("A"), b)
+    session = stage.compare(side("A"), b)
     (pair,) = session_difference(session, session, run_before="r1", run_after="r2").runs
     assert next(row.times.verdict() for row in pair.phases if row.phase == "run") == "faster"
     (group,) = groups(session)
@@ -169,23 +127,23 @@ def test_sides_of_other_sizes_and_precisions_are_compared_on_purpose(stage: Stag
 
 
 @pytest.mark.process
-def test_launches_end_once_the_interval_is_narrow_and_say_so_to_the_statistics(stage: Stage) -> None:
-    session = stage.run(side("A"), side("B"), launches=None)
+def test_launches_end_once_the_interval_is_narrow_and_say_so_to_the_statistics(stage: Sides) -> None:
+    session = stage.compare(side("A"), side("B"), launches=None)
     assert [len(run.launches) for run in session.runs.values()] == [5, 5], "never before five"
     assert compared(session, session.runs["r1"], session.runs["r2"]).by_width
 
 
 @pytest.mark.process
-def test_the_budget_ends_them_after_three(stage: Stage) -> None:
-    session = stage.run(side("A"), side("B"), launches=None, budget_seconds=0.05, max_seconds=60.0)
+def test_the_budget_ends_them_after_three(stage: Sides) -> None:
+    session = stage.compare(side("A"), side("B"), launches=None, budget_seconds=0.05, max_seconds=60.0)
     assert [len(run.launches) for run in session.runs.values()] == [3, 3]
     assert all(run.status == "ok" for run in session.runs.values())
 
 
 @pytest.mark.process
-def test_results_of_another_dtype_are_refused_a_verdict(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RESULT_OF_B", str(stage.result("half", np.ones(3, np.float16))))
-    session = stage.run(side("A"), side("B", environment={"TAKES": "5e-4"}))
+def test_results_of_another_dtype_are_refused_a_verdict(stage: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RESULT_OF_B", results(stage.folder, "half", np.ones(3, np.float16)))
+    session = stage.compare(side("A"), side("B", environment={"TAKES": "5e-4"}))
     times = compared(session, session.runs["r1"], session.runs["r2"])
     assert times.verdict() == "inconclusive"
     assert "float32[3] and float16[3]" in times.reason()
@@ -193,9 +151,9 @@ def test_results_of_another_dtype_are_refused_a_verdict(stage: Stage, monkeypatc
 
 
 @pytest.mark.process
-def test_other_results_are_said_and_leave_the_verdict_alone(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RESULT_OF_B", str(stage.result("off", np.full(3, 1.03, np.float32))))
-    session = stage.run(side("A"), side("B", environment={"TAKES": "5e-4"}))
+def test_other_results_are_said_and_leave_the_verdict_alone(stage: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RESULT_OF_B", results(stage.folder, "off", np.full(3, 1.03, np.float32)))
+    session = stage.compare(side("A"), side("B", environment={"TAKES": "5e-4"}))
     assert compared(session, session.runs["r1"], session.runs["r2"]).verdict() == "faster"
     (warning,) = session.runs["r2"].warnings
     assert warning.code == "results_differ"
@@ -205,10 +163,10 @@ def test_other_results_are_said_and_leave_the_verdict_alone(stage: Stage, monkey
 @pytest.mark.process
 @pytest.mark.parametrize("broken", ["A", "B"])
 def test_a_side_that_fails_ends_the_comparison_and_wins_nothing(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, broken: str
+    stage: Sides, monkeypatch: pytest.MonkeyPatch, broken: str
 ) -> None:
     monkeypatch.setenv("BROKEN", broken)
-    session = stage.run(side("A"), side("B"), launches=5)
+    session = stage.compare(side("A"), side("B"), launches=5)
     assert {run.plan.side: run.status for run in session.runs.values()}[broken] == "failed"
     assert max(len(run.launches) for run in session.runs.values()) == 1, "there is nothing left to compare"
     times = compared(session, session.runs["r1"], session.runs["r2"])
@@ -217,16 +175,14 @@ def test_a_side_that_fails_ends_the_comparison_and_wins_nothing(
 
 
 @pytest.mark.process
-def test_another_kind_of_device_and_throttling_on_one_side_are_refused(stage: Stage) -> None:
-    session = stage.run(side("A"), side("B", environment={"TAKES": "5e-4"}))
+def test_another_kind_of_device_and_throttling_on_one_side_are_refused(three: Session) -> None:
+    session = copy.deepcopy(three)
     first, other = session.runs["r1"], session.runs["r2"]
-    assert compared(session, first, other).verdict() == "faster"
     reading = e.DeviceReading(run="r2", device="cpu:0", throttle_reasons=["heat"])
     session.apply(reading)
     assert "throttled its clocks during its run only" in compared(session, first, other).reason()
     session.readings["cpu:0"].remove(reading)
     for run, kind in ((first, "H100"), (other, "H200")):
-        run.environment = e.EnvironmentRead(
-            python="3.11", numpy="2", devices=[{"id": "cpu:0", "platform": "cpu", "kind": kind}]
-        )
+        devices = [{"id": "cpu:0", "platform": "cpu", "kind": kind}]
+        run.environment = e.EnvironmentRead(python="3.11", numpy="2", devices=devices)
     assert compared(session, first, other).reason() == "another kind of device (H100, H200)"

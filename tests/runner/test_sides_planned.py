@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from jaxprof.errors import UsageError, WorkerError
 from jaxprof.events import SideSpec
 from jaxprof.runner import Interpreter, sides
 from jaxprof.runner.sides import (
-    ComparedSide,
     SideOptions,
     SideTree,
     duration_fields,
@@ -28,13 +26,7 @@ from jaxprof.runner.sides import (
 )
 from jaxprof.workloads import built_in
 from jaxprof.workloads.model import workload_info
-
-INTERPRETER = Interpreter(sys.executable, "0.10.2", "")
-
-
-def side(label: str, **fields: Any) -> ComparedSide:
-    given = {"interpreter": INTERPRETER, "workload": workload_info(built_in("selu"), sources=False), **fields}
-    return ComparedSide(label=label, title=label, **given)
+from runner.stage import HERE, side
 
 
 @pytest.fixture
@@ -64,14 +56,12 @@ def test_sides_with_the_same_numbers_keep_their_results_and_others_say_nothing_b
     options = SideOptions(folder=tmp_path, device="cuda:0", margin=0.03)
     planned = plan_comparison([side("A"), side("B")], options, ["a note"])
     comparison = planned[0].comparison
-    assert comparison is not None
     assert (comparison.inputs, comparison.same_inputs, comparison.margin) == (["float32[8]"], True, 0.03)
     assert (comparison.notes, comparison.group_seconds) == (["a note"], 60.0)
     assert [bool(plan.keep_output) for plan in planned] == [True] * 2
     assert [plan.baseline for plan in planned] == [None, planned[0]]
     inputs["B"] = [leaf(digest="other numbers")]
     planned = plan_comparison([side("A"), side("B")], options)
-    assert planned[0].comparison is not None
     assert not planned[0].comparison.same_inputs
     assert [plan.keep_output for plan in planned] == [""] * 2
 
@@ -98,14 +88,13 @@ def test_sides_that_are_not_called_with_the_same_arguments_are_refused(inputs: d
 
 def test_that_environments_differ_is_noted(inputs: dict[str, Any]) -> None:
     inputs.update(A=[leaf()], B=[leaf()])
-    other = replace(INTERPRETER, jax="0.9.0")
+    other = replace(HERE, jax="0.9.0")
     assert environments_differ([side("A"), side("B")]) == {}
-    assert environments_differ([side("A"), side("B", interpreter=replace(INTERPRETER, jax=""))]) == {
+    assert environments_differ([side("A"), side("B", interpreter=replace(HERE, jax=""))]) == {
         "A": "jax 0.10.2",
         "B": "no jax",
     }
     (first, *_) = plan_comparison([side("A"), side("B", interpreter=other)], SideOptions())
-    assert first.comparison is not None
     assert first.comparison.notes == ["environments differ: A has jax 0.10.2, B has jax 0.9.0"]
 
 
@@ -128,6 +117,11 @@ def test_how_long_a_side_is_measured() -> None:
     }  # fmt: skip
     assert duration_fields(4, 60.0, 7.0)["max_seconds"] == duration_fields(None, 60.0, 7.0)["max_seconds"] == 7.0
     assert duration_fields(None, 60.0, None, None)["until_half_width"] is None
+
+
+def test_argument_specs_of_a_side_replace_those_of_all() -> None:
+    planned = plan_sides([side("A"), side("B", arguments=("f32[8]",))], SideOptions(arguments=("f32[4]",)))
+    assert [plan.spec.arguments for plan in planned] == [("f32[4]",), ("f32[8]",)]
 
 
 def test_each_side_has_a_file_of_its_own_for_its_result(tmp_path: Path) -> None:

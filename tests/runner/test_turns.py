@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import sys
-import threading
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,11 +17,11 @@ import pytest
 
 from jaxprof import events as e
 from jaxprof.devices.inventory.placement import WorkerEnvironment
-from jaxprof.runner import Interpreter, PlannedRun, Scheduler, engine_process, turns
+from jaxprof.runner import PlannedRun, turns
 from jaxprof.session import Session
-from jaxprof.session.log import LogWriter, load, new_header
 from jaxprof.stats.turns import PROBES
 from runner.engines import PREAMBLE
+from runner.stage import Stage, plan
 
 ENGINE = (
     PREAMBLE
@@ -59,6 +58,8 @@ for line in control:
     taken += turn["series"] == "run"
     if variant == "brief":
         time.sleep(0.02)
+    while variant == "held" and taken == 2 and not os.path.exists(os.environ["GO_ON"]):
+        time.sleep(0.01)
     if variant == "watcher":
         others = [pid for pid in open(os.environ["PIDS"]).read().split() if int(pid) != os.getpid()]
         states = [open(f"/proc/{pid}/stat").read().rpartition(") ")[2][0] for pid in others]
@@ -79,54 +80,37 @@ control.readline()
 """
 )
 
-COUNTS = '    taken += turn["series"] == "run"\n'
+
+class Turns(Stage):
+    """Whose engines follow the script above, in blocks that are few and quick: it does not wait for a block's end."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, script: str = ENGINE) -> None:
+        super().__init__(folder, monkeypatch, script)
+        monkeypatch.setattr(turns, "BLOCK_SECONDS", 10.0)
+        for name in ("ALIVE", "PIDS", "GO_ON"):
+            monkeypatch.setenv(name, str(folder / name))
+        (folder / "ALIVE").write_text("")
+
+    def take(self, *variants: str, **spec: Any) -> Session:
+        return self.run(planned(*variants, **spec))
 
 
-class Stage:
-    """A scheduler whose engines follow the script above."""
-
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.batches: list[list[e.Event]] = []
-        """What the scheduler passed on, in pieces."""
-        engine = folder / "engine.py"
-        engine.write_text(ENGINE)
-        alive = folder / "alive"
-        alive.write_text("")
-        monkeypatch.setenv("ALIVE", str(alive))
-        monkeypatch.setenv("PIDS", str(folder / "pids"))
-        monkeypatch.setattr(engine_process, "ENGINE", engine)
-        self.path = folder / "s.jaxprof"
-        self.scheduler = Scheduler(
-            LogWriter(new_header(), self.path), Interpreter(sys.executable, None, ""), self.batches.append
-        )
-
-    def run(self, *variants: str, **spec: Any) -> Session:
-        self.add(*variants, **spec)
-        self.scheduler.run()
-        self.scheduler.close()
-        return load(self.path, Session)
-
-    def add(self, *variants: str, **spec: Any) -> None:
-        plans: list[PlannedRun] = []
-        for variant in variants:
-            given = {"how": "jit", "device": "cpu:0", "budget_seconds": 60.0, "launches": 1, **spec}
-            planned = e.RunSpec(target="selu", workload="selu", variant=variant, **given)
-            plans.append(PlannedRun(spec=planned, baseline=plans[0] if plans else None))
-        self.scheduler.add(plans)
+def planned(*variants: str, **spec: Any) -> list[PlannedRun]:
+    given = {"budget_seconds": 60.0, "launches": 1, **spec}
+    first = plan(variant=variants[0], **given)
+    return [first, *(plan(variant=variant, baseline=first, **given) for variant in variants[1:])]
 
 
 @pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
-    monkeypatch.setattr(turns, "BLOCK_SECONDS", 10.0)  # few and quick: the script does not wait for a block's end
-    return Stage(tmp_path, monkeypatch)
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Turns:
+    return Turns(tmp_path, monkeypatch)
 
 
 @pytest.fixture(scope="module")
 def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     """Two sides in three launches."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(turns, "BLOCK_SECONDS", 10.0)
-        yield Stage(tmp_path_factory.mktemp("three"), patch).run("a", "moody", launches=3)
+        yield Turns(tmp_path_factory.mktemp("three"), patch).take("a", "moody", launches=3)
 
 
 def blocks(session: Session, launch: int) -> list[str]:
@@ -159,11 +143,11 @@ def test_each_launch_has_fresh_processes_and_blocks_in_balanced_order(three: Ses
 
 @pytest.mark.process
 def test_what_is_measured_is_passed_on_between_turns_however_brief_they_are(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    stage: Turns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A turn takes a hundredth of a second: nobody waits within one for a listener's turn to come."""
     monkeypatch.setattr(turns, "BLOCK_SECONDS", 1.0)
-    stage.run("brief", budget_seconds=30.0)
+    stage.take("brief", budget_seconds=30.0)
     with_samples = [batch for batch in stage.batches if any(isinstance(event, e.SamplesTaken) for event in batch)]
     assert len(with_samples) >= 4
 
@@ -173,7 +157,7 @@ def test_what_is_measured_is_passed_on_between_turns_however_brief_they_are(
     ("other", "launches", "over"), [("b", 2, 2), ("greedy", 1, 2 + 3)], ids=["in turns", "apart, after a try"]
 )
 def test_the_engines_of_a_launch_are_over_before_the_next_one_begins(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, other: str, launches: int, over: int
+    stage: Turns, monkeypatch: pytest.MonkeyPatch, other: str, launches: int, over: int
 ) -> None:
     alive: list[bool] = []
     launch_of = turns.Group._launch_together
@@ -185,7 +169,7 @@ def test_the_engines_of_a_launch_are_over_before_the_next_one_begins(
         stage.scheduler._session_recorder.flush()
 
     monkeypatch.setattr(turns.Group, "_launch_together", noted)
-    stage.run("a", other, launches=launches)
+    stage.take("a", other, launches=launches)
     assert alive == [False] * over
 
 
@@ -201,14 +185,15 @@ def test_what_does_not_depend_on_the_process_is_recorded_once(three: Session) ->
 
 
 @pytest.mark.process
-def test_nothing_is_sampled_before_every_engine_is_warm(stage: Stage) -> None:
-    stage.run("a", "slow to start", "c")
+def test_nothing_is_sampled_before_every_engine_is_warm(stage: Turns) -> None:
+    stage.take("a", "slow to start", "c")
     lines = [json.loads(line) for line in stage.path.read_text().splitlines()[1:]]
     first = next(at for at, line in enumerate(lines) if line["type"] == "samples_taken" and line["series"] != "alone")
     cold = [line["run"] for line in lines[:first] if line.get("phase") == "compile" or line["type"] == "worker_started"]
     assert cold == ["r1"] * 3 + ["r2"] * 3 + ["r3"] * 3, "one process at a time"
     waited = {line["run"]: line["seconds"] for line in lines if line.get("phase") == "waiting" and "seconds" in line}
-    assert waited["r1"] > 0.4 > waited["r3"], "while the second one started"
+    assert waited["r1"] > 0.4, "while the second one started"
+    assert waited["r1"] > waited["r3"]
 
 
 def states_of_others(session: Session, run: str) -> list[tuple[str, ...]]:
@@ -218,8 +203,8 @@ def states_of_others(session: Session, run: str) -> list[tuple[str, ...]]:
 
 @pytest.mark.process
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_the_others_are_frozen_while_one_has_its_block(stage: Stage) -> None:
-    session = stage.run("a", "b", "watcher")
+def test_the_others_are_frozen_while_one_has_its_block(stage: Turns) -> None:
+    session = stage.take("a", "b", "watcher")
     assert [run.status for run in session.runs.values()] == ["ok"] * 3
     seen = states_of_others(session, "r3")
     assert {series for series, *_ in seen} == {"alone", "settling", "run"}
@@ -230,24 +215,22 @@ def test_the_others_are_frozen_while_one_has_its_block(stage: Stage) -> None:
 @pytest.mark.process
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_process_that_holds_an_accelerator_is_not_frozen_and_is_checked(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spins = "import threading\nthreading.Thread(target=lambda: [None for _ in iter(int, 1)], daemon=True).start()\n"
     at = 'open(os.environ["PIDS"], "a")'
-    monkeypatch.setattr(
-        engine_process, "ENGINE", changed(stage, at, f"if variant == 'spins':\n    exec({spins!r})\n{at}")
-    )
+    stage = Turns(tmp_path, monkeypatch, ENGINE.replace(at, f"if variant == 'spins':\n    exec({spins!r})\n{at}"))
     monkeypatch.setattr(turns, "LEAST_WAIT_SECONDS", 0.0)
     monkeypatch.setattr(stage.scheduler, "_placement", lambda *_: WorkerEnvironment(device="cuda:0", environment={}))
-    session = stage.run("spins", "watcher", device="cuda:0")
+    session = stage.take("spins", "watcher", device="cuda:0")
     assert {state for _, *states in states_of_others(session, "r2") for state in states} <= {"R", "S"}
     codes = {run.id: sorted(warning.code for warning in run.warnings) for run in session.runs.values()}
     assert codes == {"r1": ["folded_constants", "not_idle"], "r2": ["folded_constants"]}
 
 
 @pytest.mark.process
-def test_one_side_that_dies_leaves_the_others_alone(stage: Stage) -> None:
-    session = stage.run("a", "fragile", "c", launches=2)
+def test_one_side_that_dies_leaves_the_others_alone(stage: Turns) -> None:
+    session = stage.take("a", "fragile", "c", launches=2)
     assert [run.status for run in session.runs.values()] == ["ok", "crashed", "ok"]
     assert [len(run.launches) for run in session.runs.values()] == [2, 1, 2]
     assert len(session.runs["r2"].launches[0].turns) == 2, "what was measured is kept"
@@ -256,18 +239,17 @@ def test_one_side_that_dies_leaves_the_others_alone(stage: Stage) -> None:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("capped", ["capped", "capped after its samples"])
-def test_a_side_that_its_hard_cap_ends_in_a_turn_is_asked_for_no_other(stage: Stage, capped: str) -> None:
-    session = stage.run(capped, "b")
-    assert [run.status for run in session.runs.values()] == ["ok", "ok"]
+def test_a_side_that_its_hard_cap_ends_in_a_turn_is_asked_for_no_other(stage: Turns) -> None:
+    session = stage.take("capped", "b", "capped after its samples")
+    assert [run.status for run in session.runs.values()] == ["ok"] * 3
     order = blocks(session, 1)
-    assert order.count("r1") == 2
+    assert [order.count(run) for run in ("r1", "r3")] == [2, 2]
     assert order.count("r2") >= 4
 
 
 @pytest.mark.process
-def test_sides_that_do_not_fit_beside_each_other_are_measured_one_after_the_other(stage: Stage) -> None:
-    session = stage.run("a", "greedy", launches=2)
+def test_sides_that_do_not_fit_beside_each_other_are_measured_one_after_the_other(stage: Turns) -> None:
+    session = stage.take("a", "greedy", launches=2)
     assert [run.status for run in session.runs.values()] == ["ok", "ok"]
     assert [warning.code for warning in session.runs["r1"].warnings if warning.code == "measured_apart"]
     assert "ran out of memory beside the others" in session.runs["r2"].warnings[0].message
@@ -277,9 +259,9 @@ def test_sides_that_do_not_fit_beside_each_other_are_measured_one_after_the_othe
 
 
 @pytest.mark.process
-def test_a_launch_that_takes_long_to_start_is_the_only_one(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_launch_that_takes_long_to_start_is_the_only_one(stage: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "MOST_COLD_SECONDS", 0.3)
-    session = stage.run("a", "slow to start", launches=3, budget_seconds=0.3)
+    session = stage.take("a", "slow to start", launches=3, budget_seconds=0.3)
     for run in session.runs.values():
         assert len(run.launches) == 1
         assert run.status == "ok"
@@ -288,68 +270,50 @@ def test_a_launch_that_takes_long_to_start_is_the_only_one(stage: Stage, monkeyp
 
 
 @pytest.mark.process
-def test_the_hard_cap_is_of_all_launches_together(stage: Stage) -> None:
-    session = stage.run("slow to start", launches=5, max_seconds=1.5)
-    run = session.runs["r1"]
-    assert run.status == "ok"
-    assert 1 <= len(run.launches) < 5
+def test_the_hard_cap_is_of_all_launches_together(stage: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns.Side, "left_seconds", property(lambda side: 0.0 if side.spent_seconds else 9.0))
+    run = stage.take("a", launches=5, max_seconds=9.0).runs["r1"]
+    assert (run.status, len(run.launches)) == ("ok", 1)
     (told,) = [warning for warning in run.warnings if warning.code == "fewer_launches"]
     assert "the hard cap" in told.message
 
 
 @pytest.mark.process
-def test_a_device_that_one_process_holds_is_used_by_one_at_a_time(stage: Stage) -> None:
+def test_a_device_that_one_process_holds_is_used_by_one_at_a_time(stage: Turns) -> None:
     stage.scheduler._placement = lambda planned, interpreter: WorkerEnvironment(environment={}, device="cpu:0")
-    session = stage.run("a", "b", device="tpu:0")
+    session = stage.take("a", "b", device="tpu:0")
     assert len(list(itertools.groupby(blocks(session, 1)))) == 2
     assert "one process at a time can use a tpu" in session.runs["r1"].warnings[0].message
 
 
 @pytest.mark.process
-def test_cancelling_one_leaves_the_others(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_process, "ENGINE", changed(stage, COUNTS, COUNTS + "    time.sleep(0.02)\n"))
-    monkeypatch.setattr(turns, "BLOCK_SECONDS", 0.2)
-    stage.add("a", "b", launches=2, budget_seconds=8.0)
-    thread = threading.Thread(target=stage.scheduler.run)
-    thread.start()
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline and not any(
-        '"samples_taken"' in line and '"r2"' in line for line in stage.path.read_text().splitlines()
-    ):
-        time.sleep(0.01)  # until the one that is cancelled has samples: only then is its launch kept
-    stage.scheduler.cancel("r2")
-    thread.join(30)
-    stage.scheduler.close()
-    session = load(stage.path, Session)
-    assert [run.status for run in session.runs.values()] == ["ok", "cancelled"]
-    assert [len(run.launches) for run in session.runs.values()] == [2, 1]
+def test_cancelling_one_leaves_the_others(stage: Turns) -> None:
+    def cancel() -> None:
+        stage.scheduler.cancel("r2")
+        Path(os.environ["GO_ON"]).touch()
+
+    # only a side that has samples keeps its launch
+    stage.run_until(planned("a", "held", launches=2), lambda: stage.told.runs["r2"].samples("run"), cancel)
+    runs = stage.told.runs.values()
+    assert [run.status for run in runs] == ["ok", "cancelled"]
+    assert [len(run.launches) for run in runs] == [2, 1]
 
 
 @pytest.mark.process
-def test_an_engine_that_is_ended_between_its_turns_was_cancelled(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        engine_process, "ENGINE", changed(stage, COUNTS, COUNTS + "    time.sleep(0.04 if variant == 'deaf' else 0)\n")
-    )
-    monkeypatch.setattr(turns, "BLOCK_SECONDS", 0.1)
-    stage.add("deaf", "b")
-    thread = threading.Thread(target=stage.scheduler.run)
-    thread.start()
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline and '"samples_taken"' not in stage.path.read_text():
-        time.sleep(0.01)
-    time.sleep(0.2)  # in a block of the first, most likely: it is ended when its samples have come
-    for _ in range(2):  # the second call skips the patience
-        stage.scheduler.cancel_all()
-    thread.join(30)
-    stage.scheduler.close()
-    session = load(stage.path, Session)
-    assert [run.status for run in session.runs.values()] == ["cancelled", "cancelled"]
+def test_an_engine_that_is_ended_between_its_turns_was_cancelled(stage: Turns) -> None:
+    def cancel() -> None:
+        for _ in range(2):  # the second call skips the patience
+            stage.scheduler.cancel_all()
+        Path(os.environ["GO_ON"]).touch()
+
+    stage.run_until(planned("deaf", "held"), lambda: stage.told.runs["r2"].samples("run"), cancel)
+    assert [run.status for run in stage.told.runs.values()] == ["cancelled", "cancelled"]
 
 
 @pytest.mark.process
 @pytest.mark.parametrize(("variants", "said"), [(("a", "b"), "false"), (("a",), None)])
 def test_engines_that_share_a_device_leave_its_memory_to_each_other(
-    stage: Stage, variants: tuple[str, ...], said: str | None
+    stage: Turns, variants: tuple[str, ...], said: str | None
 ) -> None:
     environments: list[dict[str, str]] = []
     start = stage.scheduler._start
@@ -360,16 +324,8 @@ def test_engines_that_share_a_device_leave_its_memory_to_each_other(
 
     stage.scheduler._placement = lambda planned, interpreter: WorkerEnvironment(environment={}, device="cpu:0")
     stage.scheduler._start = seen  # type: ignore[method-assign]
-    stage.run(*variants, device="cuda:0")
+    stage.take(*variants, device="cuda:0")
     assert {environment.get("XLA_PYTHON_CLIENT_PREALLOCATE") for environment in environments} == {said}
-
-
-def changed(stage: Stage, before: str, after: str) -> Path:
-    """The script with another line."""
-    assert before in ENGINE
-    path = stage.path.with_name("changed.py")
-    path.write_text(ENGINE.replace(before, after))
-    return path
 
 
 def test_what_is_left_is_the_rest_of_this_launch_and_the_whole_of_those_to_come() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -10,11 +11,10 @@ import numpy as np
 import pytest
 from jax.extend.core import Literal
 
-from jaxprof.errors import UsageError
 from jaxprof.workloads import built_in, names
-from jaxprof.workloads.check import compare, relative_error, tolerance
+from jaxprof.workloads.check import compare, tolerance
 from jaxprof.workloads.model import Workload
-from workloads.running import compared, expected, inputs_of, output
+from workloads.running import compared, expected, inputs_of, output, runner
 
 TINY: dict[str, dict[str, Any]] = {
     "matmul": {"n": 24},
@@ -49,18 +49,14 @@ def prepared(name: str) -> tuple[Workload, tuple[Any, ...], Any]:
 
 
 @cache
+def function_of(name: str, variant: str) -> Callable[[tuple[Any, ...]], Any]:
+    """The variant in its tiny size, compiled once."""
+    return runner(built_in(name).variant(variant), TINY[name])
+
+
+@cache
 def result_of(name: str, variant: str) -> Any:
-    workload, inputs, _ = prepared(name)
-    return output(workload.variant(variant), TINY[name], inputs)
-
-
-def broken_at_one_place(result: Any, leaf: int, by: float) -> Any:
-    """`result` with one number of one of its arrays off, by `by` times the largest magnitude of that array."""
-    leaves, structure = jax.tree.flatten(result)
-    arrays = [np.array(array) for array in leaves]
-    scale = np.max(np.abs(arrays[leaf])) or 1
-    arrays[leaf].flat[arrays[leaf].size // 2] += by * scale
-    return jax.tree.unflatten(structure, arrays)
+    return function_of(name, variant)(prepared(name)[1])
 
 
 @pytest.mark.parametrize(("name", "variant"), VARIANTS)
@@ -73,24 +69,11 @@ def test_a_variant_gives_the_right_result(name: str, variant: str) -> None:
 
 
 @pytest.mark.parametrize("name", names())
-def test_a_result_that_is_broken_on_purpose_fails_the_check(name: str) -> None:
-    workload, _, right = prepared(name)
-    result = result_of(name, workload.variants[-1].name)
-    loosest = max(workload.tolerance.values())
-    for leaf in range(len(jax.tree.leaves(result))):
-        broken = compare(broken_at_one_place(result, leaf, by=2 * loosest + 1e-6), right, loosest)
-        assert not broken.passed
-        assert broken.wrong == 1
-        assert broken.max_relative_error > loosest
-        assert relative_error(broken_at_one_place(result, leaf, by=np.nan), right) == np.inf
-
-
-@pytest.mark.parametrize("name", names())
 def test_a_result_of_other_inputs_fails_the_check(name: str) -> None:
     workload, inputs, right = prepared(name)
     other = jax.tree.map(lambda leaf: leaf * np.float32(1.05) if np.asarray(leaf).dtype.kind in "fc" else leaf, inputs)
     for variant in workload.variants:
-        result = output(variant, TINY[name], other)
+        result = function_of(name, variant.name)(other)
         assert not compared(workload, variant, result, TINY[name], inputs, right).passed, variant.name
 
 
@@ -158,7 +141,6 @@ def test_the_estimate_is_not_below_what_the_arrays_take(name: str) -> None:
     result = result_of(name, workload.baseline)
     held = sum(np.asarray(leaf).nbytes for leaf in jax.tree.leaves((inputs, result)))
     estimated = workload.estimate(TINY[name]).memory_bytes
-    assert estimated is not None
     assert held <= estimated * 1.05
 
 
@@ -202,25 +184,14 @@ def test_known_answers_are_the_published_ones() -> None:
         np.testing.assert_array_equal(output(variant, {**one, "products": "vjp"}, inputs_of(products, one)), pulled)
 
 
-def test_transfers_are_aligned_as_they_say() -> None:
-    workload = built_in("transfer")
-    inputs = inputs_of(workload, {"bytes": 4096})
-    (aligned,) = workload.variant("host-to-device").arguments(inputs)
-    (unaligned,) = workload.variant("host-to-device-unaligned").arguments(inputs)
-    assert aligned.ctypes.data % 64 == 0
-    assert unaligned.ctypes.data % 64 == 4
-    assert aligned.nbytes == unaligned.nbytes == 4096
-
-
 def test_an_unaligned_array_is_copied_to_the_device_and_an_aligned_one_shared() -> None:
     workload = built_in("transfer")
     inputs = inputs_of(workload, {"bytes": 4096})
-    shared = {}
-    for name in ("host-to-device", "host-to-device-unaligned"):
+    for name, offset in (("host-to-device", 0), ("host-to-device-unaligned", 4)):
         (array,) = workload.variant(name).arguments(inputs)
+        assert (array.ctypes.data % 64, array.nbytes) == (offset, 4096)
         on_device = workload.variant(name).build({"bytes": 4096})(array)
-        shared[name] = on_device.unsafe_buffer_pointer() == array.ctypes.data
-    assert shared == {"host-to-device": True, "host-to-device-unaligned": False}
+        assert (on_device.unsafe_buffer_pointer() == array.ctypes.data) == (offset == 0)
 
 
 def test_the_numbers_of_gemm_peak_are_exact_in_bfloat16() -> None:
@@ -229,25 +200,3 @@ def test_the_numbers_of_gemm_peak_are_exact_in_bfloat16() -> None:
     for exact, narrow in zip(inputs, workload.variant("jit-bfloat16").arguments(inputs), strict=True):
         assert narrow.dtype.name == "bfloat16"
         np.testing.assert_array_equal(narrow.astype(np.float32), exact)
-
-
-@pytest.mark.parametrize("name", ["matmull", "batch_matmul_mean", "nothing-like-it", ""])
-def test_an_unknown_name_is_refused_with_the_near_ones(name: str) -> None:
-    with pytest.raises(UsageError) as refused:
-        built_in(name)
-    assert "matmul" in refused.value.hint
-
-
-ALL = [(name, figure) for name in names() for figure in built_in(name).published]
-
-
-def test_what_is_not_like_for_like_says_why() -> None:
-    for name, figure in ALL:
-        if figure.phase == "transfer_in":
-            assert "no transfer was timed" in figure.caveat
-        if figure.phase == "first_run":
-            assert "one run" in figure.caveat
-        if name == "batch-matmul-mean":
-            assert "k is not given" in figure.caveat
-        if figure.phase == "transfer_in" and name == "selu":
-            assert figure.hardware == "Colab GPU"

@@ -14,7 +14,6 @@ import pytest
 
 import jaxprof
 from jaxprof.errors import UsageError
-from jaxprof.workloads.check import relative_error
 from jaxprof.workloads.function import workload_of
 from jaxprof.workloads.model import Estimate, Parameter, Published, Variant, Workload, workload_info
 from workloads.running import errors, inputs_of, output
@@ -48,13 +47,6 @@ def test_a_plain_function_with_specs_is_run_op_by_op_and_compiled() -> None:
     assert max(errors(workload, {}, inputs).values()) < 1e-6
     assert workload.against == "the function op by op"
     assert workload.estimate({}).memory_bytes == 6 * 4 * 4
-
-
-def test_a_result_of_one_s_own_that_is_wrong_fails_the_check() -> None:
-    workload = adopted(gram, arguments=["f32[6,4]"])
-    inputs = inputs_of(workload, {})
-    right = output(workload.variant("jax"), {}, inputs)
-    assert relative_error(np.asarray(right) * 1.01, right) > workload.tolerance["float32"]
 
 
 @pytest.mark.parametrize(
@@ -92,10 +84,8 @@ def test_the_decorator_gives_the_function_back() -> None:
         return x
 
     assert jaxprof.workload(plain) is plain
-    assert jaxprof.workload(inputs=["f32[3]"])(plain) is plain
-    compiled = jax.jit(plain)
-    assert jaxprof.workload(inputs=["f32[3]"])(compiled) is compiled
-    assert plain(3) == 3
+    for function in (plain, jax.jit(plain)):
+        assert jaxprof.workload(inputs=["f32[3]"])(function) is function
 
 
 def test_options_are_what_they_say() -> None:
@@ -175,78 +165,80 @@ def test_what_is_said_on_the_command_line_wins() -> None:
     assert inputs_of(adopted(declared, companion=lambda: np.ones(7)), {"n": 3})[0].shape == (3,)
 
 
-def refusal(make: Callable[[], Any]) -> UsageError:
+def step(params: Any, x: Any) -> Any:
+    return x
+
+
+def declared(**options: Any) -> Workload:
+    """A function that no other test declares."""
+
+    def gram(x: Any) -> Any:
+        return jnp.dot(x, x.T)
+
+    return adopted(jaxprof.workload(**{"inputs": ["f32[n,2]"], **options})(gram))
+
+
+SIZE = Parameter(minimum=1)
+OUT_OF_BOUNDS = {"parameters": {"n": SIZE}, "presets": {"quick": {"n": 1}, "none": {"n": 0}}}
+WRONG: list[tuple[Callable[[], Any], str]] = [
+    (lambda: adopted(step), r"nothing says what they are.*f32.*step_inputs\(\)"),
+    (lambda: adopted(step, arguments=["f32[3]"]), r"f32\[3\].*missing a required argument: 'x'"),
+    (lambda: adopted(step, arguments=["f32[3]"] * 3), "too many"),
+    (lambda: adopted(step, arguments=["f32[2]", "3", "other=3"]), "other"),
+    (lambda: adopted(gram, arguments=["f32[n,n]"]), "no parameter 'n'"),
+    # Python 3.12 tells which kind
+    (lambda: adopted(scaled, arguments=["f32[3]"]), r"missing a required (keyword-only )?argument: 'factor'"),
+    (lambda: jaxprof.workload(variants=["jot"]), "jit"),
+    (lambda: jaxprof.workload(variants=[]), "needs a variant"),
+    (lambda: jaxprof.workload(inputs=["f31[3]"]), "unknown dtype"),
+    (lambda: declared(inputs=["f32[3]"], presets={"large": {"m": 1}}), "'m'"),
+    (lambda: declared(inputs=["f32[3]"], parameters={"flag": True}), "'flag'"),
+    (lambda: inputs_of(adopted(gram, companion=lambda path: path), {}), "wants path"),
+    (lambda: declared(parameters={"n": SIZE}), "'n' has no value.*quick"),
+    (lambda: declared(**OUT_OF_BOUNDS), "out of bounds"),
+    (lambda: declared(parameters={"n": 2}, baseline="jitt"), "jit"),
+    (lambda: declared(parameters={"n": 2}, factory=True, inputs=["x=f32[n]"]), "by name"),
+    (lambda: adopted(jaxprof.workload(factory=True)(lambda x: x)), "makes a function"),
+    (lambda: declared(parameters={"n": 2}, factory=True).variant("jit").build({"n": 2}), "factory of jit wants x"),
+    (lambda: declared(parameters={"n": 2}, estimate=lambda m: Estimate(flops=m)).estimate({"n": 2}), "wants m"),
+    (lambda: Variant(name="bare", how="jit").build({}), "no function"),
+]
+
+
+@pytest.mark.parametrize(("make", "words"), WRONG)
+def test_what_is_missing_or_wrong_is_named(make: Callable[[], Any], words: str) -> None:
     with pytest.raises(UsageError) as refused:
         make()
-    return refused.value
-
-
-def test_what_is_missing_or_wrong_is_named() -> None:
-    def step(params: Any, x: Any) -> Any:
-        return x
-
-    error = refusal(lambda: adopted(step))
-    assert "nothing says what they are" in error.what
-    assert "step_inputs()" in error.hint
-    assert '--arg "f32[1024,1024]"' in error.hint
-    error = refusal(lambda: adopted(step, arguments=["f32[3]"]))
-    assert "f32[3]" in error.what
-    assert "missing a required argument: 'x'" in error.what
-    assert "too many" in refusal(lambda: adopted(step, arguments=["f32[3]"] * 3)).what
-    assert "no parameter 'n'" in refusal(lambda: adopted(gram, arguments=["f32[n,n]"])).what
-    missing = refusal(lambda: adopted(scaled, arguments=["f32[3]"])).what
-    assert re.search("missing a required (keyword-only )?argument: 'factor'", missing)  # Python 3.12 tells which kind
-    assert "jit" in refusal(lambda: jaxprof.workload(variants=["jot"])).hint
-    assert "needs a variant" in refusal(lambda: jaxprof.workload(variants=[])).what
-    assert "unknown dtype" in refusal(lambda: jaxprof.workload(inputs=["f31[3]"])).what
-    bad_preset = jaxprof.workload(inputs=["f32[3]"], presets={"large": {"m": 1}})(lambda x: x)
-    assert "'m'" in refusal(lambda: adopted(bad_preset)).what
-    bad_default = jaxprof.workload(inputs=["f32[3]"], parameters={"flag": True})(lambda x: x)
-    assert "'flag'" in refusal(lambda: adopted(bad_default)).what
-    hungry = adopted(gram, companion=lambda path: path)
-    assert "wants path" in refusal(lambda: inputs_of(hungry, {})).what
+    assert re.search(words, f"{refused.value.what} {refused.value.hint}", re.DOTALL)
 
 
 def test_arguments_given_by_name_go_to_their_places() -> None:
     def step(a: Any, b: Any, *, rate: Any) -> Any:
         return (a, b, rate)
 
-    found = workload_of(step, origin="x.py:step", name="step", arguments=["f32[2]", "rate=2.5", "b=3"])
+    found = adopted(step, arguments=["f32[2]", "rate=2.5", "b=3"])
     inputs = found.inputs({}, np.random.default_rng(0))
     a, b, rate = found.variant("jax").build({})(*inputs)
     assert (a.shape, b, rate) == ((2,), 3, 2.5)
-    with pytest.raises(UsageError, match="other"):
-        workload_of(step, origin="x.py:step", name="step", arguments=["f32[2]", "3", "rate=1", "other=3"])
-
-
-def new_gram() -> Callable[..., Any]:
-    """A function that no other test declares."""
-
-    def gram(x: Any) -> Any:
-        return jnp.dot(x, x.T)
-
-    return gram
 
 
 def test_variants_of_one_s_own_stand_beside_those_with_a_name() -> None:
     def by_hand(x: Any) -> Any:
         return (x[:, None, :] * x[None]).sum(-1)
 
-    workload = adopted(
-        jaxprof.workload(
-            inputs=["f32[6,4]"],
-            variants=[
-                Variant(name="numpy", how="numpy", function=lambda x: np.dot(x, x.T)),
-                "jax",
-                "jit-highest",
-                Variant(name="by-hand", how="jit", function=by_hand, description="a sum"),
-                Variant(name="narrow", how="eager", inputs="host", adapt=lambda given: (given[0][:3],)),
-            ],
-            baseline="jax",
-            estimate=lambda: Estimate(flops=7),
-            against="what it was",
-            noisy_answer=True,
-        )(new_gram())
+    workload = declared(
+        inputs=["f32[6,4]"],
+        variants=[
+            Variant(name="numpy", how="numpy", function=lambda x: np.dot(x, x.T)),
+            "jax",
+            "jit-highest",
+            Variant(name="by-hand", how="jit", function=by_hand, description="a sum"),
+            Variant(name="narrow", how="eager", inputs="host", adapt=lambda given: (given[0][:3],)),
+        ],
+        baseline="jax",
+        estimate=lambda: Estimate(flops=7),
+        against="what it was",
+        noisy_answer=True,
     )
     assert [variant.name for variant in workload.variants] == ["numpy", "jax", "jit-highest", "by-hand", "narrow"]
     assert workload.baseline == "jax"
@@ -283,26 +275,3 @@ def test_a_factory_is_called_once_and_what_it_makes_is_called() -> None:
     assert made == [3, 3]
     assert workload.expected is not None
     np.testing.assert_allclose(workload.expected(values, (x,)), 3 * x**2, rtol=1e-6)
-
-
-def test_what_is_wrong_in_the_further_options_is_named() -> None:
-    size = Parameter(minimum=1)
-
-    def with_options(**options: Any) -> Workload:
-        return adopted(jaxprof.workload(**{"inputs": ["f32[n,2]"], **options})(new_gram()))
-
-    error = refusal(lambda: with_options(parameters={"n": size}))
-    assert "'n' has no value" in error.what
-    assert "quick" in error.hint
-    assert (
-        "out of bounds"
-        in refusal(lambda: with_options(parameters={"n": size}, presets={"quick": {"n": 1}, "none": {"n": 0}})).what
-    )
-    assert "jit" in refusal(lambda: with_options(parameters={"n": 2}, baseline="jitt")).hint
-    assert "by name" in refusal(lambda: with_options(parameters={"n": 2}, factory=True, inputs=["x=f32[n]"])).what
-    assert "makes a function" in refusal(lambda: adopted(jaxprof.workload(factory=True)(new_gram()))).what
-    hungry = with_options(parameters={"n": 2}, factory=True)
-    assert "the factory of jit wants x" in refusal(lambda: hungry.variant("jit").build({"n": 2})).what
-    greedy = with_options(parameters={"n": 2}, estimate=lambda m: Estimate(flops=m))
-    assert "the estimate wants m" in refusal(lambda: greedy.estimate({"n": 2})).what
-    assert "no function" in refusal(lambda: Variant(name="bare", how="jit").build({})).what

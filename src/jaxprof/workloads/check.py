@@ -107,11 +107,6 @@ def compare(output: Any, expected: Any, tolerance: float, *, elementwise: bool =
     )
 
 
-def relative_error(output: Any, expected: Any) -> float:
-    """Return `Comparison.max_relative_error` of two trees, without a tolerance."""
-    return compare(output, expected, 0.0).max_relative_error
-
-
 def tolerance(workload: Workload, precision: str, *results: Any) -> float:
     """Return the largest relative error that `workload` accepts at the effective `precision` (`float32`, `tf32`...).
 

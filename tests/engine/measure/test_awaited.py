@@ -18,9 +18,10 @@ import numpy as np
 import pytest
 
 from engine.measure import simulated_device
+from engine.measure.heard import of, reporter
 from engine.measure.simulated_device import CALL_SECONDS, PROGRAM_SECONDS, SimulatedDevice
 from jaxprof.engine.measure import capture, jax_run, transfer
-from jaxprof.engine.measure.control import Reporter, RunControl
+from jaxprof.engine.measure.control import Reporter
 from jaxprof.engine.measure.jax_run import PIPELINE_DEPTH, Calls, blocked_loop
 from jaxprof.engine.measure.sampling import MOST_SAMPLES, CallSampler, Plan, Trial
 from jaxprof.engine.measure.transfer import Arguments, transfer_in, transfer_out
@@ -42,14 +43,13 @@ def device(monkeypatch: pytest.MonkeyPatch) -> SimulatedDevice:
 
 
 def listening(device: SimulatedDevice) -> Measured:
-    events: list[Event] = []
-    reporter = Reporter(events.append, RunControl())
-    return reporter, CallSampler(reporter, device.clock), events
+    recorder, events = reporter()
+    return recorder, CallSampler(recorder, device.clock), events
 
 
 def figures(events: list[Event], series: str) -> list[float]:
     """The different seconds among the samples of a series."""
-    found = [event for event in events if isinstance(event, SamplesTaken) and event.series == series]
+    found = [event for event in of(events, SamplesTaken) if event.series == series]
     return sorted({round(second, 9) for event in found for second in event.seconds})
 
 
@@ -84,26 +84,6 @@ def test_a_timed_call_ends_when_its_last_result_is_there(
     assert device.now - began == pytest.approx(WHOLE_CALL)
 
 
-def test_results_of_one_program_are_told_from_those_of_several_after_one_was_awaited(device: SimulatedDevice) -> None:
-    """If nothing were awaited first, none would be ready, and sixty results would all be walked over."""
-    waits: list[int] = []
-    function = many(device.call, 60, together=True)
-    loop = blocked_loop(function, function(REAL), (REAL,), one_program=True, may_call=True)
-    kind = type(device.made[0])
-    original = kind.block_until_ready
-
-    def counted(self: Any) -> Any:
-        waits.append(1)
-        return original(self)
-
-    kind.block_until_ready = counted  # type: ignore[method-assign]
-    try:
-        loop([(REAL,)] * 3)
-    finally:
-        kind.block_until_ready = original  # type: ignore[method-assign]
-    assert len(waits) == 3, "one wait a call"
-
-
 def steady(device: SimulatedDevice, **options: Any) -> list[Event]:
     reporter, sampler, events = listening(device)
     given = {"compiled": True, "moves_nothing": False, **options}
@@ -116,7 +96,7 @@ def steady(device: SimulatedDevice, **options: Any) -> list[Event]:
 
 
 def series(events: list[Event]) -> list[str]:
-    return list(dict.fromkeys(event.series for event in events if isinstance(event, SamplesTaken)))
+    return list(dict.fromkeys(event.series for event in of(events, SamplesTaken)))
 
 
 @pytest.mark.parametrize(
@@ -136,14 +116,13 @@ def test_the_side_series_are_taken_once_where_they_fit_into_a_tenth_of_the_budge
     assert series(steady(device, **options)) == wanted
 
 
-def test_the_side_series_last_half_a_second_at_most(device: SimulatedDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simulated_device, "PROGRAM_SECONDS", 0.6)
-    assert series(steady(device, budget=100.0)) == ["run"]
-    monkeypatch.setattr(simulated_device, "PROGRAM_SECONDS", 0.4)
-    assert series(steady(device, budget=100.0)) == ["run", "dispatch"]
-
-
-def test_results_that_do_not_fit_are_not_kept_waiting(device: SimulatedDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_side_series_last_half_a_second_at_most_and_results_that_do_not_fit_are_not_kept_waiting(
+    device: SimulatedDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for program_seconds, wanted in ((0.6, ["run"]), (0.4, ["run", "dispatch"])):
+        monkeypatch.setattr(simulated_device, "PROGRAM_SECONDS", program_seconds)
+        assert series(steady(device, budget=100.0)) == wanted
+    monkeypatch.setattr(simulated_device, "PROGRAM_SECONDS", 0.01)
     monkeypatch.setattr(jax_run, "_pipeline_fits", lambda output: False)
     assert series(steady(device)) == ["run", "dispatch"]
 
@@ -169,8 +148,9 @@ def test_the_cheapest_way_to_wait_is_looked_for_where_a_call_costs_little(
     assert asked == [may]
 
 
-@pytest.mark.parametrize("in_turns", [False, True])
-@pytest.mark.parametrize("fresh", [None, lambda: (REAL,)], ids=["", "consumes its arguments"])
+@pytest.mark.parametrize(
+    ("in_turns", "fresh"), [(False, lambda: (REAL,)), (True, None)], ids=["consumes its arguments", "in turns"]
+)
 def test_short_calls_are_counted_out_unless_each_needs_arguments_of_its_own(
     device: SimulatedDevice, monkeypatch: pytest.MonkeyPatch, fresh: Any, in_turns: bool
 ) -> None:
@@ -204,10 +184,8 @@ def test_a_transfer_has_a_quarter_of_the_budget_and_a_second_at_most() -> None:
 
 def test_the_three_series_of_a_steady_run(device: SimulatedDevice) -> None:
     events = steady(device)
-    found = [event for event in events if isinstance(event, SamplesTaken)]
-    assert list(dict.fromkeys(event.series for event in found)) == ["run", "pipelined", "dispatch"]
-    assert {event.calls_per_sample for event in found if event.series == "dispatch"} == {1}
-    assert {event.calls_per_sample for event in found if event.series == "pipelined"} == {PIPELINE_DEPTH}
+    calls = {event.series: event.calls_per_sample for event in of(events, SamplesTaken)}
+    assert (calls["dispatch"], calls["pipelined"]) == (1, PIPELINE_DEPTH)
     assert figures(events, "run") == [pytest.approx(WHOLE_CALL)]
     assert figures(events, "dispatch") == [pytest.approx(CALL_SECONDS)]
     overlapped = PROGRAM_SECONDS + CALL_SECONDS / PIPELINE_DEPTH
@@ -271,26 +249,33 @@ def test_a_captured_call_ends_when_its_result_is_there(
     assert captured == [(1, 0)], "one call was made, and is over"
 
 
-def test_a_call_captured_for_attribution_is_timed_and_awaited(
+def test_a_call_captured_for_attribution_is_awaited_and_as_long_as_one_that_compiles_nothing(
     device: SimulatedDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    captured: list[tuple[float, int, int]] = []
+    captured: list[tuple[float, str, int, int]] = []
+    consumed: list[bool] = []
 
-    def capture_run(_: Reporter, call: Callable[[], Any], call_seconds: float, **__: Any) -> None:
+    def capture_run(_: Reporter, call: Callable[[], Any], call_seconds: float, *, kind: str) -> None:
         before = len(device.made)
         call()
-        captured.append((call_seconds, len(device.made) - before, device.under_way()))
+        captured.append((call_seconds, kind, len(device.made) - before, device.under_way()))
 
     class Jitted:
-        __call__ = staticmethod(device.call)
-        lower = staticmethod(lambda *_: SimpleNamespace(donate_argnums=()))
+        lower = staticmethod(lambda *_: SimpleNamespace(donate_argnums=(0,)))
+
+        def __call__(self, x: jax.Array) -> Any:
+            device.now += 0.0 if consumed else 5.0
+            consumed.append(x.is_deleted())
+            x.delete()
+            return device.call()
 
     monkeypatch.setattr(capture, "capture_run", capture_run)
     monkeypatch.setattr(jax_run, "as_jitted", lambda _: Jitted())
-    variant = Variant(name="jit", how="jit", function=device.call, inputs="host")
-    reporter, *_ = listening(device)
-    jax_run.attribute_jax(reporter, variant, RunRequest(run="r1", spec=SPEC), (), jax.devices("cpu")[0])
-    assert captured == [(pytest.approx(WHOLE_CALL), 1, 0)]
+    variant = Variant(name="jit", how="jit", function=device.call)
+    request, host = RunRequest(run="r1", spec=SPEC), (np.ones(4, np.float32),)
+    jax_run.attribute_jax(reporter()[0], variant, request, host, jax.devices("cpu")[0])
+    assert captured == [(pytest.approx(WHOLE_CALL), "attribution", 1, 0)]
+    assert consumed == [False] * 3
 
 
 def test_a_copy_to_the_device_ends_when_it_is_there(device: SimulatedDevice, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,9 +11,10 @@ from typing import Any
 import jax
 import pytest
 
+from engine.measure.heard import only, reporter
 from jaxprof.engine.measure import capture
 from jaxprof.engine.measure.capture import HOOK, capture_compile, capture_run, stand_in_for_tensorflow
-from jaxprof.engine.measure.control import Cancelled, Reporter, RunControl
+from jaxprof.engine.measure.control import Cancelled, Reporter
 from jaxprof.engine.protocol.request import SCRATCH
 from jaxprof.errors import JaxprofError
 from jaxprof.events import Event, TrustReported
@@ -34,7 +35,7 @@ def test_the_module_is_found_as_the_profiler_looks_for_it_and_is_gone_afterwards
 
 def captured(monkeypatch: pytest.MonkeyPatch, call_seconds: float) -> tuple[int, list[Event], dict[str, Any]]:
     """How many calls were made under the profiler, what was said, and what its profile is read with."""
-    made, events, options = [], [], {}  # type: ignore[var-annotated]
+    made, options = [], {}  # type: ignore[var-annotated]
 
     def take(recorder: Reporter, kind: str, work: Any, **given: Any) -> None:
         work()
@@ -43,13 +44,12 @@ def captured(monkeypatch: pytest.MonkeyPatch, call_seconds: float) -> tuple[int,
     readings = iter(range(1000))  # the clock goes on by a second whenever it is read
     monkeypatch.setattr(capture, "time", SimpleNamespace(perf_counter=lambda: float(next(readings))))
     monkeypatch.setattr(capture, "_capture", take)
-    capture_run(Reporter(events.append, RunControl()), lambda: made.append(1), call_seconds)
+    recorder, events = reporter()
+    capture_run(recorder, lambda: made.append(1), call_seconds)
     return len(made), events, options
 
 
-@pytest.mark.parametrize(
-    ("call_seconds", "calls"), [(0.0, 20), (1e-3, 20), (0.015, 20), (0.03, 10), (0.1, 2), (0.2, 2), (20.0, 2)]
-)
+@pytest.mark.parametrize(("call_seconds", "calls"), [(0.0, 20), (0.015, 20), (0.03, 10), (0.1, 2), (0.2, 2), (20.0, 2)])
 def test_calls_are_captured_for_a_third_of_a_second(
     monkeypatch: pytest.MonkeyPatch, call_seconds: float, calls: int
 ) -> None:
@@ -60,11 +60,9 @@ def test_calls_are_captured_for_a_third_of_a_second(
 
 def test_a_call_that_is_too_long_to_repeat_is_told_as_no_data(monkeypatch: pytest.MonkeyPatch) -> None:
     made, (event,), _ = captured(monkeypatch, 20.5)
-    assert made == 0
-    assert isinstance(event, TrustReported)
     (row,) = event.rows
-    assert (event.kind, row.code) == ("run", "not_captured")
-    assert row.message == "not captured: a call takes 20 s, too long to repeat under the profiler"
+    assert (made, event.kind, row.code) == (0, "run", "not_captured")
+    assert "a call takes 20 s" in row.message
 
 
 @pytest.mark.parametrize(("compile_seconds", "again"), [(30.0, True), (30.1, False)])
@@ -72,27 +70,26 @@ def test_a_compile_is_repeated_from_cold_unless_it_is_too_long(
     monkeypatch: pytest.MonkeyPatch, compile_seconds: float, again: bool
 ) -> None:
     steps: list[str] = []
-    events: list[Event] = []
+    recorder, events = reporter()
     monkeypatch.setattr(capture, "_capture", lambda recorder, kind, work, **_: (steps.append(kind), work()))
     monkeypatch.setattr(capture, "jax", SimpleNamespace(clear_caches=lambda: steps.append("cleared")))
-    capture_compile(Reporter(events.append, RunControl()), lambda: steps.append("compiled"), compile_seconds)
+    capture_compile(recorder, lambda: steps.append("compiled"), compile_seconds)
     assert steps == (["cleared", "compile", "compiled"] if again else [])
-    assert [event.rows[0].code for event in events if isinstance(event, TrustReported)] == ["not_captured"] * (
-        not again
-    )
+    assert [event.rows[0].code for event in events] == ["not_captured"] * (not again)
 
 
 def test_a_cancelled_run_makes_no_further_call_for_its_capture(monkeypatch: pytest.MonkeyPatch) -> None:
-    control, made = RunControl(), []  # type: ignore[var-annotated]
+    made: list[int] = []
+    recorder, _ = reporter()
 
     def call() -> None:
         made.append(1)
         if len(made) == 3:
-            control.cancel()
+            recorder.control.cancel()
 
     monkeypatch.setattr(capture, "_capture", lambda recorder, kind, work, **_: work())
     with pytest.raises(Cancelled):
-        capture_run(Reporter(lambda event: None, control), call, 1e-3)
+        capture_run(recorder, call, 1e-3)
     assert len(made) == 3
 
 
@@ -134,14 +131,14 @@ def test_a_capture_that_fails_is_told_as_no_data_and_the_run_goes_on(
     monkeypatch: pytest.MonkeyPatch, broken: str, writes: bool, why: str
 ) -> None:
     profiler = Profiler(monkeypatch, broken, writes=writes)
-    events: list[Event] = []
+    recorder, events = reporter()
 
     def refuse(*_: Any, **__: Any) -> list[Event]:
         raise JaxprofError("the file is damaged")
 
     monkeypatch.setattr(capture, "summarise", refuse)
-    capture_run(Reporter(events.append, RunControl()), lambda: None, 1.0, kind="attribution")
-    (told,) = [event for event in events if isinstance(event, TrustReported)]
+    capture_run(recorder, lambda: None, 1.0, kind="attribution")
+    told = only(events, TrustReported)
     assert (told.kind, [row.message for row in told.rows]) == ("attribution", [f"not captured: {why}"])
     assert not profiler.running
     assert not any(folder.exists() for folder in profiler.folders)
@@ -154,8 +151,7 @@ def test_a_capture_reads_what_the_profiler_wrote_and_leaves_nothing_but_what_is_
     """In the folder that the client gave, which removes it where this process is killed."""
     monkeypatch.setenv(SCRATCH, str(tmp_path / "scratch"))
     (tmp_path / "scratch").mkdir()
-    profiler, events, read = Profiler(monkeypatch), [], []  # type: ignore[var-annotated]
-    under_profiler: list[bool] = []
+    profiler, read, under_profiler = Profiler(monkeypatch), [], []  # type: ignore[var-annotated]
     row = TrustReported(kind="run", rows=[])
 
     def summarised(path: Path, kind: str, **given: Any) -> list[Event]:
@@ -164,8 +160,8 @@ def test_a_capture_reads_what_the_profiler_wrote_and_leaves_nothing_but_what_is_
 
     monkeypatch.setattr(capture, "summarise", summarised)
     kept = str(tmp_path / "kept.pb") if keep else ""
-    reporter = Reporter(events.append, RunControl())
-    capture_run(reporter, lambda: under_profiler.append(profiler.running), 1.0, keep=kept)
+    recorder, events = reporter()
+    capture_run(recorder, lambda: under_profiler.append(profiler.running), 1.0, keep=kept)
     assert under_profiler == [True] * 2
     assert (profiler.options.python_tracer_level, profiler.options.host_tracer_level) == (0, 2)
     ((existed, kind, given),) = read
@@ -184,7 +180,7 @@ def test_what_a_captured_call_raises_is_raised_and_the_profiler_stopped(monkeypa
         raise ValueError("of the user's")
 
     with pytest.raises(ValueError, match="of the user's"):
-        capture_run(Reporter(lambda event: None, RunControl()), fail, 1.0)
+        capture_run(reporter()[0], fail, 1.0)
     assert not profiler.running
     assert not profiler.folders[0].exists()
 

@@ -11,8 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from engine.measure.heard import of, only, reporter
 from jaxprof.engine.measure.check import check_result, precision_of_products
-from jaxprof.engine.measure.control import Cancelled, Reporter, RunControl
+from jaxprof.engine.measure.control import Cancelled
 from jaxprof.engine.measure.stages import updated
 from jaxprof.events import CheckReported
 from jaxprof.workloads import built_in
@@ -33,11 +34,10 @@ WORKLOAD = replace(built_in("selu"), variants=(TWIN, COMPILED), baseline="numpy"
 def checked(
     output: Any, workload: Workload = WORKLOAD, variant: Variant = COMPILED, *, left: float | None = None, **more: Any
 ) -> CheckReported:
-    control, events = RunControl(), []  # type: ignore[var-annotated]
-    control.start_clock(left)
-    check_result(Reporter(events.append, control), workload, variant, {}, INPUTS, output, **more)
-    (found,) = [event for event in events if isinstance(event, CheckReported)]
-    return found
+    recorder, events = reporter()
+    recorder.control.start_clock(left)
+    check_result(recorder, workload, variant, {}, INPUTS, output, **more)
+    return only(events, CheckReported)
 
 
 def test_a_right_result_passes_and_a_wrong_one_is_told_with_its_place() -> None:
@@ -105,14 +105,12 @@ def test_a_variants_precision_counts_and_without_one_that_of_jaxs_configuration(
 
 
 def test_a_run_that_is_cancelled_meanwhile_reports_no_check() -> None:
-    control, events = RunControl(), []  # type: ignore[var-annotated]
+    recorder, events = reporter()
 
     def slow(parameters: Any, inputs: Any) -> Any:
-        control.cancel()
+        recorder.control.cancel()
         return inputs[0]
 
     with pytest.raises(Cancelled):
-        check_result(
-            Reporter(events.append, control), replace(WORKLOAD, expected=slow), COMPILED, {}, INPUTS, INPUTS[0]
-        )
-    assert not [event for event in events if isinstance(event, CheckReported)]
+        check_result(recorder, replace(WORKLOAD, expected=slow), COMPILED, {}, INPUTS, INPUTS[0])
+    assert of(events, CheckReported) == []

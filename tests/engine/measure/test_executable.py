@@ -30,7 +30,6 @@ def test_the_parts_are_those_of_the_memory_analysis(donate: tuple[int, ...]) -> 
     compiled = _compiled(donate)
     known = compiled.memory_analysis()
     found = buffers_of(compiled, compiled.as_text())
-    assert found is not None
     assert found.parts["argument"] == known.argument_size_in_bytes
     assert found.parts.get("output", 0) == known.output_size_in_bytes - known.alias_size_in_bytes
     assert found.parts["temporary"] == known.temp_size_in_bytes
@@ -42,7 +41,6 @@ def test_the_parts_are_those_of_the_memory_analysis(donate: tuple[int, ...]) -> 
 def test_a_buffer_names_its_instruction_and_its_line() -> None:
     compiled = _compiled()
     found = buffers_of(compiled, compiled.as_text())
-    assert found is not None
     first = next(row for row in found.buffers if row.kind == "argument")
     assert (first.kind, first.op_name, first.shape) == ("argument", "w", "f32[128,128]{1,0}")
     made_here = [row for row in found.buffers if row.file == __file__]
@@ -83,7 +81,6 @@ def test_what_xla_does_not_know_is_unknown(analysis: Any, flops: float | None) -
 def test_the_memory_of_a_program_is_told_part_by_part_as_far_as_it_is_known() -> None:
     known = SimpleNamespace(argument_size_in_bytes=5, temp_size_in_bytes=0, alias_size_in_bytes=None)
     found = memory_of(SimpleNamespace(memory_analysis=lambda: known))
-    assert found is not None
     assert (found.argument_bytes, found.temporary_bytes, found.alias_bytes, found.output_bytes) == (5, 0, None, None)
     assert memory_of(SimpleNamespace(memory_analysis=lambda: None)) is None
     assert memory_of(SimpleNamespace(memory_analysis=refuse)) is None

@@ -11,9 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from engine.measure import heard
 from jaxprof import events as e
 from jaxprof.engine.measure import capture, jax_run, transfer
-from jaxprof.engine.measure.control import PhaseReport, Reporter, RunControl
+from jaxprof.engine.measure.control import PhaseReport
 from jaxprof.engine.measure.jax_run import PIPELINE_DEPTH, Calls
 from jaxprof.engine.measure.run import measure_workload
 from jaxprof.engine.protocol.request import RunRequest
@@ -24,11 +25,6 @@ from jaxprof.workloads.find import find
 from jaxprof.workloads.model import Estimate, Variant
 
 GPU = SimpleNamespace(platform="gpu")
-
-
-def reporter() -> tuple[Reporter, list[Event]]:
-    events: list[Event] = []
-    return Reporter(events.append, RunControl()), events
 
 
 def has(
@@ -56,7 +52,7 @@ def program(**sizes: int | None) -> Any:
 
 def test_a_program_that_needs_more_than_is_free_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     has(monkeypatch, limit=1000)
-    recorder, events = reporter()
+    recorder, events = heard.reporter()
     for fits in (
         program(output_bytes=600, temporary_bytes=400, argument_bytes=10_000),
         program(output_bytes=900, temporary_bytes=400, alias_bytes=300),
@@ -81,7 +77,7 @@ def test_results_of_unfinished_calls_may_take_a_tenth_of_what_is_free(monkeypatc
 
 
 def test_the_peak_of_the_allocator_stands_beside_what_xla_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    recorder, events = reporter()
+    recorder, events = heard.reporter()
     has(monkeypatch, limit=None)
     jax_run._report_memory(recorder, program(output_bytes=4), GPU)
     assert events == [], "an allocator that keeps no count"
@@ -110,17 +106,17 @@ def test_arguments_are_made_anew_only_for_calls_that_consume_them() -> None:
 
 
 def test_the_first_call_op_by_op_is_split_from_what_it_compiles() -> None:
-    recorder, events = reporter()
+    recorder, events = heard.reporter()
     x = jax.device_put(np.arange(17, dtype=np.float32))
     output, seconds = jax_run._first_run_op_by_op(recorder, Calls(lambda x: jnp.tan(x) + 17.25, (x,)))
-    ended = {event.phase: event for event in events if event.type == "phase_ended"}  # type: ignore[attr-defined]
+    ended = {event.phase: event for event in heard.of(events, PhaseEnded)}
     assert set(ended) == {"trace", "lower", "compile", "first_run"}
     assert all(event.seconds is not None and event.seconds >= 0 for event in ended.values())
     assert ended["first_run"].seconds == seconds
     assert ended["first_run"].note == "first call, compilations excluded"
-    observed = [event for event in events if event.type == "compile_observed"]
-    assert {event.stage for event in observed} >= {"compile"}  # type: ignore[attr-defined]
-    assert all(event.seconds > 0 for event in observed)  # type: ignore[attr-defined]
+    observed = heard.of(events, e.CompileObserved)
+    assert {event.stage for event in observed} >= {"compile"}
+    assert all(event.seconds > 0 for event in observed)
     np.testing.assert_allclose(output, np.tan(np.arange(17, dtype=np.float32)) + 17.25, rtol=1e-4)
 
 
@@ -150,7 +146,7 @@ def measured(
 
 def phases(events: list[Event]) -> list[str]:
     """Those after the inputs are made."""
-    ended = [event.phase for event in events if isinstance(event, PhaseEnded)]
+    ended = heard.phases(events)
     return ended[ended.index("inputs") + 1 :]
 
 
@@ -168,7 +164,7 @@ def test_the_first_launch_measures_everything_and_a_later_one_what_differs_betwe
     events, captured = measured(jax.jit(double), monkeypatch, launch=2, budget_seconds=0.5)
     assert phases(events) == both
     assert captured == []
-    assert len([event for event in events if isinstance(event, SamplesTaken) and event.series == "transfer_in"]) == 3
+    assert [event.series for event in heard.of(events, SamplesTaken)].count("transfer_in") == 3
 
 
 def test_what_is_not_wanted_is_not_done(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,42 +190,12 @@ def test_inputs_that_stay_on_the_host_are_moved_by_each_call(monkeypatch: pytest
     assert np.ndarray not in given
 
 
-def test_for_attribution_a_call_is_as_long_as_one_that_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 0.0
-    monkeypatch.setattr(jax_run, "time", SimpleNamespace(perf_counter=lambda: now))
-    found: list[tuple[float, str, list[bool]]] = []
-    consumed: list[bool] = []
-
-    class Jitted:
-        def lower(self, *_: Any) -> Any:
-            return SimpleNamespace(donate_argnums=(0,))
-
-        def __call__(self, x: Any) -> Any:
-            nonlocal now
-            now += 0.001 if consumed else 5.0
-            consumed.append(x.is_deleted())
-            x.delete()
-            return jnp.zeros(1)
-
-    def capture_run(recorder: Any, call: Any, call_seconds: float, *, kind: str) -> None:
-        call()
-        found.append((call_seconds, kind, consumed))
-
-    monkeypatch.setattr(capture, "capture_run", capture_run)
-    monkeypatch.setattr(jax_run, "as_jitted", lambda function: Jitted())
-    variant = Variant(name="jit", how="jit", function=double)
-    recorder, _ = reporter()
-    request = RunRequest(run="r1", spec=RunSpec(workload="w", variant="jit", how="jit", device="cpu:0"))
-    jax_run.attribute_jax(recorder, variant, request, (np.ones(4, np.float32),), jax.devices()[0])
-    assert found == [(pytest.approx(0.001), "attribution", [False] * 3)]
-
-
 @pytest.mark.parametrize(("function", "shared"), [(lambda x: x, True), (double, False)], ids=["itself", "a new array"])
 def test_a_call_that_passes_its_argument_through_is_told_as_moving_nothing(
     monkeypatch: pytest.MonkeyPatch, function: Any, shared: bool
 ) -> None:
     events, _ = measured(function, monkeypatch, how="jax", check=False)
-    (run,) = [event for event in events if isinstance(event, PhaseEnded) and event.phase == "run"]
+    (run,) = [event for event in heard.of(events, PhaseEnded) if event.phase == "run"]
     assert run.zero_copy == shared
 
 
@@ -238,7 +204,7 @@ def test_a_call_that_passes_its_argument_through_is_told_as_moving_nothing(
     [(8, 8, True, ""), (8, 0, False, ""), (8, 3, False, "3 of 8 bytes are shared, not copied"), (0, 0, False, "")],
 )
 def test_a_transfer_says_how_much_of_it_was_a_copy(moved: int, shared: int, zero_copy: bool, note: str) -> None:
-    recorder, _ = reporter()
+    recorder, _ = heard.reporter()
     phase = PhaseReport()
     transfer._describe(recorder, "in", phase, moved, shared)
     assert (phase.bytes, phase.zero_copy, phase.note) == (moved, zero_copy, note)

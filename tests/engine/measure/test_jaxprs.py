@@ -20,10 +20,7 @@ X = np.ones((4, 4), np.float32)
     [
         jnp.exp,
         jax.nn.selu,
-        jax.nn.relu,
-        jax.nn.gelu,
         jax.jit(lambda x: jnp.where(x > 0, x, jnp.expm1(x)).T),
-        jax.checkpoint(jnp.sin),
         lambda x: jax.lax.cond(x[0, 0] > 0, jnp.sin, jnp.cos, x),
         lambda x: jnp.sort(x)[::-1] + x.max(),
         jax.grad(lambda x: jnp.tanh(x).sum()),
@@ -43,7 +40,6 @@ def test_programs_without_a_sum(function: Callable[..., Any]) -> None:
         lambda x: x - x.mean(),
         jax.nn.softmax,
         jnp.cumsum,
-        jnp.fft.fft,
         jnp.linalg.inv,
         jax.jit(lambda x: jnp.exp(x @ x)),
         lambda x: jax.lax.scan(lambda carry, row: (carry + row, row), jnp.zeros(4), x)[0],

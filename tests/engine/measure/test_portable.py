@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from typing import Any
 
 import jax
@@ -44,19 +45,13 @@ def again(function: Any, *arguments: Any) -> Any:
     return lowered.compile()(*(leaves[slot] for slot in traced.slots if slot is not None))
 
 
-def test_what_the_jit_said_is_kept() -> None:
+@pytest.mark.filterwarnings("ignore:Some donated buffers")
+def test_what_the_jit_said_is_kept_and_the_program_does_the_same() -> None:
     traced = trace(step, (X, X))
-    assert traced.name == "step"
-    assert traced.donated[:2] == (True, False)
-    assert traced.in_shardings[0] == OVER
-    assert traced.in_shardings[1] is None
-    assert traced.out_shardings == (OVER,)
+    assert (traced.name, traced.donated[:2]) == ("step", (True, False))
+    assert (traced.in_shardings[:2], traced.out_shardings) == ((OVER, None), (OVER,))
     assert MESH in list(traced.meshes())
     assert program_of(traced, traced.in_shardings, annotated=True).donated == (0,)
-
-
-@pytest.mark.filterwarnings("ignore:Some donated buffers")
-def test_the_program_does_the_same() -> None:
     (found,) = again(step, X, X)
     np.testing.assert_allclose(found, X * X + 2)
 
@@ -78,31 +73,23 @@ def test_numbers_are_inputs_unless_the_function_wants_them_as_they_are() -> None
     assert static.jaxpr.out_avals[0].shape == (3, 2)
 
 
+class Compiled:
+    """Not a function of `jax.jit`, and compiled nevertheless, as equinox's and flax's are."""
+
+    def __init__(self, *inside: Any) -> None:
+        self.lower, self.inside = None, inside
+
+    def __call__(self, x: Any) -> Any:
+        return functools.reduce(operator.add, (function(x) for function in self.inside))
+
+
 def test_a_wrapper_that_calls_several_compiled_functions_is_one_program() -> None:
-    class Compiled:
-        """Not a function of `jax.jit`, and compiled nevertheless, as equinox's and flax's are."""
-
-        def __init__(self) -> None:
-            self.lower = None
-
-        def __call__(self, x: Any) -> Any:
-            return jax.jit(jnp.sin)(x) + jax.jit(jnp.cos)(x)
-
-    traced = trace(Compiled(), (X,))
+    traced = trace(Compiled(jax.jit(jnp.sin), jax.jit(jnp.cos)), (X,))
     assert (traced.name, traced.slots, traced.constants) == ("Compiled", (0,), (None,))
     assert (traced.in_shardings, traced.donated, len(traced.out_shardings)) == ((None,), (False,), 1)
     program = program_of(traced, traced.in_shardings, annotated=False)
     np.testing.assert_allclose(program.jitted(X)[0], np.sin(X) + np.cos(X), rtol=1e-6)
-
-
-def test_a_wrapper_around_one_compiled_function_has_the_name_of_that() -> None:
-    class Compiled:
-        lower = None
-
-        def __call__(self, x: Any) -> Any:
-            return step(x, x)
-
-    assert trace(Compiled(), (X,)).name == "step"
+    assert trace(Compiled(lambda x: step(x, x)), (X,)).name == "step", "around one, it has the name of that"
 
 
 def test_an_objects_new_state_leaves_the_program() -> None:

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from engine.measure.heard import only, reporter
 from jaxprof.engine.measure import jax_devices, preflight
-from jaxprof.engine.measure.control import Reporter, RunControl
 from jaxprof.engine.protocol.request import RunRequest
 from jaxprof.errors import DoesNotFitError
-from jaxprof.events import BuffersReported, Event, RunSpec, WarningRaised
+from jaxprof.events import BuffersReported, Event, RunSpec
 from jaxprof.workloads import built_in
 from jaxprof.workloads.model import Estimate
 
@@ -24,10 +24,10 @@ SPEC = RunSpec(workload="selu", variant="jit", how="jit", device="cuda:0", budge
 def foretell(
     estimate: Estimate, how: str = "eager", device: Any = None, spec: RunSpec = SPEC, **workload: Any
 ) -> tuple[float | None, list[Event]]:
-    events: list[Event] = []
+    recorder, events = reporter()
     variant = replace(SELU.variants[0], how=how)
     least = preflight.preflight(
-        Reporter(events.append, RunControl()),
+        recorder,
         replace(SELU, **workload),
         variant,
         RunRequest(run="r1", spec=spec, in_turns=True),
@@ -46,18 +46,11 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_does_not_fit_is_refused_with_the_bytes_that_it_asked_for(machine: None) -> None:
     assert foretell(Estimate(memory_bytes=1000)) == (None, [])
-    events: list[Event] = []
-    variant = replace(SELU.variants[0], how="eager")
+    recorder, events = reporter()
+    variant, request = replace(SELU.variants[0], how="eager"), RunRequest(run="r1", spec=SPEC)
     with pytest.raises(DoesNotFitError, match="this machine has 1000 B"):
-        preflight.preflight(
-            Reporter(events.append, RunControl()),
-            SELU,
-            variant,
-            RunRequest(run="r1", spec=SPEC),
-            Estimate(memory_bytes=1001),
-            None,
-        )
-    assert [event.asked_bytes for event in events if isinstance(event, BuffersReported)] == [1001]
+        preflight.preflight(recorder, SELU, variant, request, Estimate(memory_bytes=1001), None)
+    assert only(events, BuffersReported).asked_bytes == 1001
 
 
 def test_a_compiled_program_needs_its_inputs_and_outputs_and_what_else_is_seen_later(machine: None) -> None:
@@ -87,9 +80,7 @@ def test_a_call_longer_than_the_budget_is_told(machine: None) -> None:
     assert (least, events) == (2.0, []), "as long as the budget"
     least, (warning,) = foretell(Estimate(flops=3e10), has_dots=True)
     assert least == 3.0
-    assert isinstance(warning, WarningRaised)
     assert warning.code == "over_budget"
-    assert "at least 3" in warning.message
     assert "at least 6 timed calls" in warning.message
 
 
@@ -97,7 +88,6 @@ def test_fewer_samples_than_six_are_told_before_they_are_taken(machine: None) ->
     capped = replace(SPEC, max_seconds=7.0)
     assert foretell(Estimate(flops=1e10), has_dots=True, spec=capped)[1] == [], "a warm-up and six calls of a second"
     (warning,) = foretell(Estimate(flops=1.5e10), has_dots=True, spec=capped)[1]
-    assert isinstance(warning, WarningRaised)
     assert "the hard cap of 7.00 s leaves time for 3 samples at most, and 6 are needed" in warning.message
 
 
@@ -143,13 +133,6 @@ def test_a_group_that_uses_more_than_it_may_has_nothing_left(tmp_path: Path) -> 
     (tmp_path / "memory.max").write_text("1000\n")
     (tmp_path / "memory.current").write_text("1200\n")
     assert preflight._cgroup_bytes(tmp_path) == 0
-
-
-def test_the_probes_are_a_product_and_a_copy_of_this_host() -> None:
-    """A laptop from 2010 does 1e9 FLOP/s, and no machine 1e16."""
-    flops_per_second, bytes_per_second = preflight._host_rates.__wrapped__()
-    assert 1e9 < flops_per_second < 1e16
-    assert 1e8 < bytes_per_second < 1e14
 
 
 def test_the_rates_are_those_of_the_best_probes_with_a_margin(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,12 +18,12 @@ import pytest
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from jaxprof.engine.measure import ahead_of_time
-from jaxprof.engine.measure.ahead_of_time import abstract
-from jaxprof.engine.measure.control import Reporter, RunControl
+from engine.measure.heard import of, phases, reporter
+from jaxprof.engine.measure.ahead_of_time import _TargetCompile, abstract
 from jaxprof.engine.protocol.request import CompileRequest, encode_request
 from jaxprof.errors import JaxprofError
-from jaxprof.events import Event, PhaseEnded, RunFinished, RunSpec, SessionClosed, TextRecorded, WarningRaised
+from jaxprof.events import Event, RunFinished, RunSpec, SessionClosed, TextRecorded, WarningRaised
+from jaxprof.hlo.analysis.collectives import collectives
 from jaxprof.hlo.model import Module
 from jaxprof.hlo.read.parse import module
 from jaxprof.session.log.codec import decode_line
@@ -49,8 +49,6 @@ def elsewhere() -> Iterator[Compile]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
-    assert process.stdin is not None
-    assert process.stdout is not None
     requests, answers = process.stdin, process.stdout
 
     def compiled(target: str, arguments: tuple[str, ...] = (), variant: str = "jit", **options: Any) -> list[Event]:
@@ -70,7 +68,7 @@ def elsewhere() -> Iterator[Compile]:
         events: list[Event] = []
         while not isinstance(event := decode_line(answers.readline()), SessionClosed):
             events.append(event)
-        assert [event for event in events if isinstance(event, RunFinished)] == events[-1:]
+        assert of(events, RunFinished) == events[-1:]
         return events
 
     yield compiled
@@ -80,21 +78,17 @@ def elsewhere() -> Iterator[Compile]:
 
 
 def hlo(events: list[Event]) -> Module:
-    finished = events[-1]
-    assert isinstance(finished, RunFinished)
-    assert finished.status == "ok", (finished.error, finished.advice)
+    assert events[-1].status == "ok", (events[-1].error, events[-1].advice)
     return module(text(events, "hlo"))
 
 
 def text(events: list[Event], name: str) -> str:
-    return "".join(event.text for event in events if isinstance(event, TextRecorded) and event.name == name)
+    return "".join(event.text for event in of(events, TextRecorded) if event.name == name)
 
 
 def shapes(events: list[Event]) -> list[tuple[int, ...]]:
     """Of the inputs, on each device."""
-    entry = hlo(events).entry
-    assert entry is not None
-    return [parameter.shape.dimensions for parameter in entry.parameters]
+    return [parameter.shape.dimensions for parameter in hlo(events).entry.parameters]
 
 
 def partitions(events: list[Event]) -> str:
@@ -103,15 +97,13 @@ def partitions(events: list[Event]) -> str:
 
 def said(events: list[Event]) -> tuple[str, str]:
     """What is said of the sharding, and the advice."""
-    (warning,) = [event for event in events if isinstance(event, WarningRaised) and event.code == "sharding"]
+    (warning,) = [event for event in of(events, WarningRaised) if event.code == "sharding"]
     return warning.message, warning.advice
 
 
 def refused(events: list[Event]) -> RunFinished:
-    finished = events[-1]
-    assert isinstance(finished, RunFinished)
-    assert finished.status == "failed"
-    return finished
+    assert events[-1].status == "failed"
+    return events[-1]
 
 
 @pytest.mark.process
@@ -125,9 +117,38 @@ def test_a_program_with_a_mesh_of_its_own_goes_on_the_same_places_of_the_targets
     )
     assert "call_exported" not in text(events, "hlo").replace("@call_exported", "")
     assert 'op_name="x"' in text(events, "hlo")
-    assert {"topology", "trace", "lower", "compile"} <= {
-        event.phase for event in events if isinstance(event, PhaseEnded)
-    }
+    assert {"topology", "trace", "lower", "compile"} <= set(phases(events))
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("function", "arguments", "columns", "exchanges"),
+    [("by_shard_map", BOTH, 32, True), ("by_types", (), 64, True), ("with_statics", (), 64, False)],
+)
+def test_other_ways_of_sharding(
+    elsewhere: Compile, function: str, arguments: tuple[str, ...], columns: int, exchanges: bool
+) -> None:
+    """A `psum`, a sum over split rows, and nothing that devices exchange."""
+    events = elsewhere(f"{HERE}/own_mesh.py:{function}", arguments)
+    assert (partitions(events), shapes(events)[0]) == ("8", (16, columns))
+    assert hlo(events).name.startswith(f"jit_{function}")
+    assert ("all-reduce" in {one.opcode for one in collectives(hlo(events))}) == exchanges
+
+
+@pytest.mark.process
+def test_a_callback_of_a_sharded_program_is_refused_with_the_reason(elsewhere: Compile) -> None:
+    assert "jax.debug.print" in refused(elsewhere(f"{HERE}/own_mesh.py:with_callback", ("f32[64]",))).advice
+
+
+@pytest.mark.process
+def test_without_a_mesh_the_advice_says_how_to_give_one_and_with_one_the_weight_stays_whole(
+    elsewhere: Compile,
+) -> None:
+    assert "--mesh data=4,model=2" in refused(elsewhere(f"{HERE}/context.py:constrained", BOTH)).advice
+    mesh = {"data": 4, "model": 2}
+    events = elsewhere(f"{HERE}/context.py:constrained", BOTH, mesh=mesh, shard=["x=data"])
+    assert "x as data" in said(events)[0]
+    assert set(shapes(events)) == {(16, 64), (64, 64)}
 
 
 @pytest.mark.process
@@ -138,17 +159,13 @@ def test_a_result_lies_as_its_jit_says(elsewhere: Compile, tmp_path: Path) -> No
         "from jax.sharding import Mesh, NamedSharding, PartitionSpec as P\n"
         "MESH = Mesh(np.array(jax.devices()), ('data',))\n"
         "SPLIT, WHOLE = NamedSharding(MESH, P('data')), NamedSharding(MESH, P())\n"
-        "@functools.partial(jax.jit, in_shardings=SPLIT, out_shardings=WHOLE)\n"
-        "def gathered(x):\n    return x * 2\n"
-        "@functools.partial(jax.jit, in_shardings=SPLIT, out_shardings=SPLIT)\n"
-        "def stays(x):\n    return x * 2\n"
+        "gathered = jax.jit(lambda x: x * 2, in_shardings=SPLIT, out_shardings=WHOLE)\n"
+        "stays = jax.jit(lambda x: x * 2, in_shardings=SPLIT, out_shardings=SPLIT)\n"
     )
     for function, rows in (("gathered", 64), ("stays", 8)):
         events = elsewhere(f"{file}:{function}", ("f32[64]",))
-        entry = hlo(events).entry
-        assert entry is not None
-        assert entry.root is not None
-        assert (shapes(events), entry.root.shape.leaves()[0].dimensions) == ([(8,)], (rows,))
+        result = hlo(events).entry.root.shape.leaves()[0].dimensions
+        assert (shapes(events), result) == ([(8,)], (rows,))
 
 
 @pytest.mark.process
@@ -219,17 +236,9 @@ def test_a_variants_precision_is_that_of_its_program(elsewhere: Compile, variant
     assert ("operand_precision={highest,highest}" in text(events, "hlo")) == precise
 
 
-def request(**options: Any) -> CompileRequest:
-    spec = RunSpec(workload="w", variant="jit", how="compile", device="cpu:0")
-    return CompileRequest(run="r1", spec=spec, **options)
-
-
-def of_topology(**options: Any) -> ahead_of_time._TargetCompile:
-    return ahead_of_time._TargetCompile(request(**options), Reporter(lambda event: None, RunControl()), None, None)
-
-
 def test_a_jaxlib_that_gives_no_hlo_is_refused_with_the_one_that_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    elsewhere = of_topology(platform="cpu")
+    spec = RunSpec(workload="w", variant="jit", how="compile", device="cpu:0")
+    elsewhere = _TargetCompile(CompileRequest(run="r1", spec=spec, platform="cpu"), reporter()[0], None, None)
     monkeypatch.setattr(elsewhere, "_topology", lambda: SimpleNamespace(devices=jax.devices()[:1]))
     monkeypatch.setattr(elsewhere, "_compile_plain", lambda *_: SimpleNamespace(hlo=""))
     with pytest.raises(JaxprofError, match="does not return the HLO") as caught:

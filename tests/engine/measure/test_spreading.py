@@ -13,13 +13,14 @@ import pytest
 from jax.experimental import topologies
 from jax.sharding import Mesh, PartitionSpec
 
+from engine.measure.heard import of, phases, reporter
 from jaxprof.engine.measure.ahead_of_time import _TargetCompile, compile_request
-from jaxprof.engine.measure.control import Reporter, RunControl
+from jaxprof.engine.measure.control import RunControl
 from jaxprof.engine.measure.portable import export_for, program_of, trace
 from jaxprof.engine.measure.sharding import leaves_of
 from jaxprof.engine.protocol.request import CompileRequest
 from jaxprof.errors import JaxprofError
-from jaxprof.events import Event, RunFinished, RunSpec, WarningRaised
+from jaxprof.events import Event, RunFinished, RunSpec, TextRecorded, WarningRaised
 from jaxprof.workloads import built_in
 
 SPEC = RunSpec(workload="w", variant="jit", how="compile", device="cpu:0")
@@ -35,14 +36,11 @@ def mesh(**axes: int) -> Any:
 
 
 def said(specs: dict[int, PartitionSpec], devices: int = 4, leaves: Any = LEAVES, **request: Any) -> WarningRaised:
-    events: list[Event] = []
-    recorder = Reporter(events.append, RunControl())
+    recorder, events = reporter()
     elsewhere = _TargetCompile(CompileRequest(run="r1", spec=SPEC, devices=devices, **request), recorder, None, None)
     elsewhere._report_sharding(leaves, specs, mesh(data=2, model=2))
-    (warning,) = events
-    assert isinstance(warning, WarningRaised)
-    assert warning.code == "sharding"
-    return warning
+    assert [warning.code for warning in events] == ["sharding"]
+    return events[0]
 
 
 def test_what_is_split_is_named_and_what_is_not_is_counted() -> None:
@@ -65,8 +63,7 @@ def test_devices_that_stay_idle_are_told_and_who_gave_a_spec_is_not_told_how() -
 
 
 def elsewhere(workload: Any = None, context: Any = None, **request: Any) -> _TargetCompile:
-    recorder = Reporter(lambda event: None, RunControl())
-    return _TargetCompile(CompileRequest(run="r1", spec=SPEC, **request), recorder, workload, context)
+    return _TargetCompile(CompileRequest(run="r1", spec=SPEC, **request), reporter()[0], workload, context)
 
 
 HERE = Mesh(np.array(jax.devices()[:1]), ("data",))
@@ -160,10 +157,8 @@ def test_a_compile_ends_with_what_came_of_it() -> None:
         ({"variant": "numpy"}, "failed", "selu numpy is NumPy: there is nothing to compile"),
     ):
         finished = compiled(**options)[-1]
-        assert isinstance(finished, RunFinished)
         assert (finished.status, finished.error) == (status, error)
-    texts = {event.name for event in compiled() if event.type == "text_recorded"}  # type: ignore[attr-defined]
-    assert texts >= {"jaxpr", "stablehlo", "hlo_before", "hlo"}
+    assert {event.name for event in of(compiled(), TextRecorded)} >= {"jaxpr", "stablehlo", "hlo_before", "hlo"}
 
 
 def test_a_program_for_other_devices_leaves_out_the_shardings_of_its_results() -> None:
@@ -173,28 +168,17 @@ def test_a_program_for_other_devices_leaves_out_the_shardings_of_its_results() -
     assert program_of(traced, (None,), annotated=False).options == {}
 
 
-def elsewhere_compiled(monkeypatch: pytest.MonkeyPatch, **request: Any) -> list[Event]:
-    """As `compiled`, for a target that is this machine's CPU."""
-    monkeypatch.setattr(_TargetCompile, "_topology", lambda self: SimpleNamespace(devices=jax.devices("cpu")[:1]))
-    events: list[Event] = []
-    spec = RunSpec(workload="selu", target="selu", variant="jit", how="compile", device="cpu:0", parameters={"n": 1000})
-    compile_request(CompileRequest(run="r1", spec=spec, platform="cpu", **request), events.append, RunControl())
-    return events
-
-
-def told(events: list[Event]) -> tuple[list[str], dict[str, str], list[str]]:
-    """The phases that ended after the inputs were made, the texts, and the messages of the warnings."""
-    ended = [event.phase for event in events if event.type == "phase_ended"]  # type: ignore[attr-defined]
-    texts = {event.name: event.text for event in events if event.type == "text_recorded"}  # type: ignore[attr-defined]
-    return ended[-4:], texts, [event.message for event in events if isinstance(event, WarningRaised)]
-
-
 def test_an_exported_program_is_compiled_as_it_came(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """For a target that is this machine's CPU."""
     exported = export_for("cpu", jax.jit(lambda x: jax.numpy.tanh(x) * 2, donate_argnums=0), (X,))
     assert exported.donated == (0,)
-    (tmp_path / "program").write_bytes(exported.data)
-    events = elsewhere_compiled(monkeypatch, exported=str(tmp_path / "program"), donated=[0])
+    path = tmp_path / "program"
+    path.write_bytes(exported.data)
+    monkeypatch.setattr(_TargetCompile, "_topology", lambda self: SimpleNamespace(devices=jax.devices("cpu")[:1]))
+    spec = RunSpec(workload="selu", target="selu", variant="jit", how="compile", device="cpu:0", parameters={"n": 1000})
+    events: list[Event] = []
+    request = CompileRequest(run="r1", spec=spec, platform="cpu", exported=str(path), donated=[0])
+    compile_request(request, events.append, RunControl())
     assert events[-1] == RunFinished(status="ok")
-    phases, texts, _ = told(events)
-    assert phases == ["topology", "trace", "lower", "compile"]
-    assert "f32[8,4]" in texts["hlo"]
+    assert phases(events)[-4:] == ["topology", "trace", "lower", "compile"]
+    assert "f32[8,4]" in {event.name: event.text for event in of(events, TextRecorded)}["hlo"]

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
+from engine.measure.heard import of, only, reporter
 from jaxprof.engine.measure import stages
 from jaxprof.engine.measure.ahead_of_time import _skip_debug_calls
-from jaxprof.engine.measure.control import Reporter, RunControl
 from jaxprof.engine.measure.stages import (
     CompileLedger,
     StagedProgram,
@@ -31,9 +31,8 @@ X = np.arange(64, dtype=np.float32)
 
 
 def compiled(function: Callable[..., Any], *, keep_constants: bool = False) -> tuple[StagedProgram, list[Event]]:
-    events: list[Event] = []
-    program = compile_stages(Reporter(events.append, RunControl()), function, (X,), keep_constants=keep_constants)
-    return program, events
+    recorder, events = reporter()
+    return compile_stages(recorder, function, (X,), keep_constants=keep_constants), events
 
 
 def test_debug_calls_are_left_out_where_they_cannot_be_lowered_and_counted() -> None:
@@ -64,14 +63,13 @@ def test_products_that_xla_cannot_emit_without_the_device_are_library_calls(erro
                 raise RuntimeError(error)
             return "compiled"
 
-    events: list[Event] = []
-    reporter = Reporter(events.append, RunControl())
+    recorder, events = reporter()
     if raised:
         with pytest.raises(RuntimeError, match="sort"):
-            stages._compiled(reporter, Lowered(), {"xla_dump_to": "x"})
+            stages._compiled(recorder, Lowered(), {"xla_dump_to": "x"})
         return
-    assert stages._compiled(reporter, Lowered(), {"xla_dump_to": "x"}) == "compiled"
-    (warning,) = (event for event in events if isinstance(event, WarningRaised))
+    assert stages._compiled(recorder, Lowered(), {"xla_dump_to": "x"}) == "compiled"
+    warning = only(events, WarningRaised)
     assert warning.code == "library_gemms"
     assert "gemm_fusion_dot.3" in warning.message
     assert "long" not in warning.message
@@ -79,17 +77,16 @@ def test_products_that_xla_cannot_emit_without_the_device_are_library_calls(erro
 
 def test_a_cold_compile_reports_its_phases_texts_and_figures_and_no_warning() -> None:
     program, events = compiled(lambda x: jnp.tanh(x) * 3.25)
-    phases = [event for event in events if isinstance(event, PhaseEnded)]
+    phases = of(events, PhaseEnded)
     assert [phase.phase for phase in phases] == ["trace", "lower", "compile"]
     assert all(phase.seconds is not None and phase.seconds > 0 for phase in phases)
     assert [phase.note for phase in phases] == ["", "", ""]
-    assert not [event for event in events if isinstance(event, WarningRaised)]
-    texts = {event.name: event for event in events if isinstance(event, TextRecorded)}
+    assert not of(events, WarningRaised)
+    texts = {event.name: event for event in of(events, TextRecorded)}
     assert list(texts) == ["jaxpr", "stablehlo", "hlo_before", "hlo"]
     assert all(len(text.text) == text.bytes > 0 for text in texts.values())
     assert "test_stages.py" in texts["jaxpr"].text, "with its lines"
-    assert [event for event in events if isinstance(event, MemoryReported)] == [program.memory]
-    assert [event for event in events if isinstance(event, BuffersReported)] == [program.buffers]
+    assert (of(events, MemoryReported), of(events, BuffersReported)) == ([program.memory], [program.buffers])
     assert program.hlo == texts["hlo"].text
     assert 0 < program.compile_seconds <= phases[-1].seconds  # type: ignore[operator]
     np.testing.assert_allclose(program.jitted(X), np.tanh(X) * 3.25, rtol=1e-5)
@@ -99,21 +96,8 @@ def test_a_program_that_was_compiled_before_is_told() -> None:
     function = jax.jit(lambda x: jnp.tanh(x) * 4.25)
     compiled(function)
     _, events = compiled(function)
-    (warning,) = [event for event in events if isinstance(event, WarningRaised)]
-    assert warning.code == "compile_cached"
-    assert "came from JAX's cache in memory" in warning.message
-    assert [event.note for event in events if isinstance(event, PhaseEnded)][-1] == "from JAX's cache in memory"
-
-
-def test_a_program_says_whether_it_consumes_its_arguments() -> None:
-    assert not compiled(lambda x: x * 2.5)[0].donates
-    assert compiled(jax.jit(lambda x: x * 3.5, donate_argnums=0))[0].donates
-
-
-def test_a_ledger_counts_what_was_announced_stage_by_stage() -> None:
-    ledger = CompileLedger([StageSpan(stage, "f", 0.0, 2.0) for stage in ("trace", "compile", "compile")])
-    assert [ledger.count(stage) for stage in ("trace", "lower", "compile")] == [1, 0, 2]
-    assert ledger.spans[0].seconds == 2.0
+    assert only(events, WarningRaised).code == "compile_cached"
+    assert of(events, PhaseEnded)[-1].note == "from JAX's cache in memory"
 
 
 def test_stages_that_touch_are_not_nested_and_one_that_ends_later_is_nested_as_far_as_it_goes() -> None:

@@ -14,11 +14,6 @@ from jaxprof.engine.measure.jax_run import _way_to_one, blocked_loop
 from jaxprof.engine.measure.transfer import address
 
 X = jnp.ones(8)
-LARGE = jnp.asarray(jax.random.normal(jax.random.key(0), (400_000,)))
-
-
-def slow(x: jax.Array) -> jax.Array:
-    return jnp.sort(jnp.sort(x)[::-1] * 2)
 
 
 def walks(monkeypatch: pytest.MonkeyPatch, function: Callable[..., Any], *, one_program: bool) -> int:
@@ -59,23 +54,6 @@ def test_results_of_several_programs_are_all_awaited(monkeypatch: pytest.MonkeyP
     assert walks(monkeypatch, lambda x: [x + i for i in range(4)], one_program=False) == 0
     assert walks(monkeypatch, lambda x: [x + i for i in range(5)], one_program=False) == 10
     assert walks(monkeypatch, lambda x: (x + 1, None), one_program=False) == 10
-
-
-@pytest.mark.parametrize(("one_program", "may_call"), [(False, True), (True, False), (True, True)])
-def test_nothing_is_under_way_when_a_call_is_over(one_program: bool, may_call: bool) -> None:
-    """The last result is there long before the first."""
-    made: list[Any] = []
-    first, last = jax.jit(slow), jax.jit(lambda x: x + 1)
-
-    def function(x: jax.Array) -> Any:
-        made.append({"first": [first(x)], "last": last(X)})
-        return made[-1]
-
-    output = jax.block_until_ready(function(LARGE))
-    made.clear()
-    blocked_loop(function, output, (LARGE,), one_program=one_program, may_call=may_call)([(LARGE,)] * 3)
-    assert len(made) >= 3
-    assert all(leaf.is_ready() for leaf in jax.tree.leaves(made))
 
 
 def test_a_call_that_consumes_its_argument_is_not_made_for_a_check() -> None:

@@ -1,10 +1,12 @@
 """Compilations of every kind, planted; run as a program of its own, in any interpreter that has jax and NumPy.
 
-`python planted.py [CASE...]` prints one JSON object: for each case the rows of the ledger and what else it told.
+`python planted.py [CASE...]` prints one JSON object: for each case the rows of the ledger and what else it told. Cases
+of libraries, as their users write them, come last; one whose library is not there is left out.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import gc
@@ -27,11 +29,17 @@ import numpy as np
 from jaxprof.recorder.compiles.ledger import Ledger
 
 CASES: dict[str, Callable[[], None]] = {}
+LIBRARY_CASES: dict[str, Callable[[], None]] = {}
 FOUR, THREE = np.ones(4, np.float32), np.ones(3, np.float32)
 
 
 def case(function: Callable[[], None]) -> Callable[[], None]:
     CASES[function.__name__] = function
+    return function
+
+
+def library_case(function: Callable[[], None]) -> Callable[[], None]:
+    LIBRARY_CASES[function.__name__] = function
     return function
 
 
@@ -65,13 +73,6 @@ def structure() -> None:
 
 
 @case
-def several() -> None:
-    step = jax.jit(lambda x, y: x[0] * y[0])
-    step(FOUR, FOUR)
-    step(THREE, FOUR.astype(np.int32))
-
-
-@case
 def nearest_earlier() -> None:
     step = jax.jit(lambda x, y: x[0] * y[0])
     step(FOUR, FOUR)
@@ -88,13 +89,6 @@ def static_argument() -> None:
     repeat(FOUR, n=3)
     repeat(FOUR, n=4)
     repeat(FOUR, 4)
-
-
-@case
-def static_positions() -> None:
-    jitted = jax.jit(lambda x, mode: x, static_argnums=(1,))
-    jitted(FOUR, "train")
-    jitted(FOUR, "test")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -366,16 +360,6 @@ def control_flow() -> None:
 
 
 @case
-def custom_rule() -> None:
-    @jax.custom_vjp
-    def double(x: Any) -> Any:
-        return x * 2
-
-    double.defvjp(lambda x: (x * 2, None), lambda _, g: (g * 2,))
-    jax.jit(jax.grad(lambda x: double(x).sum()))(FOUR)
-
-
-@case
 def by_hand() -> None:
     traced = jax.jit(lambda x: x + 1).trace(FOUR)  # line: by_hand
     lowered = traced.lower()
@@ -456,6 +440,151 @@ def nothing_kept() -> None:
     jax.clear_caches()
 
 
+def ones(*shape: int) -> Any:
+    return jax.device_put(np.ones(shape, np.float32))
+
+
+class Wrapped:
+    """What `functools.update_wrapper` makes of an object."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+
+@library_case
+def update_wrapper() -> None:
+    @jax.jit
+    @Wrapped
+    def step(params: Any, x: Any, *, scale: float) -> Any:  # line: update_wrapper
+        return params["w"] * x * scale
+
+    for size in (2, 3):
+        step({"w": ones(1)}, ones(size), scale=2.0)
+
+
+@library_case
+def bound_method() -> None:
+    class Model:
+        def step(self, x: Any, *more: Any) -> Any:
+            return x + more[0]
+
+    step = jax.jit(Model().step)
+    for size in (2, 3):
+        step(ones(size), ones(size))
+
+
+@library_case
+def jit_of_a_jitted_and_checkpointed() -> None:
+    def step(x: Any) -> Any:
+        return x * 2
+
+    outer = jax.jit(jax.jit(jax.checkpoint(step)))
+    for size in (2, 3):
+        outer(ones(size))
+
+
+@library_case
+def pmap() -> None:
+    def step(params: Any, x: Any) -> Any:
+        return params["w"] * x
+
+    mapped = jax.pmap(step)
+    for size in (2, 3):
+        mapped({"w": np.ones((2, 1), np.float32)}, np.ones((2, size), np.float32))
+
+
+@library_case
+def nnx_jit() -> None:
+    from flax import nnx
+
+    class Model(nnx.Module):
+        def __init__(self) -> None:
+            self.scale = nnx.Param(ones(1))
+            self.layers = nnx.List([nnx.Param(ones(1))])
+
+        @nnx.jit
+        def method(self, x: Any) -> Any:
+            return x * self.scale[...]
+
+    @nnx.jit
+    def train_step(model: Model, x: Any, rate: float) -> Any:  # line: nnx
+        model.scale[...] = model.scale[...] - rate
+        return x * model.scale[...] * model.layers[0][...]
+
+    model = Model()
+    for size in range(2, 5):
+        train_step(model, ones(size), 0.5)  # line: nnx called
+    for size in (2, 3):
+        model.method(ones(size))
+
+    @nnx.jit
+    def evaluate(model: Model, batch: Any) -> Any:
+        return model.scale[...] * batch[0] + batch[1]
+
+    cached = nnx.cached_partial(evaluate, model)
+    for size in (2, 3):
+        cached((ones(size), ones(1)))
+
+
+@library_case
+def filter_jit() -> None:
+    import equinox
+
+    class Model(equinox.Module):
+        layers: list[Any]
+        name: str = equinox.field(static=True)
+
+        @equinox.filter_jit
+        def method(self, x: Any) -> Any:
+            return x * self.layers[0]
+
+        def __call__(self, x: Any) -> Any:
+            return x * self.layers[0]
+
+    @equinox.filter_jit
+    def train_step(model: Model, x: Any, rate: float) -> Any:  # line: equinox
+        return model.layers[0] * x * rate
+
+    model = Model([ones(1)], "a")
+    for size in (2, 3):
+        train_step(model, ones(size), rate=0.5)
+    train_step(model, ones(3), 0.25)
+    train_step(Model([ones(1)], "b"), ones(3), 0.25)
+    for size in (2, 3):
+        model.method(ones(size))
+    equinox.filter_jit(model)(ones(2))
+
+
+@library_case
+def filter_pmap() -> None:
+    import equinox
+
+    @equinox.filter_pmap
+    def train_step(model: Any, x: Any) -> Any:
+        return model["w"] * x
+
+    for size in (2, 3):
+        train_step({"w": ones(2, 1)}, ones(2, size))
+
+
+@library_case
+def linen_apply() -> None:
+    from flax import linen
+
+    class Model(linen.Module):
+        @linen.compact
+        def __call__(self, x: Any) -> Any:
+            return x * self.param("scale", linen.initializers.ones, (1,))
+
+    apply = jax.jit(Model().apply)
+    for size in (2, 3):
+        apply({"params": {"scale": ones(1)}}, ones(size))
+
+
 def main() -> None:
     events: list[Any] = []
     ledger = Ledger(events.append)
@@ -464,20 +593,30 @@ def main() -> None:
     LEDGERS.append(ledger)
     ledger.on_call = lambda function, name, args, kwargs: calls.append(name)
     told: dict[str, Any] = {}
-    for name in sys.argv[1:] or CASES:
+
+    def tell(name: str, run: Callable[[], None]) -> None:
         events.clear()
         calls.clear()
-        CASES[name]()
+        run()
         ledger.finish()
-        rows = [{"event": event.type, **dataclasses.asdict(event)} for event in events]
-        told[name] = {"rows": rows, "calls": list(calls)}
+        told[name] = {
+            "rows": [{"event": event.type, **dataclasses.asdict(event)} for event in events],
+            "calls": [*calls],
+        }
+
+    for name in sys.argv[1:] or CASES:
+        tell(name, CASES[name])
     gc.collect()
-    running = [stage.function for stage in ledger.running()]
-    alive = [reference() is not None for reference in KEPT]
     told["end"] = {
-        "problems": ledger.problems, "running": running, "alive": alive, "seconds": ledger.stage_seconds(),
+        "running": [stage.function for stage in ledger.running()],
+        "alive": [reference() is not None for reference in KEPT],
+        "seconds": ledger.stage_seconds(),
         "threads": threading.active_count(),
-    }  # fmt: skip
+    }
+    for name, run in LIBRARY_CASES.items():
+        with contextlib.suppress(ModuleNotFoundError):
+            tell(name, run)
+    told["problems"] = ledger.problems
     sys.stdout.write(json.dumps(told))
 
 

@@ -96,11 +96,6 @@ def test_shardings_that_read_the_same_are_told_apart() -> None:
     assert reason.words.endswith("P('d') over 4 devices → another arrangement of P('d') over 4 devices")
 
 
-def test_what_was_not_seen_is_unknown() -> None:
-    reason = explain(Signature(), Signature(), HERE, THERE, HERE)
-    assert (reason.code, reason.words) == ("unknown", "the arguments of this call are unknown")
-
-
 def test_the_history_of_a_function_is_bounded() -> None:
     history, key = History(), FunctionKey("f")
     for size in range(SIGNATURES_A_FUNCTION + 10):
@@ -111,14 +106,6 @@ def test_the_history_of_a_function_is_bounded() -> None:
     large = tuple(vector(size) for size in range(LEAVES_A_FUNCTION))
     history.add(key, Signature(leaves=large), HERE)
     assert len(list(history.earlier(key, Signature()))) == 1
-
-
-def test_an_equal_signature_is_offered_first() -> None:
-    history, key = History(), FunctionKey("f")
-    history.add(key, signature(vector(1)), HERE)
-    history.add(key, signature(vector(2)), THERE)
-    assert next(history.earlier(key, signature(vector(1)))) == signature(vector(1))
-    assert history.last_call(key, signature(vector(2)))[0] == THERE
 
 
 def test_an_object_at_the_address_of_another_is_another() -> None:
@@ -187,13 +174,6 @@ def test_files_have_owners() -> None:
     assert places.file_kind("<stdin>") == places.USER
 
 
-def test_the_users_innermost_line_is_where_it_was_called_from() -> None:
-    place = places.called_from(sys._getframe())
-    assert place.file == __file__
-    assert place.function == "test_the_users_innermost_line_is_where_it_was_called_from"
-    assert places.called_from(None) == e.NOWHERE
-
-
 def row(reason_code: str = "shape", **values: Any) -> e.Compiled:
     return e.Compiled(**{"function": "f", "reason_code": reason_code, "compile_seconds": 0.5, **values})
 
@@ -209,11 +189,8 @@ def test_very_many_rows_are_put_together() -> None:
     writer.write(row("dtype", trace_seconds=0.25))
     writer.flush()
     warning, shapes, dtypes = told[rows.ROWS_IN_FULL :]
-    assert isinstance(warning, e.WarningRaised)
     assert warning.code == "ledger_folded"
-    assert isinstance(shapes, e.Compiled)
     assert (shapes.count, shapes.compile_seconds, shapes.trace_seconds) == (10, 5.0, None)
-    assert isinstance(dtypes, e.Compiled)
     assert (dtypes.count, dtypes.trace_seconds) == (1, 0.25)
 
 
@@ -226,18 +203,10 @@ def test_what_goes_wrong_inside_is_told_once_and_raises_nothing(monkeypatch: pyt
         monitoring._on_event("/jax/compilation_cache/cache_hits")
     assert ledger.problems == 3
     (warning,) = told
-    assert isinstance(warning, e.WarningRaised)
-    assert warning.code == "ledger_problem"
-    assert "ZeroDivisionError" in warning.message
-
-
-def test_a_listener_that_cannot_even_tell_raises_nothing() -> None:
-    def emit(event: e.Event) -> None:
-        raise OSError("the pipe is gone")
-
-    ledger = Ledger(emit)
-    ledger.problem(ValueError("x"))
-    assert ledger.problems == 2
+    assert (warning.code, "ZeroDivisionError" in warning.message) == ("ledger_problem", True)
+    mute = Ledger(lambda event: 1 // 0)
+    mute.problem(ValueError("x"))
+    assert mute.problems == 2, "it cannot even be told"
 
 
 def test_without_jax_there_is_nothing_to_attach_to(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,7 +244,6 @@ def test_classes_and_objects_of_the_user_are_not_asked_for_attributes() -> None:
 
     model = Model()
     code = code_of(model)
-    assert code is not None
     assert code.co_name == "__call__"
     assert not name_matches(model, "model")
     assert not wraps(model, "model")
@@ -338,16 +306,3 @@ def test_trees_are_told_apart(kind: str) -> None:
     one, other = map(reader.read, DIFFERENT[kind])
     assert one.digest != other.digest
     assert reader.read(DIFFERENT[kind][0]).digest == one.digest
-
-
-def test_the_same_tree_with_other_leaves_is_the_same() -> None:
-    reader = TreeReader()
-    one, other = reader.read({"a": Layer(1.0, 3)}), reader.read({"a": Layer(2.0, 3)})
-    assert (one.digest, one.paths, one.statics) == (other.digest, other.paths, other.statics)
-    assert other.leaves == [2.0]
-
-
-@pytest.mark.parametrize("value", [1.0, True, "words"])
-def test_a_leaf_has_no_path(value: Any) -> None:
-    tree = TreeReader().read(value)
-    assert (tree.leaves, tree.paths, tree.digest) == ([value], ("",), 0)

@@ -8,9 +8,11 @@ import queue
 import sys
 import threading
 import time
-from types import FrameType
+from types import FrameType, SimpleNamespace
 from typing import Any
 
+import jax
+import numpy
 import pytest
 
 from jaxprof.recorder.samples.call_text import compiled_by, describe, is_foreign, look_up, spot_of
@@ -31,17 +33,11 @@ from jaxprof.recorder.samples.call_text import compiled_by, describe, is_foreign
         ("await go(x)", "go", ("go",)),
         ("x", "", ()),
         ("for x in", "", ()),
-        ("", "", ()),
+        (" + ".join(["operand"] * 30), "operand + operand + operand + operand + operand…", ()),
     ],
 )
 def test_a_piece_of_source_in_short(segment: str, text: str, callee: tuple[str, ...]) -> None:
     assert describe(segment) == (text, callee)
-
-
-def test_an_operator_is_shortened() -> None:
-    text, callee = describe(" + ".join(["operand"] * 30))
-    assert len(text) <= 48
-    assert callee == ()
 
 
 def _caller() -> FrameType:
@@ -77,7 +73,11 @@ def test_names_are_looked_up_without_running_anything() -> None:
         def __getattr__(self, name: str) -> Any:
             raise AssertionError("an object's attribute was asked for")
 
-    code = test_an_operator_is_shortened.__code__
+    def function() -> None:
+        text = 1
+        text.bit_count()
+
+    code = function.__code__
     names = {"trap": Trap(), "sys": sys, "step": len}
     assert look_up(("trap", "x"), code, names) is None
     assert look_up(("sys", "getsizeof"), code, names) is sys.getsizeof
@@ -88,37 +88,27 @@ def test_names_are_looked_up_without_running_anything() -> None:
 
 
 def test_compiled_functions_are_told_from_those_of_jax() -> None:
-    import jax
-
     assert compiled_by(jax.jit(lambda x: x)) == "user"
     assert compiled_by(jax.numpy.sin) == "jax"
     assert compiled_by(jax.numpy.ones(3)) == ""
     assert compiled_by(len) == ""
 
 
-def _names() -> dict[str, object]:
-    jax = pytest.importorskip("jax")
-    numpy = pytest.importorskip("numpy")
-    jitted = jax.jit(lambda x: x)
-    return {
+@pytest.mark.parametrize(
+    ("calls", "foreign"),
+    [
+        (("time.sleep", "batches.get", "rng.normal", "np.dot", "np.exp", "len", "dict"), True),
+        (("step", "part", "model.step", "unknown", "unknown.step", "jax.jit"), False),
+    ],
+    ids=["none of jax's", "may be compiled"],
+)
+def test_calls_beside_a_compiled_one(calls: tuple[str, ...], foreign: bool) -> None:
+    jitted, code = jax.jit(lambda x: x), compile("", "x.py", "exec")
+    names = {
         "time": time, "batches": queue.Queue(), "rng": numpy.random.default_rng(0), "np": numpy,
-        "step": jitted, "part": functools.partial(jitted), "model": Model(),
+        "step": jitted, "part": functools.partial(jitted), "model": SimpleNamespace(step=print),
     }  # fmt: skip
-
-
-class Model:
-    def step(self) -> None:
-        """Not called: only its name is looked up."""
-
-
-@pytest.mark.parametrize("call", ["time.sleep", "batches.get", "rng.normal", "np.dot", "np.exp", "len", "dict"])
-def test_calls_beside_a_compiled_one_that_are_none_of_jax_s(call: str) -> None:
-    assert is_foreign(tuple(call.split(".")), compile("", "x.py", "exec"), _names())
-
-
-@pytest.mark.parametrize("call", ["step", "part", "model.step", "unknown", "unknown.step", "jax.jit"])
-def test_calls_that_may_be_compiled(call: str) -> None:
-    assert not is_foreign(tuple(call.split(".")), compile("", "x.py", "exec"), _names())
+    assert {call: is_foreign(tuple(call.split(".")), code, names) for call in calls} == dict.fromkeys(calls, foreign)
 
 
 def test_two_threads_make_no_trees_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,6 +43,34 @@ def _stack() -> Stack:
     return read_stack(sys._getframe(1))
 
 
+def _step(*_: Any) -> Stack:
+    return _stack()
+
+
+def _from(stack: Stack, at: int) -> Stack:
+    """Without its innermost `at` frames."""
+    return Stack(stack.codes[at:], stack.offsets[at:], stack.kinds[at:], stack.globals[at:])
+
+
+def _users(stack: Stack) -> Stack:
+    """The part of a stack that begins at this file."""
+    return _from(stack, next(at for at, code in enumerate(stack.codes) if code.co_filename == __file__))
+
+
+def _called(stack: Stack) -> Stack:
+    """The part that begins at JAX's function, which a user's line has called."""
+    return _from(stack, stack.kinds.index(JAX))
+
+
+def _kind(stack: Stack) -> str:
+    return Classifier().classify(stack).kind
+
+
+def _works(classifier: Classifier, stack: Stack) -> None:
+    """JAX is at work under the caller of the function whose stack this is."""
+    classifier.working_at(_users(_from(stack, 1)))
+
+
 def _blocked_in(work: Callable[[], Any], release: Callable[[], Any], function: str) -> Stack:
     """The stack of a thread that is inside `function`, which waits until `release`."""
     thread = threading.Thread(target=work, daemon=True)
@@ -57,42 +85,44 @@ def _blocked_in(work: Callable[[], Any], release: Callable[[], Any], function: s
         thread.join(10)
 
 
+_stacks: list[Stack] = []
+
+
 @jax.jit
-def _module_step(row: Any) -> Any:
-    return row
+def _identity(x: Any) -> Any:
+    _stacks.append(_stack())
+    return x
+
+
+class _Operand:
+    """Becomes an array where JAX asks for one, and notes the stack of that moment."""
+
+    def __jax_array__(self) -> jax.Array:
+        _stacks.append(_stack())
+        return jnp.float32(1)
 
 
 class TestHost:
     def test_plain_python(self) -> None:
         seen = Classifier().classify(_stack())
-        assert seen.kind == HOST
-        assert seen.state(True) == "host_busy"
-        assert seen.state(False) == "waiting"
-        assert seen.line is not None
-        assert seen.line.file == __file__
-        assert seen.line.function == "test_plain_python"
+        assert (seen.kind, seen.state(True), seen.state(False)) == (HOST, "host_busy", "waiting")
+        assert (seen.line.file, seen.line.function) == (__file__, "test_plain_python")
 
     def test_an_event_loop_that_waits_is_idle_and_a_sleep_is_not(self) -> None:
         reading, writing = os.pipe()
-        selector = selectors.DefaultSelector()
-        selector.register(reading, selectors.EVENT_READ)
-        stack = _blocked_in(selector.select, lambda: os.write(writing, b"x"), "select")
-        assert Classifier().classify(stack).kind == IDLE
+        with selectors.DefaultSelector() as selector:
+            selector.register(reading, selectors.EVENT_READ)
+            assert _kind(_blocked_in(selector.select, lambda: os.write(writing, b"x"), "select")) == IDLE
         over = threading.Event()
-        assert Classifier().classify(_blocked_in(over.wait, over.set, "wait")).kind == HOST
-        selector.close()
+        assert _kind(_blocked_in(over.wait, over.set, "wait")) == HOST
         os.close(reading)
         os.close(writing)
 
     def test_a_call_in_c_that_waits_for_a_message_is_idle_and_one_of_that_name_on_a_table_is_not(self) -> None:
         poll = select = _step
-
-        def kind(stack: Stack) -> str:
-            return Classifier().classify(Stack(*(each[1:] for each in _parts(stack)))).kind
-
         connection = SimpleNamespace(recv=_step, poll=_step, select=_step)
-        assert [kind(connection.recv(1)), kind(connection.poll()), kind(poll())] == [IDLE, IDLE, IDLE]
-        assert [kind(connection.select()), kind(select())] == [HOST, HOST]
+        idle, host = [connection.recv(1), connection.poll(), poll()], [connection.select(), select()]
+        assert [[_kind(_from(stack, 1)) for stack in stacks] for stacks in (idle, host)] == [[IDLE] * 3, [HOST] * 2]
 
     def test_a_queue_waits_at_the_users_line(self) -> None:
         channel: queue.Queue[int] = queue.Queue()
@@ -102,35 +132,23 @@ class TestHost:
 
         seen = Classifier().classify(_blocked_in(consume, lambda: channel.put(1), "wait"))
         assert seen.state(False) == "waiting"
-        assert seen.line is not None
         assert (seen.line.function, seen.line.call) == ("consume", "channel.get()")
 
-    def test_no_frame_at_all(self) -> None:
-        assert Classifier().classify(Stack()) == Seen(HOST)
 
-
-def _users(stack: Stack) -> Stack:
-    """The part of a stack that begins at this file."""
-    at = next(index for index, code in enumerate(stack.codes) if code.co_filename == __file__)
-    return Stack(stack.codes[at:], stack.offsets[at:], stack.kinds[at:], stack.globals[at:])
-
-
-def _step(*_: Any) -> Stack:
-    return _stack()
-
-
-def _parts(stack: Stack) -> tuple[list[Any], ...]:
-    return stack.codes, stack.offsets, stack.kinds, stack.globals
+@jax.jit
+def _module_step(row: Any) -> Any:
+    return row
 
 
 class TestData:
     """What is passed to the work of the loop is its data, whatever makes it and whatever that is called."""
 
     def test_what_a_function_makes_for_the_step(self) -> None:
-        classifier, seen = Classifier(), []
+        classifier, kept = Classifier(), []
 
         def prepare() -> Stack:
-            return _stack()
+            kept.append(_stack())
+            return kept[-1]
 
         def report() -> Stack:
             return _stack()
@@ -138,63 +156,45 @@ class TestData:
         for _ in range(2):
             batch = prepare()
             inputs = [batch]
-            classifier.working_at(_users(_above(_step(inputs))))
+            _works(classifier, _step(inputs))
             other = report()
-            seen = [batch, other]
-        assert [classifier.classify(stack).kind for stack in seen] == [DATA, HOST]
-
-    def test_an_argument_of_the_call_itself(self) -> None:
-        classifier, kept = Classifier(), []
-
-        def prepare() -> Stack:
-            kept.append(_stack())
-            return kept[-1]
-
+        assert [classifier.classify(stack).kind for stack in (batch, other)] == [DATA, HOST]
         for _ in range(2):
-            classifier.working_at(_users(_above(_step(prepare()))))
-        assert classifier.classify(kept[-1]).kind == DATA
+            _works(classifier, _step(prepare()))
+        assert classifier.classify(kept[-1]).kind == DATA, "an argument of the call itself"
 
-    def test_an_iterator_that_feeds_the_loop(self) -> None:
-        classifier = Classifier()
+    def test_an_iterator_that_feeds_the_loop_and_one_of_which_nothing_is_used(self) -> None:
+        classifier, kept = Classifier(), []
 
         def rows() -> Iterator[Stack]:
-            yield _stack()
-            yield _stack()
+            for _ in range(2):
+                kept.append(_stack())
+                yield kept[-1]
 
         for stack in rows():
-            classifier.working_at(_users(_above(_step(stack))))
-        assert classifier.classify(stack).kind == DATA
-
-    def test_an_iterator_of_which_nothing_is_used(self) -> None:
-        classifier, kept = Classifier(), []
-
-        def numbers() -> Iterator[int]:
-            for number in range(2):
-                kept.append(_stack())
-                yield number
-
-        for _ in numbers():
-            classifier.working_at(_users(_above(_step())))
+            _works(classifier, _step(stack))
+        assert classifier.classify(kept[-1]).kind == DATA
+        for _ in rows():
+            _works(classifier, _step())
         assert classifier.classify(kept[-1]).kind == HOST
 
     def test_the_next_number_is_no_data(self) -> None:
         classifier = Classifier()
         for number in range(2):
-            classifier.working_at(_users(_above(_step(number))))
+            _works(classifier, _step(number))
             stack = _users(_stack())
-        at = next(
+        stack.offsets[0] = next(
             instruction.offset
             for instruction in dis.get_instructions(stack.codes[0])
             if instruction.opname == "FOR_ITER" and instruction.offset < stack.offsets[0]
         )
-        stack.offsets[0] = at
         assert classifier.classify(stack).kind == HOST
 
     def test_of_lines_that_no_sample_saw_the_next_item_is_no_data_and_what_is_made_for_the_step_is(self) -> None:
         classifier, rows = Classifier(), [[1.0], [2.0]]
         for number, row in enumerate(rows):
             inputs = [number, *map(abs, row)]
-            classifier.working_at(_users(_above(_step(inputs))))
+            _works(classifier, _step(inputs))
             stack = _users(_stack())
         (loop,) = loops_at(stack.codes[0], stack.offsets[0])
         kind, head = classifier.at_line(loop.code, loop.line, loop.line)
@@ -202,72 +202,51 @@ class TestData:
         kind, made = classifier.at_line(loop.code, loop.line + 1, loop.line)
         assert (kind, made.call) == (DATA, "map()")
 
-    def test_before_the_work_of_the_loop_is_known_nothing_is_data(self) -> None:
-        def load_data() -> Stack:
-            return _stack()
-
-        assert Classifier().classify(load_data()).kind == HOST
-
     @pytest.mark.parametrize("called", [_module_step, len])
     def test_a_step_too_short_to_be_seen_is_known_by_its_name(
         self, called: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        """Before the work of the loop is known nothing is data."""
         monkeypatch.setitem(globals(), "_module_step", called)
+        kept: list[Stack] = []
 
         def rows() -> Iterator[list[float]]:
             kept.append(_stack())
             yield [1.0]
 
-        kept: list[Stack] = []
         for row in rows():
             _module_step(row)
-        assert Classifier().classify(kept[-1]).kind == (HOST if called is len else DATA)
+        assert _kind(kept[-1]) == (HOST if called is len else DATA)
 
     def test_a_generator_that_runs_the_program_is_no_loader(self) -> None:
         classifier = Classifier()
 
-        def steps() -> Iterator[tuple[Stack, Stack]]:
+        def steps() -> Iterator[Stack]:
             for _ in range(2):
-                inside = _step()
-                classifier.working_at(_users(inside))
-                yield inside, _stack()
+                classifier.working_at(_users(_step()))
+                yield _stack()
 
-        for _inside, outside in steps():
+        for outside in steps():
             assert classifier.classify(outside).kind == HOST
 
+    def test_a_generator_under_the_call_that_also_hands_to_jax_is_data(self) -> None:
+        """`functools.reduce(step, batches(), state)` has one instruction for both."""
+        made: list[Stack] = []
+        used: list[Stack] = []
 
-def test_the_loop_that_a_generator_feeds_is_the_programs() -> None:
-    def numbers() -> Iterator[Stack]:
-        for _ in range(1):
-            yield _stack()
+        def batches() -> Iterator[int]:
+            for number in range(3):
+                made.append(_stack())
+                yield number
 
-    for stack in numbers():
-        seen = Classifier().classify(stack)
-    functions = [site.function for site in seen.sites if site.file == __file__]
-    assert functions[0] == "test_the_loop_that_a_generator_feeds_is_the_programs"
-    assert "numbers" not in functions
+        def note(state: Any, _batch: int) -> Any:
+            used.append(_stack())
+            return state
 
-
-def test_loops_of_a_function_that_is_being_traced_are_unrolled_and_not_told() -> None:
-    kept: list[Stack] = []
-
-    def traced(x: Any) -> Any:
-        for _ in range(2):
-            kept[:] = [_stack()]
-        return x
-
-    for _ in range(1):
-        jax.jit(traced)(1.0)
-    sites = Classifier().classify(kept[-1]).sites
-    assert sites
-    assert {site.function for site in sites if site.file == __file__} == {
-        "test_loops_of_a_function_that_is_being_traced_are_unrolled_and_not_told"
-    }
-
-
-def _above(stack: Stack) -> Stack:
-    """Without its innermost frame."""
-    return Stack(stack.codes[1:], stack.offsets[1:], stack.kinds[1:], stack.globals[1:])
+        functools.reduce(note, batches(), jnp.zeros(3))
+        classifier = Classifier()
+        _works(classifier, used[0])
+        assert [classifier.classify(stack).kind for stack in (made[-1], used[-1])] == [DATA, HOST]
 
 
 class TestLoops:
@@ -289,161 +268,140 @@ class TestLoops:
             (0, 2, "inner"),
         ]
 
+    def test_the_loop_that_a_generator_feeds_is_the_programs_and_one_that_is_traced_is_unrolled(self) -> None:
+        def fed() -> Iterator[Stack]:
+            for _ in range(1):
+                yield _stack()
+
+        def traced(x: Any) -> Any:
+            for _ in range(2):
+                _stacks[:] = [_stack()]
+            return x
+
+        for stack in fed():
+            stacks = [stack]
+            jax.jit(traced)(1.0)
+        for each in (*stacks, _stacks.pop()):
+            sites = [site for site in Classifier().classify(each).sites if site.file == __file__]
+            assert {site.function for site in sites} == {sys._getframe().f_code.co_name}
+
 
 class TestJax:
-    def _of(self, read: Callable[[Any], Any]) -> tuple[Seen, Stack]:
-        """What a thread is at that reads an array which is still being computed."""
-
+    @pytest.mark.parametrize(
+        ("read", "call", "implicit"),
+        [
+            (lambda array: float(array), "float()", "device_to_host"),
+            (lambda array: array.item(), ".item()", "device_to_host"),
+            (lambda array: jax.block_until_ready(array), "jax.block_until_ready()", ""),
+        ],
+        ids=["float", "item", "asked for"],
+    )
+    def test_a_thread_that_reads_an_array_waits_for_the_device(self, read: Any, call: str, implicit: str) -> None:
         @jax.jit
         def slow(x: Any) -> Any:
             return jax.lax.fori_loop(0, 60, lambda _, y: y @ y / 500, x).sum()
 
+        def seen_waiting() -> Iterator[tuple[Seen, Stack]]:
+            for _ in range(20):
+                thread = threading.Thread(target=lambda: read(slow(x)), daemon=True)
+                thread.start()
+                while thread.is_alive():
+                    stack = read_stack(sys._current_frames().get(thread.ident or 0))
+                    seen = Classifier().classify(stack)
+                    if seen.kind == SYNC and stack.ready is not True:
+                        thread.join(30)
+                        yield seen, stack
+
         x = jnp.ones((500, 500), jnp.float32)
         slow(x).block_until_ready()
-        for _ in range(20):
-            thread = threading.Thread(target=lambda: read(slow(x)), daemon=True)
-            thread.start()
-            while thread.is_alive():
-                stack = read_stack(sys._current_frames().get(thread.ident or 0))
-                seen = Classifier().classify(stack)
-                if seen.kind == SYNC and stack.ready is not True:
-                    thread.join(30)
-                    return seen, stack
-        raise AssertionError("no thread was ever seen waiting for its array")
-
-    def test_float_waits_for_the_device(self) -> None:
-        def read(array: Any) -> float:
-            return float(array)
-
-        seen, stack = self._of(read)
-        assert seen.kind == SYNC
-        assert seen.state(False) == "device_busy"
-        assert stack.ready is False
-        assert stack.array_bytes == 4
-        assert seen.implicit == "device_to_host"
-        assert seen.line is not None
-        assert (seen.line.function, seen.line.call) == ("read", "float()")
-
-    def test_item(self) -> None:
-        def read(array: Any) -> Any:
-            return array.item()
-
-        seen, _ = self._of(read)
-        assert seen.kind == SYNC
-        assert seen.line is not None
-        assert seen.line.call == ".item()"
-
-    def test_block_until_ready_was_asked_for(self) -> None:
-        def read(array: Any) -> Any:
-            return jax.block_until_ready(array)
-
-        seen, _ = self._of(read)
-        assert seen.kind == SYNC
-        assert seen.implicit == ""
-        assert seen.line is not None
-        assert seen.line.call == "jax.block_until_ready()"
+        seen, stack = next(seen_waiting())
+        assert (seen.state(False), seen.implicit) == ("device_busy", implicit)
+        assert call != "float()" or (stack.ready, stack.array_bytes) == (False, 4)
+        assert (seen.line.function, seen.line.call) == ("<lambda>", call)
 
     def test_an_array_that_is_there_is_copied(self) -> None:
-        stack = Stack()
-        seen = Classifier()
-        key = Seen(SYNC)
-        seen._seen[stack.key] = ([], key)
-        stack.ready, stack.array_bytes = True, 4
-        assert seen.classify(stack).kind == SYNC
-        stack.array_bytes = 1_000_000
-        assert seen.classify(stack).kind == TRANSFER
-        stack.ready = False
-        assert seen.classify(stack).kind == SYNC
+        stack, classifier = Stack(), Classifier()
+        classifier._seen[stack.key] = ([], Seen(SYNC))
+        for ready, size, kind in ((True, 4, SYNC), (True, 1_000_000, TRANSFER), (False, 1_000_000, SYNC)):
+            stack.ready, stack.array_bytes = ready, size
+            assert classifier.classify(stack).kind == kind
 
+    def test_a_method_of_an_array_is_dispatched_and_a_compiled_function_that_is_called_like_one_is_not(self) -> None:
+        """Also where a compilation was seen under it: `x.at[i].add(y)` compiles what it needs."""
+        _identity.clear_cache()
+        for called, kind in ((jnp.zeros(3).at[0].add, DISPATCH), (_identity, COMPILED)):
+            holder = SimpleNamespace(add=called)
+            holder.add(_Operand() if kind == DISPATCH else 1.0)
+            stack, classifier = _called(_stacks.pop()), Classifier()
+            classifier.compiling_at(stack)
+            assert classifier.classify(stack).kind == kind
 
-def test_a_jitted_function_of_a_module_is_recognised() -> None:
-    # The instruction is the call; the frame of a C function does not show, so this is what a sample sees.
-    stack = _jitted()
-    assert Classifier().classify(stack).kind == COMPILED
+    def test_python_that_a_compiled_function_calls_is_a_callback_at_the_line_of_that_call(self) -> None:
+        def note(value: Any) -> None:
+            np.asarray(value)
+            stacks.append(read_stack(sys._getframe(0)))
+
+        stacks: list[Stack] = []
+        stepped = jax.jit(lambda x: jax.debug.callback(note, x.sum()) or x + 1)
+        x = jnp.zeros(3)
+        for _ in range(2):
+            x = stepped(x)
+        jax.effects_barrier()
+        # JAX may run it in a thread of its own: there is no line of the program below it then
+        stack = stacks[-1]
+        seen = Classifier().classify(stack)
+        assert (seen.kind, seen.state(True)) == (CALLBACK, "host_busy")
+        here = sys._getframe(0).f_code
+        if here in stack.codes:
+            assert (seen.line.function, seen.line.call, seen.line.through) == (here.co_name, "stepped", "note")
+            assert [site.call for site in seen.sites] == ["stepped"]
+
+    def test_a_copy_over_the_host_that_device_put_makes_was_asked_for(self) -> None:
+        """From one sharding to another on a CPU, the shards are read and put together again."""
+
+        def implicit(outermost: str) -> str:
+            codes = [compile("", "j.py", "exec").replace(co_name=name) for name in ("_value", outermost)]
+            user = compile("x", "u.py", "exec")
+            return Classifier().classify(Stack([*codes, user], [0, 0, 0], [JAX, JAX, USER], [{}, {}, {}])).implicit
+
+        assert (implicit("__array__"), implicit("device_put")) == ("device_to_host", "")
 
 
 class TestNumpyArguments:
     """A jitted function on a line from which it was compiled with NumPy arrays for arguments."""
 
-    def _called(self, *told: int) -> Seen:
-        stack, classifier = _jitted(), Classifier()
+    @pytest.mark.parametrize(
+        ("told", "kind", "implicit", "copied"),
+        [
+            ([], COMPILED, "", None),
+            ([16_000_000, 0], FED, "host_to_device", 16_000_000),
+            ([0], COMPILED, "", None),
+            ([4_096], COMPILED, "", None),
+        ],
+        ids=["never", "the largest of a line counts", "none", "too few to take time"],
+    )
+    def test_while_it_runs_it_copies(self, told: list[int], kind: str, implicit: str, copied: int | None) -> None:
+        _identity.clear_cache()
+        _identity(1.0)
+        # The instruction is the call; the frame of a C function does not show, so this is what a sample sees.
+        stack, classifier = _users(_from(_stacks.pop(), 1)), Classifier()
         line = classifier.classify(stack).line
-        assert line is not None
+        classifier.compiled_at(__file__, 1, 16_000_000)
         for numpy_bytes in told:
             classifier.compiled_at(line.file, line.line, numpy_bytes)
-        return classifier.classify(stack)
-
-    def test_while_it_runs_it_copies(self) -> None:
-        seen = self._called(16_000_000)
-        assert (seen.state(True), seen.state(False)) == ("transfer", "device_busy")
-        assert (seen.implicit, seen.copied_bytes) == ("host_to_device", 16_000_000)
-
-    def test_the_largest_of_a_line_counts(self) -> None:
-        assert self._called(16_000_000, 0).copied_bytes == 16_000_000
-
-    @pytest.mark.parametrize("numpy_bytes", [0, 4_096])
-    def test_what_takes_no_time_to_copy_is_no_copy(self, numpy_bytes: int) -> None:
-        seen = self._called(numpy_bytes)
-        assert (seen.kind, seen.implicit, seen.copied_bytes) == (COMPILED, "", None)
-
-    def test_another_line_is_not_meant(self) -> None:
-        stack, classifier = _jitted(), Classifier()
-        classifier.compiled_at(__file__, 1, 16_000_000)
-        assert classifier.classify(stack).kind == COMPILED
+        seen = classifier.classify(stack)
+        assert (seen.kind, seen.implicit, seen.copied_bytes) == (kind, implicit, copied)
 
     def test_what_writes_the_result_on_that_line_is_not_the_function(self) -> None:
         def serve(of: SimpleNamespace) -> tuple[Stack, Stack, Stack]:
             return of.write(1), SimpleNamespace(tobytes=_step).tobytes(), of.step(1)
 
         def kind(stack: Stack) -> str:
-            stack, classifier = Stack(*(each[1:] for each in _parts(stack))), Classifier()
+            stack, classifier = _from(stack, 1), Classifier()
             classifier.compiled_at(__file__, stack.codes[0].co_firstlineno + 1, 16_000_000)
             return classifier.classify(stack).kind
 
-        written, copied, stepped = serve(SimpleNamespace(write=_step, step=_step))
-        assert (kind(written), kind(copied), kind(stepped)) == (HOST, HOST, FED)
-
-
-_stacks: list[Stack] = []
-
-
-@jax.jit
-def _identity(x: Any) -> Any:
-    _stacks.append(_stack())
-    return x
-
-
-def _jitted() -> Stack:
-    _identity.clear_cache()
-    _identity(1.0)
-    stack = _stacks.pop()
-    at = next(index for index, code in enumerate(stack.codes) if code.co_name == "_jitted")
-    return Stack(stack.codes[at:], stack.offsets[at:], stack.kinds[at:], stack.globals[at:])
-
-
-def test_python_that_a_compiled_function_calls_is_a_callback_at_the_line_of_that_call() -> None:
-    def note(value: Any) -> None:
-        np.asarray(value)
-        stacks.append(read_stack(sys._getframe(0)))
-
-    stacks: list[Stack] = []
-    stepped = jax.jit(lambda x: jax.debug.callback(note, x.sum()) or x + 1)
-    x = jnp.zeros(3)
-    for _ in range(2):
-        x = stepped(x)
-    jax.effects_barrier()
-    # JAX may run it in a thread of its own: there is no line of the program below it then
-    stack = stacks[-1]
-    seen = Classifier().classify(stack)
-    assert seen.kind == CALLBACK
-    assert seen.state(True) == "host_busy"
-    here = sys._getframe(0).f_code
-    if here in stack.codes:
-        assert seen.line is not None
-        assert (seen.line.function, seen.line.call, seen.line.through) == (here.co_name, "stepped", "note")
-        assert [site.call for site in seen.sites] == ["stepped"]
-    plain = _users(_stack())
-    assert Classifier().classify(plain).kind == HOST
+        assert [kind(stack) for stack in serve(SimpleNamespace(write=_step, step=_step))] == [HOST, HOST, FED]
 
 
 def batched_device_put(aval: Any, xs: list[Any]) -> Stack:
@@ -462,90 +420,16 @@ def test_the_size_of_what_is_put_is_that_of_the_arrays_and_not_of_their_type(
     assert batched_device_put("f32[5]", values).put_bytes == size
 
 
-def _batches(stacks: list[Stack]) -> Iterator[int]:
-    for number in range(3):
-        stacks.append(_stack())
-        yield number
-
-
-def _noting(stacks: list[Stack]) -> Callable[[Any, int], Any]:
-    def note(state: Any, _batch: int) -> Any:
-        stacks.append(_stack())
-        return state
-
-    return note
-
-
-def test_a_generator_under_the_call_that_also_hands_to_jax_is_data() -> None:
-    """`functools.reduce(step, batches(), state)` has one instruction for both."""
-    made: list[Stack] = []
-    used: list[Stack] = []
-    functools.reduce(_noting(used), _batches(made), jnp.zeros(3))
-    classifier = Classifier()
-    classifier.working_at(_users(Stack(*(part[1:] for part in _parts(used[0])))))
-    assert classifier.classify(made[-1]).kind == DATA
-    assert classifier.classify(used[-1]).kind == HOST
-
-
-def _parts(stack: Stack) -> tuple[list[Any], ...]:
-    return stack.codes, stack.offsets, stack.kinds, stack.globals
-
-
-class _Operand:
-    """Becomes an array where JAX asks for one, and notes the stack of that moment."""
-
-    def __jax_array__(self) -> jax.Array:
-        _stacks.append(_stack())
-        return jnp.float32(1)
-
-
-class _Holder:
-    add = staticmethod(_identity)
-
-
-def test_a_method_of_an_array_is_dispatched_and_no_compiled_function() -> None:
-    """Also where a compilation was seen under it: `x.at[i].add(y)` compiles what it needs."""
-    array = jnp.zeros(3)
-    array.at[0].add(_Operand())
-    stack = _stacks.pop()
-    inside = next(index for index, kind in enumerate(stack.kinds) if kind == JAX)
-    called = Stack(stack.codes[inside:], stack.offsets[inside:], stack.kinds[inside:], stack.globals[inside:])
-    classifier = Classifier()
-    classifier.compiling_at(called)
-    assert classifier.classify(called).kind == DISPATCH
-
-
-def test_a_compiled_function_that_is_called_like_a_method_of_an_array_is_one() -> None:
-    _identity.clear_cache()
-    holder = _Holder()
-    holder.add(1.0)
-    stack = _stacks.pop()
-    inside = next(index for index, kind in enumerate(stack.kinds) if kind == JAX)
-    called = Stack(stack.codes[inside:], stack.offsets[inside:], stack.kinds[inside:], stack.globals[inside:])
-    classifier = Classifier()
-    classifier.compiling_at(called)
-    assert classifier.classify(called).kind == COMPILED
-
-
-def test_jax_numpy_is_dispatch() -> None:
-    seen = Seen(DISPATCH)
-    assert (seen.state(True), seen.state(False)) == ("host_busy", "device_busy")
-
-
-def test_importing(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    stacks: list[Stack] = []
-
+def test_importing(monkeypatch: pytest.MonkeyPatch) -> None:
     class Finder:
         def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
             if name == "jaxprof_no_such_module":
-                stack = _stack()
-                del stack.codes[0], stack.offsets[0], stack.kinds[0], stack.globals[0]  # this finder's own
-                stacks.append(stack)
+                _stacks.append(_from(_stack(), 1))  # without this finder's own frame
 
     monkeypatch.setattr(sys, "meta_path", [Finder(), *sys.meta_path])
     with pytest.raises(ImportError):
         __import__("jaxprof_no_such_module")
-    assert Classifier().classify(stacks[0]).kind == IMPORT
+    assert _kind(_stacks.pop()) == IMPORT
 
 
 @pytest.mark.parametrize(
@@ -562,17 +446,4 @@ def test_a_sample_that_waited_for_the_lock_saw_where_it_was_given_away(kind: str
     seen = Classifier().classify(_stack())
     earlier = Seen(kind, seen.line, seen.sites).held(forced=forced)
     assert earlier.kind == becomes
-    assert earlier.line is not None
     assert (earlier.line.call == "") == (becomes == UNSEEN)
-
-
-def test_a_copy_over_the_host_that_device_put_makes_was_asked_for() -> None:
-    """From one sharding to another on a CPU, the shards are read and put together again."""
-
-    def of(outermost: str) -> Seen:
-        codes = [compile("", "j.py", "exec").replace(co_name=name) for name in ("_value", outermost)]
-        user = compile("x", "u.py", "exec")
-        return Classifier().classify(Stack([*codes, user], [0, 0, 0], [JAX, JAX, USER], [{}, {}, {}]))
-
-    assert of("__array__").implicit == "device_to_host"
-    assert of("device_put").implicit == ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
 
 import pytest
@@ -39,6 +38,11 @@ def _told(events: list[StepsTaken]) -> list[tuple[str, int, int]]:
     return [(event.numbered_by, event.first, event.count) for event in events]
 
 
+FIVE = _ends(*[0.5] * 5)
+AGAIN = _ends(*[0.5] * 2, began=200.0)
+AGAIN_BY_NUMBER = [("step", 5, 3), ("", 9, 2), ("", 11, 1)]
+
+
 class TestMoments:
     def test_each_pass_has_its_time_and_number(self) -> None:
         log = MomentLog(LOOP, [STEP])
@@ -47,56 +51,46 @@ class TestMoments:
         (event,) = log.events(200.0, 1.0)
         assert (event.where, event.found_by) == (LOOP.place, "monitoring")
         assert (event.numbered_by, event.first, event.began_seconds) == ("step", 311, 100.0)
-        assert event.seconds == [0.5, 0.25, 0.5, 1.0, 0.125]
-        assert event.counts == []
+        assert (event.seconds, event.counts) == ([0.5, 0.25, 0.5, 1.0, 0.125], [])
+
+    @pytest.mark.parametrize(
+        ("moments", "read", "told"),
+        [
+            ([*FIVE, LEFT, *AGAIN], {AGAIN[0]: [0]}, [("step", 11, 5), ("", 17, 2)]),
+            ([*FIVE, LEFT, *AGAIN], {AGAIN[0]: [90]}, [("step", 11, 5), ("step", 91, 2)]),
+            ([*FIVE, 103.0], {103.0: [77]}, [("step", 11, 5), ("", 16, 1)]),
+        ],
+        ids=["it begins again, and is counted on", "passes were not seen", "it is no counter after all"],
+    )
+    def test_numbers_go_on_where_the_counter_does(
+        self, moments: list[float], read: dict[float, list[int | None]], told: list[tuple[str, int, int]]
+    ) -> None:
+        log = MomentLog(LOOP, [STEP])
+        log.take(moments, _numbered(FIVE[:4], 10) | read)
+        assert _told(log.events(300.0, 1.0, final=True)) == told
 
     def test_what_comes_next_follows_without_a_gap(self) -> None:
         log = MomentLog(LOOP, [STEP])
-        moments = _ends(*[0.5] * 7)
-        log.take(moments[:5], _numbered(moments[:4], 0))
+        log.take(FIVE, _numbered(FIVE[:4], 0))
         (one,) = log.events(200.0, 1.0)
-        log.take(moments[5:], {})
+        log.take([103.0, 103.5], {})
         (two,) = log.events(200.0, 1.0)
-        assert _told([one, two]) == [("step", 1, 4), ("step", 5, 3)]
+        assert _told([one, two]) == [("step", 1, 5), ("step", 6, 2)]
         assert two.began_seconds == one.ended_seconds
 
     def test_numbers_are_awaited_before_anything_is_told(self) -> None:
         log = MomentLog(LOOP, [STEP])
-        moments = _ends(0.5, 0.5)
-        log.take(moments, _numbered(moments, 4))
-        assert log.events(200.0, 1.0) == []
-        assert _told(log.events(200.0, 1.0, final=True)) == [("", 1, 2)]
+        log.take(AGAIN, _numbered(AGAIN, 4))
+        assert log.events(300.0, 1.0) == []
+        assert _told(log.events(300.0, 1.0, final=True)) == [("", 1, 2)]
 
-    def test_without_a_counter_passes_are_numbered_from_the_first_one_seen(self) -> None:
+    def test_without_a_counter_passes_are_numbered_from_the_first_one_seen_and_there_is_none_outside(self) -> None:
         log = MomentLog(LOOP, [], seen_before=40)
-        log.take(_ends(0.5, 0.5), {})
-        assert _told(log.events(200.0, 1.0)) == [("", 41, 2)]
-        assert log.seen == 43
-
-    def test_between_leaving_a_loop_and_its_next_pass_there_is_none(self) -> None:
-        log = MomentLog(LOOP, [])
         log.take([*_ends(0.5, 0.5), LEFT, *_ends(0.5, began=200.0), LEFT, LEFT], {})
+        assert log.seen == 45
         one, two = log.events(300.0, 1.0)
-        assert _told([one, two]) == [("", 1, 2), ("", 4, 1)]
+        assert _told([one, two]) == [("", 41, 2), ("", 44, 1)]
         assert (two.began_seconds, two.seconds) == (200.0, [0.5])
-
-    def test_a_counter_that_begins_again_is_counted_on_without_its_name(self) -> None:
-        log = MomentLog(LOOP, [STEP])
-        first, again = _ends(*[0.5] * 5), _ends(*[0.5] * 2, began=200.0)
-        log.take([*first, LEFT, *again], _numbered(first[:4], 10) | {again[0]: [0]})
-        assert _told(log.events(300.0, 1.0)) == [("step", 11, 5), ("", 17, 2)]
-
-    def test_passes_that_were_not_seen_are_in_the_numbers(self) -> None:
-        log = MomentLog(LOOP, [STEP])
-        first, later = _ends(*[0.5] * 5), _ends(*[0.5] * 2, began=200.0)
-        log.take([*first, LEFT, *later], _numbered(first[:4], 10) | {later[0]: [90]})
-        assert _told(log.events(300.0, 1.0)) == [("step", 11, 5), ("step", 91, 2)]
-
-    def test_what_is_no_counter_after_all_loses_its_name(self) -> None:
-        log = MomentLog(LOOP, [STEP])
-        moments = _ends(*[0.5] * 6)
-        log.take(moments, _numbered(moments[:4], 0) | {moments[5]: [77]})
-        assert _told(log.events(300.0, 1.0)) == [("step", 1, 4), ("", 5, 2)]
 
     def test_short_passes_are_put_together_and_none_is_lost(self) -> None:
         log = MomentLog(LOOP, [])
@@ -155,24 +149,12 @@ def test_passes_taken_at_once_are_those_taken_one_by_one() -> None:
         assert event.seconds == pytest.approx(other.seconds, abs=1e-6)
 
 
-def test_a_loop_that_is_left_thousands_of_times_costs_a_step_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the inner one of two: its counter is read each time it begins, and what is sent of it is bounded."""
-    sought: list[float] = []
-
-    def counted(moments: Sequence[float], at: float, start: int, end: int) -> int:
-        sought.append(at)
-        return bisect_left(moments, at, start, end)
-
-    monkeypatch.setattr(passes, "bisect_left", counted)
-    moments: list[float] = []
-    read: dict[float, passes.Values] = {}
+def test_what_is_sent_of_a_loop_that_is_left_thousands_of_times_is_bounded() -> None:
+    """As the inner one of two: its counter is read each time it begins."""
+    log = MomentLog(LOOP, [STEP])
     for run in range(3000):
         ends = _ends(0.0002, 0.0002, began=100.0 + run * 0.001)
-        read[ends[0]] = [0]
-        moments += [*ends, passes.LEFT]
-    log = MomentLog(LOOP, [STEP])
-    log.take(moments, read)
-    assert len(sought) < 3 * 3000
+        log.take([*ends, LEFT], {ends[0]: [0]})
     assert len(log.events(300.0, 1.0, final=True)) <= 100
     assert log.seen == 3 * 3000
 
@@ -191,41 +173,31 @@ class TestSearch:
         places = [search.saw(number, [number, number + 5]) for number in range(5)]
         assert (search.found, places) == (TOTAL, [None, None, None, 0, None])
 
-    @pytest.mark.parametrize("step", [0, 2, -1, 32])
-    def test_what_does_not_go_up_by_one_is_none(self, step: int) -> None:
+    @pytest.mark.parametrize(("each", "step"), [(1, 0), (1, 2), (1, -1), (1, 32), (2, 1)])
+    def test_what_does_not_go_up_by_one_in_passes_that_follow_each_other_is_none(self, each: int, step: int) -> None:
         search = CounterSearch([STEP])
         for number in range(20):
-            search.saw(number, [step * number])
+            search.saw(each * number, [step * number])
         assert (search.found, search.over) == (None, True)
 
-    def test_passes_that_do_not_follow_each_other_prove_nothing(self) -> None:
-        search = CounterSearch([STEP])
-        for number in range(5):
-            search.saw(2 * number, [number])
-        assert search.found is None
 
-
-class TestNumbers:
-    def test_counts_are_those_of_the_counter(self) -> None:
-        log = NumberLog(LOOP, STEP)
-        for at, number in ((1.0, 5), (1.5, 5), (2.0, 8), (3.0, 9)):
-            log.saw(at, number)
-        (event,) = log.events(9.0, 1.0)
-        assert (event.found_by, event.numbered_by, event.first, event.began_seconds) == ("number", "step", 5, 1.0)
-        assert (event.seconds, event.counts) == ([1.0, 1.0], [3, 1])
-
-    def test_outside_the_loop_there_are_no_passes(self) -> None:
-        log = NumberLog(LOOP, STEP)
-        for at, number in ((1.0, 5), (2.0, 8), (3.0, None), (4.0, 8), (5.0, 9)):
-            log.saw(at, number)
-        events = log.events(9.0, 1.0)
-        assert [(event.began_seconds, event.first, event.count) for event in events] == [(1.0, 5, 3), (4.0, 8, 1)]
-
-    @pytest.mark.parametrize("between", [[], [(2.5, None)]])
-    def test_a_counter_that_begins_again_is_counted_on_without_its_name(
-        self, between: list[tuple[float, int | None]]
-    ) -> None:
-        log = NumberLog(LOOP, STEP)
-        for at, number in ((1.0, 5), (2.0, 8), *between, (3.0, 0), (4.0, 2), (5.0, None), (6.0, 2), (7.0, 3)):
-            log.saw(at, number)
-        assert _told(log.events(9.0, 1.0)) == [("step", 5, 3), ("", 9, 2), ("", 11, 1)]
+@pytest.mark.parametrize(
+    ("seen", "told"),
+    [
+        ([(1.0, 5), (1.5, 5), (2.0, 8), (3.0, 9)], [("step", 5, 4)]),
+        ([(1.0, 5), (2.0, 8), (3.0, None), (4.0, 8), (5.0, 9)], [("step", 5, 3), ("step", 8, 1)]),
+        ([(1.0, 5), (2.0, 8), (3.0, 0), (4.0, 2), (5.0, None), (6.0, 2), (7.0, 3)], AGAIN_BY_NUMBER),
+        ([(1.0, 5), (2.0, 8), (2.5, None), (3.0, 0), (4.0, 2), (5.0, None), (6.0, 2), (7.0, 3)], AGAIN_BY_NUMBER),
+    ],
+    ids=["one after another", "none outside the loop", "begins again, counted on", "begins again later"],
+)
+def test_counts_are_those_of_the_counter(
+    seen: list[tuple[float, int | None]], told: list[tuple[str, int, int]]
+) -> None:
+    log = NumberLog(LOOP, STEP)
+    for at, number in seen:
+        log.saw(at, number)
+    events = log.events(9.0, 1.0, final=True)
+    assert _told(events) == told
+    first = events[0]
+    assert (first.found_by, first.began_seconds, first.counts[0], first.seconds[0]) == ("number", 1.0, 3, 1.0)

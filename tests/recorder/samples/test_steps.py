@@ -64,13 +64,6 @@ def test_loops_are_found_inner_ones_first() -> None:
     assert loops_at(_train.__code__, 0) == ()
 
 
-def test_the_head_of_a_while_is_a_line_of_its_loop() -> None:
-    """Python puts the condition behind the body, so the first instruction of the loop is not in its first line."""
-    loop = _inner(_train_until.__code__)
-    first = _train_until.__code__.co_firstlineno
-    assert (loop.line, loop.last_line) == (first + 2, first + 4)
-
-
 def _collecting(rows: list[int]) -> list[int]:
     for row in rows:
         rows = [*rows, row]
@@ -78,9 +71,12 @@ def _collecting(rows: list[int]) -> list[int]:
     return squares
 
 
-def test_the_loop_of_a_comprehension_is_none_of_the_functions() -> None:
-    (loop,) = loops_of(_collecting.__code__)
-    assert loop.line == _collecting.__code__.co_firstlineno + 1
+def test_the_lines_of_other_loops() -> None:
+    """Python puts the condition of a `while` behind the body, so its first instruction is not in its first line. The
+    loop of a comprehension is none of the function's."""
+    for function, lines in ((_train_until, (2, 4)), (_collecting, (1, 3))):
+        (loop,), first = loops_of(function.__code__), function.__code__.co_firstlineno
+        assert (loop.line - first, loop.last_line - first) == lines
 
 
 def test_a_line_under_a_condition_is_not_of_every_pass() -> None:
@@ -89,17 +85,19 @@ def test_a_line_under_a_condition_is_not_of_every_pass() -> None:
     assert of == [False, True, False]
 
 
-class TestHotLoop:
-    def test_a_loop_in_which_jax_has_no_part_is_not_it(self) -> None:
-        seen = [(("rows", "batches"), 8.0, False), (("batches",), 1.0, True)]
-        assert hot_loop(seen) == "batches"
-
-    def test_the_innermost_that_holds_most_of_it(self) -> None:
-        assert hot_loop([(("batches", "epochs"), 9.0, True), (("epochs",), 1.0, False)]) == "batches"
-        assert hot_loop([(("batches", "epochs"), 4.0, True), (("epochs",), 6.0, False)]) == "epochs"
-
-    def test_two_that_hold_the_same(self) -> None:
-        assert hot_loop([(("inner", "outer"), 1.0, True)]) == "inner"
+@pytest.mark.parametrize(
+    ("seen", "hot"),
+    [
+        ([(("rows", "batches"), 8.0, False), (("batches",), 1.0, True)], "batches"),  # JAX has no part in the rows
+        ([(("batches", "epochs"), 9.0, True), (("epochs",), 1.0, False)], "batches"),
+        ([(("batches", "epochs"), 4.0, True), (("epochs",), 6.0, False)], "epochs"),
+        ([(("inner", "outer"), 1.0, True)], "inner"),
+    ],
+)
+def test_the_hot_loop_is_the_innermost_that_holds_most(
+    seen: list[tuple[tuple[str, ...], float, bool]], hot: str
+) -> None:
+    assert hot_loop(seen) == hot
 
 
 class TestLineTimes:
@@ -125,11 +123,6 @@ class TestLineTimes:
         assert times.own_seconds(3) == pytest.approx(0.0 if head < 1e-6 else 2 * (head - 2e-6))
         assert times.own_seconds(4) == pytest.approx(2 * (work - min(head, 2e-6)), rel=1e-2)
 
-    def test_an_iteration_that_goes_on_is_kept(self) -> None:
-        times = LineTimes(_inner(_train.__code__))
-        assert times.take([(4, 0.5), (JUMP, 1.0), (4, 1.0)]) == 1
-        assert times.intervals == []
-
     def test_what_lies_between_leaving_a_loop_and_coming_back_is_none_of_it(self) -> None:
         times = LineTimes(_inner(_train.__code__))
         again = [(4, 9.0), (5, 9.5), (JUMP, 10.0), (4, 10.0), (5, 10.25), (JUMP, 11.0)]
@@ -138,36 +131,6 @@ class TestLineTimes:
         assert times.intervals == pytest.approx([1.0, 1.0])
         assert times.seconds == pytest.approx({4: 0.35, 5: 1.65})
         assert times.hits == {4: 2, 5: 2}
-
-
-def _epoch(rows: int) -> None:
-    for _ in range(rows):
-        abs(-1)
-
-
-def test_a_loop_in_a_function_that_is_called_again_and_again() -> None:
-    """What the caller does between two calls is no time of the line at the head of the loop."""
-    loop = _inner(_epoch.__code__)
-    counter = StepCounter(threading.get_ident())
-    counter.saw(_seen(loop), 10.0)
-    done = threading.Event()
-
-    def look() -> None:
-        while not done.wait(0.002):
-            counter.look()
-
-    asker = threading.Thread(target=look)
-    asker.start()
-    for _ in range(20):
-        _epoch(50)
-        time.sleep(0.01)
-    done.set()
-    asker.join()
-    counted = counter.collect(time.monotonic())
-    counter.close()
-    if counted is not None:  # where lines are traced, one call may be too short for a spell
-        assert max(counted.intervals_seconds) < 0.01
-    assert sys.version_info < (3, 12) or counted is not None
 
 
 def _counted(
@@ -185,9 +148,7 @@ def _counted(
 def test_iterations_and_their_lines_are_counted() -> None:
     counter, event = _counted(400, lambda: time.sleep(0.0002))
     counter.close()
-    assert isinstance(event, StepsCounted)
-    assert event.where.function == "_train"
-    assert event.found_by == "monitoring"
+    assert (event.where.function, event.found_by) == ("_train", "monitoring")
     assert event.count >= 2
     recorded = sum(line.hits for line in event.lines) * EVENT_SECONDS_AT_MOST
     assert event.seconds - recorded <= sum(line.seconds for line in event.lines) <= event.seconds
@@ -196,17 +157,11 @@ def test_iterations_and_their_lines_are_counted() -> None:
     assert abs(longest.hits - event.count / 2) <= 1
     assert longest.line in counter.timed_lines(event)
     assert counter.timed_lines(None) == {}  # it may hang: iterations of before do not say where
-
-
-@monitored
-def test_iterations_of_a_while_are_counted() -> None:
     counter, event = _counted(400, lambda: time.sleep(0.0002), _train_until)
     counter.close()
-    assert isinstance(event, StepsCounted)
-    first = _train_until.__code__.co_firstlineno
-    assert event.count >= 2
-    assert {line.line for line in event.lines} == {first + 2, first + 3, first + 4}
-    assert max(event.lines, key=lambda line: line.seconds).line == first + 4
+    lines, first = {line.line: line.seconds for line in event.lines}, _train_until.__code__.co_firstlineno
+    assert set(lines) == {first + 2, first + 3, first + 4}, "those of a while"
+    assert max(lines, key=lambda line: lines[line]) == first + 4
 
 
 def test_afterwards_nothing_is_left() -> None:
@@ -243,7 +198,6 @@ class TestMonitoring:
     def test_every_iteration_is_counted(self) -> None:
         counter, event = _counted(51)
         counter.close()
-        assert event is not None
         assert event.count == 50
         assert len(event.intervals_seconds) == 50
         assert event.seconds == pytest.approx(sum(event.intervals_seconds))
@@ -254,10 +208,8 @@ class TestMonitoring:
         _train(10)
         again = counter.collect(3.0)
         counter.close()
-        assert event is not None
         assert event.count < monitored_loop.MOST_EVENTS
         assert len(event.intervals_seconds) <= steps.MOST_INTERVALS
-        assert again is not None
         assert again.count == 9
 
     def test_an_iteration_that_is_longer_than_a_look_is_counted(self) -> None:
@@ -267,7 +219,6 @@ class TestMonitoring:
         _train(6, counter.look)
         event = counter.collect(2.0)
         counter.close()
-        assert event is not None
         assert event.count == 5
 
     def test_tools_of_others_are_left_alone(self) -> None:
@@ -291,7 +242,6 @@ def test_lines_of_a_function_that_the_loop_calls_are_timed_beside_it(monkeypatch
     loop = _inner(_train.__code__)
     clock = monitored_loop.MonitoredLines(threading.get_ident())
     begun = clock.begin(loop, [_books.__code__])
-    assert begun is not None
     _train(20, _books)
     clock.close()
     times = monitored_loop.CallTimes()

@@ -1,4 +1,4 @@
-"""A small GPT: weights over two axes, the batch over one, layers in a scan, each computed again in the backward pass.
+"""A small GPT's weights: over two axes, the batch over one, layers in a scan, each computed again in the backward pass.
 
 The mesh is made of `jax.devices()` where the file is imported, as programs do. `DEVICES` puts others in their place, so
 that a test can have JAX compile the same file for the target's devices directly.
@@ -16,27 +16,13 @@ from jax.sharding import PartitionSpec as P
 
 DEVICES = globals().get("DEVICES") or jax.devices()
 MESH = Mesh(np.array(DEVICES, dtype=object).reshape(-1, 2), ("data", "model"))
-LAYERS, WIDTH, HEADS, WORDS, LENGTH = 2, 64, 4, 256, 32
 SPECS = {
     "embedding": P(None, "model"),
-    "qkv": P(None, None, "model"),
-    "out": P(None, "model", None),
+    "mixed": P(None, None, "model"),
     "up": P(None, None, "model"),
     "down": P(None, "model", None),
 }
-
-
-def weights():
-    def shape(*sizes):
-        return jax.ShapeDtypeStruct(sizes, jnp.bfloat16)
-
-    return {
-        "embedding": shape(WORDS, WIDTH),
-        "qkv": shape(LAYERS, WIDTH, 3 * WIDTH),
-        "out": shape(LAYERS, WIDTH, WIDTH),
-        "up": shape(LAYERS, WIDTH, 4 * WIDTH),
-        "down": shape(LAYERS, 4 * WIDTH, WIDTH),
-    }
+SIZES = {"embedding": (256, 64), "mixed": (2, 64, 64), "up": (2, 64, 256), "down": (2, 256, 64)}
 
 
 def over(x, *spec):
@@ -44,20 +30,15 @@ def over(x, *spec):
 
 
 def block(x, layer):
-    batch, length, width = x.shape
-    q, k, v = (
-        part.reshape(batch, length, HEADS, width // HEADS).swapaxes(1, 2) for part in jnp.split(x @ layer["qkv"], 3, -1)
-    )
-    scores = jnp.einsum("bhqd,bhkd->bhqk", q, k).astype(jnp.float32)
-    scores = jnp.where(jnp.tril(jnp.ones((length, length), bool)), scores, -1e9)
-    mixed = jnp.einsum("bhqk,bhkd->bhqd", jax.nn.softmax(scores).astype(x.dtype), v)
-    x = over(x + mixed.swapaxes(1, 2).reshape(x.shape) @ layer["out"], "data", None, None)
+    scores = jnp.einsum("bqd,bkd->bqk", x @ layer["mixed"], x).astype(jnp.float32)
+    scores = jnp.where(jnp.tril(jnp.ones(scores.shape[1:], bool)), scores, -1e9)
+    x = over(x + jnp.einsum("bqk,bkd->bqd", jax.nn.softmax(scores).astype(x.dtype), x), "data", None, None)
     return over(x + jax.nn.gelu(x @ layer["up"]) @ layer["down"], "data", None, None), None
 
 
 def loss(weights, words):
     x = over(weights["embedding"][words[:, :-1]], "data", None, None)
-    layers = {name: weights[name] for name in ("qkv", "out", "up", "down")}
+    layers = {name: weights[name] for name in ("mixed", "up", "down")}
     x, _ = jax.lax.scan(jax.checkpoint(block), x, layers)
     logits = jax.nn.log_softmax((x @ weights["embedding"].T).astype(jnp.float32))
     return -jnp.take_along_axis(logits, words[:, 1:, None], -1).mean()
@@ -70,7 +51,8 @@ def train_step(weights, words):
 
 
 def train_step_inputs():
-    return weights(), jax.ShapeDtypeStruct((16, LENGTH + 1), jnp.int32)
+    weights = {name: jax.ShapeDtypeStruct(shape, jnp.bfloat16) for name, shape in SIZES.items()}
+    return weights, jax.ShapeDtypeStruct((16, 33), jnp.int32)
 
 
 def train_step_shardings():

@@ -1,0 +1,92 @@
+"""A scheduler whose engines follow a script, what it passed on and what it wrote; runs and sides to plan with it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folding import fold
+from jaxprof import events as e
+from jaxprof.runner import Interpreter, PlannedRun, Scheduler, engine_process
+from jaxprof.runner.sides import ComparedSide
+from jaxprof.session import Session
+from jaxprof.session.log import LogWriter, load, new_header
+from jaxprof.workloads import built_in
+from jaxprof.workloads.model import workload_info
+
+HERE = Interpreter(sys.executable, "0.10.2", "this one")
+SECONDS = 20.0
+
+
+def plan(workload: str = "selu", *, baseline: PlannedRun | None = None, **more: Any) -> PlannedRun:
+    given = {"variant": "jit", "how": "jit", "device": "cpu:0", "parameters": {"n": 3}, "preset": "quick", **more}
+    return PlannedRun(spec=e.RunSpec(target=workload, workload=workload, **given), baseline=baseline)
+
+
+def side(label: str, **fields: Any) -> ComparedSide:
+    given = {"interpreter": HERE, "workload": workload_info(built_in("selu"), sources=False), **fields}
+    return ComparedSide(label=label, title=label, **given)
+
+
+def commit(folder: Path) -> None:
+    """Makes a git repository of all that is in a folder."""
+    named = {f"GIT_{who}_{what}": "x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "one"]):
+        subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, env={**os.environ, **named})
+
+
+class Stage:
+    """Starts what is planned in processes of `script`."""
+
+    def __init__(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch, script: str, interpreter: Interpreter = HERE
+    ) -> None:
+        self.folder = folder
+        self.batches: list[list[e.Event]] = []
+        """What the scheduler passed on, in pieces."""
+        engine = folder / "engine.py"
+        engine.write_text(script)
+        monkeypatch.setattr(engine_process, "ENGINE", engine)
+        self.path = folder / "s.jaxprof"
+        self.scheduler = Scheduler(LogWriter(new_header(), self.path), interpreter, self.batches.append)
+
+    @property
+    def told(self) -> Session:
+        """The session as far as it was passed on."""
+        return fold(self.scheduler.writer.header, [event for batch in self.batches for event in batch])
+
+    def run(self, planned: Sequence[PlannedRun]) -> Session:
+        """The session of these runs, as its file has it."""
+        self.scheduler.add(planned)
+        self.scheduler.run()
+        self.scheduler.close()
+        return load(self.path, Session)
+
+    def run_until(
+        self, planned: Sequence[PlannedRun], reached: Callable[[], object], then: Callable[[], object]
+    ) -> None:
+        """Runs in a thread; does what comes `then` once something is `reached`, and returns when all is over."""
+        self.scheduler.add(planned)
+        thread = threading.Thread(target=self.scheduler.run)
+        thread.start()
+        try:
+            deadline = time.monotonic() + SECONDS
+            while not reached():
+                assert time.monotonic() < deadline, "it was not reached"
+                time.sleep(0.01)
+        finally:
+            then()
+            thread.join(SECONDS)
+        assert not thread.is_alive()
+
+    def in_phase(self, run: str, phase: str) -> bool:
+        found = self.told.runs.get(run)
+        return found is not None and found.current_phase == phase
