@@ -92,21 +92,6 @@ def test_phases_last_no_longer_than_their_events_are_apart(compiled: list[Line])
         assert 0 < ended["seconds"] <= ended["monotonic_seconds"] - began[name] + 1e-3, name
 
 
-@pytest.mark.process
-def test_op_by_op_the_first_call_is_split_by_its_compilations(engine: Child) -> None:
-    lines = completed(engine.run(request("jax", parameters={"n": 77_777})))
-    ended = phases(lines)
-    observed = of_type(lines, "compile_observed")
-    assert {line["stage"] for line in observed} == {"trace", "lower", "compile"}
-    assert sum(line["stage"] == "compile" for line in observed) >= 4
-    began = next(line for line in of_type(lines, "phase_started") if line["phase"] == "first_run")
-    whole = ended["first_run"]["monotonic_seconds"] - began["monotonic_seconds"]
-    parts = sum(ended[name]["seconds"] for name in ("trace", "lower", "compile", "first_run"))
-    assert 0.5 * whole < parts <= whole + 1e-3
-    assert [line["name"] for line in of_type(lines, "text_recorded")] == ["source"]
-    check_estimated_cost(lines, 77_777)
-
-
 def check_estimated_cost(lines: list[Line], n: int) -> None:
     """Of a variant that XLA does not compile whole: five operations an element, one array read and one written."""
     (cost,) = of_type(lines, "cost_reported")

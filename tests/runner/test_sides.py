@@ -134,13 +134,6 @@ def test_launches_end_once_the_interval_is_narrow_and_say_so_to_the_statistics(s
 
 
 @pytest.mark.process
-def test_the_budget_ends_them_after_three(stage: Sides) -> None:
-    session = stage.compare(side("A"), side("B"), launches=None, budget_seconds=0.05, max_seconds=60.0)
-    assert [len(run.launches) for run in session.runs.values()] == [3, 3]
-    assert all(run.status == "ok" for run in session.runs.values())
-
-
-@pytest.mark.process
 def test_results_of_another_dtype_are_refused_a_verdict(stage: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RESULT_OF_B", results(stage.folder, "half", np.ones(3, np.float16)))
     session = stage.compare(side("A"), side("B", environment={"TAKES": "5e-4"}))

@@ -17,7 +17,6 @@ from jaxprof.runner.sides import (
     SideTree,
     duration_fields,
     environments_differ,
-    output_file,
     plan_comparison,
     plan_sides,
     same_inputs,
@@ -124,13 +123,6 @@ def test_argument_specs_of_a_side_replace_those_of_all() -> None:
     assert [plan.spec.arguments for plan in planned] == [("f32[4]",), ("f32[8]",)]
 
 
-def test_each_side_has_a_file_of_its_own_for_its_result(tmp_path: Path) -> None:
-    files = [output_file(tmp_path, label) for label in ("A", "B", "C")]
-    assert len(set(files)) == 3
-    assert {Path(file).parent for file in files} == {tmp_path}
-    assert output_file(None, "A") == ""
-
-
 def test_what_a_side_says_goes_before_what_its_tree_needs() -> None:
     assert variables({"PYTHONPATH": "/then", "A": "1"}, {"A": "2"}, "") == {"PYTHONPATH": "/then", "A": "2"}
     assert variables({}, {}, "high") == {"JAX_DEFAULT_MATMUL_PRECISION": "high"}
@@ -138,14 +130,6 @@ def test_what_a_side_says_goes_before_what_its_tree_needs() -> None:
     (first, second) = plan_sides([side("A", tree=tree), side("B")], SideOptions())
     assert (first.environment, first.stays_at) == ({"PYTHONPATH": "/then"}, "now.py")
     assert second.environment == {}
-
-
-@pytest.mark.parametrize("capture", [True, False])
-def test_every_side_is_checked_and_captured_as_asked(capture: bool) -> None:
-    planned = plan_sides([side("A"), side("B")], SideOptions(capture=capture))
-    assert [plan.spec.check for plan in planned] == [True, True]
-    assert [plan.spec.capture for plan in planned] == [capture, capture]
-    assert not any(plan.spec.check for plan in plan_sides([side("A"), side("B")], SideOptions(check=False)))
 
 
 def test_jit_stands_for_the_first_compiled_variant_where_none_is_called_so() -> None:

@@ -153,11 +153,8 @@ def test_what_is_measured_is_passed_on_between_turns_however_brief_they_are(
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(
-    ("other", "launches", "over"), [("b", 2, 2), ("greedy", 1, 2 + 3)], ids=["in turns", "apart, after a try"]
-)
-def test_the_engines_of_a_launch_are_over_before_the_next_one_begins(
-    stage: Turns, monkeypatch: pytest.MonkeyPatch, other: str, launches: int, over: int
+def test_sides_that_do_not_fit_beside_each_other_are_measured_one_after_the_other(
+    stage: Turns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alive: list[bool] = []
     launch_of = turns.Group._launch_together
@@ -169,8 +166,14 @@ def test_the_engines_of_a_launch_are_over_before_the_next_one_begins(
         stage.scheduler._session_recorder.flush()
 
     monkeypatch.setattr(turns.Group, "_launch_together", noted)
-    stage.take("a", other, launches=launches)
-    assert alive == [False] * over
+    session = stage.take("a", "greedy", launches=2)
+    assert len(alive) >= 2 + 3 + 4, "those of the try, and of each run alone after it"
+    assert not any(alive)
+    assert [run.status for run in session.runs.values()] == ["ok", "ok"]
+    assert [warning.code for warning in session.runs["r1"].warnings if warning.code == "measured_apart"]
+    assert "ran out of memory beside the others" in session.runs["r2"].warnings[0].message
+    for launch in (1, 2):
+        assert len(list(itertools.groupby(blocks(session, launch)))) == 2, "each alone"
 
 
 @pytest.mark.process
@@ -248,17 +251,6 @@ def test_a_side_that_its_hard_cap_ends_in_a_turn_is_asked_for_no_other(stage: Tu
 
 
 @pytest.mark.process
-def test_sides_that_do_not_fit_beside_each_other_are_measured_one_after_the_other(stage: Turns) -> None:
-    session = stage.take("a", "greedy", launches=2)
-    assert [run.status for run in session.runs.values()] == ["ok", "ok"]
-    assert [warning.code for warning in session.runs["r1"].warnings if warning.code == "measured_apart"]
-    assert "ran out of memory beside the others" in session.runs["r2"].warnings[0].message
-    for launch in (1, 2):
-        order = blocks(session, launch)
-        assert len(list(itertools.groupby(order))) == 2, "each alone"
-
-
-@pytest.mark.process
 def test_a_launch_that_takes_long_to_start_is_the_only_one(stage: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "MOST_COLD_SECONDS", 0.3)
     session = stage.take("a", "slow to start", launches=3, budget_seconds=0.3)
@@ -311,10 +303,7 @@ def test_an_engine_that_is_ended_between_its_turns_was_cancelled(stage: Turns) -
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(("variants", "said"), [(("a", "b"), "false"), (("a",), None)])
-def test_engines_that_share_a_device_leave_its_memory_to_each_other(
-    stage: Turns, variants: tuple[str, ...], said: str | None
-) -> None:
+def test_engines_that_share_a_device_leave_its_memory_to_each_other(stage: Turns) -> None:
     environments: list[dict[str, str]] = []
     start = stage.scheduler._start
 
@@ -324,8 +313,10 @@ def test_engines_that_share_a_device_leave_its_memory_to_each_other(
 
     stage.scheduler._placement = lambda planned, interpreter: WorkerEnvironment(environment={}, device="cpu:0")
     stage.scheduler._start = seen  # type: ignore[method-assign]
-    stage.take(*variants, device="cuda:0")
-    assert {environment.get("XLA_PYTHON_CLIENT_PREALLOCATE") for environment in environments} == {said}
+    stage.scheduler.add(planned("alone", device="cuda:0"))
+    stage.take("a", "b", device="cuda:0")
+    told = [environment.get("XLA_PYTHON_CLIENT_PREALLOCATE") for environment in environments]
+    assert told == [None, "false", "false"]
 
 
 def test_what_is_left_is_the_rest_of_this_launch_and_the_whole_of_those_to_come() -> None:

@@ -183,16 +183,3 @@ def test_what_a_captured_call_raises_is_raised_and_the_profiler_stopped(monkeypa
         capture_run(reporter()[0], fail, 1.0)
     assert not profiler.running
     assert not profiler.folders[0].exists()
-
-
-def test_a_profile_is_kept_where_it_can_be(tmp_path: Path) -> None:
-    profile = tmp_path / "deep" / "host.xplane.pb"
-    profile.parent.mkdir()
-    profile.write_bytes(b"profile")
-    assert capture._profile_in(tmp_path) == profile
-    target = str(tmp_path / "kept.pb")
-    assert capture._keep(profile, target) == target
-    assert Path(target).read_bytes() == b"profile"
-    assert capture._keep(profile, str(tmp_path / "none" / "kept.pb")) == ""
-    with pytest.raises(capture.NotCaptured, match="wrote no file"):
-        capture._profile_in(tmp_path / "none")

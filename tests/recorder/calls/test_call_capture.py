@@ -211,14 +211,3 @@ def test_a_step_of_nnx_is_measured_with_the_update_of_its_model() -> None:
     (hlo,) = [event.text for event in of(said, TextRecorded) if event.name == "hlo"]
     assert "f32[3]" in hlo.partition("->")[2].partition("\n")[0], hlo[:500]  # of its entry: the new scale
     assert "cumsum" in hlo
-
-
-def test_a_step_of_equinox_may_give_back_what_is_no_array() -> None:
-    equinox = pytest.importorskip("equinox")
-
-    @equinox.filter_jit
-    def train_step(model: Any, x: Any) -> Any:
-        return {**model, "w": model["w"] * x}, "words"
-
-    said = tapped("train_step", train_step, {"w": jnp.ones(3), "f": jnp.tanh}, jnp.ones(3), jax_name="train_step")
-    assert of(said, RunFinished)[0].status == "ok", of(said, RunFinished)

@@ -82,7 +82,6 @@ REASONS = {
         ("first", ""),
         ("static_argument", "static argument options: Options(width=3, name='mlp') → Options(width=4, name='mlp')"),
     ],
-    "unhashable_static": [],
     "same_function_jitted_again": [("first", "")],
     "config": [
         ("first", ""),
@@ -108,23 +107,14 @@ REASONS = {
         ),
     ],
     "donated": [("first", ""), ("config", "jit option donate_argnames: not set → ('x',)")],
-    "keys_come_and_go": [
-        ("first", ""),
-        ("structure", "argument params['tail'] (3 leaves): new; argument params['head'] (2 leaves): removed"),
-        ("structure", "argument params['mask'] (2 leaves): new; argument params['head'] (2 leaves): removed"),
-    ],
     "traced_within": [
         ("first", ""),
         ("first", "first compilation of its own: before, it was traced inside another function"),
     ],
-    "transformed": [("first", "the first time under vmap"), ("first", "")],
     "nothing_for_an_argument": [("first", ""), ("structure", "argument mask: new")],
     "forked": [],
-    "control_flow": [("first", ""), ("first", "")],
     "by_hand": [("first", "")],
     "lowered_only": [("first", "")],
-    "traced_only": [],
-    "raises": [],
     "thread": [("first", "")],
 }
 
@@ -300,14 +290,12 @@ X = "argument x: f32[2] → f32[3]"
 PLAIN = {
     "update_wrapper": ("step", {"params['w']": "f32[1]", "x": "f32[2]", "scale": "f32[]"}, X),
     "bound_method": ("step", {"x": "f32[2]", "more[0]": "f32[2]"}, f"{X}; argument more[0]: f32[2] → f32[3]"),
-    "jit_of_a_jitted_and_checkpointed": ("step", {"x": "f32[2]"}, X),
     "pmap": ("step", {"params['w']": "f32[2,1]", "x": "f32[2,2]"}, "argument x: f32[2,2] → f32[2,3]"),
     "linen_apply": (
         "apply",
         {"variables['params']['scale']": "f32[1]", "args[0]": "f32[2]"},
         "argument args[0]: f32[2] → f32[3]",
     ),
-    "filter_pmap": ("train_step", {"model['w']": "f32[2,1]", "x": "f32[2,2]"}, "argument x: f32[2,2] → f32[2,3]"),
 }
 
 

@@ -19,9 +19,9 @@ from jaxprof import events as e
 from jaxprof.recorder import places
 from jaxprof.recorder.compiles import module_size, monitoring, rows
 from jaxprof.recorder.compiles.arguments import TreeReader
-from jaxprof.recorder.compiles.functions import Identities, code_of, name_matches, unwrapped, wraps
+from jaxprof.recorder.compiles.functions import Identities, code_of, name_matches, wraps
 from jaxprof.recorder.compiles.ledger import Ledger
-from jaxprof.recorder.compiles.reasons import explain, nearest
+from jaxprof.recorder.compiles.reasons import explain
 from jaxprof.recorder.compiles.rows import ExclusiveClock, OpenStage, ThreadStages
 from jaxprof.recorder.compiles.signature import (
     LEAVES_A_FUNCTION,
@@ -65,30 +65,6 @@ def test_a_stage_whose_end_was_never_told_is_closed_with_the_one_around_it() -> 
     assert thread.open == []
 
 
-def test_the_nearest_signature_has_the_fewest_differences_then_is_the_most_recent() -> None:
-    now = signature(vector(4), vector(4))
-    far, near, nearer_in_time = (
-        signature(vector(2), vector(2, "i32")),
-        signature(vector(4), vector(3)),
-        signature(vector(5), vector(4)),
-    )
-    assert nearest(now, [far, nearer_in_time, near]) is nearer_in_time
-    assert nearest(now, [far, now]) is now
-    assert nearest(now, []) is None
-
-
-def test_the_most_telling_difference_names_the_reason() -> None:
-    before = signature(vector(4), config=(("jax_enable_x64", "False"),))
-    now = signature(vector(3), function=2, config=(("jax_enable_x64", "True"),))
-    reason = explain(now, before, HERE, THERE, HERE)
-    assert reason.code == "new_function"
-    assert reason.words == (
-        "new function object each time: jit at train.py:88 (defined at train.py:80); "
-        "argument x: f32[4] → f32[3]; config jax_enable_x64: False → True"
-    )
-    assert reason.code in e.REASONS
-
-
 def test_shardings_that_read_the_same_are_told_apart() -> None:
     before, now = (signature(vector(8, sharding="P('d') over 4 devices", placed=placed)) for placed in (1, 2))
     reason = explain(now, before, HERE, THERE, HERE)
@@ -119,21 +95,6 @@ def test_an_object_at_the_address_of_another_is_another() -> None:
     del first
     gc.collect()
     assert all(identities.of(Thing()) != number for _ in range(20))
-
-
-def test_functions_are_found_inside_what_wraps_them() -> None:
-    def inner(x: int) -> int:
-        return x
-
-    @functools.wraps(inner)
-    def outer(x: int) -> int:
-        return inner(x)
-
-    assert unwrapped(functools.partial(outer, 1))[-1] is inner
-    assert code_of(functools.partial(outer, 1)) is inner.__code__
-    assert name_matches(functools.partial(outer), "inner")
-    assert not name_matches(outer, "other")
-    assert not name_matches(3, "other")
 
 
 class Colour(enum.Enum):
@@ -281,12 +242,6 @@ class Held:
 
 
 jax.tree_util.register_pytree_node(Held, lambda held: ((held.x,), held.rest), lambda rest, x: Held(x[0], rest))
-
-
-def test_static_fields_are_told_with_the_path_of_their_node() -> None:
-    tree = TreeReader().read({"body": [Layer(1.0, 3), Layer({"a": 2.0, "b": None}, 4)], "none": None})
-    assert tree.paths == ("['body'][0].weight", "['body'][1].weight['a']")
-    assert dict(tree.statics) == {"['body'][0]": "Layer(width=3)", "['body'][1]": "Layer(width=4)"}
 
 
 DIFFERENT = {

@@ -12,7 +12,6 @@ from types import CodeType
 import pytest
 
 from jaxprof.events import StepsTaken
-from jaxprof.recorder.samples import passes
 from jaxprof.recorder.samples.loops import Loop, loops_of
 from jaxprof.recorder.samples.states import COMPILED, Seen, Site
 from jaxprof.recorder.samples.steps import StepCounter
@@ -176,23 +175,6 @@ def test_another_thread_in_the_same_loop_adds_nothing() -> None:
 
 
 class TestMonitoring:
-    @pytest.mark.parametrize(("seconds", "told"), [(0.0, 52), (0.0005, 200)])
-    def test_short_passes_are_told_until_they_are_known_to_be_short(self, seconds: float, told: int) -> None:
-        """Without any other thread's help: each one that is told costs more than a percent of it."""
-
-        def run() -> None:
-            for step in range(200):
-                if step == 20 or seconds:
-                    time.sleep(0.01 if step == 20 else seconds)
-
-        counter = StepCounter(threading.get_ident())
-        counter.passes.follow(loops_of(run.__code__)[0])
-        run()
-        watched = counter.passes._watched
-        assert watched.short == (seconds == 0.0)
-        assert told - 3 <= sum(moment != passes.LEFT for moment in watched.moments) <= told
-        counter.close()
-
     def test_a_spell_that_ends_leaves_the_passes_on(self) -> None:
         times: Times = {}
         counter = StepCounter(threading.get_ident())
