@@ -305,16 +305,26 @@ class LatePeriod:
         """Whether the period is the whole loop."""
         return self.began_seconds == 0 and self.ended_seconds is None
 
-    def windows(self, windows: LoopWindows, origin: float) -> LoopWindows:
-        """Return the windows whose middles lie in this period, for a loop that began at `origin`."""
-        if self.is_whole:
-            return windows
-        end = np.inf if self.ended_seconds is None else self.ended_seconds
-        middles = windows.began_seconds - origin + windows.seconds / 2
-        return windows.chosen((self.began_seconds <= middles) & (middles < end))
-
 
 WHOLE: Final = LatePeriod(0.0, None)
+
+
+class _Loop:
+    """The loop of one process, with the windows that are compared."""
+
+    def __init__(self, process: ProcessFigures) -> None:
+        self.process = process
+        self.windows = windows_of(process)
+        self.origin = float(LoopWindows.of(process.windows).began_seconds[0])
+        """When the loop was first seen, which may be before the first window that is compared."""
+
+    def within(self, period: LatePeriod) -> LoopWindows:
+        """Return the windows whose middles lie in a period."""
+        if period.is_whole:
+            return self.windows
+        end = np.inf if period.ended_seconds is None else period.ended_seconds
+        middles = self.windows.began_seconds - self.origin + self.windows.seconds / 2
+        return self.windows.chosen((period.began_seconds <= middles) & (middles < end))
 
 
 class Differences:
@@ -483,14 +493,15 @@ def stragglers(compared: Sequence[ProcessFigures]) -> Iterator[Finding]:
     """Yield a finding for each process that is late by its own work; `compared` is the result of `comparable`."""
     if len(compared) < 2:
         return
-    windows = [windows_of(process) for process in compared]
-    whole = _comparison(compared, windows, WHOLE, 2)
+    loops = [_Loop(process) for process in compared]
+    whole = _comparison(loops, WHOLE, 2)
     deciding = (OWN_WORK,) if whole.knows(OWN_WORK) else PARTS_OF_ITS_OWN
-    by_what = differences(windows, [_origin(process) for process in compared], deciding)
-    for number in range(len(compared)):
-        lateness = _lateness(compared, windows, number, whole, by_what)
+    by_what = differences([loop.windows for loop in loops], [loop.origin for loop in loops], deciding)
+    for number, loop in enumerate(loops):
+        lateness = _lateness(loops, number, whole, by_what)
         if lateness is not None:
-            yield _finding(compared, number, *lateness)
+            others = [other for other in compared if other is not loop.process]
+            yield _finding(loop, others, *lateness)
 
 
 def clearly_late(processes: Sequence[ProcessFigures], named: Collection[int | None]) -> Iterator[Finding]:
@@ -565,11 +576,7 @@ def shared(processes: Sequence[ProcessFigures]) -> list[tuple[str, float, float]
 
 
 def _lateness(
-    compared: Sequence[ProcessFigures],
-    windows: Sequence[LoopWindows],
-    number: int,
-    whole: LoopComparison,
-    by_what: dict[str, Differences],
+    loops: Sequence[_Loop], number: int, whole: LoopComparison, by_what: dict[str, Differences]
 ) -> tuple[Excess, LoopComparison, LatePeriod] | None:
     """Return what a process is late by, and in which period of its loop; None if it is not late."""
     best: tuple[Excess, LoopComparison, LatePeriod] | None = None
@@ -578,12 +585,10 @@ def _lateness(
         most, reported = more.stretch(number) or (WHOLE, WHOLE)
         tested = most if reported.is_whole else reported
         if not tested.is_whole:
-            within = _comparison(compared, windows, tested, 2 * more.tests)
-            period_excess = within.excess_of(compared[number], what)
+            within = _comparison(loops, tested, 2 * more.tests)
+            period_excess = within.excess_of(loops[number].process, what)
             if period_excess is not None and period_excess.is_certain:
-                if (
-                    reported.is_whole
-                ):  # the time before or after is too short to show that the process was not late in it
+                if reported.is_whole:  # too little time before or after to show that the process was not late in it
                     excess = replace(excess, is_certain=excess.difference >= LEAST_DIFFERENCE)
                 else:
                     excess, comparison, period = period_excess, within, reported
@@ -592,39 +597,23 @@ def _lateness(
     return best
 
 
-def _comparison(
-    compared: Sequence[ProcessFigures],
-    windows: Sequence[LoopWindows],
-    period: LatePeriod,
-    tests: int,
-) -> LoopComparison:
+def _comparison(loops: Sequence[_Loop], period: LatePeriod, tests: int) -> LoopComparison:
     """Compare the loops in a period, without those that have too few windows in it."""
-    loops: list[LoopBlocks] = []
-    for process, process_windows in zip(compared, windows, strict=True):
-        blocks = in_blocks(process, period.windows(process_windows, _origin(process)))
-        if blocks is not None:
-            loops.append(blocks)
-    return LoopComparison(loops, tests)
-
-
-def _origin(process: ProcessFigures) -> float:
-    """Return when the process's loop was first seen."""
-    return float(LoopWindows.of(process.windows).began_seconds[0])
+    blocks = (in_blocks(loop.process, loop.within(period)) for loop in loops)
+    return LoopComparison([each for each in blocks if each is not None], tests)
 
 
 def _finding(
-    compared: Sequence[ProcessFigures], number: int, excess: Excess, comparison: LoopComparison, period: LatePeriod
+    loop: _Loop, others: Sequence[ProcessFigures], excess: Excess, comparison: LoopComparison, period: LatePeriod
 ) -> Finding:
-    process = compared[number]
-    place = next(at for at, loop in enumerate(comparison.loops) if loop.process is process)
+    process, windows = loop.process, loop.within(period)
+    place = next(at for at, blocks in enumerate(comparison.loops) if blocks.process is process)
     by_part = [comparison.excess(place, part) for part in PARTS_OF_ITS_OWN]
     most = max(by_part, key=lambda each: each.difference)
     reported = (
         most if excess.what == OWN_WORK and most.difference >= max(LEAST_DIFFERENCE, excess.difference / 3) else excess
     )
-    windows = period.windows(windows_of(process), _origin(process))
     step = next((int(step) for step in windows.first_steps if step == step), None)  # NaN if unknown
-    others = [other for at, other in enumerate(compared) if at != number]
     of_loop = share_beside(process, others, reported.what) if period.is_whole and reported.what != OWN_WORK else None
     share, usual = of_loop or (reported.share, reported.usual)
     message = (
