@@ -7,7 +7,7 @@ rest later.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from itertools import chain, count
 from pathlib import Path
 from typing import Final
@@ -32,6 +32,13 @@ def process_number(name: str) -> int | None:
     """Return the index of the process whose session has this name, in the folder of a job; None for other names."""
     match = PROCESS_NAME.fullmatch(name)
     return int(match[1]) if match else None
+
+
+def attempts_in(paths: Iterable[Path]) -> list[tuple[int, int, Path]]:
+    """Return index, number of the attempt, and path of each session of a process, so that of equal indices the newest
+    comes last."""
+    named = ((match, path) for path in paths if (match := PROCESS_NAME.fullmatch(path.name)))
+    return sorted((int(match[1]), int(match[2] or 1), path) for match, path in named)
 
 
 def session_path(folder: Path, index: int, taken: Collection[str] = ()) -> Path:

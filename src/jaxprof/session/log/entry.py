@@ -20,7 +20,7 @@ from jaxprof.events.base import session_state, unfinished
 from jaxprof.files import open_regular, with_home
 from jaxprof.session.log.reader import events_of, is_live, read_header
 from jaxprof.session.log.state import forget_derived
-from jaxprof.session_names import EXTENSION, JOB_EXTENSION, PROCESS_NAME, process_number
+from jaxprof.session_names import EXTENSION, JOB_EXTENSION, attempts_in, process_number
 
 if TYPE_CHECKING:
     from jaxprof.events import ProgramStarted
@@ -212,7 +212,8 @@ def read_job_entry(folder: Path) -> Entry:
     planned: tuple[RunPlanned, ...] = ()
     processes: list[ProcessOutline] = []
     counts = set()
-    for index, path in _newest(folder):
+    newest = {index: path for index, _, path in attempts_in(_sessions(folder))}
+    for index, path in newest.items():
         process, first, plan = _read_ends(index, path, with_plan=not planned)
         processes.append(process)
         counts.add(first.process_count if first is not None else 0)
@@ -331,14 +332,3 @@ def _sessions(folder: Path) -> list[Path]:
     with suppress(OSError), os.scandir(folder) as entries:
         return [folder / entry.name for entry in entries if process_number(entry.name) is not None and entry.is_file()]
     return []
-
-
-def _newest(folder: Path) -> list[tuple[int, Path]]:
-    """Return the session of each process by index, the newest if it was started again."""
-    newest: dict[int, tuple[int, Path]] = {}
-    for path in _sessions(folder):
-        match = PROCESS_NAME.fullmatch(path.name)
-        if match is not None:
-            attempt = int(match[2] or 1), path
-            newest[int(match[1])] = max(newest.get(int(match[1]), attempt), attempt)
-    return [(index, path) for index, (_, path) in sorted(newest.items())]

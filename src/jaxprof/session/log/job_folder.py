@@ -19,7 +19,7 @@ from jaxprof.errors import FileRefusedError, system_words
 from jaxprof.limits import PROCESSES
 from jaxprof.session.fold import Session
 from jaxprof.session.log.reader import Follower, is_live, load
-from jaxprof.session_names import JOB_EXTENSION, PROCESS_NAME
+from jaxprof.session_names import JOB_EXTENSION, PROCESS_NAME, attempts_in
 
 _MOST_NAMED: Final = 8
 
@@ -218,8 +218,7 @@ def _sorted_names(folder: Path, notices: list[str]) -> Iterator[tuple[int, int, 
 
 
 def _sorted(paths: Iterable[Path], notices: list[str]) -> Iterator[tuple[int, int, Path]]:
-    named = ((match, path) for path in paths if (match := PROCESS_NAME.fullmatch(path.name)))
-    attempts = sorted((int(match[1]), int(match[2] or 1), path) for match, path in named)
+    attempts = attempts_in(paths)
     if len(attempts) > PROCESSES.most:
         notices.append(f"the folder holds {PROCESSES.words}; the others are left out. {PROCESSES.hint}")
     return iter(attempts[: PROCESSES.most])
