@@ -190,7 +190,7 @@ def _host_lanes(plane: Plane, lines: list[PlaneLine], trace: Trace, ops: OpNumbe
             sampled_counters(trace, line, HOST)
             return
         rows = line.rows_with(wanted)
-        lane, own = _marked(plane, line, rows, trace, ops, on_device=on_device)
+        lane, own = _marked(line, rows, trace, ops, on_device=on_device)
 
         def rest() -> list[Lane]:
             lanes: list[Lane] = []
@@ -238,14 +238,14 @@ def marks_in(lane: Lane) -> NDArray[np.bool_]:
 
 
 def _marked(
-    plane: Plane, line: PlaneLine, rows: Ints, trace: Trace, ops: OpNumbers, *, on_device: bool
+    line: PlaneLine, rows: Ints, trace: Trace, ops: OpNumbers, *, on_device: bool
 ) -> tuple[Lane, NDArray[np.bool_]]:
     """Return the lane of some events of a thread with their ops, steps and launches, and which of them are a CPU's own
     ops.
 
     Adds these ops, the steps and the launches to the trace.
     """
-    events = line.some(rows)
+    plane, events = line.plane, line.some(rows)
     lane = _lane(line, events, trace, HOST, line.name or line.display_name or "(no name)", HOST)
     own = np.zeros(len(lane), np.bool_)
     if not len(rows):
@@ -285,12 +285,7 @@ def cpu_lanes(lane: Lane, rows: Ints, numbers: Ints, trace: Trace) -> list[Lane]
 
 
 def _lane(line: PlaneLine, events: Events, trace: Trace, device: str, name: str, kind: Kind) -> Lane:
-    metadata = line.plane.event_metadata
     ids, name_of = distinct(events.metadata_ids)
-    texts = []
-    for key in ids.tolist():
-        event = metadata.get(key)
-        texts.append((event.display_name or event.name) if event is not None else f"event {key}")
     shift = (line.timestamp_ns - trace.origin_ns) * 1000
     return Lane(
         device=device,
@@ -298,7 +293,7 @@ def _lane(line: PlaneLine, events: Events, trace: Trace, device: str, name: str,
         kind=kind,
         starts=events.starts_ps + shift,
         durations=events.durations_ps,
-        names=texts,
+        names=[line.plane.event_name(key) for key in ids.tolist()],
         name_of=name_of,
         op_of=np.full(len(events), NO_OP, np.int64),
         thread=line.id,

@@ -163,6 +163,11 @@ class Plane:
             self.space.problems.append(f"{self.name}: its properties cannot be read: {error}")
             return {}
 
+    def event_name(self, key: int) -> str:
+        """Return what the events with this metadata are called."""
+        event = self.event_metadata.get(key)
+        return (event.display_name or event.name) if event is not None else f"event {key}"
+
     @cached_property
     def event_metadata(self) -> dict[int, EventMetadata]:
         """Event metadata by id, which in old GPU files is the program id. Damaged metadata is left out and named in
