@@ -22,9 +22,6 @@ class Frame(NamedTuple):
     file: str
     function: str
     line: int
-    column: int = 0
-    end_line: int = 0
-    end_column: int = 0
 
 
 _INSTALLED = re.compile(
@@ -113,9 +110,6 @@ class Tables:
             self.files.get(location.get("file_name_id", 0), ""),
             self.functions.get(location.get("function_name_id", 0), ""),
             location.get("line", 0),
-            location.get("column", 0),
-            location.get("end_line", 0),
-            location.get("end_column", 0),
         )
 
     def stack(self, number: int) -> tuple[Frame, ...]:

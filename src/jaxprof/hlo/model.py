@@ -532,8 +532,7 @@ class Module:
         frames = self.tables.stack(metadata.stack_frame_id)
         if frames or not metadata.source_file:
             return frames
-        return (Frame(metadata.source_file, "", metadata.source_line, metadata.source_column,
-                      metadata.source_end_line, metadata.source_end_column),)  # fmt: skip
+        return (Frame(metadata.source_file, "", metadata.source_line),)
 
     @property
     def text(self) -> str:

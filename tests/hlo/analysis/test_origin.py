@@ -25,21 +25,21 @@ from tui.hlo_texts import HLO
 @pytest.mark.parametrize(
     ("op_name", "expected"),
     [
-        ("jit(f)/add", (("f",), (), "add", "", (), False)),
-        ("jit(f)/jit(main)/add", (("f",), (), "add", "", (), False)),
-        ("jit(f)/transpose(jvp(attn))/dot_general", (("f",), ("attn",), "dot_general", "backward", ("transpose", "jvp"), False)),
-        ("jit(f)/jvp(attn)/dot", (("f",), ("attn",), "dot", "forward", ("jvp",), False)),
-        ("jit(f)/jvp()/tanh", (("f",), (), "tanh", "forward", ("jvp",), False)),
-        ("jit(f)/model/layer_0/jit(softmax)/exp", (("f", "softmax"), ("model", "layer_0", "softmax"), "exp", "", (), False)),
-        ("jit(f)/while/body/closed_call/mul", (("f",), (), "mul", "", (), False)),
-        ("jit(f)/cond/branch_1_fun/sin", (("f",), (), "sin", "", (), False)),
-        ("jit(f)/vmap(jvp(a/b))/sin", (("f",), ("a", "b"), "sin", "forward", ("vmap", "jvp"), False)),
-        ("jit(f)/transpose(jvp())/checkpoint/rematted_computation/dot_general", (("f",), (), "dot_general", "backward", ("transpose", "jvp"), True)),
-        ("jit(f)/bhqd,bhkd->bhqk/dot_general", (("f",), ("bhqd,bhkd->bhqk",), "dot_general", "", (), False)),
-        ("params['w']", ((), (), "", "", (), False)),
-        ("jit(f)", (("f",), (), "", "", (), False)),
-        ("", ((), (), "", "", (), False)),
-        ("a(b/c(/d)", ((), ("b", "c(", "d"), "", "", ("a",), False)),  # broken: never an error
+        ("jit(f)/add", (("f",), (), "add", "", False)),
+        ("jit(f)/jit(main)/add", (("f",), (), "add", "", False)),
+        ("jit(f)/transpose(jvp(attn))/dot_general", (("f",), ("attn",), "dot_general", "backward", False)),
+        ("jit(f)/jvp(attn)/dot", (("f",), ("attn",), "dot", "forward", False)),
+        ("jit(f)/jvp()/tanh", (("f",), (), "tanh", "forward", False)),
+        ("jit(f)/model/layer_0/jit(softmax)/exp", (("f", "softmax"), ("model", "layer_0", "softmax"), "exp", "", False)),
+        ("jit(f)/while/body/closed_call/mul", (("f",), (), "mul", "", False)),
+        ("jit(f)/cond/branch_1_fun/sin", (("f",), (), "sin", "", False)),
+        ("jit(f)/vmap(jvp(a/b))/sin", (("f",), ("a", "b"), "sin", "forward", False)),
+        ("jit(f)/transpose(jvp())/checkpoint/rematted_computation/dot_general", (("f",), (), "dot_general", "backward", True)),
+        ("jit(f)/bhqd,bhkd->bhqk/dot_general", (("f",), ("bhqd,bhkd->bhqk",), "dot_general", "", False)),
+        ("params['w']", ((), (), "", "", False)),
+        ("jit(f)", (("f",), (), "", "", False)),
+        ("", ((), (), "", "", False)),
+        ("a(b/c(/d)", ((), ("b", "c(", "d"), "", "", False)),  # broken: never an error
     ],
 )  # fmt: skip
 def test_paths_are_taken_apart(op_name: str, expected: tuple[Any, ...]) -> None:

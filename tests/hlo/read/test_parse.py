@@ -158,7 +158,6 @@ def test_oldest_style_without_percent_and_with_shapes() -> None:
     assert found["body.3"]["i.5"].integers("index") == (0,)
     loop = found["main.7"]["w.9"]
     assert loop.called == ("body.3", "cond.1")
-    assert loop.metadata.op_type == "While"
     assert [(frame.file, frame.line) for frame in loop.stack] == [('a "b".py', 12)]
 
 

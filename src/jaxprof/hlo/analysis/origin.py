@@ -48,8 +48,6 @@ class OpPath:
     """The operation, such as `dot_general`; empty if the path has only one part."""
     direction: str
     """`backward` for what transposition produced, `forward` for what differentiation recorded, else empty."""
-    transformations: tuple[str, ...]
-    """Transformations anywhere in the path, outermost first: `("transpose", "jvp", "vmap")`."""
     recomputed: bool
     """Whether the operation recomputes a value that `jax.checkpoint` did not keep."""
 
@@ -113,7 +111,7 @@ def op_path(op_name: str) -> OpPath:
     """Split an `op_name` into its parts. Never raises: what it does not recognise becomes a scope."""
     functions: list[str] = []
     scopes: list[str] = []
-    transformations: list[str] = []
+    transformations: set[str] = set()
     parts = _parts(op_name)
     if len(parts) == 1 and not _WRAPPED.match(parts[0]):
         parts = []  # the name of an argument, `x` or `params['w']`
@@ -128,8 +126,8 @@ def op_path(op_name: str) -> OpPath:
             inner = wrapped[2]
             if wrapped[1] in _CALLS:
                 is_function = True
-            elif wrapped[1] not in transformations:
-                transformations.append(wrapped[1])
+            else:
+                transformations.add(wrapped[1])
         recomputed |= inner in _REMAT
         if is_function:
             if inner == "main":  # older JAX: jit(f)/jit(main)
@@ -140,7 +138,7 @@ def op_path(op_name: str) -> OpPath:
         elif inner and inner not in _STRUCTURE and not _BRANCH.match(inner):
             scopes.extend(piece for piece in inner.split("/") if piece)
     direction = "backward" if "transpose" in transformations else "forward" if "jvp" in transformations else ""
-    return OpPath(tuple(functions), tuple(scopes), primitive, direction, tuple(transformations), recomputed)
+    return OpPath(tuple(functions), tuple(scopes), primitive, direction, recomputed)
 
 
 def place_of(stack: tuple[Frame, ...]) -> HloSourceLocation | None:

@@ -63,13 +63,8 @@ class Metadata(NamedTuple):
 
     op_name: str = ""
     """Path of transformations and scopes: `jit(f)/transpose(jvp(attn))/dot_general`."""
-    op_type: str = ""
-    """The framework's operation, if it wrote one."""
     source_file: str = ""
     source_line: int = 0
-    source_end_line: int = 0
-    source_column: int = 0
-    source_end_column: int = 0
     stack_frame_id: int = 0
     """Frame of the module's table; 0 means none. `Module.stack` walks it."""
     text: str = ""
@@ -255,13 +250,13 @@ def read_whole(text: str, start: int, likely_end: int, limit: int, budget: Budge
 _PLAIN_METADATA = re.compile(r'[^"]*?, metadata=\{((?:[^{}"\\]|"[^"\\]*+")*+)\}')
 """Pattern whose braces are the metadata's own, because the first string after the operands lies in the metadata."""
 _PRINTED_METADATA = re.compile(
-    r'op_name="([^"\\]*+)"(?: source_file="([^"\\]*+)"(?: source_line=(\d{1,18}))?)?(?: source_end_line=(\d{1,18}))?'
+    r'op_name="([^"\\]*+)"(?: source_file="([^"\\]*+)"(?: source_line=(\d{1,18}))?)?(?: source_end_line=\d{1,18})?'
     r"(?: stack_frame_id=(\d{1,18}))?"
 )
 """Metadata as XLA prints most of it, in the order of its fields."""
 _METADATA_ITEM = re.compile(rf"(\w+)\s*=\s*({OPEN_STRING}|[^\s\"]++)", re.DOTALL)
-_TEXTS: Final = ("op_name", "op_type", "source_file")
-_NUMBERS: Final = ("source_line", "source_end_line", "source_column", "source_end_column", "stack_frame_id")
+_TEXTS: Final = ("op_name", "source_file")
+_NUMBERS: Final = ("source_line", "stack_frame_id")
 
 
 @lru_cache(maxsize=4096)
@@ -270,8 +265,8 @@ def read_metadata(inside: str) -> Metadata:
     if not inside:
         return _NONE
     if printed := _PRINTED_METADATA.fullmatch(inside):
-        name, file, line, end_line, frame = printed.groups()
-        return Metadata(name, "", file or "", int(line or 0), int(end_line or 0), 0, 0, int(frame or 0), inside)
+        name, file, line, frame = printed.groups()
+        return Metadata(name, file or "", int(line or 0), int(frame or 0), inside)
     found = dict(_METADATA_ITEM.findall(inside))
     texts = [unquote(found.get(name, "")) for name in _TEXTS]
     written = (found.get(name, "") for name in _NUMBERS)
