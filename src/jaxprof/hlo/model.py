@@ -392,15 +392,6 @@ class Computation:
         text = self.source.text
         return text[start : end + (text[end : end + 1] == "}")]
 
-    @property
-    def execution_thread(self) -> str:
-        """Thread that runs it (`}, execution_thread="host"`); empty for the main one."""
-        text = self.source.text
-        end = text.find("\n", self.span[2])
-        rest = text[self.span[2] : end if end >= 0 else len(text)]
-        _, separator, value = rest.partition("execution_thread=")
-        return unquote(value.strip()) if separator else ""
-
 
 class Module:
     """One HLO module: the unit that XLA compiles, or has compiled."""
