@@ -26,18 +26,24 @@ def session(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_baseline_is_a_copy_that_is_found_by_its_name(session: Path) -> None:
+def test_a_baseline_is_a_copy_that_is_found_by_its_name_and_only_its_owner_reads(session: Path) -> None:
     baselines = Baselines()
     path = baselines.save("main", session, replace=False)
     assert path.read_bytes() == session.read_bytes()
     assert (baselines.names(), baselines.find("main"), baselines.search("other")) == (["main"], path, None)
     with pytest.raises(UsageError, match="unknown baseline 'mian'"):
         baselines.find("mian")
+    baselines.decide("main", [DECISION])
+    assert baselines.folder.stat().st_mode & 0o777 == 0o700
+    for kept in (path, path.with_name("main.decisions.json")):
+        assert kept.stat().st_mode & 0o777 == 0o600
+    baselines.delete("main")
+    assert (baselines.names(), [left.name for left in baselines.folder.iterdir()]) == ([], [".lock"])
+    baselines.save("main", session, replace=False)
+    assert baselines.decisions("main") == (), "they were deleted with it"
 
 
-@pytest.mark.parametrize(
-    "name", ["", ".", "..", "a/b", "../x", "a:b", "-x", ".x", "x.py", "x.jaxprof", "a\n", "a" * 81, "a b", "\x1b[31m"]
-)
+@pytest.mark.parametrize("name", ["", "..", "a/b", "a:b", "-x", ".x", "x.py", "x.jaxprof", "a\n", "a" * 81, "a b"])
 def test_a_path_is_no_name(session: Path, name: str) -> None:
     with pytest.raises(UsageError, match="cannot be the name"):
         Baselines().save(name, session, replace=False)
@@ -93,31 +99,27 @@ def test_decisions_that_are_made_at_once_are_all_kept(session: Path) -> None:
     assert {one.program for one in baselines.decisions("main")} == {one.program for one in made}
 
 
-@pytest.mark.parametrize("length", [0, 30])
-def test_a_torn_file_of_decisions_is_an_error_that_names_it(session: Path, length: int) -> None:
-    baselines = Baselines()
-    baselines.save("main", session, replace=False)
-    baselines.decide("main", [DECISION])
-    path = baselines.folder / "main.decisions.json"
-    torn = path.read_bytes()[:length]
-    path.write_bytes(torn)
-    with pytest.raises(FileRefusedError, match=r"main\.decisions\.json is damaged"):
-        baselines.decisions("main")
-    with pytest.raises(FileRefusedError, match="is damaged"):
-        baselines.decide("main", [DECISION])
-    assert path.read_bytes() == torn
-
-
 @pytest.mark.parametrize(
-    "text",
-    ['{"schema":1,"decisions":[{"program":1}]}', '{"schema":2,"decisions":[]}', "[" * 100_000, '{"schema":1}', "\xff"],
+    ("text", "said"),
+    [
+        (b"", "is damaged"),
+        (b'{"schema":1,"dec', "is damaged"),
+        (b'{"schema":1,"decisions":[{"program":1}]}', "is damaged"),
+        (b"[" * 100_000, "is damaged"),
+        (b'{"schema":2,"decisions":[]}', "newer jaxprof"),
+    ],
+    ids=["empty", "torn", "another field", "deep", "newer"],
 )
-def test_what_is_no_file_of_decisions_is_refused(session: Path, text: str) -> None:
+def test_a_file_of_decisions_that_cannot_be_read_is_an_error_that_names_it(
+    session: Path, text: bytes, said: str
+) -> None:
     baselines = Baselines()
     path = baselines.save("main", session, replace=False).with_name("main.decisions.json")
-    path.write_bytes(text.encode("latin-1"))
-    with pytest.raises(FileRefusedError, match=r"main\.decisions\.json"):
-        baselines.decisions("main")
+    path.write_bytes(text)
+    for ask in (lambda: baselines.decisions("main"), lambda: baselines.decide("main", [DECISION])):
+        with pytest.raises(FileRefusedError, match=rf"main\.decisions\.json.*{said}"):
+            ask()
+    assert path.read_bytes() == text
 
 
 def test_what_the_file_system_refuses_of_a_baseline_is_told(session: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,27 +137,6 @@ def test_what_the_file_system_refuses_of_a_baseline_is_told(session: Path, monke
     assert (baselines.names(), baselines.decisions("main")) == (["main"], ())
 
 
-def test_deleting_takes_the_decisions_along(session: Path) -> None:
-    baselines = Baselines()
-    baselines.save("main", session, replace=False)
-    baselines.decide("main", [DECISION])
-    baselines.delete("main")
-    assert baselines.names() == []
-    assert [path.name for path in baselines.folder.iterdir()] == [".lock"]
-    baselines.save("main", session, replace=False)
-    assert baselines.decisions("main") == ()
-
-
-def test_only_the_user_may_read_a_baseline_and_what_was_decided(session: Path) -> None:
-    baselines = Baselines()
-    baselines.save("main", session, replace=False)
-    baselines.decide("main", [DECISION])
-    assert baselines.folder.stat().st_mode & 0o777 == 0o700
-    for path in (baselines.find("main"), baselines.folder / "main.decisions.json"):
-        assert path.stat().st_mode & 0o777 == 0o600
-    assert sorted(path.name for path in baselines.folder.iterdir()) == [".lock", "main.decisions.json", "main.jaxprof"]
-
-
 def test_a_session_that_is_being_written_is_no_baseline_yet(tmp_path: Path) -> None:
     path = tmp_path / "live.jaxprof"
     writer = LogWriter(sessions.HEADER, path)
@@ -164,16 +145,6 @@ def test_a_session_that_is_being_written_is_no_baseline_yet(tmp_path: Path) -> N
     assert Baselines().names() == []
     writer.close()
     assert Baselines().save("main", path, replace=False).exists()
-
-
-def test_decisions_of_this_version_are_read_and_of_a_newer_one_refused(session: Path) -> None:
-    baselines = Baselines()
-    path = baselines.save("main", session, replace=False).with_name("main.decisions.json")
-    baselines.decide("main", [DECISION])
-    assert b'"schema": 1,' in path.read_bytes()
-    path.write_bytes(path.read_bytes().replace(b'"schema": 1,', b'"schema": 2,'))
-    with pytest.raises(FileRefusedError, match="newer jaxprof"):
-        baselines.decisions("main")
 
 
 def test_a_decision_is_on_the_disk_before_it_takes_the_place_of_the_earlier_ones(

@@ -3,8 +3,6 @@ beside what every run has."""
 
 from __future__ import annotations
 
-import os
-import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +19,7 @@ from jaxprof.runner.session_recorder import SessionRecorder
 from jaxprof.session import RecordedProgram, Run, Session
 from jaxprof.session.log import LogWriter
 from jaxprof.session.log.codec import decode_line
-from jaxprof.session.run import LOG_LINES_KEPT
+from jaxprof.session.run import LOG_LINES_KEPT, Phase
 from jaxprof.session.texts import CHUNK_CHARACTERS, INLINE_BYTES, split
 
 PLAN = e.RunPlanned(run="r1", spec=e.RunSpec(workload="selu", variant="jit", how="jit", device="cpu:0"))
@@ -31,21 +29,18 @@ def test_a_run_goes_through_its_states() -> None:
     session = Session()
     session.apply(PLAN)
     run = session.runs["r1"]
-    assert run.status == "queued"
+    assert (run.status, run.over) == ("queued", False)
     session.apply(e.WorkerStarted(run="r1", pid=7, python="python", monotonic_seconds=1.0))
-    assert (run.status, run.pid) == ("running", 7)
+    assert (run.status, run.over, run.pid) == ("running", False, 7)
     session.apply(e.PhaseStarted(run="r1", phase="compile", monotonic_seconds=2.0))
     assert run.current_phase == "compile"
-    assert run.phases["compile"].started_seconds == 2.0
-    assert run.phases["compile"].seconds is None
+    assert (run.phases["compile"].started_seconds, run.phases["compile"].seconds) == (2.0, None)
     session.apply(e.PhaseEnded(run="r1", phase="compile", seconds=0.5, monotonic_seconds=2.5))
     assert run.current_phase == ""
     session.extend(e.SamplesTaken(run="r1", series="run", seconds=[1.0, 2.0]) for _ in range(2))
     assert run.samples("run") == [1.0, 2.0, 1.0, 2.0]
     session.apply(e.RunFinished(run="r1", status="ok", monotonic_seconds=9.0))
-    assert run.over
-    assert run.ended_seconds == 9.0
-    assert not session.complete
+    assert (run.over, run.ended_seconds, session.complete) == (True, 9.0, False)
     session.apply(e.SessionClosed())
     assert session.complete
 
@@ -64,17 +59,17 @@ def test_the_line_that_closes_a_run_ends_it(status: str) -> None:
     assert (run.status, run.ended_seconds) == (status, 7.0), "the log's word on how, the engine's on when"
 
 
+def launched(number: int, at: float, took: float, phase: str = "compile") -> list[e.Event]:
+    """A launch with one phase."""
+    return [
+        e.WorkerStarted(run="r1", pid=number, python="python", launch=number, monotonic_seconds=at),
+        e.PhaseStarted(run="r1", phase=phase, monotonic_seconds=at),
+        e.PhaseEnded(run="r1", phase=phase, seconds=took, monotonic_seconds=at + took),
+    ]
+
+
 def test_each_launch_has_its_own_process_and_phases_and_the_first_ones_are_the_runs() -> None:
-    session = fold(e.Header(), [PLAN])
-    run = session.runs["r1"]
-
-    def launch(number: int, at: float, took: float) -> None:
-        session.apply(e.WorkerStarted(run="r1", pid=number, python="python", launch=number, monotonic_seconds=at))
-        session.apply(e.PhaseStarted(run="r1", phase="compile", monotonic_seconds=at))
-        session.apply(e.PhaseEnded(run="r1", phase="compile", seconds=took, monotonic_seconds=at + took))
-
-    launch(1, at=1.0, took=0.1)
-    launch(2, at=2.0, took=0.2)
+    run = fold(e.Header(), [PLAN, *launched(1, 1.0, 0.1), *launched(2, 2.0, 0.2)]).runs["r1"]
     assert [(each.number, each.started_seconds, each.phases["compile"].seconds) for each in run.launches] == [
         (1, 1.0, 0.1),
         (2, 2.0, 0.2),
@@ -85,13 +80,8 @@ def test_each_launch_has_its_own_process_and_phases_and_the_first_ones_are_the_r
 @pytest.mark.parametrize("number", [1, 2])
 def test_a_launch_that_began_again_leaves_nothing_of_its_first_attempt(number: int) -> None:
     """It did not fit beside others, and is measured apart from them."""
-    session = fold(e.Header(), [PLAN])
-    for launch in dict.fromkeys((1, number)):
-        session.apply(e.WorkerStarted(run="r1", pid=launch, python="python", launch=launch))
-        session.apply(e.PhaseEnded(run="r1", phase="trace", seconds=9.0))
-    session.apply(e.WorkerStarted(run="r1", pid=8, python="python", launch=number))
-    session.apply(e.PhaseEnded(run="r1", phase="compile", seconds=0.5))
-    run = session.runs["r1"]
+    before = [event for launch in range(1, number + 1) for event in launched(launch, 1.0, 9.0, "trace")]
+    run = fold(e.Header(), [PLAN, *before, *launched(number, 2.0, 0.5)]).runs["r1"]
     assert [each.number for each in run.launches] == [*range(1, number + 1)]
     assert set(run.launches[-1].phases) == {"compile"}
     assert set(run.phases) == ({"compile"} if number == 1 else {"trace"})
@@ -125,14 +115,6 @@ def test_a_word_of_the_command_that_was_not_kept_is_told() -> None:
         assert len(session.notices) == (REDACTED in argv[1]), "a program's own words count as well"
 
 
-def test_one_event_at_a_time_or_all_at_once_is_the_same() -> None:
-    events = [PLAN, e.PhaseStarted(run="r1", phase="trace"), e.PhaseEnded(run="r1", phase="trace", seconds=1.0)]
-    live = Session()
-    for event in events:
-        live.apply(event)
-    assert live.runs == fold(e.Header(), events).runs
-
-
 def test_an_event_of_a_run_without_a_plan_is_kept_and_told() -> None:
     session = fold(e.Header(), [e.SamplesTaken(run="r9", series="run", seconds=[1.0])] * 3)
     assert session.runs["r9"].samples("run") == [1.0, 1.0, 1.0]
@@ -153,21 +135,9 @@ def test_the_samples_of_a_turn_belong_to_the_launch_that_took_it() -> None:
     def samples(*seconds: float, block: int | None) -> e.SamplesTaken:
         return e.SamplesTaken(run="r1", series="run", seconds=list(seconds), block=block)
 
-    def started(launch: int) -> e.WorkerStarted:
-        return e.WorkerStarted(run="r1", pid=launch, python="python", launch=launch)
-
-    run = fold(
-        e.Header(),
-        [
-            PLAN,
-            started(1),
-            samples(1.0, block=0),
-            samples(2.0, 3.0, block=3),
-            started(2),
-            samples(4.0, block=1),
-            samples(9.0, block=None),
-        ],
-    ).runs["r1"]
+    first, second = (e.WorkerStarted(run="r1", pid=1, python="python", launch=number) for number in (1, 2))
+    turns = (first, samples(1.0, block=0), samples(2.0, 3.0, block=3), second, samples(4.0, block=1))
+    run = fold(e.Header(), [PLAN, *turns, samples(9.0, block=None)]).runs["r1"]
     assert [[(turn.number, turn.seconds) for turn in launch.turns] for launch in run.launches] == [
         [(0, (1.0,)), (3, (2.0, 3.0))],
         [(1, (4.0,))],
@@ -179,17 +149,13 @@ def test_the_samples_of_a_turn_belong_to_the_launch_that_took_it() -> None:
 
 def test_a_phase_that_ends_ends_itself_alone() -> None:
     """Some are measured elsewhere, and reported while another one goes on."""
-    run = fold(e.Header(), [PLAN, e.PhaseStarted(run="r1", phase="first_run", monotonic_seconds=3.0)]).runs["r1"]
-    session = Session()
-    session.runs["r1"] = run
+    session = fold(e.Header(), [PLAN, e.PhaseStarted(run="r1", phase="first_run", monotonic_seconds=3.0)])
+    run = session.runs["r1"]
     session.apply(e.PhaseEnded(run="r1", phase="compile", seconds=0.5, note="inside", bytes=7, zero_copy=False))
     assert run.current_phase == "first_run"
-    compiled = run.phases["compile"]
-    assert (compiled.seconds, compiled.started_seconds, compiled.note) == (0.5, None, "inside")
-    assert (compiled.bytes, compiled.zero_copy) == (7, False)
+    assert run.phases["compile"] == Phase("compile", None, 0.0, 0.5, bytes=7, zero_copy=False, note="inside")
     session.apply(e.PhaseEnded(run="r1", phase="first_run", seconds=None, monotonic_seconds=5.0))
-    first = run.phases["first_run"]
-    assert (run.current_phase, first.started_seconds, first.ended_seconds, first.seconds) == ("", 3.0, 5.0, None)
+    assert (run.current_phase, run.phases["first_run"]) == ("", Phase("first_run", 3.0, 5.0, None))
 
 
 @pytest.mark.parametrize(
@@ -216,11 +182,6 @@ def test_warnings_and_output_are_kept_in_their_order_and_the_latest_progress_cou
     assert (run.fraction, run.remaining_seconds, run.note) == (0.7, 3.0, "")
 
 
-def test_errors_come_from_the_closing_word_or_the_engine() -> None:
-    session = fold(e.Header(), [PLAN, e.RunFinished(run="r1", status="failed", error="boom", advice="mend")])
-    assert (session.runs["r1"].error, session.runs["r1"].advice) == ("boom", "mend")
-
-
 @pytest.mark.parametrize("size", [10, INLINE_BYTES, INLINE_BYTES + 1, 3_000_000])
 def test_texts_survive_splitting(size: int) -> None:
     text = "".join(chr(33 + (i * 7919) % 90) for i in range(size))
@@ -232,47 +193,28 @@ def test_texts_survive_splitting(size: int) -> None:
     assert parts[-1].bytes == size if isinstance(parts[-1], e.TextRecorded) else False
 
 
-def test_a_text_with_a_missing_or_damaged_piece_is_refused_with_words() -> None:
-    text = "".join(str(i * i) for i in range(400_000))
-    parts = list(split("hlo", text, "r1"))
-    assert len(parts) > 2
-    whole_but_one = fold(e.Header(), [PLAN, *parts[1:]])
-    with pytest.raises(FileRefusedError, match="not whole"):
-        whole_but_one.text("r1", "hlo")
-    first = parts[0]
-    assert isinstance(first, e.TextChunk)
-    flipped = e.TextChunk(
-        run="r1", digest=first.digest, index=0, count=first.count, data=first.data[:100] + "AAAA" + first.data[104:]
-    )
-    with pytest.raises(FileRefusedError, match="damaged"):
-        fold(e.Header(), [PLAN, flipped, *parts[1:]]).text("r1", "hlo")
-
-
-def test_a_text_whose_digest_is_another_one_is_refused() -> None:
-    """Whole, and packed as it should be: only its digest says that it is not what was recorded."""
-    one, other = ([*split("hlo", mark * 9 + "x" * INLINE_BYTES, "r1")] for mark in "ab")
-    (recorded,) = (part for part in one if isinstance(part, e.TextRecorded))
-    swapped = [replace(part, digest=recorded.digest) for part in other if isinstance(part, e.TextChunk)]
-    with pytest.raises(FileRefusedError, match="its hash differs"):
-        fold(e.Header(), [PLAN, *swapped, recorded]).text("r1", "hlo")
+@pytest.mark.parametrize("damage", ["not whole", "is damaged", "its hash differs"])
+def test_a_text_with_a_missing_or_damaged_piece_is_refused_with_words(damage: str) -> None:
+    text = "".join(str(number * number) for number in range(INLINE_BYTES))
+    *chunks, recorded = split("hlo", text, "r1")
+    assert isinstance(recorded, e.TextRecorded)
+    first, *others = (chunk for chunk in chunks if isinstance(chunk, e.TextChunk))
+    if damage == "is damaged":
+        others.append(replace(first, data=first.data[:100] + "AAAA" + first.data[104:]))
+    elif damage == "its hash differs":  # whole, and packed as it should be
+        another = split("hlo", "x" + text[1:], "r1")
+        others = [replace(part, digest=recorded.digest) for part in another if isinstance(part, e.TextChunk)]
+    with pytest.raises(FileRefusedError, match=damage):
+        fold(e.Header(), [PLAN, *others, recorded]).text("r1", "hlo")
 
 
 def test_the_child_cuts_a_long_text_and_the_client_has_only_to_keep_the_pieces(tmp_path: Path) -> None:
     """No line on the pipe is as long as a module, and equal texts of two runs are kept once."""
     text = "".join(f"%fusion.{number} = f32[{number}]\n" for number in range(200_000))
-    reading, writing = os.pipe()
-    pipe = EventPipe(writing)
-
-    def send() -> None:
+    with (tmp_path / "pipe").open("wb") as sent:
         for run in ("r1", "r2"):
-            pipe.send(e.TextRecorded(name="hlo", text=text, bytes=len(text)), run)
-        os.close(writing)
-
-    sender = threading.Thread(target=send)
-    sender.start()
-    with os.fdopen(reading, "rb") as lines:
-        received = list(lines)
-    sender.join()
+            EventPipe(sent.fileno()).send(e.TextRecorded(name="hlo", text=text, bytes=len(text)), run)
+    received = (tmp_path / "pipe").read_bytes().splitlines(keepends=True)
     assert len(received) > 2
     assert max(map(len, received)) < CHUNK_CHARACTERS + 1000
     recorder = SessionRecorder(LogWriter(e.Header(), tmp_path / "x.jaxprof"), lambda events: None)
@@ -311,11 +253,6 @@ def test_a_side_of_a_comparison_is_called_by_its_side() -> None:
     run, side = folded(), Run("r2", replace(SPEC, side="B"))
     assert (run.label, run.variant, run.as_baseline) == ("selu jit gpu:1", "jit", "jit")
     assert (side.label, side.variant, side.as_baseline) == ("B selu jit gpu:1", "B jit", "B")
-
-
-@pytest.mark.parametrize("status", ["queued", "running", "ok", "failed", "timed_out"])
-def test_a_run_is_over_once_it_neither_waits_nor_runs(status: str) -> None:
-    assert Run("r1", SPEC, status=status).over == (status not in ("queued", "running"))
 
 
 def test_the_closing_line_has_the_last_word_on_an_error_if_it_says_one() -> None:
@@ -380,7 +317,7 @@ def program(*inside: e.Event, **more: None) -> RecordedProgram:
         ("compiled", program_events.shaped(3)),
         ("sampled", program_events.steady(3, {"device_busy": 1.0})),
         ("steps", [program_events.steps(count, 0.1) for count in (3, 4)]),
-        ("passes", [e.StepsTaken(**PASSES, seconds=[0.5]), e.StepsTaken(**PASSES, seconds=[0.25])]),
+        ("passes", [e.StepsTaken(**PASSES, seconds=[0.5, 0.25]), e.StepsTaken(**PASSES, seconds=[0.5], counts=[3])]),
         ("arrays", program_events.arrays([40, 61])),
         ("transfers", [program_events.copies(direction, 2) for direction in ("host_to_device", "device_to_host")]),
         ("windows", [e.CaptureWindow(run=RUN, state=state) for state in ("began", "ended")]),
@@ -388,19 +325,9 @@ def program(*inside: e.Event, **more: None) -> RecordedProgram:
     ],
 )
 def test_what_comes_again_and_again_is_kept_in_its_order(kept: str, events: list[e.Event]) -> None:
-    found = program(*events)
+    found, empty = program(*events), program()
     assert getattr(found, kept) == events
-    others = {"compiled", "sampled", "steps", "passes", "arrays", "transfers", "windows", "stops"} - {kept}
-    assert not any(getattr(found, other) for other in others)
-
-
-def test_what_comes_once_is_known_from_then_on() -> None:
-    assert (program(wall=None).jax, program(wall=None).ended) == (None, None)
-    jax = e.JaxImported(run=RUN, seconds=0.6, version="0.10.2")
-    found = program(jax)
-    assert found.started is not None
-    assert found.ended is not None
-    assert (found.started.argv, found.jax, found.ended.exit_code) == (["train.py", "--epochs", "3"], jax, 0)
+    assert replace(found, **{kept: []}) == empty
 
 
 def test_a_stage_runs_until_its_thread_has_compiled_or_the_program_is_over() -> None:
@@ -423,14 +350,6 @@ def test_an_event_of_no_program_makes_none_of_a_run() -> None:
     assert (before.program, before.is_program) == (None, True), "by its plan"
     unplanned = fold(program_events.HEADER, [event for event in events if not isinstance(event, e.RunPlanned)])
     assert unplanned.runs[RUN].is_program, "by what was recorded in it"
-
-
-def test_passes_are_kept_with_their_counts() -> None:
-    one = e.StepsTaken(**PASSES | {"began_seconds": 0.0}, seconds=[0.5, 0.25])
-    four = e.StepsTaken(**PASSES | {"first": 2}, seconds=[0.5, 2.0], counts=[1, 3])
-    found = program(one, four)
-    assert found.passes == [one, four]
-    assert [(event.count, event.ended_seconds) for event in found.passes] == [(2, 0.75), (4, 3.5)]
 
 
 @pytest.mark.parametrize(

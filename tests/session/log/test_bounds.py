@@ -50,17 +50,8 @@ _IMPOSSIBLE = {
     "array": '[null, "x", {}]',
 }
 _EXTREME = [repr(LARGEST_FLOAT), repr(-LARGEST_FLOAT), str(LARGEST_INTEGER), str(-LARGEST_INTEGER), "0", "5e-324"]
-_JIT = sessions.jit_run("r2", "r1")
-_RUNS = [*sessions.numpy_run("r1"), *_JIT[:-2], *sessions.captures("r2"), *_JIT[-2:], e.SessionClosed()]
-_PROGRAM = program_events.program(
-    e.JaxImported(run="r1", seconds=0.6, version="0.10.2", monotonic_seconds=program_events.BEGAN + 1),
-    program_events.sampled(0.1, 1.0, {"import": 0.9, "host_busy": 0.1}, [program_events.line(3, 0.9, "import", "i")]),
-    program_events.sampled(1.1, 1.0, {"device_busy": 1.0}, [program_events.line(88, 0.9, "device_busy", "step")]),
-    *program_events.shaped(4, compile_seconds=0.1),
-    program_events.steps(2400, 6.2e-3, 85, lines={91: 0.5, 88: 0.4, 86: 0.1}),
-    *program_events.arrays([40, 61]),
-    program_events.copies("host_to_device", 2400, bytes=9_830_400),
-)
+_RUNS = sessions.captured_events()
+_PROGRAM = program_events.training_events()
 _STORED = {"runs": _RUNS, "program": _PROGRAM}
 
 
@@ -171,21 +162,18 @@ def test_as_many_levels_are_read_as_are_named_and_no_more() -> None:
 @pytest.mark.parametrize("kind", _IMPOSSIBLE)
 def test_a_damaged_header_refuses_its_file_alone(kind: str, tmp_path: Path) -> None:
     header = encode_header(sessions.HEADER)
-    for name in ("good", "bad"):
-        lines = [header, *map(encode_line, _RUNS)]
-        (tmp_path / f"{name}.jaxprof").write_bytes(b"".join(lines))
+    lines = b"".join(map(encode_line, _RUNS))
+    (tmp_path / "good.jaxprof").write_bytes(header + lines)
     for place in _places(json.loads(header)):
         damaged = _with(json.loads(header), place, _IMPOSSIBLE[kind]).encode()
-        (tmp_path / "bad.jaxprof").write_bytes(damaged + b"\n" + b"".join(map(encode_line, _RUNS)))
+        (tmp_path / "bad.jaxprof").write_bytes(damaged + b"\n" + lines)
         try:
             decode_header(damaged, "bad")
+            refused = False
         except FileRefusedError:
             refused = True
-        else:
-            refused = False
         entries = {entry.name: entry for entry in Library(tmp_path).entries()}
-        assert bool(entries["bad"].problem) == refused
-        assert entries["good"].workloads == ["selu"]
+        assert (bool(entries["bad"].problem), entries["good"].workloads) == (refused, ["selu"])
 
 
 def test_a_deep_line_is_a_notice_and_the_rest_is_read(tmp_path: Path) -> None:

@@ -13,11 +13,16 @@ from jaxprof.session.log.job_folder import is_job_folder, read_job
 from job_folders import JOB, job, loop, process
 
 
-def test_a_whole_job(tmp_path: Path) -> None:
+def test_a_process_that_was_started_again_counts_once(tmp_path: Path) -> None:
     read = read_job(job(tmp_path, loop(1), loop(1), loop(1)), Session)
     assert (read.count, read.job, read.missing, read.notices) == (3, JOB, (), ())
-    assert [member.index for member in read.members] == [0, 1, 2]
-    assert [member.session.header.host for member in read.members] == ["node0", "node1", "node2"]
+    assert [(member.index, member.session.header.host) for member in read.members] == [
+        (0, "node0"), (1, "node1"), (2, "node2"),
+    ]  # fmt: skip
+    again = process(tmp_path, 1, 3, *loop(1))
+    read = read_job(tmp_path, Session)
+    assert (again.name, read.members[1].path) == ("process-00001-2.jaxprof", again)
+    assert read.notices == ("process 1 was started again: process-00001.jaxprof is left out",)
 
 
 def test_what_is_missing_is_said(tmp_path: Path) -> None:
@@ -41,15 +46,6 @@ def test_how_many_there_are_is_unknown_until_jax_says_it(tmp_path: Path) -> None
     read = read_job(tmp_path, Session)
     assert (read.count, read.missing) == (4, (3,))
     assert len(read.notices) == 1
-
-
-def test_a_process_that_was_started_again_counts_once(tmp_path: Path) -> None:
-    job(tmp_path, loop(1), loop(1))
-    again = process(tmp_path, 1, 2, *loop(1))
-    read = read_job(tmp_path, Session)
-    assert again.name == "process-00001-2.jaxprof"
-    assert read.members[1].path == again
-    assert read.notices == ("process 1 was started again: process-00001.jaxprof is left out",)
 
 
 def test_what_cannot_be_read_is_left_out_with_a_notice(tmp_path: Path) -> None:

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import signal
-import subprocess
-import sys
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -20,7 +16,7 @@ from jaxprof.errors import FileRefusedError, StorageError
 from jaxprof.facts.sessions import state_of
 from jaxprof.session import Session
 from jaxprof.session.log import Follower, LogWriter, load, new_header
-from jaxprof.session.log.codec import decode_line, encode_header, encode_line, newer_minor
+from jaxprof.session.log.codec import encode_header, encode_line
 from jaxprof.session.log.entry import read_entry
 from report import sessions
 
@@ -47,16 +43,6 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     assert session.complete
     assert session.notices == []
     assert path.stat().st_mode & 0o777 == 0o600
-
-
-def test_an_existing_file_is_not_touched(tmp_path: Path) -> None:
-    path = tmp_path / "a.jaxprof"
-    path.write_text("precious")
-    with pytest.raises(StorageError, match="already exists"):
-        LogWriter(new_header(), path)
-    assert path.read_text() == "precious"
-    LogWriter(new_header(), path, replace_existing=True).close()
-    assert load(path, Session).runs == {}
 
 
 def test_one_writer_a_file(tmp_path: Path) -> None:
@@ -102,26 +88,6 @@ def test_a_changed_byte_is_refused_or_told_but_never_fatal(tmp_path: Path, place
     assert len(session.runs) >= 1 or session.notices
 
 
-def test_a_line_that_is_too_long_is_left_out_and_told_with_what_raises_the_limit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "a.jaxprof"
-    writer = write(path, 2)
-    for _ in range(2):
-        writer.append(e.LogLine(run="r1", stream="stdout", text="x" * 3000))
-    writer.append(e.SessionClosed())
-    writer.close()
-    assert load(path, Session).notices == []
-    monkeypatch.setenv("JAXPROF_LIMITS", "line=2000")
-    session = load(path, Session)
-    (notice,) = session.notices
-    assert notice.startswith("lines of more than 1.95 KiB were left out")
-    assert "JAXPROF_LIMITS=line=" in notice
-    assert notice.endswith("(2 times)")
-    assert session.complete
-    assert session.runs["r1"].samples("run") == [0.0, 1.0]
-
-
 def test_a_damaged_row_and_a_bottomless_line_cost_themselves_and_are_told(tmp_path: Path) -> None:
     path = tmp_path / "a.jaxprof"
     writer = write(path)
@@ -149,16 +115,6 @@ def test_a_damaged_row_that_others_refer_to_by_number_keeps_its_place(tmp_path: 
     assert session.notices == ["damaged rows of program_sampled were left out"]
 
 
-def test_a_row_that_is_none_is_no_damaged_one() -> None:
-    good = e.LoopSite(file="second.py", loop_line=1, last_line=2, line=2)
-    sampled = e.ProgramSampled(run="r1", began_seconds=0.0, samples=9, sites=[None, good, good])
-    line = encode_line(sampled).replace(b'"file":"second.py"', b'"file":[]', 1)
-    damaged: list[str] = []
-    read = decode_line(line, damaged.append)
-    assert isinstance(read, e.ProgramSampled)
-    assert (read.sites, damaged) == ([None, None, good], ["program_sampled"])
-
-
 def test_newer_minor_loads_with_a_notice_and_newer_major_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.jaxprof"
     header = new_header()
@@ -184,26 +140,19 @@ def test_of_an_unknown_type_the_begin_of_its_name_is_said(tmp_path: Path) -> Non
     write(path).close()
     with path.open("ab") as file:
         file.write(b'{"type":"' + b"x" * 100 + b'"}\n{"type":""}\n')
-    assert load(path, Session).notices == [
-        f"events of an unknown type were left out: {'x' * 60}",
-        "events of an unknown type were left out: no type",
-    ]
+    assert [notice.rpartition(": ")[2] for notice in load(path, Session).notices] == ["x" * 60, "no type"]
 
 
 @pytest.mark.parametrize(
     ("content", "words", "hint"),
     [
-        (b"", "is empty", ""),
         (b"\n\n", "is empty", ""),
         (b"hello\n", "neither a session nor a profile", "ends in .jaxprof"),
-        (b"{}\n", "neither a session nor a profile", ""),
         (b"[1,2]\n", "neither a session nor a profile", ""),
         (b"\x00\x01\x02\n", "neither a session nor a profile", ""),
         (b'{"format":"json","session":"ab"}\n', "neither a session nor a profile", "ends in .jaxprof"),
         (b"\x1f\x8b\x08\x00abc\n", "not a jaxprof session", "gunzip"),
-        (b"HloModule jit_f\n", "not a jaxprof session", "looks like HLO"),
         (b"  // a comment\n", "not a jaxprof session", "looks like HLO"),
-        (b"module @jit_f {\n", "not a jaxprof session", "looks like MLIR"),
         (b" #loc = loc(unknown)\n", "not a jaxprof session", "looks like MLIR"),
         (b'{"format":"jaxprof","session":"ab\n', ".", "Copy the file again"),
         (b'{"format":"jaxprof","session":""}\n', ".", "Copy the file again"),
@@ -220,24 +169,6 @@ def test_another_format_is_refused_with_what_it_seems_to_be(
     assert hint in caught.value.hint
 
 
-@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="this system does not say which files are open")
-def test_a_file_that_is_followed_is_open_until_the_end(tmp_path: Path) -> None:
-    write(tmp_path / "a.jaxprof", 2).close()
-    before = len(os.listdir("/proc/self/fd"))
-    follower = Follower(tmp_path / "a.jaxprof", Session)
-    assert len(os.listdir("/proc/self/fd")) == before + 1
-    assert len(follower.poll()) == 3
-    follower.finish()
-    assert len(os.listdir("/proc/self/fd")) == before
-
-
-def test_a_file_of_a_newer_minor_version_may_hold_more_and_one_of_this_version_does_not() -> None:
-    header = new_header()
-    assert not newer_minor(header)
-    assert newer_minor(replace(header, schema_minor=e.SCHEMA_MINOR + 1))
-    assert not newer_minor(replace(header, schema_minor=e.SCHEMA_MINOR + 1, schema_major=e.SCHEMA_MAJOR + 1))
-
-
 def test_a_directory_and_a_missing_file_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FileRefusedError, match="is a directory"):
         load(tmp_path, Session)
@@ -249,57 +180,23 @@ def test_a_directory_and_a_missing_file_are_refused(tmp_path: Path) -> None:
         load(tmp_path / "nothing", Session)
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="this system does not say which files are open")
 def test_following_a_file_as_it_grows(tmp_path: Path) -> None:
     path = tmp_path / "a.jaxprof"
-    writer = write(path, 2)
+    write(path, 2).close()
+    opened = len(os.listdir("/proc/self/fd"))
     follower = Follower(path, Session)
+    assert len(os.listdir("/proc/self/fd")) == opened + 1
     assert len(follower.poll()) == 3
     assert follower.poll() == []
-    with path.open("ab") as raw:  # half a line, then the rest
+    with path.open("ab", buffering=0) as raw:  # half a line, then the rest
         raw.write(b'{"type":"session_cl')
-        raw.flush()
         assert follower.poll() == []
         raw.write(b'osed","seq":9}\n')
-        raw.flush()
         assert [event.type for event in follower.poll()] == ["session_closed"]
     assert follower.session.complete
-    writer.close()
-
-
-@pytest.mark.process
-def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path: Path) -> None:
-    """A child of its own, whose files may not grow past 4 KiB: the kernel then refuses as a full disk does. It keeps no
-    bytecode (-B): that would be cut off as well."""
-    script = """
-import resource, signal, sys
-from pathlib import Path
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
-from jaxprof import events as e
-from jaxprof.session import Session
-from jaxprof.session.log import LogWriter, load, new_header
-folder = Path(sys.argv[1])
-writer = LogWriter(new_header(), folder / "full.jaxprof")
-for index in range(200):
-    writer.append(e.LogLine(run="", stream="stdout", text=f"line {index}"))
-assert writer.failure is not None and "cannot be written" in writer.failure.what
-assert (folder / "full.jaxprof").read_bytes().endswith(b"}\\n")
-resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-writer.move_to(folder / "saved.jaxprof")
-assert writer.failure is None
-writer.append(e.SessionClosed())
-writer.close()
-session = load(folder / "saved.jaxprof", Session)
-assert session.last_seq == 201 and session.complete, session.last_seq
-"""
-    done = subprocess.run(
-        [sys.executable, "-B", "-c", script, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={**os.environ, "PYTHONPATH": "src"},
-    )
-    assert done.returncode == 0, done.stderr
+    follower.finish()
+    assert len(os.listdir("/proc/self/fd")) == opened
 
 
 def test_a_place_that_cannot_be_is_told_and_kept_in_memory(tmp_path: Path) -> None:
@@ -312,29 +209,6 @@ def test_a_place_that_cannot_be_is_told_and_kept_in_memory(tmp_path: Path) -> No
     writer.move_to(tmp_path / "b.jaxprof")
     writer.close()
     assert list(load(tmp_path / "b.jaxprof", Session).runs) == ["r1"]
-
-
-@pytest.mark.process
-def test_a_killed_writer_leaves_a_file_that_loads(tmp_path: Path) -> None:
-    script = """
-import os, signal, sys
-from pathlib import Path
-from jaxprof import events as e
-from jaxprof.session.log import LogWriter, new_header
-writer = LogWriter(new_header(), Path(sys.argv[1]))
-writer.append(e.RunPlanned(run="r1", spec=e.RunSpec(workload="w", variant="v", how="jit", device="cpu:0")))
-for index in range(1000):
-    writer.append(e.SamplesTaken(run="r1", series="run", seconds=[float(index)]))
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-    path = tmp_path / "killed.jaxprof"
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(path)], env={**os.environ, "PYTHONPATH": "src"}, timeout=60
-    )
-    assert done.returncode == -signal.SIGKILL
-    session = load(path, Session)
-    assert len(session.runs["r1"].samples("run")) == 1000
-    assert not session.complete
 
 
 def test_a_file_that_nobody_writes_has_no_run_that_runs(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import pytest
 
 from folding import written
 from jaxprof import events as e
-from jaxprof.errors import FileRefusedError
 from jaxprof.files import open_regular
 from jaxprof.session import Session
 from jaxprof.session.log import load, read_outline
@@ -53,30 +52,6 @@ def test_lines_of_other_types_are_not_decoded(path: Path, monkeypatch: pytest.Mo
     assert all(line.startswith(b'{"type":"run_closed"') for line in decoded)
     assert not list(read_outline(path).runs["r1"].log)
     assert load(path, Session).runs["r1"].log
-
-
-def test_a_torn_or_damaged_line_is_left_out(path: Path) -> None:
-    whole = len(read_outline(path).runs)
-    with path.open("ab") as file:
-        file.write(b'{"type":"run_planned","run":7}\n{"type":"run_planned","run":"r99","workl')
-    assert len(read_outline(path).runs) == whole
-
-
-def test_what_is_no_session_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "empty.jaxprof").touch()
-    (tmp_path / "folder.jaxprof").mkdir()
-    for name in ("empty.jaxprof", "folder.jaxprof"):
-        with pytest.raises(FileRefusedError, match=name):
-            read_outline(tmp_path / name)
-    with pytest.raises(FileNotFoundError):
-        read_outline(tmp_path / "missing.jaxprof")
-
-
-def test_an_outline_of_a_newer_version_says_that_it_may_lack_something(path: Path, tmp_path: Path) -> None:
-    assert read_outline(path).notices == []
-    newer = tmp_path / "newer.jaxprof"
-    newer.write_bytes(path.read_bytes().replace(b'"schema_minor":', b'"schema_minor":9', 1))
-    assert any("newer schema" in notice for notice in read_outline(newer).notices)
 
 
 def test_a_line_may_stand_across_the_blocks_that_are_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

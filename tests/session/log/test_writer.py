@@ -19,6 +19,7 @@ import pytest
 
 from jaxprof.errors import StorageError
 from jaxprof.events import LogLine
+from jaxprof.redaction import REDACTED
 from jaxprof.session import Session
 from jaxprof.session.log import Library, LogWriter, load, new_header
 from jaxprof.session.log.codec import encode_header
@@ -29,7 +30,7 @@ from report import sessions
 EVENTS = sessions.events()
 
 
-def half_written(path: Path) -> LogWriter:
+def half_written(path: Path | None) -> LogWriter:
     writer = LogWriter(new_header({}), path)
     for event in EVENTS[: len(EVENTS) // 2]:
         writer.append(event)
@@ -62,65 +63,56 @@ def append(path: Path) -> None:
         file.write(b"{}\n")
 
 
-@pytest.mark.parametrize(
-    ("harm", "said"),
-    [
-        (Path.unlink, "was deleted"),
-        (lambda path: shutil.rmtree(path.parent), "was deleted"),
-        (lambda path: os.truncate(path, 0), "was cut"),
-        (lambda path: os.truncate(path, path.stat().st_size - 5), "was cut"),
-        (lambda path: path.rename(path.with_suffix(".1")), "was deleted"),
-        (lambda path: path.rename(path.parent.parent / "away.jaxprof"), "was deleted"),
-        (rename_and_cut, "was deleted"),
-        (overwrite, "was overwritten"),
-        (append, "was overwritten"),
-    ],
-    ids=[
-        "deleted",
-        "folder deleted",
-        "emptied",
-        "cut",
-        "rotated",
-        "moved away",
-        "renamed and cut",
-        "overwritten",
-        "appended to",
-    ],
-)
+def take_its_place(path: Path) -> None:
+    path.unlink()
+    path.write_text("somebody's own")
+    path.with_name("x-2.jaxprof").write_text("taken")
+
+
+def loop_in_its_place(path: Path) -> None:
+    path.unlink()
+    path.symlink_to(path)
+
+
+HARMS: dict[str, tuple[Callable[[Path], object], str, str]] = {
+    "deleted": (Path.unlink, "was deleted", "x.jaxprof"),
+    "folder deleted": (lambda path: shutil.rmtree(path.parent), "was deleted", "x.jaxprof"),
+    "emptied": (lambda path: os.truncate(path, 0), "was cut", "x.jaxprof"),
+    "cut": (lambda path: os.truncate(path, path.stat().st_size - 5), "was cut", "x.jaxprof"),
+    "moved away": (lambda path: path.rename(path.parent.parent / "away.jaxprof"), "was deleted", "x.jaxprof"),
+    "rotated": (lambda path: path.rename(path.with_suffix(".1")), "was deleted", "x.jaxprof"),
+    "renamed and cut": (rename_and_cut, "was deleted", "x.jaxprof"),
+    "overwritten": (overwrite, "was overwritten", "x.jaxprof"),
+    "appended to": (append, "was overwritten", "x.jaxprof"),
+    "replaced": (take_its_place, "was replaced by another file", "x-3.jaxprof"),
+    "unreadable": (loop_in_its_place, "could not be read (Too many levels of symbolic links", "x-2.jaxprof"),
+}
+"""What happens to the file, what is said of it, and the name under which the session is written again."""
+
+
+@pytest.mark.parametrize("harm", HARMS)
 @pytest.mark.parametrize("late", [False, True], ids=["while written", "after the last line"])
-def test_a_harmed_file_is_written_again_at_its_place(
-    tmp_path: Path, harm: Callable[[Path], object], said: str, late: bool
+def test_a_harmed_file_is_written_again_at_its_place_or_beside_what_is_there(
+    tmp_path: Path, harm: str, late: bool
 ) -> None:
+    do, said, name = HARMS[harm]
     path = tmp_path / "folder" / "x.jaxprof"
     writer = half_written(path)
     if late:
         for event in EVENTS[len(EVENTS) // 2 :]:
             writer.append(event)
-        harm(path)
+        do(path)
         writer.close()
     else:
-        harm(path)
+        do(path)
         finish(writer)
-    assert writer.failure is None
-    assert writer.path == path
+    assert (writer.failure, writer.path) == (None, path.with_name(name))
     assert writer.changed.startswith(f"{path} {said}")
-    assert not writer.is_displaced
-    assert is_whole(path)
-    assert path.stat().st_mode & 0o777 == 0o600
-
-
-def test_a_file_that_another_one_replaced_is_written_beside_it(tmp_path: Path) -> None:
-    path = tmp_path / "x.jaxprof"
-    writer = half_written(path)
-    path.unlink()
-    path.write_text("somebody's own")
-    (tmp_path / "x-2.jaxprof").write_text("taken")
-    finish(writer)
-    assert writer.path == tmp_path / "x-3.jaxprof"
-    assert writer.is_displaced
-    assert "replaced by another file" in writer.changed
-    assert is_whole(writer.path)
-    assert path.read_text() == "somebody's own"
+    assert writer.is_displaced == (name != path.name)
+    assert is_whole(path.with_name(name))
+    assert path.with_name(name).stat().st_mode & 0o777 == 0o600
+    if harm == "replaced":
+        assert path.read_text() == "somebody's own"
 
 
 def test_a_damaged_file_that_cannot_be_taken_away_is_written_beside_it(
@@ -137,17 +129,6 @@ def test_a_damaged_file_that_cannot_be_taken_away_is_written_beside_it(
         finish(writer)
     assert writer.path == tmp_path / "x-2.jaxprof"
     assert writer.changed.startswith(f"{path} was cut")
-    assert is_whole(writer.path)
-
-
-def test_a_file_whose_place_cannot_be_read_is_written_beside_it(tmp_path: Path) -> None:
-    path = tmp_path / "x.jaxprof"
-    writer = half_written(path)
-    path.unlink()
-    path.symlink_to(path)
-    finish(writer)
-    assert writer.path == tmp_path / "x-2.jaxprof"
-    assert writer.changed.startswith(f"{path} could not be read (Too many levels of symbolic links")
     assert is_whole(writer.path)
 
 
@@ -171,6 +152,8 @@ def test_an_unharmed_file_is_not_touched_and_leaves_nothing_beside_it(tmp_path: 
     assert (writer.path, writer.changed, writer.failure) == (path, "", None)
     assert path.stat().st_ino == number
     assert list(tmp_path.iterdir()) == [path]
+    writer.append(LogLine(text="late", stream="stdout"))
+    assert writer.failure is None
 
 
 def test_where_it_cannot_be_written_again_nothing_is_lost_either(tmp_path: Path) -> None:
@@ -186,53 +169,24 @@ def test_where_it_cannot_be_written_again_nothing_is_lost_either(tmp_path: Path)
     assert is_whole(tmp_path / "y.jaxprof")
 
 
-def test_a_disk_that_fills_up_gets_the_copys_room_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first write that fails is tried again without the copy."""
-    path = tmp_path / "x.jaxprof"
-    writer = half_written(path)
-    write, refused = os.write, []
-
-    def full_once(file: int, data: bytes) -> int:
-        if not refused and file == writer._file:
-            refused.append(file)
-            write(file, bytes(data[:3]))
-            raise OSError(28, "No space left on device")
-        return write(file, data)
-
-    monkeypatch.setattr(os, "write", full_once)
-    finish(writer)
-    assert refused
-    assert writer.failure is None
-    assert is_whole(path)
-
-
 @pytest.mark.process
-@pytest.mark.parametrize(
-    ("copy", "then"),
-    [(True, "os.truncate(path, 0)"), (False, "path = path.with_name('y.jaxprof'); writer.move_to(path)")],
-    ids=["emptied", "moved"],
-)
-def test_a_log_that_is_descriptor_0_is_a_log_like_any_other(tmp_path: Path, copy: bool, then: str) -> None:
+def test_a_log_that_is_descriptor_0_is_a_log_like_any_other(tmp_path: Path) -> None:
     """As in a program whose standard input is closed (`<&-`)."""
-    script = f"""
-import os, sys, tempfile
+    script = """
+import os, sys
 from pathlib import Path
 os.close(0)
-def refuse(**_):
-    raise OSError
-if not {copy}:
-    tempfile.TemporaryFile = refuse
 from jaxprof.events import LogLine, SessionClosed
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter, load, new_header
 path, synced = Path(sys.argv[1]), []
 os.fsync = synced.append
-writer = LogWriter(new_header({{}}), path)
+writer = LogWriter(new_header({}), path)
 assert os.path.samestat(os.fstat(0), path.stat())
 writer.append(LogLine(text="one", stream="stdout"))
-{then}
+os.truncate(path, 0)
 writer.append(SessionClosed())
-assert synced == [0] or "move_to" in {then!r} and len(synced) == 1, synced
+assert synced == [0], synced
 writer.close()
 try:
     os.fstat(0)
@@ -243,24 +197,48 @@ else:
 read = load(path, Session)
 assert read.complete and read.last_seq == 2
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path / "x.jaxprof")],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={**os.environ, "PYTHONPATH": "src"},
-    )
+    words = [sys.executable, "-c", script, str(tmp_path / "x.jaxprof")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": "src"})
     assert done.returncode == 0, done.stderr
 
 
-def test_a_disk_that_takes_a_few_bytes_at_a_time_gets_all_of_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def full_once() -> Callable[[int, bytes], int]:
+    """A disk without room for one line, until the copy gives its own back."""
+    write, refused = os.write, []
+
+    def some(file: int, data: bytes) -> int:
+        if refused:
+            return write(file, data)
+        refused.append(file)
+        write(file, bytes(data[:3]))
+        raise OSError(28, "No space left on device")
+
+    return some
+
+
+def slowly() -> Callable[[int, bytes], int]:
     write = os.write
-    monkeypatch.setattr(os, "write", lambda file, data: write(file, bytes(data[:100])))
-    path = tmp_path / "x.jaxprof"
-    finish(half_written(path))
-    assert is_whole(path)
+    return lambda file, data: write(file, bytes(data[:100]))
+
+
+def syncs_nothing() -> Callable[[int], None]:
+    def refuse(file: int) -> None:
+        raise OSError(22, "Invalid argument")
+
+    return refuse
+
+
+@pytest.mark.parametrize(
+    ("call", "made"), [("write", full_once), ("write", slowly), ("fsync", syncs_nothing)], ids=lambda way: str(way)[:20]
+)
+def test_what_a_disk_does_costs_no_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, made: Callable[[], Callable[..., object]]
+) -> None:
+    writer = half_written(tmp_path / "x.jaxprof")
+    monkeypatch.setattr(os, call, made())
+    finish(writer)
+    assert writer.failure is None
+    assert is_whole(tmp_path / "x.jaxprof")
 
 
 def without_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -289,14 +267,14 @@ def test_a_log_of_some_megabytes_is_checked_and_written_again_whole(
         without_a_copy(monkeypatch)
     path = tmp_path / "x.jaxprof"
     writer = half_written(path)
-    for number in range(5):
+    for number in range(2):  # more than a part that is read at once
         writer.append(LogLine(run="r1", text=f"{number}" * 700_000, stream="stdout"))
     if copy:
         os.truncate(path, path.stat().st_size - 5)
     finish(writer)
     assert bool(writer.changed) == copy
     assert is_whole(path)
-    assert [len(line.text) for line in load(path, Session).runs["r1"].log if len(line.text) > 1000] == [700_000] * 5
+    assert [len(line.text) for line in load(path, Session).runs["r1"].log if len(line.text) > 1000] == [700_000] * 2
 
 
 def test_half_a_line_that_cannot_be_taken_back_is_not_moved_along(
@@ -333,13 +311,6 @@ def test_a_forked_child_adds_nothing_to_the_copy(tmp_path: Path) -> None:
     assert is_whole(path)
 
 
-def test_lines_after_the_close_do_not_fail(tmp_path: Path) -> None:
-    writer = half_written(tmp_path / "x.jaxprof")
-    writer.close()
-    writer.append(LogLine(text="late", stream="stdout"))
-    assert writer.failure is None
-
-
 def test_the_end_of_a_run_is_on_the_disk_before_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[int] = []
     writer = LogWriter(new_header({}), tmp_path / "x.jaxprof")
@@ -350,17 +321,6 @@ def test_the_end_of_a_run_is_on_the_disk_before_it_is_told(tmp_path: Path, monke
     assert said[0] == ("run_closed", 1)
     closing = sum(event.type in ("run_closed", "session_closed") for event in EVENTS)
     assert len(synced) == closing > 1
-
-
-def test_a_file_system_that_syncs_nothing_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(file: int) -> None:
-        raise OSError(22, "Invalid argument")
-
-    writer = half_written(tmp_path / "x.jaxprof")
-    monkeypatch.setattr(os, "fsync", refuse)
-    finish(writer)
-    assert writer.failure is None
-    assert is_whole(tmp_path / "x.jaxprof")
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="this system does not say which files are open")
@@ -380,58 +340,39 @@ def test_a_closed_log_leaves_no_file_open(tmp_path: Path, harm: Callable[[Path],
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="this system does not say which files are open")
+@pytest.mark.parametrize("name", ["x.jaxprof", None], ids=["a file", "memory alone"])
 def test_a_move_that_fails_leaves_no_file_open_and_loses_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str | None
 ) -> None:
-    writer = half_written(tmp_path / "x.jaxprof")
+    writer = half_written(tmp_path / name if name else None)
     before = len(os.listdir("/proc/self/fd"))
     with monkeypatch.context() as full:
         refuse_a_line(full, after=10)
         with pytest.raises(StorageError, match="No space left"):
             writer.move_to(tmp_path / "y.jaxprof")
+    (tmp_path / "taken.jaxprof").write_text("somebody's own")
+    with pytest.raises(StorageError, match="already exists"):
+        writer.move_to(tmp_path / "taken.jaxprof")
     assert len(os.listdir("/proc/self/fd")) == before
     writer.move_to(tmp_path / "z.jaxprof")
     finish(writer)
+    assert (writer.path, writer.changed) == (tmp_path / "z.jaxprof", "")
     assert is_whole(tmp_path / "z.jaxprof")
 
 
-def test_of_a_session_that_is_replaced_nothing_is_left(tmp_path: Path) -> None:
-    path = tmp_path / "x.jaxprof"
-    finish(half_written(path))
-    writer = LogWriter(new_header({}), path, replace_existing=True)
-    assert path.read_bytes() == encode_header(writer.header)
-    writer.close()
-    assert writer.changed == ""
-
-
-def test_only_the_user_may_read_a_session_and_its_folder_also_where_it_replaces_one(tmp_path: Path) -> None:
+def test_a_session_that_is_replaced_leaves_nothing_and_only_the_user_may_read_the_new_one(tmp_path: Path) -> None:
     path = tmp_path / "state" / "x.jaxprof"
     finish(half_written(path))
     assert path.parent.stat().st_mode & 0o777 == 0o700
     path.chmod(0o644)
-    LogWriter(new_header({}), path, replace_existing=True).close()
-    assert path.stat().st_mode & 0o777 == 0o600
-
-
-def test_a_move_to_a_place_that_is_taken_changes_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "x.jaxprof"
-    writer = half_written(path)
-    (tmp_path / "taken.jaxprof").write_text("somebody's own")
     with pytest.raises(StorageError, match="already exists"):
-        writer.move_to(tmp_path / "taken.jaxprof")
-    finish(writer)
-    assert (writer.path, writer.changed) == (path, "")
+        LogWriter(new_header(), path)
     assert is_whole(path)
-
-
-def test_a_log_without_a_file_can_be_given_one_later(tmp_path: Path) -> None:
-    writer = LogWriter(new_header({}), None)
-    for event in EVENTS[: len(EVENTS) // 2]:
-        writer.append(event)
-    writer.move_to(tmp_path / "x.jaxprof")
-    finish(writer)
-    assert writer.path == tmp_path / "x.jaxprof"
-    assert is_whole(tmp_path / "x.jaxprof")
+    writer = LogWriter(new_header({}), path, replace_existing=True)
+    assert path.read_bytes() == encode_header(writer.header)
+    writer.close()
+    assert writer.changed == ""
+    assert path.stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="this system does not say which files are open")
@@ -445,16 +386,13 @@ def test_the_copy_is_where_the_session_is_which_has_room_for_it(tmp_path: Path) 
 
 
 def test_a_header_says_what_made_the_session_where_and_when(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["jaxprof", "run", "selu"])
+    monkeypatch.setattr(sys, "argv", ["python", "train.py", "--api-key", "sk-abcdefghijklmnopqrstuvwxyz"])
     before = time.time(), time.monotonic()
     header = new_header()
     assert (header.jaxprof, header.host, header.environment) == (__version__, socket.gethostname(), {})
-    assert header.command == ["jaxprof", "run", "selu"]
+    assert header.command == ["python", "train.py", "--api-key", REDACTED]
     assert before[0] <= header.wall_seconds <= time.time()
     assert before[1] <= header.monotonic_seconds <= time.monotonic()
     created = datetime.strptime(header.created, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     assert abs(created.timestamp() - header.wall_seconds) < 2
-    other = new_header({"cpu": "x"}, ["python", "train.py", "--api-key", "sk-abcdefghijklmnopqrstuvwxyz"])
-    assert other.environment == {"cpu": "x"}
-    assert other.command[:3] == ["python", "train.py", "--api-key"]
-    assert "sk-abc" not in str(other.command)
+    assert new_header({"cpu": "x"}, ["x"]).environment == {"cpu": "x"}
