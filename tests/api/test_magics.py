@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -46,28 +47,16 @@ def test_a_cell_is_recorded_and_stays_as_it_is(shell: Any, tmp_path: Path, capsy
     cell = "jitted = jax.jit(step)\nfor size in (3, 4):\n    last = jitted(jnp.ones(size))\nprint('done')\nlast.shape"
     assert shell.run_cell(f"%%jaxprof {path}\n{cell}", store_history=True).success, "a notebook counts its cells"
     shown = capsys.readouterr().out
-    assert "done" in shown
-    assert "(4,)" in shown
-    session = jaxprof.load(path)
-    program = session.runs["r1"].program
-    assert program is not None
-    assert program.started is not None
-    assert program.started.how == "cell"
-    assert program.started.argv == ["In [2]"]
+    assert ("done" in shown, "(4,)" in shown, shell.user_ns["last"].shape) == (True, True, (4,))
+    program = jaxprof.load(path).runs["r1"].program
+    assert (program.started.how, program.started.argv) == ("cell", ["In [2]"])
     steps = [row for row in program.compiled if row.function == "step"]
-    assert {(row.called_from.file, row.called_from.line) for row in steps} == {("In [2]", 4)}
-    assert {row.defined_at.file for row in steps} == {"In [1]"}
-    assert sum(row.count for row in program.compiled if row.function == "step") == 2
-    assert shell.user_ns["last"].shape == (4,)
-
-
-def test_an_exception_of_the_cell_is_shown_and_kept(
-    shell: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "cell.jaxprof"
-    shell.run_cell(f"%%jaxprof {path}\n1 / 0")
+    assert {(row.called_from.file, row.called_from.line, row.defined_at.file) for row in steps} == {
+        ("In [2]", 4, "In [1]"),
+    }  # fmt: skip
+    assert sum(row.count for row in steps) == 2
+    shell.run_cell(f"%%jaxprof {tmp_path / 'other.jaxprof'}\n1 / 0")
     assert "ZeroDivisionError" in capsys.readouterr().out
-    assert jaxprof.load(path).runs["r1"].status == "failed"
 
 
 @pytest.mark.parametrize(
@@ -83,11 +72,7 @@ def test_a_call_is_taken_apart(text: str, args: tuple[int, ...], name: str) -> N
     def f(a: int, b: int) -> tuple[int, int]:
         return a, b
 
-    class Box:
-        def f(self, a: int, b: int) -> tuple[int, int]:
-            return a, b
-
-    function, found, called = call_of(text, {"f": f, "box": Box(), "pair": (3, 4)})
+    function, found, called = call_of(text, {"f": f, "box": SimpleNamespace(f=f), "pair": (3, 4)})
     assert (found, called) == (args, name)
     assert function(*found) == args
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import jaxprof
-from hlo_sources import BOTH_STAGES, SOURCES, WRONG
+from hlo_sources import SOURCES
 from jaxprof.analysis import result
 from jaxprof.engine.measure import inprocess
 from jaxprof.hlo.analysis.kernels import kernels
@@ -28,15 +28,8 @@ def power(x: Any, n: int, *, scale: Any, mode: str = "plain", bias: Any = None) 
     for _ in range(n):
         y = y @ x
     if mode == "sine":
-        y = jnp.sin(y)
+        y = (np if isinstance(y, np.ndarray) else jnp).sin(y)
     return y if bias is None else y + bias
-
-
-def power_numpy(x: Any, n: int, *, scale: Any, mode: str = "plain", bias: Any = None) -> Any:
-    y = x * scale
-    for _ in range(n):
-        y = y @ x
-    return (np.sin(y) if mode == "sine" else y) + (0 if bias is None else bias)
 
 
 COMPILED = functools.partial(jax.jit, static_argnames=("n", "mode"))(power)
@@ -76,28 +69,22 @@ def uncaptured(monkeypatch: pytest.MonkeyPatch) -> None:
     ids=["names", "numbers", "compiled"],
 )
 def test_arguments_by_name_and_static_ones_by_name(function: Any, args: Any, options: dict[str, Any]) -> None:
-    runs = runs_of(function, *args, **options, baseline=power_numpy)
+    runs = runs_of(function, *args, **options, baseline=power)
     assert [run["variant"] for run in runs] == ["numpy", "jit"]
     assert runs[1]["check"]["passed"]
 
 
+@pytest.mark.usefixtures("uncaptured")
 def test_what_is_given_by_name_is_no_constant_of_the_program() -> None:
-    session = jaxprof.profile(lambda x, *, y: x + y, X, y=X, budget_seconds=0.02)
-    (run,) = session.to_dict()["runs"]
+    (run,) = runs_of(lambda x, *, y: x + y, X, y=X)
     assert run["memory"]["argument_bytes"] == 2 * X.nbytes
-    assert "jit" in run["variant"]
 
 
-def test_a_static_argument_that_is_not_there_is_refused() -> None:
-    with pytest.raises(jaxprof.UsageError, match="unknown static argument 'nn'") as raised:
-        jaxprof.profile(power, X, 2, scale=1.0, static_argnames="nn")
-    assert "n" in raised.value.hint
-
-
-def test_a_missing_argument_is_a_failed_run() -> None:
+def test_a_missing_argument_is_a_failed_run_and_an_unknown_static_one_refused() -> None:
     (run,) = jaxprof.profile(power, X, 2, static_argnums=1, budget_seconds=0.02).to_dict()["runs"]
-    assert run["status"] == "failed"
-    assert "scale" in run["error"]
+    assert (run["status"], "scale" in run["error"]) == ("failed", True)
+    with pytest.raises(jaxprof.UsageError, match="unknown static argument 'nn'"):
+        jaxprof.profile(power, X, 2, scale=1.0, static_argnames="nn")
 
 
 def test_a_declared_function_is_measured_with_the_arguments_that_it_is_given() -> None:
@@ -114,32 +101,21 @@ def test_a_declared_function_is_measured_with_the_arguments_that_it_is_given() -
 
 @pytest.mark.usefixtures("uncaptured")
 def test_the_variants_of_a_call_take_turns_in_one_launch() -> None:
-    session = jaxprof.profile(
-        lambda x: jnp.tanh(x @ x), np.ones((64, 64), np.float32), op_by_op=True, budget_seconds=0.2
-    )
+    x = np.ones((64, 64), np.float32)
+    session = jaxprof.profile(lambda x: jnp.tanh(x @ x), x, op_by_op=True, budget_seconds=0.2)
     first, second = session.runs.values()
-    blocks = [[turn.number for turn in run.launches[0].turns] for run in (first, second)]
-    assert len({*blocks[0], *blocks[1]}) == 2 * len(blocks[0])
-    assert min(blocks[0]) < max(blocks[1])
-    assert min(blocks[1]) < max(blocks[0])
-    versus = result(session, second.id).versus
-    assert versus is not None
-    assert versus.speedup.basis == "1 launch: holds for these processes"
-    assert "not measured together" not in str(session)
+    one, other = ([turn.number for turn in run.launches[0].turns] for run in (first, second))
+    assert len({*one, *other}) == 2 * len(one)
+    assert min(one) < max(other)
+    assert min(other) < max(one)
+    assert result(session, second.id).versus.speedup.basis == "1 launch: holds for these processes"
     assert "compiled_again" not in {warning.code for run in (first, second) for warning in run.warnings}
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("name", ["text", "dump", "session"])
-def test_modules_of_each(name: str, tmp_path: Path) -> None:
-    (found,) = jaxprof.load_hlo(str(SOURCES[name](tmp_path)))
+def test_modules_of_hlo_and_what_holds_none(tmp_path: Path) -> None:
+    (found,) = jaxprof.load_hlo(str(SOURCES["dump"](tmp_path)))
     assert [kernel.name for kernel in kernels(found.module())] == ["exp"]
-    assert ("hlo_before" in found.stages) == (name in BOTH_STAGES)
-
-
-@pytest.mark.process
-@pytest.mark.parametrize("name", list(WRONG)[:3])
-def test_what_holds_no_hlo_is_refused(name: str, tmp_path: Path) -> None:
-    make, said = WRONG[name]
-    with pytest.raises(jaxprof.FileRefusedError, match="there is no file" if name == "nothing" else said):
-        jaxprof.load_hlo(make(tmp_path))
+    assert "hlo_before" in found.stages
+    with pytest.raises(jaxprof.FileRefusedError, match="there is no file"):
+        jaxprof.load_hlo(tmp_path / "nothing")

@@ -72,10 +72,7 @@ def test_without_its_compiler_the_test_is_skipped(
     result.assert_outcomes(skipped=2)
 
 
-@pytest.mark.parametrize(
-    ("device", "said"), [("h100:8", "h100:8 is 8 devices"), ("h10", "unknown device to compile for 'h10'")]
-)
-def test_what_is_not_one_known_device_is_refused(device: str, said: str) -> None:
-    with pytest.raises(UsageError) as raised:
+@pytest.mark.parametrize("device", ["h100:8", "h10"])
+def test_what_is_not_one_known_device_is_refused(device: str) -> None:
+    with pytest.raises(UsageError, match=device):
         target_of(device)
-    assert said in raised.value.what

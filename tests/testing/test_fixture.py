@@ -48,12 +48,16 @@ def test_the_tests_before_do_not_count(jaxprof, rows):
     assert jaxprof(step, W, X[:rows]).compiles == 1
 
 
-def test_a_plain_function_is_jitted_once(jaxprof):
-    def double(x, *, by):
-        return x * by
+def test_what_is_no_jitted_function_is_jitted_once(jaxprof):
+    class Model:
+        __hash__ = None
 
-    assert jaxprof(double, X, by=2).value.shape == X.shape
-    assert jaxprof(double, X, by=3).compiles == 1
+        def __call__(self, x, *, by=2):
+            return x * by
+
+    model = Model()
+    assert jaxprof(model, X, by=2).value.shape == X.shape
+    assert jaxprof(model, X, by=3).compiles == 1
 
 
 def test_static_arguments_make_programs(jaxprof):
@@ -68,29 +72,19 @@ def test_static_arguments_make_programs(jaxprof):
     assert one.compiles == 2
 
 
-def test_donated_arguments_are_donated(jaxprof):
-    increase = jax.jit(lambda x: x + 1, donate_argnums=0)
-    given = jnp.ones(5)
-    result = jaxprof(increase, given)
-    assert given.is_deleted()
-    assert jaxprof(increase, result.value).compiles == 1
-    assert result.facts["donated"] == 20
-
-
-def test_times_are_measured_on_demand(jaxprof):
+def test_times_are_measured_on_demand(jaxprof, monkeypatch):
     increase = jax.jit(lambda x, *, by: x + by, donate_argnums=0)
-    result = jaxprof(increase, jnp.ones(5), by=jnp.ones(5))
+    given = jnp.ones(5)
+    result = jaxprof(increase, given, by=jnp.ones(5))
+    assert (given.is_deleted(), result.facts["donated"]) == (True, 20)
     assert not result.session.figures[0].run.samples("run")
     assert 0 < result.median_seconds < 1
     assert result.median_seconds == result.session.figures[0].summary.median
     assert result.compiles == 1
-
-
-def test_a_function_that_cannot_be_timed_has_no_median(jaxprof, monkeypatch):
-    result = jaxprof(step, W, X)
+    other = jaxprof(step, W, X)
     monkeypatch.setattr("jaxprof.engine.measure.inprocess.measure_workload", refuse)
-    assert result.median_seconds is None
-    assert "not timed: ValueError: busy" in [warning.message for warning in result.run.warnings]
+    assert other.median_seconds is None
+    assert "not timed: ValueError: busy" in [warning.message for warning in other.run.warnings]
 
 
 def refuse(workload, variant, request, emit, control):
@@ -111,33 +105,12 @@ def test_a_function_that_raises_raises(jaxprof):
     assert jaxprof(step, W, X).compiles == 1
 
 
-def test_methods_and_objects_are_called(jaxprof):
-    class Model:
-        __hash__ = None
-
-        def __call__(self, x):
-            return x + 1
-
-        def forward(self, x):
-            return x * 2
-
-    model = Model()
-    assert jaxprof(model, X).compiles == 1
-    assert jaxprof(model, X).compiles == 1
-
-
 @pytest.mark.process
 def test_without_jax_it_says_so(run_tests: Run, folder) -> None:
     (folder / "conftest.py").write_text("import sys\nsys.modules['jax'] = None\n")
     result = run_tests("def test_it(jaxprof):\n    pass\n", "-q")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*the fixture and the marker jaxprof need jax, which cannot be imported*"])
-
-
-def test_a_fixture_of_that_name_wins(run_tests_here: Run, folder) -> None:
-    (folder / "conftest.py").write_text("import pytest\n@pytest.fixture\ndef jaxprof():\n    return 'mine'\n")
-    result = run_tests_here("def test_it(jaxprof):\n    assert jaxprof == 'mine'\n", "-q")
-    assert result.ret == 0, result.stdout.str()
 
 
 LOOKS = """
@@ -154,15 +127,8 @@ def pytest_unconfigure(config):
 
 
 @pytest.mark.process
-def test_unused_it_imports_neither_jax_nor_jaxprof(run_tests: Run, folder) -> None:
+@pytest.mark.parametrize(("body", "found"), [("pass", "[[]]"), ("import jaxprof", "*'jaxprof'*")])
+def test_unused_it_imports_neither_jax_nor_jaxprof(run_tests: Run, folder, body: str, found: str) -> None:
     (folder / "conftest.py").write_text(LOOKS)
-    result = run_tests("def test_it():\n    pass\n")
-    assert result.ret == 0
-    result.stdout.fnmatch_lines(["FOUND [[]] True"])
-
-
-@pytest.mark.process
-def test_what_is_imported_is_seen(run_tests: Run, folder) -> None:
-    (folder / "conftest.py").write_text(LOOKS)
-    result = run_tests("def test_it():\n    import jaxprof\n")
-    result.stdout.fnmatch_lines(["FOUND *'jaxprof'* True"])
+    result = run_tests(f"def test_it():\n    {body}\n")
+    result.stdout.fnmatch_lines([f"FOUND {found} True"])
