@@ -9,9 +9,13 @@ import os
 import signal
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from cli.calling import Caller
 
 pytest_plugins = ["pytester", "suite"]
 _MOST_PROCESSES = 4
@@ -51,3 +55,11 @@ def state_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     monkeypatch.setenv("JAXPROF_HOME", str(home))
     monkeypatch.setenv("JAXPROF_CONFIG", str(home / "config.toml"))
     return home
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str]) -> Caller:
+    """Calls `jaxprof` in this process."""
+    from cli.calling import Caller
+
+    return Caller(capsys)

@@ -92,11 +92,6 @@ INPUTS = {
 }
 
 
-@pytest.fixture
-def call(capsys: pytest.CaptureFixture[str]) -> Caller:
-    return Caller(capsys)
-
-
 @pytest.mark.parametrize("name", INPUTS)
 @pytest.mark.usefixtures("files")
 def test_what_is_printed_of_an_input(call: Caller, name: str) -> None:

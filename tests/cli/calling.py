@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from answer_schemas import hold
-from jaxprof.cli.main import main
+from jaxprof.cli.main import cli, main
 
 SOURCE = Path(__file__).parents[2] / "src"
 
@@ -31,7 +33,8 @@ class Said:
 
 
 class Caller:
-    """`call("show", "x")` is `jaxprof open x`. An answer in JSON has to be what its schema says."""
+    """`call("show", "x")` is `jaxprof open x`. An answer in JSON has to be one line, and what its schema says; the
+    commands with which it would go on have to be understood."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
         self._capsys = capsys
@@ -42,7 +45,13 @@ class Caller:
             main([str(word) for word in words])
         captured = self._capsys.readouterr()
         if captured.out.startswith('{"schema":"3.0","kind":'):
-            hold(json.loads(captured.out))
+            answer = json.loads(captured.out)
+            hold(answer)
+            assert captured.out.count("\n") == 1
+            for line in answer.get("next", ()):
+                assert line != shlex.join(["jaxprof", *map(str, words)]), "it was just asked"
+                for command in line.split(" && "):
+                    understood(command)
         return Said(int(ended.value.code or 0), captured.out, captured.err)
 
 
@@ -72,3 +81,15 @@ def commit_all(folder: Path, message: str) -> None:
     git(folder, "init", "-q", "-b", "main")
     git(folder, "add", "-A")
     git(folder, "commit", "-qm", message)
+
+
+def understood(line: str) -> None:
+    """Fails if a command line that begins with `jaxprof` could not be read."""
+    words = shlex.split(line)[1:]
+    if not words or words[0].startswith("-"):
+        cli.make_context("jaxprof", words)
+        return
+    with click.Context(cli, info_name="jaxprof") as context:
+        name, command, rest = cli.resolve_command(context, words)
+        assert command is not None
+        command.make_context(name, list(rest))

@@ -4,14 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.calling import Caller
 from folding import written
 from report import sessions
-
-
-@pytest.fixture
-def call(capsys: pytest.CaptureFixture[str]) -> Caller:
-    return Caller(capsys)
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,12 +18,12 @@ from jaxprof.cli.output import ExitCode
 @pytest.mark.parametrize(
     ("stopped_by", "failed", "kept", "code", "has_result"),
     [
-        (None, False, True, ExitCode.OK, True),
-        (None, True, True, ExitCode.FAILED, True),
-        (None, False, False, ExitCode.FAILED, True),
-        (signal.SIGINT, False, True, ExitCode.INTERRUPTED, True),
-        (signal.SIGINT, True, False, ExitCode.INTERRUPTED, True),
-        (signal.SIGTERM, False, True, 128 + signal.SIGTERM, False),
+        (None, (), True, ExitCode.OK, True),
+        (None, ("B",), True, ExitCode.FAILED, True),
+        (None, (), False, ExitCode.FAILED, True),
+        (signal.SIGINT, (), True, ExitCode.INTERRUPTED, True),
+        (signal.SIGINT, ("B",), False, ExitCode.INTERRUPTED, True),
+        (signal.SIGTERM, (), True, 128 + signal.SIGTERM, False),
     ],
     ids=["well", "a side failed", "not kept", "ctrl+c", "ctrl+c and not kept", "SIGTERM"],
 )
@@ -32,38 +31,29 @@ def test_how_the_measuring_ends(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     stopped_by: int | None,
-    failed: bool,
+    failed: tuple[str, ...],
     kept: bool,
     code: int,
     has_result: bool,
 ) -> None:
-    result = SimpleNamespace(failed=("B",) if failed else ())
-    writer: Any = SimpleNamespace(path=Path("s.jaxprof"))
-    worked: list[Any] = []
-
     class Runs:
-        def __init__(self, given: Any, interpreter: Any, progress: Any) -> None:
-            assert (given, interpreter) == (writer, "the interpreter of A")
+        def __init__(self, writer: Any, interpreter: Any, progress: Any) -> None:
+            assert interpreter == "the interpreter of A"
             self.scheduler = SimpleNamespace(session="the session", max_silence_seconds=None)
             self.stopped_by = stopped_by
 
-        def work(self, planned: Any) -> None:
-            assert self.scheduler.max_silence_seconds == 7.0
-            worked.append(planned)
+        def work(self, runs: Any) -> None:
+            assert (runs, self.scheduler.max_silence_seconds) == (planned, 7.0)
 
-    def location(given: Any, note: Callable[[str], None]) -> bool:
-        return kept
-
+    result: Any = SimpleNamespace(failed=failed)
     planned = [SimpleNamespace(comparison=SimpleNamespace(notes=["the environments differ"]))]
     monkeypatch.setattr(run_headless, "HeadlessRuns", Runs)
     monkeypatch.setattr(cli_sides, "plan_comparison", lambda *_: planned)
     monkeypatch.setattr(ab, "ab_results", lambda session: [result])
-    monkeypatch.setattr(cli_sides, "report_location", location)
+    monkeypatch.setattr(cli_sides, "report_location", lambda writer, note: kept)
     read: Any = SimpleNamespace(sides=[SimpleNamespace(interpreter="the interpreter of A")], notes=())
     options: Any = SimpleNamespace(max_silence_seconds=7.0)
-    found = cli_sides.measure(read, options, lambda: writer)
-    assert worked == [planned]
-    assert found.exit_code == code
-    assert found.path == ("s.jaxprof" if kept else None)
+    found = cli_sides.measure(read, options, lambda: SimpleNamespace(path=Path("s.jaxprof")))
+    assert (found.exit_code, found.path) == (code, "s.jaxprof" if kept else None)
     assert (found.result is result) == has_result
     assert "note: the environments differ" in capsys.readouterr().err

@@ -50,6 +50,7 @@ def base(tmp_path: Path, call: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def row(call: Caller, target: Path, *words: str, limit: str = "flops:1%") -> tuple[int, Any]:
+    """The exit code, and the row of the only limit."""
     said = call("gate", target, "--base", "main", "--fail-on", limit, "--format", "json", *words)
     (only,) = said.data["limits"]
     return said.code, only
@@ -58,19 +59,14 @@ def row(call: Caller, target: Path, *words: str, limit: str = "flops:1%") -> tup
 def test_a_growth_that_was_accepted_is_within_up_to_its_value(base: None, call: Caller, tmp_path: Path) -> None:
     now, more = keep(tmp_path / "now.jaxprof", 110), keep(tmp_path / "more.jaxprof", 111)
     assert row(call, now)[0] == 3
-    code, accepted = row(call, now, "--accept", WHY)
-    assert (code, accepted["state"], accepted["accepted"]["reason"]) == (0, "within", WHY)
-    code, accepted = row(call, now)
-    assert (code, accepted["state"], accepted["accepted"]["value"], accepted["accepted"]["jax"]) == (
-        0, "within", 110.0, "0.10.2",
-    )  # fmt: skip
-    said = call("gate", now, "--base", "main", "--fail-on", "flops:1%")
-    assert f"accepted up to 110: {WHY}" in said.out
-    assert "accepted  f.py:step" in said.out
-    assert said.out.startswith(f"exceeded, accepted: {WHY}\n")
-    assert f"nothing: what was exceeded is accepted ({WHY})" in said.out
+    for words in (("--accept", WHY), ()):
+        code, accepted = row(call, now, *words)
+        assert (code, accepted["state"], accepted["accepted"]["reason"]) == (0, "within", WHY)
+    assert (accepted["accepted"]["value"], accepted["accepted"]["jax"]) == (110.0, "0.10.2")
     code, beyond = row(call, more)
     assert (code, beyond["state"], beyond["accepted"]) == (3, "passed", None)
+    said = call("gate", now, "--base", "main", "--fail-on", "flops:1%").out
+    assert said.startswith(f"exceeded, accepted: {WHY}\n")
 
 
 def test_what_must_not_shrink_is_accepted_down_to_its_value(base: None, call: Caller, tmp_path: Path) -> None:
@@ -98,14 +94,10 @@ def test_a_torn_file_of_decisions_ends_the_gate(base: None, call: Caller) -> Non
 
 def test_list_and_show(base: None, call: Caller, tmp_path: Path) -> None:
     row(call, keep(tmp_path / "now.jaxprof", 110), "--accept", WHY)
-    said = call("gate", "base.jaxprof", "--base", "main", "--accept", " ", "--fail-on", "flops")
-    assert (said.code, "needs a reason" in said.err, said.out) == (2, True, "")
     listed = call("baseline", "list", "--format", "json").data["baselines"]
     assert [(one["name"], one["programs"], one["decisions"]) for one in listed] == [("main", 1, 1)]
     assert "main" in call("baseline", "list").out
-    shown = call("baseline", "show", "main").out
-    assert WHY in shown
-    assert "FLOPs" in shown
+    assert WHY in call("baseline", "show", "main").out
     data = call("baseline", "show", "main", "--format", "json").data
     (program,) = data["programs"]
     assert (program["facts"]["flops"], program["jax"]) == (100.0, "0.10.2")
@@ -113,17 +105,11 @@ def test_list_and_show(base: None, call: Caller, tmp_path: Path) -> None:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(
-    ("words", "what"), [(("save", "main", "base.jaxprof"), "already"), (("delete", "main"), "add --yes")]
-)
-def test_words_that_do_not_fit_are_a_usage_error(base: None, call: Caller, words: tuple[str, ...], what: str) -> None:
-    said = call("baseline", *words)
-    assert (said.code, what in said.err, said.out) == (2, True, ""), said.err
-    assert Baselines().names() == ["main"]
-
-
-def test_force_replaces_and_says_what_was_dropped(base: None, call: Caller, tmp_path: Path) -> None:
+def test_what_is_there_is_replaced_or_deleted_on_request_alone(base: None, call: Caller, tmp_path: Path) -> None:
     row(call, keep(tmp_path / "now.jaxprof", 110), "--accept", WHY)
+    for words in (("save", "main", "base.jaxprof"), ("delete", "main")):
+        assert call("baseline", *words).code == 2
+    assert Baselines().names() == ["main"]
     said = call("baseline", "save", "main", "now.jaxprof", "--force")
     assert (said.code, "dropped: 1" in said.err) == (0, True)
     assert row(call, tmp_path / "now.jaxprof")[1]["before"] == 110
@@ -137,13 +123,9 @@ def test_several_targets_are_compiled_into_one_baseline(call: Caller, tmp_path: 
     own.write_text(
         "def one(x):\n    return x + 1\n\ndef two(x):\n    return x * 2\n\ndef bad(x):\n    raise ValueError\n"
     )
-    said = call("baseline", "save", "pair", f"{own}:one", f"{own}:two", "--arg", "f32[8]")
-    assert said.code == 0
-    data = call("baseline", "show", "pair", "--format", "json").data
-    assert [program["program"] for program in data["programs"]] == [
-        "own.py:one jit cpu:0 f32[8]", "own.py:two jit cpu:0 f32[8]",
-    ]  # fmt: skip
-    assert all(program["jax"] for program in data["programs"])
+    assert call("baseline", "save", "pair", f"{own}:one", f"{own}:two", "--arg", "f32[8]").code == 0
+    programs = call("baseline", "show", "pair", "--format", "json").data["programs"]
+    assert [program["program"].partition(" ")[0] for program in programs] == ["own.py:one", "own.py:two"]
+    assert all(program["jax"] for program in programs)
     said = call("baseline", "save", "worse", f"{own}:bad", "--arg", "f32[8]")
     assert (said.code, Baselines().names()) == (1, ["pair"])
-    assert [path.name for path in Baselines().folder.iterdir()] == ["pair.jaxprof"]

@@ -20,7 +20,6 @@ def test_a_value_is_set_and_taken_out(call: Caller, state_home: Path) -> None:
     assert "budget" not in (state_home / "config.toml").read_text()
 
 
-@pytest.mark.process
 @pytest.mark.parametrize(
     ("words", "option", "usual"),
     [
@@ -28,7 +27,6 @@ def test_a_value_is_set_and_taken_out(call: Caller, state_home: Path) -> None:
         ("ab", "--margin", "4%"),
         ("hlo", "--preset", "published"),
         ("gate", "--device", "cuda:1"),
-        ("gate", "--fail-on", "kernels"),
     ],
 )
 def test_what_compares_and_compiles_takes_what_is_not_given_from_the_settings(
@@ -36,25 +34,22 @@ def test_what_compares_and_compiles_takes_what_is_not_given_from_the_settings(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pyproject.toml").write_text(
-        '[tool.jaxprof]\npreset = "published"\ndevices = ["cuda:1", "cpu:0"]\ncomparison_budget = 90\n'
-        'margin = "4%"\nfail_on = ["kernels"]\n'
+        '[tool.jaxprof]\npreset = "published"\ndevices = ["cuda:1", "cpu:0"]\ncomparison_budget = 90\nmargin = "4%"\n'
     )
-    if option == "--fail-on":  # which is required: without the setting the command is refused for that
-        assert "--fail-on" not in call("gate", "nowhere.py:step", "--base", "nothing").err
-        (tmp_path / "pyproject.toml").unlink()
-        assert "--fail-on" in call("gate", "nowhere.py:step", "--base", "nothing").err
-        return
     said = " ".join(call(words, "--help").out.split())
     assert f"default: {usual}" in said[said.index(f"{option} ") :][:200]
 
 
 @pytest.mark.process
-def test_a_setting_is_not_an_option_that_was_given(
+def test_a_setting_is_not_an_option_that_was_given_and_stands_for_one_that_is_required(
     call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    words = ("gate", "nowhere.py:step", "--base", "nothing")
+    assert "--fail-on" in call(*words).err
+    (tmp_path / "pyproject.toml").write_text('[tool.jaxprof]\nfail_on = ["kernels"]\n')
     monkeypatch.setenv("JAXPROF_COMPARISON_BUDGET", "90")
-    said = call("gate", "nowhere.py:step", "--base", "nothing", "--fail-on", "kernels")
-    assert "applies to times" not in said.err
-    said = call("gate", "nowhere.py:step", "--base", "nothing", "--fail-on", "kernels", "--budget", "90")
-    assert "--budget applies to times" in said.err
+    said = call(*words).err
+    assert "--fail-on" not in said
+    assert "applies to times" not in said
+    assert "--budget applies to times" in call(*words, "--budget", "90").err

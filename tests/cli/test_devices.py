@@ -34,24 +34,19 @@ def test_a_probe_that_fails_is_told_and_not_raised(monkeypatch: pytest.MonkeyPat
     assert "cpu:0" in [device.id for device in found]
 
 
-def test_nothing_is_asked_for_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(devices, "find_all", None)
-    assert devices.choose(["cpu", "cpu:0"], WITHOUT_JAX) == ["cpu:0"]
-
-
 def test_gpu_means_cuda_and_an_unused_device_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices, "find_all", lambda interpreter: (GPUS, ""))
     assert devices.choose(["gpu:0", "cuda", "cpu"], WITHOUT_JAX) == ["cuda:0", "cpu:0"]
-    with pytest.raises(UsageError, match="no CUDA plugin"):
-        devices.choose(["nvidia:1"], WITHOUT_JAX)
-    with pytest.raises(UsageError, match="unknown device"):
-        devices.choose(["cuda:7"], WITHOUT_JAX)
+    for word, said in (("nvidia:1", "no CUDA plugin"), ("cuda:7", "unknown device")):
+        with pytest.raises(UsageError, match=said):
+            devices.choose([word], WITHOUT_JAX)
+    monkeypatch.setattr(devices, "find_all", None)
+    assert devices.choose(["cpu", "cpu:0"], WITHOUT_JAX) == ["cpu:0"], "nothing is asked"
 
 
 def test_a_kind_of_device_that_is_not_there_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    cpu = Device(id="cpu:0", platform="cpu", used_by_jax=True)
-    unused = [device for device in GPUS if device.used_by_jax is not True]
-    monkeypatch.setattr(devices, "find_all", lambda interpreter: ((cpu, *unused), ""))
+    _, cpu, unused = GPUS
+    monkeypatch.setattr(devices, "find_all", lambda interpreter: ((cpu, unused), ""))
     with pytest.raises(UsageError) as raised:
         devices.choose(["gpu:0"], WITHOUT_JAX)
     assert "no gpu that JAX uses: nvidia:1 (cuda): no CUDA plugin" in raised.value.what
@@ -59,7 +54,9 @@ def test_a_kind_of_device_that_is_not_there_says_why(monkeypatch: pytest.MonkeyP
     with pytest.raises(UsageError, match="no tpu: the PCI bus shows none, and the jax of /usr/bin/python3 sees cpu:0"):
         devices.choose(["tpu"], WITHOUT_JAX)
     monkeypatch.setattr(devices, "find_all", lambda interpreter: ((cpu,), "/usr/bin/python3 has no jax"))
-    with pytest.raises(UsageError, match=r"this machine has no gpu: .* and /usr/bin/python3 has no jax"):
-        devices.choose(["gpu:1"], WITHOUT_JAX)
-    with pytest.raises(UsageError, match="unknown device 'banana'"):
-        devices.choose(["banana"], WITHOUT_JAX)
+    for word, said in (
+        ("gpu:1", r"this machine has no gpu: .* and /usr/bin/python3 has no jax"),
+        ("banana", "unknown"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            devices.choose([word], WITHOUT_JAX)

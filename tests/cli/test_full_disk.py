@@ -12,13 +12,11 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from cli.calling import environment
+from cli.calling import Said, environment
 from cli.test_kills import plan
 from jaxprof.cli.output import ExitCode
 from jaxprof.session import Session
@@ -28,10 +26,13 @@ from mutated import originals
 pytestmark = pytest.mark.process
 
 WAYS = {
-    "full": 'dd if=/dev/zero of="$0/filler" bs=4k 2>/dev/null',
-    "almost full": 'dd if=/dev/zero of="$0/filler" bs=4k 2>/dev/null; truncate -s -4k "$0/filler"',
-    "read-only": 'mount -o remount,ro "$0"',
-}
+    "full": ('dd if=/dev/zero of="$0/filler" bs=4k 2>/dev/null', "No space left on device"),
+    "almost full": (
+        'dd if=/dev/zero of="$0/filler" bs=4k 2>/dev/null; truncate -s -4k "$0/filler"', "No space left on device",
+    ),
+    "read-only": ('mount -o remount,ro "$0"', "Read-only file"),
+}  # fmt: skip
+"""What makes it so, and the words of the system for it."""
 SCRIPT = """
 mount -t tmpfs -o size=1m tmpfs "$0" || exit 99
 cp -r "$0.before/." "$0" || exit 99
@@ -41,7 +42,6 @@ code=$?
 cp -r "$0/." "$0.after"
 exit $code
 """
-REASONS = {"full": "No space left on device", "almost full": "No space left on device", "read-only": "Read-only file"}
 
 
 @functools.cache
@@ -53,13 +53,6 @@ def can_mount() -> bool:
 needs_a_mount = pytest.mark.skipif(not can_mount(), reason="this machine allows no namespace of our own")
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
-    code: int
-    out: str
-    err: str
-
-
 class Disk:
     """A small file system at `place`, with what is in `place.before`; `place.after` has what was in it at the end."""
 
@@ -69,18 +62,19 @@ class Disk:
         for each in (self.place, self.before, self.after, self.work):
             each.mkdir()
 
-    def call(self, way: str, words: Sequence[str | Path], **variables: str) -> Ended:
+    def call(self, way: str, *words: str | Path) -> Said:
         """`jaxprof WORDS`, whose working folder is elsewhere."""
         given = [sys.executable, "-m", "jaxprof", *map(str, words)]
         ran = subprocess.run(
-            ["unshare", "-rm", "sh", "-c", SCRIPT.format(way=WAYS[way]), str(self.place), *given],
-            cwd=self.work,
-            env=environment() | {"JAXPROF_HOME": str(self.place)} | variables,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-        )
-        return Ended(ran.returncode, ran.stdout, ran.stderr)
+            ["unshare", "-rm", "sh", "-c", SCRIPT.format(way=WAYS[way][0]), str(self.place), *given],
+            cwd=self.work, env=environment() | {"JAXPROF_HOME": str(self.place)}, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True,
+        )  # fmt: skip
+        assert "Traceback" not in ran.stderr
+        return Said(ran.returncode, ran.stdout, ran.stderr)
+
+    def new_sessions(self) -> list[Session]:
+        return [load(path, Session) for path in self.work.glob("jaxprof-*.jaxprof")]
 
 
 @pytest.fixture
@@ -97,67 +91,44 @@ def disk(tmp_path: Path) -> Disk:
     return made
 
 
-def is_one_line_with_a_hint(err: str) -> bool:
-    lines = err.splitlines()
-    return len(lines) <= 2 and lines[0].startswith("jaxprof: ") and all(line.startswith("  ") for line in lines[1:])
-
-
-def new_sessions(disk: Disk) -> list[Session]:
-    return [load(path, Session) for path in disk.work.glob("jaxprof-*.jaxprof")]
-
-
 @needs_a_mount
-@pytest.mark.parametrize(("way", "out"), [("almost full", False)])
-def test_a_run_is_printed_and_kept_elsewhere(way: str, out: bool, disk: Disk) -> None:
-    given = ["--out", disk.place / "x.jaxprof"] if out else []
-    said = disk.call(way, ["run", "--from", plan(disk.work, "numpy"), "--budget", "0.05", *given])
+def test_a_run_is_printed_and_kept_elsewhere(disk: Disk) -> None:
+    said = disk.call("almost full", "run", "--from", plan(disk.work, "numpy"), "--budget", "0.05")
     assert said.code == ExitCode.FAILED, said.err
     assert said.err.count(f"the session cannot be written to {disk.place}") == 1
-    assert REASONS[way] in said.err
+    assert WAYS["almost full"][1] in said.err
     assert "it could not be written to the requested place" in said.err
-    assert "Traceback" not in said.err
     assert "selu" in said.out
-    (session,) = new_sessions(disk)
-    assert session.complete
-    assert session.notices == []
+    (session,) = disk.new_sessions()
+    assert (session.complete, session.notices) == (True, [])
     assert [run.status for run in session.runs.values()] == ["ok"]
 
 
 @needs_a_mount
 def test_a_program_is_recorded_elsewhere(disk: Disk) -> None:
-    said = disk.call("full", ["script", "--plain", "hello.py"])
+    said = disk.call("full", "script", "--plain", "hello.py")
     assert (said.code, said.out) == (ExitCode.OK, "hello\n"), said.err
-    assert "Traceback" not in said.err
-    assert [session.complete for session in new_sessions(disk)] == [True], said.err
-
-
-WRITING = {
-    "baseline save --replace": ["baseline", "save", "old", "s.jaxprof", "--force"],
-    "export --force": ["export", "s.jaxprof", "-o", "{place}/old.json", "--force", "--format", "html"],
-    "import": ["import", "host.xplane.pb", "-o", "{place}/x.jaxprof"],
-}
+    assert [session.complete for session in disk.new_sessions()] == [True], said.err
 
 
 @needs_a_mount
 @pytest.mark.parametrize(
-    ("name", "way"), [("baseline save --replace", "full"), ("export --force", "almost full"), ("import", "read-only")]
+    ("way", "words"),
+    [
+        ("full", "baseline save old s.jaxprof --force"),
+        ("almost full", "export s.jaxprof -o PLACE/old.json --force --format html"),
+        ("read-only", "import host.xplane.pb -o PLACE/x.jaxprof"),
+    ],
 )
-def test_what_cannot_be_written_is_one_line_and_what_was_there_stays(name: str, way: str, disk: Disk) -> None:
-    said = disk.call(way, [word.format(place=disk.place) for word in WRITING[name]])
+def test_what_cannot_be_written_is_one_line_and_what_was_there_stays(way: str, words: str, disk: Disk) -> None:
+    said = disk.call(way, *words.replace("PLACE", str(disk.place)).split())
     assert said.code == ExitCode.USAGE, said
-    assert is_one_line_with_a_hint(said.err), said.err
-    assert REASONS[way] in said.err
+    first, *more = said.err.splitlines()
+    assert (first.startswith("jaxprof: "), len(more) < 2, WAYS[way][1] in said.err) == (True, True, True), said.err
     names = {str(path.relative_to(disk.after)) for path in disk.after.rglob("*") if path.is_file()} - {"filler"}
     assert names == {"sessions/kept.jaxprof", "baselines/old.jaxprof", "old.json"}
     for each in names:
         assert (disk.after / each).read_bytes() == (disk.before / each).read_bytes()
-
-
-@needs_a_mount
-def test_reading_needs_no_room(disk: Disk) -> None:
-    said = disk.call("full", ["show", "host.xplane.pb"], TMPDIR=str(disk.place))
-    assert said.code == ExitCode.OK, said.err
-    assert "Traceback" not in said.err
 
 
 def test_a_limit_on_the_size_of_a_file_loses_nothing_that_is_printed(tmp_path: Path) -> None:
@@ -167,12 +138,9 @@ def test_a_limit_on_the_size_of_a_file_loses_nothing_that_is_printed(tmp_path: P
     words = ["run", "--from", plan(tmp_path, "numpy"), "--budget", "0.05"]
     ran = subprocess.run(
         [sys.executable, "-m", "jaxprof", *words],
-        cwd=tmp_path,
-        env=environment() | {"PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": os.fspath(tmp_path)},
-        preexec_fn=limit,
-        capture_output=True,
-        text=True,
-    )
+        cwd=tmp_path, env=environment() | {"PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": os.fspath(tmp_path)},
+        preexec_fn=limit, capture_output=True, text=True,
+    )  # fmt: skip
     assert ran.returncode == ExitCode.FAILED, ran.stderr
     assert "File too large" in ran.stderr
     assert "the session could not be kept" in ran.stderr

@@ -57,25 +57,19 @@ def found(target: str, word: str | None) -> FoundBase:
         return base
 
 
-def test_a_word_is_a_revision_where_nothing_else_has_the_name(folder: Path) -> None:
+def test_a_word_is_a_revision_where_nothing_else_has_the_name(folder: Path, kept: Path) -> None:
     base = found("own.py:step", "main")
     assert (base.about.reading, base.about.dirty) == ("revision", False)
     (folder / "main").touch()
     assert found("own.py:step", "main").about.reading == "path"
-
-
-def test_a_kept_session_wins_by_its_whole_name_and_a_part_of_it_does_not(folder: Path, kept: Path) -> None:
+    for word in ("old.py:step", "pack.inner:f", "selu:jit"):
+        assert found("own.py:step", word).about.reading == "target"
     git(folder, "tag", "0123")
     assert "0123" in kept.name
     assert found("own.py:step", "0123").about.reading == "revision"
-    assert found("own.py:step", kept.stem).target == str(kept)
+    assert found("own.py:step", kept.stem).target == str(kept), "by its whole name"
     git(folder, "tag", "-d", "0123")
     assert found("own.py:step", "0123").target == str(kept)
-
-
-@pytest.mark.parametrize("word", ["old.py:step", "pack.inner:f", "selu:jit"])
-def test_a_target_is_no_revision(folder: Path, word: str) -> None:
-    assert found("own.py:step", word).about.reading == "target"
 
 
 def test_without_a_word_it_is_head_where_something_is_not_committed(
@@ -138,13 +132,13 @@ def test_a_side_that_does_not_compile_is_exit_code_1(
     folder: Path, call: Caller, monkeypatch: pytest.MonkeyPatch, failing: str, named: bool
 ) -> None:
     (folder / "own.py").write_text(OWN + "\n")
+    session = fold(sessions.HEADER, sessions.events())
 
     def find(target: str, *_: object, **__: object) -> list[TargetModule]:
         if ("jaxprof-git-" in target) is (failing == "HEAD"):
             raise WorkerError(f"{target}: not today")
         return [TargetModule(stages, session) for stages in modules_of(session)]
 
-    session = fold(sessions.HEADER, sessions.events())
     monkeypatch.setattr(hlo_target, "find_modules", find)
     said = call("gate", "own.py:step", "--arg", "f32[64]", "--fail-on", "kernels")
     assert (said.code, "not today" in said.err, "the base, HEAD: " in said.err) == (1, True, named)

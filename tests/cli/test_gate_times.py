@@ -2,53 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-import pytest
-
-from cli.calling import Caller, commit_all
+from cli.calling import Caller
 from folding import fold
 from jaxprof import events as e
 from jaxprof.analysis.ab import AbResult, ab_results
 from jaxprof.analysis.gate import judged_times, read_limits
-from jaxprof.session import Session
-from jaxprof.session.log import load
 from jaxprof.session.run import UNLIKE_RESULTS
 from report import sessions
-
-STEP = """
-import jax.numpy as jnp, numpy as np
-
-def step(x):
-    return jnp.tanh(x @ x)
-def step_inputs():
-    return (np.full((64, 64), 0.01, np.float32),)
-def broken(x):
-    raise RuntimeError("not today")
-broken_inputs = step_inputs
-"""
-
-
-@pytest.fixture(scope="module")
-def committed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A repository of one commit, with a change that is not committed."""
-    made = tmp_path_factory.mktemp("committed")
-    (made / "own.py").write_text(STEP)
-    commit_all(made, "one")
-    (made / "own.py").write_text(STEP.replace("x @ x", "x @ x @ x"))
-    return made
-
-
-@pytest.fixture
-def folder(tmp_path: Path, committed: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of that, which is the current folder."""
-    shutil.copytree(committed, tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
 
 SIDES = {"r1": "A", "r2": "B"}
 
@@ -80,23 +44,19 @@ def states(found: AbResult, *limits: str) -> dict[str, str]:
 
 def test_a_call_and_a_compile_that_took_longer_pass_their_limits() -> None:
     limits = ("run:5%", "compile:20%", "kernels")
-    assert states(measured(0.01, 1.0), *limits) == {"run:5%": "within", "compile:20%": "within"}
-    assert states(measured(0.015, 1.0), *limits) == {"run:5%": "passed", "compile:20%": "within"}
-    assert states(measured(0.01, 1.5), *limits) == {"run:5%": "within", "compile:20%": "passed"}
+    for call, compiled, run, compiling in (
+        (0.01, 1.0, "within", "within"), (0.015, 1.0, "passed", "within"), (0.01, 1.5, "within", "passed"),
+    ):  # fmt: skip
+        assert states(measured(call, compiled), *limits) == {"run:5%": run, "compile:20%": compiling}
     assert states(measured(0.015, 1.5), "run:60%", "compile:60%") == {"run:60%": "within", "compile:60%": "within"}
 
 
 def test_with_one_launch_a_call_needs_more_and_a_compile_is_undecided() -> None:
-    (run, compiled) = judged_times("x", measured(0.0115, 1.5, 1), read_limits(["run:5%", "compile:20%"]))
-    assert (run.state, "one launch" in run.reason) == ("undecided", True)
-    assert (compiled.state, "--launches 5" in compiled.reason) == ("undecided", True)
+    limits = ("run:5%", "compile:20%")
+    assert states(measured(0.0115, 1.5, 1), *limits) == {"run:5%": "undecided", "compile:20%": "undecided"}
     assert states(measured(0.015, 1.0, 1), "run:5%") == {"run:5%": "passed"}
-
-
-def test_results_that_are_not_alike_decide_no_call() -> None:
     warning = e.WarningRaised(run="r2", code=UNLIKE_RESULTS, message="the results are not alike: f32[2], f32[3]")
-    (row,) = judged_times("x", measured(0.015, 1.0, 3, warning), read_limits(["run:5%"]))
-    assert (row.state, "not alike" in row.reason) == ("undecided", True)
+    assert states(measured(0.015, 1.0, 3, warning), "run:5%") == {"run:5%": "undecided"}
 
 
 def test_the_intervals_of_several_limits_hold_together() -> None:
@@ -107,26 +67,6 @@ def test_the_intervals_of_several_limits_hold_together() -> None:
     assert beside.growth_low is not None
     assert alone.growth_low > beside.growth_low
     assert alone.growth == beside.growth
-
-
-@pytest.mark.process
-def test_a_revision_and_what_is_there_now_are_measured_in_turns_and_kept(
-    folder: Path, call: Caller, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("jaxprof.runner.sides.LAUNCH_SECONDS", 0.1)
-    words = ("--fail-on", "run:1000%", "--fail-on", "flops", "--launches", "1", "--no-check", "--out", "s.jaxprof")
-    said = call("gate", "own.py:step", *words, "--format", "json")
-    data = said.data
-    assert said.code == 3
-    flops, run = data["limits"]
-    assert (flops["limit"], flops["state"]) == ("flops", "passed")
-    assert run["limit"] == "run:1000%"
-    assert run["state"] != "passed", "beside other tests one launch may decide nothing"
-    assert min(run["before"], run["after"]) > 0
-    assert data["versus"]["results"]["alike"]
-    session = load(folder / "s.jaxprof", Session)
-    assert [run.plan.side for run in session.runs.values()] == ["A", "B"]
-    assert said.err.count("s.jaxprof") == 1
 
 
 def test_a_session_of_another_time_decides_no_time(call: Caller, kept: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from cli.calling import Caller
 from hlo.test_passes import _write
-from hlo_sources import DUMPED, TEXT, WRONG
+from hlo_sources import DUMPED, TEXT
 from jaxprof.cli.hlo_target import CompileOptions
 from jaxprof.cli.output import ExitCode
 from report import sessions
@@ -21,12 +21,13 @@ def dump(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_hlo_of_the_only_run_that_has_some(call: Caller, kept: Path) -> None:
+def test_the_hlo_of_the_only_run_that_has_some(call: Caller, kept: Path, dump: Path) -> None:
     assert call("hlo", kept).out == sessions.HLO.rstrip("\n") + "\n"
     assert "lambda" in call("hlo", kept, "--run", "r2", "--stage", "jaxpr").out
+    assert call("hlo", kept, "--diff", dump).out.startswith("no difference")
 
 
-@pytest.mark.parametrize("view", [(), ("--kernels",), ("--findings",), ("--flame",), ("--memory", "--format", "json")])
+@pytest.mark.parametrize("view", [(), ("--memory", "--format", "json")])
 def test_hlo_is_opened_as_the_command_of_its_own_prints_it(call: Caller, tmp_path: Path, view: tuple[str, ...]) -> None:
     folder = tmp_path / "dump"
     folder.mkdir()
@@ -42,10 +43,8 @@ def test_a_workload_is_compiled_and_not_run(call: Caller, tmp_path: Path) -> Non
     out = tmp_path / "compiled.jaxprof"
     said = call("hlo", "selu:jit", "--set", "n=1000", "--kernels", "--out", out)
     assert said.code == ExitCode.OK
-    assert "loop fusion" in said.out
     assert "selu.py:" in said.out
-    again = call("hlo", out, "--stage", "stablehlo")
-    assert "stablehlo" in again.out
+    assert "stablehlo" in call("hlo", out, "--stage", "stablehlo").out
     assert call("hlo", "selu:numpy").code == ExitCode.USAGE
 
 
@@ -56,23 +55,16 @@ def test_a_module_that_is_cut_off_is_told_before_the_answer_and_by_the_exit_code
     assert call("hlo", dump, view).code == ExitCode.OK
     dump.write_text(sessions.HLO[: sessions.HLO.index("ROOT %fusion")])
     said = call("hlo", dump, view)
-    assert said.code == ExitCode.NOT_WHOLE
-    assert said.out.startswith("truncated: the text ends inside the computation 'main'")
-    assert said.out.splitlines()[-1].endswith("in what was read")
+    assert (said.code, said.out.startswith("truncated: ")) == (ExitCode.NOT_WHOLE, True)
     text = call("hlo", dump)
     assert (text.code, "truncated: " in text.err) == (ExitCode.NOT_WHOLE, True)
-    data = call("hlo", dump, "--format", "json")
-    assert data.code == ExitCode.NOT_WHOLE
-    assert [notice["code"] for notice in data.data["programs"][0]["notices"]] == ["truncated"]
 
 
 def test_a_module_before_the_passes_has_operations_and_no_conclusions(call: Caller, dump: Path) -> None:
     dump.write_text("HloModule m\n\nENTRY e {\n  p = f32[8]{0} parameter(0)\n  ROOT r = f32[8]{0} add(p, p)\n}\n")
     shown = call("hlo", dump, "--kernels")
-    assert shown.code == ExitCode.NOT_WHOLE
-    assert shown.out.startswith("not optimised: XLA's passes have not run")
-    assert "operation " in shown.out
-    assert "kernel " not in shown.out
+    assert (shown.code, shown.out.startswith("not optimised: ")) == (ExitCode.NOT_WHOLE, True)
+    assert ("operation " in shown.out, "kernel " in shown.out) == (True, False)
     assert "no findings among the few" in call("hlo", dump, "--findings").out
     assert "unknown: before" in call("hlo", dump, "--barriers").out
     assert call("hlo", dump).code == ExitCode.OK, "the text is what was asked for"
@@ -86,90 +78,46 @@ def test_the_first_kernels_by_what_they_cost(call: Caller, tmp_path: Path) -> No
         '  lib = f32[512] custom-call(heavy), custom_call_target="opaque"\n'
         "  ROOT t = (f32[8], f32[512]) tuple(small, lib)\n}\n"
     )
-
-    def names(*words: object) -> list[str]:
+    for words, names in (
+        ((), ["small", "large", "heavy", "lib"]),
+        (("--top", 2), ["heavy", "large"]),
+        (("--sort", "flops"), ["large", "heavy", "small", "lib"]),  # what is not known comes last
+        (("--sort", "order", "--top", 1), ["small"]),
+    ):
         rows = csv.DictReader(call("hlo", path, "--kernels", "--format", "csv", *words).out.splitlines())
-        return [row["name"] for row in rows]
-
-    assert names() == ["small", "large", "heavy", "lib"]
-    assert names("--top", 2) == ["heavy", "large"]
-    assert names("--sort", "flops") == ["large", "heavy", "small", "lib"], "what is not known comes last"
-    assert names("--sort", "order", "--top", 1) == ["small"]
+        assert [row["name"] for row in rows] == names
     text = call("hlo", path, "--kernels", "--top", 1).out
     assert text.splitlines()[-1] == "1 of 4 kernels, with 43 % of the bytes"
-    data = call("hlo", path, "--kernels", "--top", 1, "--format", "json").data["programs"][0]
-    assert [kernel["name"] for kernel in data["kernels"]] == ["heavy"]
-    assert data.keys() == {"module", "platform", "kernels", "notices", "problems"}
-    for words in (("--top", 1), ("--barriers", "--sort", "bytes")):
-        assert "--kernels" in call("hlo", path, *words).err
-    assert call("hlo", path, "--kernels", "--top", 0).code == ExitCode.USAGE
 
 
 def test_the_short_text_is_the_same_program(call: Caller, tmp_path: Path) -> None:
     config = ', metadata={op_name="a}b"}, backend_config={"x":{"y":[{"z":1}]}}, frontend_attributes={k="v"}'
     (tmp_path / "long.hlo").write_text(sessions.HLO.replace(", kind=", f"{config}, kind="))
     said = call("hlo", tmp_path / "long.hlo", "--short")
-    assert said.code == 0
     assert not {"metadata", "backend_config", "op_name"} & set(re.findall(r"\w+", said.out))
     assert said.out.count(" = ") == sessions.HLO.count(" = ")
-    assert call("hlo", tmp_path / "long.hlo", "--short", "--kernels").code == 2
 
 
-def test_diff_of_two_files(call: Caller, tmp_path: Path) -> None:
-    one, two, three = (tmp_path / f"{name}.hlo" for name in ("one", "two", "three"))
-    one.write_text(sessions.HLO)
-    two.write_text(sessions.HLO.replace("fused_computation", "fused_computation.9"))
-    three.write_text(sessions.HLO.replace("f32", "f16"))
-    said = call("hlo", one, "--diff", two)
+def test_diff_of_two_files(call: Caller, dump: Path, tmp_path: Path) -> None:
+    renumbered, other = tmp_path / "renumbered.hlo", tmp_path / "other.hlo"
+    renumbered.write_text(sessions.HLO.replace("fused_computation", "fused_computation.9"))
+    other.write_text(sessions.HLO.replace("f32", "f16"))
+    said = call("hlo", dump, "--diff", renumbered)
     assert (said.code, said.out.partition(":")[0]) == (0, "no difference in the computation")
-    said = call("hlo", one, "--diff", three)
-    assert said.code == 0
-    assert "kernels: 1 changed" in said.out
-    assert any(line.startswith("- ") and "f32" in line for line in said.out.splitlines())
-    assert any(line.startswith("+ ") and "f16" in line for line in said.out.splitlines())
-    data = call("hlo", one, "--diff", three, "--format", "json").data
-    assert data["differs"] is True
-    assert {line["status"] for computation in data["computations"] for line in computation["lines"]} <= {
-        "changed",
-        "new",
-        "gone",
-    }
-    assert call("hlo", one, "--diff", two, "--format", "json").data["computations"] == []
+    assert call("hlo", dump, "--diff", renumbered, "--format", "json").data["computations"] == []
+    lines = call("hlo", dump, "--diff", other).out.splitlines()
+    assert any(line.startswith("- ") and "f32" in line for line in lines)
+    assert any(line.startswith("+ ") and "f16" in line for line in lines)
+    assert call("hlo", dump, "--diff", other, "--format", "json").data["differs"] is True
 
 
-def test_a_program_at_a_url_is_fetched_and_not_run(call: Caller, tmp_path: Path) -> None:
-    (tmp_path / "a.hlo").write_text("ENTRY main {\n  ROOT %x = f32[8]{0} parameter(0)\n}\n")
-    assert "no difference" in call("hlo", str(tmp_path / "a.hlo"), "--diff", f"file://{tmp_path / 'a.hlo'}").out
+def test_a_program_at_a_url_is_fetched_and_not_run(call: Caller, dump: Path, tmp_path: Path) -> None:
+    assert "no difference" in call("hlo", dump, "--diff", f"file://{dump}").out
     (tmp_path / "m.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\ndef step(x): return x\n")
-    for words in (["hlo", f"file://{tmp_path / 'm.py'}"], ["hlo", "a.hlo", "--diff", f"file://{tmp_path / 'm.py'}"]):
-        said = call(*words)
+    for words in (["hlo"], ["hlo", dump, "--diff"], []):
+        said = call(*words, f"file://{tmp_path / 'm.py'}")
         assert said.code == 2
-        assert "what comes from a URL is not run" in said.err
     assert not (tmp_path / "ran").exists()
-
-
-def test_diff_refuses_what_has_no_effect_and_says_what_is_missing(call: Caller, kept: Path, tmp_path: Path) -> None:
-    one = tmp_path / "one.hlo"
-    one.write_text(sessions.HLO)
-    for words in (
-        ("--diff", one, "--kernels"),
-        ("--diff", one, "--format", "csv"),
-        ("--diff", tmp_path / "none.hlo"),
-        ("--diff", one, "--variant", "jit"),
-        ("--diff", one, "--top", "3"),
-    ):
-        said = call("hlo", one, *words)
-        assert said.code == 2, words
-        assert said.err.startswith("jaxprof: "), words
-    assert call("hlo", kept, "--diff", one).out.startswith("no difference")
-
-
-def test_escape_codes_in_a_dump_are_shown_and_not_obeyed(call: Caller, dump: Path) -> None:
-    dump.write_text(sessions.HLO.replace("jit(selu)/mul", "a\x1b[31mb"))
-    for form in ((), ("--kernels",)):
-        out = call("hlo", dump, *form).out
-        assert "\x1b" not in out
-        assert "a␛[31mb" in out
 
 
 def test_passes_of_a_dump_as_text_and_as_json(call: Caller, tmp_path: Path) -> None:
@@ -180,32 +128,10 @@ def test_passes_of_a_dump_as_text_and_as_json(call: Caller, tmp_path: Path) -> N
     assert "-1 negate" in lines[-1]
     assert "\x1b" not in "".join(lines)
     (module,) = call("hlo", tmp_path, "--passes", "--format", "json", "--full").data["modules"]
-    first, second = module["passes"]
-    assert (first["changed"], second["changed"], second["instructions_after"]) == (None, True, 2)
-    assert second["opcodes"] == {"abs": [0, 1], "negate": [1, 0]}
-    assert second["computations"] == {
-        "same": 0,
-        "changed": [{"before": "main", "after": "main"}],
-        "new": [],
-        "gone": [],
-    }
-
-
-def test_what_is_no_dump_is_refused(call: Caller, tmp_path: Path) -> None:
-    (tmp_path / "x.txt").touch()
-    assert "the folder of an XLA dump" in call("hlo", tmp_path / "x.txt", "--passes").err
-    assert "no passes" in call("hlo", tmp_path, "--passes").err
-    _write(tmp_path, 0, "pipeline-start", "negate")
+    assert [(each["changed"], each["instructions_after"]) for each in module["passes"]] == [(None, 2), (True, 2)]
+    assert module["passes"][1]["opcodes"] == {"abs": [0, 1], "negate": [1, 0]}
+    assert module["passes"][1]["computations"]["changed"] == [{"before": "main", "after": "main"}]
     assert "1 jit_f" in call("hlo", tmp_path, "--passes", "--module", "9").err
-
-
-@pytest.mark.process
-@pytest.mark.parametrize("name", WRONG)
-def test_what_holds_no_hlo_is_refused(name: str, call: Caller, tmp_path: Path) -> None:
-    make, said = WRONG[name]
-    found = call("hlo", make(tmp_path))
-    assert (found.code, found.out) == (ExitCode.USAGE, "")
-    assert said in found.err
 
 
 def test_a_file_of_a_folder_that_cannot_be_read_is_told_and_the_others_are_shown(call: Caller, tmp_path: Path) -> None:

@@ -66,9 +66,9 @@ class Case:
 CASES = [
     Case("import", "engine", TERM, "lock"),
     Case("compile", "client", TERM, "lock"),
+    Case("run", "client", INTERRUPT, "sleep"),
     Case("capture_run", "client", KILL, "lock"),
 ]
-"""Both victims; `bench/faults.py --kills` has each victim by each signal at each phase."""
 
 
 def plan(folder: Path, variant: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import signal
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -29,70 +28,39 @@ class Terminal(io.StringIO):
 
 
 class Obedient(Scheduler):
-    """Emits what it is given; `run` then calls `then`, and waits until it is cancelled when that says so."""
+    """Emits what it is given; `run` then calls `then`."""
 
     emitted: Sequence[e.Event] = ()
-    then: Callable[[], bool] = staticmethod(lambda: False)
+    then: Callable[[], object] = staticmethod(lambda: None)
 
     def __init__(self, writer: LogWriter, interpreter: Interpreter, listen: Callable[[list[e.Event]], None]) -> None:
         super().__init__(writer, interpreter, listen)
         self.tell = listen
 
     def run(self) -> None:
-        self.cancels = 0
-        self.asked = threading.Event()
         self.tell([self.writer.append(event) for event in self.emitted])
-        if self.then():
-            assert self.asked.wait(30)
-
-    def cancel_all(self) -> None:
-        self.cancels += 1
-        self.asked.set()
+        self.then()
 
 
 def headless_runs(
     terminal: io.StringIO,
     emitted: Sequence[e.Event] = (),
-    then: Callable[[], bool] = lambda: False,
+    then: Callable[[], object] = lambda: None,
     path: Path | None = None,
 ) -> HeadlessRuns:
     made = type("Made", (Obedient,), {"emitted": emitted, "then": staticmethod(then)})
     return HeadlessRuns(LogWriter(sessions.HEADER, path), INTERPRETER, Progress(terminal), make=made)
 
 
-def kill_after(number: signal.Signals) -> Callable[[], bool]:
-    def send() -> bool:
-        os.kill(os.getpid(), number)
-        return True
-
-    return send
-
-
 NOTHING: list[PlannedRun] = []
-
-
-@pytest.mark.parametrize(
-    ("number", "cancels", "reason"), [(signal.SIGINT, 1, "interrupted"), (signal.SIGTERM, 2, "SIGTERM")]
-)
-def test_a_signal_cancels_and_names_itself_in_the_log(number: signal.Signals, cancels: int, reason: str) -> None:
-    work = headless_runs(Terminal(), then=kill_after(number))
-    before = signal.getsignal(number)
-    work.work(NOTHING)
-    assert work.stopped_by == number
-    assert isinstance(work.scheduler, Obedient)
-    assert work.scheduler.cancels == cancels
-    assert work.scheduler.session.closed is not None
-    assert work.scheduler.session.closed.reason == reason
-    assert signal.getsignal(number) is before
 
 
 def test_a_signal_that_is_ignored_stays_ignored() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        work = headless_runs(Terminal(), then=lambda: os.kill(os.getpid(), signal.SIGHUP) or False)  # type: ignore[func-returns-value]
+        work = headless_runs(Terminal(), then=lambda: os.kill(os.getpid(), signal.SIGHUP))
         work.work(NOTHING)
-        assert work.stopped_by is None
-        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        assert (work.stopped_by, signal.getsignal(signal.SIGHUP)) == (None, signal.SIG_IGN)
     finally:
         signal.signal(signal.SIGHUP, before)
 
@@ -113,48 +81,34 @@ def test_finished_runs_get_a_line_each_and_the_live_line_goes_away(monkeypatch: 
     planned_first = sorted(sessions.events(), key=lambda event: not isinstance(event, e.RunPlanned))
     headless_runs(terminal, planned_first).work(NOTHING)
     lines = terminal.getvalue().replace("\r\x1b[K", "").splitlines()
-    assert lines == [
-        "[1/3] selu numpy cpu:0  4.37 ms ± 0.50 %",
-        "[2/3] selu jit cpu:0  630 µs ± 0.99 %  6.9× (6.9-7.0)",
-        "[3/3] selu jax cpu:0  failed: RESOURCE_EXHAUSTED: out of memory allocating 4 TB",
-    ]
+    assert [line.partition("  ")[0] for line in lines] == [
+        "[1/3] selu numpy cpu:0", "[2/3] selu jit cpu:0", "[3/3] selu jax cpu:0",
+    ]  # fmt: skip
 
 
-def test_nothing_is_drawn_where_stderr_is_no_terminal() -> None:
+def test_where_stderr_is_no_terminal_only_a_storage_failure_is_told_and_that_once() -> None:
     plain = io.StringIO()
     headless_runs(plain, sessions.events()).work(NOTHING)
     assert plain.getvalue() == ""
-
-
-def test_a_storage_failure_is_told_at_once_and_once() -> None:
-    plain = io.StringIO()
     work = headless_runs(plain, sessions.events())
     work.scheduler.writer.failure = StorageError("the session cannot be written to /x: No space left", "Free some.")
     work.work(NOTHING)
     assert plain.getvalue().count("No space left") == 1
 
 
-class TestLiveLine:
-    def line(self, monkeypatch: pytest.MonkeyPatch, events: Sequence[e.Event], now: float = 18.0) -> str:
-        monkeypatch.setenv("TERM", "xterm")
-        monkeypatch.setenv("COLUMNS", "100")
-        terminal = Terminal()
-        progress = Progress(terminal, clock=lambda: now)
-        progress.take(events)
-        progress.tick()
-        return terminal.getvalue().rpartition("\x1b[K")[2]
+def live_line(monkeypatch: pytest.MonkeyPatch, name: str, now: float) -> str:
+    """What stands in the last line while a run compiles, which began at 16 s."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    terminal = Terminal()
+    progress = Progress(terminal, clock=lambda: now)
+    plan, started = sessions.plan("r1", name, "jit"), e.WorkerStarted(run="r1", pid=1, python="p")
+    progress.take([plan, started, e.PhaseStarted(run="r1", phase="compile", monotonic_seconds=16.0)])
+    progress.tick()
+    return terminal.getvalue().rpartition("\x1b[K")[2]
 
-    def test_the_clock_of_a_long_compile_ticks(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        events = [
-            sessions.plan("r1", "jit", "jit"),
-            e.WorkerStarted(run="r1", pid=1, python="p"),
-            e.PhaseStarted(run="r1", phase="compile", monotonic_seconds=16.0),
-        ]
-        assert self.line(monkeypatch, events) == "[1/1] selu jit cpu:0  compile 2.0 s"
-        assert self.line(monkeypatch, events, now=58.25) == "[1/1] selu jit cpu:0  compile 42.2 s"
 
-    def test_a_name_cannot_move_the_cursor(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        events = [sessions.plan("r1", "jit\x1b[2J\n", "jit"), e.WorkerStarted(run="r1", pid=1, python="p")]
-        line = self.line(monkeypatch, events)
-        assert "\x1b" not in line
-        assert "\n" not in line
+def test_the_clock_of_a_long_compile_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert live_line(monkeypatch, "jit", 18.0) == "[1/1] selu jit cpu:0  compile 2.0 s"
+    assert live_line(monkeypatch, "jit", 58.25) == "[1/1] selu jit cpu:0  compile 42.2 s"
+    assert not {"\x1b", "\n"} & set(live_line(monkeypatch, "jit\x1b[2J\n", 18.0)), "a name cannot move the cursor"

@@ -6,12 +6,11 @@ import json
 import re
 import shlex
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 
 import kept_histories
@@ -19,22 +18,16 @@ import program_events
 from answer_schemas import hold, problems, schema_of
 from cli.calling import Caller
 from cli.test_baseline import keep
-from folding import fold
+from folding import fold, written
 from hlo.test_passes import _write
 from jaxprof import events as e
-from jaxprof.analysis.ab import AbResult, ab_results
-from jaxprof.analysis.explain.derive import explanation
-from jaxprof.analysis.explain.model import FixTrial, NumbersCompared
+from jaxprof.analysis.ab import ab_results
 from jaxprof.analysis.gate import GateBase, GateResult, judged_times, read_limits
 from jaxprof.cli import kinds
-from jaxprof.cli.main import cli
 from jaxprof.report.comparison_report import ab_json
 from jaxprof.report.device_list import devices_report
 from jaxprof.report.envelope import answer_pieces
-from jaxprof.report.explain import explanation_json
 from jaxprof.report.gate import gate_json
-from jaxprof.session.log import LogWriter
-from jaxprof.stats import Block, LaunchBlocks, compare
 from job_folders import captures, job, loop, process
 from report import sessions, test_sides
 from report.test_device_list import CPU_READING, GPU_READING, joined
@@ -92,40 +85,37 @@ KINDS = sorted((*kinds.KINDS, "error"))
 DOCUMENT = Path(__file__).parents[2] / "docs" / "json.md"
 
 
-def written(path: Path, events: Iterable[e.Event], header: e.Header = sessions.HEADER) -> Path:
-    writer = LogWriter(header, path)
-    for event in events:
-        writer.append(event)
-    writer.close()
-    return path
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a session of each sort, HLO, a dump, a baseline and a history."""
     tmp_path = tmp_path_factory.mktemp("made")
-    written(tmp_path / "runs.jaxprof", sessions.events())
-    written(tmp_path / "captured.jaxprof", sessions.captured_events())
-    written(tmp_path / "traced.jaxprof", profiles.captured().events)
-    written(tmp_path / "program.jaxprof", program_events.training_events(), program_events.HEADER)
-    written(tmp_path / "sides.jaxprof", sides())
-    written(tmp_path / "swept.jaxprof", sessions.swept_events())
-    written(tmp_path / "planned.jaxprof", sessions.torn_events())
-    written(tmp_path / "cut_off.jaxprof", program_events.cut_off_events(), program_events.HEADER)
-    written(tmp_path / "without_jax.jaxprof", program_events.without_jax_events(), program_events.HEADER)
-    with_other_hlo = (
+    with_other_hlo = [
         replace(event, text=CHANGED) if isinstance(event, e.TextRecorded) and event.name == "hlo" else event
         for event in sessions.captured_events()
-    )
-    written(tmp_path / "again.jaxprof", with_other_hlo)
+    ]
+    for name, events in {
+        "runs": sessions.events(),
+        "captured": sessions.captured_events(),
+        "traced": profiles.captured().events,
+        "sides": sides(),
+        "swept": sessions.swept_events(),
+        "planned": sessions.torn_events(),
+        "again": with_other_hlo,
+        "modes": TWO_MODES,
+        "torn": sessions.events(),
+    }.items():
+        written(tmp_path / f"{name}.jaxprof", events, sessions.HEADER)
+    for name, events in {
+        "program": program_events.training_events(),
+        "cut_off": program_events.cut_off_events(),
+        "without_jax": program_events.without_jax_events(),
+        "remade": program_events.program(*REMADE, *program_events.shaped(3)),
+    }.items():
+        written(tmp_path / f"{name}.jaxprof", events, program_events.HEADER)
     (tmp_path / "changed.hlo").write_text(CHANGED)
     (tmp_path / "apart.hlo").write_text(APART % ("4", "A" * 300, *ORDER))
     (tmp_path / "tiled.hlo").write_text(APART % ("8", "B" * 300, *reversed(ORDER)))
-    written(tmp_path / "modes.jaxprof", TWO_MODES)
-    written(
-        tmp_path / "remade.jaxprof", program_events.program(*REMADE, *program_events.shaped(3)), program_events.HEADER
-    )
-    with written(tmp_path / "torn.jaxprof", sessions.events()).open("a") as file:
+    with (tmp_path / "torn.jaxprof").open("a") as file:
         file.write("no event\n")
     (tmp_path / "cut.hlo").write_text(CUT_OFF)
     (tmp_path / "large.hlo").write_text(sessions.TRANSPOSES)
@@ -158,15 +148,6 @@ def files(made: Path, tmp_path: Path, state_home: Path, monkeypatch: pytest.Monk
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     (tmp_path / "history").rename(state_home / "sessions")
     monkeypatch.chdir(tmp_path)
-
-
-def understood(line: str) -> None:
-    """Fails if a command that an answer names could not be run."""
-    words = shlex.split(line)[1:]
-    with click.Context(cli, info_name="jaxprof") as context:
-        name, command, rest = cli.resolve_command(context, words)
-        assert command is not None
-        command.make_context(name, list(rest))
 
 
 _SESSIONS = ("runs", "captured", "program", "sides", "modes", "remade", "torn")
@@ -230,11 +211,10 @@ _COMMANDS: dict[str, Sequence[str]] = {
 
 def sides() -> list[e.Event]:
     """Sides whose programs are known."""
-    agree = test_sides.AGREE
     programs = {"r1": sessions.HLO, "r2": CHANGED}
     texts = [e.TextRecorded(run=run, name="hlo", text=text) for run, text in programs.items()]
     warning = e.WarningRaised(run="r2", code="noise", message="noisy", advice="Close other programs.")
-    more = (agree, *texts, warning, sessions.environment("r2", "0.11.0"))
+    more = (test_sides.AGREE, *texts, warning, sessions.environment("r2", "0.11.0"))
     found: list[e.Event] = []
     for event in test_sides.events_with(0.5e-3, test_sides.PLAN, *more):
         found.append(event)
@@ -243,38 +223,15 @@ def sides() -> list[e.Event]:
     return found
 
 
-def measured_together() -> AbResult:
-    return ab_results(fold(sessions.HEADER, sides()))[0]
-
-
 def gate_of_times() -> dict[str, Any]:
-    measured, base = measured_together(), GateBase("HEAD", "revision", "/home/me/work", commit="19789fa", dirty=True)
+    measured = ab_results(fold(sessions.HEADER, sides()))[0]
+    base = GateBase("HEAD", "revision", "/home/me/work", commit="19789fa", dirty=True)
     rows = judged_times("train.py:step", measured, read_limits(["run:5%"]))
     return gate_json(GateResult(base=base, rows=tuple(rows), notes=("a note",), measured=measured))
 
 
-def explanation_with_trials() -> dict[str, Any]:
-    """What `explain --try` says: a fix was measured, results could not be compared, the call fails with it."""
-    launches = LaunchBlocks((Block(0, (2.0,)), Block(1, (1.0,))), in_turns=False)
-    measured = FixTrial(
-        fix="a cache", times=compare([launches] * 3), seconds=((2.0,), (1.0,)), session="s.jaxprof",
-        bytes=(9, 5),
-        numbers=NumbersCompared(agree=False, relative=0.1, note="line 1"),
-    )  # fmt: skip
-    trials = (
-        measured,
-        replace(measured, numbers=NumbersCompared()),
-        FixTrial(fix="a cache", failed=True, reason="exit code 1"),
-    )
-    explained = explanation(fold(program_events.HEADER, program_events.training_events()), "program")
-    first = replace(explained.findings[0], mechanical="a cache", kernels=("fusion",))
-    found = (replace(first, trial=trial) for trial in trials)
-    return explanation_json(replace(explained, findings=tuple(found)))
-
-
 _MADE: dict[str, Callable[[], dict[str, Any]]] = {
-    "ab": lambda: {"session": "s.jaxprof", **ab_json(measured_together())},
-    "explanation": explanation_with_trials,
+    "ab": lambda: {"session": "s.jaxprof", **ab_json(ab_results(fold(sessions.HEADER, sides()))[0])},
     "gate": gate_of_times,
     "devices": lambda: devices_report(joined(), [GPU_READING, CPU_READING]),
     "target-install": lambda: {"vendor": "nvidia", "path": "/home/me", "was_installed": False},
@@ -285,7 +242,8 @@ _MADE: dict[str, Callable[[], dict[str, Any]]] = {
 @pytest.mark.process
 @pytest.mark.parametrize("kind", sorted({*_COMMANDS, *_MADE}))
 @pytest.mark.usefixtures("files")
-def test_an_answer_is_one_short_line_and_as_its_schema_says(call: Caller, kind: str) -> None:
+def test_an_answer_is_short_and_as_its_schema_says(call: Caller, kind: str) -> None:
+    """`call` looks at each."""
     if kind.startswith("query") or kind == "rollup":
         pytest.importorskip("duckdb")
         pytest.importorskip("pyarrow")
@@ -295,40 +253,15 @@ def test_an_answer_is_one_short_line_and_as_its_schema_says(call: Caller, kind: 
     printed = []
     for line in _COMMANDS.get(kind, ()):
         words = [*shlex.split(line), *(() if kind == "export" else ("--format", "json"))]
-        bounded = call(*words)
-        assert (bounded.out.count("\n"), len(bounded.out) < 32_000) == (1, True)
-        for following in json.loads(bounded.out).get("next", ()):
-            assert following != shlex.join(["jaxprof", *words]), "it was just asked"
-            for command in following.split(" && "):
-                understood(command)
-        whole = bounded if kind in _ONCE else call(*words, "--full")
-        printed += [json.loads(bounded.out), json.loads(whole.out)]
+        printed.append(call(*words).out)
+        assert len(printed[-1]) < 32_000
+        if kind not in _ONCE:
+            printed.append(call(*words, "--full").out)
     if kind in _MADE:
-        data = _MADE[kind]()
-        printed += [json.loads("".join(answer_pieces(kind, data, ["jaxprof"], limit))) for limit in (0, None)]
-    for answer in printed:
+        printed += ["".join(answer_pieces(kind, _MADE[kind](), ["jaxprof"], limit)) for limit in (0, None)]
+    for answer in map(json.loads, printed):
         assert answer["kind"] == kind, answer
         hold(answer)
-
-
-def test_every_key_has_a_meaning() -> None:
-    def undescribed(schema: dict[str, Any], place: str) -> Iterator[str]:
-        for key, inner in schema.get("properties", {}).items():
-            meaning = inner.get("description", "")
-            if len(meaning) < 3 or meaning.removesuffix("...").endswith("."):
-                yield f"{place}/{key}"
-        for inner in (*schema.get("properties", {}).values(), schema.get("items"), schema.get("additionalProperties")):
-            if isinstance(inner, dict):
-                yield from undescribed(inner, place)
-
-    properties = [schema_of(kind)["properties"] for kind in KINDS]
-    assert [each for of in properties for each in undescribed(of.get("data", of.get("error")), "")] == []
-
-
-def test_a_required_key_that_is_missing_is_a_problem() -> None:
-    schema = schema_of("explanation")
-    answer = {"schema": "3.0", "kind": "explanation", "data": {"name": "s"}, "truncated": {}, "next": []}
-    assert "/data has no findings" in list(problems(answer, schema))
 
 
 def test_every_kind_is_printed_and_in_the_documents() -> None:
@@ -342,8 +275,9 @@ def test_what_a_schema_does_not_have_is_found() -> None:
     answer = {"schema": "3.0", "kind": "error", "error": {"code": "usage", "message": "m", "hint": None}}
     assert list(problems(answer, schema)) == []
     for error, wrong in (
-        ({"code": 1}, "/error/code is of type integer"),
-        ({"more": 1}, "/error/more is not in the schema"),
+        ({"code": 1, "message": "m", "hint": None}, "/error/code is of type integer"),
+        ({**answer["error"], "more": 1}, "/error/more is not in the schema"),
+        ({"code": "usage", "hint": None}, "/error has no message"),
     ):
-        assert list(problems(answer | {"error": answer["error"] | error}, schema)) == [wrong]
+        assert list(problems(answer | {"error": error}, schema)) == [wrong]
     assert list(problems(answer | {"kind": "other"}, schema)) == ["/kind is 'other'"]

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -53,18 +52,12 @@ def spooled(state_home: Path) -> list[str]:
 @pytest.mark.process
 def test_a_session_is_recorded_into_a_store(store: Path, state_home: Path) -> None:
     said = run(store, "--out", f"flaky://{store}/run.jaxprof", after=("3",))
-    assert said.returncode == 3, said.stderr
-    assert said.stdout == "rank none\n"
-    assert f"session: flaky://{store}/run.jaxprof" in said.stderr
+    assert (said.returncode, said.stdout) == (3, "rank none\n"), said.stderr
     assert f"uploaded: flaky://{store}/run.jaxprof" in said.stderr
     assert '"type":"session_closed"' in (store / "run.jaxprof").read_text()
-    assert names(store) == ["run.jaxprof"]
-    assert spooled(state_home) == [], "the copy here is deleted"
+    assert (names(store), spooled(state_home)) == (["run.jaxprof"], []), "the copy here is deleted"
     again = run(store, "--out", f"flaky://{store}/run.jaxprof")
-    assert again.returncode == 2
-    assert "already exists" in again.stderr
-    assert again.stdout == "", "it did not start"
-    assert run(store, "--force", "--out", f"flaky://{store}/run.jaxprof").returncode == 0
+    assert (again.returncode, again.stdout) == (2, ""), "it did not start"
 
 
 @pytest.mark.process
@@ -73,41 +66,22 @@ def test_a_job_of_this_machine_is_recorded_into_a_store(store: Path, state_home:
     assert said.returncode == 0, said.stderr
     assert sorted(said.stdout.splitlines()) == ["rank 0", "rank 1"]
     assert names(store) == ["run.jaxprof.d/process-00000.jaxprof", "run.jaxprof.d/process-00001.jaxprof"]
-    assert f"job: flaky://{store}/run.jaxprof.d" in said.stderr
     assert spooled(state_home) == []
-    again = run(store, "-n", "2", "--out", f"flaky://{store}/run.jaxprof.d")
-    assert (again.returncode, again.stdout) == (2, "")
-    assert "holds a job already" in again.stderr
     fewer = run(store, "-n", "1", "--force", "--out", f"flaky://{store}/run.jaxprof.d")
     assert fewer.returncode == 0, fewer.stderr
     assert names(store) == ["run.jaxprof.d/process-00000.jaxprof"], "the former job was replaced"
 
 
 @pytest.mark.process
-def test_a_store_that_dies_changes_nothing_for_the_program_and_loses_nothing(store: Path, state_home: Path) -> None:
-    said = run(
-        store, "-n", "2", "--out", f"flaky://{store}/run.jaxprof.d", after=("5",),
-        trouble={"only": "put", "error": "the store is down"}, JAXPROF_UPLOAD_WAIT="1",
-    )  # fmt: skip
-    assert said.returncode == 5, said.stderr
-    assert sorted(said.stdout.splitlines()) == ["rank 0", "rank 1"]
-    assert "cannot be reached now (the store is down): recording continues on this machine" in said.stderr
+@pytest.mark.parametrize("trouble", [{"error": "the store is down"}, {"seconds": 2}], ids=["dies", "hangs"])
+def test_a_store_that_dies_changes_nothing_for_the_program_and_loses_nothing(
+    store: Path, state_home: Path, trouble: dict[str, object]
+) -> None:
+    told = {"only": "put", **trouble}
+    said = run(store, "--out", f"flaky://{store}/run.jaxprof", after=("5",), trouble=told, JAXPROF_UPLOAD_WAIT="0.5")
+    assert (said.returncode, said.stdout) == (5, "rank none\n"), said.stderr
     assert "not uploaded to flaky://" in said.stderr
-    assert "process-00000.jaxprof, process-00001.jaxprof (the store is down)" in said.stderr
     assert f"all of it is in {state_home}/spool/" in said.stderr
-    assert spooled(state_home) == ["process-00000.jaxprof", "process-00001.jaxprof"]
-
-
-@pytest.mark.process
-def test_a_store_that_hangs_delays_the_end_by_no_more_than_the_setting(store: Path, state_home: Path) -> None:
-    began = time.monotonic()
-    said = run(
-        store, "--out", f"flaky://{store}/run.jaxprof",
-        trouble={"only": "put", "seconds": 2}, JAXPROF_UPLOAD_WAIT="0.5",
-    )  # fmt: skip
-    assert said.returncode == 0, said.stderr
-    assert time.monotonic() - began < 60
-    assert "it took longer than 0 s" in said.stderr
     assert spooled(state_home) == ["run.jaxprof"]
 
 
@@ -121,7 +95,7 @@ def test_a_store_that_refuses_is_said_before_the_program_starts(store: Path) -> 
 
 @pytest.mark.process
 def test_no_secret_of_a_url_is_in_the_session(store: Path) -> None:
-    said = run(store, "--out", f"flaky://alice:hunter22@{store}/run.jaxprof", trouble={"only": "put"})
-    assert "hunter22" not in said.stderr
-    for path in store.parent.rglob("*.jaxprof"):
-        assert "hunter22" not in path.read_text()
+    said = run(store, "--out", f"flaky://alice:hunter22@{store}/run.jaxprof")
+    kept = [path.read_text() for path in store.parent.rglob("*.jaxprof")]
+    assert kept
+    assert "hunter22" not in "".join((said.stderr, *kept))

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from pathlib import Path
@@ -10,35 +9,31 @@ import pytest
 import job_folders
 from cli.calling import Caller
 from jaxprof.cli.output import ExitCode
-from jaxprof.units import bytes_
 
 
-def test_the_list_has_sizes_and_their_total(call: Caller, kept: Path) -> None:
+def test_the_list_has_sizes_and_their_total(call: Caller, kept: Path, kept_job: Path) -> None:
     said = call("sessions")
-    assert said.code == 0
-    assert "selu" in said.out
-    assert "complete, 1 failed" in said.out
-    assert f"1 session, {bytes_(kept.stat().st_size)}, in {kept.parent}" in said.out
-    assert call("sessions", "list").out == said.out
-
-
-def test_the_list_as_json(call: Caller, kept: Path) -> None:
-    data = call("sessions", "--format", "json").data
-    assert data["size_bytes"] == kept.stat().st_size
-    assert data["sessions"][0]["workloads"] == ["selu"]
-    assert [run["status"] for run in data["sessions"][0]["runs"]] == ["ok", "ok", "failed"]
+    assert len(said.out.splitlines()) == 4, said.out
+    for words in ("selu", "complete, 1 failed", "2 ok, 1 missing", "train.py · 2 processes", "1 session and 1 job"):
+        assert words in said.out
+    data = call("sessions", "list", "--format", "json").data
+    job, session = data["sessions"]
+    assert data["size_bytes"] == job["size_bytes"] + kept.stat().st_size
+    assert (session["workloads"], [run["status"] for run in session["runs"]]) == (["selu"], ["ok", "ok", "failed"])
+    summary = job["job_summary"]
+    assert (job["path"], summary["recorded_processes"], summary["missing_processes"]) == (str(kept_job), 2, 1)
+    assert (summary["by_status"], session["job_summary"]) == ([{"status": "ok", "count": 2}], None)
 
 
 def test_deleting_asks_and_without_a_terminal_wants_yes(
-    call: Caller, kept: Path, monkeypatch: pytest.MonkeyPatch
+    call: Caller, kept: Path, kept_job: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
-    said = call("sessions", "delete", "0123")
-    assert said.code == ExitCode.USAGE
-    assert "--yes" in said.err
-    assert kept.exists()
-    assert call("sessions", "delete", "0123", "--yes").code == 0
-    assert not kept.exists()
+    for name, path in (("0123", kept), ("train", kept_job)):
+        said = call("sessions", "delete", name)
+        assert (said.code, "--yes" in said.err, path.exists()) == (ExitCode.USAGE, True, True)
+        assert call("sessions", "delete", name, "--yes").code == 0
+        assert not path.exists()
 
 
 def test_scrub_writes_a_copy_and_says_what_it_replaced(
@@ -51,26 +46,23 @@ def test_scrub_writes_a_copy_and_says_what_it_replaced(
     copy = tmp_path / f"{kept.name.removesuffix('.jaxprof')}-scrubbed.jaxprof"
     assert said.out.strip() == copy.name
     assert "Replaced: 1 secret, " in said.err
-    assert "1 line of output" in said.err
-    assert "kq7Zr93hWm" in kept.read_text()
-    assert "kq7Zr93hWm" not in copy.read_text()
-    assert call("sessions", "scrub", "last", "--out", str(copy)).code == ExitCode.USAGE
-    assert call("sessions", "scrub", str(kept), "--in-place", "--format", "json").data["secrets_replaced"] == 1
+    assert ("kq7Zr93hWm" in kept.read_text(), "kq7Zr93hWm" in copy.read_text()) == (True, False)
+    assert call("sessions", "scrub", "last", "--out", copy).code == ExitCode.USAGE
+    assert call("sessions", "scrub", kept, "--in-place", "--out", "x").code == ExitCode.USAGE
+    assert call("sessions", "scrub", kept, "--in-place", "--format", "json").data["secrets_replaced"] == 1
     assert "kq7Zr93hWm" not in kept.read_text()
-    assert call("sessions", "scrub", str(kept), "--in-place", "--out", "x").code == ExitCode.USAGE
 
 
 def test_prune_keeps_the_newest(call: Caller, kept: Path) -> None:
     older = kept.with_name("older.jaxprof")
     shutil.copy(kept, older)
     os.utime(older, (1, 1))
-    assert call("sessions", "prune").code == ExitCode.USAGE
-    assert call("sessions", "prune", "--max-size", "9" * 400).code == ExitCode.USAGE
+    for wrong in ((), ("--max-size", "9" * 400)):
+        assert call("sessions", "prune", *wrong).code == ExitCode.USAGE
     assert call("sessions", "prune", "--keep", "1", "--dry-run").out.strip() == str(older)
     assert older.exists()
     assert call("sessions", "prune", "--keep", "1", "--yes").code == 0
-    assert not older.exists()
-    assert kept.exists()
+    assert (older.exists(), kept.exists()) == (False, True)
 
 
 @pytest.fixture
@@ -82,39 +74,3 @@ def kept_job(kept: Path) -> Path:
         job_folders.process(folder, index, 3, *job_folders.loop())
         os.utime(folder / f"process-{index:05}.jaxprof", (4e9, 4e9))
     return folder
-
-
-def test_a_job_is_one_line(call: Caller, kept: Path, kept_job: Path) -> None:
-    said = call("sessions")
-    assert len(said.out.splitlines()) == 4, said.out
-    assert "2 ok, 1 missing" in said.out
-    assert "train.py · 2 processes" in said.out
-    assert "1 session and 1 job" in said.out
-    assert "current folder" not in said.out
-    job, session = call("sessions", "--format", "json").data["sessions"]
-    assert (job["path"], job["job_summary"]["recorded_processes"], job["job_summary"]["missing_processes"]) == (
-        str(kept_job),
-        2,
-        1,
-    )
-    assert job["job_summary"]["by_status"] == [{"status": "ok", "count": 2}]
-    assert session["job_summary"] is None
-
-
-@pytest.mark.process
-def test_last_is_the_newest_job_or_session(call: Caller, kept: Path, kept_job: Path) -> None:
-    for name in ("last", "train"):
-        assert json.loads(call("show", name, "--format", "json").out)["kind"] == "job"
-    assert "job of 3 processes" in call("explain").out
-    assert call("query", "last", "SELECT count(*) AS n FROM sessions", "--format", "json").data["rows"] == [{"n": 2}]
-    os.utime(kept, (5e9, 5e9))
-    assert json.loads(call("show", "last", "--format", "json").out)["kind"] == "session"
-
-
-def test_deleting_a_job_asks_once_and_deletes_it_whole(call: Caller, kept: Path, kept_job: Path) -> None:
-    said = call("sessions", "delete", "train", "--yes")
-    assert said.code == 0
-    assert str(kept_job) in said.err
-    assert "Deleted 1 job (" in said.err
-    assert not kept_job.exists()
-    assert kept.exists()

@@ -7,12 +7,6 @@ from cli.calling import SOURCE
 DOCS = SOURCE.parent / "docs"
 
 
-def test_llms_txt_lists_every_page_and_no_other() -> None:
-    listed = re.findall(r"^- \[[^\]]+\]\(([^)]+)\)", (DOCS / "llms.txt").read_text(), re.MULTILINE)
-    assert len(listed) == len(set(listed))
-    assert set(listed) == {path.name for path in DOCS.glob("*.md")} - {"index.md"}
-
-
 def test_the_tools_that_are_documented_are_those_that_there_are() -> None:
     from cli.agent.test_server import READING
 
