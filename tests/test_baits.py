@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from folding import written
 from jaxprof import events as e
 from jaxprof.devices.targets import wheels
 from jaxprof.operating_system import python_words
 from jaxprof.rollup.making import in_processes
-from jaxprof.session.log import LogWriter, new_header
+from jaxprof.session.log import new_header
 from jaxprof.session.log.job_folder import JobMember
 
 pytestmark = pytest.mark.process
@@ -27,22 +28,16 @@ MODULES = (
 @pytest.fixture
 def baits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "baits"
-    folder.mkdir()
     for name in MODULES:
-        file = folder / f"{name}.py"
-        if name in ("jaxprof", "pip"):
-            (folder / name).mkdir()
-            file = folder / name / "__init__.py"
+        file = folder / name / "__init__.py" if name in ("jaxprof", "pip") else folder / f"{name}.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(f"open({str(folder / 'imported')!r}, 'a').write({name!r} + chr(10))\n")
     (tmp_path / "program.py").write_text("print('ran')\n")
     spec = e.RunSpec(
         workload="selu", variant="numpy", how="numpy", device="cpu:0", parameters={"n": 1000}, target="selu"
     )
-    writer = LogWriter(new_header({}), tmp_path / "base.jaxprof")
-    writer.append(e.RunPlanned(run="r1", spec=spec))
-    writer.close()
+    written(tmp_path / "base.jaxprof", [e.RunPlanned(run="r1", spec=spec)], new_header({}))
     monkeypatch.chdir(folder)
-    monkeypatch.setenv("JAXPROF_HOME", str(tmp_path / "home"))
     return folder
 
 

@@ -4,7 +4,6 @@ process is named."""
 from __future__ import annotations
 
 import json
-import os
 import re
 import runpy
 import subprocess
@@ -13,6 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+from cli.calling import environment
+from jaxprof.session.log.entry import read_entry
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "transformer.py"
 JOB = EXAMPLE.with_name("data_parallel.py")
@@ -41,11 +43,8 @@ def test_the_transformer_learns() -> None:
 
 
 def run(folder: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "JAXPROF_HOME": str(folder / "home"), "PYTHONPATH": str(EXAMPLE.parents[1] / "src")}
     command = [sys.executable, "-m", "jaxprof", *map(str, words)]
-    return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=200, check=False
-    )
+    return subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=200)
 
 
 @pytest.mark.process
@@ -55,7 +54,10 @@ def test_the_late_process_of_the_job_is_named(tmp_path: Path) -> None:
     assert said.returncode == 0, said.stderr
     (lost,) = re.findall(r"loss after 80 steps: ([\d.]+)", said.stdout)
     assert float(lost) < 0.8, "it learns nothing"
-    explained = run(tmp_path, "explain", "data_parallel.jaxprof.d", "--format", "json")
+    folder = tmp_path / "data_parallel.jaxprof.d"
+    headers = [read_entry(path).header for path in sorted(folder.glob("*.jaxprof"))]
+    assert [(header.process_index, header.process_count) for header in headers] == [(0, 2), (1, 2)]
+    explained = run(tmp_path, "explain", folder, "--format", "json")
     (finding,) = json.loads(explained.stdout)["data"]["findings"]
     assert (finding["code"], finding["evidence"]["process"]) == ("straggler", 1)
     line = JOB.read_text().splitlines()[int(finding["evidence"]["source"].rpartition(":")[2]) - 1]

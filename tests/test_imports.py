@@ -19,7 +19,6 @@ pytestmark = pytest.mark.process
 
 SOURCE = Path(__file__).parents[1] / "src"
 WATCHED = ("jax", "jaxlib", "scipy", "textual", "numpy", "msgspec", "psutil", "pynvml")
-HEAVY = {"jax", "jaxlib", "scipy", "textual"}
 
 OTHERS = ("engine", "runner", "recorder", "devices", "tui", "trace.xspace", "trace.imported")
 """Packages and files of ours that looking at a file has no use for."""
@@ -72,16 +71,40 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     written(folder / "x.jaxprof", sessions.events(), sessions.HEADER)
     written(folder / "program.jaxprof", program_events.program(), program_events.HEADER)
     (folder / "m.hlo").write_text(sessions.HLO)
-    return {"FILE": f"{folder}/x.jaxprof", "PROGRAM": f"{folder}/program.jaxprof", "HLO": f"{folder}/m.hlo"}
+    (folder / "empty.py").touch()
+    names = {"FILE": "x.jaxprof", "PROGRAM": "program.jaxprof", "HLO": "m.hlo", "EMPTY": "empty.py", "OUT": "s.jaxprof"}
+    return {word: f"{folder}/{name}" for word, name in names.items()}
 
 
-def test_help_imports_nothing_but_click() -> None:
-    assert modules_after(PROBE, "--help") == set()
+@pytest.mark.parametrize(
+    ("lines", "most"),
+    [
+        (("--help",), set()),
+        (("sessions", "workloads", "workloads selu", "run", "completion bash", "run --help"), {"msgspec"}),
+        (("show PROGRAM",), {"msgspec"}),
+        (("hlo HLO --kernels",), set()),
+        (("script --plain --out OUT EMPTY",), {"msgspec", "psutil", "pynvml"}),
+    ],
+)
+def test_light_commands_import_no_jax_and_no_numpy(
+    lines: tuple[str, ...], most: set[str], files: dict[str, str]
+) -> None:
+    given = (" ".join(files.get(word, word) for word in line.split()) for line in lines)
+    assert modules_after(PROBE, *given) <= most
 
 
-def test_light_commands_import_no_jax_and_no_numpy() -> None:
-    lines = ("sessions", "workloads", "workloads selu", "run", "completion bash", "run --help")
-    assert modules_after(PROBE, *lines) <= {"msgspec"}
+@pytest.mark.parametrize(
+    ("modules", "without"),
+    [
+        ("jaxprof", WATCHED),
+        ("jaxprof.tui.app", ("jax", "scipy", "numpy")),  # no frame waits for them
+        ("jaxprof.tui.app jaxprof.runner", ("jax", "jaxlib", "scipy")),
+        ("jaxprof.engine.main jaxprof.engine.measure", ("msgspec", "textual", "scipy", "psutil", "pynvml")),
+        ("jaxprof.runner jaxprof.api jaxprof.analysis.measured", ("jax", "jaxlib", "scipy", "textual")),
+    ],
+)
+def test_our_modules_do_without(modules: str, without: tuple[str, ...]) -> None:
+    assert modules_after(IMPORTS, *modules.split()) & set(without) == set()
 
 
 @pytest.mark.parametrize(
@@ -109,11 +132,6 @@ def test_looking_at_a_file_loads_what_it_needs(line: str, most: int, without: st
     assert len(found) <= most, found
 
 
-def test_a_session_without_samples_and_hlo_in_a_file_need_no_numpy(files: dict[str, str]) -> None:
-    assert modules_after(PROBE, f"show {files['PROGRAM']}") == {"msgspec"}
-    assert modules_after(PROBE, f"hlo {files['HLO']} --kernels") == set()
-
-
 IMPORTS = """
 import json, sys
 from importlib import import_module
@@ -124,35 +142,7 @@ print(json.dumps({"code": 0, "modules": sorted({name.split(".")[0] for name in s
 """
 
 
-def test_the_package_itself_costs_nothing() -> None:
-    assert modules_after(IMPORTS, "jaxprof") == set()
-
-
-def test_the_process_that_draws_never_has_jax() -> None:
-    assert not modules_after(IMPORTS, "jaxprof.tui.app", "jaxprof.runner") & {"jax", "jaxlib", "scipy"}
-
-
-def test_the_first_frame_does_not_wait_for_numpy() -> None:
-    assert not modules_after(IMPORTS, "jaxprof.tui.app") & {"numpy", "jax", "scipy"}
-
-
-def test_the_engine_has_the_standard_library_numpy_and_jax_only() -> None:
-    own = {"jaxprof.engine.main", "jaxprof.engine.measure"}
-    assert not modules_after(IMPORTS, *sorted(own)) & {"msgspec", "textual", "scipy", "psutil", "pynvml"}
-
-
-def test_the_client_does_not_load_jax() -> None:
-    assert not modules_after(IMPORTS, "jaxprof.runner", "jaxprof.api", "jaxprof.analysis.measured") & HEAVY
-
-
 def test_a_program_is_followed_without_what_finds_devices() -> None:
     own = _said(IMPORTS, "jaxprof.runner.program_run")["own"]
     assert "jaxprof.runner.session_recorder" in own
     assert not [name for name in own if name.startswith(("jaxprof.devices.inventory.", "jaxprof.devices.live.nvidia"))]
-
-
-def test_recording_a_short_program_imports_no_numpy_and_no_textual(tmp_path: Path) -> None:
-    program = tmp_path / "x.py"
-    program.write_text("")
-    found = modules_after(PROBE, f"script --plain --out {tmp_path}/s.jaxprof {program}")
-    assert found <= {"msgspec", "psutil", "pynvml"}

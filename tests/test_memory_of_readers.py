@@ -110,26 +110,18 @@ BOMBS: Final[dict[str, tuple[str, str, Callable[[], bytes]]]] = {
     "a text": ("session", "JAXPROF_LIMITS=unpacked=", lambda: text(bytes(6 * LIMIT))),
     "levels": ("session", "damaged", lambda: session(b'{"type":"log_line","text":' + b"[" * MIB + b"\n")),
     "tiny events": ("session", "", lambda: session(line("heartbeat") * 300_000)),
-    "empty lines": ("session", "", lambda: session(b"\n" * LIMIT)),
     "empty values": ("session", "", lambda: session(VALUES % (b"{}," * 600_000))),
-    "no events": ("session", "unknown type", lambda: session(b"{}\n" * 300_000)),
     "gzip of HLO": ("hlo", "JAXPROF_LIMITS=unpacked=", lambda: gzip.compress(bytes(6 * LIMIT), 1)),
     "instructions": ("hlo", TOO_MANY, lambda: b"HloModule m\n\nENTRY e {\n" + INSTRUCTION * 500_000 + b"}\n"),
     "instructions of a proto": ("hlo", TOO_MANY, lambda: module(nested(2, b"") * 500_000)),
-    "computations of a proto": (
-        "hlo", TOO_MANY, lambda: nested(1, b"m") + nested(2, b"e") + nested(3, b"") * 500_000,
-    ),
     "one name for many operands": (
         "hlo", "JAXPROF_LIMITS=unpacked=",
         lambda: module(number(5, 1) + instruction(b"n" * 100_000, nested(36, b"\1" * 100_000))),
     ),
-    "planes": ("profile", "JAXPROF_LIMITS=planes=", lambda: nested(1, b"") * 500_000),
-    "lines": ("profile", "JAXPROF_LIMITS=lines=", lambda: plane(nested(3, b"") * 500_000)),
     "names": ("profile", "JAXPROF_LIMITS=names=", lambda: plane(nested(4, b"") * 500_000)),
     "events": ("profile", "JAXPROF_LIMITS=events=", lambda: plane(nested(3, nested(4, b"") * 500_000))),
-    "gzip of a profile": ("profile", "JAXPROF_LIMITS=unpacked=", lambda: gzip.compress(bytes(6 * LIMIT), 1)),
+
 }  # fmt: skip
-"""What reads it, what is said of it, and the file."""
 
 
 class Readers:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -35,17 +35,27 @@ time.sleep(600)
 """
 
 
-def wait_until_gone(pid: int) -> bool:
+def is_gone(pid: int) -> bool:
+    """Whether a process has ended, or is dead and nobody has collected it."""
+    status = Path(f"/proc/{pid}/stat")
+    try:
+        os.kill(pid, 0)
+        return status.exists() and ") Z " in status.read_text()
+    except (ProcessLookupError, FileNotFoundError):
+        return True
+
+
+def wait(holds: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return True
-        if Path(f"/proc/{pid}/stat").exists() and ") Z " in Path(f"/proc/{pid}/stat").read_text():
-            return True  # dead, and nobody has collected it
+    while not holds():
+        assert time.monotonic() < deadline
         time.sleep(0.05)
-    return False
+
+
+def started(program: str, *words: object) -> tuple[subprocess.Popen[str], list[str]]:
+    """A process, and the words that it says first."""
+    client = subprocess.Popen([sys.executable, "-c", program, *map(str, words)], stdout=subprocess.PIPE, text=True)
+    return client, client.stdout.readline().split()
 
 
 @pytest.fixture
@@ -59,53 +69,41 @@ def groups() -> Iterator[list[subprocess.Popen[bytes]]]:
 
 
 @pytest.mark.process
-def test_an_engine_that_holds_its_lock_ends_with_a_client_that_is_killed(tmp_path: Path) -> None:
-    engine = tmp_path / "engine.py"
-    engine.write_text(engines.STUCK)
-    client = subprocess.Popen([sys.executable, "-c", CLIENT, str(engine)], stdout=subprocess.PIPE, text=True)
-    assert client.stdout is not None
-    with client, client.stdout:
-        pid, scratch = client.stdout.readline().split()
+@pytest.mark.parametrize(
+    ("source", "program"),
+    [
+        (engines.STUCK, CLIENT),
+        (engines.SLOW, CLIENT.replace("print(process", "process.freeze()\nprint(process")),
+    ],
+    ids=["holds its lock", "frozen"],
+)
+def test_an_engine_ends_with_a_client_that_is_killed(tmp_path: Path, source: str, program: str) -> None:
+    (tmp_path / "engine.py").write_text(source)
+    client, (pid, scratch) = started(program, tmp_path / "engine.py")
+    with client:
         assert Path(scratch).is_dir()
-        client.send_signal(signal.SIGKILL)
-    assert wait_until_gone(int(pid))
-    deadline = time.monotonic() + 30
-    while Path(scratch).exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not Path(scratch).exists()
-
-
-@pytest.mark.process
-def test_a_frozen_engine_ends_with_a_client_that_is_killed(tmp_path: Path) -> None:
-    engine = tmp_path / "engine.py"
-    engine.write_text(engines.SLOW)
-    frozen = CLIENT.replace("print(process", "process.freeze()\nprint(process")
-    client = subprocess.Popen([sys.executable, "-c", frozen, str(engine)], stdout=subprocess.PIPE, text=True)
-    assert client.stdout is not None
-    with client, client.stdout:
-        pid, _ = client.stdout.readline().split()
-        client.send_signal(signal.SIGKILL)
-    assert wait_until_gone(int(pid))
+        client.kill()
+    wait(lambda: is_gone(int(pid)))
+    wait(lambda: not Path(scratch).exists())
 
 
 @pytest.mark.process
 def test_only_what_is_registered_ends(groups: list[subprocess.Popen[bytes]], tmp_path: Path) -> None:
-    kept, lost = tmp_path / "kept", tmp_path / "lost, with a $name"
-    for folder in (kept, lost):
+    folders = [tmp_path / name for name in ("kept", "kept alone", "lost, with a $name", "lost alone")]
+    for folder in folders:
         folder.mkdir()
         (folder / "file").touch()
     first, second = groups
     reaper = _Reaper()
-    reaper.add(first.pid, str(kept))
-    reaper.add(second.pid, str(lost))
+    reaper.add(first.pid, str(folders[0]))
+    dropped = reaper.add_folder(str(folders[1]))
+    reaper.add(second.pid, str(folders[2]))
+    reaper.add_folder(str(folders[3]))
     reaper.drop(first.pid)
+    reaper.drop(dropped)
     reaper.close()
-    assert second.wait(30) == -signal.SIGKILL
-    assert reaper._process is not None
-    assert reaper._process.wait(30) == 0
-    assert first.poll() is None
-    assert kept.exists()
-    assert not lost.exists()
+    assert (second.wait(30), reaper._process.wait(30), first.poll()) == (-signal.SIGKILL, 0, None)
+    assert [folder.exists() for folder in folders] == [True, True, False, False]
 
 
 @pytest.mark.process
@@ -113,7 +111,6 @@ def test_a_reaper_that_was_killed_is_replaced(groups: list[subprocess.Popen[byte
     first, second = groups
     reaper = _Reaper()
     reaper.add(first.pid, "")
-    assert reaper._process is not None
     reaper._process.kill()
     reaper._process.wait()
     reaper.add(second.pid, "")
@@ -122,44 +119,20 @@ def test_a_reaper_that_was_killed_is_replaced(groups: list[subprocess.Popen[byte
 
 
 @pytest.mark.process
-def test_a_folder_without_a_process_goes_with_us_unless_it_was_dropped(tmp_path: Path) -> None:
-    kept, lost = tmp_path / "kept", tmp_path / "lost"
-    for folder in (kept, lost):
-        folder.mkdir()
-        (folder / "file").touch()
-    reaper = _Reaper()
-    name = reaper.add_folder(str(kept))
-    reaper.add_folder(str(lost))
-    reaper.drop(name)
-    reaper.close()
-    assert reaper._process is not None
-    assert reaper._process.wait(30) == 0
-    assert kept.exists()
-    assert not lost.exists()
-
-
-@pytest.mark.process
-def test_a_temporary_folder_goes_at_its_close_and_with_a_process_that_is_killed(tmp_path: Path) -> None:
-    with TemporaryFolder("test") as folder:
-        (folder / "file").touch()
-    assert not folder.exists()
+def test_a_temporary_folder_goes_at_its_close_and_with_a_process_that_is_killed() -> None:
     made = TemporaryFolder("test")
+    (made.path / "file").touch()
     made.close()
     made.close()
-    program = (
+    assert not made.path.exists()
+    client, (folder,) = started(
         "import time\nfrom jaxprof.reaper import TemporaryFolder\n"
         "made = TemporaryFolder('test')\n(made.path / 'file').touch()\nprint(made.path, flush=True)\ntime.sleep(600)\n"
     )
-    client = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
-    assert client.stdout is not None
-    with client, client.stdout:
-        folder = Path(client.stdout.readline().strip())
-        assert folder.is_dir()
+    with client:
+        assert Path(folder).is_dir()
         client.kill()
-    deadline = time.monotonic() + 30
-    while folder.exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait(lambda: not Path(folder).exists())
 
 
 def test_where_no_temporary_folder_can_be_made_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

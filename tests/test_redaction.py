@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import jaxprof
-from cli.calling import Caller, environment
+from cli.calling import environment
 from jaxprof import events as e
 from jaxprof.engine.measure.environment import read_environment
 from jaxprof.private import kept_value, safe_variables
@@ -132,12 +132,14 @@ IN_PROSE = (
 
 @pytest.mark.parametrize("secret", SECRETS)
 def test_of_seventy_shapes_hardly_any_is_kept(secret: str) -> None:
-    assert len(SHAPES) == 70
     commands = [shlex.split(shape.replace("(S)", secret)) for shape in SHAPES]
     in_words = [words for words in commands if secret in " ".join(redacted(words))]
     in_text = [words for words in commands if secret in scrubbed(" ".join(words))]
     assert all(words[0] == "-p" or words == ["password is hunter2"] for words in (*in_words, *in_text))
     assert max(len(in_words), len(in_text)) <= OF_70
+    for words in commands:
+        once = scrubbed(" ".join(words))
+        assert scrubbed(once) == once
 
 
 @pytest.mark.parametrize("secret", SECRETS)
@@ -159,42 +161,36 @@ def test_in_a_sentence_it_has_to_look_random(shape: str) -> None:
 @pytest.mark.parametrize(
     ("words", "kept"),
     [
-        (["train.py", "--lr", "1e-3"], ["train.py", "--lr", "1e-3"]),
-        (["--api-key", "sk-123", "--epochs", "3"], ["--api-key", "(R)", "--epochs", "3"]),
-        (["--password", "x"], ["--password", "(R)"]),
-        (["--password=x=y"], ["--password=(R)"]),
-        (["token=abc", "seed=1"], ["token=(R)", "seed=1"]),
-        (["HF_TOKEN=abc"], ["HF_TOKEN=(R)"]),
-        (["--env-a", "wandb_api_key=abc"], ["--env-a", "wandb_api_key=(R)"]),
-        (["--set=db.password=abc"], ["--set=db.password=(R)"]),
-        (["--dbPassword", "abc"], ["--dbPassword", "(R)"]),
-        (["--define", "db.password", "abc"], ["--define", "db.password", "(R)"]),
-        (["train.auth.py", "abc"], ["train.auth.py", "abc"]),
-        (["SSHPASS=abc"], ["SSHPASS=(R)"]),
-        (["--use-auth", "--verbose"], ["--use-auth", "--verbose"]),
-        (["sk-abcdefgh12345678"], ["(R)"]),
-        (["--note=hf_abcdefgh12345678"], ["--note=(R)"]),
-        (["https://me:abc@host/x"], ["https://(R)@host/x"]),
-        (["--header", "authorization: Bearer abc"], ["--header", "authorization: Bearer (R)"]),
-        (["--tokenizer", "gpt2", "--max-tokens", "5"], ["--tokenizer", "gpt2", "--max-tokens", "5"]),
-        (["--eos-token", "</s>", "--key", "0"], ["--eos-token", "</s>", "--key", "0"]),
-        (["--author=me", "--pattern", "x", "task-1234567890"], ["--author=me", "--pattern", "x", "task-1234567890"]),
-        ([], []),
+        ("--api-key sk-123 --epochs 3", "--api-key (R) --epochs 3"),
+        ("--password=x=y", "--password=(R)"),
+        ("token=abc seed=1", "token=(R) seed=1"),
+        ("--env-a wandb_api_key=abc", "--env-a wandb_api_key=(R)"),
+        ("--set=db.password=abc", "--set=db.password=(R)"),
+        ("--dbPassword abc", "--dbPassword (R)"),
+        ("--define db.password abc", "--define db.password (R)"),
+        ("train.auth.py abc --lr 1e-3", "train.auth.py abc --lr 1e-3"),
+        ("SSHPASS=abc", "SSHPASS=(R)"),
+        ("--use-auth --verbose", "--use-auth --verbose"),
+        ("sk-abcdefgh12345678", "(R)"),
+        ("--note=hf_abcdefgh12345678", "--note=(R)"),
+        ("https://me:abc@host/x", "https://(R)@host/x"),
+        ("--tokenizer gpt2 --max-tokens 5", "--tokenizer gpt2 --max-tokens 5"),
+        ("--eos-token </s> --key 0", "--eos-token </s> --key 0"),
+        ("--author=me --pattern x task-1234567890", "--author=me --pattern x task-1234567890"),
     ],
 )
-def test_what_looks_like_a_secret_in_a_command_line_is_not_kept(words: list[str], kept: list[str]) -> None:
-    assert redacted(words) == [word.replace("(R)", REDACTED) for word in kept]
+def test_what_looks_like_a_secret_in_a_command_line_is_not_kept(words: str, kept: str) -> None:
+    assert redacted(words.split()) == kept.replace("(R)", REDACTED).split()
 
 
-@pytest.mark.parametrize(
-    "token",
-    [
-        "hf_abcdefghij12", "ghp_abcdefghij12", "github_pat_abcdefghij12", "glpat-abcdefghij", "sk-abcdefghij12",
-        "sk-proj-abcdefghij12", "sk-ant-abcdefghij12", "xoxb-abcdefghij12", "AKIAABCDEFGHIJKLMN", "ASIAABCDEFGHIJKLMN",
-        "AIzaabcdefghijklmnopqrst", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIx.c2lnbmF0", "npm_abcdefghijklmnopqrstuv",
-        "pypi-abcdefghijklmnopqrstuv", "ya29.abcdefghij12", "SG.abcdefghij.abcdefghij", "sk_live_abcdefghij",
-    ],
-)  # fmt: skip
+TOKENS = """hf_abcdefghij12 ghp_abcdefghij12 github_pat_abcdefghij12 glpat-abcdefghij sk-abcdefghij12
+sk-proj-abcdefghij12 sk-ant-abcdefghij12
+xoxb-abcdefghij12 AKIAABCDEFGHIJKLMN ASIAABCDEFGHIJKLMN AIzaabcdefghijklmnopqrst
+eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIx.c2lnbmF0 npm_abcdefghijklmnopqrstuv pypi-abcdefghijklmnopqrstuv ya29.abcdefghij12
+SG.abcdefghij.abcdefghij sk_live_abcdefghij"""
+
+
+@pytest.mark.parametrize("token", TOKENS.split())
 def test_tokens_are_known_by_their_prefixes(token: str) -> None:
     assert token not in scrubbed(f"cannot use {token}, sorry")
     assert token not in " ".join(redacted(["--note", token]))
@@ -224,12 +220,6 @@ def test_ordinary_words_of_programs_stay(text: str) -> None:
     assert redacted([text]) == [text]
 
 
-def test_what_was_scrubbed_stays_as_it_is() -> None:
-    for shape in SHAPES:
-        once = scrubbed(shape.replace("(S)", SECRETS[0]))
-        assert scrubbed(once) == once
-
-
 @pytest.mark.parametrize(
     "unit",
     [
@@ -250,8 +240,8 @@ def test_the_time_is_linear_in_the_text(unit: str) -> None:
         redacted([text])
         return time.process_time() - began
 
-    short = min(seconds(1 << 12) for _ in range(3))
-    assert min(seconds(1 << 14) for _ in range(2)) < 9 * short + 0.02
+    short = min(seconds(1 << 11) for _ in range(3))
+    assert min(seconds(1 << 13) for _ in range(2)) < 9 * short + 0.01
 
 
 def test_a_private_key_is_left_out_of_lines() -> None:
@@ -277,16 +267,17 @@ SOURCE = Path(jaxprof.__file__).parent
 
 
 def test_settings_that_change_a_measurement_are_kept() -> None:
+    flags = "--xla_gpu_enable_command_buffer= --xla_force_host_platform_device_count=4 --xla_x"
     settings = {
         "CUDA_VISIBLE_DEVICES": "GPU-aaaaaaaa-0000-0000-0000-000000000000,1",
         "JAX_ENABLE_X64": "1",
         "JAX_PLATFORMS": "cuda,cpu",
         "OMP_NUM_THREADS": "8",
-        "OPENBLAS_NUM_THREADS": "4",
         "XLA_PYTHON_CLIENT_MEM_FRACTION": ".5",
-        "XLA_FLAGS": "--xla_gpu_enable_command_buffer= --xla_force_host_platform_device_count=4 --xla_x",
     }
-    assert safe_variables(settings) == settings
+    assert safe_variables({**settings, "XLA_FLAGS": flags}) == {**settings, "XLA_FLAGS": flags}
+    kept = safe_variables({"XLA_FLAGS": f"--xla_dump_to=/tmp/x {flags}", "JAX_SOMETHING_NEW": "/path"})
+    assert kept == {"XLA_FLAGS": f"--xla_dump_to=... {flags}", "JAX_SOMETHING_NEW": "..."}
 
 
 @pytest.mark.parametrize(
@@ -294,31 +285,19 @@ def test_settings_that_change_a_measurement_are_kept() -> None:
     [
         ("HOME", "/home/secret"),
         ("AWS_SECRET_ACCESS_KEY", "secret"),
-        ("HF_TOKEN", "secret"),
         ("SECRET_JAX_PLATFORMS", "secret"),
         ("JAX_COMPILATION_CACHE_DIR", "gs://bucket/secret"),
         ("JAX_COORDINATOR_ADDRESS", "secret:1234"),
-        ("JAX_DUMP_IR_TO", "/home/secret"),
         ("JAX_PLATFORMS", "/home/secret"),
         ("JAX_PLATFORMS", "user:secret@host"),
         ("OMP_NUM_THREADS", "secret" * 12),
         ("OMP_NUM_THREADS", "secret\x1b[31m"),
-        ("XLA_FLAGS", "--xla_dump_to=/home/secret --xla_gpu_autotune_level=4"),
         ("XLA_FLAGS", "--xla_gpu_cuda_data_dir=/secret secret"),
         ("LIBTPU_INIT_ARGS", "--token=user:secret@host"),
     ],
 )
 def test_nothing_that_could_be_a_secret_gets_in(name: str, value: str) -> None:
     assert "secret" not in json.dumps(safe_variables({name: value}))
-
-
-def test_flags_beside_a_hidden_one_are_kept() -> None:
-    kept = safe_variables({"XLA_FLAGS": "--xla_dump_to=/tmp/x --xla_gpu_autotune_level=4"})
-    assert kept == {"XLA_FLAGS": "--xla_dump_to=... --xla_gpu_autotune_level=4"}
-
-
-def test_that_an_unlisted_setting_of_jax_is_there_is_told() -> None:
-    assert safe_variables({"JAX_SOMETHING_NEW": "/path"}) == {"JAX_SOMETHING_NEW": "..."}
 
 
 def test_a_named_variable_is_kept_if_it_is_a_setting() -> None:
@@ -341,26 +320,15 @@ def test_the_run_and_the_header_mask_the_environment_alike(monkeypatch: pytest.M
 
 
 @pytest.mark.process
-def test_a_recorded_command_line_has_no_secret_and_the_session_says_so(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    call = Caller(capsys)
+def test_a_recorded_command_line_has_no_secret_and_the_session_says_so(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text("import sys\nassert sys.argv[1:] == ['--api-key', 'sesame']\n")
-    words = ["-m", "jaxprof", "script", "--plain", "--out", "script.jaxprof", "program.py", "--api-key", "sesame"]
-    subprocess.run([sys.executable, *words], cwd=tmp_path, check=True, env=environment())
     (tmp_path / "itself.py").write_text("import jaxprof\njaxprof.record('record.jaxprof')\n")
-    subprocess.run([sys.executable, "itself.py", "token=sesame"], cwd=tmp_path, check=True, env=environment())
-    for name in ("script.jaxprof", "record.jaxprof"):
+    script = ["-m", "jaxprof", "script", "--plain", "--out", "script.jaxprof", "program.py", "--api-key", "sesame"]
+    for words, name in ((script, "script.jaxprof"), (["itself.py", "token=sesame"], "record.jaxprof")):
+        subprocess.run([sys.executable, *words], cwd=tmp_path, check=True, env=environment())
         assert "sesame" not in (tmp_path / name).read_text()
-        (notice,) = call("show", tmp_path / name, "--format", "json").data["session"]["notices"]
+        (notice,) = load(tmp_path / name, Session).notices
         assert "possible secret" in notice
-        assert notice[:40] in call("show", tmp_path / name).out
-
-
-def test_a_session_without_secrets_has_no_such_notice(tmp_path: Path) -> None:
-    writer = LogWriter(new_header({}, ["jaxprof", "run", "selu"]), tmp_path / "x.jaxprof")
-    writer.close()
-    assert load(tmp_path / "x.jaxprof", Session).notices == []
 
 
 def test_a_side_of_a_comparison_keeps_no_secret() -> None:

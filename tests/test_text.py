@@ -8,15 +8,14 @@ from jaxprof.events.base import run_number
 from jaxprof.text import columns, safe, safe_lines, shorten, shorten_middle, whole_number
 
 
-def test_escape_sequences_are_shown() -> None:
-    assert safe("a\x1b[31mred") == "a\u241b[31mred"
-    assert safe("bell\x07") == "bell\u2407"
-    assert safe("rtl\u202eevil") == "rtl\\u202eevil"
-    assert safe("csi\x9b1m") == "csi\\x9b1m"
-
-
-def test_plain_text_is_left_alone() -> None:
-    assert safe("selu jit µs ×") == "selu jit µs ×"
+def test_escape_sequences_are_shown_and_plain_text_is_left_alone() -> None:
+    for text, shown in {
+        "a\x1b[31mred": "a\u241b[31mred", "bell\x07": "bell\u2407", "rtl\u202eevil": "rtl\\u202eevil",
+        "csi\x9b1m": "csi\\x9b1m", "selu jit µs ×": "selu jit µs ×",
+    }.items():  # fmt: skip
+        assert safe(text) == shown
+    assert safe_lines("a\r\nb\rc\td") == ["a", "b", "c   d"]
+    assert (shorten("matmul", 4), shorten("表表表", 4)) == ("mat…", "表…")
 
 
 @given(st.text())
@@ -28,15 +27,6 @@ def test_nothing_that_a_terminal_obeys_is_left(text: str) -> None:
 @given(st.text(), st.integers(1, 40))
 def test_shorten_keeps_the_width(text: str, width: int) -> None:
     assert columns(shorten(text, width)) <= width
-
-
-def test_shorten_says_that_something_was_cut() -> None:
-    assert shorten("matmul", 4) == "mat…"
-    assert shorten("表表表", 4) == "表…"
-
-
-def test_lines() -> None:
-    assert safe_lines("a\r\nb\rc\td") == ["a", "b", "c   d"]
 
 
 @pytest.mark.parametrize(

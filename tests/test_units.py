@@ -1,42 +1,48 @@
-"""."""
+"""Quantities and errors as people read them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jaxprof import units
 from jaxprof.errors import JaxprofError, missing_file, system_words, unknown_name
 
+AS_TEXT: dict[Callable[[Any], str], dict[Any, str]] = {
+    units.seconds: {
+        None: "-", float("nan"): "-", 0.0: "0 ns", 0.2e-9: "< 1 ns", 22.5e-6: "22.5 µs", 4.37e-3: "4.37 ms",
+        0.99996: "1.00 s", 1.61: "1.61 s", 125.0: "2 min 05 s", 4320.0: "1 h 12 min", -0.5: "-500 ms",
+        999.96e-6: "1.00 ms",
+    },
+    units.bytes_: {
+        None: "-", 0: "0 B", 1023: "1023 B", 1024: "1.00 KiB", 64 << 20: "64.0 MiB", 1000 << 20: "1000 MiB",
+    },
+    units.growth: {
+        0.12: "+12 %", -0.004: "-0.40 %", -9.8e-7: "under 0.001 %", 9.8e-7: "under 0.001 %", -2e-5: "-0.0020 %",
+        0.0: "0 %", None: "-",
+    },
+    units.percent: {
+        0.87: "87 %", 0.004: "0.40 %", 9.8e-7: "under 0.001 %", 1.1e-5: "0.0011 %", 0.0: "0 %",
+        117.04: "over 10\u202f000 %", 99.0: "9900 %", 0.999: "100 %",
+    },
+    units.percent_or_less: {
+        None: "-", 0: "0 %", 1e-9: "< 0.1 %", 0.00099: "< 0.1 %", 0.001: "0.10 %", 0.5: "50 %", 1: "100 %",
+    },
+    units.ratio: {
+        6.93: "6.9×", 28.4: "28×", 0.456: "0.46×", 0.0012: "0.0012×", 0.000032: "1/31k×", 0.0: "0×",
+    },
+    units.scaled: {42: "42", 2e6: "2.00 M", None: "-"},
+    units.integer: {1_000_000: "1\u202f000\u202f000"},
+}  # fmt: skip
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (None, "-"),
-        (float("nan"), "-"),
-        (0.0, "0 ns"),
-        (0.2e-9, "< 1 ns"),
-        (22.5e-6, "22.5 µs"),
-        (4.37e-3, "4.37 ms"),
-        (0.99996, "1.00 s"),
-        (1.61, "1.61 s"),
-        (125.0, "2 min 05 s"),
-        (4320.0, "1 h 12 min"),
-        (-0.5, "-500 ms"),
-        (999.96e-6, "1.00 ms"),
-    ],
-)
-def test_seconds(value: float | None, text: str) -> None:
-    assert units.seconds(value) == text
 
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(None, "-"), (0, "0 B"), (1023, "1023 B"), (1024, "1.00 KiB"), (64 << 20, "64.0 MiB"), (1000 << 20, "1000 MiB")],
-)
-def test_bytes(value: float | None, text: str) -> None:
-    assert units.bytes_(value) == text
+@pytest.mark.parametrize("unit", AS_TEXT, ids=lambda unit: unit.__name__)
+def test_a_quantity_as_text(unit: Callable[[Any], str]) -> None:
+    assert {value: unit(value) for value in AS_TEXT[unit]} == AS_TEXT[unit]
+    assert units.scaled(812e9, "B/s") == "812 GB/s"
 
 
 @pytest.mark.parametrize(
@@ -47,44 +53,15 @@ def test_bytes(value: float | None, text: str) -> None:
         ((6.9, None, 7.0), "6.9×"),
         ((2.0, 2.0, 2.0), "2.00× (2.00-2.00)"),
         ((1 / 31_000, 1 / 32_000, 1 / 30_000), "1/31k× (1/32k-1/30k)"),
+        ((0.55, 1e-18, 6e28), "0.55× (0-∞)"),  # bounds that say nothing have no digits
+        ((1.2, 0.012, 118), "1.2× (0.012-118)"),
+        ((30_000, 29_000, 31_000), "30000× (29000-31000)"),
+        ((1.13, 1.04, 1.22), "1.13× (1.04-1.22)"),  # a bound that is not 1 does not look like 1
+        ((1.2, 1.13, 1.27), "1.2× (1.1-1.3)"),
     ],
 )
 def test_a_ratio_with_its_interval(figures: tuple[float, float | None, float | None], text: str) -> None:
     assert units.ratio_interval(*figures) == text
-
-
-def test_scaled_rates_and_counts() -> None:
-    assert units.scaled(812e9, "B/s") == "812 GB/s"
-    assert units.scaled(42) == "42"
-    assert units.scaled(2e6) == "2.00 M"
-    assert units.scaled(None) == "-"
-
-
-def test_a_share_in_a_column_is_never_longer_than_its_least() -> None:
-    assert [units.percent_or_less(share) for share in (None, 0, 1e-9, 0.00099, 0.001, 0.5, 1)] == [
-        "-", "0 %", "< 0.1 %", "< 0.1 %", "0.10 %", "50 %", "100 %",
-    ]  # fmt: skip
-
-
-def test_percent_and_ratio() -> None:
-    assert units.percent(0.87) == "87 %"
-    assert units.percent(0.004) == "0.40 %"
-    assert units.percent(9.8e-7) == "under 0.001 %"
-    assert units.percent(1.1e-5) == "0.0011 %"
-    assert units.percent(0.0) == "0 %"
-    assert units.percent(117.04) == "over 10\u202f000 %"
-    assert units.percent(99.0) == "9900 %"
-    assert units.percent(0.999) == "100 %"
-    assert units.ratio(6.93) == "6.9×"
-    assert units.ratio(28.4) == "28×"
-    assert units.ratio(0.456) == "0.46×"
-    assert units.ratio(0.0012) == "0.0012×"
-    assert units.ratio(0.000032) == "1/31k×"
-    assert units.ratio(0.0) == "0×"
-
-
-def test_integer_groups_by_three() -> None:
-    assert units.integer(1_000_000) == "1\u202f000\u202f000"
 
 
 @pytest.mark.parametrize(
@@ -103,42 +80,6 @@ def test_one_thing_is_not_several(number: int, words: tuple[str, ...], text: str
     assert units.counted(number, *words) == text
 
 
-@pytest.mark.parametrize(
-    ("fraction", "text"),
-    [
-        (0.12, "+12 %"),
-        (-0.004, "-0.40 %"),
-        (-9.8e-7, "under 0.001 %"),
-        (9.8e-7, "under 0.001 %"),
-        (-2e-5, "-0.0020 %"),
-        (0.0, "0 %"),
-        (None, "-"),
-    ],
-)
-def test_a_difference_has_a_sign_and_no_digits_that_say_nothing(fraction: float | None, text: str) -> None:
-    assert units.growth(fraction) == text
-
-
-def test_bounds_that_say_nothing_have_no_digits() -> None:
-    assert units.ratio_interval(0.55, 1e-18, 6e28) == "0.55× (0-∞)"
-    assert units.ratio_interval(1.2, 0.012, 118) == "1.2× (0.012-118)"
-    assert units.ratio_interval(30_000, 29_000, 31_000) == "30000× (29000-31000)"
-
-
-def test_a_bound_that_is_not_1_does_not_look_like_1() -> None:
-    assert units.ratio_interval(1.13, 1.04, 1.22) == "1.13× (1.04-1.22)"
-    assert units.ratio_interval(1.2, 1.13, 1.27) == "1.2× (1.1-1.3)"
-
-
-def test_both_halves_are_in_the_text() -> None:
-    assert str(JaxprofError("it failed", "mend it")) == "it failed\nmend it"
-    assert str(JaxprofError("it failed")) == "it failed"
-
-
-def test_unknown_name_names_the_near_ones() -> None:
-    assert "matmul" in unknown_name("workload", "matmull", ["matmul", "selu"]).hint
-
-
 def test_a_missing_file_names_its_neighbours_or_the_folder(tmp_path: Path) -> None:
     (tmp_path / "train.py").touch()
     assert missing_file(tmp_path / "trian.py").hint == "Similar names there: train.py."
@@ -147,6 +88,8 @@ def test_a_missing_file_names_its_neighbours_or_the_folder(tmp_path: Path) -> No
     assert missing_file("with\0nul").what == "there is no file with\0nul"
 
 
-def test_what_the_system_refused_is_told_in_its_words_without_a_number_and_a_path() -> None:
+def test_an_error_has_the_words_of_the_system_and_both_of_its_halves() -> None:
     assert system_words(OSError(28, "No space left on device", "/tmp/x")) == "No space left on device"
     assert system_words(OSError("cannot seek")) == "cannot seek"
+    assert str(JaxprofError("it failed", "mend it")) == "it failed\nmend it"
+    assert "matmul" in unknown_name("workload", "matmull", ["matmul", "selu"]).hint
