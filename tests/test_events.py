@@ -138,6 +138,16 @@ _PLACE = e.SourceLocation("a.py", 3)
             e.Compiled(function="f", signature=[e.SignatureLeaf(name="x", type="t", bytes=12)]),
             1,
         ),
+        (  # others refer to it by its number; one that is none is no damaged one
+            b'"program_sampled","began_seconds":1.0,"samples":9,"sites":[null,{"file":[]},'
+            b'{"file":"a.py","loop_line":1,"last_line":2,"line":2}]',
+            e.ProgramSampled(
+                began_seconds=1.0,
+                samples=9,
+                sites=[None, None, e.LoopSite(file="a.py", loop_line=1, last_line=2, line=2)],
+            ),
+            1,
+        ),
         (
             b'"program_sampled","began_seconds":1.0,"samples":9,"lines":[{"file":"a.py","line":3,"seconds":0.5},'
             b'{"file":3},{"file":"a.py","line":4,"seconds":null}]',
@@ -147,7 +157,7 @@ _PLACE = e.SourceLocation("a.py", 3)
             2,
         ),
     ],
-    ids=["kernels", "trust", "passes", "place", "older place", "older argument", "lines"],
+    ids=["kernels", "trust", "passes", "place", "older place", "older argument", "sites", "lines"],
 )
 def test_a_damaged_row_costs_that_row(line: bytes, read: e.Event, left_out: int) -> None:
     told: list[str] = []

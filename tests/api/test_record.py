@@ -168,31 +168,6 @@ def test_our_own_set_up_is_no_time_of_the_program(tmp_path: Path, monkeypatch: p
     assert program.ended.wall_seconds <= time.monotonic() - ready[0]
 
 
-@pytest.mark.process
-def test_a_window_joins_the_session_and_leaves_no_folder(tmp_path: Path) -> None:
-    text = (
-        PROGRAM.replace('"run.jaxprof"', '"run.jaxprof", capture_after_seconds=0, capture_seconds=0.6')
-        + """
-    def ended():
-        return any(window.state == "ended" for window in recording.session.runs["r1"].program.windows)
-
-    while not ended():
-        for _ in range(1000):
-            step(jnp.ones(3)).block_until_ready()
-    """
-    )
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    done = run_program(tmp_path, text, TMPDIR=str(temporary))
-    assert done.returncode == 0, done.stderr
-    session = jaxprof.load(tmp_path / "run.jaxprof")
-    assert {"r1", "r2"} < set(session.runs)
-    assert session.runs["r2"].plan.how == "imported"
-    assert "jit_step" in {run.plan.workload for run in session.runs.values()}
-    assert all(run.closed is not None for run in session.runs.values())
-    assert not list(temporary.glob("jaxprof-*"))
-
-
 def test_under_jaxprof_script_the_line_does_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jaxprof.recorder.launch", sys)
     with jaxprof.record(tmp_path / "run.jaxprof") as recording:

@@ -33,19 +33,6 @@ def test_all_of_a_session_is_what_the_api_has(call: Caller, captured: Path) -> N
     assert data == json.loads(json.dumps(jaxprof.load(captured).to_dict()))
 
 
-def test_an_error_is_an_answer_too(call: Caller, state_home: Path) -> None:
-    for words, code, message in (
-        (("show", "/nowhere/x.jaxprof"), "missing_file", "there is no file /nowhere/x.jaxprof"),
-        (("show", "last", "--nope"), "usage", "--nope"),
-    ):
-        said = call(*words, "--format", "json")
-        answer = json.loads(said.out)
-        assert (said.code, answer["kind"], answer["error"]["code"]) == (2, "error", code)
-        assert message in answer["error"]["message"]
-        assert message in said.err, "people read it, too"
-        assert call(*words).out == ""
-
-
 @pytest.mark.parametrize(
     ("line", "wanted"),
     [

@@ -69,19 +69,16 @@ def test_a_growth_that_was_accepted_is_within_up_to_its_value(base: None, call: 
     assert said.startswith(f"exceeded, accepted: {WHY}\n")
 
 
-def test_what_must_not_shrink_is_accepted_down_to_its_value(base: None, call: Caller, tmp_path: Path) -> None:
-    less, least = keep(tmp_path / "less.jaxprof", alias_bytes=32), keep(tmp_path / "least.jaxprof", alias_bytes=16)
+def test_a_decision_is_about_one_program_and_one_fact_down_to_its_value(
+    base: None, call: Caller, tmp_path: Path
+) -> None:
+    less = keep(tmp_path / "less.jaxprof", 110, alias_bytes=32)
     assert row(call, less, "--accept", WHY, limit="donated")[0] == 0
     assert row(call, less, limit="donated")[0] == 0
-    assert row(call, least, limit="donated")[0] == 3
-
-
-def test_a_decision_is_about_one_program_and_one_fact(base: None, call: Caller, tmp_path: Path) -> None:
-    now = keep(tmp_path / "now.jaxprof", 110, alias_bytes=32)
-    assert row(call, now, "--accept", WHY)[0] == 0
-    assert row(call, now, limit="donated")[0] == 3
-    other = keep(tmp_path / "other.jaxprof", 110, workload="g.py:step", target="g.py:step")
-    assert row(call, other)[0] == 3
+    assert row(call, less)[0] == 3
+    assert row(call, keep(tmp_path / "least.jaxprof", alias_bytes=16), limit="donated")[0] == 3
+    other = keep(tmp_path / "other.jaxprof", alias_bytes=32, workload="g.py:step", target="g.py:step")
+    assert row(call, other, limit="donated")[0] == 3
 
 
 def test_a_torn_file_of_decisions_ends_the_gate(base: None, call: Caller) -> None:

@@ -83,16 +83,6 @@ def test_a_job_that_is_replaced_leaves_nothing_of_the_one_before(
     assert [path for path in before.rglob("*") if path.is_file()] == [kept]
 
 
-def test_a_job_in_which_nobody_is_late_has_no_finding(call: Caller, tmp_path: Path) -> None:
-    folder = job(tmp_path / "run.jaxprof.d", loop(), loop(), loop())
-    data = call("explain", folder, "--format", "json").data
-    assert data["findings"] == []
-    assert [answer.partition(":")[0] for answer in data["answers"][2:]] == ["costs most", "how sure"]
-    (folder / "process-00002.jaxprof").unlink()
-    unknown = call("explain", folder, "--format", "json").data["unknown"]
-    assert (unknown[0]["code"], unknown[0]["command"]) == ("job-incomplete", None)
-
-
 def test_a_job_that_jaxprof_started_is_started_again_to_verify(call: Caller, tmp_path: Path) -> None:
     folder = tmp_path / "run.jaxprof.d"
     for index, data in enumerate((0.02, 0.3)):

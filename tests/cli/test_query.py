@@ -8,7 +8,6 @@ import pytest
 
 from cli.calling import Caller
 from jaxprof.cli.output import ExitCode
-from job_folders import job, loop
 from query.conftest import InThisProcess
 
 pa = pytest.importorskip("pyarrow")
@@ -73,12 +72,3 @@ def test_without_the_extra_it_says_how_to_install_it(call: Caller, kept: Path, m
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "duckdb" else found(name))
     said = call("query", "last", "SELECT 1")
     assert (said.code, "-m pip install 'duckdb>=2,<3' pyarrow" in said.err) == (ExitCode.USAGE, True)
-
-
-def test_all_processes_of_a_job_in_one_sql(call: Caller, tmp_path: Path) -> None:
-    folder = job(tmp_path / "run.jaxprof.d", loop(), loop(data=0.3), loop())
-    sql = "SELECT process, host, session, round(data_share, 2) AS data FROM processes ORDER BY data DESC, process"
-    rows = call("query", folder, sql, "--format", "csv").out.splitlines()[1:]
-    assert rows == ["1,node1,process-00001,0.3", "0,node0,process-00000,0.02", "2,node2,process-00002,0.02"]
-    joined = "SELECT process, sum(seconds) AS seconds FROM lines JOIN processes USING (session) GROUP BY ALL"
-    assert len(call("query", folder, joined, "--format", "csv").out.splitlines()) == 4

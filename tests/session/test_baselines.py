@@ -77,17 +77,7 @@ def test_after_an_error_everything_is_as_before(session: Path) -> None:
     assert {path.name: path.read_bytes() for path in baselines.folder.iterdir()} == before
 
 
-def test_of_two_decisions_about_a_fact_the_later_one_counts(session: Path) -> None:
-    baselines = Baselines()
-    baselines.save("main", session, replace=False)
-    later = replace(DECISION, value=120.0, reason="more")
-    other = replace(DECISION, fact="bytes")
-    baselines.decide("main", [DECISION, other])
-    baselines.decide("main", [later])
-    assert set(baselines.decisions("main")) == {later, other}
-
-
-def test_decisions_that_are_made_at_once_are_all_kept(session: Path) -> None:
+def test_decisions_that_are_made_at_once_are_all_kept_and_of_two_about_a_fact_the_later(session: Path) -> None:
     baselines = Baselines()
     baselines.save("main", session, replace=False)
     made = [replace(DECISION, program=str(number)) for number in range(16)]
@@ -96,7 +86,10 @@ def test_decisions_that_are_made_at_once_are_all_kept(session: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert {one.program for one in baselines.decisions("main")} == {one.program for one in made}
+    assert set(baselines.decisions("main")) == set(made)
+    later = replace(made[0], value=120.0, reason="more")
+    baselines.decide("main", [later])
+    assert set(baselines.decisions("main")) == {later, *made[1:]}
 
 
 @pytest.mark.parametrize(

@@ -97,14 +97,9 @@ def test_save_and_compare(run_tests: Run, run_tests_here: Run, folder: Path, mon
     [
         (("", "", ("kernels",)), "--jaxprof-fail-on needs a base. --jaxprof-compare=BASE"),
         (("a b", None, ()), "--jaxprof-save a b is a path, or no name"),
-        ((".", None, ()), "--jaxprof-save . is a path"),
         ((None, "main", ()), "unknown session in .jaxprof 'main'. "),
         ((None, "no/main", ()), "there is no file no/main"),
-        (
-            (None, "0001", ("run:5%",)),
-            "--jaxprof-fail-on run:5% is a time. Two runs of pytest are not measured together",
-        ),
-        ((None, "0001", ("run",)), "--jaxprof-fail-on run is a time, and two times are never equal"),
+        ((None, "0001", ("run:5%",)), "--jaxprof-fail-on run:5% is a time. Two runs of pytest"),
         ((None, "0001", ("kernel",)), "unknown fact 'kernel'. Did you mean kernels"),
         ((None, "0001", ("kernels 5",)), "cannot read --jaxprof-fail-on 'kernels 5'"),
     ],

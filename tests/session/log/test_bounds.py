@@ -25,7 +25,7 @@ from jaxprof.report.recording.text import program_view_text
 from jaxprof.report.runs import to_csv
 from jaxprof.report.text import to_text
 from jaxprof.session import Session
-from jaxprof.session.log import Library, load
+from jaxprof.session.log import Library
 from jaxprof.session.log.codec import (
     LARGEST_FLOAT,
     LARGEST_INTEGER,
@@ -174,13 +174,3 @@ def test_a_damaged_header_refuses_its_file_alone(kind: str, tmp_path: Path) -> N
             refused = True
         entries = {entry.name: entry for entry in Library(tmp_path).entries()}
         assert (bool(entries["bad"].problem), entries["good"].workloads) == (refused, ["selu"])
-
-
-def test_a_deep_line_is_a_notice_and_the_rest_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "a.jaxprof"
-    deep = b'{"type":"environment_read","python":"3","numpy":"2","devices":[{"a":' + b"[" * 900 + b"]" * 900 + b"}]}\n"
-    path.write_bytes(encode_header(sessions.HEADER) + encode_line(_RUNS[0]) + deep + encode_line(e.SessionClosed()))
-    session = load(path, Session)
-    assert session.notices == ["damaged lines were left out"]
-    assert session.complete
-    assert list(session.runs) == ["r1"]

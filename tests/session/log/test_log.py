@@ -101,20 +101,6 @@ def test_a_damaged_row_and_a_bottomless_line_cost_themselves_and_are_told(tmp_pa
     assert session.notices == ["damaged rows of trust_reported were left out", "damaged lines were left out"]
 
 
-def test_a_damaged_row_that_others_refer_to_by_number_keeps_its_place(tmp_path: Path) -> None:
-    path = tmp_path / "a.jaxprof"
-    writer = write(path)
-    loops = [e.LoopSite(file=name, loop_line=1, last_line=2, line=2) for name in ("first.py", "second.py")]
-    line = e.SampledLine(file="second.py", line=2, state="device_busy", seconds=1.0, sites=[1])
-    writer.append(e.ProgramSampled(run="r1", began_seconds=0.0, samples=9, lines=[line], sites=[*loops]))
-    writer.close()
-    path.write_bytes(path.read_bytes().replace(b'"file":"first.py"', b'"file":[]'))
-    session = load(path, Session)
-    (window,) = session.runs["r1"].program.sampled
-    assert window.sites == [None, loops[1]]
-    assert session.notices == ["damaged rows of program_sampled were left out"]
-
-
 def test_newer_minor_loads_with_a_notice_and_newer_major_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.jaxprof"
     header = new_header()

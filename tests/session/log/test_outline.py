@@ -32,8 +32,8 @@ def test_an_outline_has_the_figures_of_the_whole_session(path: Path) -> None:
     assert list(short.runs) == list(whole.runs)
     for run in whole.runs.values():
         other = short.runs[run.id]
-        assert (other.plan, other.closed, other.environment) == (run.plan, run.closed, run.environment)
-        assert (other.status, other.check, other.cost, other.memory) == (run.status, run.check, run.cost, run.memory)
+        for name in ("plan", "closed", "environment", "status", "check", "cost", "memory"):
+            assert getattr(other, name) == getattr(run, name)
         assert [launch.phases.keys() for launch in other.launches] == [launch.phases.keys() for launch in run.launches]
         assert other.samples("run") == run.samples("run")
 
@@ -91,7 +91,8 @@ def test_a_session_that_another_tool_wrote_again_is_the_same(path: Path, sort: b
     again = path.with_name("again.jaxprof")
     again.write_text("".join(json.dumps(json.loads(line), sort_keys=sort) + "\n" for line in lines))
     short, other = read_outline(path), read_outline(again)
-    assert list(other.runs) == list(short.runs)
-    assert [run.closed for run in other.runs.values()] == [run.closed for run in short.runs.values()]
+    assert [(run.id, run.closed) for run in other.runs.values()] == [
+        (run.id, run.closed) for run in short.runs.values()
+    ]
     assert not list(other.runs["r1"].log), "types that were not asked for are left out"
     assert len(read_entry(again).planned) == len(read_entry(path).planned) > 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jaxprof.session.log import Library
 from jaxprof.session.log.state import (
     derived_folder,
     forget_derived,
@@ -51,13 +50,3 @@ def test_what_was_derived_from_sessions_that_are_lost_goes(tmp_path: Path) -> No
     note.mkdir()
     forget_derived_of_lost()
     assert [session for session, folder in folders.items() if folder.exists()] == [kept]
-
-
-def test_a_session_that_is_renamed_or_deleted_takes_what_was_derived_from_it_along(tmp_path: Path) -> None:
-    library = Library(tmp_path)
-    renamed, deleted, stays = (a_session(tmp_path, name) for name in "abc")
-    folders = [make_derived_folder(session) for session in (renamed, deleted, stays)]
-    library.rename(renamed, "other")
-    library.delete(deleted)
-    library.rename(stays, "c")
-    assert [folder.exists() for folder in folders] == [False, False, True], "under its own name it is the same session"

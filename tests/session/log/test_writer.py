@@ -115,23 +115,6 @@ def test_a_harmed_file_is_written_again_at_its_place_or_beside_what_is_there(
         assert path.read_text() == "somebody's own"
 
 
-def test_a_damaged_file_that_cannot_be_taken_away_is_written_beside_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(self: Path, missing_ok: bool = False) -> None:
-        raise PermissionError(1, "Operation not permitted")
-
-    path = tmp_path / "x.jaxprof"
-    writer = half_written(path)
-    os.truncate(path, 5)
-    with monkeypatch.context() as held:
-        held.setattr(Path, "unlink", refuse)
-        finish(writer)
-    assert writer.path == tmp_path / "x-2.jaxprof"
-    assert writer.changed.startswith(f"{path} was cut")
-    assert is_whole(writer.path)
-
-
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="this system does not say where an open file is")
 def test_a_session_that_was_given_another_name_keeps_it(tmp_path: Path) -> None:
     path = tmp_path / "x.jaxprof"
@@ -241,11 +224,8 @@ def test_what_a_disk_does_costs_no_line(
     assert is_whole(tmp_path / "x.jaxprof")
 
 
-def without_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(**options: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+def refuse_a_copy(**options: object) -> None:
+    raise OSError(28, "No space left on device")
 
 
 def refuse_a_line(monkeypatch: pytest.MonkeyPatch, *, after: int) -> None:
@@ -264,37 +244,17 @@ def test_a_log_of_some_megabytes_is_checked_and_written_again_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, copy: bool
 ) -> None:
     if not copy:
-        without_a_copy(monkeypatch)
+        monkeypatch.setattr(tempfile, "TemporaryFile", refuse_a_copy)
     path = tmp_path / "x.jaxprof"
     writer = half_written(path)
-    for number in range(2):  # more than a part that is read at once
-        writer.append(LogLine(run="r1", text=f"{number}" * 700_000, stream="stdout"))
+    line = LogLine(run="r1", text="x" * 1_500_000, stream="stdout")  # more than a part that is read at once
+    writer.append(line)
     if copy:
         os.truncate(path, path.stat().st_size - 5)
     finish(writer)
     assert bool(writer.changed) == copy
     assert is_whole(path)
-    assert [len(line.text) for line in load(path, Session).runs["r1"].log if len(line.text) > 1000] == [700_000] * 2
-
-
-def test_half_a_line_that_cannot_be_taken_back_is_not_moved_along(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    without_a_copy(monkeypatch)
-    writer = half_written(tmp_path / "x.jaxprof")
-    writer.append(LogLine(run="r1", text="x" * 1_500_000, stream="stdout"))
-
-    def refuse(file: int, size: int) -> None:
-        raise OSError(5, "Input/output error")
-
-    with monkeypatch.context() as full:
-        full.setattr(os, "ftruncate", refuse)
-        refuse_a_line(full, after=10)
-        writer.append(LogLine(run="r1", text="y" * 100, stream="stdout"))
-        assert writer.failure is not None
-    writer.move_to(tmp_path / "y.jaxprof")
-    finish(writer)
-    assert is_whole(tmp_path / "y.jaxprof")
+    assert line.text in (kept.text for kept in load(path, Session).runs["r1"].log)
 
 
 @pytest.mark.process
@@ -324,19 +284,17 @@ def test_the_end_of_a_run_is_on_the_disk_before_it_is_told(tmp_path: Path, monke
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="this system does not say which files are open")
-@pytest.mark.parametrize("harm", [None, Path.unlink], ids=["unharmed", "deleted"])
-def test_a_closed_log_leaves_no_file_open(tmp_path: Path, harm: Callable[[Path], None] | None) -> None:
+@pytest.mark.parametrize("harm", [lambda path: None, Path.unlink], ids=["unharmed", "deleted"])
+def test_a_closed_log_leaves_no_file_open(tmp_path: Path, harm: Callable[[Path], None]) -> None:
     before = len(os.listdir("/proc/self/fd"))
     writer = half_written(tmp_path / "x.jaxprof")
     with pytest.raises(StorageError):
-        LogWriter(new_header({}), tmp_path / "x.jaxprof", replace_existing=True)  # somebody else's
-    if harm is not None:
-        harm(tmp_path / "x.jaxprof")
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always", ResourceWarning)
+        LogWriter(new_header(), tmp_path / "x.jaxprof", replace_existing=True)  # somebody else's
+    harm(tmp_path / "x.jaxprof")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ResourceWarning)  # none is left to the garbage collector
         finish(writer)
     assert len(os.listdir("/proc/self/fd")) == before
-    assert [str(warning.message) for warning in told] == [], "and none is left to the garbage collector"
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="this system does not say which files are open")
@@ -375,24 +333,13 @@ def test_a_session_that_is_replaced_leaves_nothing_and_only_the_user_may_read_th
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="this system does not say which files are open")
-def test_the_copy_is_where_the_session_is_which_has_room_for_it(tmp_path: Path) -> None:
-    writer = half_written(tmp_path / "one" / "two" / "x.jaxprof")
-    opened = [os.readlink(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd") if number != "0"
-              and os.path.lexists(f"/proc/self/fd/{number}")]  # fmt: skip
-    without_a_name = [name for name in opened if name.startswith(f"{tmp_path}/one/two/") and "(deleted)" in name]
-    assert len(without_a_name) == 1
-    writer.close()
-
-
 def test_a_header_says_what_made_the_session_where_and_when(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["python", "train.py", "--api-key", "sk-abcdefghijklmnopqrstuvwxyz"])
     before = time.time(), time.monotonic()
-    header = new_header()
-    assert (header.jaxprof, header.host, header.environment) == (__version__, socket.gethostname(), {})
+    header = new_header({"cpu": "x"})
+    assert (header.jaxprof, header.host, header.environment) == (__version__, socket.gethostname(), {"cpu": "x"})
     assert header.command == ["python", "train.py", "--api-key", REDACTED]
     assert before[0] <= header.wall_seconds <= time.time()
     assert before[1] <= header.monotonic_seconds <= time.monotonic()
     created = datetime.strptime(header.created, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     assert abs(created.timestamp() - header.wall_seconds) < 2
-    assert new_header({"cpu": "x"}, ["x"]).environment == {"cpu": "x"}
