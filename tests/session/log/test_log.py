@@ -88,6 +88,22 @@ def test_a_changed_byte_is_refused_or_told_but_never_fatal(tmp_path: Path, place
     assert len(session.runs) >= 1 or session.notices
 
 
+def test_a_line_that_is_too_long_is_left_out_and_told_with_what_raises_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = write(tmp_path / "a.jaxprof", 2)
+    for _ in range(2):
+        writer.append(e.LogLine(run="r1", stream="stdout", text="x" * 3000))
+    writer.append(e.SessionClosed())
+    monkeypatch.setenv("JAXPROF_LIMITS", "line=2000")
+    session = load(tmp_path / "a.jaxprof", Session)
+    (notice,) = session.notices
+    assert notice.startswith("lines of more than 1.95 KiB were left out")
+    assert notice.endswith("(2 times)")
+    assert "JAXPROF_LIMITS=line=" in notice
+    assert (session.complete, session.runs["r1"].samples("run")) == (True, [0.0, 1.0])
+
+
 def test_a_damaged_row_and_a_bottomless_line_cost_themselves_and_are_told(tmp_path: Path) -> None:
     path = tmp_path / "a.jaxprof"
     writer = write(path)

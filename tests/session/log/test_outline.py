@@ -11,6 +11,7 @@ import pytest
 
 from folding import written
 from jaxprof import events as e
+from jaxprof.errors import FileRefusedError
 from jaxprof.files import open_regular
 from jaxprof.session import Session
 from jaxprof.session.log import load, read_outline
@@ -52,6 +53,16 @@ def test_lines_of_other_types_are_not_decoded(path: Path, monkeypatch: pytest.Mo
     assert all(line.startswith(b'{"type":"run_closed"') for line in decoded)
     assert not list(read_outline(path).runs["r1"].log)
     assert load(path, Session).runs["r1"].log
+
+
+def test_an_outline_of_a_newer_version_says_that_it_may_lack_something(path: Path) -> None:
+    newer = path.with_name("newer.jaxprof")
+    newer.write_bytes(path.read_bytes().replace(b'"schema_minor":', b'"schema_minor":9', 1))
+    assert any("newer schema" in notice for notice in read_outline(newer).notices)
+    with pytest.raises(FileRefusedError):
+        read_outline(path.parent)
+    with pytest.raises(FileNotFoundError):
+        read_outline(path.with_name("missing.jaxprof"))
 
 
 def test_a_line_may_stand_across_the_blocks_that_are_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
