@@ -144,19 +144,15 @@ def test_the_bounds_are_those_that_are_named() -> None:
             decode_line((line % beyond).encode())
 
 
-def test_as_many_levels_are_read_as_are_named_and_no_more() -> None:
-    def levels(count: int) -> object:
-        value: object = 1
-        for _ in range(count):
-            value = [value]
-        return value
-
-    assert are_bounded(levels(DEPTH.most + 1)), "the first level is the line itself"
-    assert not are_bounded(levels(DEPTH.most + 2))
-    for holder in ((), {"a": 1}, {"a": None, "b": "x"}, [True, -LARGEST_INTEGER, LARGEST_FLOAT]):
-        assert are_bounded(holder)
-    for beyond in ([LARGEST_INTEGER + 1], {"a": -LARGEST_INTEGER - 1}, ([2 * LARGEST_FLOAT],), [float("nan")]):
-        assert not are_bounded(beyond)
+@pytest.mark.parametrize("beyond", [LARGEST_INTEGER + 1, -LARGEST_INTEGER - 1, 2 * LARGEST_FLOAT, float("nan")])
+def test_as_many_levels_are_read_as_are_named_and_no_more(beyond: float) -> None:
+    value: object = 1
+    for _ in range(DEPTH.most + 1):  # the first level is the line itself
+        value = [value]
+    assert are_bounded(value)
+    assert not are_bounded([value])
+    assert are_bounded({"a": None, "b": "x", "c": [True, -LARGEST_INTEGER, LARGEST_FLOAT]})
+    assert not are_bounded({"a": ([beyond],)})
 
 
 @pytest.mark.parametrize("kind", _IMPOSSIBLE)

@@ -10,9 +10,7 @@ from jaxprof import events as e
 from jaxprof.errors import StorageError, UsageError
 from jaxprof.session.log import Library, LogWriter, new_header
 from jaxprof.session.log.entry import read_entry
-from jaxprof.session.log.library import state_folder
 from jaxprof.session.log.reader import is_live
-from report import sessions
 
 
 def make(library: Library, name: str, age_days: float = 0.0, *, close: bool = True) -> Path:
@@ -68,17 +66,6 @@ def test_a_session_that_is_being_written_is_listed_as_live_until_it_is_complete(
     assert (read_entry(path).live, read_entry(path).complete) == (True, False)
     writer.append(e.SessionClosed())
     assert (read_entry(path).live, read_entry(path).complete) == (False, True)
-
-
-def test_sessions_are_kept_where_the_variable_says_or_in_the_users_state_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("JAXPROF_HOME", str(tmp_path / "mine"))
-    assert Library().folder == tmp_path / "mine" / "sessions"
-    assert Library().new_path(sessions.HEADER).name == "2026-11-21T04-05-06-0123.jaxprof"
-    monkeypatch.delenv("JAXPROF_HOME")
-    assert state_folder().name == "jaxprof"
-    assert state_folder().is_absolute()
 
 
 def test_find(library: Library, tmp_path: Path) -> None:

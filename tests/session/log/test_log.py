@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jaxprof import events as e
-from jaxprof.errors import FileRefusedError, StorageError
+from jaxprof.errors import FileRefusedError
 from jaxprof.facts.sessions import state_of
 from jaxprof.session import Session
 from jaxprof.session.log import Follower, LogWriter, load, new_header
@@ -29,29 +29,6 @@ def write(path: Path, count: int = 20) -> LogWriter:
     for index in range(count):
         writer.append(e.SamplesTaken(run="r1", series="run", seconds=[float(index)]))
     return writer
-
-
-def test_what_was_written_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "a.jaxprof"
-    writer = write(path)
-    writer.append(e.SessionClosed())
-    writer.close()
-    session = load(path, Session)
-    assert session.header == writer.header
-    assert session.runs["r1"].samples("run") == [float(index) for index in range(20)]
-    assert session.last_seq == 22
-    assert session.complete
-    assert session.notices == []
-    assert path.stat().st_mode & 0o777 == 0o600
-
-
-def test_one_writer_a_file(tmp_path: Path) -> None:
-    path = tmp_path / "a.jaxprof"
-    writer = write(path)
-    with pytest.raises(StorageError, match="another jaxprof"):
-        LogWriter(new_header(), path, replace_existing=True)
-    writer.append(e.SessionClosed())
-    assert load(path, Session).complete
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -199,18 +176,6 @@ def test_following_a_file_as_it_grows(tmp_path: Path) -> None:
     assert follower.session.complete
     follower.finish()
     assert len(os.listdir("/proc/self/fd")) == opened
-
-
-def test_a_place_that_cannot_be_is_told_and_kept_in_memory(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("x")
-    writer = LogWriter(new_header(), tmp_path / "file" / "a.jaxprof")
-    assert writer.failure is not None
-    writer.append(PLAN)
-    with pytest.raises(StorageError):
-        writer.move_to(tmp_path / "file" / "b.jaxprof")
-    writer.move_to(tmp_path / "b.jaxprof")
-    writer.close()
-    assert list(load(tmp_path / "b.jaxprof", Session).runs) == ["r1"]
 
 
 def test_a_file_that_nobody_writes_has_no_run_that_runs(tmp_path: Path) -> None:
