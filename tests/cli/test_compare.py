@@ -90,3 +90,16 @@ def test_a_job_is_compared_with_a_job_alone_and_not_with_itself(call: Caller, tm
     more = job(tmp_path / "b.jaxprof.d", loop(host=0.3), loop(host=0.3), loop(host=0.3))
     [found] = call("compare", folder, more, "--format", "json").data["comparisons"]
     assert {each["verdict"] for each in found["figures"] if each["unit"] == "share"} == {"undecided"}
+
+
+def test_the_only_function_of_each_session_is_the_same_function(call: Caller, tmp_path: Path) -> None:
+    def session(*functions: str) -> Path:
+        events: list[e.Event] = []
+        for run, function in zip(("r1", "r2"), functions, strict=False):
+            spec = e.RunSpec(workload=function, variant="jit", how="jit", device="cpu:0", target=f"/x/{function}")
+            events += [e.RunPlanned(run=run, spec=spec), e.RunFinished(run=run, status="ok")]
+        return _write(tmp_path / f"{len(functions)}{functions[0]}.jaxprof", events)
+
+    old = session("old.py:step")
+    assert "old.py:step jit cpu:0 → new.py:step jit cpu:0" in call("compare", old, session("new.py:step")).out
+    assert "only in the first session: r1 old.py:step" in call("compare", old, session("new.py:step", "new.py:f")).out

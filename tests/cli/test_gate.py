@@ -81,6 +81,7 @@ ENTRY main {{
         ("donated", _donating(0), _donating(4096), "within"),
         ("collectives", _session(ALL_REDUCE), _session(ALL_REDUCE), "within"),
         ("collectives", _session(), _session(ALL_REDUCE), "passed"),
+        ("collectives", _session(ALL_REDUCE), _session(ALL_REDUCE.replace("{{0,1,2,3}}", "{{0,1},{2,3}}")), "passed"),
         ("kernels", _session(parameters={"n": 1}), _session(parameters={"n": 2}), "undecided"),
     ],
 )

@@ -5,12 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
-from cli.calling import Caller
+import pytest
+
+from cli.calling import Caller, commit_all
 from folding import fold
 from jaxprof import events as e
 from jaxprof.analysis.ab import AbResult, ab_results
 from jaxprof.analysis.gate import judged_times, read_limits
+from jaxprof.cli import sides as cli_sides
+from jaxprof.cli.output import ExitCode
 from jaxprof.session.run import UNLIKE_RESULTS
 from report import sessions
 
@@ -75,3 +80,25 @@ def test_a_session_of_another_time_decides_no_time(call: Caller, kept: Path) -> 
     assert (said.code, row["state"], "--base REV" in row["reason"]) == (0, "undecided", True)
     assert row["before"] > 0
     assert row["growth"] is None
+
+
+@pytest.mark.process
+def test_a_revision_and_what_is_there_now_are_measured_and_judged(
+    call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own.py").write_text("def step(x):\n    return x\n")
+    commit_all(tmp_path, "one")
+    (tmp_path / "own.py").write_text("def step(x):\n    return x + 1\n")
+    monkeypatch.chdir(tmp_path)
+    given: list[Any] = []
+
+    def measure(*words: Any) -> cli_sides.MeasuredSides:
+        given.extend(words[:2])
+        return cli_sides.MeasuredSides(result=measured(0.015, 1.0), exit_code=ExitCode.OK, path=None)
+
+    monkeypatch.setattr(cli_sides, "measure", measure)
+    said = call("gate", "own.py:step", "--fail-on", "run:5%", "--launches", "2", "--format", "json")
+    (row,) = said.data["limits"]
+    assert (said.code, row["state"]) == (3, "passed")
+    read, options = given
+    assert ([side.revision for side in read.sides], options.launches) == (["HEAD", ""], 2)
