@@ -86,9 +86,10 @@ def test_a_session_of_another_time_decides_no_time(call: Caller, kept: Path) -> 
 def test_a_revision_and_what_is_there_now_are_measured_and_judged(
     call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "own.py").write_text("def step(x):\n    return x\n")
+    own = "def step(x):\n    return x\n\ndef step_inputs():\n    return (1.0,)\n"
+    (tmp_path / "own.py").write_text(own)
     commit_all(tmp_path, "one")
-    (tmp_path / "own.py").write_text("def step(x):\n    return x + 1\n")
+    (tmp_path / "own.py").write_text(own.replace("return x", "return x + 1"))
     monkeypatch.chdir(tmp_path)
     given: list[Any] = []
 
@@ -101,4 +102,4 @@ def test_a_revision_and_what_is_there_now_are_measured_and_judged(
     (row,) = said.data["limits"]
     assert (said.code, row["state"]) == (3, "passed")
     read, options = given
-    assert ([side.revision for side in read.sides], options.launches) == (["HEAD", ""], 2)
+    assert ([side.tree.revision for side in read.sides], options.launches) == (["HEAD", ""], 2)
