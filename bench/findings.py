@@ -17,6 +17,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -25,9 +26,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-from recorder.case_files import LONG, SHORT, Case, Fault, Outcome, cases, judge, rank, run_case  # noqa: E402
+from recorder.case_files import NONE, Case, Fault, Outcome, cases, judge, outcome_of  # noqa: E402
+from recorder.running import client, environment  # noqa: E402
 
-FORMS = {"short": SHORT, "long": LONG}
+FORMS = {"short": 1.0, "long": 6.0}
+"""The factor on the number of steps: the short form is one or two seconds of work."""
+TIMEOUT_SECONDS = 110
 AMONG = 3
 SMOKE = ["polynomial_degrees"]
 LIMITS = {"first": 0.95, "among three": 1.0, "forbidden": 0.0, "verdict": 0.95}
@@ -46,7 +50,10 @@ class Judged:
 
     @property
     def rank(self) -> int | None:
-        return rank(self.case, self.outcome)
+        """The place of the first expected finding among all, from 1; None where there is none."""
+        wanted = self.case.expected[0] if self.case.expected else ()
+        places = [at for at, one in enumerate(self.outcome.findings, 1) if one.code in wanted]
+        return min(places, default=None)
 
     def has(self, *kinds: str) -> bool:
         return any(fault.kind in kinds for fault in self.faults)
@@ -56,6 +63,30 @@ def run_one(case: Case, form: str, python: str) -> Judged:
     with tempfile.TemporaryDirectory() as folder:
         outcome = run_case(case, Path(folder), python, FORMS[form])
     return Judged(case, form, outcome, judge(case, outcome))
+
+
+def run_case(case: Case, folder: Path, python: str, factor: float) -> Outcome:
+    """Runs the case once, in a process of its own, under `jaxprof script --plain --out`, and reads the session back."""
+    out = folder / "s.jaxprof"
+    variables = {"PYTHONPATH": str(case.path.parent / case.python_path)} if case.python_path else {}
+    command = client("--python", python, str(case.path), f"{factor:g}")
+    began = time.monotonic()
+    try:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            env=environment(JAX_PLATFORMS="cpu", **variables),
+            timeout=TIMEOUT_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return Outcome((), NONE, 124, f"did not end in {TIMEOUT_SECONDS} s", time.monotonic() - began)
+    took = time.monotonic() - began
+    if not out.exists():
+        return Outcome((), NONE, done.returncode or 1, done.stderr, took)
+    return outcome_of(out, done.returncode, done.stderr, took)
 
 
 def summary(judged: list[Judged]) -> dict[str, tuple[int, int]]:

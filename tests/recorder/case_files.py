@@ -1,4 +1,4 @@
-"""Small programs with one thing planted in each, or nothing: how a case is written down, run, and judged.
+"""Small programs with one thing planted in each, or nothing: how a case is written down and judged.
 
 A case is a file of `bench/cases/`, written as its author would have written it. Its first lines are comments that only
 the harness reads, one `key: value` each:
@@ -14,32 +14,25 @@ the harness reads, one `key: value` each:
     needs        packages without which it cannot run
     path         a folder beside the case that stands on its PYTHONPATH
 
-Its one argument is a factor on the number of steps: 1 for the short form (one or two seconds of work), `LONG` for the
-long one.
+Its one argument is a factor on the number of steps; `bench/findings.py` runs them.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import jaxprof
-from recorder.running import client, environment
 
 CASES: Final = Path(__file__).parents[2] / "bench" / "cases"
-SHORT, LONG = 1.0, 6.0
 VERDICTS: Final = ("host-bound", "dispatch-bound", "data-bound", "copy-bound", "device-bound", "compile-bound", "idle")
 NONE: Final = "-"
 _ONE: Final = ("about", "verdict", "expect", "forbid", "allow", "lines", "mended", "needs", "path")
 _SEVERAL: Final = ("advice-not",)
-_TIMEOUT_SECONDS: Final = 110
 _OF_TIMED_LINES: Final = frozenset({"dispatch_bound"})
 """Findings that Python 3.11, which times no lines, cannot have."""
 
@@ -168,31 +161,6 @@ def _lines(name: str, text: str, word: str) -> tuple[str, frozenset[int]]:
     return code, numbers
 
 
-def run_case(case: Case, folder: Path, python: str = sys.executable, factor: float = SHORT) -> Outcome:
-    """Runs the case once, in a process of its own, under `jaxprof script --plain --out`, and reads the session back."""
-    out = folder / "s.jaxprof"
-    out.unlink(missing_ok=True)
-    variables = {"PYTHONPATH": str(case.path.parent / case.python_path)} if case.python_path else {}
-    command = client("--python", python, str(case.path), f"{factor:g}")
-    began = time.monotonic()
-    try:
-        done = subprocess.run(
-            command,
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            env=environment(JAX_PLATFORMS="cpu", **variables),
-            timeout=_TIMEOUT_SECONDS,
-        )
-    except subprocess.TimeoutExpired:
-        return Outcome((), NONE, 124, f"did not end in {_TIMEOUT_SECONDS} s", time.monotonic() - began)
-    took = time.monotonic() - began
-    if not out.exists():
-        return Outcome((), NONE, done.returncode or 1, done.stderr, took)
-    return outcome_of(out, done.returncode, done.stderr, took)
-
-
 def outcome_of(session: Path, exit_code: int = 0, stderr: str = "", seconds: float = 0.0) -> Outcome:
     """What a session file says of the program in it."""
     said = jaxprof.load(session).to_dict()
@@ -247,11 +215,3 @@ def _place_faults(case: Case, outcome: Outcome) -> Iterator[Fault]:
         for one in outcome.findings:
             if pattern.search(f"{one.message}\n{one.advice}"):
                 yield Fault("advice", f"{one.code} says `{pattern.pattern}`: {one.message} {one.advice}")
-
-
-def rank(case: Case, outcome: Outcome) -> int | None:
-    """The place of the first expected finding among all, from 1; None where it is not there, or none is expected."""
-    if not case.expected:
-        return None
-    places = [at for at, one in enumerate(outcome.findings, 1) if one.code in case.expected[0]]
-    return min(places, default=None)

