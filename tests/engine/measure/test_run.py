@@ -183,6 +183,7 @@ def test_a_preset_completes_what_a_request_leaves_open() -> None:
         (RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 1 bytes"), "Out of memory", True),
         (RuntimeError("Array has been deleted with shape=float32[4]."), "donated", False),
         (JaxprofError("what", "mend it"), "mend it", False),
+        (ValueError("the platform is different from the lowering platform"), "jax.debug.print", False),
         (ValueError("shapes differ"), "", False),
     ],
 )

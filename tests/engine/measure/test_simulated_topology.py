@@ -135,11 +135,6 @@ def test_other_ways_of_sharding(
 
 
 @pytest.mark.process
-def test_a_callback_of_a_sharded_program_is_refused_with_the_reason(elsewhere: Compile) -> None:
-    assert "jax.debug.print" in refused(elsewhere(f"{HERE}/own_mesh.py:with_callback", ("f32[64]",))).advice
-
-
-@pytest.mark.process
 def test_without_a_mesh_the_advice_says_how_to_give_one_and_with_one_the_weight_stays_whole(
     elsewhere: Compile,
 ) -> None:

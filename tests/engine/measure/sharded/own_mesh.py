@@ -70,8 +70,3 @@ def with_statics(x, scale, times, activation):
 
 def with_statics_inputs():
     return np.zeros((64, 64), np.float32), 2.0, 3, "relu"
-
-
-def with_callback(x):
-    jax.debug.print("{}", x.sum())
-    return jax.lax.with_sharding_constraint(x, over("data"))
