@@ -3,14 +3,16 @@ beside what every run has."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Final
+from zlib import crc32
 
 import pytest
 
 import program_events
 from folding import fold
+from golden import held_cases
 from jaxprof import events as e
 from jaxprof.engine.main import EventPipe
 from jaxprof.errors import FileRefusedError
@@ -18,31 +20,39 @@ from jaxprof.redaction import REDACTED
 from jaxprof.runner.session_recorder import SessionRecorder
 from jaxprof.session import RecordedProgram, Run, Session
 from jaxprof.session.log import LogWriter
-from jaxprof.session.log.codec import decode_line
-from jaxprof.session.run import Phase
+from jaxprof.session.log.codec import decode_header, decode_line
 from jaxprof.session.texts import CHUNK_CHARACTERS, INLINE_BYTES, split
+from tapes import unpacked
 
 PLAN = e.RunPlanned(run="r1", spec=e.RunSpec(workload="selu", variant="jit", how="jit", device="cpu:0"))
+TAPES = ("engines/measures", "engines/killed", "programs/point_clouds", "endings/raises_in_jit", "endings/killed")
 
 
-def test_a_run_goes_through_its_states() -> None:
-    session = Session()
-    session.apply(PLAN)
-    run = session.runs["r1"]
-    assert (run.status, run.over) == ("queued", False)
-    session.apply(e.WorkerStarted(run="r1", pid=7, python="python", monotonic_seconds=1.0))
-    assert (run.status, run.over, run.pid) == ("running", False, 7)
-    session.apply(e.PhaseStarted(run="r1", phase="compile", monotonic_seconds=2.0))
-    assert run.current_phase == "compile"
-    assert (run.phases["compile"].started_seconds, run.phases["compile"].seconds) == (2.0, None)
-    session.apply(e.PhaseEnded(run="r1", phase="compile", seconds=0.5, monotonic_seconds=2.5))
-    assert run.current_phase == ""
-    session.extend(e.SamplesTaken(run="r1", series="run", seconds=[1.0, 2.0]) for _ in range(2))
-    assert run.samples("run") == [1.0, 2.0, 1.0, 2.0]
-    session.apply(e.RunFinished(run="r1", status="ok", monotonic_seconds=9.0))
-    assert (run.over, run.ended_seconds, session.complete) == (True, 9.0, False)
-    session.apply(e.SessionClosed())
-    assert session.complete
+def shown(name: str, value: object) -> str:
+    """A line; of a long value its begin, its length and its checksum."""
+    text = repr(value)
+    end = f"... {len(text)} characters, {crc32(text.encode()):08x}" if len(text) > 140 else ""
+    return f"  {name}: {text[:140]}{end}\n"
+
+
+def state(session: Session) -> str:
+    """All that a session holds, but its texts."""
+    told = {name: value for name, value in vars(session).items() if name not in ("runs", "texts", "header")}
+    for run in session.runs.values():
+        for holder in filter(None, (run, run.program)):
+            told |= {f"{run.id} {field.name}": getattr(holder, field.name) for field in fields(holder)}
+    return "".join(shown(name, value) for name, value in told.items() if value not in (None, "", [], {}))
+
+
+def test_what_real_children_send_is_folded_to_what_is_kept_half_way_and_at_the_end(tmp_path: Path) -> None:
+    cases = {}
+    for tape in TAPES:
+        header, *lines = unpacked(*tape.split("/"), tmp_path).read_bytes().splitlines()
+        session, half = Session(decode_header(header, tape)), len(lines) // 2
+        for when, part in (("half way", lines[:half]), ("the end", lines[half:])):
+            session.extend(map(decode_line, part))
+            cases[f"{tape}, {when}"] = state(session)
+    held_cases("fold.txt", cases)
 
 
 @pytest.mark.parametrize("status", ["ok", "failed", "cancelled"])
@@ -68,15 +78,6 @@ def launched(number: int, at: float, took: float, phase: str = "compile") -> lis
     ]
 
 
-def test_each_launch_has_its_own_process_and_phases_and_the_first_ones_are_the_runs() -> None:
-    run = fold(e.Header(), [PLAN, *launched(1, 1.0, 0.1), *launched(2, 2.0, 0.2)]).runs["r1"]
-    assert [(each.number, each.started_seconds, each.phases["compile"].seconds) for each in run.launches] == [
-        (1, 1.0, 0.1),
-        (2, 2.0, 0.2),
-    ]
-    assert (run.phases["compile"].seconds, run.started_seconds, run.pid) == (0.1, 1.0, 2)
-
-
 @pytest.mark.parametrize("number", [1, 2])
 def test_a_launch_that_began_again_leaves_nothing_of_its_first_attempt(number: int) -> None:
     """It did not fit beside others, and is measured apart from them."""
@@ -93,14 +94,6 @@ def test_those_that_are_compared_with_a_baseline_are_counted() -> None:
 
     session = fold(e.Header(), [PLAN, *map(planned, ("r2", "r3", "r2"), ("B", "C", "B"))])
     assert session.family == {"r1": 2}
-
-
-def test_readings_are_kept_by_device_and_the_latest_time_is_known() -> None:
-    one, other, again = (e.DeviceReading(device=device, seq=4) for device in ("cuda:0", "cuda:1", "cuda:0"))
-    last = e.LogLine(stream="stdout", text="x", monotonic_seconds=5.0)
-    session = fold(e.Header(), [one, other, again, last, e.LogLine(stream="stdout", text="without a time")])
-    assert session.readings == {"cuda:0": [one, again], "cuda:1": [other]}
-    assert (session.last_seconds, session.last_seq) == (5.0, 4)
 
 
 def test_a_word_of_the_command_that_was_not_kept_is_told() -> None:
@@ -142,33 +135,12 @@ def test_the_samples_of_a_turn_belong_to_the_launch_that_took_it() -> None:
     assert (early.samples("run"), early.launches) == ([1.0], [])
 
 
-def test_a_phase_that_ends_ends_itself_alone() -> None:
-    """Some are measured elsewhere, and reported while another one goes on."""
-    session = fold(e.Header(), [PLAN, e.PhaseStarted(run="r1", phase="first_run", monotonic_seconds=3.0)])
-    run = session.runs["r1"]
-    session.apply(e.PhaseEnded(run="r1", phase="compile", seconds=0.5, note="inside", bytes=7, zero_copy=False))
-    assert run.current_phase == "first_run"
-    assert run.phases["compile"] == Phase("compile", None, 0.0, 0.5, bytes=7, zero_copy=False, note="inside")
-    session.apply(e.PhaseEnded(run="r1", phase="first_run", seconds=None, monotonic_seconds=5.0))
-    assert (run.current_phase, run.phases["first_run"]) == ("", Phase("first_run", 3.0, 5.0, None))
-
-
 @pytest.mark.parametrize(
     ("index", "count", "known"), [(0, 4, (0, 4)), (3, 4, (3, 4)), (4, 4, (0, 1)), (-1, 4, (0, 1)), (0, 0, (0, 1))]
 )
 def test_which_process_of_a_job_it_is_is_believed_if_it_can_be(index: int, count: int, known: tuple[int, int]) -> None:
     session = fold(e.Header(), [e.ProcessIdentified(index=index, count=count)])
     assert (session.process_index, session.process_count) == known
-
-
-def test_warnings_and_output_are_kept_in_their_order_and_the_latest_progress_counts() -> None:
-    warnings = [e.WarningRaised(run="r1", code=code, message=code) for code in ("noisy", "throttled")]
-    lines = [e.LogLine(run="r1", stream=stream, text=stream) for stream in ("stdout", "stderr")]
-    first = e.ProgressMade(run="r1", fraction=0.2, remaining_seconds=8.0, note="warming up")
-    latest = e.ProgressMade(run="r1", fraction=0.7, remaining_seconds=3.0, monotonic_seconds=6.0)
-    run = fold(e.Header(), [PLAN, *warnings, *lines, first, latest]).runs["r1"]
-    assert (run.warnings, list(run.log)) == (warnings, lines)
-    assert (run.fraction, run.remaining_seconds, run.note, run.progress_seconds) == (0.7, 3.0, "", 6.0)
 
 
 @pytest.mark.parametrize("size", [10, INLINE_BYTES, INLINE_BYTES + 1, 3_000_000])
@@ -296,26 +268,6 @@ def program(*inside: e.Event, **more: None) -> RecordedProgram:
     found = program_events.session(*inside, **more).runs[RUN].program
     assert found is not None
     return found
-
-
-@pytest.mark.parametrize(
-    ("kept", "events"),
-    [
-        ("compiled", program_events.shaped(3)),
-        ("sampled", program_events.steady(3, {"device_busy": 1.0})),
-        ("steps", [program_events.steps(count, 0.1) for count in (3, 4)]),
-        ("passes", [e.StepsTaken(**PASSES, seconds=[0.5, 0.25]), e.StepsTaken(**PASSES, seconds=[0.5], counts=[3])]),
-        ("arrays", program_events.arrays([40, 61])),
-        ("transfers", [program_events.copies(direction, 2) for direction in ("host_to_device", "device_to_host")]),
-        ("windows", [e.CaptureWindow(run=RUN, state=state) for state in ("began", "ended")]),
-        ("stops", [e.ProgramStopped(run=RUN, began_seconds=at, seconds=1.0, found_by="state") for at in (3.0, 5.0)]),
-    ],
-)
-def test_what_comes_again_and_again_is_kept_in_its_order(kept: str, events: list[e.Event]) -> None:
-    found, empty = program(*events), program()
-    assert [(event.count, event.ended_seconds) for event in found.passes] in ([], [(2, 1.75), (3, 1.5)])
-    assert getattr(found, kept) == events
-    assert replace(found, **{kept: []}) == empty
 
 
 def test_a_stage_runs_until_its_thread_has_compiled_or_the_program_is_over() -> None:
