@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from cli.calling import Caller
+from golden import held_cases
 from job_folders import job, loop, process
 from query.conftest import InThisProcess
 
 
-def a_named_pipe(folder: Path) -> str:
+def a_named_pipe(folder: Path) -> None:
     (folder / "process-00001.jaxprof").unlink()
     os.mkfifo(folder / "process-00001.jaxprof")
-    return "process-00001.jaxprof"
 
 
-def a_clock_that_goes_back(folder: Path) -> str:
+def a_clock_that_goes_back(folder: Path) -> None:
     path = folder / "process-00001.jaxprof"
     header, *lines = path.read_text().splitlines()
     events = [json.loads(line) for line in lines]
@@ -28,71 +27,84 @@ def a_clock_that_goes_back(folder: Path) -> str:
         if isinstance(event.get("began_seconds"), float):
             event["began_seconds"] -= 500.0
     path.write_text("\n".join([header, *map(json.dumps, events), ""]))
-    return "process 1: its clock went back"
 
 
-def a_damaged_line(folder: Path) -> str:
+def a_damaged_line(folder: Path) -> None:
     path = folder / "process-00001.jaxprof"
     lines = path.read_bytes().splitlines(keepends=True)
     lines[-4] = b"\xff{ torn\n"
     path.write_bytes(b"".join(lines))
-    return "process 1: damaged lines were left out"
 
 
-def a_huge_number(folder: Path) -> str:
+def a_huge_number(folder: Path) -> None:
     process(folder, 999_999_999, 3, *loop())
-    return "processes have no session here"
 
 
-def a_torn_file(folder: Path) -> str:
+def a_torn_file(folder: Path) -> None:
     """Cut in the middle of a line, as a copy that was broken off leaves it."""
     path = folder / "process-00001.jaxprof"
     path.write_bytes(path.read_bytes()[: path.stat().st_size * 2 // 3])
-    return "interrupted"
 
 
-def a_header_alone(folder: Path) -> str:
+def a_header_alone(folder: Path) -> None:
     path = folder / "process-00001.jaxprof"
     path.write_bytes(path.read_bytes().split(b"\n")[0] + b"\n")
-    return "it has recorded no program"
 
 
-def a_folder_in_its_place(folder: Path) -> str:
+def a_folder_in_its_place(folder: Path) -> None:
     (folder / "process-00001.jaxprof").unlink()
     (folder / "process-00001.jaxprof").mkdir()
-    return "process-00001.jaxprof is a directory"
 
 
-def a_copy_under_another_number(folder: Path) -> str:
+def a_copy_under_another_number(folder: Path) -> None:
     (folder / "process-00003.jaxprof").write_bytes((folder / "process-00001.jaxprof").read_bytes())
-    return "the session of process 3 is a copy of that of process 1, and is left out"
 
 
-def a_missing_file(folder: Path) -> str:
+def a_missing_file(folder: Path) -> None:
     (folder / "process-00001.jaxprof").unlink()
-    return "1 of 3 processes have no session here: 1"
+
+
+def an_attempt_before(folder: Path) -> None:
+    process(folder, 1, 3, *loop())
+
+
+def nothing_of_ours(folder: Path) -> None:
+    (folder / "process-00001.jaxprof").write_bytes(b"\x00 nothing of ours")
+    (folder / "notes.txt").write_text("not a session")
+
+
+def most_missing(folder: Path) -> None:
+    process(folder, 31, 32, *loop())
+
+
+def another_job(folder: Path) -> None:
+    process(folder, 3, 4, *loop(), header={"job": "slurm-99.0", "jaxprof": "0.0.9"})
 
 
 BAD = (
     a_torn_file, a_header_alone, a_folder_in_its_place, a_copy_under_another_number, a_missing_file, a_named_pipe,
-    a_clock_that_goes_back, a_damaged_line, a_huge_number,
+    a_clock_that_goes_back, a_damaged_line, a_huge_number, an_attempt_before, nothing_of_ours, most_missing,
+    another_job,
 )  # fmt: skip
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("spoil", BAD, ids=lambda spoil: spoil.__name__)
 def test_what_is_there_is_shown_and_what_is_missing_is_said(
-    call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spoil: Callable[[Path], str]
+    call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("jaxprof.query.asking.SqlProcess", InThisProcess)
-    folder = job(tmp_path / "run.jaxprof.d", loop(), loop(data=0.3), loop())
-    words = spoil(folder)
-    said = call("show", folder)
-    assert said.code == 0, said.err
-    assert words in " ".join(said.out.split()), said.out
-    assert "node0" in said.out
-    assert "node2" in said.out
-    assert call("explain", folder, "--format", "json").code == 0
-    asked = call("query", folder, "SELECT count(DISTINCT process) AS there FROM processes", "--format", "json")
-    assert asked.data["rows"][0]["there"] >= 2, asked.err
-    assert call("compare", folder, job(tmp_path / "whole.jaxprof.d", loop(), loop(), loop())).code == 0
+    whole = job(tmp_path / "whole.jaxprof.d", loop(), loop(), loop())
+    cases = {}
+    for spoil in BAD:
+        folder = job(tmp_path / spoil.__name__ / "run.jaxprof.d", loop(), loop(data=0.3), loop())
+        spoil(folder)
+        data = call("show", folder, "--format", "json").data
+        seen = [f"{each['process']} {each['host']}: {each['status']}" for each in data["processes"]]
+        told = "".join(f"  {line}\n" for line in (*seen, *data["notices"]))
+        cases[spoil.__name__] = told.replace(str(folder), "FOLDER")
+        assert {"node0", "node2"} <= {each["host"] for each in data["processes"]}
+        asked = call("query", folder, "SELECT count(DISTINCT process) AS there FROM processes", "--format", "json")
+        assert asked.data["rows"][0]["there"] >= 2, asked.err
+        for words in (("show",), ("explain",), ("compare", whole)):
+            assert call(*words, folder).code == 0
+    held_cases("job_folders.txt", cases)
