@@ -73,6 +73,7 @@ INPUTS = {
     "sessions": [
         *forms("compare captured.jaxprof again.jaxprof", *FORMS),
         *forms("compare program.jaxprof remade.jaxprof"),
+        *(f"compare runs.jaxprof {other}.jaxprof" for other in ("planned", "swept", "empty", "single")),
         *forms("gate after.jaxprof --base before.jaxprof --fail-on flops"),
         *forms("history"),
         *forms("history matmul", "text", "csv", "markdown"),
@@ -86,6 +87,7 @@ INPUTS = {
         *forms("hlo large.hlo"),
         *(f"hlo large.hlo --{view}" for view in ("kernels", "findings", "barriers")),
         *forms("hlo large.hlo --memory"),
+        *(f"hlo {file}.hlo{view}" for file in ("cut", "early") for view in ("", " --kernels", " --findings")),
         *forms("hlo small.hlo --diff large.hlo"),
         *forms("hlo dump --passes"),
     ],
@@ -105,6 +107,7 @@ def printed(call: Caller, line: str) -> str:
     text = _HASH.sub("HASH", _CODE_OF_PAGE.sub(r"<\1/>", text)).replace("><", ">\n<")
     if line.endswith("--format json"):
         text = json.dumps(json.loads(text), indent=1, ensure_ascii=False) + "\n"
+    text += f"exit code {said.code}\n" if said.code else ""
     text = text.replace(str(Path.cwd()), "FOLDER").replace(os.environ["JAXPROF_HOME"], "HOME").replace("\r", "")
     # From Python 3.12 on `sum` makes up for what rounding loses.
     return _LONG_NUMBER.sub(lambda found: repr(float(f"{float(found[0]):.12g}")), text)

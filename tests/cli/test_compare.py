@@ -38,26 +38,6 @@ def test_more_than_two_are_each_compared_with_the_first(call: Caller, first: Pat
     assert call("compare", first, *others, "--format", "csv").out.count("run_before") == 1
 
 
-def test_unfinished_empty_and_single_sample_sessions(call: Caller, first: Path, tmp_path: Path) -> None:
-    cut = _write(tmp_path / "cut.jaxprof", [*sessions.numpy_run("r1")[:3]])
-    text = cut.read_bytes()
-    cut.write_bytes(text[: text.rindex(b"\n", 0, len(text) - 1) + 1])  # without what closes it
-    empty = _write(tmp_path / "empty.jaxprof", [e.SessionClosed()])
-    single = [
-        replace(one, seconds=one.seconds[:1]) if isinstance(one, e.SamplesTaken) else one for one in sessions.events()
-    ]
-    other = _write(tmp_path / "other.jaxprof", [*sessions.numpy_run("r1", n=7), e.SessionClosed()])
-    for path, words in (
-        (cut, "interrupted"),
-        (empty, "the second has no runs"),
-        (_write(tmp_path / "single.jaxprof", single), "inconclusive: not measured together"),
-        (other, "only in the second session: r1 selu numpy cpu:0 (n = 7)"),
-    ):
-        said = call("compare", first, path)
-        assert (said.code, words in said.out) == (0, True), said.out
-    assert "not the same measurement: another n (1000000, 7)" in call("compare", f"{first}:r1", f"{other}:r1").out
-
-
 def _compiled_for(*devices: str, hlo: str = sessions.HLO) -> list[TargetModule]:
     events: list[e.Event] = []
     for number, device in enumerate(devices, 1):

@@ -48,28 +48,6 @@ def test_a_workload_is_compiled_and_not_run(call: Caller, tmp_path: Path) -> Non
     assert call("hlo", "selu:numpy").code == ExitCode.USAGE
 
 
-@pytest.mark.parametrize("view", ["--kernels", "--findings"])
-def test_a_module_that_is_cut_off_is_told_before_the_answer_and_by_the_exit_code(
-    call: Caller, dump: Path, view: str
-) -> None:
-    assert call("hlo", dump, view).code == ExitCode.OK
-    dump.write_text(sessions.HLO[: sessions.HLO.index("ROOT %fusion")])
-    said = call("hlo", dump, view)
-    assert (said.code, said.out.startswith("truncated: ")) == (ExitCode.NOT_WHOLE, True)
-    text = call("hlo", dump)
-    assert (text.code, "truncated: " in text.err) == (ExitCode.NOT_WHOLE, True)
-
-
-def test_a_module_before_the_passes_has_operations_and_no_conclusions(call: Caller, dump: Path) -> None:
-    dump.write_text("HloModule m\n\nENTRY e {\n  p = f32[8]{0} parameter(0)\n  ROOT r = f32[8]{0} add(p, p)\n}\n")
-    shown = call("hlo", dump, "--kernels")
-    assert (shown.code, shown.out.startswith("not optimised: ")) == (ExitCode.NOT_WHOLE, True)
-    assert ("operation " in shown.out, "kernel " in shown.out) == (True, False)
-    assert "no findings among the few" in call("hlo", dump, "--findings").out
-    assert "unknown: before" in call("hlo", dump, "--barriers").out
-    assert call("hlo", dump).code == ExitCode.OK, "the text is what was asked for"
-
-
 def test_the_first_kernels_by_what_they_cost(call: Caller, tmp_path: Path) -> None:
     path = tmp_path / "three.hlo"
     path.write_text(

@@ -68,6 +68,8 @@ REMADE = [
 ]
 CHANGED = sessions.HLO.replace("exponential", "tanh")
 CUT_OFF = sessions.HLO[: sessions.HLO.index("ROOT %fusion")] + "what is this\n"
+EARLY = "HloModule m\n\nENTRY e {\n  p = f32[8]{0} parameter(0)\n  ROOT r = f32[8]{0} add(p, p)\n}\n"
+"""Before XLA's passes."""
 APART = """HloModule m, is_scheduled=true
 
 ENTRY %%main (x: f32[8]) -> (f32[8], f32[8]) {
@@ -93,7 +95,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         replace(event, text=CHANGED) if isinstance(event, e.TextRecorded) and event.name == "hlo" else event
         for event in sessions.captured_events()
     ]
+    single = [
+        replace(event, seconds=event.seconds[:1]) if isinstance(event, e.SamplesTaken) else event
+        for event in sessions.events()
+    ]
     for name, events in {
+        "empty": [e.SessionClosed()],
+        "single": single,
         "runs": sessions.events(),
         "captured": sessions.captured_events(),
         "traced": profiles.captured().events,
@@ -118,6 +126,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with (tmp_path / "torn.jaxprof").open("a") as file:
         file.write("no event\n")
     (tmp_path / "cut.hlo").write_text(CUT_OFF)
+    (tmp_path / "early.hlo").write_text(EARLY)
     (tmp_path / "large.hlo").write_text(sessions.TRANSPOSES)
     (tmp_path / "small.hlo").write_text(sessions.HLO)
     (tmp_path / "dump").mkdir()
