@@ -15,7 +15,6 @@ from jaxprof import events as e
 from jaxprof.analysis.opener import modules_of
 from jaxprof.cli import hlo_target
 from jaxprof.cli.hlo_target import TargetModule
-from job_folders import job, loop
 from report import sessions
 
 pytestmark = pytest.mark.usefixtures("state_home")
@@ -29,13 +28,6 @@ def _write(path: Path, events: Iterable[e.Event], **header: Any) -> Path:
 @pytest.fixture
 def first(tmp_path: Path) -> Path:
     return _write(tmp_path / "first.jaxprof", sessions.events())
-
-
-def test_more_than_two_are_each_compared_with_the_first(call: Caller, first: Path, tmp_path: Path) -> None:
-    others = [_write(tmp_path / f"{name}.jaxprof", sessions.events()) for name in ("b", "c")]
-    data = call("compare", first, *others, "--format", "json").data["comparisons"]
-    assert [(one["before"]["session"], one["after"]["session"]) for one in data] == [("first", "b"), ("first", "c")]
-    assert call("compare", first, *others, "--format", "csv").out.count("run_before") == 1
 
 
 def _compiled_for(*devices: str, hlo: str = sessions.HLO) -> list[TargetModule]:
@@ -61,15 +53,6 @@ def test_programs_for_devices_that_are_not_here(call: Caller, monkeypatch: pytes
         ("h100", True), ("tpu-v5e", True),
     ]  # fmt: skip
     assert call("compare", "--for", "h100", "old.py:step", "other.py:step").code == 2
-
-
-def test_a_job_is_compared_with_a_job_alone_and_not_with_itself(call: Caller, tmp_path: Path) -> None:
-    folder = job(tmp_path / "a.jaxprof.d", loop(), loop())
-    for words in ((folder / "process-00000.jaxprof",), (folder,), (folder, "--for", "h100")):
-        assert call("compare", folder, *words).code == 2
-    more = job(tmp_path / "b.jaxprof.d", loop(host=0.3), loop(host=0.3), loop(host=0.3))
-    [found] = call("compare", folder, more, "--format", "json").data["comparisons"]
-    assert {each["verdict"] for each in found["figures"] if each["unit"] == "share"} == {"undecided"}
 
 
 def test_the_only_function_of_each_session_is_the_same_function(call: Caller, tmp_path: Path) -> None:

@@ -49,18 +49,6 @@ def test_gz_compresses_what_is_not_compressed_by_itself(call: Caller, file: Path
     assert not gzip.decompress((tmp_path / "p.pb.gz").read_bytes()).startswith(b"\x1f\x8b")
 
 
-def test_what_a_run_lacks_is_said_with_the_runs_that_have_it(call: Caller, file: Path, tmp_path: Path) -> None:
-    out = ("-o", tmp_path / "x.pb.gz")
-    for words, said in (
-        ((), "has a timeline"),
-        (("--format", "pprof"), "Name a file: -o run.pb.gz"),
-        (("--format", "pprof", "--run", "r1", *out), "r2 (selu jit cpu:0)"),
-        (("--format", "pprof", "--run", "r9", *out), "unknown run 'r9'"),
-    ):
-        done = call("export", file, *words)
-        assert (done.code, said in done.err) == (2, True), done.err
-
-
 def test_the_tables_of_a_session_are_files_of_parquet(call: Caller, file: Path, tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     folder = tmp_path / "tables"

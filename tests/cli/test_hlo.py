@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import csv
-import re
 from pathlib import Path
 
 import pytest
@@ -46,45 +44,6 @@ def test_a_workload_is_compiled_and_not_run(call: Caller, tmp_path: Path) -> Non
     assert "selu.py:" in said.out
     assert "stablehlo" in call("hlo", out, "--stage", "stablehlo").out
     assert call("hlo", "selu:numpy").code == ExitCode.USAGE
-
-
-def test_the_first_kernels_by_what_they_cost(call: Caller, tmp_path: Path) -> None:
-    path = tmp_path / "three.hlo"
-    path.write_text(
-        "HloModule m, is_scheduled=true\n\nENTRY e {\n  x = f32[8] parameter(0)\n  y = f32[512] parameter(1)\n"
-        "  small = f32[8] sine(x)\n  large = f32[512] add(y, y)\n  heavy = f32[512] divide(large, y)\n"
-        '  lib = f32[512] custom-call(heavy), custom_call_target="opaque"\n'
-        "  ROOT t = (f32[8], f32[512]) tuple(small, lib)\n}\n"
-    )
-    for words, names in (
-        ((), ["small", "large", "heavy", "lib"]),
-        (("--top", 2), ["heavy", "large"]),
-        (("--sort", "flops"), ["large", "heavy", "small", "lib"]),  # what is not known comes last
-        (("--sort", "order", "--top", 1), ["small"]),
-    ):
-        rows = csv.DictReader(call("hlo", path, "--kernels", "--format", "csv", *words).out.splitlines())
-        assert [row["name"] for row in rows] == names
-    text = call("hlo", path, "--kernels", "--top", 1).out
-    assert text.splitlines()[-1] == "1 of 4 kernels, with 43 % of the bytes"
-
-
-def test_the_short_text_is_the_same_program(call: Caller, tmp_path: Path) -> None:
-    config = ', metadata={op_name="a}b"}, backend_config={"x":{"y":[{"z":1}]}}, frontend_attributes={k="v"}'
-    (tmp_path / "long.hlo").write_text(sessions.HLO.replace(", kind=", f"{config}, kind="))
-    said = call("hlo", tmp_path / "long.hlo", "--short")
-    assert not {"metadata", "backend_config", "op_name"} & set(re.findall(r"\w+", said.out))
-    assert said.out.count(" = ") == sessions.HLO.count(" = ")
-
-
-def test_diff_of_two_files(call: Caller, dump: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other.hlo"
-    other.write_text(sessions.HLO.replace("fused_computation", "fused_computation.9"))
-    said = call("hlo", dump, "--diff", other)
-    assert (said.code, said.out.partition(":")[0]) == (0, "no difference in the computation")
-    other.write_text(sessions.HLO.replace("f32", "f16"))
-    lines = call("hlo", dump, "--diff", other).out.splitlines()
-    assert any(line.startswith("- ") and "f32" in line for line in lines)
-    assert any(line.startswith("+ ") and "f16" in line for line in lines)
 
 
 def test_a_program_at_a_url_is_fetched_and_not_run(call: Caller, dump: Path, tmp_path: Path) -> None:

@@ -31,13 +31,6 @@ def run(folder: Path, source: str, *words: str) -> subprocess.CompletedProcess[s
     )
 
 
-def test_hosts_of_what_is_no_job_says_what_it_is(call: Caller, tmp_path: Path, kept: Path) -> None:
-    (tmp_path / "text.md").write_text("# no session")
-    for word, what in ((kept, "a session"), ("last", "a session"), (tmp_path / "text.md", "a file")):
-        said = call("open", word, "--hosts")
-        assert (said.code, f"{word} is {what}, not the folder of a job" in said.err) == (2, True), said.err
-
-
 @pytest.mark.parametrize(
     ("arguments", "note"),
     [
@@ -92,16 +85,6 @@ def test_a_job_that_jaxprof_started_is_started_again_to_verify(call: Caller, tmp
     assert finding["verify"] == (
         f"jaxprof script -n 2 --out {again} train.py --epochs 3 && jaxprof compare {folder} {again}"
     )
-
-
-@pytest.mark.process
-def test_what_is_about_one_process_says_so_of_a_job(call: Caller, tmp_path: Path) -> None:
-    folder = job(tmp_path / "run.jaxprof.d", loop(), loop())
-    for words in ("show --kernels", "export", "hlo", "gate --fail-on kernels", "serve", "import", "run --from"):
-        said = call(*words.split(), folder)
-        assert (said.code, str(folder) in said.err) == (2, True)
-        assert any(word in said.err for word in ("process-00000.jaxprof", "jaxprof open", "Name a session in it"))
-    assert sorted(path.name for path in folder.iterdir()) == ["process-00000.jaxprof", "process-00001.jaxprof"]
 
 
 @pytest.fixture

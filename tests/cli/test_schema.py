@@ -70,6 +70,18 @@ CHANGED = sessions.HLO.replace("exponential", "tanh")
 CUT_OFF = sessions.HLO[: sessions.HLO.index("ROOT %fusion")] + "what is this\n"
 EARLY = "HloModule m\n\nENTRY e {\n  p = f32[8]{0} parameter(0)\n  ROOT r = f32[8]{0} add(p, p)\n}\n"
 """Before XLA's passes."""
+COSTS = """HloModule m, is_scheduled=true
+
+ENTRY e {
+  x = f32[8] parameter(0)
+  y = f32[512] parameter(1)
+  small = f32[8] sine(x)
+  large = f32[512] add(y, y)
+  heavy = f32[512] divide(large, y)
+  lib = f32[512] custom-call(heavy), custom_call_target="opaque"
+  ROOT t = (f32[8], f32[512]) tuple(small, lib)
+}
+"""
 APART = """HloModule m, is_scheduled=true
 
 ENTRY %%main (x: f32[8]) -> (f32[8], f32[8]) {
@@ -127,6 +139,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         file.write("no event\n")
     (tmp_path / "cut.hlo").write_text(CUT_OFF)
     (tmp_path / "early.hlo").write_text(EARLY)
+    (tmp_path / "costs.hlo").write_text(COSTS)
     (tmp_path / "large.hlo").write_text(sessions.TRANSPOSES)
     (tmp_path / "small.hlo").write_text(sessions.HLO)
     (tmp_path / "dump").mkdir()

@@ -109,13 +109,3 @@ def test_the_copy_here_of_a_url_is_never_named(call: Caller, folder: Path, tmp_p
     for line in words.split(";"):
         said = call(*shlex.split(line.replace("URL", url).replace("OTHER", other)))
         assert "/fetched/" not in said.out + said.err, line
-
-
-@pytest.mark.parametrize(
-    "words",
-    ["run selu", "ab a.py:f b.py:f", "hlo selu", "export last", "import x.xplane.pb", "attach localhost:9", "query x"],
-)
-def test_what_is_written_here_alone_takes_no_url(call: Caller, words: str) -> None:
-    said = call(*words.split(), "--out", "s3://key:hunter22@bucket/run.jaxprof")
-    assert said.code == 2
-    assert "s3://key:[redacted]@bucket/run.jaxprof is a URL, and a file on this machine is needed" in said.err
