@@ -111,7 +111,7 @@ def flat_module(instructions: int) -> str:
 def listing(text: str) -> None:
     """The kernels as `jaxprof hlo FILE --kernels` prints them."""
     from jaxprof.hlo.read.parse import modules
-    from jaxprof.report.kernel_list import kernel_lines
+    from jaxprof.report.kernels import kernel_lines
 
     assert sum(1 for _ in kernel_lines(modules(text)[0], None)) > 1
 
@@ -163,7 +163,7 @@ def analysis_of(text: str) -> tuple[float, float]:
     from jaxprof.hlo.analysis.findings.catalogue import findings
     from jaxprof.hlo.analysis.kernels import kernels
     from jaxprof.hlo.read.parse import modules
-    from jaxprof.report.kernel_list import kernel_lines
+    from jaxprof.report.kernels import kernel_lines
 
     start = time.process_time()
     (module,) = modules(text)

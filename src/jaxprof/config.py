@@ -57,14 +57,19 @@ def _words(value: Any) -> Value | None:
     return tuple(dict.fromkeys(words))
 
 
-def _share(value: Any) -> Value | None:
-    """Return the share, `2%` or `0.02`, as a text, which the option of that name reads."""
+def share_of(value: str | float) -> float | None:
+    """Return the share that is written as `2%` or `0.02`; None for anything else, and outside of 0 to 1."""
     text = str(value).strip()
     try:
         number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:
         return None
-    return text if 0 < number < 1 and not isinstance(value, bool) else None
+    return number if 0 < number < 1 else None
+
+
+def _share(value: Any) -> Value | None:
+    """Return the text of a share, which the option of that name reads."""
+    return str(value).strip() if share_of(value) is not None else None
 
 
 def _seconds(value: Any) -> Value | None:

@@ -59,17 +59,17 @@ def parts_of(parts: Sequence[float], whole: float) -> tuple[list[str], str]:
     scales = ((60.0, "min"), *_SECONDS) if whole >= 3600 else _SECONDS
     scale, unit = next((each for each in scales if whole >= each[0]), scales[-1])
     decimals = 0 if whole >= 100 * scale else 1 if whole >= 10 * scale else 2
-    steps = _steps([part / scale * 10**decimals for part in parts], round(whole / scale * 10**decimals))
+    steps = whole_steps([part / scale * 10**decimals for part in parts], round(whole / scale * 10**decimals))
     return [f"{step / 10**decimals:.{decimals}f} {unit}" for step in steps], f"{whole / scale:.{decimals}f} {unit}"
 
 
 def whole_percents(parts: Sequence[float]) -> list[int]:
     """Return the shares of `parts` in their sum as whole percents that add up to 100."""
     whole = sum(parts)
-    return _steps([100 * part / whole for part in parts], 100) if whole > 0 else [0] * len(parts)
+    return whole_steps([100 * part / whole for part in parts], 100) if whole > 0 else [0] * len(parts)
 
 
-def _steps(values: Sequence[float], total: int) -> list[int]:
+def whole_steps(values: Sequence[float], total: int) -> list[int]:
     """Return `values` as whole numbers with the sum `total`: those with the largest remainders are rounded up."""
     steps = [math.floor(value) for value in values]
     by_remainder = sorted(range(len(values)), key=lambda index: steps[index] - values[index])
@@ -167,6 +167,11 @@ def ratio_interval(value: float, low: float | None, high: float | None) -> str:
         if lowest != highest and "1.0" not in (lowest, highest):
             break
     return f"{ratio(value, significant)} ({lowest}-{highest})"
+
+
+def utc_text(moment: str | None) -> str:
+    """Return a moment in UTC, `2026-11-26T05:05:06Z`, as people read it: `2026-11-26 05:05:06`."""
+    return UNKNOWN if moment is None else moment.replace("T", " ").removesuffix("Z")
 
 
 def integer(value: float | None) -> str:

@@ -37,6 +37,8 @@ def test_how_the_measuring_ends(
     has_result: bool,
 ) -> None:
     class Runs:
+        exit_code = run_headless.HeadlessRuns.exit_code
+
         def __init__(self, writer: Any, interpreter: Any, progress: Any) -> None:
             assert interpreter == "the interpreter of A"
             self.scheduler = SimpleNamespace(session="the session", max_silence_seconds=None)
@@ -48,12 +50,11 @@ def test_how_the_measuring_ends(
     result: Any = SimpleNamespace(failed=failed)
     planned = [SimpleNamespace(comparison=SimpleNamespace(notes=["the environments differ"]))]
     monkeypatch.setattr(run_headless, "HeadlessRuns", Runs)
-    monkeypatch.setattr(cli_sides, "plan_comparison", lambda *_: planned)
     monkeypatch.setattr(ab, "ab_results", lambda session: [result])
     monkeypatch.setattr(cli_sides, "report_location", lambda writer, note: kept)
-    read: Any = SimpleNamespace(sides=[SimpleNamespace(interpreter="the interpreter of A")], notes=())
-    options: Any = SimpleNamespace(max_silence_seconds=7.0)
-    found = cli_sides.measure(read, options, lambda: SimpleNamespace(path=Path("s.jaxprof")))
+    of_a: Any = "the interpreter of A"
+    writer: Any = SimpleNamespace(path=Path("s.jaxprof"))
+    found = cli_sides.measure_planned(planned, of_a, writer, 7.0)  # type: ignore[arg-type]
     assert (found.exit_code, found.path) == (code, "s.jaxprof" if kept else None)
     assert (found.result is result) == has_result
     assert "note: the environments differ" in capsys.readouterr().err

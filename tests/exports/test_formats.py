@@ -13,9 +13,8 @@ from folding import fold
 from jaxprof import events as e
 from jaxprof.cli.commands.export import NAMES
 from jaxprof.exports import speedscope
-from jaxprof.exports.formats import FORMATS
+from jaxprof.exports.formats import FORMATS, ExportSource
 from jaxprof.exports.pytest_benchmark import _stats, runs, to_pytest_benchmark
-from jaxprof.exports.source import ExportSource
 from jaxprof.session import Session
 from report import sessions
 from report.page.pages import with_timeline

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from jaxprof.analysis.flame import StackFrame, WeightedStack
 from jaxprof.exports import pprof
-from jaxprof.exports.source import ExportSource
+from jaxprof.exports.formats import ExportSource
 from jaxprof.hlo.read.wire import Message
 from report import sessions
 

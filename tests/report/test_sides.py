@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from html import unescape
 
 import pytest
 
@@ -13,7 +12,6 @@ from jaxprof import events as e
 from jaxprof.analysis.ab import ab_result, ab_results, side_versus
 from jaxprof.analysis.session_difference import session_difference
 from jaxprof.report.comparison_report import comparison_json, comparison_markdown, comparison_text
-from jaxprof.report.html import to_html
 from jaxprof.report.json import to_dict
 from jaxprof.report.markdown import to_markdown
 from jaxprof.report.sides import basis_lines, more_launches_text
@@ -57,10 +55,10 @@ def session_with(b_seconds: float = 0.5e-3, plan: e.ComparisonPlanned | None = P
     return fold(HEADER, events_with(b_seconds, plan, *more))
 
 
-@pytest.mark.parametrize("form", [to_text, to_markdown, to_html])
+@pytest.mark.parametrize("form", [to_text, to_markdown])
 def test_every_form_says_what_ab_said(form: Callable[[Session], str]) -> None:
     said, same = (
-        " ".join(unescape(form(session)).replace("\\", "").split())  # without line breaks and escapes
+        " ".join(form(session).replace("\\", "").split())  # without line breaks and escapes
         for session in (session_with(0.5e-3, PLAN, AGREE), session_with(1e-3))
     )
     assert "B is faster than A, and the results agree to 1.2e-07 (2 ULP)" in said

@@ -1,4 +1,4 @@
-"""One table as text, Markdown, HTML, CSV and JSON."""
+"""One table as text, Markdown, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 import program_events
 from jaxprof.facts import Fact, at, column, json_schema
 from jaxprof.facts.units import BYTES, INDEX, LIST, OBJECT, SECONDS, TEXT, plain
-from jaxprof.report.html import to_html
 from jaxprof.report.renderers import (
-    html_table,
     markdown_lines,
     records,
     safe_cell,
@@ -78,15 +76,6 @@ def test_markdown_shows_every_character_and_aligns_quantities() -> None:
         "",
         "and a note",
     ]
-
-
-def test_html_escapes_and_says_how_much_is_left_out() -> None:
-    text = html_table(replace(TABLE, rows=[*ROWS, *[Kernel("more")] * 20]))
-    assert "<b>kernels &lt;all&gt;</b>" in text
-    assert "a|b&lt;i&gt;" in text
-    assert '<td style="text-align:right">1.50 ms</td>' in text
-    assert "and 10 more" in text
-    assert text.endswith("<p><b></b>and a note</p>")
 
 
 def test_csv_has_keys_and_numbers_as_they_are() -> None:
@@ -182,8 +171,11 @@ def test_numbers_stay_numbers_and_unknown_is_empty(value: object, written: str) 
 
 
 def test_in_a_notebook_it_stays_small() -> None:
+    from jaxprof.api import Session
+
+    def shown(*compiles: object) -> str:
+        return Session._repr_markdown_(program_events.session(*compiles))  # type: ignore[arg-type]
+
     many = [program_events.compiled(f"step{number}", "shape") for number in range(500)]
-    found = to_html(program_events.session(*many))
-    assert "and 488 more" in found
-    assert len(found) < 20_000
-    assert len(to_html(program_events.session(program_events.compiled("f" * 100_000, "shape")))) < 20_000
+    assert "and 480 more functions" in shown(*many)
+    assert len(shown(program_events.compiled("f" * 100_000, "shape"))) < 20_000

@@ -23,8 +23,8 @@ from jaxprof.rollup import job as rollup_job
 from jaxprof.rollup import on_ray
 from jaxprof.rollup.files import file_of
 from jaxprof.rollup.job import read_job_figures
+from jaxprof.rollup.making import SessionPlace, due_in, roll_up_at
 from jaxprof.rollup.on_ray import cluster, roll_up_on
-from jaxprof.rollup.places import SessionPlace, due_in, roll_up_at
 from jaxprof.rollup.recording import RollUpRecorder
 from jaxprof.runner.session_recorder import SessionRecorder
 from jaxprof.session import Session

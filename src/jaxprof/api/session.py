@@ -20,6 +20,9 @@ from jaxprof.session_names import EXTENSION
 if TYPE_CHECKING:
     from jaxprof.events import Event, Header
 
+_LONGEST_IN_NOTEBOOKS = 16_000
+"""Most characters that a notebook shows of a session."""
+
 
 class Session(fold_room.Session):
     """A session, which prints as text, can be saved, and has the figures of its runs."""
@@ -69,11 +72,14 @@ class Session(fold_room.Session):
 
         return to_text(self)
 
-    def _repr_html_(self) -> str:
-        """Return tables for notebooks, without scripts."""
-        from jaxprof.report.html import to_html
+    def _repr_markdown_(self) -> str:
+        """Return tables for notebooks; of a long report the beginning."""
+        from jaxprof.report.markdown import to_markdown
 
-        return to_html(self)
+        text = to_markdown(self)
+        if len(text) <= _LONGEST_IN_NOTEBOOKS:
+            return text
+        return text[:_LONGEST_IN_NOTEBOOKS].rpartition("\n")[0] + "\n\nprint(session) has the rest."
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """Print in IPython: the report if a line returns the session, the short form inside a list."""

@@ -1,5 +1,5 @@
-"""Answers that several commands give about a session: its JSON, the commands that are worth running next, where the
-session is written, and what is printed about that.
+"""Answers that several commands give about a session or a job: its JSON, the commands that are worth running next,
+where the session is written, and what is printed about that.
 """
 
 from __future__ import annotations
@@ -14,10 +14,16 @@ from typing import TYPE_CHECKING
 import click
 
 from jaxprof.cli.options import words_given
-from jaxprof.cli.output import note, print_json, with_urls
+from jaxprof.cli.output import no_form, note, print_json, print_pieces, print_text, refuse_existing, with_urls
+from jaxprof.cli.target import job_at, job_named
+from jaxprof.errors import FileRefusedError, StorageError, UsageError
+from jaxprof.session_names import EXTENSION, JOB_EXTENSION
 from jaxprof.units import counted
 
 if TYPE_CHECKING:
+    from jaxprof.analysis.explain.jobs import JobStart
+    from jaxprof.analysis.explain.model import Explanation
+    from jaxprof.analysis.jobs.job import JobFigures
     from jaxprof.job_process import JobProcess
     from jaxprof.session import Session
     from jaxprof.session.log import LogWriter
@@ -30,13 +36,12 @@ def command_line(*words: object) -> str:
 
 def in_json(line: str) -> str:
     """Return a command line for people, such as `jaxprof run ... && jaxprof compare ...`, with answers in JSON."""
-    return " && ".join(map(_in_json, line.split(" && ")))
-
-
-def _in_json(line: str) -> str:
-    program, command, *words = shlex.split(line)
-    plain = command == "script" and words[:1] == ["--plain"]  # prints text, not JSON
-    return shlex.join([program, command, "--format", "json", *words[plain:]])
+    commands = []
+    for part in line.split(" && "):
+        program, command, *words = shlex.split(part)
+        plain = command == "script" and words[:1] == ["--plain"]  # prints text, not JSON
+        commands.append(shlex.join([program, command, "--format", "json", *words[plain:]]))
+    return " && ".join(commands)
 
 
 def same_command(*more: str, without: Collection[str] = ()) -> str:
@@ -121,32 +126,22 @@ def clear_place(out: Path, *, replace_existing: bool) -> None:
         refuse_existing(out)
 
 
-def refuse_existing(out: Path) -> None:
-    """Raises StorageError if `out` exists."""
-    from jaxprof.errors import StorageError
-
-    if out.exists():
-        raise StorageError(f"{out} already exists", "Give another name, or --force to replace it.")
-
-
 def _refuse_folder(out: Path) -> None:
-    from jaxprof.errors import UsageError
-
     if out.is_dir():
         raise UsageError(f"{out} is a directory", f"Name a file in it: --out {out / 'session.jaxprof'}")
 
 
 def report_location(writer: LogWriter, note: Callable[[str], None]) -> bool:
     """Print where the session is. If it could not be written there, save it in another folder and return False."""
-    from jaxprof.errors import StorageError
     from jaxprof.session.log.state import url_of
-    from jaxprof.session_names import EXTENSION
 
     if writer.failure is None:
         place = writer.path and (url_of(writer.path) or writer.path)
         note(f"session: {place}" + (f" ({writer.changed})" if writer.changed else ""))
         return not writer.is_displaced
-    for folder in _other_places(writer.path):
+    taken = writer.path.parent.absolute() if writer.path is not None else None
+    others = [folder for folder in (Path.cwd(), Path(tempfile.gettempdir())) if folder.absolute() != taken]
+    for folder in others:
         target = folder / f"jaxprof-{writer.header.session}{EXTENSION}"
         try:
             writer.move_to(target)
@@ -159,6 +154,84 @@ def report_location(writer: LogWriter, note: Callable[[str], None]) -> bool:
     return False
 
 
-def _other_places(path: Path | None) -> Sequence[Path]:
-    taken = path.parent.absolute() if path is not None else None
-    return [folder for folder in (Path.cwd(), Path(tempfile.gettempdir())) if folder.absolute() != taken]
+def print_job(job: JobFigures, form: str) -> None:
+    """Print the job in that form. Raises UsageError for a form that it does not have."""
+    from jaxprof.report import hosts
+    from jaxprof.report.renderers import csv_lines
+    from jaxprof.session.log import Library
+
+    if form == "json":
+        late = dict.fromkeys(finding.index for finding in job.findings if finding.index is not None)
+        places = {process.index: Library().name_of(Path(process.path)) for process in job.processes}
+        print_json("job", hosts.to_dict(job), [command_line("explain", places[index]) for index in late])
+    elif form == "csv":
+        print_pieces(csv_lines(hosts.process_table(job)))
+    elif form == "text":
+        print_text(hosts.to_text(job))
+    else:
+        raise no_form("a job", form, "text", "json", "csv")
+
+
+def explained_job(folder: Path) -> Explanation:
+    """Return what to do about the job in `folder`. Raises FileRefusedError if it has no readable session."""
+    from jaxprof.analysis.explain.jobs import explanation_of_job
+    from jaxprof.rollup.job import read_job_figures
+
+    return explanation_of_job(read_job_figures(folder), with_urls(str(folder)), _restart(folder))
+
+
+def _restart(folder: Path) -> JobStart | None:
+    """Return how to start the same job again, beside this one; None if `jaxprof script -n` did not start it."""
+    from jaxprof.analysis.explain.jobs import JobStart
+    from jaxprof.job_process import OWN_JOBS
+    from jaxprof.session.log.entry import program_start, read_entry
+    from jaxprof.session.log.job_folder import job_sessions
+    from jaxprof.session.log.state import url_of
+
+    restart_folder = folder.with_name(f"{folder.name.removesuffix(JOB_EXTENSION)}-again{JOB_EXTENSION}")
+    if url_of(folder) is not None:  # a store that can be read may refuse to be written
+        restart_folder = Path(restart_folder.name)
+    for _, path in job_sessions(folder)[0]:
+        try:
+            entry, program = read_entry(path), program_start(path)
+        except (OSError, FileRefusedError):
+            continue
+        if entry.header is not None and program is not None:
+            ours = entry.header.job.startswith(OWN_JOBS)
+            return JobStart(entry.process_count, str(restart_folder), tuple(program.argv)) if ours else None
+    return None
+
+
+def compare_jobs(files: Sequence[str], form: str) -> bool:
+    """Compare the first job with the others, and print that. Return False if none of the files is a job.
+
+    Raises UsageError for a job beside a session, and for a job beside itself.
+    """
+    if not any(map(job_at, files)):
+        return False
+    folders = [job_named(file) for file in files]
+    jobs = [folder for folder in folders if folder is not None]
+    other = next((file for file, folder in zip(files, folders, strict=True) if not folder), None)
+    if other is not None:
+        raise UsageError(
+            f"{jobs[0]} is a job and {other} is not one",
+            "Name two jobs, or a session of each: A/process-00000.jaxprof.",
+        )
+    if len({folder.resolve() for folder in jobs}) < len(jobs):
+        raise UsageError("the same job is given twice", "Name two different ones.")
+    from jaxprof.analysis.jobs.difference import job_difference
+    from jaxprof.report import hosts as report
+    from jaxprof.rollup.job import read_job_figures
+
+    first, *others = map(read_job_figures, jobs)
+    differences = [job_difference(first, other_job) for other_job in others]
+    if form == "json":
+        sessions = [next(iter(job.processes)).path for job in (first, *others)]
+        next_commands = [*(command_line("explain", folder) for folder in jobs), command_line("compare", *sessions)]
+        print_json("job-comparison", {"comparisons": list(map(report.job_comparison_json, differences))}, next_commands)
+    elif form == "csv":
+        print_pieces(report.job_comparison_csv(differences))
+    else:
+        written = report.job_comparison_text if form == "text" else report.job_comparison_markdown
+        print_text("\n\n".join(map(written, differences)))
+    return True

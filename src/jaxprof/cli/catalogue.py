@@ -3,18 +3,21 @@ declarations import it inside their functions."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
+from jaxprof import workloads
 from jaxprof.cli.answers import command_line
+from jaxprof.cli.kinds import WORKLOAD, workload_facts
 from jaxprof.cli.output import note, print_json, print_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from jaxprof.facts import Fact
-    from jaxprof.report.table import Table
-    from jaxprof.workloads.model import Parameter, Published, WorkloadInfo
+from jaxprof.cli.target import is_own
+from jaxprof.errors import UsageError
+from jaxprof.facts import Fact, at, column, pick, recorder
+from jaxprof.report.renderers import text_lines, wrap
+from jaxprof.report.table import Table
+from jaxprof.text import safe, safe_lines
+from jaxprof.units import integer
+from jaxprof.workloads.model import Parameter, Published, WorkloadInfo, workload_info
 
 WIDTH = 80
 
@@ -24,9 +27,6 @@ def print_catalogue(name: str | None, python: Path | None, arguments: tuple[str,
     infos = _infos(name, python, arguments)
     several = name is None or len(infos) > 1
     if form == "json":
-        from jaxprof.cli.kinds import workload_facts
-        from jaxprof.facts import recorder
-
         listed = list(map(recorder(workload_facts()), infos))
         next_commands = [command_line("run", *(["--describe"] if several else []), info.target) for info in infos[:1]]
         print_json("workloads" if several else "workload", {"workloads": listed}, next_commands)
@@ -39,40 +39,19 @@ def print_catalogue(name: str | None, python: Path | None, arguments: tuple[str,
 
 
 def _infos(name: str | None, python: Path | None, arguments: tuple[str, ...]) -> list[WorkloadInfo]:
-    from jaxprof import workloads
-    from jaxprof.workloads.model import workload_info
+    if name is not None and is_own(name):
+        from jaxprof.cli.selection import describe_own
+        from jaxprof.runner import find_interpreter
 
-    if name is None:
-        _refuse_own_options(python, arguments)
-        return workloads.infos()
-
-    from jaxprof.cli.selection import describe_own
-    from jaxprof.cli.target import is_own
-    from jaxprof.runner import find_interpreter
-
-    if not is_own(name):
-        _refuse_own_options(python, arguments)
-        return [workload_info(workloads.built_in(name))]
-    return describe_own([name], find_interpreter(python), arguments)
-
-
-def _refuse_own_options(python: Path | None, arguments: tuple[str, ...]) -> None:
-    """Raises UsageError for options that apply only to a user's own function."""
-    from jaxprof.errors import UsageError
-
+        return describe_own([name], find_interpreter(python), arguments)
     for option, given in (("--arg", arguments), ("--python", python)):
         if given:
-            raise UsageError(
-                f"{option} applies to a function of your own", "Name it: jaxprof run --describe FILE.py:FUNCTION ..."
-            )
+            hint = "Name it: jaxprof run --describe FILE.py:FUNCTION ..."
+            raise UsageError(f"{option} applies to a function of your own", hint)
+    return workloads.infos() if name is None else [workload_info(workloads.built_in(name))]
 
 
 def _list_lines(infos: list[WorkloadInfo]) -> Iterator[str]:
-    from jaxprof.cli.kinds import WORKLOAD
-    from jaxprof.facts import column, pick
-    from jaxprof.report.renderers import text_lines
-    from jaxprof.report.table import Table
-
     columns = (
         *pick(WORKLOAD, "name", "title"),
         column("variants", lambda info: ", ".join(variant.name for variant in info.variants), widest=60),
@@ -81,11 +60,6 @@ def _list_lines(infos: list[WorkloadInfo]) -> Iterator[str]:
 
 
 def _detail_lines(info: WorkloadInfo) -> Iterator[str]:
-    from jaxprof.facts import at, column
-    from jaxprof.report.renderers import text_lines, wrap
-    from jaxprof.report.table import Table
-    from jaxprof.text import safe, safe_lines
-
     yield safe(f"{info.name}: {info.title}")
     yield ""
     yield from wrap(info.description, width=WIDTH, indent="")
@@ -114,8 +88,6 @@ def _detail_lines(info: WorkloadInfo) -> Iterator[str]:
 
 def _parameters(info: WorkloadInfo) -> Table[Parameter]:
     """Return the table of the parameters, with a column for each preset."""
-    from jaxprof.facts import at, column
-    from jaxprof.report.table import Table
 
     def of_preset(preset: str) -> Fact[Parameter]:
         return column(preset, lambda parameter: info.presets[preset].get(parameter.name), _value, right=False)
@@ -126,10 +98,6 @@ def _parameters(info: WorkloadInfo) -> Table[Parameter]:
 
 
 def _published(figures: tuple[Published, ...]) -> Iterator[str]:
-    from jaxprof.facts import at, column
-    from jaxprof.report.renderers import text_lines, wrap
-    from jaxprof.report.table import Table
-
     numbers = {
         caveat: number
         for number, caveat in enumerate(dict.fromkeys(figure.caveat for figure in figures if figure.caveat), start=1)
@@ -154,8 +122,6 @@ def _published(figures: tuple[Published, ...]) -> Iterator[str]:
 
 
 def _value(value: object) -> str:
-    from jaxprof.units import integer
-
     if isinstance(value, int) and not isinstance(value, bool):
         return integer(value)
     return "-" if value is None else str(value)

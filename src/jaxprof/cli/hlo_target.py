@@ -188,6 +188,21 @@ def find_pair(
     return one, other
 
 
+def compiled_programs(
+    name: str, options: CompileOptions, variables: Mapping[str, str] | None = None
+) -> list[tuple[Session, Run]]:
+    """Return the compiled programs that an argument names, each with its session; notes about them are printed. Raises
+    JaxprofError, also if the argument names no program."""
+    modules = find_modules(name, None, None, options, alone=False, variables=variables)
+    for each in dict.fromkeys(each for module in modules for each in module.notes):
+        note(each)
+    programs = [(module.session, module.run) for module in modules]
+    known = [(session, run) for session, run in programs if session is not None and run is not None]
+    if not known:
+        raise UsageError(f"{name} is not a program that jaxprof compiles", "Name a function, a workload or a session.")
+    return known
+
+
 def _single_module(target: str, modules: list[TargetModule]) -> TargetModule:
     with_hlo = [module for module in modules if module.has_hlo]
     if not with_hlo:
@@ -227,13 +242,12 @@ def _modules_at_path(path: Path, run: str | None, number: int | None) -> list[Ta
     if kind in (Kind.SESSION, Kind.PROFILE):
         return _only_numbered(_modules_of_source(open_hlo(path, _session_of_profile), run), number, str(path))
     sources = open_hlo(path, _session_of_profile).modules
-    if path.is_dir():
-        return _only_numbered(_readable(sources), number, str(path))
-    return _only_numbered([TargetModule(stages) for stages in sources], number, str(path))
+    modules = _readable(sources) if path.is_dir() else list(map(TargetModule, sources))
+    return _only_numbered(modules, number, str(path))
 
 
 def _session_of_profile(path: Path) -> Session:
-    from jaxprof.cli.profiles import imported
+    from jaxprof.cli.run_headless import imported
 
     with imported(path) as (_, session):
         return session

@@ -9,9 +9,10 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from jaxprof.facts import Fact, at, json_schema
+from jaxprof.facts import Fact, Relation, at, json_schema
 from jaxprof.facts.units import (
     ANY,
     BY_NAME,
@@ -30,6 +31,7 @@ from jaxprof.facts.units import (
 )
 
 if TYPE_CHECKING:
+    from jaxprof.config import Config
     from jaxprof.rollup.making import RollUpReport
     from jaxprof.session.log import Entry
     from jaxprof.workloads.model import WorkloadInfo
@@ -173,10 +175,37 @@ def target_facts() -> Facts:
     )  # fmt: skip
 
 
-def _explanation_facts() -> Facts:
-    from jaxprof.report.explain import facts_of_explanation
+def config_facts() -> Facts:
+    """Return the facts of the settings in force, of a `Config`."""
+    from jaxprof.config import KEYS, SETTINGS, config_path
+    from jaxprof.tui.keys import checked, clashes
 
-    return facts_of_explanation()
+    def entries(config: Config) -> list[tuple[Any, ...]]:
+        known = ((each, config.values.get(each.name), config.sources.get(each.name)) for each in SETTINGS)
+        return [(each.name, value, source, each.variable, each.means) for each, value, source in known]
+
+    return (
+        Fact("file", TEXT, "The file of the settings", lambda config: str(config_path())),
+        Fact("exists", TRUTH, "Whether it is there", lambda config: config_path().exists()),
+        Fact("entries", ROWS, "Each setting", entries, inside=(
+            Fact("name", TEXT, "Its name in the file", itemgetter(0)),
+            Fact("value", ANY, "What it is; null if nobody has set it", itemgetter(1)),
+            Fact("source", TEXT, "The file or the variable that it is from", itemgetter(2)),
+            Fact("variable", TEXT, "The variable of the environment that sets it", itemgetter(3)),
+            Fact("means", TEXT, "What it is for", itemgetter(4)),
+        )),
+        Fact("keys", ROWS, "The user's keys",
+             lambda config: [(*pair, config.sources[f"{KEYS}.{pair[0]}"]) for pair in config.keys.items()], inside=(
+                 Fact("action", TEXT, "Id of an action of the app", itemgetter(0)),
+                 Fact("key", TEXT, "The key, as Textual names it", itemgetter(1)),
+                 Fact("source", TEXT, "The file that it is from", itemgetter(2)),
+             )),
+        Fact("clashes", ROWS, "Keys that two actions of one place have",
+             lambda config: clashes(checked(config.keys)), inside=(
+                 Fact("key", TEXT, "The key, as people write it"),
+                 Fact("actions", LIST, "The two actions"),
+             )),
+    )  # fmt: skip
 
 
 _PLAIN: Final[Mapping[str, tuple[tuple[str, Unit, str], ...]]] = {
@@ -186,15 +215,6 @@ _PLAIN: Final[Mapping[str, tuple[tuple[str, Unit, str], ...]]] = {
         ("deleted", LIST, "What was deleted"),
         ("size_bytes", BYTES, "Size on disk of what was deleted"),
         ("dry_run", TRUTH, "Whether nothing was deleted"),
-    ),
-    "sessions-scrub": (
-        ("path", TEXT, "The copy"),
-        ("secrets_replaced", COUNT, "What looked like a secret and was replaced"),
-        ("names_replaced", COUNT, "Names of host, users and home folders that were replaced"),
-        ("lines_left_out", COUNT, "Lines that cannot be read, and are not in the copy"),
-        ("texts_left_out", COUNT, "Long texts that cannot be read, and are not in the copy"),
-        ("output_lines", COUNT, "Lines of output in the copy"),
-        ("kept_texts", LIST, "Names of the long texts in the copy"),
     ),
     "baseline-save": (
         ("name", TEXT, "Its name"),
@@ -218,35 +238,33 @@ _EXPORT: Final[Facts] = (
     Fact("opens", TEXT, "What opens it"),
     Fact("notes", LIST, "What is not in it"),
 )
-_CONFIG: Final[Facts] = (
-    Fact("file", TEXT, "The file of the settings"),
-    Fact("exists", TRUTH, "Whether it is there"),
-    _rows("entries", "Each setting", (
-        Fact("name", TEXT, "Its name in the file"),
-        Fact("value", ANY, "What it is; null if nobody has set it"),
-        Fact("source", TEXT, "The file or the variable that it is from"),
-        Fact("variable", TEXT, "The variable of the environment that sets it"),
-        Fact("means", TEXT, "What it is for"),
-    )),
-    _rows("keys", "The user's keys", (
-        Fact("action", TEXT, "Id of an action of the app"),
-        Fact("key", TEXT, "The key, as Textual names it"),
-        Fact("source", TEXT, "The file that it is from"),
-    )),
-    _rows("clashes", "Keys that two actions of one place have", (
-        Fact("key", TEXT, "The key, as people write it"),
-        Fact("actions", LIST, "The two actions"),
-    )),
-)  # fmt: skip
-_TABLES: Final[Facts] = (
-    Fact("table", TEXT, "Name of the table"),
+COLUMN: Final[tuple[Fact[Fact[Any]], ...]] = (
+    Fact("name", TEXT, "Name of the column", at("key"), "column"),
+    Fact("type", TEXT, "Its type in SQL", at("unit.sql"), "type"),
+    Fact("meaning", TEXT, "What it holds", title="meaning"),
+)
+
+
+def columns_of(table: Relation) -> Facts:
+    """Return the columns that a table has in SQL."""
+    from jaxprof.query.tables import SESSION
+
+    return (SESSION, *table.facts)
+
+
+DESCRIBED: Final[tuple[Fact[Relation], ...]] = (
+    Fact("table", TEXT, "Name of the table", at("name")),
     Fact("meaning", TEXT, "What its rows are"),
-    _rows("columns", "Its columns", (
-        Fact("name", TEXT, "Name of the column"),
-        Fact("type", TEXT, "Its type in SQL"),
-        Fact("meaning", TEXT, "What it holds"),
-    )),
-)  # fmt: skip
+    Fact("columns", ROWS, "Its columns", columns_of, inside=COLUMN),
+)
+SCRUBBED: Final[Facts] = (
+    Fact("secrets_replaced", COUNT, "What looked like a secret and was replaced", at("secrets")),
+    Fact("names_replaced", COUNT, "Names of host, users and home folders that were replaced", at("names")),
+    Fact("lines_left_out", COUNT, "Lines that cannot be read, and are not in the copy"),
+    Fact("texts_left_out", COUNT, "Long texts that cannot be read, and are not in the copy"),
+    Fact("output_lines", COUNT, "Lines of output in the copy"),
+    Fact("kept_texts", LIST, "Names of the long texts in the copy"),
+)
 _STAGE: Final[Facts] = (
     Fact("label", TEXT, "Name of the program"),
     Fact("stage", TEXT, "Which of its texts"),
@@ -260,15 +278,15 @@ def _in_folder(key: str, meaning: str, inside: Facts, *more: Fact[Any]) -> Facts
 
 KINDS: Final[Mapping[str, Callable[[], Facts]]] = {
     "ab": lambda: (Fact("session", TEXT, "Where the comparison is kept"), *_report_facts("comparison_report", "AB")),
-    "baseline": partial(_report_facts, "baselines", "BASELINE"),
-    "baselines": lambda: _in_folder("baselines", "The kept baselines", _report_facts("baselines", "BASELINES")),
+    "baseline": partial(_report_facts, "gate", "BASELINE"),
+    "baselines": lambda: _in_folder("baselines", "The kept baselines", _report_facts("gate", "BASELINES")),
     "catalogue": lambda: (_rows("findings", "Every code", _report_facts("explain", "ENTRY")[:3]),),
     "comparison": lambda: (
         _rows("comparisons", "One for each session after the first", _report_facts("comparison_report", "DIFFERENCE")),
     ),
-    "config": lambda: _CONFIG,
+    "config": config_facts,
     "devices": lambda: (_rows("devices", "The devices of this machine", _report_facts("device_list", "DEVICES")),),
-    "explanation": _explanation_facts,
+    "explanation": lambda: import_module("jaxprof.report.explain").facts_of_explanation(),
     "export": lambda: _EXPORT,
     "finding": partial(_report_facts, "explain", "ENTRY"),
     "gate": partial(_report_facts, "gate", "GATE"),
@@ -283,14 +301,14 @@ KINDS: Final[Mapping[str, Callable[[], Facts]]] = {
         _rows(
             "comparisons",
             "One for each job after the first",
-            _report_facts("recording.job_comparison", "JOB_DIFFERENCE"),
+            _report_facts("hosts", "JOB_DIFFERENCE"),
         ),
     ),
     "query": lambda: (
         Fact("rows", ROWS, "The rows, with the names of the columns of the SELECT"),
         Fact("notices", LIST, "What could not be read"),
     ),
-    "query-schema": lambda: (_rows("tables", "The tables of SQL", _TABLES),),
+    "query-schema": lambda: (_rows("tables", "The tables of SQL", DESCRIBED),),
     "rollup": lambda: _in_folder(
         "processes", "The processes of the job", ROLL_UP, Fact("notices", LIST, "What could not be read")
     ),
@@ -298,6 +316,7 @@ KINDS: Final[Mapping[str, Callable[[], Facts]]] = {
     **{f"session-{view}": partial(_view, view) for view in ("kernels", "compile", "steps", "memory", "trust", "flame")},
     **{f"session-{view}": partial(_program_view, view) for view in ("compiles", "findings", "transfers", "timeline")},
     "session-lanes": lambda: (_rows("runs", "Runs with a timeline", _report_facts("lanes", "RANGE")),),
+    "sessions-scrub": lambda: (Fact("path", TEXT, "The copy"), *SCRUBBED),
     "sessions": lambda: _in_folder(
         "sessions", "The sessions, the newest first", ENTRY, Fact("size_bytes", BYTES, "Size of all of them")
     ),

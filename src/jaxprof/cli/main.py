@@ -6,7 +6,6 @@ Only click is imported before a command is chosen, so that `--help` and shell co
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import sys
 from collections.abc import Sequence
@@ -27,12 +26,11 @@ from jaxprof.cli.output import (
     print_json_error,
     silence_stdout,
 )
-from jaxprof.text import safe
+from jaxprof.errors import JaxprofError, StorageError, UsageError, system_words
 from jaxprof.version import __version__
 
 if TYPE_CHECKING:
     from jaxprof.early_start import Started
-    from jaxprof.errors import JaxprofError
 
 GROUPS = {
     "Every day": {
@@ -60,13 +58,7 @@ GROUPS = {
 COMMANDS = {name: "open_" if name == "open" else name for group in GROUPS.values() for name in group}
 """Command name → its module under `commands`, which has a click command called `command`."""
 
-WITHIN = {
-    ("gate", "baseline"): "baseline",
-    ("agent", "mcp"): "mcp",
-    ("sessions", "rollup"): "rollup",
-    ("devices", "target"): "target",
-    ("config", "completion"): "completion",
-}
+WITHIN = {("gate", "baseline"): "baseline", ("sessions", "rollup"): "rollup", ("devices", "target"): "target"}
 """Two words that name a command with its own module."""
 
 FORMER = {
@@ -77,6 +69,8 @@ FORMER = {
     "ab": ("compare",),
     "history": ("compare", "--over-time"),
     "workloads": ("run", "--describe"),
+    "mcp": ("agent", "mcp"),
+    "completion": ("config", "completion"),
     **{second: (first, second) for first, second in WITHIN},
 }
 """Former commands, which still work, with the words that replace each."""
@@ -166,7 +160,7 @@ def cli(ctx: click.Context, python: Path | None) -> int | None:
         limits.check()
     if ctx.invoked_subcommand is not None:
         if python is not None:
-            raise click.UsageError("--python goes after the command: jaxprof run --python PATH ...")
+            raise UsageError("--python goes after the command", "jaxprof run --python PATH ...")
         if ctx.invoked_subcommand in CONFIGURED:
             from jaxprof.config import read_config
 
@@ -199,8 +193,6 @@ def main(arguments: list[str] | None = None, started: Started | None = None) -> 
 
 
 def _run(arguments: list[str] | None, started: Started | None) -> int | None:
-    from jaxprof.errors import JaxprofError, StorageError
-
     code: int | None
     try:
         if started is not None:
@@ -211,42 +203,29 @@ def _run(arguments: list[str] | None, started: Started | None) -> int | None:
             note_own_options(started.words.path, started.words.arguments)
         else:
             code = cli.main(args=arguments, prog_name="jaxprof", standalone_mode=False)
-    except JaxprofError as error:
-        code = for_error(error)
-        print_error(error)
-        _print_json_error(arguments, error.code, error.what, error.hint)
-    except OSError as error:
-        failure = StorageError(
-            _refused_by_system(error), "The disk may be full, or you may not read or write that folder."
-        )
+    except (JaxprofError, OSError, click.ClickException) as error:
+        failure = _as_ours(error)
         code = for_error(failure)
-        print_error(failure)
+        notes(map(_without_secrets, filter(None, (f"jaxprof: {failure.what}", failure.hint and f"  {failure.hint}"))))
         _print_json_error(arguments, failure.code, failure.what, failure.hint)
-    except click.ClickException as error:
-        code = error.exit_code
-        shown, message = io.StringIO(), error.format_message()
-        error.show(shown)
-        lines = shown.getvalue().rstrip("\n").replace(message, safe(message)).split("\n")
-        notes(map(_without_secrets, lines))
-        context = getattr(error, "ctx", None)
-        _print_json_error(arguments, "usage", message, f"{context.command_path} --help" if context is not None else "")
     except (click.Abort, KeyboardInterrupt):
         code = ExitCode.INTERRUPTED
         _print_json_error(arguments, "interrupted", "interrupted", "")
     return code
 
 
-def _refused_by_system(error: OSError) -> str:
-    """Return what the system refused, and of which file."""
-    from jaxprof.errors import system_words
-
-    return f"{error.filename}: {system_words(error)}" if error.filename is not None else system_words(error)
-
-
-def print_error(error: JaxprofError) -> None:
-    """Print an error on stderr: what failed, then the hint, each on one line."""
-    lines = [f"jaxprof: {error.what}", *([f"  {error.hint}"] if error.hint else [])]
-    notes(map(_without_secrets, lines))
+def _as_ours(error: JaxprofError | OSError | click.ClickException) -> JaxprofError:
+    """Return an error of the system or of click in the form that all errors have: what failed, and a hint."""
+    if isinstance(error, JaxprofError):
+        return error
+    if isinstance(error, OSError):
+        what = f"{error.filename}: {system_words(error)}" if error.filename is not None else system_words(error)
+        return StorageError(what, "The disk may be full, or you may not read or write that folder.")
+    message, context = error.format_message(), getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "jaxprof"
+    if "\n" in message:  # click raises the help of a group without a command
+        return UsageError(f"{path} needs a command", f"{path} --help lists them.")
+    return UsageError(f"{message[:1].lower()}{message[1:]}".rstrip("."), f"{path} --help lists what it takes.")
 
 
 def _without_secrets(text: str) -> str:

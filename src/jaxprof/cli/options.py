@@ -122,26 +122,62 @@ def target_options(what: str) -> Callable[[Command], Command]:
     )
 
 
+def _keep_value(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
+    ctx.meta[f"jaxprof.{parameter.name}"] = value
+
+
 profile_options = combine_options(
     click.option(
-        "--profile-run", default="", metavar="NAME", help="The recording in a log folder to open. Default: the newest."
+        "--profile-run",
+        default="",
+        metavar="NAME",
+        expose_value=False,
+        callback=_keep_value,
+        help="The recording in a log folder to open. Default: the newest.",
     ),
     click.option(
-        "--host", "hosts", multiple=True, metavar="NAME", help="Only this host of a profile. May be repeated."
+        "--host",
+        "hosts",
+        multiple=True,
+        metavar="NAME",
+        expose_value=False,
+        callback=_keep_value,
+        help="Only this host of a profile. May be repeated.",
     ),
 )
-"""Options that choose the recording and the hosts to open, in a folder that has several."""
+"""Options that choose the recording and the hosts to open, in a folder that has several; see `profile_part`."""
+
+
+def profile_part() -> tuple[str, tuple[str, ...]]:
+    """Return the recording and the hosts that the present command chooses of a profile; both empty by default."""
+    context = click.get_current_context(silent=True)
+    meta = context.meta if context is not None else {}
+    return meta.get("jaxprof.profile_run", ""), meta.get("jaxprof.hosts", ())
+
+
+_SCALES = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0}
+_TIME = re.compile(r"\s*((?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)\s*([nuµm]?s|m)?\s*")
+
+
+def seconds_of(value: str | float) -> float:
+    """Return the seconds of a time as people write it: `0.25`, `1.5ms`, `20 us`, `10s`, `2m`. Raises BadParameter."""
+    found = _TIME.fullmatch(str(value))
+    if found is None:
+        raise click.BadParameter(f"{value!r} is not a time such as 10s, 500ms or 2m")
+    return float(found[1]) * _SCALES[found[2] or "s"]
 
 
 def positive_seconds(value: str | float) -> float:
-    """Return a time budget, above 0 and finite. Raises BadParameter."""
-    try:
-        number = float(value)
-    except ValueError:
-        raise click.BadParameter(f"{value!r} is not a number of seconds") from None
-    if not (math.isfinite(number) and number > 0):
+    """Return a time as `seconds_of` does, above 0 and finite. Raises BadParameter."""
+    found = seconds_of(value)
+    if not 0 < found < math.inf:
         raise click.BadParameter(f"{value!r} is not above 0 seconds")
-    return number
+    return found
+
+
+def turned_off(context: click.Context, parameter: click.Parameter, value: bool) -> bool:
+    """Return the opposite of a flag's value, because the parameter is named after what the flag turns off."""
+    return not value
 
 
 def _sentence(when: str, text: str) -> str:
@@ -162,30 +198,14 @@ def silence_option(when: str = "") -> Callable[[Command], Command]:
     )
 
 
-_SCALES = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0}
-
-
-def seconds_of(ctx: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
-    """Return the seconds of a time as people write it: `1.5ms`, `20 us`, `3s`, `0.25`. This is a callback of
-    options."""
-    if value is None:
-        return None
-    found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([nuµm]?s)?\s*", value)
-    if found is None:
-        raise click.BadParameter(f"{value!r} is not a time, such as 1.5ms or 2s", ctx, parameter)
-    return float(found[1]) * _SCALES[found[2] or ""]
-
-
 def share(value: str | float) -> float:
     """Return a margin, `2%` or `0.02`, above 0 and below 1. Raises BadParameter."""
-    text = str(value).strip()
-    try:
-        number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        raise click.BadParameter(f"{value!r} is not a share, such as 2%") from None
-    if not 0 < number < 1:
-        raise click.BadParameter(f"{value!r} is not between 0 and 100 %")
-    return number
+    from jaxprof.config import share_of
+
+    found = share_of(value)
+    if found is None:
+        raise click.BadParameter(f"{value!r} is not a share between 0 and 100 %, such as 2%")
+    return found
 
 
 def measuring_options(when: str = "") -> Callable[[Command], Command]:
@@ -220,8 +240,9 @@ def measuring_options(when: str = "") -> Callable[[Command], Command]:
         silence_option(when),
         click.option(
             "--no-check",
-            "no_check",
+            "check",
             is_flag=True,
+            callback=turned_off,
             help=_sentence(when, "do not check the results against the NumPy twin."),
         ),
         seed_option(help=_sentence(when, "seed of the random inputs.")),
@@ -266,12 +287,10 @@ def refuse(names: Sequence[str], why: str, hint: str) -> None:
         raise UsageError(f"{options} {why}", hint)
 
 
-def refuse_others(what: str, *known: str) -> None:
-    """Raises UsageError if the user gave a parameter that is not `known`, because it does not apply to `what`."""
+def refuse_others(why: str, *known: str, hint: str = "Leave it out.") -> None:
+    """Raises UsageError if the user gave a parameter that is not `known`. The message is the option, then `why`."""
     names = [parameter.name for parameter in click.get_current_context().command.params if parameter.name]
-    refuse(
-        [name for name in names if name not in (*known, "limit", "full")], f"does not apply to {what}", "Leave it out."
-    )
+    refuse([name for name in names if name not in (*known, "limit", "full")], why, hint)
 
 
 def refuse_without(needed: str, names: Sequence[str]) -> None:

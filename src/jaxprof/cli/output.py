@@ -15,16 +15,17 @@ import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from enum import IntEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from jaxprof.errors import JaxprofError, StorageError, UsageError, WorkerError, system_words
 from jaxprof.text import json_escape, safe, safe_text
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-    from jaxprof.errors import JaxprofError
     from jaxprof.report.table import Table
     from jaxprof.runner.from_file import Ask
 
@@ -58,12 +59,11 @@ class ExitCode(IntEnum):
 
 def for_error(error: JaxprofError) -> ExitCode:
     """Return the exit code of an error that reached the boundary: 1 if the work itself failed, else 2."""
-    from jaxprof.errors import WorkerError
-
     return ExitCode.FAILED if isinstance(error, WorkerError) else ExitCode.USAGE
 
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+Item = TypeVar("Item")
 
 
 def combine_options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -199,8 +199,6 @@ def _bounds(forms: Collection[str]) -> list[Callable[[Command], Command]]:
     def bound(ctx: click.Context, parameter: click.Parameter, value: int | bool | None) -> None:
         if not value:
             return
-        from jaxprof.errors import UsageError
-
         option = parameter.opts[0]
         if ctx.params.get("form") not in forms:
             which = names.get(next(iter(forms)), "") if len(forms) == 1 else " or ".join(forms)
@@ -222,6 +220,12 @@ def _bounds(forms: Collection[str]) -> list[Callable[[Command], Command]]:
         "--full", is_flag=True, expose_value=False, callback=bound, help=f"{of}: everything, raw samples too."
     )
     return [limit, full]
+
+
+def no_form(what: str, form: str, *forms: str) -> UsageError:
+    """Return the error for an answer that does not have the form that was given with `--format`; it has `forms`."""
+    *first, last = forms
+    return UsageError(f"{what} has no {form} form", f"It has --format {', '.join(first)} and {last}.")
 
 
 def rows_wanted(usual: int) -> int | None:
@@ -309,6 +313,27 @@ def print_file(pieces: Iterable[str]) -> None:
     print_pieces(pieces)
 
 
+def refuse_existing(out: Path) -> None:
+    """Raises StorageError if `out` exists."""
+    if out.exists():
+        raise StorageError(f"{out} already exists", "Give another name, or --force to replace it.")
+
+
+@contextlib.contextmanager
+def written_whole(out: Path, *, force: bool, only_regular: bool = False) -> Iterator[Path]:
+    """Yield a file to write, which takes the place of `out` at the end. Raises StorageError if `out` exists, unless
+    `force`, and if it cannot be written."""
+    from jaxprof.files import taking_place
+
+    if not force:
+        refuse_existing(out)
+    try:
+        with taking_place(out, only_regular=only_regular) as place:
+            yield place
+    except OSError as error:
+        raise StorageError(f"{out} cannot be written: {system_words(error)}", "Name another place.") from error
+
+
 def print_bytes(data: bytes) -> None:
     """Write a file of a binary format to stdout."""
     click.echo(data, nl=False)
@@ -326,15 +351,26 @@ def notes(lines: Iterable[str]) -> None:
         note(line)
 
 
-NO_TERMINAL = "Deleting needs a confirmation, and stdin is not a terminal: add --yes."
-
-
-def confirmed(question: str, refusal: Exception, *, yes: bool) -> bool:
-    """Return whether the user agrees; asks on stderr unless `yes`. Raises `refusal` if there is no terminal to ask
-    on."""
+def confirmed(question: str, *, yes: bool, refusal: JaxprofError | None = None) -> bool:
+    """Return whether the user agrees; asks on stderr unless `yes`. Raises `refusal`, by default a UsageError, if there
+    is no terminal to ask on."""
     if not yes and not sys.stdin.isatty():
-        raise refusal
+        raise refusal or UsageError(f"there is no terminal to ask on: {question}", "Add --yes.")
     return yes or click.confirm(safe(question), err=True)
+
+
+def deleted(doomed: Sequence[Item], what: str, delete: Callable[[Item], None], *, yes: bool) -> bool:
+    """Delete each of `doomed` with `delete`, after asking. Return False if the answer was no."""
+    if not doomed:
+        note("Nothing to delete.")
+        return True
+    notes(map(str, doomed))
+    if not confirmed(f"Delete {what}?", yes=yes):
+        return False
+    for item in doomed:
+        delete(item)
+    note(f"Deleted {what}.")
+    return True
 
 
 def asks(source: str, *, yes: bool) -> Ask:
@@ -356,7 +392,7 @@ def asks(source: str, *, yes: bool) -> Ask:
         )
         if not yes and not sys.stderr.isatty():
             raise refusal
-        if not confirmed("Start it, with your rights?", refusal, yes=yes):
+        if not confirmed("Start it, with your rights?", yes=yes, refusal=refusal):
             raise NotAskedFor("nothing was started", "")
         answered.update(new)
 

@@ -26,7 +26,14 @@ from typing import TYPE_CHECKING, Final, Protocol
 import click
 
 from jaxprof.cli import output
-from jaxprof.cli.answers import new_writer, print_conclusion, print_session, report_location
+from jaxprof.cli.answers import (
+    explained_job,
+    new_writer,
+    print_conclusion,
+    print_job,
+    print_session,
+    report_location,
+)
 from jaxprof.cli.options import words_given
 from jaxprof.cli.output import ExitCode
 from jaxprof.errors import FileRefusedError, StorageError, UsageError
@@ -354,12 +361,12 @@ def launch_job(count: int, out: Path | None, *, force: bool, form: str) -> int:
 
 
 def _report(folder: Path, form: str) -> None:
-    from jaxprof.cli.job_answers import explained, print_job, read
     from jaxprof.report.conclusion import conclusion, conclusion_lines
     from jaxprof.report.hosts import summary_lines
+    from jaxprof.rollup.job import read_job_figures
 
     try:
-        job = read(folder)
+        job = read_job_figures(folder)
     except FileRefusedError as error:
         note(f"{error.what}: nothing was recorded")
         return
@@ -369,7 +376,7 @@ def _report(folder: Path, form: str) -> None:
     for line in summary_lines(job):
         note(line)
     note(f"job: {Library().name_of(folder)}")
-    for line in conclusion_lines(conclusion(explained(folder))):
+    for line in conclusion_lines(conclusion(explained_job(folder))):
         note(line)
 
 

@@ -7,6 +7,7 @@ note says where.
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from jaxprof.cli.plain_script import note
 from jaxprof.errors import StorageError, UsageError
 from jaxprof.session_names import EXTENSION, JOB_EXTENSION, process_number, session_path
+from jaxprof.units import and_more, bytes_
 
 if TYPE_CHECKING:
     from jaxprof.remote.place import RemotePlace
@@ -72,7 +74,15 @@ def output_place(out: str | None, *, job: bool, index: int | None, force: bool) 
         from jaxprof.config import read_config
 
         wait_seconds = read_config().upload_wait_seconds or WAIT_SECONDS
-        _finish(uploader.finish(wait_seconds, _WaitNotice(place).report), place, spool)
+        reported = False
+
+        def report_once(done: int, count: int) -> None:
+            nonlocal reported
+            if not reported:
+                note(f"uploading to {place.shown}: {done} of {count} files are there; ctrl+c leaves the rest here")
+            reported = True
+
+        _finish(uploader.finish(wait_seconds, report_once), place, spool)
 
 
 def _named_for_kind(place: RemotePlace, *, job: bool) -> RemotePlace:
@@ -137,26 +147,9 @@ def _belongs_to(file: StoredFile, index: int | None) -> bool:
     return number is not None and index in (None, number)
 
 
-class _WaitNotice:
-    """Reports once that the command waits for the end of an upload."""
-
-    def __init__(self, place: RemotePlace) -> None:
-        self._place = place
-        self._reported = False
-
-    def report(self, done: int, count: int) -> None:
-        """Report that `done` of `count` files are in the store."""
-        if not self._reported:
-            self._reported = True
-            note(f"uploading to {self._place.shown}: {done} of {count} files are there; ctrl+c leaves the rest here")
-
-
 def _finish(outcome: UploadOutcome, place: RemotePlace, spool: Path) -> None:
-    from jaxprof.remote.upload import clear_spool
-    from jaxprof.units import and_more, bytes_
-
     if not outcome.unsent:
-        clear_spool(spool)
+        shutil.rmtree(spool, ignore_errors=True)
         if outcome.bytes:
             note(f"uploaded: {place.shown} ({bytes_(outcome.bytes)})")
         return

@@ -1,4 +1,4 @@
-"""Turn the words on the command line into runs. All names, variants and parameters are checked before any run.
+"""Turn the words on the command line into runs. All names, devices, variants and parameters are checked before any run.
 
 A name is a built-in workload or a user's own function. A child process describes the function, so that the user's code
 never runs in this process.
@@ -11,9 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from jaxprof.cli.output import ask, note
 from jaxprof.cli.target import is_own, split_run
-from jaxprof.errors import UsageError, WorkerError, unknown_name
-from jaxprof.runner import Interpreter, PlannedRun, PlanOptions, describe, plan_runs, read_sweep
+from jaxprof.devices.inventory.join import merge
+from jaxprof.devices.inventory.machine import Device, gather, local_devices, parse_device, platforms_of
+from jaxprof.devices.inventory.placement import probe_environment, worker_environment
+from jaxprof.errors import JaxprofError, UsageError, WorkerError, unknown_name
+from jaxprof.runner import Interpreter, PlannedRun, PlanOptions, describe, jax_devices, plan_runs, read_sweep
+from jaxprof.text import safe
 from jaxprof.workloads import built_in
 from jaxprof.workloads.model import WorkloadInfo, workload_info
 
@@ -21,7 +26,9 @@ if TYPE_CHECKING:
     from jaxprof.runner.rerun import SidesAgain
     from jaxprof.session import Session
 
+HOST = "cpu:0"
 _ALL = "all"
+_KINDS = ("gpu", "cuda", "rocm", "tpu", "metal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +74,6 @@ def find_workloads(
 
 def _ask_which(target: str, infos: Sequence[WorkloadInfo], *, several: bool) -> list[WorkloadInfo]:
     """Return the functions of `target` that the user chooses. Without a terminal, raises UsageError with the list."""
-    from jaxprof.cli.output import ask, note
-
     functions = {info.origin.rpartition(":")[2]: info for info in infos}
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(
@@ -176,3 +181,61 @@ def _load_local(source: str) -> Session:
     path = Library().find(source)
     refuse_fetched(path)
     return load(path, Session)
+
+
+def find_all(interpreter: Interpreter) -> tuple[Sequence[Device], str]:
+    """Return all devices, merged from the machine's list and JAX's; and why JAX could not list its own, or ''."""
+    local = local_devices(gather(interpreter.path))
+    if interpreter.jax is None:
+        return local, f"{interpreter.path} has no jax"
+    try:
+        return merge(local, jax_devices(interpreter, probe_environment())), ""
+    except JaxprofError as error:
+        return local, safe(error.what)
+
+
+def choose(wanted: Sequence[str], interpreter: Interpreter) -> list[str]:
+    """Return the ids of the chosen devices, without repeats. `cpu` is `cpu:0`, `gpu:0` the first GPU of any vendor.
+
+    JAX lists its devices (in a child process) only if something other than `cpu:0` is chosen. Raises UsageError for a
+    device that does not exist (with similar names) or that JAX does not use (with the reason).
+    """
+    if all(parse_device(text) == HOST for text in wanted):
+        return [HOST]
+    devices, problem = find_all(interpreter)
+    chosen = list(dict.fromkeys(_device_id(text, devices, problem, interpreter) for text in wanted))
+    for device in chosen:
+        worker_environment(device, devices)
+    return chosen
+
+
+def _device_id(text: str, devices: Sequence[Device], problem: str, interpreter: Interpreter) -> str:
+    """Return the id that `text` means. Raises UsageError, which says why if the machine has no device of this kind."""
+    parse_device(text)
+    try:
+        return parse_device(text, [device.id for device in devices])
+    except UsageError as error:
+        platforms = platforms_of(text)
+        kind = text.partition(":")[0].strip().lower()
+        exists = any(device.platform in platforms and device.used_by_jax is not False for device in devices)
+        if exists or kind not in _KINDS:
+            raise  # the kind exists but this number does not, or the word is mistyped
+        unused = [device for device in devices if device.platform in platforms]
+        if unused:
+            seen = "; ".join(f"{device.id} ({device.kind or device.platform}): {device.reason}" for device in unused)
+            raise UsageError(f"no {kind} that JAX uses: {seen}", unused[0].hint) from error
+        searched = "NVIDIA's driver and the PCI bus show none" if kind != "tpu" else "the PCI bus shows none"
+        why = (
+            problem
+            or f"the jax of {interpreter.path} sees {', '.join(device.id for device in devices if device.used_by_jax)}"
+        )
+        raise UsageError(f"this machine has no {kind}: {searched}, and {why}", "jaxprof devices shows more.") from error
+
+
+def idle_accelerators(interpreter: Interpreter) -> list[str]:
+    """Return the accelerators that JAX could use, as far as this is known without starting JAX."""
+    return [
+        device.id
+        for device in local_devices(gather(interpreter.path))
+        if device.platform != "cpu" and device.used_by_jax is not False
+    ]

@@ -4,17 +4,16 @@ line (target, interpreter and environment of each), and measured in turns."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.cli.answers import report_location
-from jaxprof.cli.device_selection import choose
 from jaxprof.cli.git_revision import Revision, checked_out
-from jaxprof.cli.output import SIGNAL_BASE, ExitCode
-from jaxprof.cli.selection import find_workloads, read_settings
+from jaxprof.cli.output import ExitCode
+from jaxprof.cli.selection import choose, find_workloads, read_settings
 from jaxprof.cli.target import is_compiled_now, split_variant
 from jaxprof.errors import UsageError
 from jaxprof.private import kept_value
@@ -58,6 +57,17 @@ class AllWords:
     def differ(self) -> bool:
         """Whether A and B differ by more than their targets."""
         return self.revision is not None or self.a != self.b
+
+
+def words_of(targets: tuple[str, ...], words: Mapping[str, Any]) -> AllWords:
+    """Return what the parameters of `compare` say about the sides at these targets."""
+    of_all, of_a, of_b = (
+        SideWords(**{field.name: words[f"{field.name}{suffix}"] for field in fields(SideWords)})
+        for suffix in ("", "_a", "_b")
+    )
+    return AllWords(
+        targets=targets, revision=words["revision"], arguments=words["arguments"], all=of_all, a=of_a, b=of_b
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +187,18 @@ class MeasuredSides:
     """Exit code of the measuring: 1 if a side failed or the session could not be kept, else what ended it."""
 
 
-def measure(read: ReadSides, options: SideOptions, make_writer: Callable[[], LogWriter]) -> MeasuredSides:
-    """Measure the sides and keep the session. Raises UsageError for sides that do not fit, before anything runs."""
+TIMED: Final = ("device", "launches", "budget_seconds", "max_seconds", "max_silence_seconds", "check", "seed")
+"""Parameters of a command that say how the times of sides are measured."""
+
+
+def measure(
+    read: ReadSides, folder: Path, how: Mapping[str, Any], make_writer: Callable[[], LogWriter], **more: Any
+) -> MeasuredSides:
+    """Measure the sides and keep the session. `how`: the parameters `TIMED`; `more`: further options of all sides.
+    Raises UsageError for sides that do not fit, before anything runs."""
+    (device,) = choose([how["device"]], read.sides[0].interpreter)
+    timed = {name: how[name] for name in TIMED} | {"device": device}
+    options = SideOptions(**timed, folder=folder, **more)
     planned = plan_comparison(read.sides, options, read.notes)
     return measure_planned(planned, read.sides[0].interpreter, make_writer(), options.max_silence_seconds)
 
@@ -187,8 +207,6 @@ def measure_planned(
     planned: Sequence[PlannedRun], interpreter: Interpreter, writer: LogWriter, max_silence_seconds: float
 ) -> MeasuredSides:
     """Measure the sides of one comparison, A first, and keep the session."""
-    import signal
-
     from jaxprof.analysis.ab import ab_results
     from jaxprof.cli.run_headless import HeadlessRuns, Progress
 
@@ -199,25 +217,11 @@ def measure_planned(
     runs.scheduler.max_silence_seconds = max_silence_seconds
     runs.work(planned)
     path = str(writer.path) if report_location(writer, progress.note) else None
-    if runs.stopped_by is not None and runs.stopped_by != signal.SIGINT:
-        return MeasuredSides(None, path, SIGNAL_BASE + runs.stopped_by)
+    code = runs.exit_code
+    if code is not None and code != ExitCode.INTERRUPTED:
+        return MeasuredSides(None, path, code)
     (result,) = ab_results(runs.scheduler.session)
-    if runs.stopped_by is not None:
-        return MeasuredSides(result, path, ExitCode.INTERRUPTED)
-    return MeasuredSides(result, path, ExitCode.FAILED if result.failed or path is None else ExitCode.OK)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimeOptions:
-    """How the times are measured, as given on the command line."""
-
-    device: str
-    launches: int | None
-    budget_seconds: float
-    max_seconds: float | None
-    max_silence_seconds: float
-    no_check: bool
-    seed: int
+    return MeasuredSides(result, path, code or (ExitCode.FAILED if result.failed or path is None else ExitCode.OK))
 
 
 def can_be_measured(target: str, base: FoundBase) -> bool:
@@ -229,7 +233,7 @@ def measure_times(
     target: str,
     base: FoundBase,
     compiling: CompileOptions,
-    options: TimeOptions,
+    how: Mapping[str, Any],
     limits: Sequence[GateLimit],
     make_writer: Callable[[], LogWriter],
 ) -> MeasuredSides:
@@ -246,20 +250,14 @@ def measure_times(
         all=SideWords(settings=tuple(compiling.settings), python=str(compiling.python) if compiling.python else None),
     )
     read = sides_of(words, targets, revision)
-    (device,) = choose([options.device], read.sides[0].interpreter)
     with TemporaryFolder("gate") as folder:
-        options_of_sides = SideOptions(
+        return measure(
+            read,
+            folder,
+            how,
+            make_writer,
             variant=next(iter(chosen), "jit"),
-            device=device,
             preset=compiling.preset,
-            launches=options.launches,
-            half_width=HALF_WIDTH if all(limit.fact == "run" for limit in limits if limit.is_time) else None,
-            budget_seconds=options.budget_seconds,
-            max_seconds=options.max_seconds,
-            max_silence_seconds=options.max_silence_seconds,
             arguments=compiling.arguments,
-            check=not options.no_check,
-            seed=options.seed,
-            folder=folder,
+            half_width=HALF_WIDTH if all(limit.fact == "run" for limit in limits if limit.is_time) else None,
         )
-        return measure(read, options_of_sides, make_writer)

@@ -228,9 +228,7 @@ class Recorded:
 
 
 @contextmanager
-def recorded(
-    word: str, profile_run: str = "", hosts: tuple[str, ...] = (), views: tuple[str, ...] | None = ()
-) -> Iterator[Recorded]:
+def recorded(word: str, views: tuple[str, ...] | None = ()) -> Iterator[Recorded]:
     """Yield the session that the word names. A profile is read as one, for these `views`; with None, a profile is not
     taken. Raises JaxprofError, also if options of a profile were given for something else."""
     from jaxprof.analysis.opener import Kind, kind_of
@@ -238,9 +236,9 @@ def recorded(
 
     place = with_home(word)
     if views is not None and kind_of(place) is Kind.PROFILE:
-        from jaxprof.cli.profiles import imported
+        from jaxprof.cli.run_headless import imported
 
-        with imported(place, profile_run, hosts, views) as (path, session):
+        with imported(place, views) as (path, session):
             yield Recorded(place, path, str(place), session)
         return
     refuse_of_profile(word)
@@ -252,6 +250,19 @@ def recorded(
 
         note(f"last: {name}, of {', '.join(read_entry(path).workloads) or 'no run'}")
     yield Recorded(path, path, name)
+
+
+def refuse_unrecorded(file: str | None) -> None:
+    """Raises UsageError if there is no session yet, or a program is given instead of a session."""
+    from jaxprof.session.log import Library
+
+    if file is None and not Library().paths():
+        raise UsageError("no session is kept yet", "jaxprof run NAME, or jaxprof script FILE.py, makes one.")
+    if file is None:
+        refuse_of_profile("the last session")
+    elif file.endswith(".py") and Path(file).is_file():
+        what = f"{file} is a program that has not been recorded"
+        raise UsageError(what, f"jaxprof script {file}, then jaxprof explain.")
 
 
 def refuse_of_profile(word: str) -> None:

@@ -5,16 +5,28 @@ Nothing of the user's is changed: a side only gets other settings.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
+from jaxprof.analysis.explain.catalogue import find_entry
+from jaxprof.analysis.explain.derive import explanation_to_try
 from jaxprof.analysis.explain.model import FixTrial, MechanicalFix, NumbersCompared, fix_of
-from jaxprof.cli.output import ExitCode
+from jaxprof.analysis.memory import peak_memory
+from jaxprof.analysis.opener import Kind, kind_of, module_of
+from jaxprof.cli.answers import new_writer
+from jaxprof.cli.output import ExitCode, asks, note
+from jaxprof.cli.sides import measure_planned
+from jaxprof.cli.target import recorded, refuse_job, refuse_unrecorded
 from jaxprof.errors import JaxprofError, UsageError
+from jaxprof.files import with_home
+from jaxprof.operating_system import refuse_to_run, unwound_by_signals
+from jaxprof.reaper import TemporaryFolder
+from jaxprof.runner import find_interpreter
 from jaxprof.runner.engine_run import MAX_SILENCE_SECONDS
-from jaxprof.runner.from_file import NotAskedFor
+from jaxprof.runner.fix_trials import FixedSide, plan_fix
+from jaxprof.runner.from_file import NotAskedFor, refuse_fetched
 
 if TYPE_CHECKING:
     from jaxprof.analysis.ab import AbResult
@@ -24,63 +36,63 @@ if TYPE_CHECKING:
     from jaxprof.session import Run, Session
 
 
-@dataclass(frozen=True, slots=True)
-class TryOptions:
-    """How long each fix is measured, and how progress and questions are shown."""
+def explanation_with_trials(
+    file: str | None, code: str | None, budget_seconds: float, python: Path | None, *, yes: bool
+) -> Explanation:
+    """Return the explanation with the results of trying its fixes, `budget_seconds` each. Blocks: processes are started
+    one after the other, which end with this process. Raises UsageError if there is nothing to try."""
+    refuse_to_run("jaxprof explain --try")
+    if file is not None:
+        refuse_job("jaxprof explain --try", file, "--try")
+        if kind_of(with_home(file)) in (Kind.PROFILE, Kind.HLO):
+            what = f"{file} has no function that can be measured again"
+            raise UsageError(what, "--try takes a session of jaxprof run.")
+    wanted = find_entry(code).code if code is not None else ""
+    refuse_unrecorded(file)
+    with recorded(file or "last") as found:
+        refuse_fetched(found.path)
+        explained = explanation_to_try(found.session, found.name, wanted)
+    if wanted and not explained.findings:
+        raise UsageError(f"the session has no finding {wanted}", f"jaxprof explain {found.name} lists those it has.")
+    if not any(finding.mechanical for finding in explained.findings):
+        raise UsageError(
+            f"nothing to try: {'the fix of ' + wanted if wanted else 'each fix'} is a change of the program",
+            "Each finding's own command verifies it once it is made.",
+        )
+    with unwound_by_signals():
+        given, ask = find_interpreter(python) if python else None, asks(str(found.path), yes=yes)
+        tried = (_try_fix(explained, finding, budget_seconds, ask, given) for finding in explained.findings)
+        return replace(explained, findings=tuple(tried))
 
-    budget_seconds: float
-    note: Callable[[str], None]
-    ask: Ask
-    python: Interpreter | None = None
-    """The interpreter that the user named; None if there is none."""
 
-
-def tried(explained: Explanation, options: TryOptions) -> Explanation:
-    """Return the explanation with the result of trying each finding's mechanical fix. Blocks: processes are started one
-    after the other, which end with this process."""
-    return replace(explained, findings=tuple(_try_fix(explained, finding, options) for finding in explained.findings))
-
-
-def _try_fix(explained: Explanation, finding: RankedFinding, options: TryOptions) -> RankedFinding:
-    fix = fix_of(finding, explained.subject)
-    if fix is None:
+def _try_fix(
+    explained: Explanation, finding: RankedFinding, budget_seconds: float, ask: Ask, python: Interpreter | None
+) -> RankedFinding:
+    """Return the finding with the result of trying its mechanical fix. `python`: the interpreter that the user named;
+    None if there is none."""
+    fix, session = fix_of(finding, explained.subject), explained.session
+    if fix is None or session is None:
         return finding
-    options.note(f"trying {finding.code}: {fix.title}")
+    note(f"trying {finding.code}: {fix.title}")
+    run = session.runs[finding.run]
     try:
-        trial = _measure_fix(explained, finding, fix, options)
+        donated = _donated(session, run, finding) if fix.donates else ()
+        fixed = FixedSide(title=fix.title, environment=fix.environment, donated=donated, ask=ask, python=python)
+        with TemporaryFolder("try") as folder:
+            planned, interpreter = plan_fix(session, run, fixed, budget_seconds, folder)
+            measured = measure_planned(planned, interpreter, new_writer(None), MAX_SILENCE_SECONDS)
     except NotAskedFor:
         raise
     except JaxprofError as error:
         hint = f" ({error.hint})" if error.hint else ""
-        trial = FixTrial(fix=fix.title, reason=f"{error.what}{hint}")
-    return replace(finding, trial=trial)
-
-
-def _measure_fix(explained: Explanation, finding: RankedFinding, fix: MechanicalFix, options: TryOptions) -> FixTrial:
-    from jaxprof.cli.answers import new_writer
-    from jaxprof.cli.sides import measure_planned
-    from jaxprof.reaper import TemporaryFolder
-    from jaxprof.runner.fix_trials import FixedSide, plan_fix
-
-    session = explained.session
-    assert session is not None
-    run = session.runs[finding.run]
-    donated = _donated(session, run, finding) if fix.donates else ()
-    fixed = FixedSide(
-        title=fix.title, environment=fix.environment, donated=donated, ask=options.ask, python=options.python
-    )
-    with TemporaryFolder("try") as folder:
-        planned, interpreter = plan_fix(session, run, fixed, options.budget_seconds, folder)
-        measured = measure_planned(planned, interpreter, new_writer(None), MAX_SILENCE_SECONDS)
+        return replace(finding, trial=FixTrial(fix=fix.title, reason=f"{error.what}{hint}"))
     if measured.result is None or measured.exit_code == ExitCode.INTERRUPTED:
         raise KeyboardInterrupt
-    return replace(_trial_of(measured.result, fix), session=measured.path or "")
+    return replace(finding, trial=replace(_trial_of(measured.result, fix), session=measured.path or ""))
 
 
 def _donated(session: Session, run: Run, finding: RankedFinding) -> tuple[int, ...]:
     """Return the numbers of the arguments that the finding names. Raises UsageError if they are unknown."""
-    from jaxprof.analysis.opener import module_of
-
     module = module_of(session, run)
     entry = module.entry if module is not None else None
     named = set(finding.kernels)
@@ -93,8 +105,6 @@ def _donated(session: Session, run: Run, finding: RankedFinding) -> tuple[int, .
 
 def _trial_of(result: AbResult, fix: MechanicalFix) -> FixTrial:
     """Return what the measured sides showed."""
-    from jaxprof.analysis.memory import peak_memory
-
     (versus,) = result.versus
     for side in result.failed:
         label, error = side.run.plan.side, side.run.error or side.run.status

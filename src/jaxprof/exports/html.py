@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxprof.exports.source import ExportSource
+from jaxprof.exports.formats import ExportSource
 from jaxprof.session import Run, Session
 
 

@@ -9,7 +9,7 @@ import io
 from collections.abc import Iterator
 
 from jaxprof.errors import UsageError
-from jaxprof.exports.source import ExportSource
+from jaxprof.exports.formats import ExportSource
 from jaxprof.session import Run, Session
 
 

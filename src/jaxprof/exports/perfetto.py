@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from jaxprof.analysis.timeline import TEXT_NAME, Timeline, TimelineLane, read_timeline
-from jaxprof.exports.source import ExportSource, tracks_of
+from jaxprof.exports.formats import ExportSource, tracks_of
 from jaxprof.session import Run, Session
 from jaxprof.text import json_text
 

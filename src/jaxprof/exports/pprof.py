@@ -10,7 +10,7 @@ import gzip
 from collections.abc import Iterable, Iterator
 
 from jaxprof.analysis.flame import StackFrame, WeightedStack, run_stacks
-from jaxprof.exports.source import ExportSource
+from jaxprof.exports.formats import ExportSource
 from jaxprof.session import Run, Session
 
 _SAMPLE_TYPE, _SAMPLE, _LOCATION, _FUNCTION, _STRINGS = 1, 2, 4, 5, 6

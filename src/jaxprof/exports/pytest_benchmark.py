@@ -14,7 +14,7 @@ from typing import Any
 from jaxprof.analysis.run_difference import facts_of
 from jaxprof.analysis.run_result import result
 from jaxprof.analysis.speedup import steady_samples
-from jaxprof.exports.source import ExportSource
+from jaxprof.exports.formats import ExportSource
 from jaxprof.session import Run, Session
 from jaxprof.text import json_text
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from jaxprof.analysis.flame import StackFrame, WeightedStack, pass_stacks, run_stacks
 from jaxprof.analysis.timeline import TEXT_NAME, TimelineLane, read_timeline
-from jaxprof.exports.source import ExportSource, tracks_of
+from jaxprof.exports.formats import ExportSource, tracks_of
 from jaxprof.session import Run, Session
 from jaxprof.text import json_text
 from jaxprof.version import __version__

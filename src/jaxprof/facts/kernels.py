@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,12 +23,13 @@ from jaxprof.facts.units import (
     TEXT,
     TRUTH,
 )
-from jaxprof.units import percent
+from jaxprof.units import UNKNOWN, percent
 
 if TYPE_CHECKING:
     from jaxprof.analysis.measured import MeasuredKernel
     from jaxprof.analysis.ranking import Ranked
     from jaxprof.hlo.analysis.kernels import Kernel
+    from jaxprof.hlo.analysis.origin import HloSourceLocation
     from jaxprof.session import Run, Session
 
 LEAST_SHARE: Final = 0.0001
@@ -37,6 +38,18 @@ LEAST_SHARE: Final = 0.0001
 
 def _share_text(share: float | None) -> str:
     return percent(share) if share is None or share >= LEAST_SHARE else f"< {percent(LEAST_SHARE, 1)}"
+
+
+def places_text(places: Sequence[HloSourceLocation]) -> str:
+    """Return all source lines in short, `model.py:88,90 layers.py:7`, files in the order of their first line; a dash
+    for none."""
+    if len(places) == 1:  # as most kernels of a large module have
+        return f"{places[0].file.rpartition('/')[2]}:{places[0].line}"
+    lines: dict[str, list[int]] = {}
+    for place in places:
+        lines.setdefault(place.file, []).append(place.line)
+    words = (f"{file.rpartition('/')[2]}:{','.join(map(str, numbers))}" for file, numbers in lines.items())
+    return " ".join(words) or UNKNOWN
 
 
 NAME: Final[Fact[Any]] = Fact("name", TEXT, "Name of the HLO instruction")

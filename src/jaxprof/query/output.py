@@ -10,7 +10,7 @@ from typing import IO, Any, Final
 import pyarrow as pa
 
 from jaxprof.errors import UsageError
-from jaxprof.facts import Fact, Relation
+from jaxprof.facts import Fact
 from jaxprof.facts.units import TEXT
 from jaxprof.report.table import Table
 from jaxprof.text import json_text
@@ -88,19 +88,3 @@ def write_arrow(table: Any, file: IO[bytes]) -> None:
     """Write an Arrow table in the Arrow IPC file format (Feather)."""
     with pa.ipc.new_file(file, table.schema) as writer:
         writer.write_table(table)
-
-
-def schema_rows(tables: Iterable[Relation]) -> list[dict[str, Any]]:
-    """Return each table with its meaning and its columns, as JSON-ready data."""
-    from jaxprof.query.tables import SESSION
-
-    return [
-        {
-            "table": table.name,
-            "meaning": table.meaning,
-            "columns": [
-                {"name": fact.key, "type": fact.unit.sql, "meaning": fact.meaning} for fact in (SESSION, *table.facts)
-            ],
-        }
-        for table in tables
-    ]

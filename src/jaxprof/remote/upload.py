@@ -8,7 +8,6 @@ size is sent, plus `RATE`. Only this thread waits for a store that is slow or go
 from __future__ import annotations
 
 import os
-import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -215,8 +214,3 @@ def _snapshot(path: Path, size: int, target: Path) -> int:
             copy.truncate(end)
             copied = end
     return copied
-
-
-def clear_spool(folder: Path) -> None:
-    """Delete a spool folder after all of it was uploaded."""
-    shutil.rmtree(folder, ignore_errors=True)

@@ -5,7 +5,7 @@ The tables are those of `report.comparison`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,7 +35,7 @@ from jaxprof.report.comparison import (
     tables,
     title,
 )
-from jaxprof.report.renderers import markdown, markdown_lines, text_lines, to_csv_text, wrap
+from jaxprof.report.renderers import csv_lines, markdown, markdown_lines, text_lines, wrap
 from jaxprof.report.run_text import most_important
 from jaxprof.report.runs import parameters_text
 from jaxprof.report.sides import KEPT, PLAN, SPEC, VERSUS, SideRow, ab_head, side_rows, verdict_line
@@ -259,9 +259,10 @@ _CSV_COLUMNS: Final[tuple[Fact[_CsvRow], ...]] = (
 )
 
 
-def comparison_csv(difference: SessionDifference) -> str:
-    """Return a row for each phase, fact, kernel, collective, finding, buffer and function, under one heading."""
-    return to_csv_text(Table(_CSV_COLUMNS, (row for pair in difference.runs for row in _csv_rows(pair))))
+def comparison_csv(differences: Iterable[SessionDifference]) -> Iterator[str]:
+    """Yield a row for each phase, fact, kernel, collective, finding, buffer and function, under one heading."""
+    pairs = (pair for difference in differences for pair in difference.runs)
+    return csv_lines(Table(_CSV_COLUMNS, (row for pair in pairs for row in _csv_rows(pair))))
 
 
 _CSV_SOURCES: Final[tuple[tuple[str, str, str, Callable[[Any], str | None], str, str], ...]] = (

@@ -1,22 +1,29 @@
-"""Report the outcome of a gate, with a line for each limit: text, Markdown, JSON and JUnit XML."""
+"""Report the outcome of a gate, with a line for each limit: text, Markdown, JSON and JUnit XML; and named baselines: a
+list of them, or the exact facts and decisions of one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from operator import itemgetter
+from typing import Any, Final
 
-from jaxprof.analysis.gate import GateBase, GateResult, GateRow
+from jaxprof.analysis.difference import FACTS, FigureDifference, exact_facts
+from jaxprof.analysis.gate import GateBase, GateResult, GateRow, program_name, versions_of
+from jaxprof.analysis.run_difference import facts_of
 from jaxprof.analysis.speedup import more_launches
 from jaxprof.events import ResultsCompared
-from jaxprof.facts import Fact, at, column, recorder
-from jaxprof.facts.units import LIST, NUMBER, OBJECT, ROWS, TEXT, TRUTH
-from jaxprof.report.baselines import DECISION
+from jaxprof.facts import RUN, Fact, at, column, recorder, within
+from jaxprof.facts.units import BYTES, COUNT, LIST, NUMBER, NUMBER_BY_NAME, OBJECT, ROWS, TEXT, TRUTH
 from jaxprof.report.comparison import figure, growth_text, signed
 from jaxprof.report.renderers import markdown, markdown_lines, text_lines, wrap
 from jaxprof.report.sides import VERSUS, basis_lines, results_text
 from jaxprof.report.table import Table
+from jaxprof.session import Run, Session
+from jaxprof.session.log import Entry
+from jaxprof.session.log.baselines import Baselines, Decision
 from jaxprof.text import safe
-from jaxprof.units import UNKNOWN, percent
+from jaxprof.units import UNKNOWN, counted, percent, utc_text
 
 WIDTH: Final = 100
 
@@ -64,6 +71,17 @@ def _reason(row: GateRow) -> str | None:
     return ", ".join(filter(None, (row.reason, more_launches(row.launches_to_decide)))) or None
 
 
+DECISION: Final[tuple[Fact[Decision], ...]] = (
+    Fact("program", TEXT, "The program that it is about"),
+    Fact("fact", TEXT, "The figure that may grow"),
+    Fact("value", NUMBER, "The value up to which it may grow"),
+    Fact("detail", TEXT, "What exactly was accepted"),
+    Fact("reason", TEXT, "Why it was accepted"),
+    Fact("decided", TEXT, "When it was decided, in UTC"),
+    Fact("jax", TEXT, "Version of jax"),
+    Fact("jaxlib", TEXT, "Version of jaxlib"),
+)
+"""A decision to accept growth."""
 LIMITS: Final[tuple[Fact[GateRow], ...]] = (
     column("", _state),
     Fact("state", TEXT, "within, passed (the limit is exceeded) or undecided"),
@@ -185,3 +203,88 @@ GATE: Final[tuple[Fact[GateResult], ...]] = (
 )  # fmt: skip
 gate_json: Final = recorder(GATE)
 """Return the outcome of a gate as JSON-ready data."""
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineEntry:
+    """A baseline in a list."""
+
+    name: str
+    entry: Entry
+    decisions: tuple[Decision, ...]
+
+    @classmethod
+    def of(cls, name: str) -> BaselineEntry:
+        """Return the baseline of that name. Raises UsageError if there is none."""
+        from jaxprof.session.log.entry import read_entry
+
+        baselines = Baselines()
+        return cls(name, read_entry(baselines.find(name)), baselines.decisions(name))
+
+
+BASELINES: Final[tuple[Fact[BaselineEntry], ...]] = (
+    Fact("name", TEXT, "Its name", title="baseline"),
+    Fact("created", TEXT, "When it was saved, in UTC", at("entry.header.created"), "saved", show=utc_text),
+    Fact("programs", COUNT, "Programs in it", lambda row: len(row.entry.planned), "programs"),
+    Fact("decisions", COUNT, "Decisions that are kept with it", lambda row: len(row.decisions), "decisions"),
+    Fact("size_bytes", BYTES, "Size on disk", at("entry.size_bytes"), "size"),
+    column("workloads", lambda row: row.entry.problem or ", ".join(row.entry.workloads), widest=40),
+    Fact("workloads", LIST, "Their workloads", at("entry.workloads")),
+    Fact("path", TEXT, "Its file", lambda row: str(row.entry.path)),
+    Fact("problem", TEXT, "Why it cannot be read", at("entry.problem")),
+)
+_EXACT_FACTS: Final[tuple[Fact[FigureDifference], ...]] = (
+    column("exact fact", lambda row: FACTS[row.code].title),
+    column("value", lambda row: figure(row.before, row.unit), right=True),
+)
+
+
+def baselines_lines(entries: Sequence[BaselineEntry], folder: str) -> Iterator[str]:
+    """Yield a line for each baseline, and the folder that they are in."""
+    yield from text_lines(Table(BASELINES, entries), indent="")
+    yield f"{counted(len(entries), 'baseline')} in {folder}"
+
+
+def baseline_lines(entry: BaselineEntry, session: Session) -> Iterator[str]:
+    """Yield the programs of a baseline with their exact facts, then its decisions."""
+    header = session.header
+    yield f"{entry.name}, saved {utc_text(header.created)} on {header.host}, {entry.entry.path}"
+    for run in session.runs.values():
+        yield ""
+        yield f"{program_name(run)}, {versions_of(run) or 'jax unknown'}"
+        facts = [fact for fact in exact_facts(facts_of(session, run), {}) if fact.before]
+        yield from text_lines(Table(_EXACT_FACTS, facts))
+    if entry.decisions:
+        yield ""
+        yield "decisions"
+    for decision in entry.decisions:
+        fact = FACTS.get(decision.fact)
+        title, unit = (fact.title, fact.unit) if fact is not None else (decision.fact, "byte")
+        detail = f" ({decision.detail})" if decision.detail else ""
+        accepted = f"{decision.program}: {title} {figure(decision.value, unit)}{detail}: {decision.reason}"
+        yield from wrap(f"{accepted} ({utc_text(decision.decided)})", width=WIDTH, indent="    ", first="  ")
+
+
+_PROGRAM: Final[tuple[Fact[tuple[Session, Run]], ...]] = (
+    Fact("program", TEXT, "Its name", lambda row: program_name(row[1])),
+    *within(itemgetter(1), (
+        replace(RUN, read=at("id")),
+        Fact("device", TEXT, "The device that it was compiled for", at("plan.device")),
+        Fact("jax", TEXT, "Version of jax", at("environment.jax")),
+        Fact("jaxlib", TEXT, "Version of jaxlib", at("environment.jaxlib")),
+    )),
+    Fact("facts", NUMBER_BY_NAME, "Exact figures by their code, in base units", lambda row: facts_of(*row)),
+)  # fmt: skip
+BASELINE: Final[tuple[Fact[tuple[BaselineEntry, Session]], ...]] = (
+    *within(itemgetter(0), (
+        *(fact for fact in BASELINES if fact.key not in ("programs", "decisions")),
+        Fact("decisions", ROWS, "Growth that was accepted, with the reason", inside=DECISION),
+    )),
+    Fact("programs", ROWS, "Its programs",
+         lambda row: [(row[1], run) for run in row[1].runs.values()], inside=_PROGRAM),
+)  # fmt: skip
+
+
+def baseline_json(entry: BaselineEntry, session: Session) -> dict[str, Any]:
+    """Return the programs of a baseline with their exact facts, and its decisions, as JSON-ready data."""
+    return recorder(BASELINE)((entry, session))

@@ -1,23 +1,34 @@
-"""Columns and facts of the kernels of a module, shared by the screen, text, CSV, JSON and sorting.
+"""Columns and facts of the kernels of a module, shared by the screen, text, CSV, JSON and sorting; and their list as
+text: which of them, in which order.
 
 Columns for people add up all executions of a kernel in one run, and tables are sorted by that; facts for programs are
-those of one execution (`docs/json.md`).
+those of one execution (`docs/json.md`). A large module is printed while it is read, so that the first page does not
+wait for the last kernel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
+from jaxprof.analysis.ranking import KernelCeilings, KernelGroup, Ranked, Ranking, everything, ordered
 from jaxprof.facts import Fact, at, column, within
-from jaxprof.facts.kernels import NAME, RANKED
+from jaxprof.facts.kernels import NAME, RANKED, places_text
 from jaxprof.facts.units import SECONDS, SHARE, plain
+from jaxprof.hlo.analysis.kernels import kernels, stream
+from jaxprof.hlo.analysis.notices import NOT_OPTIMISED, notices, outline
+from jaxprof.report.renderers import text_lines
 from jaxprof.report.table import Table, joined
-from jaxprof.units import UNKNOWN, bytes_, integer, percent, scaled, seconds
+from jaxprof.text import safe
+from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, scaled, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.ranking import KernelGroup, Ranked
-    from jaxprof.hlo.analysis.origin import HloSourceLocation
+    from jaxprof.devices.targets import Machine
+    from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
+    from jaxprof.hlo.analysis.notices import Notice
+    from jaxprof.hlo.model import Module
 
 
 def times(row: Ranked) -> str:
@@ -26,18 +37,6 @@ def times(row: Ranked) -> str:
     if count is None:
         return UNKNOWN
     return f"≤ {integer(count)}" if row.kernel.conditional else integer(count)
-
-
-def places_text(places: Sequence[HloSourceLocation]) -> str:
-    """Return all source lines in short, `model.py:88,90 layers.py:7`, files in the order of their first line; a dash
-    for none."""
-    if len(places) == 1:  # as most kernels of a large module have
-        return f"{places[0].file.rpartition('/')[2]}:{places[0].line}"
-    lines: dict[str, list[int]] = {}
-    for place in places:
-        lines.setdefault(place.file, []).append(place.line)
-    words = (f"{file.rpartition('/')[2]}:{','.join(map(str, numbers))}" for file, numbers in lines.items())
-    return " ".join(words) or UNKNOWN
 
 
 COLUMNS: Final[dict[str, Fact[Ranked]]] = {
@@ -101,3 +100,90 @@ def released(rows: Iterable[Ranked]) -> Iterator[Ranked]:
     for row in rows:
         yield row
         row.kernel.release()
+
+
+LARGE: Final = 16 << 20
+"""Characters of HLO text from which on kernels are printed while they are read, with the notices last."""
+SHOWN: Final = ("name", "kind", "inside", "times", "flops", "bytes", "least", "bound", "sources", "op_name")
+"""Columns of the list as text, by their names in `COLUMNS`."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelOptions:
+    """Which kernels are listed, and in which order."""
+
+    sort: str = ""
+    """One of `SORTABLE`. Empty: the order of execution, or the largest share first if there is a `top`."""
+    top: int | None = None
+    """Most kernels in the list; None for all."""
+
+    @property
+    def column(self) -> str:
+        """Name of the column that the kernels are sorted by."""
+        return self.sort or ("share" if self.top is not None else "order")
+
+
+def rows_of(
+    module: Module, machine: Machine | None, choice: KernelOptions = KernelOptions(), *, keep: bool = False
+) -> Iterator[Ranked]:
+    """Return the rows of the kernels that `choice` selects. In the order of execution of a large module, a row comes as
+    soon as its kernel is read; it then has no share of all kernels. The module does not keep these kernels unless
+    `keep` is set."""
+    links = None
+    if machine is not None:
+        from jaxprof.devices.targets import exchanges
+
+        links = exchanges(module, machine)
+    if choice.column == "order" and len(module.text) > LARGE:
+        ceilings = KernelCeilings(machine, links)
+        return islice(
+            (ceilings.row(number, kernel) for number, kernel in enumerate(stream(module, keep=keep))), choice.top
+        )
+    ranking = Ranking(kernels(module), machine, over=links)
+    return ranking.rows(ordered(ranking, everything(ranking), choice.column)[: choice.top])
+
+
+def kernel_lines(module: Module, machine: Machine | None, choice: KernelOptions = KernelOptions()) -> Iterator[str]:
+    """Yield a line for each kernel, with its least time if the ceilings of the device are known."""
+    # First: reading the kernels finds the gaps, so that the notices need no scan of the text.
+    rows = rows_of(module, machine, choice)
+    first_notices = outline(module) if len(module.text) > LARGE else notices(module)
+    yield from _notice_lines(first_notices)
+    if first_notices:
+        yield ""
+    first = next(rows, None)
+    if first is None:
+        yield "no kernels" + (" in what was read" if any(notice.serious for notice in notices(module)) else "")
+        return
+    heading = "kernel" if all(notice.code != NOT_OPTIMISED for notice in first_notices) else "operation"
+    shown = SHOWN if machine is not None else [name for name in SHOWN if name not in ("least", "bound")]
+    columns: list[Fact[Ranked]] = [COLUMNS[name] for name in shown]
+    columns[0] = replace(columns[0], title=heading)
+    yield from text_lines(Table(columns, released(chain((first,), rows)), alike=likeness), indent="")
+    if choice.top is not None:
+        yield from _count_of_all(module, machine, choice)
+    if machine is not None:
+        yield from ("", safe(ceilings_note(machine.device)))
+    later = [notice for notice in notices(module) if notice not in first_notices] if choice.top is None else []
+    if later:
+        yield from ("", *_notice_lines(later))
+
+
+def ceilings_note(device: DevicePeaks) -> str:
+    """Return what the least times of kernels rest on, in a sentence."""
+    cached = "" if device.vendor == "Google" else "; what stays in a cache takes less"
+    return f"least: every byte from main memory, at the ceilings of {device.title} ({device.source}){cached}"
+
+
+def _notice_lines(listed: tuple[Notice, ...] | list[Notice]) -> Iterator[str]:
+    return (safe(str(notice)) for notice in listed)
+
+
+def _count_of_all(module: Module, machine: Machine | None, choice: KernelOptions) -> Iterator[str]:
+    every = kernels(module)
+    shown = [row.kernel for row in rows_of(module, machine, choice)]
+    if len(shown) < len(every):
+        moved = sum(kernel.total_bytes or 0.0 for kernel in every)
+        share = sum(kernel.total_bytes or 0.0 for kernel in shown) / moved if moved else None
+        yield ""
+        yield f"{integer(len(shown))} of {counted(len(every), 'kernel')}, with {percent(share)} of the bytes"

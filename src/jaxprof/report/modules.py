@@ -22,12 +22,11 @@ from jaxprof.hlo.analysis.notices import NOT_OPTIMISED, notices, problems
 from jaxprof.hlo.analysis.origin import place_of
 from jaxprof.hlo.analysis.platform import platform_of
 from jaxprof.hlo.analysis.tree import text_tree, tree
-from jaxprof.report.kernel_list import LARGE, KernelOptions, rows_of
-from jaxprof.report.kernels import KERNEL, likeness, released
+from jaxprof.report.kernels import KERNEL, LARGE, KernelOptions, likeness, released, rows_of
 from jaxprof.report.renderers import text_lines
 from jaxprof.report.table import Table
 from jaxprof.text import safe
-from jaxprof.units import bytes_, scaled, seconds
+from jaxprof.units import and_more, bytes_, scaled, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.flame import FlameGraph
@@ -71,7 +70,7 @@ class HloProgram:
     @cached_property
     def flame(self) -> FlameGraph:
         """Flame graph of the kernels by named scope."""
-        from jaxprof.report.flame.rows import module_flame
+        from jaxprof.report.flame import module_flame
 
         return module_flame(self.module, self.machine, self.run)
 
@@ -187,7 +186,7 @@ def facts_of_program(view: str | None = None) -> tuple[Fact[HloProgram], ...]:
 
         last = (Fact("memory", OBJECT, "Its memory; null for a module that is not scheduled", inside=MEMORY),)
     elif view == "flame":
-        from jaxprof.report.flame.rows import FLAME, GRAPH, graph_rows
+        from jaxprof.report.flame import FLAME, GRAPH, graph_rows
 
         frames = _lazy_rows(lambda program: graph_rows(program.flame))
         last = (
@@ -232,14 +231,13 @@ def findings_text(module: Module) -> list[str]:
     """Return each finding with its advice and its kernels."""
     lines = notices_text(module)
     for finding in findings(module):
-        where = ", ".join(finding.where[:5]) + (f" and {len(finding.where) - 5} more" if len(finding.where) > 5 else "")
         size = f"  ({bytes_(finding.bytes)})" if finding.bytes else ""
-        lines += [
-            safe(f"{finding.code}: {finding.message}{size}"),
-            safe(f"    {finding.advice}"),
-            safe(f"    at {where}"),
-            "",
-        ]
+        text = (
+            f"{finding.code}: {finding.message}{size}",
+            f"    {finding.advice}",
+            f"    at {and_more(finding.where, 5)}",
+        )
+        lines += [*map(safe, text), ""]
     if findings(module):
         return lines
     codes = {notice.code for notice in notices(module) if notice.serious}
@@ -272,7 +270,7 @@ def memory_text(module: Module, picture: MemoryPicture | None) -> list[str]:
 
 def flame_text(module: Module, machine: Machine | None, run: Run | None) -> list[str]:
     """Return the flame graph of the kernels by named scope, with a note on what its shares are of."""
-    from jaxprof.report.flame.rows import graph_lines
+    from jaxprof.report.flame import graph_lines
 
     graph = HloProgram(module, machine=machine, run=run).flame
     return [*notices_text(module), *(graph_lines(graph) if graph.tree.total else [graph.remark or "no kernels"])]

@@ -1,14 +1,13 @@
-"""Render a table as text, Markdown, HTML, CSV and JSON, each with the one escaping function of its medium.
+"""Render a table as text, Markdown, CSV and JSON, each with the one escaping function of its medium.
 
 Text aligns columns by what a terminal shows, not by code points. CSV has no cell that a spreadsheet would take for a
-formula. HTML is for the output of a notebook: no scripts, no ids, no style sheet; long tables are cut, with a count of
-what was left out."""
+formula."""
 
 from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -171,53 +170,6 @@ def markdown_lines(table: Table[Row]) -> Iterator[str]:
         yield f"| {' | '.join(map(markdown, cells))} |"
     for note in table.notes:
         yield from ("", markdown(note))
-
-
-_ROWS_SHOWN: Final = 12
-_CELL_LONGEST: Final = 200
-
-
-def html_text(text: str) -> str:
-    """Return `text` on one line, escaped so that HTML shows every character of it; a very long one is cut."""
-    from html import escape  # with a table of 2 000 names, which no other form needs
-
-    shown = safe(text)
-    return escape(shown if len(shown) <= _CELL_LONGEST else shown[:_CELL_LONGEST] + "…")
-
-
-def html_table(table: Table[Row]) -> str:
-    """Return the first rows of the table, under its title."""
-    columns = table.for_people()
-    sides = ["right" if column.is_right else "left" for column in columns]
-
-    def line(cells: Iterable[str], tag: str) -> str:
-        inside = (
-            f'<{tag} style="text-align:{side}">{html_text(cell)}</{tag}>'
-            for cell, side in zip(cells, sides, strict=True)
-        )
-        return f"<tr>{''.join(inside)}</tr>"
-
-    rows = texts(table)
-    lines = [line((column.title or "" for column in columns), "th")]
-    lines += [line(cells, "td") for cells in islice(rows, _ROWS_SHOWN)]
-    if more := sum(1 for _ in rows):
-        lines.append(f'<tr><td colspan="{len(columns)}">and {more} more</td></tr>')
-    heading = html_paragraph(table.title) if table.title else ""
-    return f"{heading}<table>{''.join(lines)}</table>{''.join(html_paragraph('', note) for note in table.notes)}"
-
-
-def html_list(items: Iterable[str]) -> Iterator[str]:
-    """Yield a list of the first items; nothing without items."""
-    listed = list(items)
-    if listed:
-        shown = "".join(f"<li>{html_text(item)}</li>" for item in listed[:_ROWS_SHOWN])
-        more = f"<li>and {len(listed) - _ROWS_SHOWN} more</li>" if len(listed) > _ROWS_SHOWN else ""
-        yield f"<ul>{shown}{more}</ul>"
-
-
-def html_paragraph(strong: str, rest: str = "") -> str:
-    """Return a paragraph that begins in bold."""
-    return f"<p><b>{html_text(strong)}</b>{html_text(rest)}</p>"
 
 
 _FORMULA: Final = ("=", "+", "-", "@", "＝", "＋", "－", "＠")

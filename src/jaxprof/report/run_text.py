@@ -34,7 +34,7 @@ from jaxprof.report.table import Table
 from jaxprof.session import Session
 from jaxprof.session.run import UNLIKE_RESULTS
 from jaxprof.text import safe
-from jaxprof.units import UNKNOWN, counted, integer, ratio, scaled, seconds
+from jaxprof.units import UNKNOWN, and_more, counted, integer, ratio, scaled, seconds
 from jaxprof.workloads.model import Published
 
 WIDTH = 80
@@ -174,7 +174,7 @@ def _note_lines(mark: str, notes: _Notes) -> Iterator[str]:
 
 def _labels_text(labels: list[str]) -> str:
     distinct = list(dict.fromkeys(labels))
-    return ", ".join(distinct) if len(distinct) <= 4 else f"{', '.join(distinct[:3])} and {len(distinct) - 3} more"
+    return and_more(distinct, 4 if len(distinct) <= 4 else 3)
 
 
 def _published(group: RunGroup) -> Iterator[str]:

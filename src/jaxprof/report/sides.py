@@ -18,7 +18,7 @@ from jaxprof.facts.units import COUNT, INDEX, LIST, NUMBER, OBJECT, RATIO, ROWS,
 from jaxprof.report.renderers import wrap
 from jaxprof.report.runs import interval_beside
 from jaxprof.stats import TimeComparison
-from jaxprof.units import integer, percent, ratio_interval, seconds
+from jaxprof.units import and_more, integer, percent, ratio_interval, seconds
 
 
 def head_lines(result: AbResult) -> Iterator[str]:
@@ -122,7 +122,7 @@ def inputs_line(result: AbResult) -> str:
     inputs = result.plan.inputs
     if not inputs:
         return "inputs: none"
-    shown = ", ".join(inputs[:6]) + (f" and {len(inputs) - 6} more" if len(inputs) > 6 else "")
+    shown = and_more(inputs, 6)
     if result.plan.same_inputs:
         return f"the same inputs for all (seed {result.baseline.plan.seed}): {shown}"
     return f"inputs of the same shapes, but other numbers, because each side makes its own: {shown}"

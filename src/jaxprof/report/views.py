@@ -18,7 +18,7 @@ from jaxprof.units import UNKNOWN, bytes_, integer, percent, ratio, scaled, seco
 
 if TYPE_CHECKING:
     from jaxprof.analysis.measured import MeasuredKernel, MeasuredKernels
-    from jaxprof.events import StepTimes, TrustCheck
+    from jaxprof.events import PassTimes, StepTimes, TrustCheck
 
 WIDTH = 100
 _DEEPEST = 12
@@ -52,7 +52,7 @@ def view_of(view: str) -> tuple[tuple[Fact[Any], ...], _Rows]:
 
         return BUFFERS, lambda session, run: picture.buffers if (picture := buffers_of(session, run.id)) else None
     if view == "flame":
-        from jaxprof.report.flame.rows import FLAME, flame_rows
+        from jaxprof.report.flame import FLAME, flame_rows
 
         return tuple(FLAME), flame_rows
     from jaxprof.facts import captures
@@ -98,7 +98,7 @@ def facts_of_view(view: str) -> tuple[Fact[Any], ...]:
                                  lambda viewed: device_steps(viewed.run.steps), inside=DEVICE_STEPS))  # fmt: skip
     if view == "flame":
         from jaxprof.facts import within
-        from jaxprof.report.flame.rows import GRAPH, graph_of
+        from jaxprof.report.flame import GRAPH, graph_of
 
         return (*run, rows, *within(lambda viewed: graph_of(viewed.session, viewed.run), GRAPH))
     return (*run, rows)
@@ -227,7 +227,7 @@ def _threads(parallelism: float | None) -> str:
     return ratio(parallelism) if parallelism is not None and parallelism > 1.005 else UNKNOWN
 
 
-PASSES_TEXT: Final[tuple[Fact[Any], ...]] = (
+_PASSES: Final[tuple[Fact[Any], ...]] = (
     column("share", at("share"), percent),
     column("total", at("node.seconds"), seconds),
     column("self", at("node.self_seconds"), seconds),
@@ -237,17 +237,23 @@ PASSES_TEXT: Final[tuple[Fact[Any], ...]] = (
 )
 
 
+def passes_table(tree: PassTimes, rows: Sequence[Any]) -> Table[Any]:
+    """Return the table of these phases and passes of a compile, with a note on the time of each stage."""
+    from jaxprof.analysis.measured import stage_times
+
+    stages = ", ".join(f"{stage.stage} {seconds(stage.seconds)}" for stage in stage_times(tree))
+    return Table(_PASSES, rows, notes=(f"self time by stage, over all threads: {stages}",))
+
+
 def _compile(_: Session, run: Run) -> Iterator[str]:
     if run.compile_passes is None:
         return
-    from jaxprof.analysis.measured import stage_times
     from jaxprof.facts.captures import pass_rows
 
-    rows = list(pass_rows(run.compile_passes.tree))
+    tree = run.compile_passes.tree
+    rows = pass_rows(tree)
     shown = [row for row in rows if row.depth <= _DEEPEST and (row.share is None or row.share >= _LEAST_SHARE_SHOWN)]
-    stages = ", ".join(f"{stage.stage} {seconds(stage.seconds)}" for stage in stage_times(run.compile_passes.tree))
-    notes = (f"self time by stage, over all threads: {stages}",)
-    yield from text_lines(Table(PASSES_TEXT, shown, notes=notes), width=WIDTH)
+    yield from text_lines(passes_table(tree, shown), width=WIDTH)
 
 
 def _steps(_: Session, run: Run) -> Iterator[str]:
@@ -327,7 +333,7 @@ def _memory(session: Session, run: Run) -> Iterator[str]:
 
 
 def _flame(session: Session, run: Run) -> Iterator[str]:
-    from jaxprof.report.flame.rows import flame_lines
+    from jaxprof.report.flame import flame_lines
 
     return flame_lines(session, run)
 

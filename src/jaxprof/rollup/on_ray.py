@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from jaxprof.errors import UsageError, system_words
-from jaxprof.rollup.making import RollUpReport
-from jaxprof.rollup.places import SessionPlace, roll_up_at
+from jaxprof.rollup.making import RollUpReport, SessionPlace, roll_up_at
 from jaxprof.session_names import process_number
+from jaxprof.units import and_more
 from jaxprof.version import __version__
 
 ADDRESS_VARIABLE: Final = "RAY_ADDRESS"
@@ -25,7 +25,6 @@ LOCAL: Final = "local"
 _TASKS_PER_PROCESSOR: Final = 4
 """Most tasks that wait or run for each processor of the cluster, however many sessions there are."""
 _CHECK_SECONDS: Final = 120.0
-_MOST_NAMED: Final = 4
 _ANSWER_SECONDS: Final = 10.0
 _HINT: Final = "`ray status` shows the state of a cluster."
 
@@ -139,9 +138,7 @@ def _check_nodes(ray: Any) -> None:
 
 
 def _hosts(hosts: Iterable[str]) -> str:
-    named = sorted(hosts)
-    more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
-    return f"the nodes {', '.join(named[:_MOST_NAMED])}{more}"
+    return f"the nodes {and_more(sorted(hosts), 4)}"
 
 
 def _node_check() -> Callable[[], tuple[str, list[str]]]:

@@ -32,11 +32,10 @@ from jaxprof.query.connection import connect
 from jaxprof.rollup import ENDING, FOLDER
 from jaxprof.rollup.rows import PART_COLUMNS
 from jaxprof.rollup.schema import FORMAT
-from jaxprof.units import integer
+from jaxprof.units import and_more, integer
 
 T = TypeVar("T")
 
-_MOST_NAMED: Final = 4
 _MOST_ROWS: Final = 1_000_000
 """Most rows of an answer. A job of 4096 processes has fewer in every table that is read row by row."""
 MANY: Final = 128
@@ -149,9 +148,8 @@ def _sound(
         if not bad:
             notices.append(f"the roll-ups of {table} cannot be read together: the sessions are read instead")
             return None
-        named = ", ".join(path.name for path in bad[:_MOST_NAMED])
-        more = f" and {len(bad) - _MOST_NAMED} more" if len(bad) > _MOST_NAMED else ""
-        notices.append(f"no roll-up of this version of jaxprof, or damaged: {FOLDER}/{table}/{named}{more}")
+        named = and_more([path.name for path in bad], 4)
+        notices.append(f"no roll-up of this version of jaxprof, or damaged: {FOLDER}/{table}/{named}")
         files = [path for path in files if path not in bad]
     return None
 
@@ -320,12 +318,9 @@ def compact(connection: Any, folder: Path, table: str, files: list[Path]) -> Pat
     the folder of roll-ups. Raises OSError, and duckdb.Error for files that cannot be read together."""
     path = _compacted_path(folder, table, files)
     path.parent.mkdir(parents=True, exist_ok=True)
-    quoted = ", ".join(map(_quoted, files))
     with taking_place(path, only_regular=True) as fresh:
-        connection.execute(
-            f"COPY (SELECT * FROM read_parquet([{quoted}]) ORDER BY process) TO {_quoted(fresh)} "
-            "(FORMAT parquet, COMPRESSION zstd)"
-        )
+        rows = f"SELECT * FROM {_listed(files)} ORDER BY process"
+        connection.execute(f"COPY ({rows}) TO {_quoted(fresh)} (FORMAT parquet, COMPRESSION zstd)")
     for other in path.parent.glob(f"{table}-*.parquet"):
         if other != path:
             other.unlink(missing_ok=True)

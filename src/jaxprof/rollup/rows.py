@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -14,11 +15,12 @@ from jaxprof.analysis.programs.verdict import PARTS
 from jaxprof.analysis.timeline import session_timelines
 from jaxprof.facts import Encoded, Part
 from jaxprof.facts.processes import PART_SECONDS
-from jaxprof.facts.programs import text_of
 
 if TYPE_CHECKING:
     from jaxprof.analysis.arrivals import Exchanged
     from jaxprof.analysis.jobs.figures import Array
+    from jaxprof.analysis.programs.derive import FunctionCompiles
+    from jaxprof.events import DeviceReading
     from jaxprof.facts.processes import ProcessFile
 
 WORKED: Final = "worked_seconds"
@@ -127,28 +129,24 @@ def parts(file: ProcessFile) -> Part | None:
     }
 
 
-def compiles(file: ProcessFile) -> Part | None:
-    """Derive `compiles`, the compile ledger by function, the most expensive ones; None if nothing was compiled."""
-    functions = file.result.functions[:MOST_FUNCTIONS] if file.result is not None else ()
-    if not functions:
-        return None
-    reasons = [function.reasons[0] if function.reasons else None for function in functions]
-    return {
-        "function": [function.function for function in functions],
-        "defined_at": [text_of(function.defined_at) for function in functions],
-        "called_from": [text_of(function.called_from) for function in functions],
-        "count": [function.count for function in functions],
-        "again": [sum(reason.count for reason in function.reasons if reason.code != "first") for function in functions],
-        "seconds": [function.seconds for function in functions],
-        "reason_code": [reason.code if reason is not None else None for reason in reasons],
-        "reason": [reason.text if reason is not None else None for reason in reasons],
-        "library": [function.library or function.op_by_op for function in functions],
-    }
+def compiles(file: ProcessFile) -> Sequence[FunctionCompiles]:
+    """Return the rows of `compiles`, the compile ledger by function, the most expensive ones."""
+    return file.result.functions[:MOST_FUNCTIONS] if file.result is not None else ()
 
 
-def ops(file: ProcessFile) -> Part | None:
-    """Derive `ops`, what ran in the captures with the spread of its durations, those that took most; None without
-    captures."""
+@dataclass(frozen=True, slots=True)
+class OpRow:
+    """What ran in the captures under one name, with its durations in seconds."""
+
+    run: str
+    device: str
+    module: str | None
+    op: str
+    durations: Array
+
+
+def ops(file: ProcessFile) -> list[OpRow]:
+    """Return the rows of `ops`, what ran in the captures with the spread of its durations, those that took most."""
     durations_of: dict[tuple[str, str, str | None, str], list[Array]] = {}
     for run, timeline in session_timelines(file.session, file.notices):
         for lane in timeline.lanes:
@@ -157,21 +155,8 @@ def ops(file: ProcessFile) -> Part | None:
                 if op is not None:
                     key = (run.id, lane.device, timeline.ops[op].module, timeline.ops[op].name or name)
                     durations_of.setdefault(key, []).append(durations[labels == number])
-    taken = {key: np.concatenate(arrays) for key, arrays in durations_of.items()}
-    most = sorted((key for key in taken if len(taken[key])), key=lambda key: -taken[key].sum())[:MOST_OPS]
-    if not most:
-        return None
-    runs, devices, modules, names = zip(*most, strict=True)
-    return {
-        "run": runs,
-        "device": devices,
-        "module": modules,
-        "op": names,
-        "count": [len(taken[key]) for key in most],
-        "seconds": [float(taken[key].sum()) for key in most],
-        "p50_seconds": [float(np.median(taken[key])) for key in most],
-        "p95_seconds": [float(np.quantile(taken[key], 0.95)) for key in most],
-    }
+    rows = (OpRow(*key, np.concatenate(arrays)) for key, arrays in durations_of.items())
+    return sorted((row for row in rows if len(row.durations)), key=lambda row: -row.durations.sum())[:MOST_OPS]
 
 
 def collectives(file: ProcessFile) -> Part | None:
@@ -207,25 +192,13 @@ def _exchange_columns(exchanges: list[Exchanged | None], counts: list[int]) -> d
     }
 
 
-def readings(file: ProcessFile) -> Part | None:
-    """Derive `readings`, the readings of the devices, evenly thinned; None without any."""
-    offset = file.clock_seconds
-    kept = [
-        reading
+def readings(file: ProcessFile) -> list[tuple[float, DeviceReading]]:
+    """Return the rows of `readings`, the readings of the devices, evenly thinned, each with its time in Unix time."""
+    return [
+        (round(reading.monotonic_seconds + file.clock_seconds, 3), reading)
         for of_device in file.session.readings.values()
         for reading in of_device[:: max(1, -(-len(of_device) // MOST_READINGS))]
     ]
-    if not kept:
-        return None
-    columns: dict[str, list[Any]] = {
-        "device": [reading.device for reading in kept],
-        "at_seconds": [round(reading.monotonic_seconds + offset, 3) for reading in kept],
-        "memory_bytes": [reading.memory_used_bytes for reading in kept],
-        "throttled": [reading.throttle_reasons or None for reading in kept],
-    }
-    for name in ("utilisation", "power_watts", "temperature_celsius", "clock_hertz"):
-        columns[name] = [getattr(reading, name) for reading in kept]
-    return columns
 
 
 def rounded(values: Array, bits: int = _BITS) -> Array:

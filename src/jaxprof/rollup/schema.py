@@ -6,13 +6,17 @@ is bounded, whatever the session is: a row of a long loop holds several steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any, Final
 
-from jaxprof.facts import Fact, Part, Relation, Repeated, SessionFile, at
+import numpy as np
+
+from jaxprof.facts import Fact, Part, Relation, Repeated, SessionFile, at, within
 from jaxprof.facts.processes import FIGURES, PART_SECONDS, ProcessFile
 from jaxprof.facts.processes import PROCESSES as OF_JOB
+from jaxprof.facts.programs import text_of
 from jaxprof.facts.units import BYTES, COUNT, INDEX, LIST, NUMBER, SECONDS, SHARE, TEXT, TRUTH, UNIX_TIME
 from jaxprof.rollup import rows
 
@@ -53,6 +57,19 @@ def _columns(derive: Callable[[Any], Part | None]) -> Callable[[SessionFile], It
             yield {"process": Repeated(file.index), **columns}
 
     return parts
+
+
+def _listed(
+    name: str, meaning: str, derive: Callable[[ProcessFile], Sequence[Any]], facts: tuple[Fact[Any], ...]
+) -> Relation:
+    """Return the relation of the rows that `derive` has for a process, with the column `process`."""
+    readers = [(fact.key, fact.reader()) for fact in facts]
+
+    def columns(file: ProcessFile) -> Part | None:
+        rows = derive(file)
+        return {key: [read(row) for row in rows] for key, read in readers} if rows else None
+
+    return Relation(name, meaning, (PROCESS, *facts), arrays=_columns(columns))
 
 
 _BEGINS: Final = "Number of its first step; where the process has the unit time, seconds since its loop began"
@@ -107,39 +124,43 @@ PARTS_TABLE: Final = Relation(
     ),
     arrays=_columns(rows.parts),
 )
-COMPILES: Final = Relation(
+COMPILES: Final = _listed(
     "compiles",
     "The compile ledger by function",
+    rows.compiles,
     (
-        PROCESS,
         Fact("function", TEXT, "JAX's name of the function"),
-        Fact("defined_at", TEXT, "file:line of its definition"),
-        Fact("called_from", TEXT, "file:line of the call that compiled it most often"),
+        Fact("defined_at", TEXT, "file:line of its definition", lambda function: text_of(function.defined_at)),
+        Fact("called_from", TEXT, "file:line of the call that compiled it most often",
+             lambda function: text_of(function.called_from)),
         Fact("count", COUNT, "Compilations"),
-        Fact("again", COUNT, "Those of them that were not the first"),
+        Fact("again", COUNT, "Those of them that were not the first",
+             lambda function: sum(reason.count for reason in function.reasons if reason.code != "first")),
         Fact("seconds", SECONDS, "What all of them took"),
-        Fact("reason_code", TEXT, "The most frequent reason"),
-        Fact("reason", TEXT, "The reason in words"),
-        Fact("library", TRUTH, "Whether it is one of a library, or a single operation"),
+        Fact("reason_code", TEXT, "The most frequent reason",
+             lambda function: function.reasons[0].code if function.reasons else None),
+        Fact("reason", TEXT, "The reason in words",
+             lambda function: function.reasons[0].text if function.reasons else None),
+        Fact("library", TRUTH, "Whether it is one of a library, or a single operation",
+             lambda function: function.library or function.op_by_op),
     ),
-    arrays=_columns(rows.compiles),
-)
-OPS: Final = Relation(
+)  # fmt: skip
+OPS: Final = _listed(
     "ops",
     "Kernels and other operations of the captures, those that took most: a row for each on each device",
+    rows.ops,
     (
-        PROCESS,
         Fact("run", TEXT, "Id of the run that was captured"),
         Fact("device", TEXT, "gpu:0, cpu:0"),
         Fact("module", TEXT, "The HLO module"),
         Fact("op", TEXT, "The HLO instruction, or the name of what ran"),
-        Fact("count", COUNT, "How often it ran"),
-        Fact("seconds", SECONDS, "All of its executions together"),
-        Fact("p50_seconds", SECONDS, "Median execution"),
-        Fact("p95_seconds", SECONDS, "95th percentile of the executions"),
+        Fact("count", COUNT, "How often it ran", lambda row: len(row.durations)),
+        Fact("seconds", SECONDS, "All of its executions together", lambda row: float(row.durations.sum())),
+        Fact("p50_seconds", SECONDS, "Median execution", lambda row: float(np.median(row.durations))),
+        Fact("p95_seconds", SECONDS, "95th percentile of the executions",
+             lambda row: float(np.quantile(row.durations, 0.95))),
     ),
-    arrays=_columns(rows.ops),
-)
+)  # fmt: skip
 COLLECTIVES: Final = Relation(
     "collectives",
     "Executions of the collectives that took most time, in the last capture",
@@ -157,22 +178,24 @@ COLLECTIVES: Final = Relation(
     ),
     arrays=_columns(rows.collectives),
 )
-READINGS: Final = Relation(
+READINGS: Final = _listed(
     "readings",
     "Readings of the devices, evenly thinned",
+    rows.readings,
     (
-        PROCESS,
-        Fact("device", TEXT, "gpu:0, cpu:0"),
-        Fact("at_seconds", UNIX_TIME, "When it was taken, in Unix time of the host"),
-        Fact("utilisation", SHARE, "Share of the time in which it was busy, in 0..1"),
-        Fact("memory_bytes", BYTES, "Memory in use"),
-        Fact("power_watts", NUMBER, "Power"),
-        Fact("temperature_celsius", NUMBER, "Temperature"),
-        Fact("clock_hertz", NUMBER, "Clock rate"),
-        Fact("throttled", LIST, "Why the device was slowed down, as a JSON list"),
+        Fact("device", TEXT, "gpu:0, cpu:0", lambda row: row[1].device),
+        Fact("at_seconds", UNIX_TIME, "When it was taken, in Unix time of the host", itemgetter(0)),
+        *within(itemgetter(1), (
+            Fact("utilisation", SHARE, "Share of the time in which it was busy, in 0..1"),
+            Fact("memory_bytes", BYTES, "Memory in use", at("memory_used_bytes")),
+            Fact("power_watts", NUMBER, "Power"),
+            Fact("temperature_celsius", NUMBER, "Temperature"),
+            Fact("clock_hertz", NUMBER, "Clock rate"),
+            Fact("throttled", LIST, "Why the device was slowed down, as a JSON list",
+                 lambda reading: reading.throttle_reasons or None),
+        )),
     ),
-    arrays=_columns(rows.readings),
-)
+)  # fmt: skip
 TABLES: Final = {
     table.name: table for table in (STEPS, OVERVIEW, PARTS_TABLE, COMPILES, OPS, COLLECTIVES, READINGS, PROCESSES)
 }

@@ -210,18 +210,31 @@ def _result(answer: ToolAnswer) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=answer.text)], is_error=answer.is_error)
 
 
+async def _answered(
+    command: str, options: Sequence[str], arguments: Sequence[str], limit: int | None = None, *, compiles: bool = False
+) -> CallToolResult:
+    seconds = _COMPILE_SECONDS if compiles else _READ_SECONDS
+    return _result(await answer_of_command(command, options, arguments, seconds=seconds, limit=limit))
+
+
+def _given(**options: str | Sequence[str]) -> list[str]:
+    """Return the options that have a value, an item each for those with several."""
+    named = ((name.rstrip("_"), [value] if isinstance(value, str) else value) for name, value in options.items())
+    return [f"--{name}={value}" for name, values in named for value in values if value]
+
+
 async def explain(session: Session = "last") -> CallToolResult:
     """What to change, the most expensive first: at most five findings with cost, line, fix and the command that
     verifies it, and what cannot be said (`unknown`). Ask this first. Of a session, a profile, HLO, or a job of several
     processes: which one is late, and why."""
-    return _result(await answer_of_command("explain", [], [session], seconds=_READ_SECONDS))
+    return await _answered("explain", [], [session])
 
 
 async def explain_code(
     code: Annotated[str, Field(description="A finding's code, host-sync; `all` lists them")],
 ) -> CallToolResult:
     """What a finding's code means, what to do about it, and where to read on."""
-    return _result(await answer_of_command("explain", [f"--code={code}"], [], seconds=_READ_SECONDS))
+    return await _answered("explain", [f"--code={code}"], [])
 
 
 async def show(session: Session = "last", view: View = "summary", run: Run = "", limit: Limit = 50) -> CallToolResult:
@@ -229,9 +242,7 @@ async def show(session: Session = "last", view: View = "summary", run: Run = "",
     steps, memory, trust (whether the capture can be believed) are of measured runs and profiles; compiles (why each),
     findings, transfers, timeline of recorded programs. A job has only its summary: its processes compared, what is
     missing, who is late. Seconds and bytes; null is unknown."""
-    options = [] if view == "summary" else [f"--{view}"]
-    options += [f"--run={run}"] if run else []
-    return _result(await answer_of_command("open", options, [session], seconds=_READ_SECONDS, limit=limit))
+    return await _answered("open", [*([] if view == "summary" else [f"--{view}"]), *_given(run=run)], [session], limit)
 
 
 async def query(
@@ -242,17 +253,14 @@ async def query(
     """Figures of one or hundreds of sessions in SQL: runs, phases, samples, kernels, memory, intervals, steps, passes,
     compiles, findings, processes (of a job)... Each table has `session`, most have `run`. `query_schema` has the
     columns. It only reads."""
-    options = [] if sessions else ["--all"]
-    return _result(await answer_of_command("query", options, [*sessions, sql], seconds=_READ_SECONDS, limit=limit))
+    return await _answered("query", [] if sessions else ["--all"], [*sessions, sql], limit)
 
 
 async def query_schema(
     table: Annotated[str, Field(description="runs, kernels...; empty for the names of all tables")] = "",
 ) -> CallToolResult:
     """The columns of a table of `query`, with their meaning and unit; without a table, the tables."""
-    if table:
-        return _result(await answer_of_command("query", ["--schema"], [table], seconds=_READ_SECONDS, limit=100))
-    return _result(await answer_of_command("query", ["--schema"], [], seconds=_READ_SECONDS))
+    return await _answered("query", ["--schema"], [table] if table else [], 100 if table else None)
 
 
 async def compare(
@@ -262,14 +270,12 @@ async def compare(
 ) -> CallToolResult:
     """What differs between two sessions: environments, times, exact facts (kernels, FLOPs, bytes, peak), kernels. Times
     of two sessions were not measured together, so that their verdict is often inconclusive: exact facts come first."""
-    return _result(
-        await answer_of_command("compare", ["--no-run"], [before, after], seconds=_READ_SECONDS, limit=limit)
-    )
+    return await _answered("compare", ["--no-run"], [before, after], limit)
 
 
 async def list_sessions(limit: Limit = 20) -> CallToolResult:
     """The kept sessions, newest first, with the medians of their runs."""
-    return _result(await answer_of_command("sessions list", [], [], seconds=_READ_SECONDS, limit=limit))
+    return await _answered("sessions list", [], [], limit)
 
 
 async def docs(
@@ -306,13 +312,9 @@ def _hlo(*, allow_run: bool) -> Any:
             if not allow_run and is_compiled_now(named) and not is_workload(named) and not is_url(named):
                 what = f"compiling {named} runs your code, which is not allowed"
                 return _result(error_answer("not_allowed", what, "Start the server with --allow-run to allow it."))
-        options = [f"--diff={diff}"] if diff else [] if view == "summary" else [f"--{view}"]
-        options += [f"--run={run}"] if run else []
-        options += [f"--for={for_device}"] if for_device else []
-        options += [f"--mesh={mesh}"] if mesh else []
-        options += [f"--arg={argument}" for argument in arguments]
-        options += [f"--set={setting}" for setting in settings]
-        return _result(await answer_of_command("hlo", options, [target], seconds=_COMPILE_SECONDS, limit=limit))
+        options = [] if diff or view == "summary" else [f"--{view}"]
+        options += _given(diff=diff, run=run, for_=for_device, mesh=mesh, arg=arguments, set=settings)
+        return await _answered("hlo", options, [target], limit, compiles=True)
 
     return hlo
 
@@ -327,10 +329,8 @@ async def run(
     budget_seconds: Annotated[float, Field(description="How long each is timed", gt=0, le=60)] = 2.0,
 ) -> CallToolResult:
     """Measure a workload or a function in fresh processes, phase by phase, and keep the session. This runs its code."""
-    options = [f"--arg={argument}" for argument in arguments]
-    options += [f"--variant={variant}"] if variant else []
-    options += [f"--budget={budget_seconds}"]
-    return _result(await answer_of_command("run", options, [target], seconds=_COMPILE_SECONDS, limit=20))
+    options = _given(arg=arguments, variant=variant, budget=str(budget_seconds))
+    return await _answered("run", options, [target], 20, compiles=True)
 
 
 async def ab(
@@ -340,8 +340,7 @@ async def ab(
 ) -> CallToolResult:
     """Which of two functions is faster, measured in turns, with a verdict, and whether they compute the same. This runs
     their code. `inconclusive` is an answer: do not report a speed-up then."""
-    options = [f"--arg={argument}" for argument in arguments]
-    return _result(await answer_of_command("compare", options, [before, after], seconds=_COMPILE_SECONDS, limit=20))
+    return await _answered("compare", _given(arg=arguments), [before, after], 20, compiles=True)
 
 
 def _pages() -> dict[str, Path]:

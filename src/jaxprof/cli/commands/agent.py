@@ -1,9 +1,10 @@
-"""`jaxprof agent install`: write a skill, one file that tells a coding agent what to ask jaxprof, in which order, and
-what not to conclude.
+"""`jaxprof agent`: `install` writes a skill, one file that tells a coding agent what to ask jaxprof, in which order,
+and what not to conclude; `mcp` serves sessions, HLO and documents as tools of the Model Context Protocol.
 """
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -11,9 +12,9 @@ from typing import Final
 import click
 
 from jaxprof.cli.options import LocalFile, refuse, yes_option
-from jaxprof.cli.output import ExitCode, confirmed, note, notes, print_text
-from jaxprof.errors import FileRefusedError, StorageError, UsageError
-from jaxprof.files import read_whole, taking_place
+from jaxprof.cli.output import ExitCode, confirmed, note, notes, print_text, written_whole
+from jaxprof.errors import FileRefusedError, UsageError
+from jaxprof.files import read_whole
 from jaxprof.units import counted
 from jaxprof.version import __version__
 
@@ -76,14 +77,8 @@ comparing two versions, and questions about recorded sessions (*.jaxprof) or pro
 Written by jaxprof {__version__}; `jaxprof agent install` writes it again.
 """
 
-FOLDERS: Final = {
-    "claude": (".claude", "skills/jaxprof/SKILL.md"),
-    "codex": (".codex", "skills/jaxprof/SKILL.md"),
-    "cursor": (".cursor", "skills/jaxprof/SKILL.md"),
-    "gemini": (".gemini", "skills/jaxprof/SKILL.md"),
-    "agents": (".agents", "skills/jaxprof/SKILL.md"),
-}
-"""Name of an agent → its folder, in the user's home or in a project, and the place of a skill in that folder."""
+NAMES: Final = ("claude", "codex", "cursor", "gemini", "agents")
+"""Names of agents. The folder of each, in the user's home or in a project, is its name behind a dot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,30 +102,15 @@ class SkillPlace:
 def skill_places(base: Path, agents: tuple[str, ...] = ()) -> list[SkillPlace]:
     """Return the places of these agents under `base`; if none are given, of the agents that have a folder there."""
     return [
-        SkillPlace(name, base / folder / inside)
-        for name, (folder, inside) in FOLDERS.items()
-        if name in agents or (not agents and (base / folder).is_dir())
+        SkillPlace(name, base / f".{name}" / "skills/jaxprof/SKILL.md")
+        for name in NAMES
+        if name in agents or (not agents and (base / f".{name}").is_dir())
     ]
-
-
-def write_skill(place: SkillPlace) -> None:
-    """Write the skill, whole or not at all. Raises StorageError."""
-    try:
-        place.path.parent.mkdir(parents=True, exist_ok=True)
-        with taking_place(place.path, only_regular=True) as partial:
-            partial.write_text(SKILL, "utf-8")
-    except OSError as error:
-        raise StorageError(
-            f"{place.path} cannot be written: {error.strerror or error}", "Name another --dir."
-        ) from error
-
-
-NAMES = ("claude", "codex", "cursor", "gemini", "agents")
 
 
 @click.group("agent")
 def command() -> None:
-    """Tell coding agents what to ask jaxprof, and in which order."""
+    """Tell coding agents what to ask jaxprof, and in which order; serve sessions to them as tools."""
 
 
 @command.command("install")
@@ -154,10 +134,33 @@ def install(agents: tuple[str, ...], project: bool, folder: Path | None, yes: bo
     if not to_write:
         note("Nothing to write.")
         return ExitCode.OK
-    refusal = UsageError("installing needs a confirmation, and stdin is not a terminal", "Add --yes.")
-    if not confirmed(f"Write {counted(len(to_write), 'file')}?", refusal, yes=yes):
+    if not confirmed(f"Write {counted(len(to_write), 'file')}?", yes=yes):
         return ExitCode.OK
     for place in to_write:
-        write_skill(place)
+        place.path.parent.mkdir(parents=True, exist_ok=True)
+        with written_whole(place.path, force=True, only_regular=True) as partial:
+            partial.write_text(SKILL, "utf-8")
     note(f"Written: {', '.join(str(place.path) for place in to_write)}.")
     return ExitCode.OK
+
+
+@command.command()
+@click.option("--allow-run", is_flag=True, help="Also offer tools that run code: run, ab, and hlo of your functions.")
+@click.option("--allow-urls", is_flag=True, help="Let tools fetch what is named by URL.")
+def mcp(allow_run: bool, allow_urls: bool) -> None:
+    """Serve tools for a coding agent over stdin and stdout.
+
+    The tools (explain, show, query, compare, hlo, docs) speak the Model Context Protocol. They read what was recorded and change nothing. A client starts this command itself; its configuration names the
+    command `jaxprof` with the arguments `agent mcp`.
+    """
+    from importlib.util import find_spec
+
+    if find_spec("mcp") is None:
+        hint = f"{sys.executable} -m pip install 'mcp>=2.3,<3'"
+        raise UsageError("`mcp` needs the mcp package, which is not installed", hint)
+    if sys.stdin.isatty():
+        what = "`mcp` talks to a client over stdin, and this is a terminal"
+        raise UsageError(what, "Let a client start it: jaxprof agent mcp.")
+    from jaxprof.cli.agent.server import make_server
+
+    make_server(allow_run=allow_run, allow_urls=allow_urls).run("stdio")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from jaxprof.analysis.opener import Kind, kind_of
 from jaxprof.cli.answers import command_line
 from jaxprof.cli.complete import complete_baseline, complete_target
+from jaxprof.cli.hlo_target import CompileOptions, compile_session, find_modules
 from jaxprof.cli.options import (
     arguments_option,
     force_option,
@@ -18,13 +21,13 @@ from jaxprof.cli.options import (
     variant_option,
     yes_option,
 )
-from jaxprof.cli.output import NO_TERMINAL, ExitCode, confirmed, format_option, note, print_json, print_lines
+from jaxprof.cli.output import ExitCode, deleted, format_option, note, print_json, print_lines
 from jaxprof.cli.target import is_compiled_now
 from jaxprof.errors import StorageError, UsageError
-
-if TYPE_CHECKING:
-    from jaxprof.cli.hlo_target import CompileOptions
-    from jaxprof.report.baselines import BaselineEntry
+from jaxprof.session import Session
+from jaxprof.session.log import Library, load
+from jaxprof.session.log.baselines import Baselines
+from jaxprof.units import counted
 
 
 @click.group("baseline")
@@ -44,11 +47,10 @@ def command() -> None:
 @format_option("text", "json")
 def save(name: str, programs: tuple[str, ...], force: bool, form: str, **compiling: Any) -> int:
     """Keep the compiled targets, or a session, as the baseline NAME. A session is one of `run`, or of `hlo --out`."""
-    from jaxprof.cli.hlo_target import CompileOptions
     from jaxprof.operating_system import unwound_by_signals
 
     with unwound_by_signals():
-        path, dropped = _saved(name, programs, CompileOptions(**compiling), replace=force)
+        path, dropped = _saved(name, programs, CompileOptions(**compiling), replace_existing=force)
     if dropped:
         note(f"decisions about the former baseline that were dropped: {dropped}")
     note(f"baseline: {path}")
@@ -58,28 +60,20 @@ def save(name: str, programs: tuple[str, ...], force: bool, form: str, **compili
     return ExitCode.OK
 
 
-def _saved(name: str, targets: tuple[str, ...], options: CompileOptions, *, replace: bool) -> tuple[Path, int]:
+def _saved(name: str, targets: tuple[str, ...], options: CompileOptions, *, replace_existing: bool) -> tuple[Path, int]:
     """Keep the targets as the baseline `name`. Return its path, and how many decisions about a former one are dropped.
     Raises JaxprofError, and leaves the former one unchanged."""
-    from dataclasses import replace as replaced
-
-    from jaxprof.analysis.opener import Kind, kind_of
-    from jaxprof.cli.hlo_target import compile_session, find_modules
-    from jaxprof.session import Session
-    from jaxprof.session.log import Library, load
-    from jaxprof.session.log.baselines import Baselines
-
     baselines = Baselines()
     _refuse_reserved(name)
-    dropped = len(baselines.decisions(name)) if replace and baselines.search(name) else 0
+    dropped = len(baselines.decisions(name)) if replace_existing and baselines.search(name) else 0
     compiled = [target for target in targets if is_compiled_now(target)]
     if compiled and len(compiled) < len(targets):
         raise UsageError("a baseline is of programs that are compiled now, or of a session", "Give one or the other.")
     if len(targets) > 1 and not compiled:
         raise UsageError("a baseline is a copy of one session", "Save each under a name of its own.")
     if compiled:
-        with baselines.replacing(name, replace=replace) as path:
-            compile_session(list(dict.fromkeys(targets)), replaced(options, out=path, force=True))
+        with baselines.replacing(name, replace=replace_existing) as path:
+            compile_session(list(dict.fromkeys(targets)), replace(options, out=path, force=True))
             if not path.exists() or not load(path, Session).complete:
                 raise StorageError(f"the baseline {name} could not be written to {baselines.folder}")
         return baselines.path(name), dropped
@@ -87,7 +81,7 @@ def _saved(name: str, targets: tuple[str, ...], options: CompileOptions, *, repl
     source = Library().find(targets[0])
     if kind_of(source) is not Kind.SESSION:
         raise UsageError(f"{targets[0]} is no session", "jaxprof open --keep makes one of a profile.")
-    return baselines.save(name, source, replace=replace), dropped
+    return baselines.save(name, source, replace=replace_existing), dropped
 
 
 def _refuse_reserved(name: str) -> None:
@@ -104,11 +98,10 @@ def _refuse_reserved(name: str) -> None:
 def list_(form: str) -> None:
     """List the baselines, with their programs and decisions."""
     from jaxprof.facts import recorder
-    from jaxprof.report.baselines import BASELINES, baselines_lines
-    from jaxprof.session.log.baselines import Baselines
+    from jaxprof.report.gate import BASELINES, BaselineEntry, baselines_lines
 
     folder = str(Baselines().folder)
-    entries = [_entry(name) for name in Baselines().names()]
+    entries = list(map(BaselineEntry.of, Baselines().names()))
     if form == "json":
         next_commands = [command_line("gate", "baseline", "show", entry.name) for entry in entries[:5]]
         print_json("baselines", {"folder": folder, "baselines": list(map(recorder(BASELINES), entries))}, next_commands)
@@ -121,13 +114,10 @@ def list_(form: str) -> None:
 @format_option("text", "json")
 def show(name: str, form: str) -> None:
     """Print the exact facts of NAME, and the decisions about them."""
-    from jaxprof.report.baselines import baseline_json, baseline_lines
-    from jaxprof.session import Session
-    from jaxprof.session.log import load
-    from jaxprof.session.log.baselines import Baselines
+    from jaxprof.report.gate import BaselineEntry, baseline_json, baseline_lines
 
     session = load(Baselines().find(name), Session)
-    entry = _entry(name)
+    entry = BaselineEntry.of(name)
     if form == "json":
         print_json("baseline", baseline_json(entry, session), [command_line("hlo", entry.entry.path, "--kernels")])
     else:
@@ -140,28 +130,10 @@ def show(name: str, form: str) -> None:
 @format_option("text", "json")
 def delete(names: tuple[str, ...], yes: bool, form: str) -> int:
     """Delete baselines with the decisions about them, after asking."""
-    from jaxprof.session.log.baselines import Baselines
-    from jaxprof.units import counted
-
     baselines = Baselines()
     doomed = list(dict.fromkeys(names))
-    what = counted(len(doomed), "baseline")
     for name in doomed:
-        note(str(baselines.find(name)))
-    if not confirmed(f"Delete {what}?", click.UsageError(NO_TERMINAL), yes=yes):
-        return ExitCode.OK
-    for name in doomed:
-        baselines.delete(name)
-    note(f"Deleted {what}.")
-    if form == "json":
+        baselines.find(name)
+    if deleted(doomed, counted(len(doomed), "baseline"), baselines.delete, yes=yes) and form == "json":
         print_json("baseline-delete", {"deleted": doomed})
     return ExitCode.OK
-
-
-def _entry(name: str) -> BaselineEntry:
-    from jaxprof.report.baselines import BaselineEntry
-    from jaxprof.session.log.baselines import Baselines
-    from jaxprof.session.log.entry import read_entry
-
-    baselines = Baselines()
-    return BaselineEntry(name, read_entry(baselines.find(name)), baselines.decisions(name))

@@ -1,42 +1,145 @@
-"""`jaxprof compare A B...`: what can be run is measured in turns, sessions are compared with the first, run by run."""
+"""`jaxprof compare A B...`: what can be run is measured in turns, sessions are compared with the first, run by run.
+With `--over-time`, it shows the trend of a figure over the kept sessions."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from jaxprof.cli.answers import command_line
-from jaxprof.cli.complete import complete_target
-from jaxprof.cli.job_answers import compare_jobs
-from jaxprof.cli.measured_comparison import compare_measured, measured_options
-from jaxprof.cli.options import arguments_option, refuse, refuse_others, refuse_without, target_options
-from jaxprof.cli.output import format_option, note, print_json, print_lines, print_pieces, print_text
+from jaxprof.cli.answers import command_line, compare_jobs, new_writer, print_conclusion
+from jaxprof.cli.complete import complete_parameter, complete_target
+from jaxprof.cli.options import (
+    arguments_option,
+    device_option,
+    measuring_options,
+    preset_option,
+    refuse,
+    refuse_others,
+    refuse_without,
+    share,
+    target_options,
+    variant_option,
+)
+from jaxprof.cli.output import (
+    combine_options,
+    format_option,
+    no_form,
+    print_json,
+    print_lines,
+    print_pieces,
+    print_text,
+)
 from jaxprof.cli.target import Recorded, is_compiled_now, local_word, recorded, refuse_job, split_run
-from jaxprof.cli.trend import TREND, print_trend, trend_options
 from jaxprof.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
+    from jaxprof.analysis.history import LibraryHistory
     from jaxprof.analysis.session_difference import SessionDifference
     from jaxprof.session import Run, Session
 
-
-_COMPILED: Final = ("targets", "axes", "shard", "arguments", "settings", "python", "form")
+_COMPILED: Final = ("targets", "axes", "shard", "arguments", "settings", "python")
 _RUN: Final = re.compile(r".+(?<!\.py):r\d+")
 """A run of a session, `last:r1`; `step.py:r1` is a function."""
+_PRECISIONS = click.Choice(("default", "high", "highest", "bfloat16", "tensorfloat32", "float32"))
+_TREND = ("phase", "fact", "last", "since")
+"""Parameters that only a trend takes."""
+_AGE = re.compile(r"(\d+(?:\.\d+)?)\s*([mhdw])$")
+_AGES = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def _side_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that all sides take, or A or B alone: `--env`, `--env-a`, `--env-b`..."""
+    for suffix, whose in (("-b", "B"), ("-a", "A"), ("", "all sides")):
+        name = suffix.replace("-", "_")
+        whom = f" of {whose}."
+        for word, parameter, more in (
+            ("precision", "precision", {"type": _PRECISIONS, "metavar": "P", "help": f"Matrix precision{whom}"}),
+            ("set", "settings", {"multiple": True, "metavar": "n=4000", "shell_complete": complete_parameter,
+                                 "help": f"A parameter{whom} May be repeated."}),
+            ("python", "python", {"metavar": "PATH", "help": f"Interpreter or environment{whom}"}),
+            ("env", "environment", {"multiple": True, "metavar": "K=V",
+                                    "help": f"A variable in the environment{whom} May be repeated."}),
+        ):  # fmt: skip
+            command = click.option(f"--{word}{suffix}", f"{parameter}{name}", **more)(command)
+    return command
+
+
+_measured_options = combine_options(
+    click.option("--git", "revision", metavar="REV", help="A is the target at this revision, B the one on disk."),
+    _side_options,
+    variant_option(
+        default="jit",
+        show_default=True,
+        metavar="V",
+        help="Variant of all sides; for one side, write it after its name (selu:numpy selu:jit).",
+    ),
+    device_option(help="The device to run on."),
+    preset_option(),
+    click.option(
+        "--margin",
+        type=share,
+        default="2%",
+        show_default=True,
+        metavar="M",
+        help="Smaller differences count as the same.",
+    ),
+    measuring_options(),
+    click.option("--capture", is_flag=True, help="Capture kernel times, in a pass of their own."),
+)
+
+
+def since(value: str) -> float:
+    """Return a Unix time from an age such as `12h`, `7d`, `2w`, or from a date with or without a time, in UTC. Raises
+    BadParameter."""
+    text = value.strip()
+    try:
+        if age := _AGE.match(text):
+            return time.time() - timedelta(**{_AGES[age.group(2)]: float(age.group(1))}).total_seconds()
+        moment = datetime.fromisoformat(text)
+        return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        raise click.BadParameter(f"{value!r} is neither an age such as 7d nor a date such as 2026-11-20") from None
+
+
+_trend_options = combine_options(
+    click.option(
+        "--over-time",
+        is_flag=True,
+        help="The trend of A (a workload, WORKLOAD:VARIANT, a function of yours), or of all, over the kept sessions.",
+    ),
+    click.option(
+        "--phase",
+        type=click.Choice(("run", "trace", "lower", "compile", "first_run")),
+        help="With --over-time: the steady call (run, the default), or what is paid once.",
+    ),
+    click.option(
+        "--fact",
+        type=click.Choice(("flops", "bytes", "peak")),
+        help="With --over-time: an exact fact instead of a time.",
+    ),
+    click.option(
+        "--last", type=click.IntRange(1), metavar="N", help="With --over-time: the newest N points of each measurement."
+    ),
+    click.option(
+        "--since", type=since, metavar="WHEN", help="With --over-time: later points alone: 7d, 12h, 2026-11-20 (UTC)."
+    ),
+)
 
 
 @click.command("compare")
 @click.argument("files", metavar="[A] [B]...", nargs=-1, shell_complete=complete_target)
 @target_options("Compile A, B... for h100, tpu-v5e...: exact facts, without the device.")
 @arguments_option(help="An argument of your functions: f32[1024,1024].")
-@measured_options
-@trend_options
+@_measured_options
+@_trend_options
 @click.option("--no-run", is_flag=True, help="Run nothing: A and B are sessions, whatever their names are.")
 @format_option("text", "json", "markdown", "csv")
 def command(files: tuple[str, ...], form: str, over_time: bool, no_run: bool, **words: Any) -> int | None:
@@ -57,24 +160,23 @@ def command(files: tuple[str, ...], form: str, over_time: bool, no_run: bool, **
     same as a slower program.
     """
     if over_time:
-        refuse_others("a trend over the kept sessions", "files", "over_time", *TREND, "form")
+        refuse_others("does not apply to a trend over the kept sessions", "files", "over_time", *_TREND, "form")
         if len(files) > 1:
             raise UsageError("--over-time takes one workload, or none", f"jaxprof compare --over-time {files[0]}")
-        print_trend(files[0] if files else "", form, **{name: words[name] for name in TREND})
+        _print_trend(files[0] if files else "", form, **{name: words[name] for name in _TREND})
         return None
-    refuse(TREND, "has no effect without --over-time", "Add --over-time.")
+    refuse(_TREND, "has no effect without --over-time", "Add --over-time.")
     if words["targets"]:
-        refuse_others("programs that are only compiled", "files", *_COMPILED)
+        refuse_others("does not apply to programs that are only compiled", "files", "form", *_COMPILED)
         _refuse_alone(files)
         for each in files:
             refuse_job("jaxprof compare", each, "--for")
-        names = [name for name in _COMPILED if name != "form"]
-        _print_differences(_compiled(files, {name: words[name] for name in names}), form)
+        _print_differences(_compiled(files, {name: words[name] for name in _COMPILED}), form)
         return None
     refuse_without("targets", ("axes", "shard"))
     if not no_run and _are_measured(files):
-        return compare_measured(files, form, words)
-    refuse_others("sessions, which are compared as they are", "files", "form", "no_run")
+        return _measured(files, form, words)
+    refuse_others("does not apply to sessions, which are compared as they are", "files", "form", "no_run")
     _refuse_alone(files)
     files = tuple(map(local_word, files))
     if compare_jobs(files, form):
@@ -97,6 +199,36 @@ def _are_measured(files: tuple[str, ...]) -> bool:
     return bool(run)
 
 
+def _measured(targets: tuple[str, ...], form: str, words: dict[str, Any]) -> int:
+    """Measure the sides in turns, print which is faster, or that it is unknown, and return the exit code. `words`:
+    parameter name → value."""
+    if form not in ("text", "json"):
+        raise no_form("a comparison that is measured", form, "text", "json")
+    refuse_without("out", ("force",))
+    from jaxprof.cli.sides import measure, read_sides, words_of
+    from jaxprof.operating_system import refuse_to_run, unwound_by_signals
+    from jaxprof.reaper import TemporaryFolder
+    from jaxprof.report.comparison_report import ab_json, ab_lines
+
+    refuse_to_run("jaxprof compare")
+    with unwound_by_signals(), TemporaryFolder("ab") as folder, read_sides(words_of(targets, words)) as read:
+        measured = measure(
+            read,
+            folder,
+            words,
+            lambda: new_writer(words["out"], replace_existing=words["force"]),
+            **{name: words[name] for name in ("variant", "preset", "arguments", "capture", "margin")},
+        )
+    result = measured.result
+    if result is not None and form == "json":
+        next_commands = [command_line("open", measured.path, "--full")] if measured.path is not None else []
+        print_json("ab", {"session": measured.path, **ab_json(result)}, next_commands)
+    elif result is not None:
+        print_lines(ab_lines(result))
+        print_conclusion(result.session, Path(measured.path) if measured.path is not None else None, print_text)
+    return measured.exit_code
+
+
 def _refuse_alone(files: tuple[str, ...]) -> None:
     if len(files) < 2:
         hint = "jaxprof compare old.py:step new.py:step measures; jaxprof sessions lists the sessions that are kept."
@@ -115,7 +247,7 @@ def _side(given: str, stack: ExitStack) -> _Side:
     """Return the session that an argument names, with the run after a colon. Raises JaxprofError."""
 
     def opened(name: str) -> Recorded:
-        return stack.enter_context(recorded(name, views=("kernels", "memory", "compile", "steps", "trust")))
+        return stack.enter_context(recorded(name, ("kernels", "memory", "compile", "steps", "trust")))
 
     found, run = split_run(given, opened)
     if run and run not in found.session.runs:
@@ -141,21 +273,12 @@ def _refuse_twice(sides: list[_Side]) -> None:
 def _compiled(files: tuple[str, ...], compiling: dict[str, Any]) -> list[SessionDifference]:
     """Compile the targets, and compare each with the first, on each device. Raises JaxprofError."""
     from jaxprof.analysis.session_difference import session_difference
-    from jaxprof.cli.hlo_target import CompileOptions, find_modules
+    from jaxprof.cli.hlo_target import CompileOptions, compiled_programs
 
     options = CompileOptions(**compiling)
-    sides: list[dict[str, tuple[Session, Run]]] = []
-    for name in files:
-        modules = find_modules(name, None, None, options, alone=False)
-        for each in dict.fromkeys(each for module in modules for each in module.notes):
-            note(each)
-        programs = [(module.session, module.run) for module in modules]
-        runs = {run.plan.device: (session, run) for session, run in programs if session is not None and run is not None}
-        if not runs:
-            raise UsageError(
-                f"{name} is not a program that jaxprof compiles", "Name a function, a workload or a session."
-            )
-        sides.append(runs)
+    sides: list[dict[str, tuple[Session, Run]]] = [
+        {run.plan.device: (session, run) for session, run in compiled_programs(name, options)} for name in files
+    ]
     differences: list[SessionDifference] = []
     for name, other in zip(files[1:], sides[1:], strict=True):
         shared = [device for device in sides[0] if device in other]
@@ -177,16 +300,12 @@ def _compare_sessions(sides: list[_Side], form: str) -> None:
     sessions = {first.path.resolve(): first.session}
     differences = [
         session_difference(
-            first.session,
-            sessions.get(side.path.resolve(), side.session),
-            run_before=first.run,
-            run_after=side.run,
+            first.session, sessions.get(side.path.resolve(), side.session), run_before=first.run, run_after=side.run
         )
         for side in sides[1:]
     ]
-    _print_differences(
-        differences, form, [command_line("open", path) for path in dict.fromkeys(side.path for side in sides)]
-    )
+    next_commands = [command_line("open", path) for path in dict.fromkeys(side.path for side in sides)]
+    _print_differences(differences, form, next_commands)
     if form == "text":
         from jaxprof.report.conclusion import conclusion_lines, difference_conclusion
         from jaxprof.session.log import Library
@@ -201,9 +320,38 @@ def _print_differences(differences: list[SessionDifference], form: str, next_com
     if form == "json":
         print_json("comparison", {"comparisons": list(map(report.comparison_json, differences))}, next_commands)
     elif form == "csv":
-        for number, difference in enumerate(differences):
-            text = report.comparison_csv(difference)
-            print_pieces([text if number == 0 else text.partition("\n")[2]])
+        print_pieces(report.comparison_csv(differences))
     else:
         written = report.comparison_text if form == "text" else report.comparison_markdown
         print_text("\n\n".join(written(difference) for difference in differences))
+
+
+def _print_trend(
+    workload: str, form: str, *, phase: str | None, fact: str | None, last: int | None, since: float | None
+) -> None:
+    """Print the trend of each measurement of the workload (of all workloads if it is empty), with the points at which
+    it changed for good. Runs of the same workload, variant, kind of device, parameters, arguments and precision on the
+    same hardware are one measurement."""
+    if phase is not None and fact is not None:
+        raise UsageError("--phase chooses a time, and --fact an exact fact", "Give one of them.")
+    from jaxprof.analysis.history import read_history
+    from jaxprof.report import history as report
+    from jaxprof.session.log import Library
+
+    found = read_history(Library().paths(), fact or phase or "run", workload, last=last, since=since)
+    if form == "json":
+        print_json("history", report.history_json(found), _around_changes(found))
+    elif form == "csv":
+        print_pieces([report.history_csv(found)])
+    elif form == "markdown":
+        print_text(report.history_markdown(found))
+    elif workload:
+        print_text(report.history_text(found, report.POINTS_SHOWN if last is None else None))
+    else:
+        print_text(report.overview_text(found))
+
+
+def _around_changes(found: LibraryHistory) -> list[str]:
+    """Return the commands that compare, for each series with a change, the session before and after the latest one."""
+    changes = [(series.changes[-1].last, series.changes[-1].first) for series in found.series if series.changes]
+    return [command_line("compare", f"{last.path}:{last.run}", f"{first.path}:{first.run}") for last, first in changes]

@@ -1,19 +1,19 @@
-"""`jaxprof config`: show and change the user's settings, and where each is from."""
+"""`jaxprof config`: show and change the user's settings, and where each is from; `completion` prints the script that
+makes a shell complete jaxprof's commands, names and sessions."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
 
 import click
 
 from jaxprof.cli.options import refuse
 from jaxprof.cli.output import ExitCode, format_option, note, print_json, print_lines, print_text
+from jaxprof.config import KEYS, SETTINGS, Config, Value, config_path, keep, parsed, read_config
+from jaxprof.text import safe
+from jaxprof.tui.keys import checked, clashes
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from jaxprof.config import Config, Value
-
+SHELLS = ("bash", "zsh", "fish")
 _TEMPLATE = """\
 # Settings of jaxprof; see `jaxprof config show` and docs/configuration.md.
 # theme = "jaxprof-light"
@@ -53,59 +53,22 @@ def show(form: str) -> None:
 
 
 def _show(form: str) -> None:
-    from jaxprof.config import read_config
-
     config = read_config()
     if form == "json":
-        print_json("config", _as_json(config))
+        from jaxprof.cli.kinds import config_facts
+        from jaxprof.facts import recorder
+
+        print_json("config", recorder(config_facts())(config))
     else:
         print_lines(_lines(config))
 
 
-def _as_json(config: Config) -> dict[str, Any]:
-    from jaxprof.config import KEYS, SETTINGS, config_path
-    from jaxprof.tui.keys import checked, clashes
-
-    path = config_path()
-    return {
-        "file": str(path),
-        "exists": path.exists(),
-        "entries": [
-            {
-                "name": setting.name,
-                "value": config.values.get(setting.name),
-                "source": config.sources.get(setting.name),
-                "variable": setting.variable,
-                "means": setting.means,
-            }
-            for setting in SETTINGS
-        ],
-        "keys": [
-            {"action": action, "key": key, "source": config.sources[f"{KEYS}.{action}"]}
-            for action, key in config.keys.items()
-        ],
-        "clashes": [{"key": clash.key, "actions": list(clash.actions)} for clash in clashes(checked(config.keys))],
-    }
-
-
 def _lines(config: Config) -> Iterator[str]:
-    from jaxprof.config import KEYS, SETTINGS, config_path
-    from jaxprof.text import safe
-    from jaxprof.tui.keys import checked, clashes
-
-    rows = [
-        (
-            setting.name,
-            _words(config.values[setting.name]) if setting.name in config.values else "-",
-            setting.name,
-            setting.means,
-        )
-        for setting in SETTINGS
-    ]
-    rows += [(f"{KEYS}.{action}", key, f"{KEYS}.{action}", "") for action, key in config.keys.items()]
-    for name, value, source, means in rows:
-        at = config.sources.get(source, "not set")
-        yield safe(f"{name:<17} {value:<20} {at}{f'  ({means})' if means else ''}")
+    values = {name: _words(value) for name, value in config.values.items()}
+    rows = [(setting.name, values.get(setting.name, "-"), f"  ({setting.means})") for setting in SETTINGS]
+    rows += [(f"{KEYS}.{action}", key, "") for action, key in config.keys.items()]
+    for name, value, means in rows:
+        yield safe(f"{name:<17} {value:<20} {config.sources.get(name, 'not set')}{means}")
     for clash in clashes(checked(config.keys)):
         yield safe(f"! {clash}")
     path = config_path()
@@ -122,8 +85,6 @@ def _words(value: Value) -> str:
 @command.command()
 def path() -> None:
     """Print the path of your file."""
-    from jaxprof.config import config_path
-
     print_text(str(config_path()))
 
 
@@ -132,9 +93,6 @@ def path() -> None:
 @click.argument("value")
 def set_(name: str, value: str) -> None:
     """Set NAME to VALUE in your file. Examples: `set devices cuda:0,cpu:0`, `set keys.results.compare ctrl+k`."""
-    from jaxprof.config import KEYS, config_path, keep, parsed, read_config
-    from jaxprof.tui.keys import checked, clashes
-
     if name.startswith(f"{KEYS}."):
         checked({name.removeprefix(f"{KEYS}."): value})
         keep(name, value)
@@ -149,8 +107,6 @@ def set_(name: str, value: str) -> None:
 @click.argument("name")
 def unset(name: str) -> None:
     """Take NAME out of your file."""
-    from jaxprof.config import config_path, keep
-
     keep(name, None)
     note(f"{name} is not set in {config_path()}")
 
@@ -158,9 +114,6 @@ def unset(name: str) -> None:
 @command.command()
 def edit() -> int:
     """Open your file in $VISUAL or $EDITOR, and check it afterwards."""
-    from jaxprof.config import config_path, read_config
-    from jaxprof.tui.keys import checked, clashes
-
     file = config_path()
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -169,3 +122,22 @@ def edit() -> int:
     for clash in clashes(checked(read_config().keys)):
         note(f"! {clash}")
     return ExitCode.OK
+
+
+@command.command()
+@click.argument("shell", type=click.Choice(SHELLS))
+def completion(shell: str) -> None:
+    """Print the completion script of SHELL.
+
+    \b
+    bash:  jaxprof config completion bash > ~/.local/share/bash-completion/completions/jaxprof
+    zsh:   jaxprof config completion zsh > "${fpath[1]}/_jaxprof"
+    fish:  jaxprof config completion fish > ~/.config/fish/completions/jaxprof.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    from jaxprof.cli.main import cli
+
+    completer = get_completion_class(shell)
+    assert completer is not None, shell
+    print_text(completer(cli, {}, "jaxprof", "_JAXPROF_COMPLETE").source())

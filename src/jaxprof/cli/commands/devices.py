@@ -26,7 +26,7 @@ WINDOW_SECONDS = 0.3
 @format_option("text", "json")
 def command(python: Path | None, form: str) -> None:
     """List the devices that JAX sees, with live readings, and those that it does not use, with the fix."""
-    from jaxprof.cli.device_selection import find_all
+    from jaxprof.cli.selection import find_all
     from jaxprof.report.device_list import devices_report, devices_text
     from jaxprof.runner import find_interpreter
 

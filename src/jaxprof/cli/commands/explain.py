@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jaxprof.cli.answers import command_line, in_json
+from jaxprof.cli.answers import command_line, explained_job, in_json
 from jaxprof.cli.complete import complete_session
 from jaxprof.cli.options import positive_seconds, profile_options, python_option, refuse, refuse_without, yes_option
-from jaxprof.cli.output import asks, format_option, print_json, print_lines, print_text
-from jaxprof.cli.target import job_named, local_source, recorded, refuse_job, refuse_of_profile
-from jaxprof.errors import UsageError
+from jaxprof.cli.output import format_option, print_json, print_lines, print_text
+from jaxprof.cli.target import job_named, local_source, recorded, refuse_of_profile, refuse_unrecorded
 from jaxprof.files import with_home
 
 if TYPE_CHECKING:
@@ -52,8 +51,6 @@ def command(
     python: Path | None,
     yes: bool,
     full: bool,
-    profile_run: str,
-    hosts: tuple[str, ...],
     form: str,
 ) -> None:
     """Say what to change, the most expensive first, and what cannot be said.
@@ -66,7 +63,9 @@ def command(
     refuse_without("trying", ("budget_seconds", "python", "yes"))
     if trying:
         refuse(("profile_run", "hosts"), "has no effect beside --try", "Leave it out.")
-        _print(_explain_with_trials(file, code, budget_seconds, python, yes=yes), form, full=full)
+        from jaxprof.cli.trying import explanation_with_trials
+
+        _print(explanation_with_trials(file, code, budget_seconds, python, yes=yes), form, full=full)
         return
     if code is not None:
         refuse(("file", "full", "profile_run", "hosts"), "has no effect beside --code", "Leave it out.")
@@ -74,16 +73,14 @@ def command(
         return
     if form != "text":
         refuse(("full",), "applies to text", "JSON and Markdown do not depend on a screen.")
-    _print(_explain(file, profile_run, hosts), form, full=full)
+    _print(_explain(file), form, full=full)
 
 
-def _explain(file: str | None, profile_run: str, hosts: tuple[str, ...]) -> Explanation:
+def _explain(file: str | None) -> Explanation:
     folder = job_named(file if file is not None else "last")
     if folder is not None:
-        from jaxprof.cli.job_answers import explained
-
         refuse_of_profile(file or "the last job")
-        return explained(folder)
+        return explained_job(folder)
     from jaxprof.analysis.explain.derive import explanation, explanation_of_modules
     from jaxprof.analysis.opener import Kind, kind_of
 
@@ -92,58 +89,9 @@ def _explain(file: str | None, profile_run: str, hosts: tuple[str, ...]) -> Expl
 
         refuse_of_profile(file)
         return explanation_of_modules(modules_at(with_home(file)), file)
-    _refuse_unrecorded(file)
-    with recorded(file or "last", profile_run, hosts, ("kernels", "steps", "trust")) as found:
+    refuse_unrecorded(file)
+    with recorded(file or "last", ("kernels", "steps", "trust")) as found:
         return explanation(found.session, found.name)
-
-
-def _explain_with_trials(
-    file: str | None, code: str | None, budget_seconds: float, python: Path | None, *, yes: bool
-) -> Explanation:
-    """Return the explanation with the results of trying its fixes. Raises UsageError if there is nothing to try."""
-    from jaxprof.analysis.explain.catalogue import find_entry
-    from jaxprof.analysis.explain.derive import explanation_to_try
-    from jaxprof.analysis.opener import Kind, kind_of
-    from jaxprof.cli import output
-    from jaxprof.cli.trying import TryOptions, tried
-    from jaxprof.operating_system import refuse_to_run, unwound_by_signals
-    from jaxprof.runner import find_interpreter
-    from jaxprof.runner.from_file import refuse_fetched
-
-    refuse_to_run("jaxprof explain --try")
-    if file is not None:
-        refuse_job("jaxprof explain --try", file, "--try")
-    if file is not None and kind_of(with_home(file)) in (Kind.PROFILE, Kind.HLO):
-        raise UsageError(f"{file} has no function that can be measured again", "--try takes a session of jaxprof run.")
-    wanted = find_entry(code).code if code is not None else ""
-    _refuse_unrecorded(file)
-    with recorded(file or "last") as found:
-        refuse_fetched(found.path)
-        explained = explanation_to_try(found.session, found.name, wanted)
-    if wanted and not explained.findings:
-        raise UsageError(f"the session has no finding {wanted}", f"jaxprof explain {found.name} lists those it has.")
-    if not any(finding.mechanical for finding in explained.findings):
-        raise UsageError(
-            f"nothing to try: {'the fix of ' + wanted if wanted else 'each fix'} is a change of the program",
-            "Each finding's own command verifies it once it is made.",
-        )
-    with unwound_by_signals():
-        given = find_interpreter(python) if python else None
-        return tried(explained, TryOptions(budget_seconds, output.note, asks(str(found.path), yes=yes), given))
-
-
-def _refuse_unrecorded(file: str | None) -> None:
-    """Raises UsageError if there is no session yet, or a program is given instead of a session."""
-    from jaxprof.session.log import Library
-
-    if file is None and not Library().paths():
-        raise UsageError("no session is kept yet", "jaxprof run NAME, or jaxprof script FILE.py, makes one.")
-    if file is None:
-        refuse_of_profile("the last session")
-    elif file.endswith(".py") and Path(file).is_file():
-        raise UsageError(
-            f"{file} is a program that has not been recorded", f"jaxprof script {file}, then jaxprof explain."
-        )
 
 
 def _print(explained: Explanation, form: str, *, full: bool) -> None:

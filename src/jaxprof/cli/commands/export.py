@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import gzip
 from collections.abc import Iterable
 from pathlib import Path
@@ -21,8 +20,9 @@ from jaxprof.cli.options import (
     refuse_without,
     run_option,
 )
-from jaxprof.cli.output import note, notes, print_file, print_json
+from jaxprof.cli.output import note, notes, print_file, print_json, written_whole
 from jaxprof.cli.target import local_source, recorded
+from jaxprof.errors import JaxprofError, StorageError, UsageError, system_words
 
 if TYPE_CHECKING:
     from jaxprof.cli.target import Recorded
@@ -54,8 +54,6 @@ def command(
     out: Path | None,
     force: bool,
     answered: bool,
-    profile_run: str,
-    hosts: tuple[str, ...],
 ) -> None:
     """Write the session FILE in a form that other tools read.
 
@@ -69,7 +67,6 @@ def command(
 
     FILE can also be a profile that was recorded elsewhere, of which pytest-benchmark has nothing.
     """
-    from jaxprof.errors import UsageError
     from jaxprof.exports.formats import FORMATS
 
     refuse_without("out", ("force", "answered"))
@@ -84,13 +81,12 @@ def command(
         raise UsageError(f"{form} is a binary format", f"Name a file: -o run{chosen.suffix}.")
     if not chosen.views:
         refuse(("profile_run", "hosts"), "applies to the timeline of a profile", "Times are those of a session's runs.")
-    with recorded(file, profile_run, hosts, chosen.views or None) as found:
+    with recorded(file, chosen.views or None) as found:
         _export(chosen, found, run_id, out, force)
 
 
 def _export(form: ExportFormat, found: Recorded, run_id: str | None, out: Path | None, force: bool) -> None:
-    from jaxprof.exports.formats import chosen_runs, left_out_notes
-    from jaxprof.exports.source import ExportSource
+    from jaxprof.exports.formats import ExportSource, chosen_runs, left_out_notes
 
     session, name = found.session, found.name
     runs = chosen_runs(form, session, name, run_id)
@@ -115,59 +111,36 @@ def _export(form: ExportFormat, found: Recorded, run_id: str | None, out: Path |
 
 
 def _put(pieces: Iterable[str] | Iterable[bytes], out: Path | None, force: bool, hint: str) -> None:
-    from jaxprof.errors import StorageError, system_words
-
+    """Print a file, or write it, compressed if its suffix is .gz and the format is not compressed by itself."""
     if out is None:
         print_file(piece if isinstance(piece, str) else piece.decode() for piece in pieces)
         return
-    try:
-        _write(pieces, out, force)
-    except FileExistsError as error:
-        raise StorageError(f"{out} already exists", "--force replaces it.") from error
-    except OSError as error:
-        raise StorageError(f"{out} cannot be written: {system_words(error)}", "Name another place.") from error
+    encoded = (piece if isinstance(piece, bytes) else piece.encode() for piece in pieces)
+    first = next(encoded, b"")
+    with written_whole(out, force=force) as place, place.open("wb") as raw:
+        packed = out.suffix == ".gz" and not first.startswith(b"\x1f\x8b")
+        with gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=6, mtime=0) if packed else raw as file:
+            file.write(first)
+            file.writelines(encoded)
     note(f"written: {out}{hint}")
 
 
 def _put_files(files: Iterable[tuple[str, bytes]], folder: Path, force: bool) -> list[Path]:
     """Write all of the files, or none: each is written beside its place, and takes it when the last is written."""
-    from jaxprof.errors import StorageError, system_words
-    from jaxprof.files import taking_place
-
     written = []
     is_new = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with contextlib.ExitStack() as places:
             for name, content in files:
-                if not force and (folder / name).exists():
-                    raise FileExistsError(errno.EEXIST, "", str(folder / name))
-                places.enter_context(taking_place(folder / name)).write_bytes(content)
+                places.enter_context(written_whole(folder / name, force=force)).write_bytes(content)
                 written.append(name)
-    except OSError as error:
+    except (OSError, JaxprofError) as error:
         if is_new:
             with contextlib.suppress(OSError):
                 folder.rmdir()
-        if isinstance(error, FileExistsError):
-            raise StorageError(f"{error.filename or folder} already exists", "--force replaces it.") from error
+        if isinstance(error, JaxprofError):
+            raise
         raise StorageError(f"{folder} cannot be written: {system_words(error)}", "Name another place.") from error
     note(f"written: {', '.join(written)} in {folder}" if written else "note: the session has no rows in any table")
     return [folder / name for name in written]
-
-
-def _write(pieces: Iterable[str] | Iterable[bytes], out: Path, force: bool) -> None:
-    """Write a file, compressed if its suffix is .gz and the format is not compressed by itself."""
-    from jaxprof.files import taking_place
-
-    encoded = (piece if isinstance(piece, bytes) else piece.encode() for piece in pieces)
-    first = next(encoded, b"")
-    if not force and out.exists():
-        raise FileExistsError
-    with taking_place(out) as place, place.open("wb") as raw:
-        if out.suffix == ".gz" and not first.startswith(b"\x1f\x8b"):
-            with gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed:
-                packed.write(first)
-                packed.writelines(encoded)
-        else:
-            raw.write(first)
-            raw.writelines(encoded)

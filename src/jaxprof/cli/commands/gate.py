@@ -1,15 +1,12 @@
 """`jaxprof gate TARGET --base BASE --fail-on FACT[:N%]`: whether the exact facts and times of a program are within
-limits."""
+limits. `cli.gating` judges them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from jaxprof.cli.answers import command_line, new_writer
 from jaxprof.cli.complete import complete_base, complete_target
 from jaxprof.cli.options import (
     LocalFile,
@@ -17,29 +14,11 @@ from jaxprof.cli.options import (
     device_option,
     measuring_options,
     python_option,
-    refuse,
-    refuse_without,
     settings_option,
     target_options,
     variant_option,
 )
-from jaxprof.cli.output import ExitCode, format_option, note, print_json, print_lines, print_pieces, print_text
-from jaxprof.cli.target import refuse_job, session_at
-from jaxprof.errors import JaxprofError, StorageError, UsageError, system_words
-from jaxprof.files import taking_place
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from jaxprof.analysis import RunResult
-    from jaxprof.analysis.gate import GateBase, GateLimit, GateResult, GateRow
-    from jaxprof.analysis.run_difference import RunDifference
-    from jaxprof.cli.git_revision import FoundBase
-    from jaxprof.cli.hlo_target import CompileOptions
-    from jaxprof.cli.sides import MeasuredSides, TimeOptions
-    from jaxprof.session import Run, Session
-    from jaxprof.session.log.baselines import Decision
-    from jaxprof.session.log.writer import LogWriter
+from jaxprof.cli.output import format_option
 
 
 @click.command("gate")
@@ -74,18 +53,7 @@ if TYPE_CHECKING:
 @measuring_options("For times: ")
 @click.option("--junit", type=LocalFile(), metavar="FILE", help="Write JUnit XML there, too.")
 @format_option("text", "markdown", "json", "junit")
-def command(
-    target: str,
-    base: str | None,
-    limits: tuple[str, ...],
-    strict: bool,
-    form: str,
-    accept: str | None,
-    junit: Path | None,
-    out: Path | None,
-    force: bool,
-    **words: Any,
-) -> int:
+def command(**words: Any) -> int:
     """Fail if an exact fact of TARGET, or a time, has grown since BASE.
 
     TARGET is a function of yours (path/to/file.py:function), a workload, or a session (of `run`, or of `hlo --out`).
@@ -97,260 +65,6 @@ def command(
     compiles. Times are measured in turns: run:5% (a call), first_run, trace, lower, compile. Exit codes: 0 within, 1 a
     side failed, 3 a limit was exceeded, 4 undecided (--strict).
     """
-    from jaxprof.analysis.gate import read_limits
-    from jaxprof.cli.hlo_target import CompileOptions
-    from jaxprof.cli.sides import TimeOptions
+    from jaxprof.cli.gating import gated
 
-    for each in filter(None, (target, base)):
-        refuse_job("jaxprof gate", each, "a limit")
-    parsed_limits = read_limits(limits)
-    _refuse_ineffective(words["targets"], parsed_limits, timed=any(limit.is_time for limit in parsed_limits))
-    how = TimeOptions(**{option.name: words.pop(option.name) for option in fields(TimeOptions)})
-    options = CompileOptions(**words)
-    result, measured = _compared(
-        target, base, parsed_limits, options, how, lambda: new_writer(out, replace_existing=force), accept
-    )
-    if result is None:
-        assert measured is not None
-        return measured.exit_code
-    if junit is not None:
-        _write_junit(result, junit, strict=strict)
-    _print(result, form, target, measured.path if measured is not None else None, strict=strict)
-    return _exit_code(result, measured, strict=strict)
-
-
-def _compared(
-    target: str,
-    base: str | None,
-    parsed_limits: Sequence[GateLimit],
-    options: CompileOptions,
-    how: TimeOptions,
-    writer: Callable[[], LogWriter],
-    accept: str | None,
-) -> tuple[GateResult | None, MeasuredSides | None]:
-    """Judge each limit. Return the result, None if measuring failed, and what was measured for limits on times."""
-    from jaxprof.analysis.gate import GateResult, judged, judged_apart, judged_times, old_counts, wider_products
-    from jaxprof.cli.git_revision import found_base
-    from jaxprof.cli.sides import can_be_measured, measure_times
-    from jaxprof.operating_system import unwound_by_signals
-
-    rows: list[GateRow] = []
-    pairs: list[_Pair] = []
-    notes: list[str] = []
-    measured: MeasuredSides | None = None
-    timed = any(limit.is_time for limit in parsed_limits)
-    with unwound_by_signals(), found_base(target, base) as found:
-        decisions = _decisions(found.about, accept)
-        together = timed and can_be_measured(target, found)
-        if not together or not all(limit.is_time for limit in parsed_limits):
-            pairs = _pairs(target, found, options)
-            for pair in pairs:
-                difference = pair.difference()
-                notes += old_counts(difference, decisions)
-                notes.append(
-                    wider_products(difference, limited=any(limit.fact == "product_bytes" for limit in parsed_limits))
-                )
-                of_pair = judged(pair.label, difference, parsed_limits, decisions)
-                rows += of_pair if accept is None else _accept(found.about.name, pair.run, of_pair, accept)
-        if together:
-            measured = measure_times(target, found, options, how, parsed_limits, writer)
-            if measured.result is None:
-                return None, measured
-            rows += judged_times(_label(measured.result.versus[0].run), measured.result, parsed_limits)
-        elif timed:
-            rows += [row for pair in pairs for row in judged_apart(pair.label, *pair.results(), parsed_limits)]
-    result = GateResult(
-        base=found.about,
-        rows=tuple(rows),
-        notes=(*_notes(pairs, found.about.reading), *dict.fromkeys(filter(None, notes))),
-        measured=measured.result if measured is not None else None,
-    )
-    return result, measured
-
-
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """A program and its base."""
-
-    session: Session
-    run: Run
-    base_session: Session
-    base: Run
-
-    @property
-    def label(self) -> str:
-        return _label(self.run)
-
-    def difference(self) -> RunDifference:
-        from jaxprof.analysis.run_difference import run_difference
-
-        return run_difference(self.base_session, self.base, self.session, self.run)
-
-    def arguments_differ(self) -> str:
-        from jaxprof.analysis.gate import arguments_differ
-        from jaxprof.analysis.run_difference import arguments_of
-
-        return arguments_differ(arguments_of(self.base_session, self.base), arguments_of(self.session, self.run))
-
-    def results(self) -> tuple[RunResult, RunResult]:
-        from jaxprof.analysis import result
-
-        return result(self.base_session, self.base.id), result(self.session, self.run.id)
-
-
-def _notes(pairs: Sequence[_Pair], reading: str) -> tuple[str, ...]:
-    """Return the notes above the rows: other versions, other arguments, and for a kept base another file."""
-    from jaxprof.analysis.gate import of_another_file, versions_differ
-
-    notes = [versions_differ(pair.base, pair.run) for pair in pairs]
-    notes += [pair.arguments_differ() for pair in pairs]
-    if reading in ("baseline", "session"):
-        notes += [of_another_file(pair.base, pair.run) for pair in pairs]
-    return tuple(dict.fromkeys(filter(None, notes)))
-
-
-def _pairs(target: str, base: FoundBase, options: CompileOptions) -> list[_Pair]:
-    """Return each program of the target with its base, compiled now or read from a session. Raises JaxprofError."""
-    try:
-        base_programs = _programs(base.target, options, base.variables)
-    except JaxprofError as error:
-        raise base.named(error) from error
-    return [
-        _Pair(session, run, *_counterpart(run, base_programs, base.about.name))
-        for session, run in _programs(target, options)
-    ]
-
-
-def _decisions(base: GateBase, accept: str | None) -> tuple[Decision, ...]:
-    """Return the decisions that were kept beside the base. Raises UsageError if a decision cannot be kept there, and
-    FileRefusedError for a damaged file of decisions."""
-    from jaxprof.session.log.baselines import Baselines
-
-    if accept is not None and not accept.strip():
-        raise UsageError("--accept needs a reason", '--accept "the larger tile is 20 % faster on the target"')
-    if base.reading == "baseline":
-        return Baselines().decisions(base.name)
-    if accept is not None:
-        raise UsageError(
-            f"--accept keeps a decision beside a named baseline, and {base.name} is none",
-            "jaxprof gate baseline save NAME TARGET, then --base NAME.",
-        )
-    return ()
-
-
-def _accept(name: str, run: Run, rows: Sequence[GateRow], reason: str) -> list[GateRow]:
-    """Keep the decision to accept what exceeded a limit, and return the rows with it. Raises FileRefusedError and
-    StorageError."""
-    from datetime import UTC, datetime
-
-    from jaxprof.analysis.gate import decided, with_decision
-    from jaxprof.session.log.baselines import Baselines
-
-    moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    made_decisions = {row.limit.fact: decided(row, reason, moment, run) for row in rows if row.state == "passed"}
-    if made_decisions:
-        Baselines().decide(name, list(made_decisions.values()))
-    return [
-        with_decision(row, made_decisions[row.limit.fact]) if row.limit.fact in made_decisions else row for row in rows
-    ]
-
-
-def _label(run: Run) -> str:
-    return f"{run.plan.workload} {run.plan.variant} {run.plan.device}"
-
-
-def _refuse_ineffective(targets: str, parsed_limits: Sequence[GateLimit], *, timed: bool) -> None:
-    """Raises UsageError for a time of a device that is not here, and for options of times if no limit is a time."""
-    if timed and targets:
-        limit = next(limit for limit in parsed_limits if limit.is_time)
-        raise UsageError(
-            f"--fail-on {limit.text} is a time, and --for compiles for devices that are not here",
-            "With --for, limit exact facts: kernels, flops, bytes, peak.",
-        )
-    if not timed:
-        from jaxprof.cli.sides import TimeOptions
-
-        names = (*(option.name for option in fields(TimeOptions)), "out", "force")
-        refuse(names, "applies to times, and no limit is one", "Limit a time: --fail-on run:5%.")
-    refuse_without("out", ("force",))
-
-
-def _exit_code(result: GateResult, measured: MeasuredSides | None, *, strict: bool) -> int:
-    if measured is not None and measured.exit_code:
-        return measured.exit_code
-    if result.outcome == "passed":
-        return ExitCode.LIMIT_PASSED
-    return ExitCode.UNDECIDED if strict and result.outcome == "undecided" else ExitCode.OK
-
-
-def _programs(
-    name: str, options: CompileOptions, variables: Mapping[str, str] | None = None
-) -> list[tuple[Session, Run]]:
-    """Return the compiled programs that an argument names, or the recorded ones of a session. Raises JaxprofError."""
-    from jaxprof.cli.hlo_target import find_modules
-
-    session = session_at(name)
-    if session is not None and (recorded := [run for run in session.runs.values() if run.is_program]):
-        return [(session, run) for run in recorded]
-    modules = find_modules(name, None, None, options, alone=False, variables=variables)
-    for each in dict.fromkeys(each for module in modules for each in module.notes):
-        note(each)
-    programs = [
-        (module.session, module.run) for module in modules if module.session is not None and module.run is not None
-    ]
-    if not programs:
-        raise UsageError(f"{name} is not a program that jaxprof compiles", "Name a function, a workload or a session.")
-    return [(session, run) for session, run in programs if "hlo" in run.texts] or programs
-
-
-def _counterpart(run: Run, programs: list[tuple[Session, Run]], base: str) -> tuple[Session, Run]:
-    """Return the base of `run`: on the same kind of device, and among several the one of the same name and variant."""
-    on_device = [program for program in programs if program[1].device_kind == run.device_kind]
-    if not on_device:
-        kinds = ", ".join(dict.fromkeys(program.device_kind for _, program in programs))
-        raise UsageError(f"{base} has no program on {run.device_kind}", f"It has programs on {kinds}.")
-    plan = run.plan
-    for names in (
-        lambda program: (
-            program.device,
-            program.workload,
-            program.variant,
-            tuple(sorted(program.parameters.items())),
-            program.arguments,
-        ),
-        lambda program: (program.device, program.workload, program.variant),
-        lambda program: (program.workload, program.variant),
-        lambda program: program.workload,
-        lambda program: program.device,
-        lambda program: None,
-    ):
-        alike = [program for program in on_device if names(program[1].plan) == names(plan)]
-        if len(alike) == 1:
-            return alike[0]
-    listed = ", ".join(f"{program.id} {program.label}" for _, program in on_device[:10])
-    raise UsageError(f"{base} has {len(on_device)} programs on {run.device_kind}", f"Keep one of them: {listed}.")
-
-
-def _write_junit(result: GateResult, path: Path, *, strict: bool) -> None:
-    from jaxprof.report.gate import gate_junit
-
-    try:
-        with taking_place(path) as place:
-            place.write_text(gate_junit(result, strict=strict), encoding="utf-8")
-    except OSError as error:
-        raise StorageError(f"{path} cannot be written: {system_words(error)}", "--junit takes a file.") from error
-
-
-def _print(result: GateResult, form: str, target: str, path: str | None, *, strict: bool) -> None:
-    from jaxprof.report import gate as report
-    from jaxprof.report.conclusion import conclusion_lines, gate_conclusion
-
-    if form == "json":
-        print_json("gate", report.gate_json(result), [command_line("open", path)] if path is not None else [])
-    elif form == "junit":
-        print_pieces([report.gate_junit(result, strict=strict)])
-    elif form == "markdown":
-        print_text(report.gate_markdown(result))
-    else:
-        print_text(report.gate_text(result))
-        print_lines(["", *conclusion_lines(gate_conclusion(result, target), report.WIDTH)])
+    return gated(**words)

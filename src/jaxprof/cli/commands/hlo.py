@@ -36,9 +36,8 @@ if TYPE_CHECKING:
 
     from jaxprof.cli.hlo_target import CompileOptions, TargetModule
     from jaxprof.devices.targets import Machine
-    from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.model import Module
-    from jaxprof.report.kernel_list import KernelOptions
+    from jaxprof.report.kernels import KernelOptions
     from jaxprof.session import Run
 
 MOST_PROBLEMS = 20
@@ -185,7 +184,7 @@ def _refuse_misfits(view: str | None, options: CompileOptions, form: str) -> Non
 
 
 def _kernel_options(sort: str | None, top: int | None) -> KernelOptions:
-    from jaxprof.report.kernel_list import KernelOptions  # imports all that reads kernels; the text does not need it
+    from jaxprof.report.kernels import KernelOptions  # imports all that reads kernels; the text does not need it
 
     return KernelOptions(sort or "", top)
 
@@ -280,7 +279,7 @@ def _print_view(modules: list[TargetModule], view: str, choice: KernelOptions) -
 
 def _print_kernels(module: TargetModule, choice: KernelOptions) -> None:
     from jaxprof.hlo.collecting import not_collecting
-    from jaxprof.report.kernel_list import kernel_lines
+    from jaxprof.report.kernels import kernel_lines
 
     with not_collecting():
         print_lines(kernel_lines(module.hlo, module.machine, choice))
@@ -345,8 +344,7 @@ def _next_commands(modules: list[TargetModule], view: str | None, stage: str | N
 
 
 def _print_csv(modules: list[TargetModule], choice: KernelOptions) -> None:
-    from jaxprof.report.kernel_list import rows_of
-    from jaxprof.report.kernels import kernels_table
+    from jaxprof.report.kernels import kernels_table, rows_of
 
     with_hlo = [module for module in modules if module.has_hlo]
     for module in with_hlo:
@@ -361,16 +359,13 @@ def _print_kernel(modules: list[TargetModule], name: str, *, as_dot: bool) -> No
         kernel = next((kernel for kernel in kernels(module.hlo) if kernel.name == name.lstrip("%")), None)
         if kernel is not None:
             _note_problems(module)
-            print_lines(_kernel_lines(module, kernel, as_dot=as_dot))
+            if as_dot:
+                from jaxprof.hlo.graph import neighbourhood, to_dot
+
+                print_lines(to_dot(neighbourhood(module.hlo, kernel)).splitlines())
+            else:
+                from jaxprof.report.modules import tree_text
+
+                print_lines(tree_text(kernel))
             return
     raise unknown_name("kernel", name, [kernel.name for module in modules for kernel in kernels(module.hlo)])
-
-
-def _kernel_lines(module: TargetModule, kernel: Kernel, *, as_dot: bool) -> list[str]:
-    if as_dot:
-        from jaxprof.hlo.graph import neighbourhood, to_dot
-
-        return to_dot(neighbourhood(module.hlo, kernel)).splitlines()
-    from jaxprof.report.modules import tree_text
-
-    return tree_text(kernel)

@@ -9,13 +9,13 @@ import getpass
 import os
 import re
 import socket
-from functools import partial
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from jaxprof.cli.answers import next_of_session, print_imported, print_session, refuse_existing
+from jaxprof.cli.answers import next_of_session, print_imported, print_job, print_session
 from jaxprof.cli.complete import complete_session
 from jaxprof.cli.options import (
     chosen_view,
@@ -31,7 +31,16 @@ from jaxprof.cli.options import (
     seconds_of,
     view_options,
 )
-from jaxprof.cli.output import format_option, note, print_json, print_pieces, print_text
+from jaxprof.cli.output import (
+    ExitCode,
+    format_option,
+    no_form,
+    note,
+    print_json,
+    print_pieces,
+    print_text,
+    refuse_existing,
+)
 from jaxprof.cli.target import (
     follow_fetched,
     job_at,
@@ -41,16 +50,22 @@ from jaxprof.cli.target import (
     recorded,
     refuse_of_profile,
 )
-from jaxprof.errors import UsageError
+from jaxprof.errors import FileRefusedError, UsageError, missing_file, system_words, unknown_name
 from jaxprof.files import with_home
 
 if TYPE_CHECKING:
-    from jaxprof.runner import Interpreter
     from jaxprof.session import Session
 
 _ADDRESS: Final = re.compile(r"(localhost|\d+(\.\d+){3}|\[[\da-f:]+\]):\d{1,5}")
 _PRINTING_PARAMETERS: Final = ("form", "run_id", "begin", "end")
 """Parameters other than views that request printed output."""
+_VIEWS_TO_DERIVE: Final[dict[str | None, tuple[str, ...]]] = {
+    None: ("kernels", "steps", "compile", "memory", "trust"),
+    "lanes": ("timeline",),
+    "flame": ("kernels", "trust"),
+    **{view: (view,) for view in ("kernels", "compile", "steps", "memory", "trust")},
+}
+"""The views to derive from a profile for a chosen view; without one, all but the timeline, which is not printed."""
 
 
 @click.command("open")
@@ -75,10 +90,10 @@ _PRINTING_PARAMETERS: Final = ("form", "run_id", "begin", "end")
     "--from",
     "begin",
     metavar="TIME",
-    callback=seconds_of,
+    type=seconds_of,
     help="With --lanes: from this time of the timeline, 1.5ms or 2s.",
 )
-@click.option("--to", "end", metavar="TIME", callback=seconds_of, help="With --lanes: up to this time.")
+@click.option("--to", "end", metavar="TIME", type=seconds_of, help="With --lanes: up to this time.")
 @run_option(help="Only this run (r2) and its baseline.")
 @click.option("--browser", is_flag=True, help="Show the page in a browser, and follow the session.")
 @click.option(
@@ -122,37 +137,31 @@ def command(file: str, python: Path | None, browser: bool, follow: bool, **words
     A session that a process on this machine is writing is followed anyway. --follow is for a writer that cannot be
     seen, such as another host writing to a shared folder.
     """
-    profile = words["profile_run"], words["hosts"]
     if is_given("duration"):  # only this option makes FILE an address: reading a file contacts no other machine
-        refuse_others("a program that is running", "file", "duration", "out", "force", "python", "form")
+        refuse_others(
+            "does not apply to a program that is running", "file", "duration", "out", "force", "python", "form"
+        )
         _attach(file, words["duration"], words["out"], python, words["form"], force=words["force"])
         return None
-    _refuse_address(file)
+    if _ADDRESS.fullmatch(file) and not os.path.exists(with_home(file)):
+        raise UsageError(f"{file} is no session", "If a profiler server listens there, add --seconds 2.")
     file = local_word(file)
     if browser:
-        refuse_others("a page in a browser", "file", "browser", "port", "profile_run", "hosts")
-        _serve(file, words["port"], *profile)
+        refuse_others("does not apply to a page in a browser", "file", "browser", "port", "profile_run", "hosts")
+        _serve(file, words["port"])
         return None
     refuse(("port",), "has no effect without --browser", "Add --browser.")
     if words["keep"] or is_given("out"):
-        refuse_others("a profile that is kept", "file", "keep", "out", "force", "profile_run", "hosts", "form")
-        _keep(Path(file), words["out"], words["form"], *profile, force=words["force"])
+        refuse_others(
+            "does not apply to a profile that is kept", "file", "keep", "out", "force", "profile_run", "hosts", "form"
+        )
+        _keep(Path(file), words["out"], words["form"], force=words["force"])
         return None
     refuse(("force",), "replaces the file of --out", "Add --out FILE.")
     if not follow and not is_given("python") and _is_printed():
-        if _is_hlo(file):
-            refuse_of_profile(file)
-            return _print_hlo(file, words["run_id"], words["form"])
-        _print(file, words["begin"], words["end"], words["run_id"], *profile, words["form"])
-        return None
-    refuse_others("the app", "file", "follow", "python", "profile_run", "hosts")
-    return _open(file, python, *profile, follow=follow)
-
-
-def _refuse_address(word: str) -> None:
-    """Raises UsageError for a word that reads like the address of a profiler server, and is not a file."""
-    if _ADDRESS.fullmatch(word) and not os.path.exists(with_home(word)):
-        raise UsageError(f"{word} is no session", "If a profiler server listens there, add --seconds 2.")
+        return _print(file, words["begin"], words["end"], words["run_id"], words["form"])
+    refuse_others("does not apply to the app", "file", "follow", "python", "profile_run", "hosts")
+    return _open(file, python, follow=follow)
 
 
 def _is_printed() -> bool:
@@ -161,12 +170,6 @@ def _is_printed() -> bool:
     from jaxprof.tui.launch import terminal_problem
 
     return bool(terminal_problem())
-
-
-def _is_hlo(file: str) -> bool:
-    from jaxprof.analysis.opener import Kind, kind_of
-
-    return job_at(file) is None and kind_of(with_home(file)) is Kind.HLO
 
 
 def _print_hlo(file: str, run_id: str | None, form: str) -> int:
@@ -178,16 +181,14 @@ def _print_hlo(file: str, run_id: str | None, form: str) -> int:
     if view is not None and f"--{view}" not in shown:
         raise UsageError(f"--{view} does not apply to HLO, and {file} is HLO", "jaxprof hlo FILE prints its views.")
     if form == "markdown":
-        raise UsageError("HLO has no markdown form", "It has --format text, json and csv.")
+        raise no_form("HLO", form, "text", "json", "csv")
     words = [*([f"--{view}"] if view else []), *(["--run", run_id] if run_id else []), "--format", form, "--", file]
     with hlo.command.make_context("jaxprof hlo", words) as context:
         return int(hlo.command.invoke(context))
 
 
-def _open(file: str, python: Path | None, profile_run: str, hosts: tuple[str, ...], *, follow: bool) -> int:
+def _open(file: str, python: Path | None, *, follow: bool) -> int:
     from jaxprof.analysis.opener import Kind, kind_of
-    from jaxprof.session import Session
-    from jaxprof.session.log import Follower
 
     folder = job_named(file)
     if folder is not None:
@@ -198,18 +199,18 @@ def _open(file: str, python: Path | None, profile_run: str, hosts: tuple[str, ..
         return launch_app(folder, python)
     kind = kind_of(with_home(file))
     if kind in (Kind.HLO, Kind.PROFILE):
-        refuse(
-            ("follow",),
-            f"applies to a session that is being written, and {file} is not one",
-            "Open it without --follow.",
-        )
+        why = f"applies to a session that is being written, and {file} is not one"
+        refuse(("follow",), why, "Open it without --follow.")
     if kind is Kind.HLO:
         refuse_of_profile(file)
         return launch_app(with_home(file), python)
     if kind is Kind.PROFILE:
         _refuse_without_terminal()
-    with recorded(file, profile_run, hosts) as found:
+    with recorded(file) as found:
         if found.imported is None:
+            from jaxprof.session import Session
+            from jaxprof.session.log import Follower
+
             # Reads the header: what is no session is refused before the screen changes.
             Follower(found.path, Session).finish()
         return launch_app(found.path, python, follow=follow)
@@ -221,7 +222,11 @@ def launch_app(path: Path | None, python: Path | None, *, follow: bool = False) 
 
     _refuse_without_terminal()
     follow_fetched()
-    return launch(path, interpreter=_interpreter(python), follow=follow)
+    if python is None:
+        return launch(path, follow=follow)  # the app chooses an interpreter after its first frame
+    from jaxprof.runner import find_interpreter
+
+    return launch(path, interpreter=find_interpreter(python), follow=follow)
 
 
 def _refuse_without_terminal() -> None:
@@ -233,17 +238,8 @@ def _refuse_without_terminal() -> None:
         raise UsageError(problem, instead)
 
 
-def _interpreter(python: Path | None) -> Interpreter | None:
-    """Return the interpreter at `python`; None leaves the choice to the app, which chooses after its first frame."""
-    if python is None:
-        return None
-    from jaxprof.runner import find_interpreter
-
-    return find_interpreter(python)
-
-
 def _attach(address: str, duration: float, out: Path | None, python: Path | None, form: str, *, force: bool) -> None:
-    from jaxprof.cli.profiles import import_to
+    from jaxprof.cli.run_headless import import_to
     from jaxprof.operating_system import refuse_to_run
     from jaxprof.reaper import TemporaryFolder
     from jaxprof.runner import find_interpreter
@@ -266,17 +262,16 @@ def _new_session(out: Path | None, form: str) -> Path:
     from jaxprof.session.log import Library, new_header
 
     if form not in ("text", "json"):
-        raise UsageError(f"what is kept as a session has no {form} form", "It has --format text and json.")
+        raise no_form("what is kept as a session", form, "text", "json")
     refuse_without("out", ("force",))
     if out is not None and out.is_dir():
         raise UsageError(f"{out} is a directory", f"Name a file in it: --out {out / 'profile.jaxprof'}")
     return out if out is not None else Library().new_path(new_header({}))
 
 
-def _keep(path: Path, out: Path | None, form: str, profile_run: str, hosts: tuple[str, ...], *, force: bool) -> None:
+def _keep(path: Path, out: Path | None, form: str, *, force: bool) -> None:
     from jaxprof.analysis.opener import Kind, kind_of
-    from jaxprof.cli.profiles import import_to
-    from jaxprof.errors import FileRefusedError, missing_file
+    from jaxprof.cli.run_headless import import_to
 
     target = _new_session(out, form)
     if not path.exists():
@@ -287,16 +282,14 @@ def _keep(path: Path, out: Path | None, form: str, profile_run: str, hosts: tupl
     if kind in (Kind.HLO, Kind.SESSION):
         printing = "hlo" if kind is Kind.HLO else "open"
         raise FileRefusedError(f"{path} is {kind.value}, not a profile", f"jaxprof {printing} {path} prints it.")
-    session = import_to(path, target, profile_run, hosts, replace=force and out is not None)
-    print_imported(session, target, form)
+    print_imported(import_to(path, target, replace=force and out is not None), target, form)
 
 
-def _serve(file: str, port: int, profile_run: str, hosts: tuple[str, ...]) -> None:
+def _serve(file: str, port: int) -> None:
     from jaxprof.cli.page_server import ADDRESS, FollowedPage, PageServer
-    from jaxprof.errors import system_words
     from jaxprof.exports.formats import FORMATS
 
-    with recorded(file, profile_run, hosts, FORMATS["html"].views) as found:
+    with recorded(file, FORMATS["html"].views) as found:
         if found.imported is None:
             follow_fetched()
         page = FollowedPage(found.path, found.name)
@@ -325,36 +318,33 @@ def _ssh_destination() -> str:
         return host
 
 
-def _print(
-    file: str,
-    begin: float | None,
-    end: float | None,
-    run_id: str | None,
-    profile_run: str,
-    hosts: tuple[str, ...],
-    form: str,
-) -> None:
-    view = chosen_view()
+def _print(file: str, begin: float | None, end: float | None, run_id: str | None, form: str) -> int:
+    from jaxprof.analysis.opener import Kind, kind_of
+
+    view, job = chosen_view(), job_named(file)
+    if job is None and kind_of(with_home(file)) is Kind.HLO:
+        refuse_of_profile(file)
+        return _print_hlo(file, run_id, form)
     if view != "lanes":
         refuse(("begin", "end"), "has no effect without --lanes", "Add --lanes, or leave it out.")
-    job = job_named(file)
     if view == "hosts" or job is not None:
         _print_job(job or _folder_for_hosts(file), view, run_id, form)
-        return
-    show = partial(_print_lanes, begin, end) if view == "lanes" else partial(_print_view, view) if view else None
-    with recorded(file, profile_run, hosts, _views_to_derive(view)) as found:
+        return ExitCode.OK
+    with recorded(file, _VIEWS_TO_DERIVE.get(view, ("trust",))) as found:
         session = _with_one_run(found.session, run_id, with_baseline=view is None, with_programs=view == "flame")
-        if show is not None:
-            show(session, form, found.given)
+        if view == "lanes":
+            _print_lanes(begin, end, session, form, found.given)
+        elif view is not None:
+            _print_view(view, session, form, found.given)
         else:
             _print_session(session, form, found.given, live=found.live)
+    return ExitCode.OK
 
 
 def _folder_for_hosts(file: str) -> Path:
     """Return the folder at a path, which may hold no session. Raises FileRefusedError for all else that is found, and
     what `Library.find` raises for what is not."""
     from jaxprof.analysis.opener import kind_of
-    from jaxprof.errors import FileRefusedError
     from jaxprof.session.log import Library
 
     path = Library().find(file)
@@ -368,11 +358,11 @@ def _folder_for_hosts(file: str) -> Path:
 
 
 def _print_job(folder: Path, view: str | None, run_id: str | None, form: str) -> None:
-    from jaxprof.cli.job_answers import print_job, read
+    from jaxprof.rollup.job import read_job_figures
 
     if view not in (None, "hosts") or run_id is not None:
         raise one_process_error("jaxprof open", folder, f"--{view}" if view is not None else "--run")
-    print_job(read(folder), form)
+    print_job(read_job_figures(folder), form)
 
 
 def _with_one_run(
@@ -381,10 +371,6 @@ def _with_one_run(
     """Return `session` with this run alone, or also with its baseline, or a profile's programs. Raises UsageError."""
     if run_id is None:
         return session
-    from copy import copy
-
-    from jaxprof.errors import unknown_name
-
     if run_id not in session.runs:
         raise unknown_name("run", run_id, session.runs)
     kept = {run_id, session.runs[run_id].plan.baseline if with_baseline else run_id}
@@ -395,17 +381,6 @@ def _with_one_run(
     part = copy(session)
     part.runs = {name: run for name, run in session.runs.items() if name in kept}
     return part
-
-
-def _views_to_derive(view: str | None) -> tuple[str, ...]:
-    """Return the views to derive from a profile. Without a chosen view: all but the timeline, which is not printed."""
-    if view is None:
-        return ("kernels", "steps", "compile", "memory", "trust")
-    if view == "lanes":
-        return ("timeline",)
-    if view == "flame":
-        return ("kernels", "trust")
-    return (view,) if view in ("kernels", "compile", "steps", "memory", "trust") else ("trust",)
 
 
 def _print_session(session: Session, form: str, path: Path, *, live: bool = False) -> None:
@@ -445,7 +420,7 @@ def _print_view(view: str, session: Session, form: str, path: Path) -> None:
     elif form == "text":
         print_text(as_text(session, view))
     else:
-        raise _no_markdown(view)
+        raise no_form(f"--{view}", form, "text", "json", "csv")
 
 
 def _print_lanes(begin: float | None, end: float | None, session: Session, form: str, path: Path) -> None:
@@ -453,7 +428,7 @@ def _print_lanes(begin: float | None, end: float | None, session: Session, form:
     from jaxprof.report.lanes import lanes_csv, lanes_json, lanes_text, ranges
 
     if form == "markdown":
-        raise _no_markdown("lanes")
+        raise no_form("--lanes", form, "text", "json", "csv")
     found = ranges(session, begin, end)
     if form == "json":
         others = [line for line in next_of_session(session, path) if " --lanes " not in line]
@@ -462,7 +437,3 @@ def _print_lanes(begin: float | None, end: float | None, session: Session, form:
         print_pieces([lanes_csv(found)])
     else:
         print_text(lanes_text(found))
-
-
-def _no_markdown(view: str) -> UsageError:
-    return UsageError(f"--{view} has no markdown form", "It has --format text, json and csv.")

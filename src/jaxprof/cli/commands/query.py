@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import sys
 from contextlib import ExitStack
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,19 +13,34 @@ import click
 from jaxprof.cli.answers import command_line
 from jaxprof.cli.complete import complete_session
 from jaxprof.cli.options import force_option, out_option, refuse, refuse_without
-from jaxprof.cli.output import format_option, note, notes, print_bytes, print_csv, print_json, print_lines, rows_wanted
+from jaxprof.cli.output import (
+    format_option,
+    no_form,
+    note,
+    notes,
+    print_bytes,
+    print_csv,
+    print_json,
+    print_lines,
+    rows_wanted,
+    written_whole,
+)
 from jaxprof.cli.target import job_at, job_named, local_source, recorded
-from jaxprof.errors import StorageError, UsageError, system_words, unknown_name
-from jaxprof.files import taking_place, with_home
+from jaxprof.errors import UsageError, unknown_name
+from jaxprof.facts import recorder
+from jaxprof.files import with_home
+from jaxprof.report.renderers import text_lines
+from jaxprof.report.table import Table
+from jaxprof.session.log import Library
+from jaxprof.session_names import EXTENSION
 
 if TYPE_CHECKING:
-    from jaxprof.facts import Relation
     from jaxprof.query.asking import AskedSession, SqlAnswer
+
 _EXAMPLE: Final = 'jaxprof query last "SELECT variant, median_seconds FROM runs"'
 _ROWS: Final = 50
 """Rows that are printed as text, unless more are requested."""
 _BINARY: Final = ("parquet", "arrow")
-_SCHEMA: Final = (("name", "column"), ("type", "type"), ("meaning", "meaning"))
 
 
 @click.command("query")
@@ -99,14 +113,11 @@ def _sources(
     """Return the sessions of these names, each once; a profile is read as a session. `processes_wanted`: also return
     the rows of a job's processes, as far as roll-ups have them. Raises JaxprofError."""
     from jaxprof.query.asking import AskedSession
-    from jaxprof.session.log import Library
-    from jaxprof.session_names import EXTENSION
 
-    library = Library()
     found: list[tuple[Path, Any, bool]] = []
     rolled: dict[Path, Any] = {}
     if every:
-        found = [(path, None, True) for path in reversed(library.paths())]
+        found = [(path, None, True) for path in reversed(Library().paths())]
         if not found:
             raise UsageError("no session is kept", "jaxprof run selu makes one.")
     for name in names:
@@ -135,7 +146,6 @@ def _sessions_in(folder: Path) -> list[Path]:
     from jaxprof.limits import PROCESSES
     from jaxprof.session.log.entry import read_job_entry
     from jaxprof.session.log.job_folder import job_sessions, missing_of, no_session_in
-    from jaxprof.session_names import EXTENSION
 
     if job_at(str(folder)) is None:
         return sorted(folder.glob(f"*{EXTENSION}"))
@@ -151,23 +161,20 @@ def _sessions_in(folder: Path) -> list[Path]:
 
 def _print(answer: SqlAnswer, form: str, out: Path | None, force: bool) -> None:
     from jaxprof.query.output import plain_value, rows_table
-    from jaxprof.report.renderers import text_lines
 
     schema = answer.reader.schema
     if form == "csv":
         print_csv(rows_table(schema, answer.rows()))
-        return
-    if form in _BINARY:
+    elif form in _BINARY:
         _write(answer, form, out, force)
-        return
-    if form == "json":
+    elif form == "json":
         rows = (dict(zip(answer.names, map(plain_value, row), strict=True)) for row in answer.rows())
         print_json("query", {"rows": rows, "notices": answer.notices}, [command_line("query", "--schema")])
-        return
-    found, more = answer.first(rows_wanted(_ROWS))
-    print_lines(text_lines(rows_table(schema, found), indent="", all_columns=True) if found else ["no rows"])
-    if more:
-        note(f"note: there are more than these {len(found)} rows; --limit N prints more of them, --full all")
+    else:
+        found, more = answer.first(rows_wanted(_ROWS))
+        print_lines(text_lines(rows_table(schema, found), indent="", all_columns=True) if found else ["no rows"])
+        if more:
+            note(f"note: there are more than these {len(found)} rows; --limit N prints more of them, --full all")
 
 
 def _write(answer: SqlAnswer, form: str, out: Path | None, force: bool) -> None:
@@ -182,20 +189,13 @@ def _write(answer: SqlAnswer, form: str, out: Path | None, force: bool) -> None:
     if out is None:
         print_bytes(sink.getvalue())
         return
-    try:
-        if not force and out.exists():
-            raise FileExistsError
-        with taking_place(out) as place:
-            place.write_bytes(sink.getbuffer())
-    except FileExistsError as error:
-        raise StorageError(f"{out} already exists", "--force replaces it.") from error
-    except OSError as error:
-        raise StorageError(f"{out} cannot be written: {system_words(error)}", "Name another place.") from error
+    with written_whole(out, force=force) as place:
+        place.write_bytes(sink.getbuffer())
     note(f"written: {out}")
 
 
 def _print_schema(names: tuple[str, ...], form: str) -> None:
-    from jaxprof.query.output import schema_rows
+    from jaxprof.cli.kinds import COLUMN, DESCRIBED, columns_of
     from jaxprof.query.tables import TABLES
 
     for name in names:
@@ -203,21 +203,11 @@ def _print_schema(names: tuple[str, ...], form: str) -> None:
             raise unknown_name("table", name, TABLES)
     tables = [TABLES[name] for name in names] or list(TABLES.values())
     if form == "json":
-        next_commands = [] if names else [command_line("query", "--schema", table.name) for table in tables[:1]]
-        print_json("query-schema", {"tables": schema_rows(tables)}, next_commands, limit=0 if names else None)
+        next_commands = [] if names else [command_line("query", "--schema", tables[0].name)]
+        described = list(map(recorder(DESCRIBED), tables))
+        print_json("query-schema", {"tables": described}, next_commands, limit=0 if names else None)
     elif form == "text":
-        print_lines(line for table in tables for line in _table_lines(table))
+        for table in tables:
+            print_lines((f"{table.name}: {table.meaning}", *text_lines(Table(COLUMN, columns_of(table))), ""))
     else:
-        raise UsageError(f"--schema has no {form} form", "It has --format text and json.")
-
-
-def _table_lines(table: Relation) -> list[str]:
-    from jaxprof.facts import column
-    from jaxprof.query.output import schema_rows
-    from jaxprof.report.renderers import text_lines
-    from jaxprof.report.table import Table
-
-    columns = [column(title, itemgetter(key)) for key, title in _SCHEMA]
-    [described] = schema_rows([table])
-    rows = described["columns"]
-    return [f"{table.name}: {table.meaning}", *text_lines(Table(columns, rows)), ""]
+        raise no_form("--schema", form, "text", "json")

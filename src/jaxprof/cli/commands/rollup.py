@@ -12,12 +12,15 @@ import click
 from jaxprof.cli.answers import command_line
 from jaxprof.cli.options import refuse
 from jaxprof.cli.output import ExitCode, format_option, print_json, print_text
+from jaxprof.cli.target import job_at
 from jaxprof.errors import UsageError
 from jaxprof.files import with_home
+from jaxprof.remote.place import RemotePlace, is_url
+from jaxprof.text import safe
+from jaxprof.units import bytes_, counted
 
 if TYPE_CHECKING:
-    from jaxprof.rollup.making import RollUpReport
-    from jaxprof.rollup.places import SessionPlace
+    from jaxprof.rollup.making import RollUpReport, SessionPlace
 
 ON: Final = ("local", "ray")
 """Where sessions are read: in worker processes on this machine, or by tasks of a Ray cluster."""
@@ -56,13 +59,13 @@ def command(folder: str, on: str, address: str | None, workers: int | None, ever
         raise UsageError("`rollup` needs duckdb and pyarrow, which are not installed", hint)
     if on != "ray":
         refuse(("address",), "names a Ray cluster", "Add --on ray.")
-    from jaxprof.rollup.places import due_in, is_stored
+    from jaxprof.rollup.making import due_in
     from jaxprof.rollup.reading import compact_all
 
     place, shown = _place(folder)
     wanted, notices = due_in(place, every=every)
     reports = sorted(_roll_up(wanted, on, address, workers), key=lambda report: report.session)
-    problem = "" if is_stored(place) else compact_all(Path(place))
+    problem = "" if is_url(place) else compact_all(Path(place))
     if problem:
         notices.append(f"the tables of all processes were not put together in one file each: {problem}")
     failed = [report for report in reports if report.error]
@@ -79,12 +82,7 @@ def command(folder: str, on: str, address: str | None, workers: int | None, ever
 
 def _place(folder: str) -> tuple[str, str]:
     """Return the folder of a job as its readers take it, and as it may be shown. Raises UsageError."""
-    from jaxprof.cli.target import job_at
-    from jaxprof.rollup.places import is_stored
-
-    if is_stored(folder):
-        from jaxprof.remote.place import RemotePlace
-
+    if is_url(folder):
         return folder, RemotePlace(folder).shown
     path = job_at(folder)
     if path is None:
@@ -102,15 +100,12 @@ def _roll_up(wanted: list[SessionPlace], on: str, address: str | None, workers: 
         with cluster(address, workers) as ray:
             yield from roll_up_on(ray, wanted)
         return
-    from jaxprof.rollup.places import roll_up_here
+    from jaxprof.rollup.making import in_processes, roll_up_at
 
-    yield from roll_up_here(wanted, workers)
+    yield from in_processes(roll_up_at, wanted, workers)
 
 
 def _lines(folder: str, reports: list[RollUpReport], notices: list[str]) -> Iterator[str]:
-    from jaxprof.text import safe
-    from jaxprof.units import bytes_, counted
-
     yield from (f"! {safe(notice)}" for notice in notices)
     for report in reports:
         yield from (f"! {safe(report.session)}: {safe(notice)}" for notice in report.notices)

@@ -27,24 +27,20 @@ from jaxprof.cli.options import (
     preset_option,
     python_option,
     refuse,
+    refuse_others,
     refuse_without,
     seed_option,
     settings_option,
     silence_option,
+    turned_off,
     yes_option,
 )
-from jaxprof.cli.output import SIGNAL_BASE, ExitCode, asks, format_option, print_text
+from jaxprof.cli.output import ExitCode, asks, format_option, print_text
+from jaxprof.errors import UsageError
 
 if TYPE_CHECKING:
-    from jaxprof.cli.run_headless import HeadlessRuns
-    from jaxprof.runner import Interpreter, PlannedRun, PlanOptions
-    from jaxprof.session import Session
+    from jaxprof.runner import Interpreter, PlannedRun
     from jaxprof.session.log import LogWriter
-
-
-def _inverted(context: click.Context, parameter: click.Parameter, value: bool) -> bool:
-    """Return the opposite of a flag's value, because the parameter is named after what the flag turns off."""
-    return not value
 
 
 @click.command("run")
@@ -107,12 +103,12 @@ def _inverted(context: click.Context, parameter: click.Parameter, value: bool) -
 @arguments_option(help="An argument of your function: f32[1024,1024].")
 @keep_constants_option()
 @click.option("--cache", "compilation_cache", is_flag=True, help="Leave JAX's persistent compilation cache on.")
-@click.option("--no-check", "check", is_flag=True, callback=_inverted, help="Do not check the results.")
+@click.option("--no-check", "check", is_flag=True, callback=turned_off, help="Do not check the results.")
 @click.option(
     "--no-capture",
     "capture",
     is_flag=True,
-    callback=_inverted,
+    callback=turned_off,
     help="Do not run the profiler: no kernel times, no compile passes.",
 )
 @click.option("--keep-trace", is_flag=True, help="Keep the raw .xplane.pb of each run beside the session.")
@@ -153,9 +149,17 @@ def command(
     if not planning["capture"]:
         refuse(("keep_trace",), "keeps what --no-capture omits", "Give only one of them.")
     from jaxprof import workloads
-    from jaxprof.cli.device_selection import HOST, choose, idle_accelerators
     from jaxprof.cli.git_revision import sides_again
-    from jaxprof.cli.selection import find_workloads, plan, planned_from, session_to_repeat
+    from jaxprof.cli.selection import (
+        HOST,
+        choose,
+        find_workloads,
+        idle_accelerators,
+        plan,
+        planned_from,
+        read_settings,
+        session_to_repeat,
+    )
     from jaxprof.operating_system import refuse_to_run, unwound_by_signals
     from jaxprof.runner import PlanOptions, find_interpreter
 
@@ -163,15 +167,20 @@ def command(
     if source is not None:
         _refuse_beside_from(devices)
     interpreter = find_interpreter(python)
-    sizes = _sizes(settings, sweep)
+    sizes = read_settings(settings)
+    swept = sweep.partition("=")[0].strip()
+    if swept in sizes:
+        raise UsageError(f"--set {swept} and --sweep {swept} cannot both set the size", "Give one of them.")
     options = PlanOptions(devices=choose(devices or [HOST], interpreter), settings=sizes, sweep=sweep, **planning)
     if source is not None:
         session, wanted = session_to_repeat(source)  # before `sides_again`, which starts a process for its folder
         device = options.devices[0] if devices else ""
         with unwound_by_signals(), sides_again(asks(source, yes=yes)) as sides:
-            planned = planned_from(session, wanted, _given_changes(options), device, sides)
-            if python:
-                _refuse_sides(planned)
+            changes = {name: getattr(options, name) for name in _CHANGES if is_given(name)}
+            planned = planned_from(session, wanted, changes, device, sides)
+            if python and any(run.spec.side for run in planned):
+                what = "each side of a comparison has its own interpreter"
+                raise UsageError(what, "jaxprof compare --python-a, --python-b.")
             notes = [note for run in planned if run.comparison is not None for note in run.comparison.notes]
             return _work(
                 planned, notes, interpreter, new_writer(out, replace_existing=force), form, max_silence_seconds
@@ -185,17 +194,6 @@ def command(
     return _work(chosen.planned, notes, interpreter, writer, form, max_silence_seconds)
 
 
-def _sizes(settings: Sequence[str], sweep: str) -> dict[str, str]:
-    """Return the settings that `--set` gives. Raises UsageError if the sweep sets the same parameter."""
-    from jaxprof.cli.selection import read_settings
-
-    sizes = read_settings(settings)
-    swept = sweep.partition("=")[0].strip()
-    if swept in sizes:
-        raise click.UsageError(f"--set {swept} and --sweep {swept} cannot both set the size")
-    return sizes
-
-
 def _work(
     planned: Sequence[PlannedRun],
     notes: Sequence[str],
@@ -204,7 +202,8 @@ def _work(
     form: str,
     max_silence_seconds: float,
 ) -> int:
-    """Print `notes` and how long it will take, run the plan to its end and print the session. Return the exit code."""
+    """Print `notes` and how long it will take, run the plan to its end and print the session, but not after SIGTERM or
+    SIGHUP. Return the exit code."""
     from jaxprof.cli.run_headless import HeadlessRuns, Progress
     from jaxprof.runner.expected_time import expect, few_samples, measured_before
     from jaxprof.units import counted
@@ -219,7 +218,18 @@ def _work(
     headless_runs.work(planned, expected.of_groups)
     kept = report_location(writer, progress.note)
     path = writer.path if writer.failure is None else None
-    return _finish(headless_runs, path, kept=kept, form=form)
+    session, code = headless_runs.scheduler.session, headless_runs.exit_code
+    if code is not None and code != ExitCode.INTERRUPTED:
+        return code
+    if form == "json":
+        print_session(session, path)
+    else:
+        from jaxprof.report.text import to_text
+
+        print_text(f"{to_text(session)}\n")
+        print_conclusion(session, path, print_text)
+    ended_well = kept and all(run.status == "ok" for run in session.runs.values())
+    return code or (ExitCode.OK if ended_well else ExitCode.FAILED)
 
 
 _FIXED_BY_THE_SESSION = ("names", "everything", "variants", "preset", "settings", "sweep", "arguments")
@@ -232,23 +242,14 @@ _CHANGES = (
 
 def _refuse_to_describe(names: Sequence[str], *, describe: bool) -> None:
     """Raises UsageError for run options without a run."""
-    from jaxprof.errors import UsageError
-
     if len(names) > 1:
         raise UsageError("--describe takes one name", f"jaxprof run --describe {names[0]}")
     why = "is an option of a run, and " + ("--describe runs nothing" if describe else "no workload was named")
-    known = ("names", "describe", "python", "arguments", "form")
-    refuse(
-        [name for name in click.get_current_context().params if name not in known],
-        why,
-        "jaxprof run NAME..., or --all.",
-    )
+    refuse_others(why, "names", "describe", "python", "arguments", "form", hint="jaxprof run NAME..., or --all.")
 
 
 def _refuse_beside_from(devices: Sequence[str]) -> None:
     """Raises UsageError for options that the session already fixes."""
-    from jaxprof.errors import UsageError
-
     if len(devices) > 1:
         raise UsageError("--from takes one --device", "The session fixes what is run; name one device for it.")
     if any(is_given(option) for option in _FIXED_BY_THE_SESSION):
@@ -257,42 +258,3 @@ def _refuse_beside_from(devices: Sequence[str]) -> None:
             "be combined with it",
             "jaxprof open SESSION lists its runs; --from SESSION:r2 is one of them.",
         )
-
-
-def _refuse_sides(planned: Sequence[PlannedRun]) -> None:
-    """Raises UsageError for `--python` if the runs are the sides of a comparison."""
-    from jaxprof.errors import UsageError
-
-    if any(run.spec.side for run in planned):
-        raise UsageError("each side of a comparison has its own interpreter", "jaxprof compare --python-a, --python-b.")
-
-
-def _given_changes(options: PlanOptions) -> dict[str, Any]:
-    """Return the options that the user gave, which replace the session's."""
-    return {name: getattr(options, name) for name in _CHANGES if is_given(name)}
-
-
-def _finish(headless_runs: HeadlessRuns, path: Path | None, *, kept: bool, form: str) -> int:
-    """Print the session and return the exit code. After SIGTERM or SIGHUP no report is printed."""
-    import signal
-
-    stopped = headless_runs.stopped_by
-    if stopped is not None and stopped != signal.SIGINT:
-        return SIGNAL_BASE + stopped
-    session = headless_runs.scheduler.session
-    _print(session, path, form)
-    if stopped is not None:
-        return ExitCode.INTERRUPTED
-    ended_well = kept and all(run.status == "ok" for run in session.runs.values())
-    return ExitCode.OK if ended_well else ExitCode.FAILED
-
-
-def _print(session: Session, path: Path | None, form: str) -> None:
-    if form == "json":
-        print_session(session, path)
-    else:
-        from jaxprof.report.text import to_text
-
-        print_text(to_text(session))
-        print_text("")
-        print_conclusion(session, path, print_text)

@@ -18,27 +18,13 @@ from jaxprof.cli.options import (
     refuse_without,
 )
 from jaxprof.cli.output import format_option
+from jaxprof.errors import UsageError, missing_file
 
 if TYPE_CHECKING:
     from jaxprof.job_process import JobProcess
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.job_launch import CaptureRanks
     from jaxprof.runner.program import ProgramCommand
-
-_UNITS = (("ms", 1e-3), ("s", 1.0), ("m", 60.0))
-
-
-def duration(value: str | float) -> float:
-    """Return `10`, `10s`, `500ms` or `2m` in seconds. Raises BadParameter."""
-    number, scale = str(value).strip(), 1.0
-    for unit, seconds in _UNITS:
-        if number.endswith(unit):
-            number, scale = number.removesuffix(unit), seconds
-            break
-    try:
-        return positive_seconds(float(number) * scale)
-    except ValueError:
-        raise click.BadParameter(f"{value!r} is not a time such as 10s, 500ms or 2m") from None
 
 
 @click.command("script", context_settings={"allow_interspersed_args": False})
@@ -70,11 +56,13 @@ def duration(value: str | float) -> float:
 @click.option(
     "--capture-after",
     "capture_after_seconds",
-    type=duration,
+    type=positive_seconds,
     metavar="10s",
     help="Time from the program's start to the window.",
 )
-@click.option("--capture-seconds", "capture_seconds", type=duration, metavar="S", help="How long the window is.")
+@click.option(
+    "--capture-seconds", "capture_seconds", type=positive_seconds, metavar="S", help="How long the window is."
+)
 @click.option(
     "--capture-ranks",
     metavar="0,slowest",
@@ -115,7 +103,6 @@ def command(
     """
     from jaxprof.cli.plain_script import is_missing, refuse_too_many, run_missing
     from jaxprof.engine.protocol.recording import RecordingOptions
-    from jaxprof.errors import UsageError, missing_file
     from jaxprof.job_process import job_process, take_own_variables
     from jaxprof.operating_system import refuse_to_run
     from jaxprof.remote.place import is_url
@@ -209,7 +196,6 @@ def _read_ranks(
 ) -> CaptureRanks | None:
     """Return which processes of the job capture, as `read_ranks` does. Raises UsageError if there is no job, or if the
     slowest process cannot be found."""
-    from jaxprof.errors import UsageError
     from jaxprof.remote.place import is_url
     from jaxprof.runner.job_launch import read_ranks
 

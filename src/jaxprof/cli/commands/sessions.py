@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from jaxprof.cli.answers import command_line
 from jaxprof.cli.complete import complete_session
 from jaxprof.cli.options import force_option, out_option, refuse, yes_option
-from jaxprof.cli.output import NO_TERMINAL, ExitCode, confirmed, format_option, note, notes, print_json, print_lines
+from jaxprof.cli.output import ExitCode, deleted, format_option, notes, print_json, print_lines
+from jaxprof.errors import UsageError
+from jaxprof.session.log import Library
 from jaxprof.session_names import EXTENSION
+from jaxprof.units import bytes_, counted, utc_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from jaxprof.report.table import Table
-    from jaxprof.session.log import Entry, Library
+    from jaxprof.session.log import Entry
     from jaxprof.session.log.scrubbing import Scrubbed
 
 _SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,18})?)\s*([kmgt]?)i?b?$", re.IGNORECASE)
@@ -55,11 +57,7 @@ def list_(form: str) -> None:
 @format_option("text", "json")
 def path(form: str) -> None:
     """Print the folder of the kept sessions."""
-    folder = str(_library().folder)
-    if form == "json":
-        print_json("sessions-path", {"folder": folder})
-    else:
-        print_lines([folder])
+    _print_path("sessions-path", "folder", str(Library().folder), form)
 
 
 @command.command()
@@ -68,12 +66,15 @@ def path(form: str) -> None:
 @format_option("text", "json")
 def rename(name: str, new_name: str, form: str) -> None:
     """Give the session, or the job, NAME another name."""
-    library = _library()
-    renamed = str(library.rename(library.find(name, jobs=True), new_name))
+    library = Library()
+    _print_path("sessions-rename", "path", str(library.rename(library.find(name, jobs=True), new_name)), form)
+
+
+def _print_path(kind: str, key: str, place: str, form: str) -> None:
     if form == "json":
-        print_json("sessions-rename", {"path": renamed})
+        print_json(kind, {key: place})
     else:
-        print_lines([renamed])
+        print_lines([place])
 
 
 @command.command()
@@ -85,28 +86,33 @@ def rename(name: str, new_name: str, form: str) -> None:
 def scrub(name: str, out: Path | None, force: bool, in_place: bool, form: str) -> None:
     """Copy a session without what looks like a secret or a name. The names are those of host, users and home
     folders. Source, programs and output stay: look at them before you send the copy to somebody."""
+    from jaxprof.cli.kinds import SCRUBBED
+    from jaxprof.facts import recorder
     from jaxprof.session.log.scrubbing import scrub as scrubbed_copy
 
     if in_place and out is not None:
-        raise click.UsageError("--in-place replaces FILE, --out writes a copy: give one of them.")
-    source = _library().find(name)
+        raise UsageError("--in-place replaces FILE, and --out writes a copy", "Give one of them.")
+    source = Library().find(name)
     stem = source.name.removesuffix(EXTENSION)
     target = source if in_place else Path(f"{stem}-scrubbed{EXTENSION}") if out is None else out
     scrubbed = scrubbed_copy(source, target, replace_existing=force)
     if form == "json":
-        data = {
-            "path": str(target),
-            "secrets_replaced": scrubbed.secrets,
-            "names_replaced": scrubbed.names,
-            "lines_left_out": scrubbed.lines_left_out,
-            "texts_left_out": scrubbed.texts_left_out,
-            "output_lines": scrubbed.output_lines,
-            "kept_texts": scrubbed.kept_texts,
-        }
-        print_json("sessions-scrub", data)
+        print_json("sessions-scrub", {"path": str(target), **recorder(SCRUBBED)(scrubbed)})
         return
     print_lines([str(target)])
     notes(_what_was_scrubbed(scrubbed))
+
+
+def _what_was_scrubbed(scrubbed: Scrubbed) -> Iterator[str]:
+    names = counted(scrubbed.names, "name", "names")
+    yield f"Replaced: {counted(scrubbed.secrets, 'secret')}, {names} of host, users and home folders."
+    if scrubbed.lines_left_out:
+        yield f"Left out: {counted(scrubbed.lines_left_out, 'line')} that cannot be read."
+    if scrubbed.texts_left_out:
+        yield f"Left out: {counted(scrubbed.texts_left_out, 'text')} of which a piece is missing or damaged."
+    output = [counted(scrubbed.output_lines, "line") + " of output"] if scrubbed.output_lines else []
+    if kept := ", ".join([*output, *scrubbed.kept_texts]):
+        yield f"Still in it: {kept}. A secret that looks like any other word stays; look before you send it."
 
 
 @command.command()
@@ -115,7 +121,7 @@ def scrub(name: str, out: Path | None, force: bool, in_place: bool, form: str) -
 @format_option("text", "json")
 def delete(names: tuple[str, ...], yes: bool, form: str) -> int:
     """Delete sessions, or jobs with all their processes, after asking."""
-    library = _library()
+    library = Library()
     return _delete(library, list(dict.fromkeys(library.find(name, jobs=True) for name in names)), form, yes=yes)
 
 
@@ -129,11 +135,11 @@ def delete(names: tuple[str, ...], yes: bool, form: str) -> int:
 def prune(keep: int | None, older_than: float | None, max_size: int | None, dry_run: bool, yes: bool, form: str) -> int:
     """Delete old sessions and jobs, after asking. Only those in the folder of sessions; what is being written is
     kept."""
-    if keep is None and older_than is None and max_size is None:
-        raise click.UsageError("Say what to delete: --keep N, --older-than DAYS or --max-size SIZE.")
     from jaxprof.session.log.state import forget_derived_of_lost
 
-    library = _library()
+    if keep is None and older_than is None and max_size is None:
+        raise UsageError("nothing says what to delete", "Give --keep N, --older-than DAYS or --max-size SIZE.")
+    library = Library()
     if not dry_run:
         forget_derived_of_lost()
     doomed = library.prunable(keep=keep, older_than_days=older_than, max_bytes=max_size)
@@ -143,70 +149,38 @@ def prune(keep: int | None, older_than: float | None, max_size: int | None, dry_
     return _delete(library, doomed, form, yes=yes, dry_run=dry_run)
 
 
-def _library() -> Library:
-    from jaxprof.session.log import Library
-
-    return Library()
-
-
 def _list(form: str) -> None:
-    library = _library()
-    entries = list(library.listed())
-    if form == "json":
-        total = sum(entry.size_bytes for entry in entries)
-        from jaxprof.cli.answers import command_line
-        from jaxprof.cli.kinds import ENTRY
-        from jaxprof.facts import recorder
-
-        listed = list(map(recorder(ENTRY), entries))
-        next_commands = [command_line("open", entry.path) for entry in entries[:1]]
-        print_json("sessions", {"folder": str(library.folder), "size_bytes": total, "sessions": listed}, next_commands)
-        return
-    from jaxprof.report.renderers import text_lines
-    from jaxprof.units import bytes_, counted
-
-    print_lines(text_lines(_table(entries), indent=""))
-    total_text = bytes_(sum(entry.size_bytes for entry in entries))
-    jobs = sum(entry.job is not None for entry in entries)
-    count = counted(len(entries) - jobs, "session") + (f" and {counted(jobs, 'job')}" if jobs else "")
-    here = any(entry.path.parent.absolute() != library.folder.absolute() for entry in entries)
-    print_lines([f"{count}, {total_text}, in {library.folder}{' and the current folder' if here else ''}"])
-
-
-def _table(entries: list[Entry]) -> Table[Entry]:
     from jaxprof.cli.kinds import ENTRY
-    from jaxprof.facts import at, column, pick
+    from jaxprof.facts import at, column, pick, recorder
+    from jaxprof.report.renderers import text_lines
     from jaxprof.report.table import Table
 
-    return Table(
-        (
-            *pick(ENTRY, "name"),
-            column("created", at("header.created"), _created, right=False),
-            *pick(ENTRY, "size_bytes"),
-            column("runs", _runs, right=True),
-            column("state", _state, widest=40),
-            column("workloads", _workloads, widest=40),
-        ),
-        entries,
+    library = Library()
+    entries = list(library.listed())
+    total = sum(entry.size_bytes for entry in entries)
+    if form == "json":
+        data = {"folder": str(library.folder), "size_bytes": total, "sessions": list(map(recorder(ENTRY), entries))}
+        print_json("sessions", data, [command_line("open", entry.path) for entry in entries[:1]])
+        return
+    columns = (
+        *pick(ENTRY, "name"),
+        column("created", at("header.created"), utc_text, right=False),
+        *pick(ENTRY, "size_bytes"),
+        column("runs", _runs, right=True),
+        column("state", _state, widest=40),
+        column("workloads", _workloads, widest=40),
     )
+    print_lines(text_lines(Table(columns, entries), indent=""))
+    jobs = sum(entry.job is not None for entry in entries)
+    here = any(entry.path.parent.absolute() != library.folder.absolute() for entry in entries)
+    where = f"{library.folder}{' and the current folder' if here else ''}"
+    print_lines([f"{_counts(len(entries) - jobs, jobs, always=True)}, {bytes_(total)}, in {where}"])
 
 
-def _what_was_scrubbed(scrubbed: Scrubbed) -> Iterator[str]:
-    from jaxprof.units import counted
-
-    names = counted(scrubbed.names, "name", "names")
-    yield f"Replaced: {counted(scrubbed.secrets, 'secret')}, {names} of host, users and home folders."
-    if scrubbed.lines_left_out:
-        yield f"Left out: {counted(scrubbed.lines_left_out, 'line')} that cannot be read."
-    if scrubbed.texts_left_out:
-        yield f"Left out: {counted(scrubbed.texts_left_out, 'text')} of which a piece is missing or damaged."
-    output = [counted(scrubbed.output_lines, "line") + " of output"] if scrubbed.output_lines else []
-    if kept := ", ".join([*output, *scrubbed.kept_texts]):
-        yield f"Still in it: {kept}. A secret that looks like any other word stays; look before you send it."
-
-
-def _created(text: str | None) -> str:
-    return "-" if text is None else text.replace("T", " ").removesuffix("Z")
+def _counts(sessions: int, jobs: int, *, always: bool = False) -> str:
+    """Return `3 sessions and 1 job`, without what there is none of; `always`: the sessions are named anyway."""
+    counts = ((sessions, "session", always or sessions), (jobs, "job", jobs))
+    return " and ".join(counted(count, noun) for count, noun, shown in counts if shown)
 
 
 def _runs(entry: Entry) -> str:
@@ -216,8 +190,6 @@ def _runs(entry: Entry) -> str:
 
 def _workloads(entry: Entry) -> str:
     """Return what was run, or why that cannot be read; for a job also its number of processes."""
-    from jaxprof.units import counted
-
     words = entry.problem or ", ".join(entry.workloads)
     return f"{words} · {counted(len(entry.job.processes), 'process', 'processes')}" if entry.job is not None else words
 
@@ -239,28 +211,11 @@ def _delete(library: Library, doomed: Sequence[Path], form: str, *, yes: bool, d
     from jaxprof.session.log.library import total_bytes
 
     size_bytes = total_bytes(doomed)
-    if not dry_run and not _is_deleted(library, doomed, size_bytes, yes=yes):
+    jobs = sum(path.is_dir() for path in doomed)
+    what = f"{_counts(len(doomed) - jobs, jobs)} ({bytes_(size_bytes)})"
+    if not dry_run and not deleted(doomed, what, library.delete, yes=yes):
         doomed, size_bytes = [], 0
     if form == "json":
         data = {"deleted": list(map(str, doomed)), "size_bytes": size_bytes, "dry_run": dry_run}
         print_json("sessions-delete", data)
     return ExitCode.OK
-
-
-def _is_deleted(library: Library, doomed: Sequence[Path], size_bytes: int, *, yes: bool) -> bool:
-    """Delete after asking. Return False if the answer was no."""
-    if not doomed:
-        note("Nothing to delete.")
-        return True
-    from jaxprof.units import bytes_, counted
-
-    jobs = sum(path.is_dir() for path in doomed)
-    counts = ((len(doomed) - jobs, "session"), (jobs, "job"))
-    what = f"{' and '.join(counted(count, noun) for count, noun in counts if count)} ({bytes_(size_bytes)})"
-    notes(map(str, doomed))
-    if not confirmed(f"Delete {what}?", click.UsageError(NO_TERMINAL), yes=yes):
-        return False
-    for session in doomed:
-        library.delete(session)
-    note(f"Deleted {what}.")
-    return True

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
 from jaxprof.cli.options import python_option, yes_option
 from jaxprof.cli.output import confirmed, format_option, note, print_json, print_lines
+from jaxprof.devices.targets import CHIPS, wheels
 
 VENDORS = ("nvidia", "tpu")
 
@@ -23,7 +23,6 @@ def command() -> None:
 def list_(form: str) -> None:
     """List the devices that jaxprof can compile for."""
     from jaxprof.cli.kinds import target_facts
-    from jaxprof.devices.targets import CHIPS
     from jaxprof.report.renderers import records, text_lines
     from jaxprof.report.table import Table
 
@@ -45,8 +44,6 @@ def install(vendor: str, yes: bool, python: Path | None, allow_unpinned: bool, f
 
     Shows the download size and the licences first. Each file must have the SHA-256 that this jaxprof knows of it.
     """
-    from jaxprof.devices.targets import wheels
-    from jaxprof.errors import UsageError
     from jaxprof.runner import find_interpreter
 
     interpreter = find_interpreter(python)
@@ -54,17 +51,18 @@ def install(vendor: str, yes: bool, python: Path | None, allow_unpinned: bool, f
     there = wheels.installed(kit.vendor, interpreter.path)
     if there is not None:
         note(f"already installed in {there}")
-        _print(form, "target-install", {"vendor": vendor, "path": str(there), "was_installed": True})
-        return
-    note(f"About {kit.megabytes} MB to download, for jax {interpreter.jax} of {interpreter.path}:")
-    for package, licence in kit.licences:
-        note(f"  {package}: {licence}")
-    refusal = UsageError("there is no terminal to ask on", "Give --yes to install without being asked.")
-    if not confirmed("Install?", refusal, yes=yes):
-        raise click.Abort
-    place = wheels.install(kit.vendor, interpreter.path, note, allow_unpinned=allow_unpinned)
-    note(f"installed in {place}")
-    _print(form, "target-install", {"vendor": vendor, "path": str(place), "was_installed": False})
+    else:
+        note(f"About {kit.megabytes} MB to download, for jax {interpreter.jax} of {interpreter.path}:")
+        for package, licence in kit.licences:
+            note(f"  {package}: {licence}")
+        if not confirmed("Install?", yes=yes):
+            raise click.Abort
+    place = there or wheels.install(kit.vendor, interpreter.path, note, allow_unpinned=allow_unpinned)
+    if there is None:
+        note(f"installed in {place}")
+    if form == "json":
+        data = {"vendor": vendor, "path": str(place), "was_installed": there is not None}
+        print_json("target-install", data)
 
 
 @command.command("remove")
@@ -72,13 +70,7 @@ def install(vendor: str, yes: bool, python: Path | None, allow_unpinned: bool, f
 @format_option("text", "json")
 def remove(vendor: str, form: str) -> None:
     """Delete VENDOR's compilers, of every version of jax."""
-    from jaxprof.devices.targets import wheels
-
     removed = wheels.remove(wheels.kit_for(vendor).vendor)
     note(f"removed {len(removed)} folders" if removed else "nothing was installed")
-    _print(form, "target-remove", {"vendor": vendor, "removed": list(map(str, removed))})
-
-
-def _print(form: str, kind: str, data: dict[str, Any]) -> None:
     if form == "json":
-        print_json(kind, data)
+        print_json("target-remove", {"vendor": vendor, "removed": list(map(str, removed))})

@@ -105,21 +105,27 @@ def break_even(charts: Charts, result: RunResult, baseline: RunResult | None) ->
     calls = _call_counts(curve)
     crossing = curve.break_even_calls
     ends = f"breaks even after {counted(crossing, 'call')}" if crossing is not None else "never breaks even"
-    yield charts.figure(
-        "lines",
-        f"{curve.label} {ends} against {curve.baseline_label}",
-        {
-            "x": calls,
-            "x_label": "calls",
-            "x_unit": "count",
-            "unit": "seconds",
-            "series": [
-                {"label": curve.label, "values": [curve.seconds_after(count) for count in calls]},
-                {"label": curve.baseline_label, "values": [count * curve.baseline_seconds for count in calls]},
-            ],
-            "mark": crossing,
-        },
-    )
+    series = [
+        (curve.label, [curve.seconds_after(count) for count in calls]),
+        (curve.baseline_label, [count * curve.baseline_seconds for count in calls]),
+    ]
+    caption = f"{curve.label} {ends} against {curve.baseline_label}"
+    yield lines(charts, caption, "calls", calls, "seconds", series, mark=crossing)
+
+
+def lines(
+    charts: Charts,
+    caption: str,
+    x_label: str,
+    x: Sequence[float],
+    unit: str,
+    series: Iterable[tuple[str, Sequence[float | None]]],
+    **more: Any,
+) -> str:
+    """Draw lines, each with its label, over a count. `more`: the place of a mark, and how the lines are drawn."""
+    listed = [{"label": label, "values": values} for label, values in series]
+    data = {"x": x, "x_label": x_label, "x_unit": "count", "unit": unit, "series": listed, "mark": None, **more}
+    return charts.figure("lines", caption, data)
 
 
 def _call_counts(curve: BreakEvenCurve) -> list[int]:
@@ -231,19 +237,9 @@ def live_memory(charts: Charts, picture: MemoryPicture) -> Iterator[str]:
 
     sizes = list(thinned(picture.live_bytes, _LIVE_DRAWN))
     peak = f"; peak memory {bytes_(picture.peak_bytes)} by the {picture.source}" if picture.source != SCHEDULE else ""
-    yield charts.figure(
-        "lines",
-        f"live size over the schedule, an estimate: at most {bytes_(max(picture.live_bytes))}{peak}",
-        {
-            "x": list(range(len(sizes))),
-            "x_label": "place in the schedule",
-            "x_unit": "count",
-            "unit": "bytes",
-            "series": [{"label": "live", "values": sizes}],
-            "mark": None,
-            "stepped": True,
-        },
-    )
+    caption = f"live size over the schedule, an estimate: at most {bytes_(max(picture.live_bytes))}{peak}"
+    x = list(range(len(sizes)))
+    yield lines(charts, caption, "place in the schedule", x, "bytes", [("live", sizes)], stepped=True)
 
 
 def _known(parts: Iterable[tuple[str, float | None]]) -> list[dict[str, Any]]:

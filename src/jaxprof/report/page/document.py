@@ -20,7 +20,18 @@ from jaxprof.analysis.explain.derive import explanation
 from jaxprof.analysis.explain.model import RankedFinding
 from jaxprof.facts.sessions import environment, state_of
 from jaxprof.report.explain import answers, cost_text, place_text
-from jaxprof.report.page.elements import Charts, Section, command, facts, folded, heading, listed, paragraph, text
+from jaxprof.report.page.elements import (
+    Charts,
+    Section,
+    command,
+    facts,
+    folded,
+    heading,
+    listed,
+    paragraph,
+    section,
+    text,
+)
 from jaxprof.report.page.of_captures import (
     compile_section,
     kernels_section,
@@ -111,8 +122,7 @@ def _texts(session: Session) -> Iterator[Section]:
     ]
     if len(texts) > len(shown):
         shown.append(paragraph(f"and {len(texts) - len(shown)} more texts: jaxprof hlo prints them"))
-    if shown:
-        yield Section("hlo", "HLO", shown)
+    yield from section("hlo", "HLO", shown)
 
 
 _STYLES: Final = ("uPlot.min.css", "page.css")
@@ -155,7 +165,7 @@ def to_page(session: Session, name: str, *, live: bool = False, follow: str = ""
             _head(session, shown, live),
             '<noscript><p class="note">The tables have every figure; the charts need JavaScript.</p></noscript>\n',
             "<main>\n",
-            *(_section(section) for section in shown),
+            *(_section_html(each) for each in shown),
             f'</main>\n<script type="application/json" id="charts">{embedded_json(charts.data)}</script>\n',
             f"<script>{script}</script>\n</body>\n</html>\n",
         )
@@ -184,7 +194,7 @@ def _head(session: Session, shown: list[Section], live: bool) -> str:
     header, reported = session.header, environment(session)
     details = [header.created, header.host, state_of(session, live=live)]
     details += [f"jax {reported.jax}"] if reported is not None and reported.jax else []
-    links = "".join(f'<a href="#{section.anchor}">{text(section.title)}</a>' for section in shown)
+    links = "".join(f'<a href="#{each.anchor}">{text(each.title)}</a>' for each in shown)
     subtitle = text(" · ".join(filter(None, details)))
     program, *words = header.command or ["jaxprof"]
     command = text(" ".join([PurePath(program).name, *words]))
@@ -194,9 +204,9 @@ def _head(session: Session, shown: list[Section], live: bool) -> str:
     )
 
 
-def _section(section: Section) -> str:
-    content = "\n".join(section.content)
-    return f'<section id="{section.anchor}">\n<h2>{text(section.title)}</h2>\n{content}\n</section>\n'
+def _section_html(shown: Section) -> str:
+    content = "\n".join(shown.content)
+    return f'<section id="{shown.anchor}">\n<h2>{text(shown.title)}</h2>\n{content}\n</section>\n'
 
 
 @cache

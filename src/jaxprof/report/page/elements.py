@@ -29,6 +29,12 @@ class Section:
     """Pieces of HTML."""
 
 
+def section(anchor: str, title: str, content: Sequence[str]) -> Iterator[Section]:
+    """Yield the section; nothing without content."""
+    if content:
+        yield Section(anchor, title, content)
+
+
 def text(words: str) -> str:
     """Return `words` on one line, escaped so that HTML shows every character; a very long text is cut."""
     shown = safe(words)

@@ -12,7 +12,7 @@ from statistics import median_low
 from typing import Any, Final
 
 from jaxprof.analysis.flame import run_flame
-from jaxprof.analysis.measured import kernels_of, measured, seconds_per_call, stage_times, whole_profile
+from jaxprof.analysis.measured import kernels_of, measured, seconds_per_call, whole_profile
 from jaxprof.analysis.memory import buffers_of
 from jaxprof.analysis.profile import device_steps, programs_of
 from jaxprof.analysis.timeline import TEXT_NAME, Timeline, TimelineLane, read_timeline
@@ -23,9 +23,9 @@ from jaxprof.facts.captures import STEPS, TRUST, pass_rows, trust_rows
 from jaxprof.facts.memory import BUFFERS
 from jaxprof.report.memory import memory_heading
 from jaxprof.report.page import charts as draw
-from jaxprof.report.page.elements import ROWS_KEPT, Charts, Section, heading, listed, paragraph, table
+from jaxprof.report.page.elements import ROWS_KEPT, Charts, Section, heading, listed, paragraph, section, table
 from jaxprof.report.table import Table
-from jaxprof.report.views import PASSES_TEXT, beside_kernels, device_columns, is_profile, measured_table
+from jaxprof.report.views import beside_kernels, device_columns, is_profile, measured_table, passes_table
 from jaxprof.session import Run, Session
 from jaxprof.units import integer, seconds
 
@@ -127,8 +127,7 @@ def kernels_section(session: Session, charts: Charts) -> Iterator[Section]:
         content = list(_profile_kernels(session, charts))
     else:
         content = [html for run in session.runs.values() for html in _run_kernels(session, charts, run)]
-    if content:
-        yield Section("kernels", "Kernels", content)
+    yield from section("kernels", "Kernels", content)
 
 
 def _profile_kernels(session: Session, charts: Charts) -> Iterator[str]:
@@ -163,8 +162,7 @@ def _hlo_costs(session: Session, charts: Charts, run: Run) -> Iterator[str]:
     from jaxprof.analysis.ceilings import ceilings_for, machine_of_run
     from jaxprof.analysis.ranking import everything, ordered, ranking_on
     from jaxprof.hlo.open.parsed import modules
-    from jaxprof.report.kernel_list import SHOWN, ceilings_note
-    from jaxprof.report.kernels import COLUMNS
+    from jaxprof.report.kernels import COLUMNS, SHOWN, ceilings_note
 
     device = ceilings_for(session, run)
     module = modules(session.text(run.id, "hlo") or "")[0]
@@ -173,10 +171,8 @@ def _hlo_costs(session: Session, charts: Charts, run: Run) -> Iterator[str]:
     if device is not None:
         yield from draw.roofline(charts, ranking, numbers, device)
     left_out = len(ranking) - len(numbers)
-    notes = (
-        *([f"and {integer(left_out)} more kernels"] if left_out else []),
-        *([ceilings_note(device)] if device else []),
-    )
+    rest = f"and {integer(left_out)} more kernels" if left_out else ""
+    notes = tuple(filter(None, (rest, ceilings_note(device) if device else "")))
     columns = [COLUMNS[name] for name in ("share", *SHOWN)]
     yield from table(Table(columns, list(ranking.rows(numbers)), title="by the HLO, of one call", notes=notes))
 
@@ -184,8 +180,7 @@ def _hlo_costs(session: Session, charts: Charts, run: Run) -> Iterator[str]:
 def steps_section(session: Session, charts: Charts) -> Iterator[Section]:
     """Yield the section with the steps of each run and the timeline of a typical one."""
     content = [html for run in session.runs.values() for html in _steps(session, charts, run)]
-    if content:
-        yield Section("steps", "Steps and timeline", content)
+    yield from section("steps", "Steps and timeline", content)
 
 
 def _steps(session: Session, charts: Charts, run: Run) -> Iterator[str]:
@@ -204,12 +199,9 @@ def compile_section(session: Session, charts: Charts) -> Iterator[Section]:
     for run in session.runs.values():
         if run.compile_passes is not None:
             tree = run.compile_passes.tree
-            stages = ", ".join(f"{stage.stage} {seconds(stage.seconds)}" for stage in stage_times(tree))
-            notes = (f"self time by stage, over all threads: {stages}",)
-            shown = Table(PASSES_TEXT, list(pass_rows(tree)), notes=notes)
+            shown = passes_table(tree, list(pass_rows(tree)))
             content += (heading(run.label), draw.pass_icicle(charts, tree), *table(shown))
-    if content:
-        yield Section("compile", "Compile passes", content)
+    yield from section("compile", "Compile passes", content)
 
 
 def memory_section(session: Session, charts: Charts) -> Iterator[Section]:
@@ -222,8 +214,7 @@ def memory_section(session: Session, charts: Charts) -> Iterator[Section]:
         if picture is not None:
             content += (heading(run.label), *listed(memory_heading(picture)), *draw.live_memory(charts, picture))
             content += table(Table(columns, picture.buffers))
-    if content:
-        yield Section("memory", "Memory", content)
+    yield from section("memory", "Memory", content)
 
 
 def trust_section(session: Session) -> Iterator[Section]:
@@ -233,6 +224,5 @@ def trust_section(session: Session) -> Iterator[Section]:
     for run in session.runs.values():
         if rows := trust_rows(run):
             content += (heading(run.label), *table(Table(columns, rows)))
-    if content:
-        lead = "What each capture was checked for; a doubt says what to do about it."
-        yield Section("trust", "Trust", [paragraph(lead), *content])
+    lead = "What each capture was checked for; a doubt says what to do about it."
+    yield from section("trust", "Trust", content and [paragraph(lead), *content])

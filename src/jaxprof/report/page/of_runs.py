@@ -13,7 +13,7 @@ from jaxprof.analysis.sweeps import SweepGroup
 from jaxprof.facts import Fact, column
 from jaxprof.facts.programs import rows_of
 from jaxprof.report.page import charts as draw
-from jaxprof.report.page.elements import Charts, Section, heading, listed, paragraph, table
+from jaxprof.report.page.elements import Charts, Section, heading, listed, paragraph, section, table
 from jaxprof.report.recording.tables import (
     COMPILES_TEXT,
     LINES_TEXT,
@@ -56,8 +56,7 @@ def runs_section(session: Session, charts: Charts, *, live: bool) -> Iterator[Se
     """Yield the section with all sweeps and groups of measured runs; nothing if nothing was measured."""
     sweeps = [html for sweep in sweep_groups(session) for html in _sweep(charts, sweep)]
     content = [html for group in groups(session) for html in _group(session, charts, group, live)]
-    if content:
-        yield Section("runs", "Runs", [*sweeps, *content])
+    yield from section("runs", "Runs", [*sweeps, *content])
 
 
 def _group(session: Session, charts: Charts, group: RunGroup, live: bool) -> Iterator[str]:
@@ -98,22 +97,11 @@ def _sweep(charts: Charts, sweep: SweepGroup) -> Iterator[str]:
         }
         for line in sweep.lines
     ]
-    yield charts.figure(
-        "lines",
-        f"median of a call over {sweep.parameter}",
-        {
-            "x": sizes,
-            "x_label": sweep.parameter,
-            "x_unit": "count",
-            "unit": "seconds",
-            "series": [
-                {"label": line.label, "values": [by_size.get(size) for size in sizes]}
-                for line, by_size in zip(sweep.lines, medians, strict=True)
-            ],
-            "mark": None,
-            "logarithmic": True,
-        },
-    )
+    series = [
+        (line.label, [by_size.get(size) for size in sizes]) for line, by_size in zip(sweep.lines, medians, strict=True)
+    ]
+    caption = f"median of a call over {sweep.parameter}"
+    yield draw.lines(charts, caption, sweep.parameter, sizes, "seconds", series, logarithmic=True)
     sized: Fact[float] = column(sweep.parameter, lambda size: size, scaled)
     columns = [column(line.label, by_size.get, seconds) for line, by_size in zip(sweep.lines, medians, strict=True)]
     yield from table(Table((sized, *columns), sizes))
@@ -123,8 +111,7 @@ def _sweep(charts: Charts, sweep: SweepGroup) -> Iterator[str]:
 def programs_section(session: Session, charts: Charts, *, live: bool) -> Iterator[Section]:
     """Yield the section with all recorded programs; nothing in a session without one."""
     content = [html for run in session.programs for html in _program(session, charts, run, live)]
-    if content:
-        yield Section("program", "Program", content)
+    yield from section("program", "Program", content)
 
 
 def _program(session: Session, charts: Charts, run: Run, live: bool) -> Iterator[str]:

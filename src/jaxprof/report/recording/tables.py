@@ -14,7 +14,7 @@ from jaxprof.report.recording.words import cache, ledger_title, words
 from jaxprof.report.renderers import records, to_csv_text
 from jaxprof.report.table import Table
 from jaxprof.session import Session
-from jaxprof.units import UNKNOWN, counted, integer, percent, seconds
+from jaxprof.units import UNKNOWN, counted, integer, percent, seconds, whole_steps
 
 LETTERS: Final = {
     "import": "i",
@@ -59,10 +59,7 @@ def rounded(parts: Sequence[float], whole: float) -> tuple[list[str], str]:
     decimals = 1 if whole >= 1000 else 2 if whole >= 100 else 3
     unit = 10.0**-decimals
     total = round(whole / unit)
-    units = [int(part / unit) for part in parts]
-    by_remainder = sorted(range(len(parts)), key=lambda index: units[index] - parts[index] / unit)
-    for index in by_remainder[: max(0, total - sum(units))]:
-        units[index] += 1
+    units = whole_steps([part / unit for part in parts], total)
     return [f"{value * unit:.{decimals}f} s" for value in units], f"{total * unit:.{decimals}f} s"
 
 

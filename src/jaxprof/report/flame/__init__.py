@@ -1,1 +1,0 @@
-"""Flame graphs as text and as data."""
