@@ -52,7 +52,6 @@ class Mirror:
         self.path = self._folder / place.name
         """The copy: a file or a folder, as in the store."""
         self._locked: dict[Path, int] = {}
-        self._stop = threading.Event()
 
     def refresh(self, progress: Progress | None = None) -> list[str]:
         """Fetch what has changed. Returns what could not be fetched, a line each, if the copy can be used nevertheless.
@@ -74,20 +73,16 @@ class Mirror:
             ) from error
 
     def follow(self, every_seconds: float) -> None:
-        """Refresh the copy periodically, in a thread, until `close`. After a failure, the next refresh tries again."""
+        """Refresh the copy periodically, in a thread, until the process ends. After a failure, the next refresh tries
+        again."""
 
         def work() -> None:
-            while not self._stop.wait(every_seconds):
+            while True:
+                time.sleep(every_seconds)
                 with suppress(JaxprofError):
                     self.refresh()
 
         threading.Thread(target=work, name="jaxprof-fetch", daemon=True).start()
-
-    def close(self) -> None:
-        """End `follow`, and unlock the copies of running sessions."""
-        self._stop.set()
-        for path in list(self._locked):
-            self._unlock(path)
 
     def _refresh(self, progress: Progress | None) -> list[str]:
         for partial in self._folder.glob("**/.*.partial"):  # of a process that was killed

@@ -150,8 +150,9 @@ def install(agents: tuple[str, ...], project: bool, folder: Path | None, yes: bo
 def mcp(allow_run: bool, allow_urls: bool) -> None:
     """Serve tools for a coding agent over stdin and stdout.
 
-    The tools (explain, show, query, compare, hlo, docs) speak the Model Context Protocol. They read what was recorded and change nothing. A client starts this command itself; its configuration names the
-    command `jaxprof` with the arguments `agent mcp`.
+    The tools (explain, show, query, compare, hlo, docs) speak the Model Context Protocol. They read what was recorded
+    and change nothing. A client starts this command itself; its configuration names the command `jaxprof` with the
+    arguments `agent mcp`.
     """
     from importlib.util import find_spec
 

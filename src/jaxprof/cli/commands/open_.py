@@ -9,7 +9,9 @@ import getpass
 import os
 import re
 import socket
+from collections.abc import Callable
 from copy import copy
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -332,12 +334,10 @@ def _print(file: str, begin: float | None, end: float | None, run_id: str | None
         return ExitCode.OK
     with recorded(file, _VIEWS_TO_DERIVE.get(view, ("trust",))) as found:
         session = _with_one_run(found.session, run_id, with_baseline=view is None, with_programs=view == "flame")
-        if view == "lanes":
-            _print_lanes(begin, end, session, form, found.given)
-        elif view is not None:
-            _print_view(view, session, form, found.given)
-        else:
+        if view is None:
             _print_session(session, form, found.given, live=found.live)
+        else:
+            _print_view(view, session, form, found.given, begin, end)
     return ExitCode.OK
 
 
@@ -401,39 +401,36 @@ def _print_session(session: Session, form: str, path: Path, *, live: bool = Fals
         print_text(profile_text(session) if is_profile(session) else to_text(session, live=live))
 
 
-def _print_view(view: str, session: Session, form: str, path: Path) -> None:
-    """Print one view of the captures, or of a program. Raises UsageError for a format that it does not have."""
-    if view in ("compiles", "findings", "transfers", "timeline"):
-        from jaxprof.report.recording import tables, text
-
-        forms = tables.program_view_json, tables.program_view_csv, text.program_view_text
-    else:
-        from jaxprof.report import views
-
-        forms = views.view_json, views.view_csv, views.view_text
-    as_json, as_csv, as_text = forms
+def _print_view(view: str, session: Session, form: str, path: Path, begin: float | None, end: float | None) -> None:
+    """Print one view of the captures, or of a program; of lanes from `begin` to `end`. Raises UsageError for a format
+    that it does not have, and for a range with nothing in it."""
+    if form == "markdown":
+        raise no_form(f"--{view}", form, "text", "json", "csv")
+    as_json, as_csv, as_text = _forms_of(view, session, begin, end)
     if form == "json":
         others = [line for line in next_of_session(session, path) if f" --{view} " not in line]
-        print_json(f"session-{view}", as_json(session, view), others)
+        print_json(f"session-{view}", as_json(), others)
     elif form == "csv":
-        print_pieces([as_csv(session, view)])
-    elif form == "text":
-        print_text(as_text(session, view))
+        print_pieces([as_csv()])
     else:
-        raise no_form(f"--{view}", form, "text", "json", "csv")
+        print_text(as_text())
 
 
-def _print_lanes(begin: float | None, end: float | None, session: Session, form: str, path: Path) -> None:
-    """Print the totals of a range of the timeline. Raises UsageError for a range with nothing in it."""
-    from jaxprof.report.lanes import lanes_csv, lanes_json, lanes_text, ranges
+def _forms_of(view: str, session: Session, begin: float | None, end: float | None) -> list[Callable[[], Any]]:
+    """Return the functions that make the JSON, the CSV and the text of a view."""
+    makers: tuple[Callable[..., Any], ...]
+    if view == "lanes":
+        from jaxprof.report.lanes import lanes_csv, lanes_json, lanes_text, ranges
 
-    if form == "markdown":
-        raise no_form("--lanes", form, "text", "json", "csv")
-    found = ranges(session, begin, end)
-    if form == "json":
-        others = [line for line in next_of_session(session, path) if " --lanes " not in line]
-        print_json("session-lanes", lanes_json(found), others)
-    elif form == "csv":
-        print_pieces([lanes_csv(found)])
+        found = ranges(session, begin, end)
+        return [partial(make, found) for make in (lanes_json, lanes_csv, lanes_text)]
+    if view in ("compiles", "findings", "transfers", "timeline"):
+        from jaxprof.report.recording.tables import program_view_csv, program_view_json
+        from jaxprof.report.recording.text import program_view_text
+
+        makers = (program_view_json, program_view_csv, program_view_text)
     else:
-        print_text(lanes_text(found))
+        from jaxprof.report.views import view_csv, view_json, view_text
+
+        makers = (view_json, view_csv, view_text)
+    return [partial(make, session, view) for make in makers]
