@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from cli.calling import Caller
-from jaxprof.cli import device_selection as devices
+from jaxprof.cli import selection as devices
 from jaxprof.devices.inventory.machine import Device
 from jaxprof.errors import UsageError, WorkerError
 from jaxprof.runner import Interpreter, find_interpreter

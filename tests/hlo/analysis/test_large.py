@@ -129,20 +129,20 @@ ENTRY main {
 def test_what_kernels_share_is_printed_as_if_each_were_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """As rows of text after the first page, and in JSON."""
     from jaxprof.facts import recorder
-    from jaxprof.report import kernel_list, modules, renderers
+    from jaxprof.report import kernels, modules, renderers
 
-    monkeypatch.setattr(kernel_list, "LARGE", 0)
+    monkeypatch.setattr(kernels, "LARGE", 0)
     monkeypatch.setattr(renderers, "PAGE", 1)
 
     def printed() -> tuple[list[str], list[Any]]:
         program = modules.HloProgram(module(_NEARLY_ALIKE))
         made = recorder(modules.facts_of_program("kernels"))(program)
-        return list(kernel_list.kernel_lines(module(_NEARLY_ALIKE), None)), list(made["kernels"])
+        return list(kernels.kernel_lines(module(_NEARLY_ALIKE), None)), list(made["kernels"])
 
     text, rows = printed()
     assert [row["name"] for row in rows] == [row["name"] for row in printed()[1]]
     assert len({(row["count"], row["line"], row["read_bytes"]) for row in rows}) > 5
-    for at in (kernel_list, modules):
+    for at in (kernels, modules):
         monkeypatch.setattr(at, "likeness", lambda row: None)
     assert (text, rows) == printed()
 
