@@ -19,7 +19,7 @@ from jaxprof.facts.processes import PART_SECONDS
 if TYPE_CHECKING:
     from jaxprof.analysis.arrivals import Exchanged
     from jaxprof.analysis.jobs.figures import Array
-    from jaxprof.analysis.programs.derive import FunctionCompiles
+    from jaxprof.analysis.programs.functions import FunctionCompiles
     from jaxprof.events import DeviceReading
     from jaxprof.facts.processes import ProcessFile
 
