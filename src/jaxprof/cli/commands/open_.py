@@ -419,12 +419,12 @@ def _print_view(view: str, session: Session, form: str, path: Path, begin: float
 def _forms_of(view: str, session: Session, begin: float | None, end: float | None) -> list[Callable[[], Any]]:
     """Return the functions that make the JSON, the CSV and the text of a view."""
     makers: tuple[Callable[..., Any], ...]
+    subject: tuple[Any, ...] = (session, view)
     if view == "lanes":
         from jaxprof.report.lanes import lanes_csv, lanes_json, lanes_text, ranges
 
-        found = ranges(session, begin, end)
-        return [partial(make, found) for make in (lanes_json, lanes_csv, lanes_text)]
-    if view in ("compiles", "findings", "transfers", "timeline"):
+        makers, subject = (lanes_json, lanes_csv, lanes_text), (ranges(session, begin, end),)
+    elif view in ("compiles", "findings", "transfers", "timeline"):
         from jaxprof.report.recording.tables import program_view_csv, program_view_json
         from jaxprof.report.recording.text import program_view_text
 
@@ -433,4 +433,4 @@ def _forms_of(view: str, session: Session, begin: float | None, end: float | Non
         from jaxprof.report.views import view_csv, view_json, view_text
 
         makers = (view_json, view_csv, view_text)
-    return [partial(make, session, view) for make in makers]
+    return [partial(make, *subject) for make in makers]
