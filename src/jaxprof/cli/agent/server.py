@@ -24,7 +24,7 @@ from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.types import CallToolResult, TextContent, Tool, ToolAnnotations
 from pydantic import Field, ValidationError
 
-from jaxprof.cli.commands.agent import ORDER
+from jaxprof.cli.agent import ORDER
 from jaxprof.cli.target import is_compiled_now, is_workload
 from jaxprof.errors import UsageError, unknown_name
 from jaxprof.operating_system import python_words
