@@ -418,19 +418,17 @@ def _print_view(view: str, session: Session, form: str, path: Path, begin: float
 
 def _forms_of(view: str, session: Session, begin: float | None, end: float | None) -> list[Callable[[], Any]]:
     """Return the functions that make the JSON, the CSV and the text of a view."""
-    makers: tuple[Callable[..., Any], ...]
-    subject: tuple[Any, ...] = (session, view)
     if view == "lanes":
         from jaxprof.report.lanes import lanes_csv, lanes_json, lanes_text, ranges
 
-        makers, subject = (lanes_json, lanes_csv, lanes_text), (ranges(session, begin, end),)
-    elif view in ("compiles", "findings", "transfers", "timeline"):
+        found = ranges(session, begin, end)
+        return [partial(lanes_json, found), partial(lanes_csv, found), partial(lanes_text, found)]
+    if view in ("compiles", "findings", "transfers", "timeline"):
         from jaxprof.report.recording.tables import program_view_csv, program_view_json
         from jaxprof.report.recording.text import program_view_text
 
-        makers = (program_view_json, program_view_csv, program_view_text)
-    else:
-        from jaxprof.report.views import view_csv, view_json, view_text
+        makers: list[Callable[..., Any]] = [program_view_json, program_view_csv, program_view_text]
+        return [partial(make, session, view) for make in makers]
+    from jaxprof.report.views import view_csv, view_json, view_text
 
-        makers = (view_json, view_csv, view_text)
-    return [partial(make, *subject) for make in makers]
+    return [partial(make, session, view) for make in (view_json, view_csv, view_text)]
