@@ -84,13 +84,13 @@ def plane_bytes(plane: Plane) -> bytes:
     stats, events = _Names(), _Names()
     out = nested(2, plane.name)
     for line in plane.lines:
-        content = number(1, line.id) + nested(2, line.name) + number(3, line.timestamp_ns)
+        content = bytearray(number(1, line.id) + nested(2, line.name) + number(3, line.timestamp_ns))
         for event in line.events:
             inner = number(1, events.id(event.name)) + number(2, event.offset) + number(3, event.duration)
             for name, value in event.stats.items():
                 inner += nested(4, _stat(stats, name, value, reference=event.reference))
             content += nested(4, inner)
-        out += nested(3, content)
+        out += nested(3, bytes(content))
     for name in plane.metadata:
         events.id(name)
     for name, key in events.ids.items():
