@@ -195,7 +195,7 @@ async def test_escape_and_the_end_of_the_app_stop_it_and_leave_what_is_shown(pro
 def test_the_engine_says_how_far_it_is_and_can_be_stopped(tmp_path: Path) -> None:
     """A real one, of which the engine has begun to read: nothing is left of it that could be shown."""
     said = Event()
-    path = write_kernels(tmp_path / "box.xplane.pb.gz", 200_000)
+    path = write_kernels(tmp_path / "box.xplane.pb.gz", 100_000)
     reading = ProfileReading(path, lambda reading: said.set())
     ended: list[BaseException | Path] = []
 
