@@ -6,11 +6,25 @@ from pathlib import Path
 
 import pytest
 
+from cli.test_job_bad_folders import BAD
+from golden import held_cases
 from jaxprof import events as e
 from jaxprof.errors import FileRefusedError
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import is_job_folder, read_job
 from job_folders import JOB, job, loop, process
+
+
+def test_what_cannot_be_read_is_missing_or_does_not_belong_there_is_said(tmp_path: Path) -> None:
+    cases = {}
+    for spoil in BAD:
+        folder = job(tmp_path / spoil.__name__, loop(1), loop(1), loop(1))
+        spoil(folder)
+        read = read_job(folder, Session)
+        members = ", ".join(f"{member.index} {member.path.name} {member.live}" for member in read.members)
+        told = (f"{read.count} of {read.job}, without {read.missing[:9]}: {members}", *read.notices)
+        cases[spoil.__name__] = "".join(f"  {line}\n" for line in told).replace(str(folder), "FOLDER")
+    held_cases("read_jobs.txt", cases)
 
 
 def test_how_many_there_are_is_unknown_until_jax_says_it(tmp_path: Path) -> None:
