@@ -104,6 +104,7 @@ run selu --no-capture --keep-trace
 run selu --sweep n=1,2 --set n=3
 run sleu
 run selu --variant jot
+run selu --devic cpu:0
 run selu --set n
 run selu --set n=0
 run selu --device what?

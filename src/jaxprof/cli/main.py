@@ -225,6 +225,8 @@ def _as_ours(error: JaxprofError | OSError | click.ClickException) -> JaxprofErr
     path = context.command_path if context is not None else "jaxprof"
     if "\n" in message:  # click raises the help of a group without a command
         return UsageError(f"{path} needs a command", f"{path} --help lists them.")
+    if isinstance(error, click.NoSuchOption) and error.possibilities:
+        return UsageError(f"no such option {error.option_name!r}", f"Did you mean {' or '.join(error.possibilities)}?")
     return UsageError(f"{message[:1].lower()}{message[1:]}".rstrip("."), f"{path} --help lists what it takes.")
 
 
