@@ -33,11 +33,11 @@ def shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
     InteractiveShell.clear_instance()
 
 
-def test_the_session_of_a_line_is_shown_as_text_and_as_html(shell: Any) -> None:
+def test_the_session_of_a_line_is_shown_as_text_and_as_markdown(shell: Any) -> None:
     shell.run_cell("s = %jaxprof --budget=0.05 step(x)")
     shown, _ = shell.display_formatter.format(shell.user_ns["s"])
     assert shown["text/plain"] == str(shell.user_ns["s"])
-    assert shown["text/html"].startswith("<div><b>jaxprof</b>")
+    assert shown["text/markdown"].startswith("jaxprof session ")
     listed, _ = shell.display_formatter.format([shell.user_ns["s"]])
     assert listed["text/plain"].startswith("[<jaxprof.Session")
 
