@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxprof.stats import TimeComparison, change_points, compare, compare_apart, refuse
-from jaxprof.stats.changes import LONGEST, SHORTEST, Changes, _best_cut
+from jaxprof.stats.changes import SHORTEST, Changes, _best_cut
 from jaxprof.stats.growth import growth, growth_interval, judge_growth
 from kept_histories import medians
 from stats.test_comparison import launches
@@ -108,9 +108,9 @@ def test_what_is_no_time_is_refused(bad: float) -> None:
         change_points([0.01, bad, 0.01])
 
 
-def test_of_a_long_history_the_newest_part_is_looked_at() -> None:
-    values = [*([0.02] * 50), *([0.01] * (LONGEST - 40)), *([0.03] * 40)]
-    assert [one.index for one in change_points(values).found] == [LONGEST + 10]
+def test_of_a_long_history_the_newest_part_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jaxprof.stats.changes.LONGEST", 30)
+    assert [one.index for one in change_points([*([0.02] * 50), *([0.01] * 18), *([0.03] * 12)]).found] == [68]
 
 
 def test_the_cut_is_that_of_the_definition() -> None:
