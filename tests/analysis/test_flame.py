@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import program_events as made
 from jaxprof.analysis.flame import (
     PICOSECONDS,
     FlameFrame,
     FlameTree,
     StackFrame,
     WeightedStack,
+    program_flame,
     scope_names,
     stacks_flame,
 )
@@ -64,3 +67,23 @@ def test_several_small_frames_are_one_that_knows_their_sum_and_their_matches() -
 def test_scopes_by_the_thousand_are_shown_to_a_depth() -> None:
     assert len(scope_names(op_path("a/" * 10_000))) == 200, "each kernel's frames are as many as its scopes"
     assert scope_names(op_path("jit(step)/block/dot")) == ("step", "block")
+
+
+def test_the_frames_of_a_program_are_its_wall_time_to_the_picosecond() -> None:
+    lines = [made.line(91, 0.25, "device_busy", "float()"), made.line(12, 0.5, "host_busy", under=90, function="load")]
+    windows = made.steady(4, {"device_busy": 0.4, "host_busy": 0.5}, lines)
+    program = made.result(*windows, wall=10.0)
+    graph = program_flame(program)
+    tree = graph.tree
+    assert tree.total == round(program.wall_seconds * PICOSECONDS)
+    loop = ["main (train.py)", "loop at line 85"]
+    seconds = {
+        (*loop,): 3,
+        (*loop, "line 91 float()", "[device busy]"): 1,
+        (*loop, "line 90"): 2,
+        ("no line", "[device busy]"): 0.6,
+        ("no line", "[not seen]"): 6.4,
+    }
+    assert [tree.totals[named(tree, *path)] / PICOSECONDS for path in seconds] == pytest.approx([*seconds.values()])
+    place = graph.place_of(named(tree, *loop, "line 91 float()"))
+    assert (place.file, place.line) == ("/home/me/work/train.py", 91)

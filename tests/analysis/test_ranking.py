@@ -10,6 +10,7 @@ import pytest
 
 from jaxprof.analysis.ranking import (
     FIGURES,
+    GROUPINGS,
     TEXTS,
     BarrierIndex,
     Ranking,
@@ -23,7 +24,7 @@ from jaxprof.analysis.ranking import (
 from jaxprof.devices.targets import exchanges, machine_of, step_time
 from jaxprof.hlo.analysis.barriers import Barrier
 from jaxprof.hlo.analysis.cost.peaks import device
-from jaxprof.hlo.analysis.kernels import kernels
+from jaxprof.hlo.analysis.kernels import Kernel, kernels
 from jaxprof.hlo.read.parse import module
 from jaxprof.hlo.shape import parse_shape
 from jaxprof.report.kernels import COLUMNS, SORTABLE
@@ -168,3 +169,26 @@ def test_barriers_are_found_as_a_walk_over_all_finds_them_in_its_order() -> None
         walked = [one for one in made if name in (one.producer, one.consumer) and one.computation == computation]
         assert index.of(computation, name) == tuple(walked)
     assert BarrierIndex().of("c.0", "k.0") == ()
+
+
+def test_nothing_is_kept_that_was_read_to_arrange_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No kernel of many is asked for its own origins: half a million of those would be more than all else."""
+
+    def asked(kernel: Kernel) -> object:
+        raise AssertionError(kernel)
+
+    monkeypatch.setattr(Kernel, "origins", property(asked))
+    ranking = Ranking(kernels(module(HLO)))
+    assert names(ranking, filtered(ranking, "scope:transpose")) == ["grad_fusion"]
+    assert names(ranking, ordered(ranking, everything(ranking), "source"))[0] == "dot.1"
+    for way in GROUPINGS.keys() - {"none"}:
+        assert sum(group.count for group in grouped(ranking, everything(ranking), way)) == 4
+
+
+def test_origins_that_were_read_elsewhere_are_those_of_the_same_kernels() -> None:
+    first, again, others = Ranking(KERNELS), Ranking(KERNELS, H100), Ranking(KERNELS[:2])
+    read = first.origins
+    again.know_from(first)
+    others.know_from(first)
+    assert again.origins is read
+    assert len(others.origins) == 2

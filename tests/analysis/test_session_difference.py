@@ -10,7 +10,7 @@ import pytest
 from analysis.made_runs import run
 from analysis.made_runs import session as session_of
 from jaxprof import events as e
-from jaxprof.analysis.ab import ab_result, ab_results, side_versus
+from jaxprof.analysis.ab import ab_result, ab_results, side_versus, sides_beside
 from jaxprof.analysis.difference import FigureDifference, figures
 from jaxprof.analysis.session_difference import PhaseDifference, session_difference
 from jaxprof.hlo.pairs import pairs
@@ -131,3 +131,9 @@ def test_two_runs_are_sides_beside_each_other_only_as_a_and_what_was_compared_wi
     other = session_of(EVENTS)
     assert side_versus(session, other.runs["r1"], runs["r3"]) is None, "of two sessions"
     assert side_versus(session, runs["r1"], other.runs["r3"]) is None
+
+
+def test_the_sides_beside_a_run_are_those_of_its_own_comparison(session: Session) -> None:
+    beside = {name: [side.id for side in sides_beside(session, run)] for name, run in session.runs.items()}
+    first, second = ["r1", "r3"], ["r5", "r6"]
+    assert beside == {"r1": first, "r3": first, "r4": [], "r5": second, "r6": second}

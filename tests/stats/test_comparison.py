@@ -273,3 +273,10 @@ def test_whatever_was_measured_is_compared_or_refused(
 def test_a_margin_is_not_negative(margin: float) -> None:
     with pytest.raises(ValueError, match="a margin is a share"):
         compare(launches(1.1, 1.2)).verdict(margin)
+
+
+def test_a_few_blocks_are_too_few() -> None:
+    found = compare(launches(2.0, blocks=4))
+    assert (found.ratio, found.low) == (pytest.approx(2, rel=0.01), None)
+    assert (found.verdict(), found.reason()) == ("inconclusive", "too few independent blocks")
+    assert compare(launches(2.0, blocks=1)).verdict() == "inconclusive"

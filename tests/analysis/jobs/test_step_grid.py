@@ -184,3 +184,11 @@ def test_columns_lose_no_second(events: list[tuple[int, float, list[tuple[float,
     covered = np.bincount(in_column, minlength=len(found.steps))
     assert np.nansum(found.seconds[0] * covered) == pytest.approx(sum(sum(each.seconds) for each in passes))
     assert covered.sum() == pytest.approx(sum(each.count for each in passes))
+
+
+def test_only_the_steps_that_are_looked_at() -> None:
+    growing = [taken([0.01 * number for number in range(100)])]
+    found = grid(trace(0, growing), columns=5, first=10, last=14, values_of="step")
+    assert found.first_steps.tolist() == [10, 11, 12, 13, 14]
+    assert found.seconds[0] == pytest.approx([0.10, 0.11, 0.12, 0.13, 0.14])
+    assert grid(trace(0, growing), first=500, last=600).seconds.shape == (1, 0)
