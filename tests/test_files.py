@@ -124,7 +124,7 @@ def test_what_can_be_unpacked_comes_before_the_damage() -> None:
 @pytest.mark.process
 @pytest.mark.parametrize(
     ("name", "inside"),
-    [("a.hlo.gz", b"HloModule m\n"), ("a.xplane.pb.gz", b'{"a":'), ("text", b"")],
+    [("a.hlo.gz", b"HloModule m\n"), ("a.xplane.pb.gz", b'{"a":'), ("a.trace.json.gz", b'{"a":'), ("text", b"")],
 )
 def test_the_file_names_the_limit_that_it_exceeds(
     name: str, inside: bytes, call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -2,18 +2,37 @@
 
 Times are microseconds, as the format requires; a process is a device, a thread is a lane. Overlapping events on one
 thread have to nest in this format, so intervals that only overlap get threads of their own. An interval has the HLO op
-and module that it belongs to, its execution, launch and step. The viewer shows devices and lanes in the order that they
-have here.
+and module that it belongs to, its execution, launch and step; the HLO text follows the events, where other readers
+ignore it. So an exported file can be imported again without losing anything that jaxprof shows. The viewer shows
+devices and lanes in the order that they have here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Final
 
+from jaxprof.analysis.profile import programs_of
 from jaxprof.analysis.timeline import TEXT_NAME, Timeline, TimelineLane, read_timeline
 from jaxprof.exports.formats import ExportSource, tracks_of
 from jaxprof.session import Run, Session
 from jaxprof.text import json_text
+
+HLO_KEY: Final = "jaxprofHlo"
+"""Key of the HLO modules, beside `traceEvents`."""
+LEFT_OUT_KEY: Final = "jaxprofLeftOut"
+"""Key in `otherData` of the number of intervals of the profile that the file lacks."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedHlo:
+    """The HLO text of a program."""
+
+    module: str
+    program: str | None
+    """Id of the program, in decimal digits; None if unknown."""
+    text: str
 
 
 def runs(session: Session) -> list[Run]:
@@ -22,15 +41,26 @@ def runs(session: Session) -> list[Run]:
 
 
 def pieces(source: ExportSource) -> Iterator[str]:
-    """Yield the timeline of the one run."""
+    """Yield the timeline of the one run, with the HLO of its programs."""
     (run,) = source.runs
-    return to_perfetto(read_timeline(source.session.text(run.id, TEXT_NAME) or ""), run.label)
+    timeline = read_timeline(source.session.text(run.id, TEXT_NAME) or "")
+    return to_perfetto(timeline, run.label, list(_modules(source.session, run)))
 
 
-def to_perfetto(timeline: Timeline, title: str) -> Iterator[str]:
+def _modules(session: Session, run: Run) -> Iterator[ExportedHlo]:
+    """Yield the HLO of the programs in the timeline of `run`: its own, or, for a profile, that of all its programs."""
+    for program in programs_of(session, run):
+        text = session.text(program.id, "hlo")
+        if text:
+            name = text.split("HloModule ", 1)[-1].split(",", 1)[0].split(None, 1)[0] if run is program else ""
+            program_id = program.plan.parameters.get("program")
+            yield ExportedHlo(name or program.plan.workload, None if program_id is None else str(program_id), text)
+
+
+def to_perfetto(timeline: Timeline, title: str, hlo: Sequence[ExportedHlo] = ()) -> Iterator[str]:
     """Yield the text of the file in pieces, so that a million intervals need not be one string."""
-    about = json_text({"source": title}, compact=True)
-    yield f'{{"displayTimeUnit":"ns","otherData":{about},"traceEvents":[\n'
+    about = {"source": title} | ({LEFT_OUT_KEY: timeline.left_out} if timeline.left_out else {})
+    yield '{"displayTimeUnit":"ns","otherData":' + json_text(about, compact=True) + ',"traceEvents":[\n'
     devices = {device: number for number, device in enumerate(dict.fromkeys(lane.device for lane in timeline.lanes), 1)}
     thread = 0
     separator = ""
@@ -56,11 +86,14 @@ def to_perfetto(timeline: Timeline, title: str) -> Iterator[str]:
         for time, value in zip(counter.times, counter.values, strict=True):
             yield separator + json_text({"ph": "C", "pid": number, "name": counter.name, "ts": time / 1000,
                                      "args": {counter.unit: value}}, compact=True)  # fmt: skip
-    yield "\n]}\n"
+    yield "\n]"
+    if hlo:
+        yield f",{json_text(HLO_KEY)}:" + json_text([asdict(module) for module in hlo], compact=True)
+    yield "}\n"
 
 
 def _process(device: str) -> str:
-    """Return the name of a device as in JAX's own Chrome traces."""
+    """Return the name of a device as in JAX's own Chrome traces, so that jaxprof can open the file again."""
     host, _, name = device.rpartition("/")
     platform, _, number = name.partition(":")
     jax_name = "/host:CPU" if platform in ("host", "cpu") else f"/device:{platform.upper()}:{number}"

@@ -230,7 +230,7 @@ def _emit_program(
     if text is not None:
         emit(TextRecorded(run=run, name="hlo", text=text))
         module_text = program_text(trace, *program.name)
-        buffers = buffers_in(module_text.proto, text) if module_text is not None else None
+        buffers = buffers_in(module_text.proto, text) if module_text is not None and module_text.proto else None
         if buffers is not None:
             emit(replace(buffers, run=run))
     elif with_hlo:
@@ -261,6 +261,8 @@ def text_of(trace: Trace, program: Program) -> tuple[str | None, str]:
     held = program_text(trace, *program)
     if held is None:
         return None, "the profile does not hold its HLO"
+    if held.text:
+        return held.text, ""
     try:
         return hlo_text(held.proto), ""
     except (JaxprofError, RecursionError) as error:

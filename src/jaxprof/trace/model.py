@@ -143,8 +143,10 @@ class ProgramText:
 
     name: str
     program: int | None
-    proto: bytes
-    """An `HloProto`."""
+    proto: bytes = b""
+    """An `HloProto`; empty if the text is given."""
+    text: str = ""
+    """HLO text, from a trace that jaxprof exported; empty if the proto is given."""
 
 
 @dataclass(slots=True)
@@ -190,6 +192,8 @@ class Trace:
     """Warnings of the profiler itself, mostly about dropped events."""
     tracers: dict[str, int] = field(default_factory=dict)
     """Tracing levels of the recording, if the profile says them: `host`, `device`, `python`, `hlo`."""
+    chrome: bool = False
+    """Whether the trace was read from a Chrome trace, which holds less than an xplane."""
     sizes: dict[str, int] = field(default_factory=dict)
     """Size of each file in bytes, by path."""
     notes: dict[str, str] = field(default_factory=dict)

@@ -18,6 +18,7 @@ import numpy as np
 from jaxprof.errors import FileRefusedError, system_words
 from jaxprof.files import open_regular, unpacked
 from jaxprof.limits import FILE
+from jaxprof.trace.chrome import parse_chrome
 from jaxprof.trace.folders import ProfileRun, choose
 from jaxprof.trace.lanes import lanes_of
 from jaxprof.trace.model import NO_OP, Lane, OpNumbers, Trace
@@ -92,11 +93,9 @@ def read_file(path: Path, advance: Callable[[float], None] = lambda share: None)
         length = len(raw)
         raw += bytes(PADDING)
     if raw[:64].lstrip().startswith((b"{", b"[")):
-        raise FileRefusedError(
-            f"{path} is JSON, not a profile that can be read here",
-            "A Chrome trace (.trace.json.gz) opens in ui.perfetto.dev; open the .xplane.pb that JAX writes beside it.",
-        )
-    trace = lanes_of(parse_xspace(raw, str(path), length), partial(_within, advance, _READ, 1 - _READ))
+        trace = parse_chrome(memoryview(raw)[:length], str(path), partial(_within, advance, _READ, 1 - _READ))
+    else:
+        trace = lanes_of(parse_xspace(raw, str(path), length), partial(_within, advance, _READ, 1 - _READ))
     trace.sizes[str(path)] = size
     if problem:
         trace.problems.append(problem)
@@ -185,6 +184,7 @@ def _take(joined: Trace, host: str, trace: Trace, shift_ps: int, ops: OpNumbers)
     joined.pending.append(rest)
     joined.python_tracer = joined.python_tracer or trace.python_tracer
     joined.hosts.append(host)
+    joined.chrome = joined.chrome or trace.chrome
     joined.platform = joined.platform or trace.platform
     joined.devices |= {f"{host}/{device}": facts for device, facts in trace.devices.items()}
     present = {(program.name, program.program) for program in joined.programs}
