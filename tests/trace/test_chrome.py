@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from made_traces import cpu_plane, gpu_planes, read, tpu_plane
 
 from jaxprof.analysis.timeline import read_timeline
 from jaxprof.errors import FileRefusedError
@@ -20,7 +21,6 @@ from jaxprof.trace.sources import read_profile
 from jaxprof.trace.steps import steps_of
 from jaxprof.trace.summary import summarise
 from jaxprof.trace.timeline import timeline_text
-from made_traces import cpu_plane, gpu_planes, read, tpu_plane
 
 NAMES = {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/host:CPU"}}
 
