@@ -153,10 +153,8 @@ def test_processes_are_told_with_name_and_user_once_each() -> None:
     ("text", "normal"),
     [
         ("00000000:1B:00.0", "0000:1b:00.0"),
-        ("0000:1b:00.0", "0000:1b:00.0"),
         ("1B:00.0", "0000:1b:00.0"),
         ("00010000:1B:00.0", "10000:1b:00.0"),
-        ("", None),
         ("nonsense", None),
         (None, None),
     ],

@@ -9,8 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import mutated
 from jaxprof.errors import HloError
@@ -64,15 +62,6 @@ def test_faults_of_all_kinds(number: int) -> None:
     with suppress(HloError):
         for module in files.from_bytes(mutated.mutated("hlo", number)):
             look_at_everything(module)
-
-
-@given(st.lists(st.sampled_from(
-    ["HloModule m", "ENTRY", "e", " {", "}", "\n", "  ", "%a", " = ", "f32[2]{1,0}", "(", ")", "add(", "constant(",
-     ", ", "calls=", "to_apply={", "metadata={", '"', "\\", "/*", "*/", "//", "ROOT ", "-start(", "->", "[", "]", "é"]
-), max_size=60))  # fmt: skip
-def test_words_in_any_order(words: list[str]) -> None:
-    check("".join(words))
-    check("HloModule m\nENTRY e {\n" + "".join(words) + "\n}\n")
 
 
 @pytest.mark.parametrize("name", worst_texts(1))

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
-from jaxprof.facts import recorder
 from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.launches import Launches, launches, with_launches
 from jaxprof.hlo.open.paths import modules_at
 from jaxprof.hlo.read import parse
-from jaxprof.report.modules import HloProgram, facts_of_program, tree_text
+from jaxprof.report.modules import tree_text
 
 HLO = """HloModule jit_f, is_scheduled=true
 
@@ -85,14 +83,6 @@ def test_a_dump_is_read_with_its_launches(tmp_path: Path, ending: str) -> None:
     )
     assert said in tree_text(by_name["sorted"])
     assert "1 launch (CustomKernel), 32 blocks of 128 threads" in tree_text(by_name["loop.2"])
-
-
-def test_kernels_that_differ_in_their_launches_alone_keep_their_own_in_json() -> None:
-    program = HloProgram(parse.module(with_launches(HLO, SEQUENCE, METADATA)))
-    rows = json.loads(json.dumps(recorder(facts_of_program("kernels"))(program), default=list))["kernels"]
-    buffers = {row["name"]: row["launches"]["command_buffer"] for row in rows if "launches" in row}
-    assert buffers == {"loop.1": 1, "sorted": 1, "loop.2": None}
-    assert "launches" not in next(row for row in rows if row["name"] == "out"), "nothing is known of it"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Every table holds what the session says, in the units of its names, and NULL where the session says nothing."""
+"""Every table holds what the session says, and NULL where the session says nothing. Their rows are in `tests/net`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from jaxprof import events as e
-from jaxprof.facts.units import BYTES, REAL_BYTES, SECONDS
 from jaxprof.query.tables import TABLES
 from jaxprof.report.json import to_dict
 from jaxprof.session import Session
@@ -36,18 +35,6 @@ def test_every_table_has_rows_under_the_columns_that_its_schema_has(path: Path, 
     assert len(filled) > 1
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_every_column_says_what_it_means_and_a_time_has_its_unit_in_its_name(name: str) -> None:
-    table = TABLES[name]
-    assert table.meaning
-    assert len({fact.key for fact in table.facts}) == len(table.facts)
-    for fact in table.facts:
-        assert len(fact.meaning) > 2
-        assert fact.key == fact.key.lower()
-        assert (fact.unit is SECONDS) <= fact.key.endswith("seconds"), fact.key
-        assert (fact.unit in (BYTES, REAL_BYTES)) <= ("bytes" in fact.key), fact.key
-
-
 def test_figures_are_those_of_the_json(path: Path) -> None:
     (compiled,) = [run for run in to_dict(load(path, Session))["runs"] if run["id"] == "r3"]
     (row,) = rows(
@@ -64,26 +51,9 @@ def test_figures_are_those_of_the_json(path: Path) -> None:
     assert rows(path, "SELECT DISTINCT launch FROM samples WHERE series = 'dispatch'") == [[None]]
 
 
-def test_kernels_are_joined_with_what_was_measured_and_no_time_is_lost(path: Path) -> None:
-    found = rows(path, "SELECT name, opcode, bytes, line, executions, launch_occupancy, uncertain FROM kernels "
-                       "WHERE name IN ('fusion', 'copy') ORDER BY name")  # fmt: skip
-    assert found == [
-        ["copy", None, None, None, 10, None, True],
-        ["fusion", "fusion", 8_000_000, 28, 20, 0.5, False],
-    ]
-    assert rows(path, "SELECT sum(self_seconds), sum(share) FROM kernels")[0] == pytest.approx([5e-3 + 1e-8, 1.0])
-
-
-def test_intervals_are_those_of_the_lanes(path: Path) -> None:
-    answer = ask("SELECT * EXCLUDE (session) FROM intervals ORDER BY device, start_seconds", [asked(path, "whole")])
-    found, _ = answer.first(100)
-    stream, host = TIMELINE["lanes"]  # type: ignore[misc]
-    assert len(found) == len(stream["label"]) + len(host["label"])
-    assert found[0] == ["r3", "gpu:0", "Stream #1", "stream", "void fused<1, 2>", "jit_selu", "fusion",
-                        0.0, pytest.approx(5e-6), 1, 7, None]  # fmt: skip
-    assert found[1][4:] == ["memcpy", None, None, pytest.approx(1e-5), pytest.approx(1e-6), 1, None, None]
-    assert found[2][-1] == 3
-    assert found[3][7:] == [pytest.approx(2e-6), pytest.approx(3e-5), None, None, None]
+def test_the_shortest_intervals_that_a_timeline_left_out_are_named(path: Path) -> None:
+    answer = ask("FROM intervals", [asked(path, "whole")])
+    assert len(answer.first(100)[0]) == sum(len(lane["label"]) for lane in TIMELINE["lanes"])  # type: ignore[arg-type, misc]
     assert answer.notices == ["whole: the 2 shortest intervals of run r3 are not in its timeline"]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import flaky_store
-from flaky_store import FlakyFileSystem
+from flaky_store import FlakyFileSystem as Flaky
 from jaxprof.errors import FileRefusedError, UsageError
 from jaxprof.remote.mirror import Mirror
 from jaxprof.remote.place import RemotePlace
@@ -22,9 +22,9 @@ from jaxprof.session.log.state import url_of
 from job_folders import job, loop
 
 
-@pytest.fixture
-def flaky() -> type[FlakyFileSystem]:
-    return flaky_store.register()
+@pytest.fixture(autouse=True)
+def as_if_nothing_had_happened() -> None:
+    flaky_store.register()
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def names(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def test_a_folder_is_fetched_whole_and_only_for_its_owner(folder: Path, flaky: type[FlakyFileSystem]) -> None:
+def test_a_folder_is_fetched_whole_and_only_for_its_owner(folder: Path) -> None:
     (folder / "rollup" / "steps").mkdir(parents=True)
     (folder / "rollup" / "steps" / "process-00000.parquet").write_bytes(b"x")
     mirror = mirror_of(folder)
@@ -52,25 +52,25 @@ def test_a_folder_is_fetched_whole_and_only_for_its_owner(folder: Path, flaky: t
     assert (mirror.path / "process-00000.jaxprof").stat().st_mode & 0o077 == 0
     assert url_of(mirror.path / "process-00000.jaxprof") == f"flaky://{folder}/process-00000.jaxprof"
     assert url_of(folder) is None
-    flaky.reads.clear()
+    Flaky.reads.clear()
     mirror_of(folder).refresh()
-    assert flaky.reads == [], "what has not changed is not fetched again"
+    assert Flaky.reads == [], "what has not changed is not fetched again"
     os.utime(folder / "process-00001.jaxprof", (1, 1))
     mirror_of(folder).refresh()
-    assert flaky.reads == [("process-00001.jaxprof", 0)]
-    flaky.error = ConnectionError("no route to host")
+    assert Flaky.reads == [("process-00001.jaxprof", 0)]
+    Flaky.error = ConnectionError("no route to host")
     (said,) = mirror_of(folder).refresh()
     assert "no route to host" in said
     assert ": the copy of " in said, "what was fetched is there"
 
 
-def test_of_a_session_that_grew_the_rest_is_fetched_and_appended(folder: Path, flaky: type[FlakyFileSystem]) -> None:
+def test_of_a_session_that_grew_the_rest_is_fetched_and_appended(folder: Path) -> None:
     path = folder / "process-00000.jaxprof"
     whole = path.read_bytes()
     path.write_bytes(whole[:-500])
     mirror = mirror_of(folder)
     mirror.refresh()
-    flaky.reads.clear()
+    Flaky.reads.clear()
     copy = mirror.path / path.name
     with copy.open("rb") as follower:
         follower.read()
@@ -78,27 +78,25 @@ def test_of_a_session_that_grew_the_rest_is_fetched_and_appended(folder: Path, f
         mirror.refresh()
         assert follower.read() == whole[-500:], "whoever follows it reads on in the same file"
     assert copy.read_bytes() == whole
-    assert flaky.reads == [(path.name, len(whole) - 500 - 256)]
+    assert Flaky.reads == [(path.name, len(whole) - 500 - 256)]
     path.write_bytes(b'{"other": 1}\n' * 1000 + whole)
     mirror.refresh()
     assert copy.read_bytes() == path.read_bytes(), "another session, which is longer"
 
 
-def test_the_network_may_go_in_the_middle(
-    folder: Path, flaky: type[FlakyFileSystem], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def cut(self: FlakyFileSystem, path: str, target: str, *rest: object, **more: object) -> None:
+def test_the_network_may_go_in_the_middle(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def cut(self: Flaky, path: str, target: str, *rest: object, **more: object) -> None:
         if "00001" in path:
             Path(target).write_bytes(b"half")
             raise ConnectionResetError("connection reset")
         Path(target).write_bytes(Path(path).read_bytes())
 
-    monkeypatch.setattr(flaky, "get_file", cut)
+    monkeypatch.setattr(Flaky, "get_file", cut)
     mirror = mirror_of(folder)
     said = mirror.refresh()
     assert said == [f"flaky://{folder}: 1 of 2 files could not be fetched (process-00001.jaxprof: connection reset)"]
     assert names(mirror.path) == ["process-00000.jaxprof"], "no half file"
-    monkeypatch.setattr(flaky, "get_file", lambda self, path, target, **more: Path(target).write_bytes(b"half"))
+    monkeypatch.setattr(Flaky, "get_file", lambda self, path, target, **more: Path(target).write_bytes(b"half"))
     (said,) = mirror.refresh()
     assert "only 4 of " in said
 
@@ -116,7 +114,6 @@ def test_the_network_may_go_in_the_middle(
 )
 def test_each_refusal_has_its_words(
     folder: Path,
-    flaky: type[FlakyFileSystem],
     error: Exception | str,
     word: str,
     hint: str,
@@ -125,26 +122,24 @@ def test_each_refusal_has_its_words(
     if isinstance(error, str):
         monkeypatch.setenv("JAXPROF_LIMITS", error)
     else:
-        flaky.error = error
+        Flaky.error = error
     with pytest.raises(FileRefusedError) as refused:
         mirror_of(folder).refresh()
     assert word in refused.value.what
     assert hint in refused.value.hint
 
 
-def test_a_name_that_leads_out_of_the_folder_is_left_out(
-    folder: Path, flaky: type[FlakyFileSystem], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_name_that_leads_out_of_the_folder_is_left_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     listed = [
         {"name": f"{folder}/{name}", "size": 1, "type": "file", "mtime": 1.0}
         for name in ("../../evil", ".hidden", "a\\b", "a\nb", "good")
     ]
-    monkeypatch.setattr(flaky, "ls", lambda self, path, detail: listed)
+    monkeypatch.setattr(Flaky, "ls", lambda self, path, detail: listed)
     found = [file.name for file in mirror_of(folder).store.files()]
     assert found == ["good"]
 
 
-def test_a_session_that_is_being_written_in_the_store_is_live_here(folder: Path, flaky: type[FlakyFileSystem]) -> None:
+def test_a_session_that_is_being_written_in_the_store_is_live_here(folder: Path) -> None:
     path = folder / "process-00000.jaxprof"
     whole = path.read_bytes()
     path.write_bytes(whole[: whole.rindex(b'{"type":"session_closed"')])
@@ -219,12 +214,10 @@ def test_a_web_server_that_sends_without_end_or_nothing_is_given_up(
     assert not mirror.path.is_file()
 
 
-def test_all_of_it_takes_no_longer_than_the_limit(
-    folder: Path, flaky: type[FlakyFileSystem], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_of_it_takes_no_longer_than_the_limit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mirror = mirror_of(folder)
     monkeypatch.setenv("JAXPROF_LIMITS", "fetch_time=0")
-    flaky.seconds = 0.05  # a call that ends at once is not waited for, and so never too late
+    Flaky.seconds = 0.05  # a call that ends at once is not waited for, and so never too late
     with pytest.raises(FileRefusedError, match="it took more than 0 seconds"):
         mirror.refresh()
 

@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 
 import flaky_store
-from flaky_store import FlakyFileSystem
+from flaky_store import FlakyFileSystem as Flaky
 from jaxprof.remote import upload
 from jaxprof.remote.place import RemotePlace
 from jaxprof.remote.upload import RATE, SentFile, Uploader, Version, is_due
 
 
-@pytest.fixture
-def flaky(monkeypatch: pytest.MonkeyPatch) -> type[FlakyFileSystem]:
+@pytest.fixture(autouse=True)
+def as_if_nothing_had_happened(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upload, "LOOK_SECONDS", 0.02)
     monkeypatch.setattr(upload, "_FIRST_PAUSE_SECONDS", 0.02)
-    return flaky_store.register()
+    flaky_store.register()
 
 
 def started(tmp_path: Path, name: str = "run.jaxprof.d") -> Uploader:
@@ -51,7 +51,7 @@ def stored(tmp_path: Path) -> dict[str, str]:
     return {path.relative_to(root).as_posix(): path.read_text() for path in root.rglob("*") if path.is_file()}
 
 
-def test_a_folder_is_sent_while_it_grows_and_whole_at_its_end(tmp_path: Path, flaky: type[FlakyFileSystem]) -> None:
+def test_a_folder_is_sent_while_it_grows_and_whole_at_its_end(tmp_path: Path) -> None:
     uploader = started(tmp_path)
     written(uploader.source, "process-00000.jaxprof", "header\n")
     wait_for(lambda: stored(tmp_path) == {"run.jaxprof.d/process-00000.jaxprof": "header\n"})
@@ -64,21 +64,19 @@ def test_a_folder_is_sent_while_it_grows_and_whole_at_its_end(tmp_path: Path, fl
         "run.jaxprof.d/rollup/steps/process-00000.parquet": "PAR1",
     }, "whole lines, and nothing half written is left"
     uploader = Uploader(RemotePlace(f"flaky://{tmp_path}/again/run.jaxprof.d"), uploader.source)
-    flaky.puts.clear()
+    Flaky.puts.clear()
     uploader.start()
     assert uploader.finish(30).unsent == ()
-    assert next(name for name, _ in flaky.puts).startswith(".process-00000.parquet."), "roll-ups go first"
+    assert next(name for name, _ in Flaky.puts).startswith(".process-00000.parquet."), "roll-ups go first"
 
 
 @pytest.mark.parametrize("error", [OSError("the store is down"), RuntimeError("an odd library")])
-def test_a_store_that_comes_back_gets_everything(
-    tmp_path: Path, flaky: type[FlakyFileSystem], error: Exception
-) -> None:
-    flaky.error, flaky.only = error, "put"
+def test_a_store_that_comes_back_gets_everything(tmp_path: Path, error: Exception) -> None:
+    Flaky.error, Flaky.only = error, "put"
     uploader = started(tmp_path)
     written(uploader.source, "process-00000.jaxprof", "header\n")
     wait_for(lambda: uploader._failure)
-    flaky.error = None
+    Flaky.error = None
     assert uploader.finish(30).unsent == ()
     assert stored(tmp_path) == {"run.jaxprof.d/process-00000.jaxprof": "header\n"}
 
@@ -93,10 +91,10 @@ def test_a_store_that_comes_back_gets_everything(
     ids=["dead", "hanging", "cutting"],
 )
 def test_a_store_that_does_not_take_it_is_waited_for_no_longer_than_said(
-    tmp_path: Path, flaky: type[FlakyFileSystem], monkeypatch: pytest.MonkeyPatch, setting: dict[str, Any], failure: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: dict[str, Any], failure: str
 ) -> None:
     for name, value in setting.items():
-        monkeypatch.setattr(flaky, name, value)
+        monkeypatch.setattr(Flaky, name, value)
     uploader = started(tmp_path)
     path = written(uploader.source, "process-00000.jaxprof", "header\n")
     outcome = uploader.finish(0.2)

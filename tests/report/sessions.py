@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from folding import fold
@@ -96,20 +97,13 @@ def environment(run: str, jax: str | None = "0.10.2") -> e.EnvironmentRead:
 
 
 def plan(run: str, variant: str, how: str, baseline: str = "", workload: str = "selu", n: int = 1_000_000) -> e.Event:
-    return e.RunPlanned(
-        run=run,
-        spec=e.RunSpec(
-            workload=workload,
-            variant=variant,
-            how=how,
-            device="cpu:0",
-            parameters={"n": n},
-            preset="quick",
-            baseline=baseline,
-            budget_seconds=2.0,
-            launches=3,
-        ),
-    )
+    spec = e.RunSpec(workload=workload, variant=variant, how=how, device="cpu:0", baseline=baseline, launches=3)
+    return e.RunPlanned(run=run, spec=replace(spec, parameters={"n": n}, preset="quick", budget_seconds=2.0))
+
+
+def closed(run: str, variant: str, at: float) -> e.RunClosed:
+    kept = {"workload": "selu", "variant": variant, "device": "cpu:0"}
+    return e.RunClosed(run=run, status="ok", monotonic_seconds=at, **kept)
 
 
 def numpy_run(run: str, median: float = 4.37e-3, n: int = 1_000_000) -> list[e.Event]:
@@ -123,11 +117,13 @@ def numpy_run(run: str, median: float = 4.37e-3, n: int = 1_000_000) -> list[e.E
         e.PhaseEnded(run=run, phase="run", seconds=2.0),
         *later_launches(run, median, side=0),
         e.RunFinished(run=run, status="ok", monotonic_seconds=14.0),
-        e.RunClosed(run=run, workload="selu", variant="numpy", device="cpu:0", status="ok", monotonic_seconds=14.0),
+        closed(run, "numpy", 14.0),
     ]
 
 
 def jit_run(run: str, baseline: str, median: float = 0.63e-3, n: int = 1_000_000) -> list[e.Event]:
+    checked = {"tolerance": 1e-5, "against": "numpy twin", "worst_at": "[437171]"}
+    checked |= {"worst_got": "-0.00022367835", "worst_expected": "-0.00022392868"}
     once = {"import": 0.5, "backend_init": 0.04, "warm_up": 0.09, "trace": 7e-3, "lower": 8e-3, "compile": 38e-3}
     return [
         plan(run, "jit", "jit", baseline, n=n),
@@ -146,18 +142,7 @@ def jit_run(run: str, baseline: str, median: float = 0.63e-3, n: int = 1_000_000
         e.TextRecorded(run=run, name="jaxpr", text="{ lambda ; a:f32[1000000]. let b:f32[1000000] = exp a in (b,) }"),
         e.TextRecorded(run=run, name="hlo", text=HLO),
         e.MemoryReported(run=run, argument_bytes=4 * n, output_bytes=4 * n, temporary_bytes=0, peak_bytes=8 * n),
-        e.CheckReported(
-            run=run,
-            passed=True,
-            max_relative_error=1.2e-7,
-            tolerance=1e-5,
-            against="numpy twin",
-            elements=n,
-            wrong_elements=0,
-            worst_at="[437171]",
-            worst_got="-0.00022367835",
-            worst_expected="-0.00022392868",
-        ),
+        e.CheckReported(run=run, passed=True, max_relative_error=1.2e-7, elements=n, wrong_elements=0, **checked),
         e.WarningRaised(
             run=run,
             code="zero_copy",
@@ -166,7 +151,7 @@ def jit_run(run: str, baseline: str, median: float = 0.63e-3, n: int = 1_000_000
         ),
         *later_launches(run, median, side=1, calls=4),
         e.RunFinished(run=run, status="ok", monotonic_seconds=19.0),
-        e.RunClosed(run=run, workload="selu", variant="jit", device="cpu:0", status="ok", monotonic_seconds=19.0),
+        closed(run, "jit", 19.0),
     ]
 
 
@@ -178,16 +163,7 @@ def failed_run(run: str, baseline: str) -> list[e.Event]:
         environment(run),
         e.PhaseEnded(run=run, phase="import", seconds=None),
         e.RunFinished(run=run, status="failed", error=error, advice=advice, monotonic_seconds=21.0),
-        e.RunClosed(
-            run=run,
-            workload="selu",
-            variant="jax",
-            device="cpu:0",
-            status="failed",
-            error=error,
-            advice=advice,
-            monotonic_seconds=21.0,
-        ),
+        replace(closed(run, "jax", 21.0), status="failed", error=error, advice=advice),
     ]
 
 

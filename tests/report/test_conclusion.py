@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 
 from folding import fold
 from jaxprof import events as e
-from jaxprof.analysis.difference import FigureDifference
 from jaxprof.analysis.explain.derive import explanation
-from jaxprof.analysis.gate import GateBase, GateLimit, GateResult, GateRow
-from jaxprof.report.conclusion import conclusion, conclusion_lines, gate_conclusion, largest
+from jaxprof.report.conclusion import conclusion, conclusion_lines, largest
 from jaxprof.report.renderers import wrap
 from jaxprof.session import Session
 from jaxprof.units import parts_of, spread
@@ -55,13 +53,6 @@ class TestConclusion:
     def test_of_what_was_measured_it_is_said_that_nothing_was_found(self) -> None:
         session = fold(HEADER, [plan("r1", "jit", "jit"), *turns("r1", 1e-3, 0)])
         assert conclusion(explanation(session, "s")).action.startswith("no finding above its threshold")
-
-    def test_a_gate_names_the_limit_that_was_passed(self) -> None:
-        row = GateRow("f jit cpu:0", GateLimit("kernels"), "passed", FigureDifference("kernels", 3.0, 5.0))
-        fine = GateRow("f jit cpu:0", GateLimit("flops"), "within", FigureDifference("flops", 10.0, 10.0, "flop"))
-        found = gate_conclusion(GateResult(GateBase("old.py:f", "target", "old.py:f"), (fine, row)), "new.py:f")
-        assert found.cost == "kernels 3 → 5 (+67 %), limit kernels: exceeded"
-        assert found.command == "jaxprof compare old.py:f new.py:f"
 
 
 class TestRounding:

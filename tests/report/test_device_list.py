@@ -57,7 +57,6 @@ def test_the_table_is_one_line_a_device_and_then_the_rest() -> None:
         (512, 2048 * GIB, "0.0 / 2.0 TiB"),
         (None, 16 * GIB, "- / 16.0 GiB"),
         (GIB, None, "1.00 GiB / -"),
-        (None, None, "-"),
         (0, 0, "0.0 / 0.0 B"),
     ],
 )

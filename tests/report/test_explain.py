@@ -75,13 +75,9 @@ def test_json_fits_a_prompt_however_long_its_sentences_are() -> None:
     assert len(data["findings"]) == 5
     assert data["findings"][0]["cost"]["ci95_seconds"] == [5.612, 6.412]
     assert data["findings"][0]["evidence"]["source"] == "experiments/train_the_model.py:1234"
-
-
-def test_what_is_not_known_of_a_finding_is_absent_from_its_evidence() -> None:
-    data = explanation_json(explanation(sessions.whole(), "s"))
-    evidence = [finding["evidence"] for finding in data["findings"]]
-    assert evidence
-    assert all(value for each in evidence for value in each.values())
+    known = explanation_json(explanation(sessions.whole(), "s"))["findings"]
+    assert known
+    assert all(value for finding in known for value in finding["evidence"].values()), "what is unknown is absent"
 
 
 def test_markdown_has_each_finding_and_no_fence_can_be_closed() -> None:

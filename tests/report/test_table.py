@@ -55,7 +55,8 @@ ROWS = [Kernel("dot", 1.5e-3, 2048, Source("a.py", 7), ("cpu:0", "cpu:1")), Kern
 TABLE = Table(COLUMNS, ROWS, "kernels <all>", ("and a note",))
 
 
-def test_text_has_titles_and_quantities() -> None:
+def test_one_table_in_every_form() -> None:
+    """Titles and quantities in text, every character in Markdown, keys and numbers as they are in CSV and JSON."""
     assert list(text_lines(TABLE)) == [
         "kernels <all>",
         "  kernel   median  from",
@@ -63,9 +64,6 @@ def test_text_has_titles_and_quantities() -> None:
         "  a|b<i>        -  -",
         "  and a note",
     ]
-
-
-def test_markdown_shows_every_character_and_aligns_quantities() -> None:
     assert list(markdown_lines(TABLE)) == [
         r"kernels \<all\>",
         "",
@@ -76,17 +74,11 @@ def test_markdown_shows_every_character_and_aligns_quantities() -> None:
         "",
         "and a note",
     ]
-
-
-def test_csv_has_keys_and_numbers_as_they_are() -> None:
     assert to_csv_text(TABLE).splitlines() == [
         "name,median_seconds,bytes,source_file,source_line,devices",
         'dot,0.0015,2048,a.py,7,"[""cpu:0"", ""cpu:1""]"',
         "a|b<i>,,,,,[]",
     ]
-
-
-def test_json_has_the_same_numbers_and_objects_inside() -> None:
     assert list(records(TABLE)) == [
         {"name": "dot", "median_seconds": 1.5e-3, "bytes": 2048, "source": {"file": "a.py", "line": 7},
          "devices": ["cpu:0", "cpu:1"]},
@@ -107,21 +99,13 @@ def test_unknown_is_a_dash_and_zero_is_not(cell: object, text: str) -> None:
     assert plain(cell) == text
 
 
-def names(*cells: str) -> Table[str]:
-    """Two columns of text, of which the first gives way."""
+def test_one_column_gives_way_until_a_line_fits_and_wrapping_never_breaks_a_word() -> None:
     first = column("name", lambda cell: cell, gives_way=True)
-    return Table((first, column("value", lambda _: "v" * 10)), cells)
-
-
-class TestText:
-    def test_one_column_gives_way_until_a_line_fits(self) -> None:
-        lines = list(text_lines(names("n" * 60), width=40))
-        assert max(map(columns, lines)) == 40
-        assert "…" in lines[1]
-        assert "v" * 10 in lines[1]
-
-    def test_wrapping_never_breaks_a_word(self) -> None:
-        assert wrap("a " + "b" * 30, width=10, indent="  ", first="- ") == ["- a", "  " + "b" * 30]
+    lines = list(text_lines(Table((first, column("value", lambda _: "v" * 10)), ["n" * 60]), width=40))
+    assert max(map(columns, lines)) == 40
+    assert "…" in lines[1]
+    assert "v" * 10 in lines[1]
+    assert wrap("a " + "b" * 30, width=10, indent="  ", first="- ") == ["- a", "  " + "b" * 30]
 
 
 def test_a_number_that_comes_again_is_shown_as_at_first_and_other_cells_are_not_kept() -> None:

@@ -32,25 +32,20 @@ def host(name: str, start_us: float, us: float, **stats: Value) -> Event:
     return Event(name, round(start_us * US), round(us * US), stats)
 
 
+def line(name: str, *events: Event, id: int = 1) -> Line:
+    return Line(name, list(events), id=id)
+
+
 def cpu_plane() -> Plane:
     """Two threads; a loop holds its body; `dot` runs on both threads at once from 20 to 30 µs."""
+    run = {"run_id": -5, "device_ordinal": 0}
+    client = [op("while.1", 0, 50, **run), op("dot", 10, 20, **run), host("end: dot", 30, 1), op("add", 35, 5, **run)]
     return Plane(
         "/host:CPU",
         [
-            Line(
-                "tf_XLAPjRtCpuClient/1",
-                [
-                    op("while.1", 0, 50, run_id=-5, device_ordinal=0),
-                    op("dot", 10, 20, run_id=-5, device_ordinal=0),
-                    host("end: dot", 30, 1),
-                    op("add", 35, 5, run_id=-5, device_ordinal=0),
-                ],
-            ),
-            Line(
-                "tf_XLAEigen/2",
-                [op("dot", 20, 20, run_id=-5, device_ordinal=0), host("ThreadpoolListener::Record", 21, 0)],
-            ),
-            Line("python", [host("train", 0, 60, step_num=3), host("PjitFunction(f)", 1, 4)]),
+            line("tf_XLAPjRtCpuClient/1", *client),
+            line("tf_XLAEigen/2", op("dot", 20, 20, **run), host("ThreadpoolListener::Record", 21, 0)),
+            line("python", host("train", 0, 60, step_num=3), host("PjitFunction(f)", 1, 4)),
         ],
     )
 
@@ -58,28 +53,22 @@ def cpu_plane() -> Plane:
 def gpu_planes() -> tuple[Plane, Plane]:
     """One stream with a copy, two kernels of `fusion`, a library kernel between them, and one that names nothing."""
     details = " regs:32 static_shared:0 dynamic_shared:1024 grid:16,2,1 block:128,1,1 occ_pct:50"
+    copied = "kind_src:host kind_dst:device size:4000 dest:0 async:1"
+    fused = {"kernel": "loop_fusion.kd", "kernel_details": details}
+    stream = [
+        host("MemcpyH2D", 0, 10, correlation_id=1, memcpy_details=copied),
+        op("fusion", 10, 20, correlation_id=2, **fused),
+        host("cutlass_gemm", 30, 5, correlation_id=3),
+        op("fusion", 40, 30, correlation_id=4, **fused),
+        host("ampere_sgemm", 80, 15, correlation_id=5),
+        host("mystery", 100, 5, correlation_id=6),
+    ]
     device = Plane(
         "/device:GPU:0",
         [
-            Line(
-                "Stream #7(Kernel)",
-                [
-                    host(
-                        "MemcpyH2D",
-                        0,
-                        10,
-                        correlation_id=1,
-                        memcpy_details="kind_src:host kind_dst:device size:4000 dest:0 async:1",
-                    ),
-                    op("fusion", 10, 20, kernel="loop_fusion.kd", correlation_id=2, kernel_details=details),
-                    host("cutlass_gemm", 30, 5, correlation_id=3),
-                    op("fusion", 40, 30, kernel="loop_fusion.kd", correlation_id=4, kernel_details=details),
-                    host("ampere_sgemm", 80, 15, correlation_id=5),
-                    host("mystery", 100, 5, correlation_id=6),
-                ],
-            ),
-            Line("XLA Ops", [op("fusion", 10, 20), op("fusion", 40, 30)], id=2),
-            Line("XLA Modules", [host("jit_f(7)", 10, 85)], id=3),
+            line("Stream #7(Kernel)", *stream),
+            line("XLA Ops", op("fusion", 10, 20), op("fusion", 40, 30), id=2),
+            line("XLA Modules", host("jit_f(7)", 10, 85), id=3),
         ],
         stats={
             "device_vendor": "Nvidia",
@@ -88,19 +77,11 @@ def gpu_planes() -> tuple[Plane, Plane]:
             "clock_rate": 1_980_000,
         },
     )
-    launches = Plane(
-        "/host:CPU",
-        [
-            Line(
-                "Host Threads/1",
-                [
-                    op("fusion", 5, 2, kernel="cuLaunchKernel", correlation_id=2),
-                    op("dot.1", 70, 2, kernel="cuLaunchKernel", correlation_id=5),
-                ],
-            )
-        ],
-    )
-    return device, launches
+    launches = [
+        op("fusion", 5, 2, kernel="cuLaunchKernel", correlation_id=2),
+        op("dot.1", 70, 2, kernel="cuLaunchKernel", correlation_id=5),
+    ]
+    return device, Plane("/host:CPU", [line("Host Threads/1", *launches)])
 
 
 def tpu_plane() -> Plane:
@@ -108,27 +89,22 @@ def tpu_plane() -> Plane:
     program = -5
     facts = {"program_id": program, "flops": 10}
     ops = [
-        Event("%fusion.1 = f32[8] fusion(...)", 0 * US, 40 * US),
-        Event("%all-reduce-done = f32[8] all-reduce-done(...)", 40 * US, 10 * US),
-        Event("%copy-done = f32[8] copy-done(...)", 50 * US, 20 * US),
-        Event("%fusion.1 = f32[8] fusion(...)", 100 * US, 40 * US),
+        host("%fusion.1 = f32[8] fusion(...)", 0, 40),
+        host("%all-reduce-done = f32[8] all-reduce-done(...)", 40, 10),
+        host("%copy-done = f32[8] copy-done(...)", 50, 20),
+        host("%fusion.1 = f32[8] fusion(...)", 100, 40),
     ]
+    started = host("%all-reduce-start = f32[8] all-reduce-start(...)", 20, 30)
+    module = f"jit_f({program & 0xFFFF_FFFF_FFFF_FFFF})"
     return Plane(
         "/device:TPU:0",
         [
-            Line("XLA Ops", ops),
-            Line("Async XLA Ops", [Event("%all-reduce-start = f32[8] all-reduce-start(...)", 20 * US, 30 * US)], id=2),
-            Line(
-                "XLA Modules",
-                [
-                    host(f"jit_f({program & 0xFFFF_FFFF_FFFF_FFFF})", 0, 80),
-                    host(f"jit_f({program & 0xFFFF_FFFF_FFFF_FFFF})", 100, 40),
-                ],
-                id=3,
-            ),
+            line("XLA Ops", *ops),
+            line("Async XLA Ops", started, id=2),
+            line("XLA Modules", host(module, 0, 80), host(module, 100, 40), id=3),
         ],
         stats={"device_type_string": "TPU v6 Lite", "peak_teraflops_per_second": 918.0},
-        metadata={event.name: facts for event in ops} | {"%all-reduce-start = f32[8] all-reduce-start(...)": facts},
+        metadata={event.name: facts for event in (*ops, started)},
         display={event.name: event.name[1:].split(" ")[0] for event in ops},
     )
 

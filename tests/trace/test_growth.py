@@ -7,13 +7,11 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 from made_traces import host, op
 from xplane_wire import Event, Line, Plane, nested, number, space_bytes, varint
 
 from jaxprof import events as e
-from jaxprof.analysis.explain.derive import explanation
 from jaxprof.hlo.analysis.barriers import barriers
 from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.read import files
@@ -22,7 +20,6 @@ from jaxprof.session import Session
 from jaxprof.session.log import load, reader
 from jaxprof.session.log.codec import encode_header, encode_line
 from jaxprof.session.log.entry import read_entry
-from jaxprof.trace.intervals import self_times
 from jaxprof.trace.lanes import lanes_of
 from jaxprof.trace.ops import op_times
 from jaxprof.trace.passes import compile_tree
@@ -42,13 +39,6 @@ def session_of_many_events(size: int) -> Read:
     samples = e.SamplesTaken(run="r1", series="run", seconds=[1e-3] * 20)
     lines += [encode_line(samples), encode_line(e.LogLine(run="r1", stream="stderr", text="hello"))] * (1200 * size)
     return b"".join(lines), lambda path: (load(path, Session), read_entry(path))
-
-
-def session_of_many_runs(size: int) -> Read:
-    spec = e.RunSpec(workload="selu", variant="jit", how="jit", device="cpu:0")
-    lines = [encode_line(e.RunPlanned(run=f"r{number}", spec=spec)) for number in range(150 * size)]
-    header = encode_header(e.Header(jaxprof="0.1.0", session="0123"))
-    return header + b"".join(lines), lambda path: explanation(load(path, Session), "many")
 
 
 def session_of_one_line(size: int) -> Read:
@@ -123,22 +113,12 @@ def _lines_of(path: Path) -> Iterator[bytes]:
             yield from buffer.feed(block)
 
 
-def child_lines(size: int) -> Read:
-    return b"an ordinary line of output\n" * (100_000 * size), lambda path: sum(map(len, _lines_of(path)))
-
-
 def child_line(size: int) -> Read:
     return b"x" * (size << 19) + b"\n", lambda path: sum(map(len, _lines_of(path)))
 
 
-def intervals_within_each_other(size: int) -> Read:
-    starts = np.arange(40_000 * size)
-    return starts.tobytes(), lambda path: self_times(read := np.fromfile(path, np.int64), 2 * (len(read) - read))
-
-
 READERS = (
-    session_of_many_events, session_of_many_runs, session_of_one_line, hlo_text, hlo_of_one_line, hlo_proto, profile,
-    intervals_within_each_other, child_lines, child_line,
+    session_of_many_events, session_of_one_line, hlo_text, hlo_of_one_line, hlo_proto, profile, child_line,
 )  # fmt: skip
 
 

@@ -8,10 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from made_traces import cpu_plane, gpu_planes, host, op, read
-from xplane_wire import Event, Line, Plane, space_bytes
+from xplane_wire import Line, Plane, space_bytes
 
 from jaxprof.analysis.lanes.questions import range_totals
 from jaxprof.analysis.lanes.rows import lanes_of
@@ -63,22 +61,6 @@ class TestTimeline:
         assert (timeline.left_out, found.left_out, found.count, found.busy_ns, found.idle_ns) == (99, 99, 3, 200_000, 0)
         (half,) = range_totals(lanes_of(timeline), 60_000, 100_000).lanes
         assert half.idle_ns == pytest.approx(0, abs=2_000)
-
-    @given(st.lists(st.tuples(st.integers(0, 60_000), st.integers(0, 60_000)), min_size=1, max_size=30))
-    def test_rounding_keeps_nesting_and_what_is_apart(self, spans: list[tuple[int, int]]) -> None:
-        events = [Event(f"e{number}", start, length) for number, (start, length) in enumerate(spans)]
-        plane = Plane("/device:TPU:0", [Line("XLA Ops", events)])
-        (lane,) = read_timeline(timeline_text(read(plane))).lanes
-        columns = zip(lane.label_of, lane.starts, lane.durations, strict=True)
-        shown = [(lane.labels[label][0], start, start + duration) for label, start, duration in columns]
-        true = {f"e{number}": (start, start + length) for number, (start, length) in enumerate(spans)}
-        for first, begin, end in shown:
-            for second, other_begin, other_end in shown:
-                if true[first][1] <= true[second][0]:
-                    assert end <= other_begin
-                if true[first][0] <= true[second][0] and true[second][1] <= true[first][1]:
-                    assert begin <= other_begin
-                    assert other_end <= end
 
     def test_what_overlaps_gets_a_track_each_in_perfetto(self) -> None:
         spans = [("outer", 0, 100), ("inner", 10, 20), ("across", 90, 40), ("late", 95, 3), ("apart", 140, 5)]

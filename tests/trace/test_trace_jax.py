@@ -1,4 +1,4 @@
-"""Profiles that JAX records here and now, on CPU."""
+"""Profiles that JAX records here and now, on CPU: what is in them, and what they are doubted for."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from typing import Any
 
 import pytest
 
+from jaxprof.events import CaptureTaken, Event, TrustReported
 from jaxprof.hlo.read.parse import module
 from jaxprof.trace.imported import text_of
 from jaxprof.trace.ops import op_times
 from jaxprof.trace.sources import read_profile
 from jaxprof.trace.steps import steps_of
+from jaxprof.trace.summary import summarise
 
 CALLS = 3
+MI300X = Path(__file__).parents[3] / "shared" / "data" / "xplane" / "jax08_gemm__tw003.xplane.pb"
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +42,22 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number in range(CALLS):
         with jax.profiler.StepTraceAnnotation("train", step_num=number):
             step(x).block_until_ready()
+    jax.profiler.stop_trace()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def compiling(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A compile, and Python's own tracer."""
+    import jax
+    import jax.numpy as jnp
+
+    lowered = jax.jit(lambda x: jnp.sin(x) @ jnp.cos(x) + 1.25).lower(jnp.ones((8, 8)))
+    folder = tmp_path_factory.mktemp("compiling")
+    options = jax.profiler.ProfileOptions()
+    options.python_tracer_level = 1
+    jax.profiler.start_trace(str(folder), profiler_options=options)
+    lowered.compile()
     jax.profiler.stop_trace()
     return folder
 
@@ -89,3 +108,45 @@ def test_the_annotated_steps_hold_all_of_the_work(recorded: Path) -> None:
     steps = steps_of(read_profile(recorded))
     assert (steps.found_by, [row.name for row in steps.rows]) == ("annotation", ["train 0", "train 1", "train 2"])
     assert steps.outside_seconds == pytest.approx(0, abs=1e-9)
+
+
+def test_what_a_sound_capture_is_not_doubted_for_and_one_of_a_compile_is(recorded: Path, compiling: Path) -> None:
+    rows = trust(recorded)
+    for code in ("file", "dropped", "python_tracer", "tracers", "clock", "unmatched", "modules", "steps"):
+        assert rows[code][0] == "good", rows[code]
+    assert not {"one_step", "no_kernels", "profiler_error", "guessed", "compile"} & set(rows)
+    rows = trust(compiling)
+    assert (rows["compile"][0], rows["python_tracer"][0]) == ("doubt", "doubt")
+
+
+def trust(path: Path) -> dict[str, tuple[str, str]]:
+    (event,) = [one for one in summarise(path, "imported") if isinstance(one, TrustReported)]
+    return {row.code: (row.verdict, row.message) for row in event.rows}
+
+
+def test_the_engine_holds_a_capture_against_its_timing() -> None:
+    """The whole way: what the pass under the profiler knows of itself reaches the rows."""
+    import jax
+    import jax.numpy as jnp
+
+    from jaxprof.engine.measure.capture import capture_run
+    from jaxprof.engine.measure.control import Reporter, RunControl
+
+    function = jax.jit(lambda x: jnp.tanh(x @ x))
+    x = jnp.ones((256, 256))
+    function(x).block_until_ready()
+    events: list[Event] = []
+    capture_run(Reporter(events.append, RunControl()), lambda: jax.block_until_ready(function(x)), 1e-9)
+    (capture,) = [event for event in events if isinstance(event, CaptureTaken)]
+    assert capture.seconds_with is not None
+    codes = {row.code: row.verdict for event in events if isinstance(event, TrustReported) for row in event.rows}
+    assert codes["slowdown"] == "bad"
+    assert "sum" in codes
+
+
+@pytest.mark.skipif(not MI300X.is_file(), reason="the profiles of other machines are not beside this checkout")
+def test_devices_on_which_nothing_ran() -> None:
+    """A box of eight, and a program on one of them; the file is of a JAX that did not tell of its tracers."""
+    rows = trust(MI300X)
+    assert rows["idle_devices"] == ("good", "nothing ran on " + ", ".join(f"gpu:{number}" for number in range(1, 8)))
+    assert rows["tracers"][0] == "unknown"

@@ -103,7 +103,6 @@ CASES: list[tuple[str, str | None, Callable[[], Trace], str]] = [
     ("python_tracer", "doubt", lambda: read(_PYTHON, cpu_plane()), ""),
     ("tracers", "good", lambda: _traced(cpu_plane()), "levels of tracing: host 2, device 1, python 1"),
     ("tracers", "good", lambda: _traced(cpu_plane(), device=0), ""),  # it is none of a CPU's
-    ("tracers", "good", lambda: _traced(*gpu_planes()), ""),
     ("tracers", "bad", lambda: _traced(*gpu_planes(), device=0), ""),
     ("tracers", "doubt", lambda: _traced(*gpu_planes(), host=0), ""),  # a GPU still has its kernels
     ("clock", "good", lambda: _with(read(cpu_plane()), hosts=("a",)), ""),
@@ -116,8 +115,6 @@ CASES: list[tuple[str, str | None, Callable[[], Trace], str]] = [
     ("one_step", "doubt", lambda: _turns(100), ""),
     ("uneven_steps", "good", lambda: _turns(100, 100, 150, 100, 100), ""),
     ("uneven_steps", "doubt", lambda: _turns(100, 100, 160, 100, 100), ""),
-    ("uneven_steps", "good", lambda: _turns(100, 100, 67, 100, 100), ""),
-    ("uneven_steps", "doubt", lambda: _turns(100, 100, 60, 100, 100), ""),
     ("lost_kernels", "good", lambda: read(*_without_kernels(0)), "24 of 24 launches"),
     ("lost_kernels", "doubt", lambda: read(*_without_kernels(4)), "4 of 24 launches"),
     ("lost_kernels", "bad", lambda: read(*_without_kernels(5)), "5 of 24 launches"),  # a fifth are 4.8
@@ -125,7 +122,6 @@ CASES: list[tuple[str, str | None, Callable[[], Trace], str]] = [
     ("unlinked_steps", "doubt", lambda: read(*async_loop(correlated=False)), ""),
     ("outside_steps", None, lambda: _turns(100, 100), ""),
     ("outside_steps", "doubt", lambda: read(*_outside()), "75 %"),
-    ("unrecorded", None, lambda: read(*gpu_planes()), ""),
     ("unrecorded", "good", lambda: _executed(_SORT[0], ("sort", 200, 600), ("add", 801, 10)), ""),
     ("unrecorded", "doubt", lambda: _executed(*_SORT), "74 % of the time in which programs were executed on cpu:0"),
     ("steps_kept", None, lambda: read(*async_loop(steps=12)), ""),
@@ -183,12 +179,10 @@ _ONE = _executed(("a", 0, 100))
     [
         (device_share(0.49), "doubt", ""),
         (device_share(0.5), "good", ""),
-        (device_share(1.05), "good", ""),
         (device_share(1.06), "doubt", ""),
         (device_share(None), None, ""),
         (slowdown(1.5, 1.0), "good", ""),
         (slowdown(1.51, 1.0), "doubt", ""),
-        (slowdown(3.0, 1.0), "doubt", ""),
         (slowdown(3.01, 1.0), "bad", ""),
         (slowdown(0, 1.0), None, ""),
         (slowdown(1.0, None), None, ""),
@@ -207,7 +201,7 @@ _ONE = _executed(("a", 0, 100))
 def test_where_a_doubt_begins(rows: Iterable[TrustCheck], verdict: str | None, words: str) -> None:
     found = list(rows)
     assert [row.verdict for row in found] == ([verdict] if verdict else [])
-    assert all(words in row.message for row in found)
+    assert all(words in row.message and bool(row.advice) is (verdict in ("doubt", "bad")) for row in found)
 
 
 @pytest.mark.parametrize(

@@ -1,20 +1,11 @@
-"""Who takes part in a collective, in each of the ways in which XLA writes it, and what is exchanged. Which collectives
-move arrays between shardings, in programs that JAX partitions over four devices."""
+"""Who takes part in a collective, in each of the ways in which XLA writes it, and what is exchanged."""
 
 from __future__ import annotations
-
-import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from hlo.analysis.programs import fused, written
 from jaxprof.hlo.analysis.collectives import Collective, collectives
-from jaxprof.hlo.analysis.findings.catalogue import findings
-from jaxprof.hlo.analysis.findings.finding import HloFinding
-from jaxprof.hlo.read.parse import module
 
 
 def collective(instruction: str, header: str = "", shape: str = "f32[1024]") -> Collective:
@@ -34,8 +25,6 @@ def collective(instruction: str, header: str = "", shape: str = "f32[1024]") -> 
         ("mesh['axis_0'=2,'axis_1'=4], device_ids=([4,2]T(1,0)) {'axis_0'}", "", ((0, 1), (2, 3), (4, 5), (6, 7))),
         ("{}", ", replica_count=2, num_partitions=2", ((0, 1, 2, 3),)),
         ("{}", "", None),
-        ("mesh['data'=4] {'other'}", "", None),
-        ("[999999999,9]<=[999999999,9]", "", None),
         ("[0,4]<=[0]", "", None),
         ("[4,2]<=[2,4]T(0,0)", "", None),
         ("mesh['x'=2] {'x','x'}", "", None),
@@ -64,47 +53,3 @@ def test_a_fusion_around_an_all_reduce_that_keeps_a_part_is_a_reduce_scatter(kep
     """
     (found,) = collectives(written(fused(inside, "f32[1024]{0}", "u32[]", kind="kCustom")))
     assert (found.opcode, found.bytes, found.groups) == (opcode, 4096, ((0, 1, 2, 3),))
-
-
-@pytest.fixture(scope="module")
-def texts() -> dict[str, str]:
-    script = Path(__file__).with_name("meshed.py")
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)
-
-
-def resharding(text: str) -> HloFinding | None:
-    return next((finding for finding in findings(module(text)) if finding.code == "resharding"), None)
-
-
-@pytest.mark.process
-@pytest.mark.parametrize(
-    ("program", "mended", "word"),
-    [
-        ("rows and columns", "rows and rows", "all-to-all"),
-        ("a split argument", "a whole argument", "all-gather"),
-        ("a split layer, then a whole one", "split layers that fit", "all-gather"),
-        ("swapped axes", "the same axes", "collective-permute"),
-    ],
-)
-def test_shardings_that_do_not_fit_each_other(texts: dict[str, str], program: str, mended: str, word: str) -> None:
-    found = resharding(texts[program])
-    assert f"from one sharding to another ({word})" in found.message
-    assert (found.bytes or 0) >= 1 << 20
-    assert resharding(texts[mended]) is None
-
-
-@pytest.mark.process
-@pytest.mark.parametrize(
-    ("program", "word"),
-    [
-        ("split weights", "all-gather"),
-        ("a whole result", "all-gather"),
-        ("a border", "collective-permute"),
-        ("asked for", "all-to-all"),
-    ],
-)
-def test_collectives_that_are_meant(texts: dict[str, str], program: str, word: str) -> None:
-    """Weights that are split to save memory, a result that was asked for whole, a border, and the program's own."""
-    assert f" {word}(" in texts[program]
-    assert resharding(texts[program]) is None

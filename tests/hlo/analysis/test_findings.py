@@ -156,13 +156,15 @@ def _transposed(layout: str) -> str:
     return fused(inside, "f32[1024,1024]{1,0}")
 
 
-def _exchanged(op_name: str) -> str:
+def _exchanged(moved: str, then: str = "ROOT y = f32[1024,1024] cosine(a)", op_name: str = "jit(f)/add") -> str:
+    """Something of an argument or of what is computed of it goes to other devices, as XLA's partitioner writes it."""
+    groups = "source_target_pairs={{0,1},{1,0}}" if "permute" in moved else "replica_groups={{0,1,2,3}}, dimensions={0}"
     return f"""
         x = f32[1024,1024] parameter(0)
         s = f32[1024,1024] sine(x)
-        a = f32[1024,1024] all-to-all(s), dimensions={{0}}, replica_groups={{{{0,1,2,3}}}}, \
-          metadata={{op_name="{op_name}"}}
-        ROOT y = f32[1024,1024] cosine(a)
+        part = f32[300,1024] slice(s), slice={{[0:300], [0:1024]}}
+        a = f32[1024,1024] {moved}, {groups}, metadata={{op_name="{op_name}"}}
+        {then}
     """
 
 
@@ -235,6 +237,7 @@ _UPDATED = parameters("f32[2048,2048]", "f32[2048,2048]") + (
 _ALIASED = "is_scheduled=true, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, may-alias) }"
 _DONATED = "is_scheduled=true, input_output_alias={ {1}: (0, {}, may-alias) }"
 _PLAIN = "is_scheduled=true"
+_MESH = _PLAIN + ", num_partitions=4"
 _WRITTEN: list[tuple[str, bool, str, str, str]] = [
     # the code, whether it is told, where, of which module, with which header
     ("odd-sizes", True, "gpu", _product("bf16", size=1001), _PLAIN),
@@ -273,8 +276,15 @@ _WRITTEN: list[tuple[str, bool, str, str, str]] = [
     ("needless-results", False, "", _returned("c = BIG copy(x)", size=16), _PLAIN),
     ("lost-donation", True, "", _UPDATED, _PLAIN),
     ("lost-donation", False, "", _UPDATED, _ALIASED),
-    ("resharding", True, "", _exchanged("jit(f)/add"), _PLAIN + ", num_partitions=4"),
-    ("resharding", False, "", _exchanged("jit(f)/shard_map/all_to_all"), _PLAIN + ", num_partitions=4"),
+    ("resharding", True, "", _exchanged("all-to-all(s)"), _MESH),
+    ("resharding", False, "", _exchanged("all-to-all(s)", op_name="jit(f)/shard_map/add"), _MESH),  # asked for
+    ("resharding", False, "", _exchanged("all-to-all(s)", op_name="jit(f)/all_to_all"), _MESH),
+    ("resharding", True, "", _exchanged("collective-permute(s)"), _MESH),
+    ("resharding", False, "", _exchanged("collective-permute(part)"), _MESH),  # the border of a roll
+    ("resharding", True, "", _exchanged("all-gather(s)"), _MESH),
+    ("resharding", True, "", _exchanged("all-gather(x)", "ROOT y = f32[1024] reduce(a, a), to_apply=add"), _MESH),
+    ("resharding", False, "", _exchanged("all-gather(x)"), _MESH),  # weights, which it returns
+    ("resharding", False, "", _exchanged("all-gather(s)", "ROOT t = (f32[1024,1024]) tuple(a)"), _MESH),  # the result
 ]
 """What a CPU does not show, or shows only with cases that are near to it."""
 

@@ -75,7 +75,6 @@ def test_a_pallas_kernel_has_the_cost_that_its_author_states() -> None:
     ("target", "operands", "kind", "flops"),
     [
         ("lapack_spotrf_ffi", ["f32[5,60,60]"], "Cholesky", 5 * 60**3 / 3),
-        ("cusolver_getrf_ffi", ["f64[30,30]"], "LU", 2 / 3 * 30**3),
         ("lapack_sgeqrf_ffi", ["f32[50,20]"], "QR", 2 * 50 * 20**2 - 2 / 3 * 20**3),
         ("lapack_strsm_ffi", ["f32[40,40]", "f32[40,7]"], "triangular solve", 40 * 40 * 7),
         ("cublas_trsm", ["c64[40,40]", "c64[40,7]"], "triangular solve", 4 * 40 * 40 * 7),
@@ -91,13 +90,10 @@ def test_factorisations_follow_lapack(target: str, operands: list[str], kind: st
     ("target", "kind"),
     [
         ("triton_kernel_call", "Triton kernel"),
-        ("CuteDSLRT_NvJaxCutlassCall", "CUTLASS kernel"),
         ("xla_ffi_python_gpu_callback", "host callback"),
         ("__cub$DeviceRadixSort", "sort"),
-        ("te_fused_attn_forward_ffi", "attention"),
         ("cu_norm_fwd", "normalisation"),
         ("SliceToDynamic", "library call"),
-        ("converter_of_things", "library call"),
         ("MoveToHost", "transfer"),
     ],
 )

@@ -28,16 +28,12 @@ from tui.hlo_texts import HLO
         ("jit(f)/add", (("f",), (), "add", "", False)),
         ("jit(f)/jit(main)/add", (("f",), (), "add", "", False)),
         ("jit(f)/transpose(jvp(attn))/dot_general", (("f",), ("attn",), "dot_general", "backward", False)),
-        ("jit(f)/jvp(attn)/dot", (("f",), ("attn",), "dot", "forward", False)),
-        ("jit(f)/jvp()/tanh", (("f",), (), "tanh", "forward", False)),
         ("jit(f)/model/layer_0/jit(softmax)/exp", (("f", "softmax"), ("model", "layer_0", "softmax"), "exp", "", False)),
         ("jit(f)/while/body/closed_call/mul", (("f",), (), "mul", "", False)),
-        ("jit(f)/cond/branch_1_fun/sin", (("f",), (), "sin", "", False)),
         ("jit(f)/vmap(jvp(a/b))/sin", (("f",), ("a", "b"), "sin", "forward", False)),
         ("jit(f)/transpose(jvp())/checkpoint/rematted_computation/dot_general", (("f",), (), "dot_general", "backward", True)),
         ("jit(f)/bhqd,bhkd->bhqk/dot_general", (("f",), ("bhqd,bhkd->bhqk",), "dot_general", "", False)),
         ("params['w']", ((), (), "", "", False)),
-        ("jit(f)", (("f",), (), "", "", False)),
         ("", ((), (), "", "", False)),
         ("a(b/c(/d)", ((), ("b", "c(", "d"), "", "", False)),  # broken: never an error
     ],
@@ -152,9 +148,7 @@ def test_a_fused_kernel_has_all_its_lines_the_users_own_first() -> None:
     [
         ("/home/me/train.py", True),
         ("<ipython-input-3-abc>", True),
-        ("/tmp/ipykernel_9/123.py", True),
         ("/opt/src/flax/linear.py", True),  # installed for editing: it is worked on
-        ("/usr/lib/python3/dist-packages/numpy/a.py", False),
         ("/opt/conda/lib/python3.12/functools.py", False),
         ("C:\\env\\Lib\\site-packages\\flax\\a.py", False),
         ("<frozen runpy>", False),
@@ -202,7 +196,6 @@ _HELD = 'metadata={op_name="jit(f)/tanh" source_file="/lib/python3.11/site-packa
     ("own", "held", "expected"),
     [
         (_CALLED, _HELD, ["jit(f)/own", "jit(f)/tanh", "jit(f)/exp"]),
-        ("kind=kLoop, calls=%outer", _HELD, ["jit(f)/tanh", "jit(f)/exp"]),
         ("kind=kLoop, calls=%no_such_computation", _HELD, []),
         ("output_to_operand_aliasing={{}: (0, {})}, " + _CALLED, _HELD, ["jit(f)/own", "jit(f)/tanh", "jit(f)/exp"]),
         (_CALLED, 'metadata={op_name="a \\"b\\" {c}" source_line=3}', ["jit(f)/own", 'a "b" {c}', "jit(f)/exp"]),

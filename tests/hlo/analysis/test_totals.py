@@ -41,8 +41,6 @@ def _convolve(x: jax.Array, k: jax.Array) -> jax.Array:
 _SAME: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "elementwise": (lambda x: 1.05 * jnp.where(x > 0, x, 1.67 * jnp.exp(x) - 1.67), (f32(100_000),)),
     "product-and-bias": (lambda x, w, b: jax.nn.relu(x @ w + b), (f32(64, 128), f32(128, 256), f32(256))),
-    "batched-product-and-mean": (lambda a, b: (a @ b).mean(0), (f32(10, 61, 32), f32(10, 32, 97))),
-    "softmax": (jax.nn.softmax, (f32(512, 1024),)),
     "train-step": (_step, ([f32(128, 512), f32(512), f32(512, 10), f32(10)], f32(64, 128), f32(64, 10))),
     "convolution-gradient": (jax.grad(lambda k, x: _convolve(x, k).sum()), (f32(3, 3, 8, 12), f32(4, 17, 16, 8))),
     "cumulative-sum": (lambda x: jnp.cumsum(x, 0), (f32(1000, 64),)),
@@ -51,7 +49,6 @@ _SAME: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         (f32(8, 32, 32, 16),),
     ),
     "update-in-place": (lambda x, u, i: lax.dynamic_update_slice(x, u, (i, 0)), (f32(1000, 16), f32(10, 16), s32())),
-    "concatenate": (lambda a, b: jnp.concatenate([a, b * 2]), (f32(100, 64), f32(50, 64))),
     "pad": (lambda a: jnp.pad(a, ((1, 1), (2, 2))), (f32(100, 64),)),
     "bfloat16": (lambda a, b: jnp.tanh(a @ b), (bf16(256, 256), bf16(256, 256))),
 }
@@ -192,7 +189,6 @@ _KERNELS: dict[str, tuple[Callable[[], Module], str, dict[str, object]]] = {
     "a Fourier transform": (
         lambda: lowered(jnp.fft.fft, jax.ShapeDtypeStruct((1024,), jnp.complex64)), "FFT", {"flops": 5 * 1024 * 10}
     ),
-    "a Fourier transform of reals": (lambda: lowered(jnp.fft.rfft, f32(1024)), "FFT", {"flops": 2.5 * 1024 * 10}),
     "packed integers": (
         lambda: written("x = s4[1000]{0:E(4)} parameter(0)\nROOT c = s8[1000]{0} convert(x)"), "",
         {"bytes_read": 500, "bytes_written": 1000},
@@ -213,11 +209,6 @@ def test_figures_of_a_kernel_by_hand(name: str) -> None:
     make, kind, facts = _KERNELS[name]
     (kernel,) = (kernel for kernel in kernels(make()) if kind in ("", kernel.kind))
     assert {fact: getattr(kernel, fact) for fact in facts} == facts
-
-
-def test_a_product_with_its_own_transpose_reads_the_matrix_once() -> None:
-    product = next(k for k in kernels(compiled(lambda x: x @ x.T, f32(1000, 1000))) if k.kind == "GEMM")
-    assert product.bytes_read in (4_000_000, 8_000_000)  # 8 where XLA writes the transpose out before
 
 
 def test_an_update_in_place_touches_what_it_updates() -> None:

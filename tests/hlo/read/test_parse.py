@@ -244,15 +244,12 @@ def test_a_missing_brace_ends_at_the_next_header() -> None:
     ("text", "what"),
     [
         ("", "empty"),
-        (" \n\t\n", "empty"),
         ("module @jit_f attributes {x = 1 : i32} {\n  func.func public @main() {\n  }\n}\n", "StableHLO"),
-        ("module {\n  %0 = stablehlo.add %a, %b : tensor<2xf32>\n}\n", "StableHLO"),
         ("{ lambda ; a:f32[3]. let b:f32[3] = mul a 2.0 in (b,) }", "jaxpr"),
         ("; ModuleID = 'x'\ndefine void @f() {\n}\n", "LLVM"),
         ('{"a": 1}', "JSON"),
         ("<!DOCTYPE html><html>", "HTML"),
         ("def f(x):\n    return {\n        1: 2\n    }\n", "no HloModule line"),
-        ("int main() {\n  return 0;\n}\n", "no HloModule line"),
         ("hello", "hello"),
     ],
 )

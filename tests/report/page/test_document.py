@@ -13,9 +13,8 @@ import pytest
 
 from folding import fold
 from jaxprof import events as e
-from jaxprof.report.page.document import _SCRIPTS, _STYLES, _asset_text, embedded_json, to_page
+from jaxprof.report.page.document import embedded_json, to_page
 from jaxprof.session import Session
-from jaxprof.text import safe_text
 from report import sessions
 from report.page.pages import EVIL, hostile, with_timeline
 
@@ -96,13 +95,6 @@ def test_data_in_a_script_element_cannot_end_it() -> None:
     written = embedded_json({"</script>": "\u2028<!--&", "not a number": float("nan"), "list": (float("inf"), 1.5)})
     assert not re.search("[<>&\u2028]", written)
     assert json.loads(written) == {"</script>": "\u2028<!--&", "not a number": None, "list": [None, 1.5]}
-
-
-def test_assets_stay_what_they_are_on_their_way_out() -> None:
-    for text in (_asset_text(*_SCRIPTS), _asset_text(*_STYLES)):
-        assert safe_text(text) == text
-        assert "\r" not in text
-        assert "</" not in text
 
 
 def test_the_plotting_library_is_the_published_one() -> None:

@@ -10,8 +10,6 @@ import pytest
 
 import browser
 from jaxprof import units
-from jaxprof.hlo.analysis.cost.peaks import device_of_kind
-from jaxprof.report.json import to_dict
 from jaxprof.report.page.document import to_page
 from jaxprof.session import Session
 from report import sessions
@@ -87,39 +85,6 @@ def column(page: browser.Page, section: str, title: str, table: int = 0) -> list
             }})()"""
         )
     )
-
-
-def test_figures_are_those_of_the_json(show: Open) -> None:
-    session = with_timeline()
-    page, runs = show(session), to_dict(session)["runs"]
-    assert column(page, "runs", "median") == [run["phases"]["run"]["median_seconds"] for run in runs]
-    kernels = [kernel["measured"] for kernel in runs[1]["kernels"] if kernel["measured"]]
-    assert column(page, "kernels", "self") == sorted((kernel["self_seconds"] for kernel in kernels), reverse=True)
-    assert column(page, "memory", "bytes") == [buffer["bytes"] for buffer in runs[1]["memory"]["buffers"]]
-    assert column(page, "steps", "time", table=1) == [step["seconds"] for step in runs[1]["steps"]]
-    drawn = page.ask("JSON.parse(document.getElementById('charts').textContent)")
-    (histogram, *_) = [chart for chart in drawn if chart["kind"] == "histogram"]
-    assert histogram["median"] == runs[0]["phases"]["run"]["median_seconds"]
-    assert sum(histogram["counts"]) + histogram["above"] == len(runs[0]["samples_seconds"])
-    (curve,) = [chart for chart in drawn if chart["kind"] == "lines" and chart["x_label"] == "calls"]
-    assert curve["mark"] == runs[1]["versus"]["break_even_calls"]
-
-
-def test_a_kernel_stands_in_the_roofline_at_the_rate_that_it_reached(show: Open) -> None:
-    session = with_ceilings()
-    page = show(session)
-    (chart,) = [chart for chart in page.ask("JSON.parse(document.getElementById('charts').textContent)")
-                if chart["kind"] == "roofline"]  # fmt: skip
-    device = device_of_kind("NVIDIA H100 80GB HBM3")
-    assert chart["bandwidth"] == device.bandwidth
-    (point,) = chart["points"]
-    assert (point["label"], point["measured"], point["bound"]) == ("fusion", True, "memory")
-    (row,) = [kernel for kernel in to_dict(session)["runs"][0]["kernels"] if kernel["name"] == "fusion"]
-    assert point["intensity"] == row["intensity"]
-    assert point["rate"] == pytest.approx(row["flops"] / row["measured"]["per_call_seconds"])
-    page.ask("document.querySelector('#kernels circle').dispatchEvent(new Event('click'))")
-    assert page.ask("document.querySelector('#kernels figure svg ~ .said').textContent").startswith("fusion: ")
-    assert undisturbed(page)
 
 
 def click(page: browser.Page, section: str, title: str) -> None:
