@@ -266,6 +266,16 @@ def test_the_baseline_of_a_run_is_said_too() -> None:
     assert len(recorded_starts(session, session.runs["r1"])) == 1
 
 
+@pytest.mark.usefixtures("same")
+def test_a_path_that_no_session_would_hold_is_laid_over_no_environment(tmp_path: Path) -> None:
+    _, session = sides_of(tmp_path)
+    planned = session.runs["r1"].comparison
+    b = replace(planned.sides[1], environment={"PYTHONPATH": "/somewhere"})
+    session.apply(replace(planned, sides=[planned.sides[0], b]))
+    with pytest.raises(UsageError, match="PYTHONPATH=/somewhere is not a setting"):
+        plan_again(session, "r1", SidesAgain(ask=yes))
+
+
 @pytest.mark.parametrize(
     "name", ["LD_PRELOAD", "PYTHONPATH", "PATH", "JAX_PLUGINS", "PJRT_NAMES_AND_LIBRARY_PATHS", "TPU_LIBRARY_PATH"]
 )

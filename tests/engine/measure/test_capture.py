@@ -183,3 +183,8 @@ def test_what_a_captured_call_raises_is_raised_and_the_profiler_stopped(monkeypa
         capture_run(reporter()[0], fail, 1.0)
     assert not profiler.running
     assert not profiler.folders[0].exists()
+
+
+def test_a_profile_that_cannot_be_kept_is_none(tmp_path: Path) -> None:
+    (tmp_path / "host.xplane.pb").write_bytes(b"profile")
+    assert capture._keep(tmp_path / "host.xplane.pb", str(tmp_path / "none" / "kept.pb")) == ""
