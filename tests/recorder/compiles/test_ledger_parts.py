@@ -19,9 +19,9 @@ from jaxprof import events as e
 from jaxprof.recorder import places
 from jaxprof.recorder.compiles import module_size, monitoring, rows
 from jaxprof.recorder.compiles.arguments import TreeReader
-from jaxprof.recorder.compiles.functions import Identities, code_of, name_matches, wraps
+from jaxprof.recorder.compiles.functions import Identities, code_of, name_matches, unwrapped, wraps
 from jaxprof.recorder.compiles.ledger import Ledger
-from jaxprof.recorder.compiles.reasons import explain
+from jaxprof.recorder.compiles.reasons import explain, nearest
 from jaxprof.recorder.compiles.rows import ExclusiveClock, OpenStage, ThreadStages
 from jaxprof.recorder.compiles.signature import (
     LEAVES_A_FUNCTION,
@@ -261,3 +261,68 @@ def test_trees_are_told_apart(kind: str) -> None:
     one, other = map(reader.read, DIFFERENT[kind])
     assert one.digest != other.digest
     assert reader.read(DIFFERENT[kind][0]).digest == one.digest
+
+
+def test_the_nearest_signature_has_the_fewest_differences_then_is_the_most_recent() -> None:
+    now = signature(vector(4), vector(4))
+    far, near, nearer_in_time = (
+        signature(vector(2), vector(2, "i32")),
+        signature(vector(4), vector(3)),
+        signature(vector(5), vector(4)),
+    )
+    assert nearest(now, [far, nearer_in_time, near]) is nearer_in_time
+    assert nearest(now, [far, now]) is now
+    assert nearest(now, []) is None
+
+
+def test_the_most_telling_difference_names_the_reason() -> None:
+    before = signature(vector(4), config=(("jax_enable_x64", "False"),))
+    now = signature(vector(3), function=2, config=(("jax_enable_x64", "True"),))
+    reason = explain(now, before, HERE, THERE, HERE)
+    assert reason.code == "new_function"
+    assert reason.words == (
+        "new function object each time: jit at train.py:88 (defined at train.py:80); "
+        "argument x: f32[4] → f32[3]; config jax_enable_x64: False → True"
+    )
+    assert reason.code in e.REASONS
+
+
+def test_what_was_not_seen_is_unknown() -> None:
+    reason = explain(Signature(), Signature(), HERE, THERE, HERE)
+    assert (reason.code, reason.words) == ("unknown", "the arguments of this call are unknown")
+
+
+def test_functions_are_found_inside_what_wraps_them() -> None:
+    def inner(x: int) -> int:
+        return x
+
+    @functools.wraps(inner)
+    def outer(x: int) -> int:
+        return inner(x)
+
+    assert unwrapped(functools.partial(outer, 1))[-1] is inner
+    assert code_of(functools.partial(outer, 1)) is inner.__code__
+    assert name_matches(functools.partial(outer), "inner")
+    assert not name_matches(outer, "other")
+    assert not name_matches(3, "other")
+
+
+def test_an_equal_signature_is_offered_first() -> None:
+    history, key = History(), FunctionKey("f")
+    history.add(key, signature(vector(1)), HERE)
+    history.add(key, signature(vector(2)), THERE)
+    assert next(history.earlier(key, signature(vector(1)))) == signature(vector(1))
+    assert history.last_call(key, signature(vector(2)))[0] == THERE
+
+
+def test_the_users_innermost_line_is_where_it_was_called_from() -> None:
+    place = places.called_from(sys._getframe())
+    assert place.file == __file__
+    assert place.function == "test_the_users_innermost_line_is_where_it_was_called_from"
+    assert places.called_from(None) == e.NOWHERE
+
+
+@pytest.mark.parametrize("value", [1.0, True, "words"])
+def test_a_leaf_has_no_path(value: Any) -> None:
+    tree = TreeReader().read(value)
+    assert (tree.leaves, tree.paths, tree.digest) == ([value], ("",), 0)
