@@ -34,7 +34,6 @@ async def started(walk: Walk) -> FakeConductor:
     await walk.home()
     await walk.press("enter")
     await walk.until(lambda: walk.app.live.busy and walk.app.session.runs)
-    assert walk.stage.scheduler is not None
     return walk.stage.scheduler
 
 

@@ -53,13 +53,11 @@ async def ready(walk: Walk) -> Any:
 async def queued(walk: Walk) -> list[Any]:
     """The planned sides, once the screens know of them."""
     await walk.until(lambda: walk.app.live.session and len(walk.app.live.session.runs) == 2, "both sides")
-    assert walk.stage.scheduler is not None
     return walk.stage.scheduler.planned
 
 
 async def measured(walk: Walk, second: str = "ok") -> None:
     """The sides end one after the other, A first, and B as it is given."""
-    assert walk.stage.scheduler is not None
     tape = Tape()
     tape.plan("r1", "jit")
     tape.plan("r2", "jit", baseline="r1")

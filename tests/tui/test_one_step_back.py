@@ -85,12 +85,8 @@ def at_once(walk: Walk, letters: str) -> None:
         walk.app.post_message(events.Key("slash" if letter == "/" else letter, letter))
 
 
-@pytest.mark.parametrize(
-    "places",
-    [[(HOME, ""), (PROGRAM, ""), (PROGRAM, "m O")], [(SESSIONS, ""), (HLO, ""), (HLO, "m i")], [(TIMELINE, "")]],
-    ids=lambda places: places[0][0].mode,
-)
-async def test_letters_that_come_with_the_slash_are_one_search(places: list[tuple[Place, str]]) -> None:
+async def test_letters_that_come_with_the_slash_are_one_search() -> None:
+    places = (HOME, ""), (PROGRAM, ""), (PROGRAM, "m O"), (SESSIONS, ""), (HLO, ""), (HLO, "m i"), (TIMELINE, "")
     async with walking() as walk:
         for place, before in places:
             await shown(walk, place)

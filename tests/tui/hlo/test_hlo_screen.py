@@ -15,7 +15,6 @@ from jaxprof import events as e
 from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.model import Module
 from jaxprof.session import Session
-from jaxprof.tui.hlo.code_view import CodeView
 from jaxprof.tui.hlo.kernels import KernelTable
 from jaxprof.tui.hlo.roofline import GUTTER, RooflineView, roofline_frame
 from jaxprof.tui.hlo.screen import HloScreen
@@ -47,20 +46,16 @@ async def read(walk: Walk, name: object = "") -> None:
     await walk.pause()
 
 
-def current_line(walk: Walk) -> str:
-    view = walk.find(CodeView)
-    return view.document.line(view.cursor).strip()
-
-
 async def test_a_small_terminal_leads_from_the_heaviest_kernel_to_its_text_and_back() -> None:
     async with walking(SMALL) as walk:
         screen = await opened(walk, program_session())
         table = walk.find(KernelTable)
         height = screen.query_one("#list-box").size.height
         assert table.count <= height < screen.query_one("#fact-box").size.height, "one kernel and what is known of it"
-        await walk.press("down enter", f"{FILE}:11")
-        assert current_line(walk).startswith("%grad_fusion =")
-        await walk.press("up escape")
+        await walk.through(f"""
+            down enter | {FILE}:11 | ▸ %grad_fusion =
+            up escape
+        """)
         assert screen.focused is table
         assert table.ranked.kernel.name == "reduce.1", "the kernel that the text was at"
         await walk.press("/ 'tanh enter", f"{FILE}:11 in layer", "3 hidden")
@@ -122,34 +117,27 @@ async def test_stages_barriers_sources_and_the_order_of_the_kernels(tmp_path: Pa
     async with walking() as walk:
         screen = await opened(walk, program_session(file=str(path)))
         await walk.shows("▸10 y = x @ w", " 11 return jnp.tanh(y / 2)")
-        table, view = walk.find(KernelTable), walk.find(CodeView)
-        await walk.press("enter", "M  jaxpr 2  ·  StableHLO 3")
-        start = view.cursor
+        table = walk.find(KernelTable)
         await walk.through("""
+            enter | M  jaxpr 2  ·  StableHLO 3 | ▸ %dot.1 =
             m M | @Choose
-            down enter | [StableHLO]
+            down enter | [StableHLO] | ▸ %0 = stablehlo.dot_general
+            m , | [HLO] | ▸ %dot.1 =
         """)
-        assert "stablehlo.dot_general" in current_line(walk)
-        await walk.press("m ,", "[HLO]")
-        assert view.cursor == start
-
         await opened(walk, program_session(), "barriers")
         assert "dot.1" in walk.row(" → ")
         await walk.press("enter", "[Kernels")
-        assert table.ranked is not None
 
         await opened(walk, program_session())
-        await walk.press("m O", "kernels by named scope · estimate", "self 0 ")
-        await walk.press("down down down down down down enter")
-        await walk.until(lambda: walk.app.focused is view)
-
+        await walk.through("""
+            m O | kernels by named scope · estimate | self 0
+            down down down down down down enter | ▸ %
+        """)
         await opened(walk, program_session())
         await walk.press("/ 'grad enter tab")
         facts = screen.query_one("#facts", FactList)
-        assert screen.focused is facts
         facts.move_to(next(n for n in range(len(facts.keys)) if "multiply" in facts.draw_row(n, 60).plain))
-        await walk.press("enter")
-        await walk.until(lambda: current_line(walk).startswith("%multiply.9 ="))
+        await walk.press("enter", "▸ %multiply.9 =")
 
         await opened(walk, program_session())
         table.set_filter("")
@@ -171,7 +159,6 @@ async def test_the_cursor_goes_from_point_to_point_of_the_roofline_and_names_all
         """)
         kernels, view = walk.find(KernelTable), walk.find(RooflineView)
         frame = roofline_frame(kernels.rows.ranking, kernels.rows.numbers, view.size.width, view.size.height)
-        assert frame is not None
 
         async def chosen(point: Any) -> None:
             await walk.until(lambda: kernels.ranked is not None and kernels.ranked.number == point.number)
@@ -196,8 +183,7 @@ async def test_a_wide_terminal_shows_the_text_and_obeys_no_name() -> None:
     tape.add(e.TextRecorded, "r1", name="hlo", text=text, bytes=len(text))
     async with walking((200, 60)) as walk:
         await opened(walk, tape.session())
-        await walk.press("down")
-        await walk.until(lambda: current_line(walk).startswith("%grad_fusion ="))
+        await walk.press("down", "▸ %grad_fusion =")
         assert walk.app.focused is walk.find(KernelTable)
         await walk.press("up", "[b]jit[/x]")
         assert not {"\x1b", "\u202e"} & set(walk.text)

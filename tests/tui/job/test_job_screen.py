@@ -76,7 +76,6 @@ async def test_who_is_late_is_read_without_a_key_and_enter_opens_its_session(fol
         screen = await opened(walk, missing)
         await walk.shows("2 of 4 processes have no session here: 2, 3")
         claim = screen.query_one(JobFindings).claim
-        assert claim is not None
         assert (claim.mark, screen.query_one(RankTable).count) == ("!", 2), "what is missing comes first"
 
 
@@ -210,7 +209,6 @@ async def test_it_shows_who_is_late_zooms_and_pans_and_has_the_exact_values(tmp_
         assert set(other) == set(late[:half]) == {MARKS[0]}
         assert set(late[half:]) == {MARKS[3]}, "40 % more of its step, of which the others wait for it"
         browse = found.browse
-        assert browse.whole is not None
         assert (browse.whole.start, browse.whole.end) == (0, 2000)
 
         async def has(steps: int) -> None:
@@ -218,7 +216,6 @@ async def test_it_shows_who_is_late_zooms_and_pans_and_has_the_exact_values(tmp_
 
         await walk.press("+ +")
         await has(500)
-        assert browse.window is not None
         for keys, start, cursor in (("right", 50, 50), ("end", 1500, 1999)):
             await walk.press(keys)
             assert (browse.window.start, browse.cursor) == (start, cursor)

@@ -46,7 +46,6 @@ def test_what_counts_as_missing_and_why() -> None:
     missing = [uncaptured_program(one) for one in (captured(), finished().session(), Tape().session())]
     assert missing == [None, None, None], "a window was read; no program; nothing"
     program = uncaptured_program(recorded.finished().session())
-    assert program is not None
     assert why_no_capture(program) == "Nothing of this program was captured."
     assert "--no-capture" in why_no_capture(finished().session().runs["r2"])
 

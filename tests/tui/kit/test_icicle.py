@@ -90,13 +90,11 @@ def kernels() -> FlameGraph:
 
 
 def top(view: Icicle) -> str:
-    assert view.browse is not None
     return view.browse.graph.tree.name_of(view.browse.top)
 
 
 def column(view: Icicle, name: str) -> tuple[int, int]:
     """Where a frame with that name is drawn, in the widget."""
-    assert view.browse is not None
     tree, high = view.browse.graph.tree, (view.size.height - 1) // len(view.browse.rows)
     for row, spans in enumerate(view.browse.rows):
         for span in spans:
