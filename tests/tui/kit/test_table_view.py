@@ -23,11 +23,6 @@ NOTE = TableColumn[str]("note", lambda row: "-", 3, priority=2)
 ALL = (NAME, NOTE, HOST, SIZE)
 
 
-def test_columns_appear_by_priority_and_keep_their_order() -> None:
-    there = {width: " ".join(one.column.title for one in placed(ALL, width)) for width in (16, 17, 20, 21)}
-    assert there == {16: "name size", 17: "name host size", 20: "name host size", 21: "name note host size"}
-
-
 def test_a_line_fills_the_width_and_is_never_wider() -> None:
     for width in range(3, 90):
         layout = placed(ALL, width)

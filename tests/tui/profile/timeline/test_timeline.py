@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from jaxprof import events as e
 from jaxprof.analysis.lanes.kinds import KINDS
 from jaxprof.analysis.lanes.questions import End, Links, search
-from jaxprof.analysis.lanes.rows import DEEPEST, LaneGroup, Lanes, lanes_of
+from jaxprof.analysis.lanes.rows import DEEPEST, Lanes, lanes_of
 from jaxprof.analysis.timeline import Timeline, TimelineCounter, TimelineLane, read_timeline, readings_within
 from jaxprof.errors import FileRefusedError
 from jaxprof.text import columns
@@ -33,31 +33,36 @@ from jaxprof.tui.profile.timeline.drawing import (
 from jaxprof.tui.profile.timeline.facts import cursor_lines, step_lines
 from tui import profiles
 
-TIMELINE = lanes_of(read_timeline(profiles.timeline()))
+WIDTH, ROOM = 60, 40
 spans = st.lists(st.tuples(st.integers(0, 1000), st.integers(1, 200)), min_size=1, max_size=40).map(
     lambda found: sorted(found, key=lambda span: (span[0], -span[1]))
 )
 
 
-def lane_of(intervals: list[tuple[int, int]]) -> LaneGroup:
-    """A lane of intervals of start and duration."""
+def made(intervals: list[tuple[int, int]], *lanes: tuple[str, str, str]) -> Lanes:
+    """Lanes of device, name and kind, by default one, all with these intervals of start and duration."""
     given = [("k", None, start, duration) for start, duration in intervals]
-    text = profiles.text([profiles.lane("gpu:0", "Stream #1", "stream", given)], [])
-    return lanes_of(read_timeline(text)).lanes[0]
+    rows = [profiles.lane(*lane, given) for lane in lanes or [("gpu:0", "Stream #1", "stream")]]
+    return lanes_of(read_timeline(profiles.text(rows, [])))
+
+
+LANES = lanes_of(read_timeline(profiles.timeline()))
+IDLE = made([(0, 100), (110, 100), (400, 50), (800, 200)])
+"""Idle for 10, 190 and 350 of 1000 ns: of 50 columns, one is 20 ns."""
 
 
 def test_hosts_are_above_devices_and_threads_of_a_pool_are_one_lane() -> None:
-    assert [(lane.title, lane.on_device) for lane in TIMELINE.lanes] == [
+    assert [(lane.title, lane.on_device) for lane in LANES.lanes] == [
         ("python", False), ("pool", False), ("Stream #1(Compute)", True), ("Stream #2(MemcpyD2H)", True)
     ]  # fmt: skip
-    assert [row.level for row in TIMELINE.lanes[0].rows] == [0, 1, 2]
-    assert TIMELINE.lanes[1].summary.capacity == 2
-    assert TIMELINE.intervals == 10 * 6 + 2
+    assert [row.level for row in LANES.lanes[0].rows] == [0, 1, 2]
+    assert LANES.lanes[1].summary.capacity == 2
+    assert LANES.intervals == 10 * 6 + 2
 
 
 @given(spans)
 def test_no_two_intervals_of_a_row_overlap_and_none_is_lost(intervals: list[tuple[int, int]]) -> None:
-    lane = lane_of(intervals)
+    lane = made(intervals).lanes[0]
     assert all((row.starts[1:] >= row.ends[:-1]).all() for row in lane.rows)
     assert sum(len(row.starts) for row in lane.rows) + lane.hidden == len(intervals)
     assert lane.hidden == 0 or len(lane.rows) == DEEPEST
@@ -67,7 +72,7 @@ def test_no_two_intervals_of_a_row_overlap_and_none_is_lost(intervals: list[tupl
 def test_columns_are_what_counting_nanoseconds_gives(
     intervals: list[tuple[int, int]], start: int, span: int, width: int
 ) -> None:
-    lane, window = lane_of(intervals), AxisWindow(start, start + span)
+    lane, window = made(intervals).lanes[0], AxisWindow(start, start + span)
     row = lane.rows[0]
     covered = np.zeros(2600, np.bool_)
     for begin, end in zip(row.starts.tolist(), row.ends.tolist(), strict=True):
@@ -81,7 +86,7 @@ def test_columns_are_what_counting_nanoseconds_gives(
 
 
 def test_gaps_are_between_the_first_and_the_last_interval_only() -> None:
-    lane = lane_of([(100, 100), (300, 100)])
+    (lane,) = made([(100, 100), (300, 100)]).lanes
     found = columns_of(lane, lane.summary, AxisWindow(0, 500), 5)
     assert found.gap.tolist() == [False, False, True, False, False]
 
@@ -145,20 +150,6 @@ def test_from_a_launch_to_its_kernel_and_back_and_the_cursor_follows() -> None:
         browse.follow()
         assert (browse.lanes.lanes[browse.places[browse.line].lane].device, browse.time) == (device, moment)
 
-
-WIDTH, ROOM = 60, 40
-
-
-def made(*lanes: tuple[str, str, str], intervals: list[tuple[int, int]] | None = None) -> Lanes:
-    """Lanes of device, name and kind, all with the same intervals."""
-    given = [("k", None, start, duration) for start, duration in intervals or [(0, 1)]]
-    rows = [profiles.lane(device, name, kind, given) for device, name, kind in lanes]
-    return lanes_of(read_timeline(profiles.text(rows, [])))
-
-
-LANES = lanes_of(read_timeline(profiles.timeline()))
-IDLE = made(("gpu:0", "Stream #1", "stream"), intervals=[(0, 100), (110, 100), (400, 50), (800, 200)])
-"""Idle for 10, 190 and 350 of 1000 ns: of 50 columns, one is 20 ns."""
 
 presses = st.one_of(
     st.tuples(st.sampled_from(["pan", "step", "event", "edge", "move"]), st.sampled_from([-1, 1])),
@@ -240,7 +231,7 @@ def test_a_range_is_between_brackets_on_the_ruler(columns: tuple[int, int], want
 
 def test_the_cursor_and_the_ruler_have_one_zero() -> None:
     """The first interval begins at 47 ms: what is under the cursor there is at 47 ms, as the ruler says."""
-    lanes = made(("cpu:0", "thread", "thread"), intervals=[(47_000_000, 1_000_000), (60_000_000, 1_000_000)])
+    lanes = made([(47_000_000, 1_000_000), (60_000_000, 1_000_000)])
     window = AxisWindow(lanes.begin, lanes.end)
     (lane,) = lanes.lanes
     assert "at 47.000 ms" in cursor_lines(lanes, window, 47_500_000, (lane, lane.rows[0], 0), 100)[0].plain
@@ -269,7 +260,7 @@ def test_steps_of_several_devices_are_not_added_up_to_more_steps() -> None:
     st.integers(10, 30),
 )
 def test_lanes_that_differ_have_names_that_differ(names: list[tuple[str, str, str]], room: int) -> None:
-    lanes = made(*names).lanes
+    lanes = made([(0, 1)], *names).lanes
     found = lane_names(list(lanes), room)
     assert len(set(found)) == len(lanes)
     assert all(columns(name + threads_of(lane)) <= room for name, lane in zip(found, lanes, strict=True))
