@@ -118,7 +118,10 @@ def catalogue(small_catalogue: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def small_catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three workloads, whatever the real catalogue has."""
+    """Three workloads, whatever the real catalogue has. What is published is that of the real one: a module that is first
+    imported here would keep the replacement."""
+    import jaxprof.report.runs  # noqa: F401
+
     monkeypatch.setattr("jaxprof.tui.home.screen.names", lambda: [info.name for info in CARDS])
     monkeypatch.setattr("jaxprof.workloads.infos", lambda: list(CARDS))
     monkeypatch.setattr("jaxprof.workloads.built_in", lambda name: Needs())

@@ -170,6 +170,8 @@ async def test_the_line_of_keys_the_least_size_the_help_and_what_is_clicked() ->
     async with walking((70, 24)) as walk:
         pilot = walk.pilot
         await walk.shows("needs a terminal of 80×24", gone="Workloads")
+        await pilot.resize_terminal(80, 20)
+        await walk.shows("80×20")
         await pilot.resize_terminal(80, 24)
         await walk.shows("Workloads")
         line = str(walk.find(KeyBar).render()).rstrip()

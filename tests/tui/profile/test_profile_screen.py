@@ -56,10 +56,10 @@ def test_the_unknown_is_a_dash_and_a_sound_capture_is_reported() -> None:
 
 
 def test_steps_are_derived_from_the_rows_of_an_older_session_and_the_last_is_no_measure_of_the_others() -> None:
-    rows = profiles.steps(5)
+    rows = profiles.steps(4)
     rows[-1] = replace(rows[-1], seconds=1e-6, to_next=False)
     (one,) = device_steps(e.StepsMeasured(run="", found_by="annotation", steps=rows))
-    assert (one.found_by, one.count, one.complete, one.minimum_seconds) == ("annotation", 5, 4, pytest.approx(2e-3))
+    assert (one.found_by, one.count, one.complete, one.minimum_seconds) == ("annotation", 4, 3, pytest.approx(2e-3))
     assert (one.quartiles_seconds, one.idle_share) == (None, None)
 
 
