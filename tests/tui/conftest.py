@@ -118,7 +118,7 @@ def catalogue(small_catalogue: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def small_catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three workloads, whatever the real catalogue has. What is published is that of the real one: a module that is first
+    """Three workloads, whatever the real one has. What is published is that of the real one: a module that is first
     imported here would keep the replacement."""
     import jaxprof.report.runs  # noqa: F401
 
