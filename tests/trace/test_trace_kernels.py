@@ -10,7 +10,7 @@ from made_traces import cpu_plane, gpu_planes, host, op, read, tpu_plane
 from xplane_wire import Line, Plane
 
 from jaxprof.events import CopyTimes, KernelLaunch
-from jaxprof.trace.intervals import Coverage, self_times, union_by_group
+from jaxprof.trace.intervals import Coverage, distinct, self_times, union_by_group
 from jaxprof.trace.launch import copy_details, launch_details, transfers_of
 from jaxprof.trace.model import Trace
 from jaxprof.trace.ops import OpTime, op_times, unattributed_seconds
@@ -145,6 +145,11 @@ class TestArithmetic:
             there = [(s, d) for s, d, g in zip(starts, lengths, groups, strict=True) if g == number]
             assert found == len({moment for s, d in there for moment in range(s, s + d)})
 
+    def test_a_union_of_groups_that_do_not_fit_behind_each_other(self) -> None:
+        far = 1 << 59
+        groups, starts = np.array([0, 1, 1, 7]), np.array([0, 5, 10, far])
+        assert union_by_group(groups, starts, np.array([4, 10, 10, 6]), 8).tolist() == [4, 15, 0, 0, 0, 0, 0, 6]
+
     def test_self_times_of_any_intervals_are_those_in_which_they_began_last(self) -> None:
         random = np.random.default_rng(7)
         for _ in range(200):
@@ -157,6 +162,13 @@ class TestArithmetic:
             assert self_times(starts, lengths).tolist() == expected.tolist()
         nothing = np.zeros(0, np.int64)
         assert self_times(nothing, nothing).tolist() == []
+
+    @pytest.mark.parametrize("values", [[], [5, 3, 5], [-7, 1 << 60, -7], list(range(10, 0, -1))])
+    def test_distinct_is_unique(self, values: list[int]) -> None:
+        column = np.array(values, np.int64)
+        found, which = distinct(column)
+        assert found.tolist() == sorted(set(values))
+        assert found[which].tolist() == values
 
     def test_coverage_within_windows(self) -> None:
         coverage = Coverage.of(np.array([10, 12, 30, 5, 40]), np.array([20, 15, 40, 5, 45]))

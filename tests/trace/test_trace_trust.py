@@ -95,6 +95,7 @@ CASES: list[tuple[str, str | None, Callable[[], Trace], str]] = [
     ("dropped", "doubt", lambda: read(cpu_plane(), warnings=["device activities dropped: 5"]), "dropped: 5"),
     ("profiler_error", None, lambda: read(cpu_plane()), ""),
     ("profiler_error", "bad", lambda: read(cpu_plane(), errors=["CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"]), ""),
+    ("profiler_error", "bad", lambda: read(cpu_plane(), errors=["CUPTI_ERROR_X"]), ""),
     ("profiler_warning", None, lambda: read(cpu_plane()), ""),
     ("profiler_warning", "doubt", lambda: read(cpu_plane(), warnings=["clocks were changed"]), ""),
     ("file", "good", lambda: read(cpu_plane()), ""),
