@@ -253,7 +253,7 @@ def test_the_garbage_collector_is_off_while_timing_and_afterwards_as_it_was(on: 
     world = World(1e-3)
     (gc.enable if on else gc.disable)()
     try:
-        world.sample(1e-3)
+        world.sampler.take(world.trial)
         assert (world.collecting, gc.isenabled()) == ({False}, on)
     finally:
         gc.enable()
