@@ -67,6 +67,11 @@ def test_a_folder_and_all_kept_sessions(call: Caller, kept: Path) -> None:
         assert said.out.splitlines()[1:] == [f"{kept.stem},3", "b,3"], given
 
 
+def test_the_schema_needs_no_session(call: Caller) -> None:
+    out = call("query", "--schema").out
+    assert (out.startswith("sessions: "), "\nkernels: " in out) == (True, True)
+
+
 def test_without_the_extra_it_says_how_to_install_it(call: Caller, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "duckdb" else found(name))
