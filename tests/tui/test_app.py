@@ -178,6 +178,7 @@ async def test_the_line_of_keys_the_least_size_the_help_and_what_is_clicked() ->
         assert line.endswith("m Menu  ? Help  q Quit")
         assert len(line) <= 80
         await pilot.resize_terminal(120, 60)
+        await walk.until(lambda: walk.find(KeyBar).region.y == 59, "the line of keys is where it is clicked")
         below = walk.screen
         await pilot.click(KeyBar, offset=(str(walk.find(KeyBar).render()).index("? Help"), 0))
         await walk.through("""

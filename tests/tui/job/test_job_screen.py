@@ -219,6 +219,8 @@ async def test_it_shows_who_is_late_zooms_and_pans_and_has_the_exact_values(tmp_
         for keys, start, cursor in (("right", 50, 50), ("end", 1500, 1999)):
             await walk.press(keys)
             assert (browse.window.start, browse.cursor) == (start, cursor)
+        await walk.press("home shift+right")
+        assert browse.cursor > 0, "the next column"
         await walk.press("- m 0")
         await has(2000)
         assert browse.window == browse.whole

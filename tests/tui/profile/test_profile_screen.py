@@ -140,6 +140,7 @@ async def test_the_timeline_under_keys() -> None:
         await walk.through("""
             escape m _ | 1 lanes hidden (m A)
             m A m K | •
+            m K m K | •
             / 'memcpy enter
         """)
         assert (browse.range, browse.hidden) == (None, 0)
