@@ -93,13 +93,13 @@ def test_a_revision_and_what_is_there_now_are_measured_and_judged(
     monkeypatch.chdir(tmp_path)
     given: list[Any] = []
 
-    def measure(*words: Any) -> cli_sides.MeasuredSides:
-        given.extend(words[:2])
+    def measure(read: Any, folder: Any, how: Any, *words: Any, **more: Any) -> cli_sides.MeasuredSides:
+        given.extend((read, how))
         return cli_sides.MeasuredSides(result=measured(0.015, 1.0), exit_code=ExitCode.OK, path=None)
 
     monkeypatch.setattr(cli_sides, "measure", measure)
     said = call("gate", "own.py:step", "--fail-on", "run:5%", "--launches", "2", "--format", "json")
     (row,) = said.data["limits"]
     assert (said.code, row["state"]) == (3, "passed")
-    read, options = given
-    assert ([side.tree.revision for side in read.sides], options.launches) == (["HEAD", ""], 2)
+    read, how = given
+    assert ([side.tree.revision for side in read.sides], how["launches"]) == (["HEAD", ""], 2)
