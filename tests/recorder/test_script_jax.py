@@ -29,7 +29,7 @@ LOOPS = """
 x = jnp.ones(5)
 for number in range(400):
     x = step(x).block_until_ready()
-    time.sleep(0.002)
+    time.sleep(0.006)
 time.sleep(0.3)
 """
 LOOPS_AT = 12
