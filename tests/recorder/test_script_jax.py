@@ -26,10 +26,10 @@ print(step(np.ones(3, "f")), step(np.ones(4, "f")), step(np.ones(5, "f")))
 """
 CALLED_AT = 9
 LOOPS = """
-x = jnp.ones(5)
+x = jnp.ones((500, 500))
 for number in range(400):
     x = step(x).block_until_ready()
-    time.sleep(0.006)
+    time.sleep(0.002)
 time.sleep(0.3)
 """
 LOOPS_AT = 12
