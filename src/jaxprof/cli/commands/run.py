@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +40,7 @@ from jaxprof.cli.output import ExitCode, asks, format_option, print_text
 from jaxprof.errors import UsageError
 
 if TYPE_CHECKING:
-    from jaxprof.runner import Interpreter, PlannedRun
+    from jaxprof.runner import Interpreter, PlannedRun, PlanOptions
     from jaxprof.session.log import LogWriter
 
 
@@ -149,18 +150,8 @@ def command(
     if not planning["capture"]:
         refuse(("keep_trace",), "keeps what --no-capture omits", "Give only one of them.")
     from jaxprof import workloads
-    from jaxprof.cli.git_revision import sides_again
-    from jaxprof.cli.selection import (
-        HOST,
-        choose,
-        find_workloads,
-        idle_accelerators,
-        plan,
-        planned_from,
-        read_settings,
-        session_to_repeat,
-    )
-    from jaxprof.operating_system import refuse_to_run, unwound_by_signals
+    from jaxprof.cli.selection import HOST, choose, find_workloads, idle_accelerators, plan, read_settings
+    from jaxprof.operating_system import refuse_to_run
     from jaxprof.runner import PlanOptions, find_interpreter
 
     refuse_to_run("jaxprof run")
@@ -173,18 +164,13 @@ def command(
         raise UsageError(f"--set {swept} and --sweep {swept} cannot both set the size", "Give one of them.")
     options = PlanOptions(devices=choose(devices or [HOST], interpreter), settings=sizes, sweep=sweep, **planning)
     if source is not None:
-        session, wanted = session_to_repeat(source)  # before `sides_again`, which starts a process for its folder
-        device = options.devices[0] if devices else ""
-        with unwound_by_signals(), sides_again(asks(source, yes=yes)) as sides:
-            changes = {name: getattr(options, name) for name in _CHANGES if is_given(name)}
-            planned = planned_from(session, wanted, changes, device, sides)
+        with _planned_again(source, options, device=options.devices[0] if devices else "", yes=yes) as planned:
             if python and any(run.spec.side for run in planned):
                 what = "each side of a comparison has its own interpreter"
                 raise UsageError(what, "jaxprof compare --python-a, --python-b.")
             notes = [note for run in planned if run.comparison is not None for note in run.comparison.notes]
-            return _work(
-                planned, notes, interpreter, new_writer(out, replace_existing=force), form, max_silence_seconds
-            )
+            writer = new_writer(out, replace_existing=force)
+            return _work(planned, notes, interpreter, writer, form, max_silence_seconds)
     names = (*names, *(workloads.names() if everything else ()))
     chosen = plan(find_workloads(names, interpreter, options.arguments), options)
     writer = new_writer(out, replace_existing=force)
@@ -192,6 +178,20 @@ def command(
     if not devices and (idle := idle_accelerators(interpreter)):
         notes.append(f"this runs on {HOST}; there is also {', '.join(idle)} (--device {idle[0]})")
     return _work(chosen.planned, notes, interpreter, writer, form, max_silence_seconds)
+
+
+@contextmanager
+def _planned_again(source: str, options: PlanOptions, *, device: str, yes: bool) -> Iterator[Sequence[PlannedRun]]:
+    """Plan the runs of a session once more, with the options that were given; the folders of their sides are there
+    within. `device`: where to run instead; empty for where they ran."""
+    from jaxprof.cli.git_revision import sides_again
+    from jaxprof.cli.selection import planned_from, session_to_repeat
+    from jaxprof.operating_system import unwound_by_signals
+
+    session, wanted = session_to_repeat(source)  # before `sides_again`, which starts a process for its folder
+    changes = {name: getattr(options, name) for name in _CHANGES if is_given(name)}
+    with unwound_by_signals(), sides_again(asks(source, yes=yes)) as sides:
+        yield planned_from(session, wanted, changes, device, sides)
 
 
 def _work(

@@ -172,14 +172,19 @@ def _head(node: ast.AST) -> Iterator[_Statement]:
 
 def _given(node: ast.AST) -> Iterator[str]:
     """Return the names that a statement binds: its targets, and `buffer` in `buffer[i] = x`."""
-    targets: list[ast.expr] = []
+    yield from _targets(node)
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.NamedExpr):
+            yield from _bound(inner.target)
+
+
+def _targets(node: ast.AST) -> Iterator[str]:
+    """Return the names that a node binds itself, without those within it."""
     if isinstance(node, ast.Assign):
-        targets = node.targets
-    elif isinstance(node, ast.AugAssign | ast.AnnAssign):
-        targets = [node.target]
-    targets += [inner.target for inner in ast.walk(node) if isinstance(inner, ast.NamedExpr)]
-    for target in targets:
-        yield from _bound(target)
+        for target in node.targets:
+            yield from _bound(target)
+    elif isinstance(node, ast.AugAssign | ast.AnnAssign | ast.For | ast.AsyncFor):
+        yield from _bound(node.target)
 
 
 def _changed(node: ast.AST, tree: ast.Module) -> Iterator[str]:
@@ -191,48 +196,58 @@ def _changed(node: ast.AST, tree: ast.Module) -> Iterator[str]:
     call = node.value if isinstance(node, ast.Expr) else None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
         return
-    owner, method = call.func.value, call.func.attr
-    named = list(_dotted(owner))
+    owner = call.func.value
     is_own = isinstance(owner, ast.Name) and owner.id in ("self", "cls")
     if not is_own:
-        yield from named
+        yield from _dotted(owner)
     if isinstance(owner, ast.Name):
-        attributes = _attributes_set(tree, method)
+        attributes = _attributes_set(tree, call.func.attr)
         if attributes is not None:
             yield from (f"{owner.id}.{attribute}" for attribute in attributes)
         elif not is_own:
             yield f"{owner.id}.*"
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=256)
 def _attributes_set(tree: ast.Module, method: str) -> frozenset[str] | None:
     """Return the attributes of its object that a method sets or changes, itself or by other methods of this file; None
     if the file has no method of that name."""
-    methods: dict[str, list[ast.FunctionDef | ast.AsyncFunctionDef]] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef):
-            for part in node.body:
-                if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef) and part.args.args:
-                    methods.setdefault(part.name, []).append(part)
+    methods = _methods(tree)
     if method not in methods:
         return None
     attributes: set[str] = set()
     waiting, looked_at = [method], set[str]()
     while waiting:
         name = waiting.pop()
+        if name in looked_at:
+            continue
         looked_at.add(name)
         for function in methods.get(name, ()):
             itself = function.args.args[0].arg
             for inner in ast.walk(function):
-                given = list(_given(inner))
-                if isinstance(inner, ast.For | ast.AsyncFor):
-                    given += _bound(inner.target)
-                elif isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
-                    given += _dotted(inner.func.value)  # `self.rows.append(x)`
-                    if ast.unparse(inner.func.value) == itself and inner.func.attr not in looked_at:
+                given = list(_targets(inner))
+                if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
+                    owner = inner.func.value
+                    given += _dotted(owner)  # `self.rows.append(x)`
+                    if isinstance(owner, ast.Name) and owner.id == itself:
                         waiting.append(inner.func.attr)
-                attributes.update(name[len(itself) + 1 :] for name in given if name.startswith(f"{itself}."))
+                attributes.update(one[len(itself) + 1 :] for one in given if one.startswith(f"{itself}."))
     return frozenset(attributes - {"*"})
+
+
+@functools.lru_cache(maxsize=16)
+def _methods(tree: ast.Module) -> dict[str, list[ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """Return the methods of the classes of a file by name, those that take their object."""
+    methods: dict[str, list[ast.FunctionDef | ast.AsyncFunctionDef]] = {}
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        waiting += _children(node)
+        if isinstance(node, ast.ClassDef):
+            for part in node.body:
+                if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef) and part.args.args:
+                    methods.setdefault(part.name, []).append(part)
+    return methods
 
 
 def _bound(target: ast.expr) -> Iterator[str]:
