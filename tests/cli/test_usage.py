@@ -58,6 +58,9 @@ compare JOB JOB
 compare JOB JOB/process-00000.jaxprof
 compare JOB JOB --for h100
 hlo MISSING
+config completion
+devices target install
+open localhost:99 --seconds 11m
 hlo MISSING:step
 hlo MISSING --passes
 open MISSING

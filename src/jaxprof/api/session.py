@@ -79,7 +79,7 @@ class Session(fold_room.Session):
         text = to_markdown(self)
         if len(text) <= _LONGEST_IN_NOTEBOOKS:
             return text
-        return text[:_LONGEST_IN_NOTEBOOKS].rpartition("\n")[0] + "\n\nprint(session) has the rest."
+        return text[:_LONGEST_IN_NOTEBOOKS].rpartition("\n")[0] + "\n\n`print(session)` shows all of it."
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """Print in IPython: the report if a line returns the session, the short form inside a list."""

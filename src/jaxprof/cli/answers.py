@@ -45,7 +45,7 @@ def in_json(line: str) -> str:
 
 
 def same_command(*more: str, without: Collection[str] = ()) -> str:
-    """Return the present command line with an answer in JSON, with `more` words, and without the named parameters.
+    """Return the current command line with an answer in JSON, with `more` words, and without the named parameters.
     Views and bounds are not repeated."""
     command = click.get_current_context().command_path.split()[1:]
     return command_line(*command, *words_given(without={"form", *without}), *more)
@@ -172,12 +172,13 @@ def print_job(job: JobFigures, form: str) -> None:
         raise no_form("a job", form, "text", "json", "csv")
 
 
-def explained_job(folder: Path) -> Explanation:
-    """Return what to do about the job in `folder`. Raises FileRefusedError if it has no readable session."""
+def explained_job(folder: Path, job: JobFigures | None = None) -> Explanation:
+    """Return what to do about the job in `folder`, whose figures are `job` if they have been read. Raises
+    FileRefusedError if it has no readable session."""
     from jaxprof.analysis.explain.jobs import explanation_of_job
     from jaxprof.rollup.job import read_job_figures
 
-    return explanation_of_job(read_job_figures(folder), with_urls(str(folder)), _restart(folder))
+    return explanation_of_job(job or read_job_figures(folder), with_urls(str(folder)), _restart(folder))
 
 
 def _restart(folder: Path) -> JobStart | None:
@@ -220,7 +221,7 @@ def compare_jobs(files: Sequence[str], form: str) -> bool:
     if len({folder.resolve() for folder in jobs}) < len(jobs):
         raise UsageError("the same job is given twice", "Name two different ones.")
     from jaxprof.analysis.jobs.difference import job_difference
-    from jaxprof.report import hosts as report
+    from jaxprof.report import job_comparison
     from jaxprof.rollup.job import read_job_figures
 
     first, *others = map(read_job_figures, jobs)
@@ -228,10 +229,10 @@ def compare_jobs(files: Sequence[str], form: str) -> bool:
     if form == "json":
         sessions = [next(iter(job.processes)).path for job in (first, *others)]
         next_commands = [*(command_line("explain", folder) for folder in jobs), command_line("compare", *sessions)]
-        print_json("job-comparison", {"comparisons": list(map(report.job_comparison_json, differences))}, next_commands)
+        print_json("job-comparison", {"comparisons": list(map(job_comparison.to_json, differences))}, next_commands)
     elif form == "csv":
-        print_pieces(report.job_comparison_csv(differences))
+        print_pieces(job_comparison.to_csv(differences))
     else:
-        written = report.job_comparison_text if form == "text" else report.job_comparison_markdown
+        written = job_comparison.to_text if form == "text" else job_comparison.to_markdown
         print_text("\n\n".join(map(written, differences)))
     return True

@@ -301,7 +301,7 @@ KINDS: Final[Mapping[str, Callable[[], Facts]]] = {
         _rows(
             "comparisons",
             "One for each job after the first",
-            _report_facts("hosts", "JOB_DIFFERENCE"),
+            _report_facts("job_comparison", "JOB_DIFFERENCE"),
         ),
     ),
     "query": lambda: (

@@ -1,6 +1,7 @@
 """The entry point of `jaxprof`, and the one boundary where errors become messages and exit codes.
 
-Only click is imported before a command is chosen, so that `--help` and shell completion are instant.
+Only click, and what describes errors and prints them, is imported before a command is chosen, so that `--help` and
+shell completion are instant.
 """
 
 from __future__ import annotations
@@ -223,10 +224,12 @@ def _as_ours(error: JaxprofError | OSError | click.ClickException) -> JaxprofErr
         return StorageError(what, "The disk may be full, or you may not read or write that folder.")
     message, context = error.format_message(), getattr(error, "ctx", None)
     path = context.command_path if context is not None else "jaxprof"
-    if "\n" in message:  # click raises the help of a group without a command
+    if "\n" in message and context is not None and isinstance(context.command, click.Group):
+        # click raises the help of a group without a command
         return UsageError(f"{path} needs a command", f"{path} --help lists them.")
     if isinstance(error, click.NoSuchOption) and error.possibilities:
         return UsageError(f"no such option {error.option_name!r}", f"Did you mean {' or '.join(error.possibilities)}?")
+    message = " ".join(message.split())  # click lists the choices of an argument on lines of their own
     return UsageError(f"{message[:1].lower()}{message[1:]}".rstrip("."), f"{path} --help lists what it takes.")
 
 

@@ -149,7 +149,7 @@ profile_options = combine_options(
 
 
 def profile_part() -> tuple[str, tuple[str, ...]]:
-    """Return the recording and the hosts that the present command chooses of a profile; both empty by default."""
+    """Return the recording and the hosts that the current command chooses of a profile; both empty by default."""
     context = click.get_current_context(silent=True)
     meta = context.meta if context is not None else {}
     return meta.get("jaxprof.profile_run", ""), meta.get("jaxprof.hosts", ())
@@ -172,6 +172,14 @@ def positive_seconds(value: str | float) -> float:
     found = seconds_of(value)
     if not 0 < found < math.inf:
         raise click.BadParameter(f"{value!r} is not above 0 seconds")
+    return found
+
+
+def capture_seconds(value: str | float) -> float:
+    """Return the length of a capture as `seconds_of` does, from 1 ms to 10 minutes. Raises BadParameter."""
+    found = seconds_of(value)
+    if not 0.001 <= found <= 600:
+        raise click.BadParameter(f"{value!r} is not between 1ms and 10m")
     return found
 
 
@@ -265,7 +273,7 @@ def is_given(name: str) -> bool:
 
 
 def words_given(without: Collection[str]) -> list[object]:
-    """Return the parameters of the present command that the user gave, as words of a command line."""
+    """Return the parameters of the current command that the user gave, as words of a command line."""
     context = click.get_current_context()
     words: list[object] = []
     for parameter in context.command.params:

@@ -359,8 +359,8 @@ def confirmed(question: str, *, yes: bool, refusal: JaxprofError | None = None) 
     return yes or click.confirm(safe(question), err=True)
 
 
-def deleted(doomed: Sequence[Item], what: str, delete: Callable[[Item], None], *, yes: bool) -> bool:
-    """Delete each of `doomed` with `delete`, after asking. Return False if the answer was no."""
+def delete_after_asking(doomed: Sequence[Item], what: str, delete: Callable[[Item], None], *, yes: bool) -> bool:
+    """Ask, then delete each of `doomed` with `delete`. Return False if the answer was no."""
     if not doomed:
         note("Nothing to delete.")
         return True

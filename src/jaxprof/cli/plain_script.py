@@ -337,7 +337,7 @@ def refuse_too_many(count: int) -> None:
 
 
 def launch_job(count: int, out: Path | None, *, force: bool, form: str) -> int:
-    """Start the present command `count` times as the processes of a job, and report the outcome. Return the exit code
+    """Start the current command `count` times as the processes of a job, and report the outcome. Return the exit code
     of the process that failed first, or 0.
 
     Raises UsageError or StorageError before anything starts.
@@ -376,7 +376,7 @@ def _report(folder: Path, form: str) -> None:
     for line in summary_lines(job):
         note(line)
     note(f"job: {Library().name_of(folder)}")
-    for line in conclusion_lines(conclusion(explained_job(folder))):
+    for line in conclusion_lines(conclusion(explained_job(folder, job))):
         note(line)
 
 

@@ -1,5 +1,5 @@
 """Formats that a session can be exported to, by their names on the command line, and what several of them share: their
-input, and the division of a lane into tracks of nested intervals."""
+input."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final, Protocol, cast
 
-from jaxprof.analysis.timeline import TEXT_NAME, TimelineLane, read_timeline
+from jaxprof.analysis.timeline import TEXT_NAME, read_timeline
 from jaxprof.errors import UsageError, unknown_name
 from jaxprof.session import Run, Session
 
@@ -141,26 +141,3 @@ def left_out_notes(form: ExportFormat, session: Session, runs: Sequence[Run], ru
             if stored and (missing := read_timeline(stored).left_out):
                 notes.append(f"note: the {missing} shortest intervals are not in the timeline")
     return notes
-
-
-def tracks_of(lane: TimelineLane) -> tuple[list[int], int]:
-    """Divide the intervals of a lane into tracks, so that those of one track nest. Returns the track of each interval,
-    and the number of tracks."""
-    tracks: list[list[int]] = [[]]
-    numbers = []
-    for start, duration in zip(lane.starts, lane.durations, strict=True):
-        end = start + duration
-        chosen = next((number for number, open_ends in enumerate(tracks) if _fits(open_ends, start, end)), len(tracks))
-        if chosen == len(tracks):
-            tracks.append([])
-        tracks[chosen].append(end)
-        numbers.append(chosen)
-    return numbers, len(tracks)
-
-
-def _fits(open_ends: list[int], start: int, end: int) -> bool:
-    """Return whether an interval lies inside the innermost open interval of a track, or none is open. `open_ends`: ends
-    of the open intervals, from which those before `start` are removed."""
-    while open_ends and open_ends[-1] <= start:
-        open_ends.pop()
-    return not open_ends or open_ends[-1] >= end

@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 from jaxprof.analysis.profile import programs_of
-from jaxprof.analysis.timeline import TEXT_NAME, Timeline, TimelineLane, read_timeline
-from jaxprof.exports.formats import ExportSource, tracks_of
+from jaxprof.analysis.timeline import TEXT_NAME, Timeline, TimelineLane, read_timeline, tracks_of
+from jaxprof.exports.formats import ExportSource
 from jaxprof.session import Run, Session
 from jaxprof.text import json_text
 

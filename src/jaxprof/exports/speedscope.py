@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from jaxprof.analysis.flame import StackFrame, WeightedStack, pass_stacks, run_stacks
-from jaxprof.analysis.timeline import TEXT_NAME, TimelineLane, read_timeline
-from jaxprof.exports.formats import ExportSource, tracks_of
+from jaxprof.analysis.timeline import TEXT_NAME, TimelineLane, read_timeline, tracks_of
+from jaxprof.exports.formats import ExportSource
 from jaxprof.session import Run, Session
 from jaxprof.text import json_text
 from jaxprof.version import __version__

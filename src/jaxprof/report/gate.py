@@ -21,7 +21,7 @@ from jaxprof.report.sides import VERSUS, basis_lines, results_text
 from jaxprof.report.table import Table
 from jaxprof.session import Run, Session
 from jaxprof.session.log import Entry
-from jaxprof.session.log.baselines import Baselines, Decision
+from jaxprof.session.log.baselines import Decision
 from jaxprof.text import safe
 from jaxprof.units import UNKNOWN, counted, percent, utc_text
 
@@ -212,14 +212,6 @@ class BaselineEntry:
     name: str
     entry: Entry
     decisions: tuple[Decision, ...]
-
-    @classmethod
-    def of(cls, name: str) -> BaselineEntry:
-        """Return the baseline of that name. Raises UsageError if there is none."""
-        from jaxprof.session.log.entry import read_entry
-
-        baselines = Baselines()
-        return cls(name, read_entry(baselines.find(name)), baselines.decisions(name))
 
 
 BASELINES: Final[tuple[Fact[BaselineEntry], ...]] = (

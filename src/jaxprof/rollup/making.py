@@ -1,5 +1,5 @@
-"""Make roll-ups of existing sessions: of one, in any process on any host, or of all sessions of a job at once. They are
-on a disk or in a store.
+"""Make roll-ups of existing sessions, which are on a disk or in a store: of one, in any process on any host, or of all
+sessions of a job at once.
 
 A roll-up does not depend on what makes it: a process of this machine, or a task on another host.
 """

@@ -66,8 +66,8 @@ def _listed(
     readers = [(fact.key, fact.reader()) for fact in facts]
 
     def columns(file: ProcessFile) -> Part | None:
-        rows = derive(file)
-        return {key: [read(row) for row in rows] for key, read in readers} if rows else None
+        found = derive(file)
+        return {key: [read(row) for row in found] for key, read in readers} if found else None
 
     return Relation(name, meaning, (PROCESS, *facts), arrays=_columns(columns))
 

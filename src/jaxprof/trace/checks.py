@@ -35,7 +35,7 @@ TRUST: Final[dict[str, tuple[str, str]]] = {
     ),
     "sum": (
         "the kernels' times do not add up to the calls'",
-        "The rest is dispatch, waiting, or work that the profiler does not see.",
+        "The rest is dispatch, waiting, or work that the profiler does not see: take times from the timed runs.",
     ),
     "steps": ("steps that the capture cuts off", "Capture a few steps more."),
     "one_step": ("only one whole step", "Record a few steps, after the first two."),
@@ -54,7 +54,7 @@ TRUST: Final[dict[str, tuple[str, str]]] = {
     "unrecorded": (
         "time without any recorded op",
         "The runtime may continue an op (a sort, say) on threads that it does not record: ops before such gaps took "
-        "longer than is shown here.",
+        "longer than is shown here. Take times from the timed runs.",
     ),
     "attribution": ("two captures that differ", "Take times from the capture with command buffers on."),
 }

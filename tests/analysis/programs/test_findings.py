@@ -567,5 +567,6 @@ def test_a_function_beside_the_step_in_its_line_is_host_work() -> None:
     own = {**asdict(made.at(8, "book")), "call": "", "loop_line": 8, "last_line": 8}
     books["at"] = [own, *books["at"]]
     assert codes(*loop(books)) == ["host_work"]
+    assert "goes to the device" not in only("host_work", *loop(books)).message, "JAX works in that line, too"
     assert made.result(*loop(books)).verdict.kind == "host-bound"
     assert made.result(*loop(made.line(88, 0.6, "host_busy"))).verdict.kind == "dispatch-bound"

@@ -212,24 +212,22 @@ _OF_PROGRAMS: Final = (
         "tracing the Python code takes long",
         "Tracing runs the Python function; loops over layers or examples and NumPy work inside it are paid at each "
         "compilation.",
-        "Tracing runs the Python code: use lax.scan or vmap instead of Python loops over layers, steps or examples, "
+        "Use lax.scan or vmap instead of Python loops over layers, steps or examples, "
         "and compute what does not depend on the arguments beforehand, with NumPy.",
     ),
     _program(
         "captured_constants",
         "large arrays closed over become constants",
-        "An array that a function closes over is copied into its program: by every compilation, and in device memory "
-        "once for each program.",
-        "Pass the arrays as arguments instead of closing over them: constants are copied by every compilation, "
-        "can take minutes to fold, and take up device memory once for each program.",
+        "An array that a function closes over is copied into its program: by every compilation, which may fold it for "
+        "minutes, and in device memory once for each program.",
+        "Pass the arrays as arguments instead of closing over them.",
     ),
     _program(
         "arrays_grow",
         "live arrays keep growing in number or size",
-        "Something keeps what each step makes: a list of losses or states, a closure, a cache. Memory runs out in a "
-        "longer run.",
-        "Something keeps what each step makes: a list of losses, states or gradients, a closure, or a cache. Keep "
-        "numbers (jax.device_get every N steps) instead of arrays, and drop references to old states.",
+        "Something keeps what each step makes: a list of losses, states or gradients, a closure, a cache. Memory runs "
+        "out in a longer run.",
+        "Keep numbers (jax.device_get every N steps) instead of arrays, and drop references to old states.",
     ),
     _program(
         "unused_donation",
@@ -276,15 +274,16 @@ _OF_JOBS: Final = (
         "a process was paused",
         "A signal paused it (SIGSTOP, SIGTSTP), or its container was frozen, or its machine slept. The others wait "
         "for it in the next collective.",
-        "Look for what pauses it: SIGSTOP or SIGTSTP, a batch system that suspends, a container that is frozen, a "
-        "machine that sleeps. None of its lines takes this time.",
+        "Look for what pauses it: a batch system that suspends, ctrl+z, a machine that sleeps. None of its lines takes "
+        "this time.",
     ),
     _job(
         "recompiles-alone",
         "one process compiles again what the others do not",
         "It compiled a function again at least twice as often as any other process, and two times more. The others "
         "wait for it meanwhile.",
-        "The ledger of its session says why: mostly shapes that only its data have.",
+        "The ledger of its session has the reason for each compilation: mostly shapes that only its data have. Pad "
+        "them, or drop the remainder.",
     ),
     _job(
         "straggler",
@@ -410,12 +409,12 @@ _OF_RUNS: Final = (
     _run("two_modes", "two typical times", "The samples have two modes: the median is typical of neither.",
          "Look at the distribution: something alternates, such as threads, clocks, other work, or a cache."),
     _run("outliers", "many samples far from the median", "More than a tenth of the samples.",
-         "They are kept and marked; look at the distribution before you trust a single number."),
+         "Look at the distribution before you trust a single number: outliers are kept, and marked."),
     _run("busy_machine", "other processes used the cores", "They need more than 15 % of them during the run.",
-         "Other work competes with the measurement; times are an upper bound."),
+         "Run it again on an idle machine: until then the times are an upper bound."),
     _run("disturbed", "a call takes a different time in turns with other runs",
          "The other runs affect it; figures and speed-up are those of the runs alone.",
-         "Something that the others leave behind (memory, caches, clocks) changes its time."),
+         "Find out what the others leave behind (memory, caches, clocks) that changes its time."),
     _run("unsettled", "calls do not settle within a turn", "Later calls of a turn differ from earlier ones.",
          "The time of a call depends on what ran before it. Look at the samples in their order."),
     _run("not_idle", "a process worked while others were measured", "It holds an accelerator, and cannot be frozen.",

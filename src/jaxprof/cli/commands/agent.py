@@ -62,7 +62,7 @@ Written by jaxprof {__version__}; `jaxprof agent install` writes it again.
 """
 
 NAMES: Final = ("claude", "codex", "cursor", "gemini", "agents")
-"""Names of agents. The folder of each, in the user's home or in a project, is its name behind a dot."""
+"""Names of agents. The folder of each, in the user's home or in a project, is its name after a dot (`.claude`)."""
 
 
 @dataclass(frozen=True, slots=True)

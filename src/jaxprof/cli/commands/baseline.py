@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxprof.analysis.opener import Kind, kind_of
 from jaxprof.cli.answers import command_line
 from jaxprof.cli.complete import complete_baseline, complete_target
-from jaxprof.cli.hlo_target import CompileOptions, compile_session, find_modules
 from jaxprof.cli.options import (
     arguments_option,
     force_option,
@@ -21,13 +19,15 @@ from jaxprof.cli.options import (
     variant_option,
     yes_option,
 )
-from jaxprof.cli.output import ExitCode, deleted, format_option, note, print_json, print_lines
+from jaxprof.cli.output import ExitCode, delete_after_asking, format_option, note, print_json, print_lines
 from jaxprof.cli.target import is_compiled_now
 from jaxprof.errors import StorageError, UsageError
-from jaxprof.session import Session
-from jaxprof.session.log import Library, load
 from jaxprof.session.log.baselines import Baselines
 from jaxprof.units import counted
+
+if TYPE_CHECKING:
+    from jaxprof.cli.hlo_target import CompileOptions
+    from jaxprof.report.gate import BaselineEntry
 
 
 @click.group("baseline")
@@ -47,6 +47,7 @@ def command() -> None:
 @format_option("text", "json")
 def save(name: str, programs: tuple[str, ...], force: bool, form: str, **compiling: Any) -> int:
     """Keep the compiled targets, or a session, as the baseline NAME. A session is one of `run`, or of `hlo --out`."""
+    from jaxprof.cli.hlo_target import CompileOptions
     from jaxprof.operating_system import unwound_by_signals
 
     with unwound_by_signals():
@@ -63,6 +64,11 @@ def save(name: str, programs: tuple[str, ...], force: bool, form: str, **compili
 def _saved(name: str, targets: tuple[str, ...], options: CompileOptions, *, replace_existing: bool) -> tuple[Path, int]:
     """Keep the targets as the baseline `name`. Return its path, and how many decisions about a former one are dropped.
     Raises JaxprofError, and leaves the former one unchanged."""
+    from jaxprof.analysis.opener import Kind, kind_of
+    from jaxprof.cli.hlo_target import compile_session, find_modules
+    from jaxprof.session import Session
+    from jaxprof.session.log import Library, load
+
     baselines = Baselines()
     _refuse_reserved(name)
     dropped = len(baselines.decisions(name)) if replace_existing and baselines.search(name) else 0
@@ -98,10 +104,11 @@ def _refuse_reserved(name: str) -> None:
 def list_(form: str) -> None:
     """List the baselines, with their programs and decisions."""
     from jaxprof.facts import recorder
-    from jaxprof.report.gate import BASELINES, BaselineEntry, baselines_lines
+    from jaxprof.report.gate import BASELINES, baselines_lines
 
-    folder = str(Baselines().folder)
-    entries = list(map(BaselineEntry.of, Baselines().names()))
+    baselines = Baselines()
+    folder = str(baselines.folder)
+    entries = [_entry(baselines, name) for name in baselines.names()]
     if form == "json":
         next_commands = [command_line("gate", "baseline", "show", entry.name) for entry in entries[:5]]
         print_json("baselines", {"folder": folder, "baselines": list(map(recorder(BASELINES), entries))}, next_commands)
@@ -114,10 +121,12 @@ def list_(form: str) -> None:
 @format_option("text", "json")
 def show(name: str, form: str) -> None:
     """Print the exact facts of NAME, and the decisions about them."""
-    from jaxprof.report.gate import BaselineEntry, baseline_json, baseline_lines
+    from jaxprof.report.gate import baseline_json, baseline_lines
+    from jaxprof.session import Session
+    from jaxprof.session.log import load
 
-    session = load(Baselines().find(name), Session)
-    entry = BaselineEntry.of(name)
+    baselines = Baselines()
+    session, entry = load(baselines.find(name), Session), _entry(baselines, name)
     if form == "json":
         print_json("baseline", baseline_json(entry, session), [command_line("hlo", entry.entry.path, "--kernels")])
     else:
@@ -131,9 +140,16 @@ def show(name: str, form: str) -> None:
 def delete(names: tuple[str, ...], yes: bool, form: str) -> int:
     """Delete baselines with the decisions about them, after asking."""
     baselines = Baselines()
-    doomed = list(dict.fromkeys(names))
-    for name in doomed:
-        baselines.find(name)
-    if deleted(doomed, counted(len(doomed), "baseline"), baselines.delete, yes=yes) and form == "json":
-        print_json("baseline-delete", {"deleted": doomed})
+    named = {baselines.find(name): name for name in names}
+    what = counted(len(named), "baseline")
+    if delete_after_asking(list(named), what, lambda path: baselines.delete(named[path]), yes=yes) and form == "json":
+        print_json("baseline-delete", {"deleted": list(named.values())})
     return ExitCode.OK
+
+
+def _entry(baselines: Baselines, name: str) -> BaselineEntry:
+    """Return the baseline of that name. Raises UsageError if there is none."""
+    from jaxprof.report.gate import BaselineEntry
+    from jaxprof.session.log.entry import read_entry
+
+    return BaselineEntry(name, read_entry(baselines.find(name)), baselines.decisions(name))

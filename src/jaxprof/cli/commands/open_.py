@@ -20,6 +20,7 @@ import click
 from jaxprof.cli.answers import next_of_session, print_imported, print_job, print_session
 from jaxprof.cli.complete import complete_session
 from jaxprof.cli.options import (
+    capture_seconds,
     chosen_view,
     force_option,
     is_given,
@@ -111,7 +112,7 @@ _VIEWS_TO_DERIVE: Final[dict[str | None, tuple[str, ...]]] = {
 @click.option(
     "--seconds",
     "duration",
-    type=click.FloatRange(min=0.001, max=600),
+    type=capture_seconds,
     metavar="S",
     help="FILE is the HOST:PORT of a profiler server: capture its program for S seconds.",
 )
@@ -174,11 +175,10 @@ def _is_printed() -> bool:
     return bool(terminal_problem())
 
 
-def _print_hlo(file: str, run_id: str | None, form: str) -> int:
+def _print_hlo(file: str, view: str | None, run_id: str | None, form: str) -> int:
     """Print what `jaxprof hlo` prints of HLO. Raises UsageError for a view that HLO does not have."""
     from jaxprof.cli.commands import hlo
 
-    view = chosen_view()
     shown = {option for parameter in hlo.command.params for option in parameter.opts}
     if view is not None and f"--{view}" not in shown:
         raise UsageError(f"--{view} does not apply to HLO, and {file} is HLO", "jaxprof hlo FILE prints its views.")
@@ -326,7 +326,7 @@ def _print(file: str, begin: float | None, end: float | None, run_id: str | None
     view, job = chosen_view(), job_named(file)
     if job is None and kind_of(with_home(file)) is Kind.HLO:
         refuse_of_profile(file)
-        return _print_hlo(file, run_id, form)
+        return _print_hlo(file, view, run_id, form)
     if view != "lanes":
         refuse(("begin", "end"), "has no effect without --lanes", "Add --lanes, or leave it out.")
     if view == "hosts" or job is not None:

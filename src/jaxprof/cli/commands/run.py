@@ -182,8 +182,8 @@ def command(
 
 @contextmanager
 def _planned_again(source: str, options: PlanOptions, *, device: str, yes: bool) -> Iterator[Sequence[PlannedRun]]:
-    """Plan the runs of a session once more, with the options that were given; the folders of their sides are there
-    within. `device`: where to run instead; empty for where they ran."""
+    """Yield the runs of a session, planned again with the options that were given in place of its own. The folders of
+    the sides exist until the context ends. `device`: the device to run on instead; empty for the one they ran on."""
     from jaxprof.cli.git_revision import sides_again
     from jaxprof.cli.selection import planned_from, session_to_repeat
     from jaxprof.operating_system import unwound_by_signals

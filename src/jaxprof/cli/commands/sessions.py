@@ -12,7 +12,7 @@ import click
 from jaxprof.cli.answers import command_line
 from jaxprof.cli.complete import complete_session
 from jaxprof.cli.options import force_option, out_option, refuse, yes_option
-from jaxprof.cli.output import ExitCode, deleted, format_option, notes, print_json, print_lines
+from jaxprof.cli.output import ExitCode, delete_after_asking, format_option, notes, print_json, print_lines
 from jaxprof.errors import UsageError
 from jaxprof.session.log import Library
 from jaxprof.session_names import EXTENSION
@@ -174,13 +174,13 @@ def _list(form: str) -> None:
     jobs = sum(entry.job is not None for entry in entries)
     here = any(entry.path.parent.absolute() != library.folder.absolute() for entry in entries)
     where = f"{library.folder}{' and the current folder' if here else ''}"
-    print_lines([f"{_counts(len(entries) - jobs, jobs, always=True)}, {bytes_(total)}, in {where}"])
+    print_lines([f"{_counts(len(entries) - jobs, jobs)}, {bytes_(total)}, in {where}"])
 
 
-def _counts(sessions: int, jobs: int, *, always: bool = False) -> str:
-    """Return `3 sessions and 1 job`, without what there is none of; `always`: the sessions are named anyway."""
-    counts = ((sessions, "session", always or sessions), (jobs, "job", jobs))
-    return " and ".join(counted(count, noun) for count, noun, shown in counts if shown)
+def _counts(sessions: int, jobs: int) -> str:
+    """Return `3 sessions and 1 job`. A count of 0 is left out, except that of the sessions if there is no job."""
+    counts = [counted(sessions, "session")] if sessions or not jobs else []
+    return " and ".join([*counts, *([counted(jobs, "job")] if jobs else [])])
 
 
 def _runs(entry: Entry) -> str:
@@ -213,7 +213,7 @@ def _delete(library: Library, doomed: Sequence[Path], form: str, *, yes: bool, d
     size_bytes = total_bytes(doomed)
     jobs = sum(path.is_dir() for path in doomed)
     what = f"{_counts(len(doomed) - jobs, jobs)} ({bytes_(size_bytes)})"
-    if not dry_run and not deleted(doomed, what, library.delete, yes=yes):
+    if not dry_run and not delete_after_asking(doomed, what, library.delete, yes=yes):
         doomed, size_bytes = [], 0
     if form == "json":
         data = {"deleted": list(map(str, doomed)), "size_bytes": size_bytes, "dry_run": dry_run}

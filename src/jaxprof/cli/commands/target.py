@@ -8,7 +8,6 @@ import click
 
 from jaxprof.cli.options import python_option, yes_option
 from jaxprof.cli.output import confirmed, format_option, note, print_json, print_lines
-from jaxprof.devices.targets import CHIPS, wheels
 
 VENDORS = ("nvidia", "tpu")
 
@@ -23,6 +22,7 @@ def command() -> None:
 def list_(form: str) -> None:
     """List the devices that jaxprof can compile for."""
     from jaxprof.cli.kinds import target_facts
+    from jaxprof.devices.targets import CHIPS
     from jaxprof.report.renderers import records, text_lines
     from jaxprof.report.table import Table
 
@@ -44,6 +44,7 @@ def install(vendor: str, yes: bool, python: Path | None, allow_unpinned: bool, f
 
     Shows the download size and the licences first. Each file must have the SHA-256 that this jaxprof knows of it.
     """
+    from jaxprof.devices.targets import wheels
     from jaxprof.runner import find_interpreter
 
     interpreter = find_interpreter(python)
@@ -70,6 +71,8 @@ def install(vendor: str, yes: bool, python: Path | None, allow_unpinned: bool, f
 @format_option("text", "json")
 def remove(vendor: str, form: str) -> None:
     """Delete VENDOR's compilers, of every version of jax."""
+    from jaxprof.devices.targets import wheels
+
     removed = wheels.remove(wheels.kit_for(vendor).vendor)
     note(f"removed {len(removed)} folders" if removed else "nothing was installed")
     if form == "json":

@@ -295,7 +295,9 @@ def host_work(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     if not spots or not _is_large_part(result, spots) or not claims.worth(saves, _samples(spots)):
         return
     waits = _seconds(spot for spot in spots if spot.state == "waiting") > took / 2
-    what = f"the loop {'waits' if waits else 'works'} on the host, and no result of this goes to the device"
+    lines = {site.line for spot in spots if (site := spot.site_in(loop.key)) is not None}
+    beside = "" if lines & loop.working else ", and no result of this goes to the device"
+    what = f"the loop {'waits' if waits else 'works'} on the host{beside}"
     yield _of_lines(result, claims, "host_work", what, spots, saves)
 
 
