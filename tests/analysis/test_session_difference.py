@@ -13,7 +13,7 @@ from jaxprof import events as e
 from jaxprof.analysis.ab import ab_result, ab_results, side_versus, sides_beside
 from jaxprof.analysis.difference import FigureDifference, figures
 from jaxprof.analysis.session_difference import PhaseDifference, session_difference
-from jaxprof.hlo.pairs import pairs
+from jaxprof.pairs import pairs
 from jaxprof.session import Session
 
 

@@ -286,7 +286,7 @@ class _Product(NamedTuple):
     """A kernel whose FLOPs count, or cannot be counted, in some executions of its module."""
 
     dtype: str
-    """Dtype of a matrix product; empty for another kernel."""
+    """Dtype of a matrix product whose FLOPs are known; empty otherwise."""
     flops: float | None
     """FLOPs on one device; None if unknown."""
     peak_seconds: float | None
@@ -359,7 +359,7 @@ def _utilisation(
     """Compute the utilisation of the `programs` that ran in that time, each with its number of executions."""
     device = ceilings_for(session, run)
     products = [product for module, times in programs for product in _products(module, device, times)]
-    counted = [product for product in products if product.dtype and product.flops is not None]
+    counted = [product for product in products if product.flops is not None]
     at_least = any(product.flops is None for product in products)
     flops = sum(product.flops or 0.0 for product in counted if not product.recomputed)
     recomputed_flops = sum(product.flops or 0.0 for product in counted if product.recomputed)

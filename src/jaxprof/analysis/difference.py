@@ -1,7 +1,7 @@
 """Figures of two sides and how they differ, for every comparison, the limits of `gate` and the points of `history`.
 
 The name of a figure, its unit, and whether more of it is worse are defined once, in `FACTS` and `TIMES`. Things of two
-sides are paired by `hlo.pairs`.
+sides are paired by `pairs`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from jaxprof.hlo.pairs import Existence
+from jaxprof.pairs import Existence
 
 Unit: TypeAlias = Literal["", "flop", "byte", "second", "rate"]
 """Unit of a figure; empty for a count, `rate` for a number per second."""

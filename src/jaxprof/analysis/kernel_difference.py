@@ -24,7 +24,7 @@ from jaxprof.hlo.analysis.flow import Passage, flow_of
 from jaxprof.hlo.analysis.kernels import Kernel, kernels
 from jaxprof.hlo.analysis.kinds import held_in
 from jaxprof.hlo.model import Module
-from jaxprof.hlo.pairs import paired
+from jaxprof.pairs import paired
 
 _PROGRAM: Final = re.compile(r"^(?:pjit|jit|pmap)\([^()]*\)/")
 _MOST_FOLLOWED: Final = 20_000

@@ -24,6 +24,13 @@ KINDS = ("attribution", "run", "imported")
 it serves."""
 
 
+def unnamed_seconds(transfers: Sequence[CopyTimes], unattributed_seconds: Mapping[str, float]) -> float:
+    """Return the time of the kernels that name no HLO op, on all devices, without the copies, which are no kernels.
+    `unattributed_seconds`: time without an op by device."""
+    copies = totals((row.device, row.total_seconds) for row in transfers)
+    return sum(max(0.0, took - copies.get(device, 0.0)) for device, took in unattributed_seconds.items())
+
+
 @dataclass(frozen=True, slots=True)
 class MeasuredKernel:
     """One HLO op as measured. Times are in seconds."""
@@ -92,8 +99,7 @@ class MeasuredKernels:
         is in ops that the HLO lacks (loops around their bodies, other programs), and in kernels without an op."""
         if any(kernel.in_hlo is None for kernel in self.kernels):
             return None
-        copies = totals((row.device, row.total_seconds) for row in self.transfers)
-        nameless = sum(max(0.0, took - copies.get(device, 0.0)) for device, took in self.unattributed_seconds.items())
+        nameless = unnamed_seconds(self.transfers, self.unattributed_seconds)
         whole = sum(kernel.self_seconds for kernel in self.kernels) + nameless
         matched = sum(kernel.self_seconds for kernel in self.kernels if kernel.in_hlo)
         return 1 - matched / whole if whole > 0 else None

@@ -108,13 +108,21 @@ def _text(session: Session, run: str, name: str) -> str:
 def module_of(session: Session, run: Run, stage: str = "hlo") -> Module | None:
     """Return the optimised HLO of a run, or that of another stage; None if it has none, or it cannot be read: the HLO
     view says why."""
-    if stage not in run.texts:
+    try:
+        return read_module(session, run, stage)
+    except JaxprofError:
+        return None
+
+
+def read_module(session: Session, run: Run, stage: str = "hlo") -> Module | None:
+    """Return what `module_of` does. Raises FileRefusedError if the text is damaged in the session."""
+    text = session.text(run.id, stage) if stage in run.texts else None
+    if not text:
         return None
     from jaxprof.hlo.open.parsed import modules
 
     try:
-        text = session.text(run.id, stage)
-        return modules(text)[0] if text else None
+        return modules(text)[0]
     except JaxprofError:
         return None
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, TypeAlias
 from jaxprof.analysis.difference import FACTS, FigureDifference, exact_facts, figures
 from jaxprof.analysis.measured import MeasuredKernel, measured, stage_times
 from jaxprof.analysis.memory import ASSIGNMENT, KINDS, SCHEDULE, MemoryBuffer, MemoryPicture, buffers_of
-from jaxprof.analysis.opener import module_of
+from jaxprof.analysis.opener import read_module
 from jaxprof.analysis.run_result import RunCost, module_cost, run_cost
-from jaxprof.hlo.pairs import Existence, Pair, pairs
+from jaxprof.pairs import Existence, Pair, pairs
 from jaxprof.session import Run, Session
 
 if TYPE_CHECKING:
@@ -101,9 +101,9 @@ class RunDifference(ModuleDifference):
 
 
 def run_difference(session_a: Session, run_a: Run, session_b: Session, run_b: Run) -> RunDifference:
-    """Return the exact facts of two runs, the first being the baseline. Reads the HLO of both, so call it in a
-    thread."""
-    before, after = module_of(session_a, run_a), module_of(session_b, run_b)
+    """Return the exact facts of two runs, the first being the baseline. Reads the HLO of both, so call it in a thread.
+    Raises FileRefusedError if a text of a session is damaged."""
+    before, after = read_module(session_a, run_a), read_module(session_b, run_b)
     modules = module_difference(before, after, _measured(session_a, run_a), _measured(session_b, run_b))
     asked = _requested_products(session_a, run_a), _requested_products(session_b, run_b)
     memory = buffers_of(session_a, run_a.id), buffers_of(session_b, run_b.id)
@@ -124,8 +124,9 @@ def run_difference(session_a: Session, run_a: Run, session_b: Session, run_b: Ru
 
 
 def facts_of(session: Session, run: Run) -> dict[str, float | None]:
-    """Return the exact facts of one run in one call, by code: all of `FACTS`, with None for unknown."""
-    sources = [_module_facts(module_of(session, run)), _run_facts(run), _cost_facts(run_cost(session, run))]
+    """Return the exact facts of one run in one call, by code: all of `FACTS`, with None for unknown. Raises
+    FileRefusedError if a text of the session is damaged."""
+    sources = [_module_facts(read_module(session, run)), _run_facts(run), _cost_facts(run_cost(session, run))]
     sources += [_product_facts(_requested_products(session, run)), _memory_facts(buffers_of(session, run.id))]
     known = {code: value for source in sources for code, value in source.items() if value is not None}
     return {code: known.get(code) for code in FACTS}
@@ -134,7 +135,7 @@ def facts_of(session: Session, run: Run) -> dict[str, float | None]:
 def arguments_of(session: Session, run: Run) -> tuple[str, ...]:
     """Return dtype and shape of the arguments of a run's compiled program, such as `f32[64,256]`; empty without
     readable HLO. Unused arguments are no parameters of the program, and are missing here."""
-    module = module_of(session, run)
+    module = read_module(session, run)
     entry = module.entry if module is not None else None
     return tuple(str(parameter.shape.without_layout()) for parameter in entry.parameters) if entry is not None else ()
 
@@ -233,7 +234,7 @@ class _RequestedProducts:
 def _requested_products(session: Session, run: Run) -> _RequestedProducts | None:
     """Return the products of the module before optimisation; None without it, or if the number of executions is
     unknown."""
-    module = module_of(session, run, "hlo_before")
+    module = read_module(session, run, "hlo_before")
     if module is None or module.entry is None:
         return None
     from jaxprof.hlo.analysis.kernels import HEAVY, kernels

@@ -21,7 +21,7 @@ from jaxprof.analysis.run_difference import RunDifference, measurement, run_diff
 from jaxprof.analysis.run_result import result
 from jaxprof.analysis.speedup import compared
 from jaxprof.events import RevisionRead
-from jaxprof.hlo.pairs import Pair, paired, pairs
+from jaxprof.pairs import Pair, paired, pairs
 from jaxprof.session import Run, Session
 from jaxprof.stats import Block, LaunchBlocks, TimeComparison, compare, compare_apart, corrected, refuse
 

@@ -23,6 +23,7 @@ from jaxprof.facts.units import (
     TEXT,
     TRUTH,
 )
+from jaxprof.grouping import grouped
 from jaxprof.units import UNKNOWN, percent
 
 if TYPE_CHECKING:
@@ -45,9 +46,7 @@ def places_text(places: Sequence[HloSourceLocation]) -> str:
     for none."""
     if len(places) == 1:  # as most kernels of a large module have
         return f"{places[0].file.rpartition('/')[2]}:{places[0].line}"
-    lines: dict[str, list[int]] = {}
-    for place in places:
-        lines.setdefault(place.file, []).append(place.line)
+    lines = grouped((place.file, place.line) for place in places)
     words = (f"{file.rpartition('/')[2]}:{','.join(map(str, numbers))}" for file, numbers in lines.items())
     return " ".join(words) or UNKNOWN
 

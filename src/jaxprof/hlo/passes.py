@@ -18,8 +18,8 @@ from typing import Final
 from jaxprof.errors import HloError, system_words
 from jaxprof.hlo.analysis.fingerprint import diff
 from jaxprof.hlo.model import Module
-from jaxprof.hlo.pairs import Pair
 from jaxprof.hlo.read.files import load
+from jaxprof.pairs import Pair
 
 _EXTENSION: Final = r"\.(?:txt|hlo|hlo\.pb|pb)(?:\.gz)?$"
 _PASS: Final = re.compile(

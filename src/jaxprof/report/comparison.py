@@ -18,7 +18,7 @@ from jaxprof.analysis.session_difference import PhaseDifference, RunComparison, 
 from jaxprof.facts import Fact, at, column
 from jaxprof.facts.kernels import places_text
 from jaxprof.facts.units import ANY, BYTES, COUNT, INDEX, LIST, NUMBER, RATIO, ROWS, SECONDS, TEXT, TRUTH, Unit
-from jaxprof.hlo.pairs import Pair
+from jaxprof.pairs import Pair
 from jaxprof.report.recording.words import words
 from jaxprof.report.runs import parameters_text
 from jaxprof.report.table import Table

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from jaxprof.grouping import totals
 from jaxprof.report.renderers import wrap
 from jaxprof.text import safe
 from jaxprof.units import bytes_, counted, parts_of, percent, seconds, whole_percents
@@ -236,9 +237,7 @@ def _profile_cost(session: Session) -> tuple[str, str]:
     whole = sum(kernel.self_seconds for kernel in kernels)
     if not whole:
         return "unknown: no kernel was recorded", "nothing was captured"
-    times: dict[str, float] = {}
-    for kernel in kernels:
-        times[kernel.name] = times.get(kernel.name, 0.0) + kernel.self_seconds
+    times = totals((kernel.name, kernel.self_seconds) for kernel in kernels)
     doubted = sorted(
         {row.code for run in session.runs.values() for trust in run.trust.values() for row in trust.rows
          if row.verdict != "good"}

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from jaxprof.analysis.measured import unnamed_seconds
 from jaxprof.engine.protocol.request import RunRequest
 from jaxprof.errors import JaxprofError
 from jaxprof.events import (
@@ -27,6 +28,7 @@ from jaxprof.events import (
 )
 from jaxprof.runner.engine_process import EngineProcess
 from jaxprof.runner.session_recorder import BATCH_SECONDS
+from jaxprof.trace.checks import TRUST
 from jaxprof.units import percent, seconds
 
 if TYPE_CHECKING:
@@ -58,7 +60,7 @@ def is_needed(
         return False
     if FLAG in flags.split() or measured is None:
         return False
-    named, unnamed = named_seconds(measured), unnamed_seconds(measured)
+    named, unnamed = named_seconds(measured), _unnamed_seconds(measured)
     return named <= 0 or unnamed / (named + unnamed) > UNNAMED_SHARE
 
 
@@ -67,20 +69,16 @@ def named_seconds(measured: KernelsMeasured) -> float:
     return sum(row.self_seconds for row in measured.rows)
 
 
-def unnamed_seconds(measured: KernelsMeasured) -> float:
-    """Return the time of the kernels that name no HLO op, on all devices; copies are not kernels."""
-    copies: dict[str, float] = {}
-    for row in measured.transfers:
-        copies[row.device] = copies.get(row.device, 0.0) + row.total_seconds
-    return sum(max(0.0, time - copies.get(device, 0.0)) for device, time in measured.unattributed_seconds.items())
+def _unnamed_seconds(measured: KernelsMeasured) -> float:
+    return unnamed_seconds(measured.transfers, measured.unattributed_seconds)
 
 
 def comparison(default: KernelsMeasured | None, named: KernelsMeasured | None) -> TrustCheck | None:
     """Return the row of trust that compares the two captures, a call each; None if one of them is missing."""
     if default is None or named is None or not default.calls or not named.calls:
         return None
-    before = (named_seconds(default) + unnamed_seconds(default)) / default.calls
-    after = (named_seconds(named) + unnamed_seconds(named)) / named.calls
+    before = (named_seconds(default) + _unnamed_seconds(default)) / default.calls
+    after = (named_seconds(named) + _unnamed_seconds(named)) / named.calls
     if before <= 0 or after <= 0:
         took = f"{seconds(after or None)} a call without command buffers, {seconds(before or None)} with them"
         message = f"the two captures cannot be compared: kernels took {took}"
@@ -91,7 +89,7 @@ def comparison(default: KernelsMeasured | None, named: KernelsMeasured | None) -
         verdict="good" if abs(apart) <= 0.1 else "doubt",
         message=f"kernels took {seconds(after)} a call in the capture that names them, without command buffers, and "
         f"{seconds(before)} in the default's: {percent(abs(apart))} {'more' if apart > 0 else 'less'}",
-        advice="Take shares from the former, and times of the whole from the latter." if abs(apart) > 0.1 else "",
+        advice=TRUST["attribution"][1] if abs(apart) > 0.1 else "",
     )
 
 

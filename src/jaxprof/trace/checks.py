@@ -20,13 +20,13 @@ TRUST: Final[dict[str, tuple[str, str]]] = {
     "dropped": ("the profiler dropped events", "Capture fewer steps, or trace less of the host."),
     "profiler_error": ("the profiler reported an error", "Fix what it names, and record again."),
     "profiler_warning": ("the profiler reported a warning", "Record again if it concerns what you look at."),
-    "file": ("the file is incomplete", "Figures do not include the missing part; record it again if that matters."),
+    "file": ("the file is incomplete", "Figures do not include the missing part; record again if that matters."),
     "python_tracer": (
         "the Python tracer was on",
         "Record with ProfileOptions.python_tracer_level = 0 where times matter.",
     ),
     "tracers": ("the tracing levels change the times", "Record with the default levels."),
-    "clock": ("clocks that do not agree", "Look at each device by itself."),
+    "clock": ("clocks that do not agree", "Look at each host by itself."),
     "compile": ("compiles inside the capture", "Run once before the profiler is started."),
     "slowdown": (
         "calls were slower with the profiler on",
@@ -56,6 +56,9 @@ TRUST: Final[dict[str, tuple[str, str]]] = {
         "The runtime may continue an op (a sort, say) on threads that it does not record: ops before such gaps took "
         "longer than is shown here. Take times from the timed runs.",
     ),
-    "attribution": ("two captures that differ", "Take times from the capture with command buffers on."),
+    "attribution": (
+        "two captures that differ",
+        "Take shares from the capture without command buffers, and times of the whole from the default's.",
+    ),
 }
 """Title and fix of each check, by its code."""

@@ -39,7 +39,7 @@ def sampled_counters(trace: Trace, line: PlaneLine, device: str) -> None:
         trace.problems.append(f"{line.plane.name}: {dropped} counter samples have no value or an impossible time")
     ids, which = distinct(events.metadata_ids)
     for number, key in enumerate(ids.tolist()):
-        name = line.plane.event_name(key)
+        name = line.plane.event_name(key, "counter")
         unit = written[1] if (written := _UNIT.search(name)) else ""
         _take(trace, device, name, _UNITS.get(unit, unit), times, values, np.flatnonzero(sound & (which == number)))
 

@@ -110,6 +110,8 @@ def _calls_of_kernels(trace: Trace, lanes: list[Lane]) -> Ints:
     ids, moments, threads = launches_on(trace, host)
     at, known = places_of(joined(map(correlations_of, lanes)), ids)
     calls = np.full(len(known), _NOWHERE, np.int64)
+    if not known.any():
+        return calls
     calls[known] = _calls_around(trace, host, moments, threads)[at[known]]
     return calls
 

@@ -110,7 +110,7 @@ def _launched(trace: Trace, device: str, active: Coverage) -> Coverage:
     ids, moments, _ = launches_on(trace, device.rpartition("/")[0])
     starts: list[Ints] = []
     ends: list[Ints] = []
-    for lane in trace.on_device(device):
+    for lane in trace.on_device(device) if len(ids) else ():
         at, known = places_of(correlations_of(lane), ids)
         first = known & (lane.op_of != NO_OP) & np.isin(lane.starts, active.starts)
         starts.append(moments[at[first]])
@@ -119,7 +119,9 @@ def _launched(trace: Trace, device: str, active: Coverage) -> Coverage:
 
 
 def _named(lanes: list[Lane], pattern: re.Pattern[str]) -> Coverage:
-    return Coverage.over(lane.select(np.flatnonzero(lane.matching(pattern.match))) for lane in lanes)
+    rows = [lane.matching(pattern.match) for lane in lanes]
+    starts = joined(lane.starts[found] for lane, found in zip(lanes, rows, strict=True))
+    return Coverage.of(starts, joined(lane.ends[found] for lane, found in zip(lanes, rows, strict=True)))
 
 
 def _most_specific(lanes: list[Lane], work: Coverage) -> str:

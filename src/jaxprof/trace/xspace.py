@@ -134,7 +134,8 @@ class Plane:
         for bounds in stat_metadata:
             try:
                 entry = space.message(bounds)
-                self.stat_names[entry.number(1)] = entry.message(2).text(2)
+                if 2 in entry:
+                    self.stat_names[entry.number(1)] = entry.message(2).text(2)
             except HloError:
                 self.cut = self.cut or "the name of a statistic"
         self._stats = stats
@@ -163,10 +164,10 @@ class Plane:
             self.space.problems.append(f"{self.name}: its properties cannot be read: {error}")
             return {}
 
-    def event_name(self, key: int) -> str:
-        """Return what the events with this metadata are called."""
+    def event_name(self, key: int, sort: str = "event") -> str:
+        """Return what the events with this metadata are called; the `sort` and its number if there is none."""
         event = self.event_metadata.get(key)
-        return (event.display_name or event.name) if event is not None else f"event {key}"
+        return (event.display_name or event.name) if event is not None else f"{sort} {key}"
 
     @cached_property
     def event_metadata(self) -> dict[int, EventMetadata]:
@@ -176,6 +177,8 @@ class Plane:
         for bounds in self._event_metadata:
             try:
                 entry = self.space.message(bounds)
+                if 2 not in entry:
+                    continue
                 key, value = entry.number(1), entry.message(2)
                 stats = stats_of(value.messages(5), self.stat_names)
                 by_id[key] = EventMetadata(key, value.text(2), value.text(4), stats)

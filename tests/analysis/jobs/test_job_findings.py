@@ -236,6 +236,8 @@ FOUND: dict[str, tuple[Processes, str]] = {
     "waiting for a late process is no exchange": (exchanging(exchange=1e-3, late=1), "slow-device 1 device"),
 }
 """Jobs with what is found in them: code, process, part."""
+OUTSIDE = made.steady(1, {"device_busy": 1.0}, [made.line(7, 1.0, "device_busy", loop=None)])
+"""A second of work that is in no loop."""
 NOTHING: dict[str, Processes] = {
     "a small difference": [loop(), loop(data=0.03), loop(data=0.04), loop()],
     "all of them fetch for as long": [loop(data=0.3)] * 4,
@@ -249,6 +251,7 @@ NOTHING: dict[str, Processes] = {
     "what three of four share": [*DEAR[:3], loop()],
     "two processes in different loops": [loop(), ELSEWHERE],
     "one that was hardly seen in the loop": [loop(), loop(2)],
+    "no loop, and one without a sample": [OUTSIDE, OUTSIDE, []],
     "a process alone": [loop()],
     "all compile again": [OFTEN] * 3,
     "captures of different steps": [captured(2, late=0, seed=1)[0], captured(2, late=0, seed=2)[1]],

@@ -152,8 +152,8 @@ _OF_PROGRAMS: Final = (
         "the host waits for a value in each iteration",
         "float(), .item(), print or a comparison needs a number on the host. JAX dispatches ahead of the device; a "
         "fetched value ends that, and the device idles while the host prepares the next step.",
-        "While it waits it cannot dispatch the next step: keep the values as arrays and fetch them every N steps or "
-        "after the loop (jax.device_get of a list), and print with jax.debug.print.",
+        "While the host waits, it cannot dispatch the next step: keep the values as arrays and fetch them every N "
+        "steps or after the loop (jax.device_get of a list), and print with jax.debug.print.",
     ),
     _program(
         "numpy_argument",
@@ -274,8 +274,8 @@ _OF_JOBS: Final = (
         "a process was paused",
         "A signal paused it (SIGSTOP, SIGTSTP), or its container was frozen, or its machine slept. The others wait "
         "for it in the next collective.",
-        "Look for what pauses it: a batch system that suspends, ctrl+z, a machine that sleeps. None of its lines takes "
-        "this time.",
+        "Look for what pauses it: a batch system that suspends, ctrl+z, a machine that sleeps. No line of the "
+        "program takes this time.",
     ),
     _job(
         "recompiles-alone",
@@ -300,7 +300,7 @@ _OF_JOBS: Final = (
         "one device is held back by its temperature or power",
         "Its clock is more than 10 % below the median of the other devices, and in half or more of its readings, taken "
         "twice a second while it was busy, it gave a reason for throttling.",
-        "Look at the cooling, the power limit and the neighbours of that device. The others wait for it in each "
+        "Look at the cooling, the power limit and the neighbours of that device. The other devices wait for it in each "
         "collective.",
     ),
     _job(
@@ -410,7 +410,7 @@ _OF_RUNS: Final = (
          "Look at the distribution: something alternates, such as threads, clocks, other work, or a cache."),
     _run("outliers", "many samples far from the median", "More than a tenth of the samples.",
          "Look at the distribution before you trust a single number: outliers are kept, and marked."),
-    _run("busy_machine", "other processes used the cores", "They need more than 15 % of them during the run.",
+    _run("busy_machine", "other processes used the cores", "They used more than 15 % of the cores during the run.",
          "Run it again on an idle machine: until then the times are an upper bound."),
     _run("disturbed", "a call takes a different time in turns with other runs",
          "The other runs affect it; figures and speed-up are those of the runs alone.",

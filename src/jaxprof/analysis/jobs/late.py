@@ -513,7 +513,9 @@ def clearly_late(processes: Sequence[ProcessFigures], named: Collection[int | No
             for other in processes
             if other is not process and other.shares is not None and same_loop(process, other)
         ]
-        if process.index in named or not others or len(windows_of(process)) > 2 * LEAST_BLOCKS:
+        if process.shares is None or process.index in named or not others:
+            continue  # without samples there is no share, and two processes without a loop seem to have the same
+        if len(windows_of(process)) > 2 * LEAST_BLOCKS:
             continue
         shares = [(part, *_clear_shares(process, others, part)) for part in PARTS_OF_ITS_OWN]
         part, share, usual = max(shares, key=lambda each: each[1] - each[2])

@@ -239,8 +239,11 @@ def _lane(
         label = np.asarray(member.label_of, np.int64) + offset
         order = np.lexsort((-ends, starts))
         joined = None if member.correlations is None else np.asarray(member.correlations, np.int64)[order]
-        ran = Coverage.of(starts, ends)
-        active.append((ran.starts, ran.ends) if member.active is None else _busy_parts(*member.active))
+        if member.active is None:
+            ran = Coverage.of(starts, ends)
+            active.append((ran.starts, ran.ends))
+        else:
+            active.append(_busy_parts(*member.active))
         levels, deeper = _levels(member.name, starts[order], ends[order], label[order], kinds, joined)
         rows += levels
         hidden += deeper

@@ -554,9 +554,10 @@ def part_of(spot: Spot, key: LoopKey | None, working: frozenset[int], eager: fro
         return DISPATCH
     if spot.kind == "read":
         return DEVICE if spot.state == "device_busy" else HOST
-    in_loop = key is not None and (spot.place.file, spot.place.function) == key[:2]
-    if spot.kind == "host" and not spot.call and in_loop and site is not None and site.line in working:
-        return DISPATCH  # Python code on its way into a JAX call; a function that is called beside it is host work
+    is_python = spot.kind == "host" and not spot.call
+    in_loop = site is not None and site.line in working and (spot.place.file, spot.place.function) == site.key[:2]
+    if is_python and in_loop:
+        return DISPATCH  # on its way into a JAX call; a function that is called beside it is host work
     return _PARTS.get(spot.kind, HOST)
 
 

@@ -203,7 +203,7 @@ class _Scores:
         if is_spread_reduction(reduction):
             sliding = windows(reduction)
             over = tuple(axis for axis, window in enumerate(sliding) if window.size > 1)
-            return _Softmax(_size(dimensions, over), dimensions, over)
+            return _Softmax(max(1, _size(dimensions, over)), dimensions, over)
         keys = self.product.elements // max(1, self.maximum.elements)
         return _Softmax(max(1, keys), dimensions, reduction.integers("dimensions"))
 

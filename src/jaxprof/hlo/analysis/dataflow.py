@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from jaxprof.hlo.analysis.opcodes import ARITHMETIC, FINISHING, SAME_PLACE, TRANSCENDENTAL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Set
+    from collections.abc import Callable, Iterator
 
     from jaxprof.hlo.model import Instruction
     from jaxprof.hlo.shape import Shape
@@ -57,9 +57,8 @@ class Value:
         return self.instruction.opcode
 
 
-def resolved(value: Value, renaming: Set[str] = RENAMING) -> Value | None:
-    """Return the operation that makes a value, under whatever names; None if the text does not lead there. `renaming`
-    holds the operations that are passed through."""
+def resolved(value: Value) -> Value | None:
+    """Return the operation that makes a value, under whatever names; None if the text does not lead there."""
     instruction, member, fusions = value.instruction, value.member, value.fusions
     for _ in range(_DEEPEST):
         opcode = instruction.opcode
@@ -69,7 +68,7 @@ def resolved(value: Value, renaming: Set[str] = RENAMING) -> Value | None:
             following = instruction.operand(0)
         elif opcode == "tuple" and member:
             following, member = instruction.operand(member[0]), member[1:]
-        elif opcode in renaming:
+        elif opcode in RENAMING:
             following = instruction.operand(0)
         elif opcode == "fusion":
             following = instruction.called_root

@@ -27,10 +27,10 @@ def kernels(trace: Trace, kind: str) -> Iterator[TrustCheck]:
         if lane.guessed is not None:
             guessed += int(lane.durations[lane.guessed].sum())
     share = missing / total if total else 0.0
+    fix = "" if kind == "attribution" else None  # command buffers are off there already
     if share > CLEARLY:
         words = f"kernels with {percent(share)} of the device's time name no HLO op"
-        without_graphs = kind == "attribution"  # where CUDA graphs are off already
-        yield row("unmatched", "bad" if share > 0.2 else "doubt", words, "" if without_graphs else None)
+        yield row("unmatched", "bad" if share > 0.2 else "doubt", words, fix)
     else:
         few = f"kernels with only {percent(share)} of the device's time name no HLO op"
         yield row("unmatched", "good", few if missing else "every kernel names its HLO op")
@@ -41,6 +41,7 @@ def kernels(trace: Trace, kind: str) -> Iterator[TrustCheck]:
             "doubt",
             f"{percent(guessed / total)} of the device's time is in kernels that name no op and run between two "
             "kernels of the same op: they are assigned to that op and marked as guesses",
+            fix,
         )
 
 

@@ -64,8 +64,8 @@ _FETCHES: Final = re.compile(r"(^|\.)(device_get|asarray|array|copy|ascontiguous
 _BY_NAME: Final = re.compile(r"block_until_ready")
 _FROM_ANOTHER: Final = re.compile(r"\.(get|recv)\(\)$")
 _DECIDE_SELDOM: Final = (
-    "While it waits it cannot dispatch the next step: look at the value every N iterations, or move the loop with "
-    "its condition into one compiled function (jax.lax.while_loop)."
+    "While the host waits, it cannot dispatch the next step: look at the value every N iterations, or move the loop "
+    "with its condition into one compiled function (jax.lax.while_loop)."
 )
 _ONE_CALL: Final = (
     "Give one call more to do: many iterations in one compiled function (jax.lax.fori_loop or scan around them), "
@@ -327,9 +327,8 @@ def dispatch_bound(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     saves = (1 - KEPT_SHARE) * took
     if not calls or took < least * loop.seconds or not claims.worth(saves, _samples(calls)):
         return
-    claims.take(calls)
     steps = loop.times
-    each = f" {seconds(steps.seconds / steps.iterations, 2)} per iteration:" if steps.iterations else ""
+    each = f": {seconds(steps.seconds / steps.iterations, 2)} per iteration" if steps.iterations else ""
     does = "spends its time calling compiled functions"
     advice, function = _ONE_CALL, ""
     if library:
@@ -345,16 +344,8 @@ def dispatch_bound(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         )
         does = f"calls `{safe(largest.function)}` with {integer(leaves_of(largest))} leaves{of}"
         advice, function = (_PASS_USED, largest.function) if mostly_unused else (_FEWER_LEAVES, "")
-    yield Finding(
-        "dispatch_bound",
-        f"the loop {does}:{each} {_calls_text(result, calls)}, {_cost_text(result, took)}{_lines_text(result, calls)}",
-        _places(result, calls),
-        own_fix=advice,
-        seconds=took,
-        saves_seconds=saves,
-        estimate=True,
-        function=function,
-    )
+    found = _of_lines(result, claims, "dispatch_bound", f"the loop {does}{each}", calls, saves, own_fix=advice)
+    yield replace(found, function=function)
 
 
 def _only_function(result: ProgramResult, calls: Sequence[Spot]) -> str:

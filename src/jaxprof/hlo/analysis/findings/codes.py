@@ -1,6 +1,7 @@
 """Every finding about HLO: its code, what it means, how to fix it, and what its kernels' time says about its cost.
 
-The checks are in the files beside this one. This table imports nothing, so that it can be printed without loading them.
+The checks are in the files beside this one. This table imports no analysis, so that it can be printed without loading
+them.
 """
 
 from __future__ import annotations
@@ -41,8 +42,7 @@ HLO_FINDINGS: Final[dict[str, HloFindingKind]] = {
     "float64-on-accelerator": HloFindingKind(
         "float64 where it is slow",
         "TPUs emulate float64, and most GPUs compute it at 1/32 or 1/64 of their float32 rate.",
-        "Use float32 unless the result needs more: TPUs emulate float64, and most GPUs have 1/32 or 1/64 of their "
-        "rate for it. Look for a NumPy constant or jax_enable_x64.",
+        "Use float32 unless the result needs more; look for a NumPy constant or jax_enable_x64.",
         saves="part",
     ),
     "broadcast-materialised": HloFindingKind(
@@ -80,9 +80,8 @@ HLO_FINDINGS: Final[dict[str, HloFindingKind]] = {
     ),
     "large-constant": HloFindingKind(
         "an array is part of the program",
-        "A closed-over array became a constant: every compilation copies it, and XLA may try to fold it.",
-        "Pass the array as an argument: as a constant it is compiled into the program, copied by every compilation, "
-        "and can take minutes to fold.",
+        "A closed-over array became a constant: every compilation copies it, and folding it can take minutes.",
+        "Pass the array as an argument.",
         holds=True,
     ),
     "unused-output": HloFindingKind(
@@ -141,9 +140,8 @@ HLO_FINDINGS: Final[dict[str, HloFindingKind]] = {
         "kernels that exchange data with the host",
         "A callback or infeed inside the program stops the device until the host has answered; arrays in the host's "
         "memory are copied in each run.",
-        "Keep the loop on the device: call back less often, or after the step; io_callback and pure_callback block "
-        "the device until the host returns. Arrays in host memory (pinned_host) are copied in each run: keep those "
-        "that fit on the device.",
+        "Keep the loop on the device: call back less often, or after the step; keep arrays of pinned_host that fit on "
+        "the device there.",
         saves="all",
     ),
     "resharding": HloFindingKind(
