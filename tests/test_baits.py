@@ -59,14 +59,14 @@ def imported(folder: Path) -> str:
     ],
     ids=lambda words: " ".join(words[:2]),
 )
-def test_no_command_imports_from_the_current_folder(baits: Path, words: tuple[str, ...]) -> None:
+def test_no_command_imports_from_the_current_folder(baits, words):
     command = [os.path.join(os.path.dirname(sys.executable), "jaxprof"), *words]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert imported(baits) == ""
 
 
-def test_nor_do_children_of_a_command(baits: Path) -> None:
+def test_nor_do_children_of_a_command(baits):
     assert wheels._facts(sys.executable, ["jax"])["jax"]  # what `hlo --for` and `target install` ask first
     assert wheels._installer(sys.executable)[:2] == [sys.executable, "-P"]
     assert python_words(sys.executable, "x") == [sys.executable, "-P", "x"]  # with which the tools of `mcp` run theirs

@@ -41,9 +41,7 @@ BAD = "FAILED x\n1 failed, 11 passed, 1 error in 2.00s\n"
         ([QUIET, "no tests ran in 0.01s\n"], "12 passed, 1 skipped, 1 errors in 3.50s", 1),
     ],
 )
-def test_the_last_line_sums_up(
-    logs: list[str], last: str, code: int, closing: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_last_line_sums_up(logs, last, code, closing, tmp_path, capsys):
     words: list[str] = []
     for number, log in enumerate(logs):
         (tmp_path / str(number)).write_text(log)
@@ -55,7 +53,7 @@ def test_the_last_line_sums_up(
 
 
 @pytest.mark.process
-def test_the_pythons_of_a_machine_are_found_once_each(tmp_path: Path) -> None:
+def test_the_pythons_of_a_machine_are_found_once_each(tmp_path):
     """Two versions, one of them twice, and a broken shim, ahead of what the machine has."""
     for name, does in (
         ("python3.11", "echo 3.11.99"), ("python3.13", "echo 3.13.99"), ("python3", "echo 3.13.0"),
@@ -73,7 +71,7 @@ def test_the_pythons_of_a_machine_are_found_once_each(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_the_workflows_and_the_documented_one_call_what_is_there() -> None:
+def test_the_workflows_and_the_documented_one_call_what_is_there():
     """What the gate's workflows run: a script that can be run, and options that the command has."""
     root = CI.parent
     workflow = (root / ".github" / "workflows" / "gate.yml").read_text()
@@ -88,7 +86,7 @@ def test_the_workflows_and_the_documented_one_call_what_is_there() -> None:
         understood(line)
 
 
-def test_every_bench_has_a_small_round_that_the_checks_run() -> None:
+def test_every_bench_has_a_small_round_that_the_checks_run():
     benches = [*(CI.parent / "bench").glob("*.py"), CI.parent / "bench" / "answers" / "run.py"]
     without = {path.name for path in benches if "--smoke" not in path.read_text()}
     assert without == {"terminal.py"}  # which the others use

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from golden import held_cases
-from jaxprof.config import Value, config_path, edited, keep, project_path, read_config
+from jaxprof.config import config_path, edited, keep, project_path, read_config
 from jaxprof.errors import JaxprofError, UsageError
 
 
@@ -28,9 +28,7 @@ def written(path: Path, text: str) -> Path:
     return path
 
 
-def test_the_environment_goes_before_the_user_and_the_user_before_the_project(
-    own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_environment_goes_before_the_user_and_the_user_before_the_project(own, tmp_path, monkeypatch):
     found = read_config(tmp_path)
     assert (found.theme, found.preset, found.devices, found.budget_seconds, found.keys, found.sources) == (
         None, None, (), None, {}, {},
@@ -62,7 +60,7 @@ WRONG = (
 )  # fmt: skip
 
 
-def test_a_wrong_value_is_refused_with_its_file(own: Path, tmp_path: Path) -> None:
+def test_a_wrong_value_is_refused_with_its_file(own, tmp_path):
     cases = {}
     for text in WRONG:
         written(own, text)
@@ -73,18 +71,18 @@ def test_a_wrong_value_is_refused_with_its_file(own: Path, tmp_path: Path) -> No
     held_cases("settings.txt", cases)
 
 
-def test_what_is_no_toml_of_a_project_is_left_alone(own: Path, tmp_path: Path) -> None:
+def test_what_is_no_toml_of_a_project_is_left_alone(own, tmp_path):
     for text in ("tool = [", "tool = 3"):
         written(tmp_path / "pyproject.toml", text)
         assert read_config(tmp_path).sources == {}
 
 
-def test_keys_are_by_the_id_of_an_action_quoted_or_not(own: Path, tmp_path: Path) -> None:
+def test_keys_are_by_the_id_of_an_action_quoted_or_not(own, tmp_path):
     written(own, '[keys]\n"results.compare" = "ctrl+k"\nhome.run = "f9"\n"app.mode.hlo" = "f12"\n')
     assert read_config(tmp_path).keys == {"results.compare": "ctrl+k", "home.run": "f9", "app.mode.hlo": "f12"}
 
 
-def test_one_value_is_written_and_the_rest_stays(own: Path, tmp_path: Path) -> None:
+def test_one_value_is_written_and_the_rest_stays(own, tmp_path):
     keep("preset", "published")
     assert own.read_text() == 'preset = "published"\n'
     written(own, '# mine\npreset = "quick"  # now\n\n[keys]\n# a comment\n"app.quit" = "ctrl+x"\n')
@@ -102,7 +100,7 @@ def test_one_value_is_written_and_the_rest_stays(own: Path, tmp_path: Path) -> N
     assert "# mine" in own.read_text()
 
 
-def test_a_value_of_several_lines_is_left_alone_and_a_link_stays_one(own: Path, tmp_path: Path) -> None:
+def test_a_value_of_several_lines_is_left_alone_and_a_link_stays_one(own, tmp_path):
     text = 'devices = [\n  "cuda:0",\n]\n'
     written(own, text)
     with pytest.raises(JaxprofError):
@@ -120,7 +118,7 @@ def test_a_value_of_several_lines_is_left_alone_and_a_link_stays_one(own: Path, 
     st.sampled_from(["preset", "theme", "budget"]),
     st.one_of(st.text(min_size=1, max_size=8), st.floats(1e-3, 1e6).map(lambda number: round(number, 3))),
 )
-def test_what_is_written_is_read_back(lines: list[str], name: str, value: Value) -> None:
+def test_what_is_written_is_read_back(lines, name, value):
     before: dict[str, Any] = tomllib.loads("\n".join(lines))
     after = tomllib.loads(edited("\n".join(lines), "", name, value))
     assert {**before, name: after[name]} == after

@@ -43,7 +43,7 @@ def commands() -> list[str]:
     return sorted(set(found))
 
 
-def test_a_command_that_is_documented_is_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_that_is_documented_is_understood(tmp_path, monkeypatch):
     (tmp_path / "train.py").touch()  # `jaxprof FILE` looks at the file
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("jaxprof.cli.target._fetched", lambda url: tmp_path / "run.jaxprof.d")
@@ -56,14 +56,14 @@ def test_a_command_that_is_documented_is_understood(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_links_lead_somewhere(document: Path) -> None:
+def test_links_lead_somewhere(document):
     for target in _LINK.findall(document.read_text()):
         if not target.startswith(("http", "mailto")):
             assert (document.parent / target).exists(), target
 
 
 @pytest.mark.skipif(not (ROOT / ".ci").is_dir(), reason="the checks are not part of a source distribution")
-def test_the_readmes_test_command_is_what_ci_runs() -> None:
+def test_the_readmes_test_command_is_what_ci_runs():
     (command,) = re.findall(r"^python3 -m venv .*pytest$", (ROOT / "README.md").read_text(), re.MULTILINE)
     assert command in (ROOT / ".ci" / "run").read_text()
 
@@ -140,7 +140,7 @@ REFERENCES: dict[str, Callable[[], str]] = {
 
 
 @pytest.mark.parametrize("page", REFERENCES)
-def test_a_reference_is_as_the_registry_makes_it(page: str) -> None:
+def test_a_reference_is_as_the_registry_makes_it(page):
     path, made = ROOT / "docs" / page, REFERENCES[page]()
     written, marker, _ = path.read_text().partition(MADE)
     assert marker
@@ -149,19 +149,19 @@ def test_a_reference_is_as_the_registry_makes_it(page: str) -> None:
     assert path.read_text() == written + marker + made
 
 
-def test_what_people_wrote_in_the_documents_stays_short() -> None:
+def test_what_people_wrote_in_the_documents_stays_short():
     written = [re.split(r"<!-- made ", page.read_text())[0] for page in (ROOT / "docs").glob("*.md")]
     assert len(" ".join(written).split()) < 25_000
     assert len((ROOT / "README.md").read_text().splitlines()) <= 120
 
 
-def test_every_page_is_in_the_list_for_agents() -> None:
+def test_every_page_is_in_the_list_for_agents():
     """That it is in the site's navigation, and that links lead to its headings, mkdocs says (`.ci/package`)."""
     listed = re.findall(r"^- \[[^\]]+\]\(([^)]+)\)", (ROOT / "docs" / "llms.txt").read_text(), re.MULTILINE)
     assert sorted(listed) == sorted({path.name for path in (ROOT / "docs").glob("*.md")} - {"index.md"})
 
 
-def test_the_files_that_contributing_names_are_there() -> None:
+def test_the_files_that_contributing_names_are_there():
     folders = ("src", "tests", "docs", "bench")
     files = {path.relative_to(ROOT) for folder in folders for path in (ROOT / folder).rglob("*.*")}
     files |= {Path("CHANGELOG.md")}
@@ -173,7 +173,7 @@ def test_the_files_that_contributing_names_are_there() -> None:
             assert {Path(named), Path("src/jaxprof", named)} & files, named
 
 
-def test_a_way_through_the_code_names_as_many_files_as_it_counts() -> None:
+def test_a_way_through_the_code_names_as_many_files_as_it_counts():
     text = (ROOT / "CONTRIBUTING.md").read_text()
     ways = re.findall(r"^- \*\*.+\*\* \((\d+) files\)\.((?:.|\n(?!- |\n))*)", text, re.MULTILINE)
     assert len(ways) == 3
@@ -181,7 +181,7 @@ def test_a_way_through_the_code_names_as_many_files_as_it_counts() -> None:
         assert len(set(re.findall(r"`([\w/]+\.py)`", way))) == int(count) <= 16
 
 
-def test_pictures_show_no_path_of_the_machine_that_made_them_and_load_nothing() -> None:
+def test_pictures_show_no_path_of_the_machine_that_made_them_and_load_nothing():
     pictures = [picture.read_text() for picture in sorted((ROOT / "screenshots").glob("*.svg"))]
     absolute = re.compile(r"/(?:home|tmp|root|work|Users|usr|opt)/[^<>&\s]*")
     paths = {path for picture in pictures for path in absolute.findall(picture)}

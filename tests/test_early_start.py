@@ -18,7 +18,7 @@ from jaxprof.early_start import read_words
         "script --out=kept.jaxprof --force train.py",
     ],
 )
-def test_what_is_started_early_is_what_the_command_would_start(words: str) -> None:
+def test_what_is_started_early_is_what_the_command_would_start(words):
     early = read_words(words.split(), {"JAXPROF_HOME": "/tmp"})
     assert early is not None
     read = command.make_context("script", words.split()[1:]).params
@@ -37,11 +37,11 @@ def test_what_is_started_early_is_what_the_command_would_start(words: str) -> No
      "script --capture-steps 3 train.py", "script --format json train.py", "script -- train.py",
      "script --out a --out b train.py", f"script --out {__file__} train.py"],
 )  # fmt: skip
-def test_other_command_lines_are_read_first(words: str) -> None:
+def test_other_command_lines_are_read_first(words):
     assert read_words(words.split(), {}) is None
 
 
-def test_a_process_of_a_job_is_not_started_early() -> None:
+def test_a_process_of_a_job_is_not_started_early():
     names = {name for launcher in job_process._LAUNCHERS for name in (launcher.index, launcher.count, launcher.needs)}
     names |= {"TPU_WORKER_ID", "JOB_COMPLETION_INDEX", job_process.COUNT, "JAXPROF_LIMITS", "_JAXPROF_COMPLETE"}
     assert [name for name in names - {"", "LOCAL_RANK"} if read_words(["script", "train.py"], {name: "0"})] == []

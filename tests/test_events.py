@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import MISSING, fields
-from pathlib import Path
 
 import pytest
 
@@ -43,7 +42,7 @@ SAMPLES = [
 
 
 @pytest.mark.parametrize("tape", ["", "engines/measures", "programs/point_clouds"])
-def test_what_the_engine_writes_the_client_reads_and_so_it_does_what_the_log_holds(tape: str, tmp_path: Path) -> None:
+def test_what_the_engine_writes_the_client_reads_and_so_it_does_what_the_log_holds(tape, tmp_path):
     taped = unpacked(*tape.split("/"), tmp_path).read_bytes().splitlines()[1:] if tape else []
     for event in SAMPLES if not tape else map(decode_line, taped):
         assert decode_line(e.encode(event)) == event
@@ -53,21 +52,21 @@ def test_what_the_engine_writes_the_client_reads_and_so_it_does_what_the_log_hol
         assert json.loads(line)["type"] == event.type
 
 
-def test_every_type_is_found_by_its_name_in_the_log() -> None:
+def test_every_type_is_found_by_its_name_in_the_log():
     assert [cls for cls in EVENT_TYPES if e.event_type(cls.type) is not cls] == []
     assert len({cls.type for cls in EVENT_TYPES}) == len(EVENT_TYPES)
     for name in ("", "event", "run_spec", "Run_planned", "of_a_newer_version"):
         assert e.event_type(name) is None
 
 
-def test_a_number_that_is_not_finite_is_refused() -> None:
+def test_a_number_that_is_not_finite_is_refused():
     with pytest.raises(ValueError, match="samples_taken"):
         e.encode(e.SamplesTaken(series="run", seconds=[float("nan")]))
     assert (e.finite(float("inf")), e.finite(1.5)) == (None, 1.5)
     assert b"\\udc80" in e.encode(e.LogLine(stream="stderr", text="\udc80")), "lone surrogates do not break the pipe"
 
 
-def test_a_text_that_would_make_a_line_too_long_is_cut_and_its_event_comes() -> None:
+def test_a_text_that_would_make_a_line_too_long_is_cut_and_its_event_comes():
     long = "x" * (TEXT_CHARACTERS + 1)
     event = decode_line(e.encode(e.RunFinished(run="r1", status="failed", error=long, traceback="where" + long)))
     assert event == e.RunFinished(run="r1", status="failed", error=long[:-1] + " …", traceback=f"where{long[:-6]} …")
@@ -77,14 +76,14 @@ def test_a_text_that_would_make_a_line_too_long_is_cut_and_its_event_comes() -> 
     assert decode_line(e.encode(chunk)) == chunk, "pieces of a text that is kept whole"
 
 
-def test_unknown_types_and_fields() -> None:
+def test_unknown_types_and_fields():
     with pytest.raises(UnknownEvent, match="hologram"):
         decode_line(b'{"type":"hologram","seq":3}')
     event = decode_line(b'{"seq":3,"type":"heartbeat","run":"","monotonic_seconds":1.0,"colour":"blue"}')
     assert event == e.Heartbeat(seq=3, monotonic_seconds=1.0)
 
 
-def test_what_was_asked_for_stands_flat_in_the_log_as_it_always_has() -> None:
+def test_what_was_asked_for_stands_flat_in_the_log_as_it_always_has():
     planned = SAMPLES[0]
     for line in (e.encode(planned), encode_line(planned)):
         assert {"workload": "selu", "parameters": {"n": 3, "x": 0.5}, "check": True}.items() <= json.loads(line).items()
@@ -98,7 +97,7 @@ def test_what_was_asked_for_stands_flat_in_the_log_as_it_always_has() -> None:
 
 
 @pytest.mark.parametrize("line", [b"", b"{", b"[]", b'"x"', b'{"type":"hologram', b'{"type":"phase_ended"}', b"\xff"])
-def test_damaged_lines_are_value_errors(line: bytes) -> None:
+def test_damaged_lines_are_value_errors(line):
     with pytest.raises(ValueError):
         decode_line(line)
 
@@ -117,7 +116,7 @@ DAMAGED = """
 """
 
 
-def test_a_damaged_row_costs_that_row() -> None:
+def test_a_damaged_row_costs_that_row():
     """Also of older files: a place may be empty, and an argument with bytes is from NumPy."""
     cases = {}
     for line in DAMAGED.strip().splitlines():
@@ -137,12 +136,12 @@ def test_a_damaged_row_costs_that_row() -> None:
     ],
     ids=["no list", "another field", "no tree", "bottomless"],
 )
-def test_an_event_whose_damage_is_no_row_is_none(line: bytes) -> None:
+def test_an_event_whose_damage_is_no_row_is_none(line):
     with pytest.raises(ValueError, match="not an event"):
         decode_line(line)
 
 
-def test_every_optional_field_of_an_event_has_a_default_after_its_first_version() -> None:
+def test_every_optional_field_of_an_event_has_a_default_after_its_first_version():
     """A file of an older schema must load for ever: the required fields are frozen."""
     required = {
         cls.type: sorted(

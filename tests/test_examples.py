@@ -21,7 +21,7 @@ JOB = EXAMPLE.with_name("data_parallel.py")
 
 
 @pytest.mark.skipif(not EXAMPLE.exists(), reason="the examples are not part of a source distribution")
-def test_the_transformer_learns() -> None:
+def test_the_transformer_learns():
     example = runpy.run_path(str(EXAMPLE), run_name="example")
     step, rng = example["train_step"], np.random.default_rng(0)
     params, momentum, text = example["train_step_inputs"](rng, batch=2, length=8, width=16, layers=1)
@@ -41,7 +41,7 @@ def run(folder: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.process
 @pytest.mark.skipif(not JOB.exists(), reason="the examples are not part of a source distribution")
-def test_the_late_process_of_the_job_is_named(tmp_path: Path) -> None:
+def test_the_late_process_of_the_job_is_named(tmp_path):
     said = run(tmp_path, "script", "-n", "2", JOB, "--slow", "1", "--steps", "80")
     assert said.returncode == 0, said.stderr
     (lost,) = re.findall(r"loss after 80 steps: ([\d.]+)", said.stdout)
@@ -57,7 +57,7 @@ def test_the_late_process_of_the_job_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not JOB.exists(), reason="the examples are not part of a source distribution")
-def test_the_documents_start_the_job_with_options_that_it_has() -> None:
+def test_the_documents_start_the_job_with_options_that_it_has():
     page = (EXAMPLE.parents[1] / "docs" / "jobs.md").read_text()
     assert "jaxprof script -n 4 examples/data_parallel.py --slow 2" in page
     assert "jaxprof explain data_parallel.jaxprof.d" in page

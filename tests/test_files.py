@@ -17,7 +17,6 @@ from types import FrameType
 import pytest
 
 import jaxprof
-from cli.calling import Caller
 from folding import written
 from jaxprof import limits
 from jaxprof.cli.output import ExitCode
@@ -57,7 +56,7 @@ COMMANDS = (
 
 
 @pytest.mark.parametrize("kind", SPECIAL)
-def test_only_regular_files_are_opened(kind: str, tmp_path: Path) -> None:
+def test_only_regular_files_are_opened(kind, tmp_path):
     path = tmp_path / "strange.jaxprof"
     SPECIAL[kind](path)
     with pytest.raises(OSError, match=f"it is {kind}, not a regular file"):
@@ -85,9 +84,7 @@ def impatient() -> Iterator[None]:
 @pytest.mark.process
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("kind", ["a named pipe", "a device"])
-def test_no_command_waits_for_what_is_no_file(
-    kind: str, call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_command_waits_for_what_is_no_file(kind, call, tmp_path, monkeypatch):
     monkeypatch.setenv("JAXPROF_HOME", str(tmp_path))
     path, good = (tmp_path / "sessions" / f"{name}.jaxprof" for name in ("strange", "good"))
     written(good, sessions.events(), sessions.HEADER)
@@ -111,7 +108,7 @@ def test_no_command_waits_for_what_is_no_file(
 # -- limits ---------------------------------------------------------------------------------------------------------
 
 
-def test_what_can_be_unpacked_comes_before_the_damage() -> None:
+def test_what_can_be_unpacked_comes_before_the_damage():
     packed = gzip.compress(os.urandom(200_000))
     pieces = unpacked(packed[:100_000], "it")
     assert 90_000 < len(next(pieces)) < 200_000
@@ -126,9 +123,7 @@ def test_what_can_be_unpacked_comes_before_the_damage() -> None:
     ("name", "inside"),
     [("a.hlo.gz", b"HloModule m\n"), ("a.xplane.pb.gz", b'{"a":'), ("a.trace.json.gz", b'{"a":'), ("text", b"")],
 )
-def test_the_file_names_the_limit_that_it_exceeds(
-    name: str, inside: bytes, call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_file_names_the_limit_that_it_exceeds(name, inside, call, tmp_path, monkeypatch):
     monkeypatch.setenv(limits.VARIABLE, "unpacked=100KiB")
     path = tmp_path / name
     path.write_bytes(gzip.compress(inside + b" " * (1 << 20)))
@@ -150,14 +145,14 @@ def test_the_file_names_the_limit_that_it_exceeds(
         ("names", b"\x0a\xd4\x0f\x12\x04/cpu" + b"\x22\x00" * 1003),
     ],
 )
-def test_a_profile_of_empty_records_is_refused(limit: str, data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_profile_of_empty_records_is_refused(limit, data, monkeypatch):
     monkeypatch.setenv(limits.VARIABLE, f"{limit}=900")
     with pytest.raises(FileRefusedError, match="more than 900") as caught:
         parse_xspace(data, "made by hand")
     assert f"JAXPROF_LIMITS={limit}=3600" in caught.value.hint
 
 
-def test_a_file_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_has_a_limit(tmp_path, monkeypatch):
     (tmp_path / "a").write_bytes(bytes(1000))
     monkeypatch.setenv(limits.VARIABLE, "file=999")
     with pytest.raises(FileRefusedError, match="more than 999 B"):
@@ -166,7 +161,7 @@ def test_a_file_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert len(read_whole(tmp_path / "a")) == 1000
 
 
-def test_the_variable_names_what_it_does_not_know(call: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_variable_names_what_it_does_not_know(call, monkeypatch):
     for text, said in (
         ("unpacked=lots", "is no limit"), ("hope=3", "is no limit"), ("unpacked", "is no limit"),
         ("planes=-1", "is no limit"), ("file=99999999999999999999", "is too high"), ("depth=1001", "is too high"),
@@ -181,7 +176,7 @@ def test_the_variable_names_what_it_does_not_know(call: Caller, monkeypatch: pyt
     assert limits.NAMES.most == limits.NAMES.default
 
 
-def test_a_home_that_nobody_has_is_a_file_that_is_not_there(call: Caller) -> None:
+def test_a_home_that_nobody_has_is_a_file_that_is_not_there(call):
     """`Path.expanduser` raises a RuntimeError, wherever somebody types such a path."""
     assert with_home("~nobody-has-this-name/x") == Path("~nobody-has-this-name/x")
     assert with_home("~/x") == Path.home() / "x"
@@ -192,7 +187,7 @@ def test_a_home_that_nobody_has_is_a_file_that_is_not_there(call: Caller) -> Non
     assert [path for path in source.rglob("*.py") if re.search(r"(?<!os\.path)\.expanduser\(", path.read_text())] == []
 
 
-def test_a_new_file_takes_a_name_that_nobody_had_and_only_its_owner_reads_it(tmp_path: Path) -> None:
+def test_a_new_file_takes_a_name_that_nobody_had_and_only_its_owner_reads_it(tmp_path):
     before = os.umask(0)
     try:
         with taking_place(tmp_path / "a", PRIVATE) as fresh:
@@ -209,7 +204,7 @@ def test_a_new_file_takes_a_name_that_nobody_had_and_only_its_owner_reads_it(tmp
         pass
 
 
-def test_in_a_folder_that_others_fill_no_link_is_followed(tmp_path: Path) -> None:
+def test_in_a_folder_that_others_fill_no_link_is_followed(tmp_path):
     (tmp_path / "mine").write_text("precious")
     place = tmp_path / "process-00000.parquet"
     place.symlink_to(tmp_path / "mine")

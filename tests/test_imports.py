@@ -86,9 +86,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         (("script --plain --out OUT EMPTY",), {"msgspec", "psutil", "pynvml"}),
     ],
 )
-def test_light_commands_import_no_jax_and_no_numpy(
-    lines: tuple[str, ...], most: set[str], files: dict[str, str]
-) -> None:
+def test_light_commands_import_no_jax_and_no_numpy(lines, most, files):
     given = (" ".join(files.get(word, word) for word in line.split()) for line in lines)
     assert modules_after(PROBE, *given) <= most
 
@@ -103,7 +101,7 @@ def test_light_commands_import_no_jax_and_no_numpy(
         ("jaxprof.runner jaxprof.api jaxprof.analysis.measured", ("jax", "jaxlib", "scipy", "textual")),
     ],
 )
-def test_our_modules_do_without(modules: str, without: tuple[str, ...]) -> None:
+def test_our_modules_do_without(modules, without):
     assert modules_after(IMPORTS, *modules.split()) & set(without) == set()
 
 
@@ -123,7 +121,7 @@ def test_our_modules_do_without(modules: str, without: tuple[str, ...]) -> None:
         ("hlo HLO --format json", 84, ""),
     ],
 )
-def test_looking_at_a_file_loads_what_it_needs(line: str, most: int, without: str, files: dict[str, str]) -> None:
+def test_looking_at_a_file_loads_what_it_needs(line, most, without, files):
     """Neither what runs, measures, draws or compiles, nor the readers of other files. `most` is what is loaded today
     with some room: whoever needs more of it sees here what a command begins to load."""
     found = own_modules_after(" ".join(files.get(word, word) for word in line.split()))
@@ -142,7 +140,7 @@ print(json.dumps({"code": 0, "modules": sorted({name.split(".")[0] for name in s
 """
 
 
-def test_a_program_is_followed_without_what_finds_devices() -> None:
+def test_a_program_is_followed_without_what_finds_devices():
     own = _said(IMPORTS, "jaxprof.runner.program_run")["own"]
     assert "jaxprof.runner.session_recorder" in own
     assert not [name for name in own if name.startswith(("jaxprof.devices.inventory.", "jaxprof.devices.live.nvidia"))]

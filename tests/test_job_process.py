@@ -27,13 +27,13 @@ TPU_WORKER_ID=1 TPU_WORKER_HOSTNAMES=a,b MEGASCALE_NUM_SLICES=2 MEGASCALE_SLICE_
 """A shell may have RANK for itself, and the batch script of SLURM is no process of its job."""
 
 
-def test_the_launcher_says_which_process_it_is() -> None:
+def test_the_launcher_says_which_process_it_is():
     lines = VARIABLES.strip().splitlines()
     read = {line: job_process(dict(word.split("=") for word in line.split())) for line in lines}
     held_cases("job_process.txt", {line: f"  {process}\n" for line, process in read.items()})
 
 
-def test_our_own_variables_come_first_and_are_not_handed_on() -> None:
+def test_our_own_variables_come_first_and_are_not_handed_on():
     variables = variables_for(1, 4, "box-1a2b", 4711)
     assert job_process(variables) == JobProcess(1, 4, "jaxprof-box-1a2b")
     assert take_own_variables(variables)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import pickle
-from collections.abc import Callable
 from typing import ClassVar
 
 import pytest
@@ -40,7 +39,7 @@ class Counter:
     count: int = 0
 
 
-def test_values_compare_hash_and_print_by_their_fields() -> None:
+def test_values_compare_hash_and_print_by_their_fields():
     assert (Point(1), hash(Point(1)), Point(1, tags=["a"])) == (Point(1, 2), hash(Point(x=1)), Point(1))
     assert Point(1) != Point(2)
     assert Point(1) != (1, 2)
@@ -49,13 +48,13 @@ def test_values_compare_hash_and_print_by_their_fields() -> None:
     assert Point(1).tags is not Point(1).tags
 
 
-def test_the_standard_library_takes_them_for_its_own() -> None:
+def test_the_standard_library_takes_them_for_its_own():
     assert dataclasses.replace(Placed(name="a"), name="b") == Placed(name="b")
     assert dataclasses.asdict(Point(1)) == {"x": 1, "y": 2, "tags": [], "digest": 10}
     assert copy.deepcopy(Placed(name="a")) == pickle.loads(pickle.dumps(Placed(name="a"))) == Placed(name="a")
 
 
-def test_what_is_frozen_stays_and_what_is_not_changes() -> None:
+def test_what_is_frozen_stays_and_what_is_not_changes():
     with pytest.raises(dataclasses.FrozenInstanceError):
         Point(1).x = 2  # type: ignore[misc]
     with pytest.raises(TypeError):
@@ -77,6 +76,6 @@ def test_what_is_frozen_stays_and_what_is_not_changes() -> None:
         (lambda: Named(1), "takes 0 .*, and 1 were given"),
     ],
 )
-def test_wrong_arguments_are_refused(make: Callable[[], object], said: str) -> None:
+def test_wrong_arguments_are_refused(make, said):
     with pytest.raises(TypeError, match=said):
         make()

@@ -166,14 +166,14 @@ def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Readers]:
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_a_bomb_takes_a_few_times_the_limit(name: str, limited: Readers) -> None:
+def test_a_bomb_takes_a_few_times_the_limit(name, limited):
     kind, words, bomb = BOMBS[name]
     said, grown = limited.read(kind, bomb())
     assert words in said
     assert grown < FACTOR * LIMIT, f"{grown / MIB:.0f} MiB: {said}"
 
 
-def test_without_the_limit_it_takes_more(tmp_path: Path) -> None:
+def test_without_the_limit_it_takes_more(tmp_path):
     _, _, bomb = BOMBS["gzip of HLO"]
     readers = Readers(tmp_path, "unpacked=1GiB")
     assert readers.read("hlo", bomb())[1] > FACTOR * LIMIT

@@ -102,7 +102,7 @@ INPUTS = {
 
 @pytest.mark.parametrize("name", INPUTS)
 @pytest.mark.usefixtures("files")
-def test_what_is_printed_of_an_input(call: Caller, name: str) -> None:
+def test_what_is_printed_of_an_input(call, name):
     held(f"{name}.txt", "".join(f"$ jaxprof {line}\n{printed(call, line)}\n" for line in INPUTS[name]))
 
 
@@ -120,7 +120,7 @@ def printed(call: Caller, line: str) -> str:
 
 
 @pytest.mark.usefixtures("files")
-def test_rows_of_sql(tmp_path: Path) -> None:
+def test_rows_of_sql(tmp_path):
     pytest.importorskip("duckdb")
     from query.conftest import write
 
@@ -168,7 +168,7 @@ def csv_of(table: object, most: int = 5) -> str:
     )
 
 
-def test_the_census_of_names() -> None:
+def test_the_census_of_names():
     held("census.txt", "\n".join(census()) + "\n")
 
 

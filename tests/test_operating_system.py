@@ -63,7 +63,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.process
-def test_posix_is_hidden_from_these_commands(home: Path) -> None:
+def test_posix_is_hidden_from_these_commands(home):
     broken = ["import fcntl", "import termios", "import os; os.killpg", "from signal import SIGHUP"]
     script = f"""import without_posix
 without_posix.hide()
@@ -80,7 +80,7 @@ for line in {broken}:
 
 
 @pytest.mark.process
-def test_sessions_and_hlo_are_listed_printed_and_exported_in_every_form(home: Path) -> None:
+def test_sessions_and_hlo_are_listed_printed_and_exported_in_every_form(home):
     seen = {
         "sessions": "kept",
         "show kept": "selu",
@@ -97,7 +97,7 @@ def test_sessions_and_hlo_are_listed_printed_and_exported_in_every_form(home: Pa
 
 
 @pytest.mark.process
-def test_a_profile_is_printed_exported_and_kept_and_one_that_cannot_be_read_leaves_nothing(home: Path) -> None:
+def test_a_profile_is_printed_exported_and_kept_and_one_that_cannot_be_read_leaves_nothing(home):
     (home / "broken.xplane.pb").write_bytes(b"\x0a\xff\xff\x03 no planes")
     shown, exported, kept, refused = call(
         home,
@@ -113,7 +113,7 @@ def test_a_profile_is_printed_exported_and_kept_and_one_that_cannot_be_read_leav
 
 
 @pytest.mark.process
-def test_running_says_that_it_needs_wsl_and_the_machine_is_listed_without_jax(home: Path) -> None:
+def test_running_says_that_it_needs_wsl_and_the_machine_is_listed_without_jax(home):
     words = (("run", "selu"), ("script", "x.py"), ("attach", "9999"), ("hlo", "selu"), ("devices",))
     *refused, listed = call(home, *words)
     for done in refused:
@@ -123,7 +123,7 @@ def test_running_says_that_it_needs_wsl_and_the_machine_is_listed_without_jax(ho
 
 
 @pytest.mark.process
-def test_the_app_opens_them(home: Path) -> None:
+def test_the_app_opens_them(home):
     words = [*HIDDEN, "open", "box.xplane.pb"]
     with Terminal(words, home, {**os.environ, **surroundings(home)}) as terminal:
         terminal.sees("[Overview]")
@@ -133,7 +133,7 @@ def test_the_app_opens_them(home: Path) -> None:
         assert "Traceback" not in terminal.plain
 
 
-def test_nothing_is_refused_where_programs_can_be_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_refused_where_programs_can_be_run(monkeypatch):
     operating_system.refuse_to_run("measuring")
     monkeypatch.delattr(os, "fork")
     with pytest.raises(UsageError, match="measuring needs Linux or macOS") as refused:
@@ -141,5 +141,5 @@ def test_nothing_is_refused_where_programs_can_be_run(monkeypatch: pytest.Monkey
     assert "WSL" in refused.value.hint
 
 
-def test_signals_are_those_that_the_system_has() -> None:
+def test_signals_are_those_that_the_system_has():
     assert operating_system.signals("SIGTERM", "SIGBREAK") == (signal.SIGTERM,)

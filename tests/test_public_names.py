@@ -26,7 +26,7 @@ API = (Path(__file__).parents[1] / "docs" / "api.md").read_text()
 NAMES = sorted(set(jaxprof.__all__) - {"__version__"})
 
 
-def test_a_public_name_is_there_and_says_what_it_is() -> None:
+def test_a_public_name_is_there_and_says_what_it_is():
     assert [name for name in NAMES if not inspect.getdoc(getattr(jaxprof, name))] == []
     assert dir(jaxprof) == sorted(jaxprof.__all__)
     with pytest.raises(AttributeError, match="no attribute 'proflie'"):
@@ -45,7 +45,7 @@ def names_in(text: str) -> set[str]:
     return {word for code in re.findall(r"`([^`\n]+)`", text) for word in re.findall(r"(?<![.\w])\w+", code)}
 
 
-def test_a_public_name_is_documented() -> None:
+def test_a_public_name_is_documented():
     for name in NAMES:
         if isinstance(getattr(jaxprof, name), type) and issubclass(getattr(jaxprof, name), Exception):
             assert f"| `{name}` |" in section("Errors")
@@ -54,7 +54,7 @@ def test_a_public_name_is_documented() -> None:
 
 
 @pytest.mark.parametrize("name", ["profile", "record", "load", "load_hlo", "workload"])
-def test_every_argument_and_every_error_of_a_function_is_documented(name: str) -> None:
+def test_every_argument_and_every_error_of_a_function_is_documented(name):
     function = getattr(jaxprof, name)
     said = names_in(section(name))
     arguments = {argument for argument in inspect.signature(function).parameters if argument not in ("function", "fn")}
@@ -75,6 +75,6 @@ def test_every_argument_and_every_error_of_a_function_is_documented(name: str) -
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_every_field_is_documented(title: str, values: list[object]) -> None:
+def test_every_field_is_documented(title, values):
     members = {name for value in values for name in dir(value) if not name.startswith("_")}
     assert members - names_in(section(title)) - set(dir(Exception)) == set()

@@ -77,7 +77,7 @@ def groups() -> Iterator[list[subprocess.Popen[bytes]]]:
     ],
     ids=["holds its lock", "frozen"],
 )
-def test_an_engine_ends_with_a_client_that_is_killed(tmp_path: Path, source: str, program: str) -> None:
+def test_an_engine_ends_with_a_client_that_is_killed(tmp_path, source, program):
     (tmp_path / "engine.py").write_text(source)
     client, (pid, scratch) = started(program, tmp_path / "engine.py")
     with client:
@@ -88,7 +88,7 @@ def test_an_engine_ends_with_a_client_that_is_killed(tmp_path: Path, source: str
 
 
 @pytest.mark.process
-def test_only_what_is_registered_ends(groups: list[subprocess.Popen[bytes]], tmp_path: Path) -> None:
+def test_only_what_is_registered_ends(groups, tmp_path):
     folders = [tmp_path / name for name in ("kept", "kept alone", "lost, with a $name", "lost alone")]
     for folder in folders:
         folder.mkdir()
@@ -107,7 +107,7 @@ def test_only_what_is_registered_ends(groups: list[subprocess.Popen[bytes]], tmp
 
 
 @pytest.mark.process
-def test_a_reaper_that_was_killed_is_replaced(groups: list[subprocess.Popen[bytes]]) -> None:
+def test_a_reaper_that_was_killed_is_replaced(groups):
     first, second = groups
     reaper = _Reaper()
     reaper.add(first.pid, "")
@@ -119,7 +119,7 @@ def test_a_reaper_that_was_killed_is_replaced(groups: list[subprocess.Popen[byte
 
 
 @pytest.mark.process
-def test_a_temporary_folder_goes_at_its_close_and_with_a_process_that_is_killed() -> None:
+def test_a_temporary_folder_goes_at_its_close_and_with_a_process_that_is_killed():
     made = TemporaryFolder("test")
     (made.path / "file").touch()
     made.close()
@@ -135,14 +135,14 @@ def test_a_temporary_folder_goes_at_its_close_and_with_a_process_that_is_killed(
     wait(lambda: not Path(folder).exists())
 
 
-def test_where_no_temporary_folder_can_be_made_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_no_temporary_folder_can_be_made_it_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
     with pytest.raises(StorageError, match="no temporary folder can be made: No such file") as refused:
         TemporaryFolder("test")
     assert "TMPDIR" in refused.value.hint
 
 
-def test_the_client_makes_no_folder_that_would_outlast_it() -> None:
+def test_the_client_makes_no_folder_that_would_outlast_it():
     source = Path(jaxprof.__file__).parent
     made = {
         str(path.relative_to(source))
@@ -153,7 +153,7 @@ def test_the_client_makes_no_folder_that_would_outlast_it() -> None:
     assert made - in_a_child == {"reaper.py", "runner/engine_process.py", "devices/targets/wheels.py"}
 
 
-def test_a_folder_whose_name_has_two_lines_is_not_left_to_it() -> None:
+def test_a_folder_whose_name_has_two_lines_is_not_left_to_it():
     reaper = _Reaper()
     reaper.add_folder("/tmp/a\nadd folder2 /tmp")
     assert reaper._process is None, "it reads lines: the second one would be another folder"

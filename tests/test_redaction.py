@@ -131,7 +131,7 @@ IN_PROSE = (
 
 
 @pytest.mark.parametrize("secret", SECRETS)
-def test_of_seventy_shapes_hardly_any_is_kept(secret: str) -> None:
+def test_of_seventy_shapes_hardly_any_is_kept(secret):
     commands = [shlex.split(shape.replace("(S)", secret)) for shape in SHAPES]
     in_words = [words for words in commands if secret in " ".join(redacted(words))]
     in_text = [words for words in commands if secret in scrubbed(" ".join(words))]
@@ -144,7 +144,7 @@ def test_of_seventy_shapes_hardly_any_is_kept(secret: str) -> None:
 
 @pytest.mark.parametrize("secret", SECRETS)
 @pytest.mark.parametrize("shape", OTHER_SHAPES)
-def test_what_names_itself_is_not_kept(shape: str, secret: str) -> None:
+def test_what_names_itself_is_not_kept(shape, secret):
     words = shlex.split(shape.replace("(S)", secret))
     assert secret not in " ".join(redacted(words))
     assert secret not in scrubbed(" ".join(words))
@@ -153,7 +153,7 @@ def test_what_names_itself_is_not_kept(shape: str, secret: str) -> None:
 
 
 @pytest.mark.parametrize("shape", IN_PROSE)
-def test_in_a_sentence_it_has_to_look_random(shape: str) -> None:
+def test_in_a_sentence_it_has_to_look_random(shape):
     assert SECRETS[0] not in scrubbed(shape.replace("(S)", SECRETS[0]))
     assert scrubbed(shape.replace("(S)", "required")) == shape.replace("(S)", "required")
 
@@ -179,7 +179,7 @@ def test_in_a_sentence_it_has_to_look_random(shape: str) -> None:
         ("--author=me --pattern x task-1234567890", "--author=me --pattern x task-1234567890"),
     ],
 )
-def test_what_looks_like_a_secret_in_a_command_line_is_not_kept(words: str, kept: str) -> None:
+def test_what_looks_like_a_secret_in_a_command_line_is_not_kept(words, kept):
     assert redacted(words.split()) == kept.replace("(R)", REDACTED).split()
 
 
@@ -191,7 +191,7 @@ SG.abcdefghij.abcdefghij sk_live_abcdefghij"""
 
 
 @pytest.mark.parametrize("token", TOKENS.split())
-def test_tokens_are_known_by_their_prefixes(token: str) -> None:
+def test_tokens_are_known_by_their_prefixes(token):
     assert token not in scrubbed(f"cannot use {token}, sorry")
     assert token not in " ".join(redacted(["--note", token]))
 
@@ -215,7 +215,7 @@ def test_tokens_are_known_by_their_prefixes(token: str) -> None:
         "/webhook/x.py", "x = otp",
     ],
 )  # fmt: skip
-def test_ordinary_words_of_programs_stay(text: str) -> None:
+def test_ordinary_words_of_programs_stay(text):
     assert scrubbed(text) == text
     assert redacted([text]) == [text]
 
@@ -230,7 +230,7 @@ def test_ordinary_words_of_programs_stay(text: str) -> None:
         "key: token, value: ",
     ],
 )  # fmt: skip
-def test_the_time_is_linear_in_the_text(unit: str) -> None:
+def test_the_time_is_linear_in_the_text(unit):
     """Four times the text takes some four times as long; a square would take sixteen."""
 
     def seconds(length: int) -> float:
@@ -244,14 +244,14 @@ def test_the_time_is_linear_in_the_text(unit: str) -> None:
     assert min(seconds(1 << 13) for _ in range(2)) < 9 * short + 0.01
 
 
-def test_a_private_key_is_left_out_of_lines() -> None:
+def test_a_private_key_is_left_out_of_lines():
     lines = LineScrubber()
     key = ["-----BEGIN EC PRIVATE KEY-----", "MHcCAQEEIB", "AoGCCqGSM4", "-----END EC PRIVATE KEY-----", "step 1"]
     kept = [lines.scrubbed("stdout", line) for line in key]
     assert kept == [f"{key[0]}{REDACTED}", REDACTED, REDACTED, key[3], "step 1"]
 
 
-def test_a_log_keeps_no_secret_of_errors_and_output(tmp_path: Path) -> None:
+def test_a_log_keeps_no_secret_of_errors_and_output(tmp_path):
     writer = LogWriter(new_header(), tmp_path / "s.jaxprof")
     line = writer.append(e.LogLine(run="r1", stream="stdout", text="token=kq7Zr93hWm"))
     change = e.ClosureChange(name="api_key", before="'kq7Zr93hWm'", now="'x'")
@@ -266,7 +266,7 @@ def test_a_log_keeps_no_secret_of_errors_and_output(tmp_path: Path) -> None:
 SOURCE = Path(jaxprof.__file__).parent
 
 
-def test_settings_that_change_a_measurement_are_kept() -> None:
+def test_settings_that_change_a_measurement_are_kept():
     flags = "--xla_gpu_enable_command_buffer= --xla_force_host_platform_device_count=4 --xla_x"
     settings = {
         "CUDA_VISIBLE_DEVICES": "GPU-aaaaaaaa-0000-0000-0000-000000000000,1",
@@ -296,11 +296,11 @@ def test_settings_that_change_a_measurement_are_kept() -> None:
         ("LIBTPU_INIT_ARGS", "--token=user:secret@host"),
     ],
 )
-def test_nothing_that_could_be_a_secret_gets_in(name: str, value: str) -> None:
+def test_nothing_that_could_be_a_secret_gets_in(name, value):
     assert "secret" not in json.dumps(safe_variables({name: value}))
 
 
-def test_a_named_variable_is_kept_if_it_is_a_setting() -> None:
+def test_a_named_variable_is_kept_if_it_is_a_setting():
     assert kept_value("MODE", "fast") == "fast"
     assert kept_value("HF_TOKEN", "abc") == "..."
     assert kept_value("MODE", "hf_abcdefgh12345678") == "..."
@@ -310,7 +310,7 @@ def test_a_named_variable_is_kept_if_it_is_a_setting() -> None:
     )
 
 
-def test_the_run_and_the_header_mask_the_environment_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_run_and_the_header_mask_the_environment_alike(monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=/home/me/secret")
     monkeypatch.setenv("JAX_COORDINATOR_ADDRESS", "secret:1234")
     settings = read_environment([], None).settings
@@ -320,7 +320,7 @@ def test_the_run_and_the_header_mask_the_environment_alike(monkeypatch: pytest.M
 
 
 @pytest.mark.process
-def test_a_recorded_command_line_has_no_secret_and_the_session_says_so(tmp_path: Path) -> None:
+def test_a_recorded_command_line_has_no_secret_and_the_session_says_so(tmp_path):
     (tmp_path / "program.py").write_text("import sys\nassert sys.argv[1:] == ['--api-key', 'sesame']\n")
     (tmp_path / "itself.py").write_text("import jaxprof\njaxprof.record('record.jaxprof')\n")
     script = ["-m", "jaxprof", "script", "--plain", "--out", "script.jaxprof", "program.py", "--api-key", "sesame"]
@@ -331,7 +331,7 @@ def test_a_recorded_command_line_has_no_secret_and_the_session_says_so(tmp_path:
         assert "possible secret" in notice
 
 
-def test_a_side_of_a_comparison_keeps_no_secret() -> None:
+def test_a_side_of_a_comparison_keeps_no_secret():
     from jaxprof.cli.sides import AllWords, SideWords, read_sides
 
     words = AllWords(targets=("selu", "selu"), a=SideWords(environment=("HF_TOKEN=sesame", "OMP_NUM_THREADS=1")))
@@ -342,7 +342,7 @@ def test_a_side_of_a_comparison_keeps_no_secret() -> None:
     assert side.environment["HF_TOKEN"] == "sesame", "the process itself gets it"
 
 
-def test_only_what_passed_the_list_is_written() -> None:
+def test_only_what_passed_the_list_is_written():
     """Whoever makes the events and the header that hold a command line or variables asks `private` or `redaction`."""
     asked = {"ProgramStarted": "argv", "Header": "command", "SideSpec": "environment", "EnvironmentRead": "settings"}
     found = {

@@ -27,7 +27,7 @@ FOUND_BY_OTHERS = {"load_ipython_extension"}
 """Names that are looked up by a tool and are nothing for a program to import."""
 
 
-def test_no_two_public_classes_have_one_name() -> None:
+def test_no_two_public_classes_have_one_name():
     found = Counter(
         node.name
         for path in FILES
@@ -37,12 +37,12 @@ def test_no_two_public_classes_have_one_name() -> None:
     assert {name for name, count in found.items() if count > 1} == SAME_NAME
 
 
-def test_a_folder_holds_no_more_files_than_can_be_seen_at_once() -> None:
+def test_a_folder_holds_no_more_files_than_can_be_seen_at_once():
     counts = Counter(path.parent.relative_to(SOURCE) for path in FILES)
     assert {folder: count for folder, count in counts.items() if count > MOST_IN_A_FOLDER} == {}
 
 
-def test_tests_stand_where_their_source_stands() -> None:
+def test_tests_stand_where_their_source_stands():
     packages = {path.parent.relative_to(SOURCE) for path in SOURCE.rglob("__init__.py")}
     tested = {path.parent.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("test_*.py")}
     assert {str(folder) for folder in tested - packages} <= {"."}
@@ -86,11 +86,11 @@ def circle(graph: Mapping[str, set[str]]) -> list[str]:
     return []
 
 
-def test_no_files_import_each_other_in_a_circle_not_even_for_types() -> None:
+def test_no_files_import_each_other_in_a_circle_not_even_for_types():
     assert circle(import_graph({module_name(path): tree(path) for path in FILES})) == []
 
 
-def test_a_circle_is_found_wherever_its_imports_stand() -> None:
+def test_a_circle_is_found_wherever_its_imports_stand():
     sources = {
         "p": "from p.a import A",
         "p.a": "def f():\n    from p.b import B",
@@ -103,14 +103,14 @@ def test_a_circle_is_found_wherever_its_imports_stand() -> None:
     assert graph["p.d"] == {"p", "p.a", "p.c"}
 
 
-def test_the_import_contracts_have_no_holes() -> None:
+def test_the_import_contracts_have_no_holes():
     config = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
     assert not config.get("exclude_type_checking_imports")
     assert [contract["name"] for contract in config["contracts"] if "ignore_imports" in contract] == []
 
 
 @pytest.mark.parametrize("path", LAZY, ids=module_name)
-def test_a_lazy_package_offers_a_type_checker_the_names_that_it_loads_and_no_other(path: Path) -> None:
+def test_a_lazy_package_offers_a_type_checker_the_names_that_it_loads_and_no_other(path):
     package, body = importlib.import_module(module_name(path)), tree(path).body
     assert [name for name in {*package.__all__, *package._HOME} if not hasattr(package, name)] == []
     blocks = [node for node in body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
@@ -122,7 +122,7 @@ def test_a_lazy_package_offers_a_type_checker_the_names_that_it_loads_and_no_oth
     assert "__getattr__" not in {getattr(node, "name", "") for node in body}, "a type checker would take any name"
 
 
-def test_scripts_beside_the_package_import_names_that_it_has() -> None:
+def test_scripts_beside_the_package_import_names_that_it_has():
     scripts = [path for folder in ("bench", "screenshots") for path in (ROOT / folder).rglob("*.py")]
     named = {name for path in scripts for name in imported_names(tree(path)) if name.startswith("jaxprof.")}
     missing = []

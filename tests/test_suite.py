@@ -58,7 +58,7 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.
         pytest.param("import ctypes; ctypes.PyDLL(None).sleep(60)", id="in native code that holds the lock"),
     ],
 )
-def test_a_test_that_hangs_is_named_and_the_others_go_on(hangs: str, suite: pytest.Pytester) -> None:
+def test_a_test_that_hangs_is_named_and_the_others_go_on(hangs, suite):
     suite.makepyfile(test_it=SPINS.format(hangs=hangs))
     loaded = ("-p", "xdist.plugin", "-p", "pytest_timeout", "-p", "suite")
     limits = ("-o", "timeout=0.5", "-o", "timeout_grace=0.2")
@@ -68,7 +68,7 @@ def test_a_test_that_hangs_is_named_and_the_others_go_on(hangs: str, suite: pyte
 
 
 @pytest.mark.process
-def test_only_a_marked_test_may_start_a_process(suite: pytest.Pytester) -> None:
+def test_only_a_marked_test_may_start_a_process(suite):
     suite.makepyfile(test_it=STARTS)
     ran = suite.runpytest_subprocess("-p", "pytest_timeout", "-p", "suite", timeout=50)
     ran.assert_outcomes(passed=2, failed=2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,7 +39,7 @@ AS_TEXT: dict[Callable[[Any], str], dict[Any, str]] = {
 
 
 @pytest.mark.parametrize("unit", AS_TEXT, ids=lambda unit: unit.__name__)
-def test_a_quantity_as_text(unit: Callable[[Any], str]) -> None:
+def test_a_quantity_as_text(unit):
     assert {value: unit(value) for value in AS_TEXT[unit]} == AS_TEXT[unit]
     assert units.scaled(812e9, "B/s") == "812 GB/s"
 
@@ -60,7 +59,7 @@ def test_a_quantity_as_text(unit: Callable[[Any], str]) -> None:
         ((1.2, 1.13, 1.27), "1.2× (1.1-1.3)"),
     ],
 )
-def test_a_ratio_with_its_interval(figures: tuple[float, float | None, float | None], text: str) -> None:
+def test_a_ratio_with_its_interval(figures, text):
     assert units.ratio_interval(*figures) == text
 
 
@@ -74,11 +73,11 @@ def test_a_ratio_with_its_interval(figures: tuple[float, float | None, float | N
         (2, ("kernel writes", "kernels write"), "2 kernels write"),
     ],
 )
-def test_one_thing_is_not_several(number: int, words: tuple[str, ...], text: str) -> None:
+def test_one_thing_is_not_several(number, words, text):
     assert units.counted(number, *words) == text
 
 
-def test_a_missing_file_names_its_neighbours_or_the_folder(tmp_path: Path) -> None:
+def test_a_missing_file_names_its_neighbours_or_the_folder(tmp_path):
     (tmp_path / "train.py").touch()
     assert missing_file(tmp_path / "trian.py").hint == "Similar names there: train.py."
     assert missing_file(tmp_path / "zzzzzzzz").hint == f"The folder is {tmp_path}."
@@ -86,7 +85,7 @@ def test_a_missing_file_names_its_neighbours_or_the_folder(tmp_path: Path) -> No
     assert missing_file("with\0nul").what == "there is no file with\0nul"
 
 
-def test_an_error_has_the_words_of_the_system_and_both_of_its_halves() -> None:
+def test_an_error_has_the_words_of_the_system_and_both_of_its_halves():
     assert system_words(OSError(28, "No space left on device", "/tmp/x")) == "No space left on device"
     assert system_words(OSError("cannot seek")) == "cannot seek"
     assert str(JaxprofError("it failed", "mend it")) == "it failed\nmend it"

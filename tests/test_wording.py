@@ -47,6 +47,6 @@ def uses(pattern: str, text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("pattern", GIVEN_UP)
-def test_what_was_given_up_is_not_said_again(pattern: str) -> None:
+def test_what_was_given_up_is_not_said_again(pattern):
     found = [f"{path.relative_to(ROOT)}:{use}" for path in READ_BY_USERS for use in uses(pattern, path.read_text())]
     assert not found, f"say {GIVEN_UP[pattern]!r} instead of\n" + "\n".join(found)

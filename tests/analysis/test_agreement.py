@@ -41,9 +41,7 @@ BIG = 2**60
         (np.array([True, False]), np.array([True, True]), False, None, None),
     ],
 )
-def test_how_far_results_are_apart(
-    baseline: Any, other: Any, agree: bool, ulps: int | None, relative: float | None, tmp_path: Path
-) -> None:
+def test_how_far_results_are_apart(baseline, other, agree, ulps, relative, tmp_path):
     found = compared(tmp_path, baseline, other)
     assert (found.alike, found.agree, found.equal) == (True, agree, baseline is other or ulps == 0)
     assert ulps is None or found.ulps == ulps
@@ -51,17 +49,17 @@ def test_how_far_results_are_apart(
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
-def test_what_is_not_finite_on_one_side_does_not_agree(tmp_path: Path, bad: float) -> None:
+def test_what_is_not_finite_on_one_side_does_not_agree(tmp_path, bad):
     found = compared(tmp_path, np.array([1.0, 2.0]), np.array([1.0, bad]))
     assert (found.agree, found.relative, found.ulps) == (False, None, None)
 
 
-def test_a_cancelled_sum_is_no_thousand_ulps_off(tmp_path: Path) -> None:
+def test_a_cancelled_sum_is_no_thousand_ulps_off(tmp_path):
     found = compared(tmp_path, np.array([1e-9, 1.0], np.float32), np.array([-1e-9, 1.0], np.float32))
     assert (found.agree, found.ulps) == (True, 1)
 
 
-def test_results_that_differ_say_by_how_much_and_where(tmp_path: Path) -> None:
+def test_results_that_differ_say_by_how_much_and_where(tmp_path):
     found = compared(tmp_path, {"b": ONES, "w": 2 * ONES}, {"b": ONES, "w": 2.06 * ONES})
     assert (found.alike, found.agree, found.where) == (True, False, "['w']")
     assert found.relative == pytest.approx(0.03, rel=1e-3)
@@ -70,7 +68,7 @@ def test_results_that_differ_say_by_how_much_and_where(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("dtype", "ulp"), [(ml_dtypes.bfloat16, 2.0**-7), (np.float16, 2.0**-10), (ml_dtypes.float8_e4m3fn, 2.0**-3)]
 )
-def test_narrow_dtypes_have_their_own_ulp(tmp_path: Path, dtype: Any, ulp: float) -> None:
+def test_narrow_dtypes_have_their_own_ulp(tmp_path, dtype, ulp):
     found = compared(tmp_path, np.ones(3, dtype), np.full(3, 1 + 2 * ulp, dtype))
     assert (found.ulps, found.relative) == (2, pytest.approx(2 * ulp))
 
@@ -84,12 +82,12 @@ def test_narrow_dtypes_have_their_own_ulp(tmp_path: Path, dtype: Any, ulp: float
         ((), "1 array and 0 arrays"),
     ],
 )
-def test_other_shapes_and_dtypes_are_not_alike(tmp_path: Path, other: Any, note: str) -> None:
+def test_other_shapes_and_dtypes_are_not_alike(tmp_path, other, note):
     found = compared(tmp_path, np.ones((2, 3), np.float32), other)
     assert (found.alike, found.agree, found.note) == (False, False, note)
 
 
-def test_what_was_not_written_is_not_compared(tmp_path: Path) -> None:
+def test_what_was_not_written_is_not_compared(tmp_path):
     kept_arrays.keep(str(tmp_path / "a.npz"), np.ones(3))
     (tmp_path / "cut.npz").write_bytes((tmp_path / "a.npz").read_bytes()[:200])
     (tmp_path / "pickled.npz").write_bytes(b"\x80\x04N.")
@@ -97,7 +95,7 @@ def test_what_was_not_written_is_not_compared(tmp_path: Path) -> None:
         assert agreement(tmp_path / "a.npz", tmp_path / name) is None
 
 
-def test_objects_are_refused_and_so_is_what_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_objects_are_refused_and_so_is_what_is_too_large(tmp_path, monkeypatch):
     with pytest.raises(TypeError):
         kept_arrays.keep(str(tmp_path / "a.npz"), [np.array([object()])])
     monkeypatch.setattr(kept_arrays, "MOST_BYTES", 100)

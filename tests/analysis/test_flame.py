@@ -37,7 +37,7 @@ def flame(rows: list[tuple[list[str], int]]) -> FlameTree:
 
 
 @given(STACKS)
-def test_a_frame_is_its_own_time_and_that_of_the_frames_inside_it(rows: list[tuple[list[str], int]]) -> None:
+def test_a_frame_is_its_own_time_and_that_of_the_frames_inside_it(rows):
     tree = flame(rows)
     assert tree.total == sum(ps for _, ps in rows) == sum(tree.own)
     for node in range(len(tree)):
@@ -48,14 +48,14 @@ def test_a_frame_is_its_own_time_and_that_of_the_frames_inside_it(rows: list[tup
 
 
 @given(STACKS, st.sampled_from("abcd"))
-def test_a_search_counts_what_is_inside_another_match_once(rows: list[tuple[list[str], int]], name: str) -> None:
+def test_a_search_counts_what_is_inside_another_match_once(rows, name):
     tree = flame(rows)
     found = tree.matching(re.compile(name).search)
     assert found.amount == sum(ps for names, ps in rows if name in names)
     assert found.count == len(found.largest_first()) == tree.names.count(name)
 
 
-def test_several_small_frames_are_one_that_knows_their_sum_and_their_matches() -> None:
+def test_several_small_frames_are_one_that_knows_their_sum_and_their_matches():
     tree = flame([([*path], ps * 10**12) for path, ps in (("fa", 6), ("fb", 4), ("fcx", 2), ("fd", 1))])
     small = FlameFrame(named(tree, "f"), 2, 2)
     assert (tree.name_of(small), tree.total_of(small), tree.own_of(small)) == ("2 smaller", 3 * 10**12, 0)
@@ -64,12 +64,12 @@ def test_several_small_frames_are_one_that_knows_their_sum_and_their_matches() -
     assert not tree.matching(re.compile("a").search).marks(small)
 
 
-def test_scopes_by_the_thousand_are_shown_to_a_depth() -> None:
+def test_scopes_by_the_thousand_are_shown_to_a_depth():
     assert len(scope_names(op_path("a/" * 10_000))) == 200, "each kernel's frames are as many as its scopes"
     assert scope_names(op_path("jit(step)/block/dot")) == ("step", "block")
 
 
-def test_the_frames_of_a_program_are_its_wall_time_to_the_picosecond() -> None:
+def test_the_frames_of_a_program_are_its_wall_time_to_the_picosecond():
     lines = [made.line(91, 0.25, "device_busy", "float()"), made.line(12, 0.5, "host_busy", under=90, function="load")]
     windows = made.steady(4, {"device_busy": 0.4, "host_busy": 0.5}, lines)
     program = made.result(*windows, wall=10.0)

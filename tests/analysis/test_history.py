@@ -19,7 +19,7 @@ def read(folder: Path, measure: str = "run", word: str = "", last: int | None = 
     return read_history(sorted(folder.glob("*")), measure, word, last=last)
 
 
-def test_a_planted_slow_down_is_found_at_its_place(tmp_path: Path) -> None:
+def test_a_planted_slow_down_is_found_at_its_place(tmp_path):
     kept.keep_all(tmp_path, kept.medians((0.010, 9), (0.012, 8)))
     (change,) = only(read(tmp_path)).changes
     assert (change.last.name, change.first.name) == ("session-008", "session-009")
@@ -28,7 +28,7 @@ def test_a_planted_slow_down_is_found_at_its_place(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("days", "expected"), [(0.0, 1), (1.0, 0)])
-def test_a_change_between_two_days_is_no_change_yet(tmp_path: Path, days: float, expected: int) -> None:
+def test_a_change_between_two_days_is_no_change_yet(tmp_path, days, expected):
     for at, median in enumerate(kept.medians((0.010, 9), (0.012, 8))):
         kept.keep(tmp_path, at, kept.run("r1", median), day=at / 1000 + (days if at >= 9 else 0.0))
     series = only(read(tmp_path))
@@ -36,7 +36,7 @@ def test_a_change_between_two_days_is_no_change_yet(tmp_path: Path, days: float,
     assert bool(series.unclear) != bool(expected), "that they differ is seen, and why they do is not"
 
 
-def test_sessions_that_drift_have_no_verdict(tmp_path: Path) -> None:
+def test_sessions_that_drift_have_no_verdict(tmp_path):
     kept.keep_all(tmp_path, [0.010 * 1.01**at for at in range(24)])
     history = read(tmp_path)
     series = only(history)
@@ -44,12 +44,12 @@ def test_sessions_that_drift_have_no_verdict(tmp_path: Path) -> None:
     assert outcome(history, series).startswith("no verdict: neighbouring sessions move together")
 
 
-def test_a_short_history_claims_nothing(tmp_path: Path) -> None:
+def test_a_short_history_claims_nothing(tmp_path):
     kept.keep_all(tmp_path, [0.01, 0.01, 0.01, 0.09, 0.09][: FEWEST - 1])
     assert not only(read(tmp_path)).searched
 
 
-def test_what_is_not_the_same_measurement_is_another_series(tmp_path: Path) -> None:
+def test_what_is_not_the_same_measurement_is_another_series(tmp_path):
     runs = [
         kept.run("r1", 0.01),
         kept.run("r2", 0.02, variant="eager", how="eager"),
@@ -66,7 +66,7 @@ def test_what_is_not_the_same_measurement_is_another_series(tmp_path: Path) -> N
         assert sorted(round(100 * series.points[0].value) for series in read(tmp_path, word=word).series) == values
 
 
-def test_what_changed_between_two_points_is_said_at_the_second(tmp_path: Path) -> None:
+def test_what_changed_between_two_points_is_said_at_the_second(tmp_path):
     kept.keep(tmp_path, 0, kept.run("r1", 0.01), driver="550.1")
     kept.keep(tmp_path, 1, kept.run("r1", 0.01), driver="550.1")
     edited = kept.run("r1", 0.01, jax="0.11.0", source="def f(x): return x\n", settings={"XLA_FLAGS": "--a"})
@@ -76,7 +76,7 @@ def test_what_changed_between_two_points_is_said_at_the_second(tmp_path: Path) -
     assert {one.name for one in other.changed} == {"jax", "jaxlib", "XLA_FLAGS", "NVIDIA driver", "source"}
 
 
-def test_the_commit_of_each_point_is_known_where_it_was_under_git(tmp_path: Path) -> None:
+def test_the_commit_of_each_point_is_known_where_it_was_under_git(tmp_path):
     first, other = {"commit": "a1b2c3d"}, {"commit": "e4f5a6b"}
     for number, revision in enumerate(({}, first, first, {**first, "dirty": True}, other)):
         kept.keep(tmp_path, number, kept.run("r1", 0.01, **revision))
@@ -85,7 +85,7 @@ def test_the_commit_of_each_point_is_known_where_it_was_under_git(tmp_path: Path
     assert {name for each in changes for name, _ in each} == {"git commit"}
 
 
-def test_runs_without_a_usable_median_are_counted(tmp_path: Path) -> None:
+def test_runs_without_a_usable_median_are_counted(tmp_path):
     runs = [
         kept.run("r1", 0.01),
         kept.run("r2", 0.02, status="failed"),
@@ -105,7 +105,7 @@ def test_runs_without_a_usable_median_are_counted(tmp_path: Path) -> None:
     }
 
 
-def test_a_phase_has_the_interval_of_its_launches(tmp_path: Path) -> None:
+def test_a_phase_has_the_interval_of_its_launches(tmp_path):
     runs = [
         kept.run("r1", 0.01, compile_seconds=(0.04, 0.05, 0.045)),
         kept.run("r2", 0.01, variant="numpy", how="numpy", compile_seconds=()),

@@ -58,9 +58,7 @@ def nested(given: list[tuple[int, int]]) -> list[Interval]:
 
 
 @given(spans, st.integers(0, SPAN), st.integers(1, SPAN))
-def test_self_times_add_up_to_the_busy_time_that_counting_gives(
-    given: list[tuple[int, int]], begin: int, length: int
-) -> None:
+def test_self_times_add_up_to_the_busy_time_that_counting_gives(given, begin, length):
     intervals = nested(given)
     found = total(made(lane("host", "python", "host", intervals)), begin, begin + length)
     busy = sum(any(low <= time < low + took for _, low, took in intervals) for time in range(begin, begin + length))
@@ -71,9 +69,7 @@ def test_self_times_add_up_to_the_busy_time_that_counting_gives(
 
 
 @given(spans, st.integers(0, SPAN), st.integers(1, SPAN))
-def test_intervals_that_overlap_without_nesting_are_busy_time_once(
-    given: list[tuple[int, int]], begin: int, length: int
-) -> None:
+def test_intervals_that_overlap_without_nesting_are_busy_time_once(given, begin, length):
     found = total(
         made(lane("tpu:0", "Async XLA Ops", "async", [("copy", *span) for span in given])), begin, begin + length
     )
@@ -81,7 +77,7 @@ def test_intervals_that_overlap_without_nesting_are_busy_time_once(
     assert found.busy_ns == len(covered.intersection(range(begin, begin + length)))
 
 
-def test_a_device_is_idle_where_none_of_its_threads_works() -> None:
+def test_a_device_is_idle_where_none_of_its_threads_works():
     """Two threads from 0 to 20 and from 10 to 30; each is idle half of the time, the device a quarter of it."""
     threads = [lane("cpu:0", f"pool/{n}", "thread", [("dot", 10 * n, 20)]) for n in range(2)]
     pooled = total(made(*threads), 0, 40)
@@ -93,7 +89,7 @@ def test_a_device_is_idle_where_none_of_its_threads_works() -> None:
     assert (device.busy_ns, device.idle_ns, device.busy_share) == (None, None, None)
 
 
-def test_the_kernels_of_a_device_are_counted_once_and_counters_are_no_lanes() -> None:
+def test_the_kernels_of_a_device_are_counted_once_and_counters_are_no_lanes():
     lanes = made(
         lane("tpu:0", "XLA Modules", "modules", [("jit_f", 0, 50)]),
         lane("tpu:0", "XLA Ops", "ops", [("dot", 0, 20), ("add", 20, 10)]),
@@ -127,11 +123,11 @@ def test_the_kernels_of_a_device_are_counted_once_and_counters_are_no_lanes() ->
         ("host", "BufferFromHostBuffer", "move"),
     ],
 )
-def test_kinds_by_name(lane: str, name: str, kind: str) -> None:
+def test_kinds_by_name(lane, name, kind):
     assert KINDS[kind_of(lane, name)] == kind
 
 
-def test_the_kind_in_the_hlo_overrides_a_guess_from_the_name() -> None:
+def test_the_kind_in_the_hlo_overrides_a_guess_from_the_name():
     assert KINDS[kind_of("stream", "fusion.1", "fusion.1", {"fusion.1": "GEMM"})] == "matmul"
 
 
@@ -159,12 +155,12 @@ ROW = pool([(0, 10), (12, 8), (50, 5), (60, 5)])
         (30, -1, 3, 20),
     ],
 )
-def test_the_next_idle_stretch_that_is_long_enough(time: int, step: int, least: int, begin: int | None) -> None:
+def test_the_next_idle_stretch_that_is_long_enough(time, step, least, begin):
     found = next_idle(ROW, time, step, least)
     assert (found and found.begin) == begin
 
 
-def test_the_longest_and_the_next_longest_and_round_again() -> None:
+def test_the_longest_and_the_next_longest_and_round_again():
     found, seen = None, []
     for _ in range(4):
         found = longest_idle(ROW, found)
@@ -178,13 +174,13 @@ def test_the_longest_and_the_next_longest_and_round_again() -> None:
     assert longest_idle(pool([(0, 5)])) is None
 
 
-def test_of_a_counter_the_highest_value() -> None:
+def test_of_a_counter_the_highest_value():
     counter = TimelineCounter("gpu:0", "memory", "bytes", [0, 10, 12, 90], [1.0, 5.0, 9.0, 2.0])
     (row,) = made(counters=[counter]).lanes
     assert longest_interval(row.summary).begin == 12
 
 
-def test_the_same_kernel_is_of_the_same_op_on_the_same_device() -> None:
+def test_the_same_kernel_is_of_the_same_op_on_the_same_device():
     def ops(device: str, kind: str, at: int, *labels: tuple[str, int]) -> TimelineLane:
         starts = [at + 10 * n for n in range(len(labels))]
         return TimelineLane(device, kind, kind, list(labels), [*range(len(labels))], starts, [5, 7][: len(labels)])

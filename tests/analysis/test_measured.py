@@ -4,7 +4,6 @@ from the assignment, from the schedule, from sums, and from a failure alone."""
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,7 +40,7 @@ def _captured(*captures: e.KernelsMeasured) -> Session:
     return session(run("r1", *captures, device="cuda:0", kind=H100, hlo=HLO))
 
 
-def test_rates_and_shares_of_the_ceilings() -> None:
+def test_rates_and_shares_of_the_ceilings():
     rows = [_row("sum", 1e-6), _row("out", 2e-6, uncertain=True), _row("stray", 1e-6)]
     found = measured(_captured(_capture(*rows, unattributed_seconds={"gpu:0": 0.0})), "r1")
     first, out, stray = (found.by_name()[name] for name in ("sum", "out", "stray"))
@@ -57,7 +56,7 @@ def test_rates_and_shares_of_the_ceilings() -> None:
     assert found.unmatched_share == pytest.approx(0.25)
 
 
-def test_seconds_of_a_call_are_those_of_one_device_and_of_the_capture_with_names() -> None:
+def test_seconds_of_a_call_are_those_of_one_device_and_of_the_capture_with_names():
     rows = [_row("sum", 4e-6), _row("sum", 2e-6, device="gpu:1"), _row("out", 1e-6)]
     of = _captured(_capture(*rows, kind="attribution", calls=2), _capture(_row("graph", 1.0)))
     assert seconds_per_call(of.runs["r1"]) == pytest.approx({"sum": 1.5e-6, "out": 0.5e-6})
@@ -65,7 +64,7 @@ def test_seconds_of_a_call_are_those_of_one_device_and_of_the_capture_with_names
     assert seconds_per_call(_captured(_capture(*rows, calls=None)).runs["r1"]) == {}
 
 
-def test_kernels_without_a_name_are_part_of_what_has_no_match_and_copies_are_not() -> None:
+def test_kernels_without_a_name_are_part_of_what_has_no_match_and_copies_are_not():
     copies = [e.CopyTimes(direction="HtoD", device="gpu:0", total_seconds=5e-6)]
     capture = _capture(_row("sum", 3e-6), transfers=copies, unattributed_seconds={"gpu:0": 6e-6})
     assert measured(_captured(capture), "r1").unmatched_share == pytest.approx(0.25)
@@ -94,11 +93,11 @@ ENTRY %main (x: f32[256]) -> f32[256] {
         ("RESOURCE_EXHAUSTED: quota", None),
     ],
 )
-def test_what_was_asked_for(text: str, expected: int | None) -> None:
+def test_what_was_asked_for(text, expected):
     assert asked_bytes(text) == expected
 
 
-def test_the_assignment_comes_first_and_the_schedule_adds_the_live_sizes() -> None:
+def test_the_assignment_comes_first_and_the_schedule_adds_the_live_sizes():
     row = e.HeldBuffer(bytes=1024, kind="temporary", instruction="t", shape="f32[256]{0}")
     event = e.BuffersReported(
         run="r1", source="buffer assignment", peak_bytes=3072, parts={"argument": 1024, "output": 2048}, buffers=[row]
@@ -113,7 +112,7 @@ def test_the_assignment_comes_first_and_the_schedule_adds_the_live_sizes() -> No
     assert [buffer.instruction for buffer in alone.buffers] == ["x", "t", "out"]
 
 
-def test_sums_alone_and_a_failure_alone() -> None:
+def test_sums_alone_and_a_failure_alone():
     memory = e.MemoryReported(run="r1", argument_bytes=100, output_bytes=50, alias_bytes=50, temporary_bytes=7)
     picture = buffers_of(session(run("r1", memory)), "r1")
     assert (picture.source, picture.peak_bytes) == (TOTALS, 107)
@@ -123,7 +122,7 @@ def test_sums_alone_and_a_failure_alone() -> None:
     assert buffers_of(session(run()), "r1") is None
 
 
-def test_sums_of_which_one_is_missing_are_no_peak() -> None:
+def test_sums_of_which_one_is_missing_are_no_peak():
     def peak(**memory: int) -> int | None:
         return peak_memory(session(run("r1", e.MemoryReported(run="r1", **memory))).runs["r1"])
 
@@ -168,13 +167,13 @@ def last(of: Session) -> Run:
     return list(of.runs.values())[-1]
 
 
-def test_a_cpu_has_the_roofline_that_was_measured() -> None:
+def test_a_cpu_has_the_roofline_that_was_measured():
     of = machine(JUDGED)
     device = ceilings_for(of, last(of))
     assert (device.bandwidth, device.peak("f32", matrix=True)) == pytest.approx((10e9, 100e9))
 
 
-def test_it_is_kept_for_the_machine_and_only_grows(tmp_path: Path) -> None:
+def test_it_is_kept_for_the_machine_and_only_grows(tmp_path):
     """With what and when each was measured."""
     remember(machine({"triad": (1e9, 10 << 30)}), tmp_path)
     remember(machine({**JUDGED, "triad": (1e9, 4e9)}, began=1_777_312_000.0), tmp_path)
@@ -188,7 +187,7 @@ def test_it_is_kept_for_the_machine_and_only_grows(tmp_path: Path) -> None:
     assert ceilings_for(other, last(other), tmp_path) is None
 
 
-def test_what_fits_a_cache_or_shares_the_machine_is_no_ceiling(tmp_path: Path) -> None:
+def test_what_fits_a_cache_or_shares_the_machine_is_no_ceiling(tmp_path):
     assert measured_in(machine({**JUDGED, "triad": (1e6, 48e6)}), "cpu:0").memory is None
     assert not measured_in(machine(JUDGED, other_busy_cores=1.5, cores=2), "cpu:0")
     (tmp_path / "ceilings.json").write_text(OLD)
@@ -196,7 +195,7 @@ def test_what_fits_a_cache_or_shares_the_machine_is_no_ceiling(tmp_path: Path) -
     assert ceilings_for(later, last(later), tmp_path) is None
 
 
-def test_a_known_gpu_has_the_vendors_and_what_was_measured_replaces_them() -> None:
+def test_a_known_gpu_has_the_vendors_and_what_was_measured_replaces_them():
     of = [machine(workloads, device="cuda:0", kind=H100) for workloads in (None, JUDGED)]
     vendor, found = (ceilings_for(each, last(each)) for each in of)
     assert vendor.bandwidth > 3e12
@@ -205,7 +204,7 @@ def test_a_known_gpu_has_the_vendors_and_what_was_measured_replaces_them() -> No
 
 
 @pytest.mark.parametrize(("device", "name"), [("4xh100:8", "h100"), ("cpu:0", None)])
-def test_a_program_that_was_compiled_for_a_device_elsewhere_has_that_ones(device: str, name: str | None) -> None:
+def test_a_program_that_was_compiled_for_a_device_elsewhere_has_that_ones(device, name):
     of = session(planned(how="compile", device=device), host=HERE)
     found = ceilings_for(of, last(of))
     assert (found and found.name) == name

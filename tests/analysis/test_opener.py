@@ -19,7 +19,7 @@ from report import sessions
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_the_kind_of_each(name: str, tmp_path: Path) -> None:
+def test_the_kind_of_each(name, tmp_path):
     expected = Kind.HLO if name in FILES | FOLDERS else Kind.SESSION if name == "session" else Kind.PROFILE
     assert kind_of(SOURCES[name](tmp_path)) is expected
 
@@ -35,7 +35,7 @@ def test_the_kind_of_each(name: str, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_session_is_known_by_its_name_or_its_header(name: str, content: bytes, kind: Kind, tmp_path: Path) -> None:
+def test_a_session_is_known_by_its_name_or_its_header(name, content, kind, tmp_path):
     (tmp_path / name).write_bytes(content)
     assert kind_of(tmp_path / name) is kind
     assert kind_of(tmp_path / "nothing") is None
@@ -47,7 +47,7 @@ def of_profile(path: Path) -> Session:
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_whatever_holds_hlo_is_opened(name: str, tmp_path: Path) -> None:
+def test_whatever_holds_hlo_is_opened(name, tmp_path):
     source = open_hlo(SOURCES[name](tmp_path), of_profile)
     (found,) = source.modules
     assert (source.session is None) == (name not in SESSIONS)
@@ -73,12 +73,12 @@ def text(**changes: Any) -> str:
      text().replace('"start": [0]', '"start": [' + "9" * 5000 + "]"), "{}", ""],
     ids=["levels", "infinity", "text", "label", "columns", "digits", "empty", "nothing"],
 )  # fmt: skip
-def test_a_damaged_one_is_refused_in_words(damaged: str) -> None:
+def test_a_damaged_one_is_refused_in_words(damaged):
     with pytest.raises(FileRefusedError, match="is damaged"):
         read_timeline(damaged)
 
 
-def test_one_of_too_many_values_is_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_of_too_many_values_is_refused_before_they_are_made(monkeypatch):
     monkeypatch.setenv("JAXPROF_LIMITS", "events=100")
     assert read_timeline(text()).intervals == 1
     with pytest.raises(FileRefusedError, match="more than 100 events") as refused:

@@ -42,14 +42,14 @@ def sorted_names(ranking: Ranking, column: str, *, turned: bool = False) -> list
     return names(ranking, ordered(ranking, everything(ranking), column, turned=turned))
 
 
-def test_without_a_device_shares_are_of_bytes() -> None:
+def test_without_a_device_shares_are_of_bytes():
     ranking = Ranking(KERNELS)
     assert ranking.basis == "bytes"
     assert math.fsum(row.share or 0 for row in ranking.rows(everything(ranking))) == pytest.approx(1)
     assert sorted_names(ranking, "share")[0] == "dot.1"
 
 
-def test_with_a_device_shares_are_of_least_time_and_measured_time_comes_first() -> None:
+def test_with_a_device_shares_are_of_least_time_and_measured_time_comes_first():
     assert Ranking(KERNELS, H100).basis == "least"
     assert Ranking(KERNELS, None, {"other": 1.0}).basis == "bytes", "names of another program are no measure"
     measured = Ranking(KERNELS, H100, {"reduce.1": 3e-6, "dot.1": 1e-6})
@@ -62,7 +62,7 @@ def test_with_a_device_shares_are_of_least_time_and_measured_time_comes_first() 
     assert sorted_names(measured, "share", turned=True)[:2] == ["dot.1", "reduce.1"], "unknown stays last"
 
 
-def test_a_collective_is_bound_by_its_links_and_a_run_has_a_bound_and_an_estimate() -> None:
+def test_a_collective_is_bound_by_its_links_and_a_run_has_a_bound_and_an_estimate():
     exchange = module(
         "HloModule m, is_scheduled=true, num_partitions=8\n\n"
         "%add (a: f32[], b: f32[]) -> f32[] {\n  %a = f32[] parameter(0)\n  %b = f32[] parameter(1)\n"
@@ -93,12 +93,12 @@ def test_a_collective_is_bound_by_its_links_and_a_run_has_a_bound_and_an_estimat
         ("nothing", []),
     ],
 )
-def test_a_filter_looks_everywhere_or_where_it_is_told(text: str, found: list[str]) -> None:
+def test_a_filter_looks_everywhere_or_where_it_is_told(text, found):
     ranking = Ranking(KERNELS)
     assert sorted(names(ranking, filtered(ranking, text))) == sorted(found)
 
 
-def test_groups_are_a_tree_with_sums() -> None:
+def test_groups_are_a_tree_with_sums():
     """By scope, and by direction."""
     ranking = Ranking(KERNELS)
     attention, other = grouped(ranking, everything(ranking), "scope")
@@ -114,7 +114,7 @@ def test_groups_are_a_tree_with_sums() -> None:
 
 
 @pytest.mark.parametrize("column", SORTABLE)
-def test_every_column_sorts_and_its_opposite_keeps_what_is_unknown_last(column: str) -> None:
+def test_every_column_sorts_and_its_opposite_keeps_what_is_unknown_last(column):
     ranking = Ranking(KERNELS, H100, {"dot.1": 1e-6, "reduce.1": 2e-6})
     forth = sorted_names(ranking, column)
     back = sorted_names(ranking, column, turned=True)
@@ -128,7 +128,7 @@ def test_every_column_sorts_and_its_opposite_keeps_what_is_unknown_last(column: 
     assert column in FIGURES or column in TEXTS or column in ("share", "order")
 
 
-def test_a_row_is_made_when_it_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_is_made_when_it_is_looked_at(monkeypatch):
     made: list[int] = []
     honest = Ranking.__getitem__
 
@@ -146,7 +146,7 @@ def test_a_row_is_made_when_it_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> 
     assert made == [2]
 
 
-def test_without_origins_a_filter_leaves_what_names_and_kinds_tell() -> None:
+def test_without_origins_a_filter_leaves_what_names_and_kinds_tell():
     ranking = Ranking(KERNELS)
 
     def cheap(text: str) -> list[str]:
@@ -158,7 +158,7 @@ def test_without_origins_a_filter_leaves_what_names_and_kinds_tell() -> None:
     assert not needs_origins("name:tanh kind:loop")
 
 
-def test_barriers_are_found_as_a_walk_over_all_finds_them_in_its_order() -> None:
+def test_barriers_are_found_as_a_walk_over_all_finds_them_in_its_order():
     shape, names = parse_shape("f32[8]{0}"), [f"k.{number}" for number in range(30)]
     made = tuple(
         Barrier(producer, consumer, "layout", number, shape, f"c.{number % 3}")
@@ -171,7 +171,7 @@ def test_barriers_are_found_as_a_walk_over_all_finds_them_in_its_order() -> None
     assert BarrierIndex().of("c.0", "k.0") == ()
 
 
-def test_nothing_is_kept_that_was_read_to_arrange_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_kept_that_was_read_to_arrange_kernels(monkeypatch):
     """No kernel of many is asked for its own origins: half a million of those would be more than all else."""
 
     def asked(kernel: Kernel) -> object:
@@ -185,7 +185,7 @@ def test_nothing_is_kept_that_was_read_to_arrange_kernels(monkeypatch: pytest.Mo
         assert sum(group.count for group in grouped(ranking, everything(ranking), way)) == 4
 
 
-def test_origins_that_were_read_elsewhere_are_those_of_the_same_kernels() -> None:
+def test_origins_that_were_read_elsewhere_are_those_of_the_same_kernels():
     first, again, others = Ranking(KERNELS), Ranking(KERNELS, H100), Ranking(KERNELS[:2])
     read = first.origins
     again.know_from(first)

@@ -50,7 +50,7 @@ def bounded_while(x: jax.Array) -> jax.Array:
     ],
     ids=["scan", "nested", "while"],
 )
-def test_a_loop_is_counted_as_often_as_it_runs(function: Callable[..., Any], products: int) -> None:
+def test_a_loop_is_counted_as_often_as_it_runs(function, products):
     hlo = compiled(function)
     cost = cost_of(hlo)
     counters = 8 * products + 8 * N * N  # a few scalars each turn, and what is made before the loop
@@ -62,13 +62,13 @@ def test_a_loop_is_counted_as_often_as_it_runs(function: Callable[..., Any], pro
     assert cost.bytes_accessed == sum(kernel.total_bytes or 0 for kernel in listed)
 
 
-def test_a_loop_whose_length_depends_on_the_data_is_unknown() -> None:
+def test_a_loop_whose_length_depends_on_the_data_is_unknown():
     cost = cost_of(compiled(lambda x: lax.while_loop(lambda c: jnp.sum(c) < 1e6, lambda c: c @ x, x) @ x))
     assert (cost.flops, cost.bytes_accessed, cost.transcendentals) == (None, None, None)
     assert "while" in cost.note
 
 
-def test_of_a_conditional_the_dearest_branch_counts_and_it_is_said() -> None:
+def test_of_a_conditional_the_dearest_branch_counts_and_it_is_said():
     cost = cost_of(compiled(lambda x: lax.cond(x[0, 0] > 0, lambda y: y @ y @ y, lambda y: y @ y, x)))
     assert cost.flops == pytest.approx(2 * PRODUCT, abs=8)
     assert cost.note.startswith("upper bound")
@@ -94,9 +94,7 @@ GEMM = ', backend_config={"gemm_backend_config":{"dot_dimension_numbers":{"lhs_c
     ],
     ids=["cublas-lt", "triton", "debug-callback"],
 )
-def test_a_library_call_is_counted_from_its_shapes_or_unknown(
-    target: str, result: str, rest: str, flops: float | None
-) -> None:
+def test_a_library_call_is_counted_from_its_shapes_or_unknown(target, result, rest, flops):
     cost = cost_of(GPU.format(target=target, result=result, rest=rest))
     assert cost.flops == flops
     assert (target in cost.note) is (flops is None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -56,7 +55,7 @@ def _fused(x: jax.Array) -> jax.Array:
     return jnp.tanh(x * 2.0 + 1.0)
 
 
-def test_the_same_program_twice_does_not_differ() -> None:
+def test_the_same_program_twice_does_not_differ():
     def again(x: jax.Array) -> jax.Array:
         return _fused(x)
 
@@ -204,7 +203,7 @@ TWICE = FUSED.replace(
         (COLLECTIVE, COLLECTIVE.replace("all-reduce =", "all-reduce.7 ="), [], None),
     ],
 )
-def test_the_kernels_that_differ_and_in_what(before: str, after: str, rows: list[str], change: Any) -> None:
+def test_the_kernels_that_differ_and_in_what(before, after, rows, change):
     found = [row for row in _of_modules(before, after).kernels.rows if row.status != "same"]
     said = [f"{row.status} {row.name}" + (f" of {', '.join(row.moved)}" if row.moved else "") for row in found]
     assert set(said) >= set(rows)
@@ -213,7 +212,7 @@ def test_the_kernels_that_differ_and_in_what(before: str, after: str, rows: list
     assert change is None or change in changes
 
 
-def test_a_lost_donation_costs_memory_and_no_kernel() -> None:
+def test_a_lost_donation_costs_memory_and_no_kernel():
     kept, donated = _compiled(_fused), _compiled(_fused, donate_argnums=0)
     found = _difference(donated, kept)
     assert not found.kernels.differ
@@ -222,7 +221,7 @@ def test_a_lost_donation_costs_memory_and_no_kernel() -> None:
     assert found.differs is True
 
 
-def test_another_size_is_not_the_same_measurement() -> None:
+def test_another_size_is_not_the_same_measurement():
     small = _session(None, parameters={"n": 4})
     found = _difference(small, _session(None, parameters={"n": 8}))
     assert found.unlike == ("another n (4, 8)",)
@@ -230,7 +229,7 @@ def test_another_size_is_not_the_same_measurement() -> None:
     assert [text.partition(" (")[0] for text in other.unlike] == ["another kind of device", "another precision"]
 
 
-def test_what_is_unknown_differs_from_nothing() -> None:
+def test_what_is_unknown_differs_from_nothing():
     found = _difference(_session(None), _compiled(_fused))
     assert (found.kernels, found.collectives, found.findings) == (None, None, None)
     flops = found.fact("flops")
@@ -241,7 +240,7 @@ def test_what_is_unknown_differs_from_nothing() -> None:
     assert nothing.kernels is None or not nothing.kernels.rows
 
 
-def test_collectives_by_kind_groups_and_bytes() -> None:
+def test_collectives_by_kind_groups_and_bytes():
     found = _of_modules(COLLECTIVE, COLLECTIVE.replace("{{0,1,2,3}}", "{{0,1},{2,3}}"))
     rows = [(one.opcode, one.group_size, one.before_count, one.after_count) for one in found.collectives]
     assert rows == [("all-reduce", 4, 1, 0), ("all-reduce", 2, 0, 1)]
@@ -269,7 +268,7 @@ def _times(hlo: str, **seconds: float) -> Session:
     return _session(hlo, _capture(**seconds))
 
 
-def test_the_parts_of_the_kernels_add_up_to_the_difference_of_the_totals() -> None:
+def test_the_parts_of_the_kernels_add_up_to_the_difference_of_the_totals():
     other = CHAIN.replace("exp = f32", "exp.5 = f32").replace("log(%exp)", "log(%exp.5)").replace("sine", "cosine")
     one = _times(CHAIN, exp=4e-6, log=2e-6, out=8e-6, stray=2e-6)
     two = _times(other, **{"exp.5": 10e-6, "out": 2e-6, "while": 6e-6})
@@ -300,7 +299,7 @@ def _layers(dtype: Any, times: int = 1) -> Session:
     return _compiled(lambda w, x: jax.lax.scan(layer, x, w)[0], _WEIGHTS, _ACTIVATIONS)
 
 
-def test_an_upcast_of_products_shows_where_the_compiled_program_hides_it() -> None:
+def test_an_upcast_of_products_shows_where_the_compiled_program_hides_it():
     narrow, wide, more = _layers(jnp.bfloat16), _layers(jnp.float32), _layers(jnp.bfloat16, times=2)
     found = _difference(narrow, wide)
     operands = 4 * (32 * 64 + 64 * 64)
@@ -327,7 +326,7 @@ def _launched(*compile_seconds: float, announced: int = 0) -> Session:
     return _session(None, *events)
 
 
-def test_compiles_are_those_of_one_launch_and_unknown_where_that_cannot_be_told() -> None:
+def test_compiles_are_those_of_one_launch_and_unknown_where_that_cannot_be_told():
     fact = _difference(_launched(1.0), _launched(1.0, announced=3)).fact("compiles")
     assert (fact.before, fact.after, fact.growth) == (1, 3, 2.0)
     several = _difference(_launched(1.0), _launched(1.0, 1.0, announced=6)).fact("compiles")
@@ -335,7 +334,7 @@ def test_compiles_are_those_of_one_launch_and_unknown_where_that_cannot_be_told(
 
 
 @pytest.mark.parametrize("path", real_files("*after_optimizations.txt")[:1], ids=lambda path: path.name[:30])
-def test_a_real_module_does_not_differ_from_itself_renumbered(path: Path) -> None:
+def test_a_real_module_does_not_differ_from_itself_renumbered(path):
     text = path.read_text()
     other = re.sub(r"(%[a-z_]*fusion)\.(\d+)", r"\1.9\2", text)
     assert other != text

@@ -42,7 +42,7 @@ def hot(run: str) -> e.DeviceReading:
     return e.DeviceReading(run=run, device="cpu:0", throttle_reasons=["thermal"])
 
 
-def test_speedup_and_break_even() -> None:
+def test_speedup_and_break_even():
     stages = {"trace": 1.0, "lower": 2.0, "compile": 4.0, "first_run": 0.3}
     base, other = results(pair(*(phase(*each) for each in stages.items()), other=0.1))
     assert (base.versus, base.once_seconds, other.once_seconds) == (None, 0.0, 7.0)
@@ -55,12 +55,12 @@ def test_speedup_and_break_even() -> None:
     assert list(other.phase_seconds) == [*stages, "run"]
 
 
-def test_an_unmeasured_phase_makes_the_sum_unknown() -> None:
+def test_an_unmeasured_phase_makes_the_sum_unknown():
     found = result(pair(phase("lower", None)), "r2")
     assert (found.once_seconds, found.versus.break_even_calls) == (None, None)
 
 
-def test_figures_follow_what_is_added() -> None:
+def test_figures_follow_what_is_added():
     growing = alone()
     before = result(growing, "r1")
     assert (before.summary.median, before.flops_per_second) == (1.0, None), "rates are unknown without costs"
@@ -89,7 +89,7 @@ def test_figures_follow_what_is_added() -> None:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("precision", ["", "tf32"])
-def test_a_wrong_result_says_what_is_wrong_of_it(fields: dict[str, Any], words: str, precision: str) -> None:
+def test_a_wrong_result_says_what_is_wrong_of_it(fields, words, precision):
     """One of a lower precision is to be compared with the full one."""
     check = e.CheckReported(run="r1", passed=False, against="numpy twin", precision=precision, **fields)
     (warning,) = result(alone(check), "r1").warnings
@@ -97,7 +97,7 @@ def test_a_wrong_result_says_what_is_wrong_of_it(fields: dict[str, Any], words: 
     assert ("`highest`" in warning.advice) == bool(precision)
 
 
-def test_two_modes_are_told() -> None:
+def test_two_modes_are_told():
     random = np.random.default_rng(0)
     taking_turns = (np.where(np.arange(100) % 3 == 0, 6e-3, 2e-3) * random.lognormal(0, 0.02, 100)).tolist()
     found, once = (result(alone(samples=samples), "r1") for samples in (taking_turns, sorted(taking_turns)))
@@ -110,7 +110,7 @@ def test_two_modes_are_told() -> None:
 
 
 @pytest.mark.parametrize("zero_copy", [False, True])
-def test_what_moved_nothing_has_no_bandwidth_and_no_speed_up(zero_copy: bool) -> None:
+def test_what_moved_nothing_has_no_bandwidth_and_no_speed_up(zero_copy):
     found = result(pair(cost("r2"), phase("run", 1.0, zero_copy=zero_copy), other=1e-3), "r2")
     unknown = (found.versus is None, found.bytes_per_second is None, found.flops_per_second is None)
     assert (found.moved_nothing, *unknown) == (zero_copy,) * 4
@@ -120,7 +120,7 @@ def test_what_moved_nothing_has_no_bandwidth_and_no_speed_up(zero_copy: bool) ->
     assert (view.versus is None) == zero_copy, "as a baseline neither"
 
 
-def test_stages_that_happen_several_times_show_their_spread() -> None:
+def test_stages_that_happen_several_times_show_their_spread():
     stages = [("trace", 1e-3), ("compile", 2e-3), ("compile", 8e-3), ("compile", 5e-3)]
     observed = [e.CompileObserved(run="r1", function="f", stage=stage, seconds=took) for stage, took in stages]
     spreads = result(alone(*observed), "r1").stage_spreads
@@ -137,14 +137,14 @@ def test_stages_that_happen_several_times_show_their_spread() -> None:
         ([hot("r1"), hot("r2")], ""),  # both sides alike
     ],
 )
-def test_what_is_not_called_faster(events: list[e.Event], reason: str) -> None:
+def test_what_is_not_called_faster(events, reason):
     speedup = result(pair(*events, other=0.1), "r2").versus.speedup
     assert speedup.verdict == ("inconclusive" if reason else "faster")
     assert reason in speedup.reason
     assert bool(reason) == bool(speedup.reason)
 
 
-def test_what_was_not_measured_together_gets_no_verdict() -> None:
+def test_what_was_not_measured_together_gets_no_verdict():
     """As in an older session: samples without turns."""
     apart = session(run("r1", samples=[10.0] * 40), run("r2", samples=[1.0] * 40, baseline="r1"))
     speedup = result(apart, "r2").versus.speedup
@@ -183,14 +183,12 @@ CLOSE = [0.99 * value for value in reversed(NOISY)]
         ({10: STEADY, 100: STEADY}, dict.fromkeys((10, 100), times(0.5)), "faster", "faster at every size"),
     ],
 )
-def test_what_a_sweep_comes_to(
-    baseline: dict[int, list[float]], other: dict[int, list[float]], verdict: str, sentence: str
-) -> None:
+def test_what_a_sweep_comes_to(baseline, other, verdict, sentence):
     (crossover,) = sweep(baseline, other)[0].crossovers()
     assert (crossover.verdict, sentence in crossover.sentence("n")) == (verdict, True), crossover.sentence("n")
 
 
-def test_sweeps_name_the_crossover() -> None:
+def test_sweeps_name_the_crossover():
     sizes = (10, 100, 1000)
     found = sweep({n: [n * 1e-3] * 10 for n in sizes}, dict.fromkeys(sizes, [0.05] * 10))
     assert [(group.workload, group.parameter, len(group.lines)) for group in found] == [("selu", "n", 2)]

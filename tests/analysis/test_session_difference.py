@@ -39,20 +39,20 @@ def phases(session: Session) -> dict[str, PhaseDifference]:
     return {phase.phase: phase for phase in pair.phases}
 
 
-def test_cold_phases_of_several_launches_have_a_verdict() -> None:
+def test_cold_phases_of_several_launches_have_a_verdict():
     times = phases(launched(4))["compile"].times
     assert (times.launches, times.verdict(), times.reason()) == (4, "slower", "")
     assert phases(launched(4, baseline=""))["compile"].times.reason() == "not measured together"
 
 
 @pytest.mark.parametrize(("phase", "ratio"), [("compile", 0.5), ("transfer_in", 1.0)])
-def test_with_one_launch_that_is_the_reason_and_not_the_hour(phase: str, ratio: float) -> None:
+def test_with_one_launch_that_is_the_reason_and_not_the_hour(phase, ratio):
     times = phases(launched(1))[phase].times
     assert times.ratio == pytest.approx(ratio)
     assert (times.verdict(), times.reason()) == ("inconclusive", "one launch, not in turns")
 
 
-def test_a_pair_is_made_by_the_best_key_and_says_whether_its_content_is_the_same() -> None:
+def test_a_pair_is_made_by_the_best_key_and_says_whether_its_content_is_the_same():
     found = pairs(["a1", "b1", "c1"], ["b2", "a1", "d1"], [lambda one: one, lambda one: one[0]], lambda one: one)
     assert [(pair.status, pair.before, pair.after, pair.either) for pair in found] == [
         ("changed", "b1", "b2", "b2"),
@@ -62,7 +62,7 @@ def test_a_pair_is_made_by_the_best_key_and_says_whether_its_content_is_the_same
     ]
 
 
-def test_a_figure_that_a_side_does_not_know_does_not_differ() -> None:
+def test_a_figure_that_a_side_does_not_know_does_not_differ():
     found = figures({"a": 1.0, "b": 2.0}, {"b": 3.0, "c": None}, "second")
     assert [(one.code, one.differs, one.growth) for one in found] == [
         ("a", None, None),
@@ -100,7 +100,7 @@ def session() -> Session:
     return session_of(EVENTS)
 
 
-def test_a_session_may_hold_several_comparisons_each_with_its_own_sides(session: Session) -> None:
+def test_a_session_may_hold_several_comparisons_each_with_its_own_sides(session):
     first, second = ab_results(session)
     assert [side.run.id for side in first.sides] == ["r1", "r3"]
     assert [versus.label for versus in first.versus] == ["B"]
@@ -111,7 +111,7 @@ def test_a_session_may_hold_several_comparisons_each_with_its_own_sides(session:
         ab_result(session, "r9")
 
 
-def test_why_nothing_may_be_said_of_a_side(session: Session) -> None:
+def test_why_nothing_may_be_said_of_a_side(session):
     unmeasured = [event for event in EVENTS if not (isinstance(event, e.SamplesTaken) and event.run == "r3")]
     for of, ratio, reason in (
         (session, 0.5, "not measured together"),
@@ -122,7 +122,7 @@ def test_why_nothing_may_be_said_of_a_side(session: Session) -> None:
         assert (versus.verdict, versus.reason) == ("inconclusive", reason)
 
 
-def test_two_runs_are_sides_beside_each_other_only_as_a_and_what_was_compared_with_it(session: Session) -> None:
+def test_two_runs_are_sides_beside_each_other_only_as_a_and_what_was_compared_with_it(session):
     runs = session.runs
     versus = side_versus(session, runs["r1"], runs["r3"])
     assert (versus.run.id, versus.times.ratio) == ("r3", pytest.approx(0.5))
@@ -133,7 +133,7 @@ def test_two_runs_are_sides_beside_each_other_only_as_a_and_what_was_compared_wi
     assert side_versus(session, runs["r1"], other.runs["r3"]) is None
 
 
-def test_the_sides_beside_a_run_are_those_of_its_own_comparison(session: Session) -> None:
+def test_the_sides_beside_a_run_are_those_of_its_own_comparison(session):
     beside = {name: [side.id for side in sides_beside(session, run)] for name, run in session.runs.items()}
     first, second = ["r1", "r3"], ["r5", "r6"]
     assert beside == {"r1": first, "r3": first, "r4": [], "r5": second, "r6": second}

@@ -49,26 +49,26 @@ def only(*runs: list[e.Event], host: str = "box") -> Utilisation:
     return use
 
 
-def test_the_flops_of_a_product_over_the_vendors_peak() -> None:
+def test_the_flops_of_a_product_over_the_vendors_peak():
     use = only(measured(PRODUCT))
     assert (use.flops, use.of, use.dtypes, use.hfu) == (FLOPS, "call", ("bf16",), use.mfu)
     assert use.mfu == use.roofline == pytest.approx(FLOPS / PEAK / 1e-3)  # the product is bound by its FLOPs
     assert utilisation_text(use) == "MFU 14 % of the vendor's bf16 peak, 14 % of its device's roofline"
 
 
-def test_each_product_has_the_peak_of_its_dtype() -> None:
+def test_each_product_has_the_peak_of_its_dtype():
     use = only(measured(PRODUCT.replace("bf16", "f32")))
     assert use.mfu == pytest.approx(FLOPS / 494.7e12 / 1e-3)
     assert use.peak_flops_per_second == pytest.approx(494.7e12)
 
 
-def test_what_is_done_twice_counts_for_the_hardware_and_not_for_the_model() -> None:
+def test_what_is_done_twice_counts_for_the_hardware_and_not_for_the_model():
     use = only(measured(TWICE))
     assert (use.flops, use.recomputed_flops, use.hfu) == (FLOPS, FLOPS, pytest.approx(2 * use.mfu))
     assert "(HFU 28 %)" in utilisation_text(use)
 
 
-def test_an_opaque_kernel_makes_it_a_lower_bound() -> None:
+def test_an_opaque_kernel_makes_it_a_lower_bound():
     use = only(measured(OPAQUE))
     assert use.at_least
     assert utilisation_text(use).startswith("MFU at least 14 %")
@@ -85,14 +85,14 @@ def test_an_opaque_kernel_makes_it_a_lower_bound() -> None:
     ],
     ids=["model", "no-model", "cpu", "dtype", "no-product"],
 )
-def test_what_is_unknown_has_a_reason(hlo: str, device: dict[str, str], reason: str) -> None:
+def test_what_is_unknown_has_a_reason(hlo, device, reason):
     use = only(measured(hlo, **device))
     assert (use.mfu, use.hfu) == (None, None)
     assert reason in use.reason
     assert "MFU" not in utilisation_text(use)
 
 
-def test_a_cpus_peak_is_what_was_measured_here_and_said_to_be() -> None:
+def test_a_cpus_peak_is_what_was_measured_here_and_said_to_be():
     ceilings = [
         run(
             name,
@@ -141,7 +141,7 @@ def profile(found_by: str, *, executions: tuple[int, ...] = (10,)) -> Session:
         ("annotation", (10, 3), 1),
     ],
 )
-def test_a_step_has_what_every_step_had(found_by: str, executions: tuple[int, ...], products: int) -> None:
+def test_a_step_has_what_every_step_had(found_by, executions, products):
     (use,) = utilisations(profile(found_by, executions=executions))
     assert use.of == "step"
     assert use.mfu == pytest.approx(products * FLOPS / PEAK / 1e-3)
@@ -149,11 +149,11 @@ def test_a_step_has_what_every_step_had(found_by: str, executions: tuple[int, ..
 
 
 @pytest.mark.parametrize(("found_by", "executions"), [("whole", (10,)), ("annotation", (3,))])
-def test_without_steps_there_is_no_utilisation_of_them(found_by: str, executions: tuple[int, ...]) -> None:
+def test_without_steps_there_is_no_utilisation_of_them(found_by, executions):
     assert utilisations(profile(found_by, executions=executions)) == ()
 
 
-def test_steps_that_are_cut_off_do_not_count() -> None:
+def test_steps_that_are_cut_off_do_not_count():
     whole = profile("modules")
     run = whole.runs["r1"]
     long = [replace(step, seconds=1.0, complete=False) if step.name in "12345" else step for step in run.steps.steps]

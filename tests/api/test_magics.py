@@ -33,7 +33,7 @@ def shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
     InteractiveShell.clear_instance()
 
 
-def test_the_session_of_a_line_is_shown_as_text_and_as_markdown(shell: Any) -> None:
+def test_the_session_of_a_line_is_shown_as_text_and_as_markdown(shell):
     shell.run_cell("s = %jaxprof --budget=0.05 step(x)")
     shown, _ = shell.display_formatter.format(shell.user_ns["s"])
     assert shown["text/plain"] == str(shell.user_ns["s"])
@@ -42,7 +42,7 @@ def test_the_session_of_a_line_is_shown_as_text_and_as_markdown(shell: Any) -> N
     assert listed["text/plain"].startswith("[<jaxprof.Session")
 
 
-def test_a_cell_is_recorded_and_stays_as_it_is(shell: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_cell_is_recorded_and_stays_as_it_is(shell, tmp_path, capsys):
     path = tmp_path / "cell.jaxprof"
     cell = "jitted = jax.jit(step)\nfor size in (3, 4):\n    last = jitted(jnp.ones(size))\nprint('done')\nlast.shape"
     assert shell.run_cell(f"%%jaxprof {path}\n{cell}", store_history=True).success, "a notebook counts its cells"
@@ -68,7 +68,7 @@ def test_a_cell_is_recorded_and_stays_as_it_is(shell: Any, tmp_path: Path, capsy
         ("f(1, 2).block_until_ready()", (1, 2), "f"),
     ],
 )
-def test_a_call_is_taken_apart(text: str, args: tuple[int, ...], name: str) -> None:
+def test_a_call_is_taken_apart(text, args, name):
     def f(a: int, b: int) -> tuple[int, int]:
         return a, b
 
@@ -78,7 +78,7 @@ def test_a_call_is_taken_apart(text: str, args: tuple[int, ...], name: str) -> N
 
 
 @pytest.mark.parametrize("text", ["", "x", "f(", "f(x) + 1", "y = f(x)"])
-def test_what_is_no_call_is_refused(text: str) -> None:
+def test_what_is_no_call_is_refused(text):
     with pytest.raises(UsageError) as refused:
         call_of(text, {"f": len, "x": []})
     assert "%jaxprof step" in refused.value.hint

@@ -6,7 +6,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -68,26 +67,26 @@ def uncaptured(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=["names", "numbers", "compiled"],
 )
-def test_arguments_by_name_and_static_ones_by_name(function: Any, args: Any, options: dict[str, Any]) -> None:
+def test_arguments_by_name_and_static_ones_by_name(function, args, options):
     runs = runs_of(function, *args, **options, baseline=power)
     assert [run["variant"] for run in runs] == ["numpy", "jit"]
     assert runs[1]["check"]["passed"]
 
 
 @pytest.mark.usefixtures("uncaptured")
-def test_what_is_given_by_name_is_no_constant_of_the_program() -> None:
+def test_what_is_given_by_name_is_no_constant_of_the_program():
     (run,) = runs_of(lambda x, *, y: x + y, X, y=X)
     assert run["memory"]["argument_bytes"] == 2 * X.nbytes
 
 
-def test_a_missing_argument_is_a_failed_run_and_an_unknown_static_one_refused() -> None:
+def test_a_missing_argument_is_a_failed_run_and_an_unknown_static_one_refused():
     (run,) = jaxprof.profile(power, X, 2, static_argnums=1, budget_seconds=0.02).to_dict()["runs"]
     assert (run["status"], "scale" in run["error"]) == ("failed", True)
     with pytest.raises(jaxprof.UsageError, match="unknown static argument 'nn'"):
         jaxprof.profile(power, X, 2, scale=1.0, static_argnames="nn")
 
 
-def test_a_declared_function_is_measured_with_the_arguments_that_it_is_given() -> None:
+def test_a_declared_function_is_measured_with_the_arguments_that_it_is_given():
     """And compiled, whatever `jaxprof run` is to make of it."""
 
     @jaxprof.workload(inputs=["f32[n]"], parameters={"n": 3}, variants=["jax"], numpy=lambda x: x, expected=0.0)
@@ -100,7 +99,7 @@ def test_a_declared_function_is_measured_with_the_arguments_that_it_is_given() -
 
 
 @pytest.mark.usefixtures("uncaptured")
-def test_the_variants_of_a_call_take_turns_in_one_launch() -> None:
+def test_the_variants_of_a_call_take_turns_in_one_launch():
     x = np.ones((64, 64), np.float32)
     session = jaxprof.profile(lambda x: jnp.tanh(x @ x), x, op_by_op=True, budget_seconds=0.2)
     first, second = session.runs.values()
@@ -113,7 +112,7 @@ def test_the_variants_of_a_call_take_turns_in_one_launch() -> None:
 
 
 @pytest.mark.process
-def test_modules_of_hlo_and_what_holds_none(tmp_path: Path) -> None:
+def test_modules_of_hlo_and_what_holds_none(tmp_path):
     (found,) = jaxprof.load_hlo(str(SOURCES["dump"](tmp_path)))
     assert [kernel.name for kernel in kernels(found.module())] == ["exp"]
     assert "hlo_before" in found.stages

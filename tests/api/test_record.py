@@ -63,7 +63,7 @@ def the_program(session: jaxprof.Session) -> Counter[str]:
     ],
     ids=["exit", "kill"],
 )
-def test_one_line_at_the_top_records_to_the_end(tmp_path: Path, end: str, code: int, status: str) -> None:
+def test_one_line_at_the_top_records_to_the_end(tmp_path, end, code, status):
     done = run_program(tmp_path, PROGRAM + f"    {end}", SLURM_PROCID="1", SLURM_STEP_NUM_TASKS="2")
     assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
     session = jaxprof.load(tmp_path / "run.process1.jaxprof")
@@ -77,7 +77,7 @@ def test_one_line_at_the_top_records_to_the_end(tmp_path: Path, end: str, code: 
 
 
 @pytest.mark.process
-def test_a_function_is_measured_before_jax_cleans_up(tmp_path: Path) -> None:
+def test_a_function_is_measured_before_jax_cleans_up(tmp_path):
     text = PROGRAM.replace('"run.jaxprof"', '"run.jaxprof", function="step"') + "    raise ValueError('not today')\n"
     done = run_program(tmp_path, text)
     assert (done.returncode, "jaxprof" in done.stderr) == (1, False)
@@ -91,7 +91,7 @@ def test_a_function_is_measured_before_jax_cleans_up(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
-def test_the_recording_refuses_no_program_a_child_and_a_fork(tmp_path: Path) -> None:
+def test_the_recording_refuses_no_program_a_child_and_a_fork(tmp_path):
     text = """
         import multiprocessing, os, jaxprof
         recording = jaxprof.record("run.jaxprof")
@@ -113,7 +113,7 @@ def test_the_recording_refuses_no_program_a_child_and_a_fork(tmp_path: Path) -> 
     assert (session.complete, session.runs["r1"].status, session.notices) == (True, "ok", [])
 
 
-def test_a_second_recording_is_refused_while_the_first_goes_on(tmp_path: Path) -> None:
+def test_a_second_recording_is_refused_while_the_first_goes_on(tmp_path):
     one, two = tmp_path / "one.jaxprof", tmp_path / "two.jaxprof"
     with jaxprof.record(one) as recording:
         assert recording.active
@@ -132,7 +132,7 @@ def test_a_second_recording_is_refused_while_the_first_goes_on(tmp_path: Path) -
     assert (run.status, run.error) == ("failed", "ZeroDivisionError: division by zero")
 
 
-def test_a_job_that_jax_numbers_later_is_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_that_jax_numbers_later_is_told_apart(tmp_path, monkeypatch):
     import jax
 
     path = tmp_path / "run.jaxprof"
@@ -147,12 +147,12 @@ def test_a_job_that_jax_numbers_later_is_told_apart(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize("wrong", [{"process_index": 4, "process_count": 4}, {"process_index": -1}])
-def test_a_process_that_cannot_be_is_refused(tmp_path: Path, wrong: dict[str, int]) -> None:
+def test_a_process_that_cannot_be_is_refused(tmp_path, wrong):
     with pytest.raises(UsageError, match="there is no process"):
         jaxprof.record(tmp_path / "run.jaxprof", **wrong)
 
 
-def test_our_own_set_up_is_no_time_of_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_our_own_set_up_is_no_time_of_the_program(tmp_path, monkeypatch):
     import jax  # noqa: F401  imported before the block: nothing of it is an import
 
     from jaxprof.recorder.recorder import Recorder
@@ -168,7 +168,7 @@ def test_our_own_set_up_is_no_time_of_the_program(tmp_path: Path, monkeypatch: p
     assert program.ended.wall_seconds <= time.monotonic() - ready[0]
 
 
-def test_under_jaxprof_script_the_line_does_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_under_jaxprof_script_the_line_does_nothing(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "jaxprof.recorder.launch", sys)
     with jaxprof.record(tmp_path / "run.jaxprof") as recording:
         assert not recording.active

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.calling import Caller, commit_all
+from cli.calling import commit_all
 from jaxprof.cli.git_revision import checked_out
 from jaxprof.errors import UsageError
 from jaxprof.session import Session
@@ -54,7 +54,7 @@ def repository(folder: Path, committed: Path) -> Path:
     return folder
 
 
-def test_a_revision_is_checked_out_beside_the_tree_and_removed(repository: Path) -> None:
+def test_a_revision_is_checked_out_beside_the_tree_and_removed(repository):
     (repository / "sides.py").write_text("changed = 1\n")
     with suppress(KeyboardInterrupt), checked_out("sides.py:step", "HEAD~1") as revision:
         assert revision.dirty
@@ -68,7 +68,7 @@ def test_a_revision_is_checked_out_beside_the_tree_and_removed(repository: Path)
     assert len(listed.splitlines()) == 1
 
 
-def test_what_git_does_not_have_is_refused(repository: Path) -> None:
+def test_what_git_does_not_have_is_refused(repository):
     for name in ("--help", "HEAD:sides.py"):
         with pytest.raises(UsageError, match="has no revision"), checked_out("sides.py:step", name):
             pass
@@ -78,9 +78,7 @@ def test_what_git_does_not_have_is_refused(repository: Path) -> None:
     assert not revision.tree.exists()
 
 
-def test_a_comparison_with_a_revision_is_kept_and_asks_before_it_is_measured_again(
-    repository: Path, call: Caller, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_comparison_with_a_revision_is_kept_and_asks_before_it_is_measured_again(repository, call, monkeypatch):
     monkeypatch.setattr("jaxprof.runner.sides.LAUNCH_SECONDS", 0.1)  # no longer than it takes to have numbers
     flags = "--xla_cpu_enable_fast_math=true"
     words = ("--launches", "1", "--no-check", "--out", "s.jaxprof", "--format", "json")

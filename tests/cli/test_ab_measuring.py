@@ -27,15 +27,7 @@ from jaxprof.cli.output import ExitCode
     ],
     ids=["well", "a side failed", "not kept", "ctrl+c", "ctrl+c and not kept", "SIGTERM"],
 )
-def test_how_the_measuring_ends(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    stopped_by: int | None,
-    failed: tuple[str, ...],
-    kept: bool,
-    code: int,
-    has_result: bool,
-) -> None:
+def test_how_the_measuring_ends(monkeypatch, capsys, stopped_by, failed, kept, code, has_result):
     class Runs:
         exit_code = run_headless.HeadlessRuns.exit_code
 

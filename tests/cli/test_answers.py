@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.calling import Caller, start
+from cli.calling import start
 from folding import written
 from jaxprof.cli.main import wants_json
 from tui import profiles
@@ -20,12 +20,12 @@ def captured(state_home: Path) -> Path:
     return written(state_home / "sessions" / "2026-11-21T05-05-06-captured.jaxprof", tape.events, tape.header)
 
 
-def test_the_options_of_a_command_are_kept_in_what_it_names_next(call: Caller, captured: Path) -> None:
+def test_the_options_of_a_command_are_kept_in_what_it_names_next(call, captured):
     said = json.loads(call("hlo", captured, "--run", "r2", "--kernels", "--top", "1", "--format", "json").out)
     assert f"jaxprof hlo {captured} --run r2 --findings --format json" in said["next"]
 
 
-def test_all_of_a_session_is_what_the_api_has(call: Caller, captured: Path) -> None:
+def test_all_of_a_session_is_what_the_api_has(call, captured):
     import jaxprof
 
     data = call("show", captured, "--format", "json", "--full").data
@@ -46,7 +46,7 @@ def test_all_of_a_session_is_what_the_api_has(call: Caller, captured: Path) -> N
         ("script -m package --format=json", False),
     ],
 )
-def test_whether_json_is_requested_is_seen_in_words_that_cannot_be_read(line: str, wanted: bool) -> None:
+def test_whether_json_is_requested_is_seen_in_words_that_cannot_be_read(line, wanted):
     assert wants_json(line.split()) is wanted
 
 
@@ -62,7 +62,7 @@ jax.jit(lambda x: x + 1)(1.0)
 
 
 @pytest.mark.process
-def test_a_recorded_program_leaves_stdout_to_the_answer(state_home: Path, tmp_path: Path) -> None:
+def test_a_recorded_program_leaves_stdout_to_the_answer(state_home, tmp_path):
     (tmp_path / "train.py").write_text(PROGRAM)
     process = start("script", "--format", "json", "--out", "s.jaxprof", "train.py", "--format", "json", cwd=tmp_path)
     out, err = process.communicate(timeout=120)

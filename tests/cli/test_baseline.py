@@ -56,7 +56,7 @@ def row(call: Caller, target: Path, *words: str, limit: str = "flops:1%") -> tup
     return said.code, only
 
 
-def test_a_growth_that_was_accepted_is_within_up_to_its_value(base: None, call: Caller, tmp_path: Path) -> None:
+def test_a_growth_that_was_accepted_is_within_up_to_its_value(base, call, tmp_path):
     now, more = keep(tmp_path / "now.jaxprof", 110), keep(tmp_path / "more.jaxprof", 111)
     assert row(call, now)[0] == 3
     for words in (("--accept", WHY), ()):
@@ -69,9 +69,7 @@ def test_a_growth_that_was_accepted_is_within_up_to_its_value(base: None, call: 
     assert said.startswith(f"exceeded, accepted: {WHY}\n")
 
 
-def test_a_decision_is_about_one_program_and_one_fact_down_to_its_value(
-    base: None, call: Caller, tmp_path: Path
-) -> None:
+def test_a_decision_is_about_one_program_and_one_fact_down_to_its_value(base, call, tmp_path):
     less = keep(tmp_path / "less.jaxprof", 110, alias_bytes=32)
     assert row(call, less, "--accept", WHY, limit="donated")[0] == 0
     assert row(call, less, limit="donated")[0] == 0
@@ -81,7 +79,7 @@ def test_a_decision_is_about_one_program_and_one_fact_down_to_its_value(
     assert row(call, other, limit="donated")[0] == 3
 
 
-def test_a_torn_file_of_decisions_ends_the_gate(base: None, call: Caller) -> None:
+def test_a_torn_file_of_decisions_ends_the_gate(base, call):
     path = Baselines().folder / "main.decisions.json"
     path.write_text('{"schema":1,"dec')
     for words in (("gate", "base.jaxprof", "--base", "main", "--fail-on", "flops"), ("baseline", "show", "main")):
@@ -89,7 +87,7 @@ def test_a_torn_file_of_decisions_ends_the_gate(base: None, call: Caller) -> Non
         assert (said.code, "main.decisions.json is damaged" in said.err, said.out) == (2, True, "")
 
 
-def test_list_and_show(base: None, call: Caller, tmp_path: Path) -> None:
+def test_list_and_show(base, call, tmp_path):
     row(call, keep(tmp_path / "now.jaxprof", 110), "--accept", WHY)
     listed = call("baseline", "list", "--format", "json").data["baselines"]
     assert [(one["name"], one["programs"], one["decisions"]) for one in listed] == [("main", 1, 1)]
@@ -102,7 +100,7 @@ def test_list_and_show(base: None, call: Caller, tmp_path: Path) -> None:
 
 
 @pytest.mark.process
-def test_what_is_there_is_replaced_or_deleted_on_request_alone(base: None, call: Caller, tmp_path: Path) -> None:
+def test_what_is_there_is_replaced_or_deleted_on_request_alone(base, call, tmp_path):
     row(call, keep(tmp_path / "now.jaxprof", 110), "--accept", WHY)
     for words in (("save", "main", "base.jaxprof"), ("delete", "main")):
         assert call("baseline", *words).code == 2
@@ -115,7 +113,7 @@ def test_what_is_there_is_replaced_or_deleted_on_request_alone(base: None, call:
 
 
 @pytest.mark.process
-def test_several_targets_are_compiled_into_one_baseline(call: Caller, tmp_path: Path) -> None:
+def test_several_targets_are_compiled_into_one_baseline(call, tmp_path):
     own = tmp_path / "own.py"
     own.write_text(
         "def one(x):\n    return x + 1\n\ndef two(x):\n    return x * 2\n\ndef bad(x):\n    raise ValueError\n"

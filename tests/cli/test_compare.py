@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from cli.calling import Caller
 from folding import fold, written
 from jaxprof import events as e
 from jaxprof.analysis.opener import modules_of
@@ -40,7 +39,7 @@ def _compiled_for(*devices: str, hlo: str = sessions.HLO) -> list[TargetModule]:
     return [TargetModule(stages, session) for stages in modules_of(session)]
 
 
-def test_programs_for_devices_that_are_not_here(call: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_for_devices_that_are_not_here(call, monkeypatch):
     known = {
         "old.py:step": _compiled_for("h100", "tpu-v5e"),
         "new.py:step": _compiled_for("h100", "tpu-v5e", hlo=sessions.HLO.replace("f32", "bf16")),
@@ -55,7 +54,7 @@ def test_programs_for_devices_that_are_not_here(call: Caller, monkeypatch: pytes
     assert call("compare", "--for", "h100", "old.py:step", "other.py:step").code == 2
 
 
-def test_the_only_function_of_each_session_is_the_same_function(call: Caller, tmp_path: Path) -> None:
+def test_the_only_function_of_each_session_is_the_same_function(call, tmp_path):
     def session(*functions: str) -> Path:
         events: list[e.Event] = []
         for run, function in zip(("r1", "r2"), functions, strict=False):

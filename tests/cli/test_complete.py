@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 
 from click.shell_completion import ShellComplete
 
-from cli.calling import Caller
 from golden import held_cases
 from jaxprof import workloads
 from jaxprof.cli.main import cli
@@ -37,7 +35,7 @@ export 2026
 """
 
 
-def test_what_is_offered_belongs_to_what_was_typed(kept: Path) -> None:
+def test_what_is_offered_belongs_to_what_was_typed(kept):
     lines = TYPED.strip().splitlines()
     cases = {
         line: "".join(f"  {word}\n" for word in offered(*shlex.split(line.replace("KEPT", str(kept)))))
@@ -47,7 +45,7 @@ def test_what_is_offered_belongs_to_what_was_typed(kept: Path) -> None:
     assert "vmap-highest" in offered("run", "--variant", "v")
 
 
-def test_workloads_are_listed_and_one_is_told_in_full(call: Caller) -> None:
+def test_workloads_are_listed_and_one_is_told_in_full(call):
     text = call("workloads").out
     data = call("workloads", "--format", "json").data
     assert [one["name"] for one in data["workloads"]] == workloads.names()

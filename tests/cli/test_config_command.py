@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from cli.calling import Caller
 
-
-def test_a_value_is_set_and_taken_out(call: Caller, state_home: Path) -> None:
+def test_a_value_is_set_and_taken_out(call, state_home):
     call("config", "set", "devices", "cuda:0,cpu:0")
     call("config", "set", "budget", "2.5")
     call("config", "set", "keys.results.compare", "ctrl+k")
@@ -30,8 +26,8 @@ def test_a_value_is_set_and_taken_out(call: Caller, state_home: Path) -> None:
     ],
 )
 def test_what_compares_and_compiles_takes_what_is_not_given_from_the_settings(
-    call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, option: str, usual: str
-) -> None:
+    call, tmp_path, monkeypatch, words, option, usual
+):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pyproject.toml").write_text(
         '[tool.jaxprof]\npreset = "published"\ndevices = ["cuda:1", "cpu:0"]\ncomparison_budget = 90\nmargin = "4%"\n'
@@ -41,9 +37,7 @@ def test_what_compares_and_compiles_takes_what_is_not_given_from_the_settings(
 
 
 @pytest.mark.process
-def test_a_setting_is_not_an_option_that_was_given_and_stands_for_one_that_is_required(
-    call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_setting_is_not_an_option_that_was_given_and_stands_for_one_that_is_required(call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = ("gate", "nowhere.py:step", "--base", "nothing")
     assert "--fail-on" in call(*words).err

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from cli.calling import Caller
 from jaxprof.cli import selection as devices
 from jaxprof.devices.inventory.machine import Device
 from jaxprof.errors import UsageError, WorkerError
@@ -16,7 +15,7 @@ GPUS = (
 )
 
 
-def test_without_jax_the_machine_is_listed_all_the_same(call: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_jax_the_machine_is_listed_all_the_same(call, monkeypatch):
     monkeypatch.setattr("jaxprof.runner.find_interpreter", lambda path: WITHOUT_JAX)
     said = call("devices")
     assert said.code == 0
@@ -24,7 +23,7 @@ def test_without_jax_the_machine_is_listed_all_the_same(call: Caller, monkeypatc
     assert "cpu:0" in said.out
 
 
-def test_a_probe_that_fails_is_told_and_not_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_probe_that_fails_is_told_and_not_raised(monkeypatch):
     def fails(*_: object) -> None:
         raise WorkerError("the driver hangs")
 
@@ -34,7 +33,7 @@ def test_a_probe_that_fails_is_told_and_not_raised(monkeypatch: pytest.MonkeyPat
     assert "cpu:0" in [device.id for device in found]
 
 
-def test_gpu_means_cuda_and_an_unused_device_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpu_means_cuda_and_an_unused_device_says_why(monkeypatch):
     monkeypatch.setattr(devices, "find_all", lambda interpreter: (GPUS, ""))
     assert devices.choose(["gpu:0", "cuda", "cpu"], WITHOUT_JAX) == ["cuda:0", "cpu:0"]
     for word, said in (("nvidia:1", "no CUDA plugin"), ("cuda:7", "unknown device")):
@@ -44,7 +43,7 @@ def test_gpu_means_cuda_and_an_unused_device_says_why(monkeypatch: pytest.Monkey
     assert devices.choose(["cpu", "cpu:0"], WITHOUT_JAX) == ["cpu:0"], "nothing is asked"
 
 
-def test_a_kind_of_device_that_is_not_there_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kind_of_device_that_is_not_there_says_why(monkeypatch):
     _, cpu, unused = GPUS
     monkeypatch.setattr(devices, "find_all", lambda interpreter: ((cpu, unused), ""))
     with pytest.raises(UsageError) as raised:

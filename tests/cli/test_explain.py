@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import program_events
-from cli.calling import Caller
 from folding import written
 from jaxprof.cli.output import ExitCode
 from report.sessions import TRANSPOSES
 
 
-def test_without_a_name_it_is_the_last_session(call: Caller, kept: Path) -> None:
+def test_without_a_name_it_is_the_last_session(call, kept):
     said = call("explain", "--format", "json")
     assert said.code == 0
     data = said.data
@@ -21,13 +19,13 @@ def test_without_a_name_it_is_the_last_session(call: Caller, kept: Path) -> None
     assert call("explain", "last").out == call("explain", "0123").out == call("explain", kept).out
 
 
-def test_without_a_session_it_says_how_to_make_one(call: Caller, state_home: Path) -> None:
+def test_without_a_session_it_says_how_to_make_one(call, state_home):
     said = call("explain")
     assert said.code == ExitCode.USAGE
     assert "no session is kept yet" in said.err
 
 
-def test_what_to_ask_next_verifies_a_fix_or_fills_what_is_unknown(call: Caller, tmp_path: Path) -> None:
+def test_what_to_ask_next_verifies_a_fix_or_fills_what_is_unknown(call, tmp_path):
     path = written(tmp_path / "quiet.jaxprof", program_events.program(), program_events.HEADER)
     answer = json.loads(call("explain", path, "--format", "json").out)
     assert answer["data"]["findings"] == []
@@ -37,7 +35,7 @@ def test_what_to_ask_next_verifies_a_fix_or_fills_what_is_unknown(call: Caller, 
     assert len(answer["next"]) == len(commands)
 
 
-def test_hlo(call: Caller, tmp_path: Path) -> None:
+def test_hlo(call, tmp_path):
     file = tmp_path / "turn.hlo"
     file.write_text(TRANSPOSES)
     assert "layout-copy" in call("explain", file).out

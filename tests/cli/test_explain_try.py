@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 import program_events
-from cli.calling import Caller
 from folding import written
 from jaxprof import events as e
 from jaxprof.cli.output import ExitCode
@@ -79,9 +78,7 @@ def measured(folder: Path, source: str = STEP, **changes: Any) -> Path:
 
 
 @pytest.mark.process
-def test_a_donation_is_measured_in_bytes_beside_the_same_call(
-    call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_donation_is_measured_in_bytes_beside_the_same_call(call, tmp_path, monkeypatch):
     monkeypatch.setattr("jaxprof.runner.turns.LEAST_SECONDS", 0.0)
     words = ("--try", "--yes", "--code", "lost-donation", "--budget", "1", "--format", "json")
     (finding,) = call("explain", measured(tmp_path), *words).data["findings"]
@@ -94,7 +91,7 @@ def test_a_donation_is_measured_in_bytes_beside_the_same_call(
 
 
 @pytest.mark.process  # the folder that it would be tried in has a reaper
-def test_nothing_is_started_without_a_question(call: Caller, tmp_path: Path) -> None:
+def test_nothing_is_started_without_a_question(call, tmp_path):
     said = call("explain", measured(tmp_path, "open('started', 'w')"), "--try")
     assert said.code == ExitCode.USAGE
     assert f"{tmp_path / 'train.py'}:step" in "".join(said.err.split())
@@ -103,7 +100,7 @@ def test_nothing_is_started_without_a_question(call: Caller, tmp_path: Path) -> 
     assert not (tmp_path / "started").exists()
 
 
-def test_an_explanation_names_the_command_only_where_something_can_be_tried(call: Caller, tmp_path: Path) -> None:
+def test_an_explanation_names_the_command_only_where_something_can_be_tried(call, tmp_path):
     session = measured(tmp_path)
     assert f"measure these fixes: jaxprof explain {session} --try" in " ".join(call("explain", session).out.split())
     assert "--try --code lost-donation" in " ".join(call("explain", "--code", "lost-donation").out.split())
@@ -111,7 +108,7 @@ def test_an_explanation_names_the_command_only_where_something_can_be_tried(call
 
 
 @pytest.mark.parametrize("words", [("explain", "--try", "--yes"), ("run", "--yes", "--from")])
-def test_nothing_that_was_fetched_is_started(call: Caller, tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_nothing_that_was_fetched_is_started(call, tmp_path, words):
     for folder in (fetched_folder(), tmp_path / "of another home" / FETCHED / "0123456789abcdef"):
         folder.mkdir(parents=True)
         (folder / FETCHED_FROM).write_text("https://host/s.jaxprof")
@@ -121,7 +118,7 @@ def test_nothing_that_was_fetched_is_started(call: Caller, tmp_path: Path, words
         assert not (folder / "started").exists()
 
 
-def test_a_checkout_changes_no_file_and_an_edit_with_an_old_time_does(tmp_path: Path) -> None:
+def test_a_checkout_changes_no_file_and_an_edit_with_an_old_time_does(tmp_path):
     """By the contents that a session keeps; the time of the last change says both wrong."""
     session = load(measured(tmp_path, "x = 1\n"), Session)
     (run,) = session.runs.values()
@@ -142,9 +139,7 @@ def test_a_checkout_changes_no_file_and_an_edit_with_an_old_time_does(tmp_path: 
     ("changes", "why"),
     [({"host": "elsewhere"}, "another machine (elsewhere)"), ({"wall_seconds": 0.5}, "train.py was changed")],
 )
-def test_a_function_that_is_no_longer_the_measured_one_is_not_tried(
-    call: Caller, tmp_path: Path, changes: dict[str, Any], why: str
-) -> None:
+def test_a_function_that_is_no_longer_the_measured_one_is_not_tried(call, tmp_path, changes, why):
     said = call("explain", measured(tmp_path, "raise SystemExit('imported')", **changes), "--try")
     words = " ".join(said.out.split())
     assert ("not tried: " in words, why in words) == (True, True)

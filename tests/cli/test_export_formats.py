@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from cli.calling import Caller
 from jaxprof.api.session import Session
 from jaxprof.cli.commands.export import NAMES
 from jaxprof.events import Event
@@ -31,7 +30,7 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("perfetto", "parquet")])
-def test_each_is_written_and_not_replaced_without_force(call: Caller, file: Path, tmp_path: Path, name: str) -> None:
+def test_each_is_written_and_not_replaced_without_force(call, file, tmp_path, name):
     out = tmp_path / f"x{FORMATS[name].suffix}"
     done = call("export", file, "--format", name, "-o", out)
     assert (done.code, done.out) == (0, "")
@@ -42,14 +41,14 @@ def test_each_is_written_and_not_replaced_without_force(call: Caller, file: Path
     assert out.read_bytes() == content
 
 
-def test_gz_compresses_what_is_not_compressed_by_itself(call: Caller, file: Path, tmp_path: Path) -> None:
+def test_gz_compresses_what_is_not_compressed_by_itself(call, file, tmp_path):
     assert call("export", file, "--format", "speedscope", "-o", tmp_path / "s.json.gz").code == 0
     assert json.loads(gzip.decompress((tmp_path / "s.json.gz").read_bytes()))["profiles"]
     assert call("export", file, "--format", "pprof", "-o", tmp_path / "p.pb.gz").code == 0
     assert not gzip.decompress((tmp_path / "p.pb.gz").read_bytes()).startswith(b"\x1f\x8b")
 
 
-def test_the_tables_of_a_session_are_files_of_parquet(call: Caller, file: Path, tmp_path: Path) -> None:
+def test_the_tables_of_a_session_are_files_of_parquet(call, file, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     folder = tmp_path / "tables"
     words = ("export", file, "--format", "parquet", "-o", folder)
@@ -61,7 +60,7 @@ def test_the_tables_of_a_session_are_files_of_parquet(call: Caller, file: Path, 
     assert call(*words, "--run", "r2").code == call("export", file, "--format", "parquet").code == 2
 
 
-def test_of_a_session_without_times_that_is_said(call: Caller, tmp_path: Path) -> None:
+def test_of_a_session_without_times_that_is_said(call, tmp_path):
     file = _saved(tmp_path / "s.jaxprof", [*sessions.numpy_run("r1"), sessions.plan("r2", "jit", "jit")])
     for words, said in ((("--run", "r2"), "run r2 has no times"), ((), "without times, and left out: r2")):
         done = call("export", file, "--format", "pytest-benchmark", *words)

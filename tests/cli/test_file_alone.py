@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from cli.calling import Caller
 from jaxprof.cli.main import COMMANDS
 from jaxprof.cli.target import command_for
 
@@ -47,12 +46,12 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["m.hlo", "--kernels"], "hlo", "hlo"),
     ],
 )
-def test_a_file_alone_stands_for_a_command(files: Path, words: list[str], in_terminal: str, elsewhere: str) -> None:
+def test_a_file_alone_stands_for_a_command(files, words, in_terminal, elsewhere):
     assert command_for(words, COMMANDS, in_terminal=True) == in_terminal
     assert command_for(words, COMMANDS, in_terminal=False) == elsewhere
 
 
-def test_a_command_wins_over_a_file_of_its_name(call: Caller, files: Path) -> None:
+def test_a_command_wins_over_a_file_of_its_name(call, files):
     (files / "sessions").write_text(HLO)
     assert "negate" not in call("sessions", "--help").out
     assert "negate" in call("./sessions").out

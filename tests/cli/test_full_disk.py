@@ -92,7 +92,7 @@ def disk(tmp_path: Path) -> Disk:
 
 
 @needs_a_mount
-def test_a_run_is_printed_and_kept_elsewhere(disk: Disk) -> None:
+def test_a_run_is_printed_and_kept_elsewhere(disk):
     said = disk.call("almost full", "run", "--from", plan(disk.work, "numpy"), "--budget", "0.05")
     assert said.code == ExitCode.FAILED, said.err
     assert said.err.count(f"the session cannot be written to {disk.place}") == 1
@@ -105,7 +105,7 @@ def test_a_run_is_printed_and_kept_elsewhere(disk: Disk) -> None:
 
 
 @needs_a_mount
-def test_a_program_is_recorded_elsewhere(disk: Disk) -> None:
+def test_a_program_is_recorded_elsewhere(disk):
     said = disk.call("full", "script", "--plain", "hello.py")
     assert (said.code, said.out) == (ExitCode.OK, "hello\n"), said.err
     assert [session.complete for session in disk.new_sessions()] == [True], said.err
@@ -120,7 +120,7 @@ def test_a_program_is_recorded_elsewhere(disk: Disk) -> None:
         ("read-only", "import host.xplane.pb -o PLACE/x.jaxprof"),
     ],
 )
-def test_what_cannot_be_written_is_one_line_and_what_was_there_stays(way: str, words: str, disk: Disk) -> None:
+def test_what_cannot_be_written_is_one_line_and_what_was_there_stays(way, words, disk):
     said = disk.call(way, *words.replace("PLACE", str(disk.place)).split())
     assert said.code == ExitCode.USAGE, said
     first, *more = said.err.splitlines()
@@ -131,7 +131,7 @@ def test_what_cannot_be_written_is_one_line_and_what_was_there_stays(way: str, w
         assert (disk.after / each).read_bytes() == (disk.before / each).read_bytes()
 
 
-def test_a_limit_on_the_size_of_a_file_loses_nothing_that_is_printed(tmp_path: Path) -> None:
+def test_a_limit_on_the_size_of_a_file_loses_nothing_that_is_printed(tmp_path):
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048))
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
 import program_events
-from cli.calling import Caller
 from folding import fold, written
 from jaxprof import events as e
 from jaxprof.analysis.gate import judged, read_limit
@@ -85,12 +83,12 @@ ENTRY main {{
         ("kernels", _session(parameters={"n": 1}), _session(parameters={"n": 2}), "undecided"),
     ],
 )
-def test_what_is_more_or_worse_than_its_limit_allows(limit: str, before: Session, after: Session, state: str) -> None:
+def test_what_is_more_or_worse_than_its_limit_allows(limit, before, after, state):
     assert _state(before, after, limit) == state
 
 
 @pytest.mark.parametrize("text", ["", "flops:", "flops:-1%", "flops:1", "run", "run:0%", "transfer_in:5%", "kernel"])
-def test_a_limit_that_cannot_be_read(text: str) -> None:
+def test_a_limit_that_cannot_be_read(text):
     with pytest.raises(UsageError):
         read_limit(text)
 
@@ -107,9 +105,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, Session]:
     return found
 
 
-def test_the_form_for_ci_is_printed_or_written_beside_another_one(
-    call: Caller, known: dict[str, Session], tmp_path: Path
-) -> None:
+def test_the_form_for_ci_is_printed_or_written_beside_another_one(call, known, tmp_path):
     known |= {"old:f": _session(), "new:f": _session(sessions.HLO.replace("f32", "f64"))}
     words = ("gate", "new:f", "--base", "old:f", "--fail-on", "kernels", "--fail-on", "bytes:1%")
     said = call(*words, "--format", "markdown", "--junit", tmp_path / "gate.xml")
@@ -119,7 +115,7 @@ def test_the_form_for_ci_is_printed_or_written_beside_another_one(
     assert call("gate", "old:f", "--base", "old:f", "--fail-on", "bytes").code == 0
 
 
-def test_each_device_is_held_against_its_own(call: Caller, known: dict[str, Session]) -> None:
+def test_each_device_is_held_against_its_own(call, known):
     known |= {"old:f": _session(devices=("h100", "tpu-v5e")), "new:f": _session(devices=("tpu-v5e", "h100"))}
     known["other:f"] = _session(devices=("a100",))
     words = ("gate", "new:f", "--fail-on", "kernels", "--format", "json", "--base")
@@ -127,7 +123,7 @@ def test_each_device_is_held_against_its_own(call: Caller, known: dict[str, Sess
     assert call(*words, "other:f").code == 2
 
 
-def test_names_cannot_break_the_xml_or_the_terminal(call: Caller, known: dict[str, Session]) -> None:
+def test_names_cannot_break_the_xml_or_the_terminal(call, known):
     known |= {name: _session(workload='a"<&\x1b[31m') for name in ("old:f", "new:f")}
     words = ("gate", "new:f", "--base", "old:f", "--fail-on", "kernels")
     assert "\x1b" not in call(*words).out
@@ -139,9 +135,7 @@ def test_names_cannot_break_the_xml_or_the_terminal(call: Caller, known: dict[st
 @pytest.mark.parametrize(
     ("count", "wall", "code", "state"), [(2, 1.0, 0, "within"), (3, 1.0, 3, "passed"), (2, None, 0, "undecided")]
 )
-def test_a_recorded_program_is_gated_on_its_compiles(
-    call: Caller, tmp_path: Path, count: int, wall: float | None, code: int, state: str
-) -> None:
+def test_a_recorded_program_is_gated_on_its_compiles(call, tmp_path, count, wall, code, state):
     traced = program_events.compiled("only_traced", lower_seconds=None, compile_seconds=None)
     for name, number, took in (("before", 2, 1.0), ("now", count, wall)):
         program = program_events.program(*program_events.shaped(number), traced, wall=took)

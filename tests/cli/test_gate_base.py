@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.calling import Caller, commit_all, git
+from cli.calling import commit_all, git
 from folding import fold
 from jaxprof.analysis.opener import modules_of
 from jaxprof.cli import hlo_target
@@ -57,7 +57,7 @@ def found(target: str, word: str | None) -> FoundBase:
         return base
 
 
-def test_a_word_is_a_revision_where_nothing_else_has_the_name(folder: Path, kept: Path) -> None:
+def test_a_word_is_a_revision_where_nothing_else_has_the_name(folder, kept):
     base = found("own.py:step", "main")
     assert (base.about.reading, base.about.dirty) == ("revision", False)
     (folder / "main").touch()
@@ -72,9 +72,7 @@ def test_a_word_is_a_revision_where_nothing_else_has_the_name(folder: Path, kept
     assert found("own.py:step", "0123").target == str(kept)
 
 
-def test_without_a_word_it_is_head_where_something_is_not_committed(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_word_it_is_head_where_something_is_not_committed(folder, monkeypatch):
     with pytest.raises(UsageError, match="is as it was committed"):
         found("own.py:step", None)
     with monkeypatch.context() as hook:
@@ -85,7 +83,7 @@ def test_without_a_word_it_is_head_where_something_is_not_committed(
     assert (about.name, about.reading, about.dirty) == ("HEAD", "revision", True)
 
 
-def test_a_repository_without_the_revision_says_why(folder: Path, tmp_path: Path) -> None:
+def test_a_repository_without_the_revision_says_why(folder, tmp_path):
     git(tmp_path, "clone", "-q", "--depth", "1", f"file://{folder.parent}", "shallow")
     with pytest.raises(UsageError, match="fetch-depth: 0"):
         found(str(tmp_path / "shallow" / "project" / "own.py") + ":step", "HEAD~1")
@@ -97,7 +95,7 @@ def test_a_repository_without_the_revision_says_why(folder: Path, tmp_path: Path
         found(str(tmp_path / "own.py") + ":step", "HEAD")
 
 
-def test_an_error_of_the_base_names_it_and_not_the_temporary_folder(folder: Path) -> None:
+def test_an_error_of_the_base_names_it_and_not_the_temporary_folder(folder):
     with found_base("own.py:step", "HEAD~1") as base:
         said = base.named(WorkerError(f"{base.target} failed", f"see {base.target}"))
     assert isinstance(said, WorkerError)
@@ -107,7 +105,7 @@ def test_an_error_of_the_base_names_it_and_not_the_temporary_folder(folder: Path
     )
 
 
-def test_the_revisions_own_package_is_compiled(folder: Path, call: Caller) -> None:
+def test_the_revisions_own_package_is_compiled(folder, call):
     """By the module: what it imports is the revision's, too."""
     words = ("--base", "HEAD~1", "--arg", "f32[64]", "--fail-on", "kernels", "--format", "json")
     said = call("gate", "own:step", *words)
@@ -116,7 +114,7 @@ def test_the_revisions_own_package_is_compiled(folder: Path, call: Caller) -> No
     assert row["before"] < row["after"]
 
 
-def test_modules_of_the_environments_path_are_the_revisions(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_modules_of_the_environments_path_are_the_revisions(folder, monkeypatch):
     shutil.move(folder / "pack", folder / "lib")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder / "pack"), "/elsewhere"]))
     with found_base("own.py:step", "HEAD") as base:
@@ -128,9 +126,7 @@ def test_modules_of_the_environments_path_are_the_revisions(folder: Path, monkey
 
 
 @pytest.mark.parametrize(("failing", "named"), [("HEAD", True), ("own", False)])
-def test_a_side_that_does_not_compile_is_exit_code_1(
-    folder: Path, call: Caller, monkeypatch: pytest.MonkeyPatch, failing: str, named: bool
-) -> None:
+def test_a_side_that_does_not_compile_is_exit_code_1(folder, call, monkeypatch, failing, named):
     (folder / "own.py").write_text(OWN + "\n")
     session = fold(sessions.HEADER, sessions.events())
 

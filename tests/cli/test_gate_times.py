@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
-from cli.calling import Caller, commit_all
+from cli.calling import commit_all
 from folding import fold
 from jaxprof import events as e
 from jaxprof.analysis.ab import AbResult, ab_results
@@ -47,7 +46,7 @@ def states(found: AbResult, *limits: str) -> dict[str, str]:
     return {row.limit.text: row.state for row in judged_times("x", found, read_limits(limits))}
 
 
-def test_a_call_and_a_compile_that_took_longer_pass_their_limits() -> None:
+def test_a_call_and_a_compile_that_took_longer_pass_their_limits():
     limits = ("run:5%", "compile:20%", "kernels")
     for call, compiled, run, compiling in (
         (0.01, 1.0, "within", "within"), (0.015, 1.0, "passed", "within"), (0.01, 1.5, "within", "passed"),
@@ -56,7 +55,7 @@ def test_a_call_and_a_compile_that_took_longer_pass_their_limits() -> None:
     assert states(measured(0.015, 1.5), "run:60%", "compile:60%") == {"run:60%": "within", "compile:60%": "within"}
 
 
-def test_with_one_launch_a_call_needs_more_and_a_compile_is_undecided() -> None:
+def test_with_one_launch_a_call_needs_more_and_a_compile_is_undecided():
     limits = ("run:5%", "compile:20%")
     assert states(measured(0.0115, 1.5, 1), *limits) == {"run:5%": "undecided", "compile:20%": "undecided"}
     assert states(measured(0.015, 1.0, 1), "run:5%") == {"run:5%": "passed"}
@@ -64,7 +63,7 @@ def test_with_one_launch_a_call_needs_more_and_a_compile_is_undecided() -> None:
     assert states(measured(0.015, 1.0, 3, warning), "run:5%") == {"run:5%": "undecided"}
 
 
-def test_the_intervals_of_several_limits_hold_together() -> None:
+def test_the_intervals_of_several_limits_hold_together():
     found = measured(0.011, 1.0)
     (alone,) = judged_times("x", found, read_limits(["run:5%"]))
     beside, _ = judged_times("x", found, read_limits(["run:5%", "compile:20%"]))
@@ -74,7 +73,7 @@ def test_the_intervals_of_several_limits_hold_together() -> None:
     assert alone.growth == beside.growth
 
 
-def test_a_session_of_another_time_decides_no_time(call: Caller, kept: Path) -> None:
+def test_a_session_of_another_time_decides_no_time(call, kept):
     said = call("gate", kept, "--base", kept, "--fail-on", "compile:5%", "--format", "json")
     (row,) = said.data["limits"]
     assert (said.code, row["state"], "--base REV" in row["reason"]) == (0, "undecided", True)
@@ -83,9 +82,7 @@ def test_a_session_of_another_time_decides_no_time(call: Caller, kept: Path) -> 
 
 
 @pytest.mark.process
-def test_a_revision_and_what_is_there_now_are_measured_and_judged(
-    call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_revision_and_what_is_there_now_are_measured_and_judged(call, tmp_path, monkeypatch):
     own = "def step(x):\n    return x\n\ndef step_inputs():\n    return (1.0,)\n"
     (tmp_path / "own.py").write_text(own)
     commit_all(tmp_path, "one")

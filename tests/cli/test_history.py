@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 import kept_histories as kept
-from cli.calling import Caller
 from jaxprof.cli.output import ExitCode
 
 
@@ -16,7 +15,7 @@ def folder(state_home: Path) -> Path:
     return state_home / "sessions"
 
 
-def test_a_phase_and_a_fact(call: Caller, folder: Path) -> None:
+def test_a_phase_and_a_fact(call, folder):
     for number, flops in enumerate([2e9, 2e9, 3e9]):
         kept.keep(folder, number, kept.run("r1", 0.01, flops=flops))
     assert "compile, 40.0 ms; 3 points" in call("history", "matmul", "--phase", "compile").out
@@ -26,7 +25,7 @@ def test_a_phase_and_a_fact(call: Caller, folder: Path) -> None:
     assert call("history", "--phase", "run", "--fact", "flops").code == ExitCode.USAGE
 
 
-def test_what_is_left_out_is_counted(call: Caller, folder: Path) -> None:
+def test_what_is_left_out_is_counted(call, folder):
     kept.keep(folder, 0, [*kept.run("r1", 0.01, passed=False), *kept.run("r2", 0.02, status="failed")])
     (folder / "copy.jaxprof").write_bytes((folder / "session-000.jaxprof").read_bytes())
     (folder / "foreign.jaxprof").write_text("hello\x1b[31m\n")

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from cli.calling import Caller
 from hlo.test_passes import _write
 from hlo_sources import DUMPED, TEXT
 from jaxprof.cli.hlo_target import CompileOptions
@@ -19,14 +18,14 @@ def dump(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_hlo_of_the_only_run_that_has_some(call: Caller, kept: Path, dump: Path) -> None:
+def test_the_hlo_of_the_only_run_that_has_some(call, kept, dump):
     assert call("hlo", kept).out == sessions.HLO.rstrip("\n") + "\n"
     assert "lambda" in call("hlo", kept, "--run", "r2", "--stage", "jaxpr").out
     assert call("hlo", kept, "--diff", dump).out.startswith("no difference")
 
 
 @pytest.mark.parametrize("view", [(), ("--memory", "--format", "json")])
-def test_hlo_is_opened_as_the_command_of_its_own_prints_it(call: Caller, tmp_path: Path, view: tuple[str, ...]) -> None:
+def test_hlo_is_opened_as_the_command_of_its_own_prints_it(call, tmp_path, view):
     folder = tmp_path / "dump"
     folder.mkdir()
     (folder / "module_0001.jit_f.cpu_after_optimizations.txt").write_text(sessions.HLO)
@@ -37,7 +36,7 @@ def test_hlo_is_opened_as_the_command_of_its_own_prints_it(call: Caller, tmp_pat
 
 
 @pytest.mark.process
-def test_a_workload_is_compiled_and_not_run(call: Caller, tmp_path: Path) -> None:
+def test_a_workload_is_compiled_and_not_run(call, tmp_path):
     out = tmp_path / "compiled.jaxprof"
     said = call("hlo", "selu:jit", "--set", "n=1000", "--kernels", "--out", out)
     assert said.code == ExitCode.OK
@@ -46,7 +45,7 @@ def test_a_workload_is_compiled_and_not_run(call: Caller, tmp_path: Path) -> Non
     assert call("hlo", "selu:numpy").code == ExitCode.USAGE
 
 
-def test_a_program_at_a_url_is_fetched_and_not_run(call: Caller, dump: Path, tmp_path: Path) -> None:
+def test_a_program_at_a_url_is_fetched_and_not_run(call, dump, tmp_path):
     assert "no difference" in call("hlo", dump, "--diff", f"file://{dump}").out
     (tmp_path / "m.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\ndef step(x): return x\n")
     for words in (["hlo"], ["hlo", dump, "--diff"], []):
@@ -55,7 +54,7 @@ def test_a_program_at_a_url_is_fetched_and_not_run(call: Caller, dump: Path, tmp
     assert not (tmp_path / "ran").exists()
 
 
-def test_of_several_passes_those_of_one_module_are_asked_for(call: Caller, tmp_path: Path) -> None:
+def test_of_several_passes_those_of_one_module_are_asked_for(call, tmp_path):
     _write(tmp_path, 0, "pipeline-start", "negate")
     _write(tmp_path, 1, "rewriter\x1b[31m", "abs")
     said = call("hlo", tmp_path, "--passes")
@@ -63,7 +62,7 @@ def test_of_several_passes_those_of_one_module_are_asked_for(call: Caller, tmp_p
     assert "1 jit_f" in call("hlo", tmp_path, "--passes", "--module", "9").err
 
 
-def test_of_several_modules_one_is_chosen_by_its_number(call: Caller, tmp_path: Path) -> None:
+def test_of_several_modules_one_is_chosen_by_its_number(call, tmp_path):
     (tmp_path / "a.hlo").write_text(TEXT + "\n" + TEXT.replace("jit_g", "jit_h"))
     (tmp_path / f"{DUMPED}.cpu_after_optimizations.txt").write_text(TEXT.replace("jit_g", "jit_i"))
     for number, name in enumerate(("jit_g", "jit_h", "jit_i"), 1):
@@ -71,9 +70,7 @@ def test_of_several_modules_one_is_chosen_by_its_number(call: Caller, tmp_path: 
     assert "takes 1 to 3" in call("hlo", tmp_path, "--module", "4").err
 
 
-def test_what_was_autotuned_elsewhere_is_given_to_the_process_that_compiles(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_autotuned_elsewhere_is_given_to_the_process_that_compiles(tmp_path, monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=x")
     options = CompileOptions(targets="h100", autotune_results=tmp_path / "a b.pbtxt")
     assert options.environment() == {

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.calling import SOURCE, Caller
+from cli.calling import SOURCE
 from jaxprof.cli.commands.script import note_own_options
 from job_folders import job, loop, process
 
@@ -39,17 +39,13 @@ def run(folder: Path, source: str, *words: str) -> subprocess.CompletedProcess[s
         (("--epochs", "3", "-n", "plain"), ""),
     ],
 )
-def test_an_option_of_jaxprof_behind_the_program_is_told(
-    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], note: str
-) -> None:
+def test_an_option_of_jaxprof_behind_the_program_is_told(capsys, arguments, note):
     note_own_options("train.py", arguments)
     assert capsys.readouterr().err == (f"jaxprof: {note}\n" if note else "")
 
 
 @pytest.mark.process
-def test_a_failure_ends_the_job_with_its_exit_code_and_its_words(
-    call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_ends_the_job_with_its_exit_code_and_its_words(call, tmp_path, monkeypatch):
     said = run(tmp_path, FAILS, "-n", "2", "--out", "run")
     assert said.returncode == 1, said.stderr
     assert sorted(said.stdout.splitlines()) == ["0 of 2", "1 of 2"]
@@ -62,9 +58,7 @@ def test_a_failure_ends_the_job_with_its_exit_code_and_its_words(
     assert data["findings"][0]["process"] == 1
 
 
-def test_a_job_that_is_replaced_leaves_nothing_of_the_one_before(
-    call: Caller, started: list[int], tmp_path: Path
-) -> None:
+def test_a_job_that_is_replaced_leaves_nothing_of_the_one_before(call, started, tmp_path):
     before = job(tmp_path / "train.jaxprof.d", loop(), loop(), loop())
     old = [before / "rollup" / name for name in ("steps/process-00001.parquet", "all/steps-1a2b.parquet")]
     kept = before / "rollup" / "notes.txt"
@@ -76,7 +70,7 @@ def test_a_job_that_is_replaced_leaves_nothing_of_the_one_before(
     assert [path for path in before.rglob("*") if path.is_file()] == [kept]
 
 
-def test_a_job_that_jaxprof_started_is_started_again_to_verify(call: Caller, tmp_path: Path) -> None:
+def test_a_job_that_jaxprof_started_is_started_again_to_verify(call, tmp_path):
     folder = tmp_path / "run.jaxprof.d"
     for index, data in enumerate((0.02, 0.3)):
         process(folder, index, 2, *loop(data=data), header={"job": "jaxprof-box-1a2b"})
@@ -107,9 +101,7 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return counts
 
 
-def test_more_processes_than_the_machine_bears_are_started_on_request_alone(
-    call: Caller, started: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_more_processes_than_the_machine_bears_are_started_on_request_alone(call, started, monkeypatch):
     refused = call("script", "-n", "17", "train.py")
     assert (refused.code, "--oversubscribe starts them all" in refused.err) == (2, True)
     for count, *more in (("16",), ("500", "--oversubscribe")):
@@ -133,7 +125,7 @@ while time.monotonic() < until:
 
 
 @pytest.mark.process
-def test_the_slowest_process_captures(tmp_path: Path) -> None:
+def test_the_slowest_process_captures(tmp_path):
     words = "-n 2 --capture-ranks slowest --capture-after 2s --capture-seconds 1"
     said = run(tmp_path, BUSY, *words.split())
     assert said.returncode == 0, said.stderr

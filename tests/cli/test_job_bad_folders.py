@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from cli.calling import Caller
 from golden import held_cases
 from job_folders import job, loop, process
 from query.conftest import InThisProcess
@@ -89,9 +88,7 @@ BAD = (
 
 
 @pytest.mark.process
-def test_what_is_there_is_shown_and_what_is_missing_is_said(
-    call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_there_is_shown_and_what_is_missing_is_said(call, tmp_path, monkeypatch):
     monkeypatch.setattr("jaxprof.query.asking.SqlProcess", InThisProcess)
     whole = job(tmp_path / "whole.jaxprof.d", loop(), loop(), loop())
     cases = {}

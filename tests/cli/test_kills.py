@@ -17,7 +17,7 @@ from typing import Protocol
 
 import pytest
 
-from cli.calling import Caller, environment
+from cli.calling import environment
 from folding import written
 from jaxprof import events as e
 from jaxprof.cli.output import SIGNAL_BASE, ExitCode
@@ -200,12 +200,12 @@ def check(case: Case, work: Measuring, call: Callable[..., HasCode]) -> None:
 
 @pytest.mark.process
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_kill_at_a_phase(case: Case, measuring: Callable[..., Measuring], call: Caller) -> None:
+def test_a_kill_at_a_phase(case, measuring, call):
     check(case, measuring("jit", case.phase, case.how), call)
 
 
 @pytest.mark.process
-def test_these_are_all_phases(measuring: Callable[..., Measuring]) -> None:
+def test_these_are_all_phases(measuring):
     work = measuring("jit", "none", "sleep")
     code = work.process.wait(SECONDS)
     assert code == ExitCode.OK, work.close()

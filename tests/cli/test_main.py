@@ -6,18 +6,17 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from importlib import import_module
-from pathlib import Path
 
 import click
 import pytest
 
-from cli.calling import Caller, environment
+from cli.calling import environment
 from jaxprof import __version__
 from jaxprof.cli.main import COMMANDS, FORMER, WITHIN, cli
 from jaxprof.cli.output import ExitCode
 
 
-def test_help_names_every_command_and_the_exit_codes(call: Caller) -> None:
+def test_help_names_every_command_and_the_exit_codes(call):
     said = call("--help")
     assert said.code == 0
     assert [name for name in COMMANDS if f"  {name} " not in said.out] == []
@@ -37,7 +36,7 @@ def _contexts(command: click.Command, name: str, parent: click.Context | None = 
             yield from _contexts(inner, each, context)
 
 
-def test_no_help_has_a_summary_that_is_cut_or_a_type_of_click_for_a_value() -> None:
+def test_no_help_has_a_summary_that_is_cut_or_a_type_of_click_for_a_value():
     contexts = list(_contexts(cli, "jaxprof"))
     assert {"jaxprof run", "jaxprof baseline save"} <= {context.command_path for context in contexts}
     for context in contexts:
@@ -54,7 +53,7 @@ def test_no_help_has_a_summary_that_is_cut_or_a_type_of_click_for_a_value() -> N
 @pytest.mark.parametrize(
     "words", [*((name,) for name in COMMANDS), *WITHIN, *((former,) for former in FORMER)], ids=" ".join
 )
-def test_words_that_stand_for_a_command_have_its_help(call: Caller, words: tuple[str, ...]) -> None:
+def test_words_that_stand_for_a_command_have_its_help(call, words):
     said = call(*words, "--help")
     now = " ".join(FORMER[words[0]][:2]) if words[0] in FORMER else " ".join(words)
     assert (said.code, said.out.startswith(f"Usage: jaxprof {now.split(' --')[0]}")) == (0, True)
@@ -62,20 +61,20 @@ def test_words_that_stand_for_a_command_have_its_help(call: Caller, words: tuple
         assert f"jaxprof {' '.join(words)}" in call(words[0], "--help").out.rpartition("See also: ")[2]
 
 
-def test_former_commands_do_what_they_did(call: Caller, kept: Path) -> None:
+def test_former_commands_do_what_they_did(call, kept):
     assert call("show", kept).out == call("open", kept).out
     assert call("workloads").out == call("run").out == call("run", "--describe").out
     assert call("history", "--format", "json").data == call("compare", "--over-time", "--format", "json").data
 
 
-def test_the_app_refuses_to_start_without_a_terminal(call: Caller) -> None:
+def test_the_app_refuses_to_start_without_a_terminal(call):
     said = call()
     assert said.code == ExitCode.USAGE
     assert "needs a terminal" in said.err
     assert "jaxprof run" in said.err
 
 
-def test_an_interrupt_in_a_command_is_130(call: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_in_a_command_is_130(call, monkeypatch):
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -84,7 +83,7 @@ def test_an_interrupt_in_a_command_is_130(call: Caller, monkeypatch: pytest.Monk
 
 
 @pytest.mark.process
-def test_a_reader_that_went_away_is_no_traceback(kept: Path) -> None:
+def test_a_reader_that_went_away_is_no_traceback(kept):
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "w") as gone:

@@ -22,7 +22,7 @@ WAYS = [(kind, words) for kind, ways in COMMANDS.items() for words in ways]
 
 
 @pytest.mark.parametrize("kind", READERS)
-def test_readers(kind: str) -> None:
+def test_readers(kind):
     assert all(fault_of_reader(kind, raw) is None for raw in originals(kind))
     assert len({mutated.mutated(kind, number) for number in range(READ)}) > 0.9 * READ
     faults = {number: fault_of_reader(kind, mutated.mutated(kind, number)) for number in range(READ)}
@@ -31,14 +31,14 @@ def test_readers(kind: str) -> None:
 
 @pytest.mark.process
 @pytest.mark.parametrize(("kind", "words"), WAYS, ids=[" ".join((kind, *words)) for kind, words in WAYS])
-def test_commands(kind: str, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands(kind, words, monkeypatch):
     monkeypatch.setattr("jaxprof.query.asking.SqlProcess", InThisProcess)
     assert outcome(kind, originals(kind)[-1], words) == (0, None), "the sound file is taken"
     faults = {number: outcome(kind, mutated.mutated(kind, number), words)[1] for number in range(CALLED[kind])}
     assert {number: fault for number, fault in faults.items() if fault} == {}
 
 
-def test_what_counts_as_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_counts_as_a_fault(monkeypatch):
     monkeypatch.setattr(mutated, "LONGEST_SECONDS", 0.05)
 
     def refuses() -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from cli.calling import Caller
 from hlo_sources import TEXT, write_kernels
 
 
@@ -18,7 +17,7 @@ def profile(tmp_path: Path) -> Path:
 
 
 @pytest.mark.process
-def test_import_keeps_a_session_and_export_gives_its_timeline(call: Caller, profile: Path, tmp_path: Path) -> None:
+def test_import_keeps_a_session_and_export_gives_its_timeline(call, profile, tmp_path):
     kept, out = tmp_path / "kept.jaxprof", tmp_path / "out.json"
     assert call("import", profile, "-o", kept).code == 0
     assert call("import", profile, "-o", kept).code == 2

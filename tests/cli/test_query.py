@@ -2,11 +2,9 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from pathlib import Path
 
 import pytest
 
-from cli.calling import Caller
 from jaxprof.cli.output import ExitCode
 from query.conftest import InThisProcess
 
@@ -33,13 +31,13 @@ def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
         ("2::HUGEINT ** 70", 2**70),
     ],
 )
-def test_any_value_of_sql_has_a_form_in_json_and_text(call: Caller, kept: Path, sql: str, value: object) -> None:
+def test_any_value_of_sql_has_a_form_in_json_and_text(call, kept, sql, value):
     assert call("query", "last", f"SELECT {sql} AS v", "--format", "json").data["rows"] == [{"v": value}]
     assert call("query", "last", f"SELECT {sql} AS v").code == ExitCode.OK
 
 
 @pytest.mark.parametrize("form", ["parquet", "arrow"])
-def test_files_of_columns_read_back(call: Caller, kept: Path, tmp_path: Path, form: str) -> None:
+def test_files_of_columns_read_back(call, kept, tmp_path, form):
     out = tmp_path / f"x.{form}"
     words = ("query", "last", "SELECT run, error IS NULL AS ended FROM runs ORDER BY run", "--format", form, "-o", out)
     assert call(*words).code == ExitCode.OK
@@ -51,7 +49,7 @@ def test_files_of_columns_read_back(call: Caller, kept: Path, tmp_path: Path, fo
     assert call(*interval).code == ExitCode.USAGE, "Parquet cannot hold it"
 
 
-def test_rows_that_are_left_out_are_said(call: Caller, kept: Path) -> None:
+def test_rows_that_are_left_out_are_said(call, kept):
     words = ("query", "last", "SELECT seconds FROM samples")
     assert len(call(*words, "--limit", "3").out.splitlines()) == 4
     everything = call(*words, "--full").out.splitlines()[1:]
@@ -60,19 +58,19 @@ def test_rows_that_are_left_out_are_said(call: Caller, kept: Path) -> None:
     assert len(said.data["rows"]) == 3
 
 
-def test_a_folder_and_all_kept_sessions(call: Caller, kept: Path) -> None:
+def test_a_folder_and_all_kept_sessions(call, kept):
     (kept.parent / "b.jaxprof").write_bytes(kept.read_bytes())
     for given in ([str(kept.parent)], ["--all"], [str(kept), "b", str(kept)]):
         said = call("query", *given, "SELECT session, count(*) AS n FROM runs GROUP BY 1 ORDER BY 1", "--format", "csv")
         assert said.out.splitlines()[1:] == [f"{kept.stem},3", "b,3"], given
 
 
-def test_the_schema_needs_no_session(call: Caller) -> None:
+def test_the_schema_needs_no_session(call):
     out = call("query", "--schema").out
     assert (out.startswith("sessions: "), "\nkernels: " in out) == (True, True)
 
 
-def test_without_the_extra_it_says_how_to_install_it(call: Caller, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_it_says_how_to_install_it(call, kept, monkeypatch):
     found = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "duckdb" else found(name))
     said = call("query", "last", "SELECT 1")

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from pathlib import Path
 
 import pytest
 
-from cli.calling import Caller
 from folding import written
 from jaxprof import events as e
 from jaxprof.api.session import profile
@@ -19,7 +17,7 @@ from jaxprof.session.log import new_header
 from jaxprof.tui.home.plan_options import HomeOptions
 
 
-def test_every_front_end_has_one_default_budget_and_number_of_launches() -> None:
+def test_every_front_end_has_one_default_budget_and_number_of_launches():
     """The command line and the API write it out, because importing the events would cost each `--help` their time."""
     defaults = {option.name: option.default for option in command.params}
     assert (defaults["budget_seconds"], defaults["launches"]) == (DEFAULT_BUDGET_SECONDS, DEFAULT_LAUNCHES)
@@ -29,7 +27,7 @@ def test_every_front_end_has_one_default_budget_and_number_of_launches() -> None
 
 
 @pytest.mark.process
-def test_a_run_is_printed_and_kept(call: Caller, tmp_path: Path) -> None:
+def test_a_run_is_printed_and_kept(call, tmp_path):
     out = tmp_path / "x.jaxprof"
     out.write_text("old")
     words = "--variant jit --set n=1e4 --budget 0.1 --launches 1 --force --format json --full"
@@ -49,7 +47,7 @@ def test_a_run_is_printed_and_kept(call: Caller, tmp_path: Path) -> None:
 
 
 @pytest.mark.process  # the folder that it would be run in has a reaper
-def test_a_function_of_a_kept_session_is_run_again_only_on_request(call: Caller, tmp_path: Path) -> None:
+def test_a_function_of_a_kept_session_is_run_again_only_on_request(call, tmp_path):
     (tmp_path / "mine.py").write_text("def step(tree, n):\n    return tree['w'] * n\n")
     spec = e.RunSpec(
         workload="mine.py:step", variant="jit", how="jit", device="cpu:0", target=f"{tmp_path}/mine.py:step",

@@ -55,7 +55,7 @@ def headless_runs(
 NOTHING: list[PlannedRun] = []
 
 
-def test_a_signal_that_is_ignored_stays_ignored() -> None:
+def test_a_signal_that_is_ignored_stays_ignored():
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         work = headless_runs(Terminal(), then=lambda: os.kill(os.getpid(), signal.SIGHUP))
@@ -65,7 +65,7 @@ def test_a_signal_that_is_ignored_stays_ignored() -> None:
         signal.signal(signal.SIGHUP, before)
 
 
-def test_a_fault_of_the_conductor_is_raised_and_the_log_is_closed(tmp_path: Path) -> None:
+def test_a_fault_of_the_conductor_is_raised_and_the_log_is_closed(tmp_path):
     def fail() -> bool:
         raise RuntimeError("a fault")
 
@@ -75,7 +75,7 @@ def test_a_fault_of_the_conductor_is_raised_and_the_log_is_closed(tmp_path: Path
     assert b"session_closed" in path.read_bytes()
 
 
-def test_finished_runs_get_a_line_each_and_the_live_line_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_finished_runs_get_a_line_each_and_the_live_line_goes_away(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     terminal = Terminal()
     planned_first = sorted(sessions.events(), key=lambda event: not isinstance(event, e.RunPlanned))
@@ -86,7 +86,7 @@ def test_finished_runs_get_a_line_each_and_the_live_line_goes_away(monkeypatch: 
     ]  # fmt: skip
 
 
-def test_where_stderr_is_no_terminal_only_a_storage_failure_is_told_and_that_once() -> None:
+def test_where_stderr_is_no_terminal_only_a_storage_failure_is_told_and_that_once():
     plain = io.StringIO()
     headless_runs(plain, sessions.events()).work(NOTHING)
     assert plain.getvalue() == ""
@@ -108,7 +108,7 @@ def live_line(monkeypatch: pytest.MonkeyPatch, name: str, now: float) -> str:
     return terminal.getvalue().rpartition("\x1b[K")[2]
 
 
-def test_the_clock_of_a_long_compile_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_clock_of_a_long_compile_ticks(monkeypatch):
     assert live_line(monkeypatch, "jit", 18.0) == "[1/1] selu jit cpu:0  compile 2.0 s"
     assert live_line(monkeypatch, "jit", 58.25) == "[1/1] selu jit cpu:0  compile 42.2 s"
     assert not {"\x1b", "\n"} & set(live_line(monkeypatch, "jit\x1b[2J\n", 18.0)), "a name cannot move the cursor"

@@ -16,7 +16,6 @@ import pytest
 import kept_histories
 import program_events
 from answer_schemas import hold, problems, schema_of
-from cli.calling import Caller
 from cli.test_baseline import keep
 from folding import fold, written
 from hlo.test_passes import _write
@@ -264,7 +263,7 @@ _MADE: dict[str, Callable[[], dict[str, Any]]] = {
 @pytest.mark.process
 @pytest.mark.parametrize("kind", sorted({*_COMMANDS, *_MADE}))
 @pytest.mark.usefixtures("files")
-def test_an_answer_is_short_and_as_its_schema_says(call: Caller, kind: str) -> None:
+def test_an_answer_is_short_and_as_its_schema_says(call, kind):
     """`call` looks at each."""
     if kind.startswith("query") or kind == "rollup":
         pytest.importorskip("duckdb")
@@ -286,13 +285,13 @@ def test_an_answer_is_short_and_as_its_schema_says(call: Caller, kind: str) -> N
         hold(answer)
 
 
-def test_every_kind_is_printed_and_in_the_documents() -> None:
+def test_every_kind_is_printed_and_in_the_documents():
     assert set(KINDS) == {*_COMMANDS, *_MADE}
     words = " ".join(re.findall(r"`([^`\n]+)`", DOCUMENT.read_text()))
     assert [kind for kind in KINDS if kind not in words and f"-{kind.partition('-')[2]}" not in words] == []
 
 
-def test_what_a_schema_does_not_have_is_found() -> None:
+def test_what_a_schema_does_not_have_is_found():
     schema = schema_of("error")
     answer = {"schema": "3.0", "kind": "error", "error": {"code": "usage", "message": "m", "hint": None}}
     assert list(problems(answer, schema)) == []

@@ -50,7 +50,7 @@ def spooled(state_home: Path) -> list[str]:
 
 
 @pytest.mark.process
-def test_a_session_is_recorded_into_a_store(store: Path, state_home: Path) -> None:
+def test_a_session_is_recorded_into_a_store(store, state_home):
     said = run(store, "--out", f"flaky://{store}/run.jaxprof", after=("3",))
     assert (said.returncode, said.stdout) == (3, "rank none\n"), said.stderr
     assert f"uploaded: flaky://{store}/run.jaxprof" in said.stderr
@@ -61,7 +61,7 @@ def test_a_session_is_recorded_into_a_store(store: Path, state_home: Path) -> No
 
 
 @pytest.mark.process
-def test_a_job_of_this_machine_is_recorded_into_a_store(store: Path, state_home: Path) -> None:
+def test_a_job_of_this_machine_is_recorded_into_a_store(store, state_home):
     said = run(store, "-n", "2", "--out", f"flaky://{store}/run")
     assert said.returncode == 0, said.stderr
     assert sorted(said.stdout.splitlines()) == ["rank 0", "rank 1"]
@@ -74,9 +74,7 @@ def test_a_job_of_this_machine_is_recorded_into_a_store(store: Path, state_home:
 
 @pytest.mark.process
 @pytest.mark.parametrize("trouble", [{"error": "the store is down"}, {"seconds": 2}], ids=["dies", "hangs"])
-def test_a_store_that_dies_changes_nothing_for_the_program_and_loses_nothing(
-    store: Path, state_home: Path, trouble: dict[str, object]
-) -> None:
+def test_a_store_that_dies_changes_nothing_for_the_program_and_loses_nothing(store, state_home, trouble):
     told = {"only": "put", **trouble}
     said = run(store, "--out", f"flaky://{store}/run.jaxprof", after=("5",), trouble=told, JAXPROF_UPLOAD_WAIT="0.5")
     assert (said.returncode, said.stdout) == (5, "rank none\n"), said.stderr
@@ -86,7 +84,7 @@ def test_a_store_that_dies_changes_nothing_for_the_program_and_loses_nothing(
 
 
 @pytest.mark.process
-def test_a_store_that_refuses_is_said_before_the_program_starts(store: Path) -> None:
+def test_a_store_that_refuses_is_said_before_the_program_starts(store):
     trouble = {"only": "put", "error": "403 Forbidden"}
     said = run(store, "--out", f"flaky://{store}/run.jaxprof", trouble=trouble)
     assert (said.returncode, said.stdout) == (2, "")
@@ -94,7 +92,7 @@ def test_a_store_that_refuses_is_said_before_the_program_starts(store: Path) -> 
 
 
 @pytest.mark.process
-def test_no_secret_of_a_url_is_in_the_session(store: Path) -> None:
+def test_no_secret_of_a_url_is_in_the_session(store):
     said = run(store, "--out", f"flaky://alice:hunter22@{store}/run.jaxprof")
     kept = [path.read_text() for path in store.parent.rglob("*.jaxprof")]
     assert kept

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import browser
-from cli.calling import Caller, start
+from cli.calling import start
 from jaxprof import events as e
 from jaxprof.cli.page_server import FollowedPage, PageServer
 from jaxprof.session.log import LogWriter, new_header
@@ -60,7 +60,7 @@ def get(server: PageServer, path: str, host: str | None = None, method: str = "G
         connection.close()
 
 
-def test_only_who_knows_the_token_and_asks_for_this_machine_reads_it(writer: LogWriter) -> None:
+def test_only_who_knows_the_token_and_asks_for_this_machine_reads_it(writer):
     with served(writer.path) as server:
         page = f"/{server.token}/"
         status, text, headers = get(server, page)
@@ -80,7 +80,7 @@ def test_only_who_knows_the_token_and_asks_for_this_machine_reads_it(writer: Log
         assert (len(server.token) >= 32, server.server_address[0]) == (True, "127.0.0.1")
 
 
-def test_the_page_grows_with_the_session_until_it_is_over(writer: LogWriter) -> None:
+def test_the_page_grows_with_the_session_until_it_is_over(writer):
     with served(writer.path) as server:
         page, state = f"/{server.token}/", f"/{server.token}/state"
         before = get(server, state)[1]
@@ -97,7 +97,7 @@ def test_the_page_grows_with_the_session_until_it_is_over(writer: LogWriter) -> 
         assert "complete" in get(server, page)[1]
 
 
-def test_a_port_that_is_taken_is_refused(call: Caller, writer: LogWriter) -> None:
+def test_a_port_that_is_taken_is_refused(call, writer):
     with PageServer(FollowedPage(writer.path, "s")) as server:
         done = call("serve", writer.path, "--port", str(server.port))
     assert (done.code, f"port {server.port} cannot be used" in done.err) == (2, True)
@@ -105,7 +105,7 @@ def test_a_port_that_is_taken_is_refused(call: Caller, writer: LogWriter) -> Non
 
 @pytest.mark.process
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for another process")
-def test_the_command_prints_its_address_and_ends_with_ctrl_c(writer: LogWriter) -> None:
+def test_the_command_prints_its_address_and_ends_with_ctrl_c(writer):
     process = start("serve", writer.path)
     address = process.stdout.readline().strip()
     found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)(/[\w-]{32}/)", address)
@@ -137,7 +137,7 @@ def measured(count: int) -> list[e.Event]:
 
 @pytest.mark.skipif(browser.executable() is None, reason=browser.MISSING)
 @pytest.mark.timeout(300)
-def test_what_the_reader_did_outlasts_an_update(writer: LogWriter, tmp_path: Path) -> None:
+def test_what_the_reader_did_outlasts_an_update(writer, tmp_path):
     write(writer, measured(30))
     box, canvas = "document.querySelector('#kernels .table')", "document.querySelector('#steps canvas.own')"
     rows = f"[...{box}.querySelectorAll('tbody tr')].filter((row) => !row.hidden).map((row) => row.textContent)"

@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 import job_folders
-from cli.calling import Caller
 from jaxprof.cli.output import ExitCode
 
 
-def test_the_list_has_sizes_and_their_total(call: Caller, kept: Path, kept_job: Path) -> None:
+def test_the_list_has_sizes_and_their_total(call, kept, kept_job):
     said = call("sessions")
     assert len(said.out.splitlines()) == 4, said.out
     for words in ("selu", "complete, 1 failed", "2 ok, 1 missing", "train.py · 2 processes", "1 session and 1 job"):
@@ -25,9 +24,7 @@ def test_the_list_has_sizes_and_their_total(call: Caller, kept: Path, kept_job: 
     assert (summary["by_status"], session["job_summary"]) == ([{"status": "ok", "count": 2}], None)
 
 
-def test_deleting_asks_and_without_a_terminal_wants_yes(
-    call: Caller, kept: Path, kept_job: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_deleting_asks_and_without_a_terminal_wants_yes(call, kept, kept_job, monkeypatch):
     monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
     for name, path in (("0123", kept), ("train", kept_job)):
         said = call("sessions", "delete", name)
@@ -36,9 +33,7 @@ def test_deleting_asks_and_without_a_terminal_wants_yes(
         assert not path.exists()
 
 
-def test_scrub_writes_a_copy_and_says_what_it_replaced(
-    call: Caller, kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scrub_writes_a_copy_and_says_what_it_replaced(call, kept, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with kept.open("a") as file:
         file.write('{"type":"log_line","run":"r1","stream":"stdout","text":"token=kq7Zr93hWm"}\n')
@@ -53,7 +48,7 @@ def test_scrub_writes_a_copy_and_says_what_it_replaced(
     assert "kq7Zr93hWm" not in kept.read_text()
 
 
-def test_prune_keeps_the_newest(call: Caller, kept: Path) -> None:
+def test_prune_keeps_the_newest(call, kept):
     older = kept.with_name("older.jaxprof")
     shutil.copy(kept, older)
     os.utime(older, (1, 1))

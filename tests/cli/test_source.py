@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 import flaky_store
-from cli.calling import Caller
 from jaxprof.cli import target
 from job_folders import job, loop
 
@@ -40,7 +39,7 @@ def address(folder: Path) -> Iterator[str]:
 
 
 @pytest.mark.process
-def test_each_command_takes_a_url_where_it_takes_a_path(call: Caller, folder: Path) -> None:
+def test_each_command_takes_a_url_where_it_takes_a_path(call, folder):
     url = f"file://{folder}"
     of_one = f"{url}/process-00001.jaxprof"
     assert "process 1 on node1 is late" in call("show", url).out
@@ -51,16 +50,14 @@ def test_each_command_takes_a_url_where_it_takes_a_path(call: Caller, folder: Pa
     assert "node1, process 1 of 3" in call(of_one).out, "without a terminal a file alone is shown"
 
 
-def test_a_web_server_is_read_as_any_store(call: Caller, address: str) -> None:
+def test_a_web_server_is_read_as_any_store(call, address):
     assert "process 1 on node1 is late" in call("show", f"{address}/run.jaxprof.d").out
     assert "node2, process 2 of 3" in call("show", f"{address}/run.jaxprof.d/process-00002.jaxprof").out
     gone = call("show", f"{address}/nothing.jaxprof")
     assert (gone.code, f"there is nothing at {address}/nothing.jaxprof" in gone.err) == (2, True)
 
 
-def test_what_a_store_fails_to_give_is_said_and_the_rest_is_shown(
-    call: Caller, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_store_fails_to_give_is_said_and_the_rest_is_shown(call, folder, monkeypatch):
     flaky = flaky_store.register()
     normal = flaky.get_file
 
@@ -85,7 +82,7 @@ def test_what_a_store_fails_to_give_is_said_and_the_rest_is_shown(
         "devices", "sessions delete", "baseline show", "completion", "workloads", "",
     ],
 )  # fmt: skip
-def test_no_command_repeats_the_secrets_of_a_url(call: Caller, words: str) -> None:
+def test_no_command_repeats_the_secrets_of_a_url(call, words):
     url = "http://alice:hunter22@127.0.0.1:9/run.jaxprof.d?sig=s3cr3tvalue"
     said = call(*words.replace("URL", url).split(), url)
     assert said.code != 0
@@ -93,7 +90,7 @@ def test_no_command_repeats_the_secrets_of_a_url(call: Caller, words: str) -> No
 
 
 @pytest.mark.process
-def test_the_copy_here_of_a_url_is_never_named(call: Caller, folder: Path, tmp_path: Path) -> None:
+def test_the_copy_here_of_a_url_is_never_named(call, folder, tmp_path):
     (folder / "process-00002.jaxprof").write_bytes(b"")
     url, other = f"file://{folder}", f"file://{job(tmp_path / 'b' / 'other.jaxprof.d', loop(), loop())}"
     shown = call("show", url)

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import program_events
-from cli.calling import Caller
 from folding import written
 from golden import held_cases
 from jaxprof.cli.output import ExitCode
@@ -206,7 +205,7 @@ def here(kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[st
 
 
 @pytest.mark.process  # the first temporary folder of a process starts its reaper
-def test_words_that_do_not_fit(call: Caller, here: dict[str, Path], tmp_path: Path, state_home: Path) -> None:
+def test_words_that_do_not_fit(call, here, tmp_path, state_home):
     def there() -> dict[Path, bytes]:
         return {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".pyc"}
 
@@ -227,16 +226,14 @@ def test_words_that_do_not_fit(call: Caller, here: dict[str, Path], tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", ["gone.hlo", "gone.jaxprof", "gone.xplane.pb", "~nobody-of-this-name/x", "a/b"])
-def test_what_makes_a_word_a_path(
-    call: Caller, kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_what_makes_a_word_a_path(call, kept, tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     assert f"there is no file {name}" in call("show", name).err
     assert call("sessions", "rename", "last", "run.hlo").code == ExitCode.OK
     assert call("show", "run.hlo").code == ExitCode.OK, "a kept session may be called like a file"
 
 
-def test_a_run_is_shown_alone_with_what_it_is_compared_with(call: Caller, kept: Path) -> None:
+def test_a_run_is_shown_alone_with_what_it_is_compared_with(call, kept):
     def runs(*words: str) -> list[str]:
         data = call("show", kept, *words, "--format", "json").data
         return [run.get("id", run.get("run")) for run in data["runs"]]

@@ -17,7 +17,7 @@ import pytest
 
 import jaxprof
 import program_events
-from cli.calling import Caller, environment
+from cli.calling import environment
 from folding import written
 from jaxprof.cli.main import cli
 from jaxprof.cli.options import _collect
@@ -107,7 +107,7 @@ def is_inert(text: str) -> bool:
 
 
 @pytest.mark.process
-def test_no_format_of_a_command_passes_a_control_character_on(call: Caller, hostile: Path) -> None:
+def test_no_format_of_a_command_passes_a_control_character_on(call, hostile):
     more = {
         "compare": [f"{hostile}:r1", f"{hostile}:r2"],
         "query": [str(hostile), "SELECT * FROM runs"],
@@ -124,7 +124,7 @@ def test_no_format_of_a_command_passes_a_control_character_on(call: Caller, host
 
 
 @pytest.mark.process
-def test_no_list_and_no_error_passes_a_control_character_on(call: Caller, hostile: Path) -> None:
+def test_no_list_and_no_error_passes_a_control_character_on(call, hostile):
     lines = """sessions; sessions list --format json; sessions prune --keep 0 --dry-run; sessions prune --keep 0;
     sessions delete FILE; sessions scrub FILE --in-place; sessions rename FILE TEXT; sessions delete TEXT;
     sessions prune --max-size TEXT; show TEXT; show FILE --run TEXT; show last TEXT; open FILE; import FILE;
@@ -139,7 +139,7 @@ def test_no_list_and_no_error_passes_a_control_character_on(call: Caller, hostil
         assert hostile.exists(), line
 
 
-def test_json_escapes_what_a_terminal_obeys_and_reads_back_as_it_was(call: Caller, hostile: Path) -> None:
+def test_json_escapes_what_a_terminal_obeys_and_reads_back_as_it_was(call, hostile):
     said = call("show", hostile, "--format", "json")
     assert HOSTILE in {run["workload"] for run in said.data["runs"]}
     for escape in ("\\u001b", "\\u009b", "\\u007f", "\\u202e", "\\u2028", "\\u200b"):
@@ -157,9 +157,7 @@ def test_json_escapes_what_a_terminal_obeys_and_reads_back_as_it_was(call: Calle
         ("export", "utf-8", {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}),
     ],
 )
-def test_a_terminal_that_cannot_show_a_name_gets_it_whole(
-    words: str, encoding: str, variables: dict[str, str], tmp_path: Path
-) -> None:
+def test_a_terminal_that_cannot_show_a_name_gets_it_whole(words, encoding, variables, tmp_path):
     name = "\xe9 \u6f22 \U0001f600"
     session = with_timeline(session_file(tmp_path, name), name)
     command = [sys.executable, "-m", "jaxprof", *words.split(), session]
@@ -169,7 +167,7 @@ def test_a_terminal_that_cannot_show_a_name_gets_it_whole(
 
 
 @pytest.mark.process
-def test_a_completion_is_never_more_than_a_word(hostile: Path, tmp_path: Path) -> None:
+def test_a_completion_is_never_more_than_a_word(hostile, tmp_path):
     """In bash itself: what it would insert after Tab is put on a command line and run."""
     for name in ("$(touch PWNED)", "`touch PWNED`", "a;touch PWNED", "a b", "x\nplain,$(touch PWNED)", "~", "plain-1"):
         shutil.copy(hostile, hostile.with_name(f"{name}.jaxprof"))
@@ -201,7 +199,7 @@ def in_shell(line: str, *words: str | Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.process
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-def test_a_full_or_closed_stdout_is_one_line_and_a_code(tmp_path: Path) -> None:
+def test_a_full_or_closed_stdout_is_one_line_and_a_code(tmp_path):
     session = session_file(tmp_path, "name")
     for words, redirected in (
         (["show", session], "> /dev/full"),
@@ -216,13 +214,13 @@ def test_a_full_or_closed_stdout_is_one_line_and_a_code(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
-def test_a_closed_stdin_or_stderr_costs_no_data() -> None:
+def test_a_closed_stdin_or_stderr_costs_no_data():
     ran = in_shell("<&- 2>&-", "workloads")
     assert (ran.returncode, "selu" in ran.stdout) == (ExitCode.OK, True)
 
 
 @pytest.mark.process
-def test_an_interrupt_while_it_starts_is_no_traceback(tmp_path: Path) -> None:
+def test_an_interrupt_while_it_starts_is_no_traceback(tmp_path):
     """As of a process of a job that is not up yet."""
     (tmp_path / "click.py").write_text("raise KeyboardInterrupt\n")
     found = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{Path(jaxprof.__file__).parents[1]}"}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.calling import Caller, environment
+from cli.calling import environment
 from jaxprof.cli.output import ExitCode
 from terminal import Terminal
 
@@ -44,15 +44,13 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.mark.parametrize("command", ["run", "hlo"])
-def test_where_nobody_can_be_asked_the_functions_are_listed(
-    call: Caller, mine: str, command: str, state_home: Path
-) -> None:
+def test_where_nobody_can_be_asked_the_functions_are_listed(call, mine, command, state_home):
     said = call(command, mine)
     assert (said.code, "mine.py has 2 functions: twice, product" in said.err) == (ExitCode.USAGE, True)
     assert not list(state_home.rglob("*.jaxprof"))
 
 
-def test_workloads_lists_them_all_or_those_that_take_the_arguments(call: Caller, mine: str) -> None:
+def test_workloads_lists_them_all_or_those_that_take_the_arguments(call, mine):
     data = call("workloads", mine, "--format", "json").data
     assert [one["name"] for one in data["workloads"]] == ["mine.py:twice", "mine.py:product"]
     for count, name in ((1, "mine.py:twice:"), (3, "mine.py:helper:")):
@@ -60,7 +58,7 @@ def test_workloads_lists_them_all_or_those_that_take_the_arguments(call: Caller,
     assert call("workloads", mine, *["--arg", "f32[3]"] * 4).code == ExitCode.USAGE
 
 
-def test_at_a_terminal_the_user_is_asked(mine: str, tmp_path: Path) -> None:
+def test_at_a_terminal_the_user_is_asked(mine, tmp_path):
     words = [sys.executable, "-m", "jaxprof", "run", mine, "--set", "n=3"]
     with Terminal(words, tmp_path, environment()) as terminal:
         terminal.until("all)")

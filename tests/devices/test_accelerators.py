@@ -49,9 +49,7 @@ DRIVER = "580.65.06"
         ("470.256.02", "9.0", target(), "470.256.02 is too old", "driver"),
     ],
 )
-def test_what_is_missing_is_named_with_what_mends_it(
-    driver: str | None, capability: str, installed: TargetInterpreter, reason: str, hint: str
-) -> None:
+def test_what_is_missing_is_named_with_what_mends_it(driver, capability, installed, reason, hint):
     listing = NvidiaListing(gpus=(gpu(0, capability=capability),), driver=driver)
     obstacle = cuda_obstacle(listing, installed, {})
     assert reason in obstacle.reason
@@ -69,7 +67,7 @@ def test_what_is_missing_is_named_with_what_mends_it(
         *(({"JAX_PLATFORMS": value}, "") for value in ("cuda", "gpu", "cpu,cuda", "CUDA", "")),
     ],
 )
-def test_a_variable_that_hides_gpus_is_named(environment: dict[str, str], reason: str) -> None:
+def test_a_variable_that_hides_gpus_is_named(environment, reason):
     listing = NvidiaListing(gpus=(gpu(0),), driver=DRIVER)
     obstacle = cuda_obstacle(listing, target(cuda13="0.10.2"), environment)
     assert bool(obstacle) is bool(reason)
@@ -78,7 +76,7 @@ def test_a_variable_that_hides_gpus_is_named(environment: dict[str, str], reason
         assert obstacle.hint == f"unset {next(iter(environment))}"
 
 
-def test_one_gpu_of_several_is_hidden_by_the_list() -> None:
+def test_one_gpu_of_several_is_hidden_by_the_list():
     listing = facts(gpu(0), gpu(1)).nvidia
     environment = {"CUDA_VISIBLE_DEVICES": "1"}
     hidden = gpu_obstacle(listing.gpus[0], listing, environment)
@@ -86,7 +84,7 @@ def test_one_gpu_of_several_is_hidden_by_the_list() -> None:
     assert gpu_obstacle(listing.gpus[1], listing, environment) is None
 
 
-def test_a_split_gpu_points_to_its_instances_or_says_how_to_make_one() -> None:
+def test_a_split_gpu_points_to_its_instances_or_says_how_to_make_one():
     whole = split(0, 2)
     listing = NvidiaListing(gpus=(whole,))
     told = [gpu_obstacle(part, listing, {}) for part in (whole, *whole.mig)]
@@ -96,7 +94,7 @@ def test_a_split_gpu_points_to_its_instances_or_says_how_to_make_one() -> None:
     assert "nvidia-smi mig" in obstacle.hint
 
 
-def test_a_gpu_without_a_driver_is_found_on_the_bus() -> None:
+def test_a_gpu_without_a_driver_is_found_on_the_bus():
     (one,) = found(MachineHardware(pci=(on_bus(NVIDIA), on_bus(NVIDIA, 0x22A3, 0x068000, bus=2))), target())
     assert (one.platform, one.pci_bus_id) == ("cuda", "0000:01:00.0")
     assert "driver is not loaded" in why(one).reason
@@ -104,7 +102,7 @@ def test_a_gpu_without_a_driver_is_found_on_the_bus() -> None:
 
 
 @pytest.mark.parametrize("class_code", [0x030000, 0x120000])
-def test_an_amd_gpu_wants_the_rocm_plugin_that_this_jax_offers(class_code: int) -> None:
+def test_an_amd_gpu_wants_the_rocm_plugin_that_this_jax_offers(class_code):
     machine = MachineHardware(pci=(on_bus(AMD, class_code=class_code),))
     (one,) = found(machine, target())
     assert (one.platform, one.kind) == ("rocm", "AMD GPU")
@@ -118,7 +116,7 @@ def test_an_amd_gpu_wants_the_rocm_plugin_that_this_jax_offers(class_code: int) 
 @pytest.mark.parametrize(
     ("device", "kind"), [(0x0063, "TPU v5e"), (0x006F, "TPU v6e"), (0x0062, "TPU v5p"), (0x005E, "TPU v4")]
 )
-def test_a_tpu_wants_libtpu(device: int, kind: str) -> None:
+def test_a_tpu_wants_libtpu(device, kind):
     machine = MachineHardware(pci=(on_bus(GOOGLE, device, 0x088000),), tpu_nodes=("/dev/accel0",))
     (one,) = found(machine, target())
     assert (one.platform, one.kind) == ("tpu", kind)

@@ -25,7 +25,7 @@ def jax_gpu(number: int, **told: Any) -> dict[str, Any]:
 JAX_CPU = {"id": "cpu:0", "platform": "cpu", "kind": "cpu", "process": 0}
 
 
-def test_without_jax_the_cpu_and_the_gpus_are_there() -> None:
+def test_without_jax_the_cpu_and_the_gpus_are_there():
     devices = local_devices(facts(gpu(0), gpu(1)))
     assert uuids(devices) == {"cuda:0": "GPU-aaaa", "cuda:1": "GPU-bbbb", "cpu:0": None}
     first, cpu = devices[0], devices[2]
@@ -37,12 +37,12 @@ def test_without_jax_the_cpu_and_the_gpus_are_there() -> None:
     assert "pip install" in unusable.hint
 
 
-def test_a_split_gpu_shows_its_instances() -> None:
+def test_a_split_gpu_shows_its_instances():
     devices = local_devices(facts(split(0, 2), environment={"CUDA_VISIBLE_DEVICES": "MIG-1"}))
     assert uuids(devices) == {"cuda:0": "MIG-1", "cpu:0": None, "nvidia:0": "GPU-aaaa", "nvidia:1": "MIG-0"}
 
 
-def test_jax_and_nvml_are_joined_by_ordinal_through_the_variable() -> None:
+def test_jax_and_nvml_are_joined_by_ordinal_through_the_variable():
     local = local_devices(facts(gpu(0), gpu(1), gpu(2), environment={"CUDA_VISIBLE_DEVICES": "2,0"}))
     hidden = local[-1]
     assert (hidden.uuid, hidden.used_by_jax) == ("GPU-bbbb", False)
@@ -56,7 +56,7 @@ def test_jax_and_nvml_are_joined_by_ordinal_through_the_variable() -> None:
 
 
 @pytest.mark.parametrize("key", [{"pci_bus_id": "0000:02:00.0"}, {"uuid": "GPU-bbbb"}, {"uuid": "bbbb"}])
-def test_an_address_of_jaxs_own_counts_more_than_any_number(key: dict[str, str]) -> None:
+def test_an_address_of_jaxs_own_counts_more_than_any_number(key):
     local = local_devices(facts(gpu(0), gpu(1)))
     devices = merge(local, {"devices": [jax_gpu(0, **key)]})
     assert {**uuids(devices), "cpu:0": None} == {"cuda:0": "GPU-bbbb", "nvidia:0": "GPU-aaaa", "cpu:0": None}
@@ -66,13 +66,13 @@ def test_an_address_of_jaxs_own_counts_more_than_any_number(key: dict[str, str])
     assert "CUDA_ERROR_NO_DEVICE" in unlisted.reason
 
 
-def test_different_gpus_in_an_unknown_order_are_joined_by_their_names() -> None:
+def test_different_gpus_in_an_unknown_order_are_joined_by_their_names():
     local = local_devices(facts(gpu(0, name="Tesla T4"), gpu(1), environment={"CUDA_VISIBLE_DEVICES": "0,1"}))
     devices = merge(local, {"devices": [jax_gpu(0), jax_gpu(1, kind="Tesla T4")]})
     assert uuids(devices[:2]) == {"cuda:0": "GPU-bbbb", "cuda:1": "GPU-aaaa"}
 
 
-def test_what_cannot_be_told_apart_is_not_joined() -> None:
+def test_what_cannot_be_told_apart_is_not_joined():
     environment = {"CUDA_VISIBLE_DEVICES": "0,1,2"}
     local = local_devices(facts(gpu(0, name="Tesla T4"), gpu(1), gpu(2), environment=environment))
     devices = merge(local, {"devices": [jax_gpu(0), jax_gpu(1), jax_gpu(2, kind="Tesla T4")]})
@@ -88,7 +88,7 @@ def tpus(number: int) -> MachineHardware:
     return MachineHardware(pci=tuple(on_bus(GOOGLE, 0x63, 0x088000, bus) for bus in range(number)))
 
 
-def test_tpus_that_jax_lists_are_counted_and_not_listed_twice() -> None:
+def test_tpus_that_jax_lists_are_counted_and_not_listed_twice():
     local = local_devices(facts(machine=tpus(2), installed=target(libtpu="0.0.42")))
     assert [(device.id, device.used_by_jax) for device in local[:2]] == [("tpu:0", None), ("tpu:1", None)]
     told = [{"id": f"tpu:{number}", "platform": "tpu", "kind": "TPU v5e"} for number in range(2)]
@@ -110,12 +110,12 @@ def test_tpus_that_jax_lists_are_counted_and_not_listed_twice() -> None:
         ("tpu:3", ["tpu:3"], "tpu:3"),
     ],
 )
-def test_devices_as_people_write_them(text: str, known: list[str] | None, canonical: str) -> None:
+def test_devices_as_people_write_them(text, known, canonical):
     assert parse_device(text, known) == canonical
 
 
 @pytest.mark.parametrize("text", ["cuda:7", "gpu:9", "cud:0", "", "cuda:", "cuda:x", "cuda:-1", ":0", "cuda:0:1"])
-def test_what_is_no_device_is_refused_and_an_unknown_one_names_the_near_ones(text: str) -> None:
+def test_what_is_no_device_is_refused_and_an_unknown_one_names_the_near_ones(text):
     with pytest.raises(UsageError) as raised:
         parse_device(text, ["cpu:0", "cuda:0"])
     assert text in raised.value.what

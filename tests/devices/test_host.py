@@ -29,7 +29,7 @@ Times = namedtuple("Times", "user system idle iowait guest")
 FACTS = replace(CPU, cores=(0, 2), machine_cores=4, memory_bytes=None, frequency_limit_hertz=None)
 
 
-def test_use_is_what_happened_on_our_cores_between_two_readings(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_use_is_what_happened_on_our_cores_between_two_readings(monkeypatch):
     """Waiting for disks is idle, and guests count once."""
     before = [Times(10, 0, 10, 0, 0)] * 4
     after = [Times(11, 0, 11, 2, 1), *[Times(11, 0, 10, 0, 0)] * 3]
@@ -40,7 +40,7 @@ def test_use_is_what_happened_on_our_cores_between_two_readings(monkeypatch: pyt
     assert reading.utilisation == pytest.approx(0.625)
 
 
-def test_where_psutil_knows_nothing_all_is_unknown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_where_psutil_knows_nothing_all_is_unknown(monkeypatch, tmp_path):
     def missing(*arguments: object, **options: object) -> None:
         raise FileNotFoundError("/proc/stat")
 
@@ -52,7 +52,7 @@ def test_where_psutil_knows_nothing_all_is_unknown(monkeypatch: pytest.MonkeyPat
     assert (reading.load_average, reading.clock_hertz, reading.core_utilisation) == (None, None, [])
 
 
-def test_a_cgroup_with_less_memory_than_the_machine_is_the_limit(tmp_path: Path) -> None:
+def test_a_cgroup_with_less_memory_than_the_machine_is_the_limit(tmp_path):
     (tmp_path / "used").write_text("3000")
     (tmp_path / "stat").write_text("inactive_file 1000")
     group = MemoryGroup(4096, tmp_path / "used", tmp_path / "stat", "inactive_file")
@@ -64,7 +64,7 @@ def test_a_cgroup_with_less_memory_than_the_machine_is_the_limit(tmp_path: Path)
 
 
 @pytest.mark.parametrize(("quota", "usable"), [(None, 2.0), (1.5, 1.5), (8.0, 2.0)])
-def test_usable_cores_are_the_affinity_under_the_quota(quota: float | None, usable: float) -> None:
+def test_usable_cores_are_the_affinity_under_the_quota(quota, usable):
     assert replace(FACTS, quota_cores=quota).usable_cores == usable
 
 
@@ -81,7 +81,7 @@ def limits(root: Path, membership: str) -> Limits:
     return read_limits(root / "mount", root / "membership")
 
 
-def test_version_2_takes_the_least_limit_on_the_way_up(tmp_path: Path) -> None:
+def test_version_2_takes_the_least_limit_on_the_way_up(tmp_path):
     write(
         tmp_path / "mount",
         {
@@ -100,7 +100,7 @@ def test_version_2_takes_the_least_limit_on_the_way_up(tmp_path: Path) -> None:
     assert found.memory.used_bytes() == 2500
 
 
-def test_version_1_has_a_folder_for_each_controller(tmp_path: Path) -> None:
+def test_version_1_has_a_folder_for_each_controller(tmp_path):
     write(
         tmp_path / "mount",
         {
@@ -127,12 +127,12 @@ def test_version_1_has_a_folder_for_each_controller(tmp_path: Path) -> None:
         {},
     ],
 )
-def test_no_limit_and_unreadable_limits_are_none(tmp_path: Path, files: dict[str, str]) -> None:
+def test_no_limit_and_unreadable_limits_are_none(tmp_path, files):
     write(tmp_path / "mount", files)
     assert limits(tmp_path, "2:cpu:/\n0::/\n") == Limits()
 
 
-def test_the_machine_is_described_and_json_takes_it() -> None:
+def test_the_machine_is_described_and_json_takes_it():
     found = environment_facts(facts(gpu(0), environment={"JAX_ENABLE_X64": "1"}))
     assert found["cpu_model"] == "AMD EPYC 9654"
     assert found["cores"] == 16.0
@@ -144,7 +144,7 @@ def test_the_machine_is_described_and_json_takes_it() -> None:
     assert json.loads(json.dumps(found, allow_nan=False)) == found
 
 
-def test_the_bus_the_driver_the_nodes_and_an_interpreter_are_read_and_nothing_is_started(tmp_path: Path) -> None:
+def test_the_bus_the_driver_the_nodes_and_an_interpreter_are_read_and_nothing_is_started(tmp_path):
     site = "lib/python3.12/site-packages"
     write(
         tmp_path,
@@ -178,7 +178,7 @@ def machine(*chips: Chip, environment: dict[str, str] | None = None) -> tuple[Fa
     return module, local_devices(facts(*listing.gpus, environment=environment))
 
 
-def test_every_device_has_its_reading_in_order_and_a_gpu_that_is_lost_those_of_unknowns() -> None:
+def test_every_device_has_its_reading_in_order_and_a_gpu_that_is_lost_those_of_unknowns():
     module, devices = machine(Chip(), Chip(uuid=UUID_B, used=7))
     tpu = Device(id="tpu:0", platform="tpu", used_by_jax=True)
     monitor = Monitor([*devices, tpu], HostSampler(limits=Limits()), Nvml(module))
@@ -193,7 +193,7 @@ def test_every_device_has_its_reading_in_order_and_a_gpu_that_is_lost_those_of_u
     assert (reading.device, reading.utilisation, reading.memory_used_bytes) == ("cuda:0", None, None)
 
 
-def test_history_follows_a_gpu_to_its_new_number_and_no_other() -> None:
+def test_history_follows_a_gpu_to_its_new_number_and_no_other():
     module, devices = machine(Chip(used=1), Chip(uuid=UUID_B, used=2))
     monitor = Monitor(devices, nvml=Nvml(module))
     monitor.read()

@@ -48,7 +48,7 @@ def unknown(nvml: Nvml) -> tuple[set[str], set[str]]:
     }
 
 
-def test_a_gpu_is_listed_with_all_that_it_tells() -> None:
+def test_a_gpu_is_listed_with_all_that_it_tells():
     listing = Nvml(FakeNvml(Chip(), Chip(uuid=UUID_B, bus="00000000:3B:00.0"))).listing()
     first, second = listing.gpus
     assert (listing.driver, listing.cuda, listing.problem) == ("570.86.15", "12.8", "")
@@ -58,7 +58,7 @@ def test_a_gpu_is_listed_with_all_that_it_tells() -> None:
     assert (second.index, second.pci_bus_id) == (1, "0000:3b:00.0")
 
 
-def test_a_reading_is_in_the_units_of_its_names() -> None:
+def test_a_reading_is_in_the_units_of_its_names():
     reading = Nvml(FakeNvml(Chip())).read((0, None), "cuda:0")
     assert reading.device == "cuda:0"
     assert (reading.memory_used_bytes, reading.memory_limit_bytes) == (10 * GIB, 140 * GIB)
@@ -71,7 +71,7 @@ def test_a_reading_is_in_the_units_of_its_names() -> None:
 
 @pytest.mark.parametrize("error", [NO_PERMISSION, FUNCTION_NOT_FOUND, NOT_SUPPORTED, GPU_IS_LOST])
 @pytest.mark.parametrize("question", ANSWERS)
-def test_what_is_refused_is_unknown_and_the_rest_is_known(question: str, error: Exception) -> None:
+def test_what_is_refused_is_unknown_and_the_rest_is_known(question, error):
     nvml = Nvml(FakeNvml(Chip(), broken={f"nvmlDeviceGet{question}": error, "nvmlDeviceGetTemperatureV": error}))
     listed, read = ANSWERS[question]
     assert unknown(nvml) == ({listed} - {""}, {read} - {""})
@@ -79,7 +79,7 @@ def test_what_is_refused_is_unknown_and_the_rest_is_known(question: str, error: 
     assert tuple(map(len, lost)) == (6, 7), "a GPU that is lost is listed, and tells nothing"
 
 
-def test_processes_and_throttling_that_are_refused_are_none_at_all() -> None:
+def test_processes_and_throttling_that_are_refused_are_none_at_all():
     names = ("ComputeRunningProcesses", "GraphicsRunningProcesses", "CurrentClocksEventReasons")
     broken: dict[str, Exception] = {
         f"nvmlDeviceGet{name}": NO_PERMISSION for name in (*names, "CurrentClocksThrottleReasons")
@@ -91,7 +91,7 @@ def test_processes_and_throttling_that_are_refused_are_none_at_all() -> None:
 @pytest.mark.parametrize(
     "error", [NVMLError("NVML Shared Library Not Found"), NVMLError("Driver Not Loaded"), OSError("libnvidia-ml.so.1")]
 )
-def test_without_a_driver_or_its_library_there_are_no_gpus_and_a_reason(error: Exception) -> None:
+def test_without_a_driver_or_its_library_there_are_no_gpus_and_a_reason(error):
     nvml = Nvml(FakeNvml(Chip(), broken={"nvmlInit": error}))
     listing = nvml.listing()
     assert listing.gpus == ()
@@ -100,7 +100,7 @@ def test_without_a_driver_or_its_library_there_are_no_gpus_and_a_reason(error: E
     nvml.close()
 
 
-def test_integers_that_mean_not_available_are_unknown() -> None:
+def test_integers_that_mean_not_available_are_unknown():
     chip = Chip(answers={"nvmlDeviceGetPowerUsage": 0xFFFFFFFF, "nvmlDeviceGetClockInfo": 0xFFFFFFFF})
     reading = Nvml(FakeNvml(chip)).read((0, None), "cuda:0")
     assert (reading.power_watts, reading.clock_hertz) == (None, None)
@@ -115,7 +115,7 @@ def split_gpu() -> Chip:
     return chip
 
 
-def test_a_split_gpu_lists_its_instances() -> None:
+def test_a_split_gpu_lists_its_instances():
     (gpu,) = Nvml(FakeNvml(split_gpu())).listing().gpus
     (instance,) = gpu.mig
     assert gpu.mig_enabled
@@ -123,14 +123,14 @@ def test_a_split_gpu_lists_its_instances() -> None:
     assert (instance.pci_bus_id, instance.compute_capability) == (gpu.pci_bus_id, "9.0")
 
 
-def test_an_instance_has_its_own_memory_and_the_temperature_of_its_chip() -> None:
+def test_an_instance_has_its_own_memory_and_the_temperature_of_its_chip():
     reading = Nvml(FakeNvml(split_gpu())).read((0, 0), "cuda:0")
     assert (reading.memory_used_bytes, reading.memory_limit_bytes) == (2 * GIB, 16 * GIB)
     assert (reading.temperature_celsius, reading.clock_hertz) == (64.0, 1.98e9)
     assert (reading.utilisation, reading.power_watts, reading.power_limit_watts) == (None, None, None)
 
 
-def test_processes_are_told_with_name_and_user_once_each() -> None:
+def test_processes_are_told_with_name_and_user_once_each():
     own = os.getpid()
     chip = Chip(
         answers={
@@ -159,5 +159,5 @@ def test_processes_are_told_with_name_and_user_once_each() -> None:
         (None, None),
     ],
 )
-def test_pci_addresses_are_written_one_way(text: str | None, normal: str | None) -> None:
+def test_pci_addresses_are_written_one_way(text, normal):
     assert normal_pci_bus_id(text) == normal

@@ -17,7 +17,7 @@ OFF = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 DEVICES = local_devices(facts(gpu(0), gpu(1, free=20 * GIB)))
 
 
-def test_a_worker_sees_its_device_alone_a_gpu_or_an_instance_by_its_uuid_as_number_0() -> None:
+def test_a_worker_sees_its_device_alone_a_gpu_or_an_instance_by_its_uuid_as_number_0():
     cpu = worker_environment("cpu:0", DEVICES, {})
     assert (cpu.environment, cpu.device, cpu.notes) == ({"JAX_PLATFORMS": "cpu"}, "cpu:0", ())
     worker = worker_environment("cuda:0", DEVICES, {"CUDA_VISIBLE_DEVICES": "1,0", "JAX_PLATFORMS": "cuda"})
@@ -28,13 +28,13 @@ def test_a_worker_sees_its_device_alone_a_gpu_or_an_instance_by_its_uuid_as_numb
 
 
 @pytest.mark.parametrize(("environment", "entry"), [({}, "1"), ({"CUDA_VISIBLE_DEVICES": "5, GPU-dd"}, "GPU-dd")])
-def test_a_gpu_that_only_jax_knows_is_given_as_the_user_did(environment: dict[str, str], entry: str) -> None:
+def test_a_gpu_that_only_jax_knows_is_given_as_the_user_did(environment, entry):
     told = [{"id": f"cuda:{number}", "platform": "cuda", "kind": "GPU", "process": 0} for number in range(2)]
     worker = worker_environment("cuda:1", merge(local_devices(facts()), {"devices": told}), environment)
     assert (worker.environment["CUDA_VISIBLE_DEVICES"], worker.device) == (entry, "cuda:0")
 
 
-def test_preallocation_is_off_where_less_is_free_and_that_is_said() -> None:
+def test_preallocation_is_off_where_less_is_free_and_that_is_said():
     worker = worker_environment("cuda:1", DEVICES, {})
     assert worker.environment["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"
     (note,) = worker.notes
@@ -53,13 +53,13 @@ def test_preallocation_is_off_where_less_is_free_and_that_is_said() -> None:
         ({"XLA_PYTHON_CLIENT_ALLOCATOR": "platform"}, False),
     ],
 )
-def test_the_users_own_settings_of_memory_count(environment: dict[str, str], off: bool) -> None:
+def test_the_users_own_settings_of_memory_count(environment, off):
     worker = worker_environment("cuda:1", DEVICES, environment)
     assert bool(worker.notes) is off
     assert (worker.environment.items() >= OFF.items()) is off
 
 
-def test_a_device_that_jax_does_not_use_is_refused_with_what_mends_it() -> None:
+def test_a_device_that_jax_does_not_use_is_refused_with_what_mends_it():
     devices = local_devices(facts(gpu(0), installed=target()))
     with pytest.raises(UsageError) as raised:
         worker_environment("cuda:0", devices, {})
@@ -92,7 +92,7 @@ SPLIT = (Gpu(index=0, name="H200", uuid="GPU-a", mig_enabled=True, mig=INSTANCES
         ("MIG-0,0", []),
     ],
 )
-def test_the_list_is_read_up_to_its_first_bad_entry(value: str | None, indices: list[int]) -> None:
+def test_the_list_is_read_up_to_its_first_bad_entry(value, indices):
     environment = {} if value is None else {"CUDA_VISIBLE_DEVICES": value}
     visible = visible_gpus(ALIKE, environment)
     assert [gpu.index for gpu in visible.gpus] == indices
@@ -109,18 +109,18 @@ def test_the_list_is_read_up_to_its_first_bad_entry(value: str | None, indices: 
         ({"CUDA_VISIBLE_DEVICES": "GPU-b,GPU-a"}, True),
     ],
 )
-def test_different_gpus_are_numbered_by_speed_which_only_cuda_knows(environment: dict[str, str], certain: bool) -> None:
+def test_different_gpus_are_numbered_by_speed_which_only_cuda_knows(environment, certain):
     assert visible_gpus(MIXED, environment).certain is certain
 
 
 @pytest.mark.parametrize(("value", "numbers"), [(None, [0]), ("MIG-1f", [1]), ("MIG-1f,MIG-0", [1, 0]), ("0", [0])])
-def test_instances_are_named_by_uuid(value: str | None, numbers: list[int]) -> None:
+def test_instances_are_named_by_uuid(value, numbers):
     environment = {} if value is None else {"CUDA_VISIBLE_DEVICES": value}
     found = visible_gpus(SPLIT, environment).gpus
     assert [gpu.mig_index for gpu in found] == numbers
 
 
-def test_the_order_is_settled_only_where_the_user_did_not_choose() -> None:
+def test_the_order_is_settled_only_where_the_user_did_not_choose():
     assert settled_order({}) == {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
     assert settled_order({"CUDA_VISIBLE_DEVICES": "1"}) == {}
     assert settled_order({"CUDA_DEVICE_ORDER": "FASTEST_FIRST"}) == {}

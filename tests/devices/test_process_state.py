@@ -24,7 +24,7 @@ def _until(pid: int, stopped: bool) -> None:
 
 @pytest.mark.process
 @pytest.mark.parametrize("code", ["import time; time.sleep(60)", "while True: pass"])
-def test_only_a_signal_stops_it(code: str) -> None:
+def test_only_a_signal_stops_it(code):
     """Sleeping and computing are not it, and one that has gone is not stopped."""
     child = subprocess.Popen([sys.executable, "-c", code])
     try:
@@ -59,7 +59,7 @@ class Machine:
             self.now += LOOK_SECONDS
 
 
-def test_a_stop_is_told_once_it_is_over() -> None:
+def test_a_stop_is_told_once_it_is_over():
     machine = Machine()
     machine.passes(1.0)
     machine.passes(2.0, stopped=True)
@@ -73,7 +73,7 @@ def test_a_stop_is_told_once_it_is_over() -> None:
     assert machine.watch.end(machine.now) == []
 
 
-def test_a_machine_that_slept() -> None:
+def test_a_machine_that_slept():
     machine = Machine()
     machine.passes(1.0)
     machine.slept += 0.4  # two clocks that are read one after the other on a busy machine

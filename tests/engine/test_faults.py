@@ -47,7 +47,7 @@ def warnings(lines: list[Line]) -> set[str]:
 
 
 @pytest.mark.process
-def test_folded_constants_and_dead_code_are_named(engine: Child, tmp_path: Path) -> None:
+def test_folded_constants_and_dead_code_are_named(engine, tmp_path):
     path = written(
         tmp_path,
         "import jax.numpy as jnp\nimport numpy as np\nW = np.random.default_rng(0).random((100, 100), 'f')\n"
@@ -63,7 +63,7 @@ def test_folded_constants_and_dead_code_are_named(engine: Child, tmp_path: Path)
 
 
 @pytest.mark.process
-def test_an_exception_while_tracing_is_a_failed_run_with_the_users_frames(engine: Child, tmp_path: Path) -> None:
+def test_an_exception_while_tracing_is_a_failed_run_with_the_users_frames(engine, tmp_path):
     path = written(tmp_path, "def branch(x):\n    if x[0] > 0:\n        return x\n    return -x\n")
     lines = ask(engine, f"{path}:branch", arguments=["f32[8]"])
     finished = lines[-1]
@@ -79,9 +79,7 @@ def test_an_exception_while_tracing_is_a_failed_run_with_the_users_frames(engine
 @pytest.mark.parametrize(
     ("indent", "raised"), [("    ", "KeyboardInterrupt"), ("", "type('Odd', (BaseException,), {})")]
 )
-def test_what_is_no_exception_is_a_failed_run_and_the_process_lives(
-    engine: Child, tmp_path: Path, indent: str, raised: str
-) -> None:
+def test_what_is_no_exception_is_a_failed_run_and_the_process_lives(engine, tmp_path, indent, raised):
     """When the function is called, and when its file is imported."""
     path = written(tmp_path, f"def stop(x):\n    pass\n{indent}raise {raised}('enough')\n")
     finished = ask(engine, f"{path}:stop", "jax", arguments=["f32[8]"])[-1]
@@ -91,7 +89,7 @@ def test_what_is_no_exception_is_a_failed_run_and_the_process_lives(
 
 
 @pytest.mark.process
-def test_what_does_not_fit_is_said_before_it_is_run(engine: Child) -> None:
+def test_what_does_not_fit_is_said_before_it_is_run(engine):
     lines = ask(engine, "matmul", "numpy", parameters={"n": 10_000_000})
     assert lines[-1]["status"] == "failed"
     assert lines[-1]["error"].startswith("not run: one call needs about")
@@ -109,16 +107,14 @@ def test_what_does_not_fit_is_said_before_it_is_run(engine: Child) -> None:
         ({"target": "selu", "device": "tpu:0"}, "cpu:0"),
     ],
 )
-def test_an_unknown_name_fails_the_run_and_names_the_near_ones(
-    engine: Child, changes: dict[str, object], near: str
-) -> None:
+def test_an_unknown_name_fails_the_run_and_names_the_near_ones(engine, changes, near):
     finished = ask(engine, **{"variant": "jit", **changes})[-1]  # type: ignore[arg-type]
     assert finished["status"] == "failed"
     assert near in finished["advice"]
 
 
 @pytest.mark.process
-def test_a_run_can_be_cancelled_while_it_is_sampled_and_another_follows(engine: Child) -> None:
+def test_a_run_can_be_cancelled_while_it_is_sampled_and_another_follows(engine):
     engine.send(wanted("selu", budget_seconds=600.0, parameters={"n": 1000}))
     engine.until(lambda line: line["type"] == "samples_taken" and line["series"] == "run")
     engine.send(CancelRequest())
@@ -127,7 +123,7 @@ def test_a_run_can_be_cancelled_while_it_is_sampled_and_another_follows(engine: 
 
 
 @pytest.mark.process
-def test_a_process_whose_client_goes_ends_in_the_middle_of_a_compile(start: Start, tmp_path: Path) -> None:
+def test_a_process_whose_client_goes_ends_in_the_middle_of_a_compile(start, tmp_path):
     path = written(tmp_path, SLOW_COMPILE)
     child = start()
     child.send(wanted(f"{path}:slow", arguments=["f32[1000]"]))
@@ -140,14 +136,14 @@ def test_a_process_whose_client_goes_ends_in_the_middle_of_a_compile(start: Star
 
 
 @pytest.mark.process
-def test_a_process_whose_client_goes_ends_while_it_waits(start: Start) -> None:
+def test_a_process_whose_client_goes_ends_while_it_waits(start):
     child = start()
     child.hang_up()
     assert child.process.wait(20) == 0
 
 
 @pytest.mark.process
-def test_an_interrupt_is_left_to_the_client(engine: Child) -> None:
+def test_an_interrupt_is_left_to_the_client(engine):
     engine.send(wanted("selu", parameters={"n": 1000}))
     engine.until(is_phase("run"))
     engine.process.send_signal(signal.SIGINT)
@@ -155,7 +151,7 @@ def test_an_interrupt_is_left_to_the_client(engine: Child) -> None:
 
 
 @pytest.mark.process
-def test_a_call_that_does_not_come_back_meets_the_hard_cap(start: Start, tmp_path: Path) -> None:
+def test_a_call_that_does_not_come_back_meets_the_hard_cap(start, tmp_path):
     path = written(tmp_path, "import time\ndef stuck(x):\n    time.sleep(600)\n    return x\n")
     child = start()
     child.send(wanted(f"{path}:stuck", "jax", arguments=["f32[8]"], max_seconds=1.0))
@@ -166,7 +162,7 @@ def test_a_call_that_does_not_come_back_meets_the_hard_cap(start: Start, tmp_pat
 
 
 @pytest.mark.process
-def test_a_jax_that_cannot_be_used_is_told_with_the_command_that_mends_it(start: Start, tmp_path: Path) -> None:
+def test_a_jax_that_cannot_be_used_is_told_with_the_command_that_mends_it(start, tmp_path):
     (tmp_path / "jax").mkdir()
     (tmp_path / "jax" / "__init__.py").write_text("__version__ = '0.4.35'\n")
     child = start("--import-jax", environment={"PYTHONPATH": str(tmp_path)})

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +17,7 @@ Start = Callable[..., Child]
 
 
 @pytest.mark.process
-def test_neither_jaxprofs_neighbours_nor_its_modules_become_importable(start: Start, tmp_path: Path) -> None:
+def test_neither_jaxprofs_neighbours_nor_its_modules_become_importable(start, tmp_path):
     own = [sys.executable, "-c", "import json, sys; print(json.dumps(sys.path))"]
     plain = json.loads(subprocess.run(own, capture_output=True, check=True, cwd=tmp_path).stdout)
     source = tmp_path / "mine.py"
@@ -44,7 +43,7 @@ def test_neither_jaxprofs_neighbours_nor_its_modules_become_importable(start: St
 
 
 @pytest.mark.process
-def test_devices_are_answered_as_data(start: Start) -> None:
+def test_devices_are_answered_as_data(start):
     child = start(environment={"XLA_FLAGS": "--xla_force_host_platform_device_count=2"})
     child.send(DevicesRequest())
     data = child.answer()["data"]
@@ -55,7 +54,7 @@ def test_devices_are_answered_as_data(start: Start) -> None:
 
 
 @pytest.mark.process
-def test_a_forked_child_writes_nothing() -> None:
+def test_a_forked_child_writes_nothing():
     """In a process of its own: a test process with threads must not fork."""
     program = (
         "import os\n"
@@ -79,6 +78,6 @@ def test_a_forked_child_writes_nothing() -> None:
 
 
 @pytest.mark.process
-def test_the_first_file_is_readable_by_an_older_python() -> None:
+def test_the_first_file_is_readable_by_an_older_python():
     compile_old = "import ast, sys; ast.parse(open(sys.argv[1]).read(), feature_version=(3, 7))"
     subprocess.run([sys.executable, "-c", compile_old, str(ENGINE)], check=True)

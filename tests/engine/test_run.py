@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -74,18 +73,18 @@ def check_compiled_run(lines: list[Line]) -> None:
 
 
 @pytest.mark.process
-def test_a_compiled_variant_goes_through_every_phase(compiled: list[Line]) -> None:
+def test_a_compiled_variant_goes_through_every_phase(compiled):
     check_compiled_run(compiled)
 
 
 @pytest.mark.process
 @pytest.mark.parametrize("python", FURTHER)
-def test_other_interpreters_say_the_same(start: Start, python: str) -> None:
+def test_other_interpreters_say_the_same(start, python):
     check_compiled_run(completed(start(python=python).run(request("jit"))))
 
 
 @pytest.mark.process
-def test_phases_last_no_longer_than_their_events_are_apart(compiled: list[Line]) -> None:
+def test_phases_last_no_longer_than_their_events_are_apart(compiled):
     began = {line["phase"]: line["monotonic_seconds"] for line in of_type(compiled, "phase_started")}
     for name in ("trace", "lower", "compile", "run"):
         ended = phases(compiled)[name]
@@ -99,7 +98,7 @@ def check_estimated_cost(lines: list[Line], n: int) -> None:
 
 
 @pytest.mark.process
-def test_a_numpy_variant_never_imports_jax(start: Start) -> None:
+def test_a_numpy_variant_never_imports_jax(start):
     lines = completed(start().run(request("numpy")))
     assert [name for name in phases(lines) if name not in ("import", "inputs")] == ["run"]
     environment = of_type(lines, "environment_read")[-1]
@@ -110,9 +109,7 @@ def test_a_numpy_variant_never_imports_jax(start: Start) -> None:
 
 
 @pytest.mark.process
-def test_the_passes_under_the_profiler_come_last_and_tell_kernels_and_a_profile_is_kept_on_request(
-    engine: Child, tmp_path: Path
-) -> None:
+def test_the_passes_under_the_profiler_come_last_and_tell_kernels_and_a_profile_is_kept_on_request(engine, tmp_path):
     path = tmp_path / "kept.xplane.pb"
     lines = completed(engine.run(replace(request("jit", capture=True), keep_trace=str(path))))
     names = list(phases(lines))

@@ -20,7 +20,7 @@ from report import sessions
 from report.page.pages import with_timeline
 
 
-def test_the_command_knows_the_formats_that_there_are() -> None:
+def test_the_command_knows_the_formats_that_there_are():
     assert tuple(FORMATS) == NAMES
     assert all(callable(form.module.files if form.folder else form.module.pieces) for form in FORMATS.values())
 
@@ -35,7 +35,7 @@ def names(file: dict[str, Any], profile: dict[str, Any]) -> list[list[str]]:
     return [[frames[number]["name"] for number in stack] for stack in profile["samples"]]
 
 
-def test_a_lane_is_opened_and_closed_in_order_as_it_nests() -> None:
+def test_a_lane_is_opened_and_closed_in_order_as_it_nests():
     file = exported(with_timeline())
     (host,) = [profile for profile in file["profiles"] if profile["name"] == "r2 host main"]
     frames = file["shared"]["frames"]
@@ -55,7 +55,7 @@ def test_a_lane_is_opened_and_closed_in_order_as_it_nests() -> None:
             assert open_frames == []
 
 
-def test_overlapping_intervals_are_profiles_of_their_own() -> None:
+def test_overlapping_intervals_are_profiles_of_their_own():
     lane = {"device": "gpu:0", "name": "async", "kind": "async", "labels": [["a", None], ["b", None]], "label": [0, 1],
             "start": [0, 5], "duration": [10, 10]}  # fmt: skip
     text = json.dumps({"version": 1, "unit": "ns", "started_unix_ns": None, "left_out": 0, "ops": [], "lanes": [lane]})
@@ -65,7 +65,7 @@ def test_overlapping_intervals_are_profiles_of_their_own() -> None:
     assert [profile["name"] for profile in exported(session)["profiles"]] == ["r1 gpu:0 async", "r1 gpu:0 async (2)"]
 
 
-def test_kernels_and_passes_are_stacks_with_their_self_times() -> None:
+def test_kernels_and_passes_are_stacks_with_their_self_times():
     file = exported(with_timeline())
     kernels, passes = [profile for profile in file["profiles"] if profile["type"] == "sampled"]
     assert kernels["name"] == "r2 selu jit cpu:0: kernels, self time"
@@ -78,7 +78,7 @@ def test_kernels_and_passes_are_stacks_with_their_self_times() -> None:
     assert source == {"name": "fusion", "file": "/home/me/selu.py", "line": 28}
 
 
-def test_the_figures_of_samples() -> None:
+def test_the_figures_of_samples():
     stats = _stats([4.0, 1.0, 2.0, 3.0, 100.0], 7)
     assert stats.pop("stddev") == pytest.approx(43.6, rel=1e-2)
     assert stats == {
@@ -88,7 +88,7 @@ def test_the_figures_of_samples() -> None:
     }  # fmt: skip
 
 
-def test_each_timed_run_is_a_benchmark() -> None:
+def test_each_timed_run_is_a_benchmark():
     session = sessions.whole()
     timed = runs(session)
     data = json.loads(json.dumps(to_pytest_benchmark(session, timed), allow_nan=False))
@@ -98,7 +98,7 @@ def test_each_timed_run_is_a_benchmark() -> None:
         assert benchmark["stats"]["rounds"] == len(run.samples("run"))
 
 
-def test_pytest_benchmark_reads_it(tmp_path: Path) -> None:
+def test_pytest_benchmark_reads_it(tmp_path):
     """Where it is installed: it is no dependency of the tests."""
     pytest.importorskip("pytest_benchmark")
     import subprocess

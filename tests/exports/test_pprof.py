@@ -38,7 +38,7 @@ def read(data: bytes) -> dict[str, Any]:
     }
 
 
-def test_kernels_are_samples_under_their_program_and_scopes() -> None:
+def test_kernels_are_samples_under_their_program_and_scopes():
     session = sessions.captured()
     (run,) = pprof.runs(session)
     (packed_file,) = pprof.pieces(ExportSource(session, [run], Path("s.jaxprof")))
@@ -54,7 +54,7 @@ def test_kernels_are_samples_under_their_program_and_scopes() -> None:
     assert profile["comments"] == ["selu jit cpu:0: kernels: self time of all executions in the capture"]
 
 
-def test_half_a_character_is_replaced() -> None:
+def test_half_a_character_is_replaced():
     lone = [WeightedStack((StackFrame("\ud800"),), 1.0, 1)]
     assert read(pprof.profile_bytes(lone, "n", "", 0))["samples"] == [([("?", "", 0)], [1, 10**9])]
 
@@ -74,7 +74,7 @@ STACK = st.builds(
 
 
 @given(st.lists(STACK, max_size=8))
-def test_whatever_the_stacks_are_they_are_read_back(stacks: list[WeightedStack]) -> None:
+def test_whatever_the_stacks_are_they_are_read_back(stacks):
     profile = read(pprof.profile_bytes(stacks, "n", "c", 1))
     assert [
         (

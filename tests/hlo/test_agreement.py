@@ -32,13 +32,13 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.process
 @needs_peer
-def test_programs_as_lowered_and_as_compiled(programs: Path) -> None:
+def test_programs_as_lowered_and_as_compiled(programs):
     paths = sorted(programs.glob("*.txt"))
     assert assert_agreement(paths) == len(paths) >= 2 * PROGRAMS_AT_LEAST
 
 
 @pytest.mark.process
-def test_proto_is_the_text(programs: Path) -> None:
+def test_proto_is_the_text(programs):
     paths = sorted(programs.glob("*.pb"))
     assert len(paths) >= PROGRAMS_AT_LEAST
     for path in paths:
@@ -46,7 +46,7 @@ def test_proto_is_the_text(programs: Path) -> None:
 
 
 @pytest.mark.process
-def test_stack_of_a_program(programs: Path) -> None:
+def test_stack_of_a_program(programs):
     (module,) = files.load(programs / "train_step.txt")
     tanh = next(one for computation in module.computations.values() for one in computation if one.opcode == "tanh")
     assert tanh.metadata.op_name.startswith("jit(train_step)/")
@@ -60,7 +60,7 @@ def test_stack_of_a_program(programs: Path) -> None:
 
 
 @pytest.mark.process
-def test_a_proto_inside_another_is_found_and_one_cut_anywhere_is_refused_or_partial(programs: Path) -> None:
+def test_a_proto_inside_another_is_found_and_one_cut_anywhere_is_refused_or_partial(programs):
     whole = (programs / "scan.pb").read_bytes()
     size = len(whole)
     outer = b"\x0a" + bytes([size & 0x7F | 0x80, size >> 7 & 0x7F | 0x80, size >> 14]) + whole
@@ -103,7 +103,7 @@ def compiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 @pytest.mark.process
 @needs_peer
-def test_modules_for_devices_that_are_not_here(compiled: Path) -> None:
+def test_modules_for_devices_that_are_not_here(compiled):
     paths = sorted(compiled.glob("*.txt"))
     assert assert_agreement(paths) == len(paths) == 6
     for path in compiled.glob("*.pb"):

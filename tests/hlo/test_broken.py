@@ -50,7 +50,7 @@ def check(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", [PRINTED, WRITTEN], ids=["printed", "written"])
-def test_cut_off_anywhere(text: str) -> None:
+def test_cut_off_anywhere(text):
     assert [problems(module) for module in modules(text)] == [()] * len(modules(text)), "whole, it has no problem"
     for end in range(0, len(text), 7 if os.environ.get("JAXPROF_LONG") else 41):
         check(text[:end])
@@ -58,14 +58,14 @@ def test_cut_off_anywhere(text: str) -> None:
 
 
 @pytest.mark.parametrize("number", range(40))
-def test_faults_of_all_kinds(number: int) -> None:
+def test_faults_of_all_kinds(number):
     with suppress(HloError):
         for module in files.from_bytes(mutated.mutated("hlo", number)):
             look_at_everything(module)
 
 
 @pytest.mark.parametrize("name", worst_texts(1))
-def test_time_is_linear(name: str) -> None:
+def test_time_is_linear(name):
     text = WORST()[name]
     start = time.process_time()
     check(text)

@@ -25,14 +25,14 @@ def nested(levels: int, calling: str) -> str:
 
 
 @pytest.mark.parametrize("calling", [_FUSION, _CALL], ids=["fusions", "calls"])
-def test_every_analysis_ends(calling: str) -> None:
+def test_every_analysis_ends(calling):
     (module,) = parse.modules(nested(LEVELS, calling))
     assert len(kernels(module)) <= LEVELS
     barriers(module), findings(module), totals(module)
 
 
 @pytest.mark.parametrize(("levels", "opaque"), [(DEEPEST // 2, 0), (LEVELS, 1)])
-def test_what_is_too_deep_makes_the_cost_a_lower_bound(levels: int, opaque: int) -> None:
+def test_what_is_too_deep_makes_the_cost_a_lower_bound(levels, opaque):
     (module,) = parse.modules(nested(levels, _FUSION))
     cost = CostModel().computation(module.entry)
     assert (cost.opaque, cost.flops) == (opaque, 0.0 if opaque else 8.0)

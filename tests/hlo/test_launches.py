@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from jaxprof.hlo.analysis.kernels import kernels
@@ -63,7 +61,7 @@ EXPECTED = {
 }
 
 
-def test_each_launch_belongs_to_its_instruction_whatever_kernel_it_shares() -> None:
+def test_each_launch_belongs_to_its_instruction_whatever_kernel_it_shares():
     text = with_launches(HLO, SEQUENCE, METADATA)
     assert launches(parse.module(text)) == EXPECTED, "what holds others launches nothing, and no buffer after its end"
     assert text.startswith(HLO)
@@ -71,7 +69,7 @@ def test_each_launch_belongs_to_its_instruction_whatever_kernel_it_shares() -> N
 
 
 @pytest.mark.parametrize("ending", ["thunk_sequence_after_thunk_passes", "thunk_sequence"])
-def test_a_dump_is_read_with_its_launches(tmp_path: Path, ending: str) -> None:
+def test_a_dump_is_read_with_its_launches(tmp_path, ending):
     (tmp_path / "module_0001.jit_f.sm_9.0a_gpu_after_optimizations.txt").write_text(HLO)
     (tmp_path / f"module_0001.jit_f.{ending}.txt").write_text(SEQUENCE)
     (tmp_path / "module_0001.jit_f.thunk_metadata.txt").write_text(METADATA)
@@ -89,7 +87,7 @@ def test_a_dump_is_read_with_its_launches(tmp_path: Path, ending: str) -> None:
     ("sequence", "described"),
     [("", METADATA), (SEQUENCE, ""), ("no thunks", "no metadata"), (SEQUENCE, METADATA.replace("thunk_id", "id"))],
 )
-def test_nothing_is_said_where_one_of_the_two_says_nothing(sequence: str, described: str) -> None:
+def test_nothing_is_said_where_one_of_the_two_says_nothing(sequence, described):
     module = parse.module(with_launches(HLO, sequence, described))
     assert launches(module) == {}
     assert all(kernel.launches is None for kernel in kernels(module))
@@ -105,5 +103,5 @@ def test_nothing_is_said_where_one_of_the_two_says_nothing(sequence: str, descri
         f"buffer={'9' * 5000}",
     ],
 )
-def test_a_comment_that_is_none_of_ours_says_nothing(comment: str) -> None:
+def test_a_comment_that_is_none_of_ours_says_nothing(comment):
     assert launches(parse.module(f"{HLO}// XLA thunks: sorted: Copy {comment}\n")) == {}

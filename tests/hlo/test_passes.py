@@ -41,7 +41,7 @@ def _write(folder: Path, number: int, done: str, opcode: str, more: str = "") ->
 
 
 @pytest.mark.process
-def test_a_real_dump_tells_what_simplification_and_fusion_did(dump: Path) -> None:
+def test_a_real_dump_tells_what_simplification_and_fusion_did(dump):
     ((module, name, states),) = modules_with_passes(dump)
     assert name.startswith("jit__lambda")
     (found,) = passes(dump, module)
@@ -61,7 +61,7 @@ def test_a_real_dump_tells_what_simplification_and_fusion_did(dump: Path) -> Non
     assert {opcode: count for opcode, count in counted.items() if count} == found.passes[-1].opcodes_after
 
 
-def test_a_file_that_cannot_be_read_is_told_and_passed_over(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_told_and_passed_over(tmp_path):
     _write(tmp_path, 0, "pipeline-start", "negate")
     _write(tmp_path, 1, "broken", "negate")
     _write(tmp_path, 2, "rewriter", "abs")
@@ -71,7 +71,7 @@ def test_a_file_that_cannot_be_read_is_told_and_passed_over(tmp_path: Path) -> N
     assert found.passes[2].opcode_changes == {"abs": 1, "negate": -1}
 
 
-def test_the_first_ten_thousand_passes_come_in_order(tmp_path: Path) -> None:
+def test_the_first_ten_thousand_passes_come_in_order(tmp_path):
     for number in (10_000, 9_999, 2):
         _write(tmp_path, number, "algsimp", "negate")
     (found,) = passes(tmp_path)
@@ -79,7 +79,7 @@ def test_the_first_ten_thousand_passes_come_in_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "module_0001.jit_f.before_optimizations.txt", "notes.txt"])
-def test_a_folder_without_passes_is_refused_with_the_flag_that_makes_some(tmp_path: Path, name: str) -> None:
+def test_a_folder_without_passes_is_refused_with_the_flag_that_makes_some(tmp_path, name):
     if name:
         (tmp_path / name).write_text(STATE.format(opcode="negate", more=""))
     with pytest.raises(HloError) as error:

@@ -42,7 +42,7 @@ from tui.hlo_texts import FILE, JAXPR, STABLEHLO
         ("(f32[10]{0:T(128)}, f32[3])", {"padded_bytes": 524}),
     ],
 )  # fmt: skip
-def test_what_a_shape_says(text: str, facts: dict[str, object]) -> None:
+def test_what_a_shape_says(text, facts):
     shape = parse_shape(text)
     assert {fact: getattr(shape, fact) for fact in facts} == facts
     assert str(shape) == text.replace(", 3,", ",3,")
@@ -52,12 +52,12 @@ def test_what_a_shape_says(text: str, facts: dict[str, object]) -> None:
     ("written", "tiles", "element_bits", "memory_space"),
     [("1,0:T(8,128)(2,1)L(512)E(4)S(5)", ((8, 128), (2, 1)), 4, 5), ("1,0:T(*,4)", ((None, 4),), 0, 0)],
 )
-def test_everything_in_a_layout(written: str, tiles: object, element_bits: int, memory_space: int) -> None:
+def test_everything_in_a_layout(written, tiles, element_bits, memory_space):
     layout = parse_shape(f"s4[16,256]{{{written}}}").layout
     assert (layout.tiles, layout.element_bits, layout.memory_space) == (tiles, element_bits, memory_space)
 
 
-def test_nested_tuple_with_comments() -> None:
+def test_nested_tuple_with_comments():
     shape = parse_shape("((f32[2]{0:T(8,128)}, /*index=1*/()), token[], opaque[], b(f32[4]))")
     assert [member.dtype for member in shape.tuple_shapes] == ["tuple", "token", "opaque", "buffer"]
     assert [leaf.dtype for leaf in shape.leaves()] == ["f32", "token", "opaque", "f32"]
@@ -68,13 +68,13 @@ def test_nested_tuple_with_comments() -> None:
 @pytest.mark.parametrize(
     "text", ["", "f32", "f32[", "f32[x]", "(f32[2]", "(f32[2] s32[])", "f32[2] add", "(" * 5000, "f32[--1]"]
 )
-def test_what_is_not_a_shape(text: str) -> None:
+def test_what_is_not_a_shape(text):
     with pytest.raises(ValueError, match=r"not a|expected"):
         parse_shape(text)
 
 
 @given(st.text("ab\n", max_size=300), st.integers(1, 7))
-def test_agrees_with_split(text: str, block: int) -> None:
+def test_agrees_with_split(text, block):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_BLOCK", block)
         source = Source(text)
@@ -94,7 +94,7 @@ def test_agrees_with_split(text: str, block: int) -> None:
 # -- places -----------------------------------------------------------------------------------------------------------
 
 
-def test_stablehlo_loses_its_locations_and_keeps_their_meaning() -> None:
+def test_stablehlo_loses_its_locations_and_keeps_their_meaning():
     text, places = without_locations(STABLEHLO)
     assert "loc(" not in text
     lines = text.split("\n")
@@ -104,7 +104,7 @@ def test_stablehlo_loses_its_locations_and_keeps_their_meaning() -> None:
     assert lines[1].startswith("  func.func public @main(%arg0: tensor<256x512xf32>, %arg1: tensor<512x512xf32>)")
 
 
-def test_a_jaxpr_loses_its_comments_and_keeps_their_meaning() -> None:
+def test_a_jaxpr_loses_its_comments_and_keeps_their_meaning():
     text, places = without_comments(JAXPR)
     lines = text.split("\n")
     assert "#" not in text
@@ -114,7 +114,7 @@ def test_a_jaxpr_loses_its_comments_and_keeps_their_meaning() -> None:
     assert places.of(5) == LineOrigin(HloSourceLocation(FILE, 11), "jvp(attn)/tanh")
 
 
-def test_a_neighbourhood_has_what_a_kernel_reads_and_who_reads_it() -> None:
+def test_a_neighbourhood_has_what_a_kernel_reads_and_who_reads_it():
     module = compiled(lambda x, w: jax.nn.softmax(jnp.sort(x @ w)), f32(64, 64), f32(64, 64))
     by_kind = {kernel.kind: kernel for kernel in kernels(module)}
     near = neighbourhood(module, by_kind["sort"])
@@ -127,7 +127,7 @@ def test_a_neighbourhood_has_what_a_kernel_reads_and_who_reads_it() -> None:
     assert to_dot(near).count(" -> ") == len(near.edges)
 
 
-def test_the_inside_of_a_fusion() -> None:
+def test_the_inside_of_a_fusion():
     lines = "c = f32[] constant(2)\nb = f32[8] broadcast(c), dimensions={}\nROOT m = f32[8] multiply(p0, b)"
     module = written(fused(lines, "f32[8]").replace("main {\np0", "main {\nx").replace("fusion(p0)", "fusion(x)"))
     (kernel,) = kernels(module)
@@ -136,7 +136,7 @@ def test_the_inside_of_a_fusion() -> None:
     assert next(node for node in graph.nodes if node.id == "p0").lines == ("parameter f32[8]", "x")
 
 
-def test_dot_quotes_what_comes_from_outside() -> None:
+def test_dot_quotes_what_comes_from_outside():
     graph = Graph(
         'a "title" <b>',
         (Node("x\\", ('n"<&>', "two\x1b[31m"), "kernel"), Node("y", ("y",), "focus")),

@@ -30,7 +30,7 @@ def no_reading(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-def test_the_second_query_does_not_read_the_session(path: Path, request: pytest.FixtureRequest) -> None:
+def test_the_second_query_does_not_read_the_session(path, request):
     first = ask("SELECT * FROM intervals", [asked(path)])
     rows, notices = first.table().to_pylist(), first.notices
     request.getfixturevalue("no_reading")
@@ -41,7 +41,7 @@ def test_the_second_query_does_not_read_the_session(path: Path, request: pytest.
         count(path, "kernels")
 
 
-def test_a_session_that_has_grown_or_changed_is_read_anew(tmp_path: Path) -> None:
+def test_a_session_that_has_grown_or_changed_is_read_anew(tmp_path):
     path = write(tmp_path / "s.jaxprof", events()[:-20])
     before = count(path)
     path.unlink()
@@ -64,7 +64,7 @@ def test_a_session_that_has_grown_or_changed_is_read_anew(tmp_path: Path) -> Non
         lambda data: data.replace(b"r3", b"r9"),
     ],
 )
-def test_a_damaged_copy_is_as_good_as_none(path: Path, damage: object) -> None:
+def test_a_damaged_copy_is_as_good_as_none(path, damage):
     right = ask("SELECT * FROM runs", [asked(path)]).table()
     kept = derived_folder(path) / "runs.arrow"
     whole = kept.read_bytes()
@@ -74,9 +74,7 @@ def test_a_damaged_copy_is_as_good_as_none(path: Path, damage: object) -> None:
 
 
 @pytest.mark.parametrize("name", ["__version__", "_FORMAT"])
-def test_a_copy_of_another_jaxprof_is_made_anew(
-    path: Path, monkeypatch: pytest.MonkeyPatch, name: str, request: pytest.FixtureRequest
-) -> None:
+def test_a_copy_of_another_jaxprof_is_made_anew(path, monkeypatch, name, request):
     count(path)
     monkeypatch.setattr(cache, name, "another")
     request.getfixturevalue("no_reading")
@@ -84,13 +82,13 @@ def test_a_copy_of_another_jaxprof_is_made_anew(
         count(path)
 
 
-def test_a_state_folder_that_cannot_be_written_costs_no_answer(path: Path, state_home: Path) -> None:
+def test_a_state_folder_that_cannot_be_written_costs_no_answer(path, state_home):
     state_home.rmdir()
     state_home.write_text("a file, where a folder should be")
     assert count(path) == 4
 
 
-def test_copies_go_with_their_session(tmp_path: Path, state_home: Path) -> None:
+def test_copies_go_with_their_session(tmp_path, state_home):
     library = Library()
     library.folder.mkdir(parents=True)
     first, second = write(library.folder / "a.jaxprof"), write(library.folder / "b.jaxprof")

@@ -46,7 +46,7 @@ from query.conftest import ask, asked
         "PREPARE p AS SELECT 1",
     ],
 )
-def test_nothing_but_a_select_over_the_tables_is_done(path: Path, tmp_path: Path, sql: str) -> None:
+def test_nothing_but_a_select_over_the_tables_is_done(path, tmp_path, sql):
     secret = "variables of this program are no tables"  # noqa: F841 - DuckDB looks for such names
     file, new = tmp_path / "secret.csv", tmp_path / "new"
     file.write_text("a,b\n1,2\n")
@@ -72,7 +72,7 @@ def test_nothing_but_a_select_over_the_tables_is_done(path: Path, tmp_path: Path
         ("PIVOT runs ON variant USING sum(samples)", "PIVOT without IN", "Give one SELECT"),
     ],
 )
-def test_an_error_is_a_line_with_what_duckdb_takes_for_right(path: Path, sql: str, what: str, hint: str) -> None:
+def test_an_error_is_a_line_with_what_duckdb_takes_for_right(path, sql, what, hint):
     with pytest.raises(UsageError) as refused:
         ask(sql, [asked(path)]).table()
     assert what in refused.value.what
@@ -88,12 +88,12 @@ def test_an_error_is_a_line_with_what_duckdb_takes_for_right(path: Path, sql: st
         'FROM "KERNELS"', "FROM query_table('ker' || 'nels')", "SELECT * FROM query('FROM ker' || 'nels')",
     ],
 )  # fmt: skip
-def test_what_only_reads_is_answered(path: Path, sql: str) -> None:
+def test_what_only_reads_is_answered(path, sql):
     rows, _ = ask(sql, [asked(path)]).first(100)
     assert rows
 
 
-def test_only_the_tables_that_are_read_are_made(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_tables_that_are_read_are_made(path, monkeypatch):
     made: list[str] = []
     before = asking.arrow_table
     monkeypatch.setattr(asking, "arrow_table", lambda table, file: made.append(table.name) or before(table, file))
@@ -101,7 +101,7 @@ def test_only_the_tables_that_are_read_are_made(path: Path, monkeypatch: pytest.
     assert made == ["runs", "samples"]
 
 
-def test_a_session_that_cannot_be_read_is_left_out_or_refused(path: Path, tmp_path: Path) -> None:
+def test_a_session_that_cannot_be_read_is_left_out_or_refused(path, tmp_path):
     bad = tmp_path / "bad.jaxprof"
     bad.write_bytes(b"")
     answer = ask(
@@ -113,7 +113,7 @@ def test_a_session_that_cannot_be_read_is_left_out_or_refused(path: Path, tmp_pa
         ask("SELECT count(*) FROM runs", [AskedSession("s", path), AskedSession("bad", bad)])
 
 
-def test_the_first_rows_and_whether_there_are_more(path: Path) -> None:
+def test_the_first_rows_and_whether_there_are_more(path):
     everything, more = ask("SELECT seconds FROM samples ORDER BY ALL", [asked(path)]).first(10**20)
     assert not more
     for count in (1, len(everything) - 1):
@@ -123,7 +123,7 @@ def test_the_first_rows_and_whether_there_are_more(path: Path) -> None:
 
 
 @pytest.mark.process
-def test_a_call_that_asks_nobody_is_ended_with_its_process(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_that_asks_nobody_is_ended_with_its_process(path, monkeypatch):
     monkeypatch.setenv("JAXPROF_LIMITS", "query_time=1")
     sql = "SELECT 1 UNION ALL SELECT levenshtein(repeat('ab', 100000), repeat('ba', 100000))"  # 40 s, and no interrupt
     with (
@@ -135,20 +135,20 @@ def test_a_call_that_asks_nobody_is_ended_with_its_process(path: Path, monkeypat
 
 
 @pytest.mark.process
-def test_a_process_that_ends_before_its_answer_is_an_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_ends_before_its_answer_is_an_error(path, monkeypatch):
     monkeypatch.setattr(asking.sys, "executable", "/bin/false")
     with pytest.raises(UsageError, match="ended with 1"), asking.ask("SELECT 1", [asked(path)]):
         pass
 
 
-def test_a_query_that_needs_too_much_memory_says_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_query_that_needs_too_much_memory_says_so(path, monkeypatch):
     monkeypatch.setenv("JAXPROF_LIMITS", "query_memory=64MiB")
     with pytest.raises(UsageError, match=r"needs more than 64\.0 MiB"):
         list(ask("SELECT len(list(range)) FROM range(100000000)", [asked(path)]).rows())
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the size of a process is read from /proc")
-def test_a_value_that_is_too_large_does_not_take_the_machine() -> None:
+def test_a_value_that_is_too_large_does_not_take_the_machine():
     import resource
 
     before = resource.getrlimit(resource.RLIMIT_AS)
@@ -159,7 +159,7 @@ def test_a_value_that_is_too_large_does_not_take_the_machine() -> None:
 
 @pytest.mark.process
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the size of a process is read from /proc")
-def test_a_child_that_starts_meanwhile_is_not_bounded() -> None:
+def test_a_child_that_starts_meanwhile_is_not_bounded():
     import resource
 
     with bounded_memory():
@@ -170,7 +170,7 @@ def test_a_child_that_starts_meanwhile_is_not_bounded() -> None:
         child.close()
 
 
-def test_nothing_writes_a_progress_bar_to_stdout_or_can_be_made_to(tmp_path: Path) -> None:
+def test_nothing_writes_a_progress_bar_to_stdout_or_can_be_made_to(tmp_path):
     for connection in (connect(), connect(memory_bytes=1 << 30), connect(folder=tmp_path)):
         assert connection.execute("SELECT current_setting('enable_progress_bar')").fetchone() == (False,)
         with pytest.raises(duckdb.Error, match="locked"):
@@ -179,7 +179,7 @@ def test_nothing_writes_a_progress_bar_to_stdout_or_can_be_made_to(tmp_path: Pat
     assert found == ["connection.py"]
 
 
-def test_only_the_folder_that_is_given_can_be_read(tmp_path: Path) -> None:
+def test_only_the_folder_that_is_given_can_be_read(tmp_path):
     (tmp_path / "here").mkdir()
     for name in ("here/x.csv", "y.csv"):
         (tmp_path / name).write_text("a\n1\n")

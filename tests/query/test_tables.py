@@ -25,7 +25,7 @@ def rows(path: Path, sql: str) -> list[list[Any]]:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_every_table_has_rows_under_the_columns_that_its_schema_has(path: Path, name: str) -> None:
+def test_every_table_has_rows_under_the_columns_that_its_schema_has(path, name):
     answer = ask(f"SELECT * FROM {name}", [asked(path, "whole")])
     table = answer.table()
     assert answer.names == ["session", *(fact.key for fact in TABLES[name].facts)]
@@ -35,7 +35,7 @@ def test_every_table_has_rows_under_the_columns_that_its_schema_has(path: Path, 
     assert len(filled) > 1
 
 
-def test_figures_are_those_of_the_json(path: Path) -> None:
+def test_figures_are_those_of_the_json(path):
     (compiled,) = [run for run in to_dict(load(path, Session))["runs"] if run["id"] == "r3"]
     (row,) = rows(
         path,
@@ -51,13 +51,13 @@ def test_figures_are_those_of_the_json(path: Path) -> None:
     assert rows(path, "SELECT DISTINCT launch FROM samples WHERE series = 'dispatch'") == [[None]]
 
 
-def test_the_shortest_intervals_that_a_timeline_left_out_are_named(path: Path) -> None:
+def test_the_shortest_intervals_that_a_timeline_left_out_are_named(path):
     answer = ask("FROM intervals", [asked(path, "whole")])
     assert len(answer.first(100)[0]) == sum(len(lane["label"]) for lane in TIMELINE["lanes"])  # type: ignore[arg-type, misc]
     assert answer.notices == ["whole: the 2 shortest intervals of run r3 are not in its timeline"]
 
 
-def test_what_no_column_can_hold_is_null(tmp_path: Path) -> None:
+def test_what_no_column_can_hold_is_null(tmp_path):
     run = e.RunPlanned(run="r1", spec=e.RunSpec(workload="a\ud800b", variant="", how="jit", device="cpu:0"))
     memory = e.MemoryReported(run="r1", argument_bytes=1 << 63, output_bytes=0, temporary_bytes=5)
     from jaxprof.facts import SessionFile
@@ -70,7 +70,7 @@ def test_what_no_column_can_hold_is_null(tmp_path: Path) -> None:
     assert (row["peak_bytes"], row["temporary_bytes"]) == (None, 5)
 
 
-def test_figures_of_a_real_session_agree_with_each_other(tmp_path: Path) -> None:
+def test_figures_of_a_real_session_agree_with_each_other(tmp_path):
     measured = unpacked("engines", "measures", tmp_path)
     found = rows(measured, """
         SELECT runs.median_seconds, runs.samples, count(*), median(samples.seconds)
@@ -89,12 +89,12 @@ QUESTIONS = re.findall(
 
 
 @pytest.mark.parametrize("sql", QUESTIONS, ids=lambda sql: " ".join(sql.split())[:50])
-def test_a_documented_question_is_answered(path: Path, sql: str) -> None:
+def test_a_documented_question_is_answered(path, sql):
     found = rows(path, sql)
     assert found or "times_the_" in sql, "these samples are even, and these kernels have no ceiling"
 
 
-def test_a_damaged_timeline_costs_its_rows_and_is_said(tmp_path: Path) -> None:
+def test_a_damaged_timeline_costs_its_rows_and_is_said(tmp_path):
     damaged = [*sessions.jit_run("r2", ""), e.TextRecorded(run="r2", name="timeline", text="{")]
     answer = ask("SELECT count(*) FROM intervals", [asked(write(tmp_path / "s.jaxprof", damaged))])
     assert answer.first(1)[0] == [[0]]

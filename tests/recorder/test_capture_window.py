@@ -60,7 +60,7 @@ def steps(count: int, seconds: float = 1.0) -> StepsCounted:
     return StepsCounted(where=SourceLocation("train.py", 3), found_by="monitoring", count=count, seconds=seconds)
 
 
-def test_a_window_of_some_seconds_holds_what_ran_in_it(stage: Stage) -> None:
+def test_a_window_of_some_seconds_holds_what_ran_in_it(stage):
     stage.window.begin(seconds=1.5)
     assert stage.window.begun
     assert stage.window.turns == 2, "before the profiler was started, and after"
@@ -75,7 +75,7 @@ def test_a_window_of_some_seconds_holds_what_ran_in_it(stage: Stage) -> None:
     assert "jit_step" in {row.op.module for row in table}
 
 
-def test_by_steps_it_begins_in_the_loop_and_not_in_the_first_compile(tmp_path: Path) -> None:
+def test_by_steps_it_begins_in_the_loop_and_not_in_the_first_compile(tmp_path):
     stage = Stage(tmp_path)
     stage.window.begin(steps=3)
     compiling = StageRunning(function="step", stage="compile", began_seconds=stage.now)
@@ -87,7 +87,7 @@ def test_by_steps_it_begins_in_the_loop_and_not_in_the_first_compile(tmp_path: P
     assert stage.states == ["began"]
 
 
-def test_what_compiles_before_an_event_says_so_is_no_loop(tmp_path: Path) -> None:
+def test_what_compiles_before_an_event_says_so_is_no_loop(tmp_path):
     """A step is traced for longer than `SETTLED_SECONDS` after the first small compilation."""
     stage, compiles = Stage(tmp_path), True
     stage.window = CaptureWindows(stage.said.append, tmp_path, clock=lambda: stage.now, compiles_now=lambda: compiles)
@@ -103,7 +103,7 @@ def test_what_compiles_before_an_event_says_so_is_no_loop(tmp_path: Path) -> Non
     stage.window.end()
 
 
-def test_counted_steps_are_the_loop_whatever_is_compiled_beside_it(tmp_path: Path) -> None:
+def test_counted_steps_are_the_loop_whatever_is_compiled_beside_it(tmp_path):
     stage = Stage(tmp_path)
     stage.window.begin(steps=3)
     stage.window.take(COMPILED)
@@ -120,9 +120,7 @@ def test_counted_steps_are_the_loop_whatever_is_compiled_beside_it(tmp_path: Pat
         (False, None, "the program had not compiled anything yet"),
     ],
 )
-def test_a_program_that_ends_before_its_loop_has_no_window(
-    tmp_path: Path, compiled: bool, steps: int | None, note: str
-) -> None:
+def test_a_program_that_ends_before_its_loop_has_no_window(tmp_path, compiled, steps, note):
     stage = Stage(tmp_path)
     stage.window.begin(steps=steps)
     if compiled:
@@ -131,7 +129,7 @@ def test_a_program_that_ends_before_its_loop_has_no_window(
     assert (stage.states, note in stage.last.note) == (["failed"], True)
 
 
-def test_steps_from_before_the_window_do_not_count(stage: Stage) -> None:
+def test_steps_from_before_the_window_do_not_count(stage):
     stage.window.take(steps(1000))
     stage.window.begin(steps=5)
     stage.now += 0.25
@@ -140,7 +138,7 @@ def test_steps_from_before_the_window_do_not_count(stage: Stage) -> None:
     assert stage.states == ["began"]
 
 
-def test_without_steps_to_count_it_says_so_two_seconds_after_the_last_compilation(stage: Stage) -> None:
+def test_without_steps_to_count_it_says_so_two_seconds_after_the_last_compilation(stage):
     """A program that places its arrays and compiles its step for longer than that shows its loop afterwards."""
     stage.window.begin(steps=5)
     stage.after(UNCOUNTED_SECONDS - 0.1)
@@ -154,7 +152,7 @@ def test_without_steps_to_count_it_says_so_two_seconds_after_the_last_compilatio
     assert stage.last.note == "no steps were counted within 2 s of the last compilation"
 
 
-def test_it_waits_for_the_first_compile_and_starts_no_backend(tmp_path: Path) -> None:
+def test_it_waits_for_the_first_compile_and_starts_no_backend(tmp_path):
     stage = Stage(tmp_path)
     stage.window.begin(seconds=1)
     stage.window.take(Compiled(function="step", trace_seconds=0.1))
@@ -169,7 +167,7 @@ def test_it_waits_for_the_first_compile_and_starts_no_backend(tmp_path: Path) ->
     assert stage.states == ["began", "ended"]
 
 
-def test_the_programs_own_profile_comes_first(stage: Stage, tmp_path: Path) -> None:
+def test_the_programs_own_profile_comes_first(stage, tmp_path):
     jax.profiler.start_trace(tmp_path / "own")
     stage.window.begin(seconds=1)
     jax.profiler.stop_trace()
@@ -180,7 +178,7 @@ def test_the_programs_own_profile_comes_first(stage: Stage, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("way", ["start_trace", "trace"])
-def test_it_gives_way_to_a_profile_that_the_program_starts(stage: Stage, tmp_path: Path, way: str) -> None:
+def test_it_gives_way_to_a_profile_that_the_program_starts(stage, tmp_path, way):
     stage.window.begin(seconds=60)
     own = tmp_path / "own"
     if way == "trace":
@@ -194,7 +192,7 @@ def test_it_gives_way_to_a_profile_that_the_program_starts(stage: Stage, tmp_pat
     assert list(own.rglob("*.xplane.pb"))
 
 
-def test_the_profiler_is_as_ever_beside_a_window_and_after_it(stage: Stage) -> None:
+def test_the_profiler_is_as_ever_beside_a_window_and_after_it(stage):
     before = {name: getattr(jax.profiler, name) for name in ("start_trace", "stop_trace", "trace")}
     stage.window.begin(seconds=60)
     with pytest.raises(RuntimeError, match="No profile started"):
@@ -203,9 +201,7 @@ def test_the_profiler_is_as_ever_beside_a_window_and_after_it(stage: Stage) -> N
     assert {name: getattr(jax.profiler, name) for name in before} == before
 
 
-def test_a_thread_that_compiles_does_not_wait_while_the_profiler_is_stopped(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_thread_that_compiles_does_not_wait_while_the_profiler_is_stopped(stage, monkeypatch):
     taken = threading.Event()
 
     def take() -> None:

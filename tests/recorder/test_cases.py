@@ -14,7 +14,7 @@ ALL = cases()
 BY_NAME = {case.name: case for case in ALL}
 
 
-def test_the_mended_twin_must_not_have_what_was_planted() -> None:
+def test_the_mended_twin_must_not_have_what_was_planted():
     for case in ALL:
         if case.mended:
             twin = BY_NAME[case.mended]
@@ -23,7 +23,7 @@ def test_the_mended_twin_must_not_have_what_was_planted() -> None:
             assert not planted & {code for alternatives in twin.expected for code in alternatives}
 
 
-def test_every_finding_has_a_case_with_a_mended_twin() -> None:
+def test_every_finding_has_a_case_with_a_mended_twin():
     paired = {code for case in ALL if case.expected and case.mended for code in case.expected[0]}
     assert paired >= set(CODES) - {"program_failed"}  # these programs all end well
 
@@ -50,7 +50,7 @@ def faults(folder: Path, said: Outcome, header: str = HEADER) -> list[str]:
     return [fault.kind for fault in judge(read_case(folder / "c.py"), said)]
 
 
-def test_what_is_as_it_must_be_has_no_fault(tmp_path: Path) -> None:
+def test_what_is_as_it_must_be_has_no_fault(tmp_path):
     assert faults(tmp_path, outcome("data_waits", "host_sync")) == []
     assert faults(tmp_path, outcome("host_work", "host_sync", verdict="host-bound", line=None)) == []
 
@@ -70,7 +70,7 @@ def test_what_is_as_it_must_be_has_no_fault(tmp_path: Path) -> None:
         (Outcome((), "-", 1, "Traceback", 1.0), ["run"]),
     ],
 )
-def test_each_kind_of_fault(said: Outcome, kinds: list[str], tmp_path: Path) -> None:
+def test_each_kind_of_fault(said, kinds, tmp_path):
     assert faults(tmp_path, said) == kinds
 
 
@@ -85,7 +85,7 @@ def test_each_kind_of_fault(said: Outcome, kinds: list[str], tmp_path: Path) -> 
         ("# about: x\n# verdict: -\n# forbid: *\n# forbid: host_sync\n", "nobody reads"),
     ],
 )
-def test_a_header_that_is_not_right_is_refused(header: str, wrong: str, tmp_path: Path) -> None:
+def test_a_header_that_is_not_right_is_refused(header, wrong, tmp_path):
     (tmp_path / "c.py").write_text(header + PROGRAM)
     with pytest.raises(ValueError, match=wrong):
         read_case(tmp_path / "c.py")

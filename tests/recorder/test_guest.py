@@ -62,9 +62,7 @@ def raising() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("raising")
-def test_what_a_handler_of_the_program_raises_reaches_it_without_a_frame_of_ours(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_a_handler_of_the_program_raises_reaches_it_without_a_frame_of_ours(monkeypatch):
     """JAX's filter of tracebacks fails at a frame without a line, as Python 3.11 has them in loops."""
     watcher = Watcher(lambda: signal.raise_signal(signal.SIGUSR1))
     with pytest.raises(OnTime) as raised:
@@ -76,13 +74,13 @@ def test_what_a_handler_of_the_program_raises_reaches_it_without_a_frame_of_ours
 
 
 @pytest.mark.usefixtures("raising")
-def test_what_our_own_code_raises_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_our_own_code_raises_does_not(monkeypatch):
     watcher = Watcher(lambda: {}["no"])  # type: ignore[index]
     announced(watcher, monkeypatch)
     assert [type(error) for error in watcher.problems] == [KeyError]
 
 
-def test_a_profiler_is_told_of_one_listener_and_of_all_after_it() -> None:
+def test_a_profiler_is_told_of_one_listener_and_of_all_after_it():
     calls: list[str] = []
 
     def inside() -> None:
@@ -101,7 +99,7 @@ def test_a_profiler_is_told_of_one_listener_and_of_all_after_it() -> None:
     assert calls == ["listener", "after"]
 
 
-def test_a_thread_of_ours_takes_no_signal_and_no_tool_is_told_of_it() -> None:
+def test_a_thread_of_ours_takes_no_signal_and_no_tool_is_told_of_it():
     over = threading.Event()
     blocked: list[set[Any]] = []
     seen: list[str] = []
@@ -128,7 +126,7 @@ def test_a_thread_of_ours_takes_no_signal_and_no_tool_is_told_of_it() -> None:
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="sys.monitoring came with Python 3.12")
-def test_a_program_gets_the_tool_number_that_it_asks_for() -> None:
+def test_a_program_gets_the_tool_number_that_it_asks_for():
     tool: Any = sys.monitoring  # type: ignore[attr-defined,unused-ignore]
     former = tool.use_tool_id, tool.get_tool
     lines = MonitoredLines(threading.get_ident())
@@ -171,7 +169,7 @@ def write_jax(place: Path, text: str = "import jax.inner\nvalue = 1\n") -> None:
     importlib.invalidate_caches()
 
 
-def test_it_is_told_once_at_the_end_of_the_import(place: Path) -> None:
+def test_it_is_told_once_at_the_end_of_the_import(place):
     write_jax(place)
     told: list[tuple[float, int]] = []
     finder = JaxFinder(lambda seconds: told.append((seconds, sys.modules["jax"].value)))
@@ -188,7 +186,7 @@ def test_it_is_told_once_at_the_end_of_the_import(place: Path) -> None:
     assert jax.__loader__ is jax.__spec__.loader
 
 
-def test_an_import_that_fails_may_be_tried_again(place: Path) -> None:
+def test_an_import_that_fails_may_be_tried_again(place):
     told: list[float] = []
     JaxFinder(told.append).install()
     with pytest.raises(ModuleNotFoundError):
@@ -204,7 +202,7 @@ def test_an_import_that_fails_may_be_tried_again(place: Path) -> None:
 
 
 @pytest.mark.process
-def test_a_failing_import_shows_no_frame_of_ours(tmp_path: Path) -> None:
+def test_a_failing_import_shows_no_frame_of_ours(tmp_path):
     (tmp_path / "jax").mkdir()
     (tmp_path / "jax" / "__init__.py").write_text("import warnings\nwarnings.warn('old', stacklevel=2)\n1 / 0\n")
     program = tmp_path / "x.py"

@@ -5,7 +5,6 @@ import os
 import select
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -56,7 +55,7 @@ def fill(pipe: ProgramPipe) -> int:
     raise AssertionError("the pipe takes everything")
 
 
-def test_lines_of_several_threads_do_not_mix(reader: Reader) -> None:
+def test_lines_of_several_threads_do_not_mix(reader):
     words = [bytes([65 + number]) * 300 for number in range(8)]
 
     def work(word: bytes) -> None:
@@ -72,13 +71,13 @@ def test_lines_of_several_threads_do_not_mix(reader: Reader) -> None:
     assert reader.pipe.dropped == 0
 
 
-def test_the_descriptors_are_high_and_closed_on_exec(reader: Reader) -> None:
+def test_the_descriptors_are_high_and_closed_on_exec(reader):
     assert len(reader.ours) == 2
     assert min(reader.ours) > 500
     assert not any(os.get_inheritable(number) for number in reader.ours)
 
 
-def test_a_limit_that_leaves_no_high_numbers_is_met(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_limit_that_leaves_no_high_numbers_is_met(monkeypatch):
     def refuse(*arguments: object) -> int:
         raise OSError(24, "Too many open files")
 
@@ -91,7 +90,7 @@ def test_a_limit_that_leaves_no_high_numbers_is_met(monkeypatch: pytest.MonkeyPa
     os.close(writing)
 
 
-def test_a_reader_that_does_not_read_holds_the_program_up_once(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_that_does_not_read_holds_the_program_up_once(reader, monkeypatch):
     waits: list[float] = []
 
     class Poll:
@@ -117,13 +116,13 @@ def test_a_reader_that_does_not_read_holds_the_program_up_once(reader: Reader, m
     assert rest[1:] == [b"after", b""]
 
 
-def test_a_reader_that_has_gone_is_no_signal_and_no_error(reader: Reader) -> None:
+def test_a_reader_that_has_gone_is_no_signal_and_no_error(reader):
     os.close(reader.end)
     fill(reader.pipe)
     assert reader.pipe.dropped > 0
 
 
-def test_nothing_goes_into_a_file_that_took_our_number(reader: Reader, tmp_path: Path) -> None:
+def test_nothing_goes_into_a_file_that_took_our_number(reader, tmp_path):
     for number in reader.ours:
         os.close(number)
     files = []
@@ -138,7 +137,7 @@ def test_nothing_goes_into_a_file_that_took_our_number(reader: Reader, tmp_path:
 
 
 @pytest.mark.process
-def test_a_forked_child_is_silent(reader: Reader) -> None:
+def test_a_forked_child_is_silent(reader):
     child = os.fork()
     if child == 0:
         reader.pipe.send(b"child")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -56,7 +55,7 @@ SEEN = {"_exit": "not_unwound", "exec": "replaced", "closed descriptors": "pipe_
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_is_the_same_under_the_recording(name: str, tmp_path: Path) -> None:
+def test_a_program_is_the_same_under_the_recording(name, tmp_path):
     (tmp_path / "x.py").write_text(PROGRAMS[name])
     words = ("x.py", "--epochs", "1", "--out", "o", "a b", "--", "-c", "ü")
     alone = run_alone(tmp_path, *words, stdin="first\nsecond\n", RECORDED="")
@@ -72,7 +71,7 @@ def test_a_program_is_the_same_under_the_recording(name: str, tmp_path: Path) ->
     assert f"jaxprof: session: {OUT}\n" in recorded.notes
 
 
-def test_a_module_is_run_as_python_does(tmp_path: Path) -> None:
+def test_a_module_is_run_as_python_does(tmp_path):
     package = tmp_path / "package"
     package.mkdir()
     (package / "__init__.py").write_text("")
@@ -85,7 +84,7 @@ def test_a_module_is_run_as_python_does(tmp_path: Path) -> None:
     assert started.how == "module"
 
 
-def test_pythons_words_for_a_missing_file(tmp_path: Path) -> None:
+def test_pythons_words_for_a_missing_file(tmp_path):
     alone = run_alone(tmp_path, "nothing.py")
     recorded = run_recorded(tmp_path, "nothing.py")
     assert (recorded.code, recorded.out, recorded.err) == (2, "", alone.err)
@@ -93,7 +92,7 @@ def test_pythons_words_for_a_missing_file(tmp_path: Path) -> None:
     assert not (tmp_path / OUT).exists()
 
 
-def test_the_users_import_path_is_as_it_was(tmp_path: Path) -> None:
+def test_the_users_import_path_is_as_it_was(tmp_path):
     (tmp_path / "x.py").write_text(WORLD)
     variables = {"PYTHONPATH": ":/somewhere", "PYTHONUNBUFFERED": "1"}
     alone = run_alone(tmp_path, "x.py", **variables)
@@ -105,7 +104,7 @@ def test_the_users_import_path_is_as_it_was(tmp_path: Path) -> None:
     [("print('own', __name__, __file__)", {}), ("1 / 0", {"RANKED": "x"})],
     ids=["started early", "started late, and failing"],
 )
-def test_a_sitecustomize_of_the_users_comes_after_ours(text: str, variables: dict[str, str], tmp_path: Path) -> None:
+def test_a_sitecustomize_of_the_users_comes_after_ours(text, variables, tmp_path):
     """The client is a Python, too: what its own start prints comes before what the program prints."""
     own = tmp_path / "own"
     own.mkdir()
@@ -125,7 +124,7 @@ def test_a_sitecustomize_of_the_users_comes_after_ours(text: str, variables: dic
         ("replaced by another file", "os.unlink(path); open(path, 'w').write('mine')", "s-2.jaxprof"),
     ],
 )
-def test_a_program_cannot_lose_its_session(harm: str, done: str, place: str, tmp_path: Path) -> None:
+def test_a_program_cannot_lose_its_session(harm, done, place, tmp_path):
     wait = f"import os\npath = {OUT!r}\nwhile not os.path.exists(path) or not os.path.getsize(path): pass\n"
     (tmp_path / "x.py").write_text(f"{wait}{done}\n")
     recorded = run_recorded(tmp_path, "x.py")
@@ -136,7 +135,7 @@ def test_a_program_cannot_lose_its_session(harm: str, done: str, place: str, tmp
     assert session.runs["r1"].closed is not None
 
 
-def test_a_python_that_reads_no_sitecustomize_is_told(tmp_path: Path) -> None:
+def test_a_python_that_reads_no_sitecustomize_is_told(tmp_path):
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nexec {sys.executable} -I "$@"\n')
     python.chmod(0o755)

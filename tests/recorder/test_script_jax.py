@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -37,7 +36,7 @@ RAISES = "jax.jit(lambda x: x.nothing)(1.0)\n"
 
 
 @pytest.mark.parametrize("python", FURTHER or EVERY)
-def test_a_program_that_trains_and_raises_is_the_same_and_all_of_it_is_recorded(python: str, tmp_path: Path) -> None:
+def test_a_program_that_trains_and_raises_is_the_same_and_all_of_it_is_recorded(python, tmp_path):
     (tmp_path / "x.py").write_text(TRAINS + LOOPS + RAISES)
     recorded = run_recorded(tmp_path, "x.py", options=("--python", python))
     if python == sys.executable:
@@ -70,7 +69,7 @@ def check_passes(run: Run) -> None:
     assert passes[-1].first + passes[-1].count - 1 == 399
 
 
-def test_a_capture_window_brings_the_kernels_into_the_session(tmp_path: Path) -> None:
+def test_a_capture_window_brings_the_kernels_into_the_session(tmp_path):
     """And of the engine there is the reading of the environment alone in the program."""
     temporary = tmp_path / "temporary"
     temporary.mkdir()
@@ -91,7 +90,7 @@ def test_a_capture_window_brings_the_kernels_into_the_session(tmp_path: Path) ->
     assert list(temporary.glob("jaxprof-window-*")) == []
 
 
-def test_the_client_imports_little_before_the_program_has_been_started(tmp_path: Path) -> None:
+def test_the_client_imports_little_before_the_program_has_been_started(tmp_path):
     (tmp_path / "x.py").write_text("")
     hook = (
         "import sys; sys.addaudithook(lambda event, _: event == 'subprocess.Popen'"

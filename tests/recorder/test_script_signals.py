@@ -34,7 +34,7 @@ def in_terminal(folder: Path, *words: str) -> Terminal:
     return Terminal(client(*words), folder, environment())
 
 
-def test_ctrl_c_interrupts_the_program_and_not_the_recording(tmp_path: Path) -> None:
+def test_ctrl_c_interrupts_the_program_and_not_the_recording(tmp_path):
     (tmp_path / "x.py").write_text(WAITS)
     with in_terminal(tmp_path, "x.py") as terminal:
         terminal.until("ready")
@@ -60,7 +60,7 @@ def start(folder: Path, *words: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGUSR1])
-def test_a_signal_sent_to_us_reaches_the_program(number: signal.Signals, tmp_path: Path) -> None:
+def test_a_signal_sent_to_us_reaches_the_program(number, tmp_path):
     (tmp_path / "x.py").write_text(HANDLES)
     process = start(tmp_path, "x.py")
     process.send_signal(number)
@@ -70,7 +70,7 @@ def test_a_signal_sent_to_us_reaches_the_program(number: signal.Signals, tmp_pat
     assert program_in(tmp_path).closed is not None
 
 
-def test_several_interrupts_come_one_by_one(tmp_path: Path) -> None:
+def test_several_interrupts_come_one_by_one(tmp_path):
     (tmp_path / "x.py").write_text(
         "import os, signal, time\ncaught = []\n"
         "def handler(number, frame):\n    caught.append(number)\n    os.write(1, b'caught %d\\n' % (len(caught) - 1))\n"
@@ -86,7 +86,7 @@ def test_several_interrupts_come_one_by_one(tmp_path: Path) -> None:
     assert program_in(tmp_path).status == "ok"
 
 
-def test_a_program_that_sigterm_ends_is_kept(tmp_path: Path) -> None:
+def test_a_program_that_sigterm_ends_is_kept(tmp_path):
     (tmp_path / "x.py").write_text(WAITS)
     process = start(tmp_path, "x.py")
     process.terminate()
@@ -97,7 +97,7 @@ def test_a_program_that_sigterm_ends_is_kept(tmp_path: Path) -> None:
     assert "SIGTERM" in run.error
 
 
-def test_the_program_outlives_a_client_that_is_killed(tmp_path: Path) -> None:
+def test_the_program_outlives_a_client_that_is_killed(tmp_path):
     (tmp_path / "x.py").write_text(
         "import signal, sys, time\nsignal.signal(signal.SIGPIPE, signal.SIG_DFL)\nprint('ready', flush=True)\n"
         "sys.stdin.readline()\nsys.path.insert(0, 'fake')\nimport jax\nopen('done', 'w').write('well')\n"
@@ -115,7 +115,7 @@ def test_the_program_outlives_a_client_that_is_killed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("last", "code"), [("", 1), ("; be_interrupted()", -signal.SIGINT)])
-def test_source_that_is_run_while_a_program_ends_does_not_take_its_interrupt(last: str, code: int) -> None:
+def test_source_that_is_run_while_a_program_ends_does_not_take_its_interrupt(last, code):
     """Python forgets that it was interrupted when it runs more source: what is imported at the end, for one."""
     program = (
         "import atexit\nfrom jaxprof.recorder.launch import be_interrupted\n"

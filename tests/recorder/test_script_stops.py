@@ -57,7 +57,7 @@ def result(folder: Path) -> ProgramResult:
 
 
 @needs_counts
-def test_a_stop_is_no_lines_time_and_a_finding(tmp_path: Path) -> None:
+def test_a_stop_is_no_lines_time_and_a_finding(tmp_path):
     (tmp_path / "x.py").write_text(QUIET + STOPS)
     assert run_recorded(tmp_path, "x.py").code == 0
     found = result(tmp_path)
@@ -71,7 +71,7 @@ def test_a_stop_is_no_lines_time_and_a_finding(tmp_path: Path) -> None:
 
 @needs_counts
 @pytest.mark.skipif(shutil.which("bash") is None, reason="job control needs a shell")
-def test_ctrl_z_stops_it_with_us_and_fg_goes_on(tmp_path: Path) -> None:
+def test_ctrl_z_stops_it_with_us_and_fg_goes_on(tmp_path):
     """The recording process is stopped, too, so it sees nothing of that: the program's own sampler does."""
     (tmp_path / "x.py").write_text(QUIET + WAITS)
     shell = ["bash", "--norc", "--noprofile", "-i"]

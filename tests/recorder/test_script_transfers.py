@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -55,7 +54,7 @@ def counts(run: Run) -> dict[tuple[str, str], tuple[int, int | None]]:
 
 
 @pytest.mark.parametrize("python", EVERY)
-def test_every_copy_is_counted_and_stderr_is_the_same_to_the_byte(python: str, tmp_path: Path) -> None:
+def test_every_copy_is_counted_and_stderr_is_the_same_to_the_byte(python, tmp_path):
     (tmp_path / "x.py").write_text(COPIES)
     command = client("--transfers", "--python", python, "x.py")
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, env=environment(), timeout=60, check=True)
@@ -72,7 +71,7 @@ def test_every_copy_is_counted_and_stderr_is_the_same_to_the_byte(python: str, t
     assert counted(program_result(session_in(tmp_path), run.id).run)
 
 
-def test_where_output_is_captured_no_line_of_the_guard_is_in_the_log(tmp_path: Path) -> None:
+def test_where_output_is_captured_no_line_of_the_guard_is_in_the_log(tmp_path):
     (tmp_path / "x.py").write_text(COPIES)
     program = ProgramCommand(path="x.py", directory=str(tmp_path), options=RecordingOptions(transfers=True))
     seen: list[object] = []
@@ -87,9 +86,7 @@ def test_where_output_is_captured_no_line_of_the_guard_is_in_the_log(tmp_path: P
 @pytest.mark.parametrize(
     ("name", "value", "guard"), [("JAX_TRANSFER_GUARD", "allow", "allow"), ("TF_CPP_MIN_LOG_LEVEL", "3", "log")]
 )
-def test_what_the_user_has_set_stays_and_what_it_hides_is_said(
-    name: str, value: str, guard: str, tmp_path: Path
-) -> None:
+def test_what_the_user_has_set_stays_and_what_it_hides_is_said(name, value, guard, tmp_path):
     (tmp_path / "x.py").write_text("import jax, numpy as np\nprint(jax.config.jax_transfer_guard)\n")
     recorded = run_recorded(tmp_path, "x.py", options=("--transfers",), **{name: value})
     assert (recorded.code, recorded.out, recorded.err) == (0, f"{guard}\n", "")

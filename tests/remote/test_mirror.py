@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -40,7 +40,7 @@ def names(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def test_a_folder_is_fetched_whole_and_only_for_its_owner(folder: Path) -> None:
+def test_a_folder_is_fetched_whole_and_only_for_its_owner(folder):
     (folder / "rollup" / "steps").mkdir(parents=True)
     (folder / "rollup" / "steps" / "process-00000.parquet").write_bytes(b"x")
     mirror = mirror_of(folder)
@@ -64,7 +64,7 @@ def test_a_folder_is_fetched_whole_and_only_for_its_owner(folder: Path) -> None:
     assert ": the copy of " in said, "what was fetched is there"
 
 
-def test_of_a_session_that_grew_the_rest_is_fetched_and_appended(folder: Path) -> None:
+def test_of_a_session_that_grew_the_rest_is_fetched_and_appended(folder):
     path = folder / "process-00000.jaxprof"
     whole = path.read_bytes()
     path.write_bytes(whole[:-500])
@@ -84,7 +84,7 @@ def test_of_a_session_that_grew_the_rest_is_fetched_and_appended(folder: Path) -
     assert copy.read_bytes() == path.read_bytes(), "another session, which is longer"
 
 
-def test_the_network_may_go_in_the_middle(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_network_may_go_in_the_middle(folder, monkeypatch):
     def cut(self: Flaky, path: str, target: str, *rest: object, **more: object) -> None:
         if "00001" in path:
             Path(target).write_bytes(b"half")
@@ -112,13 +112,7 @@ def test_the_network_may_go_in_the_middle(folder: Path, monkeypatch: pytest.Monk
         ("fetched=100", "more than 100 B", ""),
     ],
 )
-def test_each_refusal_has_its_words(
-    folder: Path,
-    error: Exception | str,
-    word: str,
-    hint: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_each_refusal_has_its_words(folder, error, word, hint, monkeypatch):
     if isinstance(error, str):
         monkeypatch.setenv("JAXPROF_LIMITS", error)
     else:
@@ -129,7 +123,7 @@ def test_each_refusal_has_its_words(
     assert hint in refused.value.hint
 
 
-def test_a_name_that_leads_out_of_the_folder_is_left_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_that_leads_out_of_the_folder_is_left_out(folder, monkeypatch):
     listed = [
         {"name": f"{folder}/{name}", "size": 1, "type": "file", "mtime": 1.0}
         for name in ("../../evil", ".hidden", "a\\b", "a\nb", "good")
@@ -139,7 +133,7 @@ def test_a_name_that_leads_out_of_the_folder_is_left_out(folder: Path, monkeypat
     assert found == ["good"]
 
 
-def test_a_session_that_is_being_written_in_the_store_is_live_here(folder: Path) -> None:
+def test_a_session_that_is_being_written_in_the_store_is_live_here(folder):
     path = folder / "process-00000.jaxprof"
     whole = path.read_bytes()
     path.write_bytes(whole[: whole.rindex(b'{"type":"session_closed"')])
@@ -197,9 +191,7 @@ def liar() -> Iterator[str]:
         ("known/run.jaxprof.d", "more than 64 MiB of a listing"),
     ],
 )
-def test_a_web_server_that_sends_without_end_or_nothing_is_given_up(
-    liar: str, place: str, what: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_web_server_that_sends_without_end_or_nothing_is_given_up(liar, place, what, monkeypatch):
     pytest.importorskip("aiohttp")
     monkeypatch.setenv("JAXPROF_LIMITS", "fetched=1MiB")
     monkeypatch.setattr("jaxprof.remote.store._SILENT_SECONDS", 0.5 if "silent" in place else 20.0)
@@ -214,7 +206,7 @@ def test_a_web_server_that_sends_without_end_or_nothing_is_given_up(
     assert not mirror.path.is_file()
 
 
-def test_all_of_it_takes_no_longer_than_the_limit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_of_it_takes_no_longer_than_the_limit(folder, monkeypatch):
     mirror = mirror_of(folder)
     monkeypatch.setenv("JAXPROF_LIMITS", "fetch_time=0")
     Flaky.seconds = 0.05  # a call that ends at once is not waited for, and so never too late
@@ -222,16 +214,14 @@ def test_all_of_it_takes_no_longer_than_the_limit(folder: Path, monkeypatch: pyt
         mirror.refresh()
 
 
-def test_a_process_that_is_kept_from_urls_takes_none(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_is_kept_from_urls_takes_none(folder, monkeypatch):
     monkeypatch.setenv("JAXPROF_URLS", "refused")
     with pytest.raises(UsageError, match="URLs are not allowed here"):
         mirror_of(folder)
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["pipe", "device"])
-def test_what_is_no_file_on_this_machine_is_neither_waited_for_nor_copied(
-    tmp_path: Path, make: Callable[[Path], None]
-) -> None:
+def test_what_is_no_file_on_this_machine_is_neither_waited_for_nor_copied(tmp_path, make):
     path = tmp_path / "a.jaxprof"
     make(path)
     with pytest.raises(FileRefusedError, match="not a regular file"):
@@ -239,6 +229,6 @@ def test_what_is_no_file_on_this_machine_is_neither_waited_for_nor_copied(
 
 
 @pytest.mark.parametrize("layer", ["simplecache", "filecache", "reference", "zip://a::simplecache"])
-def test_what_copies_without_a_bound_or_names_further_files_is_no_store(layer: str) -> None:
+def test_what_copies_without_a_bound_or_names_further_files_is_no_store(layer):
     with pytest.raises(UsageError, match="no store"):
         Mirror(RemotePlace(f"{layer}::file:///dev/zero"))

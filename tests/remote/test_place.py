@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ NONE = ["run.jaxprof.d", "C://runs/x", "C:\\x", "last", "select 'a://b'", "train
 
 
 @pytest.mark.parametrize("word", [*URLS, *NONE])
-def test_what_is_a_url_of_a_store(word: str) -> None:
+def test_what_is_a_url_of_a_store(word):
     assert is_url(word) is (word in URLS)
 
 
@@ -29,11 +28,11 @@ def test_what_is_a_url_of_a_store(word: str) -> None:
         ("https://host/run?sv=1&sig=abcd%2Fef", "https://host/run?[redacted]"),
     ],
 )
-def test_what_is_shown_of_a_url_has_no_secrets_and_says_where(url: str, shown: str) -> None:
+def test_what_is_shown_of_a_url_has_no_secrets_and_says_where(url, shown):
     assert RemotePlace(url).shown == shown
 
 
-def test_what_a_library_says_is_shown_without_the_secrets_of_the_url() -> None:
+def test_what_a_library_says_is_shown_without_the_secrets_of_the_url():
     place = RemotePlace("https://alice:hunter22@host/run?sig=abcd%2Fefgh&v=2")
     said = place.clean("401 for url https://host/run?sig=abcd%2Fefgh&v=2: hunter22, abcd/efgh")
     assert "hunter22" not in said
@@ -46,11 +45,11 @@ def test_what_a_library_says_is_shown_without_the_secrets_of_the_url() -> None:
     [("gs://b/a/run.jaxprof.d/", "run.jaxprof.d"), ("gs://bucket", "bucket"), ("http://h/a%20b/..%2F", "store"),
      ("https://h/x.jaxprof?sig=1", "x.jaxprof"), ("https://h/..%2F..%2Fetc%00", "etc")],
 )  # fmt: skip
-def test_the_local_name_of_a_place_stays_in_its_folder(url: str, name: str) -> None:
+def test_the_local_name_of_a_place_stays_in_its_folder(url, name):
     assert RemotePlace(url).name == name
 
 
-def test_a_url_is_no_path_of_this_machine() -> None:
+def test_a_url_is_no_path_of_this_machine():
     assert path_here("~/run.jaxprof", "no") == Path.home() / "run.jaxprof"
     assert path_here(Path("run.jaxprof"), "no") == Path("run.jaxprof")
     with pytest.raises(UsageError) as refused:
@@ -62,7 +61,7 @@ def test_a_url_is_no_path_of_this_machine() -> None:
 
 
 @pytest.mark.parametrize("call", [jaxprof.load, jaxprof.record])
-def test_the_api_takes_no_url(call: Callable[[str], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_api_takes_no_url(call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match="is a URL"):
         call("gs://bucket/run.jaxprof")

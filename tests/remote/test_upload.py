@@ -6,7 +6,6 @@ import random
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -51,7 +50,7 @@ def stored(tmp_path: Path) -> dict[str, str]:
     return {path.relative_to(root).as_posix(): path.read_text() for path in root.rglob("*") if path.is_file()}
 
 
-def test_a_folder_is_sent_while_it_grows_and_whole_at_its_end(tmp_path: Path) -> None:
+def test_a_folder_is_sent_while_it_grows_and_whole_at_its_end(tmp_path):
     uploader = started(tmp_path)
     written(uploader.source, "process-00000.jaxprof", "header\n")
     wait_for(lambda: stored(tmp_path) == {"run.jaxprof.d/process-00000.jaxprof": "header\n"})
@@ -71,7 +70,7 @@ def test_a_folder_is_sent_while_it_grows_and_whole_at_its_end(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("error", [OSError("the store is down"), RuntimeError("an odd library")])
-def test_a_store_that_comes_back_gets_everything(tmp_path: Path, error: Exception) -> None:
+def test_a_store_that_comes_back_gets_everything(tmp_path, error):
     Flaky.error, Flaky.only = error, "put"
     uploader = started(tmp_path)
     written(uploader.source, "process-00000.jaxprof", "header\n")
@@ -90,9 +89,7 @@ def test_a_store_that_comes_back_gets_everything(tmp_path: Path, error: Exceptio
     ],
     ids=["dead", "hanging", "cutting"],
 )
-def test_a_store_that_does_not_take_it_is_waited_for_no_longer_than_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: dict[str, Any], failure: str
-) -> None:
+def test_a_store_that_does_not_take_it_is_waited_for_no_longer_than_said(tmp_path, monkeypatch, setting, failure):
     for name, value in setting.items():
         monkeypatch.setattr(Flaky, name, value)
     uploader = started(tmp_path)
@@ -103,7 +100,7 @@ def test_a_store_that_does_not_take_it_is_waited_for_no_longer_than_said(
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_what_is_sent_in_all_is_bounded_however_a_file_grows(seed: int) -> None:
+def test_what_is_sent_in_all_is_bounded_however_a_file_grows(seed):
     chance = random.Random(seed)
     size, total, now = 1000, 0, 0.0
     sent: SentFile | None = None

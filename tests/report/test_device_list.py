@@ -37,7 +37,7 @@ def joined() -> tuple[Device, ...]:
     return merge(local_devices(facts(gpu(0))), {"devices": [TOLD, {"id": "cpu:0", "process": 0}]})
 
 
-def test_the_table_is_one_line_a_device_and_then_the_rest() -> None:
+def test_the_table_is_one_line_a_device_and_then_the_rest():
     assert devices_text(joined(), [GPU_READING, CPU_READING]) == [
         "device  kind            use  memory                power   temp     clock",
         "cuda:0  NVIDIA H200    87 %  98.0 / 140.0 GiB  612/700 W  64 °C  1.98 GHz",
@@ -60,5 +60,5 @@ def test_the_table_is_one_line_a_device_and_then_the_rest() -> None:
         (0, 0, "0.0 / 0.0 B"),
     ],
 )
-def test_memory_is_told_in_the_unit_of_the_limit(used: float | None, limit: float | None, text: str) -> None:
+def test_memory_is_told_in_the_unit_of_the_limit(used, limit, text):
     assert memory_text(used, limit) == text

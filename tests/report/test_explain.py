@@ -55,7 +55,7 @@ def crowded(findings: int = 5, **more: object) -> Explanation:
 
 @pytest.mark.parametrize("findings", range(6))
 @pytest.mark.parametrize("verify", ["", "for each"])
-def test_text_fits_a_small_terminal(findings: int, verify: str) -> None:
+def test_text_fits_a_small_terminal(findings, verify):
     explained = crowded(findings)
     if verify:
         each = tuple(
@@ -68,7 +68,7 @@ def test_text_fits_a_small_terminal(findings: int, verify: str) -> None:
     assert sum("static_argument_varies" in line for line in lines) == findings
 
 
-def test_json_fits_a_prompt_however_long_its_sentences_are() -> None:
+def test_json_fits_a_prompt_however_long_its_sentences_are():
     text = "".join(json_pieces(explanation_json(crowded())))
     assert len(text) < 7_000
     data = json.loads(text)
@@ -80,7 +80,7 @@ def test_json_fits_a_prompt_however_long_its_sentences_are() -> None:
     assert all(value for finding in known for value in finding["evidence"].values()), "what is unknown is absent"
 
 
-def test_markdown_has_each_finding_and_no_fence_can_be_closed() -> None:
+def test_markdown_has_each_finding_and_no_fence_can_be_closed():
     text = explanation_markdown(crowded(2, verify="jaxprof script 'a```b.py'"))
     assert text.count("static\\_argument\\_varies") == 2
     assert text.count("``````sh") == 2
@@ -98,11 +98,11 @@ def test_markdown_has_each_finding_and_no_fence_can_be_closed() -> None:
         (FindingCost(scope="profile", seconds=6.0, share=0.5, at_most=True), "up to 6.0 s, 50 % of the devices' time"),
     ],
 )
-def test_what_a_cost_is_called(cost: FindingCost, words: str) -> None:
+def test_what_a_cost_is_called(cost, words):
     assert cost_text(cost) == words
 
 
-def test_what_was_compiled_and_not_run_says_so() -> None:
+def test_what_was_compiled_and_not_run_says_so():
     spec = e.RunSpec(workload="m.py:step", variant="jit", how="compile", device="h100")
     session = fold(sessions.HEADER, [
         e.RunPlanned(run="r1", spec=spec),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -39,7 +39,7 @@ def with_names(text: str) -> Session:
 @pytest.mark.parametrize(
     ("deserted", "statuses"), [(True, ["ok", "interrupted", "cancelled"]), (False, ["ok", "running", "queued"])]
 )
-def test_a_session_that_is_being_written_is_not_called_cut_off(deserted: bool, statuses: list[str]) -> None:
+def test_a_session_that_is_being_written_is_not_called_cut_off(deserted, statuses):
     session = sessions.torn()
     assert [run.end(deserted=deserted).status for run in session.runs.values()] == statuses
     assert ("being written" in to_text(session, live=not deserted)) is not deserted
@@ -49,16 +49,16 @@ class TestText:
     @pytest.mark.parametrize(
         "make", [sessions.whole, sessions.torn, sessions.swept, program_events.training, program_events.without_jax]
     )
-    def test_it_fits_eighty_columns(self, make: Callable[[], Session]) -> None:
+    def test_it_fits_eighty_columns(self, make):
         assert max(columns(line) for line in to_text(make()).splitlines()) <= WIDTH
 
 
-def test_markdown_cells_cannot_break_the_table() -> None:
+def test_markdown_cells_cannot_break_the_table():
     rows = [line for line in to_markdown(with_names("a|b")).splitlines() if line.startswith("|")]
     assert all(row.replace("\\|", "").count("|") == 10 for row in rows)
 
 
-def test_csv_is_read_back_and_starts_no_formula() -> None:
+def test_csv_is_read_back_and_starts_no_formula():
     (row,) = csv.DictReader(io.StringIO(to_csv(with_names("=1+1"))))
     assert row["workload"] == "'=1+1"
     assert float(row["median_seconds"]) == pytest.approx(1e-3)
@@ -84,13 +84,13 @@ def _streamed(data: Any) -> Any:
         {"list": ["one", "two"], "empty": [{}]},
     ],
 )
-def test_pieces_add_up_to_what_json_writes(data: Any) -> None:
+def test_pieces_add_up_to_what_json_writes(data):
     expected = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
     assert "".join(json_pieces(data)) == expected
     assert "".join(json_pieces(_streamed(data))) == expected
 
 
-def test_an_iterator_is_asked_for_few_items_at_a_time_and_an_empty_one_is_a_list() -> None:
+def test_an_iterator_is_asked_for_few_items_at_a_time_and_an_empty_one_is_a_list():
     asked = []
 
     def items() -> Iterator[dict[str, int]]:
@@ -107,7 +107,7 @@ def test_an_iterator_is_asked_for_few_items_at_a_time_and_an_empty_one_is_a_list
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
-def test_a_number_that_json_does_not_have_is_unknown(number: float) -> None:
+def test_a_number_that_json_does_not_have_is_unknown(number):
     text = "".join(json_pieces({"a": [{"b": number}, [1.5, number]]}))
     assert json.loads(text) == {"a": [{"b": None}, [1.5, None]]}
 
@@ -119,7 +119,7 @@ def answer(kind: str, data: Any, limit: int | None = None) -> Any:
     return json.loads(text)
 
 
-def test_the_envelope() -> None:
+def test_the_envelope():
     assert answer("any", {"a": 1}) == {
         "schema": "3.0",
         "kind": "any",
@@ -130,7 +130,7 @@ def test_the_envelope() -> None:
 
 
 @pytest.mark.parametrize("make", [list, iter])
-def test_rows_are_bounded_and_what_is_left_out_is_counted(make: Any) -> None:
+def test_rows_are_bounded_and_what_is_left_out_is_counted(make):
     rows = [{"n": n} for n in range(ROWS + 7)]
     said = answer("any", {"rows": make(rows), "few": make(rows[:2])})
     assert said["data"] == {"rows": rows[:ROWS], "few": rows[:2]}
@@ -141,7 +141,7 @@ def test_rows_are_bounded_and_what_is_left_out_is_counted(make: Any) -> None:
     assert (whole["data"], whole["truncated"]) == ({"rows": rows}, {})
 
 
-def test_rows_inside_rows_are_counted_together_and_an_interval_stays_whole() -> None:
+def test_rows_inside_rows_are_counted_together_and_an_interval_stays_whole():
     runs = [{"parts": [{"n": 1}, {"n": 2}, {"n": 3}], "ci95": [1.0, 2.0]}, {"parts": [{"n": 4}, {"n": 5}]}]
     said = answer("any", {"runs": runs}, limit=2)
     assert said["truncated"] == {"runs.parts": 1}
@@ -149,7 +149,7 @@ def test_rows_inside_rows_are_counted_together_and_an_interval_stays_whole() -> 
     assert answer("any", {"runs": runs}, limit=1)["data"]["runs"][0]["ci95"] == [1.0, 2.0]
 
 
-def test_raw_samples_and_trees_of_passes_are_there_only_on_request() -> None:
+def test_raw_samples_and_trees_of_passes_are_there_only_on_request():
     tree = {"name": "compile", "children": [{"name": "a", "children": [{"name": "b", "children": []}]}]}
     run = {"id": "r1", "samples_seconds": [0.1] * 931, "compile_passes": tree}
     said = answer("session", {"runs": [run, {"id": "r2", "samples_seconds": []}]})
@@ -159,7 +159,7 @@ def test_raw_samples_and_trees_of_passes_are_there_only_on_request() -> None:
     assert answer("session", {"runs": [run]}, limit=0)["data"] == {"runs": [run]}
 
 
-def test_of_the_checks_of_a_capture_the_doubtful_ones_are_kept() -> None:
+def test_of_the_checks_of_a_capture_the_doubtful_ones_are_kept():
     checks = [{"code": f"c{n}", "verdict": verdict} for n, verdict in enumerate(["good", "doubt", "good", "bad"])]
     said = answer("session", {"runs": [{"trust": checks}]})
     assert [check["code"] for check in said["data"]["runs"][0]["trust"]] == ["c1", "c3"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -56,7 +56,7 @@ def session_with(b_seconds: float = 0.5e-3, plan: e.ComparisonPlanned | None = P
 
 
 @pytest.mark.parametrize("form", [to_text, to_markdown])
-def test_every_form_says_what_ab_said(form: Callable[[Session], str]) -> None:
+def test_every_form_says_what_ab_said(form):
     said, same = (
         " ".join(form(session).replace("\\", "").split())  # without line breaks and escapes
         for session in (session_with(0.5e-3, PLAN, AGREE), session_with(1e-3))
@@ -70,7 +70,7 @@ def test_every_form_says_what_ab_said(form: Callable[[Session], str]) -> None:
     assert "the results were not compared" in same
 
 
-def test_of_sides_that_are_alike_more_launches_only_show_that() -> None:
+def test_of_sides_that_are_alike_more_launches_only_show_that():
     near, apart = (
         compare([LaunchBlocks(tuple(blocks(ratio))) for ratio in ratios])
         for ratios in ((0.95, 1.06, 1.0, 1.01, 0.98), (0.9, 1.6, 1.0, 1.5, 0.95))
@@ -80,7 +80,7 @@ def test_of_sides_that_are_alike_more_launches_only_show_that() -> None:
     assert more_launches_text(apart).endswith(" more launches would decide it)")
 
 
-def test_a_ratio_that_is_not_that_of_the_medians_says_where_both_come_from() -> None:
+def test_a_ratio_that_is_not_that_of_the_medians_says_where_both_come_from():
     result = ab_result(session_with(), "r1")
     assert ("call", "A 1.00 ms ± 0.50 % · B 500 µs ± 0.99 %") in basis_lines(result)
     slow = replace(result.sides[1], summary=replace(result.sides[1].summary, median=2e-3))
@@ -93,7 +93,7 @@ def blocks(ratio: float) -> Iterator[Block]:
         yield Block(number % 2, (1e-3 / ratio if number % 2 else 1e-3,))
 
 
-def test_the_kept_margin_is_the_one_that_counts() -> None:
+def test_the_kept_margin_is_the_one_that_counts():
     wide, narrow = (session_with(1e-3 / 1.04, replace(PLAN, margin=margin)) for margin in (0.08, 0.01))
     assert ab_result(wide, "r1").versus[0].verdict == "same"
     assert ab_result(narrow, "r1").versus[0].verdict == "faster"
@@ -104,7 +104,7 @@ def test_the_kept_margin_is_the_one_that_counts() -> None:
     assert comparison_json(other)["runs"][0]["side"] is None, "the other way round nothing was measured"
 
 
-def test_two_comparisons_of_one_session_are_two() -> None:
+def test_two_comparisons_of_one_session_are_two():
     session = session_with()
     for event in session_with(2e-3, replace(PLAN, margin=0.03)).runs.values():
         baseline = "x1" if event.plan.baseline else ""

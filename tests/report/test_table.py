@@ -55,7 +55,7 @@ ROWS = [Kernel("dot", 1.5e-3, 2048, Source("a.py", 7), ("cpu:0", "cpu:1")), Kern
 TABLE = Table(COLUMNS, ROWS, "kernels <all>", ("and a note",))
 
 
-def test_one_table_in_every_form() -> None:
+def test_one_table_in_every_form():
     """Titles and quantities in text, every character in Markdown, keys and numbers as they are in CSV and JSON."""
     assert list(text_lines(TABLE)) == [
         "kernels <all>",
@@ -86,7 +86,7 @@ def test_one_table_in_every_form() -> None:
     ]  # fmt: skip
 
 
-def test_the_schema_has_what_json_has() -> None:
+def test_the_schema_has_what_json_has():
     schema = json_schema(COLUMNS)
     assert schema["required"] == ["name", "median_seconds", "source", "devices"]
     assert schema["properties"]["bytes"] == {"type": ["integer", "null"], "description": "Its traffic"}
@@ -95,11 +95,11 @@ def test_the_schema_has_what_json_has() -> None:
 
 
 @pytest.mark.parametrize(("cell", "text"), [(None, "-"), ("", "-"), (True, "yes"), (False, "no"), (0, "0"), ("a", "a")])
-def test_unknown_is_a_dash_and_zero_is_not(cell: object, text: str) -> None:
+def test_unknown_is_a_dash_and_zero_is_not(cell, text):
     assert plain(cell) == text
 
 
-def test_one_column_gives_way_until_a_line_fits_and_wrapping_never_breaks_a_word() -> None:
+def test_one_column_gives_way_until_a_line_fits_and_wrapping_never_breaks_a_word():
     first = column("name", lambda cell: cell, gives_way=True)
     lines = list(text_lines(Table((first, column("value", lambda _: "v" * 10)), ["n" * 60]), width=40))
     assert max(map(columns, lines)) == 40
@@ -108,7 +108,7 @@ def test_one_column_gives_way_until_a_line_fits_and_wrapping_never_breaks_a_word
     assert wrap("a " + "b" * 30, width=10, indent="  ", first="- ") == ["- a", "  " + "b" * 30]
 
 
-def test_a_number_that_comes_again_is_shown_as_at_first_and_other_cells_are_not_kept() -> None:
+def test_a_number_that_comes_again_is_shown_as_at_first_and_other_cells_are_not_kept():
     asked: list[object] = []
 
     def show(cell: object) -> str:
@@ -134,12 +134,12 @@ def read_back(cell: object) -> str:
     "text",
     ["=HYPERLINK(1)", "+1", "-1+1", "@SUM(1)", "\t=1", "\r=1", "\n=1", " =1", "＝1", "＋1", "－1", "＠SUM(1)"],
 )
-def test_no_text_begins_a_formula(text: str) -> None:
+def test_no_text_begins_a_formula(text):
     assert read_back(text).startswith("'")
 
 
 @given(st.text())
-def test_a_text_is_one_cell_without_control_characters(text: str) -> None:
+def test_a_text_is_one_cell_without_control_characters(text):
     if text:
         read = read_back(text)
         assert not read.startswith(("=", "+", "-", "@", "\t", "\r"))
@@ -150,11 +150,11 @@ def test_a_text_is_one_cell_without_control_characters(text: str) -> None:
     ("value", "written"),
     [(-1.5, "-1.5"), (-3, "-3"), (1e-9, "1e-09"), (0, "0"), (None, ""), (True, "true"), (False, "false")],
 )
-def test_numbers_stay_numbers_and_unknown_is_empty(value: object, written: str) -> None:
+def test_numbers_stay_numbers_and_unknown_is_empty(value, written):
     assert str(safe_cell(value)) == written
 
 
-def test_in_a_notebook_it_stays_small() -> None:
+def test_in_a_notebook_it_stays_small():
     from jaxprof.api import Session
 
     def shown(*compiles: object) -> str:

@@ -44,7 +44,7 @@ def trial(ratio: float = 2.0, *, spread: float = 0.001, **fields: Any) -> FixTri
         (FixTrial(fix="a setting", failed=True, reason="exit code 1"), False, "failed: exit code 1"),
     ],
 )
-def test_the_sentence_claims_what_was_measured(tried: FixTrial, gains: bool, says: str) -> None:
+def test_the_sentence_claims_what_was_measured(tried, gains, says):
     sentence = trial_sentence(tried)
     assert says in sentence
     assert tried.gains is gains

@@ -70,15 +70,7 @@ def rolled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Recorded
         ("clock", VALUES[0], 32, None, None),
     ],
 )
-def test_it_is_the_same_from_roll_ups_and_from_sessions(
-    rolled: dict[str, tuple[RecordedJob[Session], JobSteps]],
-    monkeypatch: pytest.MonkeyPatch,
-    name: str,
-    values_of: str,
-    columns: int,
-    first: int | None,
-    last: int | None,
-) -> None:
+def test_it_is_the_same_from_roll_ups_and_from_sessions(rolled, monkeypatch, name, values_of, columns, first, last):
     monkeypatch.setattr("jaxprof.rollup.grid._WIDE", float("inf"))  # from single steps
     expected = step_grid(rolled[name][0], columns, first, last, values_of)
     found = rolled[name][1].grid(columns, first, last, values_of)
@@ -92,9 +84,7 @@ def test_it_is_the_same_from_roll_ups_and_from_sessions(
 
 
 @pytest.mark.parametrize("values_of", VALUES[:2])
-def test_wide_columns_are_filled_from_blocks_of_steps(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, values_of: str
-) -> None:
+def test_wide_columns_are_filled_from_blocks_of_steps(tmp_path, monkeypatch, values_of):
     numbered(tmp_path, passes(4096), passes(4096, seed=1), passes(2048, 2048, seed=2))
     monkeypatch.setattr("jaxprof.rollup.rows.MOST_STEPS", 2)  # nothing else can be as fine
     expected = step_grid(read_job(tmp_path, Session), 64, values_of=values_of)
@@ -111,7 +101,7 @@ def three(tmp_path: Path) -> Path:
     return numbered(tmp_path, passes(2000), passes(2000, seed=1), passes(2000, seed=2))
 
 
-def test_sessions_stand_in_for_roll_ups_that_are_missing(three: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sessions_stand_in_for_roll_ups_that_are_missing(three, monkeypatch):
     expected = step_grid(read_job(three, Session), 20)
     assert steps_in(three).grid(20).seconds == pytest.approx(expected.seconds), "none are there"
     roll_all(three)
@@ -121,7 +111,7 @@ def test_sessions_stand_in_for_roll_ups_that_are_missing(three: Path, monkeypatc
     assert steps_in(three).grid(20).seconds == pytest.approx(expected.seconds)
 
 
-def test_steps_that_cannot_be_read_are_unknown(three: Path) -> None:
+def test_steps_that_cannot_be_read_are_unknown(three):
     (roll_all(three) / "rollup/steps/process-00001.parquet").write_bytes(b"torn")
     found = steps_in(three).grid(1000)
     assert np.isnan(found.seconds[1]).all()
@@ -129,9 +119,7 @@ def test_steps_that_cannot_be_read_are_unknown(three: Path) -> None:
     assert "damaged: rollup/steps/process-00001.parquet" in found.notices[0]
 
 
-def test_one_file_for_all_processes_counts_until_one_of_them_changes(
-    three: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_file_for_all_processes_counts_until_one_of_them_changes(three, monkeypatch):
     expected = steps_in(roll_all(three)).grid(20)
     figures = read_job_figures(three)
     monkeypatch.setattr("jaxprof.rollup.reading.MANY", 2)

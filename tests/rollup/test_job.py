@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -62,7 +61,7 @@ def read_sessions(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def test_roll_ups_say_what_the_sessions_say(tmp_path: Path, read_sessions: list[str]) -> None:
+def test_roll_ups_say_what_the_sessions_say(tmp_path, read_sessions):
     often = [*loop(), *program_events.shaped(9, "metric")]
     process(tmp_path, 0, 5, *loop())
     process(tmp_path, 1, 5, *loop(data=0.3))
@@ -77,7 +76,7 @@ def test_roll_ups_say_what_the_sessions_say(tmp_path: Path, read_sessions: list[
     assert found.goodput.causes == pytest.approx(expected.goodput.causes, rel=1e-3, abs=1e-3)
 
 
-def test_who_arrives_last_is_told_from_roll_ups(tmp_path: Path, read_sessions: list[str]) -> None:
+def test_who_arrives_last_is_told_from_roll_ups(tmp_path, read_sessions):
     for index, taken in enumerate(captures(3, late=1)):
         process(tmp_path, index, 3, *loop(), *taken)
     expected = job_figures(read_job(tmp_path, Session))
@@ -89,7 +88,7 @@ def test_who_arrives_last_is_told_from_roll_ups(tmp_path: Path, read_sessions: l
     assert found.arrivals.caused_seconds == pytest.approx(expected.arrivals.caused_seconds, rel=1e-3)
 
 
-def test_a_session_that_has_grown_since_or_has_no_end_is_read(tmp_path: Path, read_sessions: list[str]) -> None:
+def test_a_session_that_has_grown_since_or_has_no_end_is_read(tmp_path, read_sessions):
     """A process without an end was killed: what its roll-up took for running has failed."""
     process(tmp_path, 0, 3, *loop())
     process(tmp_path, 1, 3, *loop())
@@ -102,9 +101,7 @@ def test_a_session_that_has_grown_since_or_has_no_end_is_read(tmp_path: Path, re
     assert [(finding.code, finding.index) for finding in found.findings] == [("process-failed", 2)]
 
 
-def test_a_process_that_was_started_again_counts_by_its_newest_session(
-    tmp_path: Path, read_sessions: list[str]
-) -> None:
+def test_a_process_that_was_started_again_counts_by_its_newest_session(tmp_path, read_sessions):
     roll_all(job(tmp_path, loop(), loop(), loop()))
     process(tmp_path, 1, 3, *loop(data=0.3))
     found = read_job_figures(tmp_path)
@@ -137,9 +134,7 @@ def torn(path: Path) -> None:
         *(("parts", damage) for damage in (Path.unlink, torn)),
     ],
 )
-def test_a_roll_up_that_cannot_be_used_is_replaced_by_its_session(
-    tmp_path: Path, read_sessions: list[str], table: str, damage: Callable[[Path], None]
-) -> None:
+def test_a_roll_up_that_cannot_be_used_is_replaced_by_its_session(tmp_path, read_sessions, table, damage):
     expected = read_job_figures(roll_all(job(tmp_path, loop(), loop(data=0.3), loop())))
     path = file_of(tmp_path, table, 1)
     if damage is Path.touch:
@@ -152,7 +147,7 @@ def test_a_roll_up_that_cannot_be_used_is_replaced_by_its_session(
     assert outdated(tmp_path)[0] == [tmp_path / "process-00001.jaxprof"]
 
 
-def test_a_roll_up_alone_is_shown_and_that_is_said(tmp_path: Path) -> None:
+def test_a_roll_up_alone_is_shown_and_that_is_said(tmp_path):
     job(tmp_path, loop(), loop(data=0.3), loop())
     expected = read_job_figures(roll_all(tmp_path))
     (tmp_path / "process-00002.jaxprof").unlink()
@@ -161,9 +156,7 @@ def test_a_roll_up_alone_is_shown_and_that_is_said(tmp_path: Path) -> None:
     assert found.notices == ("of process 2 only the roll-up exists",)
 
 
-def test_of_many_running_processes_the_last_roll_up_has_to_do(
-    tmp_path: Path, read_sessions: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_many_running_processes_the_last_roll_up_has_to_do(tmp_path, read_sessions, monkeypatch):
     for index in range(4):
         process(tmp_path, index, 4, *loop(), wall=None)
     roll_all(tmp_path)
@@ -177,7 +170,7 @@ def test_of_many_running_processes_the_last_roll_up_has_to_do(
     assert len(read_sessions) == 4
 
 
-def test_what_is_no_regular_file_is_no_part_of_a_roll_up(tmp_path: Path) -> None:
+def test_what_is_no_regular_file_is_no_part_of_a_roll_up(tmp_path):
     place = tmp_path / FOLDER / "windows"
     place.mkdir(parents=True)
     first, pipe, link = (place / f"process-0000{n}{ENDING}" for n in (1, 2, 3))
@@ -187,7 +180,7 @@ def test_what_is_no_regular_file_is_no_part_of_a_roll_up(tmp_path: Path) -> None
     assert files_of(tmp_path, "windows") == [first]
 
 
-def test_what_roll_ups_unpack_to_is_bounded_in_rows_and_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_roll_ups_unpack_to_is_bounded_in_rows_and_time(tmp_path, monkeypatch):
     monkeypatch.setenv("JAXPROF_LIMITS", "query_time=1,processes=2")
     roll_all(job(tmp_path, loop(), loop()))
     with connected(tmp_path) as connection:

@@ -65,7 +65,7 @@ def made(folder: str) -> list[str]:
     return [report.session for report in reports]
 
 
-def test_in_a_store_the_tables_are_those_that_are_made_on_a_disk(folder: Path, flaky: type[FlakyFileSystem]) -> None:
+def test_in_a_store_the_tables_are_those_that_are_made_on_a_disk(folder, flaky):
     stored = copied(folder, "stored.jaxprof.d")
     made(str(folder))
     assert made(f"flaky://{stored}") == [f"process-0000{index}.jaxprof" for index in range(3)]
@@ -73,7 +73,7 @@ def test_in_a_store_the_tables_are_those_that_are_made_on_a_disk(folder: Path, f
     assert len(tables(folder)) >= 9
 
 
-def test_what_is_current_is_left_alone(folder: Path, flaky: type[FlakyFileSystem]) -> None:
+def test_what_is_current_is_left_alone(folder, flaky):
     url = f"flaky://{folder}"
     made(url)
     assert due_in(url) == ([], [])
@@ -85,16 +85,14 @@ def test_what_is_current_is_left_alone(folder: Path, flaky: type[FlakyFileSystem
     assert len(due_in(url, every=True)[0]) == 3
 
 
-def test_a_store_that_fails_in_the_middle_is_an_error_of_that_session(
-    folder: Path, flaky: type[FlakyFileSystem]
-) -> None:
+def test_a_store_that_fails_in_the_middle_is_an_error_of_that_session(folder, flaky):
     sessions, _ = due_in(f"flaky://{folder}")
     flaky.error, flaky.only = ConnectionResetError("connection reset"), "put"
     assert roll_up_at(sessions[0]).error == "connection reset"
 
 
 @pytest.mark.timeout(300)
-def test_on_ray_the_tables_are_those_that_are_made_here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_ray_the_tables_are_those_that_are_made_here(folder, monkeypatch):
     pytest.importorskip("ray")
     source = Path(on_ray.__file__).parents[2]
     tests = Path(__file__).parents[1]
@@ -118,7 +116,7 @@ def test_on_ray_the_tables_are_those_that_are_made_here(folder: Path, monkeypatc
 PAGE = Path(__file__).parents[2] / "docs" / "scale.md"
 
 
-def test_what_the_page_asks_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_page_asks_is_answered(tmp_path, monkeypatch):
     page = PAGE.read_text()
     asked = [sql for sql in re.findall(r"```sql\n(.*?)```", page, re.DOTALL) if "'run.jaxprof.d/" in sql]
     [arrow] = [code for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "pyarrow" in code]
@@ -162,7 +160,7 @@ def recorded(
 EVENTS = program_events.program(*loop(), wall=20.0)
 
 
-def test_it_is_written_while_the_program_runs_and_at_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_written_while_the_program_runs_and_at_its_end(tmp_path, monkeypatch):
     with recorded(tmp_path, most=10) as (recorder, rollup):
         running = file_of(tmp_path, "processes", 0).read_bytes()
         for event in EVENTS[10:-1]:
@@ -176,16 +174,14 @@ def test_it_is_written_while_the_program_runs_and_at_its_end(tmp_path: Path, mon
     assert (found.status, found.shares) == ("ok", expected.shares)
 
 
-def test_a_short_program_has_none(tmp_path: Path) -> None:
+def test_a_short_program_has_none(tmp_path):
     with recorded(tmp_path, 60.0) as (recorder, rollup):
         recorder.close("finished")
     assert not rollup.written
     assert not (tmp_path / "rollup").exists()
 
 
-def test_the_last_whole_one_stays_where_the_next_cannot_be_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_last_whole_one_stays_where_the_next_cannot_be_written(tmp_path, monkeypatch):
     """A disk that is full in the middle of a file: the recording goes on."""
 
     def full(table: object, path: Path, **options: object) -> None:

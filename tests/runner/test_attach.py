@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxprof.errors import JaxprofError, UsageError, WorkerError
+from jaxprof.errors import UsageError, WorkerError
 from jaxprof.runner.attach import Address, collect, read_address
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.trace.folders import runs_at
@@ -48,19 +48,19 @@ def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("[::1]:9999", Address("::1", 9999)),
     ],
 )
-def test_an_address_is_read(text: str, address: Address) -> None:
+def test_an_address_is_read(text, address):
     assert read_address(text) == address
     assert read_address(str(address)) == address
 
 
 @pytest.mark.parametrize("text", ["", "localhost", "localhost:", "host:99999", "host:0", "http://a:9999", "a:b:9999"])
-def test_what_is_no_address_is_refused(text: str) -> None:
+def test_what_is_no_address_is_refused(text):
     with pytest.raises(UsageError, match="is not HOST:PORT"):
         read_address(text)
 
 
 @pytest.mark.process
-def test_the_profile_is_there_once_the_client_says_so(server: Address, client: Path, tmp_path: Path) -> None:
+def test_the_profile_is_there_once_the_client_says_so(server, client, tmp_path):
     client.write_text(
         textwrap.dedent("""
             import os, pathlib, sys, time
@@ -96,9 +96,7 @@ def test_the_profile_is_there_once_the_client_says_so(server: Address, client: P
         ("", WorkerError, "it reported no reason", "versions"),
     ],
 )
-def test_each_failure_has_its_name(
-    server: Address, client: Path, tmp_path: Path, program: str, error: type[JaxprofError], what: str, hint: str
-) -> None:
+def test_each_failure_has_its_name(server, client, tmp_path, program, error, what, hint):
     client.write_text(program)
     with pytest.raises(error) as raised:
         collect(server, 1, tmp_path / "out", HERE)

@@ -51,21 +51,19 @@ UNNAMED = kernels(0.0, 1.0)
         (None, {}, False),
     ],
 )
-def test_it_is_needed_where_kernels_have_no_names(
-    found: KernelsMeasured | None, given: dict[str, Any], needed: bool
-) -> None:
+def test_it_is_needed_where_kernels_have_no_names(found, given, needed):
     options = {"device": "cuda:0", "flags": "", "capture": CAPTURE, **given}
     how = {"how": options.pop("how")} if "how" in options else {}
     assert attribution.is_needed(options["device"], options["flags"], options["capture"], found, **how) is needed
 
 
-def test_the_flag_comes_after_those_that_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_flag_comes_after_those_that_are_there(monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--mine=1")
     assert attribution.environment({})["XLA_FLAGS"] == "--mine=1 --xla_gpu_enable_command_buffer="
     assert attribution.environment({"XLA_FLAGS": "--a=2"})["XLA_FLAGS"] == "--a=2 --xla_gpu_enable_command_buffer="
 
 
-def test_the_two_totals_are_compared_a_call() -> None:
+def test_the_two_totals_are_compared_a_call():
     row = attribution.comparison(kernels(0.0, 0.010), replace(kernels(0.024, 0.0), calls=4))
     assert row.verdict == "doubt"
     assert "20 % more" in row.message
@@ -88,7 +86,7 @@ def _run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, **more: A
 
 
 @pytest.mark.process
-def test_a_second_child_names_the_kernels_that_have_no_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_child_names_the_kernels_that_have_no_names(tmp_path, monkeypatch):
     run = _run(tmp_path, monkeypatch, engines.captures_on_a_gpu(0.0))
     assert set(run.captures) == {"run", "attribution"}
     assert run.measured["run"].unattributed_seconds == {"gpu:0": 0.010}
@@ -102,9 +100,7 @@ def test_a_second_child_names_the_kernels_that_have_no_names(tmp_path: Path, mon
 
 @pytest.mark.process
 @pytest.mark.parametrize("second", ["os._exit(3)", 'say("run_finished", status="failed", error="no room")'])
-def test_a_second_child_that_fails_leaves_the_run_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, second: str
-) -> None:
+def test_a_second_child_that_fails_leaves_the_run_as_it_is(tmp_path, monkeypatch, second):
     run = _run(tmp_path, monkeypatch, engines.captures_on_a_gpu(0.0, second))
     assert set(run.captures) == {"run"}
     (row,) = run.trust["attribution"].rows

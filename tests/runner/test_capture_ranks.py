@@ -30,7 +30,7 @@ OPTIONS = RecordingOptions(capture_after_seconds=5.0, capture_steps=100)
         ("0,slowest", CaptureRanks(((0, 0),), slowest=True)),
     ],
 )
-def test_what_can_be_named(text: str, ranks: CaptureRanks | None) -> None:
+def test_what_can_be_named(text, ranks):
     assert read_ranks(text, 4) == ranks
 
 
@@ -47,12 +47,12 @@ def test_what_can_be_named(text: str, ranks: CaptureRanks | None) -> None:
         ("all,0", 4, "'all' is no process"),
     ],
 )
-def test_what_is_refused(text: str, count: int, words: str) -> None:
+def test_what_is_refused(text, count, words):
     with pytest.raises(UsageError, match=words):
         read_ranks(text, count)
 
 
-def test_a_window_is_of_those_that_are_named() -> None:
+def test_a_window_is_of_those_that_are_named():
     ranks = CaptureRanks(((1, 2),))
     assert [options_of(ranks, index, OPTIONS).wants_window for index in range(4)] == [False, True, True, False]
     assert options_of(None, 3, OPTIONS) == OPTIONS
@@ -60,7 +60,7 @@ def test_a_window_is_of_those_that_are_named() -> None:
     assert not any(options_of(both, index, OPTIONS).wants_window for index in range(4)), "all begin once it is known"
 
 
-def test_the_slowest_is_that_with_most_work_of_its_own(tmp_path: Path) -> None:
+def test_the_slowest_is_that_with_most_work_of_its_own(tmp_path):
     read = read_job(job(tmp_path, loop(data=0.3), loop(), loop(host=0.2), loop()), Session)
     figures = [process_figures(each) for each in read.members]
     assert slowest(figures, CaptureRanks((), slowest=True)) == 0
@@ -68,7 +68,7 @@ def test_the_slowest_is_that_with_most_work_of_its_own(tmp_path: Path) -> None:
     assert slowest(figures, CaptureRanks(((0, 3),), slowest=True)) is None
 
 
-def test_who_has_not_been_seen_yet_is_waited_for(tmp_path: Path) -> None:
+def test_who_has_not_been_seen_yet_is_waited_for(tmp_path):
     job(tmp_path, loop(), loop(data=0.3))
     process(tmp_path, 2, 3)
     figures = [process_figures(each) for each in read_job(tmp_path, Session).members]
@@ -92,7 +92,7 @@ def chosen_by_all(folder: Path, count: int, ranks: CaptureRanks) -> list[int]:
     return sorted(captured)
 
 
-def test_all_processes_come_to_one_answer(tmp_path: Path) -> None:
+def test_all_processes_come_to_one_answer(tmp_path):
     folder = job(tmp_path, loop(), loop(), loop(data=0.3), loop())
     assert chosen_by_all(folder, 4, CaptureRanks(((0, 0),), slowest=True)) == [0, 2]
     assert read_choice(folder) == {0, 2}
@@ -100,11 +100,11 @@ def test_all_processes_come_to_one_answer(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"processes": 3}', '{"processes": ["x"]}'])
-def test_a_choice_that_is_torn_is_none(tmp_path: Path, text: str) -> None:
+def test_a_choice_that_is_torn_is_none(tmp_path, text):
     (tmp_path / job_launch.CHOICE).write_text(text)
     assert read_choice(tmp_path) is None
 
 
-def test_a_pipe_in_the_place_of_a_choice_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_pipe_in_the_place_of_a_choice_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / job_launch.CHOICE)
     assert read_choice(tmp_path) is None

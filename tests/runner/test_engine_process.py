@@ -43,9 +43,7 @@ def read_until(process: EngineProcess, kind: type[Event]) -> list[Event]:
 
 
 @pytest.mark.process
-def test_a_frozen_engine_has_stopped_however_late_the_signal_reaches_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_frozen_engine_has_stopped_however_late_the_signal_reaches_it(tmp_path, monkeypatch):
     """On a busy machine a stop is taken only when there is a processor for the thread that takes it."""
     signals = EngineProcess._signal_all
     with contextlib.closing(start(tmp_path, monkeypatch, "while True: time.sleep(0.01)\n")) as process:
@@ -65,7 +63,7 @@ def test_a_frozen_engine_has_stopped_however_late_the_signal_reaches_it(
 
 
 @pytest.mark.process
-def test_a_cancelled_run_has_time_to_end_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cancelled_run_has_time_to_end_by_itself(tmp_path, monkeypatch):
     monkeypatch.setattr(engine_process, "ASK_SECONDS", 600)
     process = start(
         tmp_path, monkeypatch, "control.readline()\nprint('asked')\ntime.sleep(0.3)\nsay('run_finished', status='ok')\n"
@@ -78,7 +76,7 @@ def test_a_cancelled_run_has_time_to_end_by_itself(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.process
-def test_closing_lets_an_engine_end_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closing_lets_an_engine_end_by_itself(tmp_path, monkeypatch):
     monkeypatch.setattr(engine_process, "_END_SECONDS", 600)
     ended = tmp_path / "ended"
     process = start(tmp_path, monkeypatch, f"control.read()\nopen({str(ended)!r}, 'w').close()\n")
@@ -89,9 +87,7 @@ def test_closing_lets_an_engine_end_by_itself(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.process
-def test_closing_kills_an_engine_that_neither_the_pipe_nor_a_signal_ends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_closing_kills_an_engine_that_neither_the_pipe_nor_a_signal_ends(tmp_path, monkeypatch):
     monkeypatch.setattr(engine_process, "_END_SECONDS", 0.01)
     monkeypatch.setattr(engine_process, "TERMINATE_SECONDS", 0.01)
     process = start(tmp_path, monkeypatch, "signal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(600)\n")
@@ -109,7 +105,7 @@ def answering(answer: str) -> str:
 
 
 @pytest.mark.process
-def test_asking_for_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_asking_for_data(tmp_path, monkeypatch):
     write_engine(tmp_path, monkeypatch, answering('{"type":"answer","data":{"seen":"devices"}}'))
     assert ask(HERE, DevicesRequest(), {}, 20, dict) == {"seen": "devices"}
     for script, error in (
@@ -135,18 +131,14 @@ def test_asking_for_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     ],
     ids=range(6),
 )
-def test_an_answer_that_cannot_be_read_is_an_error(
-    answer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_answer_that_cannot_be_read_is_an_error(answer, tmp_path, monkeypatch):
     write_engine(tmp_path, monkeypatch, answering(answer))
     with pytest.raises(WorkerError, match="answer"):
         jax_devices(HERE, timeout_seconds=20)
 
 
 @pytest.mark.process
-def test_a_file_that_never_ends_its_import_is_told_from_an_engine_that_is_slow(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_never_ends_its_import_is_told_from_an_engine_that_is_slow(tmp_path, monkeypatch):
     write_engine(tmp_path, monkeypatch, f"{engines.PREAMBLE}control.readline()\n")
     with pytest.raises(WorkerError) as of_file:
         describe(HERE, ["endless.py:step"], timeout_seconds=0.5)
@@ -184,7 +176,7 @@ print('no line break', end='')
 
 @pytest.mark.process
 @pytest.mark.parametrize("child", [WHEN_ASKED], indirect=True)
-def test_what_comes_between_a_read_and_the_end_is_in_the_next_read(child: ChildProcess) -> None:
+def test_what_comes_between_a_read_and_the_end_is_in_the_next_read(child):
     assert child.read(0) == []
     os.write(child._control, b"x")
     child._process.wait(20)
@@ -203,14 +195,14 @@ HOLDS = "if os.fork() == 0:\n    os.set_inheritable(events, True)\n    time.slee
 @pytest.mark.process
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="this system has no descriptor for a process's end")
 @pytest.mark.parametrize("child", [HOLDS], indirect=True)
-def test_the_end_of_a_child_wakes_a_read_although_its_pipes_are_held_open(child: ChildProcess) -> None:
+def test_the_end_of_a_child_wakes_a_read_although_its_pipes_are_held_open(child):
     while not child.over:
         child.read(600)
 
 
 @pytest.mark.process
 @pytest.mark.parametrize("child", ['os.write(events, b\'{"type":"heartbeat"}\\n\')\ntime.sleep(600)'], indirect=True)
-def test_a_heartbeat_is_a_sign_of_life_and_no_event(child: ChildProcess) -> None:
+def test_a_heartbeat_is_a_sign_of_life_and_no_event(child):
     began = child.last_sign_seconds
     while not child.heartbeat_seen:
         assert child.read(20) == []
@@ -226,7 +218,7 @@ time.sleep(120)
 
 @pytest.mark.process
 @pytest.mark.parametrize("child", [FORKS], indirect=True)
-def test_a_child_is_killed_with_its_own_children(child: ChildProcess) -> None:
+def test_a_child_is_killed_with_its_own_children(child):
     while not child.read(20):
         assert not child.over
     child.kill()
@@ -237,7 +229,7 @@ def test_a_child_is_killed_with_its_own_children(child: ChildProcess) -> None:
 
 
 @pytest.mark.process
-def test_a_child_that_cannot_be_started_leaves_no_descriptor_open() -> None:
+def test_a_child_that_cannot_be_started_leaves_no_descriptor_open():
     before = os.listdir("/dev/fd")
     with pytest.raises(WorkerError, match="the child could not be started with /nowhere/python"):
         start_child("", python="/nowhere/python")

@@ -69,7 +69,7 @@ def followed(process: EngineProcess, *requests: Request) -> e.Event:
     return engine.follow()
 
 
-def test_a_worker_that_waits_after_a_last_event_that_was_lost_is_ended() -> None:
+def test_a_worker_that_waits_after_a_last_event_that_was_lost_is_ended():
     ended = followed(Waiting(["r1", "", "", "", "", "r1", "", "", "", "", "", ""]))
     assert (ended.status, ended.error) == ("crashed", "the worker is idle, and its last report could not be read")
 
@@ -83,6 +83,6 @@ def test_a_worker_that_waits_after_a_last_event_that_was_lost_is_ended() -> None
         ([e.RunFinished(run="r1", status="failed", error="wrong")], False, "failed"),
     ],
 )
-def test_a_worker_that_has_gone_has_the_end_that_it_had(last: list[e.Event], cancelled: bool, status: str) -> None:
+def test_a_worker_that_has_gone_has_the_end_that_it_had(last, cancelled, status):
     ended = followed(Gone(last, cancelled=cancelled), TurnsOverRequest())
     assert ended.status == status

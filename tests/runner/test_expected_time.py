@@ -62,14 +62,14 @@ def kept(
     writer.close()
 
 
-def test_quick_and_published_differ_before_anything_was_measured() -> None:
+def test_quick_and_published_differ_before_anything_was_measured():
     quick, published = expected_time(sides(), ()), expected_time(sides(PUBLISHED), ())
     assert 5 < 1.2 * quick.seconds < published.seconds
     assert quick.basis == published.basis == Basis.ROUGH
     assert published.words.endswith("a rough estimate")
 
 
-def test_after_one_run_it_is_what_that_took_and_other_sizes_are_corrected_by_it(tmp_path: Path) -> None:
+def test_after_one_run_it_is_what_that_took_and_other_sizes_are_corrected_by_it(tmp_path):
     before = expected_time(sides(PUBLISHED), ()).seconds
     kept(tmp_path, "one", sides(preset="quick", seed=7), took=60.0)
     known = measured_groups(Library(tmp_path).entries(), "box")
@@ -82,7 +82,7 @@ def test_after_one_run_it_is_what_that_took_and_other_sizes_are_corrected_by_it(
     assert expected_time(sides(launches=1), known).seconds != 60.0
 
 
-def test_only_whole_groups_of_this_machine_count_and_each_once(tmp_path: Path) -> None:
+def test_only_whole_groups_of_this_machine_count_and_each_once(tmp_path):
     kept(tmp_path, "elsewhere", sides(), took=10.0, host="another")
     kept(tmp_path, "cancelled", sides(), took=20.0, ok=False)
     assert measured_groups(Library(tmp_path).entries(), "box") == []
@@ -91,7 +91,7 @@ def test_only_whole_groups_of_this_machine_count_and_each_once(tmp_path: Path) -
     assert [(group.specs[0].parameters, group.seconds) for group in found] == [(PUBLISHED, 30.0), (QUICK, 30.0)]
 
 
-def test_what_a_call_takes_is_not_guessed_for_functions_of_the_users_and_for_accelerators() -> None:
+def test_what_a_call_takes_is_not_guessed_for_functions_of_the_users_and_for_accelerators():
     for specs in (sides(target="/home/me/train.py:step"), sides(device="cuda:0")):
         expected = expected_time(specs, ())
         assert expected.basis == Basis.LEAST
@@ -104,7 +104,7 @@ def test_what_a_call_takes_is_not_guessed_for_functions_of_the_users_and_for_acc
     assert expected_time(own, [other_size]).basis == Basis.LEAST, "another size says nothing of this one"
 
 
-def test_a_hard_cap_that_leaves_too_few_samples_is_told_beforehand() -> None:
+def test_a_hard_cap_that_leaves_too_few_samples_is_told_beforehand():
     assert few_samples(sides(PUBLISHED)) == []
     assert few_samples(sides(max_seconds=60.0)) == []
     said = few_samples(sides(PUBLISHED, max_seconds=1e-3))
@@ -125,7 +125,7 @@ def runs() -> list[Run]:
     return listed
 
 
-def test_what_is_left_goes_down_and_what_the_turns_say_counts_when_it_is_more(runs: list[Run]) -> None:
+def test_what_is_left_goes_down_and_what_the_turns_say_counts_when_it_is_more(runs):
     assert seconds_left(runs, 110.0) == 40.0
     runs[1].remaining_seconds, runs[1].progress_seconds = 50.0, 110.0
     assert seconds_left(runs, 115.0) == 65.0
@@ -139,7 +139,7 @@ def test_what_is_left_goes_down_and_what_the_turns_say_counts_when_it_is_more(ru
 SELU = workload_info(built_in("selu"), sources=False)
 
 
-def test_the_baseline_comes_first_and_the_others_point_to_it() -> None:
+def test_the_baseline_comes_first_and_the_others_point_to_it():
     plans = plan_runs([SELU])
     assert [plan.spec.variant for plan in plans] == ["numpy", "jax", "jit"]
     assert [plan.baseline for plan in plans] == [None, plans[0], plans[0]]
@@ -147,7 +147,7 @@ def test_the_baseline_comes_first_and_the_others_point_to_it() -> None:
     assert [plan.spec.variant for plan in plan_runs([SELU], PlanOptions(variants=["jit"]))] == ["numpy", "jit"]
 
 
-def test_numpy_runs_on_the_host_once_for_all_devices() -> None:
+def test_numpy_runs_on_the_host_once_for_all_devices():
     plans = plan_runs([SELU], PlanOptions(devices=["cpu:0", "cuda:0", "cpu:0"]))
     assert [(plan.spec.variant, plan.spec.device) for plan in plans] == [
         ("numpy", "cpu:0"),
@@ -172,21 +172,21 @@ def test_numpy_runs_on_the_host_once_for_all_devices() -> None:
         {"devices": []},
     ],
 )
-def test_what_cannot_be_planned_is_refused_with_a_hint(wrong: dict[str, Any]) -> None:
+def test_what_cannot_be_planned_is_refused_with_a_hint(wrong):
     assert plan_runs([SELU], PlanOptions(settings={"n": "4e3"}))[0].spec.parameters == {"n": 4000}
     with pytest.raises(UsageError) as caught:
         plan_runs([SELU], PlanOptions(**wrong))
     assert caught.value.hint
 
 
-def test_a_setting_goes_to_the_workloads_that_know_it() -> None:
+def test_a_setting_goes_to_the_workloads_that_know_it():
     other = replace(SELU, name="other", parameters=(), presets={"quick": {}})
     plans = plan_runs([SELU, other], PlanOptions(settings={"n": "5"}))
     assert plans[0].spec.parameters == {"n": 5}
     assert plans[-1].spec.parameters == {}
 
 
-def test_sweeps() -> None:
+def test_sweeps():
     assert read_sweep("n=1e3..1e6:4", SELU.parameters).values == (1000, 10_000, 100_000, 1_000_000)
     assert len(read_sweep("n=1e3..1e7", SELU.parameters).values) == 9
     assert read_sweep("n=400,100,200,100", SELU.parameters).values == (100, 200, 400)
@@ -204,7 +204,7 @@ def test_sweeps() -> None:
 @pytest.mark.parametrize(
     "text", ["", "n", "n=", "m=1..2", "n=2..1", "n=0..5", "n=1..9:1", "n=1..9:x", "n=1..9:999", "n=a..b", "n=1,,2"]
 )
-def test_a_sweep_that_cannot_be_read_says_how_one_looks(text: str) -> None:
+def test_a_sweep_that_cannot_be_read_says_how_one_looks(text):
     with pytest.raises(UsageError) as caught:
         read_sweep(text, SELU.parameters)
     assert caught.value.hint

@@ -45,7 +45,7 @@ SAID = {
 
 
 @pytest.mark.parametrize("said", SAID)
-def test_what_a_line_says(said: str) -> None:
+def test_what_a_line_says(said):
     copy = read_copy("host-to-device", said)
     assert copy.direction == "host_to_device"
     assert (copy.type, copy.bytes) == SAID[said]
@@ -62,7 +62,7 @@ def rows(guard: GuardFilter, now: float = 0.0) -> list[tuple[str, str, int, int 
 
 
 @pytest.mark.parametrize("version", PREFIXES)
-def test_the_lines_of_every_version_are_counted_and_nothing_of_them_is_left(version: str) -> None:
+def test_the_lines_of_every_version_are_counted_and_nothing_of_them_is_left(version):
     guard = GuardFilter()
     said = f"aval=ShapedArray(int32[4]), {ONE}"
     kinds = [("host-to-device", said), ("device-to-host", said), ("device-to-device", ""), ("host-to-device", said)]
@@ -88,7 +88,7 @@ OWN = {
 
 @pytest.mark.parametrize("own", OWN)
 @pytest.mark.parametrize("size", [1, 7, 50, 100_000])
-def test_every_other_byte_is_passed_on(own: str, size: int) -> None:
+def test_every_other_byte_is_passed_on(own, size):
     guard = GuardFilter()
     data = OWN[own] + line() + OWN[own] + line(said=f"aval=ShapedArray(int32[4]), {ONE}") + OWN[own]
     passed = b"".join(guard.feed(data[at : at + size], 0.0) for at in range(0, len(data), size)) + guard.release()
@@ -96,7 +96,7 @@ def test_every_other_byte_is_passed_on(own: str, size: int) -> None:
     assert rows(guard) == [("host_to_device", "", 1, None), ("host_to_device", "i32[4]", 1, 16)]
 
 
-def test_counts_come_at_most_once_a_second_and_none_is_lost() -> None:
+def test_counts_come_at_most_once_a_second_and_none_is_lost():
     guard = GuardFilter()
     counted = []
     for tenth in range(40):
@@ -107,7 +107,7 @@ def test_counts_come_at_most_once_a_second_and_none_is_lost() -> None:
     assert sum(row.count for seen in told for row in seen.rows) + sum(row[2] for row in rows(guard)) == 40
 
 
-def test_kinds_are_bounded_and_the_rest_is_counted_together() -> None:
+def test_kinds_are_bounded_and_the_rest_is_counted_together():
     guard = GuardFilter()
     for size in range(MOST_KINDS + 10):
         guard.feed(line(said=f"aval=ShapedArray(uint8[{size}]), {ONE}"), 0.0)

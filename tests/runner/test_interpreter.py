@@ -12,14 +12,14 @@ from jaxprof.runner import interpreter
 from jaxprof.runner.interpreter import find_interpreter, probe
 
 
-def test_the_default_is_the_one_that_has_jax() -> None:
+def test_the_default_is_the_one_that_has_jax():
     found = find_interpreter()
     assert found.path == sys.executable
     assert found.jax
 
 
 @pytest.mark.process
-def test_a_named_one_is_asked_for_its_versions() -> None:
+def test_a_named_one_is_asked_for_its_versions():
     found = find_interpreter(Path(sys.executable))
     assert found.jax == find_interpreter().jax
     assert found.chosen == "--python"
@@ -27,7 +27,7 @@ def test_a_named_one_is_asked_for_its_versions() -> None:
 
 
 @pytest.mark.process
-def test_an_environment_is_taken_when_this_one_has_no_jax(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_environment_is_taken_when_this_one_has_no_jax(monkeypatch, tmp_path):
     (tmp_path / "bin").mkdir()
     script = tmp_path / "bin" / "python"
     script.write_text('#!/bin/sh\necho \'{"python": [3, 12, 1], "jax": "0.9.0", "numpy": "2.0"}\'\n')
@@ -43,9 +43,7 @@ def test_an_environment_is_taken_when_this_one_has_no_jax(monkeypatch: pytest.Mo
     assert find_interpreter().jax is None
 
 
-def test_the_version_of_the_own_jax_is_the_one_that_is_installed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_version_of_the_own_jax_is_the_one_that_is_installed(monkeypatch, tmp_path):
     assert find_interpreter().jax == metadata.version("jax")
     package = tmp_path / "jax" / "__init__.py"
     package.parent.mkdir()
@@ -60,14 +58,14 @@ def test_the_version_of_the_own_jax_is_the_one_that_is_installed(
 
 @pytest.mark.process
 @pytest.mark.parametrize("path", ["/nowhere/python", "/etc/passwd", "/bin/true"])
-def test_what_is_no_python_is_refused(path: str) -> None:
+def test_what_is_no_python_is_refused(path):
     with pytest.raises(UsageError) as caught:
         find_interpreter(Path(path))
     assert caught.value.hint
 
 
 @pytest.mark.process
-def test_an_old_python_is_refused(tmp_path: Path) -> None:
+def test_an_old_python_is_refused(tmp_path):
     script = tmp_path / "python"
     script.write_text('#!/bin/sh\necho \'{"python": [3, 9, 1], "jax": null, "numpy": null}\'\n')
     script.chmod(0o755)

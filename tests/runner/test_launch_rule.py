@@ -33,7 +33,7 @@ def session() -> Session:
     return made
 
 
-def test_only_sides_of_a_comparison_have_a_rule() -> None:
+def test_only_sides_of_a_comparison_have_a_rule():
     assert LaunchRule.of([PlannedRun(spec=spec(""))]) is None
     assert LaunchRule.of([PlannedRun(spec=spec("A"))]) is not None
 
@@ -49,7 +49,7 @@ def test_only_sides_of_a_comparison_have_a_rule() -> None:
     ],
     ids=["would not end in time", "three before the time counts", "one of minutes", "a third too long", "no limit"],
 )
-def test_launches_end_by_time(budget: float | None, launches_end_at: list[float], over: list[bool]) -> None:
+def test_launches_end_by_time(budget, launches_end_at, over):
     clock = Clock()
     rule, found = LaunchRule(budget, None, clock), []
     for clock.seconds in launches_end_at:
@@ -58,7 +58,7 @@ def test_launches_end_by_time(budget: float | None, launches_end_at: list[float]
     assert budget is not None or not rule.is_over()
 
 
-def test_turns_are_so_short_that_five_launches_fit() -> None:
+def test_turns_are_so_short_that_five_launches_fit():
     clock = Clock()
     rule = LaunchRule(60.0, None, clock)
     for launch in (1, 2):  # each has a fifth of the time, with the start of its processes
@@ -72,7 +72,7 @@ def test_turns_are_so_short_that_five_launches_fit() -> None:
     assert rule.is_over(turns_seconds=LEAST_TURNS_SECONDS)
 
 
-def test_a_width_ends_them_after_three(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_width_ends_them_after_three(monkeypatch):
     looked: list[str] = []
 
     def narrow(comparison: Any, wanted: float) -> bool:

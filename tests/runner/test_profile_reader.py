@@ -45,7 +45,7 @@ def last(events: list[Event]) -> RunFinished:
     return events[-1]
 
 
-def test_every_event_names_its_run_and_its_time(profile: Path) -> None:
+def test_every_event_names_its_run_and_its_time(profile):
     events = read(profile)
     assert last(events).status == "ok"
     assert any(isinstance(event, KernelsMeasured) for event in events)
@@ -56,14 +56,14 @@ def test_every_event_names_its_run_and_its_time(profile: Path) -> None:
     assert times[0] > 0
 
 
-def test_a_file_that_is_none_fails_with_what_mends_it(tmp_path: Path) -> None:
+def test_a_file_that_is_none_fails_with_what_mends_it(tmp_path):
     path = tmp_path / "x.xplane.pb"
     path.write_bytes(b"")
     ended = last(read(path))
     assert (ended.status, bool(ended.error), bool(ended.advice)) == ("failed", True, True)
 
 
-def test_whatever_a_reader_raises_is_the_result(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whatever_a_reader_raises_is_the_result(profile, monkeypatch):
     def breaks(*arguments: object, **options: object) -> None:
         raise ZeroDivisionError("in the middle")
 
@@ -73,9 +73,7 @@ def test_whatever_a_reader_raises_is_the_result(profile: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("end", [ProfileReader.cancel, ProfileReader.kill, ProfileReader.close])
-def test_it_stops_at_the_next_piece(
-    end: Callable[[ProfileReader], None], profile: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_stops_at_the_next_piece(end, profile, monkeypatch):
     begun, asked = threading.Event(), threading.Event()
 
     def waits(

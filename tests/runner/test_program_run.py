@@ -76,9 +76,7 @@ def stage(tmp_path: Path) -> Iterator[Callable[..., Stage]]:
         each.scheduler.close()
 
 
-def test_the_output_joins_the_session(
-    stage: Callable[..., Stage], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_output_joins_the_session(stage, monkeypatch, tmp_path):
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     shown = stage(
         "import os, sys\nprint('out', sys.argv[1:], sys.stdin.read(), os.environ.get('PYTHONUNBUFFERED'))\n"
@@ -98,7 +96,7 @@ def test_the_output_joins_the_session(
     assert types.index(ProgramStarted) < types.index(LogLine) < types.index(ProgramEnded)
 
 
-def test_a_line_is_there_before_the_program_ends(stage: Callable[..., Stage]) -> None:
+def test_a_line_is_there_before_the_program_ends(stage):
     waiting = stage("import time\nprint('now')\ntime.sleep(60)\n")
     waiting.begin()
     waiting.until(lambda: ("stdout", "now") in waiting.lines)
@@ -109,7 +107,7 @@ def test_a_line_is_there_before_the_program_ends(stage: Callable[..., Stage]) ->
     assert any("KeyboardInterrupt" in text for _, text in waiting.lines)
 
 
-def test_a_program_that_ignores_ctrl_c_is_ended_by_asking_again(stage: Callable[..., Stage]) -> None:
+def test_a_program_that_ignores_ctrl_c_is_ended_by_asking_again(stage):
     stubborn = stage(
         "import signal, time\nsignal.signal(signal.SIGINT, lambda *_: print('no'))\n"
         "signal.signal(signal.SIGTERM, lambda *_: print('not so'))\nprint('ready')\nwhile True:\n    time.sleep(0.05)\n"
@@ -123,7 +121,7 @@ def test_a_program_that_ignores_ctrl_c_is_ended_by_asking_again(stage: Callable[
 
 
 @pytest.mark.parametrize("asked", [True, False])
-def test_what_was_asked_to_end_before_it_was_killed_did_not_lack_memory(tmp_path: Path, asked: bool) -> None:
+def test_what_was_asked_to_end_before_it_was_killed_did_not_lack_memory(tmp_path, asked):
     program = tmp_path / "x.py"
     program.write_text("import signal, time\nsignal.signal(15, signal.SIG_IGN)\nprint('on')\ntime.sleep(60)\n")
     process = ProgramProcess(own_interpreter().path, ProgramCommand(path=str(program)), inherit=False)
@@ -143,9 +141,7 @@ def test_what_was_asked_to_end_before_it_was_killed_did_not_lack_memory(tmp_path
     assert ("had not ended after SIGTERM" in said.what) is asked
 
 
-def test_a_program_that_will_not_end_is_killed_with_its_children_when_the_app_is_left(
-    stage: Callable[..., Stage], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_that_will_not_end_is_killed_with_its_children_when_the_app_is_left(stage, monkeypatch):
     monkeypatch.setattr("jaxprof.runner.program_run.PATIENCE_SECONDS", 0.2)
     stubborn = stage(
         "import os, signal, time\nfor number in (signal.SIGINT, signal.SIGTERM):\n"
@@ -161,7 +157,7 @@ def test_a_program_that_will_not_end_is_killed_with_its_children_when_the_app_is
     assert isinstance(stubborn.events[-1], SessionClosed)
 
 
-def test_a_grandchild_that_holds_the_pipes_does_not_hold_us(stage: Callable[..., Stage], tmp_path: Path) -> None:
+def test_a_grandchild_that_holds_the_pipes_does_not_hold_us(stage, tmp_path):
     parent = stage(
         "import os, time\nprint('parent', flush=True)\nif os.fork() == 0:\n    time.sleep(20)\n"
         "    open('over', 'w').close()\n    os._exit(0)\n"
@@ -171,7 +167,7 @@ def test_a_grandchild_that_holds_the_pipes_does_not_hold_us(stage: Callable[...,
     assert not (tmp_path / "over").exists()
 
 
-def test_a_program_that_does_not_listen_is_not_waited_for(stage: Callable[..., Stage]) -> None:
+def test_a_program_that_does_not_listen_is_not_waited_for(stage):
     deaf = stage("import time\nprint('ready')\ntime.sleep(60)\n")
     deaf.begin()
     deaf.until(lambda: ("stdout", "ready") in deaf.lines)
@@ -182,9 +178,7 @@ def test_a_program_that_does_not_listen_is_not_waited_for(stage: Callable[..., S
     assert deaf.end().status == "cancelled"
 
 
-def test_output_without_end_does_not_fill_the_disk(
-    stage: Callable[..., Stage], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_output_without_end_does_not_fill_the_disk(stage, monkeypatch):
     monkeypatch.setenv("JAXPROF_LIMITS", "output=2000")
     loud = stage("for number in range(100):\n    print('x' * 99)\n")
     loud.begin()
@@ -195,7 +189,7 @@ def test_output_without_end_does_not_fill_the_disk(
     assert len(kept) == 10
 
 
-def test_a_screen_that_takes_much_is_shown_anew_less_often() -> None:
+def test_a_screen_that_takes_much_is_shown_anew_less_often():
     pace = _Pace()
     began, seen = pace._used, []
     for cost in (0.9, 0.02, 0.05, 0.06, 9.0, 9.0, 0.01):  # the first has the start in it

@@ -29,7 +29,7 @@ def read(*targets: str) -> list[RevisionRead]:
     return list(revisions((f"r{number}", target) for number, target in enumerate(targets, start=1)))
 
 
-def test_files_of_a_clean_tree_and_then_of_one_with_changes(tree: Path) -> None:
+def test_files_of_a_clean_tree_and_then_of_one_with_changes(tree):
     targets = f"{tree}/one.py:step", f"{tree}/steps/two.py:step"
     head = git(tree, "rev-parse", "--short", "HEAD").answer
     assert [(one.run, one.repository, one.commit, one.dirty) for one in read(*targets)] == [
@@ -42,12 +42,12 @@ def test_files_of_a_clean_tree_and_then_of_one_with_changes(tree: Path) -> None:
     assert [one.dirty for one in read(*targets)] == [True, True]
 
 
-def test_what_is_under_no_git_has_no_revision(tmp_path: Path) -> None:
+def test_what_is_under_no_git_has_no_revision(tmp_path):
     (tmp_path / "alone.py").write_text(STEP)
     assert read(f"{tmp_path}/alone.py:step", "package.module:step", "", f"{tmp_path}/gone/away.py:step") == []
 
 
-def test_a_repository_names_nothing_that_is_run(tree: Path) -> None:
+def test_a_repository_names_nothing_that_is_run(tree):
     (tree / "monitor").write_text(f"#!/bin/sh\ntouch {tree / 'ran'}\n")
     (tree / "monitor").chmod(0o755)
     subprocess.run(["git", "-C", str(tree), "config", "core.fsmonitor", str(tree / "monitor")], check=True)

@@ -41,7 +41,7 @@ def run_of(**fields: Any) -> Session:
     return fold(e.Header(session="4f2a"), [e.RunPlanned(run="r1", spec=spec_of(**fields))])
 
 
-def test_runs_of_a_built_in_workload_are_planned_as_they_were() -> None:
+def test_runs_of_a_built_in_workload_are_planned_as_they_were():
     first = plan_runs([workload_info(built_in("selu"), sources=False)], PlanOptions(settings={"n": "500"}))
     again = plan_all_again(kept(*first))
     assert [(one.spec.workload, one.spec.variant, one.spec.parameters) for one in again] == [
@@ -51,7 +51,7 @@ def test_runs_of_a_built_in_workload_are_planned_as_they_were() -> None:
     assert [one.spec.target for one in again] == ["selu"] * len(again)
 
 
-def test_all_that_was_asked_for_is_asked_for_again() -> None:
+def test_all_that_was_asked_for_is_asked_for_again():
     wishes = {"seed": 7, "capture": False, "keep_constants": True, "compilation_cache": True, "max_seconds": 9.0}
     (again,) = plan_all_again(run_of(workload="selu", target="selu", **wishes))
     assert {name: getattr(again.spec, name) for name in wishes} == wishes
@@ -59,7 +59,7 @@ def test_all_that_was_asked_for_is_asked_for_again() -> None:
     assert request.spec == replace(again.spec, device="gpu:0")  # type: ignore[union-attr]
 
 
-def test_a_users_function_is_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_users_function_is_found_from_any_folder(tmp_path, monkeypatch):
     (tmp_path / "train.py").write_text("")
     monkeypatch.chdir(tmp_path)
     session = kept(PlannedRun(spec=spec_of(target="train.py:step", arguments=("f32[3]",))))
@@ -68,7 +68,7 @@ def test_a_users_function_is_found_from_any_folder(tmp_path: Path, monkeypatch: 
     assert (again.spec.target, again.spec.arguments) == (f"{tmp_path}/train.py:step", ("f32[3]",))
 
 
-def test_a_run_is_named_by_its_id_or_its_workload() -> None:
+def test_a_run_is_named_by_its_id_or_its_workload():
     session = kept(*plan_runs([workload_info(built_in("selu"), sources=False)], PlanOptions()))
     for name in ("selu", ""):
         assert len(plan_all_again(session, name)) == len(session.runs)
@@ -88,14 +88,14 @@ def test_a_run_is_named_by_its_id_or_its_workload() -> None:
         ({"side": "B"}, "side B of a comparison"),
     ],
 )
-def test_what_cannot_be_run_again_says_why(fields: dict[str, Any], what: str) -> None:
+def test_what_cannot_be_run_again_says_why(fields, what):
     with pytest.raises(UsageError) as refused:
         plan_all_again(run_of(**fields))
     assert what in refused.value.what
     assert refused.value.hint
 
 
-def test_what_can_be_run_is_when_the_rest_cannot(tmp_path: Path) -> None:
+def test_what_can_be_run_is_when_the_rest_cannot(tmp_path):
     session = run_of(how="program", workload="train.py")
     session.apply(e.RunPlanned(run="r2", spec=spec_of(workload="selu")))
     assert [one.spec.workload for one in plan_all_again(session)] == ["selu"]
@@ -108,9 +108,7 @@ def test_what_can_be_run_is_when_the_rest_cannot(tmp_path: Path) -> None:
         ("cell", ("ipykernel_launcher.py", "-f", "kernel.json"), ()),  # of a notebook: nothing to its functions
     ],
 )
-def test_a_function_that_was_recorded_in_a_program_is_found_with_the_programs_arguments(
-    tmp_path: Path, how: str, argv: tuple[str, ...], again: tuple[str, ...]
-) -> None:
+def test_a_function_that_was_recorded_in_a_program_is_found_with_the_programs_arguments(tmp_path, how, argv, again):
     (tmp_path / "train.py").write_text("")
     session = run_of(workload="train.py", variant="program", how="program", device="host")
     session.apply(e.ProgramStarted(run="r1", argv=list(argv), how=how))
@@ -122,7 +120,7 @@ def test_a_function_that_was_recorded_in_a_program_is_found_with_the_programs_ar
     assert run_request("r1", later, "cpu:0", None).spec.argv == again  # type: ignore[union-attr]
 
 
-def test_a_secret_that_was_not_kept_is_passed_to_nobody(tmp_path: Path) -> None:
+def test_a_secret_that_was_not_kept_is_passed_to_nobody(tmp_path):
     (tmp_path / "train.py").write_text("")
     argv = ("train.py", "--token", REDACTED)
     with pytest.raises(UsageError, match="which the session does not hold"):
@@ -165,7 +163,7 @@ def sides_of(
 
 @pytest.mark.usefixtures("same")
 @pytest.mark.parametrize("wanted", ["", "r1", "r2"])
-def test_a_comparison_is_planned_as_it_was_whichever_side_is_named(tmp_path: Path, wanted: str) -> None:
+def test_a_comparison_is_planned_as_it_was_whichever_side_is_named(tmp_path, wanted):
     was, session = sides_of(tmp_path, environment={"FLAGS": "x"}, settings={"n": "4000"}, precision="highest")
     again = plan_all_again(session, wanted, SidesAgain(ask=yes, folder=tmp_path))
     assert [plan.spec.side for plan in again] == ["A", "B"]
@@ -180,7 +178,7 @@ def test_a_comparison_is_planned_as_it_was_whichever_side_is_named(tmp_path: Pat
 
 
 @pytest.mark.usefixtures("same")
-def test_a_side_of_a_revision_is_checked_out_and_one_that_is_gone_is_named(tmp_path: Path) -> None:
+def test_a_side_of_a_revision_is_checked_out_and_one_that_is_gone_is_named(tmp_path):
     tree = SideTree(revision="HEAD~1", commit="19789fa", repository="/repo", dirty=False)
     _, session = sides_of(tmp_path, tree=tree)
     asked: list[tuple[str, str]] = []
@@ -216,9 +214,7 @@ def test_a_side_of_a_revision_is_checked_out_and_one_that_is_gone_is_named(tmp_p
         (("19789fa", True), ("19789fa", True), "B was commit 19789fa with uncommitted changes"),
     ],
 )
-def test_files_that_may_have_changed_since_are_said(
-    tmp_path: Path, then: tuple[str, bool], now: tuple[str, bool], said: str
-) -> None:
+def test_files_that_may_have_changed_since_are_said(tmp_path, then, now, said):
     tree = SideTree(commit=then[0], repository="/repo", dirty=then[1])
     _, session = sides_of(tmp_path)
     first = session.runs["r1"]
@@ -232,7 +228,7 @@ def test_files_that_may_have_changed_since_are_said(
 
 
 @pytest.mark.usefixtures("same")
-def test_launches_and_budget_of_a_comparison_can_be_others(tmp_path: Path) -> None:
+def test_launches_and_budget_of_a_comparison_can_be_others(tmp_path):
     _, session = sides_of(tmp_path, SideOptions(budget_seconds=30))
     again = plan_again(session, "r1", SidesAgain(ask=yes))
     assert [plan.group_seconds for plan in again] == [30, 30]
@@ -245,7 +241,7 @@ def test_launches_and_budget_of_a_comparison_can_be_others(tmp_path: Path) -> No
 
 
 @pytest.mark.usefixtures("same")
-def test_what_a_file_makes_run_is_said(tmp_path: Path) -> None:
+def test_what_a_file_makes_run_is_said(tmp_path):
     _, session = sides_of(tmp_path, environment={"LD_PRELOAD": "x.so"})
     first, second = recorded_starts(session, session.runs["r1"])
     assert first == f"A: {tmp_path}/train.py:step, in {sys.executable}"
@@ -254,7 +250,7 @@ def test_what_a_file_makes_run_is_said(tmp_path: Path) -> None:
         plan_again(session, "r1")
 
 
-def test_the_baseline_of_a_run_is_said_too() -> None:
+def test_the_baseline_of_a_run_is_said_too():
     theirs = spec_of(workload="own.py:f", variant="numpy", how="numpy", target="own.py:f")
     ours = spec_of(workload="selu", target="selu", baseline="r1")
     planned = [e.RunPlanned(run="r1", spec=theirs), e.RunPlanned(run="r2", spec=ours)]
@@ -267,7 +263,7 @@ def test_the_baseline_of_a_run_is_said_too() -> None:
 
 
 @pytest.mark.usefixtures("same")
-def test_a_path_that_no_session_would_hold_is_laid_over_no_environment(tmp_path: Path) -> None:
+def test_a_path_that_no_session_would_hold_is_laid_over_no_environment(tmp_path):
     _, session = sides_of(tmp_path)
     planned = session.runs["r1"].comparison
     b = replace(planned.sides[1], environment={"PYTHONPATH": "/somewhere"})
@@ -279,13 +275,13 @@ def test_a_path_that_no_session_would_hold_is_laid_over_no_environment(tmp_path:
 @pytest.mark.parametrize(
     "name", ["LD_PRELOAD", "PYTHONPATH", "PATH", "JAX_PLUGINS", "PJRT_NAMES_AND_LIBRARY_PATHS", "TPU_LIBRARY_PATH"]
 )
-def test_no_variable_of_a_file_chooses_what_is_loaded(name: str) -> None:
+def test_no_variable_of_a_file_chooses_what_is_loaded(name):
     assert kept_variables({"XLA_FLAGS": "--xla_x=1", "MY_SIZE": "3"}) == {"XLA_FLAGS": "--xla_x=1", "MY_SIZE": "3"}
     with pytest.raises(UsageError, match=name):
         kept_variables({name: "evil.so"})
 
 
-def test_what_a_dialog_cannot_show_whole_is_not_asked_for() -> None:
+def test_what_a_dialog_cannot_show_whole_is_not_asked_for():
     short, long = (run_of(target="train.py:step", arguments=("f32[2]",) * count) for count in (1, 500))
     assert "train.py:step" in code_to_confirm(short, short.runs["r1"], None)
     with pytest.raises(UsageError, match="too long"):

@@ -18,7 +18,7 @@ from runner.stage import HERE, Stage, commit, plan
 
 
 @pytest.mark.process
-def test_a_good_run_is_written_told_and_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_good_run_is_written_told_and_closed(tmp_path, monkeypatch):
     stage = Stage(tmp_path, monkeypatch, engines.GOOD)
     first = plan()
     session = stage.run([first, plan(baseline=first)])
@@ -35,7 +35,7 @@ def test_a_good_run_is_written_told_and_closed(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.process
-def test_a_run_of_a_file_under_git_keeps_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_of_a_file_under_git_keeps_its_commit(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text("def step(x):\n    return x\n")
     commit(tmp_path)
     mine = plan()
@@ -48,9 +48,7 @@ def test_a_run_of_a_file_under_git_keeps_its_commit(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.process
-def test_a_revisions_modules_leave_the_compiler_of_a_device_elsewhere_on_the_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_revisions_modules_leave_the_compiler_of_a_device_elsewhere_on_the_path(tmp_path, monkeypatch):
     script = engines.PREAMBLE + 'say("run_finished", status="failed", error=os.environ["PYTHONPATH"])'
     stage = Stage(tmp_path, monkeypatch, script)
     placed = WorkerEnvironment(environment={"PYTHONPATH": "wheels"}, device="cpu:0")
@@ -61,9 +59,7 @@ def test_a_revisions_modules_leave_the_compiler_of_a_device_elsewhere_on_the_pat
 
 @pytest.mark.process
 @pytest.mark.parametrize(("signal_name", "words"), [("SIGKILL", "killed (SIGKILL)"), ("SIGABRT", "XLA aborted")])
-def test_a_killed_engine_is_explained_and_the_next_run_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, signal_name: str, words: str
-) -> None:
+def test_a_killed_engine_is_explained_and_the_next_run_goes_on(tmp_path, monkeypatch, signal_name, words):
     for run in Stage(tmp_path, monkeypatch, engines.dies_of(signal_name)).run([plan(), plan()]).runs.values():
         assert run.status == "crashed"
         assert words in run.error
@@ -72,9 +68,7 @@ def test_a_killed_engine_is_explained_and_the_next_run_goes_on(
 
 
 @pytest.mark.process
-def test_a_grandchild_that_holds_the_pipe_does_not_hold_the_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_grandchild_that_holds_the_pipe_does_not_hold_the_run(tmp_path, monkeypatch):
     session = Stage(tmp_path, monkeypatch, engines.GRANDCHILD).run([plan()])
     assert session.runs["r1"].status == "crashed"
     assert session.runs["r1"].samples("run") == [1e-3] * 6
@@ -82,7 +76,7 @@ def test_a_grandchild_that_holds_the_pipe_does_not_hold_the_run(
 
 
 @pytest.mark.process
-def test_garbage_on_the_pipe_is_logged_and_survived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_garbage_on_the_pipe_is_logged_and_survived(tmp_path, monkeypatch):
     run = Stage(tmp_path, monkeypatch, engines.GARBAGE).run([plan()]).runs["r1"]
     assert run.status == "ok"
     said = [line.text.partition(":")[0] for line in run.log if line.stream == "events"]
@@ -91,7 +85,7 @@ def test_garbage_on_the_pipe_is_logged_and_survived(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.process
-def test_cancel_is_asked_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cancel_is_asked_first(tmp_path, monkeypatch):
     stage = Stage(tmp_path, monkeypatch, engines.OBEDIENT)
     stage.run_until([plan(), plan()], lambda: stage.in_phase("r1", "run"), stage.scheduler.cancel_all)
     assert [run.status for run in stage.told.runs.values()] == ["cancelled", "cancelled"]
@@ -99,7 +93,7 @@ def test_cancel_is_asked_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.process
 @pytest.mark.parametrize("script", [engines.SLOW, engines.DEAF], ids=["terminated", "killed"])
-def test_an_engine_that_does_not_listen_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+def test_an_engine_that_does_not_listen_is_ended(tmp_path, monkeypatch, script):
     monkeypatch.setattr(engine_process, "ASK_SECONDS", 0.1)
     monkeypatch.setattr(engine_process, "TERMINATE_SECONDS", 0.2)
     stage = Stage(tmp_path, monkeypatch, script)
@@ -108,7 +102,7 @@ def test_an_engine_that_does_not_listen_is_ended(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.process
-def test_a_silent_engine_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_engine_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr("jaxprof.runner.engine_run.SILENCE_SECONDS", 0.2)
     monkeypatch.setattr(engine_process, "ASK_SECONDS", 0.1)
     stage = Stage(tmp_path, monkeypatch, engines.SLOW)
@@ -131,9 +125,7 @@ def test_a_silent_engine_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         (600.0, 0.5, "the worker did not stop at its hard cap of 500 ms"),
     ],
 )
-def test_an_engine_that_holds_its_lock_is_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, silence: float, cap: float | None, error: str
-) -> None:
+def test_an_engine_that_holds_its_lock_is_ended(tmp_path, monkeypatch, silence, cap, error):
     monkeypatch.setattr("jaxprof.runner.engine_run.SILENT_CAP_GRACE_SECONDS", 0.1)
     stage = Stage(tmp_path, monkeypatch, engines.STUCK)
     stage.scheduler.max_silence_seconds = silence
@@ -142,7 +134,7 @@ def test_an_engine_that_holds_its_lock_is_ended(
 
 
 @pytest.mark.process
-def test_an_engine_is_not_timed_out_while_it_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_is_not_timed_out_while_it_starts(tmp_path, monkeypatch):
     monkeypatch.setattr("jaxprof.runner.engine_run.SILENT_CAP_GRACE_SECONDS", 0.0)
     monkeypatch.setattr("jaxprof.runner.engine_run.CAP_GRACE_SECONDS", 0.0)
     starting = engines.PREAMBLE + "time.sleep(0.8)\n" + engines.FINISHED
@@ -169,9 +161,7 @@ def after_preparing(
 
 
 @pytest.mark.process
-def test_a_child_that_waits_takes_the_next_run_and_no_other_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_child_that_waits_takes_the_next_run_and_no_other_one(tmp_path, monkeypatch):
     made, session = after_preparing(tmp_path, monkeypatch, plan(), plan(), plan("other"))
     assert [session.runs[run].pid for run in ("r1", "r2")] == [process.pid for process in made]
 
@@ -186,9 +176,7 @@ def test_a_child_that_waits_takes_the_next_run_and_no_other_one(
     ],
     ids=["without jax", "another interpreter", "another environment"],
 )
-def test_a_child_that_waits_for_another_kind_of_run_is_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: PlannedRun
-) -> None:
+def test_a_child_that_waits_for_another_kind_of_run_is_ended(tmp_path, monkeypatch, other):
     (waiting, used), session = after_preparing(tmp_path, monkeypatch, plan(), other)
     assert session.runs["r1"].pid == used.pid != waiting.pid
     assert session.runs["r1"].status == "ok"
@@ -196,8 +184,8 @@ def test_a_child_that_waits_for_another_kind_of_run_is_ended(
 
 @pytest.mark.process
 def test_a_child_that_nothing_came_for_is_ended_with_the_session_and_one_that_could_take_none_is_not_started(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     useless = (plan(how="numpy"), replace(plan(), interpreter=replace(HERE, jax=None)))
     for prepared, children in ((plan(), 1), (useless[0], 0), (useless[1], 0)):
         assert len(after_preparing(tmp_path, monkeypatch, prepared)[0]) == children

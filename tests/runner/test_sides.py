@@ -94,7 +94,7 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
 
 
 @pytest.mark.process
-def test_each_side_has_its_own_environment_and_interpreter(three: Session) -> None:
+def test_each_side_has_its_own_environment_and_interpreter(three):
     assert [run.plan.side for run in three.runs.values()] == ["A", "B", "C"]
     assert [told(three, run)["flags"] for run in three.runs] == [None, "fast", None]
     assert [Path(run.python).name for run in three.runs.values()][1] == "python"
@@ -102,7 +102,7 @@ def test_each_side_has_its_own_environment_and_interpreter(three: Session) -> No
 
 
 @pytest.mark.process
-def test_all_that_are_compared_with_a_are_one_family_in_whole_launches(three: Session) -> None:
+def test_all_that_are_compared_with_a_are_one_family_in_whole_launches(three):
     times = compared(three, three.runs["r1"], three.runs["r2"])
     assert (times.verdict(), times.by_width) == ("slower", False)
     assert times.family == 2, "B and C"
@@ -111,13 +111,13 @@ def test_all_that_are_compared_with_a_are_one_family_in_whole_launches(three: Se
 
 @pytest.mark.process
 @pytest.mark.parametrize(("run", "verdict"), [("r2", "slower"), ("r3", "same")])
-def test_what_happens_once_in_a_process_is_compared_over_launches(three: Session, run: str, verdict: str) -> None:
+def test_what_happens_once_in_a_process_is_compared_over_launches(three, run, verdict):
     (pair,) = session_difference(three, three, run_before="r1", run_after=run).runs
     assert [row.times.verdict() for row in pair.phases if row.phase == "compile"] == [verdict]
 
 
 @pytest.mark.process
-def test_sides_of_other_sizes_and_precisions_are_compared_on_purpose(stage: Sides) -> None:
+def test_sides_of_other_sizes_and_precisions_are_compared_on_purpose(stage):
     b = side("B", settings={"n": "4000"}, precision="highest", environment={"TAKES": "5e-4"})
     session = stage.compare(side("A"), b)
     (pair,) = session_difference(session, session, run_before="r1", run_after="r2").runs
@@ -127,14 +127,14 @@ def test_sides_of_other_sizes_and_precisions_are_compared_on_purpose(stage: Side
 
 
 @pytest.mark.process
-def test_launches_end_once_the_interval_is_narrow_and_say_so_to_the_statistics(stage: Sides) -> None:
+def test_launches_end_once_the_interval_is_narrow_and_say_so_to_the_statistics(stage):
     session = stage.compare(side("A"), side("B"), launches=None)
     assert [len(run.launches) for run in session.runs.values()] == [5, 5], "never before five"
     assert compared(session, session.runs["r1"], session.runs["r2"]).by_width
 
 
 @pytest.mark.process
-def test_results_of_another_dtype_are_refused_a_verdict(stage: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_of_another_dtype_are_refused_a_verdict(stage, monkeypatch):
     monkeypatch.setenv("RESULT_OF_B", results(stage.folder, "half", np.ones(3, np.float16)))
     session = stage.compare(side("A"), side("B", environment={"TAKES": "5e-4"}))
     times = compared(session, session.runs["r1"], session.runs["r2"])
@@ -144,7 +144,7 @@ def test_results_of_another_dtype_are_refused_a_verdict(stage: Sides, monkeypatc
 
 
 @pytest.mark.process
-def test_other_results_are_said_and_leave_the_verdict_alone(stage: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_results_are_said_and_leave_the_verdict_alone(stage, monkeypatch):
     monkeypatch.setenv("RESULT_OF_B", results(stage.folder, "off", np.full(3, 1.03, np.float32)))
     session = stage.compare(side("A"), side("B", environment={"TAKES": "5e-4"}))
     assert compared(session, session.runs["r1"], session.runs["r2"]).verdict() == "faster"
@@ -155,9 +155,7 @@ def test_other_results_are_said_and_leave_the_verdict_alone(stage: Sides, monkey
 
 @pytest.mark.process
 @pytest.mark.parametrize("broken", ["A", "B"])
-def test_a_side_that_fails_ends_the_comparison_and_wins_nothing(
-    stage: Sides, monkeypatch: pytest.MonkeyPatch, broken: str
-) -> None:
+def test_a_side_that_fails_ends_the_comparison_and_wins_nothing(stage, monkeypatch, broken):
     monkeypatch.setenv("BROKEN", broken)
     session = stage.compare(side("A"), side("B"), launches=5)
     assert {run.plan.side: run.status for run in session.runs.values()}[broken] == "failed"
@@ -168,7 +166,7 @@ def test_a_side_that_fails_ends_the_comparison_and_wins_nothing(
 
 
 @pytest.mark.process
-def test_another_kind_of_device_and_throttling_on_one_side_are_refused(three: Session) -> None:
+def test_another_kind_of_device_and_throttling_on_one_side_are_refused(three):
     session = copy.deepcopy(three)
     first, other = session.runs["r1"], session.runs["r2"]
     reading = e.DeviceReading(run="r2", device="cpu:0", throttle_reasons=["heat"])

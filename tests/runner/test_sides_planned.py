@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,9 +47,7 @@ def leaf(shape: tuple[int, ...] = (8,), digest: str = "d") -> KeptLeaf:
     return KeptLeaf(path="x", dtype="float32", shape=shape, digest=digest)
 
 
-def test_sides_with_the_same_numbers_keep_their_results_and_others_say_nothing_by_them(
-    inputs: dict[str, Any], tmp_path: Path
-) -> None:
+def test_sides_with_the_same_numbers_keep_their_results_and_others_say_nothing_by_them(inputs, tmp_path):
     inputs.update(A=[leaf()], B=[leaf()])
     options = SideOptions(folder=tmp_path, device="cuda:0", margin=0.03)
     planned = plan_comparison([side("A"), side("B")], options, ["a note"])
@@ -65,7 +62,7 @@ def test_sides_with_the_same_numbers_keep_their_results_and_others_say_nothing_b
     assert [plan.keep_output for plan in planned] == [""] * 2
 
 
-def test_a_side_may_be_another_variant_than_the_others() -> None:
+def test_a_side_may_be_another_variant_than_the_others():
     planned = plan_sides([side("A", variant="numpy"), side("B")], SideOptions())
     assert [(plan.spec.side, plan.spec.variant, plan.spec.how) for plan in planned] == [
         ("A", "numpy", "numpy"),
@@ -75,7 +72,7 @@ def test_a_side_may_be_another_variant_than_the_others() -> None:
         plan_sides([side("A", variant="nunpy"), side("B")], SideOptions())
 
 
-def test_sides_that_are_not_called_with_the_same_arguments_are_refused(inputs: dict[str, Any]) -> None:
+def test_sides_that_are_not_called_with_the_same_arguments_are_refused(inputs):
     inputs.update(A=[leaf()], B=[leaf((9,))])
     with pytest.raises(UsageError, match="A and B have different arguments"):
         same_inputs(plan_sides([side("A"), side("B")], SideOptions()))
@@ -85,7 +82,7 @@ def test_sides_that_are_not_called_with_the_same_arguments_are_refused(inputs: d
     assert caught.value.hint == "why"
 
 
-def test_that_environments_differ_is_noted(inputs: dict[str, Any]) -> None:
+def test_that_environments_differ_is_noted(inputs):
     inputs.update(A=[leaf()], B=[leaf()])
     other = replace(HERE, jax="0.9.0")
     assert environments_differ([side("A"), side("B")]) == {}
@@ -100,14 +97,14 @@ def test_that_environments_differ_is_noted(inputs: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("dirty", "state"), [(True, "with uncommitted changes"), (False, "which has no uncommitted changes")]
 )
-def test_of_a_revision_it_is_said_what_it_stands_beside(dirty: bool, state: str) -> None:
+def test_of_a_revision_it_is_said_what_it_stands_beside(dirty, state):
     then = SideSpec(label="A", title="a", revision="HEAD~1", commit="abc1234", repository="/r")
     now = SideSpec(label="B", title="b", commit="def5678", repository="/r", dirty=dirty)
     assert tree_note([then, now]) == f"A is HEAD~1 (abc1234), B the present tree of /r, {state}"
     assert tree_note([now, now]) == ""
 
 
-def test_how_long_a_side_is_measured() -> None:
+def test_how_long_a_side_is_measured():
     assert duration_fields(None, 60.0, None) == {
         "launches": 10, "budget_seconds": 15.0, "max_seconds": 60.0, "until_half_width": 0.02,
     }  # fmt: skip
@@ -118,12 +115,12 @@ def test_how_long_a_side_is_measured() -> None:
     assert duration_fields(None, 60.0, None, None)["until_half_width"] is None
 
 
-def test_argument_specs_of_a_side_replace_those_of_all() -> None:
+def test_argument_specs_of_a_side_replace_those_of_all():
     planned = plan_sides([side("A"), side("B", arguments=("f32[8]",))], SideOptions(arguments=("f32[4]",)))
     assert [plan.spec.arguments for plan in planned] == [("f32[4]",), ("f32[8]",)]
 
 
-def test_what_a_side_says_goes_before_what_its_tree_needs() -> None:
+def test_what_a_side_says_goes_before_what_its_tree_needs():
     assert variables({"PYTHONPATH": "/then", "A": "1"}, {"A": "2"}, "") == {"PYTHONPATH": "/then", "A": "2"}
     assert variables({}, {}, "high") == {"JAX_DEFAULT_MATMUL_PRECISION": "high"}
     tree = SideTree(stays_at="now.py", variables={"PYTHONPATH": "/then"})
@@ -132,7 +129,7 @@ def test_what_a_side_says_goes_before_what_its_tree_needs() -> None:
     assert second.environment == {}
 
 
-def test_jit_stands_for_the_first_compiled_variant_where_none_is_called_so() -> None:
+def test_jit_stands_for_the_first_compiled_variant_where_none_is_called_so():
     info = workload_info(built_in("matmul"), sources=False)
     renamed = tuple(
         replace(each, name=f"compiled-{number}") if each.how == "jit" else each

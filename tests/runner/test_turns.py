@@ -126,7 +126,7 @@ def blocks(session: Session, launch: int) -> list[str]:
 
 
 @pytest.mark.process
-def test_each_launch_has_fresh_processes_and_blocks_in_balanced_order(three: Session) -> None:
+def test_each_launch_has_fresh_processes_and_blocks_in_balanced_order(three):
     for launch in (1, 2, 3):
         order = blocks(three, launch)
         assert len(order) >= 8
@@ -142,9 +142,7 @@ def test_each_launch_has_fresh_processes_and_blocks_in_balanced_order(three: Ses
 
 
 @pytest.mark.process
-def test_what_is_measured_is_passed_on_between_turns_however_brief_they_are(
-    stage: Turns, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_measured_is_passed_on_between_turns_however_brief_they_are(stage, monkeypatch):
     """A turn takes a hundredth of a second: nobody waits within one for a listener's turn to come."""
     monkeypatch.setattr(turns, "BLOCK_SECONDS", 1.0)
     stage.take("brief", budget_seconds=30.0)
@@ -153,9 +151,7 @@ def test_what_is_measured_is_passed_on_between_turns_however_brief_they_are(
 
 
 @pytest.mark.process
-def test_sides_that_do_not_fit_beside_each_other_are_measured_one_after_the_other(
-    stage: Turns, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sides_that_do_not_fit_beside_each_other_are_measured_one_after_the_other(stage, monkeypatch):
     alive: list[bool] = []
     launch_of = turns.Group._launch_together
 
@@ -177,7 +173,7 @@ def test_sides_that_do_not_fit_beside_each_other_are_measured_one_after_the_othe
 
 
 @pytest.mark.process
-def test_what_does_not_depend_on_the_process_is_recorded_once(three: Session) -> None:
+def test_what_does_not_depend_on_the_process_is_recorded_once(three):
     assert three.text("r1", "hlo") == "launch 1"
     assert [warning.code for warning in three.runs["r1"].warnings] == ["folded_constants"]
     codes = [warning.code for warning in three.runs["r2"].warnings]
@@ -188,7 +184,7 @@ def test_what_does_not_depend_on_the_process_is_recorded_once(three: Session) ->
 
 
 @pytest.mark.process
-def test_nothing_is_sampled_before_every_engine_is_warm(stage: Turns) -> None:
+def test_nothing_is_sampled_before_every_engine_is_warm(stage):
     stage.take("a", "slow to start", "c")
     lines = [json.loads(line) for line in stage.path.read_text().splitlines()[1:]]
     first = next(at for at, line in enumerate(lines) if line["type"] == "samples_taken" and line["series"] != "alone")
@@ -206,7 +202,7 @@ def states_of_others(session: Session, run: str) -> list[tuple[str, ...]]:
 
 @pytest.mark.process
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_the_others_are_frozen_while_one_has_its_block(stage: Turns) -> None:
+def test_the_others_are_frozen_while_one_has_its_block(stage):
     session = stage.take("a", "b", "watcher")
     assert [run.status for run in session.runs.values()] == ["ok"] * 3
     seen = states_of_others(session, "r3")
@@ -217,9 +213,7 @@ def test_the_others_are_frozen_while_one_has_its_block(stage: Turns) -> None:
 
 @pytest.mark.process
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_a_process_that_holds_an_accelerator_is_not_frozen_and_is_checked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_that_holds_an_accelerator_is_not_frozen_and_is_checked(tmp_path, monkeypatch):
     spins = "import threading\nthreading.Thread(target=lambda: [None for _ in iter(int, 1)], daemon=True).start()\n"
     at = 'open(os.environ["PIDS"], "a")'
     stage = Turns(tmp_path, monkeypatch, ENGINE.replace(at, f"if variant == 'spins':\n    exec({spins!r})\n{at}"))
@@ -232,7 +226,7 @@ def test_a_process_that_holds_an_accelerator_is_not_frozen_and_is_checked(
 
 
 @pytest.mark.process
-def test_one_side_that_dies_leaves_the_others_alone(stage: Turns) -> None:
+def test_one_side_that_dies_leaves_the_others_alone(stage):
     session = stage.take("a", "fragile", "c", launches=2)
     assert [run.status for run in session.runs.values()] == ["ok", "crashed", "ok"]
     assert [len(run.launches) for run in session.runs.values()] == [2, 1, 2]
@@ -242,7 +236,7 @@ def test_one_side_that_dies_leaves_the_others_alone(stage: Turns) -> None:
 
 
 @pytest.mark.process
-def test_a_side_that_its_hard_cap_ends_in_a_turn_is_asked_for_no_other(stage: Turns) -> None:
+def test_a_side_that_its_hard_cap_ends_in_a_turn_is_asked_for_no_other(stage):
     session = stage.take("capped", "b", "capped after its samples")
     assert [run.status for run in session.runs.values()] == ["ok"] * 3
     order = blocks(session, 1)
@@ -251,7 +245,7 @@ def test_a_side_that_its_hard_cap_ends_in_a_turn_is_asked_for_no_other(stage: Tu
 
 
 @pytest.mark.process
-def test_a_launch_that_takes_long_to_start_is_the_only_one(stage: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_launch_that_takes_long_to_start_is_the_only_one(stage, monkeypatch):
     monkeypatch.setattr(turns, "MOST_COLD_SECONDS", 0.3)
     session = stage.take("slow to start", "a", launches=3, budget_seconds=0.3)
     for run in session.runs.values():
@@ -262,7 +256,7 @@ def test_a_launch_that_takes_long_to_start_is_the_only_one(stage: Turns, monkeyp
 
 
 @pytest.mark.process
-def test_the_hard_cap_is_of_all_launches_together(stage: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_hard_cap_is_of_all_launches_together(stage, monkeypatch):
     monkeypatch.setattr(turns.Side, "left_seconds", property(lambda side: 0.0 if side.spent_seconds else 9.0))
     run = stage.take("a", launches=5, max_seconds=9.0).runs["r1"]
     assert (run.status, len(run.launches)) == ("ok", 1)
@@ -271,7 +265,7 @@ def test_the_hard_cap_is_of_all_launches_together(stage: Turns, monkeypatch: pyt
 
 
 @pytest.mark.process
-def test_a_device_that_one_process_holds_is_used_by_one_at_a_time(stage: Turns) -> None:
+def test_a_device_that_one_process_holds_is_used_by_one_at_a_time(stage):
     stage.scheduler._placement = lambda planned, interpreter: WorkerEnvironment(environment={}, device="cpu:0")
     session = stage.take("a", "b", device="tpu:0")
     assert len(list(itertools.groupby(blocks(session, 1)))) == 2
@@ -279,7 +273,7 @@ def test_a_device_that_one_process_holds_is_used_by_one_at_a_time(stage: Turns) 
 
 
 @pytest.mark.process
-def test_cancelling_one_leaves_the_others(stage: Turns) -> None:
+def test_cancelling_one_leaves_the_others(stage):
     def cancel() -> None:
         stage.scheduler.cancel("r2")
         Path(os.environ["GO_ON"]).touch()
@@ -292,7 +286,7 @@ def test_cancelling_one_leaves_the_others(stage: Turns) -> None:
 
 
 @pytest.mark.process
-def test_an_engine_that_is_ended_between_its_turns_was_cancelled(stage: Turns) -> None:
+def test_an_engine_that_is_ended_between_its_turns_was_cancelled(stage):
     def cancel() -> None:
         for _ in range(2):  # the second call skips the patience
             stage.scheduler.cancel_all()
@@ -303,7 +297,7 @@ def test_an_engine_that_is_ended_between_its_turns_was_cancelled(stage: Turns) -
 
 
 @pytest.mark.process
-def test_engines_that_share_a_device_leave_its_memory_to_each_other(stage: Turns) -> None:
+def test_engines_that_share_a_device_leave_its_memory_to_each_other(stage):
     environments: list[dict[str, str]] = []
     start = stage.scheduler._start
 
@@ -319,7 +313,7 @@ def test_engines_that_share_a_device_leave_its_memory_to_each_other(stage: Turns
     assert told == [None, "false", "false"]
 
 
-def test_what_is_left_is_the_rest_of_this_launch_and_the_whole_of_those_to_come() -> None:
+def test_what_is_left_is_the_rest_of_this_launch_and_the_whole_of_those_to_come():
     told: list[e.ProgressMade] = []
     sides: Any = [SimpleNamespace(run=run, finished=None, cold_seconds=2.0) for run in ("r1", "r2", "r3")]
     sides[2].finished = e.RunFinished(status="failed")
@@ -335,7 +329,7 @@ def test_what_is_left_is_the_rest_of_this_launch_and_the_whole_of_those_to_come(
     assert (told[-1].remaining_seconds, told[-1].fraction, told[-1].note) == (3.0, 0.5, "")
 
 
-def test_the_hard_cap_is_all_there_at_first_and_goes_with_what_is_spent() -> None:
+def test_the_hard_cap_is_all_there_at_first_and_goes_with_what_is_spent():
     spec = e.RunSpec(workload="selu", variant="a", how="jit", device="cpu:0", max_seconds=7.0)
     side = turns.Side("r1", PlannedRun(spec=spec))
     assert side.left_seconds == 7.0

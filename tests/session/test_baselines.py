@@ -26,7 +26,7 @@ def session(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_baseline_is_a_copy_that_is_found_by_its_name_and_only_its_owner_reads(session: Path) -> None:
+def test_a_baseline_is_a_copy_that_is_found_by_its_name_and_only_its_owner_reads(session):
     baselines = Baselines()
     path = baselines.save("main", session, replace=False)
     assert path.read_bytes() == session.read_bytes()
@@ -44,13 +44,13 @@ def test_a_baseline_is_a_copy_that_is_found_by_its_name_and_only_its_owner_reads
 
 
 @pytest.mark.parametrize("name", ["", "..", "a/b", "a:b", "-x", ".x", "x.py", "x.jaxprof", "a\n", "a" * 81, "a b"])
-def test_a_path_is_no_name(session: Path, name: str) -> None:
+def test_a_path_is_no_name(session, name):
     with pytest.raises(UsageError, match="cannot be the name"):
         Baselines().save(name, session, replace=False)
     assert Baselines().search(name) is None
 
 
-def test_a_taken_name_is_replaced_only_on_purpose_and_the_decisions_go_with_it(session: Path) -> None:
+def test_a_taken_name_is_replaced_only_on_purpose_and_the_decisions_go_with_it(session):
     baselines = Baselines()
     baselines.save("main", session, replace=False)
     baselines.decide("main", [DECISION])
@@ -61,7 +61,7 @@ def test_a_taken_name_is_replaced_only_on_purpose_and_the_decisions_go_with_it(s
     assert baselines.decisions("main") == ()
 
 
-def test_after_an_error_everything_is_as_before(session: Path) -> None:
+def test_after_an_error_everything_is_as_before(session):
     baselines = Baselines()
     baselines.save("main", session, replace=False)
     baselines.decide("main", [DECISION])
@@ -77,7 +77,7 @@ def test_after_an_error_everything_is_as_before(session: Path) -> None:
     assert {path.name: path.read_bytes() for path in baselines.folder.iterdir()} == before
 
 
-def test_decisions_that_are_made_at_once_are_all_kept_and_of_two_about_a_fact_the_later(session: Path) -> None:
+def test_decisions_that_are_made_at_once_are_all_kept_and_of_two_about_a_fact_the_later(session):
     baselines = Baselines()
     baselines.save("main", session, replace=False)
     made = [replace(DECISION, program=str(number)) for number in range(16)]
@@ -103,9 +103,7 @@ def test_decisions_that_are_made_at_once_are_all_kept_and_of_two_about_a_fact_th
     ],
     ids=["empty", "torn", "another field", "deep", "newer"],
 )
-def test_a_file_of_decisions_that_cannot_be_read_is_an_error_that_names_it(
-    session: Path, text: bytes, said: str
-) -> None:
+def test_a_file_of_decisions_that_cannot_be_read_is_an_error_that_names_it(session, text, said):
     baselines = Baselines()
     path = baselines.save("main", session, replace=False).with_name("main.decisions.json")
     path.write_bytes(text)
@@ -115,7 +113,7 @@ def test_a_file_of_decisions_that_cannot_be_read_is_an_error_that_names_it(
     assert path.read_bytes() == text
 
 
-def test_what_the_file_system_refuses_of_a_baseline_is_told(session: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_file_system_refuses_of_a_baseline_is_told(session, monkeypatch):
     baselines = Baselines()
     path = baselines.save("main", session, replace=False)
     path.with_name("main.decisions.json").mkdir()
@@ -130,7 +128,7 @@ def test_what_the_file_system_refuses_of_a_baseline_is_told(session: Path, monke
     assert (baselines.names(), baselines.decisions("main")) == (["main"], ())
 
 
-def test_a_session_that_is_being_written_is_no_baseline_yet(tmp_path: Path) -> None:
+def test_a_session_that_is_being_written_is_no_baseline_yet(tmp_path):
     path = tmp_path / "live.jaxprof"
     writer = LogWriter(sessions.HEADER, path)
     with pytest.raises(UsageError, match="being written"):
@@ -140,9 +138,7 @@ def test_a_session_that_is_being_written_is_no_baseline_yet(tmp_path: Path) -> N
     assert Baselines().save("main", path, replace=False).exists()
 
 
-def test_a_decision_is_on_the_disk_before_it_takes_the_place_of_the_earlier_ones(
-    session: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_decision_is_on_the_disk_before_it_takes_the_place_of_the_earlier_ones(session, monkeypatch):
     baselines = Baselines()
     path = baselines.save("main", session, replace=False).with_name("main.decisions.json")
     synced: list[tuple[int, bool]] = []
@@ -151,9 +147,7 @@ def test_a_decision_is_on_the_disk_before_it_takes_the_place_of_the_earlier_ones
     assert synced == [(path.stat().st_size, False)]
 
 
-def test_decisions_that_cannot_be_written_leave_the_earlier_ones(
-    session: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_decisions_that_cannot_be_written_leave_the_earlier_ones(session, monkeypatch):
     baselines = Baselines()
     baselines.save("main", session, replace=False)
     baselines.decide("main", [DECISION])

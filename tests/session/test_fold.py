@@ -4,7 +4,6 @@ beside what every run has."""
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import Any, Final
 from zlib import crc32
 
@@ -44,7 +43,7 @@ def state(session: Session) -> str:
     return "".join(shown(name, value) for name, value in told.items() if value not in (None, "", [], {}))
 
 
-def test_what_real_children_send_is_folded_to_what_is_kept_half_way_and_at_the_end(tmp_path: Path) -> None:
+def test_what_real_children_send_is_folded_to_what_is_kept_half_way_and_at_the_end(tmp_path):
     cases = {}
     for tape in TAPES:
         header, *lines = unpacked(*tape.split("/"), tmp_path).read_bytes().splitlines()
@@ -56,7 +55,7 @@ def test_what_real_children_send_is_folded_to_what_is_kept_half_way_and_at_the_e
 
 
 @pytest.mark.parametrize("status", ["ok", "failed", "cancelled"])
-def test_the_line_that_closes_a_run_ends_it(status: str) -> None:
+def test_the_line_that_closes_a_run_ends_it(status):
     """An engine that was killed has said nothing of its end itself."""
     begun = [PLAN, e.WorkerStarted(run="r1", pid=7, python="python"), e.PhaseStarted(run="r1", phase="compile")]
     closing = e.RunClosed(
@@ -79,7 +78,7 @@ def launched(number: int, at: float, took: float, phase: str = "compile") -> lis
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_a_launch_that_began_again_leaves_nothing_of_its_first_attempt(number: int) -> None:
+def test_a_launch_that_began_again_leaves_nothing_of_its_first_attempt(number):
     """It did not fit beside others, and is measured apart from them."""
     before = [event for launch in range(1, number + 1) for event in launched(launch, 1.0, 9.0, "trace")]
     run = fold(e.Header(), [PLAN, *before, *launched(number, 2.0, 0.5)]).runs["r1"]
@@ -88,7 +87,7 @@ def test_a_launch_that_began_again_leaves_nothing_of_its_first_attempt(number: i
     assert set(run.phases) == ({"compile"} if number == 1 else {"trace"})
 
 
-def test_those_that_are_compared_with_a_baseline_are_counted() -> None:
+def test_those_that_are_compared_with_a_baseline_are_counted():
     def planned(run: str, side: str) -> e.RunPlanned:
         return e.RunPlanned(run=run, spec=replace(PLAN.spec, baseline="r1", side=side))
 
@@ -96,14 +95,14 @@ def test_those_that_are_compared_with_a_baseline_are_counted() -> None:
     assert session.family == {"r1": 2}
 
 
-def test_a_word_of_the_command_that_was_not_kept_is_told() -> None:
+def test_a_word_of_the_command_that_was_not_kept_is_told():
     secret, plain = ["train.py", f"--token={REDACTED}"], ["train.py", "3"]
     for command, argv, told in ((plain, plain, 0), (secret, plain, 1), (plain, secret, 1)):
         started = e.ProgramStarted(run="r1", argv=argv, how="script", directory="/")
         assert len(fold(e.Header(command=command), [PLAN, started]).notices) == told
 
 
-def test_an_event_of_a_run_without_a_plan_is_kept_and_told() -> None:
+def test_an_event_of_a_run_without_a_plan_is_kept_and_told():
     session = fold(e.Header(), [e.SamplesTaken(run="r9", series="run", seconds=[1.0])] * 3)
     assert session.runs["r9"].samples("run") == [1.0, 1.0, 1.0]
     assert session.notices == ["run r9 has no plan in this file"]
@@ -112,14 +111,14 @@ def test_an_event_of_a_run_without_a_plan_is_kept_and_told() -> None:
     assert without == "run (without id) has no plan in this file"
 
 
-def test_what_could_not_be_read_several_times_is_told_once_with_its_number() -> None:
+def test_what_could_not_be_read_several_times_is_told_once_with_its_number():
     session = Session()
     for text in ("damaged", "torn", "damaged"):
         session.notice(text)
     assert session.notices == ["damaged (2 times)", "torn"]
 
 
-def test_the_samples_of_a_turn_belong_to_the_launch_that_took_it() -> None:
+def test_the_samples_of_a_turn_belong_to_the_launch_that_took_it():
     def samples(*seconds: float, block: int | None) -> e.SamplesTaken:
         return e.SamplesTaken(run="r1", series="run", seconds=list(seconds), block=block)
 
@@ -138,13 +137,13 @@ def test_the_samples_of_a_turn_belong_to_the_launch_that_took_it() -> None:
 @pytest.mark.parametrize(
     ("index", "count", "known"), [(0, 4, (0, 4)), (3, 4, (3, 4)), (4, 4, (0, 1)), (-1, 4, (0, 1)), (0, 0, (0, 1))]
 )
-def test_which_process_of_a_job_it_is_is_believed_if_it_can_be(index: int, count: int, known: tuple[int, int]) -> None:
+def test_which_process_of_a_job_it_is_is_believed_if_it_can_be(index, count, known):
     session = fold(e.Header(), [e.ProcessIdentified(index=index, count=count)])
     assert (session.process_index, session.process_count) == known
 
 
 @pytest.mark.parametrize("size", [10, INLINE_BYTES, INLINE_BYTES + 1, 3_000_000])
-def test_texts_survive_splitting(size: int) -> None:
+def test_texts_survive_splitting(size):
     text = "".join(chr(33 + (i * 7919) % 90) for i in range(size))
     parts = list(split("hlo", text, "r1"))
     session = fold(e.Header(), [PLAN, *parts])
@@ -155,7 +154,7 @@ def test_texts_survive_splitting(size: int) -> None:
 
 
 @pytest.mark.parametrize("damage", ["not whole", "is damaged", "its hash differs"])
-def test_a_text_with_a_missing_or_damaged_piece_is_refused_with_words(damage: str) -> None:
+def test_a_text_with_a_missing_or_damaged_piece_is_refused_with_words(damage):
     text = "".join(str(number * number) for number in range(INLINE_BYTES))
     *chunks, recorded = split("hlo", text, "r1")
     assert isinstance(recorded, e.TextRecorded)
@@ -169,7 +168,7 @@ def test_a_text_with_a_missing_or_damaged_piece_is_refused_with_words(damage: st
         fold(e.Header(), [PLAN, *others, recorded]).text("r1", "hlo")
 
 
-def test_the_child_cuts_a_long_text_and_the_client_has_only_to_keep_the_pieces(tmp_path: Path) -> None:
+def test_the_child_cuts_a_long_text_and_the_client_has_only_to_keep_the_pieces(tmp_path):
     """No line on the pipe is as long as a module, and equal texts of two runs are kept once."""
     text = "".join(f"%fusion.{number} = f32[{number}]\n" for number in range(200_000))
     with (tmp_path / "pipe").open("wb") as sent:
@@ -188,7 +187,7 @@ def test_the_child_cuts_a_long_text_and_the_client_has_only_to_keep_the_pieces(t
     assert kept.count(b'"text_chunk"') == len(received) // 2 - 1
 
 
-def test_notices_of_a_million_kinds_are_few() -> None:
+def test_notices_of_a_million_kinds_are_few():
     session = fold(e.Header(), [e.LogLine(run=f"r{number}", stream="stdout", text="x") for number in range(1000)])
     assert session.notices[0] == "run r0 has no plan in this file"
     assert session.notices[-1] == "something else could not be used (900 times)"
@@ -210,13 +209,13 @@ def closed(**fields: str) -> e.RunClosed:
     return e.RunClosed(run="r1", workload="selu", variant="jit", device="gpu:1", status="failed", **fields)  # type: ignore[arg-type]
 
 
-def test_a_side_of_a_comparison_is_called_by_its_side() -> None:
+def test_a_side_of_a_comparison_is_called_by_its_side():
     run, side = folded(), Run("r2", replace(SPEC, side="B"))
     assert (run.label, run.variant, run.as_baseline) == ("selu jit gpu:1", "jit", "jit")
     assert (side.label, side.variant, side.as_baseline) == ("B selu jit gpu:1", "B jit", "B")
 
 
-def test_the_closing_line_has_the_last_word_on_an_error_if_it_says_one() -> None:
+def test_the_closing_line_has_the_last_word_on_an_error_if_it_says_one():
     assert (folded().error, folded().advice) == ("", "")
     both = folded(finished(error="killed", advice="look"), closed(error="out of memory", advice="smaller"))
     assert (both.error, both.advice) == ("out of memory", "smaller")
@@ -237,13 +236,11 @@ def test_the_closing_line_has_the_last_word_on_an_error_if_it_says_one() -> None
         ([{"id": "gpu:1", "platform": "gpu", "kind": ""}], "gpu"),
     ],
 )
-def test_the_kind_of_its_device_is_that_of_its_own_number_or_of_its_platform(
-    devices: list[dict[str, Any]], kind: str
-) -> None:
+def test_the_kind_of_its_device_is_that_of_its_own_number_or_of_its_platform(devices, kind):
     assert folded(e.EnvironmentRead(run="r1", python="3", numpy="2", devices=devices)).device_kind == kind
 
 
-def test_of_much_output_the_last_lines_stay_in_memory() -> None:
+def test_of_much_output_the_last_lines_stay_in_memory():
     run = folded(*(e.LogLine(run="r1", stream="stdout", text=str(number)) for number in range(10_003)))
     assert (len(run.log), run.log[0].text, run.log[-1].text) == (10_000, "3", "10002")
 
@@ -270,7 +267,7 @@ def program(*inside: e.Event, **more: None) -> RecordedProgram:
     return found
 
 
-def test_a_stage_runs_until_its_thread_has_compiled_or_the_program_is_over() -> None:
+def test_a_stage_runs_until_its_thread_has_compiled_or_the_program_is_over():
     both = (running("step"), running("load", "feeder"))
     assert program(*both, wall=None).running == {"": both[0], "feeder": both[1]}
     after = program(*both, program_events.compiled(thread="feeder"), wall=None)
@@ -279,7 +276,7 @@ def test_a_stage_runs_until_its_thread_has_compiled_or_the_program_is_over() -> 
     assert program(*both).running == {}
 
 
-def test_an_event_of_no_program_makes_none_of_a_run() -> None:
+def test_an_event_of_no_program_makes_none_of_a_run():
     planned, *events = program_events.program(wall=None)
     line = e.LogLine(run=RUN, stream="stdout", text="epoch 1")
     for inside, is_program, recorded in (
@@ -306,7 +303,7 @@ def test_an_event_of_no_program_makes_none_of_a_run() -> None:
     ],
     ids=["none", "negative", "fewer counts", "no pass", "too many", "too high", "too low", "before the clock"],
 )
-def test_passes_that_cannot_be_are_left_out_with_a_notice(damage: dict[str, Any]) -> None:
+def test_passes_that_cannot_be_are_left_out_with_a_notice(damage):
     kept = e.StepsTaken(**PASSES, seconds=[0.5])
     session = program_events.session(kept, e.StepsTaken(**PASSES | {"seconds": [0.5]} | damage))
     found = session.runs[RUN].program

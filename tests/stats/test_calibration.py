@@ -35,7 +35,7 @@ def covered(comparisons: Sequence[TimeComparison], truth: float) -> float:
 
 
 @pytest.mark.parametrize("launches", [2, 4])
-def test_over_all_machines_false_verdicts_and_coverage_hold_their_promise(launches: int) -> None:
+def test_over_all_machines_false_verdicts_and_coverage_hold_their_promise(launches):
     """`bench/verdict_simulated.py` has each machine by itself."""
     found = [one for machine in MACHINES.values() for one in sessions(machine, launches, count=100)]
     assert share(found, "faster", "slower") <= 0.05
@@ -43,20 +43,20 @@ def test_over_all_machines_false_verdicts_and_coverage_hold_their_promise(launch
 
 
 @pytest.mark.parametrize("name", ["quiet", "drift", "swing"])
-def test_ten_percent_are_found_without_a_neighbour(name: str) -> None:
+def test_ten_percent_are_found_without_a_neighbour(name):
     found = sessions(MACHINES[name], 3, slower=0.1, count=60)
     assert share(found, "slower") >= 0.8
     assert covered(found, 1 / 1.1) >= 0.9
 
 
-def test_same_is_said_of_the_same_program_and_not_of_another() -> None:
+def test_same_is_said_of_the_same_program_and_not_of_another():
     assert share(sessions(MACHINES["quiet"], 5, count=60), "same") >= 0.8
     # At the margin itself equivalence is a coin that falls on its edge: at most one in twenty.
     assert share(sessions(MACHINES["quiet"], 5, slower=0.02, count=SESSIONS), "same") <= 0.08
     assert share(sessions(MACHINES["quiet"], 5, slower=0.04, count=60), "same") == 0
 
 
-def test_one_launch_holds_for_its_processes_also_beside_a_neighbour() -> None:
+def test_one_launch_holds_for_its_processes_also_beside_a_neighbour():
     for machine in (Machine(), Machine(drift=0.3), Machine(bursts=True), Machine(wander=0.01, persistence=0.6)):
         found = sessions(machine, 1)
         assert share(found, "faster", "slower") <= 0.05
@@ -64,14 +64,14 @@ def test_one_launch_holds_for_its_processes_also_beside_a_neighbour() -> None:
     assert share(sessions(Machine(bursts=True), 1, slower=0.3, count=40), "slower") >= 0.8
 
 
-def test_one_launch_is_seldom_wrong_about_another_where_launches_differ_by_little() -> None:
+def test_one_launch_is_seldom_wrong_about_another_where_launches_differ_by_little():
     for name in ("quiet", "launches differ by 2 %", "drift", "bursts"):
         assert share(sessions(MACHINES[name], 1), "faster", "slower") <= 0.05
     # Where they differ by as much as it calls, it is wrong often: that is why it says what it holds for.
     assert share(sessions(MACHINES["launches differ by 10 %"], 1), "faster", "slower") > 0.2
 
 
-def test_looking_after_each_launch_until_it_is_narrow_does_not_make_verdicts_of_chance() -> None:
+def test_looking_after_each_launch_until_it_is_narrow_does_not_make_verdicts_of_chance():
     """Launch effects alone, with 20 at most: the width that is wanted is reached after ten on average."""
     random = np.random.default_rng(4)
     machine = Machine(launch=0.02, noise=0.001)
@@ -86,7 +86,7 @@ def test_looking_after_each_launch_until_it_is_narrow_does_not_make_verdicts_of_
     assert missed / SESSIONS <= 0.08
 
 
-def test_a_table_of_many_comparisons_is_seldom_wrong_anywhere() -> None:
+def test_a_table_of_many_comparisons_is_seldom_wrong_anywhere():
     random = np.random.default_rng(6)
     machine = Machine(launch=0.02)
     plain = family = 0
@@ -99,7 +99,7 @@ def test_a_table_of_many_comparisons_is_seldom_wrong_anywhere() -> None:
     assert plain / SESSIONS > 0.08, "else there was nothing to correct"
 
 
-def test_of_ten_runs_of_one_program_few_neighbours_have_disjoint_intervals() -> None:
+def test_of_ten_runs_of_one_program_few_neighbours_have_disjoint_intervals():
     random = np.random.default_rng(10)
     for machine in (MACHINES["quiet"], MACHINES["launches differ by 2 %"], Machine(launch=0.01, wander=0.01)):
         apart = 0

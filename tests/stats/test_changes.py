@@ -25,7 +25,7 @@ def where(*levels: tuple[float, int], significance: float = 0.01, **noise: float
     return [one.index for one in change_points(medians(*levels, **noise), significance=significance).found]
 
 
-def test_a_lasting_change_is_found_where_it_happened() -> None:
+def test_a_lasting_change_is_found_where_it_happened():
     (found,) = change_points(medians((0.010, 12), (0.012, 9))).found
     assert found.index == 12
     assert (found.before, found.after) == pytest.approx((0.010, 0.012), rel=0.02)
@@ -33,7 +33,7 @@ def test_a_lasting_change_is_found_where_it_happened() -> None:
     assert found.p_value == 1 / 400
 
 
-def test_several_changes_are_found_in_order_each_beside_its_neighbours() -> None:
+def test_several_changes_are_found_in_order_each_beside_its_neighbours():
     found = change_points(medians((0.010, 12), (0.013, 10), (0.009, 14))).found
     assert [(one.index, round(one.after, 3)) for one in found] == [(12, 0.013), (22, 0.009)]
     assert found[0].after == found[1].before
@@ -60,9 +60,7 @@ SLOW = (0.020, 2)
         (((0.010, 12), (0.012, 8), (0.010, 12)), {"seed": 3}, [12, 20]),
     ],
 )
-def test_where_a_history_changed(
-    levels: tuple[tuple[float, int], ...], more: dict[str, float], expected: list[int]
-) -> None:
+def test_where_a_history_changed(levels, more, expected):
     assert where(*levels, **more) == expected
 
 
@@ -85,35 +83,35 @@ def verdicts(series: Callable[[np.random.Generator], Sequence[float]], histories
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.6, 0.9, 1.0])
-def test_a_history_without_a_change_has_none_however_much_neighbours_resemble_each_other(correlation: float) -> None:
+def test_a_history_without_a_change_has_none_however_much_neighbours_resemble_each_other(correlation):
     false, unclear = verdicts(lambda random: neighbours(correlation, 24, random))
     assert false <= 1
     assert (unclear >= 20) == (correlation > 0.6), "they seem to have one, and whether they do is not said"
 
 
-def test_a_step_of_five_deviations_is_found() -> None:
+def test_a_step_of_five_deviations_is_found():
     found, _ = verdicts(lambda random: [5.0 * (at >= 12) + value for at, value in enumerate(random.normal(size=24))])
     assert found >= 32
 
 
-def test_a_short_or_constant_history_has_none() -> None:
+def test_a_short_or_constant_history_has_none():
     for count in range(2 * SHORTEST):
         assert change_points([0.01 + 0.01 * at for at in range(count)]) == Changes()
     assert change_points([0.01] * 30) == Changes()
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
-def test_what_is_no_time_is_refused(bad: float) -> None:
+def test_what_is_no_time_is_refused(bad):
     with pytest.raises(ValueError, match="a history holds times"):
         change_points([0.01, bad, 0.01])
 
 
-def test_of_a_long_history_the_newest_part_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_long_history_the_newest_part_is_looked_at(monkeypatch):
     monkeypatch.setattr("jaxprof.stats.changes.LONGEST", 30)
     assert [one.index for one in change_points([*([0.02] * 50), *([0.01] * 18), *([0.03] * 12)]).found] == [68]
 
 
-def test_the_cut_is_that_of_the_definition() -> None:
+def test_the_cut_is_that_of_the_definition():
     """The energy statistic written out: its terms are means over pairs of values."""
     values = np.random.default_rng(5).normal(size=11)
     values[7:] += 1.5
@@ -148,7 +146,7 @@ def grown(*by: float, wobble: float = 0.004) -> TimeComparison:
         ((0.0,), 0.30, "within"),
     ],
 )
-def test_the_whole_interval_decides(by: tuple[float, ...], most: float, state: str) -> None:
+def test_the_whole_interval_decides(by, most, state):
     times = grown(*by)
     verdict = judge_growth(times, most)
     assert (verdict.state, bool(verdict.reason)) == (state, state == "undecided")
@@ -159,7 +157,7 @@ def test_the_whole_interval_decides(by: tuple[float, ...], most: float, state: s
 
 
 @given(st.floats(-0.5, 1.0), st.floats(0.0, 0.5), st.floats(0.001, 0.2), st.integers(2, 8))
-def test_a_larger_limit_is_never_worse(by: float, most: float, spread: float, count: int) -> None:
+def test_a_larger_limit_is_never_worse(by, most, spread, count):
     noise = Random(5)
     times = grown(*(by + spread * noise.uniform(-0.5, 0.5) for _ in range(count)))
     order = ["passed", "undecided", "within"]
@@ -167,7 +165,7 @@ def test_a_larger_limit_is_never_worse(by: float, most: float, spread: float, co
     assert states == sorted(states)
 
 
-def test_a_refusal_and_other_hours_decide_nothing() -> None:
+def test_a_refusal_and_other_hours_decide_nothing():
     slow = grown(0.5, 0.51, 0.52)
     assert judge_growth(refuse(slow, "another kind of device"), 0.05).reason == "another kind of device"
     apart = compare_apart([[0.01], [0.0101]], [[0.02], [0.0201]])
@@ -182,7 +180,7 @@ def test_a_refusal_and_other_hours_decide_nothing() -> None:
     assert judge_growth(slow, 0.0).state == "passed"
 
 
-def test_more_launches_that_would_decide_do_decide() -> None:
+def test_more_launches_that_would_decide_do_decide():
     times = grown(0.04, 0.10, 0.08, 0.06)
     more = times.units + judge_growth(times, 0.05).launches_to_decide
     states = [judge_growth(times._with_launches(units), 0.05).state for units in (times.units, more - 1, more)]

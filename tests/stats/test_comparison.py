@@ -51,7 +51,7 @@ def launches(*ratios: float, **settings: float) -> list[LaunchBlocks]:
         ((1.09, 1.09), "faster", ""),
     ],
 )
-def test_verdicts_and_their_reasons(ratios: tuple[float, ...], verdict: str, reason: str) -> None:
+def test_verdicts_and_their_reasons(ratios, verdict, reason):
     measured = launches(*ratios)
     found, back = compare(measured), compare(measured, 1, 0)
     assert (found.verdict(), found.reason()) == (verdict, reason)
@@ -59,7 +59,7 @@ def test_verdicts_and_their_reasons(ratios: tuple[float, ...], verdict: str, rea
     assert (back.ratio, back.low) == pytest.approx((1 / found.ratio, 1 / found.high))
 
 
-def test_a_ratio_within_the_margin_is_neither_faster_nor_slower() -> None:
+def test_a_ratio_within_the_margin_is_neither_faster_nor_slower():
     near = compare(launches(*[1.005, 1.015, 1.025] * 2, wobble=0))
     assert 1 < near.low < near.ratio < 1.02 < near.interval(0.90)[1]
     for found in (near, replace(near, ratio=1 / near.ratio)):
@@ -74,7 +74,7 @@ def test_a_ratio_within_the_margin_is_neither_faster_nor_slower() -> None:
     assert not replace(near, ratio=1.03).is_near
 
 
-def test_the_ratio_is_the_baselines_time_over_the_others_with_students_interval() -> None:
+def test_the_ratio_is_the_baselines_time_over_the_others_with_students_interval():
     found = compare(launches(1.1, 1.2, 1.3, wobble=0))
     logs = [math.log(ratio) for ratio in (1.1, 1.2, 1.3)]
     mean = sum(logs) / 3
@@ -98,7 +98,7 @@ def _beside_a_neighbour(ratio: float, seed: int, count: int = 5) -> list[LaunchB
     return [LaunchBlocks(tuple(map(block, balanced_order(2, 40, number)))) for number in range(count)]
 
 
-def test_beside_other_processes_the_fast_calls_decide() -> None:
+def test_beside_other_processes_the_fast_calls_decide():
     """What takes a processor from one block of a pair scatters pairs by half; the fast calls are those without it."""
 
     def verdicts(ratio: float, **how: bool) -> list[str]:
@@ -113,13 +113,13 @@ def test_beside_other_processes_the_fast_calls_decide() -> None:
     assert (one.of_fast_calls, one.unit) == (False, "pair of blocks")
 
 
-def test_launches_that_agree_by_chance_do_not_hide_what_their_blocks_say() -> None:
+def test_launches_that_agree_by_chance_do_not_hide_what_their_blocks_say():
     found = compare(launches(1.02, 1.02, 1.02, wobble=0.2))
     assert found.between_share == 0
     assert found.half_width > 0.02
 
 
-def test_one_launch_stands_on_its_pairs_and_says_so() -> None:
+def test_one_launch_stands_on_its_pairs_and_says_so():
     found = compare(launches(1.15))
     assert (found.unit, found.units, found.launches, found.between_share) == ("pair of blocks", 16, 1, None)
     assert found.launches_to_decide() == 0
@@ -129,7 +129,7 @@ def test_one_launch_stands_on_its_pairs_and_says_so() -> None:
     assert compare(launches(1.2, wobble=0.01)).reason(0.199) == "one launch cannot show a difference under 20 %"
 
 
-def test_sides_that_did_not_take_turns_need_several_launches() -> None:
+def test_sides_that_did_not_take_turns_need_several_launches():
     alone = compare(launches(1.5, in_turns=False))
     assert (alone.measured, alone.ratio) == ("launches in turns", pytest.approx(1.5, rel=0.01))
     assert (alone.verdict(), alone.reason()) == ("inconclusive", "one launch, not in turns")
@@ -137,7 +137,7 @@ def test_sides_that_did_not_take_turns_need_several_launches() -> None:
     assert (several.together, several.measured, several.verdict()) == (True, "launches in turns", "faster")
 
 
-def test_the_interval_of_what_was_measured_apart_is_welchs_over_the_launches() -> None:
+def test_the_interval_of_what_was_measured_apart_is_welchs_over_the_launches():
     found = compare_apart([[0.010], [0.011], [0.013]], [[0.004, 0.005, 0.009], [0.0052]])
     sides = [[math.log(value) for value in side] for side in ((0.010, 0.011, 0.013), (0.005, 0.0052))]
     means = [sum(side) / len(side) for side in sides]
@@ -153,7 +153,7 @@ def test_the_interval_of_what_was_measured_apart_is_welchs_over_the_launches() -
 
 @pytest.mark.parametrize("bad", [0.0, -0.01, math.nan, math.inf])
 @pytest.mark.parametrize("side", [0, 1])
-def test_a_sample_that_is_no_time_refuses_the_comparison(bad: float, side: int) -> None:
+def test_a_sample_that_is_no_time_refuses_the_comparison(bad, side):
     spoilt = LaunchBlocks((*launch(0.01, 0.005).blocks, Block(side, (bad,))))
     found = compare([*launches(2, 2.1, 2.2), spoilt])
     assert (found.ratio, found.low, found.verdict()) == (None, None, "inconclusive")
@@ -173,26 +173,26 @@ def test_a_sample_that_is_no_time_refuses_the_comparison(bad: float, side: int) 
         [LaunchBlocks((Block(0, (0.01,)),), in_turns=False)],
     ],
 )
-def test_a_side_without_samples_never_wins(measured: list[LaunchBlocks]) -> None:
+def test_a_side_without_samples_never_wins(measured):
     for found in (compare(measured), compare(measured, 1, 0), compare_apart([[0.1]], [[]]), compare_apart([], [[0.1]])):
         assert (found.ratio, found.low, found.half_width) == (None, None, None)
         assert (found.verdict(), found.reason()) == ("inconclusive", "a side has no samples")
         assert not narrow_enough(found, 1.0)
 
 
-def test_a_launch_that_lacks_a_side_is_left_out() -> None:
+def test_a_launch_that_lacks_a_side_is_left_out():
     found = compare([*launches(1.5, 1.52, 1.54), launch(0.01)])
     assert (found.launches, found.units, found.verdict()) == (3, 3, "faster")
 
 
-def test_an_interval_that_no_width_could_have_ended_is_not_widened_for_it() -> None:
+def test_an_interval_that_no_width_could_have_ended_is_not_widened_for_it():
     three = launches(1.03, 1.05, 1.07)
     assert compare(three, by_width=True).interval() == compare(three).interval(), "nothing looks before five"
     five = launches(1.03, 1.05, 1.07, 1.04, 1.06)
     assert (compare(five, by_width=True).half_width or 0) > (compare(five).half_width or 1)
 
 
-def test_many_comparisons_widen_each_interval() -> None:
+def test_many_comparisons_widen_each_interval():
     one = compare(launches(1.03, 1.05, 1.07))
     family = corrected([one] * 5)
     assert family[0].low < one.low
@@ -201,7 +201,7 @@ def test_many_comparisons_widen_each_interval() -> None:
     assert corrected([]) == []
 
 
-def test_how_many_more_launches_would_decide() -> None:
+def test_how_many_more_launches_would_decide():
     found = compare(launches(1.0, 1.06, 1.03))
     assert found.verdict() == "inconclusive"
     more = found.launches_to_decide()
@@ -210,7 +210,7 @@ def test_how_many_more_launches_would_decide() -> None:
     assert compare(launches(*[0.9, 1.112])).launches_to_decide(1e-6) is None
 
 
-def test_measuring_stops_by_the_width_that_is_shown_whatever_the_ratio() -> None:
+def test_measuring_stops_by_the_width_that_is_shown_whatever_the_ratio():
     """Which is that of a surer interval than if the number of launches had been fixed."""
     for ratio in (0.5, 1.0, 2.0):
         measured = launches(*(ratio * (1 + off) for off in (0, 0.01, 0.02, 0.01, 0.01)))
@@ -221,14 +221,14 @@ def test_measuring_stops_by_the_width_that_is_shown_whatever_the_ratio() -> None
         assert not narrow_enough(fixed, fixed.half_width)
 
 
-def test_a_few_launches_that_agree_do_not_end_the_measuring() -> None:
+def test_a_few_launches_that_agree_do_not_end_the_measuring():
     assert not narrow_enough(compare(launches(1.0, 1.0001, 1.0, 1.0001)), 0.05)
     assert narrow_enough(compare(launches(1.0, 1.0001, 1.0, 1.0001, 1.0)), 0.05)
     assert not narrow_enough(compare(launches(1.0, blocks=19)), 0.05)
     assert narrow_enough(compare(launches(1.0, blocks=20)), 0.05)
 
 
-def test_the_median_of_one_variant_stands_on_its_launches() -> None:
+def test_the_median_of_one_variant_stands_on_its_launches():
     found = summarise_launches([launch(0.010, wobble=0), launch(0.017, wobble=0), launch(0.011, wobble=0)])
     assert found.median == pytest.approx(0.011), "no mean of 44 and 77 µs, which no launch took"
     assert found.low < 0.0092
@@ -251,9 +251,7 @@ some_launches = st.lists(
 
 
 @given(some_launches, st.booleans(), st.integers(1, 50))
-def test_whatever_was_measured_is_compared_or_refused(
-    measured: list[LaunchBlocks], by_width: bool, family: int
-) -> None:
+def test_whatever_was_measured_is_compared_or_refused(measured, by_width, family):
     found = compare(measured, by_width=by_width)
     apart = compare_apart(
         *([block.seconds for launch in measured for block in launch.of_side(side)] for side in (0, 1))
@@ -270,12 +268,12 @@ def test_whatever_was_measured_is_compared_or_refused(
 
 
 @pytest.mark.parametrize("margin", [-0.01, math.nan])
-def test_a_margin_is_not_negative(margin: float) -> None:
+def test_a_margin_is_not_negative(margin):
     with pytest.raises(ValueError, match="a margin is a share"):
         compare(launches(1.1, 1.2)).verdict(margin)
 
 
-def test_a_few_blocks_are_too_few() -> None:
+def test_a_few_blocks_are_too_few():
     found = compare(launches(2.0, blocks=4))
     assert (found.ratio, found.low) == (pytest.approx(2, rel=0.01), None)
     assert (found.verdict(), found.reason()) == ("inconclusive", "too few independent blocks")

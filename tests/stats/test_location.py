@@ -33,7 +33,7 @@ def share_covered(persistence: float, count: int, sessions: int = 300) -> float:
     return covered / sessions
 
 
-def test_the_interval_of_independent_values_holds_the_truth_and_is_not_much_wider_than_it_has_to_be() -> None:
+def test_the_interval_of_independent_values_holds_the_truth_and_is_not_much_wider_than_it_has_to_be():
     random = np.random.default_rng(5)
     found = [location(random.normal(size=60).tolist()) for _ in range(300)]
     halves = [one.spread.half_width(0.95) for one in found if one.spread]
@@ -43,24 +43,24 @@ def test_the_interval_of_independent_values_holds_the_truth_and_is_not_much_wide
 
 
 @pytest.mark.parametrize(("persistence", "count", "least"), [(0.6, 40, 0.87), (0.9, 60, 0.86), (0.9, 200, 0.93)])
-def test_values_that_are_alike_are_covered_or_refused(persistence: float, count: int, least: float) -> None:
+def test_values_that_are_alike_are_covered_or_refused(persistence, count, least):
     assert share_covered(persistence, count) >= least
 
 
-def test_a_step_amounts_to_too_few_values() -> None:
+def test_a_step_amounts_to_too_few_values():
     noise = np.random.default_rng(1).normal(size=40) * 0.01
     assert location([*noise[:20], *(1 + noise[20:])]).spread is None
     assert location(noise.tolist()).spread is not None
 
 
-def test_a_quarter_of_the_values_may_be_anything() -> None:
+def test_a_quarter_of_the_values_may_be_anything():
     quiet = np.random.default_rng(2).normal(size=40)
     spoilt = location((quiet + 1000 * (np.arange(40) % 5 == 0)).tolist())
     assert spoilt.value == pytest.approx(location(quiet.tolist()).value, abs=0.3)
     assert spoilt.spread.half_width(0.95) < 1
 
 
-def test_the_error_is_that_of_winsorised_values() -> None:
+def test_the_error_is_that_of_winsorised_values():
     # Of eight values two are left out at either end: of 1..8, 3..6 stay, and the others count as 3 or as 6.
     found = location([1, 8, 2, 7, 4, 6, 3, 5])
     assert found.value == 4.5
@@ -87,7 +87,7 @@ def errors_by_definition(values: list[float]) -> list[Spread]:
 
 
 @pytest.mark.parametrize(("persistence", "count"), [(0.0, 11), (0.0, 12), (0.5, 45), (0.7, 200), (0.999, 1500)])
-def test_of_the_ways_to_allow_for_likeness_the_widest_counts(persistence: float, count: int) -> None:
+def test_of_the_ways_to_allow_for_likeness_the_widest_counts(persistence, count):
     random = np.random.default_rng(count)
     widest = set()
     for _ in range(30):
@@ -105,7 +105,7 @@ def test_of_the_ways_to_allow_for_likeness_the_widest_counts(persistence: float,
     assert len(widest) > (12 <= count <= 200), "each has its day"
 
 
-def test_a_few_values_have_no_error_and_constant_ones_none_to_speak_of() -> None:
+def test_a_few_values_have_no_error_and_constant_ones_none_to_speak_of():
     assert [location(list(range(count))) for count in (1, 2, 4)] == [Location(at, None) for at in (0, 0.5, 1.5)]
     assert location([2.0] * 30).spread == Spread(0.0, pytest.approx(15, abs=1))
     rounded = location([2.0] * 15 + [2.0 + 4e-16] * 15).spread
@@ -114,7 +114,7 @@ def test_a_few_values_have_no_error_and_constant_ones_none_to_speak_of() -> None
         location([])
 
 
-def test_a_mean_over_launches_has_the_error_of_its_launches_and_that_of_their_values() -> None:
+def test_a_mean_over_launches_has_the_error_of_its_launches_and_that_of_their_values():
     found = launch_mean([Location(1.0, Spread(0.3, 4)), Location(2.0, Spread(0.4, 6)), Location(6.0, Spread(0.0, 5))])
     assert found.value == 3.0
     assert found.between == Spread(pytest.approx(math.sqrt(7 / 3)), 2)
@@ -127,7 +127,7 @@ def test_a_mean_over_launches_has_the_error_of_its_launches_and_that_of_their_va
         launch_mean([])
 
 
-def test_the_error_of_a_difference_is_welchs() -> None:
+def test_the_error_of_a_difference_is_welchs():
     # Of 3 ± 1.2 from 4 values and 5 ± 0.5 from 10.
     found = of_difference(Spread(1.2, 3), Spread(0.5, 9))
     assert found.standard_error == pytest.approx(1.3)
@@ -135,16 +135,14 @@ def test_the_error_of_a_difference_is_welchs() -> None:
     assert of_difference(Spread(0.0, 3), Spread(0.0, 2)) == Spread(0.0, 5)
 
 
-def test_an_end_as_far_as_can_be_is_still_a_number_above_zero() -> None:
+def test_an_end_as_far_as_can_be_is_still_a_number_above_zero():
     assert bounded_exp(1.5) == math.exp(1.5)
     assert bounded_exp(1e6) == math.exp(700)
     assert bounded_exp(-1e6) == math.exp(-700) > 0
 
 
 @pytest.mark.parametrize(("between", "share"), [(0.0, 0.0), (0.49, 0.0), (1.0, 0.75)])
-def test_launches_that_differ_less_than_their_values_allow_owe_nothing_to_the_launch(
-    between: float, share: float
-) -> None:
+def test_launches_that_differ_less_than_their_values_allow_owe_nothing_to_the_launch(between, share):
     """Of 0.49 it is 0.245 between launches, and 0.25 within them."""
     found = launch_mean([Location(0.0, Spread(0.3, 4)), Location(between, Spread(0.4, 4))])
     assert found.between_share == pytest.approx(share)
@@ -166,13 +164,13 @@ TABLE = {
 
 
 @pytest.mark.parametrize(("where", "value"), TABLE.items(), ids=str)
-def test_quantiles_are_those_of_the_tables(where: tuple[float, float], value: float) -> None:
+def test_quantiles_are_those_of_the_tables(where, value):
     assert t_quantile(*where) == pytest.approx(value, rel=2e-6)
     assert t_quantile(1 - where[0], where[1]) == pytest.approx(-value, rel=2e-6)
 
 
 @pytest.mark.parametrize("degrees", [0.7, 2.5, 7.25, 33.3])
-def test_a_fraction_of_a_degree_of_freedom_integrates_to_its_probability(degrees: float) -> None:
+def test_a_fraction_of_a_degree_of_freedom_integrates_to_its_probability(degrees):
     end = t_quantile(0.975, degrees)
     t = np.linspace(0, end, 200_001)
     log_scale = math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2) - 0.5 * math.log(degrees * math.pi)
@@ -182,13 +180,13 @@ def test_a_fraction_of_a_degree_of_freedom_integrates_to_its_probability(degrees
 
 
 @pytest.mark.parametrize(("probability", "degrees"), [(0, 3), (1, 3), (1.2, 3), (0.9, 0), (0.9, -1), (0.9, math.nan)])
-def test_what_has_no_quantile_is_refused(probability: float, degrees: float) -> None:
+def test_what_has_no_quantile_is_refused(probability, degrees):
     with pytest.raises(ValueError, match="no t quantile"):
         t_quantile(probability, degrees)
 
 
 @pytest.mark.parametrize("count", [5, 6, 50])
-def test_the_drawn_medians_have_the_distribution_of_the_textbook_bootstrap(count: int) -> None:
+def test_the_drawn_medians_have_the_distribution_of_the_textbook_bootstrap(count):
     random = np.random.default_rng(7)
     samples = random.lognormal(size=count)
     textbook = np.median(random.choice(samples, size=(20_000, count)), axis=1)
@@ -199,13 +197,13 @@ def test_the_drawn_medians_have_the_distribution_of_the_textbook_bootstrap(count
         assert (drawn <= edge).mean() == pytest.approx((textbook <= edge).mean(), abs=0.03)
 
 
-def test_the_interval_covers_the_true_median_as_often_as_it_says() -> None:
+def test_the_interval_covers_the_true_median_as_often_as_it_says():
     random = np.random.default_rng(11)
     intervals = [median_interval(random.exponential(size=40).tolist()) for _ in range(400)]
     assert 0.91 <= sum(low <= np.log(2) <= high for low, high in intervals) / 400 <= 0.985
 
 
-def test_what_is_told_of_samples() -> None:
+def test_what_is_told_of_samples():
     """As deviations from the median; the tail where there are samples enough, and an interval from five on."""
     samples = [1.0, 2.0, 3.0, 5.0, 9.0]
     found, tail, few = summarise(samples), summarise([1.0] * 95 + [9.0] * 5), summarise(samples[:4])
@@ -219,7 +217,7 @@ def test_what_is_told_of_samples() -> None:
     assert (nothing.ci95, nothing.relative_halfwidth) == ((0.0, 0.0), None)
 
 
-def test_outliers_are_marked_and_constant_samples_have_none() -> None:
+def test_outliers_are_marked_and_constant_samples_have_none():
     assert outliers([1.0, 1.01, 0.99, 1.02, 0.98, 9.0]) == [False] * 5 + [True]
     assert outliers([2.0] * 10) == [False] * 10
     assert outliers([]) == []
@@ -230,14 +228,14 @@ def test_outliers_are_marked_and_constant_samples_have_none() -> None:
 
 
 @given(st.lists(st.floats(1e-9, 1e3), min_size=1, max_size=60), st.integers(1, 30))
-def test_a_histogram_counts_every_sample(samples: list[float], bins: int) -> None:
+def test_a_histogram_counts_every_sample(samples, bins):
     counts, low, high, above = histogram(samples, bins)
     below = sum(sample < low for sample in samples)
     assert low < high
     assert sum(counts) + above + below == len(samples)
 
 
-def test_the_scale_of_a_histogram_ends_where_the_outliers_begin() -> None:
+def test_the_scale_of_a_histogram_ends_where_the_outliers_begin():
     assert histogram([1.0, 1.0, 2.0, 3.0, 4.0, 5.0, 900.0], 4) == ([2, 1, 1, 2], 1.0, 5.0, 1)
     counts, low, high, above = histogram([2.0] * 7, 3)
     assert (counts, low, above) == ([7, 0, 0], 2.0, 0)
@@ -247,7 +245,7 @@ def test_the_scale_of_a_histogram_ends_where_the_outliers_begin() -> None:
             histogram(samples, bins)
 
 
-def test_what_is_paid_once_counts_from_the_first_call() -> None:
+def test_what_is_paid_once_counts_from_the_first_call():
     assert total_seconds(0, 5.0, 2.0, 1.0) == 0
     assert total_seconds(1, 5.0, 2.0, 1.0) == 7
     assert total_seconds(4, 5.0, 2.0, 1.0) == 10
@@ -257,7 +255,7 @@ def test_what_is_paid_once_counts_from_the_first_call() -> None:
 
 
 @given(baseline=st.floats(1e-6, 1.0), once=st.floats(0.0, 10.0), first=st.floats(1e-6, 1.0), call=st.floats(1e-6, 1.0))
-def test_break_even_agrees_with_a_simulated_total(baseline: float, once: float, first: float, call: float) -> None:
+def test_break_even_agrees_with_a_simulated_total(baseline, once, first, call):
     calls = break_even_calls(baseline, once, first, call)
     if calls is None:
         assert call >= baseline

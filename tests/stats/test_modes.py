@@ -47,17 +47,17 @@ def share_with_two(make: Make, count: int, tries: int) -> float:
 
 @pytest.mark.parametrize("count", [25, 600])
 @pytest.mark.parametrize("kind", ONE_MODE)
-def test_one_mode_is_next_to_never_called_two(kind: str, count: int) -> None:
+def test_one_mode_is_next_to_never_called_two(kind, count):
     assert share_with_two(ONE_MODE[kind], count, 300) <= 0.004
 
 
 @pytest.mark.parametrize("kind", TWO_MODES)
-def test_two_modes_are_seen(kind: str) -> None:
+def test_two_modes_are_seen(kind):
     assert share_with_two(TWO_MODES[kind], 400, 50) >= 0.9
     assert share_with_two(TWO_MODES[kind], 15, 50) == 0, "a dozen samples say nothing"
 
 
-def test_what_is_said_of_them() -> None:
+def test_what_is_said_of_them():
     """A change once and for all is told from taking turns."""
     random = np.random.default_rng(1)
     turns = np.where(np.arange(200) % 4 == 0, 6e-3, 2e-3) * (1 + 0.03 * random.standard_normal(200))
@@ -93,6 +93,6 @@ def mixed(**counts: int) -> list[float]:
         ([float("nan")] * 100, mixed(_1=50, _2=50)),
     ],
 )
-def test_samples_of_one_mode_and_near_ones_of_two(one: list[float], two: list[float]) -> None:
+def test_samples_of_one_mode_and_near_ones_of_two(one, two):
     assert two_modes(one) is None
     assert two_modes(two) is not None

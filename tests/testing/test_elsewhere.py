@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from jaxprof.devices.targets import parse_target, wheels
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.runner import find_interpreter
 from jaxprof.testing.elsewhere import target_of
-from testing.conftest import Run
 
 TESTS = """
 import jax
@@ -54,16 +51,14 @@ def needs_compiler(device: str) -> None:
 
 @pytest.mark.process
 @pytest.mark.parametrize("device", ["h100", "tpu-v5e"])
-def test_a_program_is_compiled_for_a_device_that_is_not_here(run_tests: Run, device: str) -> None:
+def test_a_program_is_compiled_for_a_device_that_is_not_here(run_tests, device):
     needs_compiler(device)
     result = run_tests(TESTS.replace("DEVICE", device), "-q")
     assert result.ret == 0, result.stdout.str()
 
 
 @pytest.mark.process
-def test_without_its_compiler_the_test_is_skipped(
-    run_tests_here: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_its_compiler_the_test_is_skipped(run_tests_here, folder, monkeypatch):
     monkeypatch.setenv("JAXPROF_TARGETS", str(folder / "none"))
     result = run_tests_here(TESTS.replace("DEVICE", "tpu-v5e"), "-q", "-rs")
     result.stdout.fnmatch_lines(
@@ -73,6 +68,6 @@ def test_without_its_compiler_the_test_is_skipped(
 
 
 @pytest.mark.parametrize("device", ["h100:8", "h10"])
-def test_what_is_not_one_known_device_is_refused(device: str) -> None:
+def test_what_is_not_one_known_device_is_refused(device):
     with pytest.raises(UsageError, match=device):
         target_of(device)

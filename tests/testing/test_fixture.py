@@ -7,8 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from testing.conftest import Run
-
 
 @jax.jit
 def step(w, x):
@@ -92,7 +90,7 @@ def test_a_function_that_raises_raises(jaxprof):
 
 
 @pytest.mark.process
-def test_without_jax_it_says_so(run_tests: Run, folder) -> None:
+def test_without_jax_it_says_so(run_tests, folder):
     (folder / "conftest.py").write_text("import sys\nsys.modules['jax'] = None\n")
     result = run_tests("def test_it(jaxprof):\n    pass\n", "-q")
     assert result.ret == 1
@@ -114,7 +112,7 @@ def pytest_unconfigure(config):
 
 @pytest.mark.process
 @pytest.mark.parametrize(("body", "found"), [("pass", "[[]]"), ("import jaxprof", "*'jaxprof'*")])
-def test_unused_it_imports_neither_jax_nor_jaxprof(run_tests: Run, folder, body: str, found: str) -> None:
+def test_unused_it_imports_neither_jax_nor_jaxprof(run_tests, folder, body, found):
     (folder / "conftest.py").write_text(LOOKS)
     result = run_tests(f"def test_it():\n    {body}\n")
     result.stdout.fnmatch_lines([f"FOUND {found} True"])

@@ -9,7 +9,6 @@ import pytest
 
 import pytest_jaxprof
 from jaxprof.testing.items import limited
-from testing.conftest import Run
 
 LIMITED = """
 import jax
@@ -84,7 +83,7 @@ class TestNearest:
 """
 
 
-def test_limits(run_tests_here: Run) -> None:
+def test_limits(run_tests_here):
     result = run_tests_here(LIMITED)
     passed = [line for line in result.stdout.lines if line.startswith("FAILED")]
     assert sorted(line.split("::", 1)[1].split(" - ")[0] for line in passed) == [
@@ -138,7 +137,7 @@ class Marked(SimpleNamespace):
         ("max_flops=float('nan')", "max_flops=nan. A limit is a number"),
     ],
 )
-def test_a_wrong_marker_is_a_usage_error(marker: str, said: str) -> None:
+def test_a_wrong_marker_is_a_usage_error(marker, said):
     item: Any = Marked(config=SimpleNamespace(), nodeid="test_it.py::test_it", marker=marker)
     with pytest.raises(pytest.UsageError) as raised:
         pytest_jaxprof.pytest_collection_modifyitems([item])
@@ -146,7 +145,7 @@ def test_a_wrong_marker_is_a_usage_error(marker: str, said: str) -> None:
     assert said in str(raised.value)
 
 
-def test_a_worker_of_xdist_fails_the_test_and_not_the_run() -> None:
+def test_a_worker_of_xdist_fails_the_test_and_not_the_run():
     config = SimpleNamespace(workerinput={})
     item: Any = Marked(config=config, nodeid="test_it.py::test_it", marker="max_kernel=1")
     pytest_jaxprof.pytest_collection_modifyitems([item])

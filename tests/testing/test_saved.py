@@ -14,7 +14,6 @@ from jaxprof.session.log.baselines import Baselines
 from jaxprof.session.log.codec import encode_line
 from jaxprof.testing import reports as saved
 from jaxprof.testing.reports import ReportOptions, read_options, report
-from testing.conftest import Run
 
 TESTS = """
 import os
@@ -53,7 +52,7 @@ LIMITS = ("--jaxprof-fail-on", "kernels", "--jaxprof-fail-on=flops:1%", "--jaxpr
 
 
 @pytest.mark.process
-def test_save_and_compare(run_tests: Run, run_tests_here: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_save_and_compare(run_tests, run_tests_here, folder, monkeypatch):
     first = run_tests(TESTS, "-n", "1", "--jaxprof-save=main")
     assert first.ret == 0, first.stdout.str()
     rows = [line.split() for line in first.stdout.lines if line.startswith("test_") and "::" not in line]
@@ -99,13 +98,13 @@ def test_save_and_compare(run_tests: Run, run_tests_here: Run, folder: Path, mon
         (None, "0001", ("run:5%",)), (None, "0001", ("kernel",)), (None, "0001", ("kernels 5",)),
     ],
 )  # fmt: skip
-def test_an_option_that_cannot_be_followed_is_refused(tmp_path: Path, options: tuple) -> None:
+def test_an_option_that_cannot_be_followed_is_refused(tmp_path, options):
     saved.save(Session(new_header()), tmp_path, "mane")
     with pytest.raises(pytest.UsageError):
         read_options(tmp_path, *options)
 
 
-def test_a_file_has_the_next_number_and_none_is_replaced(tmp_path: Path, state_home: Path) -> None:
+def test_a_file_has_the_next_number_and_none_is_replaced(tmp_path, state_home):
     names = ["0001_main.jaxprof", "0002_main.jaxprof", "0003.jaxprof", "0004_b_c.jaxprof"]
     paths = [saved.save(Session(new_header()), tmp_path, name) for name in ("main", "main", "", "b_c")]
     assert [path.name for path in paths] == names
@@ -134,7 +133,7 @@ def compare(tmp_path: Path, before: list[str], now: list[str], *limits: str):
     return report(read_options(tmp_path, None, str(base), limits), {"t": now})
 
 
-def test_what_grew_is_passed_and_what_is_unknown_is_undecided(tmp_path: Path) -> None:
+def test_what_grew_is_passed_and_what_is_unknown_is_undecided(tmp_path):
     grown = compare(tmp_path, lines(10.0), lines(11.0), "flops:1%", "bytes")
     assert grown.failed
     assert "limits: 1 of 2 exceeded" in grown.lines
@@ -144,7 +143,7 @@ def test_what_grew_is_passed_and_what_is_unknown_is_undecided(tmp_path: Path) ->
     assert "limits: none of 1 exceeded, 1 undecided" in other.lines
 
 
-def test_a_base_that_is_no_session_or_a_folder_without_room_fails_the_run_and_loses_no_table(tmp_path: Path) -> None:
+def test_a_base_that_is_no_session_or_a_folder_without_room_fails_the_run_and_loses_no_table(tmp_path):
     base = tmp_path / "base.jaxprof"
     base.write_text("HloModule m\n")
     odd = [line.replace("t.py::test", "t.py::test[\\u001b[31m]") for line in lines()]

@@ -19,7 +19,7 @@ REAL = Path(os.environ.get("JAXPROF_REAL_PROFILES", "/nowhere"))
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in (REAL / "reference").glob("*")) or [None])
-def test_totals_agree_with_the_recorded_answers(name: str | None) -> None:
+def test_totals_agree_with_the_recorded_answers(name):
     """xprof's rows are sums over the devices; its IDLE rows are no ops."""
     if name is None:
         pytest.skip("JAXPROF_REAL_PROFILES names no folder with profiles and what xprof says of them")

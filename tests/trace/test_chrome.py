@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -35,7 +34,7 @@ WHOLE = json.dumps({"displayTimeUnit": "ns", "traceEvents": [NAMES, ran(1.5, -4)
 
 
 @pytest.mark.parametrize("text", ["", '"'], ids=["numbers", "texts"])
-def test_unix_times_keep_their_nanoseconds(tmp_path: Path, text: str) -> None:
+def test_unix_times_keep_their_nanoseconds(tmp_path, text):
     start = 1_764_000_000_123_456
     path = tmp_path / "x.trace.json"
     written = json.dumps({"traceEvents": [NAMES, *(ran(f"{start + 10 * n}.{n}01", n + 1) for n in range(3))]})
@@ -49,7 +48,7 @@ def test_unix_times_keep_their_nanoseconds(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("planes", [(cpu_plane(),), gpu_planes(), (tpu_plane(),)], ids=["cpu", "gpu", "tpu"])
-def test_an_export_can_be_opened_again(tmp_path: Path, planes: tuple[object, ...]) -> None:
+def test_an_export_can_be_opened_again(tmp_path, planes):
     trace = read(*planes)
     path = tmp_path / "out.json.gz"
     path.write_bytes(gzip.compress("".join(to_perfetto(read_timeline(timeline_text(trace)), "title")).encode()))
@@ -61,7 +60,7 @@ def test_an_export_can_be_opened_again(tmp_path: Path, planes: tuple[object, ...
 
 
 @pytest.mark.parametrize("limit", [None, 3])
-def test_an_export_says_what_it_lacks(tmp_path: Path, limit: int | None) -> None:
+def test_an_export_says_what_it_lacks(tmp_path, limit):
     text = timeline_text(read(cpu_plane())) if limit is None else timeline_text(read(cpu_plane()), limit=limit)
     path = tmp_path / "trace.json"
     path.write_text("".join(to_perfetto(read_timeline(text), "r1")))
@@ -70,7 +69,7 @@ def test_an_export_says_what_it_lacks(tmp_path: Path, limit: int | None) -> None
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_damaged_json_is_read_or_refused(tmp_path: Path, data: st.DataObject) -> None:
+def test_damaged_json_is_read_or_refused(tmp_path, data):
     raw = bytearray(WHOLE)
     for _ in range(data.draw(st.integers(1, 4))):
         raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))

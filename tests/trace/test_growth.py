@@ -131,9 +131,7 @@ def seconds(read: Callable[[Path], object], path: Path, times: int) -> float:
 
 
 @pytest.mark.parametrize("make", READERS, ids=lambda make: make.__name__)
-def test_time_grows_with_the_input(
-    make: Callable[[int], Read], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_time_grows_with_the_input(make, tmp_path, monkeypatch):
     monkeypatch.setattr(reader, "BLOCK_BYTES", 1 << 16)
     small, large = tmp_path / "small.hlo", tmp_path / "large.hlo"
     content, read = make(1)
@@ -150,7 +148,7 @@ def test_time_grows_with_the_input(
         gc.enable()
 
 
-def test_a_table_of_kernels_does_not_read_the_frames_of_python() -> None:
+def test_a_table_of_kernels_does_not_read_the_frames_of_python():
     trace = lanes_of(parse_xspace(profile(1)[0], "made by hand"))
     assert {row.op.name for row in op_times(trace)} == {"while", "dot"}
     assert trace.pending
@@ -159,7 +157,7 @@ def test_a_table_of_kernels_does_not_read_the_frames_of_python() -> None:
     assert not trace.pending
 
 
-def test_of_events_that_only_a_timeline_shows_no_python_object_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_events_that_only_a_timeline_shows_no_python_object_is_made(monkeypatch):
     """The tree of a compile looks at what is in compiles, one by one; at nothing else."""
     from jaxprof.trace import passes
 

@@ -34,7 +34,7 @@ def captured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
     return folder, compiled
 
 
-def test_they_are_those_of_the_executable_and_of_a_dump_in_words(captured: tuple[Path, Any]) -> None:
+def test_they_are_those_of_the_executable_and_of_a_dump_in_words(captured):
     folder, compiled = captured
     expected = buffers_of(compiled, compiled.as_text())
     if expected is None:
@@ -52,7 +52,7 @@ def test_they_are_those_of_the_executable_and_of_a_dump_in_words(captured: tuple
     assert {(one.bytes, one.instruction) for one in dumped.buffers} == {(size, name) for size, _, name in rows}
 
 
-def test_without_an_assignment_a_dump_has_an_estimate(captured: tuple[Path, Any], tmp_path: Path) -> None:
+def test_without_an_assignment_a_dump_has_an_estimate(captured, tmp_path):
     (text,) = (captured[0] / "dump").glob("*after_optimizations.txt")
     (tmp_path / text.name).write_text(text.read_text())
     (tmp_path / f"{text.stem}-buffer-assignment.txt").write_text("BufferAssignment:\n")
@@ -61,7 +61,7 @@ def test_without_an_assignment_a_dump_has_an_estimate(captured: tuple[Path, Any]
     assert found.is_estimate
 
 
-def test_what_lies_in_the_hosts_memory_is_not_the_devices(captured: tuple[Path, Any]) -> None:
+def test_what_lies_in_the_hosts_memory_is_not_the_devices(captured):
     program = max(read_profile(captured[0]).programs, key=lambda one: len(one.proto))
     text = hlo_text(program.proto)
     plain = buffers_in(program.proto, text)
@@ -78,5 +78,5 @@ def test_what_lies_in_the_hosts_memory_is_not_the_devices(captured: tuple[Path, 
 
 
 @pytest.mark.parametrize("proto", [b"", b"\x0a\x05abc", b"\xff" * 9, number(1, 7)])
-def test_damage_is_no_memory(proto: bytes) -> None:
+def test_damage_is_no_memory(proto):
     assert buffers_in(proto, "HloModule m") is None

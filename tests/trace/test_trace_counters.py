@@ -25,7 +25,7 @@ def sampled(*events: Event, timestamp_ns: int = 0) -> Plane:
     return Plane("/device:TPU:1", [Line("_counters_", events, timestamp_ns=timestamp_ns)])
 
 
-def test_samples_are_counters_of_their_device_and_no_lane() -> None:
+def test_samples_are_counters_of_their_device_and_no_lane():
     """The statistic has the counter's own name (XLA's `PmSamples::PopulateCounterLine`), or says of what it is."""
     cycles = "sm__cycles_active.avg"
     trace = read(
@@ -49,12 +49,12 @@ def test_samples_are_counters_of_their_device_and_no_lane() -> None:
     ("name", "unit"),
     [("Power (W)", "watts"), ("Used (Bytes)", "bytes"), ("Throttled (%)", "%"), ("f(x) of it", ""), ("plain", "")],
 )
-def test_the_unit_is_what_the_name_ends_with(name: str, unit: str) -> None:
+def test_the_unit_is_what_the_name_ends_with(name, unit):
     (counter,) = read(sampled(sample(name, 1, value=1.0))).counters
     assert (counter.name, counter.unit) == (name, unit)
 
 
-def test_they_stand_on_the_clock_of_the_kernels_and_in_the_timeline() -> None:
+def test_they_stand_on_the_clock_of_the_kernels_and_in_the_timeline():
     late = read(*gpu_planes(), sampled(sample(POWER, 1, power=1.5), sample(POWER, 3, power=2.5), timestamp_ns=2_000))
     assert late.counters[0].times.tolist() == [at - late.origin_ns * 1000 for at in (3_000_000, 5_000_000)]
     (counter,) = json.loads(timeline_text(late))["counters"]
@@ -62,7 +62,7 @@ def test_they_stand_on_the_clock_of_the_kernels_and_in_the_timeline() -> None:
     assert counter["value"] == [1.5, 2.5]
 
 
-def test_the_bytes_of_an_allocator() -> None:
+def test_the_bytes_of_an_allocator():
     marks = [
         host("MemoryAllocation", 1, 0, bytes_allocated=64, allocator_name="GPU_0_bfc"),
         host("MemoryDeallocation", 2, 0, bytes_allocated=0, allocator_name="GPU_0_bfc"),
@@ -127,13 +127,11 @@ _CALL = "PjitFunction(step)"
         ([("one", 60, 15), ("two", 75, 15)], {"unknown": (40, "")}),
     ],
 )  # fmt: skip
-def test_what_the_host_did_while_the_device_waited(
-    events: list[tuple[str, float, float]], expected: dict[str, tuple[float, str]]
-) -> None:
+def test_what_the_host_did_while_the_device_waited(events, expected):
     assert causes(thread(*events)) == expected
 
 
-def test_what_the_runtimes_own_threads_do_is_no_cause() -> None:
+def test_what_the_runtimes_own_threads_do_is_no_cause():
     task = thread(("BufferSequencingEvent::Execute", 60, 40), ("DevicePut", 60, 40))
     task.name = "tf_pjrt_thread_pool/7"
     assert causes(thread(("PjitFunction(step)", 0, 10)), task) == {"unknown": (40, "")}
@@ -141,14 +139,14 @@ def test_what_the_runtimes_own_threads_do_is_no_cause() -> None:
     assert causes(call) == {"launch": (7, ""), "host": (33, "BufferSequencingEvent::ExecuteOrAddToFutureTasks")}
 
 
-def test_after_its_launch_a_kernel_waits_for_no_host() -> None:
+def test_after_its_launch_a_kernel_waits_for_no_host():
     """The host prepares a batch meanwhile, which keeps nobody waiting."""
     launches = [host("cuLaunchKernel", 100 * step - 15, 1, correlation_id=step + 1) for step in range(1, STEPS)]
     found = causes(thread(("load_batch", 60, 40), ("PjitFunction(step)", 80, 5)), more=launches)
     assert found == {"launch": (16.25, ""), "host": (23.75, "load_batch")}  # the last one is launched by nobody
 
 
-def test_a_tpu_has_a_clock_of_its_own() -> None:
+def test_a_tpu_has_a_clock_of_its_own():
     plane = Plane(
         "/device:TPU:0",
         [Line("XLA Ops", [op("f", 100 * n, 60) for n in range(4)]), Line("Steps", [host("1", 0, 400)], id=2)],
@@ -158,7 +156,7 @@ def test_a_tpu_has_a_clock_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_intersection_and_difference_of_coverages(seed: int) -> None:
+def test_intersection_and_difference_of_coverages(seed):
     random = np.random.default_rng(seed)
 
     def some() -> tuple[Coverage, set[int]]:

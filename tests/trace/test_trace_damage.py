@@ -38,7 +38,7 @@ def written(folder: Path, raw: bytes, name: str = "host.xplane.pb") -> Path:
     ],
     ids=["text", "json", "perfetto", "png", "gzip"],
 )
-def test_files_of_other_tools_are_refused(tmp_path: Path, raw: bytes) -> None:
+def test_files_of_other_tools_are_refused(tmp_path, raw):
     with pytest.raises(FileRefusedError, match="without a profile"):
         read_profile(tmp_path)
     with pytest.raises(FileRefusedError):
@@ -50,7 +50,7 @@ def said(path: Path, code: str = "file") -> TrustCheck:
     return next(row for row in trust.rows if row.code == code)
 
 
-def test_a_cut_off_file_gives_its_whole_planes_and_says_so(tmp_path: Path) -> None:
+def test_a_cut_off_file_gives_its_whole_planes_and_says_so(tmp_path):
     device, host_plane = gpu_planes()
     path = written(tmp_path, space_bytes([device, host_plane])[:-20])
     (measured,) = [event for event in summarise(path, "imported") if isinstance(event, KernelsMeasured)]
@@ -58,7 +58,7 @@ def test_a_cut_off_file_gives_its_whole_planes_and_says_so(tmp_path: Path) -> No
     assert said(path).verdict == "bad"
 
 
-def test_a_cut_within_a_plane_keeps_the_events_before_it(tmp_path: Path) -> None:
+def test_a_cut_within_a_plane_keeps_the_events_before_it(tmp_path):
     lines = [Line("Stream #1", [host(f"k{n}", 10 * n, 5, correlation_id=n) for n in range(40)])]
     whole = space_bytes([Plane("/device:GPU:0", lines)])
     seen = []
@@ -76,7 +76,7 @@ def test_a_cut_within_a_plane_keeps_the_events_before_it(tmp_path: Path) -> None
     assert seen[-1] == 40
 
 
-def test_a_damaged_event_costs_the_rest_of_its_line_and_nothing_else(tmp_path: Path) -> None:
+def test_a_damaged_event_costs_the_rest_of_its_line_and_nothing_else(tmp_path):
     lines = [Line("a", [host(f"f{n}", 10 * n, 5) for n in range(9)]), Line("b", [host("g", 0, 7)])]
     raw = bytearray(space_bytes([Plane("/host:CPU", lines)]))
     third = raw.index(b"\x22", raw.index(b"a\x18") + 24)
@@ -88,14 +88,14 @@ def test_a_damaged_event_costs_the_rest_of_its_line_and_nothing_else(tmp_path: P
     assert "the rest of a cannot be read" in trace.problems[0]
 
 
-def test_impossible_times_are_left_out_and_counted(tmp_path: Path) -> None:
+def test_impossible_times_are_left_out_and_counted(tmp_path):
     line = Line("t", [op("a", 0, 5, run_id=1), op("b", 1 << 41, 5, run_id=1)])
     trace = read_profile(written(tmp_path, space_bytes([Plane("/host:CPU", [line])])))
     assert sum(len(lane) for lane in trace.lanes) == 1
     assert "1 event left out, whose times are impossible" in trace.problems[0]
 
 
-def test_a_cut_off_gzip_gives_what_it_holds(tmp_path: Path) -> None:
+def test_a_cut_off_gzip_gives_what_it_holds(tmp_path):
     packed = gzip.compress(space_bytes([cpu_plane()] * 3))
     trace = read_profile(written(tmp_path, packed[:-12], "x.xplane.pb.gz"))
     assert any("the gzip file has no end" in problem for problem in trace.problems)
@@ -113,7 +113,7 @@ class TestFolders:
                 written(folder, gzip.compress(b"{}"), f"{name}.trace.json.gz")
         return tmp_path
 
-    def test_the_newest_run_with_all_its_hosts_on_one_clock_unless_others_are_chosen(self, tmp_path: Path) -> None:
+    def test_the_newest_run_with_all_its_hosts_on_one_clock_unless_others_are_chosen(self, tmp_path):
         folder = self.log_folder(tmp_path)
         trace = read_profile(folder)
         starts = {
@@ -129,7 +129,7 @@ class TestFolders:
         with pytest.raises(UsageError, match="It has a, b"):
             read_profile(folder, hosts=["c"])
 
-    def test_a_host_that_cannot_be_read_is_left_out_and_named(self, tmp_path: Path) -> None:
+    def test_a_host_that_cannot_be_read_is_left_out_and_named(self, tmp_path):
         folder = self.log_folder(tmp_path)
         written(folder / "plugins/profile/2026_02_02", b"", "b.xplane.pb")
         trace = read_profile(folder)
@@ -165,7 +165,7 @@ def begins(raw: bytes, *, walking: bool) -> tuple[list[int], int]:
 WHOLE_LINE = line(12_000, 5)
 
 
-def test_a_long_line_is_walked_and_found_whole() -> None:
+def test_a_long_line_is_walked_and_found_whole():
     chain = Chain(padded(WHOLE_LINE), WHOLE_LINE + bytes(16), 0, len(WHOLE_LINE), TAG)
     assert len(chain._walks) > 8
     assert begins(WHOLE_LINE, walking=True) == begins(WHOLE_LINE, walking=False)
@@ -173,7 +173,7 @@ def test_a_long_line_is_walked_and_found_whole() -> None:
 
 
 @given(data=st.data())
-def test_damage_is_met_in_the_same_place(data: st.DataObject) -> None:
+def test_damage_is_met_in_the_same_place(data):
     raw = bytearray(WHOLE_LINE)
     for _ in range(data.draw(st.integers(1, 5))):
         raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
@@ -184,6 +184,6 @@ def test_damage_is_met_in_the_same_place(data: st.DataObject) -> None:
 @pytest.mark.parametrize(
     "filler", [b"\x22\x00", b"\x22\x22", b"\x22\xff", b"\x00"], ids=["empty", "tags", "long", "zeros"]
 )
-def test_a_line_made_to_mislead(filler: bytes) -> None:
+def test_a_line_made_to_mislead(filler):
     raw = filler * (300_000 // len(filler))
     assert begins(raw, walking=True) == begins(raw, walking=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from made_traces import cpu_plane, gpu_planes, host, op, read
@@ -25,7 +24,7 @@ from jaxprof.trace.timeline import timeline_text
 from report.sessions import HEADER
 
 
-def test_a_run_for_the_whole_and_one_for_each_program(tmp_path: Path) -> None:
+def test_a_run_for_the_whole_and_one_for_each_program(tmp_path):
     device, launches = gpu_planes()
     more = Line("Stream #9(Kernel)", [op("exp", 200, 5, module="jit_g", program=9, correlation_id=50)], id=9)
     device.lines = [*device.lines, more]
@@ -52,7 +51,7 @@ def test_a_run_for_the_whole_and_one_for_each_program(tmp_path: Path) -> None:
 
 
 class TestTimeline:
-    def test_what_is_left_out_is_not_idle(self, tmp_path: Path) -> None:
+    def test_what_is_left_out_is_not_idle(self, tmp_path):
         """Of 100 kernels of 1 us on end and two of 50, three are kept: the stream was busy all the time."""
         events = [op("long", 0, 50), *(op("short", 50 + at, 1) for at in range(100)), op("long", 150, 50)]
         trace = read(Plane("/device:GPU:0", [Line("Stream #7", events)]))
@@ -62,7 +61,7 @@ class TestTimeline:
         (half,) = range_totals(lanes_of(timeline), 60_000, 100_000).lanes
         assert half.idle_ns == pytest.approx(0, abs=2_000)
 
-    def test_what_overlaps_gets_a_track_each_in_perfetto(self) -> None:
+    def test_what_overlaps_gets_a_track_each_in_perfetto(self):
         spans = [("outer", 0, 100), ("inner", 10, 20), ("across", 90, 40), ("late", 95, 3), ("apart", 140, 5)]
         plane = Plane("/device:TPU:0", [Line("Async XLA Ops", [host(*span) for span in spans])])
         exported = json.loads("".join(to_perfetto(read_timeline(timeline_text(read(plane))), "title")))
@@ -72,7 +71,7 @@ class TestTimeline:
         first, second = "Async XLA Ops", "Async XLA Ops (2)"
         assert tracks == {"outer": first, "inner": first, "across": second, "late": first, "apart": first}
 
-    def test_an_export_names_ops_executions_and_steps(self) -> None:
+    def test_an_export_names_ops_executions_and_steps(self):
         steps = Line("python", [host("train", 0, 60, step_num=3), host("train", 100, 60, step_num=4)])
         for planes in (gpu_planes(), (Plane("/host:CPU", [*cpu_plane().lines, steps]),)):
             trace = read(*planes)
@@ -100,7 +99,7 @@ class TestTimeline:
         ("a.bin", b"\x0a\x03", True),
     ],
 )
-def test_profiles_and_sessions_are_told_apart(tmp_path: Path, name: str, content: bytes, expected: bool) -> None:
+def test_profiles_and_sessions_are_told_apart(tmp_path, name, content, expected):
     path = tmp_path / name
     path.write_bytes(content)
     assert (kind_of(path) is Kind.PROFILE) is expected
@@ -108,7 +107,7 @@ def test_profiles_and_sessions_are_told_apart(tmp_path: Path, name: str, content
     assert kind_of(tmp_path / "missing") is None
 
 
-def test_the_reading_stops_where_it_is_told_to(tmp_path: Path) -> None:
+def test_the_reading_stops_where_it_is_told_to(tmp_path):
     path = tmp_path / "box.xplane.pb"
     path.write_bytes(space_bytes(gpu_planes()))
     shares: list[float] = []

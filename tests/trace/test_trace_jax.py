@@ -75,7 +75,7 @@ def events_by_jax(folder: Path) -> Iterator[tuple[str, str, float, float]]:
                     yield line.name, str(stats["hlo_op"]), event.start_ns, event.duration_ns
 
 
-def test_totals_and_self_times_agree_with_a_sum_by_hand(recorded: Path) -> None:
+def test_totals_and_self_times_agree_with_a_sum_by_hand(recorded):
     sums: dict[str, list[float]] = {}
     lines: dict[str, list[tuple[float, float]]] = {}
     for line, name, start, duration in events_by_jax(recorded):
@@ -95,7 +95,7 @@ def test_totals_and_self_times_agree_with_a_sum_by_hand(recorded: Path) -> None:
     assert sum(row.self_seconds for row in rows.values()) == pytest.approx(covered * 1e-9, rel=1e-6)
 
 
-def test_the_hlo_in_the_file_has_the_ops_that_ran(recorded: Path) -> None:
+def test_the_hlo_in_the_file_has_the_ops_that_ran(recorded):
     trace = read_profile(recorded)
     (program,) = {(row.op.module, row.op.program) for row in op_times(trace)}
     text, problem = text_of(trace, program)
@@ -104,13 +104,13 @@ def test_the_hlo_in_the_file_has_the_ops_that_ran(recorded: Path) -> None:
     assert {row.op.name for row in op_times(trace)} <= names
 
 
-def test_the_annotated_steps_hold_all_of_the_work(recorded: Path) -> None:
+def test_the_annotated_steps_hold_all_of_the_work(recorded):
     steps = steps_of(read_profile(recorded))
     assert (steps.found_by, [row.name for row in steps.rows]) == ("annotation", ["train 0", "train 1", "train 2"])
     assert steps.outside_seconds == pytest.approx(0, abs=1e-9)
 
 
-def test_what_a_sound_capture_is_not_doubted_for_and_one_of_a_compile_is(recorded: Path, compiling: Path) -> None:
+def test_what_a_sound_capture_is_not_doubted_for_and_one_of_a_compile_is(recorded, compiling):
     rows = trust(recorded)
     for code in ("file", "dropped", "python_tracer", "tracers", "clock", "unmatched", "modules", "steps"):
         assert rows[code][0] == "good", rows[code]
@@ -124,7 +124,7 @@ def trust(path: Path) -> dict[str, tuple[str, str]]:
     return {row.code: (row.verdict, row.message) for row in event.rows}
 
 
-def test_the_engine_holds_a_capture_against_its_timing() -> None:
+def test_the_engine_holds_a_capture_against_its_timing():
     """The whole way: what the pass under the profiler knows of itself reaches the rows."""
     import jax
     import jax.numpy as jnp
@@ -145,7 +145,7 @@ def test_the_engine_holds_a_capture_against_its_timing() -> None:
 
 
 @pytest.mark.skipif(not MI300X.is_file(), reason="the profiles of other machines are not beside this checkout")
-def test_devices_on_which_nothing_ran() -> None:
+def test_devices_on_which_nothing_ran():
     """A box of eight, and a program on one of them; the file is of a JAX that did not tell of its tracers."""
     rows = trust(MI300X)
     assert rows["idle_devices"] == ("good", "nothing ran on " + ", ".join(f"gpu:{number}" for number in range(1, 8)))

@@ -24,19 +24,19 @@ def table(trace: Trace) -> dict[str, OpTime]:
 
 
 class TestCpu:
-    def test_an_op_on_two_threads_has_cpu_time_wall_time_and_parallelism(self) -> None:
+    def test_an_op_on_two_threads_has_cpu_time_wall_time_and_parallelism(self):
         row = table(read(cpu_plane()))["dot"]
         assert (row.count, row.total_seconds, row.wall_seconds) == (1, pytest.approx(40 * US), pytest.approx(30 * US))
         assert row.median_seconds == row.minimum_seconds == row.maximum_seconds == pytest.approx(30 * US)
         assert row.parallelism == pytest.approx(40 / 30)
 
-    def test_the_ends_of_arrows_and_pool_events_are_no_ops(self) -> None:
+    def test_the_ends_of_arrows_and_pool_events_are_no_ops(self):
         trace = read(cpu_plane())
         assert set(table(trace)) == {"while.1", "dot", "add"}
         shown = {lane.names[index] for lane in trace.lanes for index in lane.name_of.tolist()}
         assert not any(name.startswith(("end: ", "Threadpool")) for name in shown)
 
-    def test_an_annotated_step_is_made_of_kernels_and_idle_time(self) -> None:
+    def test_an_annotated_step_is_made_of_kernels_and_idle_time(self):
         steps = steps_of(read(cpu_plane()))
         assert steps.found_by == "annotation"
         (row,) = steps.rows
@@ -47,7 +47,7 @@ class TestCpu:
 
 
 class TestGpu:
-    def test_streams_are_counted_and_derived_lines_are_not(self) -> None:
+    def test_streams_are_counted_and_derived_lines_are_not(self):
         row = table(read(*gpu_planes()))["fusion"]
         assert (row.count, row.device, row.kernels[0]) == (3, "gpu:0", "cutlass_gemm")
         assert row.total_seconds == pytest.approx(55 * US)
@@ -55,27 +55,27 @@ class TestGpu:
         assert (library.total_seconds, library.kernels) == (pytest.approx(15 * US), ("ampere_sgemm",))
         assert unattributed_seconds(read(*gpu_planes())) == pytest.approx({"gpu:0": 15 * US})
 
-    def test_a_kernel_between_two_of_one_op_is_a_guess(self) -> None:
+    def test_a_kernel_between_two_of_one_op_is_a_guess(self):
         trace = read(*gpu_planes())
         stream = next(lane for lane in trace.lanes if lane.kind == "stream")
         assert stream.guessed is not None
         assert [stream.names[stream.name_of[row]] for row in np.flatnonzero(stream.guessed)] == ["cutlass_gemm"]
 
-    def test_a_copy_has_direction_and_bytes(self) -> None:
+    def test_a_copy_has_direction_and_bytes(self):
         assert transfers_of(read(*gpu_planes())) == [
             CopyTimes(
                 direction="host to device", device="gpu:0", count=1, total_seconds=pytest.approx(10 * US), bytes=4000
             )
         ]
 
-    def test_the_time_of_an_execution_without_a_kernel_is_a_gap(self) -> None:
+    def test_the_time_of_an_execution_without_a_kernel_is_a_gap(self):
         steps = steps_of(read(*gpu_planes()))
         assert steps.found_by == "modules"
         # 10 to 95 µs: kernels 20 + 5 + 30 + 15; nothing from 35 to 40 and from 70 to 80.
         assert steps.rows[0].parts.kernels == pytest.approx(70 * US)
         assert steps.rows[0].parts.launch_gaps == pytest.approx(15 * US)
 
-    def test_without_a_line_of_modules_an_execution_begins_where_its_first_op_comes_again(self) -> None:
+    def test_without_a_line_of_modules_an_execution_begins_where_its_first_op_comes_again(self):
         events = [op(name, start, 5) for name, start in (("a", 0), ("b", 6), ("a", 20), ("b", 26))]
         line = Line("Stream #1(Kernel)", events)
         steps = steps_of(read(Plane("/device:GPU:0", [line])))
@@ -84,7 +84,7 @@ class TestGpu:
 
 
 class TestTpu:
-    def test_parts_of_a_step(self) -> None:
+    def test_parts_of_a_step(self):
         row = table(read(tpu_plane()))["fusion.1"]  # from the metadata, with a program id without sign
         assert (row.op.module, row.op.program, row.count) == ("jit_f", (1 << 64) - 5, 2)
         first = steps_of(read(tpu_plane())).rows[0]
@@ -95,12 +95,12 @@ class TestTpu:
 
 
 @pytest.mark.parametrize("planes", [(cpu_plane(),), gpu_planes(), (tpu_plane(),)], ids=["cpu", "gpu", "tpu"])
-def test_the_parts_of_each_step_add_up_to_it(planes: tuple[Plane, ...]) -> None:
+def test_the_parts_of_each_step_add_up_to_it(planes):
     for row in steps_of(read(*planes)).rows:
         assert sum(asdict(row.parts).values()) == pytest.approx(row.seconds, rel=1e-12)
 
 
-def test_a_first_step_with_fewer_ops_than_the_others_is_incomplete() -> None:
+def test_a_first_step_with_fewer_ops_than_the_others_is_incomplete():
     events = [op("b", 0, 1)] + [op(name, 10 * n + at, 1) for n in (1, 2, 3) for at, name in ((0, "a"), (3, "b"))]
     modules = [host("jit_f(7)", 10 * n, 5) for n in range(4)]
     plane = Plane("/device:GPU:0", [Line("Stream #1", events), Line("XLA Modules", modules, id=2)])
@@ -108,7 +108,7 @@ def test_a_first_step_with_fewer_ops_than_the_others_is_incomplete() -> None:
 
 
 class TestDetails:
-    def test_amd(self) -> None:
+    def test_amd(self):
         text = " grid:4096,1,1 block:256,1,1 private_mem:0 group_mem:16384 occ_pct:0"
         assert launch_details(text) == KernelLaunch(
             grid=(4096, 1, 1), block=(256, 1, 1), private_bytes=0, group_bytes=16384
@@ -118,7 +118,7 @@ class TestDetails:
         "text",
         ["", "garbage", "regs:-4 grid:1,2 block:0,0,0", "regs:99999999999999999999", "block:1024,1024,1 occ_pct:nan"],
     )
-    def test_what_no_hardware_can_do_is_unknown(self, text: str) -> None:
+    def test_what_no_hardware_can_do_is_unknown(self, text):
         assert launch_details(text) is None
 
     @pytest.mark.parametrize(
@@ -130,14 +130,14 @@ class TestDetails:
             ("size:99999999999999999999999", ("", None)),
         ],
     )
-    def test_copies(self, text: str, expected: tuple[str, int | None]) -> None:
+    def test_copies(self, text, expected):
         assert copy_details(text) == expected
 
 
 class TestArithmetic:
     """Against the plain way, on random intervals."""
 
-    def test_unions(self) -> None:
+    def test_unions(self):
         random = np.random.default_rng(1)
         starts, lengths = random.integers(0, 300, 200), random.integers(0, 40, 200)
         groups = random.integers(0, 5, 200)
@@ -145,12 +145,12 @@ class TestArithmetic:
             there = [(s, d) for s, d, g in zip(starts, lengths, groups, strict=True) if g == number]
             assert found == len({moment for s, d in there for moment in range(s, s + d)})
 
-    def test_a_union_of_groups_that_do_not_fit_behind_each_other(self) -> None:
+    def test_a_union_of_groups_that_do_not_fit_behind_each_other(self):
         far = 1 << 59
         groups, starts = np.array([0, 1, 1, 7]), np.array([0, 5, 10, far])
         assert union_by_group(groups, starts, np.array([4, 10, 10, 6]), 8).tolist() == [4, 15, 0, 0, 0, 0, 0, 6]
 
-    def test_self_times_of_any_intervals_are_those_in_which_they_began_last(self) -> None:
+    def test_self_times_of_any_intervals_are_those_in_which_they_began_last(self):
         random = np.random.default_rng(7)
         for _ in range(200):
             starts, lengths = random.integers(0, 30, 12), random.integers(0, 20, 12)
@@ -164,12 +164,12 @@ class TestArithmetic:
         assert self_times(nothing, nothing).tolist() == []
 
     @pytest.mark.parametrize("values", [[], [5, 3, 5], [-7, 1 << 60, -7], list(range(10, 0, -1))])
-    def test_distinct_is_unique(self, values: list[int]) -> None:
+    def test_distinct_is_unique(self, values):
         column = np.array(values, np.int64)
         found, which = distinct(column)
         assert found.tolist() == sorted(set(values))
         assert found[which].tolist() == values
 
-    def test_coverage_within_windows(self) -> None:
+    def test_coverage_within_windows(self):
         coverage = Coverage.of(np.array([10, 12, 30, 5, 40]), np.array([20, 15, 40, 5, 45]))
         assert coverage.within(np.array([0, 14, 35, 50]), np.array([12, 32, 50, 60])).tolist() == [2, 8, 10, 0]

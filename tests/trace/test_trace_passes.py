@@ -49,7 +49,7 @@ def node(of: PassTimes, *names: str) -> PassTimes:
 COMPILE = ("backend_compile_and_load", "PjRtCpuClient::Compile")
 
 
-def test_threads_hang_below_what_waits_for_them_and_passes_of_one_name_are_one() -> None:
+def test_threads_hang_below_what_waits_for_them_and_passes_of_one_name_are_one():
     found = tree()
     assert found.seconds == pytest.approx(100 * US)
     assert node(found, *COMPILE).seconds == pytest.approx(80 * US)
@@ -63,7 +63,7 @@ def test_threads_hang_below_what_waits_for_them_and_passes_of_one_name_are_one()
     assert codegen.self_seconds == pytest.approx(10 * US)
 
 
-def test_stages_add_up_to_the_self_time_of_the_tree() -> None:
+def test_stages_add_up_to_the_self_time_of_the_tree():
     stages = stage_times(tree())
     assert sum(one.seconds for one in stages) == pytest.approx(120 * US)  # 100, and 20 by the second worker
     assert seconds_of_threads(tree()) == pytest.approx(120 * US)
@@ -87,6 +87,6 @@ def test_stages_add_up_to_the_self_time_of_the_tree() -> None:
         ("dce", "HLO passes"),
     ],
 )
-def test_stages(name: str, stage: str) -> None:
+def test_stages(name, stage):
     assert stage_of(name) == stage
     assert stage in STAGES

@@ -19,7 +19,7 @@ def milliseconds(steps: Steps) -> list[float]:
     return [round(row.seconds * 1e3, 4) for row in steps.rows]
 
 
-def test_a_gpus_step_is_what_its_annotation_launched_and_only_the_outermost_counts() -> None:
+def test_a_gpus_step_is_what_its_annotation_launched_and_only_the_outermost_counts():
     steps = steps_of(read(*async_loop()))
     assert (steps.found_by, milliseconds(steps), steps.outside_seconds) == ("annotation", [10.0] * 12, 0)
     assert [row.name for row in steps.rows[:2]] == ["train 0", "train 1"]
@@ -28,19 +28,19 @@ def test_a_gpus_step_is_what_its_annotation_launched_and_only_the_outermost_coun
     assert milliseconds(waiting) == [20.0]  # the annotation holds all that it launched
 
 
-def test_what_no_annotation_launched_is_in_no_step() -> None:
+def test_what_no_annotation_launched_is_in_no_step():
     steps = steps_of(read(*async_loop(outside=40_000)))
     assert milliseconds(steps) == [10.0] * 12
     assert steps.outside_seconds == pytest.approx(0.04)
 
 
-def test_without_a_link_steps_are_the_executions() -> None:
+def test_without_a_link_steps_are_the_executions():
     steps = steps_of(read(*async_loop(correlated=False)))
     assert (steps.found_by, steps.unlinked) == ("modules", {"gpu:0": 12})
     assert milliseconds(steps)[:11] == [10.0] * 11
 
 
-def test_launches_of_another_thread_within_the_annotation_are_its_own() -> None:
+def test_launches_of_another_thread_within_the_annotation_are_its_own():
     device, threads = async_loop()
     threads.lines[1].id = 43  # type: ignore[attr-defined]
     assert milliseconds(steps_of(read(device, threads))) == [10.0] * 12
@@ -58,7 +58,7 @@ def jit_calls(count: int, name: str = "step", start: float = 1) -> list[Event]:
     return [host(f"PjitFunction({name})", start + 10 * step, 5) for step in range(count)]
 
 
-def test_a_cpus_executions_belong_to_the_calls_in_their_order() -> None:
+def test_a_cpus_executions_belong_to_the_calls_in_their_order():
     steps = cpu(jit_calls(12))
     assert (steps.found_by, steps.total, milliseconds(steps)) == ("annotation", 12, [0.366] * 12)
     for module in ("_lambda_", "_lambda"):
@@ -70,13 +70,13 @@ def test_a_cpus_executions_belong_to_the_calls_in_their_order() -> None:
     [(jit_calls(11), 0.0), (jit_calls(12, "other"), 0.0), ([], 0.0), (jit_calls(12, start=3), -18.0)],
     ids=["fewer calls than executions", "calls of another function", "no calls", "an execution before its call"],
 )
-def test_calls_that_do_not_fit_the_executions_are_no_link(calls: list[Event], late: float) -> None:
+def test_calls_that_do_not_fit_the_executions_are_no_link(calls, late):
     steps = cpu(calls, late=late)
     assert (steps.found_by, steps.unlinked) == ("modules", {"cpu:0": 12})
     assert set(milliseconds(steps)) == {0.366}
 
 
-def test_a_tpus_steps_are_in_its_own_clock() -> None:
+def test_a_tpus_steps_are_in_its_own_clock():
     """The converted clock is late by 100 us from the second execution on, and back again at the fourth."""
     late, metadata = [0, 100, 100, 0], {"%dot = f32[] dot()": {"program_id": 9}}
     ops, modules = [], []
@@ -102,7 +102,7 @@ def exposed(*modules: Plane, names: tuple[str, ...] = ("dot", "psum.14", "fusion
     return round(sum(row.parts.collectives_exposed for row in steps.rows) / sum(row.seconds for row in steps.rows), 4)
 
 
-def test_collectives_are_known_by_their_opcode_in_the_module() -> None:
+def test_collectives_are_known_by_their_opcode_in_the_module():
     rest = [("dot", "dot"), ("fusion.2", "fusion")]
     both = module_plane(7, ("psum.14", "all-reduce"), ("ppermute", "collective-permute"), *rest)
     assert exposed(both) == 0.77
@@ -114,14 +114,14 @@ def test_collectives_are_known_by_their_opcode_in_the_module() -> None:
     assert exposed(held) == 0.45  # a product beside a collective is a kernel
 
 
-def test_asynchronous_pairs_of_any_name_are_collectives_where_they_hold_one() -> None:
+def test_asynchronous_pairs_of_any_name_are_collectives_where_they_hold_one():
     names = ("a", "b", "c", "d")
     pairs = [("a", "async-start"), ("b", "async-done"), ("c", "async-start"), ("d", "async-done")]
     module = module_plane(7, *pairs, called={"a": ("reduce-scatter",), "c": ("dynamic-slice",)})
     assert exposed(module, names=names) == 0.55
 
 
-def test_a_kernel_of_nccl_is_a_collective_and_one_named_like_it_is_not() -> None:
+def test_a_kernel_of_nccl_is_a_collective_and_one_named_like_it_is_not():
     def of(kernel: str) -> float:
         stream = Line("Stream #1", [op("custom-call", 10 * at, 10, kernel=kernel) for at in range(4)])
         steps = steps_of(read(Plane("/device:GPU:0", [stream])))
@@ -159,9 +159,7 @@ _TURNS = range(4)
         ([[("dot", 0, 1, None), ("dot", 5, 1, None), ("dot", 9, 1, None)]], {"dot": 3}),
     ],
 )  # fmt: skip
-def test_how_often_an_op_ran(
-    threads: list[list[tuple[str, float, float, int | None]]], expected: dict[str, int]
-) -> None:
+def test_how_often_an_op_ran(threads, expected):
     lines = [
         Line(str(number), [op(*one, **({} if run is None else {"run_id": run})) for *one, run in events])
         for number, events in enumerate(threads)
@@ -173,13 +171,13 @@ def test_how_often_an_op_ran(
 
 
 class TestOpsOnThreads:
-    def test_equal_run_ids_of_two_programs_are_two_runs(self) -> None:
+    def test_equal_run_ids_of_two_programs_are_two_runs(self):
         events = [op("dot", 0, 5, run_id=3), op("dot", 9, 5, run_id=3, module="jit_g", program=8)]
         rows = op_times(read(Plane("/host:CPU", [Line("t", events)])))
         assert [(row.op.module, row.count) for row in rows] == [("jit_f", 1), ("jit_g", 1)]
 
     @given(data=st.data())
-    def test_numbers_count_up_and_far_times_do_not_matter(self, data: st.DataObject) -> None:
+    def test_numbers_count_up_and_far_times_do_not_matter(self, data):
         count = data.draw(st.integers(1, 12))
         column = st.lists(st.integers(0, 2), min_size=count, max_size=count)
         runs, ops = (np.array(data.draw(column), np.int64) for _ in range(2))
@@ -204,10 +202,10 @@ class TestProgramsOnGpus:
     def calls(count: int) -> list[Event]:
         return [op(name, 100 * call + at, 5) for call in range(count) for name, at in (("a", 0), ("b", 10), ("c", 20))]
 
-    def test_an_execution_ends_where_its_ops_come_again(self) -> None:
+    def test_an_execution_ends_where_its_ops_come_again(self):
         assert gpu(self.calls(3)) == [(0, 25), (100, 125), (200, 225)]
 
-    def test_a_kernel_that_lost_its_op_changes_nothing(self) -> None:
+    def test_a_kernel_that_lost_its_op_changes_nothing(self):
         for lost in range(15):
             kernels = self.calls(5)
             kernels[lost] = host("mystery", kernels[lost].offset // US, 5)
@@ -215,7 +213,7 @@ class TestProgramsOnGpus:
             assert len(found) == 5
             assert all(begin // 100 == end // 100 == number for number, (begin, end) in enumerate(found))
 
-    def test_loops_within_executions(self) -> None:
+    def test_loops_within_executions(self):
         kernels = [
             op(name, 200 * call + at, 5)
             for call in range(2)
@@ -223,7 +221,7 @@ class TestProgramsOnGpus:
         ]
         assert gpu(kernels) == [(0, 75), (200, 275)]
 
-    def test_the_calls_of_the_host_tell_executions_of_one_op_apart(self) -> None:
+    def test_the_calls_of_the_host_tell_executions_of_one_op_apart(self):
         kernels = [op("gemm", 100 + 10 * n, 5, correlation_id=n) for n in range(6)]
         launches = [host("cuLaunchKernel", 5 + 10 * n, 2, correlation_id=n) for n in range(6)]
         called = [host("PjRtStreamExecutorLoadedExecutable::Execute", 20 * n, 18) for n in range(3)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -10,7 +10,7 @@ from made_traces import US, async_loop, cpu_plane, gpu_planes, host, op, read
 from xplane_wire import Event, Line, Plane
 
 from jaxprof.analysis.explain.catalogue import entries
-from jaxprof.events import TrustCheck, TrustReported
+from jaxprof.events import TrustReported
 from jaxprof.trace.model import Trace
 from jaxprof.trace.steps import steps_of
 from jaxprof.trace.summary import events_of
@@ -144,9 +144,7 @@ ELSEWHERE = {"attribution"}
 
 
 @pytest.mark.parametrize(("code", "verdict", "make", "words"), CASES)
-def test_a_doubt_is_raised_of_one_capture_and_not_of_the_other(
-    code: str, verdict: str | None, make: Callable[[], Trace], words: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_doubt_is_raised_of_one_capture_and_not_of_the_other(code, verdict, make, words, monkeypatch):
     for module in ("steps", "trust.steps"):
         monkeypatch.setattr(f"jaxprof.trace.{module}.STEPS_KEPT", 12)
     monkeypatch.setattr("jaxprof.trace.summary.INTERVALS_KEPT", 75)
@@ -156,18 +154,18 @@ def test_a_doubt_is_raised_of_one_capture_and_not_of_the_other(
 
 
 @pytest.mark.parametrize(("code", "verdict", "calls", "timed"), MEASURED)
-def test_a_capture_against_what_was_timed(code: str, verdict: str, calls: list[float], timed: float | None) -> None:
+def test_a_capture_against_what_was_timed(code, verdict, calls, timed):
     rows = trust(read(cpu_plane()), "run", calls=len(calls), seconds_of_calls=calls, timed_seconds=timed)
     assert rows[code][0] == verdict
 
 
-def test_every_doubt_has_its_pair() -> None:
+def test_every_doubt_has_its_pair():
     cases = {(code, verdict in ("doubt", "bad")) for code, verdict, *_ in (*CASES, *MEASURED)}
     doubts = {entry.code for entry in entries().values() if entry.source == "trust"}
     assert {code for code in doubts if {(code, True), (code, False)} <= cases} == doubts - ELSEWHERE
 
 
-def test_a_compile_alone_is_not_asked_for_steps() -> None:
+def test_a_compile_alone_is_not_asked_for_steps():
     assert not {"steps", "modules", "unrecorded"} & set(trust(read(cpu_plane()), "compile"))
     assert {"steps", "modules", "unrecorded"} <= set(trust(read(cpu_plane()), "run", seconds_of_calls=[1e-3], calls=1))
 
@@ -199,7 +197,7 @@ _ONE = _executed(("a", 0, 100))
          "truncated before the names of the events of gpu:0"),
     ],
 )  # fmt: skip
-def test_where_a_doubt_begins(rows: Iterable[TrustCheck], verdict: str | None, words: str) -> None:
+def test_where_a_doubt_begins(rows, verdict, words):
     found = list(rows)
     assert [row.verdict for row in found] == ([verdict] if verdict else [])
     assert all(words in row.message and bool(row.advice) is (verdict in ("doubt", "bad")) for row in found)
@@ -216,7 +214,7 @@ def test_where_a_doubt_begins(rows: Iterable[TrustCheck], verdict: str | None, w
         (5_000, 0, False, ""),
     ],
 )
-def test_clocks_of_host_and_device_that_cannot_be_one(moved_us: int, first: int, ids: bool, words: str) -> None:
+def test_clocks_of_host_and_device_that_cannot_be_one(moved_us, first, ids, words):
     """By ids where launches have them, else by spans that do not meet: a call may return before its work begins."""
     device, threads = async_loop(correlated=ids)
     stream = device.lines[0]
@@ -240,7 +238,7 @@ def test_clocks_of_host_and_device_that_cannot_be_one(moved_us: int, first: int,
         ((300, 400), None, "doubt", "do not say when they began"),
     ],
 )
-def test_the_clocks_of_hosts(second: tuple[int, int] | None, started: int | None, verdict: str, words: str) -> None:
+def test_the_clocks_of_hosts(second, started, verdict, words):
     trace = _cpu(op("a", 0, 100, run_id=1))
     trace.started_unix_ns = started
     (lane,) = trace.lanes
@@ -252,7 +250,7 @@ def test_the_clocks_of_hosts(second: tuple[int, int] | None, started: int | None
     assert (row.verdict, words in row.message) == (verdict, True), row.message
 
 
-def test_how_the_steps_were_found_is_said_for_each_device() -> None:
+def test_how_the_steps_were_found_is_said_for_each_device():
     annotated = Line("Steps", [host("1", 0, 30), host("2", 30, 30)])
     planes = [
         Plane("/device:GPU:0", [Line("Stream #1", [op("a", 0, 20), op("a", 30, 20)]), annotated]),

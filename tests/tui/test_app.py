@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from textual import events
 from textual.widgets import Input
@@ -37,7 +35,7 @@ async def started(walk: Walk) -> FakeConductor:
     return walk.stage.scheduler
 
 
-async def test_keys_lead_to_the_modes_and_escape_goes_back_step_by_step() -> None:
+async def test_keys_lead_to_the_modes_and_escape_goes_back_step_by_step():
     async with walking(MIDDLE) as walk:
         await walk.press("z ctrl+t f9 left backspace [ ]")
         assert (walk.app.current_mode, walk.app.return_code) == ("home", None)
@@ -50,7 +48,7 @@ async def test_keys_lead_to_the_modes_and_escape_goes_back_step_by_step() -> Non
                 await walk.through(f"{key} | #{mode}")
 
 
-async def test_of_many_changes_of_screen_at_once_only_the_last_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_of_many_changes_of_screen_at_once_only_the_last_is_made(monkeypatch):
     gone_to = []
     switch = Profiler.switch_mode
 
@@ -70,7 +68,7 @@ async def test_of_many_changes_of_screen_at_once_only_the_last_is_made(monkeypat
         await walk.through("escape | #home")  # the way back is not through screens never seen
 
 
-async def test_a_full_disk_and_a_dead_worker_are_told_runs_join_one_session_and_quit_asks(tmp_path: Path) -> None:
+async def test_a_full_disk_and_a_dead_worker_are_told_runs_join_one_session_and_quit_asks(tmp_path):
     async with walking(MIDDLE) as walk:
         scheduler = await started(walk)
         scheduler.storage_failure = StorageError("the disk is full", "Save it somewhere else.")
@@ -99,7 +97,7 @@ async def test_a_full_disk_and_a_dead_worker_are_told_runs_join_one_session_and_
             await walk.until(lambda ends=ends: scheduler.closed == ends)
 
 
-async def test_ctrl_c_cancels_the_run_and_a_second_one_quits(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_ctrl_c_cancels_the_run_and_a_second_one_quits(monkeypatch):
     monkeypatch.setattr("jaxprof.tui.app.TWICE_SECONDS", 60.0)
     async with walking(MIDDLE) as walk:
         scheduler = await started(walk)
@@ -112,9 +110,7 @@ async def test_ctrl_c_cancels_the_run_and_a_second_one_quits(monkeypatch: pytest
         await walk.until(lambda: scheduler.closed == "finished")
 
 
-async def test_a_session_that_grows_is_followed_and_a_run_goes_to_a_new_one(
-    shelf: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_session_that_grows_is_followed_and_a_run_goes_to_a_new_one(shelf, monkeypatch):
     monkeypatch.setattr("jaxprof.tui.app.FOLLOW_SECONDS", 0.02)
     path = shelf / "theirs.jaxprof"
     writer = LogWriter(new_header(), path)
@@ -144,7 +140,7 @@ EMPTY = {
 """What each screen says without a session, and keys that do no harm there."""
 
 
-async def test_wrong_files_are_refused_and_every_empty_screen_says_what_fills_it(tmp_path: Path) -> None:
+async def test_wrong_files_are_refused_and_every_empty_screen_says_what_fills_it(tmp_path):
     wrong = [(b"", "is empty"), (b"\x1f\x8b\x00", "gunzip"), (b"hello\n", ".xplane.pb"), (None, "there is no file")]
     async with walking(SMALL) as walk:
         for number, (content, says) in enumerate(wrong):
@@ -166,7 +162,7 @@ async def test_wrong_files_are_refused_and_every_empty_screen_says_what_fills_it
                 await walk.press("escape")
 
 
-async def test_the_line_of_keys_the_least_size_the_help_and_what_is_clicked() -> None:
+async def test_the_line_of_keys_the_least_size_the_help_and_what_is_clicked():
     async with walking((70, 24)) as walk:
         pilot = walk.pilot
         await walk.shows("needs a terminal of 80×24", gone="Workloads")
@@ -217,7 +213,7 @@ def told(
     return [(error.what, error.hint, title) for error, title in alerts([event], programs=programs)]
 
 
-def test_a_run_that_failed_is_told_with_what_mends_it() -> None:
+def test_a_run_that_failed_is_told_with_what_mends_it():
     assert told() == [("it broke", "mend it", "selu jit: failed")]
     assert told("crashed", error="") == [("the run crashed", "mend it", "selu jit: crashed")]
     assert told("ok") == told("cancelled") == []
@@ -225,16 +221,14 @@ def test_a_run_that_failed_is_told_with_what_mends_it() -> None:
     assert told(variant="program", programs=True) == [("it broke", "mend it", "selu program: failed")]
 
 
-def test_a_worker_that_says_nothing_is_told_and_other_warnings_are_not() -> None:
+def test_a_worker_that_says_nothing_is_told_and_other_warnings_are_not():
     silent = e.WarningRaised(run="r2", code="worker_silent", message="no sign of life", advice="cancel it")
     other = e.WarningRaised(run="r2", code="noisy", message="noisy")
     [(error, title)] = alerts([other, silent], programs=False)
     assert (error.what, title) == ("no sign of life", "run r2")
 
 
-async def test_the_app_begins_with_what_is_set_and_keeps_what_is_chosen(
-    state_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_app_begins_with_what_is_set_and_keeps_what_is_chosen(state_home, tmp_path, monkeypatch):
     values = {"theme": LIGHT.name, "preset": "published", "devices": ("cuda:0", "cpu:0"), "budget": 7.5}
     async with walking(stage=Stage(config=Config(values, {"app.help": "f12"}))) as walk:
         home = await walk.home()
@@ -257,13 +251,13 @@ async def test_the_app_begins_with_what_is_set_and_keeps_what_is_chosen(
         await walk.shows("preset was not saved")
 
 
-async def test_wrong_settings_are_told_and_the_app_goes_on() -> None:
+async def test_wrong_settings_are_told_and_the_app_goes_on():
     async with walking(stage=Stage(config=Config({"theme": "mauve"}, {"app.hlep": "f12"}))) as walk:
         await walk.shows("no theme 'mauve'", "unknown action 'app.hlep'")
         assert walk.app.theme == DARK.name
 
 
-def test_the_users_theme_wins_over_the_terminals() -> None:
+def test_the_users_theme_wins_over_the_terminals():
     for wanted, on_light, on_dark in (
         (None, LIGHT, DARK), ("auto", LIGHT, DARK), ("light", LIGHT, LIGHT), ("dark", DARK, DARK),
         ("jaxprof-dark", DARK, DARK),
@@ -284,5 +278,5 @@ def test_the_users_theme_wins_over_the_terminals() -> None:
         ({"results.compare": "s", "results.sort": "f12"}, []),
     ],
 )
-def test_a_key_that_two_actions_of_one_place_have_is_found(keys: dict[str, str], found: list[str]) -> None:
+def test_a_key_that_two_actions_of_one_place_have_is_found(keys, found):
     assert [clash.actions[1] for clash in clashes(checked(keys))] == found

@@ -75,7 +75,7 @@ async def measured(walk: Walk, second: str = "ok") -> None:
 
 
 @pytest.mark.process
-async def test_two_marked_workloads_are_measured_as_sides_and_then_compared(inputs: Inputs) -> None:
+async def test_two_marked_workloads_are_measured_as_sides_and_then_compared(inputs):
     async with walking(SMALL) as walk:
         await ready(walk)
         await walk.press("down space home space c")
@@ -95,7 +95,7 @@ async def test_two_marked_workloads_are_measured_as_sides_and_then_compared(inpu
     assert not folder.parent.exists()
 
 
-async def test_only_with_two_marks_and_options_that_fit_the_key_compares(inputs: Inputs) -> None:
+async def test_only_with_two_marks_and_options_that_fit_the_key_compares(inputs):
     async with walking((160, 40)) as walk:
         screen = await ready(walk)
         for marks in range(4):
@@ -122,7 +122,7 @@ async def test_only_with_two_marks_and_options_that_fit_the_key_compares(inputs:
 
 
 @pytest.mark.process
-async def test_inputs_that_do_not_fit_are_told_and_nothing_is_run(inputs: Inputs) -> None:
+async def test_inputs_that_do_not_fit_are_told_and_nothing_is_run(inputs):
     async with walking() as walk:
         screen = await ready(walk)
         await walk.press("space space")
@@ -150,7 +150,7 @@ async def test_inputs_that_do_not_fit_are_told_and_nothing_is_run(inputs: Inputs
         assert planned[0].comparison.sides[0].title == "matmul, n=5"
 
 
-async def test_a_side_that_did_not_end_well_leaves_nothing_to_compare(inputs: Inputs) -> None:
+async def test_a_side_that_did_not_end_well_leaves_nothing_to_compare(inputs):
     async with walking() as walk:
         await ready(walk)
         await walk.press("space space c")

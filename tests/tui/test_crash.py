@@ -47,7 +47,7 @@ def marked(mark: str) -> list[str]:
 
 @pytest.mark.process
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds what is left in /proc")
-def test_an_error_of_textual_ends_the_app_in_order(state_home: Path, tmp_path: Path) -> None:
+def test_an_error_of_textual_ends_the_app_in_order(state_home, tmp_path):
     (tmp_path / "app.py").write_text(CRASHES)
     (tmp_path / "train.py").write_text(RUNS)
     mark = f"JAXPROF_MARK={secrets.token_hex(8)}"

@@ -46,7 +46,7 @@ MOST_OWN = 66
 
 
 @pytest.mark.process
-def test_the_first_frame_waits_for_nothing_that_it_does_not_show(tmp_path: Path) -> None:
+def test_the_first_frame_waits_for_nothing_that_it_does_not_show(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", UNTIL_THE_FRAME],
         capture_output=True,

@@ -42,7 +42,7 @@ def work(tmp_path: Path, shelf: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("source", ANSWERS)
-async def test_an_answer_takes_as_many_keys_as_are_written_here(source: str, work: Path) -> None:
+async def test_an_answer_takes_as_many_keys_as_are_written_here(source, work):
     stage = Stage()
     stage.app.folder = work
     async with walking(SMALL, stage) as walk:

@@ -63,7 +63,7 @@ def group_of(owner: type[Any]) -> str:
     return str(group)
 
 
-def test_the_table_gives_every_key_one_meaning_and_every_action_words() -> None:
+def test_the_table_gives_every_key_one_meaning_and_every_action_words():
     meant = [key for keys in MEANINGS for key in keys.split()]
     assert len(meant) == len(set(meant))
     assert set(meant) == {key for action in ACTIONS.values() for key in keys_of(action)}
@@ -81,13 +81,13 @@ def test_the_table_gives_every_key_one_meaning_and_every_action_words() -> None:
     assert {key.keys.split()[0] for key in asked if letters(key)} == {"y", "n"}, "a question has no other letters"
 
 
-def test_what_destroys_is_a_capital_or_no_letter() -> None:
+def test_what_destroys_is_a_capital_or_no_letter():
     found = [action for name, action in ACTIONS.items() if name.partition(".")[2] in DESTRUCTIVE]
     assert len(found) > len(DESTRUCTIVE)
     assert all(key.removeprefix(IN_MENU).isupper() for action in found for key in keys_of(action))
 
 
-def test_only_the_table_declares_keys() -> None:
+def test_only_the_table_declares_keys():
     for path in SOURCE.rglob("*.py"):
         if path.name in ("keys.py", "menu.py"):  # the menu has the letters of the table
             continue
@@ -98,7 +98,7 @@ def test_only_the_table_declares_keys() -> None:
                 assert node.name not in ("on_key", "_on_key"), f"{path}:{node.lineno}"
 
 
-def test_each_group_is_of_one_class_which_has_its_actions() -> None:
+def test_each_group_is_of_one_class_which_has_its_actions():
     used = defaultdict(list)
     for owner in classes():
         group = group_of(owner)
@@ -119,13 +119,13 @@ SYNONYMS = {"ctrl+q": "q", "shift+tab": "tab", "shift+left": "left", "shift+righ
 OF_THE_TERMINAL = {"ctrl+c", "ctrl+z"}
 
 
-def test_at_most_36_keys_without_the_menu() -> None:
+def test_at_most_36_keys_without_the_menu():
     held = {key for action in ACTIONS.values() for key in keys_of(action) if not key.startswith(IN_MENU)}
     assert len({SYNONYMS.get(key, key) for key in held} - OF_THE_TERMINAL) <= 36
 
 
 @pytest.mark.usefixtures("small_catalogue", "shelf")
-async def test_the_menu_does_by_its_letter_and_each_of_the_six_screens_shows_what_fits_the_session() -> None:
+async def test_the_menu_does_by_its_letter_and_each_of_the_six_screens_shows_what_fits_the_session():
     async with walking() as walk:
         app = walk.app
         labels = ("⏎ Choose", "+ Add function", "m Menu", "? Help", "q Quit")
@@ -164,7 +164,7 @@ MENUS = (
 
 
 @pytest.mark.usefixtures("small_catalogue", "shelf")
-async def test_no_line_of_a_menu_is_cut_at_80_columns() -> None:
+async def test_no_line_of_a_menu_is_cut_at_80_columns():
     async with walking(SMALL) as walk:
         await walk.press("m", "x  Profile script")
         shown_list = walk.find(MenuList)
@@ -188,7 +188,7 @@ PLACES_SHOW = [
 ]
 
 
-def test_the_document_lists_the_keys() -> None:
+def test_the_document_lists_the_keys():
     head, mark, _ = DOCUMENT.read_text().partition(GENERATED)
     assert mark
     if os.environ.get("UPDATE_KEYS"):
@@ -196,7 +196,7 @@ def test_the_document_lists_the_keys() -> None:
     assert DOCUMENT.read_text() == head + mark + as_markdown()
 
 
-def test_keys_are_written_as_people_write_them_and_a_text_names_the_key_that_the_user_has() -> None:
+def test_keys_are_written_as_people_write_them_and_a_text_names_the_key_that_the_user_has():
     keys = ("slash", "ctrl+p", "escape", "m:f", "f", "shift+tab")
     assert [shown(key) for key in keys] == ["/", "^p", "Esc", "m f", "f", "shift+Tab"]
     assert key_of("results.compare") == "c"
@@ -210,7 +210,7 @@ def test_keys_are_written_as_people_write_them_and_a_text_names_the_key_that_the
     assert key_of("results.compare") == "c"
 
 
-def test_a_users_key_for_a_former_screen_is_that_of_the_one_it_became() -> None:
+def test_a_users_key_for_a_former_screen_is_that_of_the_one_it_became():
     assert checked({"app.mode.hlo": "f12"}) == {"app.mode.kernels": "f12"}
     assert checked({"app.mode.run": "f2", "app.mode.summary": "f3"}) == {"app.mode.summary": "f3"}
     assert all(action in ACTIONS for action in FORMER.values())
@@ -232,7 +232,7 @@ DIALOGS: dict[str, Callable[[], ModalScreen[Any]]] = {
 
 
 @pytest.mark.usefixtures("catalogue", "one_moment", "shelf")
-async def test_a_dialog_and_the_forms_of_home_name_their_keys() -> None:
+async def test_a_dialog_and_the_forms_of_home_name_their_keys():
     async with walking() as walk:
         for name, made in DIALOGS.items():
             dialog = made()
@@ -261,7 +261,7 @@ async def test_a_dialog_and_the_forms_of_home_name_their_keys() -> None:
 WIDTH = 70
 
 
-def test_every_screen_has_its_question_and_no_line_is_cut() -> None:
+def test_every_screen_has_its_question_and_no_line_is_cut():
     assert [stop.place for stop in STOPS] == [place.name for place in PLACES]
     lines = str(tour(WIDTH, "kernels")).splitlines()
     assert max(map(len, lines)) <= WIDTH
@@ -269,7 +269,7 @@ def test_every_screen_has_its_question_and_no_line_is_cut() -> None:
     assert [line[0] for line in lines if line[1:2].isdigit()] == list("   ▸  ")
 
 
-async def test_who_has_nothing_is_offered_the_tour_with_which_the_help_begins(tmp_path: Path) -> None:
+async def test_who_has_nothing_is_offered_the_tour_with_which_the_help_begins(tmp_path):
     stage = Stage()
     stage.app.folder = tmp_path
     async with walking(SMALL, stage) as walk:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import signal
-from pathlib import Path
 from time import monotonic
 
 import pytest
@@ -63,7 +62,7 @@ async def visit(walk: Walk, mode: str) -> None:
 
 @pytest.mark.process
 @pytest.mark.parametrize("kind", SCREENS)
-async def test_screens(kind: str, tmp_path: Path) -> None:
+async def test_screens(kind, tmp_path):
     async with walking() as walk:
         for number in range(DAMAGED.get(kind, 1)):
             path = tmp_path / str(number) / NAMES[kind]

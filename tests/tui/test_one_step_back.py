@@ -50,7 +50,7 @@ async def shown(walk: Walk, place: Place) -> None:
 
 
 @pytest.mark.parametrize("steps", STEPS, ids=lambda steps: steps[0].mode)
-async def test_escape_undoes_what_was_done_and_leaves_only_then(steps: tuple[Place, *tuple[str, ...]]) -> None:
+async def test_escape_undoes_what_was_done_and_leaves_only_then(steps):
     place, *lines = steps
     async with walking() as walk:
         app = walk.app
@@ -85,7 +85,7 @@ def at_once(walk: Walk, letters: str) -> None:
         walk.app.post_message(events.Key("slash" if letter == "/" else letter, letter))
 
 
-async def test_letters_that_come_with_the_slash_are_one_search() -> None:
+async def test_letters_that_come_with_the_slash_are_one_search():
     places = (HOME, ""), (PROGRAM, ""), (PROGRAM, "m O"), (SESSIONS, ""), (HLO, ""), (HLO, "m i"), (TIMELINE, "")
     async with walking() as walk:
         for place, before in places:
@@ -98,7 +98,7 @@ async def test_letters_that_come_with_the_slash_are_one_search() -> None:
             await walk.press("escape escape")
 
 
-async def test_the_letter_that_comes_with_the_key_of_the_menu_is_taken_there() -> None:
+async def test_the_letter_that_comes_with_the_key_of_the_menu_is_taken_there():
     async with walking() as walk:
         await shown(walk, HOME)
         at_once(walk, "mx")

@@ -64,7 +64,7 @@ class Writer:
 HELLO = e.LogLine(run="r1", stream="stdout", text="from another host")
 
 
-def test_a_writer_of_this_machine_goes_by_our_clock_and_is_missed_when_it_was_killed(tmp_path: Path) -> None:
+def test_a_writer_of_this_machine_goes_by_our_clock_and_is_missed_when_it_was_killed(tmp_path):
     writer = Writer(tmp_path)
     found = writer.followed()
     writer.ours += 100.0
@@ -78,7 +78,7 @@ def test_a_writer_of_this_machine_goes_by_our_clock_and_is_missed_when_it_was_ki
     assert found.silent_since.startswith("no activity since ")
 
 
-def test_a_writer_on_another_machine_has_another_clock(tmp_path: Path) -> None:
+def test_a_writer_on_another_machine_has_another_clock(tmp_path):
     writer = Writer(tmp_path, 49_000.0, locked=False)
     found = writer.followed()
     assert found.clock_shift_seconds == pytest.approx(49_000.0 - 10.0)
@@ -93,7 +93,7 @@ def test_a_writer_on_another_machine_has_another_clock(tmp_path: Path) -> None:
         assert found.clock_shift_seconds == pytest.approx(shift)
 
 
-def test_without_a_lock_silence_tells_and_a_word_tells_otherwise(tmp_path: Path) -> None:
+def test_without_a_lock_silence_tells_and_a_word_tells_otherwise(tmp_path):
     writer = Writer(tmp_path, locked=False)
     os.utime(writer.path, (writer.wall() + 10.0,) * 2)
     found = writer.followed()
@@ -110,9 +110,7 @@ def test_without_a_lock_silence_tells_and_a_word_tells_otherwise(tmp_path: Path)
     assert (found.followed, found.silent_since) == (False, "")
 
 
-async def test_a_session_is_followed_where_no_writer_can_be_seen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_session_is_followed_where_no_writer_can_be_seen(tmp_path, monkeypatch):
     monkeypatch.setattr("jaxprof.tui.app.FOLLOW_SECONDS", 0.02)
     writer = Writer(tmp_path, 49_000.0, locked=False)
     async with walking(SMALL, Stage(writer.path, follow=True)) as walk:
@@ -158,7 +156,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Held:
 
 
 @pytest.mark.process
-async def test_what_is_read_is_said_on_every_screen_until_it_is_shown(profile: Path, held: Held) -> None:
+async def test_what_is_read_is_said_on_every_screen_until_it_is_shown(profile, held):
     async with walking((100, 30)) as walk:
         assert "Esc stops" not in walk.text
         walk.app.open_session(profile)
@@ -172,7 +170,7 @@ async def test_what_is_read_is_said_on_every_screen_until_it_is_shown(profile: P
         assert walk.app.reading is None
 
 
-async def test_escape_and_the_end_of_the_app_stop_it_and_leave_what_is_shown(profile: Path, held: Held) -> None:
+async def test_escape_and_the_end_of_the_app_stop_it_and_leave_what_is_shown(profile, held):
     async with walking((100, 30)) as walk:
         await walk.press("2")
         walk.app.open_session(profile)
@@ -192,7 +190,7 @@ async def test_escape_and_the_end_of_the_app_stop_it_and_leave_what_is_shown(pro
 
 
 @pytest.mark.process
-def test_the_engine_says_how_far_it_is_and_can_be_stopped(tmp_path: Path) -> None:
+def test_the_engine_says_how_far_it_is_and_can_be_stopped(tmp_path):
     """A real one, of which the engine has begun to read: nothing is left of it that could be shown."""
     said = Event()
     path = write_kernels(tmp_path / "box.xplane.pb.gz", 100_000)

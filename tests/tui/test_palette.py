@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from textual.widgets import Input
 
 from folding import written
@@ -15,7 +13,7 @@ from tui.fakes import Walk, walking
 from tui.hlo_texts import program_session
 
 
-def test_all_words_have_to_be_there_and_the_better_match_comes_first() -> None:
+def test_all_words_have_to_be_there_and_the_better_match_comes_first():
     for query, better, worse in (
         ("sort", "Sort", "Resort to it"),
         ("fusion", "fusion.3", "loop_multiply_fusion"),
@@ -35,7 +33,7 @@ async def choose(walk: Walk, words: str, line: str) -> None:
     await walk.press("enter enter")
 
 
-async def test_actions_settings_kernels_and_kept_sessions_are_found_and_gone_to(tmp_path: Path) -> None:
+async def test_actions_settings_kernels_and_kept_sessions_are_found_and_gone_to(tmp_path):
     tape = recorded.finished()
     async with walking() as walk:
         walk.app.library_folder = tmp_path
@@ -60,7 +58,7 @@ async def test_actions_settings_kernels_and_kept_sessions_are_found_and_gone_to(
         await walk.until(lambda: walk.app.session_path == tmp_path / "a-night-run.jaxprof")
 
 
-async def test_functions_lines_and_findings_lead_to_their_rows() -> None:
+async def test_functions_lines_and_findings_lead_to_their_rows():
     async with walking() as walk:
         walk.app.set_session(recorded.finished().session(), None)
         found = {one.kind: one for one in reversed(list(of_session(walk.app)))}

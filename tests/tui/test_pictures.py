@@ -117,7 +117,7 @@ def drawn(snap_compare: Any, stage: Stage, go: Callable[[Walk], Awaitable[None]]
 
 
 @pytest.mark.parametrize("name", PICTURES)
-def test_screens(snap_compare: Any, monkeypatch: pytest.MonkeyPatch, stage: Stage, name: str) -> None:
+def test_screens(snap_compare, monkeypatch, stage, name):
     monkeypatch.setattr(JaxprofApp, "session_grows", property(lambda app: name == "run"))
     now = session_tapes.sampling().now
     for module in ("kit.run_list", "run.current_run"):
@@ -126,9 +126,7 @@ def test_screens(snap_compare: Any, monkeypatch: pytest.MonkeyPatch, stage: Stag
 
 
 @pytest.mark.parametrize("size", [SMALL, WIDE], ids=["small", "wide"])
-def test_home(
-    snap_compare: Any, stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
-) -> None:
+def test_home(snap_compare, stage, tmp_path, monkeypatch, size):
     """On the user's own programs."""
     monkeypatch.setattr(HomeScreen, "AUTO_FOCUS", "#own-code")
     for name in ("train.py", "model.py"):
@@ -138,6 +136,6 @@ def test_home(
     assert drawn(snap_compare, stage, home, size)
 
 
-def test_job(snap_compare: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_job(snap_compare, monkeypatch):
     monkeypatch.setattr("jaxprof.tui.device_monitor.PERIOD_SECONDS", 60.0)
     assert drawn(snap_compare, Stage(light=True), job, WIDE)

@@ -26,7 +26,7 @@ def slow_to_compile(x):
 
 @pytest.mark.process
 @pytest.mark.timeout(90)
-async def test_a_long_compile_is_seen_to_go_on_and_can_be_cancelled(tmp_path: Path) -> None:
+async def test_a_long_compile_is_seen_to_go_on_and_can_be_cancelled(tmp_path):
     pytest.importorskip("jax")
     file = tmp_path / "program.py"
     file.write_text(PROGRAM)

@@ -80,7 +80,7 @@ def shows_background(terminal: Terminal, background: str | None) -> bool:
 
 @pytest.mark.process
 @every_python
-def test_every_screen_and_its_dialogs_come_up(python: str, tmp_path: Path) -> None:
+def test_every_screen_and_its_dialogs_come_up(python, tmp_path):
     tape = profiles.captured()
     session = written(tmp_path / "measured.jaxprof", tape.events, tape.header)
     with app(python, tmp_path, "open", session) as terminal:
@@ -108,7 +108,7 @@ def test_every_screen_and_its_dialogs_come_up(python: str, tmp_path: Path) -> No
 
 @pytest.mark.process
 @every_python
-def test_a_program_is_recorded_and_its_exit_code_is_the_apps(python: str, tmp_path: Path) -> None:
+def test_a_program_is_recorded_and_its_exit_code_is_the_apps(python, tmp_path):
     (tmp_path / "train.py").write_text(TRAINS)
     with app(python, tmp_path, "script", "train.py") as terminal:
         terminal.sees("costs most")
@@ -130,7 +130,7 @@ KIND = "\x1b[?62;22c"
 
 
 @pytest.mark.process
-def test_the_theme_follows_the_terminal(tmp_path: Path) -> None:
+def test_the_theme_follows_the_terminal(tmp_path):
     with app(sys.executable, tmp_path, answers=f"\x1b]11;rgb:fafa/fafa/fafa\x1b\\{KIND}") as terminal:
         terminal.type(b"1")  # before the terminal has said what it is
         terminal.sees("? Help")

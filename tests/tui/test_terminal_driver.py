@@ -31,7 +31,7 @@ from terminal import Screen
         ({"LC_ALL": "C", "JAXPROF_ASCII": "0"}, False),
     ],
 )
-def test_the_locale_decides(variables: dict[str, str], ascii_wanted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_locale_decides(variables, ascii_wanted, monkeypatch):
     for name in ("LC_ALL", "LC_CTYPE", "LANG", "JAXPROF_ASCII"):
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
@@ -43,13 +43,13 @@ def test_the_locale_decides(variables: dict[str, str], ascii_wanted: bool, monke
 @pytest.mark.parametrize(
     "text", ["╭─ Devices ─╮│", "▁▂▃▄▅▆▇█", "▏▎▍▌▋▊▉", "▣ □ ● ✓ ✗", "7.6 µs ± 1 % 6.9× 1\u202f000", "日本", "⠁⠿", "ä"]
 )
-def test_what_leaves_is_ascii_of_the_same_width(text: str) -> None:
+def test_what_leaves_is_ascii_of_the_same_width(text):
     said = text.translate(TO_ASCII)
     assert said.isascii()
     assert len(said) == columns(text)
 
 
-def test_escape_sequences_pass_unchanged() -> None:
+def test_escape_sequences_pass_unchanged():
     for apart in ("█▓▒░▚", "✗▣✓○", "─━┄", "⠉⠁⠿"):
         assert len(set(apart.translate(TO_ASCII))) == len(apart), f"{apart} differ without colours"
     assert not "0.52× (0-∞)".translate(TO_ASCII).endswith("8)"), "no bound that nobody measured"
@@ -61,7 +61,7 @@ class _Tty(io.StringIO):
         return True
 
 
-def test_the_app_draws_on_stdout_where_stderr_goes_to_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_app_draws_on_stdout_where_stderr_goes_to_a_file(monkeypatch):
     terminal, file = _Tty(), io.StringIO()
     monkeypatch.setattr(sys, "__stdout__", terminal)
     for name, stream in (("stdin", terminal), ("stdout", terminal), ("stderr", file), ("__stderr__", file)):
@@ -92,13 +92,11 @@ KIND = b"\x1b[?62;22c"
         *((b"", variable, None) for variable in ("", "15", "0;default")),
     ],
 )
-def test_a_colour_is_light_or_dark_and_the_variable_speaks_where_the_terminal_does_not(
-    said: bytes, variable: str, light: bool | None
-) -> None:
+def test_a_colour_is_light_or_dark_and_the_variable_speaks_where_the_terminal_does_not(said, variable, light):
     assert read_answer(said + KIND, variable).light is light
 
 
-def test_what_is_typed_meanwhile_is_kept() -> None:
+def test_what_is_typed_meanwhile_is_kept():
     said = "é3".encode() + b"\x1b]11;rgb:ffff/ffff/ffff\x1b\\/" + KIND
     answer = read_answer(said, "")
     assert (answer.light, answer.typed) == (True, "é3/")
@@ -168,7 +166,7 @@ def frames(draw: st.DrawFn) -> str:
 
 
 @given(st.lists(frames(), min_size=1, max_size=5))
-def test_the_terminal_looks_as_if_all_had_been_written(drawn: list[str]) -> None:
+def test_the_terminal_looks_as_if_all_had_been_written(drawn):
     whole, lean, cells = Painted(), Painted(), ChangedCells()
     for frame in drawn:
         whole.write(frame)
@@ -181,7 +179,7 @@ def test_the_terminal_looks_as_if_all_had_been_written(drawn: list[str]) -> None
 FRAME = "\x1b[1;1H\x1b[1;38;2;1;2;3;48;2;4;5;6mhello there\x1b[0m\x1b[38;2;9;9;9;48;2;4;5;6m you\x1b[0m\x1b[1;1H"
 
 
-def test_what_is_there_is_not_written_again_and_what_changes_is_written_alone() -> None:
+def test_what_is_there_is_not_written_again_and_what_changes_is_written_alone():
     cells = ChangedCells()
     sent = [cells.changes(data, SIZE) for data in ("\x1b[?2026h", FRAME, "\x1b[?2026l") * 2]
     assert sent[1].startswith("\x1b[?2026h\x1b[1;1H")
@@ -192,7 +190,7 @@ def test_what_is_there_is_not_written_again_and_what_changes_is_written_alone() 
     assert "hello" not in changed
 
 
-def test_modes_pass_and_leave_what_is_known() -> None:
+def test_modes_pass_and_leave_what_is_known():
     cells = ChangedCells()
     cells.changes(FRAME, SIZE)
     for mode in ("\x1b[?25l", "\x1b[?1000h\x1b[?1003h", "\x1b[>25u", "\x1b]52;c;aGVsbG8=\x07"):
@@ -200,7 +198,7 @@ def test_modes_pass_and_leave_what_is_known() -> None:
     assert cells.changes(FRAME, SIZE) == ""
 
 
-def test_what_may_have_changed_the_screen_is_followed_by_all_of_it() -> None:
+def test_what_may_have_changed_the_screen_is_followed_by_all_of_it():
     link = "\x1b[1;1H\x1b]8;id=1;https://x.y\x1b\\hello\x1b]8;;\x1b\\"
     cells = ChangedCells()
     for unknown in ("\x1b[?1049h", link, "\x1b[2J", "\x1b[1;1Ha\tb"):
@@ -209,7 +207,7 @@ def test_what_may_have_changed_the_screen_is_followed_by_all_of_it() -> None:
         assert "hello there" in cells.changes(FRAME, SIZE)
 
 
-def test_a_terminal_of_another_size_is_written_anew() -> None:
+def test_a_terminal_of_another_size_is_written_anew():
     cells = ChangedCells()
     cells.changes(FRAME, SIZE)
     cells.forget()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from textual.color import Color
-from textual.theme import Theme
 
 from jaxprof.tui.theme import DARK, LIGHT, ON_LIGHT, VARIABLES
 
@@ -27,7 +26,7 @@ def contrast(one: str, other: str) -> float:
 
 
 @pytest.mark.parametrize(("theme", "meanings"), [(DARK, VARIABLES), (LIGHT, ON_LIGHT)], ids=["dark", "light"])
-def test_every_word_can_be_read(theme: Theme, meanings: dict[str, str]) -> None:
+def test_every_word_can_be_read(theme, meanings):
     words = ("primary", "secondary", "accent", "error", "warning", "success", "foreground")
     named = {name: getattr(theme, name) for name in words}
     colours = {name: value for name, value in (meanings | theme.variables | named).items() if value.startswith("#")}

@@ -60,7 +60,7 @@ def result_of(name: str, variant: str) -> Any:
 
 
 @pytest.mark.parametrize(("name", "variant"), VARIANTS)
-def test_a_variant_gives_the_right_result(name: str, variant: str) -> None:
+def test_a_variant_gives_the_right_result(name, variant):
     workload, inputs, right = prepared(name)
     result = result_of(name, variant)
     found = compared(workload, workload.variant(variant), result, TINY[name], inputs, right)
@@ -69,7 +69,7 @@ def test_a_variant_gives_the_right_result(name: str, variant: str) -> None:
 
 
 @pytest.mark.parametrize("name", names())
-def test_a_result_of_other_inputs_fails_the_check(name: str) -> None:
+def test_a_result_of_other_inputs_fails_the_check(name):
     workload, inputs, right = prepared(name)
     other = jax.tree.map(lambda leaf: leaf * np.float32(1.05) if np.asarray(leaf).dtype.kind in "fc" else leaf, inputs)
     for variant in workload.variants:
@@ -78,7 +78,7 @@ def test_a_result_of_other_inputs_fails_the_check(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in names() if built_in(name).has_dots])
-def test_products_of_a_lower_precision_are_right_at_its_tolerance(name: str) -> None:
+def test_products_of_a_lower_precision_are_right_at_its_tolerance(name):
     """As a GPU or a TPU makes them: what is multiplied is cut to so many bits, and summed in float32."""
     workload, parameters = built_in(name), dict(built_in(name).presets["quick"])
     inputs = inputs_of(workload, parameters)
@@ -111,7 +111,7 @@ def with_products_cut(jaxpr: Any, constants: Any, arguments: Any, *, bits: int) 
 
 
 @pytest.mark.parametrize("name", names())
-def test_a_declaration_is_complete(name: str) -> None:
+def test_a_declaration_is_complete(name):
     workload = built_in(name)
     assert workload.name == name
     assert len(workload.description) > 80
@@ -137,7 +137,7 @@ def test_a_declaration_is_complete(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", names())
-def test_the_estimate_is_not_below_what_the_arrays_take(name: str) -> None:
+def test_the_estimate_is_not_below_what_the_arrays_take(name):
     workload, inputs, _ = prepared(name)
     result = result_of(name, workload.baseline)
     held = sum(np.asarray(leaf).nbytes for leaf in jax.tree.leaves((inputs, result)))
@@ -146,7 +146,7 @@ def test_the_estimate_is_not_below_what_the_arrays_take(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in names() if built_in(name).has_dots])
-def test_the_estimated_flops_are_xla_s_own_count(name: str) -> None:
+def test_the_estimated_flops_are_xla_s_own_count(name):
     workload, inputs, _ = prepared(name)
     variant = next(variant for variant in workload.variants if variant.how == "jit")
     if name == "scan-rnn":  # XLA counts the body of a loop once
@@ -159,7 +159,7 @@ def test_the_estimated_flops_are_xla_s_own_count(name: str) -> None:
     assert cost["flops"] == pytest.approx(estimated, rel=0.35)
 
 
-def test_known_answers_are_the_published_ones() -> None:
+def test_known_answers_are_the_published_ones():
     gradient = built_in("grad-logistic")
     (x,) = inputs_of(gradient, gradient.presets["published"])
     assert x.tolist() == [0.0, 1.0, 2.0]
@@ -185,7 +185,7 @@ def test_known_answers_are_the_published_ones() -> None:
         np.testing.assert_array_equal(output(variant, {**one, "products": "vjp"}, inputs_of(products, one)), pulled)
 
 
-def test_an_unaligned_array_is_copied_to_the_device_and_an_aligned_one_shared() -> None:
+def test_an_unaligned_array_is_copied_to_the_device_and_an_aligned_one_shared():
     workload = built_in("transfer")
     inputs = inputs_of(workload, {"bytes": 4096})
     for name, offset in (("host-to-device", 0), ("host-to-device-unaligned", 4)):
@@ -195,7 +195,7 @@ def test_an_unaligned_array_is_copied_to_the_device_and_an_aligned_one_shared() 
         assert (on_device.unsafe_buffer_pointer() == array.ctypes.data) == (offset == 0)
 
 
-def test_the_numbers_of_gemm_peak_are_exact_in_bfloat16() -> None:
+def test_the_numbers_of_gemm_peak_are_exact_in_bfloat16():
     workload = built_in("gemm-peak")
     inputs = inputs_of(workload, {"n": 16})
     for exact, narrow in zip(inputs, workload.variant("jit-bfloat16").arguments(inputs), strict=True):

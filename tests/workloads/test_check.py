@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -45,7 +44,7 @@ from workloads.running import relative_error
         (jax.random.key(0), jax.random.key(0), 0),
     ],
 )
-def test_an_error_is_relative_to_the_largest_magnitude(result: Any, right: Any, error: float) -> None:
+def test_an_error_is_relative_to_the_largest_magnitude(result, right, error):
     assert relative_error(result, right) == pytest.approx(error)
 
 
@@ -66,14 +65,14 @@ def test_an_error_is_relative_to_the_largest_magnitude(result: Any, right: Any, 
         ({}, {"x": np.ones(1)}),
     ],
 )
-def test_what_cannot_be_compared_is_infinitely_wrong(output: Any, right: Any) -> None:
+def test_what_cannot_be_compared_is_infinitely_wrong(output, right):
     found = compare(output, right, 1e-4, elementwise=True)
     assert (found.passed, found.max_relative_error) == (False, math.inf)
     assert found.note or found.wrong == 1
 
 
 @given(arrays.arrays(np.float64, arrays.array_shapes(), elements=st.floats(-1e6, 1e6)))
-def test_a_result_is_right_of_itself_and_wrong_when_one_number_is_off(right: np.ndarray[Any, Any]) -> None:
+def test_a_result_is_right_of_itself_and_wrong_when_one_number_is_off(right):
     assert relative_error(right.copy(), right) == 0
     wrong = right.copy()
     wrong.flat[-1] += 2 * (np.max(np.abs(right)) or 1)
@@ -86,7 +85,7 @@ WIDE = 5 * np.random.default_rng(0).standard_normal(100_000)
 
 @pytest.mark.parametrize("spread", [0.2, 1.0])
 @pytest.mark.parametrize("wrong", [lambda right: right * np.float32(1.01), np.zeros_like])
-def test_a_result_with_many_wrong_numbers_fails_although_its_norm_is_right(spread: float, wrong: Any) -> None:
+def test_a_result_with_many_wrong_numbers_fails_although_its_norm_is_right(spread, wrong):
     """What 41 % of the numbers are does not matter beside the largest one."""
     x = (spread * WIDE).astype(np.float32)
     right = np.exp(x)
@@ -101,7 +100,7 @@ def test_a_result_with_many_wrong_numbers_fails_although_its_norm_is_right(sprea
     assert compare(right * np.float32(1 + 5e-7), right, 1e-4, elementwise=True).passed
 
 
-def test_numbers_of_a_sum_are_held_to_what_cancelled_in_it() -> None:
+def test_numbers_of_a_sum_are_held_to_what_cancelled_in_it():
     random = np.random.default_rng(1)
     x, y = random.standard_normal((2, 200, 200))
     right, rounded = x @ y, (x.astype(np.float32) @ y.astype(np.float32))
@@ -129,13 +128,13 @@ def test_numbers_of_a_sum_are_held_to_what_cancelled_in_it() -> None:
 )
 @pytest.mark.parametrize("how", [lambda function: function, jax.jit], ids=["op by op", "jit"])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_a_right_elementwise_result_passes_also_where_terms_cancel(function: Any, how: Any) -> None:
+def test_a_right_elementwise_result_passes_also_where_terms_cancel(function, how):
     x = np.random.default_rng(2).standard_normal(100_000, dtype=np.float32)
     result = how(lambda x: function(jnp, x))(jnp.asarray(x))
     assert compare(result, function(np, x), 1e-4, elementwise=True).passed
 
 
-def test_not_a_number_is_right_where_it_is_expected_and_said() -> None:
+def test_not_a_number_is_right_where_it_is_expected_and_said():
     some = np.array([1.0, np.nan, 3.0])
     found = compare({"x": some.astype(np.float32)}, {"x": some}, 1e-4)
     assert found.passed
@@ -146,7 +145,7 @@ def test_not_a_number_is_right_where_it_is_expected_and_said() -> None:
     assert not compare(np.array([np.inf, np.inf]), np.array([np.inf, -np.inf]), 1e9).passed
 
 
-def test_integers_and_keys_are_the_same_or_wrong() -> None:
+def test_integers_and_keys_are_the_same_or_wrong():
     right = np.array([2**62, 5, 7])
     found = compare(right + np.array([1, 0, 0]), right, 0.5)
     assert (found.passed, found.wrong, found.worst and found.worst.where) == (False, 1, "[0]"), "float64 cannot tell"
@@ -156,7 +155,7 @@ def test_integers_and_keys_are_the_same_or_wrong() -> None:
     assert compare([np.float32(0.5)], [0.5], 0.0).passed
 
 
-def test_the_worst_number_of_a_tree_is_named_by_its_way() -> None:
+def test_the_worst_number_of_a_tree_is_named_by_its_way():
     right = {"b": np.ones(3), "w": [np.ones((2, 2)), np.float32(2)]}
     wrong = {"b": np.ones(3), "w": [np.array([[1, 1], [1.5, 1.001]]), np.float32(2)]}
     found = compare(wrong, right, 1e-4)
@@ -166,7 +165,7 @@ def test_the_worst_number_of_a_tree_is_named_by_its_way() -> None:
     assert one.worst.where == ""
 
 
-def test_a_large_array_is_compared_in_parts() -> None:
+def test_a_large_array_is_compared_in_parts():
     right = np.ones((1500, 1501), np.float32)
     wrong = right.copy()
     wrong[0, 3] = wrong[1400, 7] = 2
@@ -175,7 +174,7 @@ def test_a_large_array_is_compared_in_parts() -> None:
     assert (found.wrong, found.worst and found.worst.where) == (3, "[1400, 8]")
 
 
-def test_the_tolerance_follows_precision_and_dtype() -> None:
+def test_the_tolerance_follows_precision_and_dtype():
     workload = replace(built_in("matmul"), tolerance={"float32": 1e-4, "tf32": 1e-2})
     assert tolerance(workload, "float32", np.ones(1)) == 1e-4
     assert tolerance(workload, "tf32", np.ones(1)) == 1e-2

@@ -35,7 +35,7 @@ def scaled(x: Any, *, factor: float) -> Any:
     return factor * x
 
 
-def test_a_plain_function_with_specs_is_run_op_by_op_and_compiled() -> None:
+def test_a_plain_function_with_specs_is_run_op_by_op_and_compiled():
     workload = adopted(gram, arguments=["f32[6,4]"])
     assert [(variant.name, variant.how) for variant in workload.variants] == [("jax", "eager"), ("jit", "jit")]
     assert workload.baseline == "jax"
@@ -53,7 +53,7 @@ def test_a_plain_function_with_specs_is_run_op_by_op_and_compiled() -> None:
     "function",
     [jax.jit(gram), functools.partial(gram), jax.jit(functools.partial(gram)), functools.partial(jax.jit(gram))],
 )
-def test_compiled_functions_and_partials_work(function: Callable[..., Any]) -> None:
+def test_compiled_functions_and_partials_work(function):
     workload = adopted(function, arguments=["f32[6,4]"])
     assert workload.title == "x times its transpose."
     assert workload.variant("jax").source.startswith("def gram(x")
@@ -61,7 +61,7 @@ def test_compiled_functions_and_partials_work(function: Callable[..., Any]) -> N
     assert max(errors(workload, {}, inputs_of(workload, {})).values()) < 1e-6
 
 
-def test_only_the_twin_and_the_known_answer_spare_the_function_op_by_op() -> None:
+def test_only_the_twin_and_the_known_answer_spare_the_function_op_by_op():
     """Some functions are too large, or too slow, to be run op by op."""
 
     def never_eager(x: Any) -> Any:
@@ -79,7 +79,7 @@ def test_only_the_twin_and_the_known_answer_spare_the_function_op_by_op() -> Non
     assert max(errors(workload, {}, inputs_of(workload, {})).values()) == 0
 
 
-def test_the_decorator_gives_the_function_back() -> None:
+def test_the_decorator_gives_the_function_back():
     def plain(x: Any) -> Any:
         return x
 
@@ -88,7 +88,7 @@ def test_the_decorator_gives_the_function_back() -> None:
         assert jaxprof.workload(inputs=["f32[3]"])(function) is function
 
 
-def test_options_are_what_they_say() -> None:
+def test_options_are_what_they_say():
     figure = Published(variant="jit", phase="run", seconds=1e-3, hardware="a laptop", source="a blog")
 
     @jaxprof.workload(
@@ -130,7 +130,7 @@ def test_options_are_what_they_say() -> None:
     assert max(errors(workload, parameters, (x, y)).values()) < 1e-6
 
 
-def test_a_known_answer_may_be_a_value_or_a_function() -> None:
+def test_a_known_answer_may_be_a_value_or_a_function():
     @jaxprof.workload(inputs=["f32[5]"], expected=lambda x: np.asarray(x, np.float64) * 2)
     def twice(x: Any) -> Any:
         return x + x
@@ -144,7 +144,7 @@ def test_a_known_answer_may_be_a_value_or_a_function() -> None:
     assert errors(adopted(seven), {}, ())["jit"] == pytest.approx(1 / 7)
 
 
-def test_an_inputs_function_declares_parameters_by_its_defaults() -> None:
+def test_an_inputs_function_declares_parameters_by_its_defaults():
     def gram_inputs(random: np.random.Generator, rows: int = 3, spread: float = 2.0, flag: bool = True) -> Any:
         assert flag
         return spread * random.standard_normal((rows, 2), dtype="float32")
@@ -155,7 +155,7 @@ def test_an_inputs_function_declares_parameters_by_its_defaults() -> None:
     assert x.shape == (5, 2)
 
 
-def test_what_is_said_on_the_command_line_wins() -> None:
+def test_what_is_said_on_the_command_line_wins():
     def shape(x: Any) -> Any:
         return x
 
@@ -206,13 +206,13 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
 
 
 @pytest.mark.parametrize(("make", "words"), WRONG)
-def test_what_is_missing_or_wrong_is_named(make: Callable[[], Any], words: str) -> None:
+def test_what_is_missing_or_wrong_is_named(make, words):
     with pytest.raises(UsageError) as refused:
         make()
     assert re.search(words, f"{refused.value.what} {refused.value.hint}", re.DOTALL)
 
 
-def test_arguments_given_by_name_go_to_their_places() -> None:
+def test_arguments_given_by_name_go_to_their_places():
     def step(a: Any, b: Any, *, rate: Any) -> Any:
         return (a, b, rate)
 
@@ -222,7 +222,7 @@ def test_arguments_given_by_name_go_to_their_places() -> None:
     assert (a.shape, b, rate) == ((2,), 3, 2.5)
 
 
-def test_variants_of_one_s_own_stand_beside_those_with_a_name() -> None:
+def test_variants_of_one_s_own_stand_beside_those_with_a_name():
     def by_hand(x: Any) -> Any:
         return (x[:, None, :] * x[None]).sum(-1)
 
@@ -254,7 +254,7 @@ def test_variants_of_one_s_own_stand_beside_those_with_a_name() -> None:
         np.testing.assert_allclose(result, found["numpy"], rtol=1e-5, atol=1e-5)
 
 
-def test_a_factory_is_called_once_and_what_it_makes_is_called() -> None:
+def test_a_factory_is_called_once_and_what_it_makes_is_called():
     made: list[int] = []
 
     @jaxprof.workload(factory=True, inputs=["f32[n]"], parameters={"n": 4, "power": 3})

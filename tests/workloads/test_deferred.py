@@ -19,7 +19,7 @@ from workloads.test_catalogue import TINY
 
 
 @pytest.mark.parametrize("name", names())
-def test_nothing_stands_for_a_module_in_a_file_whose_functions_are_timed(name: str) -> None:
+def test_nothing_stands_for_a_module_in_a_file_whose_functions_are_timed(name):
     workload = built_in(name)
     for variant in workload.variants:
         file = inspect.unwrap(variant.build(TINY[name])).__globals__
@@ -28,7 +28,7 @@ def test_nothing_stands_for_a_module_in_a_file_whose_functions_are_timed(name: s
 
 
 @pytest.mark.process
-def test_a_numpy_run_imports_numpy_alone() -> None:
+def test_a_numpy_run_imports_numpy_alone():
     code = """
 import sys
 from jaxprof.workloads import built_in, names
@@ -53,7 +53,7 @@ print([module for module in ("jax", "jaxlib", "ml_dtypes") if module in sys.modu
     assert done.stdout.strip() == "[]", done.stderr
 
 
-def test_a_file_gets_the_modules_once_and_jax_only_where_it_is_wanted() -> None:
+def test_a_file_gets_the_modules_once_and_jax_only_where_it_is_wanted():
     code = "def f(): return np, jnp"
     file: dict[str, Any] = {"np": DeferredModule("numpy"), "jnp": DeferredModule("jax.numpy"), "own": 3}
     exec(code, file)

@@ -28,7 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_every_python_block_is_an_example_with_a_name() -> None:
+def test_every_python_block_is_an_example_with_a_name():
     assert DOCUMENT.count("```python") == len(EXAMPLES)
 
 
@@ -44,7 +44,7 @@ def test_every_python_block_is_an_example_with_a_name() -> None:
     ],
 )
 @pytest.mark.usefixtures("folder")
-def test_an_example_runs_and_is_right(target: str, arguments: list[str]) -> None:
+def test_an_example_runs_and_is_right(target, arguments):
     assert target in DOCUMENT
     workload = find(target, arguments)
     parameters = workload.resolve("quick")
@@ -54,7 +54,7 @@ def test_an_example_runs_and_is_right(target: str, arguments: list[str]) -> None
 
 
 @pytest.mark.usefixtures("folder")
-def test_what_is_said_of_the_examples_is_so() -> None:
+def test_what_is_said_of_the_examples_is_so():
     assert find("train.py:step").resolve("quick", {"width": "512"}) == {"batch": 32, "width": 512}
     ridge = find("ridge.py:ridge")
     assert ridge.resolve("large") == {"n": 2048, "strength": 10.0}
@@ -86,11 +86,11 @@ LOOKALIKES = [
 
 
 @pytest.mark.parametrize("line", [*IMPORTS, *LOOKALIKES])
-def test_a_statement_that_imports_jax_is_told_from_what_looks_like_it(line: str) -> None:
+def test_a_statement_that_imports_jax_is_told_from_what_looks_like_it(line):
     assert imports_jax(f"import sys\n{line}\n".encode()) == (line in IMPORTS)
 
 
-def test_the_newest_program_comes_first_and_none_is_imported(tmp_path: Path) -> None:
+def test_the_newest_program_comes_first_and_none_is_imported(tmp_path):
     for age, name in enumerate(("new.py", "old.py")):
         path = tmp_path / name
         path.write_text("import jax\nraise SystemExit('it was imported')\n")

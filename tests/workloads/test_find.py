@@ -85,7 +85,7 @@ def refusal(target: str) -> UsageError:
     return refused.value
 
 
-def test_a_built_in_name_is_the_catalogue_s() -> None:
+def test_a_built_in_name_is_the_catalogue_s():
     assert find("selu").origin == "built in"
     assert [workload.name for workload in find_all("matmul-uniform")] == ["matmul-uniform"]
 
@@ -106,7 +106,7 @@ def test_a_built_in_name_is_the_catalogue_s() -> None:
         ("json.py:mine", ["f32[3]"], "json.py:mine"),
     ],
 )
-def test_a_function_of_one_s_own_is_found_and_runs(target: str, arguments: list[str], name: str) -> None:
+def test_a_function_of_one_s_own_is_found_and_runs(target, arguments, name):
     workload = find(target, arguments)
     assert workload.name == name
     assert workload.origin == target
@@ -125,9 +125,7 @@ def test_a_function_of_one_s_own_is_found_and_runs(target: str, arguments: list[
         ("parsing:step", ["-m", "parsing", "--size", "7"], ["{folder}/parsing.py", "--size", "7"]),
     ],
 )
-def test_a_file_that_parses_its_arguments_has_its_own(
-    folder: Path, target: str, argv: list[str], seen: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_parses_its_arguments_has_its_own(folder, target, argv, seen, monkeypatch):
     (folder / "parsing.py").write_text("import sys\nSEEN = sys.argv\n\n\ndef step(x):\n    return x\n")
     monkeypatch.setattr(sys, "argv", ["engine", "--events-fd", "7"])
     workload = find(target, ["f32[3]"], argv)
@@ -136,7 +134,7 @@ def test_a_file_that_parses_its_arguments_has_its_own(
     assert sys.argv == ["engine", "--events-fd", "7"]
 
 
-def test_a_file_alone_lists_what_is_in_it() -> None:
+def test_a_file_alone_lists_what_is_in_it():
     error = refusal("model.py")
     assert "not a function" in error.what
     assert error.hint == "It has: model.py:declared, model.py:gram, model.py:step."
@@ -165,7 +163,7 @@ def test_a_file_alone_lists_what_is_in_it() -> None:
         ("package.nothing:f", "there is no module 'package.nothing'", "--python"),
     ],
 )
-def test_what_cannot_be_found_says_what_to_do(target: str, what: str, hint: str) -> None:
+def test_what_cannot_be_found_says_what_to_do(target, what, hint):
     error = refusal(target)
     assert what in error.what
     assert hint in error.hint
@@ -188,7 +186,7 @@ def none():
 """
 
 
-def test_a_function_without_inputs_takes_those_of_the_one_that_lends_them(folder: Path) -> None:
+def test_a_function_without_inputs_takes_those_of_the_one_that_lends_them(folder):
     (folder / "other.py").write_text(OTHER)
     with pytest.raises(UsageError, match="nothing says what they are"):
         find("other.py:step")
@@ -202,7 +200,7 @@ def test_a_function_without_inputs_takes_those_of_the_one_that_lends_them(folder
 
 
 @pytest.mark.parametrize("written", ['["0", None]', '("0", None)', "lambda mesh: ['0', None]", "3"])
-def test_shardings_are_a_list_or_a_function_that_makes_one(folder: Path, written: str) -> None:
+def test_shardings_are_a_list_or_a_function_that_makes_one(folder, written):
     (folder / "split.py").write_text(f"def step(x): return x\nstep_inputs = lambda: 1.0\nstep_shardings = {written}\n")
     shardings = find("split.py:step").shardings
     taken = shardings(None) if callable(shardings) else shardings

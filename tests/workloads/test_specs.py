@@ -44,14 +44,14 @@ def made(text: str, seed: int = 0, **parameters: Any) -> Any:
         ("f32[n,2]", "float32", (5, 2)),
     ],
 )
-def test_an_array_has_its_dtype_and_shape(text: str, dtype: str, shape: tuple[int, ...]) -> None:
+def test_an_array_has_its_dtype_and_shape(text, dtype, shape):
     array = made(text, n=5)
     assert (np.asarray(array).dtype.name, np.shape(array)) == (dtype, shape)
     assert parse(text).bytes({"n": 5}) == np.asarray(array).nbytes
     np.testing.assert_array_equal(np.asarray(made(text, n=5)), np.asarray(array))
 
 
-def test_a_key_is_a_typed_key_of_the_seed() -> None:
+def test_a_key_is_a_typed_key_of_the_seed():
     key = made("key")
     assert jax.random.uniform(key) == jax.random.uniform(made("key"))
     assert jax.random.uniform(key) != jax.random.uniform(made("key", seed=1))
@@ -70,7 +70,7 @@ def test_a_key_is_a_typed_key_of_the_seed() -> None:
         ("[-1e-3, 1e+2]", [-1e-3, 100.0]),
     ],
 )
-def test_what_is_nested_is_written_as_in_python(text: str, value: object) -> None:
+def test_what_is_nested_is_written_as_in_python(text, value):
     assert made(text) == value
     assert type(made(text)) is type(value)
 
@@ -80,7 +80,7 @@ class Moments(NamedTuple):
     mu: Any
 
 
-def test_a_tree_has_its_arrays_and_named_tuples_in_place() -> None:
+def test_a_tree_has_its_arrays_and_named_tuples_in_place():
     text = f"({{'w': f32[n,2]}}, {__name__}:Moments(count=i32[], mu=[bf16[4]]))"
     params, moments = made(text, n=3)
     assert params["w"].shape == (3, 2)
@@ -94,12 +94,12 @@ def test_a_tree_has_its_arrays_and_named_tuples_in_place() -> None:
     ("path", "what"),
     [("os:system", "not a named tuple"), ("builtins:tuple", "not a named tuple"), ("no.such:Thing", "no class")],
 )
-def test_nothing_but_named_tuples_is_made_by_name(path: str, what: str) -> None:
+def test_nothing_but_named_tuples_is_made_by_name(path, what):
     with pytest.raises(UsageError, match=what):
         made(f"{path}(command='true')")
 
 
-def test_an_argument_can_be_given_by_name_and_keys_by_shape() -> None:
+def test_an_argument_can_be_given_by_name_and_keys_by_shape():
     assert (parse("rate = f32[2]").keyword, parse("rate=f32[2]").shape) == ("rate", (2,))
     assert made("key[3]").shape == (3,)
     assert str(jax.random.key_impl(made("key<rbg>"))) == "rbg"
@@ -130,7 +130,7 @@ def test_an_argument_can_be_given_by_name_and_keys_by_shape() -> None:
         ("f32[3 4]", "'3 4' is not a size", "whole number"),
     ],
 )
-def test_what_cannot_be_read_is_refused_with_the_way_to_write_it(text: str, what: str, hint: str) -> None:
+def test_what_cannot_be_read_is_refused_with_the_way_to_write_it(text, what, hint):
     with pytest.raises(UsageError) as refused:
         made(text)
     assert what in refused.value.what
@@ -141,11 +141,11 @@ def test_what_cannot_be_read_is_refused_with_the_way_to_write_it(text: str, what
 @example("({})")
 @example("(3)")
 @example("( x = 2 )")
-def test_any_text_is_read_or_refused(text: str) -> None:
+def test_any_text_is_read_or_refused(text):
     with contextlib.suppress(UsageError):
         assert parse(text).text == text.strip()
 
 
 @given(st.sampled_from(["f32", "i8", "bfloat16"]), st.lists(st.integers(0, 10**6), max_size=4))
-def test_a_spec_reads_back(dtype: str, sizes: list[int]) -> None:
+def test_a_spec_reads_back(dtype, sizes):
     assert parse(f"{dtype}[{','.join(map(str, sizes))}]").shape == tuple(sizes)

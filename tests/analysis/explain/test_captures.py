@@ -44,7 +44,7 @@ def found(
     return list(step_findings(of.runs["r1"], scope, "verify", whole_program=whole_program))
 
 
-def test_the_device_that_loses_most_is_named_with_how_many_others_lose() -> None:
+def test_the_device_that_loses_most_is_named_with_how_many_others_lose():
     steps = [step("gpu:0", launch_gaps=1e-4), step("gpu:1", launch_gaps=3e-4), step("gpu:1", launch_gaps=1e-4)]
     (finding,) = found(*steps, step("gpu:2", launch_gaps=0.9e-4))
     assert finding.message == "gaps between kernels: 200 µs of each step on gpu:1 and 1 more device, 20 % of 2 steps"
@@ -73,12 +73,12 @@ def test_the_device_that_loses_most_is_named_with_how_many_others_lose() -> None
         ([step(launch_gaps=5e-4)], {"platforms": ("cpu", "gpu")}, ["launch-gaps"]),
     ],
 )
-def test_what_is_a_finding(steps: list[e.StepTimes], more: dict[str, Any], codes: list[str]) -> None:
+def test_what_is_a_finding(steps, more, codes):
     assert [finding.code for finding in found(*steps, **more)] == codes
 
 
 @pytest.mark.parametrize(("scope", "seconds"), [("call", 2e-4), ("profile", 1e-3), ("program", 1e-3)])
-def test_in_a_call_it_costs_what_one_step_loses_and_elsewhere_what_all_lose(scope: str, seconds: float) -> None:
+def test_in_a_call_it_costs_what_one_step_loses_and_elsewhere_what_all_lose(scope, seconds):
     (finding,) = found(*[step(transfers=2e-4)] * 5, scope=scope)
     assert (finding.cost.seconds, finding.cost.scope) == (pytest.approx(seconds), scope)
 
@@ -99,9 +99,7 @@ def test_in_a_call_it_costs_what_one_step_loses_and_elsewhere_what_all_lose(scop
         ([], "", "jaxprof script"),
     ],
 )
-def test_idle_time_has_its_causes_and_advice_for_the_longest(
-    causes: list[e.IdleCause], meanwhile: str, fix: str
-) -> None:
+def test_idle_time_has_its_causes_and_advice_for_the_longest(causes, meanwhile, fix):
     devices = (e.StepsDevice(device="gpu:0", idle_causes=causes),)
     (finding,) = found(*[step(idle=5e-4)] * 4, whole_program=True, devices=devices)
     assert finding.message.partition("; meanwhile the host: ")[2] == meanwhile
@@ -119,9 +117,7 @@ def test_idle_time_has_its_causes_and_advice_for_the_longest(
         ("dropped bad", [("dropped", "r1: dropped bad")]),
     ],
 )
-def test_of_several_doubts_the_worst_is_told_then_the_first_of_their_order(
-    verdicts: str, said: list[tuple[str, str]]
-) -> None:
+def test_of_several_doubts_the_worst_is_told_then_the_first_of_their_order(verdicts, said):
     rows = [
         e.TrustCheck(code=each.rpartition(" ")[0], verdict=each.rpartition(" ")[2], message=each)
         for each in verdicts.split(", ")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,12 +25,12 @@ def program(how: str = "script", *argv: str) -> Any:
     return SimpleNamespace(how=how, argv=argv or ("train.py", "--epochs", "3"))
 
 
-def test_a_word_is_quoted_where_a_shell_would_not_take_it_as_it_is() -> None:
+def test_a_word_is_quoted_where_a_shell_would_not_take_it_as_it_is():
     assert command("open", "", "my session", "--arg", "f32[8]") == "jaxprof open '' 'my session' --arg 'f32[8]'"
     assert command("open", "[redacted]") == "", "nobody could type it"
 
 
-def test_a_program_is_recorded_again_unless_it_records_itself() -> None:
+def test_a_program_is_recorded_again_unless_it_records_itself():
     script = "jaxprof script --plain train.py --epochs 3"
     assert record_again(program(), "--capture-steps", "5") == script.replace("train", "--capture-steps 5 train")
     assert record_again(program("module", "-m", "train")) == "jaxprof script --plain -m train"
@@ -57,9 +56,7 @@ def test_a_program_is_recorded_again_unless_it_records_itself() -> None:
         ({"how": "compile", "variant": "jit-highest"}, "jaxprof hlo selu --variant jit-highest --findings"),
     ],
 )
-def test_a_function_is_compared_with_the_committed_one_where_there_is_one(
-    tmp_path: Path, spec: dict[str, Any], verified: str
-) -> None:
+def test_a_function_is_compared_with_the_committed_one_where_there_is_one(tmp_path, spec, verified):
     (tmp_path / ".git").mkdir()
     file = str(tmp_path / "deep" / "f")
     if "target" in spec:
@@ -75,7 +72,7 @@ def test_a_function_is_compared_with_the_committed_one_where_there_is_one(
         *(({"how": how}, "") for how in ("compile", "imported", "program")),  # nothing was measured
     ],
 )
-def test_a_measurement_is_made_longer_and_a_comparison_whole(spec: dict[str, Any], longer: str) -> None:
+def test_a_measurement_is_made_longer_and_a_comparison_whole(spec, longer):
     assert measured_longer("s", run(**spec)) == longer
 
 
@@ -92,14 +89,12 @@ def test_a_measurement_is_made_longer_and_a_comparison_whole(spec: dict[str, Any
         (("jaxprof", "run", "f.py"), {"side": "B"}, ""),
     ],
 )
-def test_a_run_is_captured_with_all_that_it_was_given(
-    typed: tuple[str, ...], spec: dict[str, Any], captured: str
-) -> None:
+def test_a_run_is_captured_with_all_that_it_was_given(typed, spec, captured):
     session: Any = SimpleNamespace(header=SimpleNamespace(command=list(typed)))
     assert captured_too(session, run(**spec)) == captured
 
 
-def test_the_same_command_is_not_proposed_where_this_python_cannot_time_lines() -> None:
+def test_the_same_command_is_not_proposed_where_this_python_cannot_time_lines():
     why = ", because that needs Python 3.12 or newer"
     seen = program()
     seen.verdict, seen.notes = SimpleNamespace(reason="lines were not timed"), []

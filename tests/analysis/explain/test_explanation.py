@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from explained_sessions import (
@@ -175,14 +174,14 @@ CASES: dict[str, tuple[Callable[[], Session], list[str]]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_is_found_and_in_which_order(case: str) -> None:
+def test_what_is_found_and_in_which_order(case):
     session, expected = CASES[case]
     found = explained(session())
     assert codes(found) == expected
     assert {*expected} <= set(entries())
 
 
-def test_what_is_said_of_each() -> None:
+def test_what_is_said_of_each():
     """Their costs, places and commands, and what is not known."""
     held_cases("explanations.txt", {case: explanation_text(explained(make())) for case, (make, _) in CASES.items()})
 
@@ -192,7 +191,7 @@ def cost_in(session: Session, code: str) -> FindingCost:
     return cost
 
 
-def test_costs_are_those_that_were_planted() -> None:
+def test_costs_are_those_that_were_planted():
     kernel = cost_in(run_of(TRANSPOSES, CAPTURE), "layout-copy")
     assert (kernel.share, kernel.seconds) == (pytest.approx(0.75), pytest.approx(0.75 * 0.63e-3, rel=0.01))
     side = cost_in(compared(1.5), "slower")
@@ -206,7 +205,7 @@ def test_costs_are_those_that_were_planted() -> None:
     assert cost_in(program, "layout-copy").seconds == pytest.approx(0.75 * busy)
 
 
-def test_hlo_alone_costs_bytes_and_says_so(tmp_path: Path) -> None:
+def test_hlo_alone_costs_bytes_and_says_so(tmp_path):
     file = tmp_path / "turn.hlo"
     file.write_text(TRANSPOSES)
     modules = modules_at(file)
@@ -223,9 +222,7 @@ def test_hlo_alone_costs_bytes_and_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "changed_after", "line"), [("turn.py", -10.0, "y = x.T"), ("turn.py", 10.0, ""), ("secret", -10.0, "")]
 )
-def test_a_line_is_quoted_only_of_a_program_that_is_as_old_as_the_session(
-    tmp_path: Path, name: str, changed_after: float, line: str
-) -> None:
+def test_a_line_is_quoted_only_of_a_program_that_is_as_old_as_the_session(tmp_path, name, changed_after, line):
     file = tmp_path / name
     file.write_text("\n" * 6 + "    y = x.T\n")
     changed_at = sessions.HEADER.wall_seconds + changed_after

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxprof.analysis.explain.catalogue import SOURCES, CatalogueEntry, entries, find_entry
+from jaxprof.analysis.explain.catalogue import SOURCES, entries, find_entry
 from jaxprof.analysis.programs.findings import CODES, REMARKS
 from jaxprof.errors import UsageError
 from jaxprof.hlo.analysis.findings.codes import HLO_FINDINGS
@@ -18,7 +18,7 @@ from jaxprof.hlo.analysis.findings.codes import HLO_FINDINGS
 DOCS = Path(__file__).parents[3] / "docs"
 
 
-def test_every_finding_is_an_entry_of_one_source() -> None:
+def test_every_finding_is_an_entry_of_one_source():
     by_source = {source: {entry.code for entry in entries().values() if entry.source == source} for source in SOURCES}
     assert by_source["program"] == {*CODES, *REMARKS}
     assert by_source["hlo"] == set(HLO_FINDINGS)
@@ -27,7 +27,7 @@ def test_every_finding_is_an_entry_of_one_source() -> None:
 
 
 @pytest.mark.parametrize("entry", entries().values(), ids=lambda entry: entry.code)
-def test_an_entry_is_whole(entry: CatalogueEntry) -> None:
+def test_an_entry_is_whole(entry):
     assert all((entry.title, entry.means, entry.fix))
     page, _, anchor = entry.page.partition("#")
     headings = re.findall(r"^#+ (.+)$", (DOCS / page).read_text(), re.MULTILINE)
@@ -35,7 +35,7 @@ def test_an_entry_is_whole(entry: CatalogueEntry) -> None:
 
 
 @pytest.mark.process
-def test_each_flag_that_an_entry_names_exists_in_this_jaxlib() -> None:
+def test_each_flag_that_an_entry_names_exists_in_this_jaxlib():
     """XLA ends a process that sets one that it does not know."""
     text = " ".join(f"{entry.means} {entry.fix}" for entry in entries().values())
     flags = sorted(set(re.findall(r"--xla_\w+=[\w,]*", text)))
@@ -52,7 +52,7 @@ def test_each_flag_that_an_entry_names_exists_in_this_jaxlib() -> None:
     assert run("--xla_no_such_flag=1").returncode != 0
 
 
-def test_a_code_is_found_by_its_words_and_an_unknown_one_is_refused_with_similar_ones() -> None:
+def test_a_code_is_found_by_its_words_and_an_unknown_one_is_refused_with_similar_ones():
     assert find_entry("host_sync").code == find_entry(" HOST-SYNC ").code == "host_sync"
     with pytest.raises(UsageError, match="host_sync"):
         find_entry("host-sink")

@@ -38,11 +38,11 @@ def share(*events: e.Event) -> float | None:
 @pytest.mark.parametrize(
     "lacks", [{"kind": "a device that nobody knows"}, {"hlo": None}, {"hlo": "no HLO"}, {"seconds": None}]
 )
-def test_without_a_device_its_hlo_or_a_time_nothing_is_said_of_it(lacks: dict[str, Any]) -> None:
+def test_without_a_device_its_hlo_or_a_time_nothing_is_said_of_it(lacks):
     assert share(*measured(**lacks)) is None
 
 
-def test_without_a_capture_a_kernel_costs_its_part_of_the_least_time() -> None:
+def test_without_a_capture_a_kernel_costs_its_part_of_the_least_time():
     def weights(**more: Any) -> KernelWeights:
         of = session(measured(**more))
         module = module_of(of, of.runs["r1"])
@@ -57,7 +57,7 @@ def test_without_a_capture_a_kernel_costs_its_part_of_the_least_time() -> None:
     assert (unknown.shares, unknown.seconds) == ({}, None)
 
 
-def test_the_longest_kernel_is_that_of_all_captures_together() -> None:
+def test_the_longest_kernel_is_that_of_all_captures_together():
     first = [*measured(), sessions.kernels("r1", fusion_1=1e-3, fusion_2=2e-3)]
     longest = longest_kernel(session(first, measured("r2"), sessions.kernels("r2", fusion_1=5e-3)))
     assert (longest.run, longest.name, longest.share) == ("r2", "fusion.1", pytest.approx(5 / 8))
@@ -69,7 +69,7 @@ def test_the_longest_kernel_is_that_of_all_captures_together() -> None:
     assert longest_kernel(session(measured(), sessions.kernels("r1", fusion_1=0.0))) is None
 
 
-def test_a_module_that_cannot_be_read_is_told_and_the_others_are_explained() -> None:
+def test_a_module_that_cannot_be_read_is_told_and_the_others_are_explained():
     """Also where one of these has something to say of itself."""
 
     def stages(label: str, text: str) -> ModuleStages:
@@ -81,6 +81,6 @@ def test_a_module_that_cannot_be_read_is_told_and_the_others_are_explained() -> 
     assert {"not-read", "no-times"} < {each.code for each in explained.abstentions}
 
 
-def test_an_explanation_reads_the_hlo_of_its_first_programs() -> None:
+def test_an_explanation_reads_the_hlo_of_its_first_programs():
     (finding,) = explanation(session(*(measured(f"r{number}") for number in range(18))), "s").findings
     assert 1 + len(finding.also) == 16

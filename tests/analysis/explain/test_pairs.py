@@ -132,7 +132,7 @@ PAIRS: dict[str, tuple[Said, Said]] = {
 """What says a code, and the same mended, which does not."""
 
 
-def test_every_code_has_a_pair() -> None:
+def test_every_code_has_a_pair():
     assert set(OF_SOURCES) == set(SOURCES)
     assert [file for file in OF_SOURCES.values() if "entries()" not in (TESTS / file).read_text()] == []
     for folder, codes_there in ELSEWHERE.items():
@@ -143,7 +143,7 @@ def test_every_code_has_a_pair() -> None:
 
 
 @pytest.mark.parametrize("code", PAIRS)
-def test_it_is_said_of_the_case_and_not_of_the_mended_one(code: str) -> None:
+def test_it_is_said_of_the_case_and_not_of_the_mended_one(code):
     case, mended = PAIRS[code]
     assert code in case()
     assert code not in mended()

@@ -67,17 +67,17 @@ def explained(*findings: RankedFinding, abstentions: tuple[Abstention, ...] = ()
         ([finding("host-transfer"), finding("copies-in-steps", seconds=1.0)], "copies-in-steps host-transfer"),
     ],
 )  # fmt: skip
-def test_the_order_of_findings_and_which_of_them_are_one(findings: list[RankedFinding], order: str) -> None:
+def test_the_order_of_findings_and_which_of_them_are_one(findings, order):
     assert [each.code for each in explained(*findings).findings] == order.split()
 
 
-def test_a_finding_of_several_runs_is_told_of_the_one_where_it_costs_most() -> None:
+def test_a_finding_of_several_runs_is_told_of_the_one_where_it_costs_most():
     costs = {"r1": 1.0, "r2": 2.0, "r3": 1.5}
     (one,) = explained(*(finding("a", run, seconds=cost) for run, cost in costs.items()), finding("a")).findings
     assert (one.run, one.also) == ("r2", ("r3", "r1"))
 
 
-def test_a_list_is_short_and_says_how_many_are_left_out() -> None:
+def test_a_list_is_short_and_says_how_many_are_left_out():
     many = [finding(f"f{number}", seconds=1.0) for number in range(MOST_FINDINGS + 3)]
     assert (len(explained(*many).findings), explained(*many).left_out) == (MOST_FINDINGS, 3)
     assert explained(*many[:2]).left_out == 0
@@ -87,7 +87,7 @@ def test_a_list_is_short_and_says_how_many_are_left_out() -> None:
     assert explained(abstentions=twice).abstentions == (twice[0], twice[2])
 
 
-def test_of_more_modules_than_are_read_it_is_said() -> None:
+def test_of_more_modules_than_are_read_it_is_said():
     found = derive._Collected()
     found.not_read(derive.MOST_MODULES)
     assert found.abstentions == []
@@ -105,9 +105,7 @@ def test_of_more_modules_than_are_read_it_is_said() -> None:
         ("same", None, ""),
     ],
 )
-def test_a_comparison_without_a_verdict_is_measured_in_as_many_launches_as_decide_it(
-    verdict: str, more: int | None, command: str
-) -> None:
+def test_a_comparison_without_a_verdict_is_measured_in_as_many_launches_as_decide_it(verdict, more, command):
     side = Run("r2", RunSpec(workload="f", variant="jit", how="jit", device="cpu:0", side="B"))
     times = SimpleNamespace(launches=5, launches_to_decide=lambda: more, is_near=False)
     versus = SimpleNamespace(verdict=verdict, times=times, label="B", reason="", run=side)

@@ -58,19 +58,19 @@ FAILED = [*CLEAN, *stderr("Traceback (most recent call last):", "ValueError: no"
         ([beside("compile", 0.1, AGAIN), beside("compile", 0.1)], {"first_compile": 3, "recompile": 1, "useful": 36}),
     ],
 )
-def test_what_the_seconds_of_a_job_are(tmp_path: Path, loops: Loops, causes: dict[str, float]) -> None:
+def test_what_the_seconds_of_a_job_are(tmp_path, loops, causes):
     """What one process does alone, the others wait for, where they are in step."""
     found = of(tmp_path, loops)
     assert {cause: took for cause, took in found.causes.items() if took > 1e-6} == pytest.approx(causes)
 
 
-def test_what_comes_after_a_failure_is_not_useful(tmp_path: Path) -> None:
+def test_what_comes_after_a_failure_is_not_useful(tmp_path):
     """It raises in its sixth second; both processes hang in the collective for fourteen more."""
     found = of(tmp_path, [CLEAN, FAILED], exit_code=1)
     assert found.causes["after_failure"] == pytest.approx(28.0, abs=2.0)
     assert found.causes["useful"] == pytest.approx(12.0, abs=2.0)
 
 
-def test_a_job_without_a_loop_has_none(tmp_path: Path) -> None:
+def test_a_job_without_a_loop_has_none(tmp_path):
     process(tmp_path, 0, 1, made.compiled())
     assert job_figures(read_job(tmp_path, Session)).goodput is None

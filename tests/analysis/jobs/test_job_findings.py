@@ -291,18 +291,18 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, JobFigures]:
     return {case: figures(folder / str(at), processes) for at, (case, processes) in enumerate(every.items())}
 
 
-def test_every_code_of_a_job_has_a_case() -> None:
+def test_every_code_of_a_job_has_a_case():
     codes = {each.split()[0] for _, expected in FOUND.values() for each in expected.split(", ")}
     assert codes == {entry.code for entry in entries().values() if entry.source == "job"}
 
 
 @pytest.mark.parametrize("case", [*FOUND, *NOTHING])
-def test_what_is_found_in_a_job_and_what_is_not(case: str, jobs: dict[str, JobFigures]) -> None:
+def test_what_is_found_in_a_job_and_what_is_not(case, jobs):
     expected = FOUND[case][1] if case in FOUND else ""
     assert ", ".join(map(_named, jobs[case].findings)) == expected
 
 
-def test_what_is_said_of_each(jobs: dict[str, JobFigures]) -> None:
+def test_what_is_said_of_each(jobs):
     """With what cannot be said."""
     held_cases(
         "findings_of_jobs.txt",
@@ -318,14 +318,14 @@ def test_what_is_said_of_each(jobs: dict[str, JobFigures]) -> None:
 
 
 @pytest.mark.parametrize("count", [2, 4])
-def test_nobody_is_named_where_seconds_are_like_those_before(tmp_path: Path, count: int) -> None:
+def test_nobody_is_named_where_seconds_are_like_those_before(tmp_path, count):
     """Samples that fall in step with a program see the same for seconds: blocks are not independent either."""
     for seed in range(0, (20 if LONG else 4) * count, count):
         loops = [wavering(40, noise=0.08, seed=seed + index, alike=0.5, clock=0.1) for index in range(count)]
         assert not found(tmp_path / str(seed), loops), seed
 
 
-def test_late_from_soon_after_the_start_is_late_by_the_figures_beside_the_others(tmp_path: Path) -> None:
+def test_late_from_soon_after_the_start_is_late_by_the_figures_beside_the_others(tmp_path):
     """So few seconds before do not say since when; that it is late, the others do."""
     seen = figures(tmp_path, [late_from(at) for at in (99, 3, 99)])
     [finding] = seen.findings
@@ -335,7 +335,7 @@ def test_late_from_soon_after_the_start_is_late_by_the_figures_beside_the_others
     assert f"{percent(part.share)} of its loop, {percent(part.others_share)} on the others" in finding.message
 
 
-def test_since_which_step(tmp_path: Path) -> None:
+def test_since_which_step(tmp_path):
     def passes(begin: float) -> e.StepsTaken:
         return made.passes(
             round(50 * begin) + 7, [0.02] * 1500, name="", began_seconds=made.BEGAN + begin
@@ -347,7 +347,7 @@ def test_since_which_step(tmp_path: Path) -> None:
     assert f"(step {finding.since_step})" in finding.message
 
 
-def test_a_process_beside_the_others(tmp_path: Path) -> None:
+def test_a_process_beside_the_others(tmp_path):
     """Its parts, the one that makes it late first; and what it compiled again against the most of the others."""
     loops = [[*loop(data=0.4), *made.shaped(5)], [*loop(), *made.shaped(2)], loop(), loop()]
     processes = figures(tmp_path / "four", loops).processes
@@ -365,7 +365,7 @@ def test_a_process_beside_the_others(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [2, 8])
-def test_a_slow_device_arrives_last_at_the_collectives(tmp_path: Path, count: int) -> None:
+def test_a_slow_device_arrives_last_at_the_collectives(tmp_path, count):
     skip, clocks = [0, 7, *[3] * count][:count], [0.0, 0.002, *[0.001] * count][:count]
     seen = figures(tmp_path, captured(count, late=1, skip=skip, clocks=clocks))
     [finding] = seen.findings
@@ -377,19 +377,19 @@ def test_a_slow_device_arrives_last_at_the_collectives(tmp_path: Path, count: in
     assert sum(arrivals.last_count) == arrivals.last_count[1] == arrivals.instances == 93
 
 
-def test_nobody_is_slow_where_all_arrive_at_once(tmp_path: Path) -> None:
+def test_nobody_is_slow_where_all_arrive_at_once(tmp_path):
     for seed in range(20 if LONG else 4):
         seen = figures(tmp_path / str(seed), captured(2 + seed % 3, seed=seed))
         assert (seen.arrivals is None, seen.findings) == (False, ())
 
 
-def test_clocks_of_hosts_that_are_half_a_minute_apart(tmp_path: Path) -> None:
+def test_clocks_of_hosts_that_are_half_a_minute_apart(tmp_path):
     seen = figures(tmp_path, captured(2, late=0, instances=200, clocks=[0.0, 33.0], skip=[20, 0]))
     assert seen.arrivals.offset_seconds[1] == pytest.approx(33.0, abs=1e-3)
     assert [finding.index for finding in seen.findings] == [0]
 
 
-def test_how_much_of_the_time_an_exchange_takes_and_what_its_links_carry(jobs: dict[str, JobFigures]) -> None:
+def test_how_much_of_the_time_an_exchange_takes_and_what_its_links_carry(jobs):
     [one] = jobs["an exchange that takes much of the time"].collectives
     assert one.exposed_share == pytest.approx(0.36, abs=0.03)
     assert one.bus_bytes_per_second == pytest.approx(1.5 * 4 * 2**20 / one.exchange_median_seconds)
@@ -401,7 +401,7 @@ def test_how_much_of_the_time_an_exchange_takes_and_what_its_links_carry(jobs: d
     assert jobs["waiting for a late process is no exchange"].collectives[0].exposed_share < 0.1
 
 
-def test_who_is_late_is_explained_before_what_all_of_them_do(jobs: dict[str, JobFigures]) -> None:
+def test_who_is_late_is_explained_before_what_all_of_them_do(jobs):
     """However much more the exchange takes, of which nobody is named."""
     exchange = jobs["an exchange that takes much of the time"]
     assert not exchange.names_somebody
@@ -423,5 +423,5 @@ def test_who_is_late_is_explained_before_what_all_of_them_do(jobs: dict[str, Job
         ("all-reduce", None, None),
     ],
 )
-def test_what_each_device_sends(opcode: str, devices: int | None, share: float | None) -> None:
+def test_what_each_device_sends(opcode, devices, share):
     assert Exchanged(opcode, 1000, devices).bus_bytes == (None if share is None else 1000 * share)

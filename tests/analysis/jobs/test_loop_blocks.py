@@ -62,7 +62,7 @@ def stretches(*shares: Sequence[float], skipped: int = 0) -> list[tuple[float, f
 
 
 @pytest.mark.parametrize("count", [3, 19, 20, 21, 39, 47, 1000])
-def test_blocks_hold_all_windows_evenly(count: int) -> None:
+def test_blocks_hold_all_windows_evenly(count):
     found = blocks(process([0.1] * count))
     assert len(found.seconds) == min(count, MOST_BLOCKS)
     assert found.seconds.sum() == count
@@ -78,7 +78,7 @@ def test_blocks_hold_all_windows_evenly(count: int) -> None:
         ([0.0, 0.8] * 5, 1e6, 0.16 / 9),  # blocks that differ count more than their samples
     ],
 )
-def test_how_sure_a_mean_is(shares: list[float], samples: float, variance: float) -> None:
+def test_how_sure_a_mean_is(shares, samples, variance):
     found = blocks(process(shares, samples=samples))
     assert float(late._Means([found], "data").variances[0]) == pytest.approx(variance)
     assert not found.knows(OWN_WORK)
@@ -107,11 +107,11 @@ WORK, LITTLE = [0.02 * pace for pace in PACES], [0.002 * pace for pace in PACES]
         ([[0.05, 0.06, 0.05], [0.2, 0.31, 0.5]], [], [False, False]),
     ],
 )
-def test_who_is_certainly_late(rows: list[list[float]], paces: list[int], who: list[bool]) -> None:
+def test_who_is_certainly_late(rows, paces, who):
     assert certain(*rows, paces=paces) == who
 
 
-def test_windows_of_first_compilations_do_not_hide_who_is_late() -> None:
+def test_windows_of_first_compilations_do_not_hide_who_is_late():
     def recorded(share: float) -> ProcessFigures:
         compiled = [LoopWindow(7.0 + at, 1.0, 0.0, NOTHING, 0.0) for at in range(3)]
         parts = {**NOTHING, "host": share, "device": 1 - share}
@@ -129,7 +129,7 @@ def test_windows_of_first_compilations_do_not_hide_who_is_late() -> None:
 
 
 @given(st.lists(st.sampled_from([0.1, 0.2, 0.25, 0.3, 0.4, 0.9]), min_size=2, max_size=9))
-def test_a_process_is_compared_with_the_middle_one_of_the_others(shares: list[float]) -> None:
+def test_a_process_is_compared_with_the_middle_one_of_the_others(shares):
     comparison = LoopComparison([blocks(process([share] * 5)) for share in shares])
     for number in range(len(shares)):
         found = comparison.excess(number, "data")
@@ -141,19 +141,19 @@ SHARES = st.sampled_from([0.0, 0.02, 0.04, 0.06, 0.1, 0.3])
 
 
 @given(st.lists(st.lists(SHARES, min_size=3, max_size=40), min_size=3, max_size=5))
-def test_no_stretch_that_is_worth_naming_is_left_out_beforehand(shares: list[list[float]]) -> None:
+def test_no_stretch_that_is_worth_naming_is_left_out_beforehand(shares):
     found = stretches(*shares)
     with patch.object(late, "_worth_naming", lambda more, _least: np.ones(len(more), dtype=bool)):
         assert found == stretches(*shares)
 
 
-def test_a_stretch_is_found_in_the_middle_of_a_loop_that_others_leave_earlier() -> None:
+def test_a_stretch_is_found_in_the_middle_of_a_loop_that_others_leave_earlier():
     found = stretches([0.1] * 40, [0.1] * 12, [0.1] * 10 + [0.5] * 15 + [0.1] * 15)
     assert found == [None, None, pytest.approx((10.0, 25.0))]
 
 
 @pytest.mark.parametrize(("before", "late"), [(4, 8), (10, 12)])
-def test_a_stretch_counts_from_when_its_loop_began(before: int, late: int) -> None:
+def test_a_stretch_counts_from_when_its_loop_began(before, late):
     """Of which the first windows may be left out, because they compiled."""
     usual = [0.1] * (before + late)
     found = stretches(usual, usual, [0.1] * before + [0.6] * late, skipped=2)

@@ -23,7 +23,7 @@ def of(folder: Path, *inside: e.Event) -> ProcessFigures:
     return process_figures(member)
 
 
-def test_the_windows_of_the_loop_add_up_to_it(tmp_path: Path) -> None:
+def test_the_windows_of_the_loop_add_up_to_it(tmp_path):
     again = [
         program_events.compiled("metric", reason, began_seconds=program_events.BEGAN + at, compile_seconds=0.37)
         for at, reason in ((1.0, "first"), (6.8, "shape"))
@@ -46,12 +46,12 @@ def test_the_windows_of_the_loop_add_up_to_it(tmp_path: Path) -> None:
     assert sum(each.samples for each in figures.windows[:6]) == pytest.approx(600)
 
 
-def test_windows_outside_the_loop_are_left_out(tmp_path: Path) -> None:
+def test_windows_outside_the_loop_are_left_out(tmp_path):
     before = program_events.sampled(30, 1.0, {"host_busy": 1.0}, [program_events.line(3, 1.0, "host_busy", loop=None)])
     assert len(of(tmp_path, *loop(20), before).windows) == 20
 
 
-def test_the_value_holds_no_session(tmp_path: Path) -> None:
+def test_the_value_holds_no_session(tmp_path):
     """It goes to another process, without the whole of what it was made from."""
     figures = of(tmp_path, *loop(), *program_events.shaped(9, "metric"))
     pickled = pickle.dumps(figures)
@@ -59,7 +59,7 @@ def test_the_value_holds_no_session(tmp_path: Path) -> None:
     assert b"jaxprof.session" not in pickled
 
 
-def test_a_session_without_a_program(tmp_path: Path) -> None:
+def test_a_session_without_a_program(tmp_path):
     written(session_path(tmp_path, 0), [], program_events.HEADER)
     [member] = read_job(tmp_path, Session).members
     figures = process_figures(member)

@@ -34,7 +34,7 @@ def busy(rng: np.random.Generator, count: int) -> Arrived:
 
 
 @pytest.mark.parametrize("count", [2, 8])
-def test_a_slow_device_on_a_busy_machine(tmp_path: Path, count: int) -> None:
+def test_a_slow_device_on_a_busy_machine(tmp_path, count):
     """It computes 1.5 ms longer in steps of 10 ms. Of many processes another one is last most of the time."""
     found = 0
     for seed in range(SEEDS):
@@ -48,7 +48,7 @@ def test_a_slow_device_on_a_busy_machine(tmp_path: Path, count: int) -> None:
 
 
 @pytest.mark.parametrize(("count", "share"), [(2, 0.0), (4, 0.0), (2, 0.2), (4, 0.65)])
-def test_a_busy_machine_and_a_burst_of_other_work_name_nobody(tmp_path: Path, count: int, share: float) -> None:
+def test_a_busy_machine_and_a_burst_of_other_work_name_nobody(tmp_path, count, share):
     """One process is 6 ms late for one stretch of the captured time, in which the others wait for it each time."""
     for seed in range(SEEDS):
         rng = np.random.default_rng(seed)
@@ -58,12 +58,12 @@ def test_a_busy_machine_and_a_burst_of_other_work_name_nobody(tmp_path: Path, co
         assert not named(tmp_path / str(seed), arrived)
 
 
-def test_one_that_the_others_differ_by_as_much_as(tmp_path: Path) -> None:
+def test_one_that_the_others_differ_by_as_much_as(tmp_path):
     rng = np.random.default_rng(0)
     assert not named(tmp_path, [rng.normal(2e-3, 1e-4, 150) + late for late in (0.0, 1e-3, 2e-3, 3e-3)])
 
 
-def test_a_difference_too_small_to_matter(tmp_path: Path) -> None:
+def test_a_difference_too_small_to_matter(tmp_path):
     rng = np.random.default_rng(0)
     arrived = [rng.normal(1e-3, 1e-4, 150) + late for late in (0.0, 0.0, 0.4e-3)]
     assert not named(tmp_path / "small", arrived)
@@ -71,7 +71,7 @@ def test_a_difference_too_small_to_matter(tmp_path: Path) -> None:
     assert named(tmp_path / "more", arrived) == [("slow-device", 2)]
 
 
-def test_captures_of_one_host_fit_by_its_clock_where_all_steps_are_alike() -> None:
+def test_captures_of_one_host_fit_by_its_clock_where_all_steps_are_alike():
     """The ends are uncertain by 1 ms, and steps differ by less: their pattern would fit one step later as well."""
     rng = np.random.default_rng(3)
     ends = 0.01 * np.cumsum(1 + 0.02 * rng.standard_normal(120))
@@ -82,7 +82,7 @@ def test_captures_of_one_host_fit_by_its_clock_where_all_steps_are_alike() -> No
     assert align(first, other, same_clock=False) is None
 
 
-def test_captures_of_one_host_that_share_no_moment_do_not_fit() -> None:
+def test_captures_of_one_host_that_share_no_moment_do_not_fit():
     ends = 0.01 * np.arange(1, 101)
     assert align(ends, ends + 20.0, same_clock=True) is None
     assert align(0.001 * np.arange(100), 0.001 * np.arange(100) + 0.5e-3, same_clock=True) is None

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -52,21 +50,19 @@ ALIKE = {"lengths": [0.02] * 200}
         ((1, 3, {"name": "", **ALIKE}), (1, 20, {"name": "", **AWAY, **ALIKE}), 0, "nothing", "cannot be matched"),
     ],
 )
-def test_where_the_steps_of_another_process_are(
-    first: tuple[int, int, Any], other: tuple[int, int, Any], shift: int, by: str, notice: str
-) -> None:
+def test_where_the_steps_of_another_process_are(first, other, shift, by, notice):
     itself, found = alignments([process(at, *each[:2], **each[2]) for at, each in enumerate((first, other))])
     assert itself.shift == 0
     assert (found.shift, found.by, bool(found.notice)) == (shift, by, bool(notice))
     assert notice in found.notice
 
 
-def test_none_and_one() -> None:
+def test_none_and_one():
     assert alignments([]) == ()
     assert [each.by for each in alignments([process(0, 1, name="")])] == ["nothing"]
 
 
-def test_what_holds_for_many_processes_is_said_of_a_few() -> None:
+def test_what_holds_for_many_processes_is_said_of_a_few():
     laid = alignments([process(0, 3, 3), *(process(index, 103, 3) for index in range(1, 7))])
     *few, rest = alignment_notices(laid)
     assert [words.split(" is aligned")[0] for words in few] == ["process 1", "process 2", "process 3"]
@@ -74,7 +70,7 @@ def test_what_holds_for_many_processes_is_said_of_a_few() -> None:
     assert alignment_notices(alignments([process(0, 3, 3), process(1, 20, 20)])) == ()
 
 
-def test_the_grid_of_a_job_has_the_same_step_in_a_column(tmp_path: Path) -> None:
+def test_the_grid_of_a_job_has_the_same_step_in_a_column(tmp_path):
     loops = [[*loop(8), passes(first, JITTERED, began_seconds=BEGAN + 1)] for first in (0, 100)]
     for index, inside in enumerate(loops):
         folder_process(tmp_path / "x.jaxprof.d", index, 2, *inside, header={"host": "box"})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -53,7 +52,7 @@ def grid(*traces: LoopTrace, columns: int = 10, **more: object) -> StepGrid:
     return grid_of_traces(traces, [each.index for each in traces], columns, **more)  # type: ignore[arg-type]
 
 
-def test_each_step_is_in_its_column_on_all_processes() -> None:
+def test_each_step_is_in_its_column_on_all_processes():
     """Numbers come from the program, so that no time has to be the same anywhere."""
     fast, slow = trace(0, [taken([0.1] * 20)]), trace(3, [taken([0.1] * 10 + [0.3] * 10)])
     late = trace(5, [taken([0.5] * 5, first=15, began=9e6)])
@@ -80,15 +79,13 @@ EPOCHS = [taken([0.1 * (epoch + 1)] * 10, began=BEGAN + 10 * epoch) for epoch in
         ([taken([0.1, 0.2, 0.3], first=7)], 100, [7, 8, 9], [0.1, 0.2, 0.3]),  # no column has less than a step
     ],
 )
-def test_the_steps_of_one_process(
-    passes: list[e.StepsTaken], columns: int, first_steps: list[int], seconds: list[float]
-) -> None:
+def test_the_steps_of_one_process(passes, columns, first_steps, seconds):
     found = grid(trace(0, passes), columns=columns, values_of="step")
     assert found.first_steps.tolist() == first_steps
     assert found.seconds[0] == pytest.approx(seconds, nan_ok=True)
 
 
-def test_own_work_tells_the_late_one_of_those_that_have_the_same_steps() -> None:
+def test_own_work_tells_the_late_one_of_those_that_have_the_same_steps():
     """All steps take 0.1 s, because all wait for process 1, which fetches data for 60 % of it from step 100 on."""
     passes = [taken([0.1] * 200)]
     healthy = [trace(index, passes, windows((0, 10, 0.02), (10, 10, 0.02))) for index in (0, 2)]
@@ -103,7 +100,7 @@ def test_own_work_tells_the_late_one_of_those_that_have_the_same_steps() -> None
     assert grid(*healthy, late, columns=4, values_of="host").seconds == pytest.approx(np.zeros((3, 4)))
 
 
-def test_own_work_is_that_of_the_clock_where_there_is_one() -> None:
+def test_own_work_is_that_of_the_clock_where_there_is_one():
     """Samples may miss most of what a process does between two calls; the CPU clock of its main thread does not."""
     passes = [taken([0.1] * 200)]
     unseen = windows((0, 10, 0.02), (10, 10, 0.02))
@@ -116,7 +113,7 @@ def test_own_work_is_that_of_the_clock_where_there_is_one() -> None:
     assert of_data[3] == pytest.approx([0.002, np.nan], nan_ok=True), "without samples it is unknown"
 
 
-def test_loops_without_numbers_are_seen_by_time() -> None:
+def test_loops_without_numbers_are_seen_by_time():
     steps = [
         e.StepsCounted(where=LOOP, found_by="tracing", count=10, seconds=took, monotonic_seconds=BEGAN + at + took)
         for at, took in ((1.0, 1.0), (11.0, 2.0))
@@ -131,7 +128,7 @@ def test_loops_without_numbers_are_seen_by_time() -> None:
     assert grid(*filter(None, traces), columns=2, values_of="step").seconds[0] == pytest.approx([0.1, 0.2])
 
 
-def test_a_process_without_numbers_among_others_is_left_out_and_that_is_said() -> None:
+def test_a_process_without_numbers_among_others_is_left_out_and_that_is_said():
     other = trace_of(2, LOOP, windows((0, 10, 0.1)), [], [])
     assert other is not None
     found = grid(trace(0, [taken([0.1] * 9)]), trace(1, [taken([0.1] * 9)]), other)
@@ -142,12 +139,12 @@ def test_a_process_without_numbers_among_others_is_left_out_and_that_is_said() -
     assert not grid(trace(0, [taken([0.1])]), trace(1, [taken([0.1])])).notices
 
 
-def test_a_job_that_was_not_in_a_loop_has_no_columns(tmp_path: Path) -> None:
+def test_a_job_that_was_not_in_a_loop_has_no_columns(tmp_path):
     found = step_grid(read_job(job(tmp_path, [], []), Session))
     assert found.seconds.shape == found.ratio.shape == (2, 0)
 
 
-def test_from_the_sessions_of_a_job(tmp_path: Path) -> None:
+def test_from_the_sessions_of_a_job(tmp_path):
     """The recorder names its loop by the place that its samples have."""
     of = [
         program_events.passes(0, [0.01] * 2000, began_seconds=BEGAN),
@@ -170,7 +167,7 @@ entries = st.lists(st.tuples(st.floats(0, 10), st.integers(1, 50)), min_size=1, 
     st.lists(st.tuples(st.integers(-100, 1000), st.floats(0, 1e4), entries), min_size=1, max_size=4),
     st.integers(1, 60),
 )
-def test_columns_lose_no_second(events: list[tuple[int, float, list[tuple[float, int]]]], columns: int) -> None:
+def test_columns_lose_no_second(events, columns):
     """Steps times seconds a step, over all columns, is what was recorded, whatever the events are."""
     passes = [
         taken([took for took, _ in each], first, began, [count for _, count in each]) for first, began, each in events
@@ -186,7 +183,7 @@ def test_columns_lose_no_second(events: list[tuple[int, float, list[tuple[float,
     assert covered.sum() == pytest.approx(sum(each.count for each in passes))
 
 
-def test_only_the_steps_that_are_looked_at() -> None:
+def test_only_the_steps_that_are_looked_at():
     growing = [taken([0.01 * number for number in range(100)])]
     found = grid(trace(0, growing), columns=5, first=10, last=14, values_of="step")
     assert found.first_steps.tolist() == [10, 11, 12, 13, 14]

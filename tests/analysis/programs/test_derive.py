@@ -18,7 +18,7 @@ STRETCHES = st.lists(st.dictionaries(st.sampled_from(e.PROGRAM_STATES), DURATION
 
 class TestTimeLine:
     @given(STRETCHES, DURATIONS)
-    def test_it_adds_up_whatever_was_seen(self, stretches: list[dict[str, float]], wall: float) -> None:
+    def test_it_adds_up_whatever_was_seen(self, stretches, wall):
         events: list[e.Event] = []
         at = 0.0
         for states in stretches:
@@ -30,7 +30,7 @@ class TestTimeLine:
         assert all(share.seconds >= 0 for share in found.timeline)
         assert found.wall_seconds >= wall
 
-    def test_what_was_not_seen_comes_last_and_is_no_estimate_of_anything(self) -> None:
+    def test_what_was_not_seen_comes_last_and_is_no_estimate_of_anything(self):
         found = made.result(made.sampled(2, 3.0, {"compile": 1.0, "device_busy": 2.0}), wall=10.0)
         assert found.timeline[-1].state == NOT_SEEN
         assert found.timeline[-1].seconds == pytest.approx(7.0)
@@ -41,7 +41,7 @@ class TestTimeLine:
             (NOT_SEEN, pytest.approx(5.0)),
         ]
 
-    def test_a_program_that_runs_lasts_until_its_last_event(self) -> None:
+    def test_a_program_that_runs_lasts_until_its_last_event(self):
         session = made.session(*made.steady(4, {"device_busy": 1.0}), wall=None)
         found = program_result(session, made.RUN)
         assert (found.wall_seconds, found.ended, found.exit_code) == (4.0, False, None)
@@ -53,7 +53,7 @@ class TestTimeLine:
 
 
 class TestFunctions:
-    def test_the_stages_of_several_compilations_have_a_spread(self) -> None:
+    def test_the_stages_of_several_compilations_have_a_spread(self):
         rows = [made.compiled(compile_seconds=took, lower_seconds=None) for took in (0.2, 0.1, 0.9)]
         (step,) = made.result(*rows, made.compiled(count=40, compile_seconds=4.0)).functions
         spreads = step.spreads()
@@ -62,16 +62,16 @@ class TestFunctions:
         assert (found.count, found.minimum, found.median, found.maximum) == (3, 0.1, 0.2, 0.9)
         assert made.result(made.compiled()).functions[0].spreads() == {}
 
-    def test_functions_of_one_name_are_kept_apart_by_where_they_are_defined(self) -> None:
+    def test_functions_of_one_name_are_kept_apart_by_where_they_are_defined(self):
         rows = [made.compiled("<lambda>", defined_at=made.at(line, "")) for line in (4, 9, 4)]
         assert [one.count for one in made.result(*rows).functions] == [2, 1]
 
-    def test_rows_that_were_put_together_count_as_many(self) -> None:
+    def test_rows_that_were_put_together_count_as_many(self):
         rows = made.compiled(reason_code="shape", count=99, compile_seconds=9.9)
         (step,) = made.result(made.compiled(), rows).functions
         assert (step.count, step.reason("shape").count) == (100, 99)
 
-    def test_a_row_more_changes_its_function_and_no_other(self) -> None:
+    def test_a_row_more_changes_its_function_and_no_other(self):
         session = made.session(*made.shaped(3), made.compiled("init"), wall=None)
         before = {one.function: one for one in program_result(session, made.RUN).functions}
         session.apply(made.compiled("step", "dtype", reason="argument x: f32[1,128] → bf16[1,128]"))
@@ -81,14 +81,14 @@ class TestFunctions:
 
 
 class TestParts:
-    def test_a_loop_has_its_rate_and_its_jitter(self) -> None:
+    def test_a_loop_has_its_rate_and_its_jitter(self):
         """The one that took most; too few steps have no jitter."""
         steps = made.result(made.steps(500, 0.01), made.steps(500, 0.01), made.steps(10_000, 1e-5, 12)).steps
         assert (steps.where.line, steps.count, steps.per_second) == (85, 1000, pytest.approx(100.0))
         assert (steps.median_seconds, steps.jitter) == pytest.approx((0.01, 0.02))
         assert made.result(made.steps(3, 0.01)).steps.jitter is None
 
-    def test_copies_are_added_up_by_direction_source_and_type(self) -> None:
+    def test_copies_are_added_up_by_direction_source_and_type(self):
         found = made.result(
             made.copies("host_to_device", 3, bytes=96, type="f32[8]"), made.copies("host_to_device", 2, type=""),
             made.copies("host_to_device", 2, bytes=64, type="f32[8]"), made.copies("host_to_device", 9, type=""),
@@ -104,14 +104,14 @@ class TestParts:
 
 
 class TestOddInput:
-    def test_a_run_that_was_only_planned_is_a_program_in_which_nothing_was_seen(self) -> None:
+    def test_a_run_that_was_only_planned_is_a_program_in_which_nothing_was_seen(self):
         session = fold(made.HEADER, made.program(wall=None)[:1])
         found = program_result(session, made.RUN)
         assert session.programs == [session.runs[made.RUN]]
         assert session.runs[made.RUN].is_program
         assert (found.wall_seconds, found.argv, found.functions, found.findings) == (0.0, ("train.py",), (), ())
 
-    def test_rows_without_anything_in_them_are_taken_for_nothing(self) -> None:
+    def test_rows_without_anything_in_them_are_taken_for_nothing(self):
         found = made.result(
             made.compiled(called_from=e.NOWHERE, signature=[e.SignatureLeaf()]),
             made.sampled(0, 1.0, {"nonsense": 1.0, "compile": 0.5}, [{}]),

@@ -488,7 +488,7 @@ SAID: dict[str, tuple[str, Events]] = {
 }
 
 
-def test_every_finding_has_its_pair() -> None:
+def test_every_finding_has_its_pair():
     assert set(PAIRS) == {*CODES, *REMARKS}
     assert {entry.code for entry in entries().values() if entry.source == "program"} == set(PAIRS)
 
@@ -502,12 +502,12 @@ def test_every_finding_has_its_pair() -> None:
     ],
     ids=[*PAIRS, *NEAR, *EDGES],
 )
-def test_it_is_found_and_near_it_is_not(code: str, events: Events, near: Events) -> None:
+def test_it_is_found_and_near_it_is_not(code, events, near):
     assert only(code, *events)
     assert code not in [*codes(*near), *(one.code for one in made.result(*near).remarks)]
 
 
-def test_what_is_said_of_each() -> None:
+def test_what_is_said_of_each():
     """A generator, or a method that JAX cannot trace, may have the name of a function: no `jax.jit` on that."""
     cases = {f"{code}, its pair": (code, pair[0]) for code, pair in PAIRS.items()} | SAID
     told = {name: only(code, *events) for name, (code, events) in cases.items()}
@@ -515,23 +515,23 @@ def test_what_is_said_of_each() -> None:
     held_cases("findings_of_programs.txt", {name: finding_text(one) for name, one in told.items()})
 
 
-def test_a_short_clean_program_has_no_finding() -> None:
+def test_a_short_clean_program_has_no_finding():
     inside = [made.compiled(), *made.steady(10, {"device_busy": 0.9, "host_busy": 0.1}), made.steps(500, 0.02)]
     assert codes(*inside, *made.arrays([50] * 10)) == []
 
 
-def test_a_failure_comes_before_what_costs_most() -> None:
+def test_a_failure_comes_before_what_costs_most():
     assert codes(*loop(SYNC), ended(1)) == ["program_failed", "host_sync"]
 
 
-def test_after_a_signal_the_line_of_the_last_samples_is_named() -> None:
+def test_after_a_signal_the_line_of_the_last_samples_is_named():
     crashed = e.RunFinished(run=made.RUN, status="crashed", error="crashed with SIGSEGV")
     session = fold(made.HEADER, [*made.program(*loop(SYNC), ended(139, ""))[:-3], crashed])
     (one,) = [one for one in program_result(session, made.RUN).findings if one.code == "program_failed"]
     assert one.where == made.at(88)
 
 
-def test_reading_a_value_belongs_to_waiting_for_it() -> None:
+def test_reading_a_value_belongs_to_waiting_for_it():
     """`np.asarray(step(x))` waits, and then it runs: both are the price of having the value on the host."""
     waits = made.line(91, 0.5, "device_busy", "np.asarray()", kind="read")
     runs = made.line(91, 0.15, "host_busy", "np.asarray()", kind="read")
@@ -540,7 +540,7 @@ def test_reading_a_value_belongs_to_waiting_for_it() -> None:
 
 
 @pytest.mark.parametrize(("each", "left"), [(0.01, 4.0), (0.1, 3.0)])
-def test_all_together_save_no_more_than_there_is_beside_the_work_of_the_device(each: float, left: float) -> None:
+def test_all_together_save_no_more_than_there_is_beside_the_work_of_the_device(each, left):
     """Of 10 s the device takes 6; in long passes, whose calls do not return at once, also the second of the calls."""
     waits, prepares = {**SYNC, "seconds": 0.6}, {**SORT, "seconds": 0.3}
     passes = timed(100, each, at91=0.6, at86=0.3, at88=0.1)
@@ -551,7 +551,7 @@ def test_all_together_save_no_more_than_there_is_beside_the_work_of_the_device(e
     assert alone.saves_seconds == pytest.approx(3.0)
 
 
-def test_what_would_save_most_comes_first_and_no_second_is_told_twice() -> None:
+def test_what_would_save_most_comes_first_and_no_second_is_told_twice():
     inside = [*made.shaped(30), *again("new_function", 3), *eager(), *loop(BUSY, {**SYNC, "seconds": 0.2})]
     every = found(*inside)
     saved = [one.saves_seconds or 0.0 for one in every]
@@ -561,7 +561,7 @@ def test_what_would_save_most_comes_first_and_no_second_is_told_twice() -> None:
     assert sum(one.seconds or 0.0 for one in every) == pytest.approx(compiled + 0.3 + 5.0 + 2.0)
 
 
-def test_a_function_beside_the_step_in_its_line_is_host_work() -> None:
+def test_a_function_beside_the_step_in_its_line_is_host_work():
     """`state = step(state); book(i)`: the Python of `book`, whose loop stands in one line, does not lead into JAX."""
     books = made.line(8, 0.6, "host_busy", function="book", under=88)
     own = {**asdict(made.at(8, "book")), "call": "", "loop_line": 8, "last_line": 8}

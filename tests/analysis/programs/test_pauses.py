@@ -36,7 +36,7 @@ def found(*seen: e.ProgramStopped) -> list[tuple[float, float, str]]:
         ((stop(4.0, 3.0, "pressure"),), []),  # a processor that was given to others
     ],
 )
-def test_what_a_pause_is(seen: tuple[e.ProgramStopped, ...], pauses: list[tuple[float, float, str]]) -> None:
+def test_what_a_pause_is(seen, pauses):
     assert found(*seen) == found(*seen[::-1]) == pauses
 
 
@@ -45,7 +45,7 @@ def result(*seen: e.ProgramStopped) -> program_events.ProgramResult:
     return program_events.result(*windows, *seen)
 
 
-def test_several_are_one_finding_for_each_cause() -> None:
+def test_several_are_one_finding_for_each_cause():
     seen = (stop(4.0, 1.0), stop(7.0, 2.0), stop(12.0, 1.0, "standstill"), stop(20.0, 60.0, "clock"))
     by_signal, still, slept = (each for each in result(*seen).findings if each.code == "stopped")
     assert by_signal.message == "paused for 3.00 s by a signal, 2 times, first 4.00 s after it began"
@@ -53,7 +53,7 @@ def test_several_are_one_finding_for_each_cause() -> None:
     assert slept.seconds is None, "what the machine slept is in no other time"
 
 
-def test_stopped_time_is_no_work() -> None:
+def test_stopped_time_is_no_work():
     ran, stood = result(), result(stop(4.0, 1.5))
     assert stood.share("stopped").seconds == 1.5
     assert stood.active_seconds == pytest.approx(ran.active_seconds)

@@ -53,18 +53,18 @@ from jaxprof.analysis.programs.functions import brief, briefest
         ("argument x: f32[4] → f32[4]", "argument x: f32[4] → f32[4]"),
     ],
 )  # fmt: skip
-def test_the_kind_stands_first_and_common_names_once(said: str, words: str) -> None:
+def test_the_kind_stands_first_and_common_names_once(said, words):
     assert brief(said) == words
 
 
 @given(st.lists(st.sampled_from(["argument a['x']: ", "argument a.y: ", "f32[2] → ", "; ", "static ", "]", "é→"])))
-def test_no_word_of_the_types_is_lost(pieces: list[str]) -> None:
+def test_no_word_of_the_types_is_lost(pieces):
     said = "".join(pieces)
     for types in ("f32[2]", "é"):
         assert len(re.findall(re.escape(types), brief(said))) == len(re.findall(re.escape(types), said))
 
 
-def test_the_first_change_stands_for_all_where_there_is_little_room() -> None:
+def test_the_first_change_stands_for_all_where_there_is_little_room():
     assert briefest("argument b['x']: f32[4] → f32[8]; argument b['y']: f32[4] → f32[8]") == (
         "shape f32[4] → f32[8] and 1 more"
     )

@@ -35,27 +35,27 @@ def summaries(*types: str, static: bool = False) -> list[str]:
         (("key<fry>[1]", "key<fry>[2]", "key<fry>[3]"), "key<fry>[1..3]"),
     ],
 )
-def test_what_varies_in_one_phrase(types: tuple[str, ...], summary: str) -> None:
+def test_what_varies_in_one_phrase(types, summary):
     assert summaries(*types) == [summary]
 
 
-def test_many_values_of_a_static_argument_are_counted_and_what_does_not_vary_is_not_named() -> None:
+def test_many_values_of_a_static_argument_are_counted_and_what_does_not_vary_is_not_named():
     assert summaries(*map(str, range(12)), static=True) == ["0, 1, 2, … (12 values)"]
     assert summaries("f32[4]", "f32[4]") == []
 
 
-def test_padding_counts_the_powers_of_two_that_are_left() -> None:
+def test_padding_counts_the_powers_of_two_that_are_left():
     rows = [[made.leaf("x", f"f32[{size},128]"), made.leaf("y", f"i32[{size}]")] for size in range(1, 413)]
     assert taken(*rows).padding() == Padding(shapes=412, buckets=10, smallest=1, largest=412)
 
 
 @pytest.mark.parametrize("types", [("f32[4]", "f32[4,1]"), ("f32[4]", "f16[4]"), ("f32[4]",), ("3", "4")])
-def test_what_padding_cannot_mend_has_none(types: tuple[str, ...]) -> None:
+def test_what_padding_cannot_mend_has_none(types):
     assert taken(*([made.leaf("x", type_)] for type_ in types)).padding() is None
 
 
 @given(st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 5000)), min_size=1, max_size=40))
-def test_buckets_are_never_more_than_shapes(sizes: list[tuple[int, int]]) -> None:
+def test_buckets_are_never_more_than_shapes(sizes):
     found = taken(*([made.leaf("x", f"f32[{first},{second}]")] for first, second in sizes)).padding()
     if len(set(sizes)) == 1:
         assert found is None
@@ -64,20 +64,20 @@ def test_buckets_are_never_more_than_shapes(sizes: list[tuple[int, int]]) -> Non
 
 
 @given(st.text(max_size=20))
-def test_any_text_is_an_array_or_none(text: str) -> None:
+def test_any_text_is_an_array_or_none(text):
     found = array_type(text)
     assert found is None or found.dtype in text
     assert array_type(f"f32[{'9' * 5000}]") is None
 
 
-def test_an_argument_whose_dtype_changed_is_not_one_whose_shape_did() -> None:
+def test_an_argument_whose_dtype_changed_is_not_one_whose_shape_did():
     said = ["argument x: f32[4] → f32[3]; argument w: f32[2] → bf16[2]", "argument x: f32[3] → f32[9]"]
     assert [(one.name, one.summary) for one in changed_arguments("shape", said)] == [("x", "f32[3..9]")]
     assert [(one.name, one.summary) for one in changed_arguments("dtype", said)] == [("w", "f32[2], bf16[2]")]
 
 
 @pytest.mark.parametrize("words", ["", "argument x: new", "static argument n: 3 → 4", "argument x: a → b", "; ; →"])
-def test_other_words_change_no_array(words: str) -> None:
+def test_other_words_change_no_array(words):
     assert changed_arguments("shape", [words]) == changed_arguments("dtype", [words]) == ()
 
 
@@ -116,7 +116,7 @@ def test_other_words_change_no_array(words: str) -> None:
         ),
     ],
 )
-def test_several_reasons_of_one_kind_name_what_changed(code: str, said: list[str], text: str) -> None:
+def test_several_reasons_of_one_kind_name_what_changed(code, said, text):
     """The signature of a large tree is cut, so that what changed need not stand in it."""
     rows = [made.compiled(reason_code=code, reason=words, signature=signature()) for words in said]
     (function,) = made.result(made.compiled(signature=signature()), *rows).functions
@@ -127,5 +127,5 @@ def signature() -> list[dict[str, Any]]:
     return [made.leaf("first", "f32[7]")]
 
 
-def test_config_names_need_a_setting() -> None:
+def test_config_names_need_a_setting():
     assert changed_names("config", ["argument config x: f32[1] → f32[2]"]) == ()

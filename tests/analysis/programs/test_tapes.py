@@ -3,8 +3,6 @@ programs and runs ended."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from jaxprof.session import Session
@@ -15,7 +13,7 @@ from tapes import names, unpacked
 
 
 @pytest.mark.parametrize("name", names("programs"))
-def test_the_planted_cause_is_found_first_and_nothing_is_said_that_is_not_so(name: str, tmp_path: Path) -> None:
+def test_the_planted_cause_is_found_first_and_nothing_is_said_that_is_not_so(name, tmp_path):
     outcome = outcome_of(unpacked("programs", name, tmp_path))
     faults = [f"{fault.kind}: {fault.text}" for fault in judge(read_case(CASES / f"{name}.py"), outcome)]
     assert faults == [], outcome.findings
@@ -34,7 +32,7 @@ def test_the_planted_cause_is_found_first_and_nothing_is_said_that_is_not_so(nam
         ("interrupted", "cancelled", 130, [], ""),
     ],
 )
-def test_how_a_program_ended(name: str, status: str, code: int, notes: list[str], error: str, tmp_path: Path) -> None:
+def test_how_a_program_ended(name, status, code, notes, error, tmp_path):
     session = load(unpacked("endings", name, tmp_path), Session)
     (run,) = session.runs.values()
     assert (session.complete, run.status, run.program.ended.exit_code, notes_of(run)) == (True, status, code, notes)
@@ -53,7 +51,7 @@ def test_how_a_program_ended(name: str, status: str, code: int, notes: list[str]
         ("killed", ["crashed"], "killed (SIGKILL)"),
     ],
 )
-def test_how_a_run_ended(name: str, statuses: list[str], error: str, tmp_path: Path) -> None:
+def test_how_a_run_ended(name, statuses, error, tmp_path):
     session = load(unpacked("engines", name, tmp_path), Session)
     runs = [run for run in session.runs.values() if run.plan.variant == "jit"]
     assert [run.status for run in runs] == statuses

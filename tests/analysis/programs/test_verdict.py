@@ -91,7 +91,7 @@ def loop(*lines: dict[str, Any], count: int = 10) -> list[e.Event]:
         (made.line(91, 0.8, "host_busy", "np.asarray()", kind="read"), "host-bound"),
     ],
 )
-def test_what_most_of_the_loop_goes_to(line: dict[str, Any], kind: str) -> None:
+def test_what_most_of_the_loop_goes_to(line, kind):
     found = verdict(*loop(line))
     assert found.kind == kind
     share = 1.0 if kind == "device-bound" else 0.8  # the step itself is the device's
@@ -159,14 +159,14 @@ KINDS: dict[str, tuple[list[e.Event], str | None]] = {
 
 
 @pytest.mark.parametrize("why", KINDS)
-def test_what_bounds_it(why: str) -> None:
+def test_what_bounds_it(why):
     events, kind = KINDS[why]
     found = verdict(*events)
     assert found.kind == kind
     assert bool(found.reason) == (kind is None)
 
 
-def test_why_there_is_none_and_how_long_would_do() -> None:
+def test_why_there_is_none_and_how_long_would_do():
     few, other = verdict(*KINDS["five samples are too few"][0]), verdict(*loop(CALL, count=1), BRIEF)
     assert "too short (5 samples)" in few.reason
     assert few.needs_seconds == pytest.approx(0.3)
@@ -175,7 +175,7 @@ def test_why_there_is_none_and_how_long_would_do() -> None:
     assert verdict(*KINDS["JAX was not seen at work"][0]).reason == "JAX was not seen at work"
 
 
-def test_a_program_that_mostly_waits_for_something_to_do_is_idle() -> None:
+def test_a_program_that_mostly_waits_for_something_to_do_is_idle():
     """Not bound by the little that it does: a server asleep in its event loop, or in a poll that finds nothing."""
     asleep = verdict(*loop(ASLEEP))
     assert (asleep.kind, asleep.share, asleep.seconds) == ("idle", pytest.approx(0.88), pytest.approx(10))
@@ -183,7 +183,7 @@ def test_a_program_that_mostly_waits_for_something_to_do_is_idle() -> None:
     assert (asleep.otherwise.kind, asleep.otherwise.seconds) == ("device-bound", pytest.approx(1.2))
 
 
-def test_without_a_loop_it_is_of_the_whole_program() -> None:
+def test_without_a_loop_it_is_of_the_whole_program():
     line = made.line(12, 1.0, "device_busy", "simulate", loop=None)
     found = verdict(*made.steady(10, {"device_busy": 1.0}, [line]))
     assert (found.kind, found.where) == ("device-bound", None)
@@ -192,9 +192,7 @@ def test_without_a_loop_it_is_of_the_whole_program() -> None:
 @pytest.mark.parametrize(
     ("unseen", "device", "kind"), [(0.0, 1.0, "device-bound"), (0.3, 0.7, "device-bound"), (0.6, 0.4, None)]
 )
-def test_what_no_clock_places_makes_the_interval_as_wide_and_no_verdict(
-    unseen: float, device: float, kind: str | None
-) -> None:
+def test_what_no_clock_places_makes_the_interval_as_wide_and_no_verdict(unseen, device, kind):
     """The interpreter's lock was held: by the caller's Python, a library's, or the call's own work."""
     lines = [made.line(88, device, "device_busy", "step"), made.line(88, unseen, "host_busy", "", kind="unseen")]
     steady = made.steady(10, {"device_busy": device, "host_busy": unseen}, [each for each in lines if each["seconds"]])
@@ -221,12 +219,12 @@ def test_what_no_clock_places_makes_the_interval_as_wide_and_no_verdict(
         ([made.steps(2, 0.01), made.passes(0, [3.0], counts=[30])], 10),
     ],
 )
-def test_steps_a_second(timed: list[e.Event], rate: float | None) -> None:
+def test_steps_a_second(timed, rate):
     assert made.result(*loop(), *timed).steps.per_second == (None if rate is None else pytest.approx(rate))
 
 
 @pytest.mark.parametrize(("share", "samples"), [(0.6, 20), (0.0, 5), (1.0, 5), (0.5, 0)])
-def test_an_interval_holds_its_share(share: float, samples: float) -> None:
+def test_an_interval_holds_its_share(share, samples):
     low, high = interval(share, samples)
     assert 0 <= low <= share <= high <= 1
     wide, narrow = interval(share, samples), interval(share, 100 * samples + 100)
@@ -241,7 +239,7 @@ def test_an_interval_holds_its_share(share: float, samples: float) -> None:
         ([40e-6] * 18 + [50e-3] * 2, (18 * 40e-6 + 2 * 50e-3) / 20),  # most only queue their step, some wait for all
     ],
 )
-def test_how_long_a_call_is_in_most_passes_is_of_brief_passes_alone(single: list[float], each: float) -> None:
+def test_how_long_a_call_is_in_most_passes_is_of_brief_passes_alone(single, each):
     counted = e.StepsCounted(
         where=e.SourceLocation("/t.py", 3, "f"),
         found_by="tracing",
@@ -264,7 +262,7 @@ def test_how_long_a_call_is_in_most_passes_is_of_brief_passes_alone(single: list
         (0, 0.0, 3.0, True),  # nothing was timed
     ],
 )
-def test_timed_passes_are_held_against_samples(count: int, each: float, sampled: float, accounted: bool) -> None:
+def test_timed_passes_are_held_against_samples(count, each, sampled, accounted):
     counted = [made.steps(count, each, lines={88: 1.0})] if count else []
     assert line_times(counted, (made.at(85).file, "main", 85)).accounts_for(88, sampled) is accounted
 
@@ -278,9 +276,7 @@ def of_two_parts(first: float, samples: float) -> Verdict:
 
 
 @pytest.mark.parametrize(("samples", "told"), [(38, False), (41, True)])
-def test_two_parts_are_told_apart_from_one_and_a_quarter_standard_errors_of_their_difference_on(
-    samples: float, told: bool
-) -> None:
+def test_two_parts_are_told_apart_from_one_and_a_quarter_standard_errors_of_their_difference_on(samples, told):
     """Of shares p and q of n samples it is the root of (p + q - (p - q)²) / n, as of a multinomial distribution."""
     found = of_two_parts(0.6, samples)
     assert (found.kind == "device-bound") == told
@@ -289,13 +285,13 @@ def test_two_parts_are_told_apart_from_one_and_a_quarter_standard_errors_of_thei
         assert found.needs_seconds == 2.0, "rounded up"
 
 
-def test_a_loop_of_one_part_alone_needs_twelve_samples() -> None:
+def test_a_loop_of_one_part_alone_needs_twelve_samples():
     assert of_two_parts(1.0, 12).kind == "device-bound"
     short = of_two_parts(1.0, 11)
     assert (short.kind, short.reason) == (None, "it was too short (11 samples)")
     assert of_two_parts(1.0, 1).reason == "it was too short (1 sample)"
 
 
-def test_a_row_of_a_ledger_may_stand_for_any_number_of_compilations() -> None:
+def test_a_row_of_a_ledger_may_stand_for_any_number_of_compilations():
     row = e.Compiled(run="r1", function="add", reason_code="shape", library=True, count=1 << 60)
     assert recompilations([row]) == [row], "not within 60 s if they are counted one by one"

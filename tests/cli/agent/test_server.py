@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from cli.calling import SOURCE, Caller
+from cli.calling import SOURCE
 from folding import written
 from jaxprof.cli.agent import server as answers
 from jaxprof.cli.agent.server import MOST_CHARACTERS
@@ -51,7 +51,7 @@ async def asked(client: Any, name: str, **arguments: Any) -> dict[str, Any]:
 
 
 @pytest.mark.process
-async def test_the_tools_answer_as_the_commands_do(state_home: Path, kept: Path) -> None:
+async def test_the_tools_answer_as_the_commands_do(state_home, kept):
     async with serving(state_home) as client:
         tools = (await client.list_tools()).tools
         assert {tool.name for tool in tools} == READING
@@ -83,9 +83,7 @@ async def test_the_tools_answer_as_the_commands_do(state_home: Path, kept: Path)
 
 
 @pytest.mark.process
-async def test_what_is_wrong_or_not_allowed_is_an_error_and_no_code_is_run(
-    state_home: Path, kept: Path, tmp_path: Path
-) -> None:
+async def test_what_is_wrong_or_not_allowed_is_an_error_and_no_code_is_run(state_home, kept, tmp_path):
     program = tmp_path / "model.py"
     program.write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\ndef step(x): return x\n")
     url, step = f"file://{kept}", f"{program}:step"
@@ -112,9 +110,7 @@ async def test_what_is_wrong_or_not_allowed_is_an_error_and_no_code_is_run(
 
 
 @pytest.mark.process
-async def test_running_code_and_fetching_urls_are_there_if_they_are_allowed(
-    kept: Path, state_home: Path, tmp_path: Path
-) -> None:
+async def test_running_code_and_fetching_urls_are_there_if_they_are_allowed(kept, state_home, tmp_path):
     url, program = f"file://{kept}", tmp_path / "model.py"
     program.write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\ndef step(x): return x\n")
     async with serving(state_home, "--allow-run", "--allow-urls") as client:
@@ -129,7 +125,7 @@ async def test_running_code_and_fetching_urls_are_there_if_they_are_allowed(
     assert not (tmp_path / "ran").exists()
 
 
-async def test_a_long_answer_is_cut_and_not_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_long_answer_is_cut_and_not_asked_for_again(monkeypatch):
     long = {"name": "x" * 300, "inner": [1.0] * 40}
     whole = {"schema": "3.0", "kind": "query", "data": {"rows": [long] * 500}, "truncated": {"rows": 7}, "next": []}
     asked = []
@@ -147,13 +143,13 @@ async def test_a_long_answer_is_cut_and_not_asked_for_again(monkeypatch: pytest.
 
 @pytest.mark.process
 @pytest.mark.parametrize("text", ["a\0b", "x" * (3 << 20)], ids=["null", "long"])
-async def test_what_no_command_line_holds_is_an_answer(text: str) -> None:
+async def test_what_no_command_line_holds_is_an_answer(text):
     answer = await answers.answer_of_command("query", [], [text], seconds=60)
     assert json.loads(answer.text)["error"]["code"] == "usage"
 
 
 @pytest.mark.process
-async def test_a_command_that_writes_without_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_command_that_writes_without_end_is_killed(monkeypatch):
     endless = [sys.executable, "-c", "while True: print('x' * 10**6)"]
     monkeypatch.setattr(answers, "python_words", lambda *words: endless)
     monkeypatch.setattr(answers, "_MOST_READ", 1 << 20)
@@ -161,7 +157,7 @@ async def test_a_command_that_writes_without_end_is_killed(monkeypatch: pytest.M
     assert json.loads(answer.text)["error"]["code"] == "too_long"
 
 
-def test_without_the_extra_or_at_a_terminal_it_says_what_to_do(call: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_or_at_a_terminal_it_says_what_to_do(call, monkeypatch):
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
     assert "this is a terminal" in call("mcp").err
     found = importlib.util.find_spec

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
 
-from cli.calling import Caller, understood
+from cli.calling import understood
 from jaxprof.cli.commands.agent import SKILL
 
 
-def test_it_is_written_for_the_agents_in_use(call: Caller, tmp_path: Path) -> None:
+def test_it_is_written_for_the_agents_in_use(call, tmp_path):
     (tmp_path / ".claude").mkdir()
     (tmp_path / ".other").mkdir()
     said = call("agent", "install", "--dir", tmp_path, "--yes")
@@ -22,7 +21,7 @@ def test_it_is_written_for_the_agents_in_use(call: Caller, tmp_path: Path) -> No
     assert (again.code, "Nothing to write." in again.err) == (0, True)
 
 
-def test_another_text_is_named_before_it_is_replaced(call: Caller, tmp_path: Path) -> None:
+def test_another_text_is_named_before_it_is_replaced(call, tmp_path):
     said = call("agent", "install", "--dir", tmp_path, "--yes")
     assert (said.code, list(tmp_path.iterdir())) == (2, []), "no coding agent has a folder here"
     written = tmp_path / ".codex" / "skills" / "jaxprof" / "SKILL.md"
@@ -36,7 +35,7 @@ def test_another_text_is_named_before_it_is_replaced(call: Caller, tmp_path: Pat
     assert written.read_text() == SKILL
 
 
-def test_the_commands_of_the_skill_are_understood() -> None:
+def test_the_commands_of_the_skill_are_understood():
     named = re.findall(r"`(jaxprof [^`]+)`", SKILL)
     assert len(named) > 10
     for line in named:
@@ -44,7 +43,7 @@ def test_the_commands_of_the_skill_are_understood() -> None:
     assert SKILL.startswith("---\nname: jaxprof\ndescription: ")
 
 
-def test_a_link_in_its_place_is_replaced_and_a_pipe_not_waited_for(call: Caller, tmp_path: Path) -> None:
+def test_a_link_in_its_place_is_replaced_and_a_pipe_not_waited_for(call, tmp_path):
     linked, piped = (tmp_path / f".{name}" / "skills" / "jaxprof" / "SKILL.md" for name in ("claude", "codex"))
     for path in (linked, piped):
         path.parent.mkdir(parents=True)

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from hlo.analysis.programs import written
-from jaxprof.devices.targets import CHIPS, TORI, Chip, Machine, exchange, machine_for, machine_of, parse_target
+from jaxprof.devices.targets import CHIPS, TORI, Machine, exchange, machine_for, machine_of, parse_target
 from jaxprof.devices.targets.chips import target_config
 from jaxprof.hlo.analysis.collectives import Collective, collectives
 from jaxprof.hlo.analysis.cost.peaks import DEVICES, device, device_of_kind
@@ -50,7 +50,7 @@ S = 16 * MIB
 NVLINK, NICS = 450e9, 8 * 50e9
 
 
-def test_an_all_reduce_over_four_hosts_is_as_fast_as_their_eight_interfaces() -> None:
+def test_an_all_reduce_over_four_hosts_is_as_fast_as_their_eight_interfaces():
     found = exchange(all_reduce("[1,32]<=[32]"), on("4xh100:8"))
     # Each host sends 2 (4 - 1) / 4 of the array over 400 GB/s; within the host the switch adds up, which is faster.
     assert found.bound_seconds == pytest.approx(2 * 3 / 4 * S / NICS)
@@ -81,7 +81,7 @@ def test_an_all_reduce_over_four_hosts_is_as_fast_as_their_eight_interfaces() ->
         (permute("{0,1},{1,0}"), "4xh100:8", S / NVLINK),
     ],
 )
-def test_what_goes_over_which_links(collective: Collective, target: str, seconds: float) -> None:
+def test_what_goes_over_which_links(collective, target, seconds):
     found = exchange(collective, on(target))
     assert found.bound_seconds == pytest.approx(seconds)
     assert found.estimate_seconds >= found.bound_seconds
@@ -101,21 +101,21 @@ def test_what_goes_over_which_links(collective: Collective, target: str, seconds
         ("tpu-v7:2x2x1", 2 * 3 / 4 * S / 200e9),
     ],
 )
-def test_an_all_reduce_over_a_slice(target: str, seconds: float) -> None:
+def test_an_all_reduce_over_a_slice(target, seconds):
     count = parse_target(target).devices
     found = exchange(all_reduce(f"[1,{count}]<=[{count}]"), on(target))
     assert found.bound_seconds == pytest.approx(seconds)
     assert found.estimate_seconds >= found.bound_seconds
 
 
-def test_what_is_not_known_is_unknown() -> None:
+def test_what_is_not_known_is_unknown():
     assert exchange(all_reduce("mesh['a'=4] {'b'}"), on("4xh100:8")).bound_seconds is None
     assert exchange(all_reduce("[1,8]<=[8]"), on("l4:8")).bound_seconds is None
     assert machine_of(device("h100-pcie")).levels == ()
 
 
 @pytest.mark.parametrize("name", DEVICES)
-def test_every_figure_has_a_document_and_its_date(name: str) -> None:
+def test_every_figure_has_a_document_and_its_date(name):
     row = DEVICES[name]
     assert re.search(r"\b20[12]\d\b", row.source), row.source
     for level in machine_of(row).levels:
@@ -124,7 +124,7 @@ def test_every_figure_has_a_document_and_its_date(name: str) -> None:
 
 
 @pytest.mark.parametrize("row", CHIPS, ids=lambda row: row.name)
-def test_what_is_compiled_for_has_ceilings_that_fit(row: Chip) -> None:
+def test_what_is_compiled_for_has_ceilings_that_fit(row):
     known = device(row.name)
     assert row.devices == known.devices_per_chip
     assert device_of_kind(row.device_kind) is DEVICES[row.name]
@@ -147,8 +147,6 @@ def test_what_is_compiled_for_has_ceilings_that_fit(row: Chip) -> None:
         ("tpu-v5p", (4, 4, 8), (6, 6.0, 6), (True, True, True)),
     ],
 )
-def test_a_slice_closes_to_rings_only_in_its_whole_dimensions(
-    name: str, shape: tuple[int, ...], links: tuple[int, float, int], rings: tuple[bool, ...]
-) -> None:
+def test_a_slice_closes_to_rings_only_in_its_whole_dimensions(name, shape, links, rings):
     assert TORI[name].links(shape) == links
     assert TORI[name].rings(shape) == rings

@@ -47,22 +47,22 @@ def wheel(folder: Path, version: str, tag: str) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def test_what_the_package_has_is_as_the_script_writes_it(pins: ModuleType) -> None:
+def test_what_the_package_has_is_as_the_script_writes_it(pins):
     text = pins.PINS.read_text()
     assert pins.written(pins.read(text)) == text
     assert set(pins.read(text)) == set(pins.PACKAGES)
 
 
 @pytest.mark.process
-def test_pip_says_which_wheel_it_would_install(pins: ModuleType, tmp_path: Path) -> None:
+def test_pip_says_which_wheel_it_would_install(pins, tmp_path):
     digest = wheel(tmp_path, "0.10", "cp311-cp311-manylinux2014_x86_64")
     offline = ["--no-index", "--find-links", str(tmp_path)]
     assert pins.found("libtpu", "3.11", "x86_64", offline) == ("libtpu", "0.10", digest)
 
 
 def test_a_new_version_is_added_for_each_platform_and_one_that_is_listed_is_not_changed(
-    pins: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+    pins, tmp_path, monkeypatch, capsys
+):
     file = tmp_path / "pins.txt"
     old = f"libtpu==0.9 --hash=sha256:{'1' * 64}\n"
     file.write_text(old)

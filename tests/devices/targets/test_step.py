@@ -32,7 +32,7 @@ def step(text: str, target: str = "h100:8", *, scheduled: bool = True) -> StepTi
     [(BESIDE, True, DOT), (WAITED, True, DOT + LINK), (WAITED, False, DOT)],
     ids=["takes no time of its own", "is waited for at once", "may still be put beside it"],
 )
-def test_an_all_reduce_beside_a_product(lines: str, scheduled: bool, seconds: float) -> None:
+def test_an_all_reduce_beside_a_product(lines, scheduled, seconds):
     assert step(parameters(X, W) + lines, scheduled=scheduled).bound_seconds == pytest.approx(seconds)
 
 
@@ -57,14 +57,14 @@ LOOP = f"""
 """
 
 
-def test_loops_multiply_and_an_unknown_count_is_unknown() -> None:
+def test_loops_multiply_and_an_unknown_count_is_unknown():
     counted = step(LOOP.replace("BACKEND", ', backend_config={"known_trip_count":{"n":"5"}}'))
     assert counted.bound_seconds == pytest.approx(5 * LINK)
     unknown = step(LOOP.replace("BACKEND", ""))
     assert (unknown.bound_seconds, unknown.estimate_seconds, unknown.limit) == (None, None, "")
 
 
-def test_the_bound_takes_the_shorter_branch_and_the_estimate_the_longer_one() -> None:
+def test_the_bound_takes_the_shorter_branch_and_the_estimate_the_longer_one():
     found = step(f"""
         long {{
           v = {X} parameter(0)
@@ -85,7 +85,7 @@ def test_the_bound_takes_the_shorter_branch_and_the_estimate_the_longer_one() ->
     assert found.estimate_seconds > LINK
 
 
-def test_two_that_overlap_share_their_link() -> None:
+def test_two_that_overlap_share_their_link():
     second = START.replace("start =", "second =").replace("channel_id=1", "channel_id=2")
     both = f"{START}{second}{DONE}two = {X} all-reduce-done(second)\nROOT out = ({X}, {W}) tuple(done, p1)"
     found = step(parameters(X, W) + both)
@@ -94,13 +94,13 @@ def test_two_that_overlap_share_their_link() -> None:
 
 
 @pytest.mark.parametrize("target", ["h100:8", "4xh100:8", "tpu-v5e:2x4", "tpu-v7:2x2x1"])
-def test_the_estimate_is_never_below_the_bound(target: str) -> None:
+def test_the_estimate_is_never_below_the_bound(target):
     found = step(parameters(X) + f"ROOT r = {X} all-reduce(p0), {REDUCE}", target)
     assert 0 < found.bound_seconds < found.estimate_seconds
 
 
 @pytest.mark.parametrize(("negation", "seconds"), [(2.0, 6.0), (7.0, 8.0)])
-def test_one_copy_runs_beside_the_others(negation: float, seconds: float) -> None:
+def test_one_copy_runs_beside_the_others(negation, seconds):
     module = written("""
         x = f32[1024] parameter(0)
         s = (f32[1024], f32[1024], u32[]) copy-start(x)
@@ -134,7 +134,7 @@ FINISH = "async-collective-done = f32[2097152] fusion(a, b), kind=kCustom, calls
 TPU_DOT = 2 * 8192**3 / 197e12
 
 
-def test_the_two_fusions_of_a_tpus_asynchronous_collective_are_one() -> None:
+def test_the_two_fusions_of_a_tpus_asynchronous_collective_are_one():
     beside, waited = (TPU.replace("{}", lines) for lines in (PRODUCT + FINISH, FINISH + PRODUCT))
     (found,) = collectives(written(beside, "is_scheduled=true, num_partitions=8"))
     assert (found.kernel.name, found.opcode, found.bytes) == ("async-collective-start", "all-gather", 8 * 2**20)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import stat
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -27,7 +26,7 @@ from jaxprof.errors import JaxprofError, UsageError
         ("tpu-v3:2x2", "tpu-v3:2x2", "v3:2x2", 8),
     ],
 )
-def test_targets_are_read(text: str, label: str, topology: str, devices: int) -> None:
+def test_targets_are_read(text, label, topology, devices):
     target = parse_target(text)
     assert (target.label, target.topology, target.devices) == (label, topology, devices)
     assert parse_target(target.label).devices == devices
@@ -40,7 +39,7 @@ MESHES = ["data", "data=", "data=0", "data=-1", "4=data", "data=4,data=2", "data
 @pytest.mark.parametrize(
     ("parse", "text"), [*((parse_target, text) for text in TARGETS), *((parse_mesh, text) for text in MESHES)]
 )
-def test_what_cannot_be_read_says_how_it_is_written(parse: Callable[[str], object], text: str) -> None:
+def test_what_cannot_be_read_says_how_it_is_written(parse, text):
     with pytest.raises(UsageError) as caught:
         parse(text)
     assert caught.value.hint
@@ -55,7 +54,7 @@ def test_what_cannot_be_read_says_how_it_is_written(parse: Callable[[str], objec
         ("v5e", "tpu-v5e"),
     ],
 )
-def test_every_name_of_a_ceiling_names_the_chip(name: str, row: str) -> None:
+def test_every_name_of_a_ceiling_names_the_chip(name, row):
     assert chip(name).name == row
 
 
@@ -73,13 +72,13 @@ FACTS = {
 }
 
 
-def test_the_wheels_belong_to_the_users_jaxlib() -> None:
+def test_the_wheels_belong_to_the_users_jaxlib():
     assert wheels.requirements("nvidia", FACTS)[:2] == ["jax-cuda12-plugin==0.9.0.1", "jax-cuda12-pjrt==0.9.0.1"]
     assert wheels.requirements("tpu", FACTS) == ["libtpu==0.0.40.*"]
     assert wheels.folder("nvidia", FACTS).name == "nvidia-jaxlib0.9.0.1-cp312"
 
 
-def test_each_wheel_has_a_known_hash() -> None:
+def test_each_wheel_has_a_known_hash():
     lines = wheels.pinned(["jax-cuda12-plugin==0.9.0.1", "nvidia-cuda-nvcc-cu12", "libtpu==0.0.42.*"])
     assert [line.split()[0] for line in lines] == [
         "jax-cuda12-plugin==0.9.0.1",
@@ -90,16 +89,14 @@ def test_each_wheel_has_a_known_hash() -> None:
 
 
 @pytest.mark.parametrize("unknown", ["libtpu==9.9.9", "libtpu==0.0.4.*", "libtpu==0.0.42.1.*.", "elsewhere"])
-def test_what_has_no_known_hash_is_refused(unknown: str) -> None:
+def test_what_has_no_known_hash_is_refused(unknown):
     with pytest.raises(UsageError, match="does not know") as caught:
         wheels.pinned([unknown])
     assert "--allow-unpinned" in caught.value.hint
 
 
 @pytest.mark.process
-def test_pip_is_told_to_check_and_without_hashes_only_where_that_was_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state_home: Path
-) -> None:
+def test_pip_is_told_to_check_and_without_hashes_only_where_that_was_asked_for(tmp_path, monkeypatch, state_home):
     log = tmp_path / "log"
     keep = f'echo "$@" > {log}; while [ "$1" != "-r" ]; do shift; done; cat "$2" >> {log}; exit 1'
     python = fake_python(tmp_path, keep)
@@ -144,9 +141,7 @@ def fake_python(folder: Path, pip: str) -> str:
 
 
 @pytest.mark.process
-def test_installing_goes_into_a_folder_of_our_own_and_only_the_child_sees_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state_home: Path
-) -> None:
+def test_installing_goes_into_a_folder_of_our_own_and_only_the_child_sees_it(tmp_path, monkeypatch, state_home):
     monkeypatch.setenv("PYTHONPATH", "/theirs")
     python = fake_python(tmp_path, 'while [ "$1" != "--target" ]; do shift; done; mkdir -p "$2"; exit 0')
     with pytest.raises(JaxprofError, match="not here") as caught:

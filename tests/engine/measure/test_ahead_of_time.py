@@ -51,7 +51,7 @@ def told(run: Run) -> str:
     return message
 
 
-def test_a_gpu_program_is_compiled_without_a_gpu() -> None:
+def test_a_gpu_program_is_compiled_without_a_gpu():
     run, found = compiled_well("selu", "h100")
     assert "kind=kLoop" in found.text
     assert {"trace", "lower", "compile"} <= set(run.phases)
@@ -59,11 +59,11 @@ def test_a_gpu_program_is_compiled_without_a_gpu() -> None:
     assert run.samples("run") == []  # nothing was run
 
 
-def test_a_tpu_program_is_compiled_without_a_tpu() -> None:
+def test_a_tpu_program_is_compiled_without_a_tpu():
     assert "T(8,128)" in compiled_well("matmul", "tpu-v5e", n="512")[1].text
 
 
-def test_a_batch_is_split_over_several_gpus_and_the_gradients_are_summed() -> None:
+def test_a_batch_is_split_over_several_gpus_and_the_gradients_are_summed():
     run, found = compiled_well("mlp-train-step", "h100:8")
     assert found.attributes["num_partitions"] == "8"
     assert "all-reduce" in {one.opcode for one in collectives(found)}
@@ -75,9 +75,7 @@ def counted(one: Module) -> Counter[tuple[str, str, int, float | None]]:
 
 
 @pytest.mark.parametrize("devices", ["h100:8", "tpu-v5e:2x4"])
-def test_a_program_with_a_mesh_of_its_own_is_the_one_that_jax_makes_on_these_devices(
-    devices: str, tmp_path: Path
-) -> None:
+def test_a_program_with_a_mesh_of_its_own_is_the_one_that_jax_makes_on_these_devices(devices, tmp_path):
     run, found = compiled_well(f"{HERE}/gpt.py:train_step", devices)
     interpreter, (target,) = find_interpreter(), parse_targets(devices)
     environment = {**os.environ, **wheels.environment(target.chip.vendor, interpreter.path)}
@@ -90,7 +88,7 @@ def test_a_program_with_a_mesh_of_its_own_is_the_one_that_jax_makes_on_these_dev
     assert run.memory.alias_bytes  # the weights are donated
 
 
-def test_a_train_step_of_objects_with_their_state() -> None:
+def test_a_train_step_of_objects_with_their_state():
     pytest.importorskip("flax")
     pytest.importorskip("optax")
     _, found = compiled_well(f"{HERE}/set_mesh_nnx.py:train_step", "h100:8")
@@ -101,9 +99,7 @@ def test_a_train_step_of_objects_with_their_state() -> None:
 
 
 @pytest.mark.process
-def test_without_the_wheels_the_run_fails_with_the_command_that_installs_them(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_without_the_wheels_the_run_fails_with_the_command_that_installs_them(monkeypatch, tmp_path):
     monkeypatch.setenv(wheels.FOLDER_VARIABLE, str(tmp_path))
     (run,) = compiled("selu", "tpu-v5e", wheels_needed=False).runs.values()
     assert run.status == "failed"

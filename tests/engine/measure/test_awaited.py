@@ -65,9 +65,7 @@ def many(call: Callable[..., Any], number: int, *, together: bool) -> Callable[.
 @pytest.mark.parametrize(
     "shape", ["an array", "a tuple of two", "five, of several programs", "three, of several programs", "nested"]
 )
-def test_a_timed_call_ends_when_its_last_result_is_there(
-    device: SimulatedDevice, shape: str, one_program: bool
-) -> None:
+def test_a_timed_call_ends_when_its_last_result_is_there(device, shape, one_program):
     function = {
         "an array": device.call,
         "a tuple of two": many(device.call, 2, together=True),
@@ -110,15 +108,13 @@ def series(events: list[Event]) -> list[str]:
     ],
     ids=["all", "a later launch", "too long for sixteen", "too long for one", "consumes its arguments"],
 )
-def test_the_side_series_are_taken_once_where_they_fit_into_a_tenth_of_the_budget(
-    device: SimulatedDevice, options: dict[str, Any], wanted: list[str]
-) -> None:
+def test_the_side_series_are_taken_once_where_they_fit_into_a_tenth_of_the_budget(device, options, wanted):
     assert series(steady(device, **options)) == wanted
 
 
 def test_the_side_series_last_half_a_second_at_most_and_results_that_do_not_fit_are_not_kept_waiting(
-    device: SimulatedDevice, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    device, monkeypatch
+):
     for program_seconds, wanted in ((0.6, ["run"]), (0.4, ["run", "dispatch"])):
         monkeypatch.setattr(simulated_device, "PROGRAM_SECONDS", program_seconds)
         assert series(steady(device, budget=100.0)) == wanted
@@ -133,8 +129,8 @@ def test_the_side_series_last_half_a_second_at_most_and_results_that_do_not_fit_
     ids=["short", "long", "consumes its arguments"],
 )
 def test_the_cheapest_way_to_wait_is_looked_for_where_a_call_costs_little(
-    device: SimulatedDevice, monkeypatch: pytest.MonkeyPatch, first_seconds: float, fresh: Any, may: bool
-) -> None:
+    device, monkeypatch, first_seconds, fresh, may
+):
     asked: list[bool] = []
 
     def loop(*given: Any, may_call: bool, **options: Any) -> Any:
@@ -151,9 +147,7 @@ def test_the_cheapest_way_to_wait_is_looked_for_where_a_call_costs_little(
 @pytest.mark.parametrize(
     ("in_turns", "fresh"), [(False, lambda: (REAL,)), (True, None)], ids=["consumes its arguments", "in turns"]
 )
-def test_short_calls_are_counted_out_unless_each_needs_arguments_of_its_own(
-    device: SimulatedDevice, monkeypatch: pytest.MonkeyPatch, fresh: Any, in_turns: bool
-) -> None:
+def test_short_calls_are_counted_out_unless_each_needs_arguments_of_its_own(device, monkeypatch, fresh, in_turns):
     plans: list[Plan] = []
 
     def sample(self: CallSampler, trial: Trial, plan: Plan, call_seconds: float) -> list[float]:
@@ -176,13 +170,13 @@ def test_short_calls_are_counted_out_unless_each_needs_arguments_of_its_own(
     )
 
 
-def test_a_transfer_has_a_quarter_of_the_budget_and_a_second_at_most() -> None:
+def test_a_transfer_has_a_quarter_of_the_budget_and_a_second_at_most():
     plans = [transfer._plan("transfer_in", budget) for budget in (2.0, 10.0)]
     assert [plan.budget_seconds for plan in plans] == [0.5, 1.0]
     assert {(plan.series, plan.calls_per_sample, plan.least_share) for plan in plans} == {("transfer_in", 1, 0.2)}
 
 
-def test_the_three_series_of_a_steady_run(device: SimulatedDevice) -> None:
+def test_the_three_series_of_a_steady_run(device):
     events = steady(device)
     calls = {event.series: event.calls_per_sample for event in of(events, SamplesTaken)}
     assert (calls["dispatch"], calls["pipelined"]) == (1, PIPELINE_DEPTH)
@@ -193,7 +187,7 @@ def test_the_three_series_of_a_steady_run(device: SimulatedDevice) -> None:
     assert device.under_way() == 0
 
 
-def test_no_frame_stands_between_the_loop_of_dispatches_and_the_call() -> None:
+def test_no_frame_stands_between_the_loop_of_dispatches_and_the_call():
     """A generator there took a microsecond, which was in the figure."""
     callers: list[str] = []
     trial = jax_run._dispatch_trial(Calls(lambda: callers.append(sys._getframe(1).f_code.co_name), ()))
@@ -201,7 +195,7 @@ def test_no_frame_stands_between_the_loop_of_dispatches_and_the_call() -> None:
     assert callers == ["dispatch"]
 
 
-def test_a_dispatch_leaves_nothing_on_the_device_for_the_next(device: SimulatedDevice) -> None:
+def test_a_dispatch_leaves_nothing_on_the_device_for_the_next(device):
     _, sampler, _ = listening(device)
     trial = jax_run._dispatch_trial(Calls(device.call, (REAL,)))
     for _ in range(3):
@@ -211,7 +205,7 @@ def test_a_dispatch_leaves_nothing_on_the_device_for_the_next(device: SimulatedD
     assert device.under_way() == 0
 
 
-def test_fresh_arguments_of_a_dispatch_are_made_before_its_forerunner_is_awaited(device: SimulatedDevice) -> None:
+def test_fresh_arguments_of_a_dispatch_are_made_before_its_forerunner_is_awaited(device):
     """What is done after the wait lets the device's threads go to sleep: a dispatch of 10 µs then takes 12."""
     under_way: list[int] = []
 
@@ -226,17 +220,13 @@ def test_fresh_arguments_of_a_dispatch_are_made_before_its_forerunner_is_awaited
 
 
 @pytest.mark.parametrize("first_run", [jax_run._first_run, jax_run._first_run_op_by_op])
-def test_the_first_call_is_over_when_its_result_is_there(
-    device: SimulatedDevice, first_run: Callable[..., tuple[Any, float]]
-) -> None:
+def test_the_first_call_is_over_when_its_result_is_there(device, first_run):
     reporter, *_ = listening(device)
     _, seconds = first_run(reporter, Calls(device.call, (REAL,)))
     assert seconds == pytest.approx(WHOLE_CALL)
 
 
-def test_a_captured_call_ends_when_its_result_is_there(
-    device: SimulatedDevice, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_captured_call_ends_when_its_result_is_there(device, monkeypatch):
     captured: list[tuple[int, int]] = []
 
     def capture_run(_: Reporter, call: Callable[[], Any], *__: Any, **___: Any) -> None:
@@ -249,9 +239,7 @@ def test_a_captured_call_ends_when_its_result_is_there(
     assert captured == [(1, 0)], "one call was made, and is over"
 
 
-def test_a_call_captured_for_attribution_is_awaited_and_as_long_as_one_that_compiles_nothing(
-    device: SimulatedDevice, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_call_captured_for_attribution_is_awaited_and_as_long_as_one_that_compiles_nothing(device, monkeypatch):
     captured: list[tuple[float, str, int, int]] = []
     consumed: list[bool] = []
 
@@ -278,23 +266,21 @@ def test_a_call_captured_for_attribution_is_awaited_and_as_long_as_one_that_comp
     assert consumed == [False] * 3
 
 
-def test_a_copy_to_the_device_ends_when_it_is_there(device: SimulatedDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_to_the_device_ends_when_it_is_there(device, monkeypatch):
     monkeypatch.setattr(transfer.jax, "device_put", lambda arrays, _: [device.call() for _ in arrays])
     reporter, sampler, events = listening(device)
     transfer_in(reporter, sampler, Arguments.of((np.ones(4, np.float32),)), None, 4.0)
     assert figures(events, "transfer_in") == [pytest.approx(WHOLE_CALL)]
 
 
-def test_a_fetch_is_timed_without_the_copy_made_for_it(
-    device: SimulatedDevice, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fetch_is_timed_without_the_copy_made_for_it(device, monkeypatch):
     monkeypatch.setattr(transfer.jnp, "copy", device.call)
     reporter, sampler, events = listening(device)
     transfer_out(reporter, sampler, device.call(), 4.0)
     assert figures(events, "transfer_out") == [0.0], "a fetch costs nothing here, and waits for nothing"
 
 
-def test_what_has_no_value_here_is_not_fetched(device: SimulatedDevice) -> None:
+def test_what_has_no_value_here_is_not_fetched(device):
     """An array of other hosts, a random key, a number of Python's."""
     elsewhere = device.call()
     elsewhere.is_fully_addressable = False
@@ -306,9 +292,7 @@ def test_what_has_no_value_here_is_not_fetched(device: SimulatedDevice) -> None:
     assert transfer.output_bytes((*nowhere, device.call(), REAL)) == 4 + REAL.nbytes
 
 
-def test_arguments_that_a_call_consumes_are_there_before_it(
-    device: SimulatedDevice, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_arguments_that_a_call_consumes_are_there_before_it(device, monkeypatch):
     monkeypatch.setattr(transfer.jnp, "copy", device.call)
     monkeypatch.setattr(transfer.jax, "device_put", lambda array, _: array)
     Arguments.of((REAL, np.ones(4, np.float32))).fresh(None)
@@ -321,7 +305,7 @@ def slow(x: jax.Array) -> jax.Array:
     return jax.lax.fori_loop(0, 60, lambda _, y: jnp.sin(y) * 1.0001, x)
 
 
-def test_a_real_computation_is_timed_to_its_end() -> None:
+def test_a_real_computation_is_timed_to_its_end():
     x = jnp.ones(500_000)
     function = jax.jit(slow)
     jax.block_until_ready(function(x))

@@ -24,9 +24,7 @@ def named() -> list[str]:
     return [name for name in sys.modules if name.partition(".")[0] == "tensorflow"]
 
 
-def test_the_module_is_found_as_the_profiler_looks_for_it_and_is_gone_afterwards(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_module_is_found_as_the_profiler_looks_for_it_and_is_gone_afterwards(monkeypatch):
     monkeypatch.setattr(capture, "find_spec", lambda name: None)
     with stand_in_for_tensorflow():
         assert import_module(HOOK) is import_module("tensorflow").python.profiler.trace
@@ -50,15 +48,13 @@ def captured(monkeypatch: pytest.MonkeyPatch, call_seconds: float) -> tuple[int,
 
 
 @pytest.mark.parametrize(("call_seconds", "calls"), [(0.0, 20), (0.015, 20), (0.03, 10), (0.1, 2), (0.2, 2), (20.0, 2)])
-def test_calls_are_captured_for_a_third_of_a_second(
-    monkeypatch: pytest.MonkeyPatch, call_seconds: float, calls: int
-) -> None:
+def test_calls_are_captured_for_a_third_of_a_second(monkeypatch, call_seconds, calls):
     made, events, options = captured(monkeypatch, call_seconds)
     assert (made, options["calls"], options["seconds"]) == (calls, calls, [1.0] * calls)
     assert (options["timed_seconds"], options["kind"], events) == (call_seconds, "run", [])
 
 
-def test_a_call_that_is_too_long_to_repeat_is_told_as_no_data(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_that_is_too_long_to_repeat_is_told_as_no_data(monkeypatch):
     made, (event,), _ = captured(monkeypatch, 20.5)
     (row,) = event.rows
     assert (made, event.kind, row.code) == (0, "run", "not_captured")
@@ -66,9 +62,7 @@ def test_a_call_that_is_too_long_to_repeat_is_told_as_no_data(monkeypatch: pytes
 
 
 @pytest.mark.parametrize(("compile_seconds", "again"), [(30.0, True), (30.1, False)])
-def test_a_compile_is_repeated_from_cold_unless_it_is_too_long(
-    monkeypatch: pytest.MonkeyPatch, compile_seconds: float, again: bool
-) -> None:
+def test_a_compile_is_repeated_from_cold_unless_it_is_too_long(monkeypatch, compile_seconds, again):
     steps: list[str] = []
     recorder, events = reporter()
     monkeypatch.setattr(capture, "_capture", lambda recorder, kind, work, **_: (steps.append(kind), work()))
@@ -78,7 +72,7 @@ def test_a_compile_is_repeated_from_cold_unless_it_is_too_long(
     assert [event.rows[0].code for event in events] == ["not_captured"] * (not again)
 
 
-def test_a_cancelled_run_makes_no_further_call_for_its_capture(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cancelled_run_makes_no_further_call_for_its_capture(monkeypatch):
     made: list[int] = []
     recorder, _ = reporter()
 
@@ -127,9 +121,7 @@ class Profiler:
         ("", True, "the file is damaged"),
     ],
 )
-def test_a_capture_that_fails_is_told_as_no_data_and_the_run_goes_on(
-    monkeypatch: pytest.MonkeyPatch, broken: str, writes: bool, why: str
-) -> None:
+def test_a_capture_that_fails_is_told_as_no_data_and_the_run_goes_on(monkeypatch, broken, writes, why):
     profiler = Profiler(monkeypatch, broken, writes=writes)
     recorder, events = reporter()
 
@@ -145,9 +137,7 @@ def test_a_capture_that_fails_is_told_as_no_data_and_the_run_goes_on(
 
 
 @pytest.mark.parametrize("keep", [False, True])
-def test_a_capture_reads_what_the_profiler_wrote_and_leaves_nothing_but_what_is_kept(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, keep: bool
-) -> None:
+def test_a_capture_reads_what_the_profiler_wrote_and_leaves_nothing_but_what_is_kept(monkeypatch, tmp_path, keep):
     """In the folder that the client gave, which removes it where this process is killed."""
     monkeypatch.setenv(SCRATCH, str(tmp_path / "scratch"))
     (tmp_path / "scratch").mkdir()
@@ -173,7 +163,7 @@ def test_a_capture_reads_what_the_profiler_wrote_and_leaves_nothing_but_what_is_
     assert (tmp_path / "kept.pb").exists() == keep
 
 
-def test_what_a_captured_call_raises_is_raised_and_the_profiler_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_captured_call_raises_is_raised_and_the_profiler_stopped(monkeypatch):
     profiler = Profiler(monkeypatch)
 
     def fail() -> None:
@@ -185,6 +175,6 @@ def test_what_a_captured_call_raises_is_raised_and_the_profiler_stopped(monkeypa
     assert not profiler.folders[0].exists()
 
 
-def test_a_profile_that_cannot_be_kept_is_none(tmp_path: Path) -> None:
+def test_a_profile_that_cannot_be_kept_is_none(tmp_path):
     (tmp_path / "host.xplane.pb").write_bytes(b"profile")
     assert capture._keep(tmp_path / "host.xplane.pb", str(tmp_path / "none" / "kept.pb")) == ""

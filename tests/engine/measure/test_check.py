@@ -40,7 +40,7 @@ def checked(
     return only(events, CheckReported)
 
 
-def test_a_right_result_passes_and_a_wrong_one_is_told_with_its_place() -> None:
+def test_a_right_result_passes_and_a_wrong_one_is_told_with_its_place():
     right = checked(jnp.arange(4.0) * 2)
     assert (right.passed, right.against, right.worst_at) == (True, "numpy twin", "")
     wrong = checked(np.array([0, 2, 4, 7], np.float32))
@@ -49,7 +49,7 @@ def test_a_right_result_passes_and_a_wrong_one_is_told_with_its_place() -> None:
     assert (float(wrong.worst_got), float(wrong.worst_expected)) == (7.0, 6.0)
 
 
-def test_the_baseline_is_compared_with_nothing_unless_there_is_an_answer() -> None:
+def test_the_baseline_is_compared_with_nothing_unless_there_is_an_answer():
     alone = checked(INPUTS[0] * 2, variant=TWIN)
     assert (alone.passed, alone.note) == (None, "the baseline: the others are compared with it")
     known = replace(WORKLOAD, expected=lambda parameters, inputs: inputs[0] * 3)
@@ -57,7 +57,7 @@ def test_the_baseline_is_compared_with_nothing_unless_there_is_an_answer() -> No
     assert checked(INPUTS[0] * 3, known, TWIN).passed is True
 
 
-def test_a_numpy_run_imports_no_jax_for_its_twin() -> None:
+def test_a_numpy_run_imports_no_jax_for_its_twin():
     baseline = replace(WORKLOAD, variants=(replace(COMPILED, name="op by op"), TWIN), baseline="op by op")
     found = checked(INPUTS[0] * 2, baseline, TWIN)
     assert (found.passed, found.note) == (None, "the baseline (op by op) needs JAX, which a NumPy run does not import")
@@ -67,16 +67,14 @@ def test_a_numpy_run_imports_no_jax_for_its_twin() -> None:
 @pytest.mark.parametrize(
     ("left", "twin_seconds", "passed"), [(10.0, 30.0, None), (10.0, 5.0, True), (None, 30.0, True), (10.0, None, True)]
 )
-def test_a_twin_that_takes_longer_than_the_run_may_is_not_computed(
-    left: float | None, twin_seconds: float | None, passed: bool | None
-) -> None:
+def test_a_twin_that_takes_longer_than_the_run_may_is_not_computed(left, twin_seconds, passed):
     found = checked(INPUTS[0] * 2, left=left, twin_seconds=twin_seconds)
     assert found.passed == passed
     if passed is None:
         assert found.note == "the numpy twin would take at least 30.0 s, more than the run has left"
 
 
-def test_the_precision_of_products_is_asked_of_workloads_that_have_some() -> None:
+def test_the_precision_of_products_is_asked_of_workloads_that_have_some():
     device = jax.devices("cpu")[0]
 
     def precision(dtype: type, *, has_dots: bool, elementwise: bool = False) -> tuple[str, str]:
@@ -92,9 +90,7 @@ def test_the_precision_of_products_is_asked_of_workloads_that_have_some() -> Non
 @pytest.mark.parametrize(("configured", "variant", "precision"), [(None, "", "tf32"), ("highest", "", "float32"),
                                                                   (None, "highest", "float32"),
                                                                   ("highest", "bfloat16", "bfloat16")])  # fmt: skip
-def test_a_variants_precision_counts_and_without_one_that_of_jaxs_configuration(
-    configured: str | None, variant: str, precision: str
-) -> None:
+def test_a_variants_precision_counts_and_without_one_that_of_jaxs_configuration(configured, variant, precision):
     gpu = SimpleNamespace(platform="gpu", compute_capability="9.0")
     arguments = (np.ones(2, np.float32),)
     with updated("jax_default_matmul_precision", configured):
@@ -104,7 +100,7 @@ def test_a_variants_precision_counts_and_without_one_that_of_jaxs_configuration(
     assert found[1] == precision
 
 
-def test_a_run_that_is_cancelled_meanwhile_reports_no_check() -> None:
+def test_a_run_that_is_cancelled_meanwhile_reports_no_check():
     recorder, events = reporter()
 
     def slow(parameters: Any, inputs: Any) -> Any:

@@ -35,9 +35,7 @@ def says(monkeypatch: pytest.MonkeyPatch, line: str | None) -> None:
         ("some 100000", 8.0),
     ],
 )
-def test_the_cores_are_those_of_the_affinity_or_of_the_quota_if_that_is_less(
-    monkeypatch: pytest.MonkeyPatch, quota: str | None, cores: float
-) -> None:
+def test_the_cores_are_those_of_the_affinity_or_of_the_quota_if_that_is_less(monkeypatch, quota, cores):
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)), raising=False)
     says(monkeypatch, quota)
     assert environment.cores() == cores
@@ -52,15 +50,13 @@ def test_the_cores_are_those_of_the_affinity_or_of_the_quota_if_that_is_less(
         (None, None),
     ],
 )
-def test_the_machine_is_busy_whenever_a_core_is_not_idle_and_does_not_wait_for_a_disk(
-    monkeypatch: pytest.MonkeyPatch, line: str | None, ticks: int | None
-) -> None:
+def test_the_machine_is_busy_whenever_a_core_is_not_idle_and_does_not_wait_for_a_disk(monkeypatch, line, ticks):
     says(monkeypatch, line)
     busy = HostLoad.now().machine_busy_seconds
     assert busy == (None if ticks is None else ticks / os.sysconf("SC_CLK_TCK"))
 
 
-def test_the_load_is_rounded_to_what_it_can_mean_and_may_be_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_load_is_rounded_to_what_it_can_mean_and_may_be_unknown(monkeypatch):
     monkeypatch.setattr(os, "getloadavg", lambda: (1.23456, 9.0, 9.0), raising=False)
     assert environment.load_average() == 1.235
 
@@ -73,8 +69,8 @@ def test_the_load_is_rounded_to_what_it_can_mean_and_may_be_unknown(monkeypatch:
 
 @pytest.mark.parametrize(("ended", "others", "busy"), [(0.0, 5.0, None), (4.0, 6.0, 1.5), (4.0, -0.1, 0.0)])
 def test_other_processes_use_no_negative_number_of_cores_and_an_unknown_one_in_no_time(
-    monkeypatch: pytest.MonkeyPatch, ended: float, others: float, busy: float | None
-) -> None:
+    monkeypatch, ended, others, busy
+):
     readings = iter([HostLoad(0.0, 0.0, 0.0), HostLoad(ended, others, 0.0), HostLoad(ended, others, 0.0)])
     monkeypatch.setattr(HostLoad, "now", lambda: next(readings))
     assert HostLoadMeter().other_busy_cores() == busy
@@ -95,7 +91,7 @@ def device(platform: str = "gpu", number: int = 0, version: str = "", **more: An
         ("gpu", "", "cuda"),
     ],
 )
-def test_a_gpu_is_named_by_its_maker(platform: str, version: str, named: str) -> None:
+def test_a_gpu_is_named_by_its_maker(platform, version, named):
     assert platform_of(device(platform, version=version)) == named
 
 
@@ -114,11 +110,11 @@ def several(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("name", "found"), [("cuda:1", "cuda:1"), ("gpu:1", "cuda:1"), ("gpu", "cuda:0"), ("cpu:0", "cpu:0")]
 )
-def test_a_device_is_found_by_its_name(several: None, name: str, found: str) -> None:
+def test_a_device_is_found_by_its_name(several, name, found):
     assert jax_devices.device_name(find_device(name)) == found
 
 
-def test_a_device_that_is_not_there_is_told_with_those_that_are(several: None) -> None:
+def test_a_device_that_is_not_there_is_told_with_those_that_are(several):
     with pytest.raises(UsageError, match="cuda:7") as numbered:
         find_device("cuda:7")
     assert "cuda:1" in numbered.value.hint
@@ -127,7 +123,7 @@ def test_a_device_that_is_not_there_is_told_with_those_that_are(several: None) -
     assert "It sees cuda:0, cuda:1" in missing.value.hint
 
 
-def test_a_device_is_described_by_what_it_says_and_none_is_what_it_does_not() -> None:
+def test_a_device_is_described_by_what_it_says_and_none_is_what_it_does_not():
     def refuse() -> dict[str, int]:
         raise NotImplementedError
 
@@ -150,7 +146,7 @@ def test_a_device_is_described_by_what_it_says_and_none_is_what_it_does_not() ->
         assert (describe(silent)["coords"], describe(silent)["uuid"]) == (None, None)
 
 
-def test_every_backend_that_starts_is_listed_and_what_jax_logged_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_backend_that_starts_is_listed_and_what_jax_logged_meanwhile(monkeypatch):
     cpu = jax.devices("cpu")
 
     def devices(backend: str | None = None) -> list[Any]:

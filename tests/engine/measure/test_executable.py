@@ -26,7 +26,7 @@ def _compiled(donate: tuple[int, ...] = ()) -> Any:
 
 
 @pytest.mark.parametrize("donate", [(), (0,)])
-def test_the_parts_are_those_of_the_memory_analysis(donate: tuple[int, ...]) -> None:
+def test_the_parts_are_those_of_the_memory_analysis(donate):
     compiled = _compiled(donate)
     known = compiled.memory_analysis()
     found = buffers_of(compiled, compiled.as_text())
@@ -38,7 +38,7 @@ def test_the_parts_are_those_of_the_memory_analysis(donate: tuple[int, ...]) -> 
     assert sizes == sorted(sizes, reverse=True)
 
 
-def test_a_buffer_names_its_instruction_and_its_line() -> None:
+def test_a_buffer_names_its_instruction_and_its_line():
     compiled = _compiled()
     found = buffers_of(compiled, compiled.as_text())
     first = next(row for row in found.buffers if row.kind == "argument")
@@ -48,7 +48,7 @@ def test_a_buffer_names_its_instruction_and_its_line() -> None:
     assert all(isinstance(row.line, int) for row in made_here)
 
 
-def test_an_assignment_of_another_module_is_refused() -> None:
+def test_an_assignment_of_another_module_is_refused():
     compiled = _compiled()
     assignment = compiled.memory_analysis().serialized_buffer_assignment_proto
     with pytest.raises(HloError):
@@ -74,11 +74,11 @@ def refuse() -> None:
         (None, None),
     ],
 )
-def test_what_xla_does_not_know_is_unknown(analysis: Any, flops: float | None) -> None:
+def test_what_xla_does_not_know_is_unknown(analysis, flops):
     assert flops_of(SimpleNamespace(cost_analysis=lambda: analysis)) == flops
 
 
-def test_the_memory_of_a_program_is_told_part_by_part_as_far_as_it_is_known() -> None:
+def test_the_memory_of_a_program_is_told_part_by_part_as_far_as_it_is_known():
     known = SimpleNamespace(argument_size_in_bytes=5, temp_size_in_bytes=0, alias_size_in_bytes=None)
     found = memory_of(SimpleNamespace(memory_analysis=lambda: known))
     assert (found.argument_bytes, found.temporary_bytes, found.alias_bytes, found.output_bytes) == (5, 0, None, None)

@@ -65,7 +65,7 @@ def samples(events: list[Event], run: str = "r1") -> list[float]:
     return [value for event in taken if event.series == "run" for value in event.seconds]
 
 
-def test_the_twin_op_by_op_and_the_program_are_runs_of_one_session() -> None:
+def test_the_twin_op_by_op_and_the_program_are_runs_of_one_session():
     x = np.random.default_rng(0).standard_normal((64, 32)).astype(np.float32)
     events = profiled(lambda a: jnp.tanh(a @ a.T), x, baseline=lambda a: np.tanh(a @ a.T), op_by_op=True, name="gram")
     planned = of(events, RunPlanned)
@@ -92,7 +92,7 @@ def test_the_twin_op_by_op_and_the_program_are_runs_of_one_session() -> None:
     assert None not in [event.block for event in of(events, SamplesTaken) if event.series == "run"], "in turns"
 
 
-def test_every_number_of_the_result_is_checked() -> None:
+def test_every_number_of_the_result_is_checked():
     """The worst one is told; beside the largest number of all it would be nothing."""
     x = np.random.default_rng(0).standard_normal(1000).astype(np.float32) * 5
     cut = float(np.quantile(x, 0.41))
@@ -104,7 +104,7 @@ def test_every_number_of_the_result_is_checked() -> None:
     assert x[int(wrong.worst_at.strip("[]"))] < cut
 
 
-def test_donated_arguments_are_made_anew_and_the_callers_stay_alive() -> None:
+def test_donated_arguments_are_made_anew_and_the_callers_stay_alive():
     mine = jnp.ones(1000)
     events = profiled(jax.jit(lambda x: x * 2, donate_argnums=0), mine)
     ok(events)
@@ -112,7 +112,7 @@ def test_donated_arguments_are_made_anew_and_the_callers_stay_alive() -> None:
     np.testing.assert_array_equal(mine, np.ones(1000))
 
 
-def test_a_compile_is_cold_the_second_time_too() -> None:
+def test_a_compile_is_cold_the_second_time_too():
     def function(x: jax.Array) -> jax.Array:
         return jnp.sin(x) * 7
 
@@ -124,7 +124,7 @@ def test_a_compile_is_cold_the_second_time_too() -> None:
     assert "compile_cached" not in {event.code for event in of(events, WarningRaised)}
 
 
-def test_a_shape_that_changes_while_running_is_named() -> None:
+def test_a_shape_that_changes_while_running_is_named():
     sizes = iter(range(1, 100_000))
     inner = jax.jit(lambda x: x * 2)
 
@@ -136,11 +136,11 @@ def test_a_shape_that_changes_while_running_is_named() -> None:
 
 
 @pytest.mark.parametrize("result", [None, {"a": jnp.ones(3), "b": (jnp.ones(2), 1)}])
-def test_any_tree_of_results_can_be_timed(result: Any) -> None:
+def test_any_tree_of_results_can_be_timed(result):
     ok(profiled(lambda x: result, np.ones(4, np.float32)))
 
 
-def test_a_failure_is_a_failed_run_and_not_an_exception() -> None:
+def test_a_failure_is_a_failed_run_and_not_an_exception():
     def broken(x: jax.Array) -> jax.Array:
         raise RuntimeError("not today")
 
@@ -151,7 +151,7 @@ def test_a_failure_is_a_failed_run_and_not_an_exception() -> None:
     assert "unseen" not in finished.traceback
 
 
-def test_a_static_argument_that_does_not_exist_is_refused_where_the_names_are_known() -> None:
+def test_a_static_argument_that_does_not_exist_is_refused_where_the_names_are_known():
     def known(x: Any, n: int = 2) -> Any:
         return x * n
 
@@ -170,7 +170,7 @@ def test_a_static_argument_that_does_not_exist_is_refused_where_the_names_are_kn
     assert place_call(known, (x,), {}, name="mine").name == "mine"
 
 
-def test_one_call_is_one_run_among_others() -> None:
+def test_one_call_is_one_run_among_others():
     events: list[Event] = []
     call = FunctionCall(
         run="r7",
@@ -198,7 +198,7 @@ def test_one_call_is_one_run_among_others() -> None:
 
 
 @pytest.mark.parametrize(("function", "status"), [(lambda x: x * 3, "ok"), (lambda x: x @ jnp.ones(7), "failed")])
-def test_a_program_is_compiled_and_not_called(function: Any, status: str) -> None:
+def test_a_program_is_compiled_and_not_called(function, status):
     events: list[Event] = []
     spec = RunSpec(workload="w", variant="jit", how="compile", device="cpu:0")
     compile_call("r1", spec, jax.jit(function), (jax.ShapeDtypeStruct((8,), jnp.float32),), {}, events.append)
@@ -209,7 +209,7 @@ def test_a_program_is_compiled_and_not_called(function: Any, status: str) -> Non
     assert phases == (["trace", "lower", "compile"] if status == "ok" else [])
 
 
-def test_a_result_is_compared_with_what_was_declared() -> None:
+def test_a_result_is_compared_with_what_was_declared():
     @workload(expected=lambda x: np.cos(x), against="its cosine")
     def wrong(x: Any) -> Any:
         return jnp.tanh(x)
@@ -218,7 +218,7 @@ def test_a_result_is_compared_with_what_was_declared() -> None:
     assert {(check.passed, check.against) for check in of(events, CheckReported)} == {(False, "its cosine")}
 
 
-def test_a_call_without_a_twin_takes_no_turns_is_compared_with_nothing_and_puts_back_what_it_changes() -> None:
+def test_a_call_without_a_twin_takes_no_turns_is_compared_with_nothing_and_puts_back_what_it_changes():
     values = ("jax_enable_compilation_cache", "jax_default_matmul_precision", "jax_default_device")
     before = [getattr(jax.config, name) for name in values]
     collecting = gc.isenabled()
@@ -232,7 +232,7 @@ def test_a_call_without_a_twin_takes_no_turns_is_compared_with_nothing_and_puts_
 
 
 @pytest.mark.parametrize("parameters", [False, True], ids=["of any call", "of chosen sizes"])
-def test_what_was_declared_counts_as_far_as_it_holds_for_any_call(parameters: bool) -> None:
+def test_what_was_declared_counts_as_far_as_it_holds_for_any_call(parameters):
     sizes: dict[str, Any] = {"parameters": {"n": 4}, "inputs": lambda n: (np.ones(n, np.float32),)}
 
     @workload(
@@ -258,7 +258,7 @@ def test_what_was_declared_counts_as_far_as_it_holds_for_any_call(parameters: bo
     assert found.inputs()[0] is x, "these very arguments"
 
 
-def test_of_a_compiled_function_static_arguments_stay_its_own() -> None:
+def test_of_a_compiled_function_static_arguments_stay_its_own():
     @functools.partial(jax.jit, static_argnames=("n", "m"))
     def compiled(x: Any, *, n: int, m: int = 1) -> Any:
         return [x * m] * n

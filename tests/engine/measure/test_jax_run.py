@@ -35,7 +35,7 @@ def has(
     monkeypatch.setattr(jax_run, "describe", lambda device: told)
 
 
-def test_the_memory_that_is_free_is_the_hosts_or_what_the_device_has_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_memory_that_is_free_is_the_hosts_or_what_the_device_has_left(monkeypatch):
     monkeypatch.setattr(jax_run, "available_host_bytes", lambda: 77)
     has(monkeypatch, limit=1000, used=300)
     assert jax_run._free_bytes(None) == jax_run._free_bytes(SimpleNamespace(platform="cpu")) == 77
@@ -50,7 +50,7 @@ def program(**sizes: int | None) -> Any:
     return SimpleNamespace(memory=MemoryReported(**sizes), buffers=BuffersReported(source="XLA"))
 
 
-def test_a_program_that_needs_more_than_is_free_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_needs_more_than_is_free_is_not_run(monkeypatch):
     has(monkeypatch, limit=1000)
     recorder, events = heard.reporter()
     for fits in (
@@ -69,14 +69,14 @@ def test_a_program_that_needs_more_than_is_free_is_not_run(monkeypatch: pytest.M
     jax_run._refuse_what_does_not_fit(recorder, program(output_bytes=10**15), GPU)
 
 
-def test_results_of_unfinished_calls_may_take_a_tenth_of_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_of_unfinished_calls_may_take_a_tenth_of_what_is_free(monkeypatch):
     output = (jnp.ones(1000, jnp.float32), 3.0)
     for free, fits in ((40_000 * PIPELINE_DEPTH, True), (40_000 * PIPELINE_DEPTH - 10, False), (None, True)):
         monkeypatch.setattr(jax_run, "available_host_bytes", lambda found=free: found)
         assert jax_run._pipeline_fits(output) == fits
 
 
-def test_the_peak_of_the_allocator_stands_beside_what_xla_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_peak_of_the_allocator_stands_beside_what_xla_said(monkeypatch):
     recorder, events = heard.reporter()
     has(monkeypatch, limit=None)
     jax_run._report_memory(recorder, program(output_bytes=4), GPU)
@@ -93,7 +93,7 @@ def test_the_peak_of_the_allocator_stands_beside_what_xla_said(monkeypatch: pyte
     assert events[-1] == MemoryReported(allocator_limit_bytes=1000)
 
 
-def test_arguments_are_made_anew_only_for_calls_that_consume_them() -> None:
+def test_arguments_are_made_anew_only_for_calls_that_consume_them():
     made: list[int] = []
 
     def fresh() -> tuple[Any, ...]:
@@ -105,7 +105,7 @@ def test_arguments_are_made_anew_only_for_calls_that_consume_them() -> None:
     assert list(Calls(max, (), fresh).sets(3)) == [(1,), (2,), (3,)]
 
 
-def test_the_first_call_op_by_op_is_split_from_what_it_compiles() -> None:
+def test_the_first_call_op_by_op_is_split_from_what_it_compiles():
     recorder, events = heard.reporter()
     x = jax.device_put(np.arange(17, dtype=np.float32))
     output, seconds = jax_run._first_run_op_by_op(recorder, Calls(lambda x: jnp.tan(x) + 17.25, (x,)))
@@ -154,9 +154,7 @@ def double(x: Any) -> Any:
     return x * 2
 
 
-def test_the_first_launch_measures_everything_and_a_later_one_what_differs_between_launches(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_first_launch_measures_everything_and_a_later_one_what_differs_between_launches(monkeypatch):
     both = ["transfer_in", "trace", "lower", "compile", "first_run", "run"]
     events, captured = measured(jax.jit(double), monkeypatch, budget_seconds=0.5)
     assert phases(events) == [*both, "pipelined", "dispatch", "transfer_out", "check"]
@@ -167,13 +165,13 @@ def test_the_first_launch_measures_everything_and_a_later_one_what_differs_betwe
     assert [event.series for event in heard.of(events, SamplesTaken)].count("transfer_in") == 3
 
 
-def test_what_is_not_wanted_is_not_done(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_wanted_is_not_done(monkeypatch):
     events, captured = measured(jax.jit(double), monkeypatch, capture=False, check=False)
     assert captured == []
     assert "check" not in phases(events)
 
 
-def test_inputs_that_stay_on_the_host_are_moved_by_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inputs_that_stay_on_the_host_are_moved_by_each_call(monkeypatch):
     given: list[type] = []
 
     def kept(x: Any) -> Any:
@@ -191,9 +189,7 @@ def test_inputs_that_stay_on_the_host_are_moved_by_each_call(monkeypatch: pytest
 
 
 @pytest.mark.parametrize(("function", "shared"), [(lambda x: x, True), (double, False)], ids=["itself", "a new array"])
-def test_a_call_that_passes_its_argument_through_is_told_as_moving_nothing(
-    monkeypatch: pytest.MonkeyPatch, function: Any, shared: bool
-) -> None:
+def test_a_call_that_passes_its_argument_through_is_told_as_moving_nothing(monkeypatch, function, shared):
     events, _ = measured(function, monkeypatch, how="jax", check=False)
     (run,) = [event for event in heard.of(events, PhaseEnded) if event.phase == "run"]
     assert run.zero_copy == shared
@@ -203,7 +199,7 @@ def test_a_call_that_passes_its_argument_through_is_told_as_moving_nothing(
     ("moved", "shared", "zero_copy", "note"),
     [(8, 8, True, ""), (8, 0, False, ""), (8, 3, False, "3 of 8 bytes are shared, not copied"), (0, 0, False, "")],
 )
-def test_a_transfer_says_how_much_of_it_was_a_copy(moved: int, shared: int, zero_copy: bool, note: str) -> None:
+def test_a_transfer_says_how_much_of_it_was_a_copy(moved, shared, zero_copy, note):
     recorder, _ = heard.reporter()
     phase = PhaseReport()
     transfer._describe(recorder, "in", phase, moved, shared)
@@ -211,7 +207,7 @@ def test_a_transfer_says_how_much_of_it_was_a_copy(moved: int, shared: int, zero
     assert recorder.shared_transfers == ["in"] * zero_copy
 
 
-def test_a_request_for_attribution_captures_and_times_nothing() -> None:
+def test_a_request_for_attribution_captures_and_times_nothing():
     workload = find("selu", [])
     request = RunRequest(
         run="r1",

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -28,7 +25,7 @@ X = np.ones((4, 4), np.float32)
         lambda x: (jnp.dot(x, x), 2 * x)[1],
     ],
 )
-def test_programs_without_a_sum(function: Callable[..., Any]) -> None:
+def test_programs_without_a_sum(function):
     assert traced_is_elementwise(function, (X,))
     assert is_elementwise(jax.jit(function).trace(X).jaxpr)
 
@@ -49,7 +46,7 @@ def test_programs_without_a_sum(function: Callable[..., Any]) -> None:
         lambda x: jax.pure_callback(np.exp, jax.ShapeDtypeStruct(x.shape, x.dtype), x),
     ],
 )
-def test_programs_with_a_sum_or_something_unknown(function: Callable[..., Any]) -> None:
+def test_programs_with_a_sum_or_something_unknown(function):
     arguments = (X, X) if function is jnp.dot else (X,)
     assert not traced_is_elementwise(function, arguments)
     assert not is_elementwise(jax.jit(function).trace(*arguments).jaxpr)

@@ -16,7 +16,7 @@ from jaxprof.engine.measure.transfer import Arguments
 
 @pytest.mark.parametrize("offset", [0, 1, 3, 16])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_arrays_are_aligned_whatever_the_allocator_gave(offset: int, order: str) -> None:
+def test_arrays_are_aligned_whatever_the_allocator_gave(offset, order):
     block = np.zeros(4096, np.uint8)
     start = -block.ctypes.data % ALIGNMENT_BYTES + 4 * offset
     odd = block[start : start + 4 * 15].view(np.float32).reshape((3, 5), order=order)  # type: ignore[call-overload]
@@ -28,7 +28,7 @@ def test_arrays_are_aligned_whatever_the_allocator_gave(offset: int, order: str)
     np.testing.assert_array_equal(even, odd)
 
 
-def test_trees_of_arrays_keep_their_form() -> None:
+def test_trees_of_arrays_keep_their_form():
     Pair = namedtuple("Pair", "left right")
     tree = (Pair(np.ones(2), 3.0), [np.zeros(1), "word"], {"a": None})
     changed = map_arrays(lambda array: array + 1, tree)
@@ -55,16 +55,14 @@ def test_trees_of_arrays_keep_their_form() -> None:
         ("tpu", None, "high", {"float32"}, "bfloat16_3x"),
     ],
 )
-def test_the_effective_precision_follows_the_device(
-    platform: str, capability: str | None, asked: str, dtypes: set[str], expected: str
-) -> None:
+def test_the_effective_precision_follows_the_device(platform, capability, asked, dtypes, expected):
     device = SimpleNamespace(platform=platform, compute_capability=capability)
     found = effective_precision(device, asked, dtypes)
     assert found == expected
     assert tolerance_key(found) in {"float64", "float32", "tf32", "bfloat16"}
 
 
-def test_only_numpy_arrays_go_to_the_device_and_scalars_stay_python() -> None:
+def test_only_numpy_arrays_go_to_the_device_and_scalars_stay_python():
     arguments = Arguments.of((np.ones(4, np.float32), 3.0, [np.zeros(2, np.float32)]))
     placed = arguments.placed(jax.device_put(arguments.host_arrays()))
     assert isinstance(placed[0], jax.Array)
@@ -73,7 +71,7 @@ def test_only_numpy_arrays_go_to_the_device_and_scalars_stay_python() -> None:
     assert isinstance(placed[2][0], jax.Array)
 
 
-def test_runs_that_have_their_turns_meanwhile_are_no_work_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_that_have_their_turns_meanwhile_are_no_work_of_others(monkeypatch):
     readings = iter(
         [HostLoad(0, 0, 0), HostLoad(2, 5, 2), HostLoad(10, 21, 2), HostLoad(12, 25, 4), HostLoad(12, 25, 4)]
     )

@@ -33,13 +33,11 @@ def program(before: float | None, after: float | None, hlo: str = "", function: 
         (1000.0, 0.0, "__triton", False),
     ],
 )
-def test_work_that_is_gone_after_compiling_was_folded(
-    before: float | None, after: float | None, hlo: str, folded: bool
-) -> None:
+def test_work_that_is_gone_after_compiling_was_folded(before, after, hlo, folded):
     assert [found.code for found in program_findings(program(before, after, hlo))] == ["folded_constants"] * folded
 
 
-def test_of_windows_xla_counts_more_than_it_computes() -> None:
+def test_of_windows_xla_counts_more_than_it_computes():
     """A cumulative sum goes into XLA as one window for each element: few of those FLOPs are ever computed."""
 
     def smoothed(x: jax.Array) -> jax.Array:
@@ -49,7 +47,7 @@ def test_of_windows_xla_counts_more_than_it_computes() -> None:
     assert [found.code for found in program_findings(program(1e10, 1e7, "", jnp.sum))] == ["folded_constants"]
 
 
-def test_what_is_computed_and_not_used_is_named_once() -> None:
+def test_what_is_computed_and_not_used_is_named_once():
     def wasteful(x: jax.Array) -> jax.Array:
         jnp.sort(x)
         jnp.sort(-x)
@@ -60,7 +58,7 @@ def test_what_is_computed_and_not_used_is_named_once() -> None:
     assert found.message.endswith("removed it: sort")
 
 
-def test_what_has_an_effect_or_is_used_later_is_not_dead() -> None:
+def test_what_has_an_effect_or_is_used_later_is_not_dead():
     def used(x: jax.Array) -> jax.Array:
         once = jnp.sort(x)
         jax.debug.print("{}", jnp.sort(-x))
@@ -69,7 +67,7 @@ def test_what_has_an_effect_or_is_used_later_is_not_dead() -> None:
     assert dead_operations(jax.jit(used).trace(jnp.ones(4)).jaxpr) == []
 
 
-def test_compilations_that_nobody_expected_are_counted_and_named() -> None:
+def test_compilations_that_nobody_expected_are_counted_and_named():
     spans = [StageSpan(stage, name, 0.0, 1.0) for name in ("f", "g", "f") for stage in ("trace", "compile")]
     (found,) = recompiled(CompileLedger(spans), "during the run")
     assert found.message == "3 unexpected compilations during the run: f, g"
@@ -87,13 +85,13 @@ def test_compilations_that_nobody_expected_are_counted_and_named() -> None:
         ([], True, ["a call moved no data"]),
     ],
 )
-def test_a_transfer_that_copied_nothing_is_no_copy(directions: list[str], calls: bool, said: list[str]) -> None:
+def test_a_transfer_that_copied_nothing_is_no_copy(directions, calls, said):
     found = list(zero_copies(directions, calls=calls))
     assert [warning.message.partition(":")[0] for warning in found] == said
     assert {warning.code for warning in found} <= {"zero_copy"}
 
 
-def test_the_value_that_a_gradient_does_not_need_is_not_dead_code() -> None:
+def test_the_value_that_a_gradient_does_not_need_is_not_dead_code():
     def loss(weights: jax.Array, x: jax.Array) -> jax.Array:
         return (jnp.tanh(x) @ weights).sum()
 

@@ -46,7 +46,7 @@ def again(function: Any, *arguments: Any) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore:Some donated buffers")
-def test_what_the_jit_said_is_kept_and_the_program_does_the_same() -> None:
+def test_what_the_jit_said_is_kept_and_the_program_does_the_same():
     traced = trace(step, (X, X))
     assert (traced.name, traced.donated[:2]) == ("step", (True, False))
     assert (traced.in_shardings[:2], traced.out_shardings) == ((OVER, None), (OVER,))
@@ -56,14 +56,14 @@ def test_what_the_jit_said_is_kept_and_the_program_does_the_same() -> None:
     np.testing.assert_allclose(found, X * X + 2)
 
 
-def test_nested_programs_name_their_meshes_too() -> None:
+def test_nested_programs_name_their_meshes_too():
     def body(carry: Any, _: Any) -> Any:
         return jax.lax.with_sharding_constraint(carry * 2, OVER), None
 
     assert MESH in list(trace(lambda x: jax.lax.scan(body, x, None, length=2), (X,)).meshes())
 
 
-def test_numbers_are_inputs_unless_the_function_wants_them_as_they_are() -> None:
+def test_numbers_are_inputs_unless_the_function_wants_them_as_they_are():
     plain = trace(lambda x, n: x * n, (X, 3))
     assert len([slot for slot in plain.slots if slot is not None]) == 2
     static = trace(
@@ -83,7 +83,7 @@ class Compiled:
         return functools.reduce(operator.add, (function(x) for function in self.inside))
 
 
-def test_a_wrapper_that_calls_several_compiled_functions_is_one_program() -> None:
+def test_a_wrapper_that_calls_several_compiled_functions_is_one_program():
     traced = trace(Compiled(jax.jit(jnp.sin), jax.jit(jnp.cos)), (X,))
     assert (traced.name, traced.slots, traced.constants) == ("Compiled", (0,), (None,))
     assert (traced.in_shardings, traced.donated, len(traced.out_shardings)) == ((None,), (False,), 1)
@@ -92,7 +92,7 @@ def test_a_wrapper_that_calls_several_compiled_functions_is_one_program() -> Non
     assert trace(Compiled(lambda x: step(x, x)), (X,)).name == "step", "around one, it has the name of that"
 
 
-def test_an_objects_new_state_leaves_the_program() -> None:
+def test_an_objects_new_state_leaves_the_program():
     nnx = pytest.importorskip("flax.nnx")
 
     class Counter(nnx.Module):  # type: ignore[misc,name-defined]
@@ -108,7 +108,7 @@ def test_an_objects_new_state_leaves_the_program() -> None:
     assert sorted(aval.shape for aval in traced.jaxpr.out_avals) == [(), (6,)]
 
 
-def test_what_is_no_array_stays_in_the_function() -> None:
+def test_what_is_no_array_stays_in_the_function():
     eqx = pytest.importorskip("equinox")
     model = eqx.nn.MLP(6, 2, 4, 1, key=jax.random.key(0))
     traced = trace(eqx.filter_jit(lambda model, x: model(x)), (model, X))
@@ -116,7 +116,7 @@ def test_what_is_no_array_stays_in_the_function() -> None:
     assert len([slot for slot in traced.slots if slot is not None]) == len(arrays)
 
 
-def test_the_lines_are_the_users_and_the_names_the_programs() -> None:
+def test_the_lines_are_the_users_and_the_names_the_programs():
     traced = trace(step, (X, X))
     program = program_of(traced, traced.in_shardings, annotated=True)
     text = lower_for_target(program, MESH, Devices(tuple(jax.devices())), "cpu").compile().as_text()
@@ -131,7 +131,7 @@ def test_the_lines_are_the_users_and_the_names_the_programs() -> None:
 
 
 @pytest.mark.parametrize("name", ["<lambda>", "f.g"])
-def test_a_program_has_a_name_that_a_module_can_have(name: str) -> None:
+def test_a_program_has_a_name_that_a_module_can_have(name):
     def function(x: Any) -> Any:
         return x
 
@@ -140,7 +140,7 @@ def test_a_program_has_a_name_that_a_module_can_have(name: str) -> None:
     assert program.function.__name__.isidentifier()
 
 
-def test_a_custom_call_that_jax_would_not_keep_is_exported_for_this_very_version() -> None:
+def test_a_custom_call_that_jax_would_not_keep_is_exported_for_this_very_version():
     def of_the_users(x: Any) -> Any:
         for target in ("first_of_theirs", "second_of_theirs"):
             x = jax.ffi.ffi_call(target, jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
@@ -154,7 +154,7 @@ def test_a_custom_call_that_jax_would_not_keep_is_exported_for_this_very_version
     assert [(shape.shape, shape.dtype) for shape in shapes] == [(X.shape, X.dtype)]
 
 
-def test_names_of_ours_are_replaced_by_those_of_the_arguments_as_far_as_they_are_known() -> None:
+def test_names_of_ours_are_replaced_by_those_of_the_arguments_as_far_as_they_are_known():
     program = program_of(trace(step, (X, X)), (None, None, None), annotated=False)
     text = (
         'op_name="args[0]" loc("args[0]") loc("args[2]") op_name="jit(step)/call_exported/jit(step)/add" '
@@ -166,7 +166,7 @@ def test_names_of_ours_are_replaced_by_those_of_the_arguments_as_far_as_they_are
     )
 
 
-def test_a_sharding_over_a_mesh_of_this_host_is_one_over_the_targets() -> None:
+def test_a_sharding_over_a_mesh_of_this_host_is_one_over_the_targets():
     (here,) = jax.devices()[:1]
     there = Devices((here,))
     for kind in (None, "pinned_host"):

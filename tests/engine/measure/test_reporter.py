@@ -19,7 +19,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reporting, "time", SimpleNamespace(perf_counter=lambda: float(next(seconds))))
 
 
-def test_a_phase_takes_as_long_as_its_block_unless_it_knows_better() -> None:
+def test_a_phase_takes_as_long_as_its_block_unless_it_knows_better():
     reporter, events = heard.reporter()
     with reporter.phase("compile") as phase:
         assert reporter.current_phase == "compile"
@@ -35,7 +35,7 @@ def test_a_phase_takes_as_long_as_its_block_unless_it_knows_better() -> None:
     assert events[-1].seconds is None
 
 
-def test_a_phase_that_fails_has_no_end_and_stays_the_place_where_it_happened() -> None:
+def test_a_phase_that_fails_has_no_end_and_stays_the_place_where_it_happened():
     reporter, events = heard.reporter()
     with pytest.raises(ValueError, match="in it"), reporter.phase("compile"):
         raise ValueError("in it")
@@ -43,7 +43,7 @@ def test_a_phase_that_fails_has_no_end_and_stays_the_place_where_it_happened() -
     assert reporter.current_phase == "compile"
 
 
-def test_a_cancelled_run_begins_no_phase() -> None:
+def test_a_cancelled_run_begins_no_phase():
     reporter, events = heard.reporter()
     reporter.control.cancel()
     with pytest.raises(Cancelled), reporter.phase("compile"):
@@ -51,7 +51,7 @@ def test_a_cancelled_run_begins_no_phase() -> None:
     assert events == []
 
 
-def test_what_was_measured_elsewhere_and_what_is_said_meanwhile() -> None:
+def test_what_was_measured_elsewhere_and_what_is_said_meanwhile():
     reporter, events = heard.reporter()
     reporter.ended("trace", 0.25)
     reporter.warn("noisy", "it is noisy", "be quiet")

@@ -68,7 +68,7 @@ def end(events: list[Event]) -> RunFinished:
     return events[-1]
 
 
-def test_a_numpy_run_has_its_phases_samples_and_check() -> None:
+def test_a_numpy_run_has_its_phases_samples_and_check():
     made: list[int] = []
 
     def counted(x: np.ndarray) -> np.ndarray:
@@ -91,7 +91,7 @@ def test_a_numpy_run_has_its_phases_samples_and_check() -> None:
     assert before.devices == []
 
 
-def test_what_nobody_estimated_has_no_cost_and_a_wrong_result_is_a_finished_run_whose_check_fails() -> None:
+def test_what_nobody_estimated_has_no_cost_and_a_wrong_result_is_a_finished_run_whose_check_fails():
     events = measured(np.cos)
     assert (end(events).status, only(events, CheckReported).passed) == ("ok", False)
     assert of(events, CostReported) == of(events, TextRecorded) == []
@@ -100,12 +100,12 @@ def test_what_nobody_estimated_has_no_cost_and_a_wrong_result_is_a_finished_run_
 
 
 @pytest.mark.parametrize(("check", "launch"), [(False, 1), (True, 2)])
-def test_a_check_is_made_in_the_first_launch_if_it_was_asked_for(check: bool, launch: int) -> None:
+def test_a_check_is_made_in_the_first_launch_if_it_was_asked_for(check, launch):
     events = measured(check=check, launch=launch)
     assert (end(events).status, of(events, CheckReported)) == ("ok", [])
 
 
-def test_a_result_is_kept_for_a_comparison_in_the_first_launch_or_it_is_told(tmp_path: Path) -> None:
+def test_a_result_is_kept_for_a_comparison_in_the_first_launch_or_it_is_told(tmp_path):
     path = tmp_path / "kept.npz"
     assert of(measured(keep_output=str(path), launch=2), WarningRaised) == []
     assert not path.exists()
@@ -117,7 +117,7 @@ def test_a_result_is_kept_for_a_comparison_in_the_first_launch_or_it_is_told(tmp
 
 
 @pytest.mark.parametrize("error", [ValueError("mine"), SystemExit(3)])
-def test_what_the_function_raises_is_the_runs_result(error: BaseException) -> None:
+def test_what_the_function_raises_is_the_runs_result(error):
     def fail(x: np.ndarray) -> np.ndarray:
         raise error
 
@@ -128,7 +128,7 @@ def test_what_the_function_raises_is_the_runs_result(error: BaseException) -> No
     assert control.remaining_seconds() is None, "its cap no longer counts"
 
 
-def test_an_interrupt_in_the_users_own_process_is_the_users() -> None:
+def test_an_interrupt_in_the_users_own_process_is_the_users():
     def interrupt(x: np.ndarray) -> np.ndarray:
         raise KeyboardInterrupt
 
@@ -136,7 +136,7 @@ def test_an_interrupt_in_the_users_own_process_is_the_users() -> None:
         measured(interrupt)
 
 
-def test_a_cancelled_run_says_in_which_phase() -> None:
+def test_a_cancelled_run_says_in_which_phase():
     control = RunControl()
 
     def cancelling(x: np.ndarray) -> np.ndarray:
@@ -148,7 +148,7 @@ def test_a_cancelled_run_says_in_which_phase() -> None:
     assert (before.status, before.error) == ("cancelled", "cancelled"), "no phase had begun"
 
 
-def test_a_run_that_reaches_its_cap_has_a_result_if_it_has_samples() -> None:
+def test_a_run_that_reaches_its_cap_has_a_result_if_it_has_samples():
     without = end(measured(max_seconds=0.0))
     assert without.status == "timed out"
     assert "--max-seconds" in without.advice
@@ -165,7 +165,7 @@ def test_a_run_that_reaches_its_cap_has_a_result_if_it_has_samples() -> None:
     assert of(events, CheckReported) == []
 
 
-def test_a_preset_completes_what_a_request_leaves_open() -> None:
+def test_a_preset_completes_what_a_request_leaves_open():
     selu = built_in("selu")
     first = next(iter(selu.presets.values()))
     assert _complete(selu, {}) == dict(first)
@@ -187,16 +187,14 @@ def test_a_preset_completes_what_a_request_leaves_open() -> None:
         (ValueError("shapes differ"), "", False),
     ],
 )
-def test_known_errors_have_advice_and_whether_it_was_for_want_of_memory(
-    error: Exception, advice: str, memory: bool
-) -> None:
+def test_known_errors_have_advice_and_whether_it_was_for_want_of_memory(error, advice, memory):
     found = failed(error)
     assert advice in found.advice
     assert bool(found.advice) == bool(advice)
     assert is_out_of_memory(error) == found.out_of_memory == memory
 
 
-def test_an_error_of_ours_is_its_words_and_one_without_any_is_the_end_of_the_run_too() -> None:
+def test_an_error_of_ours_is_its_words_and_one_without_any_is_the_end_of_the_run_too():
     class Mute(Exception):
         def __str__(self) -> str:
             raise TypeError("no text")
@@ -207,7 +205,7 @@ def test_an_error_of_ours_is_its_words_and_one_without_any_is_the_end_of_the_run
     assert failed(Mute()).error == "Mute: (reading its message raised TypeError)"
 
 
-def test_the_frames_that_measure_are_left_out_also_of_what_led_to_it() -> None:
+def test_the_frames_that_measure_are_left_out_also_of_what_led_to_it():
     def users() -> None:
         try:
             inputs_of(RunSpec(workload="x", variant="jit", how="jit", device="cpu:0", target="no_such_thing"))

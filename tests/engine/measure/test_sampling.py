@@ -99,7 +99,7 @@ def noisy() -> Iterator[float]:
         (-1e-9, 5e-8, 10_000),
     ],
 )
-def test_the_clock_costs_at_most_one_percent_of_a_sample(call: float, cost: float, calls: int) -> None:
+def test_the_clock_costs_at_most_one_percent_of_a_sample(call, cost, calls):
     """A call too short to be seen is made as often as can be."""
     assert calls_per_sample(call, cost) == calls
 
@@ -107,7 +107,7 @@ def test_the_clock_costs_at_most_one_percent_of_a_sample(call: float, cost: floa
 @pytest.mark.parametrize(
     ("steps", "cost"), [([3e-8], 3e-8), ([0.0] * 19 + [1e-6], 1e-6), ([1e-8, 2e-8, 9e-8], 2e-8), ([0.0], 0.0)]
 )
-def test_a_clock_costs_its_reading_or_its_smallest_step(steps: list[float], cost: float) -> None:
+def test_a_clock_costs_its_reading_or_its_smallest_step(steps, cost):
     """One that goes on every twentieth reading alone cannot tell less than that step. It is measured once."""
     now, readings = 0.0, itertools.count()
 
@@ -124,16 +124,14 @@ def test_a_clock_costs_its_reading_or_its_smallest_step(steps: list[float], cost
 
 
 @pytest.mark.parametrize(("budget", "seconds"), [(2.0, 0.5), (4.0, 1.0), (20.0, 2.0)])
-def test_a_steady_call_is_sampled_for_a_quarter_of_the_budget_and_two_seconds_at_most(
-    budget: float, seconds: float
-) -> None:
+def test_a_steady_call_is_sampled_for_a_quarter_of_the_budget_and_two_seconds_at_most(budget, seconds):
     world = World(1e-2)
     samples = world.sample(1e-2, budget_seconds=budget)
     assert median(samples) == pytest.approx(1e-2, rel=1e-3)
     assert sum(samples) == pytest.approx(seconds, abs=0.15)
 
 
-def test_a_noisy_call_is_sampled_until_the_budget_is_spent_and_progress_says_how_much_is_left() -> None:
+def test_a_noisy_call_is_sampled_until_the_budget_is_spent_and_progress_says_how_much_is_left():
     world = World(noisy())
     samples = world.sample(1e-3)
     assert 1.9 < sum(samples) < 2.4
@@ -149,7 +147,7 @@ def test_a_noisy_call_is_sampled_until_the_budget_is_spent_and_progress_says_how
     assert len(World(noisy()).sample(1e-3, most_samples=37)) == 37
 
 
-def test_a_very_short_call_is_spread_over_time_without_flooding_the_log() -> None:
+def test_a_very_short_call_is_spread_over_time_without_flooding_the_log():
     world = World(1e-6)
     samples = world.sample(1e-6)
     assert len(samples) <= MOST_SAMPLES
@@ -158,7 +156,7 @@ def test_a_very_short_call_is_spread_over_time_without_flooding_the_log() -> Non
 
 
 @pytest.mark.parametrize(("calls", "remaining"), [(None, [15, 10, 5]), (4, [60, 40, 20])])
-def test_a_call_that_exceeds_the_budget_is_timed_three_times(calls: int | None, remaining: list[float]) -> None:
+def test_a_call_that_exceeds_the_budget_is_timed_three_times(calls, remaining):
     world = World(5.0)
     assert world.sample(5.0, calls_per_sample=calls) == pytest.approx([5.0] * 3)
     assert world.calls == 3 * (calls or 1), "the call before it was the warm-up"
@@ -171,7 +169,7 @@ def test_a_call_that_exceeds_the_budget_is_timed_three_times(calls: int | None, 
     assert world.progress == []
 
 
-def test_samples_are_sent_to_a_hundredth_of_a_nanosecond_in_batches_a_tenth_of_a_second_apart() -> None:
+def test_samples_are_sent_to_a_hundredth_of_a_nanosecond_in_batches_a_tenth_of_a_second_apart():
     world, moments = World(1e-3 / 3), list[float]()
     world.on_event = lambda event: moments.append(world.now) if isinstance(event, SamplesTaken) else None
     samples = world.sample(1e-3 / 3)
@@ -180,7 +178,7 @@ def test_samples_are_sent_to_a_hundredth_of_a_nanosecond_in_batches_a_tenth_of_a
     assert min(after - before for before, after in itertools.pairwise(moments)) >= 0.09
 
 
-def test_the_calls_between_samples_spread_them_over_two_seconds_or_the_budget() -> None:
+def test_the_calls_between_samples_spread_them_over_two_seconds_or_the_budget():
     spans = []
     for budget, wanted in ((1.0, 1.0), (2.0, 2.0), (8.0, 2.0)):
         world, warm_up = World(1e-5, tick=0.0), World(1e-5, tick=0.0)
@@ -191,7 +189,7 @@ def test_the_calls_between_samples_spread_them_over_two_seconds_or_the_budget() 
     assert spans[1] == pytest.approx(spans[2], rel=0.05)
 
 
-def test_a_median_is_precise_once_half_its_interval_is_a_hundredth_of_it() -> None:
+def test_a_median_is_precise_once_half_its_interval_is_a_hundredth_of_it():
     def spread(width: float) -> list[float]:
         return [1 + width * (index - 50) / 50 for index in range(101)]
 
@@ -200,23 +198,23 @@ def test_a_median_is_precise_once_half_its_interval_is_a_hundredth_of_it() -> No
     assert not precise([1.0] * 4), "too few to say"
 
 
-def test_a_call_under_the_budget_has_three_samples_at_least() -> None:
+def test_a_call_under_the_budget_has_three_samples_at_least():
     assert len(World(1.9).sample(1.9)) == 3
 
 
-def test_the_first_slow_calls_are_warm_up_and_not_samples() -> None:
+def test_the_first_slow_calls_are_warm_up_and_not_samples():
     world = World(itertools.chain((1e-3 + 8e-3 * 0.8**step for step in range(40)), itertools.repeat(1e-3)))
     assert max(world.sample(8e-3)) < 1.1e-3
 
 
-def test_before_the_first_sample_come_five_calls_to_calibrate_and_two_slices_that_agree() -> None:
+def test_before_the_first_sample_come_five_calls_to_calibrate_and_two_slices_that_agree():
     world = World(1e-3)
     samples = world.sample(1e-3)
     assert world.calls - len(samples) == 5 + 2 * 20, "a slice is 20 ms of calls"
 
 
 @pytest.mark.parametrize(("budget", "seconds"), [(5.0, 1.0), (20.0, 2.0), (40.0, 2.0)])
-def test_warming_up_may_take_a_fifth_of_the_budget_and_two_seconds_at_most(budget: float, seconds: float) -> None:
+def test_warming_up_may_take_a_fifth_of_the_budget_and_two_seconds_at_most(budget, seconds):
     """Each slice is 6 % slower than the one before it: halves never agree."""
 
     def slower() -> Iterator[float]:
@@ -236,20 +234,20 @@ def test_warming_up_may_take_a_fifth_of_the_budget_and_two_seconds_at_most(budge
 
 
 @pytest.mark.parametrize(("call_seconds", "warm"), [(0.09, True), (0.11, False)])
-def test_a_call_of_more_than_a_twentieth_of_the_budget_is_not_warmed_up_again(call_seconds: float, warm: bool) -> None:
+def test_a_call_of_more_than_a_twentieth_of_the_budget_is_not_warmed_up_again(call_seconds, warm):
     world = World(call_seconds)
     samples = world.sample(call_seconds)
     assert (world.calls > len(samples)) == warm
 
 
-def test_of_a_series_with_a_fixed_number_of_calls_every_call_is_timed() -> None:
+def test_of_a_series_with_a_fixed_number_of_calls_every_call_is_timed():
     world = World(1e-4)
     assert len(world.sample(0.2, calls_per_sample=1, most_samples=50)) == 50
     assert world.calls == 50, "a call that takes a tenth of the budget needs no warm-up"
 
 
 @pytest.mark.parametrize("on", [True, False])
-def test_the_garbage_collector_is_off_while_timing_and_afterwards_as_it_was(on: bool) -> None:
+def test_the_garbage_collector_is_off_while_timing_and_afterwards_as_it_was(on):
     world = World(1e-3)
     (gc.enable if on else gc.disable)()
     try:
@@ -260,7 +258,7 @@ def test_the_garbage_collector_is_off_while_timing_and_afterwards_as_it_was(on: 
 
 
 @pytest.mark.parametrize(("call_seconds", "calls"), [(5.0, 1), (1e-3, 400)])
-def test_a_cancelled_run_stops_between_batches_and_has_sent_what_it_had(call_seconds: float, calls: int) -> None:
+def test_a_cancelled_run_stops_between_batches_and_has_sent_what_it_had(call_seconds, calls):
     """Of calls longer than the budget it makes no further one."""
     world = World(call_seconds)
     world.on_event = lambda _: world.control.cancel() if len(world.sent) > 200 or call_seconds > 1 else None
@@ -270,7 +268,7 @@ def test_a_cancelled_run_stops_between_batches_and_has_sent_what_it_had(call_sec
     assert len(world.sent) > 200 or call_seconds > 1
 
 
-def test_a_run_that_is_cancelled_while_it_warms_up_takes_no_sample() -> None:
+def test_a_run_that_is_cancelled_while_it_warms_up_takes_no_sample():
     world = World(1e-3)
     world.control.cancel()
     with pytest.raises(Cancelled):
@@ -279,13 +277,13 @@ def test_a_run_that_is_cancelled_while_it_warms_up_takes_no_sample() -> None:
 
 
 @pytest.mark.parametrize(("series", "counted"), [("run", True), ("dispatch", False)])
-def test_only_samples_of_the_steady_run_give_a_capped_run_its_result(series: str, counted: bool) -> None:
+def test_only_samples_of_the_steady_run_give_a_capped_run_its_result(series, counted):
     world = World(1e-3)
     samples = world.sample(1e-3, series=series)
     assert world.reporter.samples == (len(samples) if counted else 0)
 
 
-def test_one_sample_is_one_call() -> None:
+def test_one_sample_is_one_call():
     world = World(1e-3)
     assert world.sampler.take(world.trial) > 0
     assert world.calls == 1
@@ -295,7 +293,7 @@ def turn(block: int, seconds: float = 0.01, most: int = 1000, **more: Any) -> Tu
     return TurnRequest(block=block, seconds=seconds, most_samples=most, **more)
 
 
-def test_each_turn_gives_one_block_with_its_number() -> None:
+def test_each_turn_gives_one_block_with_its_number():
     world = World(1e-3)
     samples = world.in_turns(1e-3, turn(7), turn(9), None)
     assert only(world.events, TurnAwaited).call_seconds == pytest.approx(1e-3, rel=0.01)
@@ -304,7 +302,7 @@ def test_each_turn_gives_one_block_with_its_number() -> None:
     assert samples == pytest.approx(world.sent, abs=1e-11)
 
 
-def test_a_block_counts_from_the_end_of_its_warm_in_and_keeps_its_first_call() -> None:
+def test_a_block_counts_from_the_end_of_its_warm_in_and_keeps_its_first_call():
     world = World(iter([*([1e-3] * 400), 9e-3, 5e-3, 2e-3, *([1e-3] * 100)]))
     world.control.on_wait = lambda *, begins: begins or [world.make(1) for _ in range(400 - world.calls)]
     samples = world.in_turns(1e-3, turn(1, warm_in_seconds=0.015), None)
@@ -314,14 +312,14 @@ def test_a_block_counts_from_the_end_of_its_warm_in_and_keeps_its_first_call() -
     assert 9 <= len(samples) <= 11, "ten milliseconds after the warm-in"
 
 
-def test_blocks_of_other_series_are_no_samples_of_the_run() -> None:
+def test_blocks_of_other_series_are_no_samples_of_the_run():
     world = World(1e-3)
     samples = world.in_turns(1e-3, replace(turn(1), series="settling"), turn(2), None)
     assert [event.series for event in world.blocks] == ["settling", "run"]
     assert 9 <= len(samples) <= 11
 
 
-def test_the_turns_last_from_the_begin_of_the_first_to_the_end_of_the_last() -> None:
+def test_the_turns_last_from_the_begin_of_the_first_to_the_end_of_the_last():
     world = World(1e-3)
 
     def others(*, begins: bool) -> None:
@@ -333,7 +331,7 @@ def test_the_turns_last_from_the_begin_of_the_first_to_the_end_of_the_last() -> 
     assert world.sampler.turns_seconds == pytest.approx(5.0 + 2 * 0.010, rel=0.01), "with what others did between them"
 
 
-def test_between_calls_that_consume_their_arguments_no_further_one_is_made() -> None:
+def test_between_calls_that_consume_their_arguments_no_further_one_is_made():
     """Each would need arguments of its own."""
     few, many = World(1e-3), World(1e-3)
     for world, seconds in ((few, 0.01), (many, 0.05)):
@@ -343,20 +341,20 @@ def test_between_calls_that_consume_their_arguments_no_further_one_is_made() -> 
 
 
 @pytest.mark.parametrize(("call", "most", "samples"), [(1e-3, 3, 3), (3.0, 1000, 1), (1e-6, 20, 20)])
-def test_a_turn_has_no_more_samples_than_it_may_and_one_at_least(call: float, most: int, samples: int) -> None:
+def test_a_turn_has_no_more_samples_than_it_may_and_one_at_least(call, most, samples):
     world = World(call)
     world.in_turns(call, turn(1, most=most), None)
     assert [len(block.seconds) for block in world.blocks] == [samples]
 
 
-def test_the_samples_of_a_very_short_call_span_their_block() -> None:
+def test_the_samples_of_a_very_short_call_span_their_block():
     world, without = World(1e-6), World(1e-6)
     world.in_turns(1e-6, turn(1, most=20), None)
     without.in_turns(1e-6, None)
     assert world.now - without.now == pytest.approx(0.011, rel=0.3), "a millisecond of settling, then the block"
 
 
-def test_waiting_for_a_turn_does_not_count_towards_the_cap() -> None:
+def test_waiting_for_a_turn_does_not_count_towards_the_cap():
     world, waits = World(1e-3), list[bool]()
     world.control.start_clock(30.0)
 
@@ -370,7 +368,7 @@ def test_waiting_for_a_turn_does_not_count_towards_the_cap() -> None:
     assert 0.0 < world.control.remaining_seconds() <= 30.0
 
 
-def test_a_run_past_its_cap_does_not_wait_for_a_turn_first() -> None:
+def test_a_run_past_its_cap_does_not_wait_for_a_turn_first():
     control, waits = RunControl(), list[bool]()
     control.on_wait = lambda *, begins: waits.append(begins)
     control.give_turn(turn(1))
@@ -382,7 +380,7 @@ def test_a_run_past_its_cap_does_not_wait_for_a_turn_first() -> None:
     control.check()
 
 
-def test_a_run_that_is_cancelled_while_it_waits_stops_at_once() -> None:
+def test_a_run_that_is_cancelled_while_it_waits_stops_at_once():
     world = World(1e-3)
     threading.Timer(0.05, world.control.cancel).start()
     with pytest.raises(Cancelled):

@@ -46,11 +46,11 @@ def names(specs: dict[int, P]) -> dict[str, P]:
         ("1", P(None, "data")),
     ],
 )
-def test_a_spec_is_read(text: str, spec: P) -> None:
+def test_a_spec_is_read(text, spec):
     assert read_spec(text, MESH) == spec
 
 
-def test_an_axis_that_the_mesh_has_not_is_refused_with_the_near_ones() -> None:
+def test_an_axis_that_the_mesh_has_not_is_refused_with_the_near_ones():
     with pytest.raises(UsageError) as caught:
         read_spec("dat", MESH)
     assert "data" in caught.value.hint
@@ -67,7 +67,7 @@ def test_an_axis_that_the_mesh_has_not_is_refused_with_the_near_ones() -> None:
         (["0/w=data", "params/w=-,model"], {"params/w": P(None, "model")}),  # the last one counts
     ],
 )
-def test_what_the_command_line_says(shard: list[str], found: dict[str, P]) -> None:
+def test_what_the_command_line_says(shard, found):
     assert names(requested_specs(LEAVES, shard, MESH)) == found
 
 
@@ -82,14 +82,14 @@ def test_what_the_command_line_says(shard: list[str], found: dict[str, P]) -> No
         ("x=batch", "axis of the mesh"),
     ],
 )
-def test_what_is_refused(shard: str, said: str) -> None:
+def test_what_is_refused(shard, said):
     with pytest.raises(UsageError) as caught:
         requested_specs(LEAVES, [shard], MESH)
     assert said in caught.value.what
     assert caught.value.hint
 
 
-def test_what_the_companion_says() -> None:
+def test_what_the_companion_says():
     found = companion_specs(LEAVES, ({"w": P(None, "model"), "b": None, "step": P()}, "data,-", None), MESH, "f")
     assert names(found) == {"params/w": P(None, "model"), "params/step": P(), "x": P("data", None)}
     whole = companion_specs(LEAVES, (None, P("data"), None), MESH, "f")
@@ -108,12 +108,12 @@ def test_what_the_companion_says() -> None:
         ((P("model", "data"), None, None), "cannot be split"),
     ],
 )
-def test_a_companion_that_does_not_fit_is_refused(made: Any, said: str) -> None:
+def test_a_companion_that_does_not_fit_is_refused(made, said):
     with pytest.raises(UsageError, match=said):
         companion_specs(LEAVES, made, MESH, "f")
 
 
-def test_an_arrays_own_sharding_counts_only_over_a_mesh() -> None:
+def test_an_arrays_own_sharding_counts_only_over_a_mesh():
     mesh = Mesh(np.array(jax.devices()[:1]), ("data",))
     placed = jax.device_put(np.zeros(4), NamedSharding(mesh, P("data")))
     sharding = own_sharding(placed)
@@ -125,7 +125,7 @@ def test_an_arrays_own_sharding_counts_only_over_a_mesh() -> None:
     assert shaped[0] is not None
 
 
-def test_a_mesh_needs_its_devices() -> None:
+def test_a_mesh_needs_its_devices():
     assert make_mesh({"data": 2, "model": 1}, ["a", "b"]).axis_names == ("data", "model")
     with pytest.raises(UsageError, match="has 8 devices, but the target has 2"):
         make_mesh({"data": 4, "model": 2}, ["a", "b"])

@@ -61,7 +61,7 @@ class Stage:
         return [0.01] * 4
 
 
-def test_blocks_come_in_the_order_of_all_comparisons_and_cold_parts_before_them() -> None:
+def test_blocks_come_in_the_order_of_all_comparisons_and_cold_parts_before_them():
     stage = Stage("a", "b", "c")
     order = plan_turns([0.01] * 3, 0.2).order
     assert [name for name, _ in stage.blocks] == ["abc"[index] for index in order]
@@ -74,7 +74,7 @@ def test_blocks_come_in_the_order_of_all_comparisons_and_cold_parts_before_them(
     assert stage.said[3:] == ["c done", "b settled", "b done", "a settled", "a done"]
 
 
-def test_one_run_has_all_the_turns() -> None:
+def test_one_run_has_all_the_turns():
     stage = Stage("a")
     assert {name for name, _ in stage.blocks} == {"a"}
     assert stage.said == ["a warm", "a done"]
@@ -89,14 +89,14 @@ def failing(*names: str) -> Callable[[str], None]:
 
 
 @pytest.mark.parametrize("broken", ["a", "b", "c"])
-def test_a_run_that_fails_before_its_turns_leaves_them_to_the_others(broken: str) -> None:
+def test_a_run_that_fails_before_its_turns_leaves_them_to_the_others(broken):
     stage = Stage("a", "b", "c", before=failing(broken))
     assert stage.errors == {broken: "ValueError"}
     assert {name for name, _ in stage.blocks} == {"a", "b", "c"} - {broken}
 
 
 @pytest.mark.parametrize("broken", ["a", "b"])
-def test_a_block_that_fails_ends_its_own_run_alone(broken: str) -> None:
+def test_a_block_that_fails_ends_its_own_run_alone(broken):
     stage = Stage("a", "b", block=failing(broken))
     assert stage.errors == {broken: "ValueError"}
     taken = [name for name, _ in stage.blocks]
@@ -104,7 +104,7 @@ def test_a_block_that_fails_ends_its_own_run_alone(broken: str) -> None:
     assert taken.count("ab".replace(broken, "")) == len(plan_turns([0.01] * 2, 0.2).order) // 2
 
 
-def test_the_hard_cap_of_a_run_counts_its_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_hard_cap_of_a_run_counts_its_blocks(monkeypatch):
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
 
@@ -124,7 +124,7 @@ def test_the_hard_cap_of_a_run_counts_its_blocks(monkeypatch: pytest.MonkeyPatch
     assert len(taken) == 3, "five seconds are over in the third block of two"
 
 
-def test_a_block_begins_when_the_threads_of_the_process_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_block_begins_when_the_threads_of_the_process_rest(monkeypatch):
     """A thread that spins for two naps uses a core meanwhile; one that never rests is not awaited for ever."""
     naps = 0
 

@@ -107,7 +107,7 @@ def refused(events: list[Event]) -> RunFinished:
 
 
 @pytest.mark.process
-def test_a_program_with_a_mesh_of_its_own_goes_on_the_same_places_of_the_targets(elsewhere: Compile) -> None:
+def test_a_program_with_a_mesh_of_its_own_goes_on_the_same_places_of_the_targets(elsewhere):
     events = elsewhere(f"{HERE}/own_mesh.py:by_jit", BOTH)
     assert (partitions(events), shapes(events)) == ("8", [(16, 64), (64, 32)])
     assert hlo(events).name == "jit_by_jit"
@@ -124,9 +124,7 @@ def test_a_program_with_a_mesh_of_its_own_goes_on_the_same_places_of_the_targets
     ("function", "arguments", "columns", "exchanges"),
     [("by_shard_map", BOTH, 32, True), ("by_types", (), 64, True), ("with_statics", (), 64, False)],
 )
-def test_other_ways_of_sharding(
-    elsewhere: Compile, function: str, arguments: tuple[str, ...], columns: int, exchanges: bool
-) -> None:
+def test_other_ways_of_sharding(elsewhere, function, arguments, columns, exchanges):
     """A `psum`, a sum over split rows, and nothing that devices exchange."""
     events = elsewhere(f"{HERE}/own_mesh.py:{function}", arguments)
     assert (partitions(events), shapes(events)[0]) == ("8", (16, columns))
@@ -135,9 +133,7 @@ def test_other_ways_of_sharding(
 
 
 @pytest.mark.process
-def test_without_a_mesh_the_advice_says_how_to_give_one_and_with_one_the_weight_stays_whole(
-    elsewhere: Compile,
-) -> None:
+def test_without_a_mesh_the_advice_says_how_to_give_one_and_with_one_the_weight_stays_whole(elsewhere):
     assert "--mesh data=4,model=2" in refused(elsewhere(f"{HERE}/context.py:constrained", BOTH)).advice
     mesh = {"data": 4, "model": 2}
     events = elsewhere(f"{HERE}/context.py:constrained", BOTH, mesh=mesh, shard=["x=data"])
@@ -146,7 +142,7 @@ def test_without_a_mesh_the_advice_says_how_to_give_one_and_with_one_the_weight_
 
 
 @pytest.mark.process
-def test_a_result_lies_as_its_jit_says(elsewhere: Compile, tmp_path: Path) -> None:
+def test_a_result_lies_as_its_jit_says(elsewhere, tmp_path):
     file = tmp_path / "f.py"
     file.write_text(
         "import functools, jax, numpy as np\n"
@@ -163,7 +159,7 @@ def test_a_result_lies_as_its_jit_says(elsewhere: Compile, tmp_path: Path) -> No
 
 
 @pytest.mark.process
-def test_arrays_bring_their_own_sharding_and_the_command_line_overrides_it(elsewhere: Compile) -> None:
+def test_arrays_bring_their_own_sharding_and_the_command_line_overrides_it(elsewhere):
     events = elsewhere(f"{HERE}/own_mesh.py:by_arrays")
     assert shapes(events) == [(16, 64), (64, 32)]
     assert said(events)[0].endswith("float32[64,64] x as data,-; float32[64,64] w as -,model")
@@ -175,7 +171,7 @@ def test_arrays_bring_their_own_sharding_and_the_command_line_overrides_it(elsew
 
 
 @pytest.mark.process
-def test_a_program_that_names_no_mesh_is_whole_on_each_device_unless_it_is_split(elsewhere: Compile) -> None:
+def test_a_program_that_names_no_mesh_is_whole_on_each_device_unless_it_is_split(elsewhere):
     events = elsewhere(f"{HERE}/context.py:says_nothing")
     assert (partitions(events), shapes(events)) == ("8", [(64, 256), (256, 64), (64, 64)])
     assert "no input is split" in said(events)[0]
@@ -186,9 +182,7 @@ def test_a_program_that_names_no_mesh_is_whole_on_each_device_unless_it_is_split
 
 
 @pytest.mark.process
-def test_the_companion_says_how_inputs_are_split_and_what_is_consumed_is_reused(
-    elsewhere: Compile, tmp_path: Path
-) -> None:
+def test_the_companion_says_how_inputs_are_split_and_what_is_consumed_is_reused(elsewhere, tmp_path):
     file = tmp_path / "f.py"
     file.write_text(
         "import functools, jax\n"
@@ -208,7 +202,7 @@ def test_the_companion_says_how_inputs_are_split_and_what_is_consumed_is_reused(
 
 @pytest.mark.process
 @pytest.mark.parametrize("platform", ["", "cpu"], ids=["this process's device", "elsewhere"])
-def test_a_large_constant_stays_out_unless_it_is_wanted(elsewhere: Compile, tmp_path: Path, platform: str) -> None:
+def test_a_large_constant_stays_out_unless_it_is_wanted(elsewhere, tmp_path, platform):
     file = tmp_path / "f.py"
     file.write_text(
         "import numpy as np\nTABLE = np.arange(40, dtype=np.float32) ** 2 + 0.5\ndef f(x):\n    return x + TABLE\n"
@@ -221,13 +215,13 @@ def test_a_large_constant_stays_out_unless_it_is_wanted(elsewhere: Compile, tmp_
 
 @pytest.mark.process
 @pytest.mark.parametrize(("variant", "precise"), [("jit", False), ("jit-highest", True)])
-def test_a_variants_precision_is_that_of_its_program(elsewhere: Compile, variant: str, precise: bool) -> None:
+def test_a_variants_precision_is_that_of_its_program(elsewhere, variant, precise):
     events = elsewhere("matmul", variant=variant, parameters={"n": 64}, devices=1)
     assert hlo(events)
     assert ("operand_precision={highest,highest}" in text(events, "hlo")) == precise
 
 
-def test_a_jaxlib_that_gives_no_hlo_is_refused_with_the_one_that_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_jaxlib_that_gives_no_hlo_is_refused_with_the_one_that_does(monkeypatch):
     spec = RunSpec(workload="w", variant="jit", how="compile", device="cpu:0")
     elsewhere = _TargetCompile(CompileRequest(run="r1", spec=spec, platform="cpu"), reporter()[0], None, None)
     monkeypatch.setattr(elsewhere, "_topology", lambda: SimpleNamespace(devices=jax.devices()[:1]))
@@ -237,7 +231,7 @@ def test_a_jaxlib_that_gives_no_hlo_is_refused_with_the_one_that_does(monkeypatc
     assert "jax 0.10" in caught.value.hint
 
 
-def test_arguments_become_shapes_and_numbers_stay_numbers() -> None:
+def test_arguments_become_shapes_and_numbers_stay_numbers():
     mesh = Mesh(np.array(jax.devices()[:1]), ("a",))
     placed = jax.device_put(jnp.zeros(4), NamedSharding(mesh, P("a")))
     host, scalar, here, over, number = abstract(

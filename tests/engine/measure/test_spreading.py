@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -43,7 +42,7 @@ def said(specs: dict[int, PartitionSpec], devices: int = 4, leaves: Any = LEAVES
     return events[0]
 
 
-def test_what_is_split_is_named_and_what_is_not_is_counted() -> None:
+def test_what_is_split_is_named_and_what_is_not_is_counted():
     one = said({0: PartitionSpec("data")})
     assert (
         one.message == "over 4 devices, mesh data=2, model=2: float32[8,4] x as data; 2 other inputs have no sharding"
@@ -56,7 +55,7 @@ def test_what_is_split_is_named_and_what_is_not_is_counted() -> None:
     assert said({}).message.endswith("mesh data=2, model=2: no input is split")
 
 
-def test_devices_that_stay_idle_are_told_and_who_gave_a_spec_is_not_told_how() -> None:
+def test_devices_that_stay_idle_are_told_and_who_gave_a_spec_is_not_told_how():
     assert said({}, devices=8).message.startswith("over 4 of 8 devices, ")
     assert said({}, shard=["x=data"]).advice == ""
     assert said({}, leaves=()).advice.endswith("--shard 0=data.")
@@ -70,7 +69,7 @@ HERE = Mesh(np.array(jax.devices()[:1]), ("data",))
 """Over one device: every size can be split."""
 
 
-def test_the_command_line_counts_before_the_workload_and_the_rest_is_its() -> None:
+def test_the_command_line_counts_before_the_workload_and_the_rest_is_its():
     declared = replace(built_in("selu"), shardings=("data", "-,data", None))
     leaves = leaves_of((X, W, 3.0), ["x", "w", "rate"])
     assert elsewhere(declared)._specs(leaves, HERE) == {0: PartitionSpec("data"), 1: PartitionSpec(None, "data")}
@@ -81,7 +80,7 @@ def test_the_command_line_counts_before_the_workload_and_the_rest_is_its() -> No
     assert elsewhere(called)._specs(leaves, HERE) == {0: PartitionSpec("data")}
 
 
-def test_the_mesh_is_that_of_the_command_line_or_the_largest_that_the_program_names() -> None:
+def test_the_mesh_is_that_of_the_command_line_or_the_largest_that_the_program_names():
     four = jax.sharding.AbstractMesh((4,), ("data",))
     placed = jax.ShapeDtypeStruct((8,), np.float32, sharding=jax.sharding.NamedSharding(HERE, PartitionSpec("data")))
     unnamed, named = leaves_of((X,), ["x"]), leaves_of((placed,), ["x"])
@@ -109,9 +108,7 @@ def test_the_mesh_is_that_of_the_command_line_or_the_largest_that_the_program_na
         ),
     ],
 )
-def test_the_devices_that_are_not_here_are_those_that_were_asked_for(
-    monkeypatch: pytest.MonkeyPatch, request_: dict[str, str], asked: dict[str, str]
-) -> None:
+def test_the_devices_that_are_not_here_are_those_that_were_asked_for(monkeypatch, request_, asked):
     found: list[dict[str, str]] = []
 
     def get(topology_name: str, **options: str) -> Any:
@@ -126,7 +123,7 @@ def test_the_devices_that_are_not_here_are_those_that_were_asked_for(
         elsewhere(devices=3, **request_)._topology()
 
 
-def test_a_whole_slice_is_laid_out_as_jax_lays_it_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_whole_slice_is_laid_out_as_jax_lays_it_out(monkeypatch):
     slice_ = SimpleNamespace(devices=["a", "b"])
     here = SimpleNamespace(
         devices=np.array([SimpleNamespace(id=0), SimpleNamespace(id=1)], dtype=object), axis_names=("data",)
@@ -148,7 +145,7 @@ def compiled(control: RunControl | None = None, **spec: Any) -> list[Event]:
     return events
 
 
-def test_a_compile_ends_with_what_came_of_it() -> None:
+def test_a_compile_ends_with_what_came_of_it():
     cancelled = RunControl()
     cancelled.cancel()
     for options, status, error in (
@@ -161,14 +158,14 @@ def test_a_compile_ends_with_what_came_of_it() -> None:
     assert {event.name for event in of(compiled(), TextRecorded)} >= {"jaxpr", "stablehlo", "hlo_before", "hlo"}
 
 
-def test_a_program_for_other_devices_leaves_out_the_shardings_of_its_results() -> None:
+def test_a_program_for_other_devices_leaves_out_the_shardings_of_its_results():
     over = jax.sharding.NamedSharding(HERE, PartitionSpec("data"))
     traced = trace(jax.jit(lambda x: x * 2, out_shardings=over), (X,))
     assert program_of(traced, (None,), annotated=True).options == {"out_shardings": [over]}
     assert program_of(traced, (None,), annotated=False).options == {}
 
 
-def test_an_exported_program_is_compiled_as_it_came(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_exported_program_is_compiled_as_it_came(monkeypatch, tmp_path):
     """For a target that is this machine's CPU."""
     exported = export_for("cpu", jax.jit(lambda x: jax.numpy.tanh(x) * 2, donate_argnums=0), (X,))
     assert exported.donated == (0,)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -35,7 +34,7 @@ def compiled(function: Callable[..., Any], *, keep_constants: bool = False) -> t
     return compile_stages(recorder, function, (X,), keep_constants=keep_constants), events
 
 
-def test_debug_calls_are_left_out_where_they_cannot_be_lowered_and_counted() -> None:
+def test_debug_calls_are_left_out_where_they_cannot_be_lowered_and_counted():
     def traced(x: Any) -> Any:
         jax.debug.print("{}", x)
         jax.debug.callback(lambda _: None, x)
@@ -56,7 +55,7 @@ def test_debug_calls_are_left_out_where_they_cannot_be_lowered_and_counted() -> 
         ("INVALID_ARGUMENT: Failed to parse autotune results string for a sort", True),
     ],
 )
-def test_products_that_xla_cannot_emit_without_the_device_are_library_calls(error: str, raised: bool) -> None:
+def test_products_that_xla_cannot_emit_without_the_device_are_library_calls(error, raised):
     class Lowered:
         def compile(self, *, compiler_options: dict[str, Any]) -> str:
             if "xla_gpu_enable_triton_gemm" not in compiler_options:
@@ -75,7 +74,7 @@ def test_products_that_xla_cannot_emit_without_the_device_are_library_calls(erro
     assert "long" not in warning.message
 
 
-def test_a_cold_compile_reports_its_phases_texts_and_figures_and_no_warning() -> None:
+def test_a_cold_compile_reports_its_phases_texts_and_figures_and_no_warning():
     program, events = compiled(lambda x: jnp.tanh(x) * 3.25)
     phases = of(events, PhaseEnded)
     assert [phase.phase for phase in phases] == ["trace", "lower", "compile"]
@@ -92,7 +91,7 @@ def test_a_cold_compile_reports_its_phases_texts_and_figures_and_no_warning() ->
     np.testing.assert_allclose(program.jitted(X), np.tanh(X) * 3.25, rtol=1e-5)
 
 
-def test_a_program_that_was_compiled_before_is_told() -> None:
+def test_a_program_that_was_compiled_before_is_told():
     function = jax.jit(lambda x: jnp.tanh(x) * 4.25)
     compiled(function)
     _, events = compiled(function)
@@ -100,7 +99,7 @@ def test_a_program_that_was_compiled_before_is_told() -> None:
     assert of(events, PhaseEnded)[-1].note == "from JAX's cache in memory"
 
 
-def test_stages_that_touch_are_not_nested_and_one_that_ends_later_is_nested_as_far_as_it_goes() -> None:
+def test_stages_that_touch_are_not_nested_and_one_that_ends_later_is_nested_as_far_as_it_goes():
     touching = [StageSpan("trace", "f", 0.0, 2.0), StageSpan("lower", "f", 2.0, 3.0)]
     assert exclusive_seconds(touching) == {"trace": 2.0, "lower": 1.0}
     later = [StageSpan("trace", "f", 0.0, 2.0), StageSpan("compile", "g", 1.5, 4.0)]
@@ -110,7 +109,7 @@ def test_stages_that_touch_are_not_nested_and_one_that_ends_later_is_nested_as_f
     assert exclusive_seconds([]) == {}
 
 
-def test_inside_only_the_ledgers_that_are_named_hear_of_a_compile() -> None:
+def test_inside_only_the_ledgers_that_are_named_hear_of_a_compile():
     def announce(event: str = "/jax/core/compile/backend_compile_duration") -> None:
         stages._on_duration(event, 0.5, fun_name="f")
         stages._on_event("/jax/compilation_cache/cache_hits")
@@ -133,7 +132,7 @@ def test_inside_only_the_ledgers_that_are_named_hear_of_a_compile() -> None:
     assert (span.stage, span.function, span.seconds) == ("compile", "f", pytest.approx(0.5))
 
 
-def test_settings_that_are_as_they_should_be_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_that_are_as_they_should_be_are_left_alone(monkeypatch):
     changed: list[str] = []
     update = jax.config.update
     monkeypatch.setattr(
@@ -147,9 +146,7 @@ def test_settings_that_are_as_they_should_be_are_left_alone(monkeypatch: pytest.
     assert changed == ["jax_default_matmul_precision"] * 2
 
 
-def test_a_compile_of_a_run_neither_reads_nor_writes_the_persistent_cache(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_compile_of_a_run_neither_reads_nor_writes_the_persistent_cache(tmp_path, monkeypatch):
     """JAX decides at its first compile whether there is one, and keeps to that."""
 
     def files() -> int:

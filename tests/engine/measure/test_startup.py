@@ -22,7 +22,7 @@ def imported(module: str) -> PhaseEnded:
     return only(events, PhaseEnded)
 
 
-def test_an_import_is_timed_where_it_takes_place(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_import_is_timed_where_it_takes_place(monkeypatch):
     monkeypatch.setattr(startup, "_ahead", {})
     assert (imported("json").seconds, imported("json").note) == (None, "already imported")
     monkeypatch.delitem(sys.modules, "colorsys", raising=False)
@@ -30,14 +30,14 @@ def test_an_import_is_timed_where_it_takes_place(monkeypatch: pytest.MonkeyPatch
     assert (fresh.seconds > 0, fresh.note) == (True, "")
 
 
-def test_an_import_ahead_of_the_run_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_import_ahead_of_the_run_counts_once(monkeypatch):
     monkeypatch.setattr(startup, "_ahead", {"jax": 2.5})
     first, second = imported("jax"), imported("jax")
     assert (first.seconds, first.note) == (2.5, "imported while the worker was idle")
     assert (second.seconds, second.note) == (None, "already imported")
 
 
-def test_the_seconds_of_an_import_ahead_are_kept_for_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_seconds_of_an_import_ahead_are_kept_for_the_run(monkeypatch):
     ahead: dict[str, float] = {}
     clock = iter([1.0, 3.5])
     monkeypatch.setattr(startup, "_ahead", ahead)
@@ -46,7 +46,7 @@ def test_the_seconds_of_an_import_ahead_are_kept_for_the_run(monkeypatch: pytest
     assert ahead == {"jax": 2.5}
 
 
-def test_an_import_ahead_that_fails_says_nothing_until_a_run_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_import_ahead_that_fails_says_nothing_until_a_run_needs_it(monkeypatch):
     ahead: dict[str, float] = {}
     monkeypatch.setattr(startup, "_ahead", ahead)
     monkeypatch.setitem(sys.modules, "jax", None)
@@ -60,7 +60,7 @@ def test_an_import_ahead_that_fails_says_nothing_until_a_run_needs_it(monkeypatc
 @pytest.mark.parametrize(
     ("version", "old"), [("0.7.1", True), ("0.6.9", True), ("0.7.2", False), ("0.10.0", False), ("0.7.2.dev1", False)]
 )
-def test_a_jax_that_is_too_old_is_refused(monkeypatch: pytest.MonkeyPatch, version: str, old: bool) -> None:
+def test_a_jax_that_is_too_old_is_refused(monkeypatch, version, old):
     monkeypatch.setattr(startup, "import_module", lambda name: SimpleNamespace(__version__=version))
     if not old:
         startup._import("jax")
@@ -70,9 +70,7 @@ def test_a_jax_that_is_too_old_is_refused(monkeypatch: pytest.MonkeyPatch, versi
 
 
 @pytest.mark.parametrize("error", [ModuleNotFoundError("No module named 'ml_dtypes'", name="ml_dtypes"), OSError("x")])
-def test_an_import_that_fails_in_another_way_is_told_with_its_words(
-    monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
+def test_an_import_that_fails_in_another_way_is_told_with_its_words(monkeypatch, error):
     def refuse(name: str) -> None:
         raise error
 
@@ -82,9 +80,7 @@ def test_an_import_that_fails_in_another_way_is_told_with_its_words(
     assert caught.value.hint.endswith("-m pip install --upgrade numpy")
 
 
-def test_the_first_program_has_run_and_its_result_is_here_when_the_warm_up_ends(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_first_program_has_run_and_its_result_is_here_when_the_warm_up_ends(monkeypatch):
     """Otherwise the run's own first transfer would wait for it."""
     steps: list[str] = []
 

@@ -42,13 +42,11 @@ def walks(monkeypatch: pytest.MonkeyPatch, function: Callable[..., Any], *, one_
     ],
     ids=["an array", "a tuple", "sixty", "nested", "the argument itself"],
 )
-def test_results_of_one_program_are_awaited_by_one_of_them(
-    monkeypatch: pytest.MonkeyPatch, function: Callable[..., Any]
-) -> None:
+def test_results_of_one_program_are_awaited_by_one_of_them(monkeypatch, function):
     assert walks(monkeypatch, jax.jit(function), one_program=True) == 0
 
 
-def test_results_of_several_programs_are_all_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_of_several_programs_are_all_awaited(monkeypatch):
     assert walks(monkeypatch, lambda x: [x + i for i in range(60)], one_program=False) == 10
     assert walks(monkeypatch, lambda x: (x + 1,), one_program=False) == 0, "the method of each costs less"
     assert walks(monkeypatch, lambda x: [x + i for i in range(4)], one_program=False) == 0
@@ -56,7 +54,7 @@ def test_results_of_several_programs_are_all_awaited(monkeypatch: pytest.MonkeyP
     assert walks(monkeypatch, lambda x: (x + 1, None), one_program=False) == 10
 
 
-def test_a_call_that_consumes_its_argument_is_not_made_for_a_check() -> None:
+def test_a_call_that_consumes_its_argument_is_not_made_for_a_check():
     donating = jax.jit(lambda x: (x * 2, x[:3]), donate_argnums=0)
     given = jnp.ones(1000)
     output = donating(given)
@@ -66,9 +64,7 @@ def test_a_call_that_consumes_its_argument_is_not_made_for_a_check() -> None:
 
 
 @pytest.mark.parametrize(("one_program", "may_call", "made"), [(True, True, 3), (False, True, 0), (True, False, 0)])
-def test_three_calls_are_made_to_find_out_what_becomes_ready_together(
-    one_program: bool, may_call: bool, made: int
-) -> None:
+def test_three_calls_are_made_to_find_out_what_becomes_ready_together(one_program, may_call, made):
     calls: list[int] = []
     program = jax.jit(lambda x: (x + 1, x + 2))
 
@@ -80,7 +76,7 @@ def test_three_calls_are_made_to_find_out_what_becomes_ready_together(
     assert len(calls) == made
 
 
-def test_the_array_that_is_awaited_has_an_address_which_no_argument_has() -> None:
+def test_the_array_that_is_awaited_has_an_address_which_no_argument_has():
     """An array over several devices has none: whether it was passed through is not known."""
 
     def refuse() -> int:

@@ -95,16 +95,14 @@ def _products(module: Module) -> Iterator[Value]:
         *((name, compiled) for name in ("jax.nn", "a soft mixture", "grouped queries under a mask")),
     ],
 )
-def test_attention_is_found_whatever_its_axes_are_called_and_routing_is_none(
-    name: str, make: Callable[..., Module]
-) -> None:
+def test_attention_is_found_whatever_its_axes_are_called_and_routing_is_none(name, make):
     attentions, function, arguments = _PROGRAMS[name]
     products = list(_products(make(function, *arguments)))
     assert len(products) >= 2
     assert sum(attention_before(product) is not None for product in products) == attentions
 
 
-def test_the_axes_of_products_of_all_kinds() -> None:
+def test_the_axes_of_products_of_all_kinds():
     entry = written("""
           a = f32[4,8,16]{2,1,0} parameter(0)
           b = f32[4,32,16]{2,1,0} parameter(1)
@@ -225,6 +223,6 @@ _NO_ATTENTION = {
 
 
 @pytest.mark.parametrize("name", [*_ATTENTION, *_NO_ATTENTION])
-def test_two_products_around_a_softmax_are_attention_and_any_others_a_product(name: str) -> None:
+def test_two_products_around_a_softmax_are_attention_and_any_others_a_product(name):
     kernel = only_kernel((_ATTENTION | _NO_ATTENTION)[name])
     assert kernel.kind == ("attention" if name in _ATTENTION else "GEMM")

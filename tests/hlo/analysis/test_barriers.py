@@ -66,7 +66,7 @@ def _reasons(module: Module) -> set[str]:
 
 
 @pytest.mark.parametrize("reason", _PAIRS)
-def test_a_barrier_appears_and_the_edit_removes_it(reason: str) -> None:
+def test_a_barrier_appears_and_the_edit_removes_it(reason):
     (with_it, arguments), (without_it, other_arguments) = _PAIRS[reason]
     assert reason in _reasons(compiled(with_it, *arguments))
     assert reason not in _reasons(compiled(without_it, *other_arguments))
@@ -98,7 +98,7 @@ def _of_dump(dump: str, used: str = "multiply(y, y)") -> Barrier:
     return barrier
 
 
-def test_the_last_word_of_xla_is_the_reason() -> None:
+def test_the_last_word_of_xla_is_the_reason():
     barrier = _of_dump(_DUMP % "no valid tilings found")
     assert (barrier.reason, barrier.stated) == ("stated", "no valid tilings found")
     assert "XLA: no valid tilings found" in barrier.words
@@ -117,7 +117,7 @@ def test_the_last_word_of_xla_is_the_reason() -> None:
         (_DUMP % "x").replace('"y"', '"other"'),
     ],
 )
-def test_without_its_word_the_reason_is_derived(dump: str) -> None:
+def test_without_its_word_the_reason_is_derived(dump):
     assert (_of_dump(dump).reason, _of_dump(dump).stated) == ("not-told", "")
 
 
@@ -185,11 +185,11 @@ def _sum_of(count: int) -> str:
     ],
     ids=lambda value: "" if isinstance(value, str) else "-".join(sorted(value)),
 )
-def test_reasons_that_a_cpu_does_not_show_and_their_pairs(text: str, reasons: set[str]) -> None:
+def test_reasons_that_a_cpu_does_not_show_and_their_pairs(text, reasons):
     assert _reasons(written(text)) == reasons
 
 
-def test_every_reason_has_a_pair() -> None:
+def test_every_reason_has_a_pair():
     by_hand = {"communication", "matrix-product", "size-limit", "stated", "split-k", "cpu-rule", "layout"}
     assert {*_PAIRS, *by_hand, "reduction", "library-call"} == set(REASONS)
 
@@ -199,7 +199,7 @@ def _only(module: Module, reason: str) -> Barrier:
     return found
 
 
-def test_the_bytes_of_a_barrier_are_what_one_kernel_would_not_move() -> None:
+def test_the_bytes_of_a_barrier_are_what_one_kernel_would_not_move():
     """The only reader: written and read once less. One of two readers: read once less. A result: it is written."""
     alone = _only(compiled(lambda x: jnp.sort(jnp.sin(x)), _X), "whole-array")
     assert alone.bytes == 2 * 512 * 512 * 4
@@ -209,14 +209,14 @@ def test_the_bytes_of_a_barrier_are_what_one_kernel_would_not_move() -> None:
     assert _only(compiled(with_it, *arguments), "program-output").bytes == 512 * 512 * 4
 
 
-def test_the_list_begins_with_what_costs_most_and_has_no_scalars() -> None:
+def test_the_list_begins_with_what_costs_most_and_has_no_scalars():
     found = barriers(compiled(lambda x: jax.nn.softmax(jnp.sort(x)), _X))
     assert [barrier.bytes for barrier in found] == sorted((barrier.bytes for barrier in found), reverse=True)
     assert all(barrier.shape.rank for barrier in found)
     assert all(barrier.words == f"{barrier.producer} and {barrier.consumer}: {barrier.why}" for barrier in found)
 
 
-def test_a_module_before_optimisation_has_no_barriers() -> None:
+def test_a_module_before_optimisation_has_no_barriers():
     assert barriers(written(_BEHIND + "negate(y)", header="num_partitions=1")) == ()
 
 
@@ -371,7 +371,7 @@ def _between(text: str) -> set[str]:
     ],
     ids=[*_REDUCED, *_LIBRARY],
 )
-def test_the_array_results_from_a_reduction_or_a_library(text: str, reason: str) -> None:
+def test_the_array_results_from_a_reduction_or_a_library(text, reason):
     assert _between(text) == {reason}
 
 
@@ -384,7 +384,7 @@ def test_the_array_results_from_a_reduction_or_a_library(text: str, reason: str)
     ],
     ids=[*_NOT_REDUCED, *_NO_LIBRARY],
 )
-def test_and_what_only_looks_like_it_does_not(text: str, reason: str) -> None:
+def test_and_what_only_looks_like_it_does_not(text, reason):
     found = _between(text)
     assert found
     assert reason not in found

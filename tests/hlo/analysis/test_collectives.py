@@ -32,21 +32,21 @@ def collective(instruction: str, header: str = "", shape: str = "f32[1024]") -> 
         ("{{},{}}", "", None),
     ],
 )
-def test_how_groups_are_read(groups: str, header: str, found: tuple[tuple[int, ...], ...] | None) -> None:
+def test_how_groups_are_read(groups, header, found):
     read = collective(f"all-reduce(x), channel_id=1, replica_groups={groups}, to_apply=add", header)
     assert read.groups == found
     assert read.group_size == (len(found[0]) if found else None)
     assert (read.opcode, read.bytes) == ("all-reduce", 4096)
 
 
-def test_a_permute_has_its_pairs_and_no_group() -> None:
+def test_a_permute_has_its_pairs_and_no_group():
     for pairs, read in (("{{0,1},{1,0}}", ((0, 1), (1, 0))), ("{}", None)):
         found = collective(f"collective-permute(x), channel_id=1, source_target_pairs={pairs}")
         assert (found.opcode, found.groups, found.group_size, found.bytes) == ("collective-permute", read, None, 4096)
 
 
 @pytest.mark.parametrize(("kept", "opcode"), [(256, "reduce-scatter"), (1024, "all-reduce")])
-def test_a_fusion_around_an_all_reduce_that_keeps_a_part_is_a_reduce_scatter(kept: int, opcode: str) -> None:
+def test_a_fusion_around_an_all_reduce_that_keeps_a_part_is_a_reduce_scatter(kept, opcode):
     inside = f"""
         r = f32[1024]{{0}} all-reduce(p0), channel_id=1, replica_groups=[1,4]<=[4], to_apply=add
         ROOT mine = f32[{kept}]{{0}} dynamic-slice(r, p1), dynamic_slice_sizes={{{kept}}}

@@ -56,7 +56,7 @@ def _counts(text: str) -> dict[str, int | None]:
         (0, 1, 10, "LT", r', backend_config="{\"known_trip_count\":{\"n\":\"6\"}}"', 6),
     ],
 )
-def test_trip_counts(start: int, step: int, limit: int, direction: str, known: str, expected: int | None) -> None:
+def test_trip_counts(start, step, limit, direction, known, expected):
     def text(compared: str, direction: str) -> str:
         return _COUNTED_LOOP.format(
             start=start, step=step, limit=limit, direction=direction, compared=compared, known=known
@@ -66,7 +66,7 @@ def test_trip_counts(start: int, step: int, limit: int, direction: str, known: s
     assert _counts(text("limit, i", direction.translate(str.maketrans("LG", "GL"))))["y"] == expected
 
 
-def test_nested_loops_multiply_and_conditions_run_once_more() -> None:
+def test_nested_loops_multiply_and_conditions_run_once_more():
     text = """
         inner_body {
           p = (s32[], f32[8]) parameter(0)
@@ -102,7 +102,7 @@ def test_nested_loops_multiply_and_conditions_run_once_more() -> None:
     assert _counts(text) == {"more": 4, "again": 18, "deep": 15}
 
 
-def test_free_instructions_are_not_kernels() -> None:
+def test_free_instructions_are_not_kernels():
     text = """
         x = f32[8] parameter(0)
         c = f32[] constant(1)
@@ -119,7 +119,7 @@ def test_free_instructions_are_not_kernels() -> None:
     assert list(_counts(text)) == ["n"]
 
 
-def test_asynchronous_pairs_are_one_kernel() -> None:
+def test_asynchronous_pairs_are_one_kernel():
     text = """
         wrapped {
           p = f32[64] parameter(0)
@@ -147,7 +147,7 @@ def test_asynchronous_pairs_are_one_kernel() -> None:
     assert [kernel.asynchronous for kernel in found.values()] == [True, True, True, False]
 
 
-def test_calls_are_looked_into_and_shared_computations_are_listed_once() -> None:
+def test_calls_are_looked_into_and_shared_computations_are_listed_once():
     text = """
         twice {
           p = f32[8] parameter(0)
@@ -165,7 +165,7 @@ def test_calls_are_looked_into_and_shared_computations_are_listed_once() -> None
     assert totals(written(text)).cost.flops == 3 * 8
 
 
-def test_a_chain_of_calls_that_doubles_at_each_step_takes_linear_time() -> None:
+def test_a_chain_of_calls_that_doubles_at_each_step_takes_linear_time():
     depth = 60
     parts = ["c0 {\n  p = f32[1] parameter(0)\n  ROOT n = f32[1] negate(p)\n}\n"]
     parts += [

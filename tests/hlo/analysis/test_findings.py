@@ -85,14 +85,14 @@ def _find(module: Module, code: str, platform: str = "") -> HloFinding:
 
 
 @pytest.mark.parametrize("code", _PAIRS)
-def test_a_finding_appears_and_the_edit_removes_it(code: str) -> None:
+def test_a_finding_appears_and_the_edit_removes_it(code):
     (with_it, arguments), (without_it, other_arguments) = _PAIRS[code]
     platform = "gpu" if code == "tiny-kernels" else ""
     assert code in _codes(compiled(with_it, *arguments), platform)
     assert code not in _codes(compiled(without_it, *other_arguments), platform)
 
 
-def test_launch_costs_are_those_of_the_platform() -> None:
+def test_launch_costs_are_those_of_the_platform():
     """A CPU calls its kernels, a TPU runs a whole program: neither launches each from the host."""
     (small, arguments), _ = _PAIRS["tiny-kernels"]
     assert not _codes(compiled(small, *arguments), "cpu") & {"tiny-kernels"}
@@ -290,13 +290,11 @@ _WRITTEN: list[tuple[str, bool, str, str, str]] = [
 
 
 @pytest.mark.parametrize(("code", "told", "platform", "text", "header"), _WRITTEN, ids=[code for code, *_ in _WRITTEN])
-def test_a_finding_is_in_one_text_and_not_in_the_near_one(
-    code: str, told: bool, platform: str, text: str, header: str
-) -> None:
+def test_a_finding_is_in_one_text_and_not_in_the_near_one(code, told, platform, text, header):
     assert (code in _codes(written(text, header), platform)) is told
 
 
-def test_every_finding_has_a_pair_and_advice() -> None:
+def test_every_finding_has_a_pair_and_advice():
     told, not_told = ({code for code, is_told, *_ in _WRITTEN if is_told is wanted} for wanted in (True, False))
     assert {entry.code for entry in entries().values() if entry.source == "hlo"} == {*_PAIRS, *told & not_told}
     assert {*_PAIRS, *told & not_told} == set(HLO_FINDINGS)
@@ -306,7 +304,7 @@ def test_every_finding_has_a_pair_and_advice() -> None:
 # -- what a finding says -----------------------------------------------------------------------------------------------
 
 
-def test_a_finding_says_where_and_how_much() -> None:
+def test_a_finding_says_where_and_how_much():
     found = _find(compiled(_PAIRS["dtype-convert"][0][0], *_PAIRS["dtype-convert"][0][1]), "dtype-convert")
     assert found.bytes == 1024 * 1024 * (2 + 4)
     assert (found.where, found.advice) == (("wrapped_convert",), HLO_FINDINGS["dtype-convert"].fix)
@@ -316,7 +314,7 @@ def test_a_finding_says_where_and_how_much() -> None:
 
 
 @pytest.mark.parametrize("turns", [0, 5])
-def test_scores_that_go_through_memory_are_counted_written_and_read_in_each_turn(turns: int) -> None:
+def test_scores_that_go_through_memory_are_counted_written_and_read_in_each_turn(turns):
     assert _find(written(_apart(turns=turns)), "attention-scores").bytes == (turns or 1) * 2 * 2 * 2048 * 2048 * 4
 
 
@@ -329,20 +327,20 @@ def test_scores_that_go_through_memory_are_counted_written_and_read_in_each_turn
         ("z = f32[] constant(0)\n b = BIG broadcast(z), dimensions={}", "s, b", "constants"),
     ],
 )
-def test_a_result_that_the_caller_has_already(second: str, result: str, words: str) -> None:
+def test_a_result_that_the_caller_has_already(second, result, words):
     found = _find(written(_returned(second, result)), "needless-results")
     assert words in found.message
     assert found.bytes == 1024 * 1024 * 4
 
 
-def test_a_sum_of_jnp_is_not_rounded_at_each_addition() -> None:
+def test_a_sum_of_jnp_is_not_rounded_at_each_addition():
     assert "narrow-sum" not in _codes(compiled(lambda x: x.sum(0), bf16(4096, 128)))
     assert "narrow-sum" not in _codes(compiled(_accumulated, bf16(100, 64, 64), bf16(64, 64)))
     found = _find(compiled(_accumulated, bf16(300, 64, 64), bf16(64, 64)), "narrow-sum")
     assert "up to 300 numbers" in found.message
 
 
-def test_a_checkpoint_that_computes_nothing_twice_is_not_told() -> None:
+def test_a_checkpoint_that_computes_nothing_twice_is_not_told():
     """Nobody asks for the value, so that the second forward pass is the only one."""
 
     def loss(w: jax.Array, x: jax.Array) -> jax.Array:
@@ -358,7 +356,7 @@ def _step(state: Any, slope: Any) -> tuple[Any, Any]:
     return jax.tree.map(lambda p, g: p - 0.1 * g, state, slope), sum(jnp.sum(p) for p in jax.tree.leaves(state))
 
 
-def test_a_step_that_does_not_donate_its_state_holds_it_twice() -> None:
+def test_a_step_that_does_not_donate_its_state_holds_it_twice():
     kept = module(jax.jit(_step).lower(_STATE, _STATE).compile().as_text())
     assert _find(kept, "lost-donation").bytes == 2 * 2048 * 2048 * 4
     donated = module(jax.jit(_step, donate_argnums=0).lower(_STATE, _STATE).compile().as_text())
@@ -373,11 +371,11 @@ def test_a_step_that_does_not_donate_its_state_holds_it_twice() -> None:
         lambda x, y: jnp.sin(x) + y,
     ],
 )
-def test_results_that_are_no_updates_of_a_state_have_nothing_to_donate(function: Callable[..., Any]) -> None:
+def test_results_that_are_no_updates_of_a_state_have_nothing_to_donate(function):
     assert "lost-donation" not in _codes(compiled(function, f32(2048, 2048), f32(2048, 2048)))
 
 
-def test_before_optimisation_only_what_does_not_depend_on_it_is_told() -> None:
+def test_before_optimisation_only_what_does_not_depend_on_it_is_told():
     text = """
         x = f32[1024,1024] parameter(0)
         c = f32[1024,1024] constant({...})

@@ -23,7 +23,7 @@ _CUBLAS = (
 )
 
 
-def test_cublas_products_are_counted_from_their_dimension_numbers() -> None:
+def test_cublas_products_are_counted_from_their_dimension_numbers():
     kernel = _call(
         "__cublas$gemm", ["bf16[128,512]", "bf16[128,256]"], "(bf16[512,256], s8[4194304])", _CUBLAS % (0, 0)
     )
@@ -33,7 +33,7 @@ def test_cublas_products_are_counted_from_their_dimension_numbers() -> None:
     assert not kernel.estimated
 
 
-def test_products_without_settings_are_counted_from_their_shapes() -> None:
+def test_products_without_settings_are_counted_from_their_shapes():
     kernel = _call("__onednn$matmul", ["f32[8,64,32]", "f32[8,32,48]"], "f32[8,64,48]")
     assert (kernel.kind, kernel.flops) == ("GEMM", 2 * 8 * 64 * 48 * 32)
 
@@ -46,14 +46,14 @@ def test_products_without_settings_are_counted_from_their_shapes() -> None:
         ("__cudnn$convBackwardFilter", ["f32[8,16,32,32]", "f32[8,24,32,32]"], "(f32[24,16,3,3], u8[0])"),
     ],
 )
-def test_the_three_convolutions_of_a_layer_cost_the_same(target: str, operands: list[str], result: str) -> None:
+def test_the_three_convolutions_of_a_layer_cost_the_same(target, operands, result):
     more = ", window={size=3x3 pad=1_1x1_1}, dim_labels=bf01_oi01->bf01"
     kernel = _call(target, operands, result, more)
     assert kernel.kind == "convolution"
     assert kernel.flops == 2 * 8 * 16 * 24 * (3 * 32 - 2) ** 2
 
 
-def test_cudnn_attention_is_two_products_over_the_scores() -> None:
+def test_cudnn_attention_is_two_products_over_the_scores():
     config = ', backend_config={"cudnn_fmha_backend_config":{"intermediate_tensor_shape":{"dimensions":["2","8","128","256"]}}}'
     shapes = ["bf16[2,128,8,64]", "bf16[2,256,8,64]", "bf16[2,256,8,64]"]
     kernel = _call("__cudnn$fmhaSoftmax", shapes, "(bf16[2,128,8,64], u8[0])", config)
@@ -64,7 +64,7 @@ def test_cudnn_attention_is_two_products_over_the_scores() -> None:
     assert kernel.estimated
 
 
-def test_a_pallas_kernel_has_the_cost_that_its_author_states() -> None:
+def test_a_pallas_kernel_has_the_cost_that_its_author_states():
     config = ', backend_config={"custom_call_config":{"body":"abc","cost_estimate":{"flops":"1000","transcendentals":"10","bytes_accessed":"64"}}}'
     kernel = _call("tpu_custom_call", ["f32[8,128]"], "f32[8,128]", config)
     assert (kernel.kind, kernel.flops, kernel.transcendentals) == ("Pallas kernel", 1000, 10)
@@ -80,7 +80,7 @@ def test_a_pallas_kernel_has_the_cost_that_its_author_states() -> None:
         ("cublas_trsm", ["c64[40,40]", "c64[40,7]"], "triangular solve", 4 * 40 * 40 * 7),
     ],
 )
-def test_factorisations_follow_lapack(target: str, operands: list[str], kind: str, flops: float) -> None:
+def test_factorisations_follow_lapack(target, operands, kind, flops):
     kernel = _call(target, operands, operands[-1])
     assert kernel.kind == kind
     assert kernel.flops == pytest.approx(flops)
@@ -97,7 +97,7 @@ def test_factorisations_follow_lapack(target: str, operands: list[str], kind: st
         ("MoveToHost", "transfer"),
     ],
 )
-def test_targets_in_words(target: str, kind: str) -> None:
+def test_targets_in_words(target, kind):
     assert _call(target, ["f32[8,8]"], "f32[8,8]").kind == kind
 
 
@@ -127,12 +127,12 @@ _REDUCE = "z = f32[] constant(0)\n r = f32[64]{0} reduce(p0, z), dimensions={1},
         ("kCustom", "y = f32[64,64] negate(p0)\n ROOT z = f32[64,64] add(p0, y)", "", "custom fusion", ""),
     ],
 )  # fmt: skip
-def test_fusions_in_words(kind: str, inside: str, config: str, words: str, target: str) -> None:
+def test_fusions_in_words(kind, inside, config, words, target):
     kernel = only_kernel(fused(inside, "f32[64,64]{1,0}", kind=kind, more=config))
     assert (kernel.kind, kernel.target, kernel.opcode) == (words, target, "fusion")
 
 
-def test_nested_fusions_are_looked_into() -> None:
+def test_nested_fusions_are_looked_into():
     text = """
         inner {
           p = f32[8,8] parameter(0)
@@ -156,7 +156,7 @@ def test_nested_fusions_are_looked_into() -> None:
     assert kernel.bytes == 2 * 256
 
 
-def test_a_copy_to_the_host_is_a_transfer() -> None:
+def test_a_copy_to_the_host_is_a_transfer():
     kernel = only_kernel("""
         x = f32[1024]{0} parameter(0)
         out = (f32[1024]{0:S(5)}, f32[1024]{0}, u32[]) copy-start(x)
@@ -174,11 +174,11 @@ def test_a_copy_to_the_host_is_a_transfer() -> None:
         ("x = f32[8] parameter(0)", ""),
     ],
 )
-def test_platforms_are_told_from_their_marks(text: str, platform: str) -> None:
+def test_platforms_are_told_from_their_marks(text, platform):
     assert platform_of(written(f"ROOT {text}")) == platform
 
 
-def test_a_batched_product_as_a_tpu_writes_it() -> None:
+def test_a_batched_product_as_a_tpu_writes_it():
     """The batch stands in the window: no element meets another batch's."""
     kernel = only_kernel("""
         q = bf16[2,128,8,64]{1,3,2,0:T(8,128)(2,1)} parameter(0)

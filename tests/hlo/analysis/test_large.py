@@ -65,12 +65,12 @@ def _products(second: str) -> str:
     ],
     ids=lambda value: "" if isinstance(value, str) else value,
 )
-def test_only_names_and_origins_of_kernels_that_are_alike_may_differ(text: str, same: bool) -> None:
+def test_only_names_and_origins_of_kernels_that_are_alike_may_differ(text, same):
     entry = written(text)["main"]
     assert (alike(entry["one"]) == alike(entry["two"])) is same
 
 
-def test_no_attention_is_sought_where_nothing_is_reduced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_attention_is_sought_where_nothing_is_reduced(monkeypatch):
     sought = []
     monkeypatch.setattr(flow, "attention_before", sought.append)
     products = _products(f"dot(%one, %one), {_ROWS}")
@@ -126,7 +126,7 @@ ENTRY main {
 """  # noqa: E501
 
 
-def test_what_kernels_share_is_printed_as_if_each_were_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_kernels_share_is_printed_as_if_each_were_read(monkeypatch):
     """As rows of text after the first page, and in JSON."""
     from jaxprof.facts import recorder
     from jaxprof.report import kernels, modules, renderers
@@ -171,7 +171,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     return places
 
 
-def test_the_first_kernels_are_there_without_the_others(read: list[tuple[int, ...]]) -> None:
+def test_the_first_kernels_are_there_without_the_others(read):
     table = KernelAnalysis(_chain(2000))
     page = list(islice(table.stream(), 100))
     first = len(read)
@@ -180,7 +180,7 @@ def test_the_first_kernels_are_there_without_the_others(read: list[tuple[int, ..
     assert first < 0.2 * len(read)
 
 
-def test_a_page_of_kernels_copies_none_of_those_before_it() -> None:
+def test_a_page_of_kernels_copies_none_of_those_before_it():
     copied: list[int] = []
 
     class Counting(list[Kernel]):
@@ -196,7 +196,7 @@ def test_a_page_of_kernels_copies_none_of_those_before_it() -> None:
     assert sum(copied) == count
 
 
-def test_operands_far_away_are_not_read_again(read: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_operands_far_away_are_not_read_again(read, monkeypatch):
     lines = [f"%v{n} = f32[8]{{0}} add(%v{n * n // 7 % n}, %v0)" for n in range(1, 400)]
     found = written("%v0 = f32[8]{0} parameter(0)\n" + "\n".join(lines))
     monkeypatch.setattr("jaxprof.hlo.model._REMEMBERED", 8)

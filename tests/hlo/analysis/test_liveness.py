@@ -56,7 +56,7 @@ ENTRY %main (x: f32[256]) -> f32[256] {
 """
 
 
-def test_values_live_from_their_instruction_to_their_last_use() -> None:
+def test_values_live_from_their_instruction_to_their_last_use():
     found = liveness(module(CHAIN))
     arguments = 3 * KIB
     # y goes in; `big` is 2 KiB and lives until `small` is made of it; the fusion takes the place of `small`.
@@ -71,7 +71,7 @@ def test_values_live_from_their_instruction_to_their_last_use() -> None:
     assert [value.instruction for value in found.alive(5)] == ["y", "x", "loop"], "the loop has the place of small"
 
 
-def test_a_loop_keeps_its_state_in_place_and_adds_what_its_body_needs() -> None:
+def test_a_loop_keeps_its_state_in_place_and_adds_what_its_body_needs():
     found = liveness(module(LOOP))
     # x, the two constants, the state (which is the output), and the body's scratch: the next state is where it was.
     assert found.peak_bytes == KIB + 5 + KIB + 4 * KIB
@@ -82,7 +82,7 @@ def test_a_loop_keeps_its_state_in_place_and_adds_what_its_body_needs() -> None:
     assert scratch.spans == ((4, 4),), "what the body needs is alive where the loop runs, and nowhere else"
 
 
-def test_a_donated_argument_is_its_output_too() -> None:
+def test_a_donated_argument_is_its_output_too():
     donated = "is_scheduled=true, input_output_alias={ {}: (0, {}, may-alias) }"
     assert liveness(module(LOOP.replace("is_scheduled=true", donated))).parts["output"] == 0
 
@@ -112,10 +112,10 @@ ENTRY main {
 
 
 @pytest.mark.parametrize(("updated", "more"), [("t", KIB), ("zero", 2 * KIB)])
-def test_a_fused_update_in_place_takes_the_place_of_what_it_updates(updated: str, more: int) -> None:
+def test_a_fused_update_in_place_takes_the_place_of_what_it_updates(updated, more):
     assert liveness(written(SCATTER % updated)).peak_bytes == 4 * 4 + 4 * 4 + more
 
 
 @pytest.mark.parametrize("text", [CHAIN.replace(", is_scheduled=true", ""), "HloModule empty, is_scheduled=true\n"])
-def test_without_a_schedule_nothing_is_said(text: str) -> None:
+def test_without_a_schedule_nothing_is_said(text):
     assert liveness(module(text)) is None

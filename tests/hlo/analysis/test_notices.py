@@ -35,7 +35,7 @@ def codes(found: Module, *, serious: bool = True) -> set[str]:
     return {notice.code for notice in notices(found) if notice.serious or not serious}
 
 
-def test_a_whole_module_has_no_notice_and_what_xla_printed_is_sound_without_being_cut_up() -> None:
+def test_a_whole_module_has_no_notice_and_what_xla_printed_is_sound_without_being_cut_up():
     def program(x: object) -> object:
         return (x @ x).sum()  # type: ignore[operator]
 
@@ -48,18 +48,18 @@ def test_a_whole_module_has_no_notice_and_what_xla_printed_is_sound_without_bein
     assert problems_in(broken)
 
 
-def test_a_text_that_ends_anywhere_before_its_end_is_cut_off() -> None:
+def test_a_text_that_ends_anywhere_before_its_end_is_cut_off():
     for end in range(len("HloModule m"), len(_WHOLE.rstrip()), 3):
         assert codes(module(_WHOLE[:end])) & {"truncated", "no-entry"}, end
 
 
-def test_the_last_computation_before_a_cut_is_not_taken_for_the_entry() -> None:
+def test_the_last_computation_before_a_cut_is_not_taken_for_the_entry():
     found = module(_WHOLE[: _WHOLE.index("ENTRY")])
     assert codes(found) == {"no-entry"}
     assert kernels(found) == ()
 
 
-def test_a_text_without_an_entry_is_read_as_xla_does_and_that_is_said() -> None:
+def test_a_text_without_an_entry_is_read_as_xla_does_and_that_is_said():
     by_hand = _WHOLE.replace("ENTRY ", "")
     assert codes(module(by_hand), serious=False) == {"entry-assumed"}
     assert [kernel.name for kernel in kernels(module(by_hand))] == ["r"]
@@ -70,25 +70,25 @@ def test_a_text_without_an_entry_is_read_as_xla_does_and_that_is_said() -> None:
 @pytest.mark.parametrize(
     "sizes", ["999999999999,999999999999,999999999", "99999999999999999999", ",".join(["999999999999999"] * 40)]
 )
-def test_an_array_that_cannot_exist_is_a_notice_and_no_figure(sizes: str) -> None:
+def test_an_array_that_cannot_exist_is_a_notice_and_no_figure(sizes):
     found = written(parameters(f"f32[{sizes}]") + f"ROOT r = f32[{sizes}] add(p0, p0)")
     assert codes(found) == {"unreadable"}
     assert [(kernel.flops, kernel.bytes) for kernel in kernels(found)] == [(None, 0)]
 
 
-def test_factors_that_no_float_holds_make_the_cost_unknown() -> None:
+def test_factors_that_no_float_holds_make_the_cost_unknown():
     window, shape = "x".join(["999999999999999999"] * 20), f"f32[{','.join(['2'] * 20)}]"
     inside = f"z = f32[] constant(0)\nROOT r = {shape} reduce-window(p0, z), window={{size={window}}}, to_apply=add"
     assert only_kernel(parameters(shape) + inside).flops is None
 
 
 @pytest.mark.parametrize("missing", ["  z = f32[] constant(0)\n", _ADD])
-def test_what_is_used_and_not_in_the_text_is_missing(missing: str) -> None:
+def test_what_is_used_and_not_in_the_text_is_missing(missing):
     assert missing in _WHOLE
     assert codes(module(_WHOLE.replace(missing, ""))) == {"missing"}
 
 
-def test_one_place_and_several_places_that_cannot_be_read() -> None:
+def test_one_place_and_several_places_that_cannot_be_read():
     line = "z = f32[] constant(0)"
     (one,) = notices(module(_WHOLE.replace(line, f"what is this\n  {line}")))
     assert (one.code, one.serious) == ("unreadable", True)
@@ -140,7 +140,7 @@ def of_a_scan_and_of_reading(text: str) -> tuple[list[Notice], list[Notice]]:
     return [notice for one in scanned for notice in notices(one)], [notice for one in read for notice in notices(one)]
 
 
-def test_a_whole_module_is_not_read_for_its_notices(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_whole_module_is_not_read_for_its_notices(monkeypatch):
     monkeypatch.setattr(Execution, "launches", lambda execution: pytest.fail("the kernels were read"))
     # The string that looks like a call is no call: nobody knows that without reading.
     assert notices(module(_PRINTED.replace("%nobody", "%add"))) == ()
@@ -158,7 +158,7 @@ def test_a_whole_module_is_not_read_for_its_notices(monkeypatch: pytest.MonkeyPa
         ("fusion(%x)", "fusion(f32[8,16]{1,0} %y)", "missing"),
     ],
 )
-def test_a_scan_overlooks_nothing_that_reading_finds_where_a_word_is_wrong(old: str, new: str, code: str) -> None:
+def test_a_scan_overlooks_nothing_that_reading_finds_where_a_word_is_wrong(old, new, code):
     assert old in _PRINTED
     scanned, read = of_a_scan_and_of_reading(_PRINTED.replace(old, new))
     assert scanned == read

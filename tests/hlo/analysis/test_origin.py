@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -38,7 +37,7 @@ from tui.hlo_texts import HLO
         ("a(b/c(/d)", ((), ("b", "c(", "d"), "", "", False)),  # broken: never an error
     ],
 )  # fmt: skip
-def test_paths_are_taken_apart(op_name: str, expected: tuple[Any, ...]) -> None:
+def test_paths_are_taken_apart(op_name, expected):
     assert op_path(op_name) == OpPath(*expected)
 
 
@@ -47,7 +46,7 @@ def _line_of(marker: str) -> int:
     return next(number for number, line in enumerate(lines, 1) if line.rstrip().endswith(f"# {marker}"))
 
 
-def test_forward_and_backward_of_a_scope_are_told_apart_with_their_lines() -> None:
+def test_forward_and_backward_of_a_scope_are_told_apart_with_their_lines():
     def loss(w: jax.Array, x: jax.Array) -> jax.Array:
         with jax.named_scope("hidden"):
             h = jnp.tanh(x @ w)  # the layer
@@ -61,7 +60,7 @@ def test_forward_and_backward_of_a_scope_are_told_apart_with_their_lines() -> No
         assert (Path(kernel.source.file).name, kernel.source.line) == ("test_origin.py", _line_of("the layer"))
 
 
-def test_a_fusion_of_several_lines_has_several_origins_its_own_first() -> None:
+def test_a_fusion_of_several_lines_has_several_origins_its_own_first():
     def several(x: jax.Array) -> jax.Array:
         y = x * 2  # doubled
         z = y + 1  # and one
@@ -76,7 +75,7 @@ def test_a_fusion_of_several_lines_has_several_origins_its_own_first() -> None:
     assert kernel.origins[0].stack[0].function.endswith("several")
 
 
-def test_metadata_of_the_older_form_and_names_that_xla_joined() -> None:
+def test_metadata_of_the_older_form_and_names_that_xla_joined():
     kernel = only_kernel("""
         x = f32[8] parameter(0), metadata={op_name="x"}
         ROOT y = f32[8] negate(x), metadata={op_name="jit(f)/neg;jit(f)/mul" source_file="/a/b.py" source_line=7}
@@ -85,7 +84,7 @@ def test_metadata_of_the_older_form_and_names_that_xla_joined() -> None:
     assert kernel.source == HloSourceLocation("/a/b.py", 7)
 
 
-def test_source_lines_are_read_where_the_file_is_there(tmp_path: Path) -> None:
+def test_source_lines_are_read_where_the_file_is_there(tmp_path):
     file = tmp_path / "model.py"
     file.write_text("a = 1\nb = 2\nc = 3\nd = 4\n", encoding="utf-8")
     assert source_lines(HloSourceLocation(str(file), 3)) == ((3, "c = 3"),)
@@ -133,7 +132,7 @@ ENTRY main {{
 """
 
 
-def test_a_fused_kernel_has_all_its_lines_the_users_own_first() -> None:
+def test_a_fused_kernel_has_all_its_lines_the_users_own_first():
     kernel = only_kernel(_LAYERED)
     assert kernel.sources == (HloSourceLocation(_OWN, 12), HloSourceLocation(_OWN, 15), HloSourceLocation(_LIBRARY, 77))
     assert kernel.source == HloSourceLocation(_OWN, 12)
@@ -156,7 +155,7 @@ def test_a_fused_kernel_has_all_its_lines_the_users_own_first() -> None:
         ("/home/jaxprof/train.py", True),
     ],
 )
-def test_whose_file_it_is(file: str, own: bool) -> None:
+def test_whose_file_it_is(file, own):
     assert is_own(file) is own
 
 
@@ -206,13 +205,13 @@ _HELD = 'metadata={op_name="jit(f)/tanh" source_file="/lib/python3.11/site-packa
         (_CALLED, 'frontend_attributes={\n        x="y"\n      }, metadata={op_name="a"}', ["jit(f)/own", "a", "jit(f)/exp"]),
     ],
 )  # fmt: skip
-def test_however_they_are_written(own: str, held: str, expected: list[str]) -> None:
+def test_however_they_are_written(own, held, expected):
     found = kernels(written(_FUSION.replace("OWN", own).replace("METADATA", held)))
     assert_columns(found)
     assert sorted(origin.op_name for origin in found[-1].origins) == sorted(expected)
 
 
-def test_what_xla_writes_is_plain() -> None:
+def test_what_xla_writes_is_plain():
     """Else all of this is read the long way: the same result, eight times as slow."""
     for kernel in kernels(module(HLO)):
         instruction = kernel.instruction

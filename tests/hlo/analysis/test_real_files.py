@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import random
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -51,7 +50,7 @@ def everything(module: Module, most_trees: int = 40) -> None:
 
 
 @pytest.mark.parametrize("path", real_files(), ids=lambda path: path.name[-60:])
-def test_real_files(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_real_files(path, monkeypatch):
     try:
         found = files.load(path)
     except HloError:
@@ -124,14 +123,14 @@ _TEXT = """
 """
 
 
-def test_the_sound_text_is_understood_whole() -> None:
+def test_the_sound_text_is_understood_whole():
     found = {kernel.name: kernel for kernel in kernels(written(_TEXT))}
     assert found["f"].count == 10
     assert all(kernel.flops is not None for kernel in found.values())
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_every_analysis_ends_on_a_text_with_faults(seed: int) -> None:
+def test_every_analysis_ends_on_a_text_with_faults(seed):
     chance = random.Random(seed)
     for _ in range(15):
         raw = mutated.with_faults(f"HloModule broken, is_scheduled=true\n\n{_TEXT}".encode(), chance)

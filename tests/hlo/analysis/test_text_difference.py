@@ -65,21 +65,21 @@ def _said(found: TextDifference) -> list[tuple[str, str, str]]:
         (r"(%a = [^\n]*)\n", r'\1, backend_config={"operation_queue_id":"7"}, frontend_attributes={k="v"}' + "\n"),
     ],
 )
-def test_names_numbers_places_and_order_are_no_difference(pattern: str, replacement: str) -> None:
+def test_names_numbers_places_and_order_are_no_difference(pattern, replacement):
     other = re.sub(pattern, replacement, TEXT)
     assert other != TEXT
     assert not _diff(other).differs
     assert _print(parse.module(other)) == _print(parse.module(TEXT))
 
 
-def test_another_schedule_is_told_where_both_have_one() -> None:
+def test_another_schedule_is_told_where_both_have_one():
     other = re.sub(r"(  %fusion\.1 = .*\n)(  %fusion\.2 = .*\n)", r"\2\1", TEXT)
     assert _diff(other).reordered == (("main", "fusion.1", "fusion.2"),)
     assert _diff(other, TEXT.replace("is_scheduled=true, ", "")).reordered == ()
     assert _diff(re.sub(r"(  %x = .*\n)(  %y = .*\n)", r"\2\1", TEXT)).reordered == (), "parameters do not run"
 
 
-def test_tiles_are_a_setting_and_no_other_computation() -> None:
+def test_tiles_are_a_setting_and_no_other_computation():
     config = ', backend_config={"fusion_backend_config":{"kind":"__triton","block":{"num_warps":"%s"}}}'
     one, other = (TEXT.replace("calls=%inner", "calls=%inner" + config % warps) for warps in (4, 8))
     found = _diff(other, one)
@@ -101,7 +101,7 @@ _WITH_CODE = {
 
 @pytest.mark.parametrize("grid", ["2", "4"])
 @pytest.mark.parametrize("form", _WITH_CODE)
-def test_the_code_of_a_custom_kernel_is_not_what_it_computes_and_its_settings_are(form: str, grid: str) -> None:
+def test_the_code_of_a_custom_kernel_is_not_what_it_computes_and_its_settings_are(form, grid):
     def kernel(code: str, grid: str) -> str:
         config = _WITH_CODE[form].format(code=code * (100 if form == "long" else 1), grid=grid)
         call = f'custom-call(%a), custom_call_target="kernel", backend_config={config}'
@@ -111,26 +111,26 @@ def test_the_code_of_a_custom_kernel_is_not_what_it_computes_and_its_settings_ar
     assert (found.differs, found.code) == (grid != "2", ("b",))
 
 
-def test_a_change_shows_where_it_is_and_not_in_what_depends_on_it() -> None:
+def test_a_change_shows_where_it_is_and_not_in_what_depends_on_it():
     found = _diff(TEXT.replace("exponential(", "log(").replace("%a = ", "%a.4 = ").replace("(%a)", "(%a.4)"))
     assert _said(found) == [("gone", "b", ""), ("new", "", "b")]
     (computation,) = found.computations
     assert computation.computation.either.name == "main"
 
 
-def test_a_change_in_a_fusion_is_not_one_of_the_line_that_calls_it() -> None:
+def test_a_change_in_a_fusion_is_not_one_of_the_line_that_calls_it():
     found = _diff(TEXT.replace("subtract(%p, %q)", "subtract(%q, %p)"))
     assert [one.computation.either.name for one in found.computations] == ["inner"]
     assert _said(found) == [("changed", "s.1", "s.1")]
 
 
-def test_a_lost_donation_is_in_the_header() -> None:
+def test_a_lost_donation_is_in_the_header():
     found = _diff(TEXT.replace(", input_output_alias={ {}: (0, {}, may-alias) }", ""))
     assert [(one.name, bool(one.before), one.after) for one in found.header] == [("input_output_alias", True, "")]
     assert found.computations == ()
 
 
-def test_a_new_and_a_gone_computation_are_listed_whole() -> None:
+def test_a_new_and_a_gone_computation_are_listed_whole():
     without = re.sub(r"%outer .*?\n}\n\n", "", TEXT, flags=re.DOTALL)
     without = without.replace("fusion(%y), kind=kLoop, calls=%outer", "negate(%y)")
     found = {one.computation.either.name: one for one in _diff(TEXT, without).computations}
@@ -181,7 +181,7 @@ def _print(module: Module) -> str:
         ("parameter(1)", "parameter(2)"),
     ],
 )
-def test_what_is_computed_counts(old: str, new: str) -> None:
+def test_what_is_computed_counts(old, new):
     assert old in _TEXT
     assert _print(written(_TEXT.replace(old, new))) != _print(written(_TEXT))
 
@@ -193,7 +193,7 @@ def test_what_is_computed_counts(old: str, new: str) -> None:
         ('"mode":"a"', '"mode":"b"'),
     ],
 )
-def test_side_effects_and_the_settings_of_a_library_call_count(old: str, new: str) -> None:
+def test_side_effects_and_the_settings_of_a_library_call_count(old, new):
     text = parameters("f32[8]") + (
         't = token[] after-all()\nc = f32[8] custom-call(p0), custom_call_target="f", backend_config={"mode":"a"}\n'
         "ROOT n = f32[8] negate(c)"

@@ -55,7 +55,7 @@ _SAME: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("name", _SAME)
-def test_flops_and_transcendentals_are_those_of_xla_and_bytes_are_no_more(name: str) -> None:
+def test_flops_and_transcendentals_are_those_of_xla_and_bytes_are_no_more(name):
     """Bytes are less by the constants that stand outside fusions (XLA counts their bytes twice), and by parts of
     operands that a fusion does not read."""
     stage = jax.jit(_SAME[name][0]).lower(*_SAME[name][1]).compile()
@@ -102,14 +102,12 @@ def _recurrent(w: Any, x: Any) -> Any:
     ],
     ids=["train", "recurrent", "branches", "cholesky"],
 )  # fmt: skip
-def test_live_sizes_of_what_loops_branches_and_donates(
-    function: Callable[..., Any], arguments: tuple[Any, ...], donated: object
-) -> None:
+def test_live_sizes_of_what_loops_branches_and_donates(function, arguments, donated):
     stage = jax.jit(function, donate_argnums=donated).lower(*arguments).compile()
     assert_live_sizes(module(stage.as_text()), stage)
 
 
-def test_xla_counts_the_body_of_a_loop_once() -> None:
+def test_xla_counts_the_body_of_a_loop_once():
     def recurrence(xs: jax.Array, w: jax.Array) -> jax.Array:
         return lax.scan(lambda c, x: (jnp.tanh(c @ w + x), None), xs[0], xs)[0]
 
@@ -121,14 +119,14 @@ def test_xla_counts_the_body_of_a_loop_once() -> None:
     assert ours.cost.flops > 49 * xla["flops"]
 
 
-def test_of_an_unknown_loop_the_body_is_counted_once_and_the_total_says_that_it_is_not_complete() -> None:
+def test_of_an_unknown_loop_the_body_is_counted_once_and_the_total_says_that_it_is_not_complete():
     ours, xla, read = _both(lambda x: lax.while_loop(lambda c: c.sum() < 100, lambda c: c * 2 + 1, x), f32(1000))
     assert not ours.complete
     assert ours.cost.flops == xla["flops"]
     assert any(kernel.count is None and kernel.total_flops is None for kernel in kernels(read))
 
 
-def test_of_a_conditional_both_take_the_branch_that_costs_most() -> None:
+def test_of_a_conditional_both_take_the_branch_that_costs_most():
     def either(p: jax.Array, x: jax.Array) -> jax.Array:
         return lax.cond(p, lambda y: jnp.sin(y @ y), lambda y: y * 2, x)
 
@@ -137,7 +135,7 @@ def test_of_a_conditional_both_take_the_branch_that_costs_most() -> None:
     assert {kernel.conditional for kernel in kernels(read) if kernel.kind == "GEMM"} == {True}
 
 
-def test_an_opaque_call_is_unknown_and_not_nothing() -> None:
+def test_an_opaque_call_is_unknown_and_not_nothing():
     def call(x: jax.Array) -> jax.Array:
         return jax.pure_callback(lambda y: y, f32(10), x) * 2
 
@@ -205,13 +203,13 @@ _KERNELS: dict[str, tuple[Callable[[], Module], str, dict[str, object]]] = {
 
 
 @pytest.mark.parametrize("name", _KERNELS)
-def test_figures_of_a_kernel_by_hand(name: str) -> None:
+def test_figures_of_a_kernel_by_hand(name):
     make, kind, facts = _KERNELS[name]
     (kernel,) = (kernel for kernel in kernels(make()) if kind in ("", kernel.kind))
     assert {fact: getattr(kernel, fact) for fact in facts} == facts
 
 
-def test_an_update_in_place_touches_what_it_updates() -> None:
+def test_an_update_in_place_touches_what_it_updates():
     copy, kernel = kernels(compiled(_SAME["update-in-place"][0], f32(10_000, 16), f32(10, 16), s32()))
     assert (copy.kind, copy.bytes) == ("copy", 2 * 640_000), "the argument is not donated"
     assert (kernel.bytes_read, kernel.bytes_written) == (640 + 4, 640)

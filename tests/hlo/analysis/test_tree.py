@@ -10,7 +10,7 @@ def _rows(text: str) -> tuple[TreeRow, ...]:
     return tree(only_kernel(text).instruction)
 
 
-def test_the_place_of_a_constant_and_what_an_opcode_does_not_say() -> None:
+def test_the_place_of_a_constant_and_what_an_opcode_does_not_say():
     inside = """
         one = f32[] constant(1)
         ones = f32[8,4] broadcast(one), dimensions={}
@@ -30,13 +30,13 @@ def test_the_place_of_a_constant_and_what_an_opcode_does_not_say() -> None:
     ]
 
 
-def test_an_instruction_that_is_no_fusion_shows_its_operands() -> None:
+def test_an_instruction_that_is_no_fusion_shows_its_operands():
     dot = "ROOT d = f32[8,2] dot(p0, p1), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
     rows = _rows(parameters("f32[8,4]", "f32[4,2]") + dot)
     assert text_tree(rows) == ["dot f32[8,2]", "  parameter f32[8,4] = %p0", "  parameter f32[4,2] = %p1"]
 
 
-def test_a_chain_of_thousands_and_a_diamond_that_doubles() -> None:
+def test_a_chain_of_thousands_and_a_diamond_that_doubles():
     """Neither Python's stack nor exponential time: a shared value is opened once."""
 
     def rows(steps: list[str]) -> tuple[TreeRow, ...]:

@@ -41,7 +41,7 @@ def parses(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def test_equal_texts_are_parsed_once(parses: list[str]) -> None:
+def test_equal_texts_are_parsed_once(parses):
     texts = ParsedTexts()
     first, again = texts.modules(text()), texts.modules("".join(list(text())))
     assert first[0] is again[0]
@@ -52,7 +52,7 @@ def test_equal_texts_are_parsed_once(parses: list[str]) -> None:
     assert parses == [text(), text("other"), "no HLO", "no HLO"]
 
 
-def test_all_modules_of_a_text_are_there_as_long_as_one_of_them_is_held() -> None:
+def test_all_modules_of_a_text_are_there_as_long_as_one_of_them_is_held():
     texts = ParsedTexts(0)
     second = texts.modules(text("a") + text("b"))[1]
     texts.release()
@@ -61,7 +61,7 @@ def test_all_modules_of_a_text_are_there_as_long_as_one_of_them_is_held() -> Non
     assert [one.name for one in second.siblings] == ["a", "b"]
 
 
-def test_threads_that_want_one_text_at_once_get_one_module(parses: list[str]) -> None:
+def test_threads_that_want_one_text_at_once_get_one_module(parses):
     texts, together = ParsedTexts(), Barrier(8)
 
     def take(_: int) -> Module:
@@ -86,7 +86,7 @@ def gone(module: ref[Module]) -> bool:
     return module() is None
 
 
-def test_above_the_budget_the_latest_alone_is_kept_and_only_until_another_is_wanted() -> None:
+def test_above_the_budget_the_latest_alone_is_kept_and_only_until_another_is_wanted():
     """A report asks twice in a row, and holds nothing meanwhile."""
     texts = ParsedTexts(10)
     large = ref(texts.modules(text("large"))[0])
@@ -95,7 +95,7 @@ def test_above_the_budget_the_latest_alone_is_kept_and_only_until_another_is_wan
     assert gone(large)
 
 
-def test_within_the_budget_modules_are_kept_the_latest_of_them_until_all_are_released() -> None:
+def test_within_the_budget_modules_are_kept_the_latest_of_them_until_all_are_released():
     texts = ParsedTexts(2 * len(text("a")))
     first, second = ref(texts.modules(text("a"))[0]), ref(texts.modules(text("b"))[0])
     texts.modules(text("a"))
@@ -108,7 +108,7 @@ def test_within_the_budget_modules_are_kept_the_latest_of_them_until_all_are_rel
     assert texts.modules(text("c"))[0] is held
 
 
-def test_whoever_shows_hlo_goes_through_the_one_parse() -> None:
+def test_whoever_shows_hlo_goes_through_the_one_parse():
     """A reader beside it would parse a text again, or open what the others do not."""
     source = Path(jaxprof.__file__).parent
     beside = [
@@ -122,7 +122,7 @@ def test_whoever_shows_hlo_goes_through_the_one_parse() -> None:
 
 
 @pytest.mark.parametrize("kind", FILES | FOLDERS)
-def test_every_file_and_folder_has_its_module_in_its_stages(kind: str, tmp_path: Path) -> None:
+def test_every_file_and_folder_has_its_module_in_its_stages(kind, tmp_path):
     path = (FILES | FOLDERS)[kind](tmp_path)
     assert holds_hlo(path)
     (found,) = modules_at(path)
@@ -144,7 +144,7 @@ def test_every_file_and_folder_has_its_module_in_its_stages(kind: str, tmp_path:
         ("empty.txt", b""),
     ],
 )
-def test_what_does_not_look_like_hlo(name: str, data: bytes, tmp_path: Path) -> None:
+def test_what_does_not_look_like_hlo(name, data, tmp_path):
     (tmp_path / name).write_bytes(data)
     assert not holds_hlo(tmp_path / name)
     assert not holds_hlo(tmp_path)
@@ -152,7 +152,7 @@ def test_what_does_not_look_like_hlo(name: str, data: bytes, tmp_path: Path) -> 
         modules_at(tmp_path)
 
 
-def test_a_dump_says_its_device_and_why_xla_did_not_fuse(tmp_path: Path) -> None:
+def test_a_dump_says_its_device_and_why_xla_did_not_fuse(tmp_path):
     name = "module_0001.jit_f"
     text = "HloModule jit_f, is_scheduled=true\n\nENTRY main {\n  ROOT x = f32[8] parameter(0)\n}\n"
     (tmp_path / f"{name}.sm_9.0a_gpu_after_optimizations.txt").write_text(text)
@@ -166,7 +166,7 @@ def test_a_dump_says_its_device_and_why_xla_did_not_fuse(tmp_path: Path) -> None
     assert (found.device, stated(found.module())) == ("NVIDIA H100 80GB HBM3", {"y": "no tiling"})
 
 
-def test_beside_a_dump_only_a_file_that_xla_does_not_write_counts(tmp_path: Path) -> None:
+def test_beside_a_dump_only_a_file_that_xla_does_not_write_counts(tmp_path):
     (tmp_path / f"{DUMPED}.cpu_after_optimizations.txt").write_text(TEXT)
     (tmp_path / f"{DUMPED}.0006.simplification.after_dce.before_cse.txt").write_text(TEXT)
     (tmp_path / f"{DUMPED}.0006.simplification.after_dce.before_cse.hlo.pb").write_bytes(PROTO)
@@ -176,7 +176,7 @@ def test_beside_a_dump_only_a_file_that_xla_does_not_write_counts(tmp_path: Path
 
 @pytest.mark.parametrize("name", ["gemma3_1b.jit___call__", "module_0003.jit_f.1"])
 @pytest.mark.parametrize("after", ["cpu_after_optimizations", "sm_9.0a_gpu_after_optimizations", "after_optimizations"])
-def test_all_forms_of_a_module_are_one_whatever_its_name(name: str, after: str, tmp_path: Path) -> None:
+def test_all_forms_of_a_module_are_one_whatever_its_name(name, after, tmp_path):
     (tmp_path / f"{name}.before_optimizations.txt").write_text(BEFORE)
     (alone,) = modules_at(tmp_path)
     assert alone.text("hlo") == alone.text("hlo_before") == BEFORE
@@ -186,7 +186,7 @@ def test_all_forms_of_a_module_are_one_whatever_its_name(name: str, after: str, 
     assert (found.label, found.text("hlo"), found.text("hlo_before")) == (name, TEXT, BEFORE)
 
 
-def test_each_module_of_a_file_is_one_and_in_a_folder_they_are_told_when_it_is_looked_at(tmp_path: Path) -> None:
+def test_each_module_of_a_file_is_one_and_in_a_folder_they_are_told_when_it_is_looked_at(tmp_path):
     path = tmp_path / "two.hlo"
     path.write_text("not yet")
     (later,) = modules_at(tmp_path)

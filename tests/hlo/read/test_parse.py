@@ -26,7 +26,7 @@ def printed() -> Module:
     return read(PRINTED)
 
 
-def test_header(printed: Module) -> None:
+def test_header(printed):
     assert printed.name == "jit_f"
     assert printed.is_scheduled
     assert printed.aliases == ("{0}: (1, {}, may-alias)", "{1}: (0, {}, must-alias)")
@@ -34,7 +34,7 @@ def test_header(printed: Module) -> None:
     assert printed.attributes["frontend_attributes"] == '{fingerprint="a,b"}'
 
 
-def test_computations(printed: Module) -> None:
+def test_computations(printed):
     assert list(printed.computations) == ["fused_computation", "host_work", "main"]
     entry = printed.entry
     assert entry is printed["main"]
@@ -49,7 +49,7 @@ def test_computations(printed: Module) -> None:
     assert PRINTED.splitlines()[entry.line - 1] == entry.header + " {"
 
 
-def test_instructions(printed: Module) -> None:
+def test_instructions(printed):
     fusion = printed["main"]["loop_fusion"]
     assert (fusion.opcode, fusion.operands) == ("fusion", ("x", "y"))
     assert fusion.operand(1) is printed["main"]["y"]
@@ -71,7 +71,7 @@ def test_instructions(printed: Module) -> None:
     assert (done.opcode, done.wrapped_opcode) == ("async-done", "parameter")
 
 
-def test_stack(printed: Module) -> None:
+def test_stack(printed):
     frames = printed["fused_computation"]["multiply.1"].stack
     assert [(frame.file, frame.function, frame.line) for frame in frames] == [
         ("/home/me/träin.py", "step.<locals>.loss", 7),
@@ -80,7 +80,7 @@ def test_stack(printed: Module) -> None:
     assert printed["main"]["x"].stack == ()
 
 
-def test_short_form_of_async() -> None:
+def test_short_form_of_async():
     found = read("""
         HloModule m
         ENTRY e {
@@ -108,7 +108,7 @@ def test_short_form_of_async() -> None:
     assert "async_execution_thread" not in wrapped.root.attributes
 
 
-def test_computations_written_in_place_in_one_line_and_called_by_any_attribute() -> None:
+def test_computations_written_in_place_in_one_line_and_called_by_any_attribute():
     found = read("""
         HloModule m
         a { p = f32[2]{0} parameter(0) ROOT a = f32[2] add(p,p) } ENTRY e {
@@ -137,7 +137,7 @@ def test_computations_written_in_place_in_one_line_and_called_by_any_attribute()
     assert [root.opcode for root in roots if root] == ["add", "max"]
 
 
-def test_oldest_style_without_percent_and_with_shapes() -> None:
+def test_oldest_style_without_percent_and_with_shapes():
     found = read("""
         HloModule old
 
@@ -160,7 +160,7 @@ def test_oldest_style_without_percent_and_with_shapes() -> None:
     assert [(frame.file, frame.line) for frame in loop.stack] == [('a "b".py', 12)]
 
 
-def test_several_lines_strings_and_comments() -> None:
+def test_several_lines_strings_and_comments():
     found = module((Path(__file__).parents[1] / "written.hlo").read_text())
     assert problems(found) == ()
     assert found.is_scheduled
@@ -177,7 +177,7 @@ def test_several_lines_strings_and_comments() -> None:
 @pytest.mark.parametrize(
     "text", [PRINTED.replace("\n", "\r\n"), textwrap.indent(PRINTED, "    ")], ids=["CRLF", "indented"]
 )
-def test_other_line_ends_and_indentation(text: str) -> None:
+def test_other_line_ends_and_indentation(text):
     found = modules(text + "\n// -----\nHloModule b\nENTRY e {\n  ROOT p = f32[] parameter(0)\n}\n")
     assert [[one.name for one in computation] for computation in found[0].computations.values()] == [
         [one.name for one in computation] for computation in module(PRINTED).computations.values()
@@ -186,12 +186,12 @@ def test_other_line_ends_and_indentation(text: str) -> None:
     assert (bool(found[0].tables.frames), bool(found[1].tables.frames)) == (True, False), "each has its own"
 
 
-def test_frames_in_a_circle_end() -> None:
+def test_frames_in_a_circle_end():
     text = PRINTED.replace("2 {file_location_id=2 parent_frame_id=2}", "2 {file_location_id=2 parent_frame_id=3}")
     assert len(module(text)["fused_computation"]["multiply.1"].stack) == 1
 
 
-def test_unreadable_lines_are_kept_and_told() -> None:
+def test_unreadable_lines_are_kept_and_told():
     found = module(
         "HloModule m\nENTRY e {\n  p = f32[2] parameter(0)\n  what is this\n  q = f32[2 add(p\n"
         "  ROOT r = f32[2] negate(p)\n}\n"
@@ -220,7 +220,7 @@ ENTRY e {
 """
 
 
-def test_an_element_in_short_form_and_operands_that_come_after_the_start_are_told() -> None:
+def test_an_element_in_short_form_and_operands_that_come_after_the_start_are_told():
     short, late = problems(module(NOT_READ))
     assert (short.line, short.text) == (4, "%a = f32[10]{0} negate(f32[10]{0} %p#0)")
     assert "--xla_dump_compact_gte" in short.message
@@ -228,13 +228,13 @@ def test_an_element_in_short_form_and_operands_that_come_after_the_start_are_tol
     assert problems(module(NOT_READ.replace("%p#0", "%p").replace("(s, b)", "(s)"))) == ()
 
 
-def test_a_text_that_ends_too_soon_is_partial() -> None:
+def test_a_text_that_ends_too_soon_is_partial():
     found = module(PRINTED[: PRINTED.index("%call-done")])
     assert [one.name for one in found["main"]] == ["y", "x", "loop_fusion", "call-start"]
     assert [problem.message for problem in problems(found)] == ["the text ends inside the computation 'main'"]
 
 
-def test_a_missing_brace_ends_at_the_next_header() -> None:
+def test_a_missing_brace_ends_at_the_next_header():
     found = module(PRINTED.replace("stack_frame_id=2}\n}\n", "stack_frame_id=2}\n", 1))
     assert list(found.computations) == ["fused_computation", "host_work", "main"]
     assert problems(found)[0].message == "another computation begins inside the computation 'fused_computation'"
@@ -253,6 +253,6 @@ def test_a_missing_brace_ends_at_the_next_header() -> None:
         ("hello", "hello"),
     ],
 )
-def test_what_is_not_hlo_is_named(text: str, what: str) -> None:
+def test_what_is_not_hlo_is_named(text, what):
     with pytest.raises(HloError, match=what):
         modules(text)

@@ -4,7 +4,6 @@ should. Files: what is read, what is refused, and by which name."""
 from __future__ import annotations
 
 import gzip
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -21,7 +20,7 @@ def read(text: str) -> tuple[dict[str, str], str, bool]:
     return {item.name: text[item.start : item.end] for item in listed.found}, text[listed.end :], listed.closed
 
 
-def test_values_of_all_kinds() -> None:
+def test_values_of_all_kinds():
     found, rest, closed = read(
         ", kind=kLoop, calls=%f.1, window={size=3x3 pad=0_1x-1_0}, dim_labels=b01f_01io->b01f, slice={[0:1], [2:4:2]},"
         ' metadata={op_name="a, b={(" source_line=3}, sharding={devices=[2,1]<=[2]}, x-y.z=1 // end\n'
@@ -37,20 +36,20 @@ def test_values_of_all_kinds() -> None:
     assert closed
 
 
-def test_deep_json_and_several_lines() -> None:
+def test_deep_json_and_several_lines():
     config = '{"a":{"b":[{"c":{"d":[[{}]]}}]},\n  "e":"}"}'
     assert read(f", backend_config={config}, after=1\n")[0] == {"backend_config": config, "after": "1"}
 
 
 @pytest.mark.parametrize("text", [", a={", ', a="x', ", a={[(}", ', a={"x}', ", a={{{{{{{{1}"])
-def test_an_open_bracket_is_told(text: str) -> None:
+def test_an_open_bracket_is_told(text):
     found, _, closed = read(text)
     assert not closed
     assert list(found) == ["a"]
 
 
 @given(st.text() | st.text('%"\\{}[]()=,:;<>#/* \taf32.', max_size=200), st.sampled_from(Language))
-def test_the_spans_are_the_line(line: str, language: Language) -> None:
+def test_the_spans_are_the_line(line, language):
     assert "".join(span.text for span in lex(line, language)) == line
 
 
@@ -75,7 +74,7 @@ K, N, S, L, P, A = (getattr(SpanKind, kind) for kind in ("KEYWORD", "NAME", "SHA
         (Language.JAXPR, "    b:f32[3] = pjit[name=f] a 2.0:f32[]", {"f32[3]": S, "pjit": P, "name": A}),
     ],
 )  # fmt: skip
-def test_words_have_their_kinds(language: Language, line: str, kinds: dict[str, SpanKind]) -> None:
+def test_words_have_their_kinds(language, line, kinds):
     found = {span.text: span.kind for span in lex(line, language)}
     assert {word: found.get(word) for word in kinds} == kinds
 
@@ -93,7 +92,7 @@ def packed(data: bytes) -> bytes:
     [TEXT.encode(), packed(TEXT.encode()), TEXT.encode("utf-8-sig"), TEXT.encode("utf-16"),
      TEXT.replace("m\n", "m\x00\n", 1).encode(), TEXT.encode() + b"// \xff\xfe\n"],
 )  # fmt: skip
-def test_forms_of_text(data: bytes, tmp_path: Path) -> None:
+def test_forms_of_text(data, tmp_path):
     path = tmp_path / "module.txt"
     path.write_bytes(data)
     (module,) = files.load(path)
@@ -111,7 +110,7 @@ def test_forms_of_text(data: bytes, tmp_path: Path) -> None:
         (b"\x0a\x05hello\x12\x04\x08\x01\x10\x02", "not HLO"),
     ],
 )
-def test_what_is_refused(data: bytes, what: str, tmp_path: Path) -> None:
+def test_what_is_refused(data, what, tmp_path):
     path = tmp_path / "thing.bin"
     path.write_bytes(data)
     with pytest.raises(HloError, match=what) as caught:
@@ -119,7 +118,7 @@ def test_what_is_refused(data: bytes, what: str, tmp_path: Path) -> None:
     assert str(path) in caught.value.what
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(HloError, match="No such file"):
         files.load(tmp_path / "absent.txt")
     with pytest.raises(HloError, match="directory"):

@@ -65,9 +65,7 @@ def of(said: list[Event], kind: type[Any]) -> list[Any]:
     return [event for event in said if isinstance(event, kind)]
 
 
-def test_a_call_is_measured_as_a_workload_is_with_a_cold_compile_and_can_be_made_again(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_call_is_measured_as_a_workload_is_with_a_cold_compile_and_can_be_made_again(capsys):
     state, batch = arguments()
     step(state, batch, power=3)
     state, batch = arguments()
@@ -96,7 +94,7 @@ def test_a_call_is_measured_as_a_workload_is_with_a_cold_compile_and_can_be_made
     assert made[2] == 3
 
 
-def test_values_are_kept_when_asked_although_the_call_donates_them() -> None:
+def test_values_are_kept_when_asked_although_the_call_donates_them():
     state, batch = arguments()
     kept = KeptArguments.of((state, batch), {}, values=True)
     step(state, batch)
@@ -108,12 +106,12 @@ def test_values_are_kept_when_asked_although_the_call_donates_them() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "int4", "uint8", "complex64", "bool"])
-def test_made_up_arrays_have_their_dtype_and_shape(dtype: str) -> None:
+def test_made_up_arrays_have_their_dtype_and_shape(dtype):
     ((made,), _) = KeptArguments.of((jnp.ones((2, 3), dtype),), {}, values=False).made()
     assert (made.dtype.name, made.shape) == (dtype, (2, 3))
 
 
-def test_keys_and_weak_scalars_stay_what_they_are() -> None:
+def test_keys_and_weak_scalars_stay_what_they_are():
     keys, weak = jax.random.split(jax.random.key(3, impl="rbg"), 4), jnp.asarray(2.0)
     (made, scalar), _ = KeptArguments.of((keys, weak), {}, values=False).made()
     assert (made.dtype, made.shape, scalar.weak_type) == (keys.dtype, (4,), True)
@@ -121,7 +119,7 @@ def test_keys_and_weak_scalars_stay_what_they_are() -> None:
     np.testing.assert_array_equal(jax.random.key_data(kept), jax.random.key_data(keys))
 
 
-def test_a_call_inside_a_transformation_has_no_values_to_keep() -> None:
+def test_a_call_inside_a_transformation_has_no_values_to_keep():
     found: list[KeptArguments] = []
 
     def look(x: Any) -> Any:
@@ -133,7 +131,7 @@ def test_a_call_inside_a_transformation_has_no_values_to_keep() -> None:
     assert found[0].made()[0][0].shape == (3,)
 
 
-def test_objects_and_names_that_no_array_has_stay_inside_the_call() -> None:
+def test_objects_and_names_that_no_array_has_stay_inside_the_call():
     def scaled(x: Any, *, by: Any, kind: str) -> Any:
         return x * by if kind == "times" else x + by
 
@@ -142,7 +140,7 @@ def test_objects_and_names_that_no_array_has_stay_inside_the_call() -> None:
     assert "cannot_repeat" in {event.code for event in of(said, WarningRaised)}
 
 
-def test_a_function_that_was_never_called_is_told_with_what_was() -> None:
+def test_a_function_that_was_never_called_is_told_with_what_was():
     said: list[Event] = []
     tap = CallCapture("train_stp", said.append)
     tap.offer(step.__wrapped__, "train_step", (), {})
@@ -152,7 +150,7 @@ def test_a_function_that_was_never_called_is_told_with_what_was() -> None:
     ]
 
 
-def test_arguments_that_cannot_be_made_any_more_are_a_failed_run() -> None:
+def test_arguments_that_cannot_be_made_any_more_are_a_failed_run():
     class Broken:
         pass
 
@@ -163,7 +161,7 @@ def test_arguments_that_cannot_be_made_any_more_are_a_failed_run() -> None:
     assert "division by zero" in of(said, RunFinished)[0].error
 
 
-def test_what_was_compiled_is_found_wherever_it_lives() -> None:
+def test_what_was_compiled_is_found_wherever_it_lives():
     def inner(x: Any) -> Any:
         return x
 
@@ -188,13 +186,13 @@ class Model:
         (step.__wrapped__, (jnp.ones(3, jnp.int4), {}), "an array of int4"),
     ],
 )
-def test_what_cannot_be_written_down_says_why(function: Any, args: tuple[Any, ...], problem: str) -> None:
+def test_what_cannot_be_written_down_says_why(function, args, problem):
     written = write_call(function, None, "f", args, {})
     assert (written.target, written.specs) == ("", ())
     assert re.search(problem, written.problem), written.problem
 
 
-def test_a_step_of_nnx_is_measured_with_the_update_of_its_model() -> None:
+def test_a_step_of_nnx_is_measured_with_the_update_of_its_model():
     nnx = pytest.importorskip("flax.nnx")
 
     class Model(nnx.Module):  # type: ignore[name-defined, misc]

@@ -120,17 +120,17 @@ REASONS = {
 
 
 @pytest.mark.parametrize("case", REASONS)
-def test_the_reason_is_told_in_words(told: Told, case: str) -> None:
+def test_the_reason_is_told_in_words(told, case):
     assert [(row["reason_code"], row["reason"]) for row in rows(told, case)] == REASONS[case]
 
 
-def test_nothing_went_wrong_and_nothing_is_kept(told: Told) -> None:
+def test_nothing_went_wrong_and_nothing_is_kept(told):
     end = told["end"]
     assert (told["problems"], end["running"], end["threads"]) == (0, [], 1)
     assert end["alive"] == [False, False, False]
 
 
-def test_a_new_function_is_told_with_both_lines(told: Told) -> None:
+def test_a_new_function_is_told_with_both_lines(told):
     called, defined = line_of("new_function called"), line_of("new_function defined")
     found = rows(told, "new_function")
     assert [row["reason_code"] for row in found] == ["first", "new_function", "new_function"]
@@ -141,7 +141,7 @@ def test_a_new_function_is_told_with_both_lines(told: Told) -> None:
         assert [row["reason_code"] for row in rows(told, case)] == ["first", "new_function"]
 
 
-def test_a_row_says_where_it_was_called_and_what_it_took(told: Told) -> None:
+def test_a_row_says_where_it_was_called_and_what_it_took(told):
     row = rows(told, "shape")[1]
     assert row["called_from"] == {"file": str(PLANTED), "line": line_of("shape"), "function": "shape"}
     assert row["defined_at"] == {"file": str(PLANTED), "line": line_of("shape") - 2, "function": ""}
@@ -152,7 +152,7 @@ def test_a_row_says_where_it_was_called_and_what_it_took(told: Told) -> None:
     assert row["signature"] == [{"name": "x", "type": "f32[3]", "bytes": 12}]
 
 
-def test_static_arguments_and_shardings_are_in_the_signature(told: Told) -> None:
+def test_static_arguments_and_shardings_are_in_the_signature(told):
     (options,) = [leaf for leaf in rows(told, "static_dataclass")[0]["signature"] if leaf.get("static")]
     assert options == {"name": "options", "type": "Options(width=3, name='mlp')", "static": True}
     assert rows(told, "sharding")[2]["signature"] == [
@@ -160,7 +160,7 @@ def test_static_arguments_and_shardings_are_in_the_signature(told: Told) -> None
     ]
 
 
-def test_an_argument_from_numpy_is_told_with_what_is_copied_at_each_call(told: Told) -> None:
+def test_an_argument_from_numpy_is_told_with_what_is_copied_at_each_call(told):
     host, device = rows(told, "from_numpy")
     assert host["signature"][0] == {"name": "pair[0]", "type": "f32[8,4]", "bytes": 128}
     assert host["numpy_bytes"] == 128
@@ -169,7 +169,7 @@ def test_an_argument_from_numpy_is_told_with_what_is_copied_at_each_call(told: T
     assert device["reason_code"] == "weak_type"
 
 
-def test_an_array_that_a_cpu_uses_where_it_is_is_not_copied(told: Told) -> None:
+def test_an_array_that_a_cpu_uses_where_it_is_is_not_copied(told):
     shared, *others = rows(told, "zero_copy")
     assert len(others) == 4  # misaligned, converted, transposed, another one in each call of its function
     assert shared["signature"] == [{"name": "x", "type": "f32[200,200]", "bytes": 160_000, "zero_copy": True}]
@@ -179,14 +179,14 @@ def test_an_array_that_a_cpu_uses_where_it_is_is_not_copied(told: Told) -> None:
         assert row["numpy_bytes"] == 160_000
 
 
-def test_what_is_another_array_in_each_pass_may_lie_anywhere(told: Told) -> None:
+def test_what_is_another_array_in_each_pass_may_lie_anywhere(told):
     same, *others = rows(told, "zero_copy_in_a_loop")
     assert same["signature"][0]["zero_copy"]
     assert [row["numpy_bytes"] for row in (same, *others)] == [0, 160_000, 160_000, 160_000]
     assert all("zero_copy" not in row["signature"][0] for row in others)
 
 
-def test_an_argument_that_the_result_takes_the_place_of_is_copied_once(told: Told) -> None:
+def test_an_argument_that_the_result_takes_the_place_of_is_copied_once(told):
     step, other, third, fourth = rows(told, "replaced_by_the_result")
     for row, name in ((step, "params"), (other, "params['w']"), (third, "params")):
         of = {leaf["name"]: leaf for leaf in row["signature"]}
@@ -196,7 +196,7 @@ def test_an_argument_that_the_result_takes_the_place_of_is_copied_once(told: Tol
     assert fourth["numpy_bytes"] == 2 * 160_000
 
 
-def test_cleared_caches_are_told_with_their_line(told: Told) -> None:
+def test_cleared_caches_are_told_with_their_line(told):
     first, cleared, again = rows(told, "cleared")
     line = line_of("cleared")
     assert (first["reason_code"], first["cleared_at"]) == ("first", NOWHERE)
@@ -207,7 +207,7 @@ def test_cleared_caches_are_told_with_their_line(told: Told) -> None:
     assert (again["reason_code"], again["cleared_at"]) == ("unknown", NOWHERE)  # the function's own clear_cache
 
 
-def test_a_factory_is_told_with_the_line_that_calls_it_and_what_varies(told: Told) -> None:
+def test_a_factory_is_told_with_the_line_that_calls_it_and_what_varies(told):
     first, second, third = rows(told, "factory", "step")
     line, defined = line_of("factory called"), line_of("factory's function") - 1
     assert (first["reason_code"], first["factory"], first["made_at"]) == ("first", "", NOWHERE)
@@ -223,7 +223,7 @@ def test_a_factory_is_told_with_the_line_that_calls_it_and_what_varies(told: Tol
     assert second["closure"] == [{"name": "rate", "before": "0.5", "now": "0.25"}]
 
 
-def test_a_donation_that_no_output_can_take_is_named(told: Told) -> None:
+def test_a_donation_that_no_output_can_take_is_named(told):
     both, named, none = rows(told, "unused_donation", "step")
     assert both["unused_donations"] == [
         {"name": "params['n']", "type": "f32[7]", "bytes": 28},
@@ -234,7 +234,7 @@ def test_a_donation_that_no_output_can_take_is_named(told: Told) -> None:
     assert rows(told, "donated")[1]["unused_donations"] == []
 
 
-def test_stages_that_did_not_happen_have_no_time(told: Told) -> None:
+def test_stages_that_did_not_happen_have_no_time(told):
     assert rows(told, "traced_within")[1]["trace_seconds"] is None
     assert rows(told, "sharding")[1]["trace_seconds"] is None
     assert rows(told, "lowered_only")[0]["compile_seconds"] is None
@@ -243,14 +243,14 @@ def test_stages_that_did_not_happen_have_no_time(told: Told) -> None:
     assert all(by_hand[f"{stage}_seconds"] > 0 for stage in ("trace", "lower", "compile"))
 
 
-def test_programs_derived_by_grad_are_not_taken_for_the_function(told: Told) -> None:
+def test_programs_derived_by_grad_are_not_taken_for_the_function(told):
     *derived, plain = rows(told, "derived", "loss")
     assert derived[0]["reason"] == "the first time under grad"
     assert plain["reason_code"] == "first"
     assert [leaf["name"] for leaf in plain["signature"]] == ["x"]
 
 
-def test_a_compilation_within_a_trace_takes_its_time_out_of_it(told: Told) -> None:
+def test_a_compilation_within_a_trace_takes_its_time_out_of_it(told):
     inner, outer = rows(told, "within_a_trace")
     assert [(leaf["name"], leaf["type"]) for leaf in inner["signature"]] == [("q", "f32[3]")]
     assert inner["reason"] == ""
@@ -260,19 +260,19 @@ def test_a_compilation_within_a_trace_takes_its_time_out_of_it(told: Told) -> No
     assert outer["began_seconds"] + outer["trace_seconds"] + inside < outer["monotonic_seconds"]
 
 
-def test_the_persistent_cache_is_told(told: Told) -> None:
+def test_the_persistent_cache_is_told(told):
     first, second = rows(told, "persistent_cache")
     assert (first["cache"], first["saved_seconds"]) == ("miss", None)
     assert second["cache"] == "hit"
     assert isinstance(second["saved_seconds"], float)
 
 
-def test_outermost_traces_are_offered_with_their_call(told: Told) -> None:
+def test_outermost_traces_are_offered_with_their_call(told):
     assert told["traced_within"]["calls"] == ["<lambda>"]
     assert told["static_argument"]["calls"] == ["repeat", "repeat", "repeat"]
 
 
-def test_the_seconds_of_the_main_thread_cover_its_rows(told: Told) -> None:
+def test_the_seconds_of_the_main_thread_cover_its_rows(told):
     before_the_end = itertools.takewhile(lambda item: item[0] != "end", told.items())
     every = [row for _, case in before_the_end for row in case["rows"] if not row["thread"]]
     for stage in ("trace", "lower", "compile"):
@@ -300,7 +300,7 @@ PLAIN = {
 
 
 @pytest.mark.parametrize("case", PLAIN)
-def test_the_function_and_its_arguments_have_the_users_names(told: Told, case: str) -> None:
+def test_the_function_and_its_arguments_have_the_users_names(told, case):
     function, named, reason = PLAIN[case]
     first, second = rows(told, case, function)
     if case.endswith("pmap") and "#0" in arguments(first):
@@ -309,7 +309,7 @@ def test_the_function_and_its_arguments_have_the_users_names(told: Told, case: s
     assert (first["reason_code"], second["reason_code"], second["reason"]) == ("first", "shape", reason)
 
 
-def test_a_wrapper_is_defined_where_its_function_is(told: Told) -> None:
+def test_a_wrapper_is_defined_where_its_function_is(told):
     for case, function, mark, above in (
         ("update_wrapper", "step", "update_wrapper", 2),
         ("nnx_jit", "train_step", "nnx", 1),
@@ -319,7 +319,7 @@ def test_a_wrapper_is_defined_where_its_function_is(told: Told) -> None:
         assert (row["defined_at"]["line"], row["library"]) == (line_of(mark) - above, False)
 
 
-def test_nnx_jit(told: Told) -> None:
+def test_nnx_jit(told):
     found = rows(told, "nnx_jit", "train_step")
     assert [row["reason"] for row in found] == ["", X, "argument x: f32[3] → f32[4]"]
     assert arguments(found[0]) == {
@@ -335,7 +335,7 @@ def test_nnx_jit(told: Told) -> None:
     assert second["reason"] == "argument batch[0]: f32[2] → f32[3]"
 
 
-def test_filter_jit(told: Told) -> None:
+def test_filter_jit(told):
     found = rows(told, "filter_jit", "train_step")
     assert [(row["reason_code"], row["reason"]) for row in found] == [
         ("first", ""),
@@ -353,7 +353,7 @@ def test_filter_jit(told: Told) -> None:
         ("filter_jit", {"self.layers[0]", "x"}),
     ],
 )
-def test_methods_and_calls_of_modules(told: Told, case: str, named: set[str]) -> None:
+def test_methods_and_calls_of_modules(told, case, named):
     first, second = rows(told, case, "method")
     assert (set(arguments(first)), second["reason"]) == (named, X)
     for called in rows(told, case, "Model"):

@@ -46,7 +46,7 @@ def vector(size: int, dtype: str = "f32", **values: Any) -> Leaf:
     return Leaf((size,), dtype, **values)
 
 
-def test_the_clock_gives_nested_time_to_the_inner_stage() -> None:
+def test_the_clock_gives_nested_time_to_the_inner_stage():
     clock = ExclusiveClock()
     clock.switch("trace", 10.0)
     clock.switch("compile", 11.0)
@@ -56,7 +56,7 @@ def test_the_clock_gives_nested_time_to_the_inner_stage() -> None:
     assert clock.read(99.0) == {"trace": 2.0, "lower": 0.0, "compile": 3.0}
 
 
-def test_a_stage_whose_end_was_never_told_is_closed_with_the_one_around_it() -> None:
+def test_a_stage_whose_end_was_never_told_is_closed_with_the_one_around_it():
     thread = ThreadStages("", True)
     outer, lost = (OpenStage("trace", name, 0.0, None, 0) for name in ("outer", "lost"))
     thread.open.extend([outer, lost])
@@ -65,14 +65,14 @@ def test_a_stage_whose_end_was_never_told_is_closed_with_the_one_around_it() -> 
     assert thread.open == []
 
 
-def test_shardings_that_read_the_same_are_told_apart() -> None:
+def test_shardings_that_read_the_same_are_told_apart():
     before, now = (signature(vector(8, sharding="P('d') over 4 devices", placed=placed)) for placed in (1, 2))
     reason = explain(now, before, HERE, THERE, HERE)
     assert reason.code == "sharding"
     assert reason.words.endswith("P('d') over 4 devices → another arrangement of P('d') over 4 devices")
 
 
-def test_the_history_of_a_function_is_bounded() -> None:
+def test_the_history_of_a_function_is_bounded():
     history, key = History(), FunctionKey("f")
     for size in range(SIGNATURES_A_FUNCTION + 10):
         history.add(key, signature(vector(size)), HERE)
@@ -84,7 +84,7 @@ def test_the_history_of_a_function_is_bounded() -> None:
     assert len(list(history.earlier(key, Signature()))) == 1
 
 
-def test_an_object_at_the_address_of_another_is_another() -> None:
+def test_an_object_at_the_address_of_another_is_another():
     class Thing:
         pass
 
@@ -122,11 +122,11 @@ class Loud:
         (tuple(range(50)), "(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, …)"),
     ],
 )
-def test_static_values_are_told_without_their_repr(value: object, text: str) -> None:
+def test_static_values_are_told_without_their_repr(value, text):
     assert static_text(value) == text
 
 
-def test_files_have_owners() -> None:
+def test_files_have_owners():
     assert places.file_kind("/home/u/train.py") == places.USER
     assert places.file_kind(pytest.__file__) == places.LIBRARY
     assert places.file_kind(functools.__file__) == places.STDLIB
@@ -139,7 +139,7 @@ def row(reason_code: str = "shape", **values: Any) -> e.Compiled:
     return e.Compiled(**{"function": "f", "reason_code": reason_code, "compile_seconds": 0.5, **values})
 
 
-def test_very_many_rows_are_put_together() -> None:
+def test_very_many_rows_are_put_together():
     told: list[e.Event] = []
     writer = rows.RowWriter(told.append)
     for _ in range(rows.ROWS_IN_FULL):
@@ -155,7 +155,7 @@ def test_very_many_rows_are_put_together() -> None:
     assert (dtypes.count, dtypes.trace_seconds) == (1, 0.25)
 
 
-def test_what_goes_wrong_inside_is_told_once_and_raises_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_goes_wrong_inside_is_told_once_and_raises_nothing(monkeypatch):
     told: list[e.Event] = []
     ledger = Ledger(told.append)
     monkeypatch.setattr(monitoring, "_watchers", [ledger])
@@ -170,13 +170,13 @@ def test_what_goes_wrong_inside_is_told_once_and_raises_nothing(monkeypatch: pyt
     assert mute.problems == 2, "it cannot even be told"
 
 
-def test_without_jax_there_is_nothing_to_attach_to(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_jax_there_is_nothing_to_attach_to(monkeypatch):
     monkeypatch.delitem(sys.modules, "jax", raising=False)
     with pytest.raises(RuntimeError, match="not imported"):
         Ledger(lambda event: None).attach()
 
 
-def test_of_a_long_static_value_only_what_differs_is_told() -> None:
+def test_of_a_long_static_value_only_what_differs_is_told():
     """As of equinox, which hands a whole model's static half to jit."""
     parts = ["None"] * 20
     before, now = (
@@ -187,7 +187,7 @@ def test_of_a_long_static_value_only_what_differs_is_told() -> None:
     assert explain(new, old, e.NOWHERE, e.NOWHERE, e.NOWHERE).words == "static argument static: …relu… → …tanh…"
 
 
-def test_classes_and_objects_of_the_user_are_not_asked_for_attributes() -> None:
+def test_classes_and_objects_of_the_user_are_not_asked_for_attributes():
     asked: list[str] = []
 
     class Curious(type):
@@ -219,9 +219,7 @@ def operation(name: str, *inner: Any) -> Any:
 
 
 @pytest.mark.parametrize(("read_every", "counted"), [(2, 1), (1, None)], ids=["over in time", "cut off"])
-def test_a_walk_that_is_cut_off_counts_nothing(
-    monkeypatch: pytest.MonkeyPatch, read_every: int, counted: int | None
-) -> None:
+def test_a_walk_that_is_cut_off_counts_nothing(monkeypatch, read_every, counted):
     monkeypatch.setattr(module_size, "_WALK_SECONDS_AT_MOST", -1.0)
     monkeypatch.setattr(module_size, "_CLOCK_READ_EVERY", read_every)
     assert module_size._walk(operation("builtin.module", operation("stablehlo.add"))).operations == counted
@@ -256,14 +254,14 @@ DIFFERENT = {
 
 
 @pytest.mark.parametrize("kind", DIFFERENT)
-def test_trees_are_told_apart(kind: str) -> None:
+def test_trees_are_told_apart(kind):
     reader = TreeReader()
     one, other = map(reader.read, DIFFERENT[kind])
     assert one.digest != other.digest
     assert reader.read(DIFFERENT[kind][0]).digest == one.digest
 
 
-def test_the_nearest_signature_has_the_fewest_differences_then_is_the_most_recent() -> None:
+def test_the_nearest_signature_has_the_fewest_differences_then_is_the_most_recent():
     now = signature(vector(4), vector(4))
     far, near, nearer_in_time = (
         signature(vector(2), vector(2, "i32")),
@@ -275,7 +273,7 @@ def test_the_nearest_signature_has_the_fewest_differences_then_is_the_most_recen
     assert nearest(now, []) is None
 
 
-def test_the_most_telling_difference_names_the_reason() -> None:
+def test_the_most_telling_difference_names_the_reason():
     before = signature(vector(4), config=(("jax_enable_x64", "False"),))
     now = signature(vector(3), function=2, config=(("jax_enable_x64", "True"),))
     reason = explain(now, before, HERE, THERE, HERE)
@@ -287,12 +285,12 @@ def test_the_most_telling_difference_names_the_reason() -> None:
     assert reason.code in e.REASONS
 
 
-def test_what_was_not_seen_is_unknown() -> None:
+def test_what_was_not_seen_is_unknown():
     reason = explain(Signature(), Signature(), HERE, THERE, HERE)
     assert (reason.code, reason.words) == ("unknown", "the arguments of this call are unknown")
 
 
-def test_functions_are_found_inside_what_wraps_them() -> None:
+def test_functions_are_found_inside_what_wraps_them():
     def inner(x: int) -> int:
         return x
 
@@ -307,7 +305,7 @@ def test_functions_are_found_inside_what_wraps_them() -> None:
     assert not name_matches(3, "other")
 
 
-def test_an_equal_signature_is_offered_first() -> None:
+def test_an_equal_signature_is_offered_first():
     history, key = History(), FunctionKey("f")
     history.add(key, signature(vector(1)), HERE)
     history.add(key, signature(vector(2)), THERE)
@@ -315,7 +313,7 @@ def test_an_equal_signature_is_offered_first() -> None:
     assert history.last_call(key, signature(vector(2)))[0] == THERE
 
 
-def test_the_users_innermost_line_is_where_it_was_called_from() -> None:
+def test_the_users_innermost_line_is_where_it_was_called_from():
     place = places.called_from(sys._getframe())
     assert place.file == __file__
     assert place.function == "test_the_users_innermost_line_is_where_it_was_called_from"
@@ -323,6 +321,6 @@ def test_the_users_innermost_line_is_where_it_was_called_from() -> None:
 
 
 @pytest.mark.parametrize("value", [1.0, True, "words"])
-def test_a_leaf_has_no_path(value: Any) -> None:
+def test_a_leaf_has_no_path(value):
     tree = TreeReader().read(value)
     assert (tree.leaves, tree.paths, tree.digest) == ([value], ("",), 0)

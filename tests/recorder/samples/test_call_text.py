@@ -36,7 +36,7 @@ from jaxprof.recorder.samples.call_text import compiled_by, describe, is_foreign
         (" + ".join(["operand"] * 30), "operand + operand + operand + operand + operand…", ()),
     ],
 )
-def test_a_piece_of_source_in_short(segment: str, text: str, callee: tuple[str, ...]) -> None:
+def test_a_piece_of_source_in_short(segment, text, callee):
     assert describe(segment) == (text, callee)
 
 
@@ -54,7 +54,7 @@ class _Thing:
         return self
 
 
-def test_the_current_instruction_of_a_frame() -> None:
+def test_the_current_instruction_of_a_frame():
     ä = _caller  # a name of two bytes: columns count bytes
     frame = ä()
     spot = spot_of(frame.f_code, frame.f_lasti)
@@ -68,7 +68,7 @@ def test_the_current_instruction_of_a_frame() -> None:
     assert thing.spot.is_call
 
 
-def test_names_are_looked_up_without_running_anything() -> None:
+def test_names_are_looked_up_without_running_anything():
     class Trap:
         def __getattr__(self, name: str) -> Any:
             raise AssertionError("an object's attribute was asked for")
@@ -87,7 +87,7 @@ def test_names_are_looked_up_without_running_anything() -> None:
     assert look_up(("nobody",), code, names) is None
 
 
-def test_compiled_functions_are_told_from_those_of_jax() -> None:
+def test_compiled_functions_are_told_from_those_of_jax():
     assert compiled_by(jax.jit(lambda x: x)) == "user"
     assert compiled_by(jax.numpy.sin) == "jax"
     assert compiled_by(jax.numpy.ones(3)) == ""
@@ -102,7 +102,7 @@ def test_compiled_functions_are_told_from_those_of_jax() -> None:
     ],
     ids=["none of jax's", "may be compiled"],
 )
-def test_calls_beside_a_compiled_one(calls: tuple[str, ...], foreign: bool) -> None:
+def test_calls_beside_a_compiled_one(calls, foreign):
     jitted, code = jax.jit(lambda x: x), compile("", "x.py", "exec")
     names = {
         "time": time, "batches": queue.Queue(), "rng": numpy.random.default_rng(0), "np": numpy,
@@ -111,7 +111,7 @@ def test_calls_beside_a_compiled_one(calls: tuple[str, ...], foreign: bool) -> N
     assert {call: is_foreign(tuple(call.split(".")), code, names) for call in calls} == dict.fromkeys(calls, foreign)
 
 
-def test_two_threads_make_no_trees_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_threads_make_no_trees_at_the_same_time(monkeypatch):
     """Python 3.11 would raise SystemError in one of them, which may be the program's."""
     inside: list[int] = []
     most: list[int] = []

@@ -103,12 +103,12 @@ class _Operand:
 
 
 class TestHost:
-    def test_plain_python(self) -> None:
+    def test_plain_python(self):
         seen = Classifier().classify(_stack())
         assert (seen.kind, seen.state(True), seen.state(False)) == (HOST, "host_busy", "waiting")
         assert (seen.line.file, seen.line.function) == (__file__, "test_plain_python")
 
-    def test_an_event_loop_that_waits_is_idle_and_a_sleep_is_not(self) -> None:
+    def test_an_event_loop_that_waits_is_idle_and_a_sleep_is_not(self):
         reading, writing = os.pipe()
         with selectors.DefaultSelector() as selector:
             selector.register(reading, selectors.EVENT_READ)
@@ -118,13 +118,13 @@ class TestHost:
         os.close(reading)
         os.close(writing)
 
-    def test_a_call_in_c_that_waits_for_a_message_is_idle_and_one_of_that_name_on_a_table_is_not(self) -> None:
+    def test_a_call_in_c_that_waits_for_a_message_is_idle_and_one_of_that_name_on_a_table_is_not(self):
         poll = select = _step
         connection = SimpleNamespace(recv=_step, poll=_step, select=_step)
         idle, host = [connection.recv(1), connection.poll(), poll()], [connection.select(), select()]
         assert [[_kind(_from(stack, 1)) for stack in stacks] for stacks in (idle, host)] == [[IDLE] * 3, [HOST] * 2]
 
-    def test_a_queue_waits_at_the_users_line(self) -> None:
+    def test_a_queue_waits_at_the_users_line(self):
         channel: queue.Queue[int] = queue.Queue()
 
         def consume() -> None:
@@ -143,7 +143,7 @@ def _module_step(row: Any) -> Any:
 class TestData:
     """What is passed to the work of the loop is its data, whatever makes it and whatever that is called."""
 
-    def test_what_a_function_makes_for_the_step(self) -> None:
+    def test_what_a_function_makes_for_the_step(self):
         classifier, kept = Classifier(), []
 
         def prepare() -> Stack:
@@ -163,7 +163,7 @@ class TestData:
             _works(classifier, _step(prepare()))
         assert classifier.classify(kept[-1]).kind == DATA, "an argument of the call itself"
 
-    def test_an_iterator_that_feeds_the_loop_and_one_of_which_nothing_is_used(self) -> None:
+    def test_an_iterator_that_feeds_the_loop_and_one_of_which_nothing_is_used(self):
         classifier, kept = Classifier(), []
 
         def rows() -> Iterator[Stack]:
@@ -178,7 +178,7 @@ class TestData:
             _works(classifier, _step())
         assert classifier.classify(kept[-1]).kind == HOST
 
-    def test_the_next_number_is_no_data(self) -> None:
+    def test_the_next_number_is_no_data(self):
         classifier = Classifier()
         for number in range(2):
             _works(classifier, _step(number))
@@ -190,7 +190,7 @@ class TestData:
         )
         assert classifier.classify(stack).kind == HOST
 
-    def test_of_lines_that_no_sample_saw_the_next_item_is_no_data_and_what_is_made_for_the_step_is(self) -> None:
+    def test_of_lines_that_no_sample_saw_the_next_item_is_no_data_and_what_is_made_for_the_step_is(self):
         classifier, rows = Classifier(), [[1.0], [2.0]]
         for number, row in enumerate(rows):
             inputs = [number, *map(abs, row)]
@@ -203,9 +203,7 @@ class TestData:
         assert (kind, made.call) == (DATA, "map()")
 
     @pytest.mark.parametrize("called", [_module_step, len])
-    def test_a_step_too_short_to_be_seen_is_known_by_its_name(
-        self, called: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_step_too_short_to_be_seen_is_known_by_its_name(self, called, monkeypatch):
         """Before the work of the loop is known nothing is data."""
         monkeypatch.setitem(globals(), "_module_step", called)
         kept: list[Stack] = []
@@ -218,7 +216,7 @@ class TestData:
             _module_step(row)
         assert _kind(kept[-1]) == (HOST if called is len else DATA)
 
-    def test_a_generator_that_runs_the_program_is_no_loader(self) -> None:
+    def test_a_generator_that_runs_the_program_is_no_loader(self):
         classifier = Classifier()
 
         def steps() -> Iterator[Stack]:
@@ -229,7 +227,7 @@ class TestData:
         for outside in steps():
             assert classifier.classify(outside).kind == HOST
 
-    def test_a_generator_under_the_call_that_also_hands_to_jax_is_data(self) -> None:
+    def test_a_generator_under_the_call_that_also_hands_to_jax_is_data(self):
         """`functools.reduce(step, batches(), state)` has one instruction for both."""
         made: list[Stack] = []
         used: list[Stack] = []
@@ -250,7 +248,7 @@ class TestData:
 
 
 class TestLoops:
-    def test_every_loop_around_a_place_is_told_innermost_first(self) -> None:
+    def test_every_loop_around_a_place_is_told_innermost_first(self):
         def inner() -> Stack:
             for _ in range(1):
                 stack = _stack()
@@ -268,7 +266,7 @@ class TestLoops:
             (0, 2, "inner"),
         ]
 
-    def test_the_loop_that_a_generator_feeds_is_the_programs_and_one_that_is_traced_is_unrolled(self) -> None:
+    def test_the_loop_that_a_generator_feeds_is_the_programs_and_one_that_is_traced_is_unrolled(self):
         def fed() -> Iterator[Stack]:
             for _ in range(1):
                 yield _stack()
@@ -296,7 +294,7 @@ class TestJax:
         ],
         ids=["float", "item", "asked for"],
     )
-    def test_a_thread_that_reads_an_array_waits_for_the_device(self, read: Any, call: str, implicit: str) -> None:
+    def test_a_thread_that_reads_an_array_waits_for_the_device(self, read, call, implicit):
         @jax.jit
         def slow(x: Any) -> Any:
             return jax.lax.fori_loop(0, 60, lambda _, y: y @ y / 500, x).sum()
@@ -319,14 +317,14 @@ class TestJax:
         assert call != "float()" or (stack.ready, stack.array_bytes) == (False, 4)
         assert (seen.line.function, seen.line.call) == ("<lambda>", call)
 
-    def test_an_array_that_is_there_is_copied(self) -> None:
+    def test_an_array_that_is_there_is_copied(self):
         stack, classifier = Stack(), Classifier()
         classifier._seen[stack.key] = ([], Seen(SYNC))
         for ready, size, kind in ((True, 4, SYNC), (True, 1_000_000, TRANSFER), (False, 1_000_000, SYNC)):
             stack.ready, stack.array_bytes = ready, size
             assert classifier.classify(stack).kind == kind
 
-    def test_a_method_of_an_array_is_dispatched_and_a_compiled_function_that_is_called_like_one_is_not(self) -> None:
+    def test_a_method_of_an_array_is_dispatched_and_a_compiled_function_that_is_called_like_one_is_not(self):
         """Also where a compilation was seen under it: `x.at[i].add(y)` compiles what it needs."""
         _identity.clear_cache()
         for called, kind in ((jnp.zeros(3).at[0].add, DISPATCH), (_identity, COMPILED)):
@@ -336,7 +334,7 @@ class TestJax:
             classifier.compiling_at(stack)
             assert classifier.classify(stack).kind == kind
 
-    def test_python_that_a_compiled_function_calls_is_a_callback_at_the_line_of_that_call(self) -> None:
+    def test_python_that_a_compiled_function_calls_is_a_callback_at_the_line_of_that_call(self):
         def note(value: Any) -> None:
             np.asarray(value)
             stacks.append(read_stack(sys._getframe(0)))
@@ -356,7 +354,7 @@ class TestJax:
             assert (seen.line.function, seen.line.call, seen.line.through) == (here.co_name, "stepped", "note")
             assert [site.call for site in seen.sites] == ["stepped"]
 
-    def test_a_copy_over_the_host_that_device_put_makes_was_asked_for(self) -> None:
+    def test_a_copy_over_the_host_that_device_put_makes_was_asked_for(self):
         """From one sharding to another on a CPU, the shards are read and put together again."""
 
         def implicit(outermost: str) -> str:
@@ -380,7 +378,7 @@ class TestNumpyArguments:
         ],
         ids=["never", "the largest of a line counts", "none", "too few to take time"],
     )
-    def test_while_it_runs_it_copies(self, told: list[int], kind: str, implicit: str, copied: int | None) -> None:
+    def test_while_it_runs_it_copies(self, told, kind, implicit, copied):
         _identity.clear_cache()
         _identity(1.0)
         # The instruction is the call; the frame of a C function does not show, so this is what a sample sees.
@@ -392,7 +390,7 @@ class TestNumpyArguments:
         seen = classifier.classify(stack)
         assert (seen.kind, seen.implicit, seen.copied_bytes) == (kind, implicit, copied)
 
-    def test_what_writes_the_result_on_that_line_is_not_the_function(self) -> None:
+    def test_what_writes_the_result_on_that_line_is_not_the_function(self):
         def serve(of: SimpleNamespace) -> tuple[Stack, Stack, Stack]:
             return of.write(1), SimpleNamespace(tobytes=_step).tobytes(), of.step(1)
 
@@ -413,14 +411,12 @@ def batched_device_put(aval: Any, xs: list[Any]) -> Stack:
     ("values", "size"),
     [([3], 0), ([np.zeros(5, np.float32), np.float32(1)], 24), ([object()], None), ([np.zeros(5), object()], None)],
 )
-def test_the_size_of_what_is_put_is_that_of_the_arrays_and_not_of_their_type(
-    monkeypatch: pytest.MonkeyPatch, values: list[Any], size: int | None
-) -> None:
+def test_the_size_of_what_is_put_is_that_of_the_arrays_and_not_of_their_type(monkeypatch, values, size):
     monkeypatch.setattr("jaxprof.recorder.samples.stack.frame_kind", lambda frame: JAX)
     assert batched_device_put("f32[5]", values).put_bytes == size
 
 
-def test_importing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_importing(monkeypatch):
     class Finder:
         def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
             if name == "jaxprof_no_such_module":
@@ -442,7 +438,7 @@ def test_importing(monkeypatch: pytest.MonkeyPatch) -> None:
         (TRANSFER, False, TRANSFER),
     ],
 )
-def test_a_sample_that_waited_for_the_lock_saw_where_it_was_given_away(kind: str, forced: bool, becomes: str) -> None:
+def test_a_sample_that_waited_for_the_lock_saw_where_it_was_given_away(kind, forced, becomes):
     seen = Classifier().classify(_stack())
     earlier = Seen(kind, seen.line, seen.sites).held(forced=forced)
     assert earlier.kind == becomes

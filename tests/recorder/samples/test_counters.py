@@ -62,7 +62,7 @@ def _loop(function: Callable[..., object], line: int) -> Loop:
         (_while, 2, ["done"]),
     ],
 )
-def test_what_a_loop_stores_may_count_it(function: Callable[..., object], line: int, names: list[str]) -> None:
+def test_what_a_loop_stores_may_count_it(function, line, names):
     """Within a loop, targets of `for` come last: they begin again. What a loop inside it stores is none of it."""
     assert [counter.name for counter in counters_of(_loop(function, line))] == names
 
@@ -72,7 +72,7 @@ def _value(frame: object, name: str) -> int | None:
 
 
 @of_locals
-def test_a_local_an_argument_and_a_cell_are_read() -> None:
+def test_a_local_an_argument_and_a_cell_are_read():
     _read_all(70_001)
 
 
@@ -93,7 +93,7 @@ def _read_all(given: int) -> None:
     assert _value(frame, "later") == later
 
 
-def test_a_module_is_read_from_its_namespace() -> None:
+def test_a_module_is_read_from_its_namespace():
     names: dict[str, object] = {"read": read_counter, "LoopCounter": LoopCounter, "sys": sys, "found": []}
     exec("for step in range(3):\n    found.append(read(sys._getframe(), LoopCounter('step', 0)))", names)
     assert names["found"] == [0, 1, 2]
@@ -104,7 +104,7 @@ class _Array:
 
 
 @of_locals
-def test_no_reference_stays_behind() -> None:
+def test_no_reference_stays_behind():
     array, step = _Array(), 3
     known = weakref.ref(array)
     assert read_counter(sys._getframe(), LoopCounter("array", 0)) is None
@@ -114,7 +114,7 @@ def test_no_reference_stays_behind() -> None:
     assert known() is None
 
 
-def test_the_class_of_a_value_is_not_asked_anything() -> None:
+def test_the_class_of_a_value_is_not_asked_anything():
     class Loud(int):
         def __index__(self) -> int:
             raise AssertionError

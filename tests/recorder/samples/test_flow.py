@@ -68,9 +68,7 @@ def span(tree: ast.Module, text: str, after: int) -> Span:
         ("trainer.train(w); trainer.book(number)", "trainer.book(number)", "trainer.train(w)", False),
     ],
 )
-def test_what_a_method_changes_feeds_the_work_that_takes_it(
-    tmp_path: Path, body: str, call: str, work: str, feeding: bool
-) -> None:
+def test_what_a_method_changes_feeds_the_work_that_takes_it(tmp_path, body, call, work, feeding):
     file, tree = program(tmp_path, "pass", body)
     assert feeds(file, span(tree, call, 19), [span(tree, work, 19)]) == feeding
 
@@ -82,7 +80,7 @@ def test_what_a_method_changes_feeds_the_work_that_takes_it(
         ("self.load(); step(self.batch)", "self.load()", True),
     ],
 )
-def test_a_method_of_the_same_object(tmp_path: Path, body: str, call: str, feeding: bool) -> None:
+def test_a_method_of_the_same_object(tmp_path, body, call, feeding):
     file, tree = program(tmp_path, body, "pass")
     work = next(f"step(self.{name})" for name in ("w", "batch") if f"step(self.{name})" in body)
     assert feeds(file, span(tree, call, 14), [span(tree, work, 14)]) == feeding

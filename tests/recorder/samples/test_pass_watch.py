@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import CodeType
 
@@ -128,9 +128,7 @@ def _agree(events: list[StepsTaken], times: Times, shift: int = 0) -> None:
         (_generated, 80, "step", False),
     ],
 )
-def test_passes_have_the_numbers_of_the_program(
-    train: Callable[[int, Times], None], count: int, name: str, whole: bool
-) -> None:
+def test_passes_have_the_numbers_of_the_program(train, count, name, whole):
     times: Times = {}
     codes = [train.__code__, *(each for each in train.__code__.co_consts if isinstance(each, CodeType))]
     loop = next(loop for code in codes for loop in loops_of(code) if loop.last_line - loop.line > 2)
@@ -154,7 +152,7 @@ def _short(count: int) -> None:
         abs(step)
 
 
-def test_short_passes_are_counted_by_their_number() -> None:
+def test_short_passes_are_counted_by_their_number():
     """One event a pass would cost more than half a percent of such a loop."""
     with _followed(loops_of(_short.__code__)[0]) as events:
         _short(20_000_000)  # in one call: a counter that begins again has no name
@@ -163,7 +161,7 @@ def test_short_passes_are_counted_by_their_number() -> None:
     assert max(max(event.counts) for event in numbered) > 5000
 
 
-def test_another_thread_in_the_same_loop_adds_nothing() -> None:
+def test_another_thread_in_the_same_loop_adds_nothing():
     times: Times = {}
     with _followed(loops_of(_timed.__code__)[0]) as events:
         beside = threading.Thread(target=_timed, args=(120, {}))
@@ -175,7 +173,7 @@ def test_another_thread_in_the_same_loop_adds_nothing() -> None:
 
 
 class TestMonitoring:
-    def test_a_spell_that_ends_leaves_the_passes_on(self) -> None:
+    def test_a_spell_that_ends_leaves_the_passes_on(self):
         times: Times = {}
         counter = StepCounter(threading.get_ident())
         counter.saw(_seen(loops_of(_timed.__code__)[0]), 10.0)
@@ -188,7 +186,7 @@ class TestMonitoring:
         assert sum(event.count for event in events) >= 38
         assert all(sys.monitoring.get_tool(number) != "jaxprof" for number in range(6))
 
-    def test_an_exception_in_the_loop_is_the_programs(self) -> None:
+    def test_an_exception_in_the_loop_is_the_programs(self):
         def failing() -> None:
             for step in range(50):
                 time.sleep(0.0005)

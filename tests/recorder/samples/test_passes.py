@@ -44,7 +44,7 @@ AGAIN_BY_NUMBER = [("step", 5, 3), ("", 9, 2), ("", 11, 1)]
 
 
 class TestMoments:
-    def test_each_pass_has_its_time_and_number(self) -> None:
+    def test_each_pass_has_its_time_and_number(self):
         log = MomentLog(LOOP, [STEP])
         moments = _ends(0.5, 0.25, 0.5, 1.0, 0.125)
         log.take(moments, _numbered(moments[:4], 310))
@@ -62,14 +62,12 @@ class TestMoments:
         ],
         ids=["it begins again, and is counted on", "passes were not seen", "it is no counter after all"],
     )
-    def test_numbers_go_on_where_the_counter_does(
-        self, moments: list[float], read: dict[float, list[int | None]], told: list[tuple[str, int, int]]
-    ) -> None:
+    def test_numbers_go_on_where_the_counter_does(self, moments, read, told):
         log = MomentLog(LOOP, [STEP])
         log.take(moments, _numbered(FIVE[:4], 10) | read)
         assert _told(log.events(300.0, 1.0, final=True)) == told
 
-    def test_what_comes_next_follows_without_a_gap(self) -> None:
+    def test_what_comes_next_follows_without_a_gap(self):
         log = MomentLog(LOOP, [STEP])
         log.take(FIVE, _numbered(FIVE[:4], 0))
         (one,) = log.events(200.0, 1.0)
@@ -78,13 +76,13 @@ class TestMoments:
         assert _told([one, two]) == [("step", 1, 5), ("step", 6, 2)]
         assert two.began_seconds == one.ended_seconds
 
-    def test_numbers_are_awaited_before_anything_is_told(self) -> None:
+    def test_numbers_are_awaited_before_anything_is_told(self):
         log = MomentLog(LOOP, [STEP])
         log.take(AGAIN, _numbered(AGAIN, 4))
         assert log.events(300.0, 1.0) == []
         assert _told(log.events(300.0, 1.0, final=True)) == [("", 1, 2)]
 
-    def test_without_a_counter_passes_are_numbered_from_the_first_one_seen_and_there_is_none_outside(self) -> None:
+    def test_without_a_counter_passes_are_numbered_from_the_first_one_seen_and_there_is_none_outside(self):
         log = MomentLog(LOOP, [], seen_before=40)
         log.take([*_ends(0.5, 0.5), LEFT, *_ends(0.5, began=200.0), LEFT, LEFT], {})
         assert log.seen == 45
@@ -92,7 +90,7 @@ class TestMoments:
         assert _told([one, two]) == [("", 41, 2), ("", 44, 1)]
         assert (two.began_seconds, two.seconds) == (200.0, [0.5])
 
-    def test_short_passes_are_put_together_and_none_is_lost(self) -> None:
+    def test_short_passes_are_put_together_and_none_is_lost(self):
         log = MomentLog(LOOP, [])
         log.take(_ends(*[0.001] * 1003), {})
         (event,) = log.events(300.0, 1.0)
@@ -103,7 +101,7 @@ class TestMoments:
         assert max(event.counts) <= 6
         assert rest.first == event.first + event.count
 
-    def test_entries_grow_with_the_age_of_the_program(self) -> None:
+    def test_entries_grow_with_the_age_of_the_program(self):
         log, day = MomentLog(LOOP, []), 86_400.0
         log.take(_ends(0.02, 0.02), {})
         assert [event.counts for event in log.events(day, day)] == [[]]
@@ -115,7 +113,7 @@ class TestMoments:
         slow.take(_ends(2.0, 2.0, 2.0), {})
         assert [event.seconds for event in slow.events(day, day)] == [[2.0, 2.0, 2.0]]
 
-    def test_an_event_is_not_longer_than_it_may_be(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_an_event_is_not_longer_than_it_may_be(self, monkeypatch):
         monkeypatch.setattr(passes, "_ENTRIES_AT_MOST", 4)
         log = MomentLog(LOOP, [])
         log.take(_ends(*[0.5] * 10), {})
@@ -124,7 +122,7 @@ class TestMoments:
         assert [event.began_seconds for event in events] == [100.0, 102.0, 104.0]
 
 
-def test_counters_read_at_moments_that_were_dropped_are_not_kept() -> None:
+def test_counters_read_at_moments_that_were_dropped_are_not_kept():
     log = MomentLog(LOOP, [TOTAL, STEP])
     for begin in range(100, 200):
         moments = _ends(0.4, began=float(begin))
@@ -132,7 +130,7 @@ def test_counters_read_at_moments_that_were_dropped_are_not_kept() -> None:
     assert len(log._read) == 1
 
 
-def test_passes_taken_at_once_are_those_taken_one_by_one() -> None:
+def test_passes_taken_at_once_are_those_taken_one_by_one():
     """With counters read at some of them, a pause, and entries that end within what is taken."""
     lengths = [0.0004 * (1 + index % 7) for index in range(400)]
     moments = [*_ends(*lengths[:250]), passes.LEFT, *_ends(*lengths[250:], began=200.0)]
@@ -149,7 +147,7 @@ def test_passes_taken_at_once_are_those_taken_one_by_one() -> None:
         assert event.seconds == pytest.approx(other.seconds, abs=1e-6)
 
 
-def test_what_is_sent_of_a_loop_that_is_left_thousands_of_times_is_bounded() -> None:
+def test_what_is_sent_of_a_loop_that_is_left_thousands_of_times_is_bounded():
     """As the inner one of two: its counter is read each time it begins."""
     log = MomentLog(LOOP, [STEP])
     for run in range(3000):
@@ -160,7 +158,7 @@ def test_what_is_sent_of_a_loop_that_is_left_thousands_of_times_is_bounded() -> 
 
 
 class TestSearch:
-    def test_three_rises_by_one_in_a_row(self) -> None:
+    def test_three_rises_by_one_in_a_row(self):
         search = CounterSearch([TOTAL, STEP])
         for number, value in enumerate((7, 8, 20, 21, 22)):
             search.saw(number, [value * 2, value])
@@ -168,13 +166,13 @@ class TestSearch:
         search.saw(5, [46, 23])
         assert search.found == STEP
 
-    def test_the_first_of_several_in_their_order(self) -> None:
+    def test_the_first_of_several_in_their_order(self):
         search = CounterSearch([TOTAL, STEP])
         places = [search.saw(number, [number, number + 5]) for number in range(5)]
         assert (search.found, places) == (TOTAL, [None, None, None, 0, None])
 
     @pytest.mark.parametrize(("each", "step"), [(1, 0), (1, 2), (1, -1), (1, 32), (2, 1)])
-    def test_what_does_not_go_up_by_one_in_passes_that_follow_each_other_is_none(self, each: int, step: int) -> None:
+    def test_what_does_not_go_up_by_one_in_passes_that_follow_each_other_is_none(self, each, step):
         search = CounterSearch([STEP])
         for number in range(20):
             search.saw(each * number, [step * number])
@@ -191,9 +189,7 @@ class TestSearch:
     ],
     ids=["one after another", "none outside the loop", "begins again, counted on", "begins again later"],
 )
-def test_counts_are_those_of_the_counter(
-    seen: list[tuple[float, int | None]], told: list[tuple[str, int, int]]
-) -> None:
+def test_counts_are_those_of_the_counter(seen, told):
     log = NumberLog(LOOP, STEP)
     for at, number in seen:
         log.saw(at, number)

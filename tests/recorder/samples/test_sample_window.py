@@ -51,11 +51,11 @@ def _rounded(seconds: dict[str, float]) -> dict[str, float]:
         ([(COMPILED, 1.0, False, 0.4)], 0.6, {"device_busy": 1.0}),
     ],
 )
-def test_the_clock_divides(samples: list[tuple[Any, ...]], delay: float, states: dict[str, float]) -> None:
+def test_the_clock_divides(samples, delay, states):
     assert _rounded(_window(*samples, delay=delay).event(1.0, None).states) == states
 
 
-def test_the_clock_divides_and_the_samples_share_out() -> None:
+def test_the_clock_divides_and_the_samples_share_out():
     window = _window((HOST, 0.25, True, 0.1), (COMPILED, 0.25, True, 0.1), (HOST, 0.5, False, 0.2))
     event = window.event(1.0, own_seconds=0.001)
     assert event.samples == 3
@@ -64,7 +64,7 @@ def test_the_clock_divides_and_the_samples_share_out() -> None:
 
 
 @pytest.mark.parametrize(("own", "lost"), [(0.04, 0.0), (0.45, 0.4)])
-def test_blocked_while_our_own_thread_had_the_lock_is_no_device_time(own: float, lost: float) -> None:
+def test_blocked_while_our_own_thread_had_the_lock_is_no_device_time(own, lost):
     event = _window((COMPILED, 0.5, False, 0.2), (HOST, 0.5, True, 0.2)).event(1.0, own_seconds=own)
     kinds = {line.kind: line.seconds for line in event.lines}
     assert kinds.get("contended", 0.0) == pytest.approx(lost)
@@ -72,24 +72,24 @@ def test_blocked_while_our_own_thread_had_the_lock_is_no_device_time(own: float,
 
 
 @pytest.mark.parametrize("busy", [0.0, 0.2, 0.5])
-def test_states_add_up_where_our_own_thread_had_the_lock(busy: float) -> None:
+def test_states_add_up_where_our_own_thread_had_the_lock(busy):
     """Also where samples found the thread blocked more often than its clock has it."""
     window = _window(*((COMPILED, 0.25, running, busy) for running in (True, False, False, False)))
     assert sum(window.event(1.0, own_seconds=0.6).states.values()) == pytest.approx(1.0)
 
 
-def test_stages_are_exact_and_have_lines() -> None:
+def test_stages_are_exact_and_have_lines():
     stages = {"trace": 0.3, "lower": 0.0, "compile": 0.1}
     event = _window((HOST, 0.5, True, 0.5), stages=stages, stage="trace").event(1.0, own_seconds=None)
     assert (event.states["trace"], event.states["compile"]) == (0.3, 0.1)
     assert (event.lines[0].state, event.lines[0].seconds) == ("trace", 0.3)
 
 
-def test_without_samples_the_time_has_the_state_that_is_given() -> None:
+def test_without_samples_the_time_has_the_state_that_is_given():
     assert SampleWindow(2.0).event(3.0, None, least="import").states == {"import": 1.0}
 
 
-def test_time_in_which_the_process_stood_still_is_no_lines() -> None:
+def test_time_in_which_the_process_stood_still_is_no_lines():
     """Without it, the second of the stop would be the waiting line's, and the other blocked line's."""
     window = _window((COMPILED, 0.5, False, 0.0), (HOST, 0.5, False, 0.0))
     window.stopped += 1.0
@@ -107,7 +107,7 @@ def _waited(*samples: tuple[str, bool], busy: float | None, delay: float = 0.0) 
     return None if seconds is None else round(seconds, 9)
 
 
-def test_the_clock_says_how_long_the_device_was_waited_for() -> None:
+def test_the_clock_says_how_long_the_device_was_waited_for():
     blocked, elsewhere = (SYNC, False), (DATA, False)
     assert _waited(blocked, blocked, busy=0.25) == 0.75, "no sample saw it running: the clock did"
     assert _waited(blocked, (HOST, True), busy=0.25, delay=0.25) == 0.5, "it was kept from running: that is no wait"
@@ -118,7 +118,7 @@ def test_the_clock_says_how_long_the_device_was_waited_for() -> None:
     assert _waited(blocked, busy=None) is None
 
 
-def test_lines_are_bounded() -> None:
+def test_lines_are_bounded():
     assert len(_window(*[(HOST, 0.01, True, None)] * 100).event(1.0, None).lines) == MOST_LINES
 
 
@@ -133,7 +133,7 @@ _samples = st.tuples(
 
 
 @given(st.lists(_samples, max_size=12), st.floats(0.0, 30.0))
-def test_states_always_add_up(samples: list[tuple], length: float) -> None:  # type: ignore[type-arg]
+def test_states_always_add_up(samples, length):  # type: ignore[type-arg]
     stretch = SampleWindow(5.0)
     for kind, seconds, running, stages, busy, stage in samples:
         stretch.add(Seen(kind, _line(1)), seconds, running=running, stages=stages, stage=stage, busy_seconds=busy)
@@ -179,12 +179,12 @@ def _kinds(held: int, free: int, *, calls: CallTimes | None = None, busy: float 
     return {(row.kind, row.line or 0): round(row.seconds, 6) for row in window.event(1.0, None, timed=timed).lines}
 
 
-def test_while_the_lock_is_held_the_time_is_of_python_at_a_line_that_was_timed() -> None:
+def test_while_the_lock_is_held_the_time_is_of_python_at_a_line_that_was_timed():
     assert _kinds(90, 10) == {("call", CALLS): 0.9, ("inline", CALLS): 0.1}
     assert _kinds(5, 95) == {("call", CALLS): 0.05, ("inline", CALLS): 0.95}
 
 
-def test_in_a_function_that_the_loop_calls_each_line_has_its_time() -> None:
+def test_in_a_function_that_the_loop_calls_each_line_has_its_time():
     """Samples see the call of a compiled function, which gives the lock away, and never the Python before it."""
     calls = CallTimes()
     calls.take([mark for at in range(10) for mark in ((JUMP, at), (BOOKS, at), (WORKS, at + 0.008), (LEFT, at + 0.01))])
@@ -194,7 +194,7 @@ def test_in_a_function_that_the_loop_calls_each_line_has_its_time() -> None:
     assert _kinds(90, 10, calls=brief)["call", WORKS] > 0.89
 
 
-def test_a_lock_that_others_hold_is_not_known_to_be_pythons_at_the_line() -> None:
+def test_a_lock_that_others_hold_is_not_known_to_be_pythons_at_the_line():
     """By its clock the thread was blocked, and by the samples hardly ever without the lock held."""
     with_others = SampleWindow(0.0)
     for number in range(100):
@@ -205,7 +205,7 @@ def test_a_lock_that_others_hold_is_not_known_to_be_pythons_at_the_line() -> Non
     assert states["contended", "waiting"] > 0.6
 
 
-def test_a_thread_that_was_kept_from_running_in_a_call_is_not_known_to_compute_nor_to_wait() -> None:
+def test_a_thread_that_was_kept_from_running_in_a_call_is_not_known_to_compute_nor_to_wait():
     """The little that held the lock, which is never taken for blocked, is not the rest of it either."""
     window = SampleWindow(0.0)
     for kind, running in ((COMPILED, True),) * 4 + ((COMPILED, False),) * 5 + ((UNSEEN, True),):

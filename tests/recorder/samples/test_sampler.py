@@ -75,7 +75,7 @@ def _lines(events: list[e.Event]) -> dict[tuple[str, str], float]:
     return found
 
 
-def test_the_step_of_a_loop_is_known_from_its_compilation_alone() -> None:
+def test_the_step_of_a_loop_is_known_from_its_compilation_alone():
     """No sample ever sees it, and it is a local variable."""
 
     def waited_for(compiled: bool) -> float:
@@ -101,7 +101,7 @@ def test_the_step_of_a_loop_is_known_from_its_compilation_alone() -> None:
     assert waited_for(compiled=False) == 0.0
 
 
-def test_a_program_that_reads_its_results() -> None:
+def test_a_program_that_reads_its_results():
     work = jax.jit(lambda x: (x @ x @ x).sum())
     x = jnp.ones((700, 700))
     float(work(x))
@@ -112,7 +112,7 @@ def test_a_program_that_reads_its_results() -> None:
     assert all(row.source == "samples" and row.direction == "device_to_host" for row in rows)
 
 
-def test_stages_are_the_ledgers_own_and_settings_that_are_there_to_find_faults_are_noted() -> None:
+def test_stages_are_the_ledgers_own_and_settings_that_are_there_to_find_faults_are_noted():
     ledger = Ledger()
 
     def work(sampler: StackSampler) -> None:
@@ -135,7 +135,7 @@ def _failures(events: list[e.Event]) -> list[str]:
     return [code for code in codes if code != "steps_not_counted"]
 
 
-def test_ticks_come_and_one_that_fails_is_dropped() -> None:
+def test_ticks_come_and_one_that_fails_is_dropped():
     ticked = threading.Event()
     failures: list[float] = []
 
@@ -152,7 +152,7 @@ def test_ticks_come_and_one_that_fails_is_dropped() -> None:
     assert _failures(events) == ["sampler_failed"]
 
 
-def test_a_ledger_that_fails_ends_the_samples_and_nothing_else(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_ledger_that_fails_ends_the_samples_and_nothing_else(capfd):
     ledger, asked = Ledger(), threading.Event()
 
     def fail() -> None:
@@ -168,7 +168,7 @@ def test_a_ledger_that_fails_ends_the_samples_and_nothing_else(capfd: pytest.Cap
     assert capfd.readouterr() == ("", "")
 
 
-def test_the_thread_is_not_the_programs_and_stops() -> None:
+def test_the_thread_is_not_the_programs_and_stops():
     threads = threading.enumerate()
     sampler = StackSampler(lambda event: None, Ledger(), main_thread=threading.get_ident(), began_seconds=0.0)
     sampler.stop()  # before the start: nothing to do
@@ -191,12 +191,12 @@ def test_the_thread_is_not_the_programs_and_stops() -> None:
         (0.0020, None, True, False),
     ],
 )
-def test_what_lateness_says(late: float, switches: int | None, held: bool | None, forced: bool) -> None:
+def test_what_lateness_says(late, switches, held, forced):
     wait = judge_wait(late, switches)
     assert (wait.held, wait.forced) == (held, forced)
 
 
-def test_that_steps_cannot_be_counted_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_that_steps_cannot_be_counted_is_said_once(monkeypatch):
     monkeypatch.setattr(steps_module, "line_clock", lambda _: None)
     told: list[e.Event] = []
     sampler = StackSampler(told.append, Ledger(), main_thread=threading.get_ident(), began_seconds=time.monotonic())
@@ -220,7 +220,7 @@ class _Clock:
         return self.now
 
 
-def test_a_new_array_is_seen_with_its_bytes() -> None:
+def test_a_new_array_is_seen_with_its_bytes():
     counter = ArrayCounter(_Clock(0.0))
     before = counter.count(0.0)
     kept = jnp.ones((10, 10), jnp.float32)
@@ -230,7 +230,7 @@ def test_a_new_array_is_seen_with_its_bytes() -> None:
     assert after.devices == {}  # the allocator of a CPU does not tell
 
 
-def test_a_slow_count_is_followed_by_a_long_pause() -> None:
+def test_a_slow_count_is_followed_by_a_long_pause():
     counter = ArrayCounter(_Clock(0.1))
     assert counter.count(0.0) is not None
     kept = jnp.ones(3)
@@ -239,7 +239,7 @@ def test_a_slow_count_is_followed_by_a_long_pause() -> None:
     del kept
 
 
-def test_the_clock_of_this_thread() -> None:
+def test_the_clock_of_this_thread():
     clock = CpuClock(threading.get_ident())
     before = clock.seconds()
     end = time.thread_time() + 0.02
@@ -249,7 +249,7 @@ def test_the_clock_of_this_thread() -> None:
     assert after - before > 0.015
 
 
-def test_what_the_system_tells() -> None:
+def test_what_the_system_tells():
     before = own_switches()
     threading.Event().wait(0.01)
     after = own_switches()
@@ -258,9 +258,7 @@ def test_what_the_system_tells() -> None:
     assert run_delay_seconds(0) == 0.0
 
 
-def test_a_stack_is_read_again_if_the_collector_ran_and_its_setting_is_the_programs(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_stack_is_read_again_if_the_collector_ran_and_its_setting_is_the_programs(monkeypatch):
     """Python 3.11 collects in the middle of reading a stack."""
     reads: list[bool] = []
 
@@ -278,7 +276,7 @@ def test_a_stack_is_read_again_if_the_collector_ran_and_its_setting_is_the_progr
     assert stack.codes
 
 
-def test_calls_that_no_sample_takes_are_not_kept_for_ever() -> None:
+def test_calls_that_no_sample_takes_are_not_kept_for_ever():
     sampler = StackSampler(print, Ledger(), main_thread=threading.get_ident(), began_seconds=0.0)
     for number in range(3000):
         sampler.compiled(

@@ -52,11 +52,11 @@ STOPPED = {
         (0.21, {"delay_seconds": 0.0, "switches": 3}, 0.0),  # what is left over is too short
     ],
 )
-def test_only_what_nothing_else_explains_is_a_stop(late: float, counts: dict[str, float], still: float) -> None:
+def test_only_what_nothing_else_explains_is_a_stop(late, counts, still):
     assert standstill(late, **{**STOPPED, **counts}) == pytest.approx(still)  # type: ignore[arg-type]
 
 
-def test_passes_are_timed_by_a_clock_that_stands_still_with_the_process() -> None:
+def test_passes_are_timed_by_a_clock_that_stands_still_with_the_process():
     moments = [(JUMP, 1.0), (5, 1.1), (JUMP, 3.0), (JUMP, 4.0)]
     assert without(moments, []) is moments
     assert [at for _, at in without(moments, [(1.5, 1.25)])] == pytest.approx([1.0, 1.1, 1.75, 2.75])
@@ -105,7 +105,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 @pytest.mark.parametrize(("runnable", "found"), [(1, True), (12, False)])
-def test_a_short_lateness_of_a_busy_machine_is_no_stop(machine: Machine, runnable: int, found: bool) -> None:
+def test_a_short_lateness_of_a_busy_machine_is_no_stop(machine, runnable, found):
     machine.runnable = runnable * (os.cpu_count() or 1)
     machine.test.mark_host()
     assert bool(machine.late(0.54)[0]) == found
@@ -115,16 +115,14 @@ def test_a_short_lateness_of_a_busy_machine_is_no_stop(machine: Machine, runnabl
 @pytest.mark.parametrize(
     ("before", "waited", "found_by"), [(5.0, 0.0, "standstill"), (5.0, 0.9, "pressure"), (None, None, "standstill")]
 )
-def test_a_stop_needs_a_machine_on_which_nobody_waits_for_a_processor(
-    machine: Machine, before: float | None, waited: float | None, found_by: str
-) -> None:
+def test_a_stop_needs_a_machine_on_which_nobody_waits_for_a_processor(machine, before, waited, found_by):
     machine.pressure = before
     machine.test.mark()
     machine.pressure = None if before is None else before + waited
     assert machine.late(1.0) == (1.0, found_by)
 
 
-def test_who_runs_during_the_lateness_has_not_stood_still(machine: Machine) -> None:
+def test_who_runs_during_the_lateness_has_not_stood_still(machine):
     """However much it may have run before the sampler paused."""
     machine.ran += 9.0
     assert machine.late(0.22, ran=0.22)[0] == 0.0
@@ -133,7 +131,7 @@ def test_who_runs_during_the_lateness_has_not_stood_still(machine: Machine) -> N
 
 @pytest.mark.process
 @needs_counts
-def test_what_the_machine_has_to_run_is_read() -> None:
+def test_what_the_machine_has_to_run_is_read():
     burn = "import time\nend = time.time() + 20\nwhile time.time() < end: pass"
     others = [subprocess.Popen([sys.executable, "-c", burn]) for _ in range(3)]
     try:
@@ -169,12 +167,12 @@ def _starved() -> None:
 @pytest.mark.process
 @needs_counts
 @pytest.mark.parametrize("body", [_holds_the_lock, _starved])
-def test_what_only_waits_has_not_stood_still(body: Callable[[], None]) -> None:
+def test_what_only_waits_has_not_stood_still(body):
     assert _stops(body) == []
 
 
 @needs_counts
-def test_the_end_of_a_capture_on_the_samplers_thread_is_no_stop() -> None:
+def test_the_end_of_a_capture_on_the_samplers_thread_is_no_stop():
     """It waits there until the capture is written, without a processor."""
     written = threading.Event()
 

@@ -53,7 +53,7 @@ def _seen(*loops: Loop, kind: str = COMPILED) -> Seen:
     return Seen(kind, None, tuple(Site("f.py", "f", loop.line, loop.last_line, 1, "", loop=loop) for loop in loops))
 
 
-def test_loops_are_found_inner_ones_first() -> None:
+def test_loops_are_found_inner_ones_first():
     inner, outer = loops_of(_train.__code__)
     first = _train.__code__.co_firstlineno
     assert (inner.line, inner.last_line) == (first + 3, first + 7)
@@ -71,7 +71,7 @@ def _collecting(rows: list[int]) -> list[int]:
     return squares
 
 
-def test_the_lines_of_other_loops() -> None:
+def test_the_lines_of_other_loops():
     """Python puts the condition of a `while` behind the body, so its first instruction is not in its first line. The
     loop of a comprehension is none of the function's."""
     for function, lines in ((_train_until, (2, 4)), (_collecting, (1, 3))):
@@ -79,7 +79,7 @@ def test_the_lines_of_other_loops() -> None:
         assert (loop.line - first, loop.last_line - first) == lines
 
 
-def test_a_line_under_a_condition_is_not_of_every_pass() -> None:
+def test_a_line_under_a_condition_is_not_of_every_pass():
     first = _train.__code__.co_firstlineno
     of = [under_a_condition(__file__, first + 3, first + line) for line in (4, 5, 6)]
     assert of == [False, True, False]
@@ -94,14 +94,12 @@ def test_a_line_under_a_condition_is_not_of_every_pass() -> None:
         ([(("inner", "outer"), 1.0, True)], "inner"),
     ],
 )
-def test_the_hot_loop_is_the_innermost_that_holds_most(
-    seen: list[tuple[tuple[str, ...], float, bool]], hot: str
-) -> None:
+def test_the_hot_loop_is_the_innermost_that_holds_most(seen, hot):
     assert hot_loop(seen) == hot
 
 
 class TestLineTimes:
-    def test_what_lies_between_iterations_is_shared_out_over_the_lines(self) -> None:
+    def test_what_lies_between_iterations_is_shared_out_over_the_lines(self):
         times = LineTimes(_inner(_train.__code__))
         moments = [(9, 0.5), (JUMP, 1.0), (4, 1.0), (5, 1.1), (JUMP, 2.0), (4, 2.0), (5, 2.5), (JUMP, 3.0), (4, 3.0)]
         assert times.take(moments) == 7
@@ -110,7 +108,7 @@ class TestLineTimes:
         assert times.hits[4] == times.hits[5] == 2
 
     @pytest.mark.parametrize(("head", "work"), [(0.7e-6, 9.3e-6), (50e-6, 100e-6)])
-    def test_recording_a_line_is_not_the_lines_time(self, head: float, work: float) -> None:
+    def test_recording_a_line_is_not_the_lines_time(self, head, work):
         """The head of a `for` takes next to nothing: what it seems to take is the recording of two lines. A line that
         takes longer than that loses next to nothing."""
         times = LineTimes(_inner(_train.__code__))
@@ -123,7 +121,7 @@ class TestLineTimes:
         assert times.own_seconds(3) == pytest.approx(0.0 if head < 1e-6 else 2 * (head - 2e-6))
         assert times.own_seconds(4) == pytest.approx(2 * (work - min(head, 2e-6)), rel=1e-2)
 
-    def test_what_lies_between_leaving_a_loop_and_coming_back_is_none_of_it(self) -> None:
+    def test_what_lies_between_leaving_a_loop_and_coming_back_is_none_of_it(self):
         times = LineTimes(_inner(_train.__code__))
         again = [(4, 9.0), (5, 9.5), (JUMP, 10.0), (4, 10.0), (5, 10.25), (JUMP, 11.0)]
         moments = [(JUMP, 1.0), (4, 1.0), (5, 1.1), (JUMP, 2.0), (4, 2.0), (LEFT, 2.1), *again]
@@ -146,7 +144,7 @@ def _counted(
 
 @monitored
 @pytest.mark.parametrize(("train", "every", "worked"), [(_train, 2, 7), (_train_until, 1, 4)], ids=["for", "while"])
-def test_iterations_and_their_lines_are_counted(train: Callable[..., int], every: int, worked: int) -> None:
+def test_iterations_and_their_lines_are_counted(train, every, worked):
     counter, event = _counted(400, lambda: time.sleep(0.0002), train)
     counter.close()
     assert (event.where.function, event.found_by) == (train.__name__, "monitoring")
@@ -160,7 +158,7 @@ def test_iterations_and_their_lines_are_counted(train: Callable[..., int], every
     assert counter.timed_lines(None) == {}  # it may hang: iterations of before do not say where
 
 
-def test_afterwards_nothing_is_left() -> None:
+def test_afterwards_nothing_is_left():
     counter, _ = _counted(50)
     counter.close()
     _train(5)
@@ -171,7 +169,7 @@ def test_afterwards_nothing_is_left() -> None:
 
 
 @monitored
-def test_the_loop_of_a_loader_is_not_counted() -> None:
+def test_the_loop_of_a_loader_is_not_counted():
     counter = StepCounter(threading.get_ident())
     inner, outer = loops_of(_train.__code__)
     counter.saw(_seen(inner, outer, kind=HOST), 9.0)
@@ -181,7 +179,7 @@ def test_the_loop_of_a_loader_is_not_counted() -> None:
     counter.close()
 
 
-def test_the_recorder_has_no_trace_function_and_no_pending_call() -> None:
+def test_the_recorder_has_no_trace_function_and_no_pending_call():
     """A pending call that enters Python while one is set can repeat an instruction for ever, on Python 3.11."""
     words = re.compile(r"settrace|setprofile|AddPendingCall|f_trace\b")
     sources = list(Path(recorder.__file__).parent.rglob("*.py"))
@@ -191,14 +189,14 @@ def test_the_recorder_has_no_trace_function_and_no_pending_call() -> None:
 
 @monitored
 class TestMonitoring:
-    def test_every_iteration_is_counted(self) -> None:
+    def test_every_iteration_is_counted(self):
         counter, event = _counted(51)
         counter.close()
         assert event.count == 50
         assert len(event.intervals_seconds) == 50
         assert event.seconds == pytest.approx(sum(event.intervals_seconds))
 
-    def test_a_fast_loop_is_watched_only_for_a_while(self) -> None:
+    def test_a_fast_loop_is_watched_only_for_a_while(self):
         counter, event = _counted(3 * monitored_loop.MOST_EVENTS)
         counter.look()
         _train(10)
@@ -208,7 +206,7 @@ class TestMonitoring:
         assert len(event.intervals_seconds) <= steps.MOST_INTERVALS
         assert again.count == 9
 
-    def test_an_iteration_that_is_longer_than_a_look_is_counted(self) -> None:
+    def test_an_iteration_that_is_longer_than_a_look_is_counted(self):
         counter = StepCounter(threading.get_ident())
         counter.saw(_seen(_inner(_train.__code__)), 10.0)
         counter.look()
@@ -217,7 +215,7 @@ class TestMonitoring:
         counter.close()
         assert event.count == 5
 
-    def test_tools_of_others_are_left_alone(self) -> None:
+    def test_tools_of_others_are_left_alone(self):
         for number in (3, 4):
             sys.monitoring.use_tool_id(number, "other")
         try:
@@ -232,7 +230,7 @@ class TestMonitoring:
 
 
 @monitored
-def test_lines_of_a_function_that_the_loop_calls_are_timed_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_of_a_function_that_the_loop_calls_are_timed_beside_it(monkeypatch):
 
     monkeypatch.setattr(monitored_loop, "compiled_by", lambda value: "user" if value is abs else "")
     loop = _inner(_train.__code__)

@@ -55,7 +55,7 @@ class Elements(HTMLParser):
 
 
 @pytest.mark.parametrize("name", SESSIONS)
-def test_every_session_is_a_well_formed_page_that_fetches_nothing(name: str) -> None:
+def test_every_session_is_a_well_formed_page_that_fetches_nothing(name):
     page = to_page(SESSIONS[name](), "last")
     found = Elements(page)
     assert not found.open
@@ -71,7 +71,7 @@ def hash_of(content: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
 
-def test_the_policy_allows_its_own_script_and_style_and_nothing_else() -> None:
+def test_the_policy_allows_its_own_script_and_style_and_nothing_else():
     found = Elements(to_page(sessions.whole(), "last"))
     (policy,) = [meta["content"] for meta in found.named("meta") if meta.get("http-equiv")]
     rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
@@ -82,7 +82,7 @@ def test_the_policy_allows_its_own_script_and_style_and_nothing_else() -> None:
     assert "connect-src 'self'" in to_page(sessions.whole(), "last", follow="state")
 
 
-def test_names_from_outside_are_text() -> None:
+def test_names_from_outside_are_text():
     page = to_page(hostile(), "last")
     found = Elements(page)
     assert len(found.scripts) == 2
@@ -91,13 +91,13 @@ def test_names_from_outside_are_text() -> None:
     assert "</script><script>" not in page.replace(found.scripts[1], "")
 
 
-def test_data_in_a_script_element_cannot_end_it() -> None:
+def test_data_in_a_script_element_cannot_end_it():
     written = embedded_json({"</script>": "\u2028<!--&", "not a number": float("nan"), "list": (float("inf"), 1.5)})
     assert not re.search("[<>&\u2028]", written)
     assert json.loads(written) == {"</script>": "\u2028<!--&", "not a number": None, "list": [None, 1.5]}
 
 
-def test_the_plotting_library_is_the_published_one() -> None:
+def test_the_plotting_library_is_the_published_one():
     """uPlot 1.6.32, as in the README: the digests are those of the package on the npm registry."""
     folder = files("jaxprof.report") / "html_assets"
     digests = {
@@ -116,7 +116,7 @@ def many_kernels(count: int) -> Session:
     return fold(sessions.HEADER, [*sessions.jit_run("r1", ""), e.KernelsMeasured(run="r1", kind="run", rows=rows)])
 
 
-def test_a_long_table_says_how_much_of_it_is_left_out() -> None:
+def test_a_long_table_says_how_much_of_it_is_left_out():
     page = to_page(many_kernels(1_500), "last")
     assert "and 500 more" in page
     assert ">k999<" in page

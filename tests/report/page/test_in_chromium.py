@@ -53,7 +53,7 @@ def undisturbed(page: browser.Page) -> bool:
 
 
 @pytest.mark.parametrize("make", [sessions.whole, sessions.torn, sessions.swept, with_timeline, with_ceilings, hostile])
-def test_a_page_draws_every_chart_and_complains_of_nothing(show: Open, make: Callable[[], Session]) -> None:
+def test_a_page_draws_every_chart_and_complains_of_nothing(show, make):
     page = show(make())
     drawn, places = page.ask(
         "[document.querySelectorAll('.chart > :is(svg, canvas, .uplot)').length, "
@@ -64,7 +64,7 @@ def test_a_page_draws_every_chart_and_complains_of_nothing(show: Open, make: Cal
     assert undisturbed(page)
 
 
-def test_what_runs_a_script_all_the_same_is_stopped_by_the_policy(show: Open) -> None:
+def test_what_runs_a_script_all_the_same_is_stopped_by_the_policy(show):
     page = show(sessions.whole())
     page.ask(
         "document.body.insertAdjacentHTML('beforeend', '<button id=b onclick=\"window.ran = 1\">x</button>'); b.click()"
@@ -94,7 +94,7 @@ def click(page: browser.Page, section: str, title: str) -> None:
     )
 
 
-def test_a_heading_sorts_and_a_filter_filters(show: Open) -> None:
+def test_a_heading_sorts_and_a_filter_filters(show):
     page = show(many_kernels(60))
     before = column(page, "kernels", "self")
     assert before == sorted(before, reverse=True)  # type: ignore[type-var]
@@ -115,7 +115,7 @@ def test_a_heading_sorts_and_a_filter_filters(show: Open) -> None:
     assert undisturbed(page)
 
 
-def test_the_script_writes_quantities_as_the_reports_do(show: Open) -> None:
+def test_the_script_writes_quantities_as_the_reports_do(show):
     page = show(sessions.whole())
     numbers = [0, 1e-10, 999.96e-9, 0.00437, 0.99996, 1.5, 119.6, 4000, 1023, 1024, 123456789, 999.6, 0.4, -2e-3]
     for name in ("seconds", "bytes_", "scaled"):
@@ -125,7 +125,7 @@ def test_the_script_writes_quantities_as_the_reports_do(show: Open) -> None:
     assert page.ask(f"{json.dumps(shares)}.map((value) => units.percent(value))") == [units.percent(s) for s in shares]
 
 
-def test_a_timeline_zooms_and_pans_and_says_what_is_under_the_pointer(show: Open) -> None:
+def test_a_timeline_zooms_and_pans_and_says_what_is_under_the_pointer(show):
     page = show(with_timeline())
     canvas = "[...document.querySelectorAll('#steps canvas')][0]"
     page.ask(f"{canvas}.scrollIntoView({{block: 'center'}})")
@@ -150,14 +150,14 @@ def test_a_timeline_zooms_and_pans_and_says_what_is_under_the_pointer(show: Open
 
 
 @pytest.mark.parametrize("make", [with_timeline, hostile])
-def test_a_phone_needs_no_sideways_scrolling(show: Open, make: Callable[[], Session]) -> None:
+def test_a_phone_needs_no_sideways_scrolling(show, make):
     page = show(make(), width=320)
     assert page.ask("document.documentElement.scrollWidth") <= 320
     assert page.ask("Math.max(...[...document.querySelectorAll('.chart')].map((box) => box.scrollWidth))") <= 320
     assert undisturbed(page)
 
 
-def test_light_dark_and_paper_differ(show: Open) -> None:
+def test_light_dark_and_paper_differ(show):
     page = show(sessions.captured())
     ground = "getComputedStyle(document.body).backgroundColor"
     light = page.ask(ground)

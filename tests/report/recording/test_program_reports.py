@@ -22,7 +22,7 @@ PARTS = st.lists(st.floats(0, 1e5, allow_nan=False), min_size=1, max_size=10)
 
 
 @given(PARTS)
-def test_what_is_written_adds_up_and_is_moved_by_no_more_than_one_unit(parts: list[float]) -> None:
+def test_what_is_written_adds_up_and_is_moved_by_no_more_than_one_unit(parts):
     texts, total = rounded(parts, sum(parts))
     written = [float(text.removesuffix(" s")) for text in texts]
     assert sum(written) == pytest.approx(float(total.removesuffix(" s")), abs=1e-6)
@@ -31,7 +31,7 @@ def test_what_is_written_adds_up_and_is_moved_by_no_more_than_one_unit(parts: li
 
 
 class TestBar:
-    def test_it_is_in_the_order_of_time(self) -> None:
+    def test_it_is_in_the_order_of_time(self):
         found = made.result(made.sampled(2, 4.0, {"compile": 4.0}), made.sampled(6, 2.0, {"waiting": 2.0}))
         assert letters(found, 10) == "··CCCCww··"
         assert letters(made.result(wall=0.0), 10) == ""
@@ -39,7 +39,7 @@ class TestBar:
 
 class TestText:
     @pytest.mark.parametrize("view", PROGRAM_VIEWS)
-    def test_nothing_to_show_is_said(self, view: str) -> None:
+    def test_nothing_to_show_is_said(self, view):
         assert program_view_text(sessions.whole(), view).endswith("that needs jaxprof script")
         _, _, nothing, *more = program_view_text(made.session(wall=0.0), view).splitlines()
         assert nothing.endswith(".")
@@ -48,7 +48,7 @@ class TestText:
 
 class TestSummary:
     @pytest.mark.parametrize("session", [made.training(), made.without_jax(), made.cut_off()])
-    def test_its_lines_fit(self, session: Session) -> None:
+    def test_its_lines_fit(self, session):
         assert max(map(columns, summary_lines(session))) <= WIDTH
 
 
@@ -64,7 +64,7 @@ def asked(*after: e.Event, warning: str = "", wall: float | None = 10.0) -> Sess
 class TestAskedFunction:
     PLAN = e.RunPlanned(run="r2", spec=e.RunSpec(workload="train.py:step", variant="jit", how="jit", device="host"))
 
-    def test_a_failed_one_stands_in_the_summary_and_in_the_json(self) -> None:
+    def test_a_failed_one_stands_in_the_summary_and_in_the_json(self):
         session = asked(self.PLAN, e.RunFinished(run="r2", status="failed", error="not measured: TypeError: no"))
         assert any("--function step: not measured: TypeError: no" in line for line in summary_lines(session))
         function = to_dict(session)["program"]["function"]
@@ -75,14 +75,14 @@ class TestAskedFunction:
         assert to_dict(asked(wall=None))["program"]["function"]["status"] == "pending"
 
     @pytest.mark.parametrize("code", ["function_not_called", "function_not_kept", "function_not_measured"])
-    def test_one_that_was_never_called_is_told_with_what_to_do(self, code: str) -> None:
+    def test_one_that_was_never_called_is_told_with_what_to_do(self, code):
         session = asked(warning=code)
         assert any("no call of stp was compiled. Try step." in line for line in summary_lines(session))
         function = to_dict(session)["program"]["function"]
         assert (function["status"], function["run"]) == ("not_measured", None)
 
 
-def test_the_kernels_of_a_capture_window_are_one_table_and_no_empty_groups() -> None:
+def test_the_kernels_of_a_capture_window_are_one_table_and_no_empty_groups():
     session = made.session(made.sampled(0, 5.0, {"host_busy": 5.0}))
     for number, module in enumerate(("jit_init", "jit_step"), start=2):
         run = f"r{number}"

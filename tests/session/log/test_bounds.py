@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterator
 from copy import deepcopy
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -89,7 +88,7 @@ def _changed(events: list[e.Event], texts: list[str]) -> Iterator[tuple[int, str
 
 @pytest.mark.parametrize("kind", _IMPOSSIBLE)
 @pytest.mark.parametrize("name", _STORED)
-def test_an_impossible_value_is_refused_or_left_out_with_its_row(name: str, kind: str) -> None:
+def test_an_impossible_value_is_refused_or_left_out_with_its_row(name, kind):
     looked_at = 0
     for _, line in _changed(_STORED[name], [_IMPOSSIBLE[kind]]):
         looked_at += 1
@@ -102,7 +101,7 @@ def test_an_impossible_value_is_refused_or_left_out_with_its_row(name: str, kind
 
 
 @pytest.mark.parametrize("name", _STORED)
-def test_every_report_shows_the_most_extreme_value_that_is_read(name: str) -> None:
+def test_every_report_shows_the_most_extreme_value_that_is_read(name):
     """Also of a field of its own, without the others: an event is folded whole."""
     events = _STORED[name]
     every = 1 if os.environ.get("JAXPROF_LONG") else 25
@@ -131,7 +130,7 @@ def _show(session: Session, name: str) -> None:
             views.view_text(session, view), "".join(json_pieces(views.view_json(session, view)))
 
 
-def test_the_bounds_are_those_that_are_named() -> None:
+def test_the_bounds_are_those_that_are_named():
     line = '{"type":"samples_taken","run":"r1","series":"run","seconds":[%s]}'
     assert decode_line((line % "1e100").encode()) == e.SamplesTaken(run="r1", series="run", seconds=[LARGEST_FLOAT])
     with pytest.raises(ValueError, match=r"<= 1e\+100"):
@@ -145,7 +144,7 @@ def test_the_bounds_are_those_that_are_named() -> None:
 
 
 @pytest.mark.parametrize("beyond", [LARGEST_INTEGER + 1, -LARGEST_INTEGER - 1, 2 * LARGEST_FLOAT, float("nan")])
-def test_as_many_levels_are_read_as_are_named_and_no_more(beyond: float) -> None:
+def test_as_many_levels_are_read_as_are_named_and_no_more(beyond):
     value: object = 1
     for _ in range(DEPTH.most + 1):  # the first level is the line itself
         value = [value]
@@ -156,7 +155,7 @@ def test_as_many_levels_are_read_as_are_named_and_no_more(beyond: float) -> None
 
 
 @pytest.mark.parametrize("kind", _IMPOSSIBLE)
-def test_a_damaged_header_refuses_its_file_alone(kind: str, tmp_path: Path) -> None:
+def test_a_damaged_header_refuses_its_file_alone(kind, tmp_path):
     header = encode_header(sessions.HEADER)
     lines = b"".join(map(encode_line, _RUNS))
     (tmp_path / "good.jaxprof").write_bytes(header + lines)

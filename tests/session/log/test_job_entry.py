@@ -38,7 +38,7 @@ def session(library: Library, name: str, changed: float) -> Path:
     return path
 
 
-def test_a_job_is_one_entry_between_the_sessions(library: Library) -> None:
+def test_a_job_is_one_entry_between_the_sessions(library):
     old, new = session(library, "old", 1e9), session(library, "new", 3e9)
     folder = job(library)
     (library.folder / "empty.jaxprof.d").mkdir()
@@ -54,7 +54,7 @@ def test_a_job_is_one_entry_between_the_sessions(library: Library) -> None:
     assert entry.job.hosts == ["node0", "node1", "node2"]
 
 
-def test_how_each_process_ended_is_read_from_its_end(library: Library) -> None:
+def test_how_each_process_ended_is_read_from_its_end(library):
     folder = job(library, count=4)
     (folder / "process-00001.jaxprof").write_bytes(
         (folder / "process-00001.jaxprof").read_bytes().replace(b'"status":"ok"', b'"status":"failed"')
@@ -71,7 +71,7 @@ def test_how_each_process_ended_is_read_from_its_end(library: Library) -> None:
     assert not entry.complete
 
 
-def test_names_find_a_job_only_where_one_will_do(library: Library) -> None:
+def test_names_find_a_job_only_where_one_will_do(library):
     folder, old = job(library), session(library, "old", 1e9)
     for name in ("train", "train.jaxprof.d", "last", "trai"):
         assert library.search(name, jobs=True) == folder
@@ -81,9 +81,7 @@ def test_names_find_a_job_only_where_one_will_do(library: Library) -> None:
     assert library.search("last", jobs=True) == library.folder / "new.jaxprof"
 
 
-def test_delete_takes_the_whole_folder_and_what_was_derived_and_no_folder_that_holds_anything_else(
-    library: Library,
-) -> None:
+def test_delete_takes_the_whole_folder_and_what_was_derived_and_no_folder_that_holds_anything_else(library):
     folder, kept = job(library), job(library, "other")
     derived = make_derived_folder(folder / "process-00001.jaxprof")
     (kept / "model.ckpt").write_text("a week of training")
@@ -94,7 +92,7 @@ def test_delete_takes_the_whole_folder_and_what_was_derived_and_no_folder_that_h
     assert (folder.exists(), derived.exists(), sorted(kept.rglob("*"))) == (False, False, before)
 
 
-def test_a_job_that_runs_is_neither_deleted_nor_renamed_nor_pruned(library: Library) -> None:
+def test_a_job_that_runs_is_neither_deleted_nor_renamed_nor_pruned(library):
     folder = job(library)
     (folder / "process-00001.jaxprof").unlink()
     writer = LogWriter(new_header(), folder / "process-00001.jaxprof")
@@ -110,7 +108,7 @@ def test_a_job_that_runs_is_neither_deleted_nor_renamed_nor_pruned(library: Libr
     assert library.prunable(keep=0) == [folder]
 
 
-def test_rename_keeps_it_a_job(library: Library) -> None:
+def test_rename_keeps_it_a_job(library):
     folder = job(library)
     derived = make_derived_folder(folder / "process-00001.jaxprof")
     renamed = library.rename(folder, "better.jaxprof.d")
@@ -121,7 +119,7 @@ def test_rename_keeps_it_a_job(library: Library) -> None:
         library.rename(renamed, "train")
 
 
-def test_a_copy_is_whole_and_never_over_another(library: Library, tmp_path: Path) -> None:
+def test_a_copy_is_whole_and_never_over_another(library, tmp_path):
     folder = job(library)
     (tmp_path / "elsewhere").mkdir()
     copied = library.copy(folder, tmp_path / "elsewhere")
@@ -134,9 +132,7 @@ def test_a_copy_is_whole_and_never_over_another(library: Library, tmp_path: Path
     assert library.prunable(max_bytes=new.stat().st_size + 10) == [folder, old], "by the size of all of it"
 
 
-def test_jobs_in_the_current_folder_are_listed_and_never_pruned(
-    state_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_jobs_in_the_current_folder_are_listed_and_never_pruned(state_home, tmp_path, monkeypatch):
     here = tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)

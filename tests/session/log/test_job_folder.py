@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from cli.test_job_bad_folders import BAD
@@ -15,7 +13,7 @@ from jaxprof.session.log.job_folder import is_job_folder, read_job
 from job_folders import JOB, job, loop, process
 
 
-def test_what_cannot_be_read_is_missing_or_does_not_belong_there_is_said(tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_missing_or_does_not_belong_there_is_said(tmp_path):
     cases = {}
     for spoil in BAD:
         folder = job(tmp_path / spoil.__name__, loop(1), loop(1), loop(1))
@@ -27,7 +25,7 @@ def test_what_cannot_be_read_is_missing_or_does_not_belong_there_is_said(tmp_pat
     held_cases("read_jobs.txt", cases)
 
 
-def test_how_many_there_are_is_unknown_until_jax_says_it(tmp_path: Path) -> None:
+def test_how_many_there_are_is_unknown_until_jax_says_it(tmp_path):
     for index in (0, 1):
         process(tmp_path, index, 0, *loop(1))
     read = read_job(tmp_path, Session)
@@ -40,7 +38,7 @@ def test_how_many_there_are_is_unknown_until_jax_says_it(tmp_path: Path) -> None
     assert len(read.notices) == 1
 
 
-def test_a_folder_without_sessions_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_sessions_is_refused(tmp_path):
     with pytest.raises(FileRefusedError, match="holds no session of a process"):
         read_job(tmp_path, Session)
     with pytest.raises(FileRefusedError, match="cannot be read"):
@@ -48,7 +46,7 @@ def test_a_folder_without_sessions_is_refused(tmp_path: Path) -> None:
     assert not is_job_folder(tmp_path)
 
 
-def test_no_more_processes_are_opened_than_the_limit_allows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_processes_are_opened_than_the_limit_allows(tmp_path, monkeypatch):
     job(tmp_path, loop(1), loop(1), loop(1))
     whole = read_job(tmp_path, Session)
     assert (whole.count, whole.job, whole.missing, whole.notices) == (3, JOB, (), ())

@@ -37,7 +37,7 @@ def growing(folder: Path, index: int) -> LogWriter:
     return writer
 
 
-def test_it_reads_what_a_whole_reading_reads(folder: Path) -> None:
+def test_it_reads_what_a_whole_reading_reads(folder):
     job_folders.process(folder, 1, 2, *job_folders.loop(3))  # started again
     follower = JobFollower(folder, Session)
     assert follower.poll() == {0, 1}
@@ -49,7 +49,7 @@ def test_it_reads_what_a_whole_reading_reads(folder: Path) -> None:
     assert job.members[1].path.name == "process-00001-2.jaxprof"
 
 
-def test_a_session_that_grows_is_read_on_and_a_new_one_is_found(folder: Path) -> None:
+def test_a_session_that_grows_is_read_on_and_a_new_one_is_found(folder):
     follower = JobFollower(folder, Session)
     follower.poll()
     writer = growing(folder, 2)
@@ -70,7 +70,7 @@ def test_a_session_that_grows_is_read_on_and_a_new_one_is_found(folder: Path) ->
     assert not follower.live
 
 
-def test_a_torn_session_is_said_and_read_once_it_is_whole(folder: Path) -> None:
+def test_a_torn_session_is_said_and_read_once_it_is_whole(folder):
     path = folder / "process-00002.jaxprof"
     path.write_text("")
     follower = JobFollower(folder, Session)
@@ -83,7 +83,7 @@ def test_a_torn_session_is_said_and_read_once_it_is_whole(folder: Path) -> None:
     assert len(follower.job.members) == 3
 
 
-def test_what_is_deleted_stays_as_it_was_read(folder: Path) -> None:
+def test_what_is_deleted_stays_as_it_was_read(folder):
     follower = JobFollower(folder, Session)
     follower.poll()
     (folder / "process-00001.jaxprof").unlink()
@@ -96,7 +96,7 @@ def test_what_is_deleted_stays_as_it_was_read(folder: Path) -> None:
     assert len(follower.job.members) == 2
 
 
-def test_a_writer_on_another_host_counts_as_gone_after_silence(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_writer_on_another_host_counts_as_gone_after_silence(folder, monkeypatch):
     path = folder / "process-00001.jaxprof"
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:-1]))

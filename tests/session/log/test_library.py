@@ -34,7 +34,7 @@ def library(tmp_path: Path) -> Library:
     return Library(tmp_path / "sessions")
 
 
-def test_listing_reads_summaries_of_the_newest_first(library: Library) -> None:
+def test_listing_reads_summaries_of_the_newest_first(library):
     make(library, "old", 2)
     make(library, "new", close=False)
     (library.folder / "odd.jaxprof").write_text("not one")
@@ -51,7 +51,7 @@ def test_listing_reads_summaries_of_the_newest_first(library: Library) -> None:
     assert [entry.name for entry in library.entries(limit=2)] == ["new", "old"]
 
 
-def test_what_vanishes_while_it_is_listed_is_left_out(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_vanishes_while_it_is_listed_is_left_out(library, monkeypatch):
     kept, gone = make(library, "kept"), make(library, "gone")
     (library.folder / "nowhere.jaxprof").symlink_to(library.folder / "there is none")
     assert set(library.paths()) == {kept, gone}
@@ -60,7 +60,7 @@ def test_what_vanishes_while_it_is_listed_is_left_out(library: Library, monkeypa
     assert [entry.name for entry in library.entries()] == ["kept"]
 
 
-def test_a_session_that_is_being_written_is_listed_as_live_until_it_is_complete(library: Library) -> None:
+def test_a_session_that_is_being_written_is_listed_as_live_until_it_is_complete(library):
     path = library.folder / "now.jaxprof"
     writer = LogWriter(new_header(), path)
     assert (read_entry(path).live, read_entry(path).complete) == (True, False)
@@ -68,7 +68,7 @@ def test_a_session_that_is_being_written_is_listed_as_live_until_it_is_complete(
     assert (read_entry(path).live, read_entry(path).complete) == (False, True)
 
 
-def test_find(library: Library, tmp_path: Path) -> None:
+def test_find(library, tmp_path):
     one, two = make(library, "alpha-1", 1), make(library, "alpha-2")
     for name, found in (("alpha-1", one), ("alpha-1.jaxprof", one), (str(two), two), ("last", two), ("a-2", two)):
         assert library.find(name) == found
@@ -82,7 +82,7 @@ def test_find(library: Library, tmp_path: Path) -> None:
     assert (library.name_of(one), library.name_of(elsewhere)) == ("alpha-1", str(elsewhere))
 
 
-def test_rename_copy_delete(library: Library, tmp_path: Path) -> None:
+def test_rename_copy_delete(library, tmp_path):
     path = make(library, "a")
     make(library, "b")
     with pytest.raises(StorageError):
@@ -109,7 +109,7 @@ def test_rename_copy_delete(library: Library, tmp_path: Path) -> None:
     assert not renamed.exists()
 
 
-def test_what_the_file_system_refuses_is_told_and_changes_nothing(library: Library, tmp_path: Path) -> None:
+def test_what_the_file_system_refuses_is_told_and_changes_nothing(library, tmp_path):
     path = make(library, "a")
     folder = library.folder / "b.jaxprof"
     (folder / "inside").mkdir(parents=True)
@@ -125,7 +125,7 @@ def test_what_the_file_system_refuses_is_told_and_changes_nothing(library: Libra
     assert sorted(each.name for each in tmp_path.iterdir() if each != library.folder) == []
 
 
-def test_prune_spares_the_newest_and_the_living(library: Library) -> None:
+def test_prune_spares_the_newest_and_the_living(library):
     paths = [make(library, f"s{index}", age_days=index) for index in range(4)]
     live = LogWriter(new_header(), library.folder / "live.jaxprof")
     os.utime(library.folder / "live.jaxprof", (1, 1))

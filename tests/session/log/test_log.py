@@ -34,7 +34,7 @@ def write(path: Path, count: int = 20) -> LogWriter:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cut=st.floats(0, 1))
-def test_cut_anywhere_it_still_loads_what_is_whole(tmp_path: Path, cut: float) -> None:
+def test_cut_anywhere_it_still_loads_what_is_whole(tmp_path, cut):
     path = tmp_path / "a.jaxprof"
     path.unlink(missing_ok=True)
     write(path).close()
@@ -52,7 +52,7 @@ def test_cut_anywhere_it_still_loads_what_is_whole(tmp_path: Path, cut: float) -
 
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.floats(0, 1), byte=st.integers(0, 255))
-def test_a_changed_byte_is_refused_or_told_but_never_fatal(tmp_path: Path, place: float, byte: int) -> None:
+def test_a_changed_byte_is_refused_or_told_but_never_fatal(tmp_path, place, byte):
     path = tmp_path / "a.jaxprof"
     path.unlink(missing_ok=True)
     write(path).close()
@@ -66,9 +66,7 @@ def test_a_changed_byte_is_refused_or_told_but_never_fatal(tmp_path: Path, place
     assert len(session.runs) >= 1 or session.notices
 
 
-def test_a_line_that_is_too_long_is_left_out_and_told_with_what_raises_the_limit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_line_that_is_too_long_is_left_out_and_told_with_what_raises_the_limit(tmp_path, monkeypatch):
     writer = write(tmp_path / "a.jaxprof", 2)
     for _ in range(2):
         writer.append(e.LogLine(run="r1", stream="stdout", text="x" * 3000))
@@ -82,7 +80,7 @@ def test_a_line_that_is_too_long_is_left_out_and_told_with_what_raises_the_limit
     assert (session.complete, session.runs["r1"].samples("run")) == (True, [0.0, 1.0])
 
 
-def test_a_damaged_row_and_a_bottomless_line_cost_themselves_and_are_told(tmp_path: Path) -> None:
+def test_a_damaged_row_and_a_bottomless_line_cost_themselves_and_are_told(tmp_path):
     path = tmp_path / "a.jaxprof"
     writer = write(path)
     checks = [e.TrustCheck(code="file", verdict="good"), e.TrustCheck(code="clock", verdict="good")]
@@ -95,7 +93,7 @@ def test_a_damaged_row_and_a_bottomless_line_cost_themselves_and_are_told(tmp_pa
     assert session.notices == ["damaged rows of trust_reported were left out", "damaged lines were left out"]
 
 
-def test_newer_minor_loads_with_a_notice_and_newer_major_is_refused(tmp_path: Path) -> None:
+def test_newer_minor_loads_with_a_notice_and_newer_major_is_refused(tmp_path):
     path = tmp_path / "a.jaxprof"
     header = new_header()
     newer = msgspec.json.decode(encode_header(header))
@@ -115,7 +113,7 @@ def test_newer_minor_loads_with_a_notice_and_newer_major_is_refused(tmp_path: Pa
     assert caught.value.hint == "Upgrade jaxprof."
 
 
-def test_of_an_unknown_type_the_begin_of_its_name_is_said(tmp_path: Path) -> None:
+def test_of_an_unknown_type_the_begin_of_its_name_is_said(tmp_path):
     path = tmp_path / "a.jaxprof"
     write(path).close()
     with path.open("ab") as file:
@@ -131,7 +129,7 @@ FOREIGN = (
 )  # fmt: skip
 
 
-def test_another_format_is_refused_with_what_it_seems_to_be(tmp_path: Path) -> None:
+def test_another_format_is_refused_with_what_it_seems_to_be(tmp_path):
     path, cases = tmp_path / "x.jaxprof", {}
     for content in FOREIGN:
         path.write_bytes(content)
@@ -141,7 +139,7 @@ def test_another_format_is_refused_with_what_it_seems_to_be(tmp_path: Path) -> N
     held_cases("foreign_files.txt", cases)
 
 
-def test_a_directory_and_a_missing_file_are_refused(tmp_path: Path) -> None:
+def test_a_directory_and_a_missing_file_are_refused(tmp_path):
     with pytest.raises(FileRefusedError, match="is a directory"):
         load(tmp_path, Session)
     write(tmp_path / "inside.jaxprof").close()
@@ -153,7 +151,7 @@ def test_a_directory_and_a_missing_file_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="this system does not say which files are open")
-def test_following_a_file_as_it_grows(tmp_path: Path) -> None:
+def test_following_a_file_as_it_grows(tmp_path):
     path = tmp_path / "a.jaxprof"
     write(path, 2).close()
     opened = len(os.listdir("/proc/self/fd"))
@@ -171,7 +169,7 @@ def test_following_a_file_as_it_grows(tmp_path: Path) -> None:
     assert len(os.listdir("/proc/self/fd")) == opened
 
 
-def test_a_file_that_nobody_writes_has_no_run_that_runs(tmp_path: Path) -> None:
+def test_a_file_that_nobody_writes_has_no_run_that_runs(tmp_path):
     path = tmp_path / "s.jaxprof"
     path.write_bytes(encode_header(sessions.HEADER) + b"".join(map(encode_line, sessions.torn_events())))
     assert [run.shown.status for run in load(path, Session).runs.values()] == ["ok", "interrupted", "cancelled"]
@@ -181,7 +179,7 @@ def test_a_file_that_nobody_writes_has_no_run_that_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("reason", ["finished", "interrupted", "SIGTERM", None])
-def test_a_listing_calls_a_session_what_its_report_does(tmp_path: Path, reason: str | None) -> None:
+def test_a_listing_calls_a_session_what_its_report_does(tmp_path, reason):
     path = tmp_path / "s.jaxprof"
     end = [] if reason is None else [e.SessionClosed(reason=reason)]
     path.write_bytes(encode_header(sessions.HEADER) + b"".join(map(encode_line, [*sessions.numpy_run("r1"), *end])))

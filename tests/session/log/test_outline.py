@@ -28,7 +28,7 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def test_an_outline_has_the_figures_of_the_whole_session(path: Path) -> None:
+def test_an_outline_has_the_figures_of_the_whole_session(path):
     short, whole = read_outline(path), load(path, Session)
     assert list(short.runs) == list(whole.runs)
     for run in whole.runs.values():
@@ -39,7 +39,7 @@ def test_an_outline_has_the_figures_of_the_whole_session(path: Path) -> None:
         assert other.samples("run") == run.samples("run")
 
 
-def test_lines_of_other_types_are_not_decoded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_of_other_types_are_not_decoded(path, monkeypatch):
     decoded: list[bytes] = []
     decode = of_outline.decode_line
 
@@ -55,7 +55,7 @@ def test_lines_of_other_types_are_not_decoded(path: Path, monkeypatch: pytest.Mo
     assert load(path, Session).runs["r1"].log
 
 
-def test_an_outline_of_a_newer_version_says_that_it_may_lack_something(path: Path) -> None:
+def test_an_outline_of_a_newer_version_says_that_it_may_lack_something(path):
     newer = path.with_name("newer.jaxprof")
     newer.write_bytes(path.read_bytes().replace(b'"schema_minor":', b'"schema_minor":9', 1))
     assert any("newer schema" in notice for notice in read_outline(newer).notices)
@@ -65,7 +65,7 @@ def test_an_outline_of_a_newer_version_says_that_it_may_lack_something(path: Pat
         read_outline(path.with_name("missing.jaxprof"))
 
 
-def test_a_line_may_stand_across_the_blocks_that_are_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_may_stand_across_the_blocks_that_are_read(path, monkeypatch):
     def every() -> list[e.Event]:
         with open_regular(path) as file:
             read_header(file, path.name)
@@ -84,7 +84,7 @@ def test_a_line_may_stand_across_the_blocks_that_are_read(path: Path, monkeypatc
     assert list(read_outline(path).runs) == [*whole.runs, "r9"]
 
 
-def test_a_file_that_is_truncated_while_it_is_read_ends_there(path: Path) -> None:
+def test_a_file_that_is_truncated_while_it_is_read_ends_there(path):
     """A mapped file would end the process with SIGBUS."""
     with path.open("ab") as file:
         file.write(path.read_bytes().partition(b"\n")[2] * 200)
@@ -97,7 +97,7 @@ def test_a_file_that_is_truncated_while_it_is_read_ends_there(path: Path) -> Non
 
 
 @pytest.mark.parametrize("sort", [False, True], ids=["spaces", "sorted"])
-def test_a_session_that_another_tool_wrote_again_is_the_same(path: Path, sort: bool) -> None:
+def test_a_session_that_another_tool_wrote_again_is_the_same(path, sort):
     lines = path.read_text().splitlines()
     again = path.with_name("again.jaxprof")
     again.write_text("".join(json.dumps(json.loads(line), sort_keys=sort) + "\n" for line in lines))

@@ -68,7 +68,7 @@ def old_session(path: Path) -> Path:
     return path
 
 
-def test_the_copy_has_every_event_and_no_secret(tmp_path: Path) -> None:
+def test_the_copy_has_every_event_and_no_secret(tmp_path):
     source = old_session(tmp_path / "old.jaxprof")
     before = source.read_bytes()
     done = scrub(source, tmp_path / "sent" / "new.jaxprof")
@@ -92,7 +92,7 @@ def test_the_copy_has_every_event_and_no_secret(tmp_path: Path) -> None:
     assert {"source", "timeline", "hlo"} <= set(done.kept_texts)
 
 
-def test_what_was_scrubbed_has_nothing_left_to_replace(tmp_path: Path) -> None:
+def test_what_was_scrubbed_has_nothing_left_to_replace(tmp_path):
     source = old_session(tmp_path / "old.jaxprof")
     once = scrub(source, source).path.read_bytes()
     again = scrub(source, source)
@@ -101,7 +101,7 @@ def test_what_was_scrubbed_has_nothing_left_to_replace(tmp_path: Path) -> None:
     assert stat.S_IMODE(source.stat().st_mode) == 0o600
 
 
-def test_a_text_with_a_lost_piece_is_not_in_the_copy(tmp_path: Path) -> None:
+def test_a_text_with_a_lost_piece_is_not_in_the_copy(tmp_path):
     first, *_, last = split("hlo", "".join(map(str, range(300_000))))
     assert isinstance(first, e.TextChunk)
     source = tmp_path / "s.jaxprof"
@@ -111,7 +111,7 @@ def test_a_text_with_a_lost_piece_is_not_in_the_copy(tmp_path: Path) -> None:
     assert len(done.path.read_bytes().splitlines()) == 1
 
 
-def test_nothing_is_replaced_unasked(tmp_path: Path) -> None:
+def test_nothing_is_replaced_unasked(tmp_path):
     source = old_session(tmp_path / "old.jaxprof")
     other = tmp_path / "other.jaxprof"
     other.write_text("mine")

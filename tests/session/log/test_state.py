@@ -19,7 +19,7 @@ def a_session(folder: Path, name: str = "x") -> Path:
     return path
 
 
-def test_each_session_has_one_folder_that_is_the_users_own(tmp_path: Path) -> None:
+def test_each_session_has_one_folder_that_is_the_users_own(tmp_path):
     one, other = a_session(tmp_path), a_session(tmp_path, "y")
     assert not derived_folder(one).exists()
     made = make_derived_folder(one)
@@ -29,7 +29,7 @@ def test_each_session_has_one_folder_that_is_the_users_own(tmp_path: Path) -> No
     assert make_derived_folder(one) == made, "it is there already"
 
 
-def test_what_was_derived_goes_with_its_session_and_what_others_have_stays(tmp_path: Path) -> None:
+def test_what_was_derived_goes_with_its_session_and_what_others_have_stays(tmp_path):
     one, other = a_session(tmp_path), a_session(tmp_path, "y")
     for session in (one, other):
         (make_derived_folder(session) / "runs.arrow").touch()
@@ -39,7 +39,7 @@ def test_what_was_derived_goes_with_its_session_and_what_others_have_stays(tmp_p
     assert (derived_folder(other) / "runs.arrow").exists()
 
 
-def test_what_was_derived_from_sessions_that_are_lost_goes(tmp_path: Path) -> None:
+def test_what_was_derived_from_sessions_that_are_lost_goes(tmp_path):
     kept, lost, unnamed, torn = (a_session(tmp_path, name) for name in "abcd")
     folders = {session: make_derived_folder(session) for session in (kept, lost, unnamed, torn)}
     lost.unlink()

@@ -92,9 +92,7 @@ HARMS: dict[str, tuple[Callable[[Path], object], str, str]] = {
 
 @pytest.mark.parametrize("harm", HARMS)
 @pytest.mark.parametrize("late", [False, True], ids=["while written", "after the last line"])
-def test_a_harmed_file_is_written_again_at_its_place_or_beside_what_is_there(
-    tmp_path: Path, harm: str, late: bool
-) -> None:
+def test_a_harmed_file_is_written_again_at_its_place_or_beside_what_is_there(tmp_path, harm, late):
     do, said, name = HARMS[harm]
     path = tmp_path / "folder" / "x.jaxprof"
     writer = half_written(path)
@@ -116,7 +114,7 @@ def test_a_harmed_file_is_written_again_at_its_place_or_beside_what_is_there(
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="this system does not say where an open file is")
-def test_a_session_that_was_given_another_name_keeps_it(tmp_path: Path) -> None:
+def test_a_session_that_was_given_another_name_keeps_it(tmp_path):
     path = tmp_path / "x.jaxprof"
     writer = half_written(path)
     Library(tmp_path).rename(path, "better")
@@ -127,7 +125,7 @@ def test_a_session_that_was_given_another_name_keeps_it(tmp_path: Path) -> None:
     assert is_whole(writer.path)
 
 
-def test_an_unharmed_file_is_not_touched_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
+def test_an_unharmed_file_is_not_touched_and_leaves_nothing_beside_it(tmp_path):
     path = tmp_path / "x.jaxprof"
     writer = half_written(path)
     number = path.stat().st_ino
@@ -139,7 +137,7 @@ def test_an_unharmed_file_is_not_touched_and_leaves_nothing_beside_it(tmp_path: 
     assert writer.failure is None
 
 
-def test_where_it_cannot_be_written_again_nothing_is_lost_either(tmp_path: Path) -> None:
+def test_where_it_cannot_be_written_again_nothing_is_lost_either(tmp_path):
     path = tmp_path / "folder" / "x.jaxprof"
     writer = half_written(path)
     shutil.rmtree(path.parent)
@@ -153,7 +151,7 @@ def test_where_it_cannot_be_written_again_nothing_is_lost_either(tmp_path: Path)
 
 
 @pytest.mark.process
-def test_a_log_that_is_descriptor_0_is_a_log_like_any_other(tmp_path: Path) -> None:
+def test_a_log_that_is_descriptor_0_is_a_log_like_any_other(tmp_path):
     """As in a program whose standard input is closed (`<&-`)."""
     script = """
 import os, sys
@@ -214,9 +212,7 @@ def syncs_nothing() -> Callable[[int], None]:
 @pytest.mark.parametrize(
     ("call", "made"), [("write", full_once), ("write", slowly), ("fsync", syncs_nothing)], ids=lambda way: str(way)[:20]
 )
-def test_what_a_disk_does_costs_no_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, made: Callable[[], Callable[..., object]]
-) -> None:
+def test_what_a_disk_does_costs_no_line(tmp_path, monkeypatch, call, made):
     writer = half_written(tmp_path / "x.jaxprof")
     monkeypatch.setattr(os, call, made())
     finish(writer)
@@ -240,9 +236,7 @@ def refuse_a_line(monkeypatch: pytest.MonkeyPatch, *, after: int) -> None:
 
 
 @pytest.mark.parametrize("copy", [True, False])
-def test_a_log_of_some_megabytes_is_checked_and_written_again_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, copy: bool
-) -> None:
+def test_a_log_of_some_megabytes_is_checked_and_written_again_whole(tmp_path, monkeypatch, copy):
     if not copy:
         monkeypatch.setattr(tempfile, "TemporaryFile", refuse_a_copy)
     path = tmp_path / "x.jaxprof"
@@ -258,7 +252,7 @@ def test_a_log_of_some_megabytes_is_checked_and_written_again_whole(
 
 
 @pytest.mark.process
-def test_a_forked_child_adds_nothing_to_the_copy(tmp_path: Path) -> None:
+def test_a_forked_child_adds_nothing_to_the_copy(tmp_path):
     path = tmp_path / "x.jaxprof"
     writer = half_written(path)
     child = os.fork() if hasattr(os, "fork") else None
@@ -271,7 +265,7 @@ def test_a_forked_child_adds_nothing_to_the_copy(tmp_path: Path) -> None:
     assert is_whole(path)
 
 
-def test_the_end_of_a_run_is_on_the_disk_before_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_end_of_a_run_is_on_the_disk_before_it_is_told(tmp_path, monkeypatch):
     synced: list[int] = []
     writer = LogWriter(new_header({}), tmp_path / "x.jaxprof")
     monkeypatch.setattr(os, "fsync", lambda file: synced.append(os.fstat(file).st_ino))
@@ -285,7 +279,7 @@ def test_the_end_of_a_run_is_on_the_disk_before_it_is_told(tmp_path: Path, monke
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="this system does not say which files are open")
 @pytest.mark.parametrize("harm", [lambda path: None, Path.unlink], ids=["unharmed", "deleted"])
-def test_a_closed_log_leaves_no_file_open(tmp_path: Path, harm: Callable[[Path], None]) -> None:
+def test_a_closed_log_leaves_no_file_open(tmp_path, harm):
     before = len(os.listdir("/proc/self/fd"))
     writer = half_written(tmp_path / "x.jaxprof")
     with pytest.raises(StorageError):
@@ -299,9 +293,7 @@ def test_a_closed_log_leaves_no_file_open(tmp_path: Path, harm: Callable[[Path],
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="this system does not say which files are open")
 @pytest.mark.parametrize("name", ["x.jaxprof", None], ids=["a file", "memory alone"])
-def test_a_move_that_fails_leaves_no_file_open_and_loses_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str | None
-) -> None:
+def test_a_move_that_fails_leaves_no_file_open_and_loses_nothing(tmp_path, monkeypatch, name):
     writer = half_written(tmp_path / name if name else None)
     before = len(os.listdir("/proc/self/fd"))
     with monkeypatch.context() as full:
@@ -318,7 +310,7 @@ def test_a_move_that_fails_leaves_no_file_open_and_loses_nothing(
     assert is_whole(tmp_path / "z.jaxprof")
 
 
-def test_a_session_that_is_replaced_leaves_nothing_and_only_the_user_may_read_the_new_one(tmp_path: Path) -> None:
+def test_a_session_that_is_replaced_leaves_nothing_and_only_the_user_may_read_the_new_one(tmp_path):
     path = tmp_path / "state" / "x.jaxprof"
     finish(half_written(path))
     assert path.parent.stat().st_mode & 0o777 == 0o700
@@ -333,7 +325,7 @@ def test_a_session_that_is_replaced_leaves_nothing_and_only_the_user_may_read_th
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_header_says_what_made_the_session_where_and_when(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_header_says_what_made_the_session_where_and_when(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["python", "train.py", "--api-key", "sk-abcdefghijklmnopqrstuvwxyz"])
     before = time.time(), time.monotonic()
     header = new_header({"cpu": "x"})

@@ -43,9 +43,7 @@ async def opened(walk: Walk) -> HistoryScreen:
     return screen
 
 
-async def test_a_change_is_shown_at_its_point_and_points_lead_to_their_sessions(
-    planted: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_change_is_shown_at_its_point_and_points_lead_to_their_sessions(planted, monkeypatch):
     threads: list[threading.Thread] = []
     read = history.read_history
 
@@ -90,7 +88,7 @@ async def test_a_change_is_shown_at_its_point_and_points_lead_to_their_sessions(
         await walk.on(ResultsScreen)
 
 
-async def test_a_workload_of_home_that_was_never_measured(shelf: Path) -> None:
+async def test_a_workload_of_home_that_was_never_measured(shelf):
     kept.keep(shelf, 0, kept.run("r1", 0.01, workload="hessian"))
     async with walking(SMALL) as walk:
         await walk.until(lambda: getattr(walk.screen, "info", None) is not None)
@@ -99,7 +97,7 @@ async def test_a_workload_of_home_that_was_never_measured(shelf: Path) -> None:
         assert walk.find(Measurements).count == 1
 
 
-def test_points_are_numbered_and_one_point_is_no_chart(tmp_path: Path) -> None:
+def test_points_are_numbered_and_one_point_is_no_chart(tmp_path):
     shown = []
     for number in (1, 2):
         folder = tmp_path / str(number)
@@ -110,7 +108,7 @@ def test_points_are_numbered_and_one_point_is_no_chart(tmp_path: Path) -> None:
     assert shown[1][-2:] == ["1", "2"]
 
 
-def test_a_picture(snap_compare: Any, planted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_picture(snap_compare, planted, monkeypatch):
     monkeypatch.setattr("jaxprof.tui.device_monitor.PERIOD_SECONDS", 60.0)
     stage = Stage()
 

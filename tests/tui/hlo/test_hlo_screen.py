@@ -46,7 +46,7 @@ async def read(walk: Walk, name: object = "") -> None:
     await walk.pause()
 
 
-async def test_a_small_terminal_leads_from_the_heaviest_kernel_to_its_text_and_back() -> None:
+async def test_a_small_terminal_leads_from_the_heaviest_kernel_to_its_text_and_back():
     async with walking(SMALL) as walk:
         screen = await opened(walk, program_session())
         table = walk.find(KernelTable)
@@ -69,9 +69,7 @@ async def test_a_small_terminal_leads_from_the_heaviest_kernel_to_its_text_and_b
         await walk.shows("dot.1")
 
 
-async def test_measured_times_unreadable_hlo_and_what_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_measured_times_unreadable_hlo_and_what_is_written(tmp_path, monkeypatch):
     tape = program_tape()
     rows = [e.KernelTimes(name="dot.1", self_seconds=2e-3), e.KernelTimes(name="grad_fusion", self_seconds=6e-3)]
     tape.events.append(e.KernelsMeasured(run="r1", kind="run", calls=10, rows=list(rows)))
@@ -111,7 +109,7 @@ async def test_measured_times_unreadable_hlo_and_what_is_written(
         assert "tanh_fusion" in Path("dot.1-near.dot").read_text()
 
 
-async def test_stages_barriers_sources_and_the_order_of_the_kernels(tmp_path: Path) -> None:
+async def test_stages_barriers_sources_and_the_order_of_the_kernels(tmp_path):
     path = tmp_path / "model.py"
     path.write_text("\n" * 9 + "    y = x @ w\n    return jnp.tanh(y / 2)\n")
     async with walking() as walk:
@@ -149,7 +147,7 @@ async def test_stages_barriers_sources_and_the_order_of_the_kernels(tmp_path: Pa
         await walk.press("m g m g", "by named scope", "▾ attn")
 
 
-async def test_the_cursor_goes_from_point_to_point_of_the_roofline_and_names_all_that_are_near() -> None:
+async def test_the_cursor_goes_from_point_to_point_of_the_roofline_and_names_all_that_are_near():
     async with walking() as walk:
         await opened(walk, program_session(), "roofline")
         await walk.shows("The ceilings of this device are unknown.")
@@ -176,7 +174,7 @@ async def test_the_cursor_goes_from_point_to_point_of_the_roofline_and_names_all
         await chosen(frame.near((column, row))[0])
 
 
-async def test_a_wide_terminal_shows_the_text_and_obeys_no_name() -> None:
+async def test_a_wide_terminal_shows_the_text_and_obeys_no_name():
     text = HLO.replace("jit(loss)/jvp(attn)/dot_general", "jit(loss)/" + HOSTILE.replace("\n", "") + "/dot_general")
     tape = Tape()
     tape.plan("r1", HOSTILE, workload=HOSTILE)
@@ -190,7 +188,7 @@ async def test_a_wide_terminal_shows_the_text_and_obeys_no_name() -> None:
         await walk.press("m g m g m g enter m R")
 
 
-async def test_a_file_is_opened_its_modules_are_chosen_among_and_unread_parts_are_listed(tmp_path: Path) -> None:
+async def test_a_file_is_opened_its_modules_are_chosen_among_and_unread_parts_are_listed(tmp_path):
     before = "HloModule m\n\nENTRY e {\n  p = f32[8]{0} parameter(0)\n  ROOT r = f32[8]{0} add(p, p)\n}\n"
     two = tmp_path / "two.hlo"
     two.write_text(HLO + HLO.replace("jit_loss", "jit_other").replace("%dot.1", "%dot.2"))
@@ -216,7 +214,7 @@ async def test_a_file_is_opened_its_modules_are_chosen_among_and_unread_parts_ar
 
 
 @pytest.mark.defects
-async def test_a_failed_analysis_is_reported_and_the_text_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failed_analysis_is_reported_and_the_text_is_shown(monkeypatch):
     def fail(module: object) -> None:
         raise RecursionError("[b]deep[/b]")
 
@@ -226,7 +224,7 @@ async def test_a_failed_analysis_is_reported_and_the_text_is_shown(monkeypatch: 
         await walk.press("m i", "%dot.1 = ")
 
 
-async def test_a_program_is_read_in_a_thread_and_given_up_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_program_is_read_in_a_thread_and_given_up_for_another(monkeypatch):
     go = threading.Event()
 
     def held(module: Module) -> object:
@@ -257,7 +255,7 @@ async def has_its_module(name: str, walk: Walk) -> None:
 
 @pytest.mark.process
 @pytest.mark.parametrize("name", ["folder of one .gz", "folder of a profile"])
-async def test_given_to_the_app(name: str, tmp_path: Path) -> None:
+async def test_given_to_the_app(name, tmp_path):
     async with walking(SMALL, Stage(SOURCES[name](tmp_path))) as walk:
         if name in SESSIONS:
             await walk.until(lambda: walk.app.session.runs)
@@ -265,7 +263,7 @@ async def test_given_to_the_app(name: str, tmp_path: Path) -> None:
         await has_its_module(name, walk)
 
 
-async def test_named_on_the_hlo_screen_and_what_holds_no_hlo_is_refused(tmp_path: Path) -> None:
+async def test_named_on_the_hlo_screen_and_what_holds_no_hlo_is_refused(tmp_path):
     async with walking() as walk:
 
         async def answer(make: Callable[[Path], Path], name: str) -> Any:
@@ -290,7 +288,7 @@ async def test_named_on_the_hlo_screen_and_what_holds_no_hlo_is_refused(tmp_path
             await has_its_module(name, walk)
 
 
-async def test_the_memory_of_a_file_stands_above_it(tmp_path: Path) -> None:
+async def test_the_memory_of_a_file_stands_above_it(tmp_path):
     path = tmp_path / "a.hlo"
     path.write_text(
         "HloModule m, is_scheduled=true\n\nENTRY %main (x: f32[256]) -> f32[256] {\n  %x = f32[256]{0} parameter(0)\n"

@@ -28,7 +28,7 @@ def program(key: str, *stages: str) -> ModuleStages:
     return ModuleStages(key, key, {stage: lambda: "" for stage in stages})
 
 
-def test_the_run_in_view_comes_first_then_what_was_compiled_then_anything() -> None:
+def test_the_run_in_view_comes_first_then_what_was_compiled_then_anything():
     programs = ModuleList()
     assert programs.first("r1") is None
     file, traced, compiled = program("a.hlo", "hlo"), program("r1", "jaxpr"), program("r2", "jaxpr", "hlo")
@@ -44,9 +44,7 @@ def test_the_run_in_view_comes_first_then_what_was_compiled_then_anything() -> N
     assert (programs.of_run("r2"), programs.of_run("a.hlo")) == (compiled, None)
 
 
-def test_a_large_module_is_left_alone_by_the_garbage_collector_while_it_is_open_and_freed_then(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_large_module_is_left_alone_by_the_garbage_collector_while_it_is_open_and_freed_then(monkeypatch):
     assert gc.get_freeze_count() == 0
     over, failed = threading.Event(), list[Exception]()
     reader = ModuleReader(lambda _, part: over.set() if part == "over" else None, failed.append)
@@ -67,9 +65,7 @@ def test_a_large_module_is_left_alone_by_the_garbage_collector_while_it_is_open_
 
 
 @pytest.mark.parametrize(("large", "expected"), [(100, [(2, False), (4, True)]), (10**9, [(4, True)])])
-def test_of_a_large_module_the_first_kernels_are_shown_before_the_others(
-    monkeypatch: pytest.MonkeyPatch, large: int, expected: list[tuple[int, bool]]
-) -> None:
+def test_of_a_large_module_the_first_kernels_are_shown_before_the_others(monkeypatch, large, expected):
     monkeypatch.setattr(modules, "LARGE", large)
     monkeypatch.setattr(modules, "FIRST", 2)
     lines = "\n".join(f"  v{n + 1} = f32[8] sine(v{n})" for n in range(4))
@@ -106,7 +102,7 @@ def posted(monkeypatch: pytest.MonkeyPatch) -> Queue[Message]:
     return Queue()
 
 
-def test_groups_open_and_close_and_their_kernels_are_indented() -> None:
+def test_groups_open_and_close_and_their_kernels_are_indented():
     rows = shown()
     rows.group_by("kind")
     assert [rows.depth(at) for at in range(len(rows.keys))] == [int(isinstance(key, int)) for key in rows.keys]
@@ -120,7 +116,7 @@ def test_groups_open_and_close_and_their_kernels_are_indented() -> None:
     assert len(rows.numbers) == len(KERNELS), "a closed group has kernels too"
 
 
-def test_rows_wait_for_origins_and_are_arranged_once_they_are_read(posted: Queue[Message]) -> None:
+def test_rows_wait_for_origins_and_are_arranged_once_they_are_read(posted):
     rows = shown(posted.put)
     before = names(rows)
     rows.group_by("scope")
@@ -138,9 +134,7 @@ def test_rows_wait_for_origins_and_are_arranged_once_they_are_read(posted: Queue
 
 
 @pytest.mark.defects
-def test_without_origins_the_rows_stay_and_nothing_waits(
-    posted: Queue[Message], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_origins_the_rows_stay_and_nothing_waits(posted, monkeypatch):
     def fail(*arguments: object) -> None:
         raise RecursionError("deep")
 
@@ -156,9 +150,7 @@ def test_without_origins_the_rows_stay_and_nothing_waits(
     assert (rows.share_read, rows.wanted, names(rows)) == (None, Arrangement(), before)
 
 
-def test_nothing_is_posted_about_a_program_that_was_left(
-    posted: Queue[Message], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_posted_about_a_program_that_was_left(posted, monkeypatch):
     reader = kernel_rows.OriginReader(posted.put)
     cancels: Queue[bool] = Queue()
 

@@ -82,7 +82,7 @@ def text_at(view: CodeView, y: int) -> str:
     return view.render_line(y).text
 
 
-async def test_lines_are_as_wide_as_the_view_and_hostile_text_is_not_obeyed() -> None:
+async def test_lines_are_as_wide_as_the_view_and_hostile_text_is_not_obeyed():
     async with viewing(Document("first\nsecond\n")) as (pilot, view):
         assert text_at(view, 0) == "1▸ first" + " " * 72
         assert text_at(view, 1) == "2  second" + " " * 71
@@ -95,7 +95,7 @@ async def test_lines_are_as_wide_as_the_view_and_hostile_text_is_not_obeyed() ->
         assert view.render_line(1).cell_length == 80
 
 
-async def test_the_ways_through_hlo_folds_and_the_copy() -> None:
+async def test_the_ways_through_hlo_folds_and_the_copy():
     async with viewing(hlo_document()) as (pilot, view):
         tanh, grad, dot = (line_of(f"%{name} =") for name in ("tanh_fusion", "grad_fusion", "dot.1"))
         header = line_of("%fused_tanh (")
@@ -132,7 +132,7 @@ async def test_the_ways_through_hlo_folds_and_the_copy() -> None:
         assert sum("+" in text_at(view, y)[:5] for y in range(24)) == 4
 
 
-async def test_stablehlo_has_ways_by_its_notation() -> None:
+async def test_stablehlo_has_ways_by_its_notation():
     document = Document(STABLEHLO, Language.STABLEHLO)
     document.navigation = TextNavigation(document.source, Language.STABLEHLO)
     lines = STABLEHLO.split("\n")
@@ -162,7 +162,7 @@ async def searched(pilot: Pilot[Any], text: str) -> str:
     return pane.count.plain
 
 
-async def test_a_search_counts_wraps_and_refuses_a_broken_expression() -> None:
+async def test_a_search_counts_wraps_and_refuses_a_broken_expression():
     async with viewing(hlo_document()) as (pilot, view):
         pane = pilot.app.query_one(TextPane)
         assert await searched(pilot, "TANH") == "none", "capitals mean capitals"
@@ -182,7 +182,7 @@ async def test_a_search_counts_wraps_and_refuses_a_broken_expression() -> None:
         assert view.cursor == hits[1]
 
 
-async def test_a_search_that_is_given_up_stops() -> None:
+async def test_a_search_that_is_given_up_stops():
     async with viewing(Document(large_hlo(2000, 98))) as (pilot, _):
         await pilot.press("slash", *"mul", "escape")
         await until(pilot, lambda: not any(w.is_running for w in pilot.app.workers if w.group == "search"))
@@ -190,7 +190,7 @@ async def test_a_search_that_is_given_up_stops() -> None:
 
 
 @given(st.text("ab\n", max_size=300), st.integers(0, 300))
-def test_pieces_cover_the_text_once_and_end_with_lines(text: str, start: int) -> None:
+def test_pieces_cover_the_text_once_and_end_with_lines(text, start):
     start = min(start, len(text))
     found = list(pieces(text, start))
     covered = sorted(found)
@@ -207,7 +207,7 @@ def test_pieces_cover_the_text_once_and_end_with_lines(text: str, start: int) ->
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=8))
-def test_folds_show_each_line_in_one_row_and_swallow_those_inside(lengths: list[tuple[int, int]]) -> None:
+def test_folds_show_each_line_in_one_row_and_swallow_those_inside(lengths):
     blocks, at = [], 0
     for gap, length in lengths:
         blocks.append((at + gap, at + gap + length))
@@ -225,7 +225,7 @@ def test_folds_show_each_line_in_one_row_and_swallow_those_inside(lengths: list[
     assert folds.folded((0, at + 1)).blocks == ((0, at + 1),)
 
 
-def test_a_short_document_has_the_same_lines_without_their_details() -> None:
+def test_a_short_document_has_the_same_lines_without_their_details():
     document = Document(
         'ENTRY e {\n  a = f32[] constant(1), metadata={op_name="metadata={x}"}\n  b = f32[] negate(a)\n}'
     )

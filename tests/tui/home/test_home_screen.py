@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -52,7 +51,7 @@ def hint(walk: Walk, name: str) -> str:
     return str(walk.screen.query_one(f"#{name}", Static).content)
 
 
-async def test_filter_marks_presets_variants_and_devices_are_in_the_plan() -> None:
+async def test_filter_marks_presets_variants_and_devices_are_in_the_plan():
     async with walking(MIDDLE) as walk:
         screen = await ready(walk)
         listed = walk.find(WorkloadList)
@@ -100,7 +99,7 @@ async def test_filter_marks_presets_variants_and_devices_are_in_the_plan() -> No
         await walk.shows("jax is not installed there", "pip install jax")
 
 
-async def test_parameters_sweeps_and_launches_are_checked_where_they_are_typed_and_are_in_what_runs() -> None:
+async def test_parameters_sweeps_and_launches_are_checked_where_they_are_typed_and_are_in_what_runs():
     async with walking(MIDDLE) as walk:
         screen = await ready(walk)
         await walk.press("e")
@@ -149,9 +148,7 @@ async def test_parameters_sweeps_and_launches_are_checked_where_they_are_typed_a
         ]
 
 
-async def test_a_workload_of_ones_own_joins_the_list_and_runs_with_its_arguments(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+async def test_a_workload_of_ones_own_joins_the_list_and_runs_with_its_arguments(monkeypatch, tmp_path):
     mine = info("train.py:step", origin="/x/train.py:step")
     asked: list[tuple[list[str], list[str]]] = []
 
@@ -182,12 +179,12 @@ async def test_a_workload_of_ones_own_joins_the_list_and_runs_with_its_arguments
         assert runs[0].spec.arguments == ("f32[8,8]", "i32[4]")
 
 
-def test_specs_are_set_apart_outside_of_brackets() -> None:
+def test_specs_are_set_apart_outside_of_brackets():
     assert split_specs(" f32[8,8],i32[4]  bf16[2, ]; f32[] ") == ["f32[8,8]", "i32[4]", "bf16[2,", "]", "f32[]"]
     assert split_specs("") == []
 
 
-def test_a_target_is_made_whole_and_a_wrong_one_says_what_is_wrong(tmp_path: Path) -> None:
+def test_a_target_is_made_whole_and_a_wrong_one_says_what_is_wrong(tmp_path):
     for text, says in (("", "no target"), ("train", "names no function"), ("no.py:f", "no file"), ("no.py", "no file")):
         with pytest.raises(Exception, match=says):
             whole_target(text, tmp_path)
@@ -197,7 +194,7 @@ def test_a_target_is_made_whole_and_a_wrong_one_says_what_is_wrong(tmp_path: Pat
         assert whole_target(text, tmp_path) == f"{tmp_path.resolve()}/{text}"
 
 
-async def test_a_workload_is_compiled_for_devices_that_are_not_here_and_for_a_mesh() -> None:
+async def test_a_workload_is_compiled_for_devices_that_are_not_here_and_for_a_mesh():
     wrong = [
         ({"mesh": "data"}, "mesh", "cannot read the mesh 'data'"),
         ({"shard": "x=data,-; data"}, "shard", "cannot read --shard 'data'"),
@@ -228,7 +225,7 @@ async def test_a_workload_is_compiled_for_devices_that_are_not_here_and_for_a_me
         assert (dict(plan.mesh), plan.shard) == ({"data": 4, "model": 2}, ("x=data", "1=-,model"))
 
 
-def test_the_last_median_is_one_of_the_same_size(tmp_path: Path) -> None:
+def test_the_last_median_is_one_of_the_same_size(tmp_path):
     keep_session(tmp_path, "one", ("selu", "numpy", "ok", 4.4e-3), ("selu", "jit", "ok", 0.6e-3))
     entries = list(Library(tmp_path).entries())
     assert last_medians("selu", {"n": 1_000_000}, entries) == {"numpy": "last 4.40 ms", "jit": "last 600 µs"}

@@ -47,7 +47,7 @@ def listed(walk: Walk) -> list[str]:
     return [str(key[1]) for key in walk.find(OwnCodeList).keys]
 
 
-def test_programs_of_before_come_first_and_only_those_that_are_still_there(shelf: Path, work: Path) -> None:
+def test_programs_of_before_come_first_and_only_those_that_are_still_there(shelf, work):
     keep_program(shelf, "a", ["train.py", "--epochs", "3"], work)
     keep_program(shelf, "b", ["gone.py"], work)
     keep_program(shelf, "c", ["cell"], work, how="cell")
@@ -58,7 +58,7 @@ def test_programs_of_before_come_first_and_only_those_that_are_still_there(shelf
     assert found[0].form == ScriptForm("train.py", "--epochs 3", str(work))
 
 
-async def test_each_way_has_its_key_and_the_cursor_goes_on_into_the_workloads() -> None:
+async def test_each_way_has_its_key_and_the_cursor_goes_on_into_the_workloads():
     async with walking(SMALL) as walk:
         home = await walk.on(HomeScreen)
         own, workloads = walk.find(OwnCodeList), walk.find(WorkloadList)
@@ -90,7 +90,7 @@ async def test_each_way_has_its_key_and_the_cursor_goes_on_into_the_workloads() 
         await walk.shows("jaxprof.record(")
 
 
-async def test_enter_on_a_program_asks_and_enter_again_runs_it(work: Path) -> None:
+async def test_enter_on_a_program_asks_and_enter_again_runs_it(work):
     stage = Stage()
     stage.app.folder = work
     async with walking(SMALL, stage) as walk:
@@ -106,7 +106,7 @@ async def test_enter_on_a_program_asks_and_enter_again_runs_it(work: Path) -> No
         assert (program.path, program.directory) == ("train.py", str(work))
 
 
-async def test_a_program_that_is_recorded_now_is_followed_and_one_that_has_ended_is_not_running(shelf: Path) -> None:
+async def test_a_program_that_is_recorded_now_is_followed_and_one_that_has_ended_is_not_running(shelf):
     header = e.Header(session="aaaa", created="2026-11-18T10:00:00Z", host="box", wall_seconds=NOW)
     path = shelf / "now.jaxprof"
     writer = LogWriter(header, path)
@@ -128,7 +128,7 @@ async def test_a_program_that_is_recorded_now_is_followed_and_one_that_has_ended
     writer.close()
 
 
-async def test_kept_sessions_stand_in_the_list_with_what_they_hold_and_the_filter_finds_them(shelf: Path) -> None:
+async def test_kept_sessions_stand_in_the_list_with_what_they_hold_and_the_filter_finds_them(shelf):
     keep_session(shelf, "slow", ("selu", "jit", "failed", None))
     keep_session(shelf, "fast", ("matmul", "jit", "ok", 1e-3))
     async with walking(SMALL) as walk:
@@ -141,7 +141,7 @@ async def test_kept_sessions_stand_in_the_list_with_what_they_hold_and_the_filte
 
 
 @pytest.mark.parametrize("size", [SMALL, (200, 60)])
-async def test_what_a_row_does_has_the_whole_pane_beside_the_list(size: tuple[int, int]) -> None:
+async def test_what_a_row_does_has_the_whole_pane_beside_the_list(size):
     async with walking(size) as walk:
         await walk.shows(WAYS[0].explains[:20])
         box, detail = (walk.screen.query_one(name).region for name in ("#detail-box", "#own-detail"))

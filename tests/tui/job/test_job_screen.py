@@ -50,7 +50,7 @@ async def opened(walk: Walk, folder: Path) -> JobScreen:
     return screen
 
 
-async def test_who_is_late_is_read_without_a_key_and_enter_opens_its_session(folder: Path) -> None:
+async def test_who_is_late_is_read_without_a_key_and_enter_opens_its_session(folder):
     async with walking(SMALL) as walk:
         screen = await opened(walk, late(folder))
         await walk.shows(
@@ -79,7 +79,7 @@ async def test_who_is_late_is_read_without_a_key_and_enter_opens_its_session(fol
         assert (claim.mark, screen.query_one(RankTable).count) == ("!", 2), "what is missing comes first"
 
 
-async def test_processes_are_sorted_and_filtered_and_views_share_the_terminal(folder: Path) -> None:
+async def test_processes_are_sorted_and_filtered_and_views_share_the_terminal(folder):
     async with walking() as walk:
         screen = await opened(walk, late(folder))
         rows = screen.query_one(RankTable)
@@ -107,7 +107,7 @@ async def test_processes_are_sorted_and_filtered_and_views_share_the_terminal(fo
         await are("map ranks")
 
 
-async def test_one_process_beside_the_others_whose_names_are_not_obeyed(folder: Path) -> None:
+async def test_one_process_beside_the_others_whose_names_are_not_obeyed(folder):
     for index, inside in enumerate(
         ([*job_folders.loop(data=0.4), *program_events.shaped(6)], *[job_folders.loop()] * 2)
     ):
@@ -123,7 +123,7 @@ async def test_one_process_beside_the_others_whose_names_are_not_obeyed(folder: 
         assert "\x1b" not in walk.text
 
 
-async def test_who_arrives_last_where_there_are_captures_and_how_to_get_them(folder: Path) -> None:
+async def test_who_arrives_last_where_there_are_captures_and_how_to_get_them(folder):
     taken = job_folders.captures(3, late=2)
     job_folders.job(folder, *([*job_folders.loop(), *each] for each in taken))
     async with walking() as walk:
@@ -143,7 +143,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("soon")
-async def test_processes_come_grow_and_are_started_again(tmp_path: Path) -> None:
+async def test_processes_come_grow_and_are_started_again(tmp_path):
     job_folders.process(tmp_path, 0, 3, *job_folders.late_from(99, 40))
     async with walking() as walk:
         screen = await opened(walk, tmp_path)
@@ -172,7 +172,7 @@ async def test_processes_come_grow_and_are_started_again(tmp_path: Path) -> None
 
 
 @pytest.mark.usefixtures("soon")
-async def test_a_folder_that_goes_is_said_and_what_was_read_stays(folder: Path) -> None:
+async def test_a_folder_that_goes_is_said_and_what_was_read_stays(folder):
     job_folders.job(folder, job_folders.loop(), job_folders.loop())
     async with walking(SMALL) as walk:
         screen = await opened(walk, folder)
@@ -200,7 +200,7 @@ def row_of(walk: Walk, name: str) -> str:
     return line.partition(name)[2].strip("│ ")
 
 
-async def test_it_shows_who_is_late_zooms_and_pans_and_has_the_exact_values(tmp_path: Path) -> None:
+async def test_it_shows_who_is_late_zooms_and_pans_and_has_the_exact_values(tmp_path):
     late_from = (job_folders.late_from(10 if index == 1 else 99) for index in range(4))  # of 2 000 steps in 20 s
     async with walking(SMALL) as walk:
         found = await shown(walk, job_folders.job(tmp_path, *late_from))
@@ -239,7 +239,7 @@ async def test_it_shows_who_is_late_zooms_and_pans_and_has_the_exact_values(tmp_
             assert said in found.facts
 
 
-async def test_what_was_not_seen_of_a_process_is_blank_and_said(tmp_path: Path) -> None:
+async def test_what_was_not_seen_of_a_process_is_blank_and_said(tmp_path):
     for index in range(3):
         job_folders.process(tmp_path, index, 3, *job_folders.late_from(99, *([8] if index == 2 else [])))
     async with walking(SMALL) as walk:
@@ -249,9 +249,7 @@ async def test_what_was_not_seen_of_a_process_is_blank_and_said(tmp_path: Path) 
         assert "unknown" in found.facts
 
 
-async def test_rows_scroll_and_the_one_of_the_cursor_stays_in_view_and_is_opened(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_rows_scroll_and_the_one_of_the_cursor_stays_in_view_and_is_opened(tmp_path, monkeypatch):
     for index in range(40):
         data = 0.5 if index == 33 else 0.02
         job_folders.process(tmp_path, index, 40, *job_folders.loop(3, data=data), header={"host": "big"})
@@ -269,7 +267,7 @@ async def test_rows_scroll_and_the_one_of_the_cursor_stays_in_view_and_is_opened
         await walk.until(lambda: walk.app.session_path == tmp_path / f"process-{found.browse.process:05}.jaxprof")
 
 
-def test_processes_of_a_host_are_one_row_where_they_do_not_fit() -> None:
+def test_processes_of_a_host_are_one_row_where_they_do_not_fit():
     browse = MapBrowse()
     browse.resize(6)
     browse.show([MapProcess(index, f"node{index // 4}", float(index == 5), index == 5) for index in range(16)])
@@ -282,7 +280,7 @@ def test_processes_of_a_host_are_one_row_where_they_do_not_fit() -> None:
     assert [line.processes[0] for line in browse.lines] == list(range(16)), "all fit: in their own order"
 
 
-def test_a_process_that_nothing_is_compared_with_is_not_called_the_only_one() -> None:
+def test_a_process_that_nothing_is_compared_with_is_not_called_the_only_one():
     unknown = float("nan")
     for rows, says in (
         ([0.0], "no other process is known"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -29,7 +28,7 @@ def captured() -> Session:
     return tape.session()
 
 
-async def test_a_program_without_a_capture_offers_a_rerun_with_one() -> None:
+async def test_a_program_without_a_capture_offers_a_rerun_with_one():
     async with walking(SMALL) as walk:
         for place in ("hlo", "profile"):
             walk.app.set_session(recorded.finished().session(), None)
@@ -42,7 +41,7 @@ async def test_a_program_without_a_capture_offers_a_rerun_with_one() -> None:
             assert not walk.stage.programs, "nothing runs unseen"
 
 
-def test_what_counts_as_missing_and_why() -> None:
+def test_what_counts_as_missing_and_why():
     missing = [uncaptured_program(one) for one in (captured(), finished().session(), Tape().session())]
     assert missing == [None, None, None], "a window was read; no program; nothing"
     program = uncaptured_program(recorded.finished().session())
@@ -50,7 +49,7 @@ def test_what_counts_as_missing_and_why() -> None:
     assert "--no-capture" in why_no_capture(finished().session().runs["r2"])
 
 
-def test_a_program_that_nobody_writes_any_more_is_captured_by_running_it_again() -> None:
+def test_a_program_that_nobody_writes_any_more_is_captured_by_running_it_again():
     session = recorded.compiling().session()
     run = session.programs[-1]
     app: Any = SimpleNamespace(session=session, live=SimpleNamespace(session=None, program=None))
@@ -61,7 +60,7 @@ def test_a_program_that_nobody_writes_any_more_is_captured_by_running_it_again()
     assert why_no_capture(run) == "This run was interrupted before it was captured."
 
 
-async def test_without_a_run_a_screen_names_what_is_open_and_what_that_lacks(tmp_path: Path) -> None:
+async def test_without_a_run_a_screen_names_what_is_open_and_what_that_lacks(tmp_path):
     hlo = tmp_path / "loss.hlo"
     hlo.write_text(HLO)
     folder = tmp_path / "train.jaxprof.d"

@@ -120,7 +120,7 @@ PLACES = (
 
 
 @pytest.mark.defects
-async def test_what_escapes_is_told_once_and_the_app_goes_on(state_home: Path) -> None:
+async def test_what_escapes_is_told_once_and_the_app_goes_on(state_home):
     fragile = {place: failing_in(place) for place in PLACES}
     app = Listening(*fragile.values())
     async with app.run_test(size=(80, 40)) as pilot:
@@ -144,7 +144,7 @@ async def test_what_escapes_is_told_once_and_the_app_goes_on(state_home: Path) -
     assert log.read_text().count("in fail\n") == len(PLACES), "what fails at every redraw is logged once in a while"
 
 
-async def test_an_expected_error_is_told_as_it_is_and_not_logged(state_home: Path) -> None:
+async def test_an_expected_error_is_told_as_it_is_and_not_logged(state_home):
     error = UsageError("no such run", "Choose another one.")
 
     class Refusing(Fragile):
@@ -170,7 +170,7 @@ class Leaving(Fragile):
 
 
 @pytest.mark.defects
-async def test_a_widget_that_is_missed_is_a_defect_only_while_the_app_runs(state_home: Path) -> None:
+async def test_a_widget_that_is_missed_is_a_defect_only_while_the_app_runs(state_home):
     app = Listening(Leaving())
     async with app.run_test() as pilot:
         app.fragile[0].post_message(Asked())
@@ -178,7 +178,7 @@ async def test_a_widget_that_is_missed_is_a_defect_only_while_the_app_runs(state
     assert (state_home / "errors.log").read_text().count("NoMatches: ") == 1
 
 
-async def test_an_action_may_still_leave_its_key_to_the_next() -> None:
+async def test_an_action_may_still_leave_its_key_to_the_next():
     class Skipping(Fragile):
         async def action_act(self) -> None:
             raise SkipAction
@@ -198,7 +198,7 @@ async def test_an_action_may_still_leave_its_key_to_the_next() -> None:
 
 
 @pytest.mark.defects
-def test_the_log_does_not_grow_for_ever_and_needs_no_place(state_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_log_does_not_grow_for_ever_and_needs_no_place(state_home, monkeypatch):
     monkeypatch.setattr(guard, "LARGEST_LOG_BYTES", 100)
     sizes = []
     for _ in range(3):
@@ -223,7 +223,7 @@ def nodes() -> list[type[MessagePump]]:
     return sorted(ours, key=lambda cls: cls.__qualname__)
 
 
-def test_every_widget_screen_and_app_is_guarded() -> None:
+def test_every_widget_screen_and_app_is_guarded():
     assert len(nodes()) > 60
     assert [cls.__qualname__ for cls in nodes() if not issubclass(cls, Guarded)] == []
     assert [
@@ -231,7 +231,7 @@ def test_every_widget_screen_and_app_is_guarded() -> None:
     ] == []
 
 
-def test_textuals_own_decorators_and_threads_are_used_here_alone() -> None:
+def test_textuals_own_decorators_and_threads_are_used_here_alone():
     """A thread that is not of `in_thread` could end the app; the one that ends it after a signal may."""
     imported, started = set(), set()
     for module, source in modules().items():
@@ -248,7 +248,7 @@ def test_textuals_own_decorators_and_threads_are_used_here_alone() -> None:
 
 
 @pytest.mark.defects
-async def test_what_escapes_from_a_thread_is_shown_and_its_traceback_kept(state_home: Path) -> None:
+async def test_what_escapes_from_a_thread_is_shown_and_its_traceback_kept(state_home):
     app = Listening()
     async with app.run_test() as pilot:
         in_thread(app, fail, "kernels")
@@ -264,7 +264,7 @@ async def test_what_escapes_from_a_thread_is_shown_and_its_traceback_kept(state_
     assert log.stat().st_mode & 0o777 == 0o600
 
 
-async def test_a_screen_that_has_left_the_app_may_look_for_it_in_vain() -> None:
+async def test_a_screen_that_has_left_the_app_may_look_for_it_in_vain():
     app, gone, looked = Listening(), threading.Event(), threading.Event()
 
     def look() -> None:

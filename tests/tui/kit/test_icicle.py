@@ -35,9 +35,7 @@ def tree_of(frames: list[tuple[int, int]]) -> FlameTree:
 
 
 @given(TREES, st.integers(1, 120))
-def test_every_column_belongs_to_one_frame_at_each_depth_which_is_as_wide_as_its_share(
-    frames: list[tuple[int, int]], width: int
-) -> None:
+def test_every_column_belongs_to_one_frame_at_each_depth_which_is_as_wide_as_its_share(frames, width):
     tree = tree_of(frames)
     rows = layout(tree, FlameFrame(ROOT), width)
     assert bool(rows) == (tree.total > 0)
@@ -59,7 +57,7 @@ def test_every_column_belongs_to_one_frame_at_each_depth_which_is_as_wide_as_its
 
 
 @given(TREES, st.integers(20, 120))
-def test_every_frame_can_be_reached_by_zooming(frames: list[tuple[int, int]], width: int) -> None:
+def test_every_frame_can_be_reached_by_zooming(frames, width):
     tree = tree_of(frames)
     seen: set[int] = set()
     tried: set[FlameFrame] = set()
@@ -103,7 +101,7 @@ def column(view: Icicle, name: str) -> tuple[int, int]:
     raise AssertionError(f"{name} is not drawn")
 
 
-async def test_keys_clicks_searches_and_growth() -> None:
+async def test_keys_clicks_searches_and_growth():
     async with walking((100, 30)) as walk:
         await walk.show(recorded.finished(), "program")
         await walk.press("m O")

@@ -41,7 +41,7 @@ def lines_of(content: Content) -> list[str]:
 
 
 @pytest.mark.parametrize("log", [False, True])
-def test_a_scale_is_never_empty_and_a_logarithmic_one_leaves_zero_out(log: bool) -> None:
+def test_a_scale_is_never_empty_and_a_logarithmic_one_leaves_zero_out(log):
     for values in ([], [5.0], [5.0, 5.0], [0.0, 0.0], [math.inf, 2.0]):
         scale = spanning(values, log=log)
         assert scale.high > scale.low
@@ -63,7 +63,7 @@ PICTURES: dict[str, Callable[[int, int], Content]] = {
 
 
 @pytest.mark.parametrize("name", PICTURES)
-def test_a_picture_fills_its_room_and_is_as_wide_in_ascii(name: str) -> None:
+def test_a_picture_fills_its_room_and_is_as_wide_in_ascii(name):
     for width, height in SIZES[2:] if name == "phases" else SIZES:
         lines = lines_of(PICTURES[name](width, height))
         if name in ("distribution", "trend"):
@@ -74,7 +74,7 @@ def test_a_picture_fills_its_room_and_is_as_wide_in_ascii(name: str) -> None:
         assert list(map(len, in_ascii)) == list(map(columns, lines))
 
 
-def test_two_modes_are_two_humps_on_one_scale_and_in_words() -> None:
+def test_two_modes_are_two_humps_on_one_scale_and_in_words():
     """Most calls are fast: of the median alone, the slow ones are outliers, and would not be drawn."""
     fast, slow = Tape().noise(1.2e-3, 60), Tape().noise(3.4e-3, 40)
     samples = [*fast, *slow]
@@ -90,7 +90,7 @@ def test_two_modes_are_two_humps_on_one_scale_and_in_words() -> None:
     assert "two modes" not in distribution(fast, summarise(fast), 60, 9, modes=two_modes(fast)).plain
 
 
-def test_phase_bars_tell_an_unknown_phase_from_a_missing_one() -> None:
+def test_phase_bars_tell_an_unknown_phase_from_a_missing_one():
     lines = [line.plain for line in phase_bars(ROWS, 78)]
     numpy, jit = (next(line for line in lines if name in line) for name in ("numpy", "jit"))
     assert (numpy.count("·"), jit.rstrip()[-1]) == (4, "-")
@@ -101,7 +101,7 @@ def lengths(times: list[float], *, logarithmic: bool) -> list[int]:
     return [line.plain.count("█") for line in phase_bars(rows, 120, logarithmic=logarithmic)[2:-1:2]]
 
 
-def test_nine_times_as_long_has_nine_times_the_bar_and_on_a_logarithmic_scale_a_longer_one() -> None:
+def test_nine_times_as_long_has_nine_times_the_bar_and_on_a_logarithmic_scale_a_longer_one():
     short, long = lengths([6.9e-3, 58.6e-3], logarithmic=False)
     assert long / short == pytest.approx(58.6 / 6.9, rel=0.1)
     bars = lengths([1e-6 * 3**step for step in range(12)], logarithmic=True)
@@ -113,7 +113,7 @@ def test_nine_times_as_long_has_nine_times_the_bar_and_on_a_logarithmic_scale_a_
 
 
 @pytest.mark.parametrize("width", [76, 116, 196])
-def test_phase_bars_stay_within_their_width_whatever_a_variant_is_called(width: int) -> None:
+def test_phase_bars_stay_within_their_width_whatever_a_variant_is_called(width):
     phases = dict.fromkeys(("trace", "lower", "compile", "transfer_in", "first_run", "run", "transfer_out"), 123.4e-3)
     lines = phase_bars([PhaseRow(HOSTILE * 3, phases), PhaseRow("日本語の名前です", phases)], width)
     assert all(line.cell_length <= width for line in lines)

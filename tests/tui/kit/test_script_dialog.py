@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -37,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_form_becomes_a_program_and_back(folder: Path) -> None:
+def test_a_form_becomes_a_program_and_back(folder):
     form = ScriptForm("train.py", "--name 'a b' -n 3", str(folder), "5 steps after 10 s", "train.step", "exact")
     program = read_form(form)
     options = {"capture_steps": 5, "capture_after_seconds": 10.0, "function": "train.step", "transfers": True}
@@ -58,9 +57,7 @@ def test_a_form_becomes_a_program_and_back(folder: Path) -> None:
     [("", None, None, None), ("5 steps", 5, None, None), ("1 step", 1, None, None), ("2s", None, 2.0, None),
      ("0.5 s after 10s", None, 0.5, 10.0), ("after 3 s", None, None, 3.0)],
 )  # fmt: skip
-def test_a_window_is_asked_for_in_words(
-    text: str, steps: int | None, seconds: float | None, after: float | None
-) -> None:
+def test_a_window_is_asked_for_in_words(text, steps, seconds, after):
     found = read_capture(text)
     assert (found["capture_steps"], found["capture_seconds"], found["capture_after_seconds"]) == (steps, seconds, after)
     assert read_capture(capture_text(found)) == found
@@ -80,12 +77,12 @@ def test_a_window_is_asked_for_in_words(
         (read_transfers, "yes", "not a way to count"),
     ],
 )
-def test_what_cannot_be_read_is_refused(read: Callable[..., object], text: str, what: str | None, folder: Path) -> None:
+def test_what_cannot_be_read_is_refused(read, text, what, folder):
     with pytest.raises(UsageError, match=what):
         read(*((text, folder) if read is read_program else (text,)))
 
 
-def test_files_are_completed(folder: Path) -> None:
+def test_files_are_completed(folder):
     assert suggestion("tr", folder) == "train.py"
     assert suggestion("mo", folder) == "models/"
     assert suggestion("models/", folder) == "models/net.py"
@@ -95,7 +92,7 @@ def test_files_are_completed(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("catalogue", "shelf")
-async def test_a_program_is_started_from_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_program_is_started_from_home(folder, monkeypatch):
     monkeypatch.chdir(folder)
     async with walking(SMALL) as walk:
         await walk.until(lambda: getattr(walk.screen, "info", None))

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import pytest
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
@@ -23,7 +22,7 @@ NOTE = TableColumn[str]("note", lambda row: "-", 3, priority=2)
 ALL = (NAME, NOTE, HOST, SIZE)
 
 
-def test_a_line_fills_the_width_and_is_never_wider() -> None:
+def test_a_line_fills_the_width_and_is_never_wider():
     for width in range(3, 90):
         layout = placed(ALL, width)
         header, row = header_line(layout), row_line("a\x1b[31mlong name of many letters", layout, width)
@@ -32,13 +31,13 @@ def test_a_line_fills_the_width_and_is_never_wider() -> None:
         assert "\x1b" not in row.plain
 
 
-def test_spare_width_is_shared_by_weight_up_to_the_most() -> None:
+def test_spare_width_is_shared_by_weight_up_to_the_most():
     wide = (TableColumn[str]("a", str, 5, weight=3, most=8), TableColumn[str]("b", str, 5, weight=1))
     for spare, widths in ((4, [8, 6]), (20, [8, 22])):
         assert [one.width for one in placed(wide, 1 + 5 + 1 + 5 + spare)] == widths
 
 
-def test_a_cell_that_spans_takes_what_is_left_and_an_arrow_shows_the_order() -> None:
+def test_a_cell_that_spans_takes_what_is_left_and_an_arrow_shows_the_order():
     why = TableColumn[str]("why", lambda row: Span((row, "$error")), 3)
     layout = placed((TableColumn[str]("name", str, 8), why, SIZE), 30)
     assert row_line("out of memory", layout, 30).plain.rstrip() == " out of … out of memory"
@@ -47,7 +46,7 @@ def test_a_cell_that_spans_takes_what_is_left_and_an_arrow_shows_the_order() -> 
     assert header_line(layout, layout[1].column, backwards=True).plain == " name       ▴ size"
 
 
-def test_unknown_comes_last_in_both_directions() -> None:
+def test_unknown_comes_last_in_both_directions():
     for backwards, order in ((False, [1, 2, 3, None]), (True, [3, 2, 1, None])):
         assert in_order([3, None, 1, 2], lambda row: row, backwards=backwards) == order
 
@@ -106,7 +105,7 @@ def lines(table: Numbers) -> list[str]:
     return [table.render_line(y).text.rstrip() for y in range(len(table.keys) + 1)]
 
 
-async def test_rows_are_sorted_filtered_and_narrowed_and_the_cursor_skips_headings() -> None:
+async def test_rows_are_sorted_filtered_and_narrowed_and_the_cursor_skips_headings():
     async with showing() as (pilot, _, table):
         table.show_rows({"heading": TextRow("a heading"), **ROWS})
         await pilot.press("up")
@@ -138,7 +137,7 @@ async def test_rows_are_sorted_filtered_and_narrowed_and_the_cursor_skips_headin
         assert " ".join(said).strip() == "Nothing matches the filter. Esc clears it.", "no word is cut off"
 
 
-async def test_a_cursor_on_the_first_row_stays_there_only_where_it_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_cursor_on_the_first_row_stays_there_only_where_it_is_wanted(monkeypatch):
     async with showing() as (_, _, table):
         table.show_rows({"new": ("new", 1), **ROWS})
         assert table.current == "c"
@@ -151,7 +150,7 @@ async def test_a_cursor_on_the_first_row_stays_there_only_where_it_is_wanted(mon
         assert table.current == "c"
 
 
-async def test_a_row_is_chosen_by_its_action_and_by_a_double_click_and_marked_by_a_click_on_its_box() -> None:
+async def test_a_row_is_chosen_by_its_action_and_by_a_double_click_and_marked_by_a_click_on_its_box():
     async with showing() as (pilot, app, table):
         await pilot.click(Numbers, offset=(2, 2))
         assert app.asked == []
@@ -163,7 +162,7 @@ async def test_a_row_is_chosen_by_its_action_and_by_a_double_click_and_marked_by
         assert app.asked == [("marked", 2), ("chosen", 2), ("chosen", 2)]
 
 
-async def test_only_what_shows_something_else_is_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_only_what_shows_something_else_is_drawn_again(monkeypatch):
     async with showing(24) as (_, _, table):
         drawn: list[Any] = []
         monkeypatch.setattr(table, "refresh", lambda *regions, **rest: drawn.extend(map(tuple, regions)))
@@ -174,7 +173,7 @@ async def test_only_what_shows_something_else_is_drawn_again(monkeypatch: pytest
         assert drawn == [(16, 3, 8, 1), (0, 3, 24, 1)]
 
 
-async def test_columns_scroll_sideways_beside_the_first_one() -> None:
+async def test_columns_scroll_sideways_beside_the_first_one():
     async with showing(24) as (pilot, _, table):
         assert lines(table)[0].split() == ["name", "›", "number"]
         for _ in range(2):  # the last column stays in view
@@ -192,7 +191,7 @@ class Claims(App[None]):
         yield ClaimList("Nothing.")
 
 
-async def test_claims_that_do_not_all_fit_share_the_free_lines() -> None:
+async def test_claims_that_do_not_all_fit_share_the_free_lines():
     app = Claims()
     async with app.run_test(size=(40, 9)) as pilot:
         claims = app.query_one(ClaimList)

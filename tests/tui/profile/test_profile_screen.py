@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,7 +32,7 @@ def text_of(session: Session, width: int = 100) -> str:
 
 
 @pytest.mark.parametrize("width", [78, 118])
-def test_every_part_of_the_overview_is_shown(width: int) -> None:
+def test_every_part_of_the_overview_is_shown(width):
     text = text_of(profiles.imported(hostile=HOSTILE).session(), width)
     for words in (
         "gpu · 1 device · 20.0 ms · 60 events", "kernels with 12 % of the device's time", "idle and busy are of",
@@ -44,7 +43,7 @@ def test_every_part_of_the_overview_is_shown(width: int) -> None:
     assert max(map(len, text.splitlines())) <= width + 1
 
 
-def test_the_unknown_is_a_dash_and_a_sound_capture_is_reported() -> None:
+def test_the_unknown_is_a_dash_and_a_sound_capture_is_reported():
     session = profiles.imported().session()
     run = session.runs["r1"]
     run.trust["imported"] = e.TrustReported(run="r1", kind="imported", rows=[profiles.TRUST[0]])
@@ -55,7 +54,7 @@ def test_the_unknown_is_a_dash_and_a_sound_capture_is_reported() -> None:
     assert next(line for line in text.splitlines() if "gpu:0" in line and "-" in line)
 
 
-def test_steps_are_derived_from_the_rows_of_an_older_session_and_the_last_is_no_measure_of_the_others() -> None:
+def test_steps_are_derived_from_the_rows_of_an_older_session_and_the_last_is_no_measure_of_the_others():
     rows = profiles.steps(4)
     rows[-1] = replace(rows[-1], seconds=1e-6, to_next=False)
     (one,) = device_steps(e.StepsMeasured(run="", found_by="annotation", steps=rows))
@@ -63,7 +62,7 @@ def test_steps_are_derived_from_the_rows_of_an_older_session_and_the_last_is_no_
     assert (one.quartiles_seconds, one.idle_share) == (None, None)
 
 
-async def test_a_profile_opens_at_its_overview_and_a_measured_run_has_none(tmp_path: Path) -> None:
+async def test_a_profile_opens_at_its_overview_and_a_measured_run_has_none(tmp_path):
     tape = profiles.imported()
     written(tmp_path / "profile.jaxprof", tape.events, tape.header)
     async with walking() as walk:
@@ -115,7 +114,7 @@ async def opened(walk: Walk, tape: Tape | None = None, view: str = "timeline", r
     return seen
 
 
-async def test_the_timeline_under_keys() -> None:
+async def test_the_timeline_under_keys():
     async with walking(MIDDLE) as walk:
         view = await opened(walk)
         browse = view.browse
@@ -156,7 +155,7 @@ async def test_the_timeline_under_keys() -> None:
         """)
 
 
-async def test_the_timeline_under_the_mouse() -> None:
+async def test_the_timeline_under_the_mouse():
     async with walking((100, 30)) as walk:
         view, pilot = await opened(walk), walk.pilot
         browse = view.browse
@@ -193,7 +192,7 @@ async def test_the_timeline_under_the_mouse() -> None:
         assert browse.range is None, "a click does not"
 
 
-async def test_the_ways_to_hlo_and_back() -> None:
+async def test_the_ways_to_hlo_and_back():
     async with walking(MIDDLE) as walk:
         app = walk.app
         app.set_session(profiles.captured().session(), None)
@@ -225,7 +224,7 @@ async def test_the_ways_to_hlo_and_back() -> None:
         assert app.run_in_view == "r2"
 
 
-async def test_the_tree_of_passes_and_the_buffers_that_are_alive_at_the_cursor() -> None:
+async def test_the_tree_of_passes_and_the_buffers_that_are_alive_at_the_cursor():
     tape = profiles.captured()
     tape.add(e.TextRecorded, "r2", name="hlo", text=CHAIN)
     async with walking() as walk:
@@ -265,7 +264,7 @@ async def test_the_tree_of_passes_and_the_buffers_that_are_alive_at_the_cursor()
         await listed("y x loop out")
 
 
-async def test_what_has_no_data_says_why() -> None:
+async def test_what_has_no_data_says_why():
     async with walking(MIDDLE) as walk:
         walk.app.set_session(profiles.captured().session(), None)
         walk.app.run_in_view = "r1"
@@ -296,7 +295,7 @@ async def test_what_has_no_data_says_why() -> None:
         await walk.shows("damaged")
 
 
-async def test_hostile_names_are_shown_and_not_obeyed() -> None:
+async def test_hostile_names_are_shown_and_not_obeyed():
     async with walking(SMALL) as walk:
         for view in ("timeline", "compile", "memory"):
             await opened(walk, profiles.captured(HOSTILE), view)

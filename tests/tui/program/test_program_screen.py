@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import threading
-from pathlib import Path
 from time import monotonic
 from types import SimpleNamespace
 from typing import Any, cast
@@ -34,7 +33,7 @@ def stretch(began: float, ended: float, **states: float) -> ProgramSampled:
     return ProgramSampled(began_seconds=began, monotonic_seconds=ended, samples=10, states=states)
 
 
-def test_columns_hold_what_was_done_in_their_time() -> None:
+def test_columns_hold_what_was_done_in_their_time():
     axis = TimeAxis(100.0, 104.0)
     sampled = [stretch(100.0, 101.0, compile=1.0), stretch(101.0, 103.0, device_busy=1.5, host_busy=0.5)]
     found = states_by_column(sampled, axis, 8)
@@ -46,7 +45,7 @@ def test_columns_hold_what_was_done_in_their_time() -> None:
     assert whole == pytest.approx(3.0)
 
 
-def test_values_are_held_between_readings_and_not_beyond_them() -> None:
+def test_values_are_held_between_readings_and_not_beyond_them():
     axis = TimeAxis(0.0, 10.0)
     assert values_by_column([(1.0, 2.0), (1.5, 4.0), (4.0, 8.0)], axis, 10) == [
         None, 3.0, 3.0, 3.0, 8.0, None, None, None, None, None,
@@ -55,7 +54,7 @@ def test_values_are_held_between_readings_and_not_beyond_them() -> None:
 
 
 @pytest.mark.parametrize("width", [1, 40, 76, 120])
-def test_the_bar_and_the_table_fit_and_the_table_adds_up(width: int) -> None:
+def test_the_bar_and_the_table_fit_and_the_table_adds_up(width):
     shares = {"compile": 1.0, "device_busy": 2.0, "not_seen": 0.5, "of_a_newer_version": 0.1}
     assert share_bar(shares, width).cell_length == share_bar({}, width).cell_length == width
     rows = [("import", 1.0, False), ("compile", 2.5, True), ("data", 0.0, False), ("not_seen", 0.5, False)]
@@ -68,7 +67,7 @@ def test_the_bar_and_the_table_fit_and_the_table_adds_up(width: int) -> None:
     assert "No time" in share_table([("import", 0.0, False)], 0.0, width)[0].plain
 
 
-def test_the_exit_code_and_the_time_do_not_touch() -> None:
+def test_the_exit_code_and_the_time_do_not_touch():
     head = Head("train.py", "ok", "exit code 0", None, 14 * 3600 + 46 * 60)
     line = ProgramHead()._first(head, 80)
     assert (line.plain[-23:], line.cell_length) == ("exit code 0 14 h 46 min", 80)
@@ -88,7 +87,7 @@ async def started(walk: Walk) -> FakeProgramConductor:
 # -- of a file ----------------------------------------------------------------------------------------------------
 
 
-async def test_the_summary_begins_with_the_largest_costs_and_compiles_with_the_ledger() -> None:
+async def test_the_summary_begins_with_the_largest_costs_and_compiles_with_the_ledger():
     async with walking(MIDDLE) as walk:
         screen = await walk.show(recorded.finished(), "program", "✓ exit code 0", "37 compilations in 4.76 s (23 %)")
         result = program_result(walk.app.session, screen.run.id)
@@ -125,7 +124,7 @@ async def test_the_summary_begins_with_the_largest_costs_and_compiles_with_the_l
         assert (len(rows.keys), walk.app.current_mode) == (5, "program")
 
 
-async def test_times_lines_sources_and_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_times_lines_sources_and_advice(tmp_path, monkeypatch):
     async with walking((100, 44)) as walk:
         await walk.show(recorded.finished(), "program")
         await walk.press("m T end", "total ")
@@ -152,7 +151,7 @@ async def test_times_lines_sources_and_advice(tmp_path: Path, monkeypatch: pytes
         """)
 
 
-async def test_nothing_is_obeyed_that_comes_from_outside() -> None:
+async def test_nothing_is_obeyed_that_comes_from_outside():
     async with walking((200, 60)) as walk:
         await walk.show(recorded.hostile(), "program")
         assert walk.text.count("[b]jit[/x]␛[31m␊") > 4
@@ -168,7 +167,7 @@ async def test_nothing_is_obeyed_that_comes_from_outside() -> None:
         assert not ledger.opened, "another program begins with closed functions"
 
 
-async def test_profile_and_hlo_lead_to_the_last_window() -> None:
+async def test_profile_and_hlo_lead_to_the_last_window():
     tape = recorded.finished()
     for run, name in (("r2", "timeline"), ("r3", "hlo"), ("r4", "timeline"), ("r5", "hlo")):
         tape.plan(run, "profile", "imported", workload="capture window")
@@ -183,7 +182,7 @@ async def test_profile_and_hlo_lead_to_the_last_window() -> None:
 # -- while it goes on ---------------------------------------------------------------------------------------------
 
 
-async def test_a_long_compile_ticks_while_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_long_compile_ticks_while_nothing_is_said(monkeypatch):
     tape = recorded.compiling()
     now = [tape.now]
     monkeypatch.setattr("jaxprof.tui.kit.program_summary.monotonic", lambda: now[0])
@@ -198,7 +197,7 @@ async def test_a_long_compile_ticks_while_nothing_is_said(monkeypatch: pytest.Mo
         await walk.until(lambda: screen._clock is None)
 
 
-async def test_a_program_is_followed_captured_cancelled_and_run_again() -> None:
+async def test_a_program_is_followed_captured_cancelled_and_run_again():
     async with walking(SMALL) as walk:
         program = await started(walk)
         screen = walk.screen
@@ -235,7 +234,7 @@ async def test_a_program_is_followed_captured_cancelled_and_run_again() -> None:
         assert "late word" not in walk.text
 
 
-def test_a_program_that_starts_as_another_one_ends_is_busy() -> None:
+def test_a_program_that_starts_as_another_one_ends_is_busy():
     programs: list[FakeProgramConductor] = []
     told: list[bool] = []
     again = threading.Event()
@@ -276,7 +275,7 @@ def test_a_program_that_starts_as_another_one_ends_is_busy() -> None:
 
 
 @pytest.mark.usefixtures("catalogue", "shelf")
-async def test_what_is_measured_and_a_program_do_not_go_on_at_once() -> None:
+async def test_what_is_measured_and_a_program_do_not_go_on_at_once():
     async with walking(MIDDLE) as walk:
         program = await started(walk)
         for busy in (True, False):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import pytest
-
 from jaxprof import events as e
 from jaxprof.errors import FileRefusedError
 from jaxprof.tui.results import compare_screen
@@ -34,7 +32,7 @@ def two_programs() -> Tape:
     return tape
 
 
-async def test_two_marked_runs_are_compared_with_the_planned_baseline_first() -> None:
+async def test_two_marked_runs_are_compared_with_the_planned_baseline_first():
     tape = Tape()
     tape.plan("r1", "jit")
     tape.plan("r2", "jit-highest", baseline="r1")
@@ -70,7 +68,7 @@ async def test_two_marked_runs_are_compared_with_the_planned_baseline_first() ->
         assert "changed" not in walk.text
 
 
-async def test_marks_and_runs_that_cannot_be_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_marks_and_runs_that_cannot_be_compared(monkeypatch):
     def damaged(*_: object) -> None:
         raise FileRefusedError("the text of r1 is damaged", "Measure it again.")
 
@@ -103,7 +101,7 @@ async def test_marks_and_runs_that_cannot_be_compared(monkeypatch: pytest.Monkey
         await walk.on(ResultsScreen)
 
 
-def test_a_profile_a_program_and_a_run_in_progress_are_unfit() -> None:
+def test_a_profile_a_program_and_a_run_in_progress_are_unfit():
     running = next(run for run in sessions.sampling().session().runs.values() if run.status == "running")
     assert "has not ended" in str(unfit(running))
     tape = Tape()

@@ -39,11 +39,11 @@ def text(lines: object) -> str:
     ("elapsed", "shown"),
     [(-1, "0.0 s"), (0, "0.0 s"), (12.39, "12.3 s"), (59.94, "59.9 s"), (61.5, "1:01 min"), (3725, "1:02:05 h")],
 )
-def test_a_clock_never_shows_a_time_that_has_not_come(elapsed: float, shown: str) -> None:
+def test_a_clock_never_shows_a_time_that_has_not_come(elapsed, shown):
     assert clock(elapsed) == shown
 
 
-def test_a_speedup_is_shown_with_what_is_known_of_it() -> None:
+def test_a_speedup_is_shown_with_what_is_known_of_it():
     sure = Speedup(6.9, 6.8, 7.0, "faster")
     unsure = Speedup(1.004, 0.9, 1.1, "inconclusive", "the interval contains 1")
     assert speedup_text(sure) == speedup_short(sure) == "6.9× (6.8-7.0)"
@@ -71,13 +71,13 @@ def test_a_speedup_is_shown_with_what_is_known_of_it() -> None:
         (None, "$quiet"),
     ],
 )
-def test_a_verdict_has_a_colour_where_its_interval_says_how_much(speedup: Speedup | None, style: str) -> None:
+def test_a_verdict_has_a_colour_where_its_interval_says_how_much(speedup, style):
     assert speedup_style(speedup) == style
     if speedup is not None and speedup.verdict == "faster":
         assert ("uncertain" in speedup.words("numpy")) == (style == "$text-muted"), "nothing is said by colour alone"
 
 
-def test_a_finished_run_has_all_its_figures() -> None:
+def test_a_finished_run_has_all_its_figures():
     session = sessions.finished().session()
     one = result(session, "r3")
     shown = text(figure_lines(one, "numpy", 100))
@@ -90,7 +90,7 @@ def test_a_finished_run_has_all_its_figures() -> None:
     assert break_even_text(result(session, "r1")) == "-"
 
 
-def test_the_phases_tell_bytes_rates_and_what_was_no_copy() -> None:
+def test_the_phases_tell_bytes_rates_and_what_was_no_copy():
     shown = text(phase_lines(result(sessions.finished().session(), "r3"), 110))
     for name in ("import", "backend init", "warm up", "trace", "lower", "compile", "first run"):
         assert name in shown
@@ -100,7 +100,7 @@ def test_the_phases_tell_bytes_rates_and_what_was_no_copy() -> None:
 
 @pytest.mark.parametrize("width", [55, 110])
 @pytest.mark.parametrize("name", ["finished", "troubled", "compiling", "sampling"])
-def test_no_line_is_wider_than_its_room(width: int, name: str) -> None:
+def test_no_line_is_wider_than_its_room(width, name):
     for one in results(getattr(sessions, name)().session()):
         for lines in (
             figure_lines(one, "numpy", width),
@@ -113,7 +113,7 @@ def test_no_line_is_wider_than_its_room(width: int, name: str) -> None:
             assert all(safe(line.plain) == line.plain for line in lines)
 
 
-def test_a_failure_says_what_what_mends_it_and_where() -> None:
+def test_a_failure_says_what_what_mends_it_and_where():
     shown = text(failure_lines(result(sessions.troubled().session(), "r2"), 100))
     assert "incompatible shapes" in shown
     assert "call it outside of jaxprof" in shown
@@ -121,13 +121,13 @@ def test_a_failure_says_what_what_mends_it_and_where() -> None:
     assert failure_lines(result(sessions.finished().session(), "r3"), 100) == []
 
 
-def test_a_wrong_result_is_called_wrong_and_markup_in_a_warning_is_text() -> None:
+def test_a_wrong_result_is_called_wrong_and_markup_in_a_warning_is_text():
     one = result(sessions.troubled().session(), "r4")
     assert "✗ wrong" in text(figure_lines(one, "numpy", 100))
     assert "[red]constants were folded[/red]" in text(warning_lines(one, 100))
 
 
-def test_published_figures_stand_beside_ours_with_what_keeps_them_apart() -> None:
+def test_published_figures_stand_beside_ours_with_what_keeps_them_apart():
     session = sessions.finished().session()
     figures = [
         Published(variant="numpy", phase="run", seconds=7.6e-3, hardware="Colab CPU", source="an article"),
@@ -152,7 +152,7 @@ def test_published_figures_stand_beside_ours_with_what_keeps_them_apart() -> Non
     assert "not measured here" in shown[third:]
 
 
-def test_a_row_is_copied_as_one_line_without_control_characters() -> None:
+def test_a_row_is_copied_as_one_line_without_control_characters():
     session = sessions.troubled().session()
     line = row_text(result(session, "r4"), "numpy")
     assert safe(line) == line
@@ -161,7 +161,7 @@ def test_a_row_is_copied_as_one_line_without_control_characters() -> None:
     assert row_text(result(session, "r3"), "numpy").endswith("crashed (XLA aborted (SIGABRT))")
 
 
-def test_what_is_unknown_is_a_dash() -> None:
+def test_what_is_unknown_is_a_dash():
     tape = Tape()
     tape.plan("r1", "jit")
     tape.start("r1")
@@ -173,7 +173,7 @@ def test_what_is_unknown_is_a_dash() -> None:
     assert "± " not in text(figure_lines(one, "", 100)).split("\n")[0]
 
 
-def test_the_number_that_is_furthest_off_is_shown() -> None:
+def test_the_number_that_is_furthest_off_is_shown():
     tape = Tape()
     tape.plan("r1", "jit")
     worst = {"worst_at": "[3, 5]", "worst_got": "0.81", "worst_expected": "0.80"}
@@ -187,7 +187,7 @@ def test_the_number_that_is_furthest_off_is_shown() -> None:
     assert "numbers are" not in shown
 
 
-def test_the_tail_two_modes_and_what_moved_nothing_are_told() -> None:
+def test_the_tail_two_modes_and_what_moved_nothing_are_told():
     tape = Tape()
     tape.plan("r1", "put")
     tape.start("r1")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from jaxprof.tui.app import JaxprofApp
 from jaxprof.tui.kit.explanation import ExplanationDialog, ExplanationHead
 from jaxprof.tui.results.run_detail import RunDetailScreen
@@ -22,7 +20,7 @@ async def explained(walk: Walk, tape: Tape, key: str = "a: fix") -> list[str]:
     return lines[1 : next(at for at, line in enumerate(lines) if key in line) + 1]
 
 
-async def test_the_essentials_the_advice_and_copying(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_essentials_the_advice_and_copying(monkeypatch):
     async with walking(SMALL) as walk:
         screen = await walk.show(sessions.finished(), "results", "one scale for all, linear")
         row, numpy = walk.row("│ ✓ jit "), walk.row("│ ✓ numpy ", "baseline")
@@ -55,7 +53,7 @@ async def test_the_essentials_the_advice_and_copying(monkeypatch: pytest.MonkeyP
         assert walk.text.splitlines()[1].startswith("╭─ Results")
 
 
-async def test_a_wide_terminal_has_rates_scales_orders_and_sweeps() -> None:
+async def test_a_wide_terminal_has_rates_scales_orders_and_sweeps():
     async with walking() as walk:
         screen = await walk.show(sessions.finished(), "results", "one scale for all, linear: 0 to ")
         assert [what for what in ("11.0 µs", "568 µs", "12.6 GB/s") if what not in walk.row("│ ✓ jit ")] == []
@@ -75,7 +73,7 @@ async def test_a_wide_terminal_has_rates_scales_orders_and_sweeps() -> None:
         assert walk.app.current_mode == "results"
 
 
-async def test_nothing_is_drawn_again_while_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nothing_is_drawn_again_while_nothing_changes(monkeypatch):
     async with walking() as walk:
         tape = sessions.finished()
         screen = await walk.show(tape, "results")
@@ -93,7 +91,7 @@ async def test_nothing_is_drawn_again_while_nothing_changes(monkeypatch: pytest.
         assert drawn[0] == rows.keys.index("r3")
 
 
-async def test_failed_runs_say_why_in_their_row_and_in_full_and_leave_with_their_session() -> None:
+async def test_failed_runs_say_why_in_their_row_and_in_full_and_leave_with_their_session():
     async with walking((80, 30)) as walk:
         screen = await walk.show(sessions.troubled(), "results", "XLA aborted", "✗ wrong")
         assert "✗ jit TypeError: add got" in walk.words

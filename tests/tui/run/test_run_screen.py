@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -67,9 +66,7 @@ def phases(walk: Walk) -> list[str]:
 
 
 @pytest.mark.usefixtures("growing")
-async def test_a_long_compile_ticks_while_nothing_is_said_until_the_screen_is_left_or_it_ends(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_long_compile_ticks_while_nothing_is_said_until_the_screen_is_left_or_it_ends(monkeypatch):
     tape = sessions.compiling()
     now = Now(monkeypatch, tape)
     async with walking(SMALL) as walk:
@@ -88,7 +85,7 @@ async def test_a_long_compile_ticks_while_nothing_is_said_until_the_screen_is_le
         assert screen._clock is None
 
 
-async def test_nothing_ticks_in_a_session_that_nobody_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nothing_ticks_in_a_session_that_nobody_writes(monkeypatch):
     tape = sessions.compiling()
     Now(monkeypatch, tape)
     async with walking(SMALL) as walk:
@@ -101,9 +98,7 @@ async def test_nothing_ticks_in_a_session_that_nobody_writes(monkeypatch: pytest
 
 
 @pytest.mark.usefixtures("growing")
-async def test_samples_are_shown_as_they_come_and_a_later_launch_has_clocks_of_its_own(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_samples_are_shown_as_they_come_and_a_later_launch_has_clocks_of_its_own(monkeypatch):
     tape = sessions.sampling()
     Now(monkeypatch, tape)
     async with walking(MIDDLE) as walk:
@@ -141,7 +136,7 @@ async def test_samples_are_shown_as_they_come_and_a_later_launch_has_clocks_of_i
 # -- of a session that is over ------------------------------------------------------------------------------------
 
 
-async def test_errors_and_logs_are_shown_and_enter_opens_a_run() -> None:
+async def test_errors_and_logs_are_shown_and_enter_opens_a_run():
     async with walking((100, 40)) as walk:
         screen = await walk.show(sessions.troubled(), "run")
         walk.find(RunList).move_to_key("r3")
@@ -155,7 +150,7 @@ async def test_errors_and_logs_are_shown_and_enter_opens_a_run() -> None:
         assert len(walk.app.session_screens) == len({type(one) for one in walk.app.session_screens})
 
 
-def test_a_run_of_an_opened_session_is_run_again_only_where_its_function_is_known() -> None:
+def test_a_run_of_an_opened_session_is_run_again_only_where_its_function_is_known():
     first, second = planned_again(sessions.finished().session(), "r3", {})
     assert (first.spec.target, second.spec.target, second.spec.variant) == ("selu", "selu", "jit")
     assert second.baseline is first
@@ -165,7 +160,7 @@ def test_a_run_of_an_opened_session_is_run_again_only_where_its_function_is_know
         planned_again(tape.session(), "r1", {})
 
 
-async def test_somebodys_code_in_an_opened_session_is_shown_before_it_is_run(tmp_path: Path) -> None:
+async def test_somebodys_code_in_an_opened_session_is_shown_before_it_is_run(tmp_path):
     file = tmp_path / "train.py"
     file.write_text("def step(x):\n    return x\n")
     tape = Tape()
@@ -185,7 +180,7 @@ async def test_somebodys_code_in_an_opened_session_is_shown_before_it_is_run(tmp
 # -- of this app --------------------------------------------------------------------------------------------------
 
 
-async def test_runs_are_cancelled_which_is_seen_at_once_and_run_again() -> None:
+async def test_runs_are_cancelled_which_is_seen_at_once_and_run_again():
     async with walking((100, 30)) as walk:
         walk.app.start_runs(plan_runs([info()], PlanOptions(variants=["jit"])))
         await walk.on(RunScreen)
@@ -218,7 +213,7 @@ async def test_runs_are_cancelled_which_is_seen_at_once_and_run_again() -> None:
         scheduler.finish()
 
 
-def test_the_newest_run_is_the_last_in_progress_else_the_last_that_ended() -> None:
+def test_the_newest_run_is_the_last_in_progress_else_the_last_that_ended():
     assert newest_run(Tape().session()) == ""
     assert newest_run(sessions.compiling().session()) == "r2"
     assert newest_run(sessions.in_turns().session()) == "r3", "those before it wait for their turn"
@@ -226,7 +221,7 @@ def test_the_newest_run_is_the_last_in_progress_else_the_last_that_ended() -> No
 
 
 @pytest.mark.usefixtures("catalogue", "shelf")
-async def test_the_newest_run_is_in_view_until_the_view_is_paused_or_the_user_moves() -> None:
+async def test_the_newest_run_is_in_view_until_the_view_is_paused_or_the_user_moves():
     async with walking(SMALL) as walk:
         scheduler = await started(walk)
 
@@ -250,7 +245,7 @@ async def test_the_newest_run_is_in_view_until_the_view_is_paused_or_the_user_mo
 
 
 @pytest.mark.usefixtures("catalogue", "shelf")
-async def test_the_next_run_is_marked_and_a_key_that_can_do_nothing_says_why() -> None:
+async def test_the_next_run_is_marked_and_a_key_that_can_do_nothing_says_why():
     async with walking((80, 40)) as walk:
         scheduler = await started(walk)
         screen = walk.screen

@@ -61,7 +61,7 @@ async def answer(walk: Walk, keys: str, value: object) -> None:
     await walk.press("enter")
 
 
-async def test_what_a_session_is_and_what_is_done_with_its_file(kept: list[Path], tmp_path: Path, shelf: Path) -> None:
+async def test_what_a_session_is_and_what_is_done_with_its_file(kept, tmp_path, shelf):
     async with walking(SIZE) as walk:
         table = await listed(walk)
         assert table.keys == kept
@@ -93,7 +93,7 @@ async def test_what_a_session_is_and_what_is_done_with_its_file(kept: list[Path]
         await walk.until(lambda: walk.app.session_path == kept[0] and walk.app.current_mode == "results")
 
 
-async def test_deletes_after_asking_and_prunes_what_it_shows(kept: list[Path], shelf: Path) -> None:
+async def test_deletes_after_asking_and_prunes_what_it_shows(kept, shelf):
     async with walking(SIZE) as walk:
         table = await listed(walk)
         await walk.press("m P")
@@ -125,7 +125,7 @@ async def test_deletes_after_asking_and_prunes_what_it_shows(kept: list[Path], s
 
 
 @pytest.mark.process
-async def test_a_path_and_a_profile_are_opened_and_a_folder_without_one_is_refused(tmp_path: Path, shelf: Path) -> None:
+async def test_a_path_and_a_profile_are_opened_and_a_folder_without_one_is_refused(tmp_path, shelf):
     elsewhere = keep_session(tmp_path, "elsewhere", ("selu", "jit", "ok", 1e-3))
     async with walking(SIZE) as walk:
         app = walk.app
@@ -143,7 +143,7 @@ async def test_a_path_and_a_profile_are_opened_and_a_folder_without_one_is_refus
         assert app.session_path.name == "box.jaxprof"
 
 
-async def test_hostile_names_in_a_session_are_shown_and_not_obeyed(shelf: Path) -> None:
+async def test_hostile_names_in_a_session_are_shown_and_not_obeyed(shelf):
     keep_session(shelf, "[b]x\u202e", (HOSTILE, HOSTILE, "failed", None))
     async with walking(SIZE) as walk:
         await listed(walk, 1)
@@ -163,11 +163,11 @@ async def test_hostile_names_in_a_session_are_shown_and_not_obeyed(shelf: Path) 
         (-5, "just now"),
     ],
 )
-def test_ago(passed: float, words: str) -> None:
+def test_ago(passed, words):
     assert ago(NOW - passed, NOW) == words
 
 
-async def test_a_job_is_one_row_which_is_opened_renamed_and_deleted_whole(kept: list[Path], kept_job: Path) -> None:
+async def test_a_job_is_one_row_which_is_opened_renamed_and_deleted_whole(kept, kept_job):
     async with walking(SIZE) as walk:
         table = await listed(walk, 4)
         assert table.keys[0] == kept_job

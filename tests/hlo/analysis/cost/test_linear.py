@@ -28,20 +28,18 @@ def _counted(window: ConvolutionWindow, input_size: int, output_size: int) -> in
     input_size=st.integers(1, 14),
     output_size=st.integers(0, 16),
 )
-def test_positions_are_those_that_counting_finds(
-    size: int, stride: int, low: int, base: int, dilation: int, input_size: int, output_size: int
-) -> None:
+def test_positions_are_those_that_counting_finds(size, stride, low, base, dilation, input_size, output_size):
     window = ConvolutionWindow(size, stride, low, base, dilation)
     assert positions(window, input_size, output_size) == _counted(window, input_size, output_size)
 
 
-def test_a_product_without_dimension_numbers_gets_its_depth_from_the_sizes() -> None:
+def test_a_product_without_dimension_numbers_gets_its_depth_from_the_sizes():
     shapes = [parse_shape(text) for text in ("bf16[4,8,128,64]", "bf16[4,8,64,256]", "bf16[4,8,128,256]")]
     assert matmul_flops(*shapes) == 2 * 4 * 8 * 128 * 64 * 256
     plain = [parse_shape(text) for text in ("f32[100,30]", "f32[50,30]", "f32[100,50]")]
     assert matmul_flops(*plain) == 2 * 100 * 50 * 30
 
 
-def test_a_window_with_holes_is_counted_without_walking_through_them() -> None:
+def test_a_window_with_holes_is_counted_without_walking_through_them():
     window = ConvolutionWindow(2, stride=3_000_003, base_dilation=999_999_937, window_dilation=2)
     assert positions(window, 10**9, 10**12) == 668, "not within 60 s if the holes are walked through"

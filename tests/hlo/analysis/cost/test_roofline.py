@@ -25,7 +25,7 @@ def _sum(size: int) -> Kernel:
     return _of(size, "add(p0, p1)")
 
 
-def test_a_large_product_is_bound_by_compute() -> None:
+def test_a_large_product_is_bound_by_compute():
     placed = roofline(_dot("bf16", 8192), DEVICES["h100"])
     assert placed.bound == "compute"
     assert placed.least_seconds == pytest.approx(2 * 8192**3 / 989.4e12)
@@ -33,7 +33,7 @@ def test_a_large_product_is_bound_by_compute() -> None:
     assert placed.attainable == placed.peak == pytest.approx(989.4e12)
 
 
-def test_a_sum_is_bound_by_memory() -> None:
+def test_a_sum_is_bound_by_memory():
     placed = roofline(_sum(1_000_000), DEVICES["h100"])
     assert placed.bound == "memory"
     assert placed.least_seconds == pytest.approx(12e6 / 3352e9)
@@ -41,7 +41,7 @@ def test_a_sum_is_bound_by_memory() -> None:
     assert placed.attainable == pytest.approx(3352e9 / 12)
 
 
-def test_estimated_flops_bound_nothing() -> None:
+def test_estimated_flops_bound_nothing():
     kernel = _of(1_000_000, "sort(p0), dimensions={0}, to_apply=less")
     placed = roofline(kernel, measured_device("slow", "measured", 1 << 30, 1e12, {"f32": 1e9}))
     assert kernel.flops == 20e6, "20 ms at this ceiling"
@@ -61,17 +61,17 @@ def test_estimated_flops_bound_nothing() -> None:
         ("tpu-v5e", "f32", ", operand_precision={highest,highest}", 197e12 / 6),
     ],
 )
-def test_the_ceiling_follows_dtype_and_precision(name: str, dtype: str, more: str, peak: float) -> None:
+def test_the_ceiling_follows_dtype_and_precision(name, dtype, more, peak):
     assert roofline(_dot(dtype, 512, more), DEVICES[name]).peak == pytest.approx(peak)
 
 
-def test_unknown_flops_leave_the_bound_open() -> None:
+def test_unknown_flops_leave_the_bound_open():
     placed = roofline(_of(256, 'custom-call(p0), custom_call_target="z"'), DEVICES["h100"])
     assert (placed.bound, placed.intensity) == ("", None)
     assert placed.least_seconds == pytest.approx(2048 / 3352e9)
 
 
-def test_measured_ceilings_take_the_place_of_the_vendors() -> None:
+def test_measured_ceilings_take_the_place_of_the_vendors():
     mine = with_measured(DEVICES["h100"], "measured", 3.0e12, {"bf16": 700e12})
     assert roofline(_dot("bf16", 8192), mine).least_seconds == pytest.approx(2 * 8192**3 / 700e12)
     assert roofline(_sum(1_000_000), mine).least_seconds == pytest.approx(12e6 / 3.0e12)
@@ -81,7 +81,7 @@ def test_measured_ceilings_take_the_place_of_the_vendors() -> None:
     assert roofline(_sum(1000), cpu).bound == "memory"
 
 
-def test_every_device_is_whole_and_found_by_name() -> None:
+def test_every_device_is_whole_and_found_by_name():
     for name, row in DEVICES.items():
         assert device(name.upper()) is row
         assert row.memory_bytes > 1 << 30
@@ -99,5 +99,5 @@ def test_every_device_is_whole_and_found_by_name() -> None:
         ("TPU7x", "tpu-v7x"), ("AMD Instinct MI300X", "mi300x"), ("cpu", None), ("NVIDIA GeForce GTX 1080", None),
     ],
 )  # fmt: skip
-def test_what_jax_calls_a_device_finds_its_row(kind: str, name: str | None) -> None:
+def test_what_jax_calls_a_device_finds_its_row(kind, name):
     assert device_of_kind(kind) is (DEVICES[name] if name else None)

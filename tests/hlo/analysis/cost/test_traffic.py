@@ -63,19 +63,19 @@ _CASES: dict[str, tuple[str, list[str], tuple[int, int]]] = {
 
 
 @pytest.mark.parametrize("name", _CASES)
-def test_a_fusion_reads_and_writes_what_it_uses(name: str) -> None:
+def test_a_fusion_reads_and_writes_what_it_uses(name):
     inside, shapes, moved = _CASES[name]
     kernel = only_kernel(fused(inside, *shapes))
     assert (kernel.bytes_read, kernel.bytes_written) == moved
 
 
-def test_the_same_operand_given_twice_counts_once() -> None:
+def test_the_same_operand_given_twice_counts_once():
     inside = "x = f32[10] slice(p0), slice={[0:10]}\ny = f32[10] slice(p1), slice={[10:20]}\nROOT s = f32[10] add(x, y)"
     kernel = only_kernel(fused(inside, "f32[100]", "f32[100]").replace("fusion(p0, p1)", "fusion(p0, p0)"))
     assert kernel.operand_bytes == (("p0", 80),)
 
 
-def test_on_a_tpu_whole_tiles_are_moved_and_on_chip_memory_is_free() -> None:
+def test_on_a_tpu_whole_tiles_are_moved_and_on_chip_memory_is_free():
     """The prefetch reads main memory and writes the chip's; the sum reads one operand there, the other in memory."""
     tiles, near = "f32[1000,100]{1,0:T(8,128)}", "f32[1000,100]{1,0:T(8,128)S(1)}"
     whole = 1000 * 128 * 4

@@ -51,7 +51,7 @@ IDLE = made([(0, 100), (110, 100), (400, 50), (800, 200)])
 """Idle for 10, 190 and 350 of 1000 ns: of 50 columns, one is 20 ns."""
 
 
-def test_hosts_are_above_devices_and_threads_of_a_pool_are_one_lane() -> None:
+def test_hosts_are_above_devices_and_threads_of_a_pool_are_one_lane():
     assert [(lane.title, lane.on_device) for lane in LANES.lanes] == [
         ("python", False), ("pool", False), ("Stream #1(Compute)", True), ("Stream #2(MemcpyD2H)", True)
     ]  # fmt: skip
@@ -61,7 +61,7 @@ def test_hosts_are_above_devices_and_threads_of_a_pool_are_one_lane() -> None:
 
 
 @given(spans)
-def test_no_two_intervals_of_a_row_overlap_and_none_is_lost(intervals: list[tuple[int, int]]) -> None:
+def test_no_two_intervals_of_a_row_overlap_and_none_is_lost(intervals):
     lane = made(intervals).lanes[0]
     assert all((row.starts[1:] >= row.ends[:-1]).all() for row in lane.rows)
     assert sum(len(row.starts) for row in lane.rows) + lane.hidden == len(intervals)
@@ -69,9 +69,7 @@ def test_no_two_intervals_of_a_row_overlap_and_none_is_lost(intervals: list[tupl
 
 
 @given(spans, st.integers(0, 900), st.integers(200, 1200), st.integers(8, 90))
-def test_columns_are_what_counting_nanoseconds_gives(
-    intervals: list[tuple[int, int]], start: int, span: int, width: int
-) -> None:
+def test_columns_are_what_counting_nanoseconds_gives(intervals, start, span, width):
     lane, window = made(intervals).lanes[0], AxisWindow(start, start + span)
     row = lane.rows[0]
     covered = np.zeros(2600, np.bool_)
@@ -85,13 +83,13 @@ def test_columns_are_what_counting_nanoseconds_gives(
     assert busy_share(row, window) == pytest.approx(covered[start : start + span].mean())
 
 
-def test_gaps_are_between_the_first_and_the_last_interval_only() -> None:
+def test_gaps_are_between_the_first_and_the_last_interval_only():
     (lane,) = made([(100, 100), (300, 100)]).lanes
     found = columns_of(lane, lane.summary, AxisWindow(0, 500), 5)
     assert found.gap.tolist() == [False, False, True, False, False]
 
 
-def test_a_counter_is_as_high_as_its_highest_value_in_a_column_and_shown_at_the_cursor() -> None:
+def test_a_counter_is_as_high_as_its_highest_value_in_a_column_and_shown_at_the_cursor():
     counter = TimelineCounter("gpu:0", "memory", "bytes", [10, 50, 55], [1024.0, 4096.0, 2048.0])
     (lane,) = lanes_of(Timeline(None, 0, [], [], [counter])).lanes
     window = AxisWindow(0, 100)
@@ -108,7 +106,7 @@ def test_a_counter_is_as_high_as_its_highest_value_in_a_column_and_shown_at_the_
     assert "before its first value" in said(5)[0]
 
 
-def test_readings_of_the_session_that_lie_in_the_recording_are_counters() -> None:
+def test_readings_of_the_session_that_lie_in_the_recording_are_counters():
     session = profiles.captured().session()
     header = session.header
     text = profiles.text([profiles.lane("gpu:0", "Stream #1", "stream", [("a", None, 0, 2_000_000_000)])], [])
@@ -124,7 +122,7 @@ def test_readings_of_the_session_that_lie_in_the_recording_are_counters() -> Non
 
 
 @pytest.mark.parametrize("damage", ["[1]", '[{"device":"a","name":"b","unit":"c","time":[1],"value":[]}]'])
-def test_damaged_counters_are_refused(damage: str) -> None:
+def test_damaged_counters_are_refused(damage):
     with pytest.raises(FileRefusedError):
         lanes_of(read_timeline(f'{profiles.timeline()[:-1]},"counters":{damage}}}'))
 
@@ -140,7 +138,7 @@ def joined_lanes(kernels: list[int], launches: list[int]) -> Lanes:
     return lanes_of(Timeline(None, 0, [], [lane("gpu:0", "stream", kernels, 100), lane("host", "host", launches, 0)]))
 
 
-def test_from_a_launch_to_its_kernel_and_back_and_the_cursor_follows() -> None:
+def test_from_a_launch_to_its_kernel_and_back_and_the_cursor_follows():
     lanes = joined_lanes([7, 8, -1], [8, -1, 7])
     ends = {(0, 0): End(1, 0, 1), (1, 0): End(0, 0, 2), (1, 2): None, (0, 1): None}
     assert {at: Links.of(lanes).other_end(lanes, End(at[0], 0, at[1])) for at in ends} == ends
@@ -160,9 +158,7 @@ presses = st.one_of(
 
 
 @given(st.lists(presses, max_size=40))
-def test_whatever_is_pressed_the_cursor_is_in_view_and_every_line_is_shown_once(
-    keys: list[tuple[str, float | int | None]],
-) -> None:
+def test_whatever_is_pressed_the_cursor_is_in_view_and_every_line_is_shown_once(keys):
     browse, room = Browse(LANES, WIDTH, ROOM), ROOM
     for name, value in keys:
         if name == "zoom":
@@ -183,7 +179,7 @@ def test_whatever_is_pressed_the_cursor_is_in_view_and_every_line_is_shown_once(
         assert len({place.lane for place in browse.places}) == len(LANES.lanes) - browse.hidden > 0
 
 
-def test_jumps_go_to_what_can_be_seen_the_longest_first() -> None:
+def test_jumps_go_to_what_can_be_seen_the_longest_first():
     browse = Browse(IDLE, 50, 20)
     jumps = Jumps(browse)
     assert [(jumps.idle(1), browse.time) for _ in range(3)] == [(True, 210), (True, 450), (False, 450)]
@@ -200,7 +196,7 @@ def test_jumps_go_to_what_can_be_seen_the_longest_first() -> None:
     assert jumps.rank is None, "until the cursor moves"
 
 
-def test_the_map_marks_what_is_in_view_and_what_matches() -> None:
+def test_the_map_marks_what_is_in_view_and_what_matches():
     whole = AxisWindow(0, 1000)
     minimap = Minimap(IDLE, whole, 10)
 
@@ -225,11 +221,11 @@ def test_the_map_marks_what_is_in_view_and_what_matches() -> None:
         ((5, 5), "╷0   ┼  ╷5 ms   "),
     ],
 )
-def test_a_range_is_between_brackets_on_the_ruler(columns: tuple[int, int], wanted: str) -> None:
+def test_a_range_is_between_brackets_on_the_ruler(columns, wanted):
     assert with_range("╷0      ╷5 ms   ", *columns) == wanted
 
 
-def test_the_cursor_and_the_ruler_have_one_zero() -> None:
+def test_the_cursor_and_the_ruler_have_one_zero():
     """The first interval begins at 47 ms: what is under the cursor there is at 47 ms, as the ruler says."""
     lanes = made([(47_000_000, 1_000_000), (60_000_000, 1_000_000)])
     window = AxisWindow(lanes.begin, lanes.end)
@@ -239,7 +235,7 @@ def test_the_cursor_and_the_ruler_have_one_zero() -> None:
     assert ticks == ["╷50", "ms", "╷55", "ms", "╷60", "ms"]
 
 
-def test_steps_of_several_devices_are_not_added_up_to_more_steps() -> None:
+def test_steps_of_several_devices_are_not_added_up_to_more_steps():
     other = [replace(row, device="gpu:1") for row in profiles.steps(4)]
     for count, more, said in ((4, [], "4 steps"), (4, other, "4×2 steps"), (3, other, "7 steps")):
         event = e.StepsMeasured(run="", found_by="modules", steps=profiles.steps(count) + more)
@@ -259,7 +255,7 @@ def test_steps_of_several_devices_are_not_added_up_to_more_steps() -> None:
     ),
     st.integers(10, 30),
 )
-def test_lanes_that_differ_have_names_that_differ(names: list[tuple[str, str, str]], room: int) -> None:
+def test_lanes_that_differ_have_names_that_differ(names, room):
     lanes = made([(0, 1)], *names).lanes
     found = lane_names(list(lanes), room)
     assert len(set(found)) == len(lanes)
