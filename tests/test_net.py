@@ -77,7 +77,7 @@ INPUTS = {
         "compare runs.jaxprof swept.jaxprof single.jaxprof --format csv",
         *forms("compare run.jaxprof.d plain.jaxprof.d", "text"),
         *forms("gate after.jaxprof --base before.jaxprof --fail-on flops"),
-        *forms("gate after.jaxprof --base before.jaxprof --fail-on flops --fail-on kernels", "markdown", "junit"),
+        *forms("gate after.jaxprof --base before.jaxprof --fail-on flops --fail-on kernels", "markdown"),
         *forms("history"),
         *forms("history matmul", "text", "csv", "markdown"),
     ],
@@ -95,7 +95,6 @@ INPUTS = {
         "hlo small.hlo --diff changed.hlo",
         "hlo small.hlo --short",
         *(f"hlo costs.hlo --kernels{more}" for more in ("", " --top 2", " --sort flops", " --sort order --top 1")),
-        *forms("hlo dump --passes"),
     ],
 }
 

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from hlo.test_passes import _write
 from hlo_sources import DUMPED, TEXT
 from jaxprof.cli.hlo_target import CompileOptions
 from jaxprof.cli.output import ExitCode
@@ -52,14 +51,6 @@ def test_a_program_at_a_url_is_fetched_and_not_run(call, dump, tmp_path):
         said = call(*words, f"file://{tmp_path / 'm.py'}")
         assert said.code == 2
     assert not (tmp_path / "ran").exists()
-
-
-def test_of_several_passes_those_of_one_module_are_asked_for(call, tmp_path):
-    _write(tmp_path, 0, "pipeline-start", "negate")
-    _write(tmp_path, 1, "rewriter\x1b[31m", "abs")
-    said = call("hlo", tmp_path, "--passes")
-    assert ("-1 negate" in said.out, "\x1b" in said.out) == (True, False)
-    assert "1 jit_f" in call("hlo", tmp_path, "--passes", "--module", "9").err
 
 
 def test_of_several_modules_one_is_chosen_by_its_number(call, tmp_path):

@@ -18,7 +18,6 @@ import program_events
 from answer_schemas import hold, problems, schema_of
 from cli.test_baseline import keep
 from folding import fold, written
-from hlo.test_passes import _write
 from jaxprof import events as e
 from jaxprof.analysis.ab import ab_results
 from jaxprof.analysis.gate import GateBase, GateResult, judged_times, read_limits
@@ -100,7 +99,7 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "json.md"
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a session of each sort, HLO, a dump, a baseline and a history."""
+    """A folder with a session of each sort, HLO, a baseline and a history."""
     tmp_path = tmp_path_factory.mktemp("made")
     with_other_hlo = [
         replace(event, text=CHANGED) if isinstance(event, e.TextRecorded) and event.name == "hlo" else event
@@ -141,9 +140,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (tmp_path / "costs.hlo").write_text(COSTS)
     (tmp_path / "large.hlo").write_text(sessions.TRANSPOSES)
     (tmp_path / "small.hlo").write_text(sessions.HLO)
-    (tmp_path / "dump").mkdir()
-    _write(tmp_path / "dump", 0, "pipeline-start", "negate")
-    _write(tmp_path / "dump", 1, "rewriter", "abs")
     taken = captures(3, late=0)
     loops = [loop(), loop(data=0.3), loop()]
     job(tmp_path / "run.jaxprof.d", *([*inside, *captured] for inside, captured in zip(loops, taken, strict=True)))
@@ -204,7 +200,6 @@ _COMMANDS: dict[str, Sequence[str]] = {
     "hlo-stage": ["hlo small.hlo --stage hlo"],
     "hlo-diff": ["hlo small.hlo --diff large.hlo", "hlo small.hlo --diff changed.hlo",
                  "hlo apart.hlo --diff tiled.hlo"],
-    "hlo-passes": ["hlo dump --passes"],
     "sessions": ["sessions"],
     "workloads": ["workloads"],
     "workload": ["workloads selu"],
@@ -224,9 +219,7 @@ _COMMANDS: dict[str, Sequence[str]] = {
     "sessions-delete": ["sessions prune --keep 0 --dry-run"],
     "baseline-save": ["baseline save main before.jaxprof --force"],
     "baseline-delete": ["baseline delete main --yes"],
-    "export": ["export runs.jaxprof --format html -o page.html --json",
-               "export runs.jaxprof --format pytest-benchmark -o b.json --json"],
-    "error": ["show nothing", "export nothing -o x --json"],
+    "error": ["show nothing"],
 }  # fmt: skip
 
 

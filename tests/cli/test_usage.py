@@ -22,13 +22,12 @@ WORDS = """
 hlo selu --run r1
 hlo selu:jit --variant jax
 hlo selu --kernels --findings
-hlo selu --dot fusion --format json
+hlo selu --tree fusion --format json
 hlo selu --force
 hlo KEPT --for h100
 hlo KEPT --out x
 hlo KEPT --module 1
 hlo dump --run r1
-hlo dump --passes --variant jit
 show KEPT --run r9
 show KEPT --host h
 show KEPT --limit 3
@@ -61,7 +60,6 @@ config completion
 devices target install
 open localhost:99 --seconds 11m
 hlo MISSING:step
-hlo MISSING --passes
 open MISSING
 show MISSING --kernels
 export MISSING
@@ -134,8 +132,6 @@ hlo selu --for h100:8 --shard data
 hlo selu --for h100:4 --mesh data=4,model=2
 hlo KEPT --run r1
 hlo KEPT --stage stablehlo
-hlo dump/x.txt --passes
-hlo dump --passes
 hlo dump/module.txt --top 1
 hlo dump/module.txt --short --kernels
 hlo dump/module.txt --diff dump/module.txt --format csv

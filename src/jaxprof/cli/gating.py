@@ -31,7 +31,7 @@ from jaxprof.cli.answers import command_line, new_writer
 from jaxprof.cli.git_revision import FoundBase, found_base
 from jaxprof.cli.hlo_target import CompileOptions, compiled_programs
 from jaxprof.cli.options import refuse, refuse_without
-from jaxprof.cli.output import ExitCode, print_json, print_lines, print_pieces, print_text, written_whole
+from jaxprof.cli.output import ExitCode, print_json, print_lines, print_text, written_whole
 from jaxprof.cli.sides import TIMED, MeasuredSides, can_be_measured, measure_times
 from jaxprof.cli.target import refuse_job, session_at
 from jaxprof.errors import JaxprofError, UsageError
@@ -72,7 +72,7 @@ def gated(
     if junit is not None:
         with written_whole(junit, force=True) as place:
             place.write_text(report.gate_junit(result, strict=strict), encoding="utf-8")
-    _print(result, form, target, measured.path if measured is not None else None, strict=strict)
+    _print(result, form, target, measured.path if measured is not None else None)
     return _exit_code(result, measured, strict=strict)
 
 
@@ -254,11 +254,9 @@ def _counterpart(run: Run, programs: list[tuple[Session, Run]], base: str) -> tu
     raise UsageError(f"{base} has {len(on_device)} programs on {run.device_kind}", f"Keep one of them: {listed}.")
 
 
-def _print(result: GateResult, form: str, target: str, path: str | None, *, strict: bool) -> None:
+def _print(result: GateResult, form: str, target: str, path: str | None) -> None:
     if form == "json":
         print_json("gate", report.gate_json(result), [command_line("open", path)] if path is not None else [])
-    elif form == "junit":
-        print_pieces([report.gate_junit(result, strict=strict)])
     elif form == "markdown":
         print_text(report.gate_markdown(result))
     else:

@@ -230,14 +230,6 @@ _PLAIN: Final[Mapping[str, tuple[tuple[str, Unit, str], ...]]] = {
     "target-remove": (("vendor", TEXT, "Vendor of the compiler"), ("removed", LIST, "Folders that were deleted")),
 }
 """Kinds of answers whose data is flat: key, unit and meaning of each fact."""
-_EXPORT: Final[Facts] = (
-    Fact("session", TEXT, "Name of the session"),
-    Fact("format", TEXT, "The format"),
-    Fact("runs", LIST, "Ids of the runs in the file"),
-    _rows("files", "What was written", (Fact("path", TEXT, "The file"), Fact("size_bytes", BYTES, "Its size"))),
-    Fact("opens", TEXT, "What opens it"),
-    Fact("notes", LIST, "What is not in it"),
-)
 COLUMN: Final[tuple[Fact[Fact[Any]], ...]] = (
     Fact("name", TEXT, "Name of the column", at("key"), "column"),
     Fact("type", TEXT, "Its type in SQL", at("unit.sql"), "type"),
@@ -287,14 +279,12 @@ KINDS: Final[Mapping[str, Callable[[], Facts]]] = {
     "config": config_facts,
     "devices": lambda: (_rows("devices", "The devices of this machine", _report_facts("device_list", "DEVICES")),),
     "explanation": lambda: import_module("jaxprof.report.explain").facts_of_explanation(),
-    "export": lambda: _EXPORT,
     "finding": partial(_report_facts, "explain", "ENTRY"),
     "gate": partial(_report_facts, "gate", "GATE"),
     "history": partial(_report_facts, "history", "HISTORY"),
     "hlo": _hlo,
     **{f"hlo-{view}": partial(_hlo, view) for view in ("kernels", "findings", "barriers", "memory", "flame")},
     "hlo-diff": partial(_report_facts, "hlo_difference", "HLO_DIFFERENCE"),
-    "hlo-passes": lambda: (_rows("modules", "The modules of the dump", _report_facts("passes", "MODULE")),),
     "hlo-stage": lambda: (_rows("programs", "The programs of the target", _STAGE),),
     "job": partial(_report_facts, "hosts", "JOB"),
     "job-comparison": lambda: (

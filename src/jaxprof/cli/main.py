@@ -254,5 +254,4 @@ def wants_json(words: Sequence[str]) -> bool:
     if ours and (ours[0] == "script" or ours[0].endswith(".py")):  # what follows its target belongs to the program
         places = (at for at, word in enumerate(ours) if word.endswith(".py") or word in ("-m", "-"))
         ours = ours[: next(places, len(ours))]
-    answered = ours[:1] == ["export"] and "--json" in ours  # whose --format is the file's
-    return answered or "--format=json" in ours or ("--format", "json") in pairwise(ours)
+    return "--format=json" in ours or ("--format", "json") in pairwise(ours)

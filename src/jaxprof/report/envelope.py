@@ -123,7 +123,6 @@ _KEPT: Final[Mapping[str, Mapping[str, int | tuple[str, ...] | Callable[[dict[st
         "programs.findings.where": 10,
     },
     "hlo-kernels": {"programs.kernels.sources": 0},
-    "hlo-passes": {"modules.passes.computations": 0},
 }
 """What a bounded answer of each kind keeps, by the path of a key. A number is the most rows of a list, the last ones if
 it is negative; 0 leaves the key out. A function selects rows. A path that ends in `.*` has the keys that the objects at

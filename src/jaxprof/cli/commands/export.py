@@ -13,14 +13,13 @@ import click
 from jaxprof.cli.complete import complete_session
 from jaxprof.cli.options import (
     force_option,
-    is_given,
     out_option,
     profile_options,
     refuse,
     refuse_without,
     run_option,
 )
-from jaxprof.cli.output import note, notes, print_file, print_json, written_whole
+from jaxprof.cli.output import note, notes, print_file, written_whole
 from jaxprof.cli.target import local_source, recorded
 from jaxprof.errors import JaxprofError, StorageError, UsageError, system_words
 
@@ -45,7 +44,6 @@ NAMES = ("perfetto", "html", "speedscope", "pprof", "parquet", "pytest-benchmark
 @run_option(help="The run: r2. Needed for perfetto and pprof if several runs have one; the others have all runs.")
 @out_option(help="Default: stdout. With .gz, compressed.")
 @force_option()
-@click.option("--json", "answered", is_flag=True, help="With --out: print as JSON what was written.")
 @profile_options
 def command(
     file: str,
@@ -53,7 +51,6 @@ def command(
     run_id: str | None,
     out: Path | None,
     force: bool,
-    answered: bool,
 ) -> None:
     """Write the session FILE in a form that other tools read.
 
@@ -69,7 +66,7 @@ def command(
     """
     from jaxprof.exports.formats import FORMATS
 
-    refuse_without("out", ("force", "answered"))
+    refuse_without("out", ("force",))
     chosen = FORMATS[form]
     if form == "html" and run_id is not None:
         raise UsageError("--run does not apply to --format html", "The page has all runs.")
@@ -90,24 +87,12 @@ def _export(form: ExportFormat, found: Recorded, run_id: str | None, out: Path |
 
     session, name = found.session, found.name
     runs = chosen_runs(form, session, name, run_id)
-    left_out = list(left_out_notes(form, session, runs, run_id))
-    notes(left_out)
+    notes(left_out_notes(form, session, runs, run_id))
     source = ExportSource(session, runs, found.path, name, found.live)
     if form.folder and out is not None:
-        written = _put_files(form.module.files(source), out, force)
+        _put_files(form.module.files(source), out, force)
     else:
         _put(form.module.pieces(source), out, force, f" ({form.opens})" if form.opens else "")
-        written = [out] if out is not None else []
-    if is_given("answered"):
-        data = {
-            "session": name,
-            "format": form.name,
-            "runs": [run.id for run in runs],
-            "files": [{"path": str(file.absolute()), "size_bytes": file.stat().st_size} for file in written],
-            "opens": form.opens or None,
-            "notes": left_out,
-        }
-        print_json("export", data)
 
 
 def _put(pieces: Iterable[str] | Iterable[bytes], out: Path | None, force: bool, hint: str) -> None:
@@ -125,7 +110,7 @@ def _put(pieces: Iterable[str] | Iterable[bytes], out: Path | None, force: bool,
     note(f"written: {out}{hint}")
 
 
-def _put_files(files: Iterable[tuple[str, bytes]], folder: Path, force: bool) -> list[Path]:
+def _put_files(files: Iterable[tuple[str, bytes]], folder: Path, force: bool) -> None:
     """Write all of the files, or none: each is written beside its place, and takes it when the last is written."""
     written = []
     is_new = not folder.exists()
@@ -143,4 +128,3 @@ def _put_files(files: Iterable[tuple[str, bytes]], folder: Path, force: bool) ->
             raise
         raise StorageError(f"{folder} cannot be written: {system_words(error)}", "Name another place.") from error
     note(f"written: {', '.join(written)} in {folder}" if written else "note: the session has no rows in any table")
-    return [folder / name for name in written]

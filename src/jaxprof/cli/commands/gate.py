@@ -52,7 +52,7 @@ from jaxprof.cli.output import format_option
 @device_option(help="For times: the device to run on.")
 @measuring_options("For times: ")
 @click.option("--junit", type=LocalFile(), metavar="FILE", help="Write JUnit XML there, too.")
-@format_option("text", "markdown", "json", "junit")
+@format_option("text", "markdown", "json")
 def command(**words: Any) -> int:
     """Fail if an exact fact of TARGET, or a time, has grown since BASE.
 

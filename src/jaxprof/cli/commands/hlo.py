@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +28,7 @@ from jaxprof.cli.options import (
 )
 from jaxprof.cli.output import ExitCode, format_option, note, print_csv, print_json, print_lines
 from jaxprof.cli.target import local_source
-from jaxprof.errors import UsageError, missing_file, unknown_name
+from jaxprof.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,13 +57,11 @@ SORTS = (
         "barriers": "Why kernels were not fused further.",
         "memory": "The peak of memory, and what is alive there.",
         "flame": "Kernels by named scope as frames inside frames.",
-        "passes": "For the folder of an XLA dump: what each pass changed.",
     }
 )
 @click.option("--top", type=click.IntRange(1), metavar="N", help="The first N kernels by --sort, or the N largest.")
 @click.option("--sort", type=click.Choice(SORTS), help="Sort the kernels: largest first, names from A to Z.")
 @click.option("--tree", metavar="KERNEL", help="What is inside a kernel, as a tree.")
-@click.option("--dot", metavar="KERNEL", help="A kernel and its neighbours as Graphviz DOT.")
 @click.option(
     "--diff",
     "other",
@@ -97,7 +94,6 @@ def command(
     top: int | None,
     sort: str | None,
     tree: str | None,
-    dot: str | None,
     other: str | None,
     stage: str | None,
     short: bool,
@@ -115,20 +111,17 @@ def command(
     """
     from jaxprof.cli.hlo_target import CompileOptions, find_modules
 
-    view = chosen_view("tree", "dot", "other", "stage")
+    view = chosen_view("tree", "other", "stage")
     options = CompileOptions(**compiling)
     _refuse_misfits(view, options, form)
-    if view == "passes":
-        _print_passes(Path(target), number, form)
-        return ExitCode.OK
     if other is not None:
         return _difference(target, other, run_id, number, options, form)
     modules = find_modules(target, run_id, number, options)
     for module in modules:
         for module_note in module.notes:
             note(module_note)
-    if tree or dot:
-        _print_kernel(modules, tree or dot or "", as_dot=bool(dot))
+    if tree:
+        _print_tree(modules, tree)
     elif form == "json":
         _print_json(modules, stage, view, _kernel_options(sort, top))
     elif form == "csv":
@@ -142,7 +135,7 @@ def command(
         _print_view(modules, view or "kernels", _kernel_options(sort, top))
     else:
         _print_text(modules, stage or "hlo", target, short=short)
-    as_text = view is None and form == "text" and not (tree or dot or options.targets)
+    as_text = view is None and form == "text" and not (tree or options.targets)
     return ExitCode.NOT_WHOLE if _is_doubtful(modules, stage, as_text=as_text) else ExitCode.OK
 
 
@@ -174,11 +167,8 @@ def _refuse_misfits(view: str | None, options: CompileOptions, form: str) -> Non
     refuse_without("out", ("force",))
     if is_given("short") and (view is not None or form != "text"):
         raise UsageError("--short applies to the module's text", "Give it without a view and without --format.")
-    if form != "text" and (is_given("tree") or is_given("dot")):
-        refuse(("form",), "has no effect beside --tree and --dot", "They are text; --format json has all kernels.")
-    if view == "passes":
-        compiling = [field.name for field in fields(options)]
-        refuse(("run_id", *compiling), "has no effect with --passes", "It reads the folder of an XLA dump.")
+    if form != "text" and is_given("tree"):
+        refuse(("form",), "has no effect beside --tree", "A tree is text; --format json has all kernels.")
     if form == "csv" and view != "kernels":
         raise UsageError("only --kernels has a CSV form", "Give --kernels, or --format text or json.")
 
@@ -198,27 +188,6 @@ def _is_doubtful(modules: list[TargetModule], stage: str | None, *, as_text: boo
 
     of_modules = (notice for module in modules if module.has_hlo for notice in notices(module.hlo))
     return any(notice.serious and not (as_text and notice.code == NOT_OPTIMISED) for notice in of_modules)
-
-
-def _print_passes(folder: Path, number: int | None, form: str) -> None:
-    from jaxprof.hlo.passes import modules_with_passes, passes
-    from jaxprof.report.passes import passes_json, passes_text
-
-    if not folder.exists():
-        raise missing_file(folder)
-    if not folder.is_dir():
-        raise UsageError(
-            f"--passes reads the folder of an XLA dump, and {folder} is not one", "--xla_dump_to names that folder."
-        )
-    modules = modules_with_passes(folder)
-    if number is not None and number > len(modules):
-        listed = ", ".join(f"{at} {name}" for at, (_, name, _) in enumerate(modules, 1))
-        raise UsageError(f"{folder} has {len(modules)} modules with passes", f"--module takes one of: {listed}.")
-    changes = passes(folder, modules[number - 1][0] if number is not None else "")
-    if form == "json":
-        print_json("hlo-passes", passes_json(changes), [same_command("--passes", "--full")])
-    else:
-        print_lines(passes_text(changes))
 
 
 def _print_text(modules: list[TargetModule], stage: str, target: str, *, short: bool) -> None:
@@ -352,20 +321,14 @@ def _print_csv(modules: list[TargetModule], choice: KernelOptions) -> None:
     print_csv(kernels_table((module.label, rows_of(module.hlo, module.machine, choice)) for module in with_hlo))
 
 
-def _print_kernel(modules: list[TargetModule], name: str, *, as_dot: bool) -> None:
+def _print_tree(modules: list[TargetModule], name: str) -> None:
     from jaxprof.hlo.analysis.kernels import kernels
+    from jaxprof.report.modules import tree_text
 
     for module in modules:
         kernel = next((kernel for kernel in kernels(module.hlo) if kernel.name == name.lstrip("%")), None)
         if kernel is not None:
             _note_problems(module)
-            if as_dot:
-                from jaxprof.hlo.graph import neighbourhood, to_dot
-
-                print_lines(to_dot(neighbourhood(module.hlo, kernel)).splitlines())
-            else:
-                from jaxprof.report.modules import tree_text
-
-                print_lines(tree_text(kernel))
+            print_lines(tree_text(kernel))
             return
     raise unknown_name("kernel", name, [kernel.name for module in modules for kernel in kernels(module.hlo)])
