@@ -270,11 +270,13 @@ def _quoted(text: str) -> str:
 
 
 def _keys(value: Any, path: Path) -> dict[str, str]:
+    hint = 'A key is a text in the table [keys]: "results.compare" = "ctrl+k".'
+    if not isinstance(value, dict):
+        raise UsageError(f"{path}: {KEYS} is {value!r}, not a table", hint)
     flat: dict[str, str] = {}
-    for group, inner in value.items() if isinstance(value, dict) else [("", None)]:
+    for group, inner in value.items():
         for action, key in inner.items() if isinstance(inner, dict) else [("", inner)]:
             if not isinstance(key, str) or not key.strip():
-                hint = 'A key is a text: "results.compare" = "ctrl+k".'
                 raise UsageError(f"{path}: {KEYS}.{group} is {inner!r}", hint)
             flat[f"{group}.{action}" if action else group] = key
     return flat

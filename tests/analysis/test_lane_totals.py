@@ -10,16 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxprof.analysis.lanes.kinds import KINDS, kind_of
-from jaxprof.analysis.lanes.questions import (
-    LaneTotals,
-    device_totals,
-    longest_idle,
-    longest_interval,
-    next_idle,
-    range_totals,
-    same,
-)
+from jaxprof.analysis.lanes.navigation import longest_idle, longest_interval, next_idle, same
 from jaxprof.analysis.lanes.rows import LaneRow, Lanes, lanes_of
+from jaxprof.analysis.lanes.totals import LaneTotals, device_totals, range_totals
 from jaxprof.analysis.timeline import Timeline, TimelineCounter, TimelineLane, TimelineOp
 
 SPAN = 60

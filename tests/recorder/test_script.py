@@ -67,6 +67,7 @@ def test_a_program_is_the_same_under_the_recording(name, tmp_path):
     assert run.program.ended.exit_code == recorded.code
     assert run.program.ended.wall_seconds > 0
     assert (run.status == "ok") == (recorded.code == 0)
+    assert run.program.ended.error == ("ValueError: ähm" if name == "exception" else "")
     assert notes_of(run) == [SEEN.get(name, "no_jax")]
     assert f"jaxprof: session: {OUT}\n" in recorded.notes
 

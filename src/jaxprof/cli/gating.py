@@ -43,7 +43,7 @@ from jaxprof.session.log import LogWriter
 from jaxprof.session.log.baselines import Baselines, Decision
 
 
-def gated(
+def run_gate(
     target: str,
     base: str | None,
     limits: tuple[str, ...],

@@ -247,7 +247,7 @@ def _modules_at_path(path: Path, run: str | None, number: int | None) -> list[Ta
 
 
 def _session_of_profile(path: Path) -> Session:
-    from jaxprof.cli.run_headless import imported
+    from jaxprof.cli.profile_import import imported
 
     with imported(path) as (_, session):
         return session

@@ -3,7 +3,7 @@ line.
 
 A signal never interrupts the scheduler's thread. The first ctrl+c cancels the current and the queued runs, the second
 one cancels without a grace period, the third one kills. SIGTERM and SIGHUP cancel without a grace period. In each case
-the log is closed properly. A recorded profile is read in the same way, in the engine's process.
+the log is closed properly.
 """
 
 from __future__ import annotations
@@ -12,30 +12,23 @@ import os
 import queue
 import shutil
 import signal
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import FrameType
 from typing import Any, TextIO
 
-import click
-
 from jaxprof.analysis import RunResult, result
-from jaxprof.cli.options import profile_part
-from jaxprof.cli.output import SIGNAL_BASE, ExitCode, refuse_existing
-from jaxprof.errors import FileRefusedError, StorageError, system_words
+from jaxprof.cli.output import SIGNAL_BASE, ExitCode
+from jaxprof.errors import StorageError
 from jaxprof.events import Event, RunFinished
 from jaxprof.operating_system import signals
-from jaxprof.reaper import TemporaryFolder
 from jaxprof.report.runs import interval_text, versus_text
-from jaxprof.runner import Interpreter, PlannedRun, Scheduler, own_interpreter, plan_profile, session_name
+from jaxprof.runner import Interpreter, PlannedRun, Scheduler
 from jaxprof.runner.expected_time import left_in_words, seconds_left
 from jaxprof.session import Run, Session
-from jaxprof.session.log import LogWriter, new_header
+from jaxprof.session.log import LogWriter
 from jaxprof.text import shorten
 from jaxprof.units import counted, percent, seconds
 
@@ -265,53 +258,3 @@ def _median(run: RunResult) -> str:
         return ""
     interval = interval_text(run)
     return seconds(run.summary.median) + (f" {interval}" if interval != "-" else "")
-
-
-@contextmanager
-def imported(path: Path, views: tuple[str, ...] = ()) -> Iterator[tuple[Path, Session]]:
-    """Yield the profile as a session in a temporary file; with `views`, only what those views need.
-
-    Raises FileRefusedError if the profile cannot be read. Ends the command on an interrupt.
-    """
-    with TemporaryFolder("profile") as folder:
-        target = folder / session_name(path)
-        yield target, import_to(path, target, views)
-
-
-def import_to(path: Path, target: Path, views: tuple[str, ...] = (), *, replace: bool = False) -> Session:
-    """Read the profile at `path`, or the part of it that the command chooses, into a session file at `target`, and
-    return the session. On failure, no file is left.
-
-    Raises UsageError, FileRefusedError or StorageError. Ends the command on an interrupt.
-    """
-    planned = plan_profile(path, *profile_part(), views)
-    if not replace:
-        refuse_existing(target)
-    partial = target.with_name(
-        f".{target.name[:50]}.{os.urandom(4).hex()}.partial"
-    )  # not named like a session, so it is not listed and never `last`
-    writer = LogWriter(new_header({}), partial, replace_existing=True)
-    try:
-        session = _read(planned, writer, path)
-        assert writer.path is not None
-        writer.path.replace(target)  # which `close` may have put elsewhere
-    except OSError as error:
-        raise StorageError(f"{target} cannot be written: {system_words(error)}", "Name another place.") from error
-    finally:
-        with suppress(OSError):  # a read-only folder, which has none
-            partial.unlink(missing_ok=True)
-    return session
-
-
-def _read(planned: PlannedRun, writer: LogWriter, path: Path) -> Session:
-    headless_runs = HeadlessRuns(writer, own_interpreter(), Progress(sys.stderr), reports_storage=False)
-    headless_runs.work([planned])
-    if headless_runs.exit_code is not None:
-        raise click.exceptions.Exit(headless_runs.exit_code)
-    if writer.failure is not None:
-        raise StorageError(writer.failure.what, "Free some space, or name another place with -o FILE.")
-    session = headless_runs.scheduler.session
-    run = next(iter(session.runs.values()))
-    if run.status != "ok":
-        raise FileRefusedError(run.error or f"{path} could not be read", run.advice)
-    return session

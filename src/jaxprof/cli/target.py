@@ -236,7 +236,7 @@ def recorded(word: str, views: tuple[str, ...] | None = ()) -> Iterator[Recorded
 
     place = with_home(word)
     if views is not None and kind_of(place) is Kind.PROFILE:
-        from jaxprof.cli.run_headless import imported
+        from jaxprof.cli.profile_import import imported
 
         with imported(place, views) as (path, session):
             yield Recorded(place, path, str(place), session)

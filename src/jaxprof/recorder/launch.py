@@ -154,7 +154,7 @@ class Launched:
         if self._recorder is not None:
             self._recorder.stop(notes=self._notes(), error=error)
         else:
-            self._pipe.send(b'{"type":"program_ended","exit_code":null,"wall_seconds":0}')
+            self._pipe.send(_ended_without_jax(error))
         if isinstance(error, KeyboardInterrupt):
             be_interrupted()
 
@@ -165,6 +165,22 @@ class Launched:
         from jaxprof.events import Note
 
         return [Note("pipe_full", f"{lost} events were lost because jaxprof was paused or too slow")]
+
+
+def _ended_without_jax(error: BaseException | None) -> bytes:
+    """Return the end of a program that never imported jax, with the exception that ended it. Only such an exception is
+    worth an import."""
+    if isinstance(error, Exception):
+        from contextlib import suppress
+
+        with suppress(Exception):  # what the program has done to its modules must not change its end
+            from time import monotonic
+
+            from jaxprof.events import ProgramEnded, encode
+            from jaxprof.recorder.recorder import failure
+
+            return encode(ProgramEnded(exit_code=None, wall_seconds=0.0, **failure(error, monotonic())))
+    return b'{"type":"program_ended","exit_code":null,"wall_seconds":0}'
 
 
 def be_interrupted() -> None:

@@ -125,7 +125,7 @@ class Recorder:
                 exit_code=exit_code,
                 wall_seconds=time.monotonic() - self._began,
                 notes=notes_seen,
-                **_failure(error, raised_seconds),
+                **failure(error, raised_seconds),
             )
         )
         if self._call_capture is not None and interrupted:
@@ -286,8 +286,9 @@ class Recorder:
                 self._emit(WarningRaised(code="recorder_failed", message=message))
 
 
-def _failure(error: BaseException | None, seconds: float) -> dict[str, Any]:
-    """Return the fields of `ProgramEnded` for the exception that ended the program."""
+def failure(error: BaseException | None, seconds: float) -> dict[str, Any]:
+    """Return the fields of `ProgramEnded` for the exception that ended the program at `seconds` of the monotonic clock;
+    none for an interrupt or an exit."""
     if error is None or isinstance(error, (KeyboardInterrupt, SystemExit)):
         return {}
     kind = type(error)

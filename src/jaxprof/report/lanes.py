@@ -6,15 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from jaxprof.analysis.lanes.questions import (
-    DeviceTotals,
-    LaneTotals,
-    NameTotal,
-    RangeTotals,
-    device_totals,
-    range_totals,
-)
 from jaxprof.analysis.lanes.rows import Lanes, lanes_of
+from jaxprof.analysis.lanes.totals import DeviceTotals, LaneTotals, NameTotal, RangeTotals, device_totals, range_totals
 from jaxprof.analysis.timeline import TEXT_NAME, read_timeline
 from jaxprof.errors import UsageError
 from jaxprof.facts import RUN, Fact, at, column, recorder

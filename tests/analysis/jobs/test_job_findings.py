@@ -21,7 +21,7 @@ from jaxprof.analysis.jobs.job import JobFigures, compare_with_others, job_figur
 from jaxprof.report.hosts import nothing_found
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import read_job
-from jaxprof.units import percent
+from jaxprof.units import percent, seconds
 from job_folders import ALL_REDUCE, captures, late_from, loop, process, stderr, wavering
 
 LONG = bool(os.environ.get("JAXPROF_LONG"))
@@ -345,6 +345,12 @@ def test_since_which_step(tmp_path):
     [finding] = figures(tmp_path, [[*inside, passes(0.0), passes(30.0)] for inside in loops]).findings
     assert finding.since_step == pytest.approx(7 + 50 * finding.since_seconds, abs=30)
     assert f"(step {finding.since_step})" in finding.message
+
+
+def test_late_from_the_start_until_some_moment(tmp_path):
+    [finding] = figures(tmp_path, waver(3, 60, (0, 30, 0.3), 0, clock=0.1)).findings
+    assert (finding.since_seconds, finding.until_seconds) == (0, pytest.approx(30, abs=2))
+    assert f"is late until {seconds(finding.until_seconds)} into its loop" in finding.message
 
 
 def test_a_process_beside_the_others(tmp_path):

@@ -494,7 +494,7 @@ def _by_code(entries: Iterable[CatalogueEntry]) -> dict[str, CatalogueEntry]:
     return {entry.code: entry for entry in entries}
 
 
-_HERE: Final = _by_code((*_OF_PROGRAMS, *_OF_JOBS, *_OF_CAPTURES, *_OF_RUNS))
+_USUAL: Final = _by_code((*_OF_PROGRAMS, *_OF_JOBS, *_OF_CAPTURES, *_OF_RUNS))
 """Findings of programs, jobs, captures and runs: all that most commands look up."""
 
 
@@ -517,8 +517,8 @@ def entries() -> dict[str, CatalogueEntry]:
 
 def find_entry(code: str) -> CatalogueEntry:
     """Return the entry of a code, written with hyphens or underscores. Raises UsageError with similar codes."""
-    if code in _HERE:
-        return _HERE[code]
+    if code in _USUAL:
+        return _USUAL[code]
     word = code.strip().lower()
     known = entries()
     entry = known.get(word.replace("_", "-")) or known.get(word.replace("-", "_"))

@@ -65,6 +65,6 @@ def command(**words: Any) -> int:
     compiles. Times are measured in turns: run:5% (a call), first_run, trace, lower, compile. Exit codes: 0 within, 1 a
     side failed, 3 a limit was exceeded, 4 undecided (--strict).
     """
-    from jaxprof.cli.gating import gated
+    from jaxprof.cli.gating import run_gate
 
-    return gated(**words)
+    return run_gate(**words)

@@ -241,7 +241,7 @@ def _refuse_without_terminal() -> None:
 
 
 def _attach(address: str, duration: float, out: Path | None, python: Path | None, form: str, *, force: bool) -> None:
-    from jaxprof.cli.run_headless import import_to
+    from jaxprof.cli.profile_import import import_to
     from jaxprof.operating_system import refuse_to_run
     from jaxprof.reaper import TemporaryFolder
     from jaxprof.runner import find_interpreter
@@ -273,7 +273,7 @@ def _new_session(out: Path | None, form: str) -> Path:
 
 def _keep(path: Path, out: Path | None, form: str, *, force: bool) -> None:
     from jaxprof.analysis.opener import Kind, kind_of
-    from jaxprof.cli.run_headless import import_to
+    from jaxprof.cli.profile_import import import_to
 
     target = _new_session(out, form)
     if not path.exists():

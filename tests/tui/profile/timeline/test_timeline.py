@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from jaxprof import events as e
 from jaxprof.analysis.lanes.kinds import KINDS
-from jaxprof.analysis.lanes.questions import End, Links, search
+from jaxprof.analysis.lanes.navigation import End, Links, search
 from jaxprof.analysis.lanes.rows import DEEPEST, Lanes, lanes_of
 from jaxprof.analysis.timeline import Timeline, TimelineCounter, TimelineLane, read_timeline, readings_within
 from jaxprof.errors import FileRefusedError

@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.lanes.questions import Matches, Stretch, longest_idle, longest_interval, next_idle, same
+from jaxprof.analysis.lanes.navigation import Matches, Stretch, longest_idle, longest_interval, next_idle, same
 from jaxprof.tui.kit.canvas import AxisWindow
 from jaxprof.tui.kit.picture import Browsing
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.lanes.questions import End
+    from jaxprof.analysis.lanes.navigation import End
     from jaxprof.analysis.lanes.rows import LaneGroup, LaneRow, Lanes
 
 
@@ -37,7 +37,7 @@ class Browse:
     """The window, the cursor and the open lanes of one recording. Times are nanoseconds since its start."""
 
     def __init__(self, lanes: Lanes, width: int, room: int) -> None:
-        from jaxprof.analysis.lanes.questions import Links
+        from jaxprof.analysis.lanes.navigation import Links
 
         self.lanes = lanes
         self.whole = AxisWindow(lanes.begin, max(lanes.end, lanes.begin + LEAST_NS))
@@ -307,7 +307,7 @@ class Browse:
     @property
     def linked(self) -> End | None:
         """The kernel of the launch under the cursor, or the launch of the kernel; None without a link."""
-        from jaxprof.analysis.lanes.questions import End
+        from jaxprof.analysis.lanes.navigation import End
 
         under = self.under_cursor
         if under is None or not len(self.links.correlation):
@@ -341,7 +341,7 @@ def extent(row: LaneRow, time: int, whole: AxisWindow) -> tuple[int, int]:
     at = row.at(time)
     if at is not None:
         return int(row.starts[at]), int(row.ends[at])
-    from jaxprof.analysis.lanes.questions import idle_around
+    from jaxprof.analysis.lanes.navigation import idle_around
 
     begin, end = idle_around(row, time)
     return whole.start if begin is None else begin, whole.end if end is None else end

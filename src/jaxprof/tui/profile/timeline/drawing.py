@@ -24,7 +24,7 @@ from jaxprof.units import integer
 if TYPE_CHECKING:
     from rich.style import Style
 
-    from jaxprof.analysis.lanes.questions import Matches
+    from jaxprof.analysis.lanes.navigation import Matches
     from jaxprof.analysis.lanes.rows import Lanes
     from jaxprof.tui.profile.timeline.browse import Browse
 

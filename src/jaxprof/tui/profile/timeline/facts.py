@@ -19,8 +19,9 @@ from jaxprof.tui.profile.timeline.drawing import lane_name
 from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, percent_or_less, scaled, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.lanes.questions import End, LaneTotals, Matches, NameTotal, RangeTotals, Stretch
+    from jaxprof.analysis.lanes.navigation import End, Matches, Stretch
     from jaxprof.analysis.lanes.rows import LaneGroup, LaneRow, Lanes
+    from jaxprof.analysis.lanes.totals import LaneTotals, NameTotal, RangeTotals
     from jaxprof.events import StepsMeasured
 
 

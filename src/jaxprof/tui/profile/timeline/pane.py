@@ -24,8 +24,9 @@ from jaxprof.units import counted, integer, seconds
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from jaxprof.analysis.lanes.questions import Matches, RangeTotals
+    from jaxprof.analysis.lanes.navigation import Matches
     from jaxprof.analysis.lanes.rows import Lanes
+    from jaxprof.analysis.lanes.totals import RangeTotals
     from jaxprof.events import StepsMeasured
     from jaxprof.session import Session
     from jaxprof.tui.profile.timeline.browse import Browse
@@ -196,7 +197,7 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
 
     def _totals_of(self, lanes: Lanes, span: tuple[int, int]) -> RangeTotals:
         """Return the totals of a range. They are cached, because most keys leave the range as it is."""
-        from jaxprof.analysis.lanes.questions import range_totals
+        from jaxprof.analysis.lanes.totals import range_totals
 
         if self._totals is None or self._totals[0] is not lanes or (self._totals[1].begin, self._totals[1].end) != span:
             self._totals = lanes, range_totals(lanes, *span)
@@ -239,7 +240,7 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
 
     @on(FilterLine.Edited)
     def _search(self, message: FilterLine.Edited) -> None:
-        from jaxprof.analysis.lanes.questions import search
+        from jaxprof.analysis.lanes.navigation import search
 
         self._pattern, lanes = message.text, self.view.lanes
         self._matches = None
@@ -307,7 +308,7 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
     def _go_to_kernel(self, name: str) -> bool:
         import re
 
-        from jaxprof.analysis.lanes.questions import search
+        from jaxprof.analysis.lanes.navigation import search
 
         lanes = self.view.lanes
         if lanes is None:

@@ -22,7 +22,7 @@ from jaxprof.tui.profile.timeline.facts import NS
 from jaxprof.units import seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.lanes.questions import Matches
+    from jaxprof.analysis.lanes.navigation import Matches
     from jaxprof.analysis.lanes.rows import Lanes
     from jaxprof.tui.profile.timeline.drawing import Minimap
 

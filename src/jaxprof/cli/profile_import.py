@@ -1,0 +1,70 @@
+"""Read a recorded profile as a session, in the engine's process, as runs are measured."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import click
+
+from jaxprof.cli.options import profile_part
+from jaxprof.cli.output import refuse_existing
+from jaxprof.cli.run_headless import HeadlessRuns, Progress
+from jaxprof.errors import FileRefusedError, StorageError, system_words
+from jaxprof.reaper import TemporaryFolder
+from jaxprof.runner import PlannedRun, own_interpreter, plan_profile, session_name
+from jaxprof.session import Session
+from jaxprof.session.log import LogWriter, new_header
+
+
+@contextmanager
+def imported(path: Path, views: tuple[str, ...] = ()) -> Iterator[tuple[Path, Session]]:
+    """Yield the profile as a session in a temporary file; with `views`, only what those views need.
+
+    Raises FileRefusedError if the profile cannot be read. Ends the command on an interrupt.
+    """
+    with TemporaryFolder("profile") as folder:
+        target = folder / session_name(path)
+        yield target, import_to(path, target, views)
+
+
+def import_to(path: Path, target: Path, views: tuple[str, ...] = (), *, replace: bool = False) -> Session:
+    """Read the profile at `path`, or the part of it that the command chooses, into a session file at `target`, and
+    return the session. On failure, no file is left.
+
+    Raises UsageError, FileRefusedError or StorageError. Ends the command on an interrupt.
+    """
+    planned = plan_profile(path, *profile_part(), views)
+    if not replace:
+        refuse_existing(target)
+    partial = target.with_name(
+        f".{target.name[:50]}.{os.urandom(4).hex()}.partial"
+    )  # not named like a session, so it is not listed and never `last`
+    writer = LogWriter(new_header({}), partial, replace_existing=True)
+    try:
+        session = _read(planned, writer, path)
+        assert writer.path is not None
+        writer.path.replace(target)  # which `close` may have put elsewhere
+    except OSError as error:
+        raise StorageError(f"{target} cannot be written: {system_words(error)}", "Name another place.") from error
+    finally:
+        with suppress(OSError):  # a read-only folder, which has none
+            partial.unlink(missing_ok=True)
+    return session
+
+
+def _read(planned: PlannedRun, writer: LogWriter, path: Path) -> Session:
+    headless_runs = HeadlessRuns(writer, own_interpreter(), Progress(sys.stderr), reports_storage=False)
+    headless_runs.work([planned])
+    if headless_runs.exit_code is not None:
+        raise click.exceptions.Exit(headless_runs.exit_code)
+    if writer.failure is not None:
+        raise StorageError(writer.failure.what, "Free some space, or name another place with -o FILE.")
+    session = headless_runs.scheduler.session
+    run = next(iter(session.runs.values()))
+    if run.status != "ok":
+        raise FileRefusedError(run.error or f"{path} could not be read", run.advice)
+    return session
