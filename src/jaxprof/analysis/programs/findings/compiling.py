@@ -6,6 +6,8 @@ other is about the program as a whole: the share of compiling, tracing, the cach
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.finding import Finding
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from jaxprof.analysis.programs.findings.claims import Claims
     from jaxprof.analysis.programs.functions import FunctionCompiles, ReasonCount
     from jaxprof.analysis.programs.result import ProgramResult
-    from jaxprof.events import Compiled, ProgramSampled
+    from jaxprof.events import Compiled, ProgramSampled, SourceLocation
 
 AGAIN: Final = 3
 """Number of recompilations for one reason from which they are reported: a last short batch and an evaluation make
@@ -55,46 +57,40 @@ _NAMED_WIDTH: Final = 100
 
 def recompile_in_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield functions that are a new function object each time, so that JAX finds nothing in its caches."""
-    for function, reason in _recompiled(claims, "new_function"):
-        if reason.count < AGAIN:
-            continue
+    for function, reason in _recompiled(claims, "new_function", AGAIN):
         made = reason.called_from or function.defined_at
         line = f" at {made.short(result.directory)}" if made is not None else ""
-        yield Finding(
+        yield _compiled_again(
+            claims,
             "recompile_in_loop",
-            f"{_name(function)} was compiled again {_times_text(reason.count)}, each time as a new function "
-            f"object{_cost_text(result, reason)}",
-            (made, function.defined_at),
+            function,
+            reason,
+            f"{_times_text(reason.count)}, each time as a new function object",
+            made,
             own_fix=f"Make it once: the lambda, the partial, the nested def or the jax.jit(...) that is made anew for "
             f"each call{line} belongs before the loop or at module level; pass what changes as arguments.",
-            function=function.function,
-            seconds=_claim(claims, function, reason.code),
-            saves_seconds=_saved_seconds(function, reason),
         )
 
 
 def closure_varies(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield functions that a factory makes anew over other values each time, so that each is a separate program."""
-    for function, reason in _recompiled(claims, "closure"):
-        if reason.count < AGAIN:
-            continue
+    for function, reason in _recompiled(claims, "closure", AGAIN):
         rows = [row for row in function.rows if row.reason_code == "closure"]
-        made = most_frequent([row.made_at for row in rows])
         factory = next((row.factory for row in rows if row.factory), "")
         varying = list(dict.fromkeys(each.name for row in rows for each in row.closure))
         by = f" by `{safe(factory)}`" if factory else ""
         over = f", with other values of {safe(shorten(', '.join(varying), _NAMED_WIDTH))}" if varying else ""
-        yield Finding(
+        yield _compiled_again(
+            claims,
             "closure_varies",
-            f"{_name(function)} was compiled again {_times_text(reason.count)}, made anew{by} each "
-            f"time{over}{_cost_text(result, reason)}",
-            (made, reason.called_from, function.defined_at),
+            function,
+            reason,
+            f"{_times_text(reason.count)}, made anew{by} each time{over}",
+            most_frequent([row.made_at for row in rows]),
+            reason.called_from,
             own_fix=f"Call {f'`{safe(factory)}`' if factory else 'what makes it'} once, before the loop, and pass what "
             f"changes ({safe(', '.join(varying[:_MOST_VARYING])) or 'the values that it closes over'}) as an argument "
             "of the compiled function.",
-            function=function.function,
-            seconds=_claim(claims, function, reason.code),
-            saves_seconds=_saved_seconds(function, reason),
         )
 
 
@@ -120,21 +116,19 @@ def caches_cleared(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
 def varying_shapes(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield functions whose argument shapes differ between calls, so that each shape is a separate program. Operations
     outside any jit are left out."""
-    for function, reason in _recompiled(claims, "shape"):
-        if reason.count < AGAIN or function.op_by_op:
+    for function, reason in _recompiled(claims, "shape", AGAIN):
+        if function.op_by_op:
             continue
         named = "; ".join(f"{each.name} {each.summary}" for each in reason.varying) or "its arguments"
-        own = _claim(claims, function, reason.code)
+        text = f"for {integer(reason.count)} other shapes: {shorten(named, _NAMED_WIDTH)}"
+        fix = _shape_advice(function, reason)
+        found = _compiled_again(claims, "varying_shapes", function, reason, text, reason.called_from, own_fix=fix)
         beside = claims.take(rows=_operations_beside(claims, reason))
-        saved = _saved_seconds(function, reason)
+        own, saved = found.seconds or 0.0, found.saves_seconds or 0.0
         besides = f"; the operations around it {seconds(beside)}" if claims.worth(beside) else ""
-        yield Finding(
-            "varying_shapes",
-            f"{_name(function)} was compiled again for {integer(reason.count)} other shapes: "
-            f"{shorten(named, _NAMED_WIDTH)}{_cost_text(result, reason)}{besides}",
-            (reason.called_from, function.defined_at),
-            own_fix=_shape_advice(function, reason),
-            function=function.function,
+        yield replace(
+            found,
+            message=found.message + besides,
             seconds=own + beside,
             saves_seconds=saved + beside * (saved / reason.seconds if reason.seconds else 1.0),
         )
@@ -154,36 +148,21 @@ def _operations_beside(claims: Claims, reason: ReasonCount) -> list[Compiled]:
 
 def static_argument_varies(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield functions with a static argument that takes many values, each a separate program."""
-    for function, reason in _recompiled(claims, "static_argument"):
-        if reason.count < AGAIN or function.op_by_op:
+    for function, reason in _recompiled(claims, "static_argument", AGAIN):
+        if function.op_by_op:
             continue
         named = "; ".join(f"{each.name} = {each.summary}" for each in function.varying if each.static) or reason.text
-        yield Finding(
-            "static_argument_varies",
-            f"{_name(function)} was compiled again for {integer(reason.count)} other values of a static argument: "
-            f"{shorten(named, _NAMED_WIDTH)}{_cost_text(result, reason)}",
-            (reason.called_from, function.defined_at),
-            own_fix=_OTHER_OBJECT if _ANOTHER in reason.text else _OTHER_VALUE,
-            function=function.function,
-            seconds=_claim(claims, function, reason.code),
-            saves_seconds=_saved_seconds(function, reason),
-        )
+        text = f"for {integer(reason.count)} other values of a static argument: {shorten(named, _NAMED_WIDTH)}"
+        fix = _OTHER_OBJECT if _ANOTHER in reason.text else _OTHER_VALUE
+        yield _compiled_again(claims, "static_argument_varies", function, reason, text, reason.called_from, own_fix=fix)
 
 
 def weak_type_flips(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield functions that get a Python number in one call and an array in the next, which makes two programs."""
-    for function, reason in _recompiled(claims, "weak_type"):
-        if function.op_by_op or (reason.count < AGAIN and reason.seconds < WEAK_TYPE_SECONDS):
-            continue
-        yield Finding(
-            "weak_type_flips",
-            f"{_name(function)} was compiled again {_times_text(reason.count)} because of a weak type "
-            f"({reason.text}){_cost_text(result, reason)}",
-            (reason.called_from, function.defined_at),
-            function=function.function,
-            seconds=_claim(claims, function, reason.code),
-            saves_seconds=_saved_seconds(function, reason),
-        )
+    for function, reason in _recompiled(claims, "weak_type", AGAIN, WEAK_TYPE_SECONDS):
+        if not function.op_by_op:
+            text = f"{_times_text(reason.count)} because of a weak type ({reason.text})"
+            yield _compiled_again(claims, "weak_type_flips", function, reason, text, reason.called_from)
 
 
 _OTHER: Final = {
@@ -211,19 +190,12 @@ _OTHER: Final = {
 def arguments_vary(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield functions compiled again for any other reason, each with its own advice."""
     for code, (what, fix) in _OTHER.items():
-        for function, reason in _recompiled(claims, code):
-            if function.op_by_op or (reason.count < AGAIN and reason.seconds < COSTLY_SECONDS):
+        for function, reason in _recompiled(claims, code, AGAIN, COSTLY_SECONDS):
+            if function.op_by_op:
                 continue
             times = f"for {integer(reason.count)} other {what}" if reason.count > 1 else f"once for other {what}"
-            yield Finding(
-                "arguments_vary",
-                f"{_name(function)} was compiled again {times}: {reason.text}{_cost_text(result, reason)}",
-                (reason.called_from, function.defined_at),
-                own_fix=fix,
-                function=function.function,
-                seconds=_claim(claims, function, reason.code),
-                saves_seconds=_saved_seconds(function, reason),
-            )
+            text = f"{times}: {reason.text}"
+            yield _compiled_again(claims, "arguments_vary", function, reason, text, reason.called_from, own_fix=fix)
 
 
 def _shape_advice(function: FunctionCompiles, reason: ReasonCount) -> str:
@@ -244,17 +216,39 @@ def _shape_advice(function: FunctionCompiles, reason: ReasonCount) -> str:
     )
 
 
-def _recompiled(claims: Claims, code: str) -> Iterator[tuple[FunctionCompiles, ReasonCount]]:
-    """Yield the functions that were compiled for a reason, with those compilations, if they are worth a finding."""
+def _recompiled(
+    claims: Claims, code: str, least: int, costly: float = math.inf
+) -> Iterator[tuple[FunctionCompiles, ReasonCount]]:
+    """Yield the functions that were compiled for a reason, with those compilations, if they are worth a finding: at
+    least `least` of them, or `costly` seconds."""
     for function in claims.result.functions:
         reason = function.reason(code)
-        if reason is not None and claims.worth(reason.seconds):
+        if reason is not None and claims.worth(reason.seconds) and (reason.count >= least or reason.seconds >= costly):
             yield function, reason
 
 
-def _claim(claims: Claims, function: FunctionCompiles, code: str) -> float:
-    """Claim the seconds of a function's compilations for a reason."""
-    return claims.take(rows=claims.free_rows(row for row in function.rows if row.reason_code == code))
+def _compiled_again(
+    claims: Claims,
+    code: str,
+    function: FunctionCompiles,
+    reason: ReasonCount,
+    text: str,
+    *places: SourceLocation | None,
+    own_fix: str | None = None,
+) -> Finding:
+    """Claim a function's compilations for a reason, and return the finding about them. `text`: how often, and why;
+    `places`: lines to change, before that of the definition."""
+    share = claims.result.of_wall(reason.seconds)
+    of_wall = f", {percent(share)} of the wall time" if share is not None else ""
+    return Finding(
+        code,
+        f"`{safe(function.function)}` was compiled again {text} ({seconds(reason.seconds)}{of_wall})",
+        (*places, function.defined_at),
+        own_fix=own_fix,
+        function=function.function,
+        seconds=claims.take(rows=claims.free_rows(row for row in function.rows if row.reason_code == reason.code)),
+        saves_seconds=_saved_seconds(function, reason),
+    )
 
 
 def _saved_seconds(function: FunctionCompiles, reason: ReasonCount) -> float:
@@ -265,18 +259,8 @@ def _saved_seconds(function: FunctionCompiles, reason: ReasonCount) -> float:
     return reason.seconds * (1 - max(0, kept - 1) / max(1, function.padding.shapes - 1))
 
 
-def _name(function: FunctionCompiles) -> str:
-    return f"`{safe(function.function)}`"
-
-
 def _times_text(count: int) -> str:
     return "once" if count == 1 else f"{integer(count)} times"
-
-
-def _cost_text(result: ProgramResult, reason: ReasonCount) -> str:
-    share = result.of_wall(reason.seconds)
-    of_wall = f", {percent(share)} of the wall time" if share is not None else ""
-    return f" ({seconds(reason.seconds)}{of_wall})"
 
 
 MANY: Final = 20
