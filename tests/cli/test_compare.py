@@ -11,9 +11,9 @@ import pytest
 
 from folding import fold, written
 from jaxprof import events as e
+from jaxprof.analysis.hlo_program import HloProgram
 from jaxprof.analysis.opener import modules_of
 from jaxprof.cli import hlo_target
-from jaxprof.cli.hlo_target import TargetModule
 from report import sessions
 
 pytestmark = pytest.mark.usefixtures("state_home")
@@ -29,14 +29,14 @@ def first(tmp_path: Path) -> Path:
     return _write(tmp_path / "first.jaxprof", sessions.events())
 
 
-def _compiled_for(*devices: str, hlo: str = sessions.HLO) -> list[TargetModule]:
+def _compiled_for(*devices: str, hlo: str = sessions.HLO) -> list[HloProgram]:
     events: list[e.Event] = []
     for number, device in enumerate(devices, 1):
         spec = e.RunSpec(workload="step", variant="jit", how="compile", device=device)
         events += [e.RunPlanned(run=f"r{number}", spec=spec), e.TextRecorded(run=f"r{number}", name="hlo", text=hlo)]
         events.append(e.RunFinished(run=f"r{number}", status="ok"))
     session = fold(sessions.HEADER, events)
-    return [TargetModule(stages, session) for stages in modules_of(session)]
+    return [HloProgram(stages, session) for stages in modules_of(session)]
 
 
 def test_programs_for_devices_that_are_not_here(call, monkeypatch):

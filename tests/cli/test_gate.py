@@ -11,10 +11,10 @@ import program_events
 from folding import fold, written
 from jaxprof import events as e
 from jaxprof.analysis.gate import judged, read_limit
+from jaxprof.analysis.hlo_program import HloProgram
 from jaxprof.analysis.opener import modules_of
 from jaxprof.analysis.run_difference import run_difference
 from jaxprof.cli import hlo_target
-from jaxprof.cli.hlo_target import TargetModule
 from jaxprof.errors import UsageError
 from jaxprof.session import Session
 from job_folders import ALL_REDUCE
@@ -98,8 +98,8 @@ def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, Session]:
     """Programs by name, as if they had been compiled."""
     found: dict[str, Session] = {}
 
-    def find(name: str, *_: Any, **__: Any) -> list[TargetModule]:
-        return [TargetModule(stages, found[name]) for stages in modules_of(found[name])]
+    def find(name: str, *_: Any, **__: Any) -> list[HloProgram]:
+        return [HloProgram(stages, found[name]) for stages in modules_of(found[name])]
 
     monkeypatch.setattr(hlo_target, "find_modules", find)
     return found

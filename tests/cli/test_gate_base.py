@@ -10,10 +10,10 @@ import pytest
 
 from cli.calling import commit_all, git
 from folding import fold
+from jaxprof.analysis.hlo_program import HloProgram
 from jaxprof.analysis.opener import modules_of
 from jaxprof.cli import hlo_target
 from jaxprof.cli.git_revision import FoundBase, found_base
-from jaxprof.cli.hlo_target import TargetModule
 from jaxprof.errors import UsageError, WorkerError
 from report import sessions
 
@@ -130,10 +130,10 @@ def test_a_side_that_does_not_compile_is_exit_code_1(folder, call, monkeypatch, 
     (folder / "own.py").write_text(OWN + "\n")
     session = fold(sessions.HEADER, sessions.events())
 
-    def find(target: str, *_: object, **__: object) -> list[TargetModule]:
+    def find(target: str, *_: object, **__: object) -> list[HloProgram]:
         if ("jaxprof-git-" in target) is (failing == "HEAD"):
             raise WorkerError(f"{target}: not today")
-        return [TargetModule(stages, session) for stages in modules_of(session)]
+        return [HloProgram(stages, session) for stages in modules_of(session)]
 
     monkeypatch.setattr(hlo_target, "find_modules", find)
     said = call("gate", "own.py:step", "--arg", "f32[64]", "--fail-on", "kernels")

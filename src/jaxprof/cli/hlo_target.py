@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jaxprof.analysis.hlo_program import HloProgram
 from jaxprof.analysis.opener import HOW_TO_COMPILE, HloSource, Kind, kind_of, modules_of, open_hlo
 from jaxprof.cli.answers import report_location
 from jaxprof.cli.options import refuse
@@ -16,83 +16,12 @@ from jaxprof.cli.output import note
 from jaxprof.cli.target import is_compiled_now, is_ready, refuse_job, split_variant
 from jaxprof.errors import JaxprofError, UsageError, WorkerError, not_found, unknown_name
 from jaxprof.files import with_home
-from jaxprof.hlo.open.stages import ModuleStages
 from jaxprof.units import counted
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.memory import MemoryPicture
-    from jaxprof.devices.targets import Machine
-    from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
-    from jaxprof.hlo.model import Module
+    from jaxprof.hlo.open.stages import ModuleStages
     from jaxprof.runner import Interpreter, PlannedRun
     from jaxprof.session import Run, Session
-
-
-@dataclass(eq=False)
-class TargetModule:
-    """One module with what a command prints about it. Its HLO is parsed on first use."""
-
-    stages: ModuleStages
-    session: Session | None = None
-    """The session that the module is a run of; None for a module of a dump."""
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def label(self) -> str:
-        return f"{self.stages.key} {self.stages.label}" if self.session is not None else self.stages.label
-
-    @property
-    def run(self) -> Run | None:
-        return self.session.runs[self.stages.key] if self.session is not None else None
-
-    @property
-    def has_hlo(self) -> bool:
-        """Whether the module has optimised HLO, or the closest stage to it."""
-        return "hlo" in self.stages.stages
-
-    @cached_property
-    def device(self) -> DevicePeaks | None:
-        """The module's device with its roofline ceilings; None if unknown."""
-        if self.session is None or self.run is None:
-            from jaxprof.hlo.analysis.cost.peaks import device_of_kind
-
-            return device_of_kind(self.stages.device) if self.stages.device else None
-        from jaxprof.analysis.ceilings import ceilings_for
-
-        return ceilings_for(self.session, self.run)
-
-    @property
-    def elsewhere(self) -> bool:
-        """Whether the module was compiled for a device that this machine does not have."""
-        if self.run is None or self.run.plan.how != "compile":
-            return False
-        from jaxprof.analysis.ceilings import device_elsewhere
-
-        return device_elsewhere(self.run) is not None
-
-    @property
-    def machine(self) -> Machine | None:
-        """The module's device, and how several of them are connected; None if unknown."""
-        if self.device is None:
-            return None
-        from jaxprof.analysis.ceilings import machine_of_run
-
-        return machine_of_run(self.run, self.device)
-
-    @property
-    def memory(self) -> MemoryPicture | None:
-        """What the module needs of memory: by XLA's buffer assignment if there is one, else by its schedule."""
-        from jaxprof.analysis.memory import buffers_of, memory_of_dump
-
-        of_session = buffers_of(self.session, self.stages.key) if self.session is not None else None
-        return of_session if of_session is not None else memory_of_dump(self.stages)
-
-    @cached_property
-    def hlo(self) -> Module:
-        """The module's optimised HLO. Raises UsageError if there is none, HloError if it cannot be read."""
-        if not self.has_hlo:
-            raise UsageError(f"{self.label} has no HLO", "Compiled variants have it: jaxprof run NAME --variant jit.")
-        return self.stages.module()
 
 
 _LOAD_AUTOTUNED = "--xla_gpu_load_autotune_results_from"
@@ -149,7 +78,7 @@ def find_modules(
     *,
     alone: bool = True,
     variables: Mapping[str, str] | None = None,
-) -> list[TargetModule]:
+) -> list[HloProgram]:
     """Return the modules that `target` names: of the run `run` of a session, or the one with this number (from 1) in a
     dump.
 
@@ -179,7 +108,7 @@ def find_modules(
 
 def find_pair(
     targets: tuple[str, str], run: str | None, number: int | None, options: CompileOptions
-) -> tuple[TargetModule, TargetModule]:
+) -> tuple[HloProgram, HloProgram]:
     """Return the one module with HLO that each target names. If one is compiled now and the other is not, an option
     applies to the target that takes it. Raises JaxprofError as `find_modules`, and for a target with several
     modules."""
@@ -203,7 +132,7 @@ def compiled_programs(
     return known
 
 
-def _single_module(target: str, modules: list[TargetModule]) -> TargetModule:
+def _single_module(target: str, modules: list[HloProgram]) -> HloProgram:
     with_hlo = [module for module in modules if module.has_hlo]
     if not with_hlo:
         raise UsageError(f"{target} has no HLO", HOW_TO_COMPILE)
@@ -232,7 +161,7 @@ def _refuse_choosing(target: str) -> None:
     )
 
 
-def _modules_at_path(path: Path, run: str | None, number: int | None) -> list[TargetModule]:
+def _modules_at_path(path: Path, run: str | None, number: int | None) -> list[HloProgram]:
     refuse_job("jaxprof hlo", str(path), "HLO")
     kind = kind_of(path)
     if kind is Kind.SESSION:
@@ -242,7 +171,7 @@ def _modules_at_path(path: Path, run: str | None, number: int | None) -> list[Ta
     if kind in (Kind.SESSION, Kind.PROFILE):
         return _only_numbered(_modules_of_source(open_hlo(path, _session_of_profile), run), number, str(path))
     sources = open_hlo(path, _session_of_profile).modules
-    modules = _readable(sources) if path.is_dir() else list(map(TargetModule, sources))
+    modules = _readable(sources) if path.is_dir() else list(map(HloProgram, sources))
     return _only_numbered(modules, number, str(path))
 
 
@@ -253,15 +182,15 @@ def _session_of_profile(path: Path) -> Session:
         return session
 
 
-def _readable(sources: Sequence[ModuleStages]) -> list[TargetModule]:
+def _readable(sources: Sequence[ModuleStages]) -> list[HloProgram]:
     """Return every module of every readable file, with a note on each unreadable one. If no file can be read, raises
     the last error."""
-    modules: list[TargetModule] = []
+    modules: list[HloProgram] = []
     notes: list[str] = []
     failure: JaxprofError | None = None
     for stages in sources:
         try:
-            modules += [TargetModule(each) for each in stages.each()]
+            modules += [HloProgram(each) for each in stages.each()]
         except JaxprofError as error:
             failure = error
             notes.append(f"left out: {error.what}")
@@ -271,7 +200,7 @@ def _readable(sources: Sequence[ModuleStages]) -> list[TargetModule]:
     return modules
 
 
-def _only_numbered(modules: list[TargetModule], number: int | None, label: str) -> list[TargetModule]:
+def _only_numbered(modules: list[HloProgram], number: int | None, label: str) -> list[HloProgram]:
     if number is None:
         return modules
     if number > len(modules):
@@ -279,7 +208,7 @@ def _only_numbered(modules: list[TargetModule], number: int | None, label: str) 
     return [modules[number - 1]]
 
 
-def _modules_of_source(source: HloSource, run: str | None) -> list[TargetModule]:
+def _modules_of_source(source: HloSource, run: str | None) -> list[HloProgram]:
     """Return the runs of a session, or the named one. Raises UsageError."""
     session = source.session
     assert session is not None
@@ -289,7 +218,7 @@ def _modules_of_source(source: HloSource, run: str | None) -> list[TargetModule]
     if not chosen:
         named = session.runs[str(run)].label
         raise UsageError(f"run {run} ({named}) has no compiled program", HOW_TO_COMPILE)
-    return [TargetModule(stages, session) for stages in chosen]
+    return [HloProgram(stages, session) for stages in chosen]
 
 
 def compile_session(
@@ -357,7 +286,7 @@ _NOTED_WARNINGS = ("sharding", "library_gemms", "debug_calls_left_out")
 """Codes of the warnings that say what was compiled."""
 
 
-def _compile(target: str, options: CompileOptions, variables: Mapping[str, str] | None) -> list[TargetModule]:
+def _compile(target: str, options: CompileOptions, variables: Mapping[str, str] | None) -> list[HloProgram]:
     """Compile the target now, and return its modules. Raises JaxprofError."""
     session = compile_session([target], options, variables)
     modules = _modules_of_source(HloSource(Kind.SESSION, modules_of(session), session), None)

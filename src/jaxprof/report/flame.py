@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from jaxprof.analysis.flame import PICOSECONDS, ROOT, FlameFrame, FlameGraph, ranking_flame, run_flame
+from jaxprof.analysis.flame import PICOSECONDS, ROOT, FlameFrame, FlameGraph, run_flame
 from jaxprof.analysis.profile import is_whole
 from jaxprof.analysis.run_result import IMPORTED
 from jaxprof.facts import Fact, at, column
@@ -14,10 +14,6 @@ from jaxprof.facts.units import BYTES, COUNT, LIST, SECONDS, SHARE, TEXT, TRUTH
 from jaxprof.report.renderers import text_lines
 from jaxprof.report.table import Table
 from jaxprof.session import Run, Session
-
-if TYPE_CHECKING:
-    from jaxprof.devices.targets import Machine
-    from jaxprof.hlo.model import Module
 
 _LEAST_SHARE_SHOWN: Final = 0.005
 """The text adds up frames with a smaller share of the whole graph."""
@@ -113,15 +109,6 @@ def graph_lines(graph: FlameGraph) -> Iterator[str]:
     """Yield the tree as text, without small frames."""
     notes = tuple(filter(None, (graph.title, graph.remark)))
     return text_lines(Table(FLAME, list(_tree_rows(graph)), notes=notes))
-
-
-def module_flame(module: Module, machine: Machine | None, run: Run | None) -> FlameGraph:
-    """Return the flame graph of the kernels of an HLO module, with what was measured of them in `run`."""
-    from jaxprof.analysis.measured import seconds_per_call
-    from jaxprof.analysis.ranking import ranking_on
-    from jaxprof.hlo.analysis.kernels import kernels
-
-    return ranking_flame(ranking_on(machine, module, kernels(module), seconds_per_call(run)))
 
 
 def flame_rows(session: Session, run: Run) -> Iterator[FlameRow]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,50 +29,19 @@ from jaxprof.text import safe
 from jaxprof.units import and_more, bytes_, scaled, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.flame import FlameGraph
-    from jaxprof.analysis.memory import MemoryPicture
+    from jaxprof.analysis.hlo_program import HloProgram
     from jaxprof.analysis.ranking import Ranked
-    from jaxprof.devices.targets import Exchange, Machine, StepTime
+    from jaxprof.devices.targets import Exchange
     from jaxprof.hlo.analysis.barriers import Barrier
     from jaxprof.hlo.analysis.collectives import Collective
     from jaxprof.hlo.analysis.findings.finding import HloFinding
-    from jaxprof.hlo.analysis.kernels import ModuleTotals
     from jaxprof.hlo.analysis.notices import Notice
     from jaxprof.hlo.analysis.origin import HloSourceLocation
-    from jaxprof.hlo.model import Computation, Instruction, Module
+    from jaxprof.hlo.model import Computation, Instruction
     from jaxprof.hlo.read.record import Record
-    from jaxprof.session import Run
 
 
 _EXECUTION_ORDER: Final = KernelOptions()
-
-
-@dataclass(frozen=True)
-class HloProgram:
-    """A program in an answer of `jaxprof hlo`."""
-
-    module: Module
-    label: str = ""
-    machine: Machine | None = None
-    run: Run | None = None
-    elsewhere: bool = False
-    """Whether the program was compiled for a device that this machine does not have."""
-    memory: MemoryPicture | None = None
-    choice: KernelOptions = _EXECUTION_ORDER
-
-    @cached_property
-    def step(self) -> StepTime | None:
-        """Lower bound and estimate of one run on the device; None without a device."""
-        from jaxprof.devices.targets import step_time
-
-        return step_time(self.module, self.machine) if self.machine is not None else None
-
-    @cached_property
-    def flame(self) -> FlameGraph:
-        """Flame graph of the kernels by named scope."""
-        from jaxprof.report.flame import module_flame
-
-        return module_flame(self.module, self.machine, self.run)
 
 
 def _lazy_rows(make: Callable[[HloProgram], Iterable[Any]]) -> Callable[[HloProgram], Iterator[Any]]:
@@ -85,7 +54,7 @@ def _lazy_rows(make: Callable[[HloProgram], Iterable[Any]]) -> Callable[[HloProg
 
 
 def _computations(program: HloProgram) -> Iterator[Computation]:
-    module = program.module
+    module = program.hlo
     large = len(module.text) > LARGE
     for computation in module.computations.values():
         yield computation
@@ -146,7 +115,7 @@ _DEVICE: Final[tuple[Fact[HloProgram], ...]] = (
     Fact("estimate", TRUTH, "Whether this machine lacks the device, so that nothing was measured on it",
          at("elsewhere")),
     Fact("memory_bytes", BYTES, "Its memory", at("machine.device.memory_bytes")),
-    Fact("memory_needed_bytes", BYTES, "What the program needs of it", lambda program: _needed_bytes(program.run)),
+    Fact("memory_needed_bytes", BYTES, "What the program needs of it"),
     *within(
         at("step"),
         (
@@ -165,18 +134,20 @@ _DEVICE: Final[tuple[Fact[HloProgram], ...]] = (
 )  # fmt: skip
 
 
-def facts_of_program(view: str | None = None) -> tuple[Fact[HloProgram], ...]:
+def facts_of_program(view: str | None = None, choice: KernelOptions = _EXECUTION_ORDER) -> tuple[Fact[HloProgram], ...]:
     """Return the facts of a program in JSON, or those of one view of it. Long lists are derived while they are
     printed."""
     view_facts: dict[str, tuple[Fact[HloProgram], ...]] = {
-        "kernels": (Fact("kernels", ROWS, "Its kernels", partial(_kernels, keep=view is None), inside=KERNEL,
-                         alike=likeness),),
+        "kernels": (
+            Fact("kernels", ROWS, "Its kernels", partial(_kernels, choice=choice, keep=view is None),
+                 inside=KERNEL, alike=likeness),
+        ),
         "barriers": (
             Fact("barriers", ROWS, "Kernels that share an array and are not one, the most bytes first",
-                 _lazy_rows(lambda program: barriers(program.module)), inside=BARRIERS),
+                 _lazy_rows(lambda program: barriers(program.hlo)), inside=BARRIERS),
         ),
         "findings": (
-            Fact("findings", ROWS, "What is worth changing", _lazy_rows(lambda program: findings(program.module)),
+            Fact("findings", ROWS, "What is worth changing", _lazy_rows(lambda program: findings(program.hlo)),
                  inside=FINDINGS),
         ),
     }  # fmt: skip
@@ -202,78 +173,85 @@ def facts_of_program(view: str | None = None) -> tuple[Fact[HloProgram], ...]:
     return (
         Fact("run", TEXT, "Id of its run", at("run.id"), when=at("run")),
         Fact("label", TEXT, "Name of its run for people", when=at("run")),
-        Fact("module", TEXT, "Name of the HLO module", at("module.name")),
+        Fact("module", TEXT, "Name of the HLO module", at("hlo.name")),
         *((Fact("computations", ROWS, "Its computations", _computations, inside=_COMPUTATION),)
           if view is None else ()),
-        Fact("platform", TEXT, "cpu, gpu, tpu", lambda program: platform_of(program.module)),
+        Fact("platform", TEXT, "cpu, gpu, tpu", lambda program: platform_of(program.hlo)),
         *chain.from_iterable(facts for name, facts in view_facts.items() if view in (None, name)),
-        Fact("notices", ROWS, "What of the module was not seen", _lazy_rows(lambda program: notices(program.module)),
+        Fact("notices", ROWS, "What of the module was not seen", _lazy_rows(lambda program: notices(program.hlo)),
              inside=_NOTICES),
-        Fact("problems", ROWS, "Lines that could not be read", _lazy_rows(lambda program: problems(program.module)),
+        Fact("problems", ROWS, "Lines that could not be read", _lazy_rows(lambda program: problems(program.hlo)),
              inside=_PROBLEMS),
         *(device_facts if view in (None, "kernels") else ()),
         *last,
     )  # fmt: skip
 
 
-def _kernels(program: HloProgram, *, keep: bool) -> Iterator[Ranked]:
-    yield from released(rows_of(program.module, program.machine, program.choice, keep=keep))
+def _kernels(program: HloProgram, *, choice: KernelOptions, keep: bool) -> Iterator[Ranked]:
+    yield from released(rows_of(program.hlo, program.machine, choice, keep=keep))
 
 
-def notices_text(module: Module) -> list[str]:
-    """Return the gaps of the module, one line each, and an empty line. They come before what is derived from the
-    rest."""
-    lines = [safe(str(notice)) for notice in notices(module)]
-    return [*lines, ""] if lines else []
+def view_lines(program: HloProgram, view: str) -> Iterator[str]:
+    """Yield the gaps of a program, which come before what is derived from the rest, and one of its views as text:
+    findings, barriers, memory or flame."""
+    listed = notices(program.hlo)
+    if listed:
+        yield from (*(safe(str(notice)) for notice in listed), "")
+    yield from _VIEWS[view](program)
 
 
-def findings_text(module: Module) -> list[str]:
-    """Return each finding with its advice and its kernels."""
-    lines = notices_text(module)
-    for finding in findings(module):
+def _findings_lines(program: HloProgram) -> Iterator[str]:
+    """Yield each finding with its advice and its kernels."""
+    for finding in findings(program.hlo):
         size = f"  ({bytes_(finding.bytes)})" if finding.bytes else ""
-        text = (
-            f"{finding.code}: {finding.message}{size}",
-            f"    {finding.advice}",
-            f"    at {and_more(finding.where, 5)}",
-        )
-        lines += [*map(safe, text), ""]
-    if findings(module):
-        return lines
-    codes = {notice.code for notice in notices(module) if notice.serious}
+        yield safe(f"{finding.code}: {finding.message}{size}")
+        yield safe(f"    {finding.advice}")
+        yield safe(f"    at {and_more(finding.where, 5)}")
+        yield ""
+    if not findings(program.hlo):
+        yield _nothing(program, "findings", "no findings among the few that a module before XLA's passes can show")
+
+
+def _nothing(program: HloProgram, what: str, before_passes: str) -> str:
+    """Return that a program has none of `what`, as far as it was read; `before_passes` of one that is not optimised."""
+    codes = {notice.code for notice in notices(program.hlo) if notice.serious}
     if NOT_OPTIMISED in codes:
-        return [*lines, "no findings among the few that a module before XLA's passes can show"]
-    return [*lines, "no findings" + (" in what was read" if codes else "")]
+        return before_passes
+    return f"no {what}" + (" in what was read" if codes else "")
 
 
-def barriers_text(module: Module) -> list[str]:
-    """Return a line for each pair of kernels that share an array but are not fused, the most bytes first."""
-    rows = barriers(module)
-    lines = notices_text(module)
-    if rows:
-        table = Table((*pick(BARRIERS, "bytes", "producer", "consumer"), column("why not fused", at("why"))), rows)
-        return [*lines, *text_lines(table, indent="")]
-    codes = {notice.code for notice in notices(module) if notice.serious}
-    if NOT_OPTIMISED in codes:
-        return [*lines, "unknown: before XLA's passes nothing is fused, and nothing is kept apart"]
-    return [*lines, "no barriers" + (" in what was read" if codes else "")]
+def _barriers_lines(program: HloProgram) -> Iterator[str]:
+    """Yield a line for each pair of kernels that share an array but are not fused, the most bytes first."""
+    rows = barriers(program.hlo)
+    columns = (*pick(BARRIERS, "bytes", "producer", "consumer"), column("why not fused", at("why")))
+    yield from text_lines(Table(columns, rows), indent="")
+    if not rows:
+        why = "unknown: before XLA's passes nothing is fused, and nothing is kept apart"
+        yield _nothing(program, "barriers", why)
 
 
-def memory_text(module: Module, picture: MemoryPicture | None) -> list[str]:
-    """Return the peak of memory, and what is alive there."""
+def _memory_lines(program: HloProgram) -> Iterator[str]:
+    """Yield the peak of memory, and what is alive there."""
     from jaxprof.report.memory import memory_lines  # imports the session modules, which only this view needs
 
-    lines = [line.removeprefix("  ") for line in memory_lines(picture)]
-    why = "unknown: the module is not scheduled, or has no instructions"
-    return [*notices_text(module), *(lines or [why])]
+    lines = [line.removeprefix("  ") for line in memory_lines(program.memory)]
+    yield from lines or ["unknown: the module is not scheduled, or has no instructions"]
 
 
-def flame_text(module: Module, machine: Machine | None, run: Run | None) -> list[str]:
-    """Return the flame graph of the kernels by named scope, with a note on what its shares are of."""
+def _flame_lines(program: HloProgram) -> Iterator[str]:
+    """Yield the flame graph of the kernels by named scope, with a note on what its shares are of."""
     from jaxprof.report.flame import graph_lines
 
-    graph = HloProgram(module, machine=machine, run=run).flame
-    return [*notices_text(module), *(graph_lines(graph) if graph.tree.total else [graph.remark or "no kernels"])]
+    graph = program.flame
+    yield from graph_lines(graph) if graph.tree.total else [graph.remark or "no kernels"]
+
+
+_VIEWS: Final = {
+    "findings": _findings_lines,
+    "barriers": _barriers_lines,
+    "memory": _memory_lines,
+    "flame": _flame_lines,
+}
 
 
 def tree_text(kernel: Kernel) -> list[str]:
@@ -285,53 +263,39 @@ def tree_text(kernel: Kernel) -> list[str]:
     return [safe(line) for line in (*lines, *launched, *(["", *origin] if origin else []))]
 
 
-@dataclass(frozen=True, slots=True)
-class _DeviceCost:
-    """Cost of a module on a device that it was compiled for."""
-
-    label: str
-    kernels: int
-    totals: ModuleTotals
-    step: StepTime
-    memory: str
+def devices_table(programs: Sequence[HloProgram]) -> list[str]:
+    """Return one line for each program, all with a known device: kernels, FLOPs, bytes, lower bound and estimate of a
+    run, memory."""
+    vendors = {program.device.vendor for program in programs if program.device is not None}
+    on_gpu = [_ON_A_GPU] if vendors - {"Google"} else []
+    return [*text_lines(Table(_DEVICES, programs), indent=""), "", *_WHAT_STEPS_ARE, *on_gpu]
 
 
-def devices_table(rows: Sequence[tuple[str, Module, Machine, Run | None]]) -> list[str]:
-    """Return one line for each target device: kernels, FLOPs, bytes, lower bound and estimate of a run, memory.
-
-    `rows`: label of the device, the module compiled for it, its machine, and the run that compiled it.
-    """
-    from jaxprof.devices.targets import step_time
-
-    costs = [
-        _DeviceCost(label, len(kernels(module)), totals(module), step_time(module, machine), _memory_text(run, machine))
-        for label, module, machine, run in rows
-    ]
-    on_gpu = any(machine.device.vendor != "Google" for _, _, machine, _ in rows)
-    return [*text_lines(Table(_DEVICES, costs), indent=""), "", *_WHAT_STEPS_ARE, *([_ON_A_GPU] if on_gpu else [])]
+def _flops(program: HloProgram) -> float | None:
+    whole = totals(program.hlo)
+    return whole.cost.flops if whole.complete else None
 
 
-def _needed_bytes(run: Run | None) -> int | None:
-    from jaxprof.analysis.memory import peak_memory  # imports the session modules, which HLO from a file does not need
+def _moved_bytes(program: HloProgram) -> float | None:
+    whole = totals(program.hlo)
+    return whole.bytes if whole.sized else None
 
-    return peak_memory(run)
 
-
-def _memory_text(run: Run | None, machine: Machine) -> str:
-    needed, available = _needed_bytes(run), machine.device.memory_bytes
+def _memory_text(program: HloProgram) -> str:
+    needed, available = program.memory_needed_bytes, program.device.memory_bytes if program.device is not None else 0
     too_large = needed is not None and needed > available
     return f"{bytes_(needed)} of {bytes_(available)}{'  does not fit' if too_large else ''}"
 
 
-_DEVICES: Final[tuple[Fact[_DeviceCost], ...]] = (
-    column("device", at("label")),
-    column("kernels", at("kernels"), right=True),
-    column("FLOPs", lambda row: row.totals.cost.flops if row.totals.complete else None, scaled),
-    column("bytes", lambda row: row.totals.bytes if row.totals.sized else None, bytes_),
+_DEVICES: Final[tuple[Fact[HloProgram], ...]] = (
+    column("device", at("device_label")),
+    column("kernels", lambda program: len(kernels(program.hlo)), right=True),
+    column("FLOPs", _flops, scaled),
+    column("bytes", _moved_bytes, bytes_),
     column("at least", at("step.bound_seconds"), seconds),
     column("bound by", at("step.limit")),
     column("estimate", at("step.estimate_seconds"), seconds),
-    column("memory", at("memory")),
+    column("memory", _memory_text),
 )
 _WHAT_STEPS_ARE = (
     "at least: lower bound, kernels in this order at the device's ceilings, and links; asynchronous work overlaps.",
@@ -366,18 +330,18 @@ COLLECTIVES: Final[tuple[Fact[CollectiveRow], ...]] = (
 def _collective_rows(program: HloProgram) -> list[CollectiveRow]:
     from jaxprof.devices.targets import exchanges
 
-    assert program.machine is not None
-    over = exchanges(program.module, program.machine)
+    machine = program.machine
+    assert machine is not None
+    over = exchanges(program.hlo, machine)
     return [
         CollectiveRow(collective, over[collective.kernel.computation, collective.kernel.name])
-        for collective in collectives(program.module)
+        for collective in collectives(program.hlo)
     ]
 
 
-def collectives_text(module: Module, machine: Machine) -> list[str]:
+def collectives_text(program: HloProgram) -> list[str]:
     """Return each collective with its bytes, the devices that take part, and its lower bound and estimate over the
     links."""
-    rows = _collective_rows(HloProgram(module, machine=machine))
-    lines = list(text_lines(Table(COLLECTIVES, rows), indent=""))
-    documents = [safe(f"{level.name}: {level.document}") for level in machine.levels]
-    return [*lines, "", *documents] if lines else []
+    lines = list(text_lines(Table(COLLECTIVES, _collective_rows(program)), indent=""))
+    levels = program.machine.levels if program.machine is not None else ()
+    return [*lines, "", *(safe(f"{level.name}: {level.document}") for level in levels)] if lines else []

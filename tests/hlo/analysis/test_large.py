@@ -128,15 +128,17 @@ ENTRY main {
 
 def test_what_kernels_share_is_printed_as_if_each_were_read(monkeypatch):
     """As rows of text after the first page, and in JSON."""
+    from jaxprof.analysis.hlo_program import HloProgram
     from jaxprof.facts import recorder
+    from jaxprof.hlo.open.stages import ModuleStages
     from jaxprof.report import kernels, modules, renderers
 
     monkeypatch.setattr(kernels, "LARGE", 0)
     monkeypatch.setattr(renderers, "PAGE", 1)
 
     def printed() -> tuple[list[str], list[Any]]:
-        program = modules.HloProgram(module(_NEARLY_ALIKE))
-        made = recorder(modules.facts_of_program("kernels"))(program)
+        stages = ModuleStages("", "", {"hlo": lambda: _NEARLY_ALIKE})
+        made = recorder(modules.facts_of_program("kernels"))(HloProgram(stages))
         return list(kernels.kernel_lines(module(_NEARLY_ALIKE), None)), list(made["kernels"])
 
     text, rows = printed()

@@ -33,11 +33,9 @@ from jaxprof.errors import UsageError, unknown_name
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from jaxprof.cli.hlo_target import CompileOptions, TargetModule
-    from jaxprof.devices.targets import Machine
-    from jaxprof.hlo.model import Module
+    from jaxprof.analysis.hlo_program import HloProgram
+    from jaxprof.cli.hlo_target import CompileOptions
     from jaxprof.report.kernels import KernelOptions
-    from jaxprof.session import Run
 
 MOST_PROBLEMS = 20
 """Most unreadable lines that are reported one by one."""
@@ -129,8 +127,7 @@ def command(
     elif "," in options.targets and view is None and stage is None:
         from jaxprof.report.modules import devices_table
 
-        rows = [_device_row(module, module.machine) for module in modules if module.machine is not None]
-        print_lines(devices_table(rows))
+        print_lines(devices_table([module for module in modules if module.machine is not None]))
     elif view is not None or (options.targets and stage is None):
         _print_view(modules, view or "kernels", _kernel_options(sort, top))
     else:
@@ -179,7 +176,7 @@ def _kernel_options(sort: str | None, top: int | None) -> KernelOptions:
     return KernelOptions(sort or "", top)
 
 
-def _is_doubtful(modules: list[TargetModule], stage: str | None, *, as_text: bool) -> bool:
+def _is_doubtful(modules: list[HloProgram], stage: str | None, *, as_text: bool) -> bool:
     """Return whether the printed answer is unreliable. The text itself is reliable also before XLA's passes; the other
     stages always are."""
     if stage not in (None, "hlo"):
@@ -190,7 +187,7 @@ def _is_doubtful(modules: list[TargetModule], stage: str | None, *, as_text: boo
     return any(notice.serious and not (as_text and notice.code == NOT_OPTIMISED) for notice in of_modules)
 
 
-def _print_text(modules: list[TargetModule], stage: str, target: str, *, short: bool) -> None:
+def _print_text(modules: list[HloProgram], stage: str, target: str, *, short: bool) -> None:
     from jaxprof.hlo.read.syntax import short_text
     from jaxprof.text import safe_lines
 
@@ -212,7 +209,7 @@ def _print_text(modules: list[TargetModule], stage: str, target: str, *, short: 
             _note_problems(module)
 
 
-def _note_problems(module: TargetModule) -> None:
+def _note_problems(module: HloProgram) -> None:
     """Print notices and unreadable lines on stderr, for answers whose format has no room for them."""
     from jaxprof.hlo.analysis.notices import notices, problems
 
@@ -233,7 +230,9 @@ def _without_links(name: str, text: str) -> str:
     return without_locations(text)[0]
 
 
-def _print_view(modules: list[TargetModule], view: str, choice: KernelOptions) -> None:
+def _print_view(modules: list[HloProgram], view: str, choice: KernelOptions) -> None:
+    from jaxprof.report.modules import view_lines
+
     with_hlo = [module for module in modules if module.has_hlo]
     if not with_hlo:
         raise UsageError("there is no optimised HLO", "--stage shows the stages that exist.")
@@ -243,10 +242,10 @@ def _print_view(modules: list[TargetModule], view: str, choice: KernelOptions) -
         if view == "kernels":
             _print_kernels(module, choice)
         else:
-            print_lines(_view_lines(module, view))
+            print_lines(view_lines(module, view))
 
 
-def _print_kernels(module: TargetModule, choice: KernelOptions) -> None:
+def _print_kernels(module: HloProgram, choice: KernelOptions) -> None:
     from jaxprof.hlo.collecting import not_collecting
     from jaxprof.report.kernels import kernel_lines
 
@@ -255,31 +254,14 @@ def _print_kernels(module: TargetModule, choice: KernelOptions) -> None:
     if module.elsewhere and module.machine is not None:
         from jaxprof.report.modules import collectives_text, devices_table
 
-        print_lines(["", *collectives_text(module.hlo, module.machine)])
-        print_lines(["", *devices_table([_device_row(module, module.machine)])])
+        print_lines(["", *collectives_text(module)])
+        print_lines(["", *devices_table([module])])
 
 
-def _view_lines(module: TargetModule, view: str) -> list[str]:
-    from jaxprof.report import modules as report
-
-    if view == "findings":
-        return report.findings_text(module.hlo)
-    if view == "barriers":
-        return report.barriers_text(module.hlo)
-    if view == "memory":
-        return report.memory_text(module.hlo, module.memory)
-    return report.flame_text(module.hlo, module.machine, module.run)
-
-
-def _device_row(module: TargetModule, machine: Machine) -> tuple[str, Module, Machine, Run | None]:
-    """Return a row of the table of devices: the device that the module was compiled for, its HLO, machine and run."""
-    return module.run.plan.device if module.run is not None else module.label, module.hlo, machine, module.run
-
-
-def _print_json(modules: list[TargetModule], stage: str | None, view: str | None, choice: KernelOptions) -> None:
+def _print_json(modules: list[HloProgram], stage: str | None, view: str | None, choice: KernelOptions) -> None:
     from jaxprof.facts import recorder
     from jaxprof.hlo.collecting import not_collecting
-    from jaxprof.report.modules import HloProgram, facts_of_program
+    from jaxprof.report.modules import facts_of_program
 
     printed: Iterable[dict[str, Any]]
     if stage is not None:
@@ -290,21 +272,13 @@ def _print_json(modules: list[TargetModule], stage: str | None, view: str | None
             if name in module.stages.stages
         ]
     else:
-        programs = [
-            HloProgram(
-                module.hlo, module.label, module.machine, module.run, module.elsewhere,
-                module.memory if view == "memory" else None, choice,
-            )
-            for module in modules
-            if module.has_hlo
-        ]  # fmt: skip
-        printed = map(recorder(facts_of_program(view)), programs)
+        printed = map(recorder(facts_of_program(view, choice)), (module for module in modules if module.has_hlo))
     kind = "hlo-stage" if stage is not None else f"hlo-{view}" if view is not None else "hlo"
     with not_collecting():
         print_json(kind, {"programs": iter(printed)}, _next_commands(modules, view, stage))
 
 
-def _next_commands(modules: list[TargetModule], view: str | None, stage: str | None) -> list[str]:
+def _next_commands(modules: list[HloProgram], view: str | None, stage: str | None) -> list[str]:
     """Return the commands that print the other views and stages of the same programs."""
     kept = {name for module in modules for name in module.stages.stages}
     options = [[f"--{other}"] for other in ("kernels", "findings", "barriers", "memory", "flame") if other != view]
@@ -312,7 +286,7 @@ def _next_commands(modules: list[TargetModule], view: str | None, stage: str | N
     return [same_command(*option, without=("top", "sort", "stage", "out", "force")) for option in options]
 
 
-def _print_csv(modules: list[TargetModule], choice: KernelOptions) -> None:
+def _print_csv(modules: list[HloProgram], choice: KernelOptions) -> None:
     from jaxprof.report.kernels import kernels_table, rows_of
 
     with_hlo = [module for module in modules if module.has_hlo]
@@ -321,7 +295,7 @@ def _print_csv(modules: list[TargetModule], choice: KernelOptions) -> None:
     print_csv(kernels_table((module.label, rows_of(module.hlo, module.machine, choice)) for module in with_hlo))
 
 
-def _print_tree(modules: list[TargetModule], name: str) -> None:
+def _print_tree(modules: list[HloProgram], name: str) -> None:
     from jaxprof.hlo.analysis.kernels import kernels
     from jaxprof.report.modules import tree_text
 

@@ -1,0 +1,117 @@
+"""A compiled program, of a session, a dump or a profile, with what its HLO needs to be judged: its device and links."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from jaxprof.errors import UsageError
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.flame import FlameGraph
+    from jaxprof.analysis.memory import MemoryPicture
+    from jaxprof.devices.targets import Machine, StepTime
+    from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
+    from jaxprof.hlo.model import Module
+    from jaxprof.hlo.open.stages import ModuleStages
+    from jaxprof.session import Run, Session
+
+
+@dataclass(eq=False)
+class HloProgram:
+    """One compiled program. Its HLO is parsed on first use."""
+
+    stages: ModuleStages
+    session: Session | None = None
+    """The session that the program is a run of; None for a module of a dump."""
+    notes: list[str] = field(default_factory=list)
+    """What to know of how it was compiled or found, a line each."""
+
+    @property
+    def label(self) -> str:
+        """Name of the program for people, with its run's id."""
+        return f"{self.stages.key} {self.stages.label}" if self.session is not None else self.stages.label
+
+    @property
+    def run(self) -> Run | None:
+        """The run that compiled the program; None for a module of a dump."""
+        return self.session.runs[self.stages.key] if self.session is not None else None
+
+    @property
+    def has_hlo(self) -> bool:
+        """Whether the program has optimised HLO, or the closest stage to it."""
+        return "hlo" in self.stages.stages
+
+    @cached_property
+    def hlo(self) -> Module:
+        """The program's optimised HLO. Raises UsageError if there is none, HloError if it cannot be read."""
+        if not self.has_hlo:
+            raise UsageError(f"{self.label} has no HLO", "Compiled variants have it: jaxprof run NAME --variant jit.")
+        return self.stages.module()
+
+    @cached_property
+    def device(self) -> DevicePeaks | None:
+        """The program's device with its roofline ceilings; None if unknown."""
+        if self.session is None or self.run is None:
+            from jaxprof.hlo.analysis.cost.peaks import device_of_kind
+
+            return device_of_kind(self.stages.device) if self.stages.device else None
+        from jaxprof.analysis.ceilings import ceilings_for
+
+        return ceilings_for(self.session, self.run)
+
+    @property
+    def device_label(self) -> str:
+        """The device that the program was compiled for, as `--for` takes it; without a run the program's label."""
+        return self.run.plan.device if self.run is not None else self.label
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether the program was compiled for a device that this machine does not have."""
+        if self.run is None or self.run.plan.how != "compile":
+            return False
+        from jaxprof.analysis.ceilings import device_elsewhere
+
+        return device_elsewhere(self.run) is not None
+
+    @property
+    def machine(self) -> Machine | None:
+        """The program's device, and how several of them are connected; None if unknown."""
+        if self.device is None:
+            return None
+        from jaxprof.analysis.ceilings import machine_of_run
+
+        return machine_of_run(self.run, self.device)
+
+    @cached_property
+    def step(self) -> StepTime | None:
+        """Lower bound and estimate of one run on the device; None without a device."""
+        from jaxprof.devices.targets import step_time
+
+        return step_time(self.hlo, machine) if (machine := self.machine) is not None else None
+
+    @property
+    def memory(self) -> MemoryPicture | None:
+        """What the program needs of memory: by XLA's buffer assignment if there is one, else by its schedule."""
+        from jaxprof.analysis.memory import buffers_of, memory_of_dump
+
+        of_session = buffers_of(self.session, self.stages.key) if self.session is not None else None
+        return of_session if of_session is not None else memory_of_dump(self.stages)
+
+    @property
+    def memory_needed_bytes(self) -> int | None:
+        """Peak memory as XLA planned it; None if XLA did not report it."""
+        from jaxprof.analysis.memory import peak_memory
+
+        return peak_memory(self.run)
+
+    @cached_property
+    def flame(self) -> FlameGraph:
+        """Flame graph of the kernels by named scope, with what was measured of them."""
+        from jaxprof.analysis.flame import ranking_flame
+        from jaxprof.analysis.measured import seconds_per_call
+        from jaxprof.analysis.ranking import ranking_on
+        from jaxprof.hlo.analysis.kernels import kernels
+
+        return ranking_flame(ranking_on(self.machine, self.hlo, kernels(self.hlo), seconds_per_call(self.run)))
