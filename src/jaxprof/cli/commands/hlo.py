@@ -231,8 +231,6 @@ def _without_links(name: str, text: str) -> str:
 
 
 def _print_view(modules: list[HloProgram], view: str, choice: KernelOptions) -> None:
-    from jaxprof.report.modules import view_lines
-
     with_hlo = [module for module in modules if module.has_hlo]
     if not with_hlo:
         raise UsageError("there is no optimised HLO", "--stage shows the stages that exist.")
@@ -242,6 +240,8 @@ def _print_view(modules: list[HloProgram], view: str, choice: KernelOptions) -> 
         if view == "kernels":
             _print_kernels(module, choice)
         else:
+            from jaxprof.report.modules import view_lines
+
             print_lines(view_lines(module, view))
 
 
