@@ -187,7 +187,7 @@ _COMMANDS: dict[str, Sequence[str]] = {
                    "compare program.jaxprof remade.jaxprof", "compare sides.jaxprof torn.jaxprof"],
     "history": ["history"],
     "job-comparison": ["compare run.jaxprof.d plain.jaxprof.d", "compare run.jaxprof.d slower.jaxprof.d"],
-    "job": ["show run.jaxprof.d --hosts", "show plain.jaxprof.d"],
+    "job": ["show run.jaxprof.d", "show plain.jaxprof.d"],
     "rollup": ["rollup damaged.jaxprof.d --all --workers 1"],
     "gate": ["gate after.jaxprof --base before.jaxprof --fail-on flops --fail-on kernels",
              "gate after.jaxprof --base main --fail-on flops"],

@@ -38,9 +38,6 @@ open KEPT --port 80
 open localhost:99 --seconds 1 --steps
 open localhost:9999
 open KEPT --force
-open KEPT --hosts
-open last --hosts
-open dump/notes.md --hosts
 export KEPT
 export CAPTURED --format pprof
 export KEPT --format pprof --run r1 -o x.pb.gz

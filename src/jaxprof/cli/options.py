@@ -260,8 +260,6 @@ def measuring_options(when: str = "") -> Callable[[Command], Command]:
 
 
 _VIEWS = "jaxprof.views"
-_VIEW = "view_"
-"""Prefix of the name of a view in the name of its parameter."""
 
 
 def is_given(name: str) -> bool:
@@ -312,11 +310,7 @@ def view_options(helps: Mapping[str, str]) -> Callable[[Command], Command]:
 
     def decorate(command: Command) -> Command:
         for name, text in reversed(list(helps.items())):
-            parameter = f"{_VIEW}{name}"  # `--hosts` is a view beside `--host`, whose values are `hosts`
-            option = click.option(
-                f"--{name}", parameter, is_flag=True, expose_value=False, callback=_collect, help=text
-            )
-            command = option(command)
+            command = click.option(f"--{name}", is_flag=True, expose_value=False, callback=_collect, help=text)(command)
         return command
 
     return decorate
@@ -334,7 +328,7 @@ def chosen_view(*others: str) -> str | None:
 
 def _collect(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
     if value:
-        ctx.meta.setdefault(_VIEWS, []).append(str(parameter.name).removeprefix(_VIEW))
+        ctx.meta.setdefault(_VIEWS, []).append(str(parameter.name))
 
 
 def _option(name: str) -> str:

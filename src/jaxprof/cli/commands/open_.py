@@ -85,7 +85,6 @@ _VIEWS_TO_DERIVE: Final[dict[str | None, tuple[str, ...]]] = {
         "findings": "For a program: what to change, and at which line.",
         "transfers": "For a program: implicit copies between host and device.",
         "timeline": "For a program: where its wall time went.",
-        "hosts": "For the folder of a job: its processes compared, and which one is late.",
         "lanes": "Busy and idle time of each lane of the timeline, and its kernels, --from a time --to another.",
     }
 )
@@ -329,8 +328,8 @@ def _print(file: str, begin: float | None, end: float | None, run_id: str | None
         return _print_hlo(file, view, run_id, form)
     if view != "lanes":
         refuse(("begin", "end"), "has no effect without --lanes", "Add --lanes, or leave it out.")
-    if view == "hosts" or job is not None:
-        _print_job(job or _folder_for_hosts(file), view, run_id, form)
+    if job is not None:
+        _print_job(job, view, run_id, form)
         return ExitCode.OK
     with recorded(file, _VIEWS_TO_DERIVE.get(view, ("trust",))) as found:
         session = _with_one_run(found.session, run_id, with_baseline=view is None, with_programs=view == "flame")
@@ -341,26 +340,10 @@ def _print(file: str, begin: float | None, end: float | None, run_id: str | None
     return ExitCode.OK
 
 
-def _folder_for_hosts(file: str) -> Path:
-    """Return the folder at a path, which may hold no session. Raises FileRefusedError for all else that is found, and
-    what `Library.find` raises for what is not."""
-    from jaxprof.analysis.opener import kind_of
-    from jaxprof.session.log import Library
-
-    path = Library().find(file)
-    kind = kind_of(path)
-    if kind is None and path.is_dir():
-        return path
-    raise FileRefusedError(
-        f"{file} is {kind.value if kind is not None else 'a file'}, not the folder of a job",
-        "--hosts compares the processes of a job; `jaxprof script -n 2 train.py` writes its folder.",
-    )
-
-
 def _print_job(folder: Path, view: str | None, run_id: str | None, form: str) -> None:
     from jaxprof.rollup.job import read_job_figures
 
-    if view not in (None, "hosts") or run_id is not None:
+    if view is not None or run_id is not None:
         raise one_process_error("jaxprof open", folder, f"--{view}" if view is not None else "--run")
     print_job(read_job_figures(folder), form)
 

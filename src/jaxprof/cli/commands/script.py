@@ -98,7 +98,7 @@ def command(
     Everything after FILE.py (or after -m MODULE) belongs to the program. The exit code is the program's. With --format
     json the answer has stdout to itself: what the program prints there goes to stderr.
 
-    Under srun, mpirun or torchrun each process writes into one folder, which `jaxprof open FOLDER --hosts` compares; -n
+    Under srun, mpirun or torchrun each process writes into one folder, and `jaxprof open FOLDER` compares them; -n
     starts such a job on this machine.
     """
     from jaxprof.cli.plain_script import is_missing, refuse_too_many, run_missing
