@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from jaxprof.engine.protocol.request import Request, encode_request
+from jaxprof.engine.protocol.request import Request, RunRequest, encode_request
+from jaxprof.events import RunSpec
 
 ENGINE = Path(__file__).resolve().parents[2] / "src" / "jaxprof" / "engine" / "__main__.py"
 PATIENCE_SECONDS = 90.0
@@ -49,9 +50,9 @@ class Child:
     def send(self, request: Request) -> None:
         os.write(self._control, encode_request(request))
 
-    def until(self, wanted: Callable[[Line], bool], patience: float = PATIENCE_SECONDS) -> Line:
+    def until(self, wanted: Callable[[Line], bool]) -> Line:
         """The next line that is `wanted`. Fails the test where the pipe ends, or patience does, before it comes."""
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while (line := self._next(deadline)) is not None:
             if wanted(line):
                 return line
@@ -105,6 +106,12 @@ class Child:
         line: Line = json.loads(text)
         self.lines.append(line)
         return line
+
+
+def wanted(target: str, variant: str = "jit", **options: Any) -> RunRequest:
+    """A brief run without a capture."""
+    values = {"workload": target, "target": target, "variant": variant, "how": "jit", "device": "cpu:0"}
+    return RunRequest(run="r1", spec=RunSpec(**{**values, "budget_seconds": 0.1, "capture": False, **options}))
 
 
 def of_type(lines: Iterable[Line], kind: str) -> list[Line]:

@@ -1,20 +1,15 @@
 """What goes wrong, planted: in the user's code, in the request, in the interpreter, and from outside."""
 
-from __future__ import annotations
-
 import signal
-import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from engine.child import Child, Line, is_phase, of_type, phases
-from jaxprof.engine.protocol.request import CancelRequest, RunRequest
-from jaxprof.events import RunSpec
+from engine.child import is_phase, of_type, phases, wanted
+from jaxprof.engine.protocol.request import CancelRequest
 
-Start = Callable[..., Child]
+pytestmark = pytest.mark.process
 
 SLOW_COMPILE = """
 import jax.numpy as jnp
@@ -26,33 +21,26 @@ def slow(x):
 """
 
 
-def wanted(target: str, variant: str = "jit", **options: object) -> RunRequest:
-    values: dict[str, object] = {"workload": target, "target": target, "variant": variant}
-    more = {"budget_seconds": 0.1, "capture": False, "how": "jit", "device": "cpu:0", **options}
-    return RunRequest(run="r1", spec=RunSpec(**values, **more))  # type: ignore[arg-type]
-
-
-def ask(child: Child, target: str, variant: str = "jit", **options: object) -> list[Line]:
+def ask(child, target, variant="jit", **options):
     return child.run(wanted(target, variant, **options))
 
 
-def written(folder: Path, text: str) -> str:
+def written(folder, text):
     path = Path(tempfile.mkdtemp(dir=folder)) / "mine.py"  # the process keeps what it imported from a path
     path.write_text(text)
     return str(path)
 
 
-def warnings(lines: list[Line]) -> set[str]:
+def warnings(lines):
     return {line["code"] for line in of_type(lines, "warning_raised")}
 
 
-@pytest.mark.process
 def test_folded_constants_and_dead_code_are_named(engine, tmp_path):
     path = written(
         tmp_path,
         "import jax.numpy as jnp\nimport numpy as np\nW = np.random.default_rng(0).random((100, 100), 'f')\n"
         "def folded(x):\n"
-        "    jnp.linalg.svd(x)\n    return x + jnp.sum(jnp.dot(W, W))\n"
+        "    jnp.sort(x)\n    return x + jnp.sum(jnp.dot(W, W))\n"
         "def folded_inputs():\n    return (np.ones((8, 8), np.float64),)\n",
     )
     lines = ask(engine, f"{path}:folded")
@@ -62,7 +50,6 @@ def test_folded_constants_and_dead_code_are_named(engine, tmp_path):
     assert all(len(text) < 20_000 for text in texts.values()), "weights must not end in the file"
 
 
-@pytest.mark.process
 def test_an_exception_while_tracing_is_a_failed_run_with_the_users_frames(engine, tmp_path):
     path = written(tmp_path, "def branch(x):\n    if x[0] > 0:\n        return x\n    return -x\n")
     lines = ask(engine, f"{path}:branch", arguments=["f32[8]"])
@@ -75,7 +62,6 @@ def test_an_exception_while_tracing_is_a_failed_run_with_the_users_frames(engine
     assert "trace" not in phases(lines), "a phase that failed has no end"
 
 
-@pytest.mark.process
 @pytest.mark.parametrize(
     ("indent", "raised"), [("    ", "KeyboardInterrupt"), ("", "type('Odd', (BaseException,), {})")]
 )
@@ -88,7 +74,6 @@ def test_what_is_no_exception_is_a_failed_run_and_the_process_lives(engine, tmp_
     assert engine.process.poll() is None
 
 
-@pytest.mark.process
 def test_what_does_not_fit_is_said_before_it_is_run(engine):
     lines = ask(engine, "matmul", "numpy", parameters={"n": 10_000_000})
     assert lines[-1]["status"] == "failed"
@@ -96,7 +81,6 @@ def test_what_does_not_fit_is_said_before_it_is_run(engine):
     assert "inputs" not in phases(lines)
 
 
-@pytest.mark.process
 @pytest.mark.parametrize(
     ("changes", "near"),
     [
@@ -104,16 +88,14 @@ def test_what_does_not_fit_is_said_before_it_is_run(engine):
         ({"target": "selu", "variant": "jot"}, "jit"),
         ({"target": "selu", "parameters": {"m": 3}}, "n"),
         ({"target": "selu", "device": "cpu:7"}, "cpu:0"),
-        ({"target": "selu", "device": "tpu:0"}, "cpu:0"),
     ],
 )
 def test_an_unknown_name_fails_the_run_and_names_the_near_ones(engine, changes, near):
-    finished = ask(engine, **{"variant": "jit", **changes})[-1]  # type: ignore[arg-type]
+    finished = ask(engine, **changes)[-1]
     assert finished["status"] == "failed"
     assert near in finished["advice"]
 
 
-@pytest.mark.process
 def test_a_run_can_be_cancelled_while_it_is_sampled_and_another_follows(engine):
     engine.send(wanted("selu", budget_seconds=600.0, parameters={"n": 1000}))
     engine.until(lambda line: line["type"] == "samples_taken" and line["series"] == "run")
@@ -122,7 +104,6 @@ def test_a_run_can_be_cancelled_while_it_is_sampled_and_another_follows(engine):
     assert ask(engine, "selu", "numpy", parameters={"n": 1000})[-1]["status"] == "ok"
 
 
-@pytest.mark.process
 def test_a_process_whose_client_goes_ends_in_the_middle_of_a_compile(start, tmp_path):
     path = written(tmp_path, SLOW_COMPILE)
     child = start()
@@ -135,14 +116,6 @@ def test_a_process_whose_client_goes_ends_in_the_middle_of_a_compile(start, tmp_
     assert "compile" not in phases(rest), "it was ended, not waited for"
 
 
-@pytest.mark.process
-def test_a_process_whose_client_goes_ends_while_it_waits(start):
-    child = start()
-    child.hang_up()
-    assert child.process.wait(20) == 0
-
-
-@pytest.mark.process
 def test_an_interrupt_is_left_to_the_client(engine):
     engine.send(wanted("selu", parameters={"n": 1000}))
     engine.until(is_phase("run"))
@@ -150,7 +123,6 @@ def test_an_interrupt_is_left_to_the_client(engine):
     assert engine.finished()["status"] == "ok"
 
 
-@pytest.mark.process
 def test_a_call_that_does_not_come_back_meets_the_hard_cap(start, tmp_path):
     path = written(tmp_path, "import time\ndef stuck(x):\n    time.sleep(600)\n    return x\n")
     child = start()
@@ -159,15 +131,3 @@ def test_a_call_that_does_not_come_back_meets_the_hard_cap(start, tmp_path):
     assert finished["status"] == "timed out"
     assert "a single step of the run exceeded the hard cap of 1 s" in finished["error"]
     assert child.process.wait(30) == 0
-
-
-@pytest.mark.process
-def test_a_jax_that_cannot_be_used_is_told_with_the_command_that_mends_it(start, tmp_path):
-    (tmp_path / "jax").mkdir()
-    (tmp_path / "jax" / "__init__.py").write_text("__version__ = '0.4.35'\n")
-    child = start("--import-jax", environment={"PYTHONPATH": str(tmp_path)})
-    child.send(wanted("selu"))
-    finished = child.finished()
-    assert finished["status"] == "failed"
-    assert "jax 0.4.35 is too old" in finished["error"]
-    assert f'{sys.executable} -m pip install --upgrade "jax>=0.7.2"' in finished["advice"]

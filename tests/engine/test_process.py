@@ -1,19 +1,17 @@
 """The process itself: what it can import, what it answers, who may write, and on which Python."""
 
-from __future__ import annotations
-
+import ast
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 
 import pytest
 
-from engine.child import ENGINE, Child
+from engine.child import ENGINE
+from jaxprof.engine.main import EventPipe
 from jaxprof.engine.protocol.request import DescribeRequest, DevicesRequest
-
-Start = Callable[..., Child]
+from jaxprof.events import Heartbeat
 
 
 @pytest.mark.process
@@ -53,31 +51,18 @@ def test_devices_are_answered_as_data(start):
     assert data["jax"]
 
 
-@pytest.mark.process
-def test_a_forked_child_writes_nothing():
-    """In a process of its own: a test process with threads must not fork."""
-    program = (
-        "import os\n"
-        "from jaxprof.engine.main import EventPipe\n"
-        "from jaxprof.events import Heartbeat\n"
-        "reader, writer = os.pipe()\n"
-        "pipe = EventPipe(writer)\n"
-        "assert not os.get_inheritable(writer)\n"
-        "child = os.fork()\n"
-        "pipe.send(Heartbeat(run='child' if child == 0 else 'parent'))\n"
-        "if child == 0:\n    os._exit(0)\n"
-        "os.waitpid(child, 0)\n"
-        "print(os.read(reader, 4096).decode())\n"
-    )
-    source = {"PYTHONPATH": str(ENGINE.parents[2])}
-    found = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env={**os.environ, **source}
-    )
-    (line,) = found.stdout.strip().splitlines()
-    assert json.loads(line)["run"] == "parent"
+def test_a_forked_child_writes_nothing(monkeypatch):
+    reader, writer = os.pipe()
+    pipe = EventPipe(writer)
+    assert not os.get_inheritable(writer)
+    with monkeypatch.context() as forked:
+        forked.setattr(os, "getpid", lambda: -1)
+        pipe.send(Heartbeat(run="child"))
+    pipe.send(Heartbeat(run="parent"))
+    assert json.loads(os.read(reader, 4096))["run"] == "parent"
+    os.close(reader)
+    os.close(writer)
 
 
-@pytest.mark.process
 def test_the_first_file_is_readable_by_an_older_python():
-    compile_old = "import ast, sys; ast.parse(open(sys.argv[1]).read(), feature_version=(3, 7))"
-    subprocess.run([sys.executable, "-c", compile_old, str(ENGINE)], check=True)
+    ast.parse(ENGINE.read_text(), feature_version=(3, 7))

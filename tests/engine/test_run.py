@@ -1,46 +1,30 @@
 """A run through the real process: the right events in the right order, from real JAX on the CPU."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from engine.child import Child, Line, of_type, phases, samples
-from jaxprof.engine.protocol.request import RunRequest
-from jaxprof.events import RunSpec
+from engine.child import of_type, phases, samples, wanted
 from pythons import FURTHER
 
-Start = Callable[..., Child]
+pytestmark = pytest.mark.process
 
 
-def request(variant: str, **options: object) -> RunRequest:
-    values: dict[str, object] = {
-        "workload": "selu",
-        "target": "selu",
-        "variant": variant,
-        "how": "jit",
-        "device": "cpu:0",
-        "parameters": {"n": 100_000},
-        "budget_seconds": 0.2,
-        "capture": False,
-        **options,
-    }
-    return RunRequest(run="r1", spec=RunSpec(**values))  # type: ignore[arg-type]
+def request(variant, **options):
+    return wanted("selu", variant, parameters={"n": 100_000}, budget_seconds=0.2, **options)
 
 
-def completed(lines: list[Line]) -> list[Line]:
+def completed(lines):
     assert lines[-1]["status"] == "ok", lines[-1]
     return lines
 
 
 @pytest.fixture(scope="module")
-def compiled(engine: Child) -> list[Line]:
+def compiled(engine):
     return completed(engine.run(request("jit")))
 
 
-def check_compiled_run(lines: list[Line]) -> None:
+def check_compiled_run(lines):
     """What a run of a compiled selu says, on any version of JAX."""
     ended = phases(lines)
     assert [name for name in ended if name != "inputs"] == [
@@ -72,18 +56,15 @@ def check_compiled_run(lines: list[Line]) -> None:
     assert of_type(lines, "check_reported")[0]["passed"] is True
 
 
-@pytest.mark.process
 def test_a_compiled_variant_goes_through_every_phase(compiled):
     check_compiled_run(compiled)
 
 
-@pytest.mark.process
 @pytest.mark.parametrize("python", FURTHER)
 def test_other_interpreters_say_the_same(start, python):
     check_compiled_run(completed(start(python=python).run(request("jit"))))
 
 
-@pytest.mark.process
 def test_phases_last_no_longer_than_their_events_are_apart(compiled):
     began = {line["phase"]: line["monotonic_seconds"] for line in of_type(compiled, "phase_started")}
     for name in ("trace", "lower", "compile", "run"):
@@ -91,13 +72,6 @@ def test_phases_last_no_longer_than_their_events_are_apart(compiled):
         assert 0 < ended["seconds"] <= ended["monotonic_seconds"] - began[name] + 1e-3, name
 
 
-def check_estimated_cost(lines: list[Line], n: int) -> None:
-    """Of a variant that XLA does not compile whole: five operations an element, one array read and one written."""
-    (cost,) = of_type(lines, "cost_reported")
-    assert (cost["flops"], cost["bytes_accessed"], cost["source"]) == (5 * n, 8 * n, "workload's own estimate")
-
-
-@pytest.mark.process
 def test_a_numpy_variant_never_imports_jax(start):
     lines = completed(start().run(request("numpy")))
     assert [name for name in phases(lines) if name not in ("import", "inputs")] == ["run"]
@@ -105,10 +79,11 @@ def test_a_numpy_variant_never_imports_jax(start):
     assert environment["jax"] is None
     assert environment["settings"]["load_average_after"] is not None
     assert samples(lines, "run")
-    check_estimated_cost(lines, 100_000)
+    (cost,) = of_type(lines, "cost_reported")
+    assert (cost["flops"], cost["bytes_accessed"]) == (5 * 100_000, 8 * 100_000), "of each element"
+    assert cost["source"] == "workload's own estimate", "XLA does not compile it whole"
 
 
-@pytest.mark.process
 def test_the_passes_under_the_profiler_come_last_and_tell_kernels_and_a_profile_is_kept_on_request(engine, tmp_path):
     path = tmp_path / "kept.xplane.pb"
     lines = completed(engine.run(replace(request("jit", capture=True), keep_trace=str(path))))

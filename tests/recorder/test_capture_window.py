@@ -1,16 +1,13 @@
 """The capture window in a running program: by time, by steps, and beside the program's own use of the profiler."""
 
-from __future__ import annotations
-
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxprof.events import CaptureWindow, Compiled, Event, SourceLocation, StageRunning, StepsCounted
+from jaxprof.events import CaptureWindow, Compiled, SourceLocation, StageRunning, StepsCounted
 from jaxprof.recorder.capture_window import SETTLED_SECONDS, UNCOUNTED_SECONDS, CaptureWindows
 from jaxprof.trace.folders import choose
 from jaxprof.trace.ops import op_times
@@ -22,29 +19,29 @@ COMPILED = Compiled(function="step", compile_seconds=0.1)
 class Stage:
     """A window with a clock that is set by hand, and what it said."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.folder = folder
         self.now = 100.0
-        self.said: list[Event] = []
+        self.said = []
         self.window = CaptureWindows(self.said.append, folder, clock=lambda: self.now)
 
-    def after(self, seconds: float) -> None:
+    def after(self, seconds):
         self.now += seconds
         self.window.tick(self.now)
 
     @property
-    def states(self) -> list[str]:
+    def states(self):
         return [event.state for event in self.said if isinstance(event, CaptureWindow)]
 
     @property
-    def last(self) -> CaptureWindow:
+    def last(self):
         event = self.said[-1]
         assert isinstance(event, CaptureWindow)
         return event
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
+def stage(tmp_path):
     made = Stage(tmp_path)
     made.window.take(COMPILED)
     made.after(SETTLED_SECONDS)
@@ -52,11 +49,11 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
     made.window.end()
 
 
-def step(x: jax.Array) -> jax.Array:
+def step(x):
     return jnp.tanh(x) * 2
 
 
-def steps(count: int, seconds: float = 1.0) -> StepsCounted:
+def steps(count, seconds=1.0):
     return StepsCounted(where=SourceLocation("train.py", 3), found_by="monitoring", count=count, seconds=seconds)
 
 
@@ -204,11 +201,11 @@ def test_the_profiler_is_as_ever_beside_a_window_and_after_it(stage):
 def test_a_thread_that_compiles_does_not_wait_while_the_profiler_is_stopped(stage, monkeypatch):
     taken = threading.Event()
 
-    def take() -> None:
+    def take():
         stage.window.take(COMPILED)
         taken.set()
 
-    def stop_trace() -> None:
+    def stop_trace():
         threading.Thread(target=take, daemon=True).start()
         assert taken.wait(20)
         stopped()

@@ -1,18 +1,13 @@
 """What a program's tools and signal handlers notice of the recorder: nothing. The moment when jax is imported, with a
 small package in jax's place."""
 
-from __future__ import annotations
-
 import importlib
 import signal
 import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 import pytest
 
@@ -30,63 +25,59 @@ class OnTime(Exception):
 class Watcher:
     """Begins a stage in some way."""
 
-    def __init__(self, began: Callable[[], object]) -> None:
+    def __init__(self, began):
         self.began, self.problems = began, list[Exception]()
 
-    def stage_began(self, stage: str, function: str, frame: FrameType) -> None:
+    def stage_began(self, stage, function, frame):
         self.began()
 
-    def stage_ended(self, stage: str, function: str) -> None: ...
+    def stage_ended(self, stage, function): ...
 
-    def cache_event(self, what: str) -> None: ...
+    def cache_event(self, what): ...
 
-    def cache_saved(self, seconds: float) -> None: ...
+    def cache_saved(self, seconds): ...
 
-    def problem(self, error: Exception) -> None:
+    def problem(self, error):
         self.problems.append(error)
 
 
-def announced(watcher: Watcher, monkeypatch: pytest.MonkeyPatch) -> None:
+def announced(watcher, monkeypatch):
     monkeypatch.setattr(monitoring, "_watchers", [watcher])
     monitoring._on_scalar("/jax/core/compile/backend_compile_duration", 0.0, fun_name="f")
 
 
-@pytest.fixture
-def raising() -> Iterator[None]:
-    def handler(number: int, frame: Any) -> None:
-        raise OnTime(number)
-
-    former = signal.signal(signal.SIGUSR1, handler)
-    yield
-    signal.signal(signal.SIGUSR1, former)
-
-
-@pytest.mark.usefixtures("raising")
 def test_what_a_handler_of_the_program_raises_reaches_it_without_a_frame_of_ours(monkeypatch):
     """JAX's filter of tracebacks fails at a frame without a line, as Python 3.11 has them in loops."""
+
+    def handler(number, frame):
+        raise OnTime(number)
+
     watcher = Watcher(lambda: signal.raise_signal(signal.SIGUSR1))
-    with pytest.raises(OnTime) as raised:
-        announced(watcher, monkeypatch)
+    former = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with pytest.raises(OnTime) as raised:
+            announced(watcher, monkeypatch)
+    finally:
+        signal.signal(signal.SIGUSR1, former)
     assert not watcher.problems
     codes = [frame.f_code for frame, _ in traceback.walk_tb(raised.value.__traceback__)]
     assert not [code.co_name for code in codes if file_kind(code.co_filename) == OWN]
     assert codes[-1].co_name == "handler"
 
 
-@pytest.mark.usefixtures("raising")
 def test_what_our_own_code_raises_does_not(monkeypatch):
-    watcher = Watcher(lambda: {}["no"])  # type: ignore[index]
+    watcher = Watcher(lambda: {}["no"])
     announced(watcher, monkeypatch)
     assert [type(error) for error in watcher.problems] == [KeyError]
 
 
 def test_a_profiler_is_told_of_one_listener_and_of_all_after_it():
-    calls: list[str] = []
+    calls = []
 
-    def inside() -> None:
+    def inside():
         raise OnTime
 
-    def after() -> None: ...
+    def after(): ...
 
     hidden = unseen(inside)
     sys.setprofile(lambda frame, event, argument: calls.append(frame.f_code.co_name) if event == "call" else None)
@@ -101,10 +92,10 @@ def test_a_profiler_is_told_of_one_listener_and_of_all_after_it():
 
 def test_a_thread_of_ours_takes_no_signal_and_no_tool_is_told_of_it():
     over = threading.Event()
-    blocked: list[set[Any]] = []
-    seen: list[str] = []
+    blocked = []
+    seen = []
 
-    def run() -> None:
+    def run():
         blocked.append(set(signal.pthread_sigmask(signal.SIG_BLOCK, ())))
         over.set()
 
@@ -127,7 +118,7 @@ def test_a_thread_of_ours_takes_no_signal_and_no_tool_is_told_of_it():
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="sys.monitoring came with Python 3.12")
 def test_a_program_gets_the_tool_number_that_it_asks_for():
-    tool: Any = sys.monitoring  # type: ignore[attr-defined,unused-ignore]
+    tool = sys.monitoring
     former = tool.use_tool_id, tool.get_tool
     lines = MonitoredLines(threading.get_ident())
     assert lines._take_tool()
@@ -148,7 +139,7 @@ SOURCE = Path(__file__).parents[2] / "src"
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def place(tmp_path, monkeypatch):
     """Where a `jax` can be put; the real one cannot be found meanwhile."""
     kept = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "jax"}
     for name in kept:
@@ -162,7 +153,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     sys.modules.update(kept)
 
 
-def write_jax(place: Path, text: str = "import jax.inner\nvalue = 1\n") -> None:
+def write_jax(place, text="import jax.inner\nvalue = 1\n"):
     (place / "jax").mkdir()
     (place / "jax" / "__init__.py").write_text(text)
     (place / "jax" / "inner.py").write_text("")
@@ -171,7 +162,7 @@ def write_jax(place: Path, text: str = "import jax.inner\nvalue = 1\n") -> None:
 
 def test_it_is_told_once_at_the_end_of_the_import(place):
     write_jax(place)
-    told: list[tuple[float, int]] = []
+    told = []
     finder = JaxFinder(lambda seconds: told.append((seconds, sys.modules["jax"].value)))
     finder.install()
     assert sys.meta_path[0] is finder
@@ -187,7 +178,7 @@ def test_it_is_told_once_at_the_end_of_the_import(place):
 
 
 def test_an_import_that_fails_may_be_tried_again(place):
-    told: list[float] = []
+    told = []
     JaxFinder(told.append).install()
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("jax")

@@ -1,10 +1,8 @@
-from __future__ import annotations
-
 import fcntl
 import os
 import select
 import threading
-from collections.abc import Iterator
+from unittest.mock import Mock
 
 import pytest
 
@@ -14,7 +12,7 @@ from jaxprof.recorder.pipe import PATIENCE_SECONDS, ProgramPipe, hidden
 class Reader:
     """The client's end of a pipe."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.end, writing = os.pipe()
         reading = os.dup(self.end)
         os.set_blocking(self.end, False)
@@ -22,7 +20,7 @@ class Reader:
         self.pipe = ProgramPipe(writing, reading)
         self.ours = {int(name) for name in set(os.listdir("/dev/fd")) - before} - {writing, reading}
 
-    def lines(self) -> list[bytes]:
+    def lines(self):
         data = b""
         while True:
             try:
@@ -31,7 +29,7 @@ class Reader:
                 return data.split(b"\n")
             data += came
 
-    def close(self) -> None:
+    def close(self):
         for descriptor in (self.end, *self.ours):
             try:
                 os.close(descriptor)
@@ -40,13 +38,13 @@ class Reader:
 
 
 @pytest.fixture
-def reader() -> Iterator[Reader]:
+def reader():
     made = Reader()
     yield made
     made.close()
 
 
-def fill(pipe: ProgramPipe) -> int:
+def fill(pipe):
     """Sends until the pipe takes no more; how many were sent."""
     for number in range(100_000):
         pipe.send(b"%06d" % number * 100)
@@ -58,7 +56,7 @@ def fill(pipe: ProgramPipe) -> int:
 def test_lines_of_several_threads_do_not_mix(reader):
     words = [bytes([65 + number]) * 300 for number in range(8)]
 
-    def work(word: bytes) -> None:
+    def work(word):
         for _ in range(20):
             reader.pipe.send(word)
 
@@ -78,10 +76,7 @@ def test_the_descriptors_are_high_and_closed_on_exec(reader):
 
 
 def test_a_limit_that_leaves_no_high_numbers_is_met(monkeypatch):
-    def refuse(*arguments: object) -> int:
-        raise OSError(24, "Too many open files")
-
-    monkeypatch.setattr(fcntl, "fcntl", refuse)
+    monkeypatch.setattr(fcntl, "fcntl", Mock(side_effect=OSError(24, "Too many open files")))
     reading, writing = os.pipe()
     os.set_inheritable(writing, True)
     assert hidden(writing) == writing
@@ -91,12 +86,12 @@ def test_a_limit_that_leaves_no_high_numbers_is_met(monkeypatch):
 
 
 def test_a_reader_that_does_not_read_holds_the_program_up_once(reader, monkeypatch):
-    waits: list[float] = []
+    waits = []
 
     class Poll:
-        def register(self, *_: object) -> None: ...
+        def register(self, *_): ...
 
-        def poll(self, milliseconds: float) -> list[object]:
+        def poll(self, milliseconds):
             waits.append(milliseconds / 1000)
             return []
 

@@ -1,7 +1,5 @@
 """A program under `jaxprof script` is the program: what it prints, how it ends, and what it can see of its world."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest
@@ -58,8 +56,9 @@ SEEN = {"_exit": "not_unwound", "exec": "replaced", "closed descriptors": "pipe_
 def test_a_program_is_the_same_under_the_recording(name, tmp_path):
     (tmp_path / "x.py").write_text(PROGRAMS[name])
     words = ("x.py", "--epochs", "1", "--out", "o", "a b", "--", "-c", "ü")
-    alone = run_alone(tmp_path, *words, stdin="first\nsecond\n", RECORDED="")
-    recorded = run_recorded(tmp_path, *words, stdin="first\nsecond\n", RECORDED="1")
+    given = {"stdin": "first\nsecond\n", "PYTHONPATH": ":/somewhere", "PYTHONUNBUFFERED": "1"}
+    alone = run_alone(tmp_path, *words, **given, RECORDED="")
+    recorded = run_recorded(tmp_path, *words, **given, RECORDED="1")
     assert recorded.out == alone.out
     assert recorded.err == alone.err
     assert recorded.code == (alone.code if alone.code >= 0 else 128 - alone.code)
@@ -91,13 +90,6 @@ def test_pythons_words_for_a_missing_file(tmp_path):
     assert (recorded.code, recorded.out, recorded.err) == (2, "", alone.err)
     assert recorded.notes == "jaxprof: nothing was recorded: there is no nothing.py\n"
     assert not (tmp_path / OUT).exists()
-
-
-def test_the_users_import_path_is_as_it_was(tmp_path):
-    (tmp_path / "x.py").write_text(WORLD)
-    variables = {"PYTHONPATH": ":/somewhere", "PYTHONUNBUFFERED": "1"}
-    alone = run_alone(tmp_path, "x.py", **variables)
-    assert run_recorded(tmp_path, "x.py", **variables).out == alone.out
 
 
 @pytest.mark.parametrize(

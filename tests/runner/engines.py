@@ -38,16 +38,6 @@ say("phase_started", phase="run")
 assert json.loads(control.readline())["request"] == "cancel"
 say("run_finished", status="cancelled", error="cancelled")
 """
-GRANDCHILD = f"""{PREAMBLE}
-os.set_inheritable(events.fileno(), True)
-if os.fork() == 0:
-    os.setsid()
-    time.sleep(20)
-    open(sys.argv[0] + ".over", "w").close()
-    os._exit(0)
-{SAMPLES}
-os._exit(0)
-"""
 GARBAGE = f"""{PREAMBLE}
 os.write(events.fileno(), b"\\xff\\xfe not json\\n{{\\"type\\":\\"hologram\\"}}\\n")
 say("trust_reported", kind="run", rows=[{{"code": 7}}, {{"code": "file"}}])

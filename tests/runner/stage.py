@@ -23,6 +23,7 @@ from jaxprof.workloads import built_in
 from jaxprof.workloads.model import workload_info
 
 HERE = Interpreter(sys.executable, "0.10.2", "this one")
+SELU = workload_info(built_in("selu"), sources=False)
 SECONDS = 20.0
 
 
@@ -32,7 +33,7 @@ def plan(workload: str = "selu", *, baseline: PlannedRun | None = None, **more: 
 
 
 def side(label: str, **fields: Any) -> ComparedSide:
-    given = {"interpreter": HERE, "workload": workload_info(built_in("selu"), sources=False), **fields}
+    given = {"interpreter": HERE, "workload": SELU, **fields}
     return ComparedSide(label=label, title=label, **given)
 
 

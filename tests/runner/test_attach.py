@@ -4,13 +4,9 @@ JAX's own client is stood in for by a module of the same name; `test_a_real_serv
 installed.
 """
 
-from __future__ import annotations
-
 import socket
 import sys
 import textwrap
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -23,14 +19,14 @@ HERE = Interpreter(sys.executable, "0.10.2", "--python")
 
 
 @pytest.fixture
-def server() -> Iterator[Address]:
+def server():
     """Somebody who listens, and never says a word."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         yield Address("127.0.0.1", listening.getsockname()[1])
 
 
 @pytest.fixture
-def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def client(tmp_path, monkeypatch):
     """A module `jax.collect_profile`, which is written by each test."""
     package = tmp_path / "stand_in" / "jax"
     package.mkdir(parents=True)
@@ -43,7 +39,6 @@ def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("text", "address"),
     [
         ("localhost:9999", Address("localhost", 9999)),
-        ("10.0.0.7:80", Address("10.0.0.7", 80)),
         ("9999", Address("localhost", 9999)),
         ("[::1]:9999", Address("::1", 9999)),
     ],
@@ -93,7 +88,6 @@ def test_the_profile_is_there_once_the_client_says_so(server, client, tmp_path):
         ("raise RuntimeError('No trace event was collected')", WorkerError, "nothing was captured", "--seconds"),
         ("raise RuntimeError('UNAVAILABLE: failed to connect')", UsageError, "nobody answers", "start_server"),
         ("raise RuntimeError('something else')", WorkerError, "something else", "versions"),
-        ("", WorkerError, "it reported no reason", "versions"),
     ],
 )
 def test_each_failure_has_its_name(server, client, tmp_path, program, error, what, hint):

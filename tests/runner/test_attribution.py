@@ -1,10 +1,6 @@
 """When a second child is started for the names of kernels, and what comes of it. No GPU is needed: events decide."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,14 +8,13 @@ from jaxprof.analysis.measured import measured
 from jaxprof.devices.inventory.placement import WorkerEnvironment
 from jaxprof.events import CaptureTaken, CopyTimes, KernelsMeasured, KernelTimes
 from jaxprof.runner import attribution
-from jaxprof.session import Run
 from runner import engines
 from runner.stage import Stage, plan
 
 CAPTURE = CaptureTaken(kind="run", platform="gpu", calls=2, events=40)
 
 
-def kernels(named: float, unnamed: float, copies: float = 0.0, calls: int = 2) -> KernelsMeasured:
+def kernels(named, unnamed, copies=0.0, calls=2):
     return KernelsMeasured(
         kind="run",
         calls=calls,
@@ -37,11 +32,9 @@ UNNAMED = kernels(0.0, 1.0)
     [
         (kernels(1.0, 0.005), {}, False),
         (kernels(1.0, 0.5), {}, True),
-        (kernels(0.0, 1.0), {}, True),
         (kernels(0.0, 0.0), {}, True),
         (kernels(1.0, 0.0, copies=5.0), {}, False),
         # where it could not help
-        (UNNAMED, {"device": "cpu:0"}, False),
         (UNNAMED, {"device": "tpu:0"}, False),
         (UNNAMED, {"flags": "--other " + attribution.FLAG}, False),
         (UNNAMED, {"flags": attribution.FLAG + "FUSION"}, True),
@@ -72,7 +65,7 @@ def test_the_two_totals_are_compared_a_call():
     assert empty.verdict == "unknown"
 
 
-def _run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, **more: Any) -> Run:
+def _run(tmp_path, monkeypatch, script, **more):
     stage = Stage(tmp_path, monkeypatch, script)
     stage.scheduler._placement = lambda planned, interpreter: WorkerEnvironment(environment={}, device="gpu:0")
     session = stage.run([plan(device="cuda:0", **more)])
@@ -99,9 +92,8 @@ def test_a_second_child_names_the_kernels_that_have_no_names(tmp_path, monkeypat
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("second", ["os._exit(3)", 'say("run_finished", status="failed", error="no room")'])
-def test_a_second_child_that_fails_leaves_the_run_as_it_is(tmp_path, monkeypatch, second):
-    run = _run(tmp_path, monkeypatch, engines.captures_on_a_gpu(0.0, second))
+def test_a_second_child_that_fails_leaves_the_run_as_it_is(tmp_path, monkeypatch):
+    run = _run(tmp_path, monkeypatch, engines.captures_on_a_gpu(0.0, "os._exit(3)"))
     assert set(run.captures) == {"run"}
     (row,) = run.trust["attribution"].rows
     assert (row.code, row.verdict) == ("not_captured", "unknown")

@@ -1,10 +1,7 @@
 """Which processes of a job capture: as they are named, and the slowest one, once there is something to tell it by."""
 
-from __future__ import annotations
-
 import os
 import threading
-from pathlib import Path
 
 import pytest
 
@@ -38,11 +35,8 @@ def test_what_can_be_named(text, ranks):
     ("text", "count", "words"),
     [
         ("4", 4, "of 4 processes the last one is 3"),
-        ("2-9", 4, "of 4 processes the last one is 3"),
         ("3-1", 0, "runs backwards"),
         ("first", 4, "'first' is no process"),
-        ("-1", 4, "'-1' is no process"),
-        ("", 4, "is no process"),
         ("0,,1", 4, "is no process"),
         ("all,0", 4, "'all' is no process"),
     ],
@@ -76,12 +70,12 @@ def test_who_has_not_been_seen_yet_is_waited_for(tmp_path):
     assert slowest(figures, CaptureRanks((), slowest=True), guess=True) == 1
 
 
-def chosen_by_all(folder: Path, count: int, ranks: CaptureRanks) -> list[int]:
+def chosen_by_all(folder, count, ranks):
     """Which processes captured, each of them deciding as if it knew nothing but the folder."""
-    captured: list[int] = []
+    captured = []
     over = [threading.Event() for _ in range(count)]
 
-    def capture(index: int) -> None:
+    def capture(index):
         captured.append(index)
         over[index].set()
 
@@ -99,7 +93,7 @@ def test_all_processes_come_to_one_answer(tmp_path):
     assert len(list(folder.iterdir())) == 5, "four sessions, and the choice whole"
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"processes": 3}', '{"processes": ["x"]}'])
+@pytest.mark.parametrize("text", ["{", "[]", '{"processes": ["x"]}'])
 def test_a_choice_that_is_torn_is_none(tmp_path, text):
     (tmp_path / job_launch.CHOICE).write_text(text)
     assert read_choice(tmp_path) is None

@@ -1,32 +1,30 @@
 """An engine as a child: asked, cancelled, closed. A child's pipes: what has come is never lost, whenever the child
 ends."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import select
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from jaxprof.devices.live.process_state import is_stopped
 from jaxprof.engine.protocol.request import DevicesRequest
 from jaxprof.errors import WorkerError
-from jaxprof.events import Event, LogLine, PhaseStarted, RunFinished
+from jaxprof.events import LogLine, PhaseStarted
 from jaxprof.runner import Interpreter, engine_process
 from jaxprof.runner.child import ChildProcess, Pipes
 from jaxprof.runner.engine_process import EngineProcess, ask, describe, jax_devices
 from runner import engines
 
+pytestmark = pytest.mark.process
+
 HERE = Interpreter(sys.executable, None, "this one")
 
 
-def start(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> EngineProcess:
+def start(folder, monkeypatch, script):
     """An engine that has taken its request."""
     write_engine(folder, monkeypatch, engines.PREAMBLE + "say('phase_started', phase='run')\n" + script)
     process = EngineProcess(HERE)
@@ -35,20 +33,19 @@ def start(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> EngineP
     return process
 
 
-def read_until(process: EngineProcess, kind: type[Event]) -> list[Event]:
-    events: list[Event] = []
+def read_until(process, kind):
+    events = []
     while not process.over and not any(isinstance(event, kind) for event in events):
         events += process.read(20)
     return events
 
 
-@pytest.mark.process
 def test_a_frozen_engine_has_stopped_however_late_the_signal_reaches_it(tmp_path, monkeypatch):
     """On a busy machine a stop is taken only when there is a processor for the thread that takes it."""
     signals = EngineProcess._signal_all
     with contextlib.closing(start(tmp_path, monkeypatch, "while True: time.sleep(0.01)\n")) as process:
 
-        def late(child: EngineProcess, number: int) -> None:
+        def late(child, number):
             threading.Timer(0.02, signals, (child, number)).start()
 
         with monkeypatch.context() as busy:
@@ -62,20 +59,6 @@ def test_a_frozen_engine_has_stopped_however_late_the_signal_reaches_it(tmp_path
         assert not is_stopped(process.pid)
 
 
-@pytest.mark.process
-def test_a_cancelled_run_has_time_to_end_by_itself(tmp_path, monkeypatch):
-    monkeypatch.setattr(engine_process, "ASK_SECONDS", 600)
-    process = start(
-        tmp_path, monkeypatch, "control.readline()\nprint('asked')\ntime.sleep(0.3)\nsay('run_finished', status='ok')\n"
-    )
-    process.cancel()
-    assert process.cancelled
-    events = read_until(process, RunFinished)
-    process.close()
-    assert any(isinstance(event, RunFinished) for event in events)
-
-
-@pytest.mark.process
 def test_closing_lets_an_engine_end_by_itself(tmp_path, monkeypatch):
     monkeypatch.setattr(engine_process, "_END_SECONDS", 600)
     ended = tmp_path / "ended"
@@ -86,7 +69,6 @@ def test_closing_lets_an_engine_end_by_itself(tmp_path, monkeypatch):
     assert not process.alive
 
 
-@pytest.mark.process
 def test_closing_kills_an_engine_that_neither_the_pipe_nor_a_signal_ends(tmp_path, monkeypatch):
     monkeypatch.setattr(engine_process, "_END_SECONDS", 0.01)
     monkeypatch.setattr(engine_process, "TERMINATE_SECONDS", 0.01)
@@ -95,16 +77,15 @@ def test_closing_kills_an_engine_that_neither_the_pipe_nor_a_signal_ends(tmp_pat
     assert process.returncode < 0
 
 
-def write_engine(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+def write_engine(folder, monkeypatch, script):
     (folder / "engine.py").write_text(script)
     monkeypatch.setattr(engine_process, "ENGINE", folder / "engine.py")
 
 
-def answering(answer: str) -> str:
+def answering(answer):
     return f"{engines.PREAMBLE}os.write(events.fileno(), {answer.encode()!r} + b'\\n')\ncontrol.readline()\n"
 
 
-@pytest.mark.process
 def test_asking_for_data(tmp_path, monkeypatch):
     write_engine(tmp_path, monkeypatch, answering('{"type":"answer","data":{"seen":"devices"}}'))
     assert ask(HERE, DevicesRequest(), {}, 20, dict) == {"seen": "devices"}
@@ -118,18 +99,15 @@ def test_asking_for_data(tmp_path, monkeypatch):
             ask(HERE, DevicesRequest(), {}, 0.3 if error == "no answer" else 20, dict)
 
 
-@pytest.mark.process
 @pytest.mark.parametrize(
     "answer",
     [
         '{"type":"answer","data":' + "[" * 3000 + "]" * 3000 + "}",
-        '{"type":"answer","data":{"devices":[{"kind":"x"}]}}',
         '{"type":"answer","data":{"devices":[{"id":"cpu:0","core_count":1' + "0" * 400 + "}]}}",
         '{"type":"answer","error":{}}',
         '{"type":"answer","data":',
-        '{"type":"answer"}',
     ],
-    ids=range(6),
+    ids=range(4),
 )
 def test_an_answer_that_cannot_be_read_is_an_error(answer, tmp_path, monkeypatch):
     write_engine(tmp_path, monkeypatch, answering(answer))
@@ -137,7 +115,6 @@ def test_an_answer_that_cannot_be_read_is_an_error(answer, tmp_path, monkeypatch
         jax_devices(HERE, timeout_seconds=20)
 
 
-@pytest.mark.process
 def test_a_file_that_never_ends_its_import_is_told_from_an_engine_that_is_slow(tmp_path, monkeypatch):
     write_engine(tmp_path, monkeypatch, f"{engines.PREAMBLE}control.readline()\n")
     with pytest.raises(WorkerError) as of_file:
@@ -148,7 +125,7 @@ def test_a_file_that_never_ends_its_import_is_told_from_an_engine_that_is_slow(t
     assert "top level" not in of_devices.value.hint
 
 
-def start_child(code: str, *, python: str = sys.executable) -> ChildProcess:
+def start_child(code, *, python=sys.executable):
     pipes = Pipes.open()
     ends = (pipes.events_write, pipes.control_read)
     command = [python, "-c", "import os, sys, time\nevents, control = map(int, sys.argv[1:])\n" + code, *map(str, ends)]
@@ -156,7 +133,7 @@ def start_child(code: str, *, python: str = sys.executable) -> ChildProcess:
 
 
 @pytest.fixture
-def child(request: pytest.FixtureRequest) -> Iterator[ChildProcess]:
+def child(request):
     process = start_child(request.param)
     yield process
     process.kill()
@@ -174,7 +151,6 @@ print('no line break', end='')
 """
 
 
-@pytest.mark.process
 @pytest.mark.parametrize("child", [WHEN_ASKED], indirect=True)
 def test_what_comes_between_a_read_and_the_end_is_in_the_next_read(child):
     assert child.read(0) == []
@@ -192,7 +168,6 @@ def test_what_comes_between_a_read_and_the_end_is_in_the_next_read(child):
 HOLDS = "if os.fork() == 0:\n    os.set_inheritable(events, True)\n    time.sleep(600)\n"
 
 
-@pytest.mark.process
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="this system has no descriptor for a process's end")
 @pytest.mark.parametrize("child", [HOLDS], indirect=True)
 def test_the_end_of_a_child_wakes_a_read_although_its_pipes_are_held_open(child):
@@ -200,7 +175,6 @@ def test_the_end_of_a_child_wakes_a_read_although_its_pipes_are_held_open(child)
         child.read(600)
 
 
-@pytest.mark.process
 @pytest.mark.parametrize("child", ['os.write(events, b\'{"type":"heartbeat"}\\n\')\ntime.sleep(600)'], indirect=True)
 def test_a_heartbeat_is_a_sign_of_life_and_no_event(child):
     began = child.last_sign_seconds
@@ -216,7 +190,6 @@ time.sleep(120)
 """
 
 
-@pytest.mark.process
 @pytest.mark.parametrize("child", [FORKS], indirect=True)
 def test_a_child_is_killed_with_its_own_children(child):
     while not child.read(20):
@@ -228,7 +201,6 @@ def test_a_child_is_killed_with_its_own_children(child):
     assert os.read(child._events, 1) == b""
 
 
-@pytest.mark.process
 def test_a_child_that_cannot_be_started_leaves_no_descriptor_open():
     before = os.listdir("/dev/fd")
     with pytest.raises(WorkerError, match="the child could not be started with /nowhere/python"):

@@ -1,13 +1,11 @@
 """One worker at a run: how its end is told."""
 
-from __future__ import annotations
-
 import time
 
 import pytest
 
 from jaxprof import events as e
-from jaxprof.engine.protocol.request import Request, TurnsOverRequest
+from jaxprof.engine.protocol.request import TurnsOverRequest
 from jaxprof.errors import WorkerError
 from jaxprof.runner.child import Exit
 from jaxprof.runner.engine_process import EngineProcess
@@ -19,48 +17,48 @@ from jaxprof.session.log import LogWriter, new_header
 class Gone(EngineProcess):
     """A worker that ended before anything could be sent to it."""
 
-    def __init__(self, last: list[e.Event], *, cancelled: bool) -> None:
+    def __init__(self, last, *, cancelled):
         self.over = False
         self.last_sign_seconds = 0.0
         self._last = last
         self._cancelled_seconds = 1.0 if cancelled else None
 
-    def send(self, request: object) -> None:
+    def send(self, request):
         raise WorkerError("the worker is gone")
 
-    def read(self, timeout_seconds: float) -> list[e.Event]:
+    def read(self, timeout_seconds):
         last, self._last = self._last, []
         self.over = True
         return last
 
-    def explain(self) -> Exit:
+    def explain(self):
         return Exit("killed by SIGTERM", "")
 
 
 class Waiting(EngineProcess):
     """A worker of which nothing can be read any more but heartbeats, a second apart."""
 
-    def __init__(self, runs: list[str]) -> None:
+    def __init__(self, runs):
         self.killed = self.over = False
         self.last_sign_seconds = self._now = time.monotonic()
         self._runs = iter(runs)
         self._cancelled_seconds = self._kill_reason = self._mute_seconds = None
         self._idle_heartbeats, self._requested_seconds, self._run = 0, self._now, "r1"
 
-    def read(self, timeout_seconds: float) -> list[e.Event]:
+    def read(self, timeout_seconds):
         self._now += 1
         self.over = self.killed
         events = self._events_in(e.encode(e.Heartbeat(run=next(self._runs), monotonic_seconds=self._now)))
         return events + self._after_read()
 
-    def kill(self) -> None:
+    def kill(self):
         self.killed = True
 
-    def _watched(self) -> dict[str, int]:
+    def _watched(self):
         return {"events": 3}
 
 
-def followed(process: EngineProcess, *requests: Request) -> e.Event:
+def followed(process, *requests):
     recorder = SessionRecorder(LogWriter(new_header(), None), lambda batch: None)
     recorder.emit(e.RunPlanned(run="r1", spec=e.RunSpec(workload="w", variant="v", how="jit", device="none:0")))
     engine = EngineRun("r1", process, recorder, DeviceWatch("python", "none:0"), let_go=lambda: None)

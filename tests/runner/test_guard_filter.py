@@ -1,7 +1,5 @@
 """The lines of JAX's transfer guard: what they say, and how they are taken out of what a program writes."""
 
-from __future__ import annotations
-
 import pytest
 
 from jaxprof.runner.program import COLLECT_SECONDS, MOST_KINDS, OTHER_TYPES, GuardFilter, read_copy
@@ -9,7 +7,6 @@ from jaxprof.runner.program import COLLECT_SECONDS, MOST_KINDS, OTHER_TYPES, Gua
 PREFIXES = {
     "0.7.2": b"W1121 08:44:11.564065   28963 guard_lib.cc:115] ",
     "0.10.2": b"W1121 08:44:15.955764   29028 guard_lib.cc:125] ",
-    "0.12.0": b"W1121 08:44:21.621391   29103 guard_lib.cc:154] ",
     "before absl's start": b"W0000 00:00:1763714661.621391   29103 transfer_guard_lib.cc:115] ",
 }
 ONE = "dst_sharding=SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)"
@@ -21,11 +18,8 @@ SAID = {
     f"aval=ShapedArray(int32[4]), {ONE}": ("i32[4]", 16),
     f"aval=ShapedArray(float32[], weak_type=True), {ONE}": ("f32[]", 4),
     f"aval=ShapedArray(bfloat16[2,3]), {ONE}": ("bf16[2,3]", 12),
-    f"aval=ShapedArray(bool[7]), {ONE}": ("bool[7]", 7),
-    f"aval=ShapedArray(complex64[2]), {ONE}": ("c64[2]", 16),
     f"aval=ShapedArray(float8_e4m3fn[5]), {ONE}": ("f8_e4m3fn[5]", 5),
     f"aval=ShapedArray(uint4[3]), {ONE}": ("u4[3]", 3),
-    f"aval=ShapedArray(float32[0,9]), {ONE}": ("f32[0,9]", 0),
     f"aval=ShapedArray(key<fry>[2]), {ONE}": ("key<fry>[2]", None),
     f"aval=ShapedArray(float32[n,3]), {ONE}": ("f32[n,3]", None),
     f"aval=ShapedArray(float32[8,6]), dst_sharding={OLD_MESH.format('')}": ("f32[8,6]", 192),
@@ -37,7 +31,6 @@ SAID = {
     ),
     "aval=ShapedArray(float32[8]), dst_sharding=GSPMDSharding({devices=[2]<=[2]})": ("f32[8]", None),
     "shape=(4), dtype=F32, device=CudaDevice(id=0)": ("f32[4]", 16),
-    "shape=(2,3), dtype=kS32, device=CudaDevice(id=0)": ("i32[2,3]", 24),
     "shape=(), dtype=PRED": ("bool[]", 1),
     "": ("", None),
     "something else altogether": ("", None),
@@ -51,11 +44,11 @@ def test_what_a_line_says(said):
     assert (copy.type, copy.bytes) == SAID[said]
 
 
-def line(direction: str = "host-to-device", said: str = "", prefix: bytes = PREFIXES["0.10.2"]) -> bytes:
+def line(direction="host-to-device", said="", prefix=PREFIXES["0.10.2"]):
     return prefix + f"{direction} transfer: {said}\n".encode()
 
 
-def rows(guard: GuardFilter, now: float = 0.0) -> list[tuple[str, str, int, int | None]]:
+def rows(guard, now=0.0):
     seen = guard.collect(now, last=True)
     assert seen is None or all(row.source == "guard" for row in seen.rows)
     return [(row.direction, row.type, row.count, row.bytes) for row in seen.rows] if seen is not None else []
@@ -76,13 +69,11 @@ def test_the_lines_of_every_version_are_counted_and_nothing_of_them_is_left(vers
 
 
 OWN = {
-    "lines": b"first\nsecond\n",
-    "no line break at the end": b"W",
+    "lines, and the begin of one": b"first\nsecond\nW",
     "a progress bar": b"\r 10 %\r 20 %",
     "bytes that are no text": bytes(range(256)) * 2,
     "a log line of absl's": b"W1121 08:44:11.564065   28963 cpu_client.cc:115] something else\n",
     "what looks like it": b"host-to-device transfer: mine\nW1121 08:44",
-    "nothing": b"",
 }
 
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import sys
 from importlib import metadata
 from importlib.machinery import ModuleSpec
@@ -10,12 +8,6 @@ import pytest
 from jaxprof.errors import UsageError
 from jaxprof.runner import interpreter
 from jaxprof.runner.interpreter import find_interpreter, probe
-
-
-def test_the_default_is_the_one_that_has_jax():
-    found = find_interpreter()
-    assert found.path == sys.executable
-    assert found.jax
 
 
 @pytest.mark.process
@@ -44,7 +36,8 @@ def test_an_environment_is_taken_when_this_one_has_no_jax(monkeypatch, tmp_path)
 
 
 def test_the_version_of_the_own_jax_is_the_one_that_is_installed(monkeypatch, tmp_path):
-    assert find_interpreter().jax == metadata.version("jax")
+    found = find_interpreter()
+    assert (found.path, found.jax) == (sys.executable, metadata.version("jax"))
     package = tmp_path / "jax" / "__init__.py"
     package.parent.mkdir()
     package.touch()
@@ -57,7 +50,7 @@ def test_the_version_of_the_own_jax_is_the_one_that_is_installed(monkeypatch, tm
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("path", ["/nowhere/python", "/etc/passwd", "/bin/true"])
+@pytest.mark.parametrize("path", ["/nowhere/python", "/bin/true"])
 def test_what_is_no_python_is_refused(path):
     with pytest.raises(UsageError) as caught:
         find_interpreter(Path(path))

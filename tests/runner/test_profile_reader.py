@@ -1,10 +1,7 @@
 """A profile read in a thread, as on Windows: its runs, its end however it comes, and no other work."""
 
-from __future__ import annotations
-
 import threading
-from collections.abc import Callable
-from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -16,13 +13,13 @@ from jaxprof.trace import imported
 
 
 @pytest.fixture
-def profile(tmp_path: Path) -> Path:
+def profile(tmp_path):
     return write_kernels(tmp_path / "box.xplane.pb")
 
 
-def all_of(reader: ProfileReader) -> list[Event]:
+def all_of(reader):
     """Until its last word, and not for ever."""
-    found: list[Event] = []
+    found = []
     while not any(isinstance(event, RunFinished) and event.run == "r1" for event in found):
         items = reader.read(10.0)
         assert items, "no sign for ten seconds"
@@ -30,7 +27,7 @@ def all_of(reader: ProfileReader) -> list[Event]:
     return found
 
 
-def read(path: Path) -> list[Event]:
+def read(path):
     reader = ProfileReader()
     assert reader.alive
     reader.send(OpenTraceRequest(run="r1", path=str(path)))
@@ -40,7 +37,7 @@ def read(path: Path) -> list[Event]:
     return found
 
 
-def last(events: list[Event]) -> RunFinished:
+def last(events):
     assert isinstance(events[-1], RunFinished)
     return events[-1]
 
@@ -64,10 +61,7 @@ def test_a_file_that_is_none_fails_with_what_mends_it(tmp_path):
 
 
 def test_whatever_a_reader_raises_is_the_result(profile, monkeypatch):
-    def breaks(*arguments: object, **options: object) -> None:
-        raise ZeroDivisionError("in the middle")
-
-    monkeypatch.setattr(imported, "import_profile", breaks)
+    monkeypatch.setattr(imported, "import_profile", Mock(side_effect=ZeroDivisionError("in the middle")))
     ended = last(read(profile))
     assert (ended.status, ended.error) == ("failed", "ZeroDivisionError: in the middle")
 
@@ -76,9 +70,7 @@ def test_whatever_a_reader_raises_is_the_result(profile, monkeypatch):
 def test_it_stops_at_the_next_piece(end, profile, monkeypatch):
     begun, asked = threading.Event(), threading.Event()
 
-    def waits(
-        path: Path, run: str, emit: Callable[[Event], None], check: Callable[[], None], **options: object
-    ) -> None:
+    def waits(path, run, emit, check, **options):
         begun.set()
         assert asked.wait(20)
         check()

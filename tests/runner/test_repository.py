@@ -1,13 +1,9 @@
 """The git revision of what is measured: known for a file under git, unknown for the rest, and nobody waits for it."""
 
-from __future__ import annotations
-
 import subprocess
-from pathlib import Path
 
 import pytest
 
-from jaxprof.events import RevisionRead
 from jaxprof.runner.repository import git, revisions
 from runner.stage import commit
 
@@ -17,7 +13,7 @@ STEP = "def step(x):\n    return x\n"
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Path:
+def tree(tmp_path):
     (tmp_path / "steps").mkdir()
     for name in ("one.py", "steps/two.py"):
         (tmp_path / name).write_text(STEP)
@@ -25,7 +21,7 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def read(*targets: str) -> list[RevisionRead]:
+def read(*targets):
     return list(revisions((f"r{number}", target) for number, target in enumerate(targets, start=1)))
 
 

@@ -1,13 +1,8 @@
 """Planning a kept session's runs once more."""
 
-from __future__ import annotations
-
 import os
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,28 +16,26 @@ from jaxprof.runner.planning import PlannedRun, PlanOptions, plan_runs
 from jaxprof.runner.requests import plan_event, run_request
 from jaxprof.runner.rerun import SidesAgain, plan_again, plan_all_again, recorded_starts, with_changes
 from jaxprof.runner.sides import ComparedSide, SharedInputs, SideOptions, SideTree, compared_as, plan_sides
-from jaxprof.session import Session
 from jaxprof.tui.run.screen import code_to_confirm
-from jaxprof.workloads import built_in
-from jaxprof.workloads.model import workload_info
+from runner.stage import SELU
 
 
-def kept(*planned: PlannedRun) -> Session:
+def kept(*planned):
     """The session that these runs leave behind."""
     ids = {one: f"r{number}" for number, one in enumerate(planned, start=1)}
     return fold(e.Header(session="4f2a"), [plan_event(run, one, ids) for one, run in ids.items()])
 
 
-def spec_of(**fields: Any) -> e.RunSpec:
+def spec_of(**fields):
     return e.RunSpec(**{"workload": "train.py:step", "variant": "jit", "how": "jit", "device": "cpu:0", **fields})
 
 
-def run_of(**fields: Any) -> Session:
+def run_of(**fields):
     return fold(e.Header(session="4f2a"), [e.RunPlanned(run="r1", spec=spec_of(**fields))])
 
 
 def test_runs_of_a_built_in_workload_are_planned_as_they_were():
-    first = plan_runs([workload_info(built_in("selu"), sources=False)], PlanOptions(settings={"n": "500"}))
+    first = plan_runs([SELU], PlanOptions(settings={"n": "500"}))
     again = plan_all_again(kept(*first))
     assert [(one.spec.workload, one.spec.variant, one.spec.parameters) for one in again] == [
         (one.spec.workload, one.spec.variant, one.spec.parameters) for one in first
@@ -56,7 +49,7 @@ def test_all_that_was_asked_for_is_asked_for_again():
     (again,) = plan_all_again(run_of(workload="selu", target="selu", **wishes))
     assert {name: getattr(again.spec, name) for name in wishes} == wishes
     request = run_request("r1", again, "gpu:0", None)
-    assert request.spec == replace(again.spec, device="gpu:0")  # type: ignore[union-attr]
+    assert request.spec == replace(again.spec, device="gpu:0")
 
 
 def test_a_users_function_is_found_from_any_folder(tmp_path, monkeypatch):
@@ -69,7 +62,7 @@ def test_a_users_function_is_found_from_any_folder(tmp_path, monkeypatch):
 
 
 def test_a_run_is_named_by_its_id_or_its_workload():
-    session = kept(*plan_runs([workload_info(built_in("selu"), sources=False)], PlanOptions()))
+    session = kept(*plan_runs([SELU], PlanOptions()))
     for name in ("selu", ""):
         assert len(plan_all_again(session, name)) == len(session.runs)
     assert len(plan_all_again(session, "r2")) == 2, "with its baseline"
@@ -117,7 +110,7 @@ def test_a_function_that_was_recorded_in_a_program_is_found_with_the_programs_ar
     assert planned.spec.argv == again
     (later,) = plan_again(kept(planned), "r1")  # the session of that run has no program, and says so itself
     assert later.spec.argv == again
-    assert run_request("r1", later, "cpu:0", None).spec.argv == again  # type: ignore[union-attr]
+    assert run_request("r1", later, "cpu:0", None).spec.argv == again
 
 
 def test_a_secret_that_was_not_kept_is_passed_to_nobody(tmp_path):
@@ -129,25 +122,27 @@ def test_a_secret_that_was_not_kept_is_passed_to_nobody(tmp_path):
     assert again.spec.target == "selu"
 
 
-@pytest.fixture
-def same(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True)
+def same(monkeypatch):
     monkeypatch.setattr(rerun, "same_inputs", lambda planned: SharedInputs(("float32[3]",), True))
 
 
-def yes(lines: Sequence[str]) -> None:
+def yes(lines):
     """Allows everything."""
 
 
-def sides_of(
-    tmp_path: Path, options: SideOptions | None = None, tree: SideTree | None = None, **b: Any
-) -> tuple[list[PlannedRun], Session]:
+def change_side(session, **fields):
+    """Side B of its comparison, as a file could have it."""
+    planned = session.runs["r1"].comparison
+    session.apply(replace(planned, sides=[planned.sides[0], replace(planned.sides[1], **fields)]))
+
+
+def sides_of(tmp_path, options=None, tree=None, **b):
     """A comparison of two functions of one file as it was planned, and as its session has it."""
     (tmp_path / "train.py").write_text("")
-    info = replace(
-        workload_info(built_in("selu"), sources=False), name="train.py:step", origin=f"{tmp_path}/train.py:step"
-    )
+    info = replace(SELU, name="train.py:step", origin=f"{tmp_path}/train.py:step")
     given = {"workload": info, "interpreter": find_interpreter(None)}
-    first = ComparedSide(label="A", title="A's", tree=tree or SideTree(), **given)  # type: ignore[arg-type]
+    first = ComparedSide(label="A", title="A's", tree=tree or SideTree(), **given)
     other = ComparedSide(label="B", title="B's", **given, **b)
     planned = plan_sides([first, other], options or SideOptions(launches=2))
     plan = e.ComparisonPlanned(
@@ -161,7 +156,6 @@ def sides_of(
     return planned, session
 
 
-@pytest.mark.usefixtures("same")
 @pytest.mark.parametrize("wanted", ["", "r1", "r2"])
 def test_a_comparison_is_planned_as_it_was_whichever_side_is_named(tmp_path, wanted):
     was, session = sides_of(tmp_path, environment={"FLAGS": "x"}, settings={"n": "4000"}, precision="highest")
@@ -177,13 +171,12 @@ def test_a_comparison_is_planned_as_it_was_whichever_side_is_named(tmp_path, wan
     assert again[0].comparison.seq == 0
 
 
-@pytest.mark.usefixtures("same")
 def test_a_side_of_a_revision_is_checked_out_and_one_that_is_gone_is_named(tmp_path):
     tree = SideTree(revision="HEAD~1", commit="19789fa", repository="/repo", dirty=False)
     _, session = sides_of(tmp_path, tree=tree)
-    asked: list[tuple[str, str]] = []
+    asked = []
 
-    def check_out(target: str, commit: str) -> tuple[str, SideTree]:
+    def check_out(target, commit):
         asked.append((target, commit))
         return "/tree/train.py:step", SideTree(stays_at=target, variables={"PYTHONPATH": "/tree"})
 
@@ -196,7 +189,7 @@ def test_a_side_of_a_revision_is_checked_out_and_one_that_is_gone_is_named(tmp_p
     assert other.environment == {}
     assert kept(first, other).runs["r1"].plan.target == f"{tmp_path}/train.py:step"
 
-    def gone(target: str, commit: str) -> tuple[str, SideTree]:
+    def gone(target, commit):
         raise UsageError(f"/repo has no revision {commit!r}", "git log lists them.")
 
     with pytest.raises(UsageError, match="side A cannot be measured again: /repo has no revision '19789fa'"):
@@ -205,7 +198,6 @@ def test_a_side_of_a_revision_is_checked_out_and_one_that_is_gone_is_named(tmp_p
         plan_again(session, "r2", SidesAgain(ask=yes))
 
 
-@pytest.mark.usefixtures("same")
 @pytest.mark.parametrize(
     ("then", "now", "said"),
     [
@@ -215,11 +207,8 @@ def test_a_side_of_a_revision_is_checked_out_and_one_that_is_gone_is_named(tmp_p
     ],
 )
 def test_files_that_may_have_changed_since_are_said(tmp_path, then, now, said):
-    tree = SideTree(commit=then[0], repository="/repo", dirty=then[1])
     _, session = sides_of(tmp_path)
-    first = session.runs["r1"]
-    b = replace(first.comparison.sides[1], commit=tree.commit, dirty=tree.dirty)
-    session.apply(replace(first.comparison, sides=[first.comparison.sides[0], b]))
+    change_side(session, commit=then[0], dirty=then[1])
     present = SideTree(commit=now[0], repository="/repo", dirty=now[1])
     (planned, *_) = plan_again(session, "r1", SidesAgain(ask=yes, present=lambda target: present))
     assert planned.comparison.sides[1].commit == now[0]
@@ -227,7 +216,6 @@ def test_files_that_may_have_changed_since_are_said(tmp_path, then, now, said):
     assert (said in " ".join(planned.comparison.notes[1:])) if said else planned.comparison.notes[1:] == []
 
 
-@pytest.mark.usefixtures("same")
 def test_launches_and_budget_of_a_comparison_can_be_others(tmp_path):
     _, session = sides_of(tmp_path, SideOptions(budget_seconds=30))
     again = plan_again(session, "r1", SidesAgain(ask=yes))
@@ -240,7 +228,6 @@ def test_launches_and_budget_of_a_comparison_can_be_others(tmp_path):
     assert with_changes(again[1], {"check": False}, longer).spec.check is False
 
 
-@pytest.mark.usefixtures("same")
 def test_what_a_file_makes_run_is_said(tmp_path):
     _, session = sides_of(tmp_path, environment={"LD_PRELOAD": "x.so"})
     first, second = recorded_starts(session, session.runs["r1"])
@@ -262,12 +249,9 @@ def test_the_baseline_of_a_run_is_said_too():
     assert len(recorded_starts(session, session.runs["r1"])) == 1
 
 
-@pytest.mark.usefixtures("same")
 def test_a_path_that_no_session_would_hold_is_laid_over_no_environment(tmp_path):
     _, session = sides_of(tmp_path)
-    planned = session.runs["r1"].comparison
-    b = replace(planned.sides[1], environment={"PYTHONPATH": "/somewhere"})
-    session.apply(replace(planned, sides=[planned.sides[0], b]))
+    change_side(session, environment={"PYTHONPATH": "/somewhere"})
     with pytest.raises(UsageError, match="PYTHONPATH=/somewhere is not a setting"):
         plan_again(session, "r1", SidesAgain(ask=yes))
 

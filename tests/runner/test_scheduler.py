@@ -1,23 +1,20 @@
 """The client of the engine against engines that behave well and badly, on real pipes and processes."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from jaxprof.devices.inventory.placement import WorkerEnvironment
-from jaxprof.runner import PlannedRun, engine_process, scheduler
+from jaxprof.runner import engine_process, scheduler
 from jaxprof.session import Session
 from jaxprof.session.log import load
 from runner import engines
 from runner.stage import HERE, Stage, commit, plan
 
+pytestmark = pytest.mark.process
 
-@pytest.mark.process
+
 def test_a_good_run_is_written_told_and_closed(tmp_path, monkeypatch):
     stage = Stage(tmp_path, monkeypatch, engines.GOOD)
     first = plan()
@@ -34,7 +31,6 @@ def test_a_good_run_is_written_told_and_closed(tmp_path, monkeypatch):
     assert stage.path.read_bytes().count(b'"type":"text_chunk"') == 1  # the same text of two runs is kept once
 
 
-@pytest.mark.process
 def test_a_run_of_a_file_under_git_keeps_its_commit(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text("def step(x):\n    return x\n")
     commit(tmp_path)
@@ -47,7 +43,6 @@ def test_a_run_of_a_file_under_git_keeps_its_commit(tmp_path, monkeypatch):
     assert checked_out.revision is None, "a side at another revision: the comparison keeps its commit"
 
 
-@pytest.mark.process
 def test_a_revisions_modules_leave_the_compiler_of_a_device_elsewhere_on_the_path(tmp_path, monkeypatch):
     script = engines.PREAMBLE + 'say("run_finished", status="failed", error=os.environ["PYTHONPATH"])'
     stage = Stage(tmp_path, monkeypatch, script)
@@ -57,7 +52,6 @@ def test_a_revisions_modules_leave_the_compiler_of_a_device_elsewhere_on_the_pat
     assert [run.error for run in session.runs.values()] == [os.pathsep.join(["tree", "wheels"]), "wheels"]
 
 
-@pytest.mark.process
 @pytest.mark.parametrize(("signal_name", "words"), [("SIGKILL", "killed (SIGKILL)"), ("SIGABRT", "XLA aborted")])
 def test_a_killed_engine_is_explained_and_the_next_run_goes_on(tmp_path, monkeypatch, signal_name, words):
     for run in Stage(tmp_path, monkeypatch, engines.dies_of(signal_name)).run([plan(), plan()]).runs.values():
@@ -67,15 +61,6 @@ def test_a_killed_engine_is_explained_and_the_next_run_goes_on(tmp_path, monkeyp
         assert run.samples("run") == [1e-3] * 6
 
 
-@pytest.mark.process
-def test_a_grandchild_that_holds_the_pipe_does_not_hold_the_run(tmp_path, monkeypatch):
-    session = Stage(tmp_path, monkeypatch, engines.GRANDCHILD).run([plan()])
-    assert session.runs["r1"].status == "crashed"
-    assert session.runs["r1"].samples("run") == [1e-3] * 6
-    assert not (tmp_path / "engine.py.over").exists(), "it was not waited for"
-
-
-@pytest.mark.process
 def test_garbage_on_the_pipe_is_logged_and_survived(tmp_path, monkeypatch):
     run = Stage(tmp_path, monkeypatch, engines.GARBAGE).run([plan()]).runs["r1"]
     assert run.status == "ok"
@@ -84,14 +69,12 @@ def test_garbage_on_the_pipe_is_logged_and_survived(tmp_path, monkeypatch):
     assert [row.code for row in run.trust["run"].rows] == ["file"]
 
 
-@pytest.mark.process
 def test_cancel_is_asked_first(tmp_path, monkeypatch):
     stage = Stage(tmp_path, monkeypatch, engines.OBEDIENT)
     stage.run_until([plan(), plan()], lambda: stage.in_phase("r1", "run"), stage.scheduler.cancel_all)
     assert [run.status for run in stage.told.runs.values()] == ["cancelled", "cancelled"]
 
 
-@pytest.mark.process
 @pytest.mark.parametrize("script", [engines.SLOW, engines.DEAF], ids=["terminated", "killed"])
 def test_an_engine_that_does_not_listen_is_ended(tmp_path, monkeypatch, script):
     monkeypatch.setattr(engine_process, "ASK_SECONDS", 0.1)
@@ -101,7 +84,6 @@ def test_an_engine_that_does_not_listen_is_ended(tmp_path, monkeypatch, script):
     assert stage.told.runs["r1"].status == "cancelled"
 
 
-@pytest.mark.process
 def test_a_silent_engine_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr("jaxprof.runner.engine_run.SILENCE_SECONDS", 0.2)
     monkeypatch.setattr(engine_process, "ASK_SECONDS", 0.1)
@@ -117,7 +99,6 @@ def test_a_silent_engine_is_told(tmp_path, monkeypatch):
     assert session.runs["r1"].over
 
 
-@pytest.mark.process
 @pytest.mark.parametrize(
     ("silence", "cap", "error"),
     [
@@ -133,7 +114,6 @@ def test_an_engine_that_holds_its_lock_is_ended(tmp_path, monkeypatch, silence, 
     assert (run.status, run.error) == ("timed out", error)
 
 
-@pytest.mark.process
 def test_an_engine_is_not_timed_out_while_it_starts(tmp_path, monkeypatch):
     monkeypatch.setattr("jaxprof.runner.engine_run.SILENT_CAP_GRACE_SECONDS", 0.0)
     monkeypatch.setattr("jaxprof.runner.engine_run.CAP_GRACE_SECONDS", 0.0)
@@ -141,14 +121,12 @@ def test_an_engine_is_not_timed_out_while_it_starts(tmp_path, monkeypatch):
     assert Stage(tmp_path, monkeypatch, starting).run([plan(max_seconds=0.1)]).runs["r1"].status == "ok"
 
 
-def after_preparing(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, prepared: PlannedRun, *planned: PlannedRun
-) -> tuple[list[engine_process.EngineProcess], Session]:
+def after_preparing(folder, monkeypatch, prepared, *planned):
     """All children that were started, in order, and the session of runs that came after one was prepared."""
-    made: list[engine_process.EngineProcess] = []
+    made = []
 
     class Noted(engine_process.EngineProcess):
-        def __init__(self, *given: Any, **options: Any) -> None:
+        def __init__(self, *given, **options):
             super().__init__(*given, **options)
             made.append(self)
 
@@ -160,13 +138,11 @@ def after_preparing(
     return made, session
 
 
-@pytest.mark.process
 def test_a_child_that_waits_takes_the_next_run_and_no_other_one(tmp_path, monkeypatch):
     made, session = after_preparing(tmp_path, monkeypatch, plan(), plan(), plan("other"))
     assert [session.runs[run].pid for run in ("r1", "r2")] == [process.pid for process in made]
 
 
-@pytest.mark.process
 @pytest.mark.parametrize(
     "other",
     [
@@ -182,7 +158,6 @@ def test_a_child_that_waits_for_another_kind_of_run_is_ended(tmp_path, monkeypat
     assert session.runs["r1"].status == "ok"
 
 
-@pytest.mark.process
 def test_a_child_that_nothing_came_for_is_ended_with_the_session_and_one_that_could_take_none_is_not_started(
     tmp_path, monkeypatch
 ):

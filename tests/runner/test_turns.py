@@ -1,24 +1,25 @@
-"""Runs in turns: scripted engines on real pipes, and what their session says of who ran when."""
-
-from __future__ import annotations
+"""Runs in turns: scripted engines on real pipes, and what their session says of who ran when. When launches end: by
+width or by time, never by a verdict."""
 
 import itertools
 import json
 import os
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import psutil
 import pytest
 
 from jaxprof import events as e
+from jaxprof.analysis import speedup
 from jaxprof.devices.inventory.placement import WorkerEnvironment
 from jaxprof.runner import PlannedRun, turns
+from jaxprof.runner.turns import LEAST_TURNS_SECONDS, LaunchRule
 from jaxprof.session import Session
+from jaxprof.session.log import new_header
+from jaxprof.stats import compare, narrow_enough
 from jaxprof.stats.turns import PROBES
 from runner.engines import PREAMBLE
 from runner.stage import Stage, plan
@@ -84,36 +85,36 @@ control.readline()
 class Turns(Stage):
     """Whose engines follow the script above, in blocks that are few and quick: it does not wait for a block's end."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, script: str = ENGINE) -> None:
+    def __init__(self, folder, monkeypatch, script=ENGINE):
         super().__init__(folder, monkeypatch, script)
         monkeypatch.setattr(turns, "BLOCK_SECONDS", 10.0)
         for name in ("ALIVE", "PIDS", "GO_ON"):
             monkeypatch.setenv(name, str(folder / name))
         (folder / "ALIVE").write_text("")
 
-    def take(self, *variants: str, **spec: Any) -> Session:
+    def take(self, *variants, **spec):
         return self.run(planned(*variants, **spec))
 
 
-def planned(*variants: str, **spec: Any) -> list[PlannedRun]:
+def planned(*variants, **spec):
     given = {"budget_seconds": 60.0, "launches": 1, **spec}
     first = plan(variant=variants[0], **given)
     return [first, *(plan(variant=variant, baseline=first, **given) for variant in variants[1:])]
 
 
 @pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Turns:
+def stage(tmp_path, monkeypatch):
     return Turns(tmp_path, monkeypatch)
 
 
 @pytest.fixture(scope="module")
-def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+def three(tmp_path_factory):
     """Two sides in three launches."""
     with pytest.MonkeyPatch.context() as patch:
         yield Turns(tmp_path_factory.mktemp("three"), patch).take("a", "moody", launches=3)
 
 
-def blocks(session: Session, launch: int) -> list[str]:
+def blocks(session, launch):
     """The run of each block of a launch, in the order taken."""
     taken = [
         (turn.number, run.id)
@@ -152,10 +153,10 @@ def test_what_is_measured_is_passed_on_between_turns_however_brief_they_are(stag
 
 @pytest.mark.process
 def test_sides_that_do_not_fit_beside_each_other_are_measured_one_after_the_other(stage, monkeypatch):
-    alive: list[bool] = []
+    alive = []
     launch_of = turns.Group._launch_together
 
-    def noted(group: turns.Group, launch: int, sides: Any) -> None:
+    def noted(group, launch, sides):
         before = [event.pid for batch in stage.batches for event in batch if isinstance(event, e.WorkerStarted)]
         alive.extend(psutil.pid_exists(pid) for pid in before)
         launch_of(group, launch, sides)
@@ -195,7 +196,7 @@ def test_nothing_is_sampled_before_every_engine_is_warm(stage):
     assert waited["r1"] > waited["r3"]
 
 
-def states_of_others(session: Session, run: str) -> list[tuple[str, ...]]:
+def states_of_others(session, run):
     """For each block of a watcher, its series and the states of the other processes (as in `/proc/PID/stat`)."""
     return [tuple(line.text.split()) for line in session.runs[run].log]
 
@@ -274,7 +275,7 @@ def test_a_device_that_one_process_holds_is_used_by_one_at_a_time(stage):
 
 @pytest.mark.process
 def test_cancelling_one_leaves_the_others(stage):
-    def cancel() -> None:
+    def cancel():
         stage.scheduler.cancel("r2")
         Path(os.environ["GO_ON"]).touch()
 
@@ -287,7 +288,7 @@ def test_cancelling_one_leaves_the_others(stage):
 
 @pytest.mark.process
 def test_an_engine_that_is_ended_between_its_turns_was_cancelled(stage):
-    def cancel() -> None:
+    def cancel():
         for _ in range(2):  # the second call skips the patience
             stage.scheduler.cancel_all()
         Path(os.environ["GO_ON"]).touch()
@@ -298,15 +299,15 @@ def test_an_engine_that_is_ended_between_its_turns_was_cancelled(stage):
 
 @pytest.mark.process
 def test_engines_that_share_a_device_leave_its_memory_to_each_other(stage):
-    environments: list[dict[str, str]] = []
+    environments = []
     start = stage.scheduler._start
 
-    def seen(planned: PlannedRun, placement: WorkerEnvironment, *rest: Any) -> Any:
+    def seen(planned, placement, *rest):
         environments.append(placement.environment)
         return start(planned, placement, *rest)
 
     stage.scheduler._placement = lambda planned, interpreter: WorkerEnvironment(environment={}, device="cpu:0")
-    stage.scheduler._start = seen  # type: ignore[method-assign]
+    stage.scheduler._start = seen
     stage.scheduler.add(planned("alone", device="cuda:0"))
     stage.take("a", "b", device="cuda:0")
     told = [environment.get("XLA_PYTHON_CLIENT_PREALLOCATE") for environment in environments]
@@ -314,11 +315,11 @@ def test_engines_that_share_a_device_leave_its_memory_to_each_other(stage):
 
 
 def test_what_is_left_is_the_rest_of_this_launch_and_the_whole_of_those_to_come():
-    told: list[e.ProgressMade] = []
-    sides: Any = [SimpleNamespace(run=run, finished=None, cold_seconds=2.0) for run in ("r1", "r2", "r3")]
+    told = []
+    sides = [SimpleNamespace(run=run, finished=None, cold_seconds=2.0) for run in ("r1", "r2", "r3")]
     sides[2].finished = e.RunFinished(status="failed")
     recorder = SimpleNamespace(emit=told.append, flush_when_due=lambda: None)
-    group: Any = SimpleNamespace(_rule=None, _launches=4, _recorder=recorder)
+    group = SimpleNamespace(_rule=None, _launches=4, _recorder=recorder)
     turns.Group._progress(group, 2, sides, 0.25, 3.0)
     assert [(event.run, event.fraction, event.note) for event in told] == [
         (run, pytest.approx(1.25 / 4), "launch 2 of 4, in turns with 2 more") for run in ("r1", "r2")
@@ -336,3 +337,80 @@ def test_the_hard_cap_is_all_there_at_first_and_goes_with_what_is_spent():
     side.spent_seconds += 2.5
     assert side.left_seconds == 4.5
     assert turns.Side("r1", PlannedRun(spec=replace(spec, max_seconds=None))).left_seconds is None
+
+
+class Clock:
+    seconds = 0.0
+
+    def __call__(self):
+        return self.seconds
+
+
+def spec(side, **more):
+    return e.RunSpec(workload="selu", variant="jit", how="jit", device="cpu:0", side=side, **more)
+
+
+def session():
+    made = Session(new_header())
+    made.apply(e.RunPlanned(run="r1", spec=spec("A")))
+    made.apply(e.RunPlanned(run="r2", spec=spec("B", baseline="r1")))
+    return made
+
+
+def test_only_sides_of_a_comparison_have_a_rule():
+    assert LaunchRule.of([PlannedRun(spec=spec(""))]) is None
+    assert LaunchRule.of([PlannedRun(spec=spec("A"))]) is not None
+
+
+@pytest.mark.parametrize(
+    ("budget", "launches_end_at", "over"),
+    [
+        (60.0, [12.0, 24.0, 36.0, 50.0], [False, False, False, True]),  # the fourth took 14 s, and 10 s are left
+        (20.0, [15.0, 30.0, 45.0], [False, False, True]),  # two say next to nothing
+        (60.0, [45.0], [True]),  # three would take 135 s
+        (60.0, [20.0, 90.0], [False, True]),  # the second took 70 s, and 30 s are left
+        (None, [100.0, 1e6], [False, False]),
+    ],
+    ids=["would not end in time", "three before the time counts", "one of minutes", "a third too long", "no limit"],
+)
+def test_launches_end_by_time(budget, launches_end_at, over):
+    clock = Clock()
+    rule, found = LaunchRule(budget, None, clock), []
+    for clock.seconds in launches_end_at:
+        found.append(rule.ends(session(), ["r1", "r2"]))
+    assert found == over
+    assert budget is not None or not rule.is_over()
+
+
+def test_turns_are_so_short_that_five_launches_fit():
+    clock = Clock()
+    rule = LaunchRule(60.0, None, clock)
+    for launch in (1, 2):  # each has a fifth of the time, with the start of its processes
+        clock.seconds = 12.0 * launch - 1.0
+        assert not rule.is_over(turns_seconds=5.0)
+        clock.seconds = 12.0 * launch
+        assert rule.is_over(turns_seconds=5.0)
+        assert not rule.ends(session(), ["r1", "r2"])
+    clock.seconds = 100.0
+    assert not rule.is_over(turns_seconds=0.9 * LEAST_TURNS_SECONDS), "they show something, however long it started"
+    assert rule.is_over(turns_seconds=LEAST_TURNS_SECONDS)
+
+
+def test_a_width_ends_them_after_three(monkeypatch):
+    looked = []
+
+    def narrow(comparison, wanted):
+        assert wanted == 0.02
+        return True
+
+    def compared(session, baseline, run):
+        looked.append(run.plan.side)
+        return compare([])
+
+    monkeypatch.setattr(speedup, "compared", compared)
+    monkeypatch.setattr("jaxprof.stats.narrow_enough", narrow)
+    rule = LaunchRule(None, 0.02, Clock())
+    assert [rule.ends(session(), ["r1", "r2"]) for _ in range(3)] == [False, False, True]
+    assert looked == ["B"]
+    monkeypatch.setattr("jaxprof.stats.narrow_enough", narrow_enough)
+    assert not rule.ends(session(), ["r1", "r2"]), "nothing measured is not narrow"

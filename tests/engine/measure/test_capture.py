@@ -1,12 +1,10 @@
 """What jaxlib's profiler looks for while a capture starts and ends, and that nothing of it stays."""
 
-from __future__ import annotations
-
 import sys
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from unittest.mock import Mock
 
 import jax
 import pytest
@@ -14,13 +12,13 @@ import pytest
 from engine.measure.heard import only, reporter
 from jaxprof.engine.measure import capture
 from jaxprof.engine.measure.capture import HOOK, capture_compile, capture_run, stand_in_for_tensorflow
-from jaxprof.engine.measure.control import Cancelled, Reporter
+from jaxprof.engine.measure.control import Cancelled
 from jaxprof.engine.protocol.request import SCRATCH
 from jaxprof.errors import JaxprofError
-from jaxprof.events import Event, TrustReported
+from jaxprof.events import TrustReported
 
 
-def named() -> list[str]:
+def named():
     return [name for name in sys.modules if name.partition(".")[0] == "tensorflow"]
 
 
@@ -31,11 +29,11 @@ def test_the_module_is_found_as_the_profiler_looks_for_it_and_is_gone_afterwards
     assert named() == []
 
 
-def captured(monkeypatch: pytest.MonkeyPatch, call_seconds: float) -> tuple[int, list[Event], dict[str, Any]]:
+def captured(monkeypatch, call_seconds):
     """How many calls were made under the profiler, what was said, and what its profile is read with."""
-    made, options = [], {}  # type: ignore[var-annotated]
+    made, options = [], {}
 
-    def take(recorder: Reporter, kind: str, work: Any, **given: Any) -> None:
+    def take(recorder, kind, work, **given):
         work()
         options.update(given, kind=kind)
 
@@ -63,7 +61,7 @@ def test_a_call_that_is_too_long_to_repeat_is_told_as_no_data(monkeypatch):
 
 @pytest.mark.parametrize(("compile_seconds", "again"), [(30.0, True), (30.1, False)])
 def test_a_compile_is_repeated_from_cold_unless_it_is_too_long(monkeypatch, compile_seconds, again):
-    steps: list[str] = []
+    steps = []
     recorder, events = reporter()
     monkeypatch.setattr(capture, "_capture", lambda recorder, kind, work, **_: (steps.append(kind), work()))
     monkeypatch.setattr(capture, "jax", SimpleNamespace(clear_caches=lambda: steps.append("cleared")))
@@ -73,10 +71,10 @@ def test_a_compile_is_repeated_from_cold_unless_it_is_too_long(monkeypatch, comp
 
 
 def test_a_cancelled_run_makes_no_further_call_for_its_capture(monkeypatch):
-    made: list[int] = []
+    made = []
     recorder, _ = reporter()
 
-    def call() -> None:
+    def call():
         made.append(1)
         if len(made) == 3:
             recorder.control.cancel()
@@ -90,21 +88,21 @@ def test_a_cancelled_run_makes_no_further_call_for_its_capture(monkeypatch):
 class Profiler:
     """In the place of JAX's: writes a file, or raises where it is `broken`, and keeps how it was started."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, broken: str = "", *, writes: bool = True) -> None:
-        self.folders: list[Path] = []
-        self.options: Any = None
+    def __init__(self, monkeypatch, broken="", *, writes=True):
+        self.folders = []
+        self.options = None
         self.running = False
         self._broken, self._writes = broken, writes
         monkeypatch.setattr(jax.profiler, "start_trace", self.start)
         monkeypatch.setattr(jax.profiler, "stop_trace", self.stop)
 
-    def start(self, folder: str, *, profiler_options: Any) -> None:
+    def start(self, folder, *, profiler_options):
         if self._broken == "start":
             raise RuntimeError("Only one profile may be run at a time.")
         self.folders.append(Path(folder))
         self.options, self.running = profiler_options, True
 
-    def stop(self) -> None:
+    def stop(self):
         self.running = False
         if self._broken == "stop":
             raise RuntimeError("no")
@@ -125,10 +123,7 @@ def test_a_capture_that_fails_is_told_as_no_data_and_the_run_goes_on(monkeypatch
     profiler = Profiler(monkeypatch, broken, writes=writes)
     recorder, events = reporter()
 
-    def refuse(*_: Any, **__: Any) -> list[Event]:
-        raise JaxprofError("the file is damaged")
-
-    monkeypatch.setattr(capture, "summarise", refuse)
+    monkeypatch.setattr(capture, "summarise", Mock(side_effect=JaxprofError("the file is damaged")))
     capture_run(recorder, lambda: None, 1.0, kind="attribution")
     told = only(events, TrustReported)
     assert (told.kind, [row.message for row in told.rows]) == ("attribution", [f"not captured: {why}"])
@@ -141,10 +136,10 @@ def test_a_capture_reads_what_the_profiler_wrote_and_leaves_nothing_but_what_is_
     """In the folder that the client gave, which removes it where this process is killed."""
     monkeypatch.setenv(SCRATCH, str(tmp_path / "scratch"))
     (tmp_path / "scratch").mkdir()
-    profiler, read, under_profiler = Profiler(monkeypatch), [], []  # type: ignore[var-annotated]
+    profiler, read, under_profiler = Profiler(monkeypatch), [], []
     row = TrustReported(kind="run", rows=[])
 
-    def summarised(path: Path, kind: str, **given: Any) -> list[Event]:
+    def summarised(path, kind, **given):
         read.append((path.exists(), kind, given))
         return [row]
 
@@ -166,11 +161,8 @@ def test_a_capture_reads_what_the_profiler_wrote_and_leaves_nothing_but_what_is_
 def test_what_a_captured_call_raises_is_raised_and_the_profiler_stopped(monkeypatch):
     profiler = Profiler(monkeypatch)
 
-    def fail() -> None:
-        raise ValueError("of the user's")
-
     with pytest.raises(ValueError, match="of the user's"):
-        capture_run(reporter()[0], fail, 1.0)
+        capture_run(reporter()[0], Mock(side_effect=ValueError("of the user's")), 1.0)
     assert not profiler.running
     assert not profiler.folders[0].exists()
 

@@ -1,28 +1,33 @@
 """When a result is compared with a known answer, and what is said where it is not."""
 
-from __future__ import annotations
-
+from collections import namedtuple
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from engine.measure.heard import of, only, reporter
-from jaxprof.engine.measure.check import check_result, precision_of_products
-from jaxprof.engine.measure.control import Cancelled
+from engine.measure.heard import only, reporter
+from jaxprof.engine.measure.check import (
+    ALIGNMENT_BYTES,
+    aligned,
+    check_result,
+    effective_precision,
+    map_arrays,
+    precision_of_products,
+    tolerance_key,
+)
 from jaxprof.engine.measure.stages import updated
 from jaxprof.events import CheckReported
 from jaxprof.workloads import built_in
-from jaxprof.workloads.model import Variant, Workload
+from jaxprof.workloads.model import Variant
 
 INPUTS = (np.arange(4, dtype=np.float32),)
 
 
-def double(x: Any) -> Any:
+def double(x):
     return x * 2
 
 
@@ -31,9 +36,7 @@ COMPILED = Variant(name="jit", how="jit", function=double)
 WORKLOAD = replace(built_in("selu"), variants=(TWIN, COMPILED), baseline="numpy", expected=None, against="numpy twin")
 
 
-def checked(
-    output: Any, workload: Workload = WORKLOAD, variant: Variant = COMPILED, *, left: float | None = None, **more: Any
-) -> CheckReported:
+def checked(output, workload=WORKLOAD, variant=COMPILED, *, left=None, **more):
     recorder, events = reporter()
     recorder.control.start_clock(left)
     check_result(recorder, workload, variant, {}, INPUTS, output, **more)
@@ -77,7 +80,7 @@ def test_a_twin_that_takes_longer_than_the_run_may_is_not_computed(left, twin_se
 def test_the_precision_of_products_is_asked_of_workloads_that_have_some():
     device = jax.devices("cpu")[0]
 
-    def precision(dtype: type, *, has_dots: bool, elementwise: bool = False) -> tuple[str, str]:
+    def precision(dtype, *, has_dots, elementwise=False):
         workload = replace(WORKLOAD, has_dots=has_dots)
         return precision_of_products(workload, COMPILED, (np.ones(2, dtype), 3.0), device, elementwise=elementwise)
 
@@ -100,13 +103,47 @@ def test_a_variants_precision_counts_and_without_one_that_of_jaxs_configuration(
     assert found[1] == precision
 
 
-def test_a_run_that_is_cancelled_meanwhile_reports_no_check():
-    recorder, events = reporter()
+@pytest.mark.parametrize("offset", [0, 1, 3, 16])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_arrays_are_aligned_whatever_the_allocator_gave(offset, order):
+    block = np.zeros(4096, np.uint8)
+    start = -block.ctypes.data % ALIGNMENT_BYTES + 4 * offset
+    odd = block[start : start + 4 * 15].view(np.float32).reshape((3, 5), order=order)
+    odd[...] = np.arange(15).reshape(3, 5)
+    even = aligned(odd)
+    assert even.ctypes.data % ALIGNMENT_BYTES == 0
+    assert aligned(even) is even, "nothing is copied twice"
+    assert even.strides == odd.strides
+    np.testing.assert_array_equal(even, odd)
 
-    def slow(parameters: Any, inputs: Any) -> Any:
-        recorder.control.cancel()
-        return inputs[0]
 
-    with pytest.raises(Cancelled):
-        check_result(recorder, replace(WORKLOAD, expected=slow), COMPILED, {}, INPUTS, INPUTS[0])
-    assert of(events, CheckReported) == []
+def test_trees_of_arrays_keep_their_form():
+    Pair = namedtuple("Pair", "left right")
+    tree = (Pair(np.ones(2), 3.0), [np.zeros(1), "word"], {"a": None})
+    changed = map_arrays(lambda array: array + 1, tree)
+    assert isinstance(changed[0], Pair)
+    np.testing.assert_array_equal(changed[0].left, [2, 2])
+    assert changed[0].right == 3.0
+    assert changed[1][1] == "word"
+    assert changed[2] == {"a": None}
+
+
+@pytest.mark.parametrize(
+    ("platform", "capability", "asked", "dtypes", "expected"),
+    [
+        ("cpu", None, "", {"float32"}, "float32"),
+        ("cpu", None, "", {"float64"}, "float64"),
+        ("cpu", None, "", {"bfloat16", "float32"}, "bfloat16"),
+        ("gpu", "9.0", "", {"float32"}, "tf32"),
+        ("gpu", "7.5", "", {"float32"}, "float32"),
+        ("gpu", "9.0", "bfloat16", {"float32"}, "bfloat16"),
+        ("gpu", "gfx90a", "", {"float32"}, "float32"),
+        ("tpu", None, "", {"float32"}, "bfloat16"),
+        ("tpu", None, "high", {"float32"}, "bfloat16_3x"),
+    ],
+)
+def test_the_effective_precision_follows_the_device(platform, capability, asked, dtypes, expected):
+    device = SimpleNamespace(platform=platform, compute_capability=capability)
+    found = effective_precision(device, asked, dtypes)
+    assert found == expected
+    assert tolerance_key(found) in {"float64", "float32", "tf32", "bfloat16"}

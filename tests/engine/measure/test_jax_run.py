@@ -1,10 +1,6 @@
 """What a run decides about memory, before its calls and after them."""
 
-from __future__ import annotations
-
-from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,17 +15,13 @@ from jaxprof.engine.measure.jax_run import PIPELINE_DEPTH, Calls
 from jaxprof.engine.measure.run import measure_workload
 from jaxprof.engine.protocol.request import RunRequest
 from jaxprof.errors import DoesNotFitError
-from jaxprof.events import BuffersReported, Event, MemoryReported, PhaseEnded, RunFinished, RunSpec, SamplesTaken
-from jaxprof.workloads import built_in
+from jaxprof.events import BuffersReported, MemoryReported, PhaseEnded, RunSpec, SamplesTaken
 from jaxprof.workloads.find import find
-from jaxprof.workloads.model import Estimate, Variant
 
 GPU = SimpleNamespace(platform="gpu")
 
 
-def has(
-    monkeypatch: pytest.MonkeyPatch, *, limit: int | None, used: int | None = None, peak: int | None = None
-) -> None:
+def has(monkeypatch, *, limit, used=None, peak=None):
     """What the allocator of every device says."""
     told = {"memory_limit_bytes": limit, "memory_in_use_bytes": used, "memory_peak_bytes": peak}
     monkeypatch.setattr(jax_run, "describe", lambda device: told)
@@ -46,7 +38,7 @@ def test_the_memory_that_is_free_is_the_hosts_or_what_the_device_has_left(monkey
     assert jax_run._free_bytes(GPU) is None
 
 
-def program(**sizes: int | None) -> Any:
+def program(**sizes):
     return SimpleNamespace(memory=MemoryReported(**sizes), buffers=BuffersReported(source="XLA"))
 
 
@@ -94,9 +86,9 @@ def test_the_peak_of_the_allocator_stands_beside_what_xla_said(monkeypatch):
 
 
 def test_arguments_are_made_anew_only_for_calls_that_consume_them():
-    made: list[int] = []
+    made = []
 
-    def fresh() -> tuple[Any, ...]:
+    def fresh():
         made.append(1)
         return (len(made),)
 
@@ -120,37 +112,23 @@ def test_the_first_call_op_by_op_is_split_from_what_it_compiles():
     np.testing.assert_allclose(output, np.tan(np.arange(17, dtype=np.float32)) + 17.25, rtol=1e-4)
 
 
-def measured(
-    function: Any, monkeypatch: pytest.MonkeyPatch, *, launch: int = 1, **spec: Any
-) -> tuple[list[Event], list[str]]:
-    """The events of a run in this process, and what was captured."""
-    captured: list[str] = []
+def measured(function, monkeypatch, how="jit", **given):
+    """The events of a run, and what was captured."""
+    captured = []
     monkeypatch.setattr(capture, "capture_run", lambda *_, keep, **__: captured.append(f"run, kept as {keep!r}"))
     monkeypatch.setattr(capture, "capture_compile", lambda *_: captured.append("compile"))
-    events: list[Event] = []
-    variant = Variant(name="v", how=spec.pop("how", "jit"), function=function, inputs=spec.pop("inputs", "device"))
-    workload = replace(
-        built_in("selu"),
-        variants=(variant,),
-        inputs=lambda parameters, random: (np.ones(64, np.float32),),
-        expected=lambda parameters, inputs: inputs[0] * 2,
-        estimate=lambda parameters: Estimate(),
-    )
-    values = {"workload": "w", "variant": "v", "how": variant.how, "device": "cpu:0", "budget_seconds": 0.02, **spec}
-    request = RunRequest(run="r1", spec=RunSpec(**values), launch=launch, keep_trace="kept.pb")
-    measure_workload(workload, variant, request, events.append)
-    assert isinstance(events[-1], RunFinished)
+    events = heard.measured(function, double, how, keep_trace="kept.pb", **given)
     assert events[-1].status == "ok", events[-1]
     return events, captured
 
 
-def phases(events: list[Event]) -> list[str]:
+def phases(events):
     """Those after the inputs are made."""
     ended = heard.phases(events)
     return ended[ended.index("inputs") + 1 :]
 
 
-def double(x: Any) -> Any:
+def double(x):
     return x * 2
 
 
@@ -163,18 +141,14 @@ def test_the_first_launch_measures_everything_and_a_later_one_what_differs_betwe
     assert phases(events) == both
     assert captured == []
     assert [event.series for event in heard.of(events, SamplesTaken)].count("transfer_in") == 3
-
-
-def test_what_is_not_wanted_is_not_done(monkeypatch):
     events, captured = measured(jax.jit(double), monkeypatch, capture=False, check=False)
-    assert captured == []
-    assert "check" not in phases(events)
+    assert (captured, "check" in phases(events)) == ([], False), "what is not wanted is not done"
 
 
 def test_inputs_that_stay_on_the_host_are_moved_by_each_call(monkeypatch):
-    given: list[type] = []
+    given = []
 
-    def kept(x: Any) -> Any:
+    def kept(x):
         given.append(type(x))
         return jnp.asarray(x) * 2
 
@@ -216,7 +190,7 @@ def test_a_request_for_attribution_captures_and_times_nothing():
             target="selu", workload="selu", variant="jit", parameters={"n": 10_000}, how="jit", device="cpu:0"
         ),
     )
-    told: list[e.Event] = []
+    told = []
     measure_workload(workload, workload.variant("jit"), request, told.append)
     assert isinstance(told[-1], e.RunFinished)
     assert told[-1].status == "ok"
@@ -225,3 +199,12 @@ def test_a_request_for_attribution_captures_and_times_nothing():
     assert [type(event) for event in captured] == [e.CaptureTaken, e.KernelsMeasured, e.TrustReported]
     assert {event.kind for event in captured} == {"attribution"}
     assert any(event.rows for event in captured if isinstance(event, e.KernelsMeasured))
+
+
+def test_only_numpy_arrays_go_to_the_device_and_scalars_stay_python():
+    arguments = transfer.Arguments.of((np.ones(4, np.float32), 3.0, [np.zeros(2, np.float32)]))
+    placed = arguments.placed(jax.device_put(arguments.host_arrays()))
+    assert isinstance(placed[0], jax.Array)
+    assert placed[1] == 3.0
+    assert type(placed[1]) is float
+    assert isinstance(placed[2][0], jax.Array)

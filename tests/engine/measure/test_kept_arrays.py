@@ -1,10 +1,6 @@
 """A result is written so that its numbers can be compared, in any dtype, or not at all."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,7 +10,7 @@ from jaxprof.engine.measure import kept_arrays
 from jaxprof.engine.measure.kept_arrays import keep
 
 
-def kept(folder: Path, tree: Any) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
+def kept(folder, tree):
     path = folder / "kept.npz"
     keep(str(path), tree)
     with np.load(path, allow_pickle=False) as file:

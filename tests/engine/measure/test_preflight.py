@@ -1,11 +1,8 @@
 """What a run will need is held against what there is, before anything is made."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -13,7 +10,7 @@ from engine.measure.heard import only, reporter
 from jaxprof.engine.measure import jax_devices, preflight
 from jaxprof.engine.protocol.request import RunRequest
 from jaxprof.errors import DoesNotFitError
-from jaxprof.events import BuffersReported, Event, RunSpec
+from jaxprof.events import BuffersReported, RunSpec
 from jaxprof.workloads import built_in
 from jaxprof.workloads.model import Estimate
 
@@ -21,24 +18,14 @@ SELU = built_in("selu")
 SPEC = RunSpec(workload="selu", variant="jit", how="jit", device="cuda:0", budget_seconds=2.0)
 
 
-def foretell(
-    estimate: Estimate, how: str = "eager", device: Any = None, spec: RunSpec = SPEC, **workload: Any
-) -> tuple[float | None, list[Event]]:
-    recorder, events = reporter()
-    variant = replace(SELU.variants[0], how=how)
-    least = preflight.preflight(
-        recorder,
-        replace(SELU, **workload),
-        variant,
-        RunRequest(run="r1", spec=spec, in_turns=True),
-        estimate,
-        device,
-    )
-    return least, events
+def foretell(estimate, how="eager", device=None, spec=SPEC, heard=None, **workload):
+    recorder, events = heard or reporter()
+    variant, request = replace(SELU.variants[0], how=how), RunRequest(run="r1", spec=spec, in_turns=True)
+    return preflight.preflight(recorder, replace(SELU, **workload), variant, request, estimate, device), events
 
 
 @pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def machine(monkeypatch):
     """1000 bytes are free; 1e10 FLOP/s, 1e9 B/s."""
     monkeypatch.setattr(preflight, "available_host_bytes", lambda: 1000)
     monkeypatch.setattr(preflight, "_host_rates", lambda: (1e10, 1e9))
@@ -46,11 +33,10 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_does_not_fit_is_refused_with_the_bytes_that_it_asked_for(machine):
     assert foretell(Estimate(memory_bytes=1000)) == (None, [])
-    recorder, events = reporter()
-    variant, request = replace(SELU.variants[0], how="eager"), RunRequest(run="r1", spec=SPEC)
+    heard = reporter()
     with pytest.raises(DoesNotFitError, match="this machine has 1000 B"):
-        preflight.preflight(recorder, SELU, variant, request, Estimate(memory_bytes=1001), None)
-    assert only(events, BuffersReported).asked_bytes == 1001
+        foretell(Estimate(memory_bytes=1001), heard=heard)
+    assert only(heard[1], BuffersReported).asked_bytes == 1001
 
 
 def test_a_compiled_program_needs_its_inputs_and_outputs_and_what_else_is_seen_later(machine):
@@ -90,7 +76,7 @@ def test_fewer_samples_than_six_are_told_before_they_are_taken(machine):
 
 
 def test_a_call_takes_as_long_as_its_products_or_its_traffic(machine):
-    def expected(flops: float | None, traffic: float | None, *, has_dots: bool = True) -> float | None:
+    def expected(flops, traffic, *, has_dots=True):
         return preflight.expected_call_seconds(Estimate(flops=flops, traffic_bytes=traffic), has_dots=has_dots)
 
     assert expected(3e10, 2e9) == 3.0

@@ -1,7 +1,5 @@
 """A phase is reported with what is known of it at its end, and never as longer or surer than it was."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest
@@ -9,11 +7,11 @@ import pytest
 from engine.measure import heard
 from jaxprof.engine.measure import control as reporting
 from jaxprof.engine.measure.control import Cancelled
-from jaxprof.events import PhaseEnded, PhaseStarted, ProgressMade, WarningRaised
+from jaxprof.events import PhaseEnded, PhaseStarted
 
 
 @pytest.fixture(autouse=True)
-def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+def clock(monkeypatch):
     """Every look at it is a second later."""
     seconds = iter(range(100))
     monkeypatch.setattr(reporting, "time", SimpleNamespace(perf_counter=lambda: float(next(seconds))))
@@ -49,15 +47,3 @@ def test_a_cancelled_run_begins_no_phase():
     with pytest.raises(Cancelled), reporter.phase("compile"):
         pytest.fail("it began")
     assert events == []
-
-
-def test_what_was_measured_elsewhere_and_what_is_said_meanwhile():
-    reporter, events = heard.reporter()
-    reporter.ended("trace", 0.25)
-    reporter.warn("noisy", "it is noisy", "be quiet")
-    reporter.progress("half of it", 0.5, 3.0)
-    assert events == [
-        PhaseEnded(phase="trace", seconds=0.25),
-        WarningRaised(code="noisy", message="it is noisy", advice="be quiet"),
-        ProgressMade(note="half of it", fraction=0.5, remaining_seconds=3.0),
-    ]

@@ -1,15 +1,11 @@
 """The sampler on a clock of its own: every decision about how many samples, of how many calls, for how long."""
 
-from __future__ import annotations
-
 import gc
 import itertools
 import math
 import threading
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from statistics import median
-from typing import Any
 
 import pytest
 
@@ -25,64 +21,64 @@ from jaxprof.engine.measure.sampling import (
     precise,
 )
 from jaxprof.engine.protocol.request import TurnRequest
-from jaxprof.events import Event, ProgressMade, SamplesTaken, TurnAwaited
+from jaxprof.events import ProgressMade, SamplesTaken, TurnAwaited
 
 
 class World:
     """A clock that costs `tick` to read, calls that take the seconds given, one after the other, and what is heard of
     the series that is sampled in it."""
 
-    def __init__(self, call_seconds: float | Iterator[float], tick: float = 5e-8) -> None:
+    def __init__(self, call_seconds, tick=5e-8):
         self.now = 0.0
         self.tick = tick
         self.calls = 0
         self._call_seconds = itertools.repeat(call_seconds) if isinstance(call_seconds, float) else call_seconds
-        self.collecting: set[bool] = set()
-        self.events: list[Event] = []
+        self.collecting = set()
+        self.events = []
         self.control = RunControl()
-        self.on_event: Callable[[Event], object] = str
+        self.on_event = str
         self.reporter = Reporter(self._listen, self.control)
         self.sampler = CallSampler(self.reporter, self.clock)
         self.trial = Trial(prepare=lambda calls: calls, make=self.make)
 
-    def _listen(self, event: Event) -> None:
+    def _listen(self, event):
         self.events.append(event)
         self.on_event(event)
 
-    def clock(self) -> float:
+    def clock(self):
         self.now += self.tick
         return self.now
 
-    def make(self, calls: int) -> None:
+    def make(self, calls):
         self.collecting.add(gc.isenabled())
         for _ in range(calls):
             self.now += next(self._call_seconds)
             self.calls += 1
 
-    def sample(self, call_seconds: float, **options: Any) -> list[float]:
+    def sample(self, call_seconds, **options):
         values = {"series": "run", "budget_seconds": 2.0, "most_samples": MOST_SAMPLES, "show_progress": True}
         return self.sampler.sample(self.trial, Plan(**{**values, **options}), call_seconds)
 
-    def in_turns(self, call_seconds: float, *turns: TurnRequest | None, **options: Any) -> list[float]:
+    def in_turns(self, call_seconds, *turns, **options):
         """A series that is given these turns, one after the other."""
         for turn in turns:
             self.control.give_turn(turn)
         return self.sample(call_seconds, in_turns=True, **options)
 
     @property
-    def blocks(self) -> list[SamplesTaken]:
+    def blocks(self):
         return of(self.events, SamplesTaken)
 
     @property
-    def sent(self) -> list[float]:
+    def sent(self):
         return [value for event in self.blocks for value in event.seconds]
 
     @property
-    def progress(self) -> list[ProgressMade]:
+    def progress(self):
         return of(self.events, ProgressMade)
 
 
-def noisy() -> Iterator[float]:
+def noisy():
     return itertools.cycle([1e-3, 9e-3, 3e-3, 40e-3, 2e-3, 17e-3])
 
 
@@ -111,7 +107,7 @@ def test_a_clock_costs_its_reading_or_its_smallest_step(steps, cost):
     """One that goes on every twentieth reading alone cannot tell less than that step. It is measured once."""
     now, readings = 0.0, itertools.count()
 
-    def clock() -> float:
+    def clock():
         nonlocal now
         at, second = divmod(next(readings), 2)
         now += steps[at % len(steps)] if second else 1.0
@@ -145,14 +141,6 @@ def test_a_noisy_call_is_sampled_until_the_budget_is_spent_and_progress_says_how
     assert first.fraction == pytest.approx(0.06, abs=0.03), "a batch of a tenth of a second, of two"
     assert first.remaining_seconds == pytest.approx(1.88, abs=0.06)
     assert len(World(noisy()).sample(1e-3, most_samples=37)) == 37
-
-
-def test_a_very_short_call_is_spread_over_time_without_flooding_the_log():
-    world = World(1e-6)
-    samples = world.sample(1e-6)
-    assert len(samples) <= MOST_SAMPLES
-    assert world.calls > 5 * len(samples) * 5, "calls that are not timed lie between"
-    assert {event.calls_per_sample for event in world.blocks} != {1}
 
 
 @pytest.mark.parametrize(("calls", "remaining"), [(None, [15, 10, 5]), (4, [60, 40, 20])])
@@ -190,7 +178,7 @@ def test_the_calls_between_samples_spread_them_over_two_seconds_or_the_budget():
 
 
 def test_a_median_is_precise_once_half_its_interval_is_a_hundredth_of_it():
-    def spread(width: float) -> list[float]:
+    def spread(width):
         return [1 + width * (index - 50) / 50 for index in range(101)]
 
     assert precise(spread(0.04))
@@ -217,11 +205,11 @@ def test_before_the_first_sample_come_five_calls_to_calibrate_and_two_slices_tha
 def test_warming_up_may_take_a_fifth_of_the_budget_and_two_seconds_at_most(budget, seconds):
     """Each slice is 6 % slower than the one before it: halves never agree."""
 
-    def slower() -> Iterator[float]:
+    def slower():
         while True:
             yield 1e-5 * math.exp(3 * world.now)
 
-    def begun(event: Event) -> None:
+    def begun(event):
         if isinstance(event, SamplesTaken):
             began.append(world.now - sum(event.seconds) * event.calls_per_sample)
             world.control.cancel()
@@ -251,8 +239,8 @@ def test_the_garbage_collector_is_off_while_timing_and_afterwards_as_it_was(on):
     world = World(1e-3)
     (gc.enable if on else gc.disable)()
     try:
-        world.sampler.take(world.trial)
-        assert (world.collecting, gc.isenabled()) == ({False}, on)
+        assert world.sampler.take(world.trial) > 0
+        assert (world.collecting, gc.isenabled(), world.calls) == ({False}, on, 1)
     finally:
         gc.enable()
 
@@ -283,13 +271,7 @@ def test_only_samples_of_the_steady_run_give_a_capped_run_its_result(series, cou
     assert world.reporter.samples == (len(samples) if counted else 0)
 
 
-def test_one_sample_is_one_call():
-    world = World(1e-3)
-    assert world.sampler.take(world.trial) > 0
-    assert world.calls == 1
-
-
-def turn(block: int, seconds: float = 0.01, most: int = 1000, **more: Any) -> TurnRequest:
+def turn(block, seconds=0.01, most=1000, **more):
     return TurnRequest(block=block, seconds=seconds, most_samples=most, **more)
 
 
@@ -322,7 +304,7 @@ def test_blocks_of_other_series_are_no_samples_of_the_run():
 def test_the_turns_last_from_the_begin_of_the_first_to_the_end_of_the_last():
     world = World(1e-3)
 
-    def others(*, begins: bool) -> None:
+    def others(*, begins):
         world.now += 5.0 * (not begins)
 
     world.control.on_wait = others
@@ -358,7 +340,7 @@ def test_waiting_for_a_turn_does_not_count_towards_the_cap():
     world, waits = World(1e-3), list[bool]()
     world.control.start_clock(30.0)
 
-    def wait(*, begins: bool) -> None:
+    def wait(*, begins):
         waits.append(begins)
         assert world.control.remaining_seconds() is None, "the clock stands still"
 

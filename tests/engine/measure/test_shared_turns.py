@@ -1,9 +1,6 @@
 """Runs of one process that take turns: nested, in balanced order, each ended by its own errors alone."""
 
-from __future__ import annotations
-
 import time
-from collections.abc import Callable
 
 import pytest
 
@@ -15,7 +12,6 @@ from jaxprof.engine.measure.shared_turns import (
     TurnsControl,
     await_rest,
 )
-from jaxprof.engine.protocol.request import TurnRequest
 from jaxprof.stats import plan_turns
 from jaxprof.stats.turns import PROBES
 
@@ -23,22 +19,20 @@ from jaxprof.stats.turns import PROBES
 class Stage:
     """Runs that write down what they do. `before`: what a run does before it is warm; `block`: in each block."""
 
-    def __init__(
-        self, *names: str, before: Callable[[str], object] = str, block: Callable[[str], object] = str
-    ) -> None:
-        self.said: list[str] = []
-        self.blocks: list[tuple[str, int]] = []
+    def __init__(self, *names, before=str, block=str):
+        self.said = []
+        self.blocks = []
         """Those that count."""
-        self.others: list[tuple[str, str]] = []
-        self.errors: dict[str, str] = {}
-        self.controls: dict[str, TurnsControl] = {}
+        self.others = []
+        self.errors = {}
+        self.controls = {}
         self._left = iter(names)
         self._before, self._block = before, block
         self.turns = SharedTurns(0.2, self.measure_next)
         while self.measure_next():
             pass
 
-    def measure_next(self) -> bool:
+    def measure_next(self):
         name = next(self._left, None)
         if name is None:
             return False
@@ -52,7 +46,7 @@ class Stage:
             self.errors[name] = type(error).__name__
         return True
 
-    def _take(self, name: str, turn: TurnRequest) -> list[float]:
+    def _take(self, name, turn):
         if turn.series == "run":
             self.blocks.append((name, turn.block))
             self._block(name)
@@ -80,8 +74,8 @@ def test_one_run_has_all_the_turns():
     assert stage.said == ["a warm", "a done"]
 
 
-def failing(*names: str) -> Callable[[str], None]:
-    def fail(name: str) -> None:
+def failing(*names):
+    def fail(name):
         if name in names:
             raise ValueError(name)
 
@@ -111,9 +105,9 @@ def test_the_hard_cap_of_a_run_counts_its_blocks(monkeypatch):
     shared = SharedTurns(0.1, lambda: False)
     control = TurnsControl(shared)
     control.start_clock(5.0)
-    taken: list[int] = []
+    taken = []
 
-    def take(turn: TurnRequest) -> list[float]:
+    def take(turn):
         nonlocal now
         taken.append(turn.block)
         now += 2.0
@@ -128,7 +122,7 @@ def test_a_block_begins_when_the_threads_of_the_process_rest(monkeypatch):
     """A thread that spins for two naps uses a core meanwhile; one that never rests is not awaited for ever."""
     naps = 0
 
-    def sleep(seconds: float) -> None:
+    def sleep(seconds):
         nonlocal naps, now, used
         naps += 1
         now += seconds

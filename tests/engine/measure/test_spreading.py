@@ -1,10 +1,7 @@
 """How the inputs of a program for devices that are not here are said to lie on its mesh."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
 
 import jax
 import numpy as np
@@ -12,14 +9,14 @@ import pytest
 from jax.experimental import topologies
 from jax.sharding import Mesh, PartitionSpec
 
-from engine.measure.heard import of, phases, reporter
-from jaxprof.engine.measure.ahead_of_time import _TargetCompile, compile_request
+from engine.measure.heard import of, only, phases, reporter
+from jaxprof.engine.measure.ahead_of_time import _TargetCompile, abstract, compile_request
 from jaxprof.engine.measure.control import RunControl
-from jaxprof.engine.measure.portable import export_for, program_of, trace
+from jaxprof.engine.measure.portable import export_for
 from jaxprof.engine.measure.sharding import leaves_of
 from jaxprof.engine.protocol.request import CompileRequest
 from jaxprof.errors import JaxprofError
-from jaxprof.events import Event, RunFinished, RunSpec, TextRecorded, WarningRaised
+from jaxprof.events import RunFinished, RunSpec, TextRecorded, WarningRaised
 from jaxprof.workloads import built_in
 
 SPEC = RunSpec(workload="w", variant="jit", how="compile", device="cpu:0")
@@ -27,42 +24,31 @@ X, W = (jax.ShapeDtypeStruct((8, 4), np.float32) for _ in "xw")
 LEAVES = leaves_of((X, {"kernel": W, "bias": jax.ShapeDtypeStruct((4,), np.float32)}, 3.0), ["x", "params", "rate"])
 
 
-def mesh(**axes: int) -> Any:
+def mesh(**axes):
     """A mesh without devices: only its form is told."""
     return SimpleNamespace(
         shape=axes, axis_names=tuple(axes), devices=np.empty(tuple(axes.values()), dtype=object), empty=False
     )
 
 
-def said(specs: dict[int, PartitionSpec], devices: int = 4, leaves: Any = LEAVES, **request: Any) -> WarningRaised:
+def elsewhere(workload=None, context=None, recorder=None, **request):
+    asked = CompileRequest(run="r1", spec=SPEC, **request)
+    return _TargetCompile(asked, recorder or reporter()[0], workload, context)
+
+
+@pytest.mark.parametrize(
+    ("leaves", "request_", "message", "advice"),
+    [
+        (LEAVES, {"devices": 8}, "over 4 of 8 devices, mesh data=2, model=2: no input is split", "--shard rate=data."),
+        ((), {"devices": 4}, "over 4 devices, mesh data=2, model=2: no input is split", "--shard 0=data."),
+        (LEAVES, {"devices": 4, "shard": ["x=data"]}, "over 4 devices, mesh data=2, model=2: no input is split", ""),
+    ],
+)
+def test_devices_that_stay_idle_are_told_and_who_gave_a_spec_is_not_told_how(leaves, request_, message, advice):
     recorder, events = reporter()
-    elsewhere = _TargetCompile(CompileRequest(run="r1", spec=SPEC, devices=devices, **request), recorder, None, None)
-    elsewhere._report_sharding(leaves, specs, mesh(data=2, model=2))
-    assert [warning.code for warning in events] == ["sharding"]
-    return events[0]
-
-
-def test_what_is_split_is_named_and_what_is_not_is_counted():
-    one = said({0: PartitionSpec("data")})
-    assert (
-        one.message == "over 4 devices, mesh data=2, model=2: float32[8,4] x as data; 2 other inputs have no sharding"
-    )
-    assert one.advice == "--shard ARGUMENT=SPEC splits an input, as in --shard rate=data."
-    two = said({0: PartitionSpec("data"), 1: PartitionSpec("model")})
-    assert two.message.endswith("; 1 other input has no sharding")
-    whole = said({0: PartitionSpec("data"), 1: PartitionSpec(), 2: PartitionSpec(None, "model")})
-    assert whole.message.endswith(": float32[8,4] x as data; float32[8,4] params/kernel as -,model")
-    assert said({}).message.endswith("mesh data=2, model=2: no input is split")
-
-
-def test_devices_that_stay_idle_are_told_and_who_gave_a_spec_is_not_told_how():
-    assert said({}, devices=8).message.startswith("over 4 of 8 devices, ")
-    assert said({}, shard=["x=data"]).advice == ""
-    assert said({}, leaves=()).advice.endswith("--shard 0=data.")
-
-
-def elsewhere(workload: Any = None, context: Any = None, **request: Any) -> _TargetCompile:
-    return _TargetCompile(CompileRequest(run="r1", spec=SPEC, **request), reporter()[0], workload, context)
+    elsewhere(recorder=recorder, **request_)._report_sharding(leaves, {}, mesh(data=2, model=2))
+    warning = only(events, WarningRaised)
+    assert (warning.message, warning.advice.partition("as in ")[2]) == (message, advice)
 
 
 HERE = Mesh(np.array(jax.devices()[:1]), ("data",))
@@ -86,12 +72,12 @@ def test_the_mesh_is_that_of_the_command_line_or_the_largest_that_the_program_na
     unnamed, named = leaves_of((X,), ["x"]), leaves_of((placed,), ["x"])
     none, own = SimpleNamespace(meshes=lambda: iter(())), SimpleNamespace(meshes=lambda: iter((four, HERE)))
     other = Mesh(np.array(jax.devices()[:1]), ("model",))
-    assert elsewhere(context=other)._mesh(named, own) is other  # type: ignore[arg-type]
-    assert elsewhere()._mesh(unnamed, none) is None  # type: ignore[arg-type]
-    assert elsewhere()._mesh(named, none) == HERE  # type: ignore[arg-type]
-    assert elsewhere()._mesh(unnamed, own) == HERE  # type: ignore[arg-type]
+    assert elsewhere(context=other)._mesh(named, own) is other
+    assert elsewhere()._mesh(unnamed, none) is None
+    assert elsewhere()._mesh(named, none) == HERE
+    assert elsewhere()._mesh(unnamed, own) == HERE
     with jax.set_mesh(other):
-        assert elsewhere()._mesh([], own) == other  # type: ignore[arg-type]
+        assert elsewhere()._mesh([], own) == other
 
 
 @pytest.mark.parametrize(
@@ -109,9 +95,9 @@ def test_the_mesh_is_that_of_the_command_line_or_the_largest_that_the_program_na
     ],
 )
 def test_the_devices_that_are_not_here_are_those_that_were_asked_for(monkeypatch, request_, asked):
-    found: list[dict[str, str]] = []
+    found = []
 
-    def get(topology_name: str, **options: str) -> Any:
+    def get(topology_name, **options):
         found.append({"topology_name": topology_name, **options})
         return SimpleNamespace(devices=[0, 1, 2, 3])
 
@@ -130,14 +116,14 @@ def test_a_whole_slice_is_laid_out_as_jax_lays_it_out(monkeypatch):
     )
     laid = SimpleNamespace(devices=np.array(["b", "a"], dtype=object))
     monkeypatch.setattr(topologies, "make_mesh", lambda topology, shape, names: laid)
-    assert elsewhere(platform="tpu")._order(here, slice_) == ("b", "a")  # type: ignore[arg-type]
-    assert elsewhere(platform="cuda")._order(here, slice_) == ("a", "b")  # type: ignore[arg-type]
+    assert elsewhere(platform="tpu")._order(here, slice_) == ("b", "a")
+    assert elsewhere(platform="cuda")._order(here, slice_) == ("a", "b")
     more = SimpleNamespace(devices=["a", "b", "c"])
-    assert elsewhere(platform="tpu")._order(here, more) == ("a", "b", "c")  # type: ignore[arg-type]
+    assert elsewhere(platform="tpu")._order(here, more) == ("a", "b", "c")
 
 
-def compiled(control: RunControl | None = None, **spec: Any) -> list[Event]:
-    events: list[Event] = []
+def compiled(control=None, **spec):
+    events = []
     values = {"workload": "selu", "target": "selu", "variant": "jit", "how": "compile", "device": "cpu:0", **spec}
     values.setdefault("parameters", {"n": 1000})
     compile_request(CompileRequest(run="r1", spec=RunSpec(**values)), events.append, control or RunControl())
@@ -158,13 +144,6 @@ def test_a_compile_ends_with_what_came_of_it():
     assert {event.name for event in of(compiled(), TextRecorded)} >= {"jaxpr", "stablehlo", "hlo_before", "hlo"}
 
 
-def test_a_program_for_other_devices_leaves_out_the_shardings_of_its_results():
-    over = jax.sharding.NamedSharding(HERE, PartitionSpec("data"))
-    traced = trace(jax.jit(lambda x: x * 2, out_shardings=over), (X,))
-    assert program_of(traced, (None,), annotated=True).options == {"out_shardings": [over]}
-    assert program_of(traced, (None,), annotated=False).options == {}
-
-
 def test_an_exported_program_is_compiled_as_it_came(monkeypatch, tmp_path):
     """For a target that is this machine's CPU."""
     exported = export_for("cpu", jax.jit(lambda x: jax.numpy.tanh(x) * 2, donate_argnums=0), (X,))
@@ -173,9 +152,30 @@ def test_an_exported_program_is_compiled_as_it_came(monkeypatch, tmp_path):
     path.write_bytes(exported.data)
     monkeypatch.setattr(_TargetCompile, "_topology", lambda self: SimpleNamespace(devices=jax.devices("cpu")[:1]))
     spec = RunSpec(workload="selu", target="selu", variant="jit", how="compile", device="cpu:0", parameters={"n": 1000})
-    events: list[Event] = []
+    events = []
     request = CompileRequest(run="r1", spec=spec, platform="cpu", exported=str(path), donated=[0])
     compile_request(request, events.append, RunControl())
     assert events[-1] == RunFinished(status="ok")
     assert phases(events)[-4:] == ["topology", "trace", "lower", "compile"]
     assert "f32[8,4]" in {event.name: event.text for event in of(events, TextRecorded)}["hlo"]
+
+
+def test_a_jaxlib_that_gives_no_hlo_is_refused_with_the_one_that_does(monkeypatch):
+    program = elsewhere(platform="cpu")
+    monkeypatch.setattr(program, "_topology", lambda: SimpleNamespace(devices=jax.devices()[:1]))
+    monkeypatch.setattr(program, "_compile_plain", lambda *_: SimpleNamespace(hlo=""))
+    with pytest.raises(JaxprofError, match="does not return the HLO") as caught:
+        program.compile(lambda x: x, (np.zeros(2),))
+    assert "jax 0.10" in caught.value.hint
+
+
+def test_arguments_become_shapes_and_numbers_stay_numbers():
+    over_one = jax.sharding.NamedSharding(HERE, PartitionSpec("data"))
+    placed = jax.device_put(jax.numpy.zeros(4), over_one)
+    host, scalar, here, over, number = abstract(
+        (np.zeros((2, 3)), np.float64(1.0), jax.numpy.asarray(2.0), {"x": placed}, 3.0)
+    )
+    assert (host.shape, host.dtype, scalar.shape) == ((2, 3), np.float32, ())
+    assert (here.shape, here.weak_type, here.sharding) == ((), True, None)
+    assert (over["x"].sharding, over["x"].weak_type) == (over_one, False)
+    assert type(number) is float

@@ -1,14 +1,16 @@
-"""A program on its way through JAX's stages: what each reports, and that a compile which was none is told."""
+"""A program on its way through JAX's stages: what each reports, and that a compile which was none is told. The buffer
+assignment of real executables, against the sizes that XLA sums up. Weights must not end in a file: large literals leave
+every kind of program text, and nothing else does."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from jax.experimental.compilation_cache import compilation_cache
 
 from engine.measure.heard import of, only, reporter
@@ -16,26 +18,31 @@ from jaxprof.engine.measure import stages
 from jaxprof.engine.measure.ahead_of_time import _skip_debug_calls
 from jaxprof.engine.measure.stages import (
     CompileLedger,
-    StagedProgram,
     StageSpan,
+    buffers_of,
     compile_ledger,
     compile_stages,
     exclusive_seconds,
+    flops_of,
+    memory_of,
     only_ledgers,
+    redact_literals,
     settings,
 )
-from jaxprof.events import BuffersReported, Event, MemoryReported, PhaseEnded, TextRecorded, WarningRaised
+from jaxprof.errors import HloError
+from jaxprof.events import BuffersReported, MemoryReported, PhaseEnded, TextRecorded, WarningRaised
+from jaxprof.trace.buffers import allocations
 
 X = np.arange(64, dtype=np.float32)
 
 
-def compiled(function: Callable[..., Any], *, keep_constants: bool = False) -> tuple[StagedProgram, list[Event]]:
+def compiled(function, *, keep_constants=False):
     recorder, events = reporter()
     return compile_stages(recorder, function, (X,), keep_constants=keep_constants), events
 
 
 def test_debug_calls_are_left_out_where_they_cannot_be_lowered_and_counted():
-    def traced(x: Any) -> Any:
+    def traced(x):
         jax.debug.print("{}", x)
         jax.debug.callback(lambda _: None, x)
         return x + 1
@@ -57,7 +64,7 @@ def test_debug_calls_are_left_out_where_they_cannot_be_lowered_and_counted():
 )
 def test_products_that_xla_cannot_emit_without_the_device_are_library_calls(error, raised):
     class Lowered:
-        def compile(self, *, compiler_options: dict[str, Any]) -> str:
+        def compile(self, *, compiler_options):
             if "xla_gpu_enable_triton_gemm" not in compiler_options:
                 raise RuntimeError(error)
             return "compiled"
@@ -87,7 +94,7 @@ def test_a_cold_compile_reports_its_phases_texts_and_figures_and_no_warning():
     assert "test_stages.py" in texts["jaxpr"].text, "with its lines"
     assert (of(events, MemoryReported), of(events, BuffersReported)) == ([program.memory], [program.buffers])
     assert program.hlo == texts["hlo"].text
-    assert 0 < program.compile_seconds <= phases[-1].seconds  # type: ignore[operator]
+    assert 0 < program.compile_seconds <= phases[-1].seconds
     np.testing.assert_allclose(program.jitted(X), np.tanh(X) * 3.25, rtol=1e-5)
 
 
@@ -110,7 +117,7 @@ def test_stages_that_touch_are_not_nested_and_one_that_ends_later_is_nested_as_f
 
 
 def test_inside_only_the_ledgers_that_are_named_hear_of_a_compile():
-    def announce(event: str = "/jax/core/compile/backend_compile_duration") -> None:
+    def announce(event="/jax/core/compile/backend_compile_duration"):
         stages._on_duration(event, 0.5, fun_name="f")
         stages._on_event("/jax/compilation_cache/cache_hits")
         stages._on_event("/jax/compilation_cache/cache_misses")
@@ -133,7 +140,7 @@ def test_inside_only_the_ledgers_that_are_named_hear_of_a_compile():
 
 
 def test_settings_that_are_as_they_should_be_are_left_alone(monkeypatch):
-    changed: list[str] = []
+    changed = []
     update = jax.config.update
     monkeypatch.setattr(
         type(jax.config), "update", lambda self, name, value: (changed.append(name), update(name, value))
@@ -149,10 +156,10 @@ def test_settings_that_are_as_they_should_be_are_left_alone(monkeypatch):
 def test_a_compile_of_a_run_neither_reads_nor_writes_the_persistent_cache(tmp_path, monkeypatch):
     """JAX decides at its first compile whether there is one, and keeps to that."""
 
-    def files() -> int:
+    def files():
         return sum(path.is_file() for path in tmp_path.rglob("*"))
 
-    def compile_one(number: float) -> None:
+    def compile_one(number):
         jax.jit(lambda x: jnp.tanh(x) * number).lower(X).compile()
 
     with (
@@ -174,3 +181,111 @@ def test_a_compile_of_a_run_neither_reads_nor_writes_the_persistent_cache(tmp_pa
             compile_one(8.5)
             assert files() > more, "the user's own cache stays on if that was asked for"
     compilation_cache.reset_cache()
+
+
+def executable(donate=()):
+    def step(w, x):
+        def body(carry, _):
+            return jnp.tanh(carry @ w), carry.sum()
+
+        return w * 2.0, jax.lax.scan(body, x, None, length=4)[0]
+
+    arrays = (jax.ShapeDtypeStruct((128, 128), jnp.float32), jax.ShapeDtypeStruct((64, 128), jnp.float32))
+    return jax.jit(step, donate_argnums=donate).lower(*arrays).compile()
+
+
+@pytest.mark.parametrize("donate", [(), (0,)])
+def test_the_parts_are_those_of_the_memory_analysis(donate):
+    compiled = executable(donate)
+    known = compiled.memory_analysis()
+    found = buffers_of(compiled, compiled.as_text())
+    assert found.parts["argument"] == known.argument_size_in_bytes
+    assert found.parts.get("output", 0) == known.output_size_in_bytes - known.alias_size_in_bytes
+    assert found.parts["temporary"] == known.temp_size_in_bytes
+    assert found.peak_bytes == sum(found.parts.values())
+    sizes = [row.bytes for row in found.buffers]
+    assert sizes == sorted(sizes, reverse=True)
+    first = next(row for row in found.buffers if row.kind == "argument")
+    assert (first.op_name, first.shape) == ("w", "f32[128,128]{1,0}")
+    assert any(row.file == __file__ and isinstance(row.line, int) for row in found.buffers)
+
+
+def test_an_assignment_of_another_module_is_refused():
+    compiled = executable()
+    assignment = compiled.memory_analysis().serialized_buffer_assignment_proto
+    with pytest.raises(HloError):
+        allocations(assignment, b"")
+    with pytest.raises(HloError):
+        allocations(assignment[: len(assignment) // 2 + 1], b"")
+
+
+@pytest.mark.parametrize(
+    ("analysis", "flops"),
+    [
+        ({"flops": 7.0, "bytes accessed": 3}, 7.0),
+        ([{"flops": 0.0}, {"flops": 9.0}], 0.0),
+        ({"flops": -1.0}, None),
+        ({"flops": float("nan")}, None),
+        ({}, None),
+        ([], None),
+        (None, None),
+    ],
+)
+def test_what_xla_does_not_know_is_unknown(analysis, flops):
+    assert flops_of(SimpleNamespace(cost_analysis=lambda: analysis)) == flops
+
+
+def test_the_memory_of_a_program_is_told_part_by_part_as_far_as_it_is_known():
+    known = SimpleNamespace(argument_size_in_bytes=5, temp_size_in_bytes=0, alias_size_in_bytes=None)
+    found = memory_of(SimpleNamespace(memory_analysis=lambda: known))
+    assert (found.argument_bytes, found.temporary_bytes, found.alias_bytes, found.output_bytes) == (5, 0, None, None)
+    assert memory_of(SimpleNamespace(memory_analysis=lambda: None)) is None
+    assert memory_of(SimpleNamespace(memory_analysis=Mock(side_effect=NotImplementedError))) is None
+
+
+NUMBERS = ", ".join(map(str, range(40)))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (f"%c = f32[40]{{0}} constant({{{NUMBERS}}})", "%c = f32[40]{0} constant({...})"),
+        (
+            f'constant({{ {{ {NUMBERS} }}, {{ {NUMBERS} }} }}), metadata={{op_name="f"}}',
+            'constant({...}), metadata={op_name="f"}',
+        ),
+        (f"stablehlo.constant dense<[{NUMBERS}]> : tensor<40xi32>", "stablehlo.constant dense<[...]> : tensor<40xi32>"),
+        ('dense<"0x0123ABCD"> : tensor<2xf32>', "dense<...> : tensor<2xf32>"),
+        (f"let a = [{NUMBERS}] in", "let a = [...] in"),
+        (f"cut off constant({{{NUMBERS}", "cut off constant({...}"),
+        ("%c = f32[4]{0} constant({1, 2, 3, 4})", ""),
+        ("%c = f32[] constant(516.168091)", ""),
+        ('fusion(%a, %b), kind=kLoop, calls=%f, metadata={op_name="constant({" stack_frame_id=3}', ""),
+        ("dense<[1, 2, 3]> : tensor<3xi32>", ""),
+        (f'backend_config="[{NUMBERS}]"', ""),
+        (f"dot_general[dimension_numbers=(({NUMBERS}), ())] a b", ""),
+    ],
+)
+def test_a_large_literal_is_elided_and_everything_else_stays(text, shown):
+    assert redact_literals(text) == (shown or text)
+
+
+@given(st.text(alphabet="dense<>constant({})[]\"'0123456789,. \n\\x"))
+def test_any_text_is_taken_and_never_grows(text):
+    assert len(redact_literals(text)) <= len(text) + 8
+
+
+def test_no_stage_of_a_real_program_holds_the_weights():
+    weights = np.random.default_rng(0).random((40, 40), dtype=np.float32)
+    short = np.arange(20, dtype=np.float32) + 0.125
+
+    def model(x):
+        return jnp.tanh(x @ weights)[:20] * short
+
+    traced = jax.jit(model).trace(np.ones(40, np.float32))
+    lowered = traced.lower()
+    for text in (str(traced.jaxpr), lowered.as_text(), lowered.compile().as_text() or ""):
+        shown = redact_literals(text)
+        assert "17.125" not in shown
+        assert "1.712500e+01" not in shown
+    assert "1.712500e+01" in lowered.as_text(), "the plain text holds them"

@@ -1,10 +1,8 @@
 """What is said of an import: how long it took, that it took place before, or what mends it."""
 
-from __future__ import annotations
-
 import sys
 from types import SimpleNamespace
-from typing import Any
+from unittest.mock import Mock
 
 import jax
 import numpy as np
@@ -16,7 +14,7 @@ from jaxprof.errors import JaxprofError
 from jaxprof.events import PhaseEnded
 
 
-def imported(module: str) -> PhaseEnded:
+def imported(module):
     recorder, events = reporter()
     startup._timed_import(recorder, module)
     return only(events, PhaseEnded)
@@ -28,17 +26,14 @@ def test_an_import_is_timed_where_it_takes_place(monkeypatch):
     monkeypatch.delitem(sys.modules, "colorsys", raising=False)
     fresh = imported("colorsys")
     assert (fresh.seconds > 0, fresh.note) == (True, "")
-
-
-def test_an_import_ahead_of_the_run_counts_once(monkeypatch):
     monkeypatch.setattr(startup, "_ahead", {"jax": 2.5})
     first, second = imported("jax"), imported("jax")
     assert (first.seconds, first.note) == (2.5, "imported while the worker was idle")
-    assert (second.seconds, second.note) == (None, "already imported")
+    assert (second.seconds, second.note) == (None, "already imported"), "it counts once"
 
 
 def test_the_seconds_of_an_import_ahead_are_kept_for_the_run(monkeypatch):
-    ahead: dict[str, float] = {}
+    ahead = {}
     clock = iter([1.0, 3.5])
     monkeypatch.setattr(startup, "_ahead", ahead)
     monkeypatch.setattr(startup, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
@@ -47,7 +42,7 @@ def test_the_seconds_of_an_import_ahead_are_kept_for_the_run(monkeypatch):
 
 
 def test_an_import_ahead_that_fails_says_nothing_until_a_run_needs_it(monkeypatch):
-    ahead: dict[str, float] = {}
+    ahead = {}
     monkeypatch.setattr(startup, "_ahead", ahead)
     monkeypatch.setitem(sys.modules, "jax", None)
     startup.import_ahead()
@@ -71,10 +66,7 @@ def test_a_jax_that_is_too_old_is_refused(monkeypatch, version, old):
 
 @pytest.mark.parametrize("error", [ModuleNotFoundError("No module named 'ml_dtypes'", name="ml_dtypes"), OSError("x")])
 def test_an_import_that_fails_in_another_way_is_told_with_its_words(monkeypatch, error):
-    def refuse(name: str) -> None:
-        raise error
-
-    monkeypatch.setattr(startup, "import_module", refuse)
+    monkeypatch.setattr(startup, "import_module", Mock(side_effect=error))
     with pytest.raises(JaxprofError, match=f"numpy cannot be imported: {error}") as caught:
         startup._import("numpy")
     assert caught.value.hint.endswith("-m pip install --upgrade numpy")
@@ -82,18 +74,18 @@ def test_an_import_that_fails_in_another_way_is_told_with_its_words(monkeypatch,
 
 def test_the_first_program_has_run_and_its_result_is_here_when_the_warm_up_ends(monkeypatch):
     """Otherwise the run's own first transfer would wait for it."""
-    steps: list[str] = []
+    steps = []
 
     class Result:
-        def __array__(self, *_: Any, **__: Any) -> Any:
+        def __array__(self, *_, **__):
             steps.append("fetched")
             return np.zeros(16, np.float32)
 
     class Warm:
-        def __getattr__(self, name: str) -> Any:
+        def __getattr__(self, name):
             return lambda *_: (steps.append(name), self)[1]
 
-        def __call__(self, argument: Any) -> Result:
+        def __call__(self, argument):
             steps.append("called" if isinstance(argument, jax.Array) else "called with something else")
             return Result()
 

@@ -11,23 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxprof import events as e
 from jaxprof.engine.measure import inprocess
-from jaxprof.events import (
-    Event,
-    LogLine,
-    PhaseEnded,
-    RunClosed,
-    RunFinished,
-    RunPlanned,
-    SamplesTaken,
-    TextRecorded,
-    WarningRaised,
-)
 from jaxprof.recorder.calls.call_capture import CallCapture
 from jaxprof.recorder.calls.kept_call import KeptArguments, jitted_of, write_call
 from jaxprof.workloads.find import find
 
-calls: list[Any] = []
+calls = []
 
 
 class State(NamedTuple):
@@ -36,32 +26,32 @@ class State(NamedTuple):
 
 
 @functools.partial(jax.jit, static_argnames=("power",), donate_argnums=0)
-def step(state: State, batch: dict[str, Any], power: int = 2) -> State:
+def step(state, batch, power=2):
     """One step."""
     calls.append(jax.tree.map(jnp.shape, (state, batch)))
     print("tracing step")  # noqa: T201 - what a program prints while it is traced
     return State(state.count + 1, state.mean + jnp.mean(batch["x"]) ** power)
 
 
-def arguments() -> tuple[State, dict[str, Any]]:
+def arguments():
     return State(jnp.zeros((), jnp.int32), jnp.zeros(3)), {"x": jnp.full((8, 4), 2.0), "y": np.arange(8)}
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(monkeypatch):
     monkeypatch.setattr(inprocess, "RunSpec", functools.partial(inprocess.RunSpec, capture=False))
     monkeypatch.setattr(inprocess, "DEFAULT_BUDGET_SECONDS", 0.05)
 
 
-def tapped(name: str, function: Any, *args: Any, jax_name: str = "step", **options: Any) -> list[Event]:
-    said: list[Event] = []
+def tapped(name, function, *args, jax_name="step", **options):
+    said = []
     tap = CallCapture(name, said.append, values=options.pop("values", False))
     tap.offer(function, jax_name, args, options)
     tap.measure()
     return said
 
 
-def of(said: list[Event], kind: type[Any]) -> list[Any]:
+def of(said, kind):
     return [event for event in said if isinstance(event, kind)]
 
 
@@ -71,19 +61,19 @@ def test_a_call_is_measured_as_a_workload_is_with_a_cold_compile_and_can_be_made
     state, batch = arguments()
     capsys.readouterr()
     said = tapped("step", step.__wrapped__, state, batch, power=3)
-    assert of(said, RunFinished)[0].status == "ok", of(said, RunFinished)
+    assert of(said, e.RunFinished)[0].status == "ok", of(said, e.RunFinished)
     assert {event.run for event in said} == {"function:step"}
-    phases = {event.phase: event for event in of(said, PhaseEnded)}
+    phases = {event.phase: event for event in of(said, e.PhaseEnded)}
     assert (phases["compile"].note, phases["trace"].seconds > 1e-4) == ("", True)
     assert phases["transfer_in"].bytes == 4 + 12 + 128 + 8 * batch["y"].itemsize // 2  # int64 becomes 32 bits wide
-    assert [event.name for event in of(said, TextRecorded)][-1] == "hlo"
-    assert of(said, SamplesTaken)
-    assert of(said, RunClosed)[0].median_seconds > 0
+    assert [event.name for event in of(said, e.TextRecorded)][-1] == "hlo"
+    assert of(said, e.SamplesTaken)
+    assert of(said, e.RunClosed)[0].median_seconds > 0
     assert capsys.readouterr() == ("", "")  # tracing it again prints again, into the run's log
-    assert of(said, LogLine)[0].text == "tracing step"
-    assert "values_made_up" in {event.code for event in of(said, WarningRaised)}
+    assert of(said, e.LogLine)[0].text == "tracing step"
+    assert "values_made_up" in {event.code for event in of(said, e.WarningRaised)}
     np.testing.assert_array_equal(state.mean, np.zeros(3))  # the program's own arrays were not donated
-    (spec,) = (event.spec for event in of(said, RunPlanned))
+    (spec,) = (event.spec for event in of(said, e.RunPlanned))
     assert (spec.target, spec.workload) == (f"{__file__}:step", "test_call_capture.py:step")
     shapes = f"{__name__}:State(count=i32[], mean=f32[3])", "{'x': f32[8,4], 'y': i64[8]}", "3"
     assert tuple(spec.arguments) == shapes
@@ -120,9 +110,9 @@ def test_keys_and_weak_scalars_stay_what_they_are():
 
 
 def test_a_call_inside_a_transformation_has_no_values_to_keep():
-    found: list[KeptArguments] = []
+    found = []
 
-    def look(x: Any) -> Any:
+    def look(x):
         found.append(KeptArguments.of((x,), {}, values=True))
         return x.sum()
 
@@ -132,20 +122,20 @@ def test_a_call_inside_a_transformation_has_no_values_to_keep():
 
 
 def test_objects_and_names_that_no_array_has_stay_inside_the_call():
-    def scaled(x: Any, *, by: Any, kind: str) -> Any:
+    def scaled(x, *, by, kind):
         return x * by if kind == "times" else x + by
 
     said = tapped("scaled", scaled, jnp.ones(5), jax_name="scaled", by=jnp.ones(5), kind="times")
-    assert of(said, RunFinished)[0].status == "ok", of(said, RunFinished)
-    assert "cannot_repeat" in {event.code for event in of(said, WarningRaised)}
+    assert of(said, e.RunFinished)[0].status == "ok", of(said, e.RunFinished)
+    assert "cannot_repeat" in {event.code for event in of(said, e.WarningRaised)}
 
 
 def test_a_function_that_was_never_called_is_told_with_what_was():
-    said: list[Event] = []
+    said = []
     tap = CallCapture("train_stp", said.append)
     tap.offer(step.__wrapped__, "train_step", (), {})
     tap.measure()
-    assert [(event.code, event.advice) for event in of(said, WarningRaised)] == [
+    assert [(event.code, event.advice) for event in of(said, e.WarningRaised)] == [
         ("function_not_called", "Compiled functions include: train_step.")
     ]
 
@@ -157,12 +147,12 @@ def test_arguments_that_cannot_be_made_any_more_are_a_failed_run():
     children = [jnp.ones(3)]
     jax.tree_util.register_pytree_node(Broken, lambda one: (children, None), lambda aux, found: 1 / 0)
     said = tapped("step", step.__wrapped__, Broken())
-    assert of(said, RunFinished)[0].status == "failed"
-    assert "division by zero" in of(said, RunFinished)[0].error
+    assert of(said, e.RunFinished)[0].status == "failed"
+    assert "division by zero" in of(said, e.RunFinished)[0].error
 
 
 def test_what_was_compiled_is_found_wherever_it_lives():
-    def inner(x: Any) -> Any:
+    def inner(x):
         return x
 
     assert jitted_of(inner) is None
@@ -172,7 +162,7 @@ def test_what_was_compiled_is_found_wherever_it_lives():
 
 
 class Model:
-    def apply(self, x: Any) -> Any:
+    def apply(self, x):
         return x
 
 
@@ -195,17 +185,17 @@ def test_what_cannot_be_written_down_says_why(function, args, problem):
 def test_a_step_of_nnx_is_measured_with_the_update_of_its_model():
     nnx = pytest.importorskip("flax.nnx")
 
-    class Model(nnx.Module):  # type: ignore[name-defined, misc]
-        def __init__(self) -> None:
+    class Model(nnx.Module):
+        def __init__(self):
             self.scale = nnx.Param(jnp.ones(3))
 
     @nnx.jit
-    def train_step(model: Any, x: Any) -> Any:
+    def train_step(model, x):
         model.scale[...] = jnp.cumsum(model.scale[...] * x)
         return x.sum()
 
     said = tapped("train_step", train_step, Model(), jnp.ones(3), jax_name="train_step")
-    assert of(said, RunFinished)[0].status == "ok", of(said, RunFinished)
-    (hlo,) = [event.text for event in of(said, TextRecorded) if event.name == "hlo"]
+    assert of(said, e.RunFinished)[0].status == "ok", of(said, e.RunFinished)
+    (hlo,) = [event.text for event in of(said, e.TextRecorded) if event.name == "hlo"]
     assert "f32[3]" in hlo.partition("->")[2].partition("\n")[0], hlo[:500]  # of its entry: the new scale
     assert "cumsum" in hlo

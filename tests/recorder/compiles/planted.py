@@ -16,7 +16,6 @@ import sys
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable
 from typing import Any
 
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
@@ -28,44 +27,37 @@ import numpy as np
 
 from jaxprof.recorder.compiles.ledger import Ledger
 
-CASES: dict[str, Callable[[], None]] = {}
-LIBRARY_CASES: dict[str, Callable[[], None]] = {}
+CASES = {}
+LIBRARY_CASES = {}
 FOUR, THREE = np.ones(4, np.float32), np.ones(3, np.float32)
 
 
-def case(function: Callable[[], None]) -> Callable[[], None]:
+def case(function):
     CASES[function.__name__] = function
     return function
 
 
-def library_case(function: Callable[[], None]) -> Callable[[], None]:
+def library_case(function):
     LIBRARY_CASES[function.__name__] = function
     return function
 
 
 @case
-def shape() -> None:
+def shape():
     step = jax.jit(lambda x: x * 2)
     step(FOUR)
     step(THREE)  # line: shape
 
 
 @case
-def dtype() -> None:
+def dtype():
     step = jax.jit(lambda x: x * 2)
     step(FOUR)
     step(FOUR.astype(np.int32))
 
 
 @case
-def weak_type() -> None:
-    step = jax.jit(lambda x, y: x * y)
-    step(FOUR, 2.0)
-    step(FOUR, np.float32(2.0))
-
-
-@case
-def structure() -> None:
+def structure():
     step = jax.jit(lambda params: params["w"] * 2)
     step({"w": FOUR})
     step({"w": FOUR, "b": FOUR})
@@ -73,17 +65,9 @@ def structure() -> None:
 
 
 @case
-def nearest_earlier() -> None:
-    step = jax.jit(lambda x, y: x[0] * y[0])
-    step(FOUR, FOUR)
-    step(np.ones((2, 2), np.float32), THREE)
-    step(FOUR, THREE)
-
-
-@case
-def static_argument() -> None:
+def static_argument():
     @functools.partial(jax.jit, static_argnames=("n",))
-    def repeat(x: Any, n: int) -> Any:
+    def repeat(x, n):
         return x * n
 
     repeat(FOUR, n=3)
@@ -91,38 +75,16 @@ def static_argument() -> None:
     repeat(FOUR, 4)
 
 
-@dataclasses.dataclass(frozen=True)
-class Options:
-    width: int
-    name: str = "mlp"
-
-
 @case
-def static_dataclass() -> None:
-    jitted = jax.jit(lambda x, options: x * options.width, static_argnums=1)
-    jitted(FOUR, Options(3))
-    jitted(FOUR, Options(4))
-
-
-@case
-def new_function() -> None:
+def new_function():
     for _ in range(3):
-        jitted = jax.jit(lambda x: x + 1)  # line: new_function defined
-        jitted(FOUR)  # line: new_function called
+        jitted = jax.jit(lambda x: x + 1)
+        jitted(FOUR)
 
 
 @case
-def new_partial() -> None:
-    def scaled(x: Any, k: int) -> Any:
-        return x * k
-
-    for k in range(2):
-        jax.jit(functools.partial(scaled, k=k))(FOUR)
-
-
-@case
-def same_function_jitted_again() -> None:
-    def once(x: Any) -> Any:
+def same_function_jitted_again():
+    def once(x):
         return x - 1
 
     for _ in range(3):
@@ -130,7 +92,7 @@ def same_function_jitted_again() -> None:
 
 
 @case
-def config() -> None:
+def config():
     step = jax.jit(lambda x: x @ x)
     step(FOUR)
     with jax.default_matmul_precision("float32"):
@@ -141,7 +103,7 @@ def config() -> None:
 
 
 @case
-def sharding() -> None:
+def sharding():
     step = jax.jit(lambda x: x * 2)
     step(np.ones(8, np.float32))
     step(jax.device_put(np.ones(8, np.float32), jax.devices()[1]))
@@ -151,7 +113,7 @@ def sharding() -> None:
 
 
 @case
-def sharding_axis() -> None:
+def sharding_axis():
     step = jax.jit(lambda x: x * 2)
     mesh = jax.sharding.Mesh(np.array(jax.devices()).reshape(2, 2), ("data", "model"))
     for spec in (("data", None), ("data", "model"), (None, ("data", "model"))):
@@ -160,8 +122,8 @@ def sharding_axis() -> None:
 
 
 @case
-def donated() -> None:
-    def step(x: Any) -> Any:
+def donated():
+    def step(x):
         return x * 3
 
     jax.jit(step)(FOUR)
@@ -169,7 +131,7 @@ def donated() -> None:
 
 
 @case
-def cleared() -> None:
+def cleared():
     step = jax.jit(lambda x: x * 2)
     step(FOUR)
     jax.clear_caches()  # line: cleared
@@ -178,24 +140,24 @@ def cleared() -> None:
     step(FOUR)
 
 
-def make_step(rate: float) -> Any:
+def make_step(rate):
     @jax.jit
-    def step(x: Any) -> Any:  # line: factory's function
+    def step(x):
         return x * rate
 
     return step
 
 
 @case
-def factory() -> None:
+def factory():
     for number in range(3):
         step = make_step(0.5 / (number + 1))  # line: factory called
         step(FOUR)
 
 
 @case
-def unused_donation() -> None:
-    def step(params: Any, x: Any) -> Any:
+def unused_donation():
+    def step(params, x):
         return params["w"] * 2, x.sum() + params["n"].sum()
 
     jax.jit(step, donate_argnums=(0, 1))({"w": jnp.asarray(FOUR), "n": jnp.ones(7)}, jnp.ones((8, 2)))
@@ -204,7 +166,7 @@ def unused_donation() -> None:
 
 
 @case
-def traced_within() -> None:
+def traced_within():
     inner = jax.jit(lambda a: a * 5)
     outer = jax.jit(lambda a: inner(a) + 1)
     outer(FOUR)
@@ -212,8 +174,8 @@ def traced_within() -> None:
 
 
 @case
-def derived() -> None:
-    def loss(x: Any) -> Any:
+def derived():
+    def loss(x):
         return (x**2).sum()
 
     jitted = jax.jit(loss)
@@ -222,8 +184,8 @@ def derived() -> None:
 
 
 @case
-def within_a_trace() -> None:
-    def outer(x: Any) -> Any:
+def within_a_trace():
+    def outer(x):
         with jax.ensure_compile_time_eval():
             scale = inner(THREE)
         return x * scale[0]
@@ -233,14 +195,14 @@ def within_a_trace() -> None:
 
 
 @case
-def from_numpy() -> None:
+def from_numpy():
     step = jax.jit(lambda pair, k, mode: pair[0] * k, static_argnames="mode")
     on_device = jax.device_put(np.ones((8, 4), np.float32))
     step((np.ones((8, 4)), on_device), np.float32(2), mode="x")
     step((on_device, on_device), 2.0, mode="x")
 
 
-def placed(offset: int, dtype: str = "float32") -> Any:
+def placed(offset, dtype="float32"):
     """200 × 200 numbers that begin `offset` bytes behind an address that XLA can use."""
     raw = np.zeros(400_000, np.uint8)
     first = -raw.ctypes.data % 64 + offset
@@ -252,7 +214,7 @@ TRANSPOSED = ALIGNED.T
 
 
 @case
-def zero_copy() -> None:
+def zero_copy():
     jax.jit(lambda x: x * 2)(ALIGNED)
     jax.jit(lambda x: x * 3)(MISALIGNED)
     jax.jit(lambda x: x * 4)(WIDE)
@@ -262,7 +224,7 @@ def zero_copy() -> None:
 
 
 @case
-def zero_copy_in_a_loop() -> None:
+def zero_copy_in_a_loop():
     kept = {"x": placed(0)}
     same, fresh, made, part = (jax.jit(lambda x, n=n: x * n) for n in range(4))
     for batch in (placed(0), placed(0)):
@@ -274,7 +236,7 @@ def zero_copy_in_a_loop() -> None:
 
 
 @case
-def replaced_by_the_result() -> None:
+def replaced_by_the_result():
     class State:
         params: Any = placed(4)
 
@@ -294,19 +256,12 @@ def replaced_by_the_result() -> None:
 
 
 @case
-def nothing_for_an_argument() -> None:
-    step = jax.jit(lambda x, mask: x)
-    step(FOUR, None)
-    step(FOUR, FOUR)
-
-
-@case
-def method_of_each_instance() -> None:
+def method_of_each_instance():
     class Network:
-        def __init__(self) -> None:
+        def __init__(self):
             self.step = jax.jit(self.forward)
 
-        def forward(self, x: Any) -> Any:
+        def forward(self, x):
             return x * 2
 
     for _ in range(2):
@@ -314,7 +269,7 @@ def method_of_each_instance() -> None:
 
 
 @case
-def forked() -> None:
+def forked():
     child = os.fork()
     if child == 0:
         # JAX itself is not to be used in a forked child: only its listener is
@@ -325,32 +280,32 @@ def forked() -> None:
 
 
 @case
-def by_hand() -> None:
+def by_hand():
     traced = jax.jit(lambda x: x + 1).trace(FOUR)  # line: by_hand
     lowered = traced.lower()
     lowered.compile()
 
 
 @case
-def lowered_only() -> None:
+def lowered_only():
     jax.jit(lambda x: x + 1).lower(jax.ShapeDtypeStruct((7,), "float32"))
 
 
 @case
-def op_by_op() -> None:
+def op_by_op():
     x = jnp.asarray(FOUR)
     _ = x * 2
 
 
 @case
-def thread() -> None:
+def thread():
     worker = threading.Thread(target=lambda: jax.jit(lambda x: x - 3)(FOUR), name="loader")
     worker.start()
     worker.join()
 
 
 @case
-def persistent_cache() -> None:
+def persistent_cache():
     with tempfile.TemporaryDirectory() as folder:
         jax.config.update("jax_compilation_cache_dir", folder)
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
@@ -366,19 +321,19 @@ def persistent_cache() -> None:
         compilation_cache.reset_cache()
 
 
-LEDGERS: list[Ledger] = []
-KEPT: list[weakref.ref[Any]] = []
+LEDGERS = []
+KEPT = []
 
 
 @case
-def nothing_kept() -> None:
+def nothing_kept():
     class Big:
         pass
 
     big = Big()
     array = jnp.asarray(np.ones(11, np.float32))
 
-    def uses(x: Any) -> Any:
+    def uses(x):
         return x if big else x + 1
 
     KEPT.extend([weakref.ref(big), weakref.ref(uses)])
@@ -387,26 +342,26 @@ def nothing_kept() -> None:
     jax.clear_caches()
 
 
-def ones(*shape: int) -> Any:
+def ones(*shape):
     return jax.device_put(np.ones(shape, np.float32))
 
 
 class Wrapped:
     """What `functools.update_wrapper` makes of an object."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function):
         functools.update_wrapper(self, function)
         self.function = function
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args, **kwargs):
         return self.function(*args, **kwargs)
 
 
 @library_case
-def update_wrapper() -> None:
+def update_wrapper():
     @jax.jit
     @Wrapped
-    def step(params: Any, x: Any, *, scale: float) -> Any:  # line: update_wrapper
+    def step(params, x, *, scale):  # line: update_wrapper
         return params["w"] * x * scale
 
     for size in (2, 3):
@@ -414,9 +369,9 @@ def update_wrapper() -> None:
 
 
 @library_case
-def bound_method() -> None:
+def bound_method():
     class Model:
-        def step(self, x: Any, *more: Any) -> Any:
+        def step(self, x, *more):
             return x + more[0]
 
     step = jax.jit(Model().step)
@@ -425,8 +380,8 @@ def bound_method() -> None:
 
 
 @library_case
-def pmap() -> None:
-    def step(params: Any, x: Any) -> Any:
+def pmap():
+    def step(params, x):
         return params["w"] * x
 
     mapped = jax.pmap(step)
@@ -435,20 +390,20 @@ def pmap() -> None:
 
 
 @library_case
-def nnx_jit() -> None:
+def nnx_jit():
     from flax import nnx
 
     class Model(nnx.Module):
-        def __init__(self) -> None:
+        def __init__(self):
             self.scale = nnx.Param(ones(1))
             self.layers = nnx.List([nnx.Param(ones(1))])
 
         @nnx.jit
-        def method(self, x: Any) -> Any:
+        def method(self, x):
             return x * self.scale[...]
 
     @nnx.jit
-    def train_step(model: Model, x: Any, rate: float) -> Any:  # line: nnx
+    def train_step(model, x, rate):  # line: nnx
         model.scale[...] = model.scale[...] - rate
         return x * model.scale[...] * model.layers[0][...]
 
@@ -459,7 +414,7 @@ def nnx_jit() -> None:
         model.method(ones(size))
 
     @nnx.jit
-    def evaluate(model: Model, batch: Any) -> Any:
+    def evaluate(model, batch):
         return model.scale[...] * batch[0] + batch[1]
 
     cached = nnx.cached_partial(evaluate, model)
@@ -468,7 +423,7 @@ def nnx_jit() -> None:
 
 
 @library_case
-def filter_jit() -> None:
+def filter_jit():
     import equinox
 
     class Model(equinox.Module):
@@ -476,14 +431,14 @@ def filter_jit() -> None:
         name: str = equinox.field(static=True)
 
         @equinox.filter_jit
-        def method(self, x: Any) -> Any:
+        def method(self, x):
             return x * self.layers[0]
 
-        def __call__(self, x: Any) -> Any:
+        def __call__(self, x):
             return x * self.layers[0]
 
     @equinox.filter_jit
-    def train_step(model: Model, x: Any, rate: float) -> Any:  # line: equinox
+    def train_step(model, x, rate):  # line: equinox
         return model.layers[0] * x * rate
 
     model = Model([ones(1)], "a")
@@ -496,30 +451,16 @@ def filter_jit() -> None:
     equinox.filter_jit(model)(ones(2))
 
 
-@library_case
-def linen_apply() -> None:
-    from flax import linen
-
-    class Model(linen.Module):
-        @linen.compact
-        def __call__(self, x: Any) -> Any:
-            return x * self.param("scale", linen.initializers.ones, (1,))
-
-    apply = jax.jit(Model().apply)
-    for size in (2, 3):
-        apply({"params": {"scale": ones(1)}}, ones(size))
-
-
-def main() -> None:
-    events: list[Any] = []
+def main():
+    events = []
     ledger = Ledger(events.append)
     ledger.attach()
-    calls: list[str] = []
+    calls = []
     LEDGERS.append(ledger)
     ledger.on_call = lambda function, name, args, kwargs: calls.append(name)
-    told: dict[str, Any] = {}
+    told = {}
 
-    def tell(name: str, run: Callable[[], None]) -> None:
+    def tell(name, run):
         events.clear()
         calls.clear()
         run()

@@ -2,41 +2,39 @@
 
 Functions that are compiled through wrappers, libraries' and the user's own, have the user's names."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from golden import held_cases
 from pythons import EVERY
 
 pytestmark = pytest.mark.process  # a recorded child, shared by the tests
 
 PLANTED = Path(__file__).with_name("planted.py")
+LINES = PLANTED.read_text(encoding="utf-8").splitlines()
 SOURCE = Path(__file__).parents[3] / "src"
 
-Told = dict[str, dict[str, Any]]
 NOWHERE = {"file": "", "line": None, "function": ""}
 
 
 @pytest.fixture(scope="module", params=EVERY)
-def told(request: pytest.FixtureRequest) -> Told:
+def told(request):
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
     environment.pop("JAX_COMPILATION_CACHE_DIR", None)
     done = subprocess.run(
         [request.param, str(PLANTED)], env=environment, capture_output=True, text=True, timeout=110, check=False
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    result: Told = json.loads(done.stdout)
-    return result
+    return json.loads(done.stdout)
 
 
-def rows(told: Told, case: str, function: str | None = None) -> list[dict[str, Any]]:
+def rows(told, case, function=None):
     if case not in told:
         pytest.skip(f"the library of {case} is not installed")
     found = told[case]["rows"]
@@ -44,7 +42,7 @@ def rows(told: Told, case: str, function: str | None = None) -> list[dict[str, A
     return [without_defaults(row) for row in found if not row["op_by_op"] and function in (None, row["function"])]
 
 
-def without_defaults(row: dict[str, Any]) -> dict[str, Any]:
+def without_defaults(row):
     """A row of the ledger whose own rows say only what applies to them."""
     tables = {name: row[name] for name in ("signature", "constants", "unused_donations")}
     return row | {
@@ -53,92 +51,28 @@ def without_defaults(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def line_of(mark: str) -> int:
-    lines = PLANTED.read_text(encoding="utf-8").splitlines()
-    (number,) = [number for number, line in enumerate(lines, 1) if line.endswith(f"# line: {mark}")]
+def line_of(mark):
+    (number,) = [number for number, line in enumerate(LINES, 1) if line.endswith(f"# line: {mark}")]
     return number
 
 
-REASONS = {
-    "shape": [("first", ""), ("shape", "argument x: f32[4] → f32[3]")],
-    "dtype": [("first", ""), ("dtype", "argument x: f32[4] → i32[4]")],
-    "weak_type": [("first", ""), ("weak_type", "argument y: weak type f32[] → f32[]")],
-    "structure": [
-        ("first", ""),
-        ("structure", "argument params['b']: new"),
-        ("shape", "argument params['w']: f32[4] → f32[3]"),
-    ],
-    "nearest_earlier": [
-        ("first", ""),
-        ("shape", "argument x: f32[4] → f32[2,2]; argument y: f32[4] → f32[3]"),
-        ("shape", "argument x: f32[2,2] → f32[4]"),
-    ],
-    "static_argument": [
-        ("first", ""),
-        ("static_argument", "static argument n: 3 → 4"),
-        ("structure", "argument n: keyword → positional"),
-    ],
-    "static_dataclass": [
-        ("first", ""),
-        ("static_argument", "static argument options: Options(width=3, name='mlp') → Options(width=4, name='mlp')"),
-    ],
-    "same_function_jitted_again": [("first", "")],
-    "config": [
-        ("first", ""),
-        ("config", "config jax_default_matmul_precision: None → float32"),
-        ("config", "config jax_enable_x64: False → True"),
-    ],
-    "sharding": [
-        ("first", ""),
-        ("sharding", "argument x: other sharding: not committed → one device cpu:1"),
-        ("sharding", "argument x: other sharding: one device cpu:1 → P('data') over 4 devices"),
-    ],
-    "sharding_axis": [
-        ("first", ""),
-        (
-            "sharding",
-            "argument x: other sharding: P('data', None) over 4 devices → P('data', 'model') over 4 devices "
-            "(axis 1: not split → 'model')",
-        ),
-        (
-            "sharding",
-            "argument x: other sharding: P('data', 'model') over 4 devices → P(None, ('data', 'model')) over 4 devices "
-            "(axis 0: 'data' → not split, axis 1: 'model' → ('data', 'model'))",
-        ),
-    ],
-    "donated": [("first", ""), ("config", "jit option donate_argnames: not set → ('x',)")],
-    "traced_within": [
-        ("first", ""),
-        ("first", "first compilation of its own: before, it was traced inside another function"),
-    ],
-    "nothing_for_an_argument": [("first", ""), ("structure", "argument mask: new")],
-    "forked": [],
-    "by_hand": [("first", "")],
-    "lowered_only": [("first", "")],
-    "thread": [("first", "")],
-}
+def test_the_reason_is_told_in_words(told):
+    """With the text of the lines that it names in the place of their numbers; what JAX derives has other names in
+    each of its versions."""
 
+    def reason(row):
+        return re.sub(r"planted\.py:(\d+)", lambda found: f"`{LINES[int(found[1]) - 1].strip()}`", row["reason"])
 
-@pytest.mark.parametrize("case", REASONS)
-def test_the_reason_is_told_in_words(told, case):
-    assert [(row["reason_code"], row["reason"]) for row in rows(told, case)] == REASONS[case]
+    cases = itertools.takewhile(lambda case: case != "end", told)
+    said = {case: [f"  {row['function']}: {row['reason_code']}: {reason(row)}\n" for row in rows(told, case)]
+            for case in cases if case != "derived"}  # fmt: skip
+    held_cases("recompilations.txt", {case: "".join(lines) for case, lines in said.items()})
 
 
 def test_nothing_went_wrong_and_nothing_is_kept(told):
     end = told["end"]
     assert (told["problems"], end["running"], end["threads"]) == (0, [], 1)
     assert end["alive"] == [False, False, False]
-
-
-def test_a_new_function_is_told_with_both_lines(told):
-    called, defined = line_of("new_function called"), line_of("new_function defined")
-    found = rows(told, "new_function")
-    assert [row["reason_code"] for row in found] == ["first", "new_function", "new_function"]
-    assert found[2]["reason"] == (
-        f"new function object each time: jit at planted.py:{called} (defined at planted.py:{defined})"
-    )
-    for case in ("new_partial", "method_of_each_instance"):
-        assert [row["reason_code"] for row in rows(told, case)] == ["first", "new_function"]
 
 
 def test_a_row_says_where_it_was_called_and_what_it_took(told):
@@ -153,8 +87,7 @@ def test_a_row_says_where_it_was_called_and_what_it_took(told):
 
 
 def test_static_arguments_and_shardings_are_in_the_signature(told):
-    (options,) = [leaf for leaf in rows(told, "static_dataclass")[0]["signature"] if leaf.get("static")]
-    assert options == {"name": "options", "type": "Options(width=3, name='mlp')", "static": True}
+    assert {"name": "n", "type": "3", "static": True} in rows(told, "static_argument")[0]["signature"]
     assert rows(told, "sharding")[2]["signature"] == [
         {"name": "x", "type": "f32[8]", "sharding": "P('data') over 4 devices"}
     ]
@@ -166,7 +99,6 @@ def test_an_argument_from_numpy_is_told_with_what_is_copied_at_each_call(told):
     assert host["numpy_bytes"] == 128
     assert all("bytes" not in leaf for leaf in [*host["signature"][1:], *device["signature"]])
     assert device["numpy_bytes"] == 0
-    assert device["reason_code"] == "weak_type"
 
 
 def test_an_array_that_a_cpu_uses_where_it_is_is_not_copied(told):
@@ -198,27 +130,18 @@ def test_an_argument_that_the_result_takes_the_place_of_is_copied_once(told):
 
 def test_cleared_caches_are_told_with_their_line(told):
     first, cleared, again = rows(told, "cleared")
-    line = line_of("cleared")
     assert (first["reason_code"], first["cleared_at"]) == ("first", NOWHERE)
-    assert (cleared["reason_code"], cleared["cleared_at"]["line"]) == ("caches_cleared", line)
-    assert cleared["reason"] == (
-        f"the same function and signature again: jax.clear_caches() at planted.py:{line} emptied JAX's caches"
-    )
+    assert (cleared["reason_code"], cleared["cleared_at"]["line"]) == ("caches_cleared", line_of("cleared"))
     assert (again["reason_code"], again["cleared_at"]) == ("unknown", NOWHERE)  # the function's own clear_cache
 
 
 def test_a_factory_is_told_with_the_line_that_calls_it_and_what_varies(told):
     first, second, third = rows(told, "factory", "step")
-    line, defined = line_of("factory called"), line_of("factory's function") - 1
     assert (first["reason_code"], first["factory"], first["made_at"]) == ("first", "", NOWHERE)
     assert {row["reason_code"] for row in (second, third)} == {"closure"}
-    assert second["reason"] == (
-        f"make_step at planted.py:{line} makes a new function each time (defined at planted.py:{defined}), "
-        "rate: 0.5 → 0.25"
-    )
     assert (second["factory"], second["made_at"]) == (
         "make_step",
-        {"file": str(PLANTED), "line": line, "function": "factory"},
+        {"file": str(PLANTED), "line": line_of("factory called"), "function": "factory"},
     )
     assert second["closure"] == [{"name": "rate", "before": "0.5", "now": "0.25"}]
 
@@ -282,7 +205,7 @@ def test_the_seconds_of_the_main_thread_cover_its_rows(told):
     assert compiled == pytest.approx(told["end"]["seconds"]["compile"], rel=0.02)
 
 
-def arguments(row: dict[str, Any]) -> dict[str, str]:
+def arguments(row):
     return {leaf["name"]: leaf["type"] for leaf in row["signature"]}
 
 
@@ -291,11 +214,6 @@ PLAIN = {
     "update_wrapper": ("step", {"params['w']": "f32[1]", "x": "f32[2]", "scale": "f32[]"}, X),
     "bound_method": ("step", {"x": "f32[2]", "more[0]": "f32[2]"}, f"{X}; argument more[0]: f32[2] → f32[3]"),
     "pmap": ("step", {"params['w']": "f32[2,1]", "x": "f32[2,2]"}, "argument x: f32[2,2] → f32[2,3]"),
-    "linen_apply": (
-        "apply",
-        {"variables['params']['scale']": "f32[1]", "args[0]": "f32[2]"},
-        "argument args[0]: f32[2] → f32[3]",
-    ),
 }
 
 

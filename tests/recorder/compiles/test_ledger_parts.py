@@ -37,12 +37,12 @@ HERE = e.SourceLocation("/home/u/train.py", 88, "main")
 THERE = e.SourceLocation("/home/u/train.py", 80)
 
 
-def signature(*leaves: Leaf, **values: Any) -> Signature:
+def signature(*leaves, **values):
     names = tuple("xyz"[: len(leaves)]) if len(leaves) <= 3 else tuple(map(str, range(len(leaves))))
     return Signature(**{"function": 1, "names": names, "leaves": leaves, **values})
 
 
-def vector(size: int, dtype: str = "f32", **values: Any) -> Leaf:
+def vector(size, dtype="f32", **values):
     return Leaf((size,), dtype, **values)
 
 
@@ -97,12 +97,19 @@ def test_an_object_at_the_address_of_another_is_another():
     assert all(identities.of(Thing()) != number for _ in range(20))
 
 
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass
+class Layer:
+    weight: Any
+    width: int = dataclasses.field(metadata={"static": True})
+
+
 class Colour(enum.Enum):
     RED = 1
 
 
 class Loud:
-    def __repr__(self) -> str:
+    def __repr__(self):
         raise AssertionError("the repr of the user's object was asked for")
 
 
@@ -117,6 +124,7 @@ class Loud:
         ({"k": Loud()}, "{'k': Loud}"),
         (Colour.RED, "Colour.RED"),
         (Loud(), "Loud"),
+        (Layer(1.5, 3), "Layer(weight=1.5, width=3)"),
         (int, "int"),
         ("x" * 500, "'" + "x" * 118 + "…"),
         (tuple(range(50)), "(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, …)"),
@@ -135,12 +143,12 @@ def test_files_have_owners():
     assert places.file_kind("<stdin>") == places.USER
 
 
-def row(reason_code: str = "shape", **values: Any) -> e.Compiled:
+def row(reason_code="shape", **values):
     return e.Compiled(**{"function": "f", "reason_code": reason_code, "compile_seconds": 0.5, **values})
 
 
 def test_very_many_rows_are_put_together():
-    told: list[e.Event] = []
+    told = []
     writer = rows.RowWriter(told.append)
     for _ in range(rows.ROWS_IN_FULL):
         writer.write(row())
@@ -156,7 +164,7 @@ def test_very_many_rows_are_put_together():
 
 
 def test_what_goes_wrong_inside_is_told_once_and_raises_nothing(monkeypatch):
-    told: list[e.Event] = []
+    told = []
     ledger = Ledger(told.append)
     monkeypatch.setattr(monitoring, "_watchers", [ledger])
     monkeypatch.setattr(ledger, "cache_event", lambda what: 1 // 0)
@@ -188,18 +196,18 @@ def test_of_a_long_static_value_only_what_differs_is_told():
 
 
 def test_classes_and_objects_of_the_user_are_not_asked_for_attributes():
-    asked: list[str] = []
+    asked = []
 
     class Curious(type):
-        def __getattr__(cls, name: str) -> Any:
+        def __getattr__(cls, name):
             asked.append(name)
             raise AttributeError(name)
 
     class Model(metaclass=Curious):
-        def __call__(self, x: Any) -> Any:
+        def __call__(self, x):
             return x
 
-        def __getattr__(self, name: str) -> Any:
+        def __getattr__(self, name):
             asked.append(name)
             raise AttributeError(name)
 
@@ -212,7 +220,7 @@ def test_classes_and_objects_of_the_user_are_not_asked_for_attributes():
     assert asked == []
 
 
-def operation(name: str, *inner: Any) -> Any:
+def operation(name, *inner):
     """An operation as MLIR's Python has it, with one block that holds others."""
     held = [SimpleNamespace(operation=each) for each in inner]
     return SimpleNamespace(name=name, regions=[[held]] if held else [])
@@ -225,17 +233,10 @@ def test_a_walk_that_is_cut_off_counts_nothing(monkeypatch, read_every, counted)
     assert module_size._walk(operation("builtin.module", operation("stablehlo.add"))).operations == counted
 
 
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass
-class Layer:
-    weight: Any
-    width: int = dataclasses.field(metadata={"static": True})
-
-
 class Held:
     """A node whose other part has no hash."""
 
-    def __init__(self, x: Any, rest: Any) -> None:
+    def __init__(self, x, rest):
         self.x, self.rest = x, rest
 
 
@@ -291,11 +292,11 @@ def test_what_was_not_seen_is_unknown():
 
 
 def test_functions_are_found_inside_what_wraps_them():
-    def inner(x: int) -> int:
+    def inner(x):
         return x
 
     @functools.wraps(inner)
-    def outer(x: int) -> int:
+    def outer(x):
         return inner(x)
 
     assert unwrapped(functools.partial(outer, 1))[-1] is inner

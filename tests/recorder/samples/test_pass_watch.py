@@ -1,18 +1,14 @@
 """Passes of a loop that runs, as the recorder's thread follows it beside the program."""
 
-from __future__ import annotations
-
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import contextmanager
 from types import CodeType
 
 import pytest
 
-from jaxprof.events import StepsTaken
-from jaxprof.recorder.samples.loops import Loop, loops_of
+from jaxprof.recorder.samples.loops import loops_of
 from jaxprof.recorder.samples.states import COMPILED, Seen, Site
 from jaxprof.recorder.samples.steps import StepCounter
 
@@ -21,19 +17,20 @@ Times = dict[int, tuple[float, float]]
 """When the body of each pass began and ended, by its number."""
 
 
-def _seen(loop: Loop) -> Seen:
-    return Seen(COMPILED, None, (Site("f.py", "f", loop.line, loop.last_line, 1, "", loop=loop),))
+def _counter(loop):
+    """A counter that has seen the work of this thread in the loop."""
+    counter = StepCounter(threading.get_ident())
+    counter.saw(Seen(COMPILED, None, (Site("f.py", "f", loop.line, loop.last_line, 1, "", loop=loop),)), 10.0)
+    return counter
 
 
 @contextmanager
-def _followed(loop: Loop) -> Iterator[list[StepsTaken]]:
+def _followed(loop):
     """The loop's passes are followed by another thread, as by the sampler's: the list has all of them in the end."""
-    main, over = threading.get_ident(), threading.Event()
-    counter = StepCounter(main)
-    counter.saw(_seen(loop), 10.0)
-    events: list[StepsTaken] = []
+    main, over, counter = threading.get_ident(), threading.Event(), _counter(loop)
+    events = []
 
-    def follow() -> None:
+    def follow():
         turn = 0
         while not over.wait(0.002):
             counter.passes.sample(sys._current_frames().get(main))
@@ -54,14 +51,14 @@ def _followed(loop: Loop) -> Iterator[list[StepsTaken]]:
         counter.close()
 
 
-def _timed(count: int, times: Times) -> None:
+def _timed(count, times):
     for step in range(100, 100 + count):
         began = time.monotonic()
         time.sleep(0.002)
         times[step] = began, time.monotonic()
 
 
-def _called(count: int, times: Times) -> None:
+def _called(count, times):
     for call in range(4):
         for step in range(count):
             began = time.monotonic()
@@ -69,7 +66,7 @@ def _called(count: int, times: Times) -> None:
             times[call * count + step] = began, time.monotonic()
 
 
-def _counted_beside(count: int, times: Times) -> None:
+def _counted_beside(count, times):
     done = 0
     while True:
         began = time.monotonic()
@@ -82,7 +79,7 @@ def _counted_beside(count: int, times: Times) -> None:
             break
 
 
-def _without(count: int, times: Times) -> None:
+def _without(count, times):
     left = list(range(count))
     while left:
         began = time.monotonic()
@@ -93,8 +90,8 @@ def _without(count: int, times: Times) -> None:
         number = -1
 
 
-def _generated(count: int, times: Times) -> None:
-    def passes() -> Iterator[int]:
+def _generated(count, times):
+    def passes():
         for step in range(count):
             began = time.monotonic()
             time.sleep(0.002)
@@ -104,7 +101,7 @@ def _generated(count: int, times: Times) -> None:
     sum(passes())
 
 
-def _agree(events: list[StepsTaken], times: Times, shift: int = 0) -> None:
+def _agree(events, times, shift=0):
     """Each entry begins and ends between two bodies: after the end of the pass before, before the end of the next."""
     for event in events:
         at, number = event.began_seconds, event.first + shift
@@ -129,7 +126,7 @@ def _agree(events: list[StepsTaken], times: Times, shift: int = 0) -> None:
     ],
 )
 def test_passes_have_the_numbers_of_the_program(train, count, name, whole):
-    times: Times = {}
+    times = {}
     codes = [train.__code__, *(each for each in train.__code__.co_consts if isinstance(each, CodeType))]
     loop = next(loop for code in codes for loop in loops_of(code) if loop.last_line - loop.line > 2)
     with _followed(loop) as events:
@@ -147,7 +144,7 @@ def test_passes_have_the_numbers_of_the_program(train, count, name, whole):
         assert last == max(times)
 
 
-def _short(count: int) -> None:
+def _short(count):
     for step in range(count):
         abs(step)
 
@@ -162,7 +159,7 @@ def test_short_passes_are_counted_by_their_number():
 
 
 def test_another_thread_in_the_same_loop_adds_nothing():
-    times: Times = {}
+    times = {}
     with _followed(loops_of(_timed.__code__)[0]) as events:
         beside = threading.Thread(target=_timed, args=(120, {}))
         beside.start()
@@ -174,9 +171,8 @@ def test_another_thread_in_the_same_loop_adds_nothing():
 
 class TestMonitoring:
     def test_a_spell_that_ends_leaves_the_passes_on(self):
-        times: Times = {}
-        counter = StepCounter(threading.get_ident())
-        counter.saw(_seen(loops_of(_timed.__code__)[0]), 10.0)
+        times = {}
+        counter = _counter(loops_of(_timed.__code__)[0])
         counter.look()
         _timed(20, times)
         counter._clock.end()
@@ -187,14 +183,13 @@ class TestMonitoring:
         assert all(sys.monitoring.get_tool(number) != "jaxprof" for number in range(6))
 
     def test_an_exception_in_the_loop_is_the_programs(self):
-        def failing() -> None:
+        def failing():
             for step in range(50):
                 time.sleep(0.0005)
                 if step == 40:
                     raise ValueError(step)
 
-        counter = StepCounter(threading.get_ident())
-        counter.saw(_seen(loops_of(failing.__code__)[0]), 10.0)
+        counter = _counter(loops_of(failing.__code__)[0])
         counter.look()
         for _ in range(2):
             with pytest.raises(ValueError, match="40"):

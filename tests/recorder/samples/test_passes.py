@@ -1,18 +1,28 @@
-"""Passes of a loop, one after another: their times, their numbers, and what is not claimed of them."""
+"""Passes of a loop, one after another: their times, their numbers, and what is not claimed of them. Local variables
+that count them: which they may be, and their values in a running frame."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import gc
+import sys
+import weakref
 
 import pytest
 
-from jaxprof.events import StepsTaken
 from jaxprof.recorder.samples import passes
 from jaxprof.recorder.samples.loops import loops_of
-from jaxprof.recorder.samples.passes import LEFT, CounterSearch, LoopCounter, MomentLog, NumberLog
+from jaxprof.recorder.samples.passes import (
+    LEFT,
+    CounterSearch,
+    LoopCounter,
+    MomentLog,
+    NumberLog,
+    counters_of,
+    read_counter,
+)
 
 
-def _train(count: int) -> None:
+def _train(count):
     total = 0
     for step in range(count):
         total += step
@@ -22,7 +32,7 @@ LOOP = loops_of(_train.__code__)[0]
 STEP, TOTAL = LoopCounter("step", 1, target=True), LoopCounter("total", 2)
 
 
-def _ends(*seconds: float, began: float = 100.0) -> list[float]:
+def _ends(*seconds, began=100.0):
     """The moments at which passes of these lengths end; the first moment is the end of one whose begin was not seen."""
     moments = [began]
     for each in seconds:
@@ -30,11 +40,11 @@ def _ends(*seconds: float, began: float = 100.0) -> list[float]:
     return moments
 
 
-def _numbered(moments: Sequence[float], first: int) -> dict[float, list[int | None]]:
+def _numbered(moments, first):
     return {at: [first + index] for index, at in enumerate(moments)}
 
 
-def _told(events: list[StepsTaken]) -> list[tuple[str, int, int]]:
+def _told(events):
     return [(event.numbered_by, event.first, event.count) for event in events]
 
 
@@ -197,3 +207,117 @@ def test_counts_are_those_of_the_counter(seen, told):
     assert _told(events) == told
     first = events[0]
     assert (first.found_by, first.began_seconds, first.counts[0], first.seconds[0]) == ("number", 1.0, 3, 1.0)
+
+
+of_locals = pytest.mark.skipif(sys.version_info < (3, 12), reason="3.11 lets nobody read a local of another frame")
+
+
+def _plain(count):
+    for step in range(count):
+        abs(step)
+
+
+def _enumerated(rows):
+    seen = 0
+    for number, (left, right) in enumerate(rows):
+        seen = left + right + number
+    return seen
+
+
+def _nested(epochs, rows):
+    done = 0
+    for _epoch in range(epochs):
+        for number, row in enumerate(rows):
+            abs(number - row)
+            done += 1
+    return done
+
+
+def _while(count):
+    done = 0
+    while True:
+        for inner in range(2):
+            abs(inner)
+        done += 1
+        if done > count:
+            break
+    return done
+
+
+def _loop(function, line):
+    first = function.__code__.co_firstlineno
+    return next(loop for loop in loops_of(function.__code__) if loop.line == first + line)
+
+
+@pytest.mark.parametrize(
+    ("function", "line", "names"),
+    [
+        (_plain, 1, ["step"]),
+        (_enumerated, 2, ["number", "left", "right", "seen"]),
+        (_nested, 3, ["done", "number", "row"]),
+        (_nested, 2, ["_epoch"]),
+        (_while, 2, ["done"]),
+    ],
+)
+def test_what_a_loop_stores_may_count_it(function, line, names):
+    """Within a loop, targets of `for` come last: they begin again. What a loop inside it stores is none of it."""
+    assert [counter.name for counter in counters_of(_loop(function, line))] == names
+
+
+def _value(frame, name):
+    return read_counter(frame, LoopCounter(name, 0))
+
+
+@of_locals
+def test_a_local_an_argument_and_a_cell_are_read():
+    _read_all(70_001)
+
+
+def _read_all(given):
+    local, shared, text, flag, real = given + 1, given + 2, "7", True, 7.0
+    later: int
+
+    def inner():
+        assert _value(sys._getframe(), "shared") == 70_003
+        return shared
+
+    frame = sys._getframe()
+    assert inner() == _value(frame, "shared")
+    assert [_value(frame, name) for name in ("given", "local")] == [given, local]
+    assert [_value(frame, name) for name in ("text", "flag", "real", "later", "no_such_name")] == [None] * 5
+    assert (text, flag, real) == ("7", True, 7.0)
+    later = 3
+    assert _value(frame, "later") == later
+
+
+def test_a_module_is_read_from_its_namespace():
+    names = {"read": read_counter, "LoopCounter": LoopCounter, "sys": sys, "found": []}
+    exec("for step in range(3):\n    found.append(read(sys._getframe(), LoopCounter('step', 0)))", names)
+    assert names["found"] == [0, 1, 2]
+
+
+class _Array:
+    """Stands for an array of the program."""
+
+
+@of_locals
+def test_no_reference_stays_behind():
+    array, step = _Array(), 3
+    known = weakref.ref(array)
+    assert read_counter(sys._getframe(), LoopCounter("array", 0)) is None
+    assert read_counter(sys._getframe(), LoopCounter("step", 0)) == step
+    del array
+    gc.collect()
+    assert known() is None
+
+
+def test_the_class_of_a_value_is_not_asked_anything():
+    class Loud(int):
+        def __index__(self):
+            raise AssertionError
+
+        __eq__ = __lt__ = __gt__ = __hash__ = None
+
+    loud = Loud(3)
+    assert _value(sys._getframe(), "loud") is None
+    assert isinstance(loud, int)

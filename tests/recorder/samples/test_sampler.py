@@ -1,14 +1,9 @@
 """The sampler on real programs of a fraction of a second. Counting the live arrays. Whether a thread runs."""
 
-from __future__ import annotations
-
 import gc
 import threading
 import time
-from collections.abc import Callable, Iterator
 from itertools import pairwise
-from types import FrameType
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,38 +14,40 @@ from jaxprof.recorder.samples import stack as stack_module
 from jaxprof.recorder.samples import steps as steps_module
 from jaxprof.recorder.samples.cpu_clock import CpuClock, judge_wait, own_switches, run_delay_seconds
 from jaxprof.recorder.samples.sampler import COUNTED_EVERY_SECONDS, COUNTING_SHARE, ArrayCounter, StackSampler
-from jaxprof.recorder.samples.stack import Stack, read_stack, read_thread
+from jaxprof.recorder.samples.stack import read_stack, read_thread
 from jaxprof.recorder.samples.states import COMPILED, Seen, Site
 
 
 class Ledger:
     """Says what it is told to say."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.seconds = {"trace": 0.0, "lower": 0.0, "compile": 0.0}
-        self.stages: list[e.StageRunning] = []
+        self.stages = []
 
-    def stage_seconds(self) -> dict[str, float]:
+    def stage_seconds(self):
         return dict(self.seconds)
 
-    def running(self) -> list[e.StageRunning]:
+    def running(self):
         return list(self.stages)
 
 
-def _record(
-    work: Callable[[StackSampler], Any], ledger: Ledger | None = None, age: float = 0.0
-) -> tuple[list[e.Event], dict[str, float]]:
-    events: list[e.Event] = []
-    sampler = StackSampler(
-        events.append, ledger or Ledger(), main_thread=threading.get_ident(), began_seconds=time.monotonic() - age
-    )
+def beside(emit, ledger=None, age=0.0):
+    """A sampler of this thread, as of a program that is so old."""
+    began = time.monotonic() - age
+    return StackSampler(emit, ledger or Ledger(), main_thread=threading.get_ident(), began_seconds=began)
+
+
+def _record(work, ledger=None, age=0.0):
+    events = []
+    sampler = beside(events.append, ledger, age)
     sampler.start()
     try:
         work(sampler)
     finally:
         sampler.stop()
     stretches = [event for event in events if isinstance(event, e.ProgramSampled)]
-    states: dict[str, float] = {}
+    states = {}
     for before, after in pairwise(stretches):
         assert after.began_seconds == before.monotonic_seconds
     for stretch in stretches:
@@ -60,14 +57,14 @@ def _record(
     return events, states
 
 
-def _until(seconds: float, body: Callable[[], Any]) -> None:
+def _until(seconds, body):
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
         body()
 
 
-def _lines(events: list[e.Event]) -> dict[tuple[str, str], float]:
-    found: dict[tuple[str, str], float] = {}
+def _lines(events):
+    found = {}
     for event in events:
         for line in event.lines if isinstance(event, e.ProgramSampled) else ():
             key = (line.state, line.call)
@@ -78,15 +75,15 @@ def _lines(events: list[e.Event]) -> dict[tuple[str, str], float]:
 def test_the_step_of_a_loop_is_known_from_its_compilation_alone():
     """No sample ever sees it, and it is a local variable."""
 
-    def waited_for(compiled: bool) -> float:
-        def work(sampler: StackSampler) -> None:
-            def step(row: int) -> int:
+    def waited_for(compiled):
+        def work(sampler):
+            def step(row):
                 if compiled and row == 0:
                     place = e.SourceLocation(__file__, 0, "step")
                     sampler.compiled(e.Compiled(function="step", called_from=place, compile_seconds=0.1))
                 return row
 
-            def rows() -> Iterator[int]:
+            def rows():
                 for row in range(4):
                     time.sleep(0.05 if row else 0.0)
                     yield row
@@ -115,7 +112,7 @@ def test_a_program_that_reads_its_results():
 def test_stages_are_the_ledgers_own_and_settings_that_are_there_to_find_faults_are_noted():
     ledger = Ledger()
 
-    def work(sampler: StackSampler) -> None:
+    def work(sampler):
         _until(0.1, lambda: None)
         ledger.seconds["compile"] += 0.125
         _until(0.2, lambda: None)
@@ -129,7 +126,7 @@ def test_stages_are_the_ledgers_own_and_settings_that_are_there_to_find_faults_a
     assert [event.debug_settings for event in events if isinstance(event, e.ProgramSampled)][-1] == ["jax_debug_nans"]
 
 
-def _failures(events: list[e.Event]) -> list[str]:
+def _failures(events):
     """The codes of the warnings, without that of a Python that cannot count steps."""
     codes = [event.code for event in events if isinstance(event, e.WarningRaised)]
     return [code for code in codes if code != "steps_not_counted"]
@@ -137,13 +134,13 @@ def _failures(events: list[e.Event]) -> list[str]:
 
 def test_ticks_come_and_one_that_fails_is_dropped():
     ticked = threading.Event()
-    failures: list[float] = []
+    failures = []
 
-    def failing(now: float) -> None:
+    def failing(now):
         failures.append(now)
         raise ValueError("no")
 
-    def work(sampler: StackSampler) -> None:
+    def work(sampler):
         sampler.on_tick += [failing, lambda now: ticked.set()]
         assert ticked.wait(20)
 
@@ -155,12 +152,12 @@ def test_ticks_come_and_one_that_fails_is_dropped():
 def test_a_ledger_that_fails_ends_the_samples_and_nothing_else(capfd):
     ledger, asked = Ledger(), threading.Event()
 
-    def fail() -> None:
+    def fail():
         asked.set()
         raise ValueError("no")
 
-    def work(sampler: StackSampler) -> None:
-        ledger.running = fail  # type: ignore[assignment,method-assign]
+    def work(sampler):
+        ledger.running = fail
         assert asked.wait(20)
 
     events, _ = _record(work, ledger)
@@ -170,7 +167,7 @@ def test_a_ledger_that_fails_ends_the_samples_and_nothing_else(capfd):
 
 def test_the_thread_is_not_the_programs_and_stops():
     threads = threading.enumerate()
-    sampler = StackSampler(lambda event: None, Ledger(), main_thread=threading.get_ident(), began_seconds=0.0)
+    sampler = beside(lambda event: None)
     sampler.stop()  # before the start: nothing to do
     sampler.start()
     assert threading.enumerate() == threads
@@ -198,8 +195,8 @@ def test_what_lateness_says(late, switches, held, forced):
 
 def test_that_steps_cannot_be_counted_is_said_once(monkeypatch):
     monkeypatch.setattr(steps_module, "line_clock", lambda _: None)
-    told: list[e.Event] = []
-    sampler = StackSampler(told.append, Ledger(), main_thread=threading.get_ident(), began_seconds=time.monotonic())
+    told = []
+    sampler = beside(told.append)
     sampler._last_stages = {}
     sampler._tick(1.0)
     assert told == [], "no loop was seen yet"
@@ -212,10 +209,10 @@ def test_that_steps_cannot_be_counted_is_said_once(monkeypatch):
 class _Clock:
     """Every reading is `step` later."""
 
-    def __init__(self, step: float) -> None:
+    def __init__(self, step):
         self.now, self.step = 0.0, step
 
-    def __call__(self) -> float:
+    def __call__(self):
         self.now += self.step
         return self.now
 
@@ -239,30 +236,23 @@ def test_a_slow_count_is_followed_by_a_long_pause():
     del kept
 
 
-def test_the_clock_of_this_thread():
+def test_what_the_system_tells():
     clock = CpuClock(threading.get_ident())
-    before = clock.seconds()
-    end = time.thread_time() + 0.02
+    before, switches, end = clock.seconds(), own_switches(), time.thread_time() + 0.02
     while time.thread_time() < end:
         pass
-    after = clock.seconds()
-    assert after - before > 0.015
-
-
-def test_what_the_system_tells():
-    before = own_switches()
     threading.Event().wait(0.01)
-    after = own_switches()
-    assert after > before
+    assert clock.seconds() - before > 0.015
+    assert own_switches() > switches
     assert run_delay_seconds(threading.get_native_id()) >= 0.0
     assert run_delay_seconds(0) == 0.0
 
 
 def test_a_stack_is_read_again_if_the_collector_ran_and_its_setting_is_the_programs(monkeypatch):
     """Python 3.11 collects in the middle of reading a stack."""
-    reads: list[bool] = []
+    reads = []
 
-    def read(frame: FrameType | None) -> Stack:
+    def read(frame):
         reads.append(gc.isenabled())
         if len(reads) == 1:
             gc.collect()
@@ -277,9 +267,8 @@ def test_a_stack_is_read_again_if_the_collector_ran_and_its_setting_is_the_progr
 
 
 def test_calls_that_no_sample_takes_are_not_kept_for_ever():
-    sampler = StackSampler(print, Ledger(), main_thread=threading.get_ident(), began_seconds=0.0)
+    sampler = beside(print)
     for number in range(3000):
-        sampler.compiled(
-            e.Compiled(function="f", compile_seconds=0.1, called_from=e.SourceLocation("t.py", number + 1))
-        )
+        place = e.SourceLocation("t.py", number + 1)
+        sampler.compiled(e.Compiled(function="f", compile_seconds=0.1, called_from=place))
     assert len(sampler._compiled_calls) == 1000

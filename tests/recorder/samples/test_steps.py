@@ -1,24 +1,19 @@
 """Iterations of a loop and the time of its lines, told by Python itself."""
 
-from __future__ import annotations
-
 import re
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
-from types import CodeType
 
 import pytest
 
 from jaxprof import recorder
-from jaxprof.events import StepsCounted
 from jaxprof.hot_loop import hot_loop
 from jaxprof.recorder.samples import monitored_loop, steps
 from jaxprof.recorder.samples.flow import under_a_condition
-from jaxprof.recorder.samples.loops import Loop, loops_at, loops_of
-from jaxprof.recorder.samples.monitored_loop import EVENT_SECONDS_AT_MOST, JUMP, LEFT, LineTimes, Moments
+from jaxprof.recorder.samples.loops import loops_at, loops_of
+from jaxprof.recorder.samples.monitored_loop import EVENT_SECONDS_AT_MOST, JUMP, LEFT, LineTimes
 from jaxprof.recorder.samples.states import COMPILED, HOST, Seen, Site
 from jaxprof.recorder.samples.steps import StepCounter
 
@@ -26,7 +21,7 @@ MONITORED = sys.version_info >= (3, 12)
 monitored = pytest.mark.skipif(not MONITORED, reason="needs sys.monitoring")
 
 
-def _train(count: int, work: Callable[[], object] = int) -> int:
+def _train(count, work=int):
     done = 0
     for _epoch in range(1):
         for step in range(count):
@@ -37,7 +32,7 @@ def _train(count: int, work: Callable[[], object] = int) -> int:
     return done
 
 
-def _train_until(count: int, work: Callable[[], object] = int) -> int:
+def _train_until(count, work=int):
     done = 0
     while done < count:
         done += 1
@@ -45,11 +40,11 @@ def _train_until(count: int, work: Callable[[], object] = int) -> int:
     return done
 
 
-def _inner(code: CodeType) -> Loop:
+def _inner(code):
     return loops_of(code)[0]
 
 
-def _seen(*loops: Loop, kind: str = COMPILED) -> Seen:
+def _seen(*loops, kind=COMPILED):
     return Seen(kind, None, tuple(Site("f.py", "f", loop.line, loop.last_line, 1, "", loop=loop) for loop in loops))
 
 
@@ -64,7 +59,7 @@ def test_loops_are_found_inner_ones_first():
     assert loops_at(_train.__code__, 0) == ()
 
 
-def _collecting(rows: list[int]) -> list[int]:
+def _collecting(rows):
     for row in rows:
         rows = [*rows, row]
         squares = [number * number for number in rows if number]
@@ -113,7 +108,7 @@ class TestLineTimes:
         takes longer than that loses next to nothing."""
         times = LineTimes(_inner(_train.__code__))
         at = 0.0
-        moments: Moments = []
+        moments = []
         for _ in range(3):
             moments += [(JUMP, at), (3, at), (4, at + head)]
             at += 10e-6 if head < 1e-6 else 150e-6
@@ -131,9 +126,7 @@ class TestLineTimes:
         assert times.hits == {4: 2, 5: 2}
 
 
-def _counted(
-    count: int, work: Callable[[], object] = int, train: Callable[[int, Callable[[], object]], int] = _train
-) -> tuple[StepCounter, StepsCounted | None]:
+def _counted(count, work=int, train=_train):
     """What is counted of so many iterations."""
     counter = StepCounter(threading.get_ident())
     counter.saw(_seen(_inner(train.__code__)), 10.0)
@@ -245,6 +238,6 @@ def test_lines_of_a_function_that_the_loop_calls_are_timed_beside_it(monkeypatch
     assert [code for code, _ in clock.compiled] == [_books.__code__], "told once"
 
 
-def _books() -> None:
+def _books():
     sum(range(10))
     abs(-1)

@@ -1,7 +1,5 @@
 """Programs that shard by the names of axes: which mesh has them is said elsewhere."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P

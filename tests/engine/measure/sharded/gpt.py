@@ -4,8 +4,6 @@ The mesh is made of `jax.devices()` where the file is imported, as programs do. 
 that a test can have JAX compile the same file for the target's devices directly.
 """
 
-from __future__ import annotations
-
 import functools
 
 import jax

@@ -1,7 +1,5 @@
 """Small programs that shard themselves, each in another way."""
 
-from __future__ import annotations
-
 import functools
 
 import jax
@@ -12,7 +10,6 @@ from jax.sharding import PartitionSpec as P
 
 MESH = Mesh(np.array(jax.devices()).reshape(-1, 2), ("data", "model"))
 EXPLICIT = jax.make_mesh((len(jax.devices()) // 2, 2), ("data", "model"), axis_types=(AxisType.Explicit,) * 2)
-TABLE = jax.device_put(np.arange(64 * 64, dtype=np.float32).reshape(64, 64), NamedSharding(MESH, P(None, "model")))
 
 
 def over(*axes):
@@ -32,6 +29,9 @@ def by_shard_map(x, w):
     return jax.shard_map(
         product, mesh=MESH, in_specs=(P("data", "model"), P("model", None)), out_specs=P("data", None)
     )(x, w)
+
+
+gathered = jax.jit(lambda x: x * 2, in_shardings=over("data"), out_shardings=over())
 
 
 def by_arrays(x, w):
@@ -57,16 +57,3 @@ def by_types_inputs():
         return jax.ShapeDtypeStruct((64, 64), jnp.float32, sharding=NamedSharding(EXPLICIT, P(*axes)))
 
     return shape("data", None), shape(None, None)
-
-
-@functools.partial(jax.jit, static_argnames=("times", "activation"))
-def with_statics(x, scale, times, activation):
-    """Numbers and words that the function wants as they are, and an array that it holds."""
-    x = jax.lax.with_sharding_constraint(x @ TABLE, over("data", None))
-    for _ in range(times):
-        x = getattr(jax.nn, activation)(x * scale)
-    return x
-
-
-def with_statics_inputs():
-    return np.zeros((64, 64), np.float32), 2.0, 3, "relu"
