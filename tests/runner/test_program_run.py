@@ -59,7 +59,8 @@ class Stage:
 
 
 @pytest.fixture
-def stage(tmp_path):
+def stage(tmp_path, monkeypatch):
+    monkeypatch.setattr("jaxprof.runner.program_run.BATCH_SECONDS", 0.05)  # how soon a line comes is not what is tested
     made = []
 
     def make(text, *arguments, interpreter=None):

@@ -268,7 +268,7 @@ def test_a_stack_is_read_again_if_the_collector_ran_and_its_setting_is_the_progr
 
 def test_calls_that_no_sample_takes_are_not_kept_for_ever():
     sampler = beside(print)
-    for number in range(3000):
+    for number in range(1100):
         place = e.SourceLocation("t.py", number + 1)
         sampler.compiled(e.Compiled(function="f", compile_seconds=0.1, called_from=place))
     assert len(sampler._compiled_calls) == 1000
