@@ -178,11 +178,15 @@ def test_a_side_that_fails_ends_the_comparison_and_wins_nothing(stage, monkeypat
 
 
 @pytest.mark.process
-def test_throttling_on_one_side_is_refused(three):
+def test_another_kind_of_device_and_throttling_on_one_side_are_refused(three):
     session = copy.deepcopy(three)
     first, other = session.runs["r1"], session.runs["r2"]
     session.apply(e.DeviceReading(run="r2", device="cpu:0", throttle_reasons=["heat"]))
     assert "throttled its clocks during its run only" in compared(session, first, other).reason()
+    for run, kind in ((first, "H100"), (other, "H200")):
+        devices = [{"id": "cpu:0", "platform": "cpu", "kind": kind}]
+        run.environment = e.EnvironmentRead(python="3.11", numpy="2", devices=devices)
+    assert compared(session, first, other).reason() == "another kind of device (H100, H200)"
 
 
 @pytest.fixture

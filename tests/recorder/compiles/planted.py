@@ -134,7 +134,7 @@ def donated():
 def cleared():
     step = jax.jit(lambda x: x * 2)
     step(FOUR)
-    jax.clear_caches()  # line: cleared
+    jax.clear_caches()
     step(FOUR)
     step.clear_cache()
     step(FOUR)
@@ -151,12 +151,14 @@ def make_step(rate):
 @case
 def factory():
     for number in range(3):
-        step = make_step(0.5 / (number + 1))  # line: factory called
+        step = make_step(0.5 / (number + 1))
         step(FOUR)
 
 
 @case
 def unused_donation():
+    """No output can take the place of `n` and `x`, and in the second program of one of two."""
+
     def step(params, x):
         return params["w"] * 2, x.sum() + params["n"].sum()
 
@@ -215,6 +217,8 @@ TRANSPOSED = ALIGNED.T
 
 @case
 def zero_copy():
+    """An array that a CPU uses where it is, and four that are copied: misaligned, converted, transposed, and another
+    one in each call of its function."""
     jax.jit(lambda x: x * 2)(ALIGNED)
     jax.jit(lambda x: x * 3)(MISALIGNED)
     jax.jit(lambda x: x * 4)(WIDE)
@@ -225,6 +229,7 @@ def zero_copy():
 
 @case
 def zero_copy_in_a_loop():
+    """What is another array in each pass may lie anywhere."""
     kept = {"x": placed(0)}
     same, fresh, made, part = (jax.jit(lambda x, n=n: x * n) for n in range(4))
     for batch in (placed(0), placed(0)):
@@ -237,6 +242,8 @@ def zero_copy_in_a_loop():
 
 @case
 def replaced_by_the_result():
+    """What the result takes the place of is copied once."""
+
     class State:
         params: Any = placed(4)
 
@@ -281,7 +288,7 @@ def forked():
 
 @case
 def by_hand():
-    traced = jax.jit(lambda x: x + 1).trace(FOUR)  # line: by_hand
+    traced = jax.jit(lambda x: x + 1).trace(FOUR)
     lowered = traced.lower()
     lowered.compile()
 
