@@ -164,7 +164,7 @@ def test_in_a_sentence_it_has_to_look_random(shape):
         ("--api-key sk-123 --epochs 3", "--api-key (R) --epochs 3"),
         ("--password=x=y", "--password=(R)"),
         ("token=abc seed=1", "token=(R) seed=1"),
-        ("--env-a wandb_api_key=abc", "--env-a wandb_api_key=(R)"),
+        ("--env-b wandb_api_key=abc", "--env-b wandb_api_key=(R)"),
         ("--set=db.password=abc", "--set=db.password=(R)"),
         ("--dbPassword abc", "--dbPassword (R)"),
         ("--define db.password abc", "--define db.password (R)"),
@@ -334,9 +334,9 @@ def test_a_recorded_command_line_has_no_secret_and_the_session_says_so(tmp_path)
 def test_a_side_of_a_comparison_keeps_no_secret():
     from jaxprof.cli.sides import AllWords, SideWords, read_sides
 
-    words = AllWords(targets=("selu", "selu"), a=SideWords(environment=("HF_TOKEN=sesame", "OMP_NUM_THREADS=1")))
+    words = AllWords(targets=("selu", "selu"), b=SideWords(environment=("HF_TOKEN=sesame", "OMP_NUM_THREADS=1")))
     with read_sides(words) as read:
-        side = read.sides[0]
+        side = read.sides[1]
     assert "sesame" not in side.title + repr(side.spec())
     assert "OMP_NUM_THREADS=1" in side.title
     assert side.environment["HF_TOKEN"] == "sesame", "the process itself gets it"

@@ -216,7 +216,7 @@ _COMMANDS: dict[str, Sequence[str]] = {
     "config": ["config"],
     "sessions-rename": ["sessions rename session-001 renamed"],
     "sessions-scrub": ["sessions scrub runs.jaxprof -o scrubbed.jaxprof --force"],
-    "sessions-delete": ["sessions prune --keep 0 --dry-run"],
+    "sessions-delete": ["sessions prune --keep 99 --yes"],
     "baseline-save": ["baseline save main before.jaxprof --force"],
     "baseline-delete": ["baseline delete main --yes"],
     "error": ["show nothing"],

@@ -22,7 +22,6 @@ WORDS = """
 hlo selu --run r1
 hlo selu:jit --variant jax
 hlo selu --kernels --findings
-hlo selu --tree fusion --format json
 hlo selu --force
 hlo KEPT --for h100
 hlo KEPT --out x

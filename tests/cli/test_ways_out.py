@@ -125,7 +125,7 @@ def test_no_format_of_a_command_passes_a_control_character_on(call, hostile):
 
 @pytest.mark.process
 def test_no_list_and_no_error_passes_a_control_character_on(call, hostile):
-    lines = """sessions; sessions list --format json; sessions prune --keep 0 --dry-run; sessions prune --keep 0;
+    lines = """sessions; sessions list --format json; sessions prune --keep 0;
     sessions delete FILE; sessions scrub FILE --in-place; sessions rename FILE TEXT; sessions delete TEXT;
     sessions prune --max-size TEXT; show TEXT; show FILE --run TEXT; show last TEXT; open FILE; import FILE;
     export FILE --run TEXT; compare FILE TEXT; hlo FILE --kernel TEXT; workloads TEXT; run TEXT; run selu --set TEXT;

@@ -214,7 +214,6 @@ _PLAIN: Final[Mapping[str, tuple[tuple[str, Unit, str], ...]]] = {
     "sessions-delete": (
         ("deleted", LIST, "What was deleted"),
         ("size_bytes", BYTES, "Size on disk of what was deleted"),
-        ("dry_run", TRUTH, "Whether nothing was deleted"),
     ),
     "baseline-save": (
         ("name", TEXT, "Its name"),

@@ -44,30 +44,27 @@ class SideWords:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllWords:
-    """What the command line says about all sides, about A and about B."""
+    """What the command line says about all sides, and about B in place of that."""
 
     targets: tuple[str, ...]
     revision: str | None = None
     arguments: tuple[str, ...] = ()
     all: SideWords = field(default_factory=SideWords)
-    a: SideWords = field(default_factory=SideWords)
     b: SideWords = field(default_factory=SideWords)
 
     @property
     def differ(self) -> bool:
         """Whether A and B differ by more than their targets."""
-        return self.revision is not None or self.a != self.b
+        return self.revision is not None or self.b != SideWords()
 
 
 def words_of(targets: tuple[str, ...], words: Mapping[str, Any]) -> AllWords:
     """Return what the parameters of `compare` say about the sides at these targets."""
-    of_all, of_a, of_b = (
+    of_all, of_b = (
         SideWords(**{field.name: words[f"{field.name}{suffix}"] for field in fields(SideWords)})
-        for suffix in ("", "_a", "_b")
+        for suffix in ("", "_b")
     )
-    return AllWords(
-        targets=targets, revision=words["revision"], arguments=words["arguments"], all=of_all, a=of_a, b=of_b
-    )
+    return AllWords(targets=targets, revision=words["revision"], arguments=words["arguments"], all=of_all, b=of_b)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +110,14 @@ def sides_of(words: AllWords, targets: Sequence[str], revision: Revision | None)
     interpreters: dict[str | None, Interpreter] = {}
     sides: list[ComparedSide] = []
     for label, target in zip(LABELS, targets, strict=False):
-        side_words = {"A": words.a, "B": words.b}.get(label, SideWords())
+        side_words = words.b if label == "B" else SideWords()
         python = side_words.python or words.all.python
         if python not in interpreters:
             interpreters[python] = find_interpreter(Path(python) if python else None)
         if interpreters[python].jax is None:
             raise UsageError(
                 f"{label}: {interpreters[python].path} has no jax",
-                f"--python-{label.lower()} PATH names an environment with jax.",
+                f"{'--python-b' if label == 'B' else '--python'} PATH names an environment with jax.",
             )
         environment = {**_variables(words.all.environment), **_variables(side_words.environment)}
         place, variant = split_variant(target)

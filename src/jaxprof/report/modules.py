@@ -17,11 +17,10 @@ from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, LIST, OBJECT, RO
 from jaxprof.hlo.analysis.barriers import barriers
 from jaxprof.hlo.analysis.collectives import collectives
 from jaxprof.hlo.analysis.findings.catalogue import findings
-from jaxprof.hlo.analysis.kernels import Kernel, kernels, totals
+from jaxprof.hlo.analysis.kernels import kernels, totals
 from jaxprof.hlo.analysis.notices import NOT_OPTIMISED, notices, problems
 from jaxprof.hlo.analysis.origin import place_of
 from jaxprof.hlo.analysis.platform import platform_of
-from jaxprof.hlo.analysis.tree import text_tree, tree
 from jaxprof.report.kernels import KERNEL, LARGE, KernelOptions, likeness, released, rows_of
 from jaxprof.report.renderers import text_lines
 from jaxprof.report.table import Table
@@ -252,15 +251,6 @@ _VIEWS: Final = {
     "memory": _memory_lines,
     "flame": _flame_lines,
 }
-
-
-def tree_text(kernel: Kernel) -> list[str]:
-    """Return the tree of a kernel from its root to its parameters, its launches, and its source lines."""
-    lines = text_tree(tree(kernel.instruction))
-    places = [f"{place.file}:{place.line}" + ("" if place.is_own else "  (a package)") for place in kernel.sources]
-    launched = ["", ", ".join(kernel.launches.parts)] if kernel.launches is not None else []
-    origin = [f"{'' if number else 'from':<4} {place}" for number, place in enumerate(places)]
-    return [safe(line) for line in (*lines, *launched, *(["", *origin] if origin else []))]
 
 
 def devices_table(programs: Sequence[HloProgram]) -> list[str]:

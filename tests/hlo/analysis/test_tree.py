@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from hlo.analysis.programs import fused, only_kernel, parameters
-from jaxprof.hlo.analysis.tree import TreeRow, text_tree, tree
+from jaxprof.hlo.analysis.tree import TreeRow, tree
 
 
 def _rows(text: str) -> tuple[TreeRow, ...]:
     return tree(only_kernel(text).instruction)
+
+
+def _lines(rows: tuple[TreeRow, ...]) -> list[str]:
+    return ["  " * row.depth + row.text for row in rows]
 
 
 def test_the_place_of_a_constant_and_what_an_opcode_does_not_say():
@@ -20,7 +24,7 @@ def test_the_place_of_a_constant_and_what_an_opcode_does_not_say():
         kept = f32[8,4] select(small, rest, ones)
         ROOT sum = f32[8] reduce(kept, z), dimensions={1}, to_apply=add
     """
-    assert text_tree(_rows(fused(inside, "f32[8,4]"))) == [
+    assert _lines(_rows(fused(inside, "f32[8,4]"))) == [
         "reduce add {1} f32[8] (0)",
         "  select f32[8,4] (_, _, 1)",
         "    compare LT pred[8,4] (_, 1)",
@@ -33,7 +37,7 @@ def test_the_place_of_a_constant_and_what_an_opcode_does_not_say():
 def test_an_instruction_that_is_no_fusion_shows_its_operands():
     dot = "ROOT d = f32[8,2] dot(p0, p1), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
     rows = _rows(parameters("f32[8,4]", "f32[4,2]") + dot)
-    assert text_tree(rows) == ["dot f32[8,2]", "  parameter f32[8,4] = %p0", "  parameter f32[4,2] = %p1"]
+    assert _lines(rows) == ["dot f32[8,2]", "  parameter f32[8,4] = %p0", "  parameter f32[4,2] = %p1"]
 
 
 def test_a_chain_of_thousands_and_a_diamond_that_doubles():

@@ -50,8 +50,8 @@ _PRECISIONS = click.Choice(("default", "high", "highest", "bfloat16", "tensorflo
 
 
 def _side_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that all sides take, or A or B alone: `--env`, `--env-a`, `--env-b`..."""
-    for suffix, whose in (("-b", "B"), ("-a", "A"), ("", "all sides")):
+    """Add the options that all sides take, or B in their place: `--env`, `--env-b`..."""
+    for suffix, whose in (("-b", "B"), ("", "all sides")):
         name = suffix.replace("-", "_")
         whom = f" of {whose}."
         for word, parameter, more in (

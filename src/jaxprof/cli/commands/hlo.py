@@ -28,7 +28,7 @@ from jaxprof.cli.options import (
 )
 from jaxprof.cli.output import ExitCode, format_option, note, print_csv, print_json, print_lines
 from jaxprof.cli.target import local_source
-from jaxprof.errors import UsageError, unknown_name
+from jaxprof.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -59,7 +59,6 @@ SORTS = (
 )
 @click.option("--top", type=click.IntRange(1), metavar="N", help="The first N kernels by --sort, or the N largest.")
 @click.option("--sort", type=click.Choice(SORTS), help="Sort the kernels: largest first, names from A to Z.")
-@click.option("--tree", metavar="KERNEL", help="What is inside a kernel, as a tree.")
 @click.option(
     "--diff",
     "other",
@@ -91,7 +90,6 @@ def command(
     target: str,
     top: int | None,
     sort: str | None,
-    tree: str | None,
     other: str | None,
     stage: str | None,
     short: bool,
@@ -109,7 +107,7 @@ def command(
     """
     from jaxprof.cli.hlo_target import CompileOptions, find_modules
 
-    view = chosen_view("tree", "other", "stage")
+    view = chosen_view("other", "stage")
     options = CompileOptions(**compiling)
     _refuse_misfits(view, options, form)
     if other is not None:
@@ -118,9 +116,7 @@ def command(
     for module in modules:
         for module_note in module.notes:
             note(module_note)
-    if tree:
-        _print_tree(modules, tree)
-    elif form == "json":
+    if form == "json":
         _print_json(modules, stage, view, _kernel_options(sort, top))
     elif form == "csv":
         _print_csv(modules, _kernel_options(sort, top))
@@ -132,7 +128,7 @@ def command(
         _print_view(modules, view or "kernels", _kernel_options(sort, top))
     else:
         _print_text(modules, stage or "hlo", target, short=short)
-    as_text = view is None and form == "text" and not (tree or options.targets)
+    as_text = view is None and form == "text" and not options.targets
     return ExitCode.NOT_WHOLE if _is_doubtful(modules, stage, as_text=as_text) else ExitCode.OK
 
 
@@ -164,8 +160,6 @@ def _refuse_misfits(view: str | None, options: CompileOptions, form: str) -> Non
     refuse_without("out", ("force",))
     if is_given("short") and (view is not None or form != "text"):
         raise UsageError("--short applies to the module's text", "Give it without a view and without --format.")
-    if form != "text" and is_given("tree"):
-        refuse(("form",), "has no effect beside --tree", "A tree is text; --format json has all kernels.")
     if form == "csv" and view != "kernels":
         raise UsageError("only --kernels has a CSV form", "Give --kernels, or --format text or json.")
 
@@ -293,16 +287,3 @@ def _print_csv(modules: list[HloProgram], choice: KernelOptions) -> None:
     for module in with_hlo:
         _note_problems(module)
     print_csv(kernels_table((module.label, rows_of(module.hlo, module.machine, choice)) for module in with_hlo))
-
-
-def _print_tree(modules: list[HloProgram], name: str) -> None:
-    from jaxprof.hlo.analysis.kernels import kernels
-    from jaxprof.report.modules import tree_text
-
-    for module in modules:
-        kernel = next((kernel for kernel in kernels(module.hlo) if kernel.name == name.lstrip("%")), None)
-        if kernel is not None:
-            _note_problems(module)
-            print_lines(tree_text(kernel))
-            return
-    raise unknown_name("kernel", name, [kernel.name for module in modules for kernel in kernels(module.hlo)])

@@ -129,10 +129,9 @@ def delete(names: tuple[str, ...], yes: bool, form: str) -> int:
 @click.option("--keep", type=click.IntRange(0), metavar="N", help="Keep the newest N.")
 @click.option("--older-than", type=click.FloatRange(0), metavar="DAYS", help="Delete sessions older than DAYS.")
 @click.option("--max-size", type=size, metavar="SIZE", help="Delete the oldest until the rest fits: 500M, 2G.")
-@click.option("--dry-run", is_flag=True, help="Only print what would be deleted.")
 @yes_option("-y")
 @format_option("text", "json")
-def prune(keep: int | None, older_than: float | None, max_size: int | None, dry_run: bool, yes: bool, form: str) -> int:
+def prune(keep: int | None, older_than: float | None, max_size: int | None, yes: bool, form: str) -> int:
     """Delete old sessions and jobs, after asking. Only those in the folder of sessions; what is being written is
     kept."""
     from jaxprof.session.log.state import forget_derived_of_lost
@@ -140,13 +139,8 @@ def prune(keep: int | None, older_than: float | None, max_size: int | None, dry_
     if keep is None and older_than is None and max_size is None:
         raise UsageError("nothing says what to delete", "Give --keep N, --older-than DAYS or --max-size SIZE.")
     library = Library()
-    if not dry_run:
-        forget_derived_of_lost()
-    doomed = library.prunable(keep=keep, older_than_days=older_than, max_bytes=max_size)
-    if dry_run and form == "text":
-        print_lines(map(str, doomed))
-        return ExitCode.OK
-    return _delete(library, doomed, form, yes=yes, dry_run=dry_run)
+    forget_derived_of_lost()
+    return _delete(library, library.prunable(keep=keep, older_than_days=older_than, max_bytes=max_size), form, yes=yes)
 
 
 def _list(form: str) -> None:
@@ -206,16 +200,15 @@ def _state(entry: Entry) -> str:
     return ", ".join([entry.state, *(f"{count} {word}" for count, word in counts if count)])
 
 
-def _delete(library: Library, doomed: Sequence[Path], form: str, *, yes: bool, dry_run: bool = False) -> int:
+def _delete(library: Library, doomed: Sequence[Path], form: str, *, yes: bool) -> int:
     """Delete after asking, and print what was deleted. Without a terminal, `--yes` is required."""
     from jaxprof.session.log.library import total_bytes
 
     size_bytes = total_bytes(doomed)
     jobs = sum(path.is_dir() for path in doomed)
     what = f"{_counts(len(doomed) - jobs, jobs)} ({bytes_(size_bytes)})"
-    if not dry_run and not delete_after_asking(doomed, what, library.delete, yes=yes):
+    if not delete_after_asking(doomed, what, library.delete, yes=yes):
         doomed, size_bytes = [], 0
     if form == "json":
-        data = {"deleted": list(map(str, doomed)), "size_bytes": size_bytes, "dry_run": dry_run}
-        print_json("sessions-delete", data)
+        print_json("sessions-delete", {"deleted": list(map(str, doomed)), "size_bytes": size_bytes})
     return ExitCode.OK

@@ -192,8 +192,3 @@ def _row(
         computation=instruction.computation.name,
         detail="" if opcode else _detail(instruction),
     )
-
-
-def text_tree(rows: tuple[TreeRow, ...]) -> list[str]:
-    """Return the rows as text lines, indented by two blanks a level."""
-    return [f"{'  ' * row.depth}{row.text}" for row in rows]
