@@ -11,7 +11,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 import program_events
-from jaxprof.analysis.jobs.figures import LoopWindow
+from jaxprof.analysis.jobs.figures import LoopWindows
 from jaxprof.analysis.jobs.job import JobFigures, job_figures
 from jaxprof.rollup import ENDING, FOLDER
 from jaxprof.rollup import job as rollup_job
@@ -33,18 +33,16 @@ def roll_all(folder: Path) -> Path:
 
 def comparable(figures: JobFigures) -> JobFigures:
     """With the sample windows as a roll-up has them: to the millisecond, and in 17 bits."""
-    windows = [tuple(map(_rounded, each.windows)) for each in figures.processes]
-    processes = [replace(each, windows=own) for each, own in zip(figures.processes, windows, strict=True)]
+    processes = [replace(each, windows=_rounded(each.windows)) for each in figures.processes]
     costs = [None if finding.seconds is None else round(finding.seconds, 2) for finding in figures.findings]
     found = [replace(finding, seconds=cost) for finding, cost in zip(figures.findings, costs, strict=True)]
     return replace(figures, processes=tuple(processes), findings=tuple(found), goodput=None)
 
 
-def _rounded(window: LoopWindow) -> LoopWindow:
-    parts = {part: round(took, 3) for part, took in window.parts.items()}
+def _rounded(of: LoopWindows) -> LoopWindows:
     return replace(
-        window, began_seconds=round(window.began_seconds, 2), seconds=round(window.seconds, 3),
-        samples=round(window.samples), parts=parts,
+        of, began_seconds=of.began_seconds.round(2), seconds=of.seconds.round(3), samples=of.samples.round(),
+        parts=of.parts.round(3),
     )  # fmt: skip
 
 

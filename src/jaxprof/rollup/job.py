@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from jaxprof.analysis.jobs.figures import ProcessFigures, processes_named
+from jaxprof.analysis.jobs.figures import LoopWindows, ProcessFigures, processes_named
 from jaxprof.analysis.jobs.job import JobFigures, figures_of
 from jaxprof.errors import FileRefusedError
 from jaxprof.rollup import FOLDER
@@ -185,7 +185,9 @@ def _take_roll_ups(files: JobFiles) -> None:
     for index, roll_up in files.rolled.items():
         figures, count = roll_up.figures, roll_up.process_count or 0
         path = sessions.get(index, folder / roll_up.path)
-        files.figures[index] = replace(figures, index=index, path=str(path), windows=windows.get(index, ()))
+        files.figures[index] = replace(
+            figures, index=index, path=str(path), windows=windows.get(index, LoopWindows.of())
+        )
         files.began.append((figures.host, roll_up.began_seconds))
         files.reported.append(ProcessReport(index, roll_up.job, count, roll_up.jaxprof, roll_up.session_id))
     alone = sorted(index for index in chosen if index not in sessions)

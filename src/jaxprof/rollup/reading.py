@@ -213,7 +213,8 @@ def read_processes(connection: Any, folder: Path, notices: list[str]) -> dict[in
         try:
             if version != FORMAT:
                 raise ValueError(version)
-            figures = msgspec.json.decode(row.pop("figures") or "", type=ProcessFigures)
+            text = row.pop("figures") or ""
+            figures = msgspec.json.decode(text, type=ProcessFigures, dec_hook=lambda _, value: np.asarray(value))
             row |= {name: row[name] or "" for name in ("path", "session_id", "job", "jaxprof")}
             rolled[row["process"]] = RolledUp(**row, figures=figures)
         except (ValueError, TypeError, msgspec.MsgspecError):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from jaxprof.analysis.arrivals import collective_events
+from jaxprof.analysis.jobs.figures import LoopWindows
 from jaxprof.analysis.jobs.step_grid import OWN_PARTS, ColumnSums, add_trace, extent_of
 from jaxprof.analysis.programs.verdict import PARTS
 from jaxprof.analysis.timeline import session_timelines
@@ -55,7 +56,8 @@ def stored_figures(file: ProcessFile) -> str:
     folder, which may be another one for a reader."""
     import msgspec
 
-    return msgspec.json.encode(replace(file.figures, windows=(), path=file.path.name)).decode()
+    stored = replace(file.figures, windows=LoopWindows.of(), path=file.path.name)
+    return msgspec.json.encode(stored, enc_hook=np.ndarray.tolist).decode()
 
 
 def steps(file: ProcessFile) -> Part | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from statistics import median
 from unittest.mock import patch
 
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxprof.analysis.jobs import late
-from jaxprof.analysis.jobs.figures import LoopWindow, LoopWindows, ProcessFigures
+from jaxprof.analysis.jobs.figures import LoopWindows, ProcessFigures
 from jaxprof.analysis.jobs.late import (
     MOST_BLOCKS,
     OWN_WORK,
@@ -31,15 +31,14 @@ def process(
     shares: Sequence[float], *, samples: float = 100.0, own: bool = False, steps: Sequence[int | None] = ()
 ) -> ProcessFigures:
     """Windows of a second with these shares of data; `own`: the CPU clock agrees; `steps`: the first pass of each."""
-    windows = [
-        LoopWindow(7.0 + at, 1.0, samples, {**NOTHING, "data": share}, share if own else None, step)
+    return figures(
+        (7.0 + at, 1.0, samples, *{**NOTHING, "data": share}.values(), share if own else None, step)
         for at, (share, step) in enumerate(zip(shares, steps or [None] * len(shares), strict=True))
-    ]
-    return figures(windows)
+    )
 
 
-def figures(windows: Sequence[LoopWindow]) -> ProcessFigures:
-    return ProcessFigures(0, "box", "", "ok", "", "", windows=tuple(windows))
+def figures(windows: Iterable[Sequence[float | None]]) -> ProcessFigures:
+    return ProcessFigures(0, "box", "", "ok", "", "", windows=LoopWindows.of(windows))
 
 
 def blocks(of: ProcessFigures) -> LoopBlocks | None:
@@ -55,7 +54,7 @@ def certain(*rows: Sequence[float], paces: Sequence[int] = ()) -> list[bool]:
 
 def stretches(*shares: Sequence[float], skipped: int = 0) -> list[tuple[float, float] | None]:
     """When each of these processes was late, beside the others."""
-    loops = [LoopWindows.of(process(each).windows)[skipped:] for each in shares]
+    loops = [process(each).windows.chosen(slice(skipped, None)) for each in shares]
     found = differences(loops, [7.0] * len(loops), ["data"])["data"]
     late = [found.stretch(number) for number in range(len(loops))]
     return [each and (each[0].began_seconds, each[0].ended_seconds) for each in late]
@@ -113,10 +112,10 @@ def test_who_is_certainly_late(rows, paces, who):
 
 def test_windows_of_first_compilations_do_not_hide_who_is_late():
     def recorded(share: float) -> ProcessFigures:
-        compiled = [LoopWindow(7.0 + at, 1.0, 0.0, NOTHING, 0.0) for at in range(3)]
-        parts = {**NOTHING, "host": share, "device": 1 - share}
+        compiled = [(7.0 + at, 1.0, 0.0, *NOTHING.values(), 0.0, None) for at in range(3)]
+        parts = {**NOTHING, "host": share, "device": 1 - share}.values()
         return figures(
-            [*compiled, *(LoopWindow(10.0 + at, 1.0, 50.0, parts, share + 0.04 * (at % 3)) for at in range(14))]
+            [*compiled, *((10.0 + at, 1.0, 50.0, *parts, share + 0.04 * (at % 3), None) for at in range(14))]
         )
 
     def certain(share: float, *, whole: bool) -> bool:
@@ -124,7 +123,7 @@ def test_windows_of_first_compilations_do_not_hide_who_is_late():
         loops = [in_blocks(row, row.windows if whole else windows_of(row)) for row in rows]
         return LoopComparison(loops, 4).excess(0, OWN_WORK).is_certain
 
-    assert [window.began_seconds for window in windows_of(recorded(0.35))] == [10.0 + at for at in range(14)]
+    assert windows_of(recorded(0.35)).began_seconds.tolist() == [10.0 + at for at in range(14)]
     assert [certain(0.35, whole=True), certain(0.35, whole=False), certain(0.06, whole=False)] == [False, True, False]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 import program_events
 from jaxprof import events as e
-from jaxprof.analysis.jobs.figures import LoopWindow
+from jaxprof.analysis.jobs.figures import LoopWindows
 from jaxprof.analysis.jobs.step_grid import LoopTrace, StepGrid, grid_of_traces, trace_of
 from jaxprof.analysis.programs.verdict import PARTS
 from jaxprof.session import Session
@@ -33,17 +32,18 @@ def taken(
     )  # fmt: skip
 
 
-def windows(*of: tuple[float, float, float], samples: float = 100.0) -> list[LoopWindow]:
-    """Sample windows: begin since the loop began, seconds, and the share of them that goes to data."""
-    none = dict.fromkeys(PARTS, 0.0)
-    return [
-        LoopWindow(BEGAN + at, took, samples, none | {"data": share * took, "device": (1 - share) * took})
-        for at, took, share in of
-    ]
+def windows(*of: tuple[float, float, float], own: Sequence[float | None] = (None, None)) -> LoopWindows:
+    """Sample windows: begin since the loop began, seconds, and the share of them that goes to data; `own`: the seconds
+    by the CPU clock."""
+    rows = []
+    for (at, took, share), by_clock in zip(of, own, strict=False):
+        parts = dict.fromkeys(PARTS, 0.0) | {"data": share * took, "device": (1 - share) * took}
+        rows.append((BEGAN + at, took, 100.0, *parts.values(), by_clock, None))
+    return LoopWindows.of(rows)
 
 
-def trace(index: int, passes: Iterable[e.StepsTaken], of: Iterable[LoopWindow] = ()) -> LoopTrace:
-    found = trace_of(index, LOOP, list(of), list(passes), [])
+def trace(index: int, passes: Iterable[e.StepsTaken], of: LoopWindows | None = None) -> LoopTrace:
+    found = trace_of(index, LOOP, of if of is not None else LoopWindows.of(), list(passes), [])
     assert found is not None
     return found
 
@@ -103,9 +103,9 @@ def test_own_work_tells_the_late_one_of_those_that_have_the_same_steps():
 def test_own_work_is_that_of_the_clock_where_there_is_one():
     """Samples may miss most of what a process does between two calls; the CPU clock of its main thread does not."""
     passes = [taken([0.1] * 200)]
-    unseen = windows((0, 10, 0.02), (10, 10, 0.02))
-    clocked = [replace(unseen[0], own_seconds=0.3), replace(unseen[1], own_seconds=5.0)]
-    traces = [trace(at, passes, of) for at, of in enumerate((unseen, clocked, [unseen[0], clocked[1]], unseen[:1]))]
+    both = (0, 10, 0.02), (10, 10, 0.02)
+    of_clocks = [windows(*both, own=own) for own in ((None, None), (0.3, 5.0), (None, 5.0))]
+    traces = [trace(at, passes, of) for at, of in enumerate((*of_clocks, windows(both[0])))]
     found = grid(*traces, columns=2)
     assert found.seconds[:3] == pytest.approx(np.array([[0.002, 0.002], [0.003, 0.05], [0.002, 0.05]]))
     of_data = grid(*traces, columns=2, values_of="data").seconds

@@ -12,11 +12,10 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from itertools import accumulate
-from math import inf
 from statistics import median
-from typing import Any, Final, TypeAlias, overload
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -48,53 +47,32 @@ from jaxprof.units import and_more, counted
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
-@dataclass(frozen=True, slots=True)
-class LoopWindow:
-    """The hot loop in one sample window."""
-
-    began_seconds: float
-    """Monotonic time at which the window began."""
-    seconds: float
-    """Seconds in the loop, with first compilations; `parts` add up to this without them."""
-    samples: float
-    """Number of samples that `parts` rest on."""
-    parts: Mapping[str, float]
-    """Seconds that go to each of `PARTS`, from samples."""
-    own_seconds: float | None = None
-    """Seconds in which the main thread worked, or waited for something other than the device, by its CPU clock; None if
-    the system has none."""
-    first_step: int | None = None
-    """Number of the first step that began in the window; None if its steps were not numbered."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class LoopWindows(Sequence[LoopWindow]):
-    """W windows in order of time; each column has the meaning and unit of its field in `LoopWindow`."""
+class LoopWindows:
+    """The hot loop in W sample windows, in order of time, by column."""
 
     began_seconds: Array
+    """Monotonic time at which each window began."""
     seconds: Array
+    """Seconds in the loop, with first compilations; `parts` add up to this without them."""
     samples: Array
+    """Number of samples that `parts` rest on."""
     parts: Array
-    """W x P array in the order of `PARTS`."""
+    """W x P: seconds that go to each of `PARTS`, from samples."""
     own_seconds: Array
-    """Own seconds; NaN if unknown."""
+    """Seconds in which the main thread worked, or waited for something other than the device, by its CPU clock; NaN if
+    the system has none."""
     first_steps: Array
-    """Number of the first step; NaN if unknown."""
+    """Number of the first step that began in each window; NaN if its steps were not numbered."""
 
     @classmethod
-    def of(cls, windows: Iterable[LoopWindow]) -> LoopWindows:
-        """Return these windows as columns; a `LoopWindows` is returned unchanged."""
-        if isinstance(windows, LoopWindows):
-            return windows
-        rows = tuple(windows)
-        return cls(
-            _column(row.began_seconds for row in rows),
-            _column(row.seconds for row in rows),
-            _column(row.samples for row in rows),
-            np.asarray([[row.parts[part] for part in PARTS] for row in rows], dtype="f8").reshape(-1, len(PARTS)),
-            _column(row.own_seconds for row in rows),
-            _column(row.first_step for row in rows),
-        )
+    def of(cls, rows: Iterable[Sequence[float | None]] = ()) -> LoopWindows:
+        """Return the windows of rows, each with the values of a window in the order of the fields, and None for what is
+        unknown."""
+        width = len(fields(cls)) - 1 + len(PARTS)
+        table = np.asarray(list(rows), dtype="f8").reshape(-1, width)  # None becomes NaN
+        began, seconds, samples, *parts, own, steps = table.T
+        return cls(began, seconds, samples, np.asarray(parts).T, own, steps)
 
     def part(self, name: str) -> Array:
         """Return the column of one of `PARTS`."""
@@ -123,28 +101,6 @@ class LoopWindows(Sequence[LoopWindow]):
 
     def __len__(self) -> int:
         return len(self.seconds)
-
-    @overload
-    def __getitem__(self, at: int) -> LoopWindow: ...
-    @overload
-    def __getitem__(self, at: slice) -> LoopWindows: ...
-    def __getitem__(self, at: int | slice) -> LoopWindow | LoopWindows:
-        if isinstance(at, slice):
-            return self.chosen(at)
-        own, step = float(self.own_seconds[at]), float(self.first_steps[at])
-        return LoopWindow(
-            float(self.began_seconds[at]),
-            float(self.seconds[at]),
-            float(self.samples[at]),
-            dict(zip(PARTS, self.parts[at].tolist(), strict=True)),
-            None if np.isnan(own) else own,
-            None if np.isnan(step) else int(step),
-        )
-
-
-def _column(values: Iterable[float | None]) -> Array:
-    """Return the values as an array, with NaN for None."""
-    return np.asarray([np.nan if value is None else value for value in values], dtype="f8")
 
 
 LEAST_READINGS: Final = 5
@@ -326,8 +282,8 @@ class ProcessFigures:
     own_arguments: tuple[OwnArguments, ...] | None = None
     """Arguments on one device of at most `_MOST_FUNCTIONS` functions, largest first."""
     loop: LoopFigures | None = None
-    windows: Sequence[LoopWindow] = ()
-    """Sample windows with time in the loop, in order of time."""
+    windows: LoopWindows = field(default_factory=LoopWindows.of)
+    """Sample windows with time in the loop."""
     clock_offset_seconds: float = 0.0
     """Unix time minus the monotonic time of the host."""
     stops: tuple[Pause, ...] = ()
@@ -389,8 +345,8 @@ def process_figures(member: JobMember[Session]) -> ProcessFigures:
     if not run.over and not member.live:
         error, at = _NO_END, session.last_seconds
     steps = result.steps
-    windows = list(_loop_windows(result, run.program.passes if run.program is not None else ()))
-    forward = list(_ascending(windows))
+    windows = LoopWindows.of(_loop_windows(result, run.program.passes if run.program is not None else ()))
+    forward = windows.chosen(windows.began_seconds >= np.maximum.accumulate(windows.began_seconds))
     if len(forward) < len(windows):
         notices.append(f"its clock went back: {counted(len(windows) - len(forward), 'sample window')} left out")
     return ProcessFigures(
@@ -411,22 +367,13 @@ def process_figures(member: JobMember[Session]) -> ProcessFigures:
         again=tuple(_recompiled(result.compiles)),
         own_arguments=_own_arguments(result.compiles),
         loop=_loop(result.hot),
-        windows=LoopWindows.of(forward),
+        windows=forward,
         clock_offset_seconds=offset,
         stops=result.stops,
         clocks=device_clocks(session.readings),
         time=time_of(result),
         notices=tuple(notices),
     )
-
-
-def _ascending(windows: Iterable[LoopWindow]) -> Iterator[LoopWindow]:
-    """Yield the windows that began after all windows before them."""
-    latest = -inf
-    for window in windows:
-        if window.began_seconds >= latest:
-            latest = window.began_seconds
-            yield window
 
 
 def _exception(result: ProgramResult, offset: float) -> tuple[float, str] | None:
@@ -495,7 +442,8 @@ def _loop(hot: HotLoop) -> LoopFigures:
     )
 
 
-def _loop_windows(result: ProgramResult, passes: Sequence[StepsTaken]) -> Iterator[LoopWindow]:
+def _loop_windows(result: ProgramResult, passes: Sequence[StepsTaken]) -> Iterator[Sequence[float | None]]:
+    """Yield the rows of `LoopWindows.of`."""
     hot, sampled = result.hot, result.sample_windows
     begins = [window.began_seconds for window in sampled]
     again = _recompile_seconds(result.compiles, begins)
@@ -514,7 +462,8 @@ def _loop_windows(result: ProgramResult, passes: Sequence[StepsTaken]) -> Iterat
             samples = sum(spot.samples for spot in spots)
             waited = window.device_wait_seconds
             own = max(0.0, steady - waited) if waited is not None else None
-            yield LoopWindow(window.began_seconds, staged + steady, samples, parts, own, step)
+            in_parts = [parts[part] for part in PARTS]
+            yield window.began_seconds, staged + steady, samples, *in_parts, own, step
 
 
 def _first_steps(passes: Sequence[StepsTaken], begins: Sequence[float]) -> list[int | None]:

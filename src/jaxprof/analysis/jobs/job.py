@@ -27,7 +27,6 @@ from jaxprof.analysis.jobs.figures import (
     UNSEEN,
     USEFUL,
     WAITING,
-    LoopWindows,
     ProcessFigures,
     process_figures,
     share_beside,
@@ -100,7 +99,7 @@ def _split_at_failure(process: ProcessFigures, failed_at: float | None) -> Mappi
         return time
     whole = sum(time.values())
     after = min(whole, process.ended_seconds - failed_at)
-    windows = LoopWindows.of(process.windows)
+    windows = process.windows
     began = windows.began_seconds + process.clock_offset_seconds
     until = np.append(began[1:], process.ended_seconds)[: len(began)]
     left = until - np.maximum(began, failed_at)

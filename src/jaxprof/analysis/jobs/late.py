@@ -33,7 +33,6 @@ from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.jobs.figures import (
     MOST_NAMED,
     Array,
-    LoopWindow,
     LoopWindows,
     ProcessFigures,
     same_loop,
@@ -167,7 +166,7 @@ def windows_of(process: ProcessFigures) -> LoopWindows:
     process did something else. So are windows that mostly compiled for the first time: nobody works or waits there, and
     as blocks without own work they hid a process that was late in all other blocks.
     """
-    windows = LoopWindows.of(process.windows)
+    windows = process.windows
     if not len(windows):
         return windows
     is_usual = windows.seconds >= _median(windows.seconds) / 2
@@ -181,10 +180,9 @@ def _median(values: Array) -> float:
     return float(in_order[(count - 1) // 2] + in_order[count // 2]) / 2
 
 
-def in_blocks(process: ProcessFigures, windows: Iterable[LoopWindow]) -> LoopBlocks | None:
+def in_blocks(process: ProcessFigures, rows: LoopWindows) -> LoopBlocks | None:
     """Group the windows into at most `MOST_BLOCKS` blocks of as many windows each, give or take one; None if too
     few."""
-    rows = LoopWindows.of(windows)
     if len(rows) < LEAST_BLOCKS:
         return None
     count = min(len(rows), MOST_BLOCKS)
@@ -203,7 +201,7 @@ def in_blocks(process: ProcessFigures, windows: Iterable[LoopWindow]) -> LoopBlo
 
 def _usual_seconds(process: ProcessFigures, windows: LoopWindows) -> Array | None:
     """Return the usual time of the iterations in some windows; None unless enough windows have numbered iterations."""
-    whole = LoopWindows.of(process.windows)
+    whole = process.windows
     passes = np.append(np.diff(whole.first_steps), np.nan)
     counted = passes >= _LEAST_ITERATIONS  # False if the number is unknown
     if counted.sum() < LEAST_BLOCKS:
@@ -315,7 +313,7 @@ class _Loop:
     def __init__(self, process: ProcessFigures) -> None:
         self.process = process
         self.windows = windows_of(process)
-        self.origin = float(LoopWindows.of(process.windows).began_seconds[0])
+        self.origin = float(process.windows.began_seconds[0])
         """When the loop was first seen, which may be before the first window that is compared."""
 
     def within(self, period: LatePeriod) -> LoopWindows:
@@ -557,7 +555,7 @@ def _clock_agrees(process: ProcessFigures, others: Sequence[ProcessFigures]) -> 
 
 
 def _own_share(process: ProcessFigures) -> float | None:
-    windows = LoopWindows.of(process.windows)
+    windows = process.windows
     whole, own = float(windows.seconds.sum()), float(windows.own_seconds.sum())
     return own / whole if whole > 0 and not math.isnan(own) else None
 

@@ -29,7 +29,6 @@ import numpy as np
 from jaxprof.analysis.arrivals import LEAST_INSTANCES, align
 from jaxprof.analysis.jobs.figures import (
     Array,
-    LoopWindow,
     LoopWindows,
     ProcessFigures,
     process_figures,
@@ -101,12 +100,11 @@ def loop_trace(member: JobMember[Session], figures: ProcessFigures | None = None
 def trace_of(
     index: int,
     where: SourceLocation | None,
-    windows: Iterable[LoopWindow],
+    windows: LoopWindows,
     passes: Sequence[StepsTaken],
     counted: Iterable[StepsCounted],
 ) -> LoopTrace | None:
     """Return the trace of the loop at `where`, along its numbered iterations if there are any."""
-    windows = LoopWindows.of(windows)
     times = _times(windows)
     series = pass_series(passes, where)
     if series is not None:
