@@ -7,7 +7,7 @@ one device. Shares use self time, so that a loop does not count the kernels insi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -135,10 +135,20 @@ def seconds_per_call(run: Run | None) -> dict[str, float]:
 def whole_profile(session: Session) -> tuple[MeasuredKernel, ...]:
     """Return the kernels of all programs in a session made from a profile, with their shares of the whole."""
     runs = [run.id for run in session.runs.values() if "imported" in run.measured]
-    kernels = [kernel for run in runs if (of_run := measured(session, run)) is not None for kernel in of_run.kernels]
-    whole = sum(kernel.self_seconds for kernel in kernels)
-    shared = [replace(kernel, share=kernel.self_seconds / whole if whole > 0 else None) for kernel in kernels]
-    return tuple(sorted(shared, key=lambda kernel: -kernel.self_seconds))
+    return tuple(kernel for _, kernel in kernels_together(session, runs))
+
+
+def kernels_together(session: Session, runs: Iterable[str]) -> list[tuple[str, MeasuredKernel]]:
+    """Return the kernels of several runs, each with the id of its run and its share of the whole, longest self time
+    first."""
+    kernels = [
+        (run, kernel) for run in runs if (found := measured(session, run)) is not None for kernel in found.kernels
+    ]
+    whole = sum(kernel.self_seconds for _, kernel in kernels)
+    shared = [
+        (run, replace(kernel, share=kernel.self_seconds / whole if whole > 0 else None)) for run, kernel in kernels
+    ]
+    return sorted(shared, key=lambda pair: -pair[1].self_seconds)
 
 
 def _capture_of(run: Run) -> KernelsMeasured | None:
@@ -289,15 +299,10 @@ class LongestKernel:
 
 def longest_kernel(session: Session) -> LongestKernel | None:
     """Return the longest kernel of all captures of a session together; None if there is none."""
-    captured = {run.id: kernels for run in session.runs.values() if (kernels := measured(session, run.id)) is not None}
-    kernels_and_runs = [(kernel, run) for run, of_run in captured.items() for kernel in of_run.kernels]
-    whole = sum(kernel.self_seconds for kernel, _ in kernels_and_runs)
-    if whole <= 0:
+    run, longest = next(iter(kernels_together(session, session.runs)), ("", None))
+    if longest is None or longest.share is None:
         return None
-    longest, run = max(kernels_and_runs, key=lambda pair: pair[0].self_seconds)
     known = next((kernel for kernel in kernels_of(session, run) or () if kernel.name == longest.name), None)
     source = known.source if known is not None else None
     where = SourceLocation(source.file, source.line) if source is not None else None
-    return LongestKernel(
-        run, longest.name, longest.self_seconds / whole, known.kind if known is not None else "", where
-    )
+    return LongestKernel(run, longest.name, longest.share, known.kind if known is not None else "", where)

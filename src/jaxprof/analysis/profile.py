@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from statistics import mean, median, quantiles
 from typing import Final
 
-from jaxprof.analysis.measured import MeasuredKernel, measured
+from jaxprof.analysis.measured import MeasuredKernel, kernels_together, measured
 from jaxprof.analysis.run_result import IMPORTED
 from jaxprof.errors import JaxprofError
 from jaxprof.events import IdleCause, StepParts, StepsDevice, StepsMeasured, StepTimes, TrustCheck
@@ -209,18 +209,9 @@ def overview(session: Session, run: Run) -> ProfileOverview:
     capture = run.captures.get(IMPORTED)
     programs = programs_of(session, run)
     of_whole = measured(session, run.id)
-    kernels = [(run.id, kernel) for kernel in (of_whole.kernels if of_whole is not None else ())]
-    program_seconds: dict[str, float] = {}
-    for program in programs:
-        of_program = measured(session, program.id)
-        program_kernels = of_program.kernels if of_program is not None else ()
-        program_seconds[program.id] = sum(kernel.self_seconds for kernel in program_kernels)
-        kernels += [(program.id, kernel) for kernel in program_kernels]
-    whole = sum(kernel.self_seconds for _, kernel in kernels)
-    shared = [
-        (run_id, replace(kernel, share=kernel.self_seconds / whole if whole > 0 else None))
-        for run_id, kernel in kernels
-    ]
+    kernels = kernels_together(session, [run.id, *(program.id for program in programs)])
+    by_run = totals((run_id, kernel.self_seconds) for run_id, kernel in kernels)
+    whole = sum(by_run.values())
     order = {verdict: number for number, verdict in enumerate(VERDICTS)}
     rows = [row for event in run.trust.values() for row in event.rows]
     return ProfileOverview(
@@ -231,9 +222,9 @@ def overview(session: Session, run: Run) -> ProfileOverview:
         events=capture.events if capture is not None else None,
         bytes=capture.bytes if capture is not None else None,
         devices=device_steps(run.steps),
-        kernels=tuple(sorted(shared, key=lambda pair: -pair[1].self_seconds)),
+        kernels=tuple(kernels),
         programs=tuple(
-            _program(session, program, program_seconds[program.id], whole, memory=number < _MEMORY_OF)
+            _program(session, program, by_run.get(program.id, 0.0), whole, memory=number < _MEMORY_OF)
             for number, program in enumerate(programs)
         ),
         unattributed_seconds=of_whole.unattributed_seconds if of_whole is not None else {},

@@ -155,20 +155,10 @@ class Ranking:
         return len(self.kernels)
 
     def __getitem__(self, number: int) -> Ranked:
-        kernel = self.kernels[number]
-        roof, least, bound = self._ceilings.of(kernel)
-        weight = _none_if_nan(self.column("weight")[number])
-        return Ranked(
-            number,
-            kernel,
-            weight,
-            self.share_of(weight),
-            least,
-            self._measured.get(kernel.name),
-            roof,
-            bound,
-            self._ceilings.exchange(kernel),
-        )
+        kernel, known = self.kernels[number], self.column("weight")[number]
+        weight = None if math.isnan(known) else known
+        row = self._ceilings.row(number, kernel)
+        return row._replace(weight=weight, share=self.share_of(weight), measured_seconds=self.measured(kernel))
 
     def rows(self, numbers: Iterable[int]) -> Iterator[Ranked]:
         """Return the rows of these kernels, in the given order."""
@@ -291,10 +281,6 @@ FIGURES: dict[str, Callable[[Ranking, Kernel], float | None]] = {
     "intensity": lambda ranking, kernel: kernel.intensity,
 }
 """Numeric figures that kernels are sorted by. The first five can be summed."""
-
-
-def _none_if_nan(value: float) -> float | None:
-    return None if math.isnan(value) else value
 
 
 _NONE: Final = -1

@@ -213,8 +213,9 @@ def read_processes(connection: Any, folder: Path, notices: list[str]) -> dict[in
         try:
             if version != FORMAT:
                 raise ValueError(version)
-            text = row.pop("figures") or ""
-            figures = msgspec.json.decode(text, type=ProcessFigures, dec_hook=lambda _, value: np.asarray(value))
+            stored = msgspec.json.decode(row.pop("figures") or "", type=dict[str, Any])
+            stored.pop("windows", None)  # they are the table `parts`
+            figures = msgspec.convert(stored, ProcessFigures)
             row |= {name: row[name] or "" for name in ("path", "session_id", "job", "jaxprof")}
             rolled[row["process"]] = RolledUp(**row, figures=figures)
         except (ValueError, TypeError, msgspec.MsgspecError):

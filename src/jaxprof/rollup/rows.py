@@ -56,8 +56,9 @@ def stored_figures(file: ProcessFile) -> str:
     folder, which may be another one for a reader."""
     import msgspec
 
-    stored = replace(file.figures, windows=LoopWindows.of(), path=file.path.name)
-    return msgspec.json.encode(stored, enc_hook=np.ndarray.tolist).decode()
+    figures = replace(file.figures, windows=LoopWindows.of(), path=file.path.name)
+    stored = msgspec.to_builtins(figures, enc_hook=np.ndarray.tolist) | {"windows": []}
+    return msgspec.json.encode(stored).decode()
 
 
 def steps(file: ProcessFile) -> Part | None:
