@@ -28,6 +28,7 @@ from jaxprof.engine.protocol.request import (
     CompileRequest,
     DescribeRequest,
     DevicesRequest,
+    EmptyCallRequest,
     EngineAnswer,
     InputsRequest,
     OpenTraceRequest,
@@ -232,6 +233,8 @@ class Engine:
                 self._reply(partial(_inputs, request))
             elif isinstance(request, DevicesRequest):
                 self._reply(_devices)
+            elif isinstance(request, EmptyCallRequest):
+                self._reply(_empty_call)
 
     def _next_request(self) -> Request | ValueError | None:
         self._keeper.working_on = ""
@@ -312,6 +315,12 @@ def _devices() -> object:
     from jaxprof.engine.measure.jax_devices import list_devices
 
     return list_devices()
+
+
+def _empty_call() -> object:
+    from jaxprof.engine.measure.empty_call import empty_call_seconds
+
+    return empty_call_seconds()
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -67,7 +67,7 @@ _NAMES = {
     ),
     "programs": (
         "ArraysCounted", "CACHE_STATES", "CaptureWindow", "ClosureChange", "Compiled", "CopiesSeen",
-        "JaxImported", "LoopSite", "Note", "PASSES_FOUND_BY", "PROGRAM_STATES", "ProcessIdentified",
+        "EmptyCallTimed", "JaxImported", "LoopSite", "Note", "PASSES_FOUND_BY", "PROGRAM_STATES", "ProcessIdentified",
         "ProgramArray", "ProgramEnded", "ProgramSampled", "ProgramStarted", "ProgramStopped", "REASONS",
         "STAGES", "STOP_WITNESSES", "SampledLine", "SignatureLeaf", "StageRunning", "StepsCounted",
         "StepsTaken", "TimedLine", "TransfersSeen",

@@ -432,6 +432,16 @@ class TransfersSeen(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EmptyCallTimed(Event):
+    """How long the smallest call of a compiled function takes with the program's Python and JAX, on this machine."""
+
+    type: ClassVar[str] = "empty_call_timed"
+
+    seconds: float
+    """CPU seconds of one call, in the quietest batch of calls."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureWindow(Event):
     """The profiler was switched on or off in the running program, or the capture failed."""
 

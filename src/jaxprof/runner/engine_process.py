@@ -27,6 +27,7 @@ from jaxprof.engine.protocol.request import (
     CancelRequest,
     DescribeRequest,
     DevicesRequest,
+    EmptyCallRequest,
     EngineAnswer,
     InputsRequest,
     KeptLeaf,
@@ -315,6 +316,12 @@ def jax_devices(
     if not all(device.get("id") for device in answer.devices):
         raise WorkerError(f"the answer of {interpreter.path} cannot be used: a device has no id")
     return asdict(answer)
+
+
+def empty_call_seconds(interpreter: Interpreter, timeout_seconds: float = 20.0) -> float:
+    """Return the CPU seconds of an empty call of a compiled function on a CPU, as the engine measures it. Blocks while
+    a child does the work. Raises WorkerError."""
+    return ask(interpreter, EmptyCallRequest(), {"JAX_PLATFORMS": "cpu"}, timeout_seconds, float)
 
 
 def describe_inputs(

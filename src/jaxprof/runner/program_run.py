@@ -19,6 +19,7 @@ from jaxprof.devices.live.process_state import LOOK_SECONDS, StopWatch
 from jaxprof.errors import JaxprofError
 from jaxprof.events import (
     CaptureWindow,
+    EmptyCallTimed,
     Event,
     Note,
     ProgramEnded,
@@ -33,6 +34,7 @@ from jaxprof.events import (
 from jaxprof.files import file_digest
 from jaxprof.last_words import last_words
 from jaxprof.redaction import redacted
+from jaxprof.runner.engine_process import empty_call_seconds
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.program import ProgramCommand, ProgramProcess
 from jaxprof.runner.session_recorder import DeviceWatch, Listener, RecordingScheduler
@@ -281,6 +283,27 @@ class ProgramScheduler(RecordingScheduler):
         self._session_recorder.close_run(self._run, finished)
         process.close()
         self._session_recorder.flush()
+        self._time_empty_call()
+
+    def _time_empty_call(self) -> None:
+        """Time an empty call if calls of the hot loop are so brief that their own work has to be told from it.
+
+        A job's processes, which may be thousands, leave that unknown, and so does a program that the user ended.
+        """
+        from jaxprof.analysis.programs.derive import program_result
+        from jaxprof.analysis.programs.verdict import needs_empty_call
+
+        unwanted = self._cancel_requests or self._closed or self.session.process_count != 1
+        if unwanted or not needs_empty_call(program_result(self.session, self._run).hot):
+            return
+        try:
+            seconds = empty_call_seconds(self.interpreter)
+        except JaxprofError:
+            return  # the verdict says what is unknown
+        with self._session_recorder.lock:
+            if not self._closed:
+                self._emit(EmptyCallTimed(seconds=seconds))
+                self._session_recorder.flush()
 
     def _emit_sources(self) -> None:
         """Emit the digests of the files that the recording names, except files changed since the program began, which

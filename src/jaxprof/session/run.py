@@ -115,6 +115,8 @@ class RecordedProgram:
     stops: list[e.ProgramStopped] = field(default_factory=list)
     """Pauses of the process; one that was found in two ways is here twice."""
     ended: e.ProgramEnded | None = None
+    empty_call: e.EmptyCallTimed | None = None
+    """Time of an empty call; None if it was not needed, or could not be measured."""
 
     def apply(self, event: e.Event) -> None:
         """Fold one event of the program; other events are ignored."""
@@ -137,6 +139,7 @@ _PROGRAM_KEPT: Final[dict[type[e.Event], str]] = {
     e.ProgramStarted: "started",
     e.JaxImported: "jax",
     e.ProgramEnded: "ended",
+    e.EmptyCallTimed: "empty_call",
 }
 _PROGRAM_LISTED: Final[dict[type[e.Event], str]] = {
     e.Compiled: "compiled",

@@ -65,7 +65,8 @@ def _key(session: Session, run: Run, program: RecordedProgram) -> tuple[object, 
     )
     clock = int(2 * session.last_seconds) if program.ended is None else id(program.ended)
     running = tuple(map(id, program.running.values()))
-    return (*lengths, running, id(program.started), id(program.jax), clock, run.status, run.started_seconds)
+    kept = (id(program.started), id(program.jax), id(program.empty_call))
+    return (*lengths, running, *kept, clock, run.status, run.started_seconds)
 
 
 def _findings(program: ProgramResult) -> tuple[Finding, ...]:

@@ -527,7 +527,11 @@ class ProgramResult:
         from jaxprof.analysis.programs.verdict import find_hot_loop, line_times, loop_figures
 
         key = find_hot_loop(self.spots, self._program.compiled)
-        return loop_figures(self.spots, key, line_times(self._program.steps, key), self._program.compiled)
+        empty = self._program.empty_call
+        times = line_times(self._program.steps, key)
+        return loop_figures(
+            self.spots, key, times, self._program.compiled, empty.seconds if empty is not None else None
+        )
 
     @cached_property
     def verdict(self) -> Verdict:

@@ -186,6 +186,10 @@ LAUNCH_SHARE: Final = 0.5
 An empty call has a ratio of 0.5 to 1.4."""
 LAUNCH_LEAF_SECONDS: Final = 3e-6
 """Most seconds that each argument adds to a launch; this allows for as many results."""
+EMPTY_CALL_SHARES: Final = (0.75, 1.25)
+"""Least and most time of a call's own work over that of an empty call with one array, measured in another process."""
+NEEDS_EMPTY_CALL_SHARE: Final = 0.2
+"""Share of a loop that a launch may or may not account for, from which an empty call is timed."""
 WAKE_SECONDS: Final = 10e-6
 """Most seconds that a fetch of a result takes on the calling thread itself, besides the device's time: the call, going
 to sleep and waking up (5 to 8 µs measured on a CPU)."""
@@ -279,6 +283,8 @@ class HotLoop:
     """Lines at which samples saw more time than iterations like the timed ones can make up."""
     unknown: float = 0.0
     """Seconds in none of `parts`, because no clock says what they go to."""
+    briefly_inline: float = 0.0
+    """Part of `unknown`: seconds of compiled functions in the calling thread that their launch may account for."""
     asleep: tuple[Spot, ...] = ()
     """Spots at which the thread waited for something to do, inside the loop (also in `spots`) or outside."""
 
@@ -324,8 +330,15 @@ def find_hot_loop(spots: Sequence[Spot], rows: Sequence[Compiled]) -> LoopKey | 
     return of(library=False) or of(library=True) or of(library=False, first=True)
 
 
-def loop_figures(spots: Sequence[Spot], key: LoopKey | None, times: LoopTimes, rows: Sequence[Compiled]) -> HotLoop:
-    """Return the figures of a loop; with `key` None, those of the whole program."""
+def loop_figures(
+    spots: Sequence[Spot],
+    key: LoopKey | None,
+    times: LoopTimes,
+    rows: Sequence[Compiled],
+    empty_call_seconds: float | None = None,
+) -> HotLoop:
+    """Return the figures of a loop; with `key` None, those of the whole program. `empty_call_seconds`: what an empty
+    call of a compiled function takes here; None if unknown."""
     inside = [spot for spot in spots if spot.kind not in OUTSIDE and (key is None or spot.site_in(key) is not None)]
     unstaged = tuple(spot for spot in inside if spot.kind not in STAGES)
     steady = _with_queue_waits_assigned(unstaged, unstaged)
@@ -335,10 +348,12 @@ def loop_figures(spots: Sequence[Spot], key: LoopKey | None, times: LoopTimes, r
     parts = dict.fromkeys((*PARTS, UNKNOWN), 0.0)
     for spot in steady:
         parts[part_of(spot, key, working, eager)] += spot.seconds
-    for part, seconds in (*_inline_host_seconds(steady, times, rows).items(), (UNKNOWN, _wake_seconds(steady, times))):
+    inline = _inline_host_seconds(steady, times, rows, empty_call_seconds)
+    for part, seconds in (*inline.items(), (UNKNOWN, _wake_seconds(steady, times))):
         parts[part] += seconds
         parts[DEVICE] -= seconds
     unknown = parts.pop(UNKNOWN)
+    briefly_inline = inline.get(UNKNOWN, 0.0) if times.iterations else 0.0
     compiling = sum(spot.seconds for spot in staged)
     again = min(compiling, _recompile_seconds(staged, rows))
     parts[COMPILE] = again
@@ -350,7 +365,9 @@ def loop_figures(spots: Sequence[Spot], key: LoopKey | None, times: LoopTimes, r
     last = max((site.last_line for site in sites), default=None)
     library = any(site.library for site in sites)
     asleep = tuple(spot for spot in spots if _is_asleep(spot, key))
-    return HotLoop(key, steady, times, parts, samples, last, library, working, eager, unaccounted, unknown, asleep)
+    return HotLoop(
+        key, steady, times, parts, samples, last, library, working, eager, unaccounted, unknown, briefly_inline, asleep
+    )
 
 
 def _is_asleep(spot: Spot, key: LoopKey | None) -> bool:
@@ -382,9 +399,17 @@ def parts_in(loop: HotLoop, spots: Sequence[Spot]) -> dict[str, float]:
     return parts
 
 
-def _inline_host_seconds(spots: Sequence[Spot], times: LoopTimes, rows: Sequence[Compiled]) -> dict[str, float]:
+def needs_empty_call(loop: HotLoop) -> bool:
+    """Return whether the time of an empty call would help to say what bounds the loop."""
+    return loop.briefly_inline > NEEDS_EMPTY_CALL_SHARE * loop.seconds
+
+
+def _inline_host_seconds(
+    spots: Sequence[Spot], times: LoopTimes, rows: Sequence[Compiled], empty_call_seconds: float | None
+) -> dict[str, float]:
     """Return the part of the inline time of compiled functions that is not the device's. Inline means that the calling
-    thread computes the function itself. A launch needs some of this time, an amount known only between two limits."""
+    thread computes the function itself. A launch needs some of this time, an amount known only between two limits,
+    which an empty call narrows: it is a launch and the Python around it."""
     inline = [spot for spot in spots if spot.kind == "inline"]
     inline_seconds = sum(spot.seconds for spot in inline)
     iteration_seconds = times.seconds / times.iterations if times.iterations else 0.0
@@ -396,8 +421,12 @@ def _inline_host_seconds(spots: Sequence[Spot], times: LoopTimes, rows: Sequence
     compiled = [row for row in rows if not row.op_by_op]
     called = [row for row in compiled if row.called_from in places or row.function in names]
     leaves = max(map(leaves_of, called or compiled), default=1)
-    least, most = (passes * len(places) * seconds for seconds in LAUNCH_SECONDS)
+    count = passes * len(places)
+    least, most = (count * seconds for seconds in LAUNCH_SECONDS)
     calls = sum(spot.seconds for spot in spots if spot.kind == "call" and spot.place in places and not spot.through)
+    if empty_call_seconds is not None:
+        least, most = (max(least, count * empty_call_seconds * share - calls) for share in EMPTY_CALL_SHARES)
+        leaves -= 1
     launching = min(inline_seconds, max(least, min(most, LAUNCH_SHARE * calls)))
     most = max(launching, min(inline_seconds, most + passes * leaves * LAUNCH_LEAF_SECONDS))
     return {DISPATCH: launching, UNKNOWN: most - launching}

@@ -135,6 +135,11 @@ class DevicesRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EmptyCallRequest:
+    """Time the smallest call of a compiled function in this process; the answer is its CPU seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CancelRequest:
     """Stop the current run at the next opportunity; the run then finishes as `cancelled`."""
 
@@ -148,6 +153,7 @@ Request = (
     | DescribeRequest
     | InputsRequest
     | DevicesRequest
+    | EmptyCallRequest
     | CancelRequest
 )
 
@@ -160,6 +166,7 @@ _KINDS: dict[str, type[Any]] = {
     "describe": DescribeRequest,
     "inputs": InputsRequest,
     "devices": DevicesRequest,
+    "empty_call": EmptyCallRequest,
     "cancel": CancelRequest,
 }
 
