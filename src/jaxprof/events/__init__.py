@@ -23,7 +23,8 @@ History of the schema (a minor version adds types or optional fields, a major on
      them.
 1.10 Programs: the lines that name the debug settings, times in which others had the processor. Sampled lines: the
      library between the line and the compiled function, and kinds for what no stack shows (`inline`, `unseen`,
-     `contended`). Runs: the source files, by their contents.
+     `contended`, `preempted`). Sample windows: how long the main thread waited for a processor. Programs: the time of
+     an empty call. Runs: the source files, by their contents.
 """
 
 from __future__ import annotations

@@ -228,8 +228,9 @@ class SampledLine:
     function), `read` (`np.asarray`), `dispatch` (an operation outside any jit), `compiled`, `fed` (a compiled function
     that gets NumPy arrays), `inline` (a compiled function in whose call the thread runs without the interpreter's lock:
     it launches or computes), `callback` (Python that a compiled function calls), `sync`, `transfer`, `data`, `unseen`
-    (the interpreter's lock was held, and it is unknown by what), `contended` (the thread waited for a processor or for
-    that lock), or a stage; empty in an older file."""
+    (the interpreter's lock was held, and it is unknown by what), `contended` (the thread waited for that lock),
+    `preempted` (it waited for a processor, in a call in which it may have waited for the device before; such time is
+    `contended` in an older file), or a stage; empty in an older file."""
     bytes: int | None = None
     """Size of the largest array that was read in that line; None if unknown."""
     sites: list[int] = field(default_factory=list)
@@ -301,6 +302,9 @@ class ProgramSampled(Event):
     """The loops to which the lines refer by index; None replaces one that is damaged in the file."""
     own_seconds: float | None = None
     """CPU seconds of the recording thread in the window."""
+    delay_seconds: float | None = None
+    """Seconds outside the stages in which the main thread was ready to run and the system ran others. None in an older
+    file."""
     device_wait_seconds: float | None = None
     """Seconds for which the device blocked the main thread, by the thread's CPU clock: it did not run, did not wait for
     a processor, and was not blocked elsewhere. None if the system has no such clock, and in an older file."""

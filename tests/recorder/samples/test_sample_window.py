@@ -200,4 +200,4 @@ def test_a_thread_that_was_kept_from_running_in_a_call_is_not_known_to_compute_n
         window.add(Seen(kind, _line(1)), 0.1, running=running, stages=NO_STAGES, busy_seconds=0.05, held=kind == UNSEEN)
     window.delayed(0.3, 1.0)
     found = {row.kind: round(row.seconds, 6) for row in window.event(1.0, None).lines}
-    assert found == {"inline": 0.4, "contended": 0.3, "compiled": 0.2, "unseen": 0.1}
+    assert found == {"inline": 0.4, "preempted": 0.3, "compiled": 0.2, "unseen": 0.1}

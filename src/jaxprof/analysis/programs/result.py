@@ -530,7 +530,12 @@ class ProgramResult:
         empty = self._program.empty_call
         times = line_times(self._program.steps, key)
         return loop_figures(
-            self.spots, key, times, self._program.compiled, empty.seconds if empty is not None else None
+            self.spots,
+            key,
+            times,
+            self._program.compiled,
+            empty.seconds if empty is not None else None,
+            sum(window.delay_seconds or 0.0 for window in self._program.sampled),
         )
 
     @cached_property

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 from typing import Final
@@ -202,10 +202,13 @@ _PURE: Final = 0.95
 _Z: Final = 1.96
 _APART_ERRORS: Final = 1.28
 """Standard errors between the two largest parts from which the first counts as larger, at nine in ten."""
+PREEMPTED: Final = "preempted"
+_BLOCKED: Final = frozenset({"device_busy", "waiting"})
+"""States of a thread that does not run, unless it computes a compiled function itself."""
 IDLE: Final = "idle"
-OUTSIDE: Final = frozenset({"import", IDLE})
-"""Kinds of work that belong to no loop: imports, and waits for input from outside (a server asleep in its event
-loop)."""
+OUTSIDE: Final = frozenset({"import", IDLE, PREEMPTED})
+"""Kinds of work that belong to no loop: imports, waits for input from outside (a server asleep in its event loop), and
+waits for a processor that others had."""
 IDLE_SHARE: Final = 0.5
 """Share of a program's working time from which the verdict is that it waits for something to do."""
 _ASLEEP: Final = re.compile(r"(^|\.)(sleep|select|poll|pause|sigwait|accept|recv|wait|join)\(\)$")
@@ -285,6 +288,11 @@ class HotLoop:
     """Seconds in none of `parts`, because no clock says what they go to."""
     briefly_inline: float = 0.0
     """Part of `unknown`: seconds of compiled functions in the calling thread that their launch may account for."""
+    preempted: float = 0.0
+    """Seconds in which the thread waited for a processor, in a call in which it may have waited for the device before;
+    they are in none of the parts, nor in `unknown`."""
+    undelayed: Mapping[str, float] = field(default_factory=dict)
+    """`parts` without the time for which the thread waited for a processor."""
     asleep: tuple[Spot, ...] = ()
     """Spots at which the thread waited for something to do, inside the loop (also in `spots`) or outside."""
 
@@ -336,9 +344,13 @@ def loop_figures(
     times: LoopTimes,
     rows: Sequence[Compiled],
     empty_call_seconds: float | None = None,
+    delay_seconds: float = 0.0,
 ) -> HotLoop:
-    """Return the figures of a loop; with `key` None, those of the whole program. `empty_call_seconds`: what an empty
-    call of a compiled function takes here; None if unknown."""
+    """Return the figures of a loop; with `key` None, those of the whole program.
+
+    `empty_call_seconds`: what an empty call of a compiled function takes here; None if unknown. `delay_seconds`: how
+    long the main thread waited for a processor.
+    """
     inside = [spot for spot in spots if spot.kind not in OUTSIDE and (key is None or spot.site_in(key) is not None)]
     unstaged = tuple(spot for spot in inside if spot.kind not in STAGES)
     steady = _with_queue_waits_assigned(unstaged, unstaged)
@@ -348,10 +360,13 @@ def loop_figures(
     parts = dict.fromkeys((*PARTS, UNKNOWN), 0.0)
     for spot in steady:
         parts[part_of(spot, key, working, eager)] += spot.seconds
-    inline = _inline_host_seconds(steady, times, rows, empty_call_seconds)
-    for part, seconds in (*inline.items(), (UNKNOWN, _wake_seconds(steady, times))):
+    preempted = sum(spot.seconds for spot in spots if spot.kind == PREEMPTED and (key is None or spot.site_in(key)))
+    passes = _passes(sum(spot.seconds for spot in steady) + preempted, times)
+    inline = _inline_host_seconds(steady, passes, rows, empty_call_seconds)
+    for part, seconds in (*inline.items(), (UNKNOWN, _wake_seconds(steady, passes))):
         parts[part] += seconds
         parts[DEVICE] -= seconds
+    running = _running_seconds(steady, inline, lambda spot: part_of(spot, key, working, eager))
     unknown = parts.pop(UNKNOWN)
     briefly_inline = inline.get(UNKNOWN, 0.0) if times.iterations else 0.0
     compiling = sum(spot.seconds for spot in staged)
@@ -365,9 +380,41 @@ def loop_figures(
     last = max((site.last_line for site in sites), default=None)
     library = any(site.library for site in sites)
     asleep = tuple(spot for spot in spots if _is_asleep(spot, key))
+    delayed = max(0.0, delay_seconds - preempted) / max(sum(running.values()), delay_seconds - preempted, 1e-9)
+    on_a_quiet_machine = {part: parts[part] - delayed * seconds for part, seconds in running.items()}
     return HotLoop(
-        key, steady, times, parts, samples, last, library, working, eager, unaccounted, unknown, briefly_inline, asleep
+        key,
+        steady,
+        times,
+        parts,
+        samples,
+        last,
+        library,
+        working,
+        eager,
+        unaccounted,
+        unknown,
+        briefly_inline,
+        preempted,
+        {**parts, **on_a_quiet_machine},
+        asleep,
     )
+
+
+def _running_seconds(
+    spots: Iterable[Spot], inline: Mapping[str, float], part: Callable[[Spot], str]
+) -> dict[str, float]:
+    """Return the time in which the thread ran, or waited only for a processor, in seconds by part. `inline`: what of
+    the inline time is not the device's."""
+    running = dict.fromkeys(PARTS, 0.0)
+    for spot in spots:
+        if spot.kind == "inline" or spot.state not in _BLOCKED:
+            running[part(spot)] = running.get(part(spot), 0.0) + spot.seconds
+    for other, seconds in inline.items():
+        running[other] = running.get(other, 0.0) + seconds
+        running[DEVICE] -= seconds
+    running.pop(UNKNOWN, None)
+    return running
 
 
 def _is_asleep(spot: Spot, key: LoopKey | None) -> bool:
@@ -404,19 +451,22 @@ def needs_empty_call(loop: HotLoop) -> bool:
     return loop.briefly_inline > NEEDS_EMPTY_CALL_SHARE * loop.seconds
 
 
+def _passes(seconds: float, times: LoopTimes) -> float:
+    """Return the number of iterations in so much time of the loop; 0 if none was timed."""
+    return seconds * times.iterations / times.seconds if times.seconds else 0.0
+
+
 def _inline_host_seconds(
-    spots: Sequence[Spot], times: LoopTimes, rows: Sequence[Compiled], empty_call_seconds: float | None
+    spots: Sequence[Spot], passes: float, rows: Sequence[Compiled], empty_call_seconds: float | None
 ) -> dict[str, float]:
     """Return the part of the inline time of compiled functions that is not the device's. Inline means that the calling
     thread computes the function itself. A launch needs some of this time, an amount known only between two limits,
     which an empty call narrows: it is a launch and the Python around it."""
     inline = [spot for spot in spots if spot.kind == "inline"]
     inline_seconds = sum(spot.seconds for spot in inline)
-    iteration_seconds = times.seconds / times.iterations if times.iterations else 0.0
-    if not inline_seconds or not iteration_seconds:
+    if not inline_seconds or not passes:
         return {UNKNOWN: inline_seconds}
     places = {spot.place for spot in inline}
-    passes = sum(spot.seconds for spot in spots) / iteration_seconds
     names = {spot.call.removesuffix("()").rpartition(".")[2] for spot in inline}
     compiled = [row for row in rows if not row.op_by_op]
     called = [row for row in compiled if row.called_from in places or row.function in names]
@@ -432,14 +482,11 @@ def _inline_host_seconds(
     return {DISPATCH: launching, UNKNOWN: most - launching}
 
 
-def _wake_seconds(spots: Sequence[Spot], times: LoopTimes) -> float:
+def _wake_seconds(spots: Sequence[Spot], passes: float) -> float:
     """Return the part of the wait for results that may be the thread's own work."""
     waiting = [spot for spot in spots if spot.kind == "sync"]
-    iteration_seconds = times.seconds / times.iterations if times.iterations else 0.0
-    if not waiting or not iteration_seconds:
-        return 0.0
-    wait_count = sum(spot.seconds for spot in spots) / iteration_seconds * len({spot.place for spot in waiting})
-    return min(sum(spot.seconds for spot in waiting), wait_count * WAKE_SECONDS)
+    count = passes * len({spot.place for spot in waiting})
+    return min(sum(spot.seconds for spot in waiting), count * WAKE_SECONDS)
 
 
 def leaves_of(row: Compiled) -> int:
@@ -481,7 +528,8 @@ UNTIMED = "lines were not timed"
 
 def verdict(loop: HotLoop, *, timed: bool = True) -> Verdict:
     """Return what bounds the loop, or that the program mostly waits for something to do. `timed` says whether the
-    loop's lines could be timed. The interval is widened by the time whose use is unknown."""
+    loop's lines could be timed. The interval is widened by the time whose use is unknown, and upwards by waits for a
+    processor, in which the thread may have been computing for the device."""
     bound = _bound(loop, timed=timed)
     asleep = sum(spot.seconds for spot in loop.asleep)
     samples = loop.samples + sum(spot.samples for spot in loop.asleep if spot.kind == IDLE)
@@ -507,7 +555,6 @@ def _bound(loop: HotLoop, *, timed: bool) -> Verdict:
     ranked = sorted(loop.parts.items(), key=lambda item: -item[1])
     (name, most), (second, next_most) = ranked[0], ranked[1]
     share, other = most / total, next_most / total
-    low, high = interval(share, samples)
     if samples < LEAST_SAMPLES:
         needed = _rounded_up(total * 2 * LEAST_SAMPLES / max(samples, 1.0))
         count = round(samples)
@@ -517,8 +564,8 @@ def _bound(loop: HotLoop, *, timed: bool) -> Verdict:
         timed_count = counted(loop.times.iterations, "timed iteration")
         reason = f"its {timed_count} cannot account for the sampled time: too few and too short"
         return _no_verdict(loop, reason, _rounded_up(2 * total))
-    high = interval(min(1.0, (most + loop.unknown) / total), samples)[1]
-    if most <= next_most + loop.unknown:
+    undelayed = _undelayed_share(name, loop)
+    if most <= next_most + loop.unknown or undelayed is None:
         reason = f"{percent_or_less(loop.unknown / total)} of its time cannot be attributed"
         return _no_verdict(loop, reason if timed else f"{reason}: {UNTIMED}", None)
     spread = math.sqrt(max(share + other - (share - other) ** 2, 1e-9) / samples)
@@ -526,9 +573,25 @@ def _bound(loop: HotLoop, *, timed: bool) -> Verdict:
         more = (_APART_ERRORS * spread / max(share - other, 0.02)) ** 2
         reason = f"{name} ({percent_or_less(share)}) and {second} ({percent_or_less(other)}) cannot be told apart"
         return _no_verdict(loop, reason, _rounded_up(total * more))
+    low = interval(min(share, undelayed), samples)[0]
+    with_waits = (most + loop.unknown + loop.preempted) / (total + loop.preempted)
+    high = interval(min(1.0, max(undelayed + loop.unknown / total, with_waits)), samples)[1]
     return Verdict(
         f"{name}-bound", share, low, high, loop.where, loop.last_line, "", None, total, loop.parts, loop.unknown
     )
+
+
+def _undelayed_share(name: str, loop: HotLoop) -> float | None:
+    """Return the share of a part in the loop without the time for which the thread waited for a processor; None if
+    another part may then be the largest one.
+
+    Such time is the machine's, and no part's. In the parts as they were seen, what runs in Python includes such waits,
+    and a wait for the device does not.
+    """
+    parts = loop.undelayed or loop.parts
+    if parts[name] <= max(seconds for part, seconds in parts.items() if part != name) + loop.unknown:
+        return None
+    return parts[name] / (sum(parts.values()) + loop.unknown)
 
 
 def _no_verdict(loop: HotLoop, reason: str, needs_seconds: float | None) -> Verdict:

@@ -26,6 +26,7 @@ from jaxprof.recorder.samples.states import (
     FED,
     HOST,
     INLINE,
+    PREEMPTED,
     READ,
     STATES,
     SYNC,
@@ -178,6 +179,7 @@ class SampleWindow:
             lines=rows,
             sites=sites,
             own_seconds=own_seconds,
+            delay_seconds=min(self.delay, total - in_stages),
             device_wait_seconds=self._device_wait(total - in_stages),
         )
 
@@ -236,7 +238,7 @@ class SampleWindow:
     def _if_preempted(self, key: _Key) -> _Key:
         """Return what a blocked sample saw, assuming that the thread was kept from running there. After the device had
         blocked the thread, it may also have waited only for a processor."""
-        return self._as_kind(key, CONTENDED) if key[1] in (COMPILED, SYNC, READ) else self._if_running(key)
+        return self._as_kind(key, PREEMPTED) if key[1] in (COMPILED, SYNC, READ) else self._if_running(key)
 
     def _as_kind(self, key: _Key, kind: str) -> _Key:
         """Return the same place with another kind, for a thread that runs."""
@@ -278,13 +280,14 @@ class SampleWindow:
         """Correct the distribution of a loop's time over its lines by the lines' measured times.
 
         Samples come when the thread releases the interpreter's lock or the processor, and therefore more often at some
-        lines than at others. Lines that were not timed keep the samples' share.
+        lines than at others. Lines that were not timed keep the samples' share, and so do waits for a processor, which
+        each line's measured time holds in proportion.
         """
         inside: dict[int, list[_Key]] = defaultdict(list)
         around: tuple[Site, ...] = ()
         for key in lines:
             index = next((number for number, site in enumerate(key[3]) if site.loop == timed.loop), None)
-            if index is not None:
+            if index is not None and key[1] != PREEMPTED:
                 inside[key[3][index].line].append(key)
                 around = around or key[3][index:]
         compiling: dict[int, float] = defaultdict(float)

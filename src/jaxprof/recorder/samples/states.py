@@ -24,7 +24,24 @@ _SITES_OF_A_STACK: Final = 6
 WORTH_COPYING_BYTES: Final = 65_536
 """Copying a ready array smaller than this takes no time: the thread is only waking up."""
 
-HOST, IDLE, CALL, READ, DISPATCH, COMPILED, FED, CALLBACK, SYNC, TRANSFER, DATA, IMPORT, INLINE, UNSEEN, CONTENDED = (
+(
+    HOST,
+    IDLE,
+    CALL,
+    READ,
+    DISPATCH,
+    COMPILED,
+    FED,
+    CALLBACK,
+    SYNC,
+    TRANSFER,
+    DATA,
+    IMPORT,
+    INLINE,
+    UNSEEN,
+    CONTENDED,
+    PREEMPTED,
+) = (
     "host",
     "idle",
     "call",
@@ -40,13 +57,15 @@ HOST, IDLE, CALL, READ, DISPATCH, COMPILED, FED, CALLBACK, SYNC, TRANSFER, DATA,
     "inline",
     "unseen",
     "contended",
+    "preempted",
 )
 """`idle`: blocked until something comes from outside (`select`, `epoll`), as a server is between requests; this is no
 part of the loop's time. `call`: the Python code around the call of a compiled function, such as libraries' wrappers and
 the flattening of arguments. `read`: `np.asarray`, which waits for a JAX array without a Python frame that shows it; a
 blocked `read` is such a wait. `inline`: the thread runs inside the call of a compiled function, without the
 interpreter's lock: it launches the function, or computes it itself. `unseen`: the interpreter's lock was held, at a
-line that the sample did not see. `contended`: the thread waited for a processor or for the lock."""
+line that the sample did not see. `contended`: the thread waited for the lock. `preempted`: it waited for a processor,
+in a call in which it may have waited for the device before."""
 STATES: Final = {
     # kind: (state while it runs, state while it is blocked)
     HOST: ("host_busy", "waiting"),
@@ -66,6 +85,7 @@ STATES: Final = {
     INLINE: ("device_busy", "device_busy"),
     UNSEEN: ("host_busy", "host_busy"),
     CONTENDED: ("waiting", "waiting"),
+    PREEMPTED: ("waiting", "waiting"),
 }
 WORK: Final = frozenset({COMPILED, INLINE, FED, CALLBACK, DISPATCH, TRANSFER})
 """Kinds that are a loop's work with JAX; waiting for a value is not."""

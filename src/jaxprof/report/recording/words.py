@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 WIDTH: Final = 80
 _ARGUMENTS_SHOWN: Final = 4
+_MUCH_PREEMPTED: Final = 0.05
+"""Share of a loop's time from which the wait for a processor is mentioned."""
 _COUNTED: Final = {
     "monitoring": "counted",
     "tracing": "counted in short spells",
@@ -85,7 +87,7 @@ def verdict(program: ProgramResult) -> str:
         )
         return safe(f"what bounds {at} is unknown, because {bound.reason}{needed}") if bound.seconds else ""
     if bound.otherwise is None:
-        return safe(f"{_share(bound)} of {at}{_asleep(program)}")
+        return safe(f"{_share(bound)} of {at}{_asleep(program)}{_preempted(program)}")
     rest = bound.otherwise
     then = f"; when it works, {_share(rest)} of {at}" if rest.kind is not None else ""
     return safe(f"{_share(bound)} of its time the program waits for work{then}")
@@ -107,6 +109,15 @@ def _asleep(program: ProgramResult) -> str:
     if program.verdict.kind != f"{HOST}-bound" or asleep <= hot.parts[HOST] / 2:
         return ""
     return f", asleep for {percent(asleep / hot.seconds)}"
+
+
+def _preempted(program: ProgramResult) -> str:
+    """Return `, without the 40 % of its time in which it waited for a processor` if that is much."""
+    hot = program.hot
+    if hot.preempted <= _MUCH_PREEMPTED * (hot.preempted + hot.seconds):
+        return ""
+    waited = percent(hot.preempted / (hot.preempted + hot.seconds))
+    return f", without the {waited} of its time in which it waited for a processor"
 
 
 def verdict_parts(program: ProgramResult) -> str:
