@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from jaxprof.errors import WorkerError
 from jaxprof.events import LogLine, ProgramEnded, ProgramStarted, SessionClosed
 from jaxprof.files import file_digest
 from jaxprof.runner.interpreter import own_interpreter
@@ -90,6 +91,34 @@ def test_the_output_joins_the_session(stage, monkeypatch, tmp_path):
     assert run.sources == {str(tmp_path / "x.py"): file_digest(tmp_path / "x.py")}
     types = [type(event) for event in shown.events]
     assert types.index(ProgramStarted) < types.index(LogLine) < types.index(ProgramEnded)
+
+
+@pytest.mark.parametrize(
+    ("text", "needed", "answer", "kept"),
+    [
+        ("", True, 5e-6, 5e-6),
+        ("", False, 5e-6, None),
+        ("", True, WorkerError("it ended", "Try again."), None),
+        ("import signal; signal.raise_signal(2)", True, 5e-6, None),
+    ],
+    ids=["needed", "not needed", "failed", "interrupted"],
+)
+def test_an_empty_call_is_timed_where_it_is_needed_once_the_program_has_ended(
+    stage, monkeypatch, text, needed, answer, kept
+):
+    def timed(interpreter):
+        assert run.over
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr("jaxprof.analysis.programs.verdict.needs_empty_call", lambda hot: needed)
+    monkeypatch.setattr("jaxprof.runner.program_run.empty_call_seconds", timed)
+    one = stage(text)
+    one.begin()
+    run = one.run
+    one.end()
+    assert getattr(run.program.empty_call, "seconds", None) == kept
 
 
 def test_a_program_that_ignores_ctrl_c_is_ended_by_asking_again(stage):

@@ -293,8 +293,12 @@ class ProgramScheduler(RecordingScheduler):
         from jaxprof.analysis.programs.derive import program_result
         from jaxprof.analysis.programs.verdict import needs_empty_call
 
-        unwanted = self._cancel_requests or self._closed or self.session.process_count != 1
-        if unwanted or not needs_empty_call(program_result(self.session, self._run).hot):
+        interrupted = self._cancel_requests or self._closed or self.session.runs[self._run].status == "cancelled"
+        if (
+            interrupted
+            or self.session.process_count != 1
+            or not needs_empty_call(program_result(self.session, self._run).hot)
+        ):
             return
         try:
             seconds = empty_call_seconds(self.interpreter)

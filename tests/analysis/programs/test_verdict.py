@@ -18,6 +18,7 @@ from jaxprof.analysis.programs.verdict import (
     Verdict,
     interval,
     line_times,
+    needs_empty_call,
     recompilations,
 )
 from jaxprof.analysis.programs.verdict import verdict as bound
@@ -27,14 +28,26 @@ def verdict(*inside: e.Event, wall: float = 10.0) -> Verdict:
     return made.result(*inside, wall=wall).verdict
 
 
-def inline(ran: float, held: float, each: float, leaves: int = 1) -> list[e.Event]:
-    """A loop in whose call the thread ran without the interpreter's lock, and with it."""
+def inline(ran: float, held: float, each: float, leaves: int = 1, empty: float = 0.0) -> list[e.Event]:
+    """A loop in whose call the thread ran without the interpreter's lock, and with it, beside an `empty` call."""
     lines = [
         made.line(88, ran, "device_busy", "step", kind="inline"),
         made.line(88, held, "host_busy", "step", kind="call"),
     ]
     row = made.compiled(signature=[made.leaf("x", "f32[3]")], signature_more=leaves - 1)
-    return [row, *made.steady(10, {"device_busy": ran, "host_busy": held}, lines), made.steps(1000, each)]
+    timed = [e.EmptyCallTimed(run=made.RUN, seconds=empty)] if empty else []
+    return [row, *made.steady(10, {"device_busy": ran, "host_busy": held}, lines), made.steps(1000, each), *timed]
+
+
+def preempted(device: float, host: float, waited: float, delay: float) -> list[e.Event]:
+    """A loop whose thread waited for a processor: so long in the call of a compiled function, and `delay` in all."""
+    lines = [
+        made.line(88, device, "device_busy", "step"),
+        made.line(89, host, "host_busy", "plt.draw()"),
+        made.line(88, waited, "waiting", "step", kind="preempted"),
+    ]
+    states = {"device_busy": device, "host_busy": host, "waiting": waited}
+    return [replace(each, delay_seconds=delay) for each in made.steady(40, states, lines)]
 
 
 def waits(each: float) -> list[e.Event]:
@@ -125,6 +138,13 @@ KINDS: dict[str, tuple[list[e.Event], str | None]] = {
     "XLA has the calling thread compute small functions on a CPU": (inline(0.98, 0.02, 2e-3), "device-bound"),
     "an empty call": (inline(0.45, 0.55, 10e-6), "dispatch-bound"),
     "a launch, or a computation of so long": (inline(0.95, 0.05, 20e-6), None),
+    "an empty call takes nearly as long": (inline(0.70, 0.30, 8e-6, empty=7e-6), "dispatch-bound"),
+    "an empty call is a third of it": (inline(0.90, 0.10, 18e-6, empty=6e-6), "device-bound"),
+    "an empty call is half of it": (inline(0.90, 0.10, 12e-6, empty=6e-6), None),
+    "an empty call has one argument": (inline(0.90, 0.10, 18e-6, leaves=5, empty=6e-6), None),
+    "waits for a processor are no part": (preempted(0.3, 0.1, 0.6, delay=0.6), "device-bound"),
+    "Python was kept waiting as well": (preempted(0.2, 0.3, 0.5, delay=0.7), None),
+    "Python takes longer however it was kept waiting": (preempted(0.05, 0.45, 0.5, delay=0.7), "host-bound"),
     "longer than a launch": (inline(0.60, 0.40, 1e-3), "device-bound"),
     "launching with so many arguments may take as long": (inline(0.60, 0.40, 1e-3, leaves=500), None),
     "asking for a result, going to sleep and waking up take microseconds": (waits(20e-6), None),
@@ -164,6 +184,26 @@ def test_what_bounds_it(why):
     found = verdict(*events)
     assert found.kind == kind
     assert bool(found.reason) == (kind is None)
+
+
+def test_waits_for_a_processor_widen_the_interval_upwards():
+    """The thread may have been kept from computing in the call."""
+    found = verdict(*preempted(0.3, 0.1, 0.6, delay=0.6), wall=40)
+    assert found.seconds == pytest.approx(40 * 0.4)
+    assert found.share == pytest.approx(0.75)
+    assert found.low < 0.75
+    assert found.high > 0.9
+    assert (
+        verdict(*preempted(0.2, 0.3, 0.5, delay=0.7), wall=40).reason
+        == "it waited too long for a processor that others had"
+    )
+
+
+@pytest.mark.parametrize(
+    ("ran", "each", "empty", "needed"), [(0.7, 8e-6, 0, True), (0.7, 8e-6, 7e-6, True), (0.9, 1e-3, 0, False)]
+)
+def test_an_empty_call_is_timed_where_it_can_tell_the_parts_of_brief_calls(ran, each, empty, needed):
+    assert needs_empty_call(made.result(*inline(ran, 1 - ran, each, empty=empty)).hot) is needed
 
 
 def test_why_there_is_none_and_how_long_would_do():

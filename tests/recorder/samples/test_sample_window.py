@@ -201,3 +201,21 @@ def test_a_thread_that_was_kept_from_running_in_a_call_is_not_known_to_compute_n
     window.delayed(0.3, 1.0)
     found = {row.kind: round(row.seconds, 6) for row in window.event(1.0, None).lines}
     assert found == {"inline": 0.4, "preempted": 0.3, "compiled": 0.2, "unseen": 0.1}
+
+
+def test_waits_for_a_processor_are_no_time_of_a_line_that_was_timed():
+    """The clock of a line holds such waits in proportion, so the other line has a tenth of the rest."""
+    window = SampleWindow(0.0)
+    place, path = UserLine(__file__, CALLS, "f", ""), ((_train.__code__, CALLS),)
+    site = Site(__file__, "_train", LOOP.line, LOOP.last_line, CALLS, "", loop=LOOP)
+    for number in range(10):
+        seen = Seen(COMPILED, place, (site,), path=path)
+        window.add(seen, 0.1, running=number < 5, stages=NO_STAGES, busy_seconds=0.05)
+    window.delayed(0.5, 1.0)
+    timed = TimedLoop(
+        LOOP, {LOOP.line: 0.1, CALLS: 0.9}, lambda code, line: (HOST, UserLine(__file__, line, code.co_name, ""))
+    )
+    event = window.event(1.0, None, timed=timed)
+    found = {(row.kind, row.line): round(row.seconds, 6) for row in event.lines}
+    assert found == {("preempted", CALLS): 0.5, ("inline", CALLS): 0.45, ("host", LOOP.line): 0.05}
+    assert event.delay_seconds == pytest.approx(0.5)

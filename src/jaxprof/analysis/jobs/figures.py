@@ -435,7 +435,7 @@ def _loop(hot: HotLoop) -> LoopFigures:
             slowest[part] = LoopLine(part, place, took)
     return LoopFigures(
         hot.where,
-        hot.seconds,
+        hot.own_seconds,
         hot.samples,
         hot.parts,
         tuple(slowest.values()),

@@ -255,7 +255,7 @@ class Verdict:
     needs_seconds: float | None = None
     """Seconds that the loop must be recorded for a verdict, if only time is missing."""
     seconds: float = 0.0
-    """Seconds in the loop, without first compilations."""
+    """Seconds in the loop, without first compilations and waits for a processor."""
     parts: Mapping[str, float] = field(default_factory=dict)
     """Seconds that go to each of `PARTS`."""
     unknown: float = 0.0
@@ -299,6 +299,11 @@ class HotLoop:
     @property
     def seconds(self) -> float:
         """Seconds of the loop's steady state."""
+        return self.own_seconds + self.preempted
+
+    @property
+    def own_seconds(self) -> float:
+        """`seconds` without the waits for a processor."""
         return sum(self.parts.values()) + self.unknown
 
     @property
@@ -533,7 +538,7 @@ def verdict(loop: HotLoop, *, timed: bool = True) -> Verdict:
     bound = _bound(loop, timed=timed)
     asleep = sum(spot.seconds for spot in loop.asleep)
     samples = loop.samples + sum(spot.samples for spot in loop.asleep if spot.kind == IDLE)
-    total = loop.seconds + sum(spot.seconds for spot in loop.asleep if spot.kind == IDLE)
+    total = loop.own_seconds + sum(spot.seconds for spot in loop.asleep if spot.kind == IDLE)
     if asleep <= IDLE_SHARE * total or samples < LEAST_SAMPLES or not _jax_worked(loop):
         return bound
     share = asleep / total
@@ -549,7 +554,7 @@ def _jax_worked(loop: HotLoop) -> bool:
 
 
 def _bound(loop: HotLoop, *, timed: bool) -> Verdict:
-    total, samples = loop.seconds, loop.samples
+    total, samples = loop.own_seconds, loop.samples
     if not _jax_worked(loop) or total <= 0:
         return Verdict(None, None, None, None, None, None, "JAX was not seen at work")
     ranked = sorted(loop.parts.items(), key=lambda item: -item[1])
@@ -565,7 +570,9 @@ def _bound(loop: HotLoop, *, timed: bool) -> Verdict:
         reason = f"its {timed_count} cannot account for the sampled time: too few and too short"
         return _no_verdict(loop, reason, _rounded_up(2 * total))
     undelayed = _undelayed_share(name, loop)
-    if most <= next_most + loop.unknown or undelayed is None:
+    if undelayed is None and most > next_most + loop.unknown:
+        return _no_verdict(loop, "it waited too long for a processor that others had", None)
+    if undelayed is None or most <= next_most + loop.unknown:
         reason = f"{percent_or_less(loop.unknown / total)} of its time cannot be attributed"
         return _no_verdict(loop, reason if timed else f"{reason}: {UNTIMED}", None)
     spread = math.sqrt(max(share + other - (share - other) ** 2, 1e-9) / samples)
@@ -574,7 +581,7 @@ def _bound(loop: HotLoop, *, timed: bool) -> Verdict:
         reason = f"{name} ({percent_or_less(share)}) and {second} ({percent_or_less(other)}) cannot be told apart"
         return _no_verdict(loop, reason, _rounded_up(total * more))
     low = interval(min(share, undelayed), samples)[0]
-    with_waits = (most + loop.unknown + loop.preempted) / (total + loop.preempted)
+    with_waits = (most + loop.unknown + loop.preempted) / loop.seconds
     high = interval(min(1.0, max(undelayed + loop.unknown / total, with_waits)), samples)[1]
     return Verdict(
         f"{name}-bound", share, low, high, loop.where, loop.last_line, "", None, total, loop.parts, loop.unknown
@@ -596,7 +603,7 @@ def _undelayed_share(name: str, loop: HotLoop) -> float | None:
 
 def _no_verdict(loop: HotLoop, reason: str, needs_seconds: float | None) -> Verdict:
     where = (loop.where, loop.last_line)
-    return Verdict(None, None, None, None, *where, reason, needs_seconds, loop.seconds, loop.parts, loop.unknown)
+    return Verdict(None, None, None, None, *where, reason, needs_seconds, loop.own_seconds, loop.parts, loop.unknown)
 
 
 def interval(share: float, samples: float) -> tuple[float, float]:

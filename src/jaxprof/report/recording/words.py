@@ -114,9 +114,9 @@ def _asleep(program: ProgramResult) -> str:
 def _preempted(program: ProgramResult) -> str:
     """Return `, without the 40 % of its time in which it waited for a processor` if that is much."""
     hot = program.hot
-    if hot.preempted <= _MUCH_PREEMPTED * (hot.preempted + hot.seconds):
+    if hot.preempted <= _MUCH_PREEMPTED * hot.seconds:
         return ""
-    waited = percent(hot.preempted / (hot.preempted + hot.seconds))
+    waited = percent(hot.preempted / hot.seconds)
     return f", without the {waited} of its time in which it waited for a processor"
 
 
