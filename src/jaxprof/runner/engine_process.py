@@ -320,8 +320,9 @@ def jax_devices(
 
 def empty_call_seconds(interpreter: Interpreter, timeout_seconds: float = 20.0) -> float:
     """Return the CPU seconds of an empty call of a compiled function on a CPU, as the engine measures it. Blocks while
-    a child does the work. Raises WorkerError."""
-    return ask(interpreter, EmptyCallRequest(), {"JAX_PLATFORMS": "cpu"}, timeout_seconds, float)
+    a child does the work, which leaves nothing in the user's dump folder or compilation cache. Raises WorkerError."""
+    environment = {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": "", "JAX_ENABLE_COMPILATION_CACHE": "false"}
+    return ask(interpreter, EmptyCallRequest(), environment, timeout_seconds, float)
 
 
 def describe_inputs(

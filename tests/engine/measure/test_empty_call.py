@@ -18,5 +18,9 @@ def test_it_is_the_time_of_one_call_in_the_quietest_batch(monkeypatch):
 
 
 @pytest.mark.process
-def test_an_engine_answers_it():
+def test_an_engine_answers_it_and_leaves_nothing_behind(monkeypatch, tmp_path):
+    monkeypatch.setenv("XLA_FLAGS", f"--xla_dump_to={tmp_path}")
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
     assert asked(find_interpreter()) > 0
+    assert list(tmp_path.iterdir()) == []
