@@ -1,12 +1,7 @@
 """`%jaxprof` and `%%jaxprof` in a real IPython shell, and what notebooks show of a session."""
 
-from __future__ import annotations
-
 import functools
-from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -19,7 +14,7 @@ IPython = pytest.importorskip("IPython")
 
 
 @pytest.fixture
-def shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
+def shell(monkeypatch, tmp_path):
     from IPython.core.interactiveshell import InteractiveShell
 
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
@@ -69,7 +64,7 @@ def test_a_cell_is_recorded_and_stays_as_it_is(shell, tmp_path, capsys):
     ],
 )
 def test_a_call_is_taken_apart(text, args, name):
-    def f(a: int, b: int) -> tuple[int, int]:
+    def f(a, b):
         return a, b
 
     function, found, called = call_of(text, {"f": f, "box": SimpleNamespace(f=f), "pair": (3, 4)})

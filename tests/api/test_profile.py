@@ -1,12 +1,8 @@
 """`jaxprof.profile`: a call written as it would be written without it. `jaxprof.load_hlo`: the modules of everything
 that HLO can lie in."""
 
-from __future__ import annotations
-
 import functools
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +18,7 @@ from jaxprof.hlo.analysis.kernels import kernels
 X = np.ones((4, 4), np.float32)
 
 
-def power(x: Any, n: int, *, scale: Any, mode: str = "plain", bias: Any = None) -> Any:
+def power(x, n, *, scale, mode="plain", bias=None):
     y = x * scale
     for _ in range(n):
         y = y @ x
@@ -34,24 +30,24 @@ def power(x: Any, n: int, *, scale: Any, mode: str = "plain", bias: Any = None) 
 COMPILED = functools.partial(jax.jit, static_argnames=("n", "mode"))(power)
 
 
-def runs_of(function: Callable[..., Any], *args: Any, **options: Any) -> list[dict[str, Any]]:
+def runs_of(function, *args, **options):
     runs = jaxprof.profile(function, *args, budget_seconds=0.02, **options).to_dict()["runs"]
     assert all(run["status"] == "ok" for run in runs), [run["error"] for run in runs]
     return runs
 
 
 @pytest.fixture(autouse=True)
-def brief_probes(monkeypatch: pytest.MonkeyPatch) -> None:
+def brief_probes(monkeypatch):
     """How soon calls settle after another's turn is asked in a second, and not what is tested here."""
     monkeypatch.setattr("jaxprof.stats.turns.PROBE_SECONDS", 0.005)
 
 
 @pytest.fixture
-def uncaptured(monkeypatch: pytest.MonkeyPatch) -> None:
+def uncaptured(monkeypatch):
     """Without the profiler, which takes more time than all the rest."""
     measure = inprocess.measure_variants
 
-    def without(call: Any, limits: Any, *rest: Any, **more: Any) -> None:
+    def without(call, limits, *rest, **more):
         measure(call, replace(limits, capture=False), *rest, **more)
 
     monkeypatch.setattr(inprocess, "measure_variants", without)
@@ -90,7 +86,7 @@ def test_a_declared_function_is_measured_with_the_arguments_that_it_is_given():
     """And compiled, whatever `jaxprof run` is to make of it."""
 
     @jaxprof.workload(inputs=["f32[n]"], parameters={"n": 3}, variants=["jax"], numpy=lambda x: x, expected=0.0)
-    def doubled(x: Any) -> Any:
+    def doubled(x):
         return x + x
 
     (run,) = runs_of(doubled, X)

@@ -1,7 +1,5 @@
 """A program that records itself: from one line at its top, in a block, and whatever becomes of it."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -34,7 +32,7 @@ PROGRAM = """
 """
 
 
-def run_program(folder: Path, text: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run_program(folder, text, **environment):
     (folder / "train.py").write_text(textwrap.dedent(text))
     return subprocess.run(
         [sys.executable, "train.py"],
@@ -46,9 +44,9 @@ def run_program(folder: Path, text: str, **environment: str) -> subprocess.Compl
     )
 
 
-def the_program(session: jaxprof.Session) -> Counter[str]:
+def the_program(session):
     """How often each function was compiled."""
-    found: Counter[str] = Counter()
+    found = Counter()
     for row in session.runs["r1"].program.compiled:
         found[row.function] += row.count
     return found
@@ -157,7 +155,7 @@ def test_our_own_set_up_is_no_time_of_the_program(tmp_path, monkeypatch):
 
     from jaxprof.recorder.recorder import Recorder
 
-    ready: list[float] = []
+    ready = []
     start_ledger = Recorder._start_ledger
     monkeypatch.setattr(Recorder, "_start_ledger", lambda self: (start_ledger(self), ready.append(time.monotonic())))
     with jaxprof.record(tmp_path / "run.jaxprof") as recording:

@@ -1,87 +1,75 @@
 """Why JAX does not use an accelerator, and the command that mends it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
 
-from devices.making import PYTHON, facts, gpu, on_bus, split, target
+from devices.making import PYTHON, gpu, on_bus, split, target
 from jaxprof.devices.inventory.accelerators import (
-    Accelerator,
-    Obstacle,
     bus_accelerators,
     cuda_obstacle,
     gpu_obstacle,
 )
-from jaxprof.devices.inventory.hardware import AMD, GOOGLE, NVIDIA, MachineHardware, TargetInterpreter
+from jaxprof.devices.inventory.hardware import AMD, GOOGLE, NVIDIA, MachineHardware
 from jaxprof.devices.live.nvidia import NvidiaListing
+from tables import rows
 
 PIP = f"{PYTHON} -m pip install"
 
 
-def found(
-    machine: MachineHardware, installed: TargetInterpreter, environment: dict[str, str] | None = None
-) -> tuple[Accelerator, ...]:
+def found(machine, installed, environment=None):
     return bus_accelerators(machine, NvidiaListing(problem="NVML: Driver Not Loaded"), installed, environment or {})
 
 
-def why(accelerator: Accelerator) -> Obstacle:
+def why(accelerator):
     assert accelerator.obstacle is not None
     return accelerator.obstacle
 
 
-CUDA = ("cuda12", "cuda13")
 DRIVER = "580.65.06"
 
 
 @pytest.mark.parametrize(
-    ("driver", "capability", "installed", "reason", "hint"),
-    [
+    ("driver", "capability", "plugin", "extras", "reason", "hint"),
+    rows("""
         # a missing plugin is installed for the CUDA that the driver runs
-        (DRIVER, "9.0", target(extras=CUDA), "jax-cuda13-plugin is not installed", f'{PIP} "jax[cuda13]==0.10.2"'),
-        ("570.86.15", "9.0", target(extras=CUDA), "jax-cuda12-plugin is not", f'{PIP} "jax[cuda12]==0.10.2"'),
-        (DRIVER, "7.0", target(extras=CUDA), "jax-cuda12-plugin is not", f'{PIP} "jax[cuda12]==0.10.2"'),
-        (DRIVER, "9.0", target(extras=CUDA[:1]), "jax-cuda12-plugin is not", f'{PIP} "jax[cuda12]==0.10.2"'),
-        (None, "9.0", target(extras=CUDA), "jax-cuda12-plugin is not", f'{PIP} "jax[cuda12]==0.10.2"'),
-        ("550.54.15", "9.0", target(cuda13="0.10.2"), "needs driver 580", f'{PIP} "jax[cuda12]==0.10.2"'),
-        (DRIVER, "9.0", target(cuda13="0.9.0"), "jax-cuda13-plugin 0.9.0 does not fit jaxlib 0.10.2", "pip install"),
-        ("470.256.02", "9.0", target(), "470.256.02 is too old", "driver"),
-    ],
+        580.65.06   9.0  -              cuda12 cuda13  jax-cuda13-plugin is not installed  jax[cuda13]==0.10.2
+        570.86.15   9.0  -              cuda12 cuda13  jax-cuda12-plugin is not installed  jax[cuda12]==0.10.2
+        580.65.06   7.0  -              cuda12 cuda13  jax-cuda12-plugin is not installed  jax[cuda12]==0.10.2
+        580.65.06   9.0  -              cuda12         jax-cuda12-plugin is not installed  jax[cuda12]==0.10.2
+        -           9.0  -              cuda12 cuda13  jax-cuda12-plugin is not installed  jax[cuda12]==0.10.2
+        550.54.15   9.0  cuda13=0.10.2  cuda12 cuda13  needs driver 580                    jax[cuda12]==0.10.2
+        580.65.06   9.0  cuda13=0.9.0   cuda12 cuda13  jax-cuda13-plugin 0.9.0 does not fit jaxlib 0.10.2  jax[cuda13]
+        470.256.02  9.0  -              cuda12 cuda13  470.256.02 is too old               -
+    """),
 )
-def test_what_is_missing_is_named_with_what_mends_it(driver, capability, installed, reason, hint):
-    listing = NvidiaListing(gpus=(gpu(0, capability=capability),), driver=driver)
-    obstacle = cuda_obstacle(listing, installed, {})
+def test_what_is_missing_is_named_with_what_mends_it(driver, capability, plugin, extras, reason, hint):
+    listing = NvidiaListing(gpus=(gpu(0, capability=capability),), driver=driver or None)
+    plugins = dict([plugin.split("=")] if plugin else [])
+    obstacle = cuda_obstacle(listing, target(extras=tuple(extras.split()), **plugins), {})
     assert reason in obstacle.reason
-    assert hint in obstacle.hint
-    assert ("pip" in obstacle.hint) is ("pip" in hint)
+    assert (f'{PIP} "{hint}' if hint else "driver") in obstacle.hint
+    assert ("pip" in obstacle.hint) is bool(hint)
 
 
-@pytest.mark.parametrize(
-    ("environment", "reason"),
-    [
-        ({"JAX_PLATFORMS": "cpu"}, "JAX_PLATFORMS=cpu"),
-        ({"JAX_PLATFORMS": "tpu, cpu"}, "JAX_PLATFORMS=tpu, cpu"),
-        ({"CUDA_VISIBLE_DEVICES": ""}, "CUDA_VISIBLE_DEVICES=''"),
-        ({"CUDA_VISIBLE_DEVICES": "-1"}, "CUDA_VISIBLE_DEVICES='-1'"),
-        *(({"JAX_PLATFORMS": value}, "") for value in ("cuda", "gpu", "cpu,cuda", "CUDA", "")),
-    ],
-)
-def test_a_variable_that_hides_gpus_is_named(environment, reason):
-    listing = NvidiaListing(gpus=(gpu(0),), driver=DRIVER)
-    obstacle = cuda_obstacle(listing, target(cuda13="0.10.2"), environment)
-    assert bool(obstacle) is bool(reason)
-    if obstacle is not None:
-        assert reason in obstacle.reason
-        assert obstacle.hint == f"unset {next(iter(environment))}"
-
-
-def test_one_gpu_of_several_is_hidden_by_the_list():
-    listing = facts(gpu(0), gpu(1)).nvidia
-    environment = {"CUDA_VISIBLE_DEVICES": "1"}
-    hidden = gpu_obstacle(listing.gpus[0], listing, environment)
-    assert hidden.hint == "export CUDA_VISIBLE_DEVICES=GPU-aaaa"
-    assert gpu_obstacle(listing.gpus[1], listing, environment) is None
+def test_a_variable_that_hides_gpus_is_named():
+    listing = NvidiaListing(gpus=(gpu(0),), driver="580.65.06")
+    for name, value, reason in rows("""
+        JAX_PLATFORMS         cpu        JAX_PLATFORMS=cpu
+        JAX_PLATFORMS         tpu, cpu   JAX_PLATFORMS=tpu, cpu
+        CUDA_VISIBLE_DEVICES  -          CUDA_VISIBLE_DEVICES=''
+        CUDA_VISIBLE_DEVICES  -1         CUDA_VISIBLE_DEVICES='-1'
+        JAX_PLATFORMS         cuda       -
+        JAX_PLATFORMS         gpu        -
+        JAX_PLATFORMS         cpu,cuda   -
+        JAX_PLATFORMS         CUDA       -
+        JAX_PLATFORMS         -          -
+    """):
+        obstacle = cuda_obstacle(listing, target(cuda13="0.10.2"), {name: value})
+        assert bool(obstacle) is bool(reason), (name, value)
+        if obstacle is not None:
+            assert reason in obstacle.reason
+            assert obstacle.hint == f"unset {name}"
 
 
 def test_a_split_gpu_points_to_its_instances_or_says_how_to_make_one():
@@ -113,14 +101,12 @@ def test_an_amd_gpu_wants_the_rocm_plugin_that_this_jax_offers(class_code):
     assert usable.obstacle is None
 
 
-@pytest.mark.parametrize(
-    ("device", "kind"), [(0x0063, "TPU v5e"), (0x006F, "TPU v6e"), (0x0062, "TPU v5p"), (0x005E, "TPU v4")]
-)
-def test_a_tpu_wants_libtpu(device, kind):
-    machine = MachineHardware(pci=(on_bus(GOOGLE, device, 0x088000),), tpu_nodes=("/dev/accel0",))
-    (one,) = found(machine, target())
-    assert (one.platform, one.kind) == ("tpu", kind)
-    assert why(one).hint == f'{PIP} "jax[tpu]==0.10.2"'
+def test_a_tpu_wants_libtpu():
+    for device, kind in ((0x0063, "TPU v5e"), (0x006F, "TPU v6e"), (0x0062, "TPU v5p"), (0x005E, "TPU v4")):
+        machine = MachineHardware(pci=(on_bus(GOOGLE, device, 0x088000),), tpu_nodes=("/dev/accel0",))
+        (one,) = found(machine, target())
+        assert (one.platform, one.kind) == ("tpu", kind)
+        assert why(one).hint == f'{PIP} "jax[tpu]==0.10.2"'
     assert found(machine, target(libtpu="0.0.42"))[0].obstacle is None
     (hidden,) = found(machine, target(libtpu="0.0.42"), {"JAX_PLATFORMS": "cpu"})
     assert "JAX_PLATFORMS=cpu" in hidden.obstacle.reason

@@ -1,23 +1,20 @@
 """The list of devices: without JAX, with its answer joined, and the ids that people type."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 from devices.making import GIB, facts, gpu, on_bus, split, target
 from jaxprof.devices.inventory.hardware import GOOGLE, MachineHardware
 from jaxprof.devices.inventory.join import merge
-from jaxprof.devices.inventory.machine import Device, local_devices, parse_device
+from jaxprof.devices.inventory.machine import local_devices, parse_device
 from jaxprof.errors import UsageError
+from tables import rows
 
 
-def uuids(devices: tuple[Device, ...]) -> dict[str, str | None]:
+def uuids(devices):
     return {device.id: device.uuid for device in devices}
 
 
-def jax_gpu(number: int, **told: Any) -> dict[str, Any]:
+def jax_gpu(number, **told):
     known = {"id": f"cuda:{number}", "platform": "cuda", "kind": "NVIDIA H200", "local_hardware_id": number}
     return {**known, "memory_limit_bytes": 105 * GIB, "core_count": 132, **told}
 
@@ -47,6 +44,7 @@ def test_jax_and_nvml_are_joined_by_ordinal_through_the_variable():
     hidden = local[-1]
     assert (hidden.uuid, hidden.used_by_jax) == ("GPU-bbbb", False)
     assert "CUDA_VISIBLE_DEVICES=2,0 hides it" in hidden.reason
+    assert hidden.hint == "export CUDA_VISIBLE_DEVICES=GPU-bbbb"
     devices = merge(local, {"devices": [jax_gpu(0), jax_gpu(1), JAX_CPU]})
     assert uuids(devices) == {"cuda:0": "GPU-cccc", "cuda:1": "GPU-aaaa", "cpu:0": None, "nvidia:1": "GPU-bbbb"}
     assert uuids(local) == uuids(devices)
@@ -66,12 +64,6 @@ def test_an_address_of_jaxs_own_counts_more_than_any_number(key):
     assert "CUDA_ERROR_NO_DEVICE" in unlisted.reason
 
 
-def test_different_gpus_in_an_unknown_order_are_joined_by_their_names():
-    local = local_devices(facts(gpu(0, name="Tesla T4"), gpu(1), environment={"CUDA_VISIBLE_DEVICES": "0,1"}))
-    devices = merge(local, {"devices": [jax_gpu(0), jax_gpu(1, kind="Tesla T4")]})
-    assert uuids(devices[:2]) == {"cuda:0": "GPU-bbbb", "cuda:1": "GPU-aaaa"}
-
-
 def test_what_cannot_be_told_apart_is_not_joined():
     environment = {"CUDA_VISIBLE_DEVICES": "0,1,2"}
     local = local_devices(facts(gpu(0, name="Tesla T4"), gpu(1), gpu(2), environment=environment))
@@ -84,7 +76,7 @@ def test_what_cannot_be_told_apart_is_not_joined():
     assert len({device.id for device in devices}) == len(devices)
 
 
-def tpus(number: int) -> MachineHardware:
+def tpus(number):
     return MachineHardware(pci=tuple(on_bus(GOOGLE, 0x63, 0x088000, bus) for bus in range(number)))
 
 
@@ -99,19 +91,16 @@ def test_tpus_that_jax_lists_are_counted_and_not_listed_twice():
     assert "JAX lists 1 of the 2" in fewer[2].reason
 
 
-@pytest.mark.parametrize(
-    ("text", "known", "canonical"),
-    [
-        ("gpu:0", None, "cuda:0"),
-        ("cpu", None, "cpu:0"),
-        (" CUDA:1 ", None, "cuda:1"),
-        ("gpu:1", ["cpu:0", "cuda:0", "cuda:1"], "cuda:1"),
-        ("gpu", ["cpu:0", "rocm:0"], "rocm:0"),
-        ("tpu:3", ["tpu:3"], "tpu:3"),
-    ],
-)
-def test_devices_as_people_write_them(text, known, canonical):
-    assert parse_device(text, known) == canonical
+def test_devices_as_people_write_them():
+    for text, known, canonical in rows("""
+        gpu:0   -                     cuda:0
+        cpu     -                     cpu:0
+        CUDA:1  -                     cuda:1
+        gpu:1   cpu:0 cuda:0 cuda:1   cuda:1
+        gpu     cpu:0 rocm:0          rocm:0
+        tpu:3   tpu:3                 tpu:3
+    """):
+        assert parse_device(f" {text} ", known.split() or None) == canonical
 
 
 @pytest.mark.parametrize("text", ["cuda:7", "gpu:9", "cud:0", "", "cuda:", "cuda:x", "cuda:-1", ":0", "cuda:0:1"])

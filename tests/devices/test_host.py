@@ -3,12 +3,9 @@ made-up hierarchies of both versions. What a session may say of the machine, and
 the machine and of an interpreter, from copies made here. Live readings: one for each device, in order, and their
 history through a change of the list."""
 
-from __future__ import annotations
-
 import json
 from collections import namedtuple
 from dataclasses import replace
-from pathlib import Path
 
 import psutil
 import pytest
@@ -41,7 +38,7 @@ def test_use_is_what_happened_on_our_cores_between_two_readings(monkeypatch):
 
 
 def test_where_psutil_knows_nothing_all_is_unknown(monkeypatch, tmp_path):
-    def missing(*arguments: object, **options: object) -> None:
+    def missing(*arguments, **options):
         raise FileNotFoundError("/proc/stat")
 
     for name in ("cpu_times", "virtual_memory", "cpu_freq", "getloadavg", "cpu_count"):
@@ -68,7 +65,7 @@ def test_usable_cores_are_the_affinity_under_the_quota(quota, usable):
     assert replace(FACTS, quota_cores=quota).usable_cores == usable
 
 
-def write(root: Path, files: dict[str, str]) -> Path:
+def write(root, files):
     for name, text in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -76,7 +73,7 @@ def write(root: Path, files: dict[str, str]) -> Path:
     return root
 
 
-def limits(root: Path, membership: str) -> Limits:
+def limits(root, membership):
     (root / "membership").write_text(membership)
     return read_limits(root / "mount", root / "membership")
 
@@ -172,7 +169,7 @@ def test_the_bus_the_driver_the_nodes_and_an_interpreter_are_read_and_nothing_is
     assert found.jax_extras == ("cuda12", "tpu")
 
 
-def machine(*chips: Chip, environment: dict[str, str] | None = None) -> tuple[FakeNvml, tuple[Device, ...]]:
+def machine(*chips, environment=None):
     module = FakeNvml(*chips)
     listing = Nvml(module).listing()
     return module, local_devices(facts(*listing.gpus, environment=environment))

@@ -1,8 +1,6 @@
 """What a worker's environment is, so that it uses its one device and no more memory than there is. CUDA_VISIBLE_DEVICES
 as CUDA reads it."""
 
-from __future__ import annotations
-
 import pytest
 
 from devices.making import GIB, facts, gpu, split, target
@@ -12,9 +10,14 @@ from jaxprof.devices.inventory.placement import worker_environment
 from jaxprof.devices.inventory.visible import settled_order, visible_gpus
 from jaxprof.devices.live.nvidia import Gpu
 from jaxprof.errors import UsageError
+from tables import rows
 
-OFF = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 DEVICES = local_devices(facts(gpu(0), gpu(1, free=20 * GIB)))
+
+
+def variables(settings):
+    """The environment of these settings, as a shell has them."""
+    return dict(setting.split("=") for setting in settings.split())
 
 
 def test_a_worker_sees_its_device_alone_a_gpu_or_an_instance_by_its_uuid_as_number_0():
@@ -42,21 +45,18 @@ def test_preallocation_is_off_where_less_is_free_and_that_is_said():
     assert "105 GiB (75 %)" in note
 
 
-@pytest.mark.parametrize(
-    ("environment", "off"),
-    [
-        ({"XLA_CLIENT_MEM_FRACTION": "0.1"}, False),
-        ({"XLA_PYTHON_CLIENT_MEM_FRACTION": ".14"}, False),
-        ({"XLA_PYTHON_CLIENT_MEM_FRACTION": ".15"}, True),
-        ({"XLA_CLIENT_MEM_FRACTION": "0.1", "XLA_PYTHON_CLIENT_MEM_FRACTION": "0.9"}, False),
-        ({"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}, False),
-        ({"XLA_PYTHON_CLIENT_ALLOCATOR": "platform"}, False),
-    ],
-)
-def test_the_users_own_settings_of_memory_count(environment, off):
-    worker = worker_environment("cuda:1", DEVICES, environment)
-    assert bool(worker.notes) is off
-    assert (worker.environment.items() >= OFF.items()) is off
+def test_the_users_own_settings_of_memory_count():
+    for settings, off in rows("""
+        XLA_CLIENT_MEM_FRACTION=0.1                                    False
+        XLA_PYTHON_CLIENT_MEM_FRACTION=.14                             False
+        XLA_PYTHON_CLIENT_MEM_FRACTION=.15                             True
+        XLA_CLIENT_MEM_FRACTION=0.1 XLA_PYTHON_CLIENT_MEM_FRACTION=.9  False
+        XLA_PYTHON_CLIENT_PREALLOCATE=false                            False
+        XLA_PYTHON_CLIENT_ALLOCATOR=platform                           False
+    """):
+        worker = worker_environment("cuda:1", DEVICES, variables(settings))
+        assert str(bool(worker.notes)) == off
+        assert str(worker.environment.get("XLA_PYTHON_CLIENT_PREALLOCATE") == "false") == off
 
 
 def test_a_device_that_jax_does_not_use_is_refused_with_what_mends_it():
@@ -76,41 +76,34 @@ INSTANCES = tuple(Gpu(index=0, mig_index=n, name="H200 MIG", uuid=f"MIG-{n}f") f
 SPLIT = (Gpu(index=0, name="H200", uuid="GPU-a", mig_enabled=True, mig=INSTANCES),)
 
 
-@pytest.mark.parametrize(
-    ("value", "indices"),
-    [
-        (None, [0, 1, 2, 3]),
-        ("2,0", [2, 0]),
-        (" 3 , 1 ", [3, 1]),
-        ("", []),
-        ("1,-1,2", [1]),
-        ("0,9,1", [0]),
-        ("1,1,2", [1]),
-        ("GPU-c0-c,GPU-a", [2, 0]),
-        ("gpu-B", [1]),
-        ("GPU-", []),
-        ("MIG-0,0", []),
-    ],
-)
-def test_the_list_is_read_up_to_its_first_bad_entry(value, indices):
-    environment = {} if value is None else {"CUDA_VISIBLE_DEVICES": value}
-    visible = visible_gpus(ALIKE, environment)
-    assert [gpu.index for gpu in visible.gpus] == indices
-    assert visible.certain
+def test_the_list_is_read_up_to_its_first_bad_entry():
+    for value, indices in rows("""
+        2,0              2 0
+        3 , 1            3 1
+        -                -
+        1,-1,2           1
+        0,9,1            0
+        1,1,2            1
+        GPU-c0-c,GPU-a   2 0
+        gpu-B            1
+        GPU-             -
+        MIG-0,0          -
+    """):
+        visible = visible_gpus(ALIKE, {"CUDA_VISIBLE_DEVICES": value})
+        assert [gpu.index for gpu in visible.gpus] == [int(index) for index in indices.split()]
+        assert visible.certain
 
 
-@pytest.mark.parametrize(
-    ("environment", "certain"),
-    [
-        ({}, False),
-        ({"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}, True),
-        ({"CUDA_DEVICE_ORDER": "FASTEST_FIRST"}, False),
-        ({"CUDA_VISIBLE_DEVICES": "0", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}, True),
-        ({"CUDA_VISIBLE_DEVICES": "GPU-b,GPU-a"}, True),
-    ],
-)
-def test_different_gpus_are_numbered_by_speed_which_only_cuda_knows(environment, certain):
-    assert visible_gpus(MIXED, environment).certain is certain
+def test_different_gpus_are_numbered_by_speed_which_only_cuda_knows():
+    for settings, certain in rows("""
+        -                                                     False
+        CUDA_DEVICE_ORDER=PCI_BUS_ID                          True
+        CUDA_DEVICE_ORDER=FASTEST_FIRST                       False
+        CUDA_VISIBLE_DEVICES=0 CUDA_DEVICE_ORDER=PCI_BUS_ID   True
+        CUDA_VISIBLE_DEVICES=GPU-b,GPU-a                      True
+    """):
+        assert str(visible_gpus(MIXED, variables(settings)).certain) == certain
+        assert len(visible_gpus(MIXED, {}).gpus) == 2, "all of them without the variable"
 
 
 @pytest.mark.parametrize(("value", "numbers"), [(None, [0]), ("MIG-1f", [1]), ("MIG-1f,MIG-0", [1, 0]), ("0", [0])])

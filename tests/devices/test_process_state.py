@@ -1,7 +1,5 @@
 """Which processes are stopped, and for how long."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -12,10 +10,9 @@ import psutil
 import pytest
 
 from jaxprof.devices.live.process_state import LOOK_SECONDS, StopWatch, is_stopped, suspended_seconds
-from jaxprof.events import ProgramStopped
 
 
-def _until(pid: int, stopped: bool) -> None:
+def _until(pid, stopped):
     end = time.monotonic() + 10
     while is_stopped(pid) is not stopped:
         assert time.monotonic() < end
@@ -47,12 +44,12 @@ def test_only_a_signal_stops_it(code):
 class Machine:
     """A process and a machine whose state the test sets."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.stopped, self.slept, self.now = False, 5.0, 100.0
         self.watch = StopWatch(1, looks_stopped=lambda _: self.stopped, suspended=lambda: self.slept)
-        self.seen: list[ProgramStopped] = []
+        self.seen = []
 
-    def passes(self, seconds: float, *, stopped: bool = False) -> None:
+    def passes(self, seconds, *, stopped=False):
         self.stopped = stopped
         for _ in range(round(seconds / LOOK_SECONDS)):
             self.seen += self.watch.look(self.now)

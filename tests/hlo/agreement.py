@@ -1,20 +1,15 @@
 """Two readings of one module compared: ours and jaxlib's, the text and the proto."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 from jaxprof.hlo.analysis.kernels import KernelAnalysis
 from jaxprof.hlo.analysis.notices import problems
-from jaxprof.hlo.model import Module
 from jaxprof.hlo.read import files
 from jaxprof.hlo.read.parse import modules
 
 from .corpus import peer_reads
 
 
-def as_the_peer_tells(module: Module) -> dict[str, list[list[object]]]:
-    found: dict[str, list[list[object]]] = {}
+def as_the_peer_tells(module):
+    found = {}
     for computation in module.computations.values():
         place = {instruction.name: instruction.position for instruction in reversed(computation.instructions)}
         found[computation.name] = [
@@ -31,7 +26,7 @@ INCOMPLETE = ("_Dot_Incomplete_Chain", "_FusionStart_Incomplete_Chain")
 up from what the operation wants. They stand in tests of XLA's reader only; a text that was printed has the operands."""
 
 
-def assert_agreement(paths: list[Path]) -> int:
+def assert_agreement(paths):
     """How many of the files jaxlib reads, all of them the same as we do, or said not to be."""
     compared = 0
     for path, answer in peer_reads(paths):
@@ -47,7 +42,7 @@ def assert_agreement(paths: list[Path]) -> int:
     return compared
 
 
-def assert_proto_is_the_text(path: Path) -> None:
+def assert_proto_is_the_text(path):
     """`path` is a proto, and the text printed of the same module lies beside it."""
     (proto,), (text,) = files.load(path), files.load(path.with_suffix(".txt"))
     assert problems(proto) == ()
@@ -66,7 +61,7 @@ def assert_proto_is_the_text(path: Path) -> None:
                 assert mine.literal == theirs.literal
 
 
-def figures(table: KernelAnalysis) -> list[tuple[object, ...]]:
+def figures(table):
     """What is counted of each kernel."""
     return [
         (k.name, k.kind, k.flops, k.transcendentals, k.bytes_read, k.bytes_written, k.instructions, k.dtype, k.target,

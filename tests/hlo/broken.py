@@ -1,11 +1,9 @@
 """Texts that are as bad as can be for a reader: each repeats one unfinished thing `n` times."""
 
-from __future__ import annotations
-
 HEAD = "HloModule m\nENTRY e {\n  p = f32[] parameter(0)\n"
 
 
-def worst_texts(n: int) -> dict[str, str]:
+def worst_texts(n):
     in_body = {
         "open parentheses": "  a = f32[] add(" * n,
         "lines of open parentheses": "  a = f32[] add((\n" * n,

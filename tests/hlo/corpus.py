@@ -1,13 +1,10 @@
 """Where the modules for tests come from: programs compiled by JAX here, and real files where the machine has them."""
 
-from __future__ import annotations
-
 import functools
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -16,17 +13,17 @@ REAL_FILES = REPOSITORY.parent / "shared" / "data" / "hlo"
 _LARGEST_BYTES = 1 << 40 if os.environ.get("JAXPROF_LONG") else 1 << 20
 
 
-def real_files(pattern: str = "*") -> list[Path]:
+def real_files(pattern="*"):
     """The real files that this machine has; those of megabytes only with JAXPROF_LONG=1."""
     return [path for path in sorted(REAL_FILES.glob(pattern)) if path.stat().st_size < _LARGEST_BYTES]
 
 
-def _environment() -> dict[str, str]:
+def _environment():
     return {**os.environ, "PYTHONPATH": str(REPOSITORY / "src"), "TF_CPP_MIN_LOG_LEVEL": "3"}
 
 
 @functools.cache
-def compiled_programs(folder: Path) -> Path:
+def compiled_programs(folder):
     """The folder, with the HLO of `programs.py` in it."""
     folder.mkdir(exist_ok=True)
     subprocess.run(
@@ -35,12 +32,12 @@ def compiled_programs(folder: Path) -> Path:
     return folder
 
 
-def peer_has_reader() -> bool:
+def peer_has_reader():
     done = subprocess.run([sys.executable, "-c", "from jaxlib import _hlo"], capture_output=True, check=False)
     return done.returncode == 0
 
 
-def peer_reads(paths: list[Path]) -> Iterator[tuple[Path, dict[str, object]]]:
+def peer_reads(paths):
     """What jaxlib's reader makes of each file; one that it refuses has `error`, one that ends its process `aborted`."""
     remaining = list(paths)
     while remaining:

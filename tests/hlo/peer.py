@@ -6,8 +6,6 @@ either an error or the computations: `{name: [[opcode, [operand positions], [cal
 the instructions in their order. The calls are read from the proto that jaxlib serialises.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path
@@ -19,7 +17,7 @@ from jaxprof.hlo.read.wire import Message
 LOCAL = (1 << 32) - 1
 
 
-def read(text: str) -> dict[str, list[list[object]]]:
+def read(text):
     module = _hlo.hlo_module_from_text(text)
     proto = Message(module.as_serialized_hlo_module_proto())
     names = {one.number(5): one.text(1) for one in proto.messages(3)}
@@ -30,7 +28,7 @@ def read(text: str) -> dict[str, list[list[object]]]:
         }
         for one in proto.messages(3)
     }
-    found: dict[str, list[list[object]]] = {}
+    found = {}
     for computation in module.computations():
         instructions = list(computation.instructions())
         place = {instruction.name: position for position, instruction in enumerate(instructions)}
@@ -45,16 +43,16 @@ def read(text: str) -> dict[str, list[list[object]]]:
     return found
 
 
-def say(line: dict[str, object]) -> None:
+def say(line):
     sys.stdout.write(json.dumps(line) + "\n")
     sys.stdout.flush()
 
 
-def main() -> None:
+def main():
     for path in sys.argv[1:]:
         say({"path": path})
         try:
-            answer: dict[str, object] = {"computations": read(Path(path).read_text())}
+            answer = {"computations": read(Path(path).read_text())}
         except (RuntimeError, ValueError) as error:
             answer = {"error": str(error)}
         say(answer)

@@ -1,7 +1,5 @@
 """What a GPU's runtime launches for an instruction, as XLA's thunk sequence beside a dump says."""
 
-from __future__ import annotations
-
 import pytest
 
 from jaxprof.hlo.analysis.kernels import kernels
@@ -35,7 +33,7 @@ SEQUENCE = """000: kCommandBuffer [source       | next=005 (1)]
 """
 
 
-def metadata(*named: tuple[str, int | None, str]) -> str:
+def metadata(*named):
     return "".join(
         f'thunk_metadata {{\n  thunk_info {{\n    profile_annotation: "{name}"\n'
         + (f"    thunk_id: {number}\n" if number is not None else "")

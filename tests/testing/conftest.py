@@ -1,10 +1,7 @@
 """Runs of pytest inside the tests: in this process, and in one of their own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
 
 import pytest
 
@@ -15,10 +12,10 @@ OWN = ("-p", "no:cacheprovider", "--strict-markers")
 
 
 @pytest.fixture
-def run_tests(pytester: pytest.Pytester) -> Run:
+def run_tests(pytester):
     """Runs pytest over the text of a test file, with these options, as a user would: in a process of its own."""
 
-    def run(text: str, *options: str) -> pytest.RunResult:
+    def run(text, *options):
         pytester.makepyfile(test_it=text)
         return pytester.runpytest_subprocess(*OWN, *options, timeout=50)
 
@@ -26,17 +23,17 @@ def run_tests(pytester: pytest.Pytester) -> Run:
 
 
 @pytest.fixture(scope="session")
-def imported() -> None:
+def imported():
     """Imports what pytester would forget after each test, and jaxlib cannot be imported twice."""
     for name in ("jax.numpy", "jaxprof.testing.items", "jaxprof.testing.reports"):
         import_module(name)
 
 
 @pytest.fixture
-def run_tests_here(imported: None, pytester: pytest.Pytester) -> Run:
+def run_tests_here(imported, pytester):
     """Does the same in this process, which has imported jax already."""
 
-    def run(text: str, *options: str) -> pytest.RunResult:
+    def run(text, *options):
         pytester.makepyfile(test_it=text)
         return pytester.runpytest_inprocess(*OWN, *WITHOUT, *options)
 
@@ -44,6 +41,6 @@ def run_tests_here(imported: None, pytester: pytest.Pytester) -> Run:
 
 
 @pytest.fixture
-def folder(pytester: pytest.Pytester) -> Path:
+def folder(pytester):
     """Where such a run takes place."""
     return pytester.path

@@ -1,7 +1,5 @@
 """Programs of tests compiled for devices that are not here. Skipped, with the reason, without the compilers."""
 
-from __future__ import annotations
-
 import pytest
 
 from jaxprof.devices.targets import parse_target, wheels
@@ -42,7 +40,7 @@ def test_keys_and_statics(jaxprof):
 """
 
 
-def needs_compiler(device: str) -> None:
+def needs_compiler(device):
     try:
         wheels.environment(parse_target(device).chip.vendor, find_interpreter().path)
     except JaxprofError as error:

@@ -1,7 +1,5 @@
 """The fixture `jaxprof`, as tests use it: here, and in runs of pytest in processes of their own."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

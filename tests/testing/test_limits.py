@@ -1,14 +1,12 @@
 """The marker `jaxprof` and its limits."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 import pytest_jaxprof
 from jaxprof.testing.items import limited
+from tables import rows
 
 LIMITED = """
 import jax
@@ -119,35 +117,32 @@ def test_limits(run_tests_here):
 class Marked(SimpleNamespace):
     """A test with a marker."""
 
-    def get_closest_marker(self, name: str) -> Any:
+    def get_closest_marker(self, name):
         return eval(f"pytest.mark.jaxprof({self.marker})").mark
 
-    def iter_markers(self, name: str) -> list[Any]:
+    def iter_markers(self, name):
         return [self.get_closest_marker(name)]
 
 
-@pytest.mark.parametrize(
-    ("marker", "said"),
-    [
-        ("max_kernel=1", "unknown limit of the marker jaxprof 'max_kernel'. Did you mean max_kernels"),
-        ("3", "the marker jaxprof takes no 3 without a name"),
-        ("max_compiles=True", "max_compiles=True. A limit is a number"),
-        ("max_compiles=-1", "max_compiles=-1. A limit is a number"),
-        ("max_flops='1e9'", "max_flops='1e9'. A limit is a number"),
-        ("max_flops=float('nan')", "max_flops=nan. A limit is a number"),
-    ],
-)
-def test_a_wrong_marker_is_a_usage_error(marker, said):
-    item: Any = Marked(config=SimpleNamespace(), nodeid="test_it.py::test_it", marker=marker)
-    with pytest.raises(pytest.UsageError) as raised:
-        pytest_jaxprof.pytest_collection_modifyitems([item])
-    assert str(raised.value).startswith("test_it.py::test_it: ")
-    assert said in str(raised.value)
+def test_a_wrong_marker_is_a_usage_error():
+    for marker, said in rows("""
+        max_kernel=1            unknown limit of the marker jaxprof 'max_kernel'. Did you mean max_kernels
+        3                       the marker jaxprof takes no 3 without a name
+        max_compiles=True       max_compiles=True. A limit is a number
+        max_compiles=-1         max_compiles=-1. A limit is a number
+        max_flops='1e9'         max_flops='1e9'. A limit is a number
+        max_flops=float('nan')  max_flops=nan. A limit is a number
+    """):
+        item = Marked(config=SimpleNamespace(), nodeid="test_it.py::test_it", marker=marker)
+        with pytest.raises(pytest.UsageError) as raised:
+            pytest_jaxprof.pytest_collection_modifyitems([item])
+        assert str(raised.value).startswith("test_it.py::test_it: ")
+        assert said in str(raised.value)
 
 
 def test_a_worker_of_xdist_fails_the_test_and_not_the_run():
     config = SimpleNamespace(workerinput={})
-    item: Any = Marked(config=config, nodeid="test_it.py::test_it", marker="max_kernel=1")
+    item = Marked(config=config, nodeid="test_it.py::test_it", marker="max_kernel=1")
     pytest_jaxprof.pytest_collection_modifyitems([item])
     with pytest.raises(pytest.fail.Exception, match="max_kernels"), limited(item):
         pass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from xplane_wire import Event, Line, Plane, Value, nested, number, space_bytes, varint
@@ -34,6 +35,16 @@ def host(name: str, start_us: float, us: float, **stats: Value) -> Event:
 
 def line(name: str, *events: Event, id: int = 1) -> Line:
     return Line(name, list(events), id=id)
+
+
+def on_cpu(**threads: Sequence[Event]) -> Plane:
+    """A host with threads of these names."""
+    return Plane("/host:CPU", [Line(name, events) for name, events in threads.items()])
+
+
+def on_gpu(*events: Event, number: int = 0, lines: Sequence[Line] = ()) -> Plane:
+    """A GPU with one stream, and these lines beside it."""
+    return Plane(f"/device:GPU:{number}", [Line("Stream #1(Kernel)", events), *lines])
 
 
 def cpu_plane() -> Plane:

@@ -3,8 +3,6 @@
 Skipped unless JAXPROF_REAL_PROFILES names a folder with `xplane/NAME.xplane.pb` and `reference/NAME/hlo_stats.json`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections import defaultdict
@@ -31,7 +29,7 @@ def test_totals_agree_with_the_recorded_answers(name):
         for row in rows
         if row["category"] != "IDLE"
     }
-    ours: defaultdict[tuple[str, str], list[float]] = defaultdict(lambda: [0, 0.0, 0.0])
+    ours = defaultdict(lambda: [0, 0.0, 0.0])
     for one in op_times(read_profile(REAL / "xplane" / f"{name}.xplane.pb")):
         figures = ours[str(one.op.program), one.op.name]
         for at, value in enumerate((one.count, one.total_seconds * 1e6, one.self_seconds * 1e6)):

@@ -1,7 +1,5 @@
 """Chrome traces: the JSON that JAX writes beside a profile, that Perfetto opens, and that jaxprof exports."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import json
@@ -11,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_traces import cpu_plane, gpu_planes, read, tpu_plane
 
+from jaxprof.analysis.opener import Kind, kind_of
 from jaxprof.analysis.timeline import read_timeline
 from jaxprof.errors import FileRefusedError
 from jaxprof.events import encode
@@ -24,7 +23,7 @@ from jaxprof.trace.timeline import timeline_text
 NAMES = {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/host:CPU"}}
 
 
-def ran(start: float | str, run_id: int, took: float = 7.125) -> dict[str, object]:
+def ran(start, run_id, took=7.125):
     """One execution of `dot`, in microseconds."""
     op = {"hlo_op": "dot", "hlo_module": "jit_f", "run_id": str(run_id)}
     return {"ph": "X", "pid": 1, "tid": 2, "ts": start, "dur": took, "name": "dot", "args": op}
@@ -52,6 +51,7 @@ def test_an_export_can_be_opened_again(tmp_path, planes):
     trace = read(*planes)
     path = tmp_path / "out.json.gz"
     path.write_bytes(gzip.compress("".join(to_perfetto(read_timeline(timeline_text(trace)), "title")).encode()))
+    assert kind_of(path) is Kind.PROFILE
     again = read_profile(path)
     assert {row.op: (row.device, row.count, row.total_seconds) for row in op_times(again)} == {
         row.op: (row.device, row.count, pytest.approx(row.total_seconds)) for row in op_times(trace)

@@ -1,16 +1,11 @@
 """The HLO in a profile tells what its program holds in memory, as its executable does."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import pytest
 from xplane_wire import nested, number
 
 from jaxprof.analysis.memory import memory_of_dump
 from jaxprof.engine.measure.stages import buffers_of
-from jaxprof.events import BuffersReported, Event
+from jaxprof.events import BuffersReported
 from jaxprof.hlo.open.paths import modules_at
 from jaxprof.hlo.read.proto import text as hlo_text
 from jaxprof.trace.buffers import buffers_in
@@ -19,7 +14,7 @@ from jaxprof.trace.sources import read_profile
 
 
 @pytest.fixture(scope="module")
-def captured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+def captured(tmp_path_factory):
     """A profile of a program with temporaries, and its executable."""
     import jax
     import jax.numpy as jnp
@@ -39,7 +34,7 @@ def test_they_are_those_of_the_executable_and_of_a_dump_in_words(captured):
     expected = buffers_of(compiled, compiled.as_text())
     if expected is None:
         pytest.skip("this jax does not tell the buffers of an executable")
-    events: list[Event] = []
+    events = []
     import_profile(folder, "r1", events.append)
     (found,) = [event for event in events if isinstance(event, BuffersReported)]
     assert (found.peak_bytes, found.parts) == (expected.peak_bytes, expected.parts)
@@ -67,7 +62,7 @@ def test_what_lies_in_the_hosts_memory_is_not_the_devices(captured):
     plain = buffers_in(program.proto, text)
     assert plain.peak_bytes
 
-    def peak_with(colour: int) -> int | None:
+    def peak_with(colour):
         """The same program with 1 GiB more, in the memory of that colour."""
         more = nested(3, nested(3, number(1, 99) + number(2, 1 << 30) + number(5, 1) + number(8, colour)))
         found = buffers_in(program.proto + more, text)

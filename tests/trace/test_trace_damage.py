@@ -1,27 +1,24 @@
 """Damaged, foreign and hostile files: an error or a partial result that says what is missing; nothing else. The walk
 from many places finds what following the chain link by link finds, damage or not."""
 
-from __future__ import annotations
-
 import gzip
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_traces import cpu_plane, gpu_planes, host, op
-from xplane_wire import Line, Plane, nested, number, space_bytes
+from made_traces import cpu_plane, gpu_planes, host, on_cpu, on_gpu, op
+from xplane_wire import Plane, nested, number, space_bytes
 
 from jaxprof.errors import FileRefusedError, UsageError
-from jaxprof.events import KernelsMeasured, TrustCheck, TrustReported
+from jaxprof.events import KernelsMeasured, TrustReported
 from jaxprof.trace.line import Chain
 from jaxprof.trace.sources import read_profile
 from jaxprof.trace.summary import summarise
 from jaxprof.trace.varints import padded
 
 
-def written(folder: Path, raw: bytes, name: str = "host.xplane.pb") -> Path:
+def written(folder, raw, name="host.xplane.pb"):
     path = folder / name
     path.write_bytes(raw)
     return path
@@ -45,7 +42,7 @@ def test_files_of_other_tools_are_refused(tmp_path, raw):
         read_profile(written(tmp_path, raw))
 
 
-def said(path: Path, code: str = "file") -> TrustCheck:
+def said(path, code="file"):
     (trust,) = [event for event in summarise(path, "imported") if isinstance(event, TrustReported)]
     return next(row for row in trust.rows if row.code == code)
 
@@ -59,8 +56,7 @@ def test_a_cut_off_file_gives_its_whole_planes_and_says_so(tmp_path):
 
 
 def test_a_cut_within_a_plane_keeps_the_events_before_it(tmp_path):
-    lines = [Line("Stream #1", [host(f"k{n}", 10 * n, 5, correlation_id=n) for n in range(40)])]
-    whole = space_bytes([Plane("/device:GPU:0", lines)])
+    whole = space_bytes([on_gpu(*(host(f"k{n}", 10 * n, 5, correlation_id=n) for n in range(40)))])
     seen = []
     for tenth in range(2, 11):
         path = written(tmp_path, whole[: len(whole) * tenth // 10])
@@ -77,20 +73,17 @@ def test_a_cut_within_a_plane_keeps_the_events_before_it(tmp_path):
 
 
 def test_a_damaged_event_costs_the_rest_of_its_line_and_nothing_else(tmp_path):
-    lines = [Line("a", [host(f"f{n}", 10 * n, 5) for n in range(9)]), Line("b", [host("g", 0, 7)])]
-    raw = bytearray(space_bytes([Plane("/host:CPU", lines)]))
-    third = raw.index(b"\x22", raw.index(b"a\x18") + 24)
-    while raw[third + 2 : third + 4] != b"\x08\x03":
-        third = raw.index(b"\x22", third + 1)
-    raw[third + 1] = 0x7F  # it says that it is longer than the line
+    raw = bytearray(space_bytes([on_cpu(a=[host(f"f{n}", 10 * n, 5) for n in range(9)], b=[host("g", 0, 7)])]))
+    third = raw.index(number(1, 3) + b"\x10")
+    raw[third - 1] = 0x7F  # it says that it is longer than the line
     trace = read_profile(written(tmp_path, bytes(raw)))
     assert {lane.name: len(lane) for lane in trace.lanes} == {"a": 2, "b": 1}
     assert "the rest of a cannot be read" in trace.problems[0]
 
 
 def test_impossible_times_are_left_out_and_counted(tmp_path):
-    line = Line("t", [op("a", 0, 5, run_id=1), op("b", 1 << 41, 5, run_id=1)])
-    trace = read_profile(written(tmp_path, space_bytes([Plane("/host:CPU", [line])])))
+    plane = on_cpu(t=[op("a", 0, 5, run_id=1), op("b", 1 << 41, 5, run_id=1)])
+    trace = read_profile(written(tmp_path, space_bytes([plane])))
     assert sum(len(lane) for lane in trace.lanes) == 1
     assert "1 event left out, whose times are impossible" in trace.problems[0]
 
@@ -103,7 +96,7 @@ def test_a_cut_off_gzip_gives_what_it_holds(tmp_path):
 
 class TestFolders:
     @staticmethod
-    def log_folder(tmp_path: Path) -> Path:
+    def log_folder(tmp_path):
         for run, hosts in (("2026_01_01", ["a"]), ("2026_02_02", ["a", "b"])):
             folder = tmp_path / "plugins" / "profile" / run
             folder.mkdir(parents=True)
@@ -140,7 +133,7 @@ class TestFolders:
 TAG = 4 << 3 | 2
 
 
-def line(events: int, seed: int) -> bytes:
+def line(events, seed):
     """Events with statistics in them, which have the same tag; a long one now and then."""
     random = np.random.default_rng(seed)
     out = bytearray()
@@ -154,7 +147,7 @@ def line(events: int, seed: int) -> bytes:
     return bytes(out)
 
 
-def begins(raw: bytes, *, walking: bool) -> tuple[list[int], int]:
+def begins(raw, *, walking):
     chain = Chain(padded(raw), raw + bytes(16), 0, len(raw), TAG)
     if not walking:
         chain._walks.clear()

@@ -1,24 +1,19 @@
 """A profile into a session, and out again: programs, HLO, timeline."""
 
-from __future__ import annotations
-
 import json
-from collections import Counter
 from dataclasses import replace
 
 import pytest
-from made_traces import cpu_plane, gpu_planes, host, op, read
+from made_traces import gpu_planes, host, on_gpu, op, read
 from xplane_wire import Line, Plane, space_bytes
 
 from jaxprof.analysis.lanes.rows import lanes_of
 from jaxprof.analysis.lanes.totals import range_totals
 from jaxprof.analysis.measured import measured, whole_profile
-from jaxprof.analysis.opener import Kind, kind_of
 from jaxprof.analysis.timeline import read_timeline
 from jaxprof.exports.perfetto import to_perfetto
 from jaxprof.session import Session
 from jaxprof.trace.imported import import_profile
-from jaxprof.trace.ops import op_times
 from jaxprof.trace.sources import read_file
 from jaxprof.trace.timeline import timeline_text
 from report.sessions import HEADER
@@ -54,7 +49,7 @@ class TestTimeline:
     def test_what_is_left_out_is_not_idle(self, tmp_path):
         """Of 100 kernels of 1 us on end and two of 50, three are kept: the stream was busy all the time."""
         events = [op("long", 0, 50), *(op("short", 50 + at, 1) for at in range(100)), op("long", 150, 50)]
-        trace = read(Plane("/device:GPU:0", [Line("Stream #7", events)]))
+        trace = read(on_gpu(*events))
         timeline = read_timeline(timeline_text(trace, limit=3))
         (found,) = range_totals(lanes_of(timeline), 0, 200_000).lanes
         assert (timeline.left_out, found.left_out, found.count, found.busy_ns, found.idle_ns) == (99, 99, 3, 200_000, 0)
@@ -71,48 +66,13 @@ class TestTimeline:
         first, second = "Async XLA Ops", "Async XLA Ops (2)"
         assert tracks == {"outer": first, "inner": first, "across": second, "late": first, "apart": first}
 
-    def test_an_export_names_ops_executions_and_steps(self):
-        steps = Line("python", [host("train", 0, 60, step_num=3), host("train", 100, 60, step_num=4)])
-        for planes in (gpu_planes(), (Plane("/host:CPU", [*cpu_plane().lines, steps]),)):
-            trace = read(*planes)
-            events = json.loads("".join(to_perfetto(read_timeline(timeline_text(trace)), "title")))["traceEvents"]
-            shown = [event for event in events if event["ph"] == "X"]
-            places = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
-            took: Counter[str] = Counter()
-            for event in shown:
-                if len(planes) == 1 or places[event["pid"]].startswith("/device"):  # the host names what it launches
-                    took[event.get("args", {}).get("hlo_op", "")] += event["dur"] / 1e6
-            assert {row.op.name: took[row.op.name] for row in op_times(trace)} == {
-                row.op.name: pytest.approx(row.total_seconds) for row in op_times(trace)
-            }
-            numbers = {event["args"]["step_num"] for event in shown if "step_num" in event.get("args", {})}
-            assert numbers == ({"3", "4"} if len(planes) == 1 else set())
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "expected"),
-    [
-        ("a.jaxprof", b'{"format":"jaxprof"}', False),
-        ("renamed", b'{"format":"jaxprof"}', False),
-        ("a.xplane.pb", b"", True),
-        ("a.json", b'{"traceEvents":[]}', True),
-        ("a.bin", b"\x0a\x03", True),
-    ],
-)
-def test_profiles_and_sessions_are_told_apart(tmp_path, name, content, expected):
-    path = tmp_path / name
-    path.write_bytes(content)
-    assert (kind_of(path) is Kind.PROFILE) is expected
-    assert (kind_of(tmp_path) is Kind.PROFILE) is name.endswith(".xplane.pb")
-    assert kind_of(tmp_path / "missing") is None
-
 
 def test_the_reading_stops_where_it_is_told_to(tmp_path):
     path = tmp_path / "box.xplane.pb"
     path.write_bytes(space_bytes(gpu_planes()))
-    shares: list[float] = []
+    shares = []
 
-    def advance(share: float) -> None:
+    def advance(share):
         shares.append(share)
         if share > 0.5:
             raise InterruptedError

@@ -1,14 +1,10 @@
 """Profiles that JAX records here and now, on CPU: what is in them, and what they are doubted for."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from jaxprof.events import CaptureTaken, Event, TrustReported
+from jaxprof.events import CaptureTaken, TrustReported
 from jaxprof.hlo.read.parse import module
 from jaxprof.trace.imported import text_of
 from jaxprof.trace.ops import op_times
@@ -21,14 +17,14 @@ MI300X = Path(__file__).parents[3] / "shared" / "data" / "xplane" / "jax08_gemm_
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recorded(tmp_path_factory):
     """Three annotated calls of a program with a loop, a compile outside of the profile."""
     import jax
     import jax.numpy as jnp
 
     @jax.jit
-    def step(x: Any) -> Any:
-        def body(carry: Any, _: None) -> tuple[Any, None]:
+    def step(x):
+        def body(carry, _):
             return jnp.tanh(carry @ carry.T), None
 
         return jnp.sort(jax.lax.scan(body, x, None, length=4)[0].sum(0))
@@ -47,7 +43,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def compiling(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def compiling(tmp_path_factory):
     """A compile, and Python's own tracer."""
     import jax
     import jax.numpy as jnp
@@ -62,7 +58,7 @@ def compiling(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def events_by_jax(folder: Path) -> Iterator[tuple[str, str, float, float]]:
+def events_by_jax(folder):
     """Thread, op, start and duration in ns, of each HLO op, as JAX's own reader gives them."""
     from jax.profiler import ProfileData
 
@@ -76,8 +72,8 @@ def events_by_jax(folder: Path) -> Iterator[tuple[str, str, float, float]]:
 
 
 def test_totals_and_self_times_agree_with_a_sum_by_hand(recorded):
-    sums: dict[str, list[float]] = {}
-    lines: dict[str, list[tuple[float, float]]] = {}
+    sums = {}
+    lines = {}
     for line, name, start, duration in events_by_jax(recorded):
         sums.setdefault(name, []).append(duration)
         lines.setdefault(line, []).append((start, start + duration))
@@ -119,7 +115,7 @@ def test_what_a_sound_capture_is_not_doubted_for_and_one_of_a_compile_is(recorde
     assert (rows["compile"][0], rows["python_tracer"][0]) == ("doubt", "doubt")
 
 
-def trust(path: Path) -> dict[str, tuple[str, str]]:
+def trust(path):
     (event,) = [one for one in summarise(path, "imported") if isinstance(one, TrustReported)]
     return {row.code: (row.verdict, row.message) for row in event.rows}
 
@@ -135,7 +131,7 @@ def test_the_engine_holds_a_capture_against_its_timing():
     function = jax.jit(lambda x: jnp.tanh(x @ x))
     x = jnp.ones((256, 256))
     function(x).block_until_ready()
-    events: list[Event] = []
+    events = []
     capture_run(Reporter(events.append, RunControl()), lambda: jax.block_until_ready(function(x)), 1e-9)
     (capture,) = [event for event in events if isinstance(event, CaptureTaken)]
     assert capture.seconds_with is not None

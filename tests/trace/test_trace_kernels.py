@@ -1,49 +1,43 @@
 """The table of ops, the steps and the transfers of profiles that can be added up on paper."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 
 import numpy as np
 import pytest
-from made_traces import cpu_plane, gpu_planes, host, op, read, tpu_plane
-from xplane_wire import Line, Plane
+from made_traces import cpu_plane, gpu_planes, read, tpu_plane
 
-from jaxprof.events import CopyTimes, KernelLaunch
-from jaxprof.trace.intervals import Coverage, distinct, self_times, union_by_group
+from jaxprof.events import KernelLaunch
+from jaxprof.trace.intervals import distinct, self_times, union_by_group
 from jaxprof.trace.launch import copy_details, launch_details, transfers_of
-from jaxprof.trace.model import Trace
-from jaxprof.trace.ops import OpTime, op_times, unattributed_seconds
+from jaxprof.trace.ops import op_times, unattributed_seconds
 from jaxprof.trace.steps import steps_of
 
 US = 1e-6
 
 
-def table(trace: Trace) -> dict[str, OpTime]:
+def table(trace):
     return {row.op.name: row for row in op_times(trace)}
+
+
+def parts(trace):
+    """The parts of the first step in microseconds, without those that are 0."""
+    return {name: round(took / US, 6) for name, took in asdict(steps_of(trace).rows[0].parts).items() if took}
 
 
 class TestCpu:
     def test_an_op_on_two_threads_has_cpu_time_wall_time_and_parallelism(self):
-        row = table(read(cpu_plane()))["dot"]
+        rows = table(read(cpu_plane()))
+        assert set(rows) == {"while.1", "dot", "add"}, "the ends of arrows and events of the pool are no ops"
+        row = rows["dot"]
         assert (row.count, row.total_seconds, row.wall_seconds) == (1, pytest.approx(40 * US), pytest.approx(30 * US))
         assert row.median_seconds == row.minimum_seconds == row.maximum_seconds == pytest.approx(30 * US)
         assert row.parallelism == pytest.approx(40 / 30)
 
-    def test_the_ends_of_arrows_and_pool_events_are_no_ops(self):
-        trace = read(cpu_plane())
-        assert set(table(trace)) == {"while.1", "dot", "add"}
-        shown = {lane.names[index] for lane in trace.lanes for index in lane.name_of.tolist()}
-        assert not any(name.startswith(("end: ", "Threadpool")) for name in shown)
-
     def test_an_annotated_step_is_made_of_kernels_and_idle_time(self):
         steps = steps_of(read(cpu_plane()))
-        assert steps.found_by == "annotation"
         (row,) = steps.rows
-        assert (row.name, row.seconds) == ("train 3", pytest.approx(60 * US))
-        assert asdict(row.parts) == pytest.approx(
-            {"kernels": 50 * US, "transfers": 0, "collectives_exposed": 0, "launch_gaps": 0, "idle": 10 * US}
-        )
+        assert (steps.found_by, row.name, row.seconds) == ("annotation", "train 3", pytest.approx(60 * US))
+        assert parts(read(cpu_plane())) == {"kernels": 50, "idle": 10}
 
 
 class TestGpu:
@@ -55,32 +49,15 @@ class TestGpu:
         assert (library.total_seconds, library.kernels) == (pytest.approx(15 * US), ("ampere_sgemm",))
         assert unattributed_seconds(read(*gpu_planes())) == pytest.approx({"gpu:0": 15 * US})
 
-    def test_a_kernel_between_two_of_one_op_is_a_guess(self):
-        trace = read(*gpu_planes())
-        stream = next(lane for lane in trace.lanes if lane.kind == "stream")
-        assert stream.guessed is not None
-        assert [stream.names[stream.name_of[row]] for row in np.flatnonzero(stream.guessed)] == ["cutlass_gemm"]
-
     def test_a_copy_has_direction_and_bytes(self):
-        assert transfers_of(read(*gpu_planes())) == [
-            CopyTimes(
-                direction="host to device", device="gpu:0", count=1, total_seconds=pytest.approx(10 * US), bytes=4000
-            )
-        ]
+        (copy,) = transfers_of(read(*gpu_planes()))
+        assert (copy.direction, copy.device, copy.count, copy.bytes) == ("host to device", "gpu:0", 1, 4000)
+        assert copy.total_seconds == pytest.approx(10 * US)
 
     def test_the_time_of_an_execution_without_a_kernel_is_a_gap(self):
-        steps = steps_of(read(*gpu_planes()))
-        assert steps.found_by == "modules"
-        # 10 to 95 µs: kernels 20 + 5 + 30 + 15; nothing from 35 to 40 and from 70 to 80.
-        assert steps.rows[0].parts.kernels == pytest.approx(70 * US)
-        assert steps.rows[0].parts.launch_gaps == pytest.approx(15 * US)
-
-    def test_without_a_line_of_modules_an_execution_begins_where_its_first_op_comes_again(self):
-        events = [op(name, start, 5) for name, start in (("a", 0), ("b", 6), ("a", 20), ("b", 26))]
-        line = Line("Stream #1(Kernel)", events)
-        steps = steps_of(read(Plane("/device:GPU:0", [line])))
-        assert [round(row.seconds / US, 3) for row in steps.rows] == [20, 11]
-        assert steps.rows[0].parts.idle == pytest.approx(9 * US)
+        """10 to 95 µs: kernels 20 + 5 + 30 + 15; nothing from 35 to 40 and from 70 to 80."""
+        assert steps_of(read(*gpu_planes())).found_by == "modules"
+        assert parts(read(*gpu_planes())) == {"kernels": 70, "launch_gaps": 15}
 
 
 class TestTpu:
@@ -89,22 +66,9 @@ class TestTpu:
         assert (row.op.module, row.op.program, row.count) == ("jit_f", (1 << 64) - 5, 2)
         first = steps_of(read(tpu_plane())).rows[0]
         assert first.seconds == pytest.approx(100 * US)
-        parts = {"kernels": 40, "collectives_exposed": 10, "transfers": 20, "launch_gaps": 10, "idle": 20}
-        assert asdict(first.parts) == pytest.approx({name: part * US for name, part in parts.items()})
+        of_the_step = {"kernels": 40, "collectives_exposed": 10, "transfers": 20, "launch_gaps": 10, "idle": 20}
+        assert parts(read(tpu_plane())) == of_the_step
         assert first.collectives_overlapped_seconds == pytest.approx(20 * US)
-
-
-@pytest.mark.parametrize("planes", [(cpu_plane(),), gpu_planes(), (tpu_plane(),)], ids=["cpu", "gpu", "tpu"])
-def test_the_parts_of_each_step_add_up_to_it(planes):
-    for row in steps_of(read(*planes)).rows:
-        assert sum(asdict(row.parts).values()) == pytest.approx(row.seconds, rel=1e-12)
-
-
-def test_a_first_step_with_fewer_ops_than_the_others_is_incomplete():
-    events = [op("b", 0, 1)] + [op(name, 10 * n + at, 1) for n in (1, 2, 3) for at, name in ((0, "a"), (3, "b"))]
-    modules = [host("jit_f(7)", 10 * n, 5) for n in range(4)]
-    plane = Plane("/device:GPU:0", [Line("Stream #1", events), Line("XLA Modules", modules, id=2)])
-    assert [row.complete for row in steps_of(read(plane)).rows] == [False, True, True, True]
 
 
 class TestDetails:
@@ -126,7 +90,6 @@ class TestDetails:
         [
             ("kind_src:device kind_dst:pinned size:8 dest:0 async:1", ("device to host", 8)),
             ("kind:Unknown size:0 dest:512 async:1", ("", None)),
-            ("kind:DtoD size:12 dest:0", ("device to device", 12)),
             ("size:99999999999999999999999", ("", None)),
         ],
     )
@@ -163,13 +126,8 @@ class TestArithmetic:
         nothing = np.zeros(0, np.int64)
         assert self_times(nothing, nothing).tolist() == []
 
-    @pytest.mark.parametrize("values", [[], [5, 3, 5], [-7, 1 << 60, -7], list(range(10, 0, -1))])
+    @pytest.mark.parametrize("values", [[5, 3, 5], [-7, 1 << 60, -7]])
     def test_distinct_is_unique(self, values):
-        column = np.array(values, np.int64)
-        found, which = distinct(column)
+        found, which = distinct(np.array(values, np.int64))
         assert found.tolist() == sorted(set(values))
         assert found[which].tolist() == values
-
-    def test_coverage_within_windows(self):
-        coverage = Coverage.of(np.array([10, 12, 30, 5, 40]), np.array([20, 15, 40, 5, 45]))
-        assert coverage.within(np.array([0, 14, 35, 50]), np.array([12, 32, 50, 60])).tolist() == [2, 8, 10, 0]

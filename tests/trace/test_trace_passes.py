@@ -1,19 +1,17 @@
 """The tree of a compile: nesting, threads that wait for each other, stages."""
 
-from __future__ import annotations
-
 import pytest
 from made_traces import host, read
 from xplane_wire import Line, Plane
 
 from jaxprof.analysis.measured import seconds_of_threads, stage_times
-from jaxprof.events import PassTimes
 from jaxprof.trace.passes import STAGES, compile_tree, stage_of
+from tables import rows
 
 US = 1e-6
 
 
-def tree() -> PassTimes:
+def tree():
     python = Line("python", [host("PjitFunction(f)", 0, 120), host("backend_compile_and_load", 10, 100)])
     compiler = Line(
         "tf_PjRtCompilerThreadPool/1",
@@ -40,7 +38,7 @@ def tree() -> PassTimes:
     return found
 
 
-def node(of: PassTimes, *names: str) -> PassTimes:
+def node(of, *names):
     for name in names:
         (of,) = [child for child in of.children if child.name == name]
     return of
@@ -71,22 +69,19 @@ def test_stages_add_up_to_the_self_time_of_the_tree():
     assert {one.stage: one.passes for one in stages} == {"codegen": 3, "compile": 3, "HLO passes": 4, "MLIR": 2}
 
 
-@pytest.mark.parametrize(
-    ("name", "stage"),
-    [
-        ("layout-assignment", "layout"),
-        ("fusion", "fusion"),
-        ("buffer-assignment", "buffer assignment"),
-        ("gemm-algorithm-picker", "autotuning"),
-        ("CompileToTargetBinary", "PTX"),
-        ("CanonicalizerPass", "MLIR"),
-        ("RunInvariantCheckers", "verification"),
-        ("OptimizeLLVMModule", "LLVM"),
-        ("spmd-partitioning", "partitioning"),
-        ("copy-insertion", "scheduling"),
-        ("dce", "HLO passes"),
-    ],
-)
-def test_stages(name, stage):
-    assert stage_of(name) == stage
-    assert stage in STAGES
+def test_stages():
+    for name, stage in rows("""
+        layout-assignment      layout
+        fusion                 fusion
+        buffer-assignment      buffer assignment
+        gemm-algorithm-picker  autotuning
+        CompileToTargetBinary  PTX
+        CanonicalizerPass      MLIR
+        RunInvariantCheckers   verification
+        OptimizeLLVMModule     LLVM
+        spmd-partitioning      partitioning
+        copy-insertion         scheduling
+        dce                    HLO passes
+    """):
+        assert stage_of(name) == stage
+        assert stage in STAGES

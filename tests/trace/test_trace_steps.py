@@ -1,21 +1,17 @@
 """Annotated steps are of the device: planted profiles whose device times are known, and links that do not hold. How
 often a program and an op ran: by run ids, by the host's calls, and by what comes again."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from made_traces import async_loop, host, module_plane, op, read
-from xplane_wire import Event, Line, Plane
+from made_traces import async_loop, host, module_plane, on_cpu, on_gpu, op, read
+from xplane_wire import Line, Plane
 
 from jaxprof.trace.executions import executions_on
 from jaxprof.trace.ops import op_executions, op_times
-from jaxprof.trace.steps import Steps, steps_of
+from jaxprof.trace.steps import steps_of
 
 
-def milliseconds(steps: Steps) -> list[float]:
+def milliseconds(steps):
     return [round(row.seconds * 1e3, 4) for row in steps.rows]
 
 
@@ -46,7 +42,7 @@ def test_launches_of_another_thread_within_the_annotation_are_its_own():
     assert milliseconds(steps_of(read(device, threads))) == [10.0] * 12
 
 
-def cpu(calls: list[Event], *, late: float = 0.0, named: str = "step") -> Steps:
+def cpu(calls, *, late=0.0, named="step"):
     """Twelve calls of 7 us, each annotated, and their executions of 366 us on a thread of the runtime."""
     marks = [host("train", 10 * step, 7, step_num=step) for step in range(12)]
     ops = [op("dot", 20 + late + 366 * step, 366, run_id=-step - 1, module=f"jit_{named}") for step in range(12)]
@@ -54,7 +50,7 @@ def cpu(calls: list[Event], *, late: float = 0.0, named: str = "step") -> Steps:
     return steps_of(read(Plane("/host:CPU", lines)))
 
 
-def jit_calls(count: int, name: str = "step", start: float = 1) -> list[Event]:
+def jit_calls(count, name="step", start=1):
     return [host(f"PjitFunction({name})", start + 10 * step, 5) for step in range(count)]
 
 
@@ -91,7 +87,7 @@ def test_a_tpus_steps_are_in_its_own_clock():
     assert [row.parts.launch_gaps for row in steps.rows] == [0] * 4
 
 
-def exposed(*modules: Plane, names: tuple[str, ...] = ("dot", "psum.14", "fusion.2", "ppermute")) -> float:
+def exposed(*modules, names=("dot", "psum.14", "fusion.2", "ppermute")):
     """Share of the steps in collectives beside which nothing ran: of 4 ops of 10, 45, 13 and 32 us."""
     lengths, at, ops = (10, 45, 13, 32), 0, []
     for step in range(4):
@@ -122,9 +118,8 @@ def test_asynchronous_pairs_of_any_name_are_collectives_where_they_hold_one():
 
 
 def test_a_kernel_of_nccl_is_a_collective_and_one_named_like_it_is_not():
-    def of(kernel: str) -> float:
-        stream = Line("Stream #1", [op("custom-call", 10 * at, 10, kernel=kernel) for at in range(4)])
-        steps = steps_of(read(Plane("/device:GPU:0", [stream])))
+    def of(kernel):
+        steps = steps_of(read(on_gpu(*(op("custom-call", 10 * at, 10, kernel=kernel) for at in range(4)))))
         return sum(row.parts.collectives_exposed for row in steps.rows)
 
     assert of("ncclDevKernel_AllReduce_Sum_f32") == pytest.approx(40e-6)
@@ -134,38 +129,41 @@ def test_a_kernel_of_nccl_is_a_collective_and_one_named_like_it_is_not():
 US = 1_000_000
 
 
-_TURNS = range(4)
+RAN = {
+    # what ran how often, and on each thread the ops with start, microseconds and run id
+    "a sort is a copy and a sort, and ran once a call": (
+        "dot 2, sort 2",
+        "dot 0 5 1, sort 5 1 1, sort 7 30 1, dot 100 5 2, sort 105 1 2, sort 107 30 2",
+    ),
+    "parts on several threads are one execution": ("dot 2", "dot 0 10 1, dot 50 10 2", "dot 2 10 1, dot 80 4 2"),
+    "iterations of a loop are executions of its body": (
+        "while 1, sort 3, add 3",
+        "while 0 100 1, sort 2 1 1, sort 4 9 1, add 14 1 1, sort 22 1 1, sort 24 9 1, add 34 1 1, "
+        "sort 42 1 1, sort 44 9 1, add 54 1 1",
+    ),
+    "of a loop with one op every slice is an iteration": (
+        "while 1, fusion 3",
+        "while 0 100 1, fusion 2 9 1, fusion 22 9 1, fusion 42 9 1",
+    ),
+    "parts of an iteration that overlap are one": (
+        "while 1, dot 3, add 3",
+        "while 0 100 1, dot 2 9 1, add 14 1 1, dot 22 9 1, add 34 1 1, dot 42 9 1, add 54 1 1",
+        "dot 4 9 1, dot 24 9 1, dot 44 9 1",
+    ),
+    "without run ids every slice is counted": ("dot 3", "dot 0 1, dot 5 1, dot 9 1"),
+}
 
 
-@pytest.mark.parametrize(
-    ("threads", "expected"),
-    [
-        # A sort is a copy and a sort, and ran once a call.
-        ([[("dot", 0, 5, 1), ("sort", 5, 1, 1), ("sort", 7, 30, 1), ("dot", 100, 5, 2), ("sort", 105, 1, 2),
-           ("sort", 107, 30, 2)]], {"dot": 2, "sort": 2}),
-        # Parts on several threads are one execution.
-        ([[("dot", 0, 10, 1), ("dot", 50, 10, 2)], [("dot", 2, 10, 1), ("dot", 80, 4, 2)]], {"dot": 2}),
-        # Iterations of a loop are executions of its body.
-        ([[("while", 0, 100, 1), *((name, 2 + 20 * turn + at, took, 1) for turn in _TURNS
-                                   for name, at, took in (("sort", 0, 1), ("sort", 2, 9), ("add", 12, 1)))]],
-         {"while": 1, "sort": 4, "add": 4}),
-        # Of a loop with one op every slice is an iteration.
-        ([[("while", 0, 100, 1), *(("fusion", 2 + 20 * turn, 9, 1) for turn in _TURNS)]], {"while": 1, "fusion": 4}),
-        # Parts of an iteration that overlap are one.
-        ([[("while", 0, 100, 1), *((name, at + 20 * turn, took, 1) for turn in _TURNS
-                                   for name, at, took in (("dot", 2, 9), ("add", 14, 1)))],
-          [("dot", 4 + 20 * turn, 9, 1) for turn in _TURNS]], {"while": 1, "dot": 4, "add": 4}),
-        # Without run ids every slice is counted.
-        ([[("dot", 0, 1, None), ("dot", 5, 1, None), ("dot", 9, 1, None)]], {"dot": 3}),
-    ],
-)  # fmt: skip
-def test_how_often_an_op_ran(threads, expected):
-    lines = [
-        Line(str(number), [op(*one, **({} if run is None else {"run_id": run})) for *one, run in events])
-        for number, events in enumerate(threads)
-    ]
+@pytest.mark.parametrize("name", RAN)
+def test_how_often_an_op_ran(name):
+    expected, *threads = (text.split(", ") for text in RAN[name])
+    lines = []
+    for number, thread in enumerate(threads):
+        ran = [(name, *map(int, figures)) for name, *figures in map(str.split, thread)]
+        events = [op(name, start, took, **({"run_id": run[0]} if run else {})) for name, start, took, *run in ran]
+        lines.append(Line(str(number), events))
     rows = {row.op.name: row for row in op_times(read(Plane("/host:CPU", lines)))}
-    assert {name: row.count for name, row in rows.items()} == expected
+    assert {f"{name} {row.count}" for name, row in rows.items()} == set(expected)
     if "while" not in rows and "sort" in rows:
         assert (rows["sort"].median_seconds, rows["sort"].maximum_seconds) == pytest.approx((31e-6, 31e-6))
 
@@ -173,16 +171,15 @@ def test_how_often_an_op_ran(threads, expected):
 class TestOpsOnThreads:
     def test_equal_run_ids_of_two_programs_are_two_runs(self):
         events = [op("dot", 0, 5, run_id=3), op("dot", 9, 5, run_id=3, module="jit_g", program=8)]
-        rows = op_times(read(Plane("/host:CPU", [Line("t", events)])))
+        rows = op_times(read(on_cpu(t=events)))
         assert [(row.op.module, row.count) for row in rows] == [("jit_f", 1), ("jit_g", 1)]
 
-    @given(data=st.data())
-    def test_numbers_count_up_and_far_times_do_not_matter(self, data):
-        count = data.draw(st.integers(1, 12))
-        column = st.lists(st.integers(0, 2), min_size=count, max_size=count)
-        runs, ops = (np.array(data.draw(column), np.int64) for _ in range(2))
-        starts = np.array(data.draw(st.lists(st.integers(0, 50), min_size=count, max_size=count)), np.int64)
-        holds = np.array(data.draw(st.lists(st.booleans(), min_size=count, max_size=count)), np.bool_)
+    @pytest.mark.parametrize("seed", range(20))
+    def test_numbers_count_up_and_far_times_do_not_matter(self, seed):
+        random = np.random.default_rng(seed)
+        count = random.integers(1, 13)
+        runs, ops = random.integers(0, 3, (2, count))
+        starts, holds = random.integers(0, 51, count), random.random(count) < 0.5
         program = np.zeros(count, np.int64)
         near = op_executions(program, runs, ops, starts, starts + 5, holds)
         assert sorted(set(near.tolist())) == list(range(int(near.max()) + 1))
@@ -190,16 +187,15 @@ class TestOpsOnThreads:
         assert far.tolist() == near.tolist()
 
 
-def gpu(kernels: list[Event], *hosts: Line) -> list[tuple[int, int]]:
+def gpu(kernels, *hosts):
     """Executions of the program that took the longest: begin and end in microseconds."""
-    planes = [Plane("/device:GPU:0", [Line("Stream #1(Kernel)", kernels)]), Plane("/host:CPU", list(hosts))]
-    found = executions_on(read(*planes), "gpu:0")[0]
+    found = executions_on(read(on_gpu(*kernels), Plane("/host:CPU", hosts)), "gpu:0")[0]
     return list(zip((found.starts // US).tolist(), (found.ends // US).tolist(), strict=True))
 
 
 class TestProgramsOnGpus:
     @staticmethod
-    def calls(count: int) -> list[Event]:
+    def calls(count):
         return [op(name, 100 * call + at, 5) for call in range(count) for name, at in (("a", 0), ("b", 10), ("c", 20))]
 
     def test_an_execution_ends_where_its_ops_come_again(self):

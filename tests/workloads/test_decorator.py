@@ -1,11 +1,7 @@
 """The decorator, and what becomes of a function: variants, inputs, parameters, twins."""
 
-from __future__ import annotations
-
 import functools
 import re
-from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,15 +11,15 @@ import pytest
 import jaxprof
 from jaxprof.errors import UsageError
 from jaxprof.workloads.function import workload_of
-from jaxprof.workloads.model import Estimate, Parameter, Published, Variant, Workload, workload_info
+from jaxprof.workloads.model import Estimate, Parameter, Variant, workload_info
 from workloads.running import errors, inputs_of, output
 
 
-def adopted(function: Callable[..., Any], **options: Any) -> Workload:
+def adopted(function, **options):
     return workload_of(function, origin="mine.py:function", name="mine.py:function", **options)
 
 
-def gram(x: Any) -> Any:
+def gram(x):
     """x times its transpose.
 
     A second paragraph.
@@ -31,21 +27,17 @@ def gram(x: Any) -> Any:
     return jnp.dot(x, x.T)
 
 
-def scaled(x: Any, *, factor: float) -> Any:
+def scaled(x, *, factor):
     return factor * x
 
 
 def test_a_plain_function_with_specs_is_run_op_by_op_and_compiled():
     workload = adopted(gram, arguments=["f32[6,4]"])
     assert [(variant.name, variant.how) for variant in workload.variants] == [("jax", "eager"), ("jit", "jit")]
-    assert workload.baseline == "jax"
-    assert workload.title == "x times its transpose."
+    assert (workload.baseline, workload.against) == ("jax", "the function op by op")
     assert workload.description == "x times its transpose. A second paragraph."
-    assert workload.variant("jit").source.startswith("def gram(x")
     inputs = inputs_of(workload, workload.resolve("quick"))
     assert inputs[0].shape == (6, 4)
-    assert max(errors(workload, {}, inputs).values()) < 1e-6
-    assert workload.against == "the function op by op"
     assert workload.estimate({}).memory_bytes == 6 * 4 * 4
 
 
@@ -64,7 +56,7 @@ def test_compiled_functions_and_partials_work(function):
 def test_only_the_twin_and_the_known_answer_spare_the_function_op_by_op():
     """Some functions are too large, or too slow, to be run op by op."""
 
-    def never_eager(x: Any) -> Any:
+    def never_eager(x):
         assert isinstance(x, jax.core.Tracer)
         return x.at[0].set(1.0)
 
@@ -72,15 +64,9 @@ def test_only_the_twin_and_the_known_answer_spare_the_function_op_by_op():
     assert workload.expected is None
     assert output(workload.variant("jit"), {}, inputs_of(workload, {}))[0] == 1
 
-    def updated(x: Any) -> Any:
-        return x.at[0].set(1.0)
-
-    workload = adopted(updated, arguments=["f32[3]"])
-    assert max(errors(workload, {}, inputs_of(workload, {})).values()) == 0
-
 
 def test_the_decorator_gives_the_function_back():
-    def plain(x: Any) -> Any:
+    def plain(x):
         return x
 
     assert jaxprof.workload(plain) is plain
@@ -89,38 +75,29 @@ def test_the_decorator_gives_the_function_back():
 
 
 def test_options_are_what_they_say():
-    figure = Published(variant="jit", phase="run", seconds=1e-3, hardware="a laptop", source="a blog")
-
     @jaxprof.workload(
         name="my-scale",
         title="factor · x",
         description="Scales.",
         inputs=["f32[n]", "f32[n]"],
         parameters={"n": 4, "factor": 2.5, "mode": ("add", "multiply")},
-        presets={"large": {"n": 1000}, "published": {"factor": 3.0}},
+        presets={"large": {"n": 1000}},
         numpy=lambda x, y, *, factor, mode: factor * (x + y if mode == "add" else x * y),
         tolerance=1e-6,
         variants=["jit"],
-        published=[figure],
         matrix_products=False,
     )
-    def scale(x: Any, y: Any, *, factor: float, mode: str) -> Any:
+    def scale(x, y, *, factor, mode):
         return factor * (x + y if mode == "add" else x * y)
 
     workload = adopted(scale)
     assert (workload.name, workload.title, workload.description) == ("my-scale", "factor · x", "Scales.")
-    assert [(parameter.name, parameter.kind) for parameter in workload.parameters] == [
-        ("n", "int"),
-        ("factor", "float"),
-        ("mode", "choice"),
-    ]
+    assert {each.name: each.kind for each in workload.parameters} == {"n": "int", "factor": "float", "mode": "choice"}
     assert workload.resolve("quick") == {"n": 4, "factor": 2.5, "mode": "add"}
     assert workload.resolve("large", {"mode": "multiply"}) == {"n": 1000, "factor": 2.5, "mode": "multiply"}
-    assert workload.resolve("published")["factor"] == 3.0
     assert [variant.name for variant in workload.variants] == ["numpy", "jit"]
     assert (workload.baseline, workload.against) == ("numpy", "numpy twin")
     assert set(workload.tolerance.values()) == {1e-6}
-    assert workload.published == (figure,)
     assert not workload.has_dots
     assert workload_info(workload).target == "mine.py:function"
     parameters = workload.resolve("quick", {"mode": "multiply", "factor": "7"})
@@ -132,11 +109,11 @@ def test_options_are_what_they_say():
 
 def test_a_known_answer_may_be_a_value_or_a_function():
     @jaxprof.workload(inputs=["f32[5]"], expected=lambda x: np.asarray(x, np.float64) * 2)
-    def twice(x: Any) -> Any:
+    def twice(x):
         return x + x
 
     @jaxprof.workload(inputs=[], expected=7.0)
-    def seven() -> Any:
+    def seven():
         return jnp.float32(8)
 
     assert max(errors(adopted(twice), {}, inputs_of(adopted(twice), {})).values()) < 1e-6
@@ -145,7 +122,7 @@ def test_a_known_answer_may_be_a_value_or_a_function():
 
 
 def test_an_inputs_function_declares_parameters_by_its_defaults():
-    def gram_inputs(random: np.random.Generator, rows: int = 3, spread: float = 2.0, flag: bool = True) -> Any:
+    def gram_inputs(random, rows=3, spread=2.0, flag=True):
         assert flag
         return spread * random.standard_normal((rows, 2), dtype="float32")
 
@@ -156,7 +133,7 @@ def test_an_inputs_function_declares_parameters_by_its_defaults():
 
 
 def test_what_is_said_on_the_command_line_wins():
-    def shape(x: Any) -> Any:
+    def shape(x):
         return x
 
     declared = jaxprof.workload(inputs=["f32[n]"], parameters={"n": 3})(shape)
@@ -165,14 +142,14 @@ def test_what_is_said_on_the_command_line_wins():
     assert inputs_of(adopted(declared, companion=lambda: np.ones(7)), {"n": 3})[0].shape == (3,)
 
 
-def step(params: Any, x: Any) -> Any:
+def step(params, x):
     return x
 
 
-def declared(**options: Any) -> Workload:
+def declared(**options):
     """A function that no other test declares."""
 
-    def gram(x: Any) -> Any:
+    def gram(x):
         return jnp.dot(x, x.T)
 
     return adopted(jaxprof.workload(**{"inputs": ["f32[n,2]"], **options})(gram))
@@ -180,7 +157,7 @@ def declared(**options: Any) -> Workload:
 
 SIZE = Parameter(minimum=1)
 OUT_OF_BOUNDS = {"parameters": {"n": SIZE}, "presets": {"quick": {"n": 1}, "none": {"n": 0}}}
-WRONG: list[tuple[Callable[[], Any], str]] = [
+WRONG = [
     (lambda: adopted(step), r"nothing says what they are.*f32.*step_inputs\(\)"),
     (lambda: adopted(step, arguments=["f32[3]"]), r"f32\[3\].*missing a required argument: 'x'"),
     (lambda: adopted(step, arguments=["f32[3]"] * 3), "too many"),
@@ -213,7 +190,7 @@ def test_what_is_missing_or_wrong_is_named(make, words):
 
 
 def test_arguments_given_by_name_go_to_their_places():
-    def step(a: Any, b: Any, *, rate: Any) -> Any:
+    def step(a, b, *, rate):
         return (a, b, rate)
 
     found = adopted(step, arguments=["f32[2]", "rate=2.5", "b=3"])
@@ -223,7 +200,7 @@ def test_arguments_given_by_name_go_to_their_places():
 
 
 def test_variants_of_one_s_own_stand_beside_those_with_a_name():
-    def by_hand(x: Any) -> Any:
+    def by_hand(x):
         return (x[:, None, :] * x[None]).sum(-1)
 
     workload = declared(
@@ -232,20 +209,17 @@ def test_variants_of_one_s_own_stand_beside_those_with_a_name():
             Variant(name="numpy", how="numpy", function=lambda x: np.dot(x, x.T)),
             "jax",
             "jit-highest",
-            Variant(name="by-hand", how="jit", function=by_hand, description="a sum"),
+            Variant(name="by-hand", how="jit", function=by_hand),
             Variant(name="narrow", how="eager", inputs="host", adapt=lambda given: (given[0][:3],)),
         ],
         baseline="jax",
         estimate=lambda: Estimate(flops=7),
         against="what it was",
-        noisy_answer=True,
     )
     assert [variant.name for variant in workload.variants] == ["numpy", "jax", "jit-highest", "by-hand", "narrow"]
-    assert workload.baseline == "jax"
     assert workload.variant("jit-highest").precision == "highest"
     assert workload.variant("by-hand").source.strip().startswith("def by_hand(x")
-    assert workload.variant("jit-highest").source.startswith("def gram(x")
-    assert (workload.expected, workload.against, workload.noisy_answer) == (None, "what it was", True)
+    assert (workload.baseline, workload.expected, workload.against) == ("jax", None, "what it was")
     assert workload.estimate({}).flops == 7
     inputs = inputs_of(workload, {})
     found = {variant.name: output(variant, {}, inputs) for variant in workload.variants}
@@ -255,10 +229,10 @@ def test_variants_of_one_s_own_stand_beside_those_with_a_name():
 
 
 def test_a_factory_is_called_once_and_what_it_makes_is_called():
-    made: list[int] = []
+    made = []
 
     @jaxprof.workload(factory=True, inputs=["f32[n]"], parameters={"n": 4, "power": 3})
-    def slope(power: int) -> Any:
+    def slope(power):
         """The slope of a power."""
         made.append(power)
         return jax.jit(jax.grad(lambda x: jnp.sum(x**power)))

@@ -1,7 +1,5 @@
 """The examples of docs/workloads.md run as they stand. Which programs of a folder import JAX, by their text alone."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys
@@ -12,6 +10,7 @@ import pytest
 from jaxprof.workloads.check import tolerance
 from jaxprof.workloads.find import find
 from jaxprof.workloads.scripts import imports_jax, scripts_with_jax
+from tables import rows
 from workloads.running import errors, inputs_of
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "workloads.md").read_text()
@@ -19,7 +18,7 @@ EXAMPLES = dict(re.findall(r"```python\n# (\S+)\n(.*?)```", DOCUMENT, re.DOTALL)
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     for name, code in EXAMPLES.items():
         path = tmp_path / Path(name).name
         path.write_text(code)
@@ -33,20 +32,20 @@ def test_every_python_block_is_an_example_with_a_name():
 
 
 @pytest.mark.parametrize(
-    ("target", "arguments"),
-    [
-        ("model.py:gram", ["f32[32,32]"]),
-        ("train.py:step", []),
-        ("ridge.py:ridge", []),
-        ("softplus.py:softplus", []),
-        ("power.py:slope", []),
-        ("softsign.py:softsign", []),
-    ],
+    ("target", "argument"),
+    rows("""
+        model.py:gram         f32[32,32]
+        train.py:step         -
+        ridge.py:ridge        -
+        softplus.py:softplus  -
+        power.py:slope        -
+        softsign.py:softsign  -
+    """),
 )
 @pytest.mark.usefixtures("folder")
-def test_an_example_runs_and_is_right(target, arguments):
+def test_an_example_runs_and_is_right(target, argument):
     assert target in DOCUMENT
-    workload = find(target, arguments)
+    workload = find(target, [argument] if argument else [])
     parameters = workload.resolve("quick")
     inputs = inputs_of(workload, parameters)
     for error in errors(workload, parameters, inputs).values():
@@ -56,10 +55,7 @@ def test_an_example_runs_and_is_right(target, arguments):
 @pytest.mark.usefixtures("folder")
 def test_what_is_said_of_the_examples_is_so():
     assert find("train.py:step").resolve("quick", {"width": "512"}) == {"batch": 32, "width": 512}
-    ridge = find("ridge.py:ridge")
-    assert ridge.resolve("large") == {"n": 2048, "strength": 10.0}
-    assert (ridge.name, ridge.baseline) == ("ridge.py:ridge", "numpy")
-    assert ridge.title == "Ridge regression by the normal equations."
+    assert find("ridge.py:ridge").resolve("large") == {"n": 2048, "strength": 10.0}
 
 
 IMPORTS = [

@@ -1,35 +1,30 @@
 """What `--for` says, what XLA is told of a chip, and what is installed where."""
 
-from __future__ import annotations
-
 import re
 import stat
-from pathlib import Path
 
 import pytest
 
 from jaxprof.devices.targets import chip, parse_mesh, parse_target, wheels
 from jaxprof.errors import JaxprofError, UsageError
+from tables import rows
 
 
-@pytest.mark.parametrize(
-    ("text", "label", "topology", "devices"),
-    [
-        ("H100:8", "h100:8", "1x1x8", 8),
-        ("4xh100:8", "4xh100:8", "4x1x8", 32),
-        ("2xa100", "2xa100:1", "2x1x1", 2),
-        ("tpu-v6e:16x16", "tpu-v6e:16x16", "v6e:16x16", 256),
-        ("v5p:4x4x4", "tpu-v5p:4x4x4", "v5p:4x4x4", 64),
-        ("tpu-v5e", "tpu-v5e", "v5e:2x2", 1),
-        ("tpu-v7:2x2x1", "tpu-v7x:2x2x1", "tpu7x:2x2x1", 8),
-        ("tpu7x", "tpu-v7x", "tpu7x:2x2x1", 1),
-        ("tpu-v3:2x2", "tpu-v3:2x2", "v3:2x2", 8),
-    ],
-)
-def test_targets_are_read(text, label, topology, devices):
-    target = parse_target(text)
-    assert (target.label, target.topology, target.devices) == (label, topology, devices)
-    assert parse_target(target.label).devices == devices
+def test_targets_are_read():
+    for text, label, topology, devices in rows("""
+        H100:8         h100:8         1x1x8        8
+        4xh100:8       4xh100:8       4x1x8        32
+        2xa100         2xa100:1       2x1x1        2
+        tpu-v6e:16x16  tpu-v6e:16x16  v6e:16x16    256
+        v5p:4x4x4      tpu-v5p:4x4x4  v5p:4x4x4    64
+        tpu-v5e        tpu-v5e        v5e:2x2      1
+        tpu-v7:2x2x1   tpu-v7x:2x2x1  tpu7x:2x2x1  8
+        tpu7x          tpu-v7x        tpu7x:2x2x1  1
+        tpu-v3:2x2     tpu-v3:2x2     v3:2x2       8
+    """):
+        target = parse_target(text)
+        assert (target.label, target.topology, str(target.devices)) == (label, topology, devices)
+        assert parse_target(target.label).devices == target.devices
 
 
 TARGETS = ["h1000x", "h100:", "h100:0", "h100:2x2", "tpu-v5e:4", "tpu-v5p:2x2", "2xtpu-v5e:2x2", "h100:99999", "-", ""]
@@ -45,21 +40,18 @@ def test_what_cannot_be_read_says_how_it_is_written(parse, text):
     assert caught.value.hint
 
 
-@pytest.mark.parametrize(
-    ("name", "row"),
-    [
-        ("Trillium", "tpu-v6e"),
-        ("A100_80GB", "a100"),
-        ("h100-SXM", "h100"),
-        ("v5e", "tpu-v5e"),
-    ],
-)
-def test_every_name_of_a_ceiling_names_the_chip(name, row):
-    assert chip(name).name == row
+def test_every_name_of_a_ceiling_names_the_chip():
+    for name, row in rows("""
+        Trillium   tpu-v6e
+        A100_80GB  a100
+        h100-SXM   h100
+        v5e        tpu-v5e
+    """):
+        assert chip(name).name == row
 
 
 @pytest.fixture(autouse=True)
-def no_kits(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_kits(monkeypatch):
     monkeypatch.delenv(wheels.FOLDER_VARIABLE, raising=False)
 
 
@@ -112,7 +104,7 @@ def test_pip_is_told_to_check_and_without_hashes_only_where_that_was_asked_for(t
     with pytest.raises(UsageError, match="does not know"):
         wheels.install("nvidia", python, lambda line: None)
     assert not log.exists()
-    said: list[str] = []
+    said = []
     with pytest.raises(JaxprofError):
         wheels.install("nvidia", python, said.append, allow_unpinned=True)
     assert "not checked" in said[0]
@@ -124,7 +116,7 @@ def test_pip_is_told_to_check_and_without_hashes_only_where_that_was_asked_for(t
     assert not list((state_home / "targets").glob("*/*"))
 
 
-def fake_python(folder: Path, pip: str) -> str:
+def fake_python(folder, pip):
     """An interpreter that answers the probe, and whose pip does `pip` (shell)."""
     script = folder / "python"
     script.write_text(
@@ -148,7 +140,7 @@ def test_installing_goes_into_a_folder_of_our_own_and_only_the_child_sees_it(tmp
         wheels.environment("nvidia", python)
     assert "jaxprof devices target install nvidia" in caught.value.hint
     assert wheels.installed("nvidia", python) is None
-    said: list[str] = []
+    said = []
     place = wheels.install("nvidia", python, said.append)
     assert place.is_relative_to(state_home)
     assert "jax-cuda12-plugin==0.9.0" in said[0]

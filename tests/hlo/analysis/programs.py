@@ -74,6 +74,30 @@ def fused(inside: str, *shapes: str, kind: str = "kLoop", more: str = "") -> str
     return f"fused {{\n{given}{inside}\n}}\n\nENTRY main {{\n{given}{root}\n}}"
 
 
+def looped(shape: str, body: str, result: str, turns: int | None = None) -> str:
+    """A loop over an array `x`: the lines of its body, which of their values is the next `x`, and how often it runs."""
+    state = f"(s32[], {shape})"
+    known = f', backend_config={{"known_trip_count":{{"n":"{turns}"}}}}' if turns else ""
+    return f"""body {{
+s = {state} parameter(0)
+i = s32[] get-tuple-element(s), index=0
+x = {shape} get-tuple-element(s), index=1
+{body}
+ROOT t = {state} tuple(i, {result})
+}}
+
+condition {{
+s = {state} parameter(0)
+ROOT go = pred[] constant(true)
+}}
+
+ENTRY main {{
+s = {state} parameter(0)
+ROOT loop = {state} while(s), condition=condition, body=body{known}
+}}
+"""
+
+
 def only_kernel(text: str) -> Kernel:
     """The one kernel of a module from its lines."""
     (kernel,) = kernels(written(text))

@@ -1,42 +1,39 @@
 """Who takes part in a collective, in each of the ways in which XLA writes it, and what is exchanged."""
 
-from __future__ import annotations
-
 import pytest
 
 from hlo.analysis.programs import fused, written
-from jaxprof.hlo.analysis.collectives import Collective, collectives
+from jaxprof.hlo.analysis.collectives import collectives
+from tables import rows
 
 
-def collective(instruction: str, header: str = "", shape: str = "f32[1024]") -> Collective:
+def collective(instruction, header="", shape="f32[1024]"):
     text = f"x = f32[1024]{{0}} parameter(0)\nROOT c = {shape}{{0}} {instruction}"
     (found,) = collectives(written(text, f"is_scheduled=true{header}"))
     return found
 
 
-@pytest.mark.parametrize(
-    ("groups", "header", "found"),
-    [
-        ("{{0,1,2,3},{4,5,6,7}}", "", ((0, 1, 2, 3), (4, 5, 6, 7))),
-        ("[2,4]<=[8]", "", ((0, 1, 2, 3), (4, 5, 6, 7))),
-        ("[4,2]<=[2,4]T(1,0)", "", ((0, 4), (1, 5), (2, 6), (3, 7))),
-        ("mesh['data'=4,'model'=2] {'data'}", "", ((0, 2, 4, 6), (1, 3, 5, 7))),
-        ("mesh['data'=4,'model'=2] {'data','model'}", "", (tuple(range(8)),)),
-        ("mesh['axis_0'=2,'axis_1'=4], device_ids=([4,2]T(1,0)) {'axis_0'}", "", ((0, 1), (2, 3), (4, 5), (6, 7))),
-        ("{}", ", replica_count=2, num_partitions=2", ((0, 1, 2, 3),)),
-        ("{}", "", None),
-        ("[0,4]<=[0]", "", None),
-        ("[4,2]<=[2,4]T(0,0)", "", None),
-        ("mesh['x'=2] {'x','x'}", "", None),
-        ("mesh['x'=2,'y'=4], device_ids=([2,2]) {'x'}", "", None),
-        ("{{},{}}", "", None),
-    ],
-)
-def test_how_groups_are_read(groups, header, found):
-    read = collective(f"all-reduce(x), channel_id=1, replica_groups={groups}, to_apply=add", header)
-    assert read.groups == found
-    assert read.group_size == (len(found[0]) if found else None)
-    assert (read.opcode, read.bytes) == ("all-reduce", 4096)
+def test_how_groups_are_read():
+    for groups, header, found in rows("""
+        {{0,1,2,3},{4,5,6,7}}                      -  0 1 2 3, 4 5 6 7
+        [2,4]<=[8]                                 -  0 1 2 3, 4 5 6 7
+        [4,2]<=[2,4]T(1,0)                         -  0 4, 1 5, 2 6, 3 7
+        mesh['data'=4,'model'=2] {'data'}          -  0 2 4 6, 1 3 5 7
+        mesh['data'=4,'model'=2] {'data','model'}  -  0 1 2 3 4 5 6 7
+        mesh['axis_0'=2,'axis_1'=4], device_ids=([4,2]T(1,0)) {'axis_0'}  -  0 1, 2 3, 4 5, 6 7
+        {}  , replica_count=2, num_partitions=2    0 1 2 3
+        {}                                         -  -
+        [0,4]<=[0]                                 -  -
+        [4,2]<=[2,4]T(0,0)                         -  -
+        mesh['x'=2] {'x','x'}                      -  -
+        mesh['x'=2,'y'=4], device_ids=([2,2]) {'x'}  -  -
+        {{},{}}                                    -  -
+    """):
+        read = collective(f"all-reduce(x), channel_id=1, replica_groups={groups}, to_apply=add", header)
+        expected = tuple(tuple(map(int, group.split())) for group in found.split(", ")) if found else None
+        assert read.groups == expected
+        assert read.group_size == (len(expected[0]) if expected else None)
+        assert (read.opcode, read.bytes) == ("all-reduce", 4096)
 
 
 def test_a_permute_has_its_pairs_and_no_group():

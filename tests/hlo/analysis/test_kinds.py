@@ -1,16 +1,14 @@
 # ruff: noqa: E501 - an instruction of HLO is one line
 """What kernels of CPU, GPU and TPU modules are called, and what library calls cost."""
 
-from __future__ import annotations
-
 import pytest
 
 from hlo.analysis.programs import fused, only_kernel, parameters, written
-from jaxprof.hlo.analysis.kernels import Kernel
 from jaxprof.hlo.analysis.platform import platform_of
+from tables import rows
 
 
-def _call(target: str, operands: list[str], result: str, more: str = "") -> Kernel:
+def _call(target, operands, result, more=""):
     names = ", ".join(f"p{number}" for number in range(len(operands)))
     call = f'ROOT call = {result} custom-call({names}), custom_call_target="{target}"{more}'
     return only_kernel(parameters(*operands) + call)
@@ -86,19 +84,16 @@ def test_factorisations_follow_lapack(target, operands, kind, flops):
     assert kernel.flops == pytest.approx(flops)
 
 
-@pytest.mark.parametrize(
-    ("target", "kind"),
-    [
-        ("triton_kernel_call", "Triton kernel"),
-        ("xla_ffi_python_gpu_callback", "host callback"),
-        ("__cub$DeviceRadixSort", "sort"),
-        ("cu_norm_fwd", "normalisation"),
-        ("SliceToDynamic", "library call"),
-        ("MoveToHost", "transfer"),
-    ],
-)
-def test_targets_in_words(target, kind):
-    assert _call(target, ["f32[8,8]"], "f32[8,8]").kind == kind
+def test_targets_in_words():
+    for target, kind in rows("""
+        triton_kernel_call           Triton kernel
+        xla_ffi_python_gpu_callback  host callback
+        __cub$DeviceRadixSort        sort
+        cu_norm_fwd                  normalisation
+        SliceToDynamic               library call
+        MoveToHost                   transfer
+    """):
+        assert _call(target, ["f32[8,8]"], "f32[8,8]").kind == kind
 
 
 _DOT = "ROOT d = f32[64,64]{1,0} dot(p0, p0), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
@@ -130,30 +125,6 @@ _REDUCE = "z = f32[] constant(0)\n r = f32[64]{0} reduce(p0, z), dimensions={1},
 def test_fusions_in_words(kind, inside, config, words, target):
     kernel = only_kernel(fused(inside, "f32[64,64]{1,0}", kind=kind, more=config))
     assert (kernel.kind, kernel.target, kernel.opcode) == (words, target, "fusion")
-
-
-def test_nested_fusions_are_looked_into():
-    text = """
-        inner {
-          p = f32[8,8] parameter(0)
-          ROOT e = f32[8,8] exponential(p)
-        }
-
-        outer {
-          p = f32[8,8] parameter(0)
-          a = f32[8,8] fusion(p), kind=kCustom, calls=inner
-          ROOT d = f32[8,8] dot(a, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-        }
-
-        ENTRY main {
-          x = f32[8,8] parameter(0)
-          ROOT f = f32[8,8] fusion(x), kind=kCustom, calls=outer, backend_config={"fusion_backend_config":{"kind":"__triton_nested_gemm_fusion"}}
-        }
-    """
-    kernel = only_kernel(text)
-    assert (kernel.kind, kernel.instructions, kernel.transcendentals) == ("GEMM", 2, 64)
-    assert kernel.flops == 2 * 8**3
-    assert kernel.bytes == 2 * 256
 
 
 def test_a_copy_to_the_host_is_a_transfer():

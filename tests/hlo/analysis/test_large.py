@@ -1,19 +1,14 @@
 """What a large module costs, and that what is counted once for many kernels is what each would have counted itself."""
 
-from __future__ import annotations
-
 from itertools import islice
-from typing import Any
 
 import pytest
 
 from hlo.analysis.programs import written
-from jaxprof.hlo.analysis.findings import flow
-from jaxprof.hlo.analysis.findings.catalogue import findings
-from jaxprof.hlo.analysis.kernels import Kernel, KernelAnalysis, alike, stream
-from jaxprof.hlo.model import Module
+from jaxprof.hlo.analysis.kernels import KernelAnalysis, alike, stream
 from jaxprof.hlo.read import record
 from jaxprof.hlo.read.parse import module
+from tables import rows
 
 _FUSIONS = """
     first {{
@@ -38,7 +33,7 @@ _FUSIONS = """
 _ROWS = "lhs_contracting_dims={1}, rhs_contracting_dims={0}"
 
 
-def _products(second: str) -> str:
+def _products(second):
     return f"""
         %x = f32[16,16]{{1,0}} parameter(0)
         %y = f32[16,16]{{0,1}} parameter(1)
@@ -47,37 +42,29 @@ def _products(second: str) -> str:
     """
 
 
-@pytest.mark.parametrize(
-    ("text", "same"),
-    [
-        (_FUSIONS.format("add(%s, %t)", "%one, %y", "kLoop"), True),
-        (_FUSIONS.format("add(%t, %s)", "%one, %y", "kLoop"), False),
-        (_FUSIONS.format("add(%s, %s)", "%one, %y", "kLoop"), False),
-        (_FUSIONS.format("tanh(%s)", "%one, %y", "kLoop"), False),
-        (_FUSIONS.format("add(%s, %t)", "%one, %one", "kLoop"), False),
-        (_FUSIONS.format("add(%s, %t)", "%one, %y", "kInput"), False),
-        (_FUSIONS.format("add(%s, %t)", "%one, %missing", "kLoop"), False),
-        (_products(f"dot(%one, %one), {_ROWS}"), True),
-        (_products("dot(%one, %one), lhs_contracting_dims={0}, rhs_contracting_dims={0}"), False),
-        (_products(f"dot(%one, %one), {_ROWS}, operand_precision={{high,high}}"), False),
-        (_products(f"dot(%one, %y), {_ROWS}"), False),
-        (_products(f"dot(%y, %y), {_ROWS}"), False),
-    ],
-    ids=lambda value: "" if isinstance(value, str) else value,
-)
-def test_only_names_and_origins_of_kernels_that_are_alike_may_differ(text, same):
-    entry = written(text)["main"]
-    assert (alike(entry["one"]) == alike(entry["two"])) is same
+def test_only_names_and_origins_of_fusions_that_are_alike_may_differ():
+    for inside, given, kind, same in rows("""
+        add(%s, %t)  %one, %y        kLoop   True
+        add(%t, %s)  %one, %y        kLoop   False
+        add(%s, %s)  %one, %y        kLoop   False
+        tanh(%s)     %one, %y        kLoop   False
+        add(%s, %t)  %one, %one      kLoop   False
+        add(%s, %t)  %one, %y        kInput  False
+        add(%s, %t)  %one, %missing  kLoop   False
+    """):
+        entry = written(_FUSIONS.format(inside, given, kind))["main"]
+        assert str(alike(entry["one"]) == alike(entry["two"])) == same
 
 
-def test_no_attention_is_sought_where_nothing_is_reduced(monkeypatch):
-    sought = []
-    monkeypatch.setattr(flow, "attention_before", sought.append)
-    products = _products(f"dot(%one, %one), {_ROWS}")
-    findings(written(products))
-    assert not sought
-    findings(written(products.replace('op_name="a"', 'op_name=" reduce"')))
-    assert len(sought) == 2
+def test_and_those_of_products():
+    for second, same in rows("""
+        dot(%one, %one), lhs_contracting_dims={1}, rhs_contracting_dims={0}                                  True
+        dot(%one, %one), lhs_contracting_dims={0}, rhs_contracting_dims={0}                                  False
+        dot(%one, %one), lhs_contracting_dims={1}, rhs_contracting_dims={0}, operand_precision={high,high}   False
+        dot(%one, %y), lhs_contracting_dims={1}, rhs_contracting_dims={0}                                    False
+    """):
+        entry = written(_products(second))["main"]
+        assert str(alike(entry["one"]) == alike(entry["two"])) == same
 
 
 _NEARLY_ALIKE = """HloModule m, is_scheduled=true
@@ -136,7 +123,7 @@ def test_what_kernels_share_is_printed_as_if_each_were_read(monkeypatch):
     monkeypatch.setattr(kernels, "LARGE", 0)
     monkeypatch.setattr(renderers, "PAGE", 1)
 
-    def printed() -> tuple[list[str], list[Any]]:
+    def printed():
         stages = ModuleStages("", "", {"hlo": lambda: _NEARLY_ALIKE})
         made = recorder(modules.facts_of_program("kernels"))(HloProgram(stages))
         return list(kernels.kernel_lines(module(_NEARLY_ALIKE), None)), list(made["kernels"])
@@ -149,7 +136,7 @@ def test_what_kernels_share_is_printed_as_if_each_were_read(monkeypatch):
     assert (text, rows) == printed()
 
 
-def _chain(count: int) -> Module:
+def _chain(count):
     """Fusions and single operations in a chain, as the bench makes them."""
     held = [
         f"%held.{number} (p: f32[128,256]) -> f32[128,256] {{\n  %p = f32[128,256]{{1,0}} parameter(0)\n"
@@ -165,9 +152,9 @@ def _chain(count: int) -> Module:
 
 
 @pytest.fixture
-def read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+def read(monkeypatch):
     """The places of the instructions that are read, each time that one is."""
-    places: list[tuple[int, ...]] = []
+    places = []
     plain = record.read
     monkeypatch.setattr(record, "read", lambda *place: places.append(place) or plain(*place))
     return places
@@ -180,22 +167,6 @@ def test_the_first_kernels_are_there_without_the_others(read):
     assert table.kernels[:100] == tuple(page)
     assert len(table.kernels) == 2000
     assert first < 0.2 * len(read)
-
-
-def test_a_page_of_kernels_copies_none_of_those_before_it():
-    copied: list[int] = []
-
-    class Counting(list[Kernel]):
-        def __getitem__(self, key: Any) -> Any:
-            found = super().__getitem__(key)
-            copied.append(len(found))
-            return found
-
-    table = KernelAnalysis(_chain(2000))
-    table._made = Counting()
-    count = sum(1 for _ in table.stream())
-    assert len(copied) > 4
-    assert sum(copied) == count
 
 
 def test_operands_far_away_are_not_read_again(read, monkeypatch):

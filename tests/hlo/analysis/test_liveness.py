@@ -1,7 +1,5 @@
 """Live sizes by hand; `test_totals.py` has them against what XLA assigned to real programs."""
 
-from __future__ import annotations
-
 import pytest
 
 from hlo.analysis.programs import written

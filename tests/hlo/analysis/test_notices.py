@@ -1,18 +1,16 @@
 """What was not seen of a module is said, and nothing is said to be missing of a module that is whole."""
 
-from __future__ import annotations
-
 import pytest
 
 from hlo.analysis.programs import compiled, f32, lowered, only_kernel, parameters, written
 from jaxprof.errors import HloError
 from jaxprof.hlo.analysis.execution import Execution
 from jaxprof.hlo.analysis.kernels import kernels
-from jaxprof.hlo.analysis.notices import Notice, notices, problems_in
-from jaxprof.hlo.model import Module
+from jaxprof.hlo.analysis.notices import notices, problems_in
 from jaxprof.hlo.read import parse
 from jaxprof.hlo.read.parse import module
 from jaxprof.hlo.read.plain import is_sound
+from tables import rows
 
 _ADD = """
 add {
@@ -31,12 +29,12 @@ ENTRY main {{
 """
 
 
-def codes(found: Module, *, serious: bool = True) -> set[str]:
+def codes(found, *, serious=True):
     return {notice.code for notice in notices(found) if notice.serious or not serious}
 
 
 def test_a_whole_module_has_no_notice_and_what_xla_printed_is_sound_without_being_cut_up():
-    def program(x: object) -> object:
+    def program(x):
         return (x @ x).sum()  # type: ignore[operator]
 
     found = compiled(program, f32(64, 64))
@@ -53,13 +51,9 @@ def test_a_text_that_ends_anywhere_before_its_end_is_cut_off():
         assert codes(module(_WHOLE[:end])) & {"truncated", "no-entry"}, end
 
 
-def test_the_last_computation_before_a_cut_is_not_taken_for_the_entry():
-    found = module(_WHOLE[: _WHOLE.index("ENTRY")])
-    assert codes(found) == {"no-entry"}
-    assert kernels(found) == ()
-
-
-def test_a_text_without_an_entry_is_read_as_xla_does_and_that_is_said():
+def test_a_text_without_an_entry_is_read_as_xla_does_and_that_is_said_unless_it_is_cut_off():
+    before = module(_WHOLE[: _WHOLE.index("ENTRY")])
+    assert (codes(before), kernels(before)) == ({"no-entry"}, ())
     by_hand = _WHOLE.replace("ENTRY ", "")
     assert codes(module(by_hand), serious=False) == {"entry-assumed"}
     assert [kernel.name for kernel in kernels(module(by_hand))] == ["r"]
@@ -82,22 +76,19 @@ def test_factors_that_no_float_holds_make_the_cost_unknown():
     assert only_kernel(parameters(shape) + inside).flops is None
 
 
-@pytest.mark.parametrize("missing", ["  z = f32[] constant(0)\n", _ADD])
-def test_what_is_used_and_not_in_the_text_is_missing(missing):
-    assert missing in _WHOLE
-    assert codes(module(_WHOLE.replace(missing, ""))) == {"missing"}
-
-
-def test_one_place_and_several_places_that_cannot_be_read():
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (1, "1 place cannot be read (line 11)"),
+        (2, "2 places cannot be read (line 11, 12)"),
+        (5, "5 places cannot be read (line 11, 12, 13 and 2 more)"),
+    ],
+)
+def test_places_that_cannot_be_read(lines, message):
     line = "z = f32[] constant(0)"
-    (one,) = notices(module(_WHOLE.replace(line, f"what is this\n  {line}")))
-    assert (one.code, one.serious) == ("unreadable", True)
-    assert one.message.startswith("1 place cannot be read (line 11)")
-    assert "what is this" in one.message
-    (several,) = notices(module(_WHOLE.replace(line, f"what is this\n  and that\n  {line}")))
-    assert several.message.startswith("2 places cannot be read (line 11, 12)")
-    (many,) = notices(module(_WHOLE.replace(line, "junk here\n  " * 5 + line)))
-    assert "(line 11, 12, 13 and 2 more)" in many.message
+    (found,) = notices(module(_WHOLE.replace(line, "what is this\n  " * lines + line)))
+    assert (found.code, found.serious) == ("unreadable", True)
+    assert found.message.startswith(message)
 
 
 _PRINTED = """HloModule jit_f, is_scheduled=true, entry_computation_layout={(f32[8,16]{1,0})->f32[8]{0}}
@@ -130,7 +121,7 @@ ENTRY %main (x: f32[8,16], c: s32[]) -> f32[8] {
 """
 
 
-def of_a_scan_and_of_reading(text: str) -> tuple[list[Notice], list[Notice]]:
+def of_a_scan_and_of_reading(text):
     """The notices where a scan of the text may do, and where every kernel was read before."""
     try:
         scanned, read = parse.modules(text), parse.modules(text)
@@ -148,15 +139,15 @@ def test_a_whole_module_is_not_read_for_its_notices(monkeypatch):
 
 @pytest.mark.parametrize(
     ("old", "new", "code"),
-    [
-        ("f32[8]{0} fusion", "f99[8]{0} fusion", "unknown-size"),
-        ("copy(%t)", "copy(%other)", "missing"),
-        ("calls=%inner", "calls=%outer", "missing"),
-        ("{%one, %one}", "{%one, %two}", "missing"),
-        ("{%one, %one}", "{%one, /*index=1*/%two}", "missing"),
-        ("add(%a, %b)", "add(%a, %b", "unreadable"),
-        ("fusion(%x)", "fusion(f32[8,16]{1,0} %y)", "missing"),
-    ],
+    rows("""
+        f32[8]{0} fusion  f99[8]{0} fusion             unknown-size
+        copy(%t)          copy(%other)                 missing
+        calls=%inner      calls=%outer                 missing
+        {%one, %one}      {%one, %two}                 missing
+        {%one, %one}      {%one, /*index=1*/%two}      missing
+        add(%a, %b)       add(%a, %b                   unreadable
+        fusion(%x)        fusion(f32[8,16]{1,0} %y)    missing
+    """),
 )
 def test_a_scan_overlooks_nothing_that_reading_finds_where_a_word_is_wrong(old, new, code):
     assert old in _PRINTED

@@ -2,9 +2,6 @@
 """Where kernels came from: paths, directions, scopes, source lines; and the origins of all kernels at once, which are
 those that each kernel has, whether its text is plain or not."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from pathlib import Path
 
 import jax
@@ -12,42 +9,39 @@ import jax.numpy as jnp
 import pytest
 
 from hlo.analysis.programs import compiled, f32, only_kernel, written
-from jaxprof.hlo.analysis.kernels import Kernel, kernels
+from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.analysis.origin import HloSourceLocation, OpPath, op_path, source_lines
 from jaxprof.hlo.analysis.origin_columns import origin_columns
 from jaxprof.hlo.frames import is_own
-from jaxprof.hlo.read.parse import module
-from jaxprof.hlo.read.plain import plain_instruction
-from tui.hlo_texts import HLO
+from tables import rows
 
 
-@pytest.mark.parametrize(
-    ("op_name", "expected"),
-    [
-        ("jit(f)/add", (("f",), (), "add", "", False)),
-        ("jit(f)/jit(main)/add", (("f",), (), "add", "", False)),
-        ("jit(f)/transpose(jvp(attn))/dot_general", (("f",), ("attn",), "dot_general", "backward", False)),
-        ("jit(f)/model/layer_0/jit(softmax)/exp", (("f", "softmax"), ("model", "layer_0", "softmax"), "exp", "", False)),
-        ("jit(f)/while/body/closed_call/mul", (("f",), (), "mul", "", False)),
-        ("jit(f)/vmap(jvp(a/b))/sin", (("f",), ("a", "b"), "sin", "forward", False)),
-        ("jit(f)/transpose(jvp())/checkpoint/rematted_computation/dot_general", (("f",), (), "dot_general", "backward", True)),
-        ("jit(f)/bhqd,bhkd->bhqk/dot_general", (("f",), ("bhqd,bhkd->bhqk",), "dot_general", "", False)),
-        ("params['w']", ((), (), "", "", False)),
-        ("", ((), (), "", "", False)),
-        ("a(b/c(/d)", ((), ("b", "c(", "d"), "", "", False)),  # broken: never an error
-    ],
-)  # fmt: skip
-def test_paths_are_taken_apart(op_name, expected):
-    assert op_path(op_name) == OpPath(*expected)
+def test_paths_are_taken_apart():
+    for op_name, functions, scopes, primitive, direction in rows("""
+        jit(f)/add                                    f          -                     add          -
+        jit(f)/jit(main)/add                          f          -                     add          -
+        jit(f)/transpose(jvp(attn))/dot_general       f          attn                  dot_general  backward
+        jit(f)/model/layer_0/jit(softmax)/exp         f softmax  model layer_0 softmax  exp         -
+        jit(f)/while/body/closed_call/mul             f          -                     mul          -
+        jit(f)/vmap(jvp(a/b))/sin                     f          a b                   sin          forward
+        jit(f)/transpose(jvp())/checkpoint/rematted_computation/dot_general  f  -      dot_general  backward
+        jit(f)/bhqd,bhkd->bhqk/dot_general            f          bhqd,bhkd->bhqk       dot_general  -
+        params['w']                                   -          -                     -            -
+        -                                             -          -                     -            -
+        # broken: never an error
+        a(b/c(/d)                                     -          b c( d                -            -
+    """):
+        taken_apart = (tuple(functions.split()), tuple(scopes.split()), primitive, direction, "rematted" in op_name)
+        assert op_path(op_name) == OpPath(*taken_apart)
 
 
-def _line_of(marker: str) -> int:
+def _line_of(marker):
     lines = Path(__file__).read_text(encoding="utf-8").splitlines()
     return next(number for number, line in enumerate(lines, 1) if line.rstrip().endswith(f"# {marker}"))
 
 
 def test_forward_and_backward_of_a_scope_are_told_apart_with_their_lines():
-    def loss(w: jax.Array, x: jax.Array) -> jax.Array:
+    def loss(w, x):
         with jax.named_scope("hidden"):
             h = jnp.tanh(x @ w)  # the layer
         return (h**2).sum()
@@ -61,7 +55,7 @@ def test_forward_and_backward_of_a_scope_are_told_apart_with_their_lines():
 
 
 def test_a_fusion_of_several_lines_has_several_origins_its_own_first():
-    def several(x: jax.Array) -> jax.Array:
+    def several(x):
         y = x * 2  # doubled
         z = y + 1  # and one
         return jnp.sin(z)  # and its sine
@@ -73,15 +67,6 @@ def test_a_fusion_of_several_lines_has_several_origins_its_own_first():
     assert kernel.op_name.endswith("/sin")
     assert sum(origin.instructions for origin in kernel.origins) >= 3
     assert kernel.origins[0].stack[0].function.endswith("several")
-
-
-def test_metadata_of_the_older_form_and_names_that_xla_joined():
-    kernel = only_kernel("""
-        x = f32[8] parameter(0), metadata={op_name="x"}
-        ROOT y = f32[8] negate(x), metadata={op_name="jit(f)/neg;jit(f)/mul" source_file="/a/b.py" source_line=7}
-    """)
-    assert kernel.op_name == "jit(f)/neg"
-    assert kernel.source == HloSourceLocation("/a/b.py", 7)
 
 
 def test_source_lines_are_read_where_the_file_is_there(tmp_path):
@@ -142,24 +127,22 @@ def test_a_fused_kernel_has_all_its_lines_the_users_own_first():
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("file", "own"),
-    [
-        ("/home/me/train.py", True),
-        ("<ipython-input-3-abc>", True),
-        ("/opt/src/flax/linear.py", True),  # installed for editing: it is worked on
-        ("/opt/conda/lib/python3.12/functools.py", False),
-        ("C:\\env\\Lib\\site-packages\\flax\\a.py", False),
-        ("<frozen runpy>", False),
-        ("/home/me/src/jaxprof/engine/measure/stages.py", False),
-        ("/home/jaxprof/train.py", True),
-    ],
-)
-def test_whose_file_it_is(file, own):
-    assert is_own(file) is own
+def test_whose_file_it_is():
+    for file, own in rows("""
+        /home/me/train.py                                  True
+        <ipython-input-3-abc>                              True
+        # installed for editing: it is worked on
+        /opt/src/flax/linear.py                            True
+        /opt/conda/lib/python3.12/functools.py             False
+        C:\\env\\Lib\\site-packages\\flax\\a.py              False
+        <frozen runpy>                                     False
+        /home/me/src/jaxprof/engine/measure/stages.py      False
+        /home/jaxprof/train.py                             True
+    """):
+        assert str(is_own(file)) == own
 
 
-def assert_columns(found: Sequence[Kernel]) -> None:
+def assert_columns(found):
     columns = origin_columns(found)
     assert len(columns) == len(found)
     for number, kernel in enumerate(found):
@@ -209,13 +192,3 @@ def test_however_they_are_written(own, held, expected):
     found = kernels(written(_FUSION.replace("OWN", own).replace("METADATA", held)))
     assert_columns(found)
     assert sorted(origin.op_name for origin in found[-1].origins) == sorted(expected)
-
-
-def test_what_xla_writes_is_plain():
-    """Else all of this is read the long way: the same result, eight times as slow."""
-    for kernel in kernels(module(HLO)):
-        instruction = kernel.instruction
-        found = plain_instruction(instruction.computation.source.text, *instruction.span)
-        assert (found.opcode, found.metadata) == (instruction.opcode, instruction.metadata.text)
-        if instruction.opcode == "fusion":
-            assert (found.called,) == instruction.called

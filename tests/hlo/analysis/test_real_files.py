@@ -2,8 +2,6 @@
 """What holds of any module, of real ones and of broken ones: it is read whole, or what is missing is said; every analysis
 ends; what is computed once for many kernels is what each would have computed itself."""
 
-from __future__ import annotations
-
 import random
 import sys
 
@@ -11,7 +9,7 @@ import pytest
 
 import mutated
 from hlo.agreement import NOT_READ, figures
-from hlo.analysis.programs import written
+from hlo.analysis.programs import fused, written
 from hlo.corpus import real_files
 from jaxprof.errors import HloError
 from jaxprof.hlo.analysis.barriers import barriers
@@ -24,14 +22,15 @@ from jaxprof.hlo.analysis.kernels import KernelAnalysis, kernels, totals
 from jaxprof.hlo.analysis.notices import problems
 from jaxprof.hlo.analysis.tree import tree
 from jaxprof.hlo.graph import inside, neighbourhood, to_dot
-from jaxprof.hlo.model import Module
 from jaxprof.hlo.read import files
 from jaxprof.hlo.read.parse import modules
 
+from .test_findings import _apart
+from .test_liveness import CHAIN, LOOP
 from .test_origin import assert_columns
 
 
-def everything(module: Module, most_trees: int = 40) -> None:
+def everything(module, most_trees=40):
     found = kernels(module)
     assert all(kernel.bytes_read >= 0 and kernel.bytes_written >= 0 for kernel in found)
     assert all(kernel.flops is None or kernel.flops >= 0 for kernel in found)
@@ -71,69 +70,29 @@ def test_real_files(path, monkeypatch):
     assert shared == [figures(KernelAnalysis(module)) for module in found]
 
 
-_TEXT = """
-    add {
-      a = f32[] parameter(0)
-      b = f32[] parameter(1)
-      ROOT s = f32[] add(a, b)
-    }
-
-    fused {
-      p = f32[8,16]{1,0} parameter(0)
-      q = f32[1,16]{1,0} parameter(1)
-      i = s32[] parameter(2)
-      e = f32[8,16]{1,0} exponential(p)
-      k = f32[3,16]{1,0} slice(e), slice={[0:3], [0:16]}
-      ROOT u = f32[8,16]{1,0} dynamic-update-slice(p, q, i, i)
-    }
-
-    body {
-      t = (s32[], f32[8,16]{1,0}) parameter(0)
-      i = s32[] get-tuple-element(t), index=0
-      x = f32[8,16]{1,0} get-tuple-element(t), index=1
-      one = s32[] constant(1)
-      n = s32[] add(i, one)
-      q = f32[1,16]{1,0} slice(x), slice={[0:1], [0:16]}
-      f = f32[8,16]{1,0} fusion(x, q, i), kind=kLoop, calls=fused, metadata={op_name="jit(f)/jvp(a)/exp" stack_frame_id=2}
-      ROOT r = (s32[], f32[8,16]{1,0}) tuple(n, f)
-    }
-
-    condition {
-      t = (s32[], f32[8,16]{1,0}) parameter(0)
-      i = s32[] get-tuple-element(t), index=0
-      ten = s32[] constant(10)
-      ROOT l = pred[] compare(i, ten), direction=LT
-    }
-
-    ENTRY main {
-      x = f32[8,16]{1,0} parameter(0)
-      w = f32[16,4]{1,0} parameter(1)
-      z = s32[] constant(0)
-      c = f32[] constant(0)
-      t = (s32[], f32[8,16]{1,0}) tuple(z, x)
-      loop = (s32[], f32[8,16]{1,0}) while(t), condition=condition, body=body
-      y = f32[8,16]{1,0} get-tuple-element(loop), index=1
-      d = f32[8,4]{1,0} dot(y, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-      g = (f32[8,4]{1,0}, s8[64]{0}) custom-call(y, w), custom_call_target="__cublas$gemm", backend_config={"gemm_backend_config":{"dot_dimension_numbers":{"lhs_contracting_dimensions":["1"]}}}
-      v = f32[8,4]{1,0} convolution(y, w), dim_labels=bf_io->bf
-      s = f32[8,4]{1,0} sort(d), dimensions={1}, to_apply=add
-      o = f32[8,4]{1,0} all-reduce(s), replica_groups={{0,1}}, to_apply=add
-      ROOT r = f32[8]{0} reduce(o, c), dimensions={1}, to_apply=add
-    }
+_LIBRARY_CALL = """
+    x = f32[8,16]{1,0} parameter(0)
+    w = f32[16,4]{1,0} parameter(1)
+    g = (f32[8,4]{1,0}, s8[64]{0}) custom-call(x, w), custom_call_target="__cublas$gemm", backend_config={"gemm_backend_config":{"dot_dimension_numbers":{"lhs_contracting_dimensions":["1"]}}}
+    v = f32[8,4]{1,0} convolution(x, w), dim_labels=bf_io->bf
+    s = f32[8,4]{1,0} sort(v), dimensions={1}, to_apply=less
+    o = f32[8,4]{1,0} all-reduce(s), replica_groups={{0,1}}, to_apply=add
 """
+_UPDATE = "e = f32[8,16]{1,0} exponential(p0)\nROOT u = f32[8,16]{1,0} dynamic-update-slice(e, p1, p2, p2)"
+_TEXTS = (
+    written(_LIBRARY_CALL).source.text,
+    written(fused(_UPDATE, "f32[8,16]{1,0}", "f32[1,16]{1,0}", "s32[]")).source.text,
+    written(_apart(turns=3)).source.text,
+    CHAIN,
+    LOOP,
+)
 
 
-def test_the_sound_text_is_understood_whole():
-    found = {kernel.name: kernel for kernel in kernels(written(_TEXT))}
-    assert found["f"].count == 10
-    assert all(kernel.flops is not None for kernel in found.values())
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_every_analysis_ends_on_a_text_with_faults(seed):
-    chance = random.Random(seed)
+@pytest.mark.parametrize("number", range(len(_TEXTS)))
+def test_every_analysis_ends_on_a_text_with_faults(number):
+    chance = random.Random(number)
     for _ in range(15):
-        raw = mutated.with_faults(f"HloModule broken, is_scheduled=true\n\n{_TEXT}".encode(), chance)
+        raw = mutated.with_faults(_TEXTS[number].encode(), chance)
         try:
             found = modules(raw.decode("utf-8", "replace"))
         except HloError:

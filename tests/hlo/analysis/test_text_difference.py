@@ -1,17 +1,15 @@
 """A diff of HLO that says what was changed, and not what was renumbered, moved or reordered. Fingerprints that do not
 depend on names, ids or order; and what changed between two modules."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
 
 from hlo.analysis.programs import parameters, written
 from jaxprof.hlo.analysis.fingerprint import Fingerprints
-from jaxprof.hlo.analysis.text_difference import TextDifference, text_difference
-from jaxprof.hlo.model import Module
+from jaxprof.hlo.analysis.text_difference import text_difference
 from jaxprof.hlo.read import parse
+from tables import rows
 
 TEXT = """HloModule jit_f, is_scheduled=true, input_output_alias={ {}: (0, {}, may-alias) }
 
@@ -39,11 +37,11 @@ ENTRY %main (x: f32[8], y: f32[8]) -> f32[8] {
 """
 
 
-def _diff(after: str, before: str = TEXT) -> TextDifference:
+def _diff(after, before=TEXT):
     return text_difference(parse.modules(before)[0], parse.modules(after)[0])
 
 
-def _said(found: TextDifference) -> list[tuple[str, str, str]]:
+def _said(found):
     return [
         (line.status, line.before.name if line.before else "", line.after.name if line.after else "")
         for computation in found.computations
@@ -102,7 +100,7 @@ _WITH_CODE = {
 @pytest.mark.parametrize("grid", ["2", "4"])
 @pytest.mark.parametrize("form", _WITH_CODE)
 def test_the_code_of_a_custom_kernel_is_not_what_it_computes_and_its_settings_are(form, grid):
-    def kernel(code: str, grid: str) -> str:
+    def kernel(code, grid):
         config = _WITH_CODE[form].format(code=code * (100 if form == "long" else 1), grid=grid)
         call = f'custom-call(%a), custom_call_target="kernel", backend_config={config}'
         return TEXT.replace("exponential(%a)", call)
@@ -138,10 +136,6 @@ def test_a_new_and_a_gone_computation_are_listed_whole():
     assert [line.after.name for line in found["outer"].lines if line.after] == ["p.1", "n"]
     gone = {one.computation.either.name: one for one in _diff(without, TEXT).computations}
     assert gone["outer"].computation.status == "gone"
-    assert [(line.status, line.before.name) for line in gone["outer"].lines if line.before] == [
-        ("gone", "p.1"),
-        ("gone", "n"),
-    ]
 
 
 _TEXT = """
@@ -163,27 +157,25 @@ _TEXT = """
 """
 
 
-def _print(module: Module) -> str:
+def _print(module):
     return Fingerprints(module).of(module.entry.name)
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("negate", "abs"),
-        ("{1,0}", "{0,1}"),
-        ("f32[8,4]", "f32[8,5]"),
-        ("constant(0)", "constant(1)"),
-        ("subtract(m, n)", "subtract(n, m)"),
-        ("dimensions={1}", "dimensions={0}"),
-        ("add(a, b)", "maximum(a, b)"),  # in the computation that is called
-        ("multiply(x, y)", "multiply(x, x)"),
-        ("parameter(1)", "parameter(2)"),
-    ],
-)
-def test_what_is_computed_counts(old, new):
-    assert old in _TEXT
-    assert _print(written(_TEXT.replace(old, new))) != _print(written(_TEXT))
+def test_what_is_computed_counts():
+    for old, new in rows("""
+        negate          abs
+        {1,0}           {0,1}
+        f32[8,4]        f32[8,5]
+        constant(0)     constant(1)
+        subtract(m, n)  subtract(n, m)
+        dimensions={1}  dimensions={0}
+        # in the computation that is called
+        add(a, b)       maximum(a, b)
+        multiply(x, y)  multiply(x, x)
+        parameter(1)    parameter(2)
+    """):
+        assert old in _TEXT
+        assert _print(written(_TEXT.replace(old, new))) != _print(written(_TEXT))
 
 
 @pytest.mark.parametrize(

@@ -1,44 +1,38 @@
 """Totals of modules against XLA's own `compiled.cost_analysis()`, over real programs. FLOPs and bytes of kernels
 against a calculation by hand, from the sizes of the program alone."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import pytest
 from jax import lax
 
 from hlo.analysis.programs import bf16, compiled, f32, lowered, parameters, s32, written
-from jaxprof.hlo.analysis.kernels import ModuleTotals, kernels, totals
+from jaxprof.hlo.analysis.kernels import kernels, totals
 from jaxprof.hlo.analysis.liveness import liveness
-from jaxprof.hlo.model import Module
 from jaxprof.hlo.read.parse import module
 
 
-def _both(function: Callable[..., Any], *arguments: Any) -> tuple[ModuleTotals, dict[str, float], Module]:
+def _both(function, *arguments):
     stage = jax.jit(function).lower(*arguments).compile()
     read = module(stage.as_text())
-    return totals(read), stage.cost_analysis() or {}, read
+    return totals(read), stage.cost_analysis() or {}, read, stage
 
 
-def _step(parameters: list[jax.Array], x: jax.Array, y: jax.Array) -> tuple[jax.Array, list[jax.Array]]:
-    def loss(p: list[jax.Array]) -> jax.Array:
+def _step(parameters, x, y):
+    def loss(p):
         return ((jax.nn.gelu(x @ p[0] + p[1]) @ p[2] + p[3] - y) ** 2).mean()
 
     value, gradient = jax.value_and_grad(loss)(parameters)
     return value, [p - 0.1 * g for p, g in zip(parameters, gradient, strict=True)]
 
 
-def _convolve(x: jax.Array, k: jax.Array) -> jax.Array:
+def _convolve(x, k):
     return jax.nn.relu(
         lax.conv_general_dilated(x, k, (2, 1), "SAME", rhs_dilation=(1, 2), dimension_numbers=("NHWC", "HWIO", "NHWC"))
     )
 
 
-_SAME: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+_SAME = {
     "elementwise": (lambda x: 1.05 * jnp.where(x > 0, x, 1.67 * jnp.exp(x) - 1.67), (f32(100_000),)),
     "product-and-bias": (lambda x, w, b: jax.nn.relu(x @ w + b), (f32(64, 128), f32(128, 256), f32(256))),
     "train-step": (_step, ([f32(128, 512), f32(512), f32(512, 10), f32(10)], f32(64, 128), f32(64, 10))),
@@ -58,9 +52,8 @@ _SAME: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 def test_flops_and_transcendentals_are_those_of_xla_and_bytes_are_no_more(name):
     """Bytes are less by the constants that stand outside fusions (XLA counts their bytes twice), and by parts of
     operands that a fusion does not read."""
-    stage = jax.jit(_SAME[name][0]).lower(*_SAME[name][1]).compile()
-    read = module(stage.as_text())
-    ours, xla = totals(read), stage.cost_analysis() or {}
+    function, arguments = _SAME[name]
+    ours, xla, read, stage = _both(function, *arguments)
     assert ours.complete
     assert ours.cost.flops == xla.get("flops", 0.0)
     assert ours.cost.transcendentals == xla.get("transcendentals", 0.0)
@@ -69,7 +62,7 @@ def test_flops_and_transcendentals_are_those_of_xla_and_bytes_are_no_more(name):
     assert_live_sizes(read, stage)
 
 
-def assert_live_sizes(read: Module, stage: Any) -> None:
+def assert_live_sizes(read, stage):
     """The peak is below what XLA holds and not by much: it holds the outputs all the time and keeps branches apart, and
     here a value counts only while it is needed."""
     known, found = stage.memory_analysis(), liveness(read)
@@ -83,8 +76,8 @@ def assert_live_sizes(read: Module, stage: Any) -> None:
         assert sum(value.bytes for value in found.alive(number)) == point.bytes, point.instruction
 
 
-def _recurrent(w: Any, x: Any) -> Any:
-    def step(carry: Any, xi: Any) -> Any:
+def _recurrent(w, x):
+    def step(carry, xi):
         carry = jnp.tanh(carry @ w + xi)
         return carry, carry
 
@@ -108,10 +101,10 @@ def test_live_sizes_of_what_loops_branches_and_donates(function, arguments, dona
 
 
 def test_xla_counts_the_body_of_a_loop_once():
-    def recurrence(xs: jax.Array, w: jax.Array) -> jax.Array:
+    def recurrence(xs, w):
         return lax.scan(lambda c, x: (jnp.tanh(c @ w + x), None), xs[0], xs)[0]
 
-    ours, xla, read = _both(recurrence, f32(50, 8, 64), f32(64, 64))
+    ours, xla, read, _ = _both(recurrence, f32(50, 8, 64), f32(64, 64))
     assert ours.complete
     assert ours.cost.transcendentals == 50 * xla["transcendentals"]
     once = sum(kernel.flops or 0 for kernel in kernels(read))
@@ -120,61 +113,46 @@ def test_xla_counts_the_body_of_a_loop_once():
 
 
 def test_of_an_unknown_loop_the_body_is_counted_once_and_the_total_says_that_it_is_not_complete():
-    ours, xla, read = _both(lambda x: lax.while_loop(lambda c: c.sum() < 100, lambda c: c * 2 + 1, x), f32(1000))
+    ours, xla, read, _ = _both(lambda x: lax.while_loop(lambda c: c.sum() < 100, lambda c: c * 2 + 1, x), f32(1000))
     assert not ours.complete
     assert ours.cost.flops == xla["flops"]
     assert any(kernel.count is None and kernel.total_flops is None for kernel in kernels(read))
 
 
 def test_of_a_conditional_both_take_the_branch_that_costs_most():
-    def either(p: jax.Array, x: jax.Array) -> jax.Array:
+    def either(p, x):
         return lax.cond(p, lambda y: jnp.sin(y @ y), lambda y: y * 2, x)
 
-    ours, xla, read = _both(either, jax.ShapeDtypeStruct((), jnp.bool_), f32(64, 64))
+    ours, xla, read, _ = _both(either, jax.ShapeDtypeStruct((), jnp.bool_), f32(64, 64))
     assert ours.cost.flops == xla["flops"]
     assert {kernel.conditional for kernel in kernels(read) if kernel.kind == "GEMM"} == {True}
 
 
 def test_an_opaque_call_is_unknown_and_not_nothing():
-    def call(x: jax.Array) -> jax.Array:
-        return jax.pure_callback(lambda y: y, f32(10), x) * 2
-
-    ours, _, read = _both(call, f32(10))
+    ours, _, read, _ = _both(lambda x: jax.pure_callback(lambda y: y, f32(10), x) * 2, f32(10))
     assert not ours.complete
     callback = next(kernel for kernel in kernels(read) if kernel.kind == "host callback")
     assert callback.flops is None
     assert callback.intensity is None
 
 
-def _selu(x: jax.Array) -> jax.Array:
-    return 1.05 * jnp.where(x > 0, x, 1.67 * jnp.exp(x) - 1.67)
-
-
-def _grouped(x: jax.Array, k: jax.Array) -> jax.Array:
+def _grouped(x, k):
     return lax.conv_general_dilated(
         x, k, (2, 2), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC"), feature_group_count=4
     )
 
 
 _COMPLEX = "lhs_contracting_dims={1}, rhs_contracting_dims={0}\nROOT m = c64[10,30] multiply(d, d)"
-_KERNELS: dict[str, tuple[Callable[[], Module], str, dict[str, object]]] = {
+_KERNELS = {
     # five operations (>, *, -, where, *) and one exponential for each of a million elements
     "selu": (
-        lambda: compiled(_selu, f32(1_000_000)), "loop fusion",
+        lambda: compiled(_SAME["elementwise"][0], f32(1_000_000)), "loop fusion",
         {"flops": 5_000_000, "transcendentals": 1_000_000, "bytes_read": 4_000_000, "bytes_written": 4_000_000,
          "intensity": 5 / 8, "opcode": "fusion", "count": 1},
-    ),
-    "a product": (
-        lambda: compiled(lambda x, y: x @ y, f32(100, 200), f32(200, 300)), "GEMM",
-        {"flops": 2 * 100 * 200 * 300, "bytes_written": 120_000},
     ),
     "a grouped strided convolution": (
         lambda: lowered(_grouped, f32(2, 9, 9, 16), f32(3, 3, 4, 8)), "convolution",
         {"flops": 2 * (2 * 4 * 4 * 8) * (3 * 3 * 4)},
-    ),
-    "a slice": (
-        lambda: compiled(lambda x, i: lax.dynamic_slice(x, (i, 0), (10, 16)) * 2, f32(10_000, 16), s32()), "",
-        {"bytes_read": 640 + 4, "bytes_written": 640},
     ),
     "a gather": (
         lambda: compiled(lambda x, i: x[i], f32(10_000, 16), s32(100)), "",
@@ -186,10 +164,6 @@ _KERNELS: dict[str, tuple[Callable[[], Module], str, dict[str, object]]] = {
     ),
     "a Fourier transform": (
         lambda: lowered(jnp.fft.fft, jax.ShapeDtypeStruct((1024,), jnp.complex64)), "FFT", {"flops": 5 * 1024 * 10}
-    ),
-    "packed integers": (
-        lambda: written("x = s4[1000]{0:E(4)} parameter(0)\nROOT c = s8[1000]{0} convert(x)"), "",
-        {"bytes_read": 500, "bytes_written": 1000},
     ),
     "a complex product": (
         lambda: written(parameters("c64[10,20]", "c64[20,30]") + f"d = c64[10,30] dot(p0, p1), {_COMPLEX}"), "GEMM",
@@ -207,9 +181,3 @@ def test_figures_of_a_kernel_by_hand(name):
     make, kind, facts = _KERNELS[name]
     (kernel,) = (kernel for kernel in kernels(make()) if kind in ("", kernel.kind))
     assert {fact: getattr(kernel, fact) for fact in facts} == facts
-
-
-def test_an_update_in_place_touches_what_it_updates():
-    copy, kernel = kernels(compiled(_SAME["update-in-place"][0], f32(10_000, 16), f32(10, 16), s32()))
-    assert (copy.kind, copy.bytes) == ("copy", 2 * 640_000), "the argument is not donated"
-    assert (kernel.bytes_read, kernel.bytes_written) == (640 + 4, 640)

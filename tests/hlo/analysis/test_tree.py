@@ -1,16 +1,14 @@
 """The tree of a kernel: from its result to its parameters, shared values once, constants folded into one line."""
 
-from __future__ import annotations
-
 from hlo.analysis.programs import fused, only_kernel, parameters
-from jaxprof.hlo.analysis.tree import TreeRow, tree
+from jaxprof.hlo.analysis.tree import tree
 
 
-def _rows(text: str) -> tuple[TreeRow, ...]:
+def _rows(text):
     return tree(only_kernel(text).instruction)
 
 
-def _lines(rows: tuple[TreeRow, ...]) -> list[str]:
+def _lines(rows):
     return ["  " * row.depth + row.text for row in rows]
 
 
@@ -43,7 +41,7 @@ def test_an_instruction_that_is_no_fusion_shows_its_operands():
 def test_a_chain_of_thousands_and_a_diamond_that_doubles():
     """Neither Python's stack nor exponential time: a shared value is opened once."""
 
-    def rows(steps: list[str]) -> tuple[TreeRow, ...]:
+    def rows(steps):
         lines = "\n".join(f"v{number + 1} = f32[8] {step}" for number, step in enumerate(steps))
         return _rows(fused(f"v0 = f32[8] negate(p0)\n{lines}\nROOT r = f32[8] negate(v{len(steps)})", "f32[8]"))
 

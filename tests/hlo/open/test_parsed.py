@@ -1,11 +1,8 @@
 """Each text is parsed once in a process, and no module outlives its use for long. Files and folders of HLO: what they
 are known by, and the modules and stages in them."""
 
-from __future__ import annotations
-
 import gc
 import re
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
@@ -17,22 +14,21 @@ import jaxprof
 from hlo_sources import BEFORE, BOTH_STAGES, DUMPED, FILES, FOLDERS, PROTO, TEXT
 from jaxprof.errors import FileRefusedError, HloError
 from jaxprof.hlo.fusion_reasons import stated
-from jaxprof.hlo.model import Module
 from jaxprof.hlo.open.parsed import ParsedTexts
 from jaxprof.hlo.open.paths import holds_hlo, modules_at
 from jaxprof.hlo.read import parse
 
 
-def text(name: str = "m") -> str:
+def text(name="m"):
     return f"HloModule {name}\n\nENTRY e {{\n  ROOT p = f32[] parameter(0)\n}}\n"
 
 
 @pytest.fixture
-def parses(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def parses(monkeypatch):
     """The texts that are parsed, each time that one is."""
-    found: list[str] = []
+    found = []
 
-    def count(text: str) -> list[Module]:
+    def count(text):
         found.append(text)
         return real(text)
 
@@ -52,19 +48,10 @@ def test_equal_texts_are_parsed_once(parses):
     assert parses == [text(), text("other"), "no HLO", "no HLO"]
 
 
-def test_all_modules_of_a_text_are_there_as_long_as_one_of_them_is_held():
-    texts = ParsedTexts(0)
-    second = texts.modules(text("a") + text("b"))[1]
-    texts.release()
-    gc.collect()
-    assert texts.modules(text("a") + text("b"))[1] is second
-    assert [one.name for one in second.siblings] == ["a", "b"]
-
-
 def test_threads_that_want_one_text_at_once_get_one_module(parses):
     texts, together = ParsedTexts(), Barrier(8)
 
-    def take(_: int) -> Module:
+    def take(_):
         together.wait()
         return texts.modules(text())[0]
 
@@ -74,14 +61,14 @@ def test_threads_that_want_one_text_at_once_get_one_module(parses):
 
 
 @pytest.fixture(autouse=True)
-def freed_alone() -> Iterator[None]:
+def freed_alone():
     """A collection looks at what a test has made, and not at all that others have loaded."""
     gc.freeze()
     yield
     gc.unfreeze()
 
 
-def gone(module: ref[Module]) -> bool:
+def gone(module):
     gc.collect()
     return module() is None
 

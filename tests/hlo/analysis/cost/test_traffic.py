@@ -1,15 +1,13 @@
 # ruff: noqa: E501 - an instruction of HLO is one line
 """Bytes that fusions read and write, where not all of an operand is used."""
 
-from __future__ import annotations
-
 import pytest
 
 from hlo.analysis.programs import fused, only_kernel, written
 from jaxprof.hlo.analysis.kernels import kernels
 
 _SCATTER = "ROOT s = f32[100,8] scatter(p0, p1, p2), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply="
-_CASES: dict[str, tuple[str, list[str], tuple[int, int]]] = {
+_CASES = {
     # the lines of a fusion, the shapes of its parameters, the bytes that it reads and writes
     "slices of one operand are added up": (
         """a = f32[10] slice(p0), slice={[0:10]}
