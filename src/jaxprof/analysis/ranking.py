@@ -450,13 +450,9 @@ def _matching(ranking: Ranking, numbers: Sequence[int], word: _Word, *, by_origi
                 yield number
 
 
-def _file(source: HloSourceLocation | None) -> str:
-    return f"{source.file}:{source.line}".casefold() if source is not None else ""
-
-
 _ORIGIN_FIELDS: Final[dict[str, Callable[[str, HloSourceLocation | None], str]]] = {
     "scope": lambda op_name, source: op_name.casefold(),
-    "file": lambda op_name, source: _file(source),
+    "file": lambda op_name, source: f"{source.file}:{source.line}".casefold() if source is not None else "",
 }
 _FIELDS: Final = ("name", "kind", *_ORIGIN_FIELDS)
 

@@ -89,7 +89,8 @@ class Mirror:
             partial.unlink(missing_ok=True)
         files = self.store.files()
         known = self._read_known()
-        due = [file for file in _in_order(files) if not self._is_current(file, known.get(file.name))]
+        files.sort(key=lambda file: (not file.name.startswith("rollup/"), file.name))  # they are small, and show all
+        due = [file for file in files if not self._is_current(file, known.get(file.name))]
         failures: dict[str, StoreFailure] = {}
         done = 0
 
@@ -218,11 +219,6 @@ def forget_old(now: float) -> None:
             with suppress(OSError):
                 if now - note.stat().st_mtime > _KEPT_SECONDS:
                     shutil.rmtree(note.parent, ignore_errors=True)
-
-
-def _in_order(files: list[StoredFile]) -> list[StoredFile]:
-    """Sort the files by name, roll-ups first, because they are small and show all processes."""
-    return sorted(files, key=lambda file: (not file.name.startswith("rollup/"), file.name))
 
 
 def _failure_lines(place: RemotePlace, failures: dict[str, StoreFailure], count: int) -> list[str]:

@@ -43,10 +43,6 @@ def _is_doubtful(check: dict[str, Any]) -> bool:
     return check.get("verdict") != "good"
 
 
-def _differs(row: dict[str, Any]) -> bool:
-    return row.get("differs") is not False
-
-
 _KEPT: Final[Mapping[str, Mapping[str, int | tuple[str, ...] | Callable[[dict[str, Any]], bool]]]] = {
     "session": {
         "environment.settings": 0,
@@ -95,7 +91,7 @@ _KEPT: Final[Mapping[str, Mapping[str, int | tuple[str, ...] | Callable[[dict[st
     "session-compiles": {"compiles.signature": 10},
     "comparison": {
         "comparisons.runs": 20,
-        "comparisons.environment": _differs,
+        "comparisons.environment": lambda row: row.get("differs") is not False,
         "comparisons.before.comparisons": 0,
         "comparisons.after.comparisons": 0,
         **{f"comparisons.runs.{key}": most for key, most in _COMPARED.items()},

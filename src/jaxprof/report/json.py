@@ -346,10 +346,6 @@ def _is_costed(row: _RunRow) -> bool:
     return row.is_jit or bool(row.result.cost.source)
 
 
-def _kernels(row: _RunRow) -> list[Any] | None:
-    return list(kernel_rows(row.session, row.run)) or None
-
-
 def _device_steps(row: _RunRow) -> Any:
     from jaxprof.analysis.profile import device_steps
 
@@ -398,7 +394,8 @@ RUN: Final[tuple[Fact[_RunRow], ...]] = (
          when=lambda row: row.is_jit or row.memory is not None),
     Fact("check", OBJECT, "Whether the result is right", at("run.check"), inside=CHECK, when=at("run.check")),
     Fact("versus", OBJECT, "The run beside its baseline", at("result"), inside=_VERSUS, when=at("run.plan.baseline")),
-    Fact("kernels", ROWS, "Kernels: what the device launches", _kernels, inside=KERNEL_OF_RUN,
+    Fact("kernels", ROWS, "Kernels: what the device launches",
+         lambda row: list(kernel_rows(row.session, row.run)) or None, inside=KERNEL_OF_RUN,
          when=lambda row: row.is_jit or row.run.measured),
     Fact("captures", ROWS, "What was captured by the profiler", lambda row: list(row.run.captures.items()),
          inside=_CAPTURE, when=at("run.captures")),

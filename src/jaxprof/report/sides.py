@@ -196,11 +196,9 @@ PLAN: Final[tuple[Fact[AbResult], ...]] = (
 
 def side_rows(result: AbResult) -> list[SideRow]:
     """Return the sides with their descriptions; a side that the session does not describe has an empty one."""
-    return [SideRow(side, _spec(side.run.plan.side, result)) for side in result.sides]
-
-
-def _spec(label: str, result: AbResult) -> SideSpec:
-    return next((spec for spec in result.plan.sides if spec.label == label), SideSpec(label=label, title=""))
+    by_label = {spec.label: spec for spec in reversed(result.plan.sides)}
+    labelled = ((side, side.run.plan.side) for side in result.sides)
+    return [SideRow(side, by_label.get(label) or SideSpec(label=label, title="")) for side, label in labelled]
 
 
 KEPT: Final[tuple[Fact[AbResult], ...]] = (

@@ -33,15 +33,11 @@ _OF_FILE: Final[tuple[Fact[ProcessFile], ...]] = (
 """Facts that only a roll-up has: its format, and the session that it was made of."""
 
 
-def _without_folder(fact: Fact[Any]) -> Fact[Any]:
-    """Return a fact for a roll-up, whose path is the name of the file: the folder may be another one for a reader."""
-    return replace(fact, read=at("path.name")) if fact.key == "path" else fact
-
-
 PROCESSES: Final = Relation(
     "processes",
     "A row for each process of the job",
-    (*map(_without_folder, OF_JOB.facts), *_OF_FILE),
+    # The path is the name of the file: the folder may be another one for a reader.
+    (*(replace(fact, read=at("path.name")) if fact.key == "path" else fact for fact in OF_JOB.facts), *_OF_FILE),
     lambda file: [file],
 )
 _PARTS: Final = tuple(PART_SECONDS.values())

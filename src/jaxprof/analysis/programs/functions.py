@@ -483,15 +483,11 @@ def _reason_text(code: str, reason: _Reason, varying: Sequence[Variation]) -> st
     names = [Change(kind, name, "") for name in changed_names(code, reason.texts)]
     if changes := [Change(kind, argument.name, argument.summary) for argument in varying] or names:
         more = f" and {len(changes) - _MOST_NAMED} more" if len(changes) > _MOST_NAMED else ""
-        more = " and more" if _is_cut(reason.texts) else more
+        if any(words.endswith((" more difference", " more differences")) for words in reason.texts):
+            more = " and more"  # a text leaves out some changes, so that their number is unknown
         if code == "config":
             return safe(", ".join(change.name for change in changes[:_MOST_NAMED]) + more + " changed")
         return safe(listed(changes[:_MOST_NAMED], _VERBS.get(code, "")) + more)
     if code in _VARYING or code == "static_argument":
         return f"{kind} varies"
     return _PLAIN.get(code) or (safe(brief(reason.texts.most_common(1)[0][0])) if reason.texts else "reason unknown")
-
-
-def _is_cut(texts: Iterable[str]) -> bool:
-    """Return whether the text of a reason leaves out some changes, so that their number is unknown."""
-    return any(words.endswith((" more difference", " more differences")) for words in texts)

@@ -288,7 +288,10 @@ async def docs(
         if search:
             return _result(data_answer("docs-search", {"found": _search_pages(search)}))
         if not page:
-            return _result(data_answer("docs", {"pages": _titles()}))
+            headings = {
+                name: path.read_text("utf-8").partition("\n")[0].lstrip("# ") for name, path in _pages().items()
+            }
+            return _result(data_answer("docs", {"pages": headings}))
         return _result(data_answer("docs-page", _read_page(page, offset)))
     except UsageError as error:
         return _result(error_answer("usage", error.what, error.hint))
@@ -352,11 +355,6 @@ def _pages() -> dict[str, Path]:
         if found:
             return found
     raise UsageError("this installation has no documents", "They are in docs/ of the repository.")
-
-
-def _titles() -> dict[str, str]:
-    """Return the heading of each page, by name."""
-    return {name: path.read_text("utf-8").partition("\n")[0].lstrip("# ") for name, path in _pages().items()}
 
 
 def _read_page(page: str, offset: int) -> dict[str, str | int | None]:

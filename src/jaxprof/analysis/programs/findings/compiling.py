@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from jaxprof.analysis.programs.findings.claims import Claims
     from jaxprof.analysis.programs.functions import FunctionCompiles, ReasonCount
     from jaxprof.analysis.programs.result import ProgramResult
-    from jaxprof.events import Compiled, ProgramSampled, SourceLocation
+    from jaxprof.events import Compiled, SourceLocation
 
 AGAIN: Final = 3
 """Number of recompilations for one reason from which they are reported: a last short batch and an evaluation make
@@ -340,10 +340,11 @@ def compile_dominates(result: ProgramResult) -> Iterator[Finding]:
     most = result.functions[0]
     operations = max((row.operations for row in most.rows if row.operations is not None), default=None)
     size = f" ({counted(operations, 'operation')})" if operations is not None else ""
+    count = "one compilation" if most.count == 1 else f"{integer(most.count)} compilations"
     yield Finding(
         "compile_dominates",
         f"tracing, lowering and compiling took {seconds(took)}, {percent(share)} of the wall time; the largest part "
-        f"for `{safe(most.function)}`{size}: {seconds(most.seconds)} in {_compilations_text(most.count)}",
+        f"for `{safe(most.function)}`{size}: {seconds(most.seconds)} in {count}",
     )
 
 
@@ -469,7 +470,10 @@ _MOSTLY: Final = 0.5
 
 def debug_settings(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
     """Yield debugging options that were on for most of the program, so that its times do not apply without them."""
-    worked = [(window, _work_seconds(window)) for window in result.sample_windows]
+    worked = [
+        (window, sum(took for state, took in window.states.items() if state != "import"))
+        for window in result.sample_windows
+    ]
     whole = sum(took for _, took in worked)
     for name, words in _SETTINGS.items():
         took = sum(took for window, took in worked if name in window.debug_settings)
@@ -481,10 +485,6 @@ def debug_settings(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
                 own_fix=f"Turn it off, and measure again: jax.config.update('{name}', False), or {name.upper()}=0 in "
                 "the environment.",
             )
-
-
-def _work_seconds(window: ProgramSampled) -> float:
-    return sum(took for state, took in window.states.items() if state != "import")
 
 
 def captured_constants(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
@@ -514,7 +514,3 @@ def _constant_bytes(row: Compiled) -> int:
 
 def _seconds_each(row: Compiled) -> float:
     return (row.compile_seconds or 0.0) / max(1, row.count)
-
-
-def _compilations_text(count: int) -> str:
-    return "one compilation" if count == 1 else f"{integer(count)} compilations"
