@@ -37,7 +37,7 @@ async def start(pilot):
         preset="quick", budget_seconds=60.0, check=False, capture=False))])
 app.run(auto_pilot=start)
 """
-"""The app, with a run of a large product started at once, as its Run screen would."""
+"""The app, with a run of a large product started at once, as Start would."""
 STILL = """
 import sys
 from jaxprof.devices.live.monitor import Monitor

@@ -1,8 +1,8 @@
 """Pictures of every screen, from real runs on this machine: `python screenshots/make.py` (about five minutes).
 
 Sessions are recorded first, of workloads and of `examples/transformer.py`; then the app is opened on them without a
-terminal, at two sizes, and each screen is written as SVG beside this script. The Run screen is taken from a run that
-is really going on.
+terminal, at two sizes, and each screen is written as SVG beside this script. The picture of runs in progress is taken
+from a run that is really going on.
 """
 
 from __future__ import annotations
@@ -189,8 +189,6 @@ async def take_finished(camera: Camera, sweep: Path, program: Path) -> None:
     await camera.shoot("timeline", "5", "m", "t", *["m", "full_stop"] * 12, *["plus"] * 3, settle=3.0)
     await camera.shoot("compile", "m", "b", settle=2.0)
     await camera.shoot("memory", "6", settle=2.0)
-    app.action_go("sessions")
-    await camera.shoot("sessions", settle=2.0)
     await camera.shoot("help", "question_mark")
     await camera.pilot.press("escape")
     app.open_session(sweep)
@@ -207,13 +205,11 @@ async def take_finished(camera: Camera, sweep: Path, program: Path) -> None:
 
 async def take_history(camera: Camera) -> None:
     """The history of a function that was edited."""
-    from jaxprof.tui.history.screen import Measurements
+    from jaxprof.tui.kit.table_view import ReportList
 
     app = camera.app
-    app.action_go("sessions")
-    await camera.pilot.pause(2.0)
-    await camera.pilot.press("m", "H")
-    await camera.until(lambda: bool(app.screen.query(Measurements)) and app.screen.query_one(Measurements).count > 0)
+    app.show_history()
+    await camera.until(lambda: any(found.count > 0 for found in app.screen.query(ReportList)))
     await camera.shoot("history", "enter", *["up"] * 5, settle=2.0)
 
 
@@ -229,7 +225,7 @@ async def take_job(camera: Camera, job: Path) -> None:
 
 
 async def take_running(camera: Camera) -> None:
-    """The Run screen while a compiled variant is sampled."""
+    """The runs while a compiled variant is sampled."""
     from jaxprof.tui.home.workloads import WorkloadList
 
     app = camera.app

@@ -16,7 +16,7 @@ from jaxprof.runner.planning import PlannedRun, PlanOptions, plan_runs
 from jaxprof.runner.requests import plan_event, run_request
 from jaxprof.runner.rerun import SidesAgain, plan_again, plan_all_again, recorded_starts, with_changes
 from jaxprof.runner.sides import ComparedSide, SharedInputs, SideOptions, SideTree, compared_as, plan_sides
-from jaxprof.tui.run.screen import code_to_confirm
+from jaxprof.tui.results.rerun import code_to_confirm
 from runner.stage import SELU
 
 

@@ -130,7 +130,7 @@ def small_catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def one_moment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The same time of day and time zone in every test."""
-    monkeypatch.setattr("jaxprof.tui.kit.session_list.ago", lambda seconds, now=None: ago(seconds, NOW))
+    monkeypatch.setattr("jaxprof.tui.home.own_code.ago", lambda seconds, now=None: ago(seconds, NOW))
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     yield

@@ -1,7 +1,5 @@
 """The app around its screens: where keys and clicks lead, what is told, the user's settings, how it ends."""
 
-from __future__ import annotations
-
 import pytest
 from textual import events
 from textual.widgets import Input
@@ -20,14 +18,14 @@ from jaxprof.tui.profiler import Profiler, alerts
 from jaxprof.tui.program.ledger import LedgerList
 from jaxprof.tui.theme import DARK, LIGHT
 from tui import profiles
-from tui.fakes import HOSTILE, MIDDLE, SMALL, FakeConductor, Stage, Walk, walking
+from tui.fakes import HOSTILE, MIDDLE, SMALL, Stage, walking
 
 pytestmark = pytest.mark.usefixtures("catalogue", "shelf")
 FEW = 7
 """Changes of screen for the 140 that were asked for."""
 
 
-async def started(walk: Walk) -> FakeConductor:
+async def started(walk):
     """A queue that is going on."""
     await walk.home()
     await walk.press("enter")
@@ -40,8 +38,8 @@ async def test_keys_lead_to_the_modes_and_escape_goes_back_step_by_step():
         await walk.press("z ctrl+t f9 left backspace [ ]")
         assert (walk.app.current_mode, walk.app.return_code) == ("home", None)
         for steps in (
-            "2 run 2 results 4 hlo 5 profile 1 home 1 sessions escape home 2 results 2 run 5 profile 2 run 4 hlo",
-            "escape run escape results escape home escape home",
+            "2 results 4 hlo 5 profile 1 home 2 results 5 profile 2 results 4 hlo",
+            "escape results escape home escape home",
         ):
             words = steps.split()
             for key, mode in zip(words[::2], words[1::2], strict=True):
@@ -52,7 +50,7 @@ async def test_of_many_changes_of_screen_at_once_only_the_last_is_made(monkeypat
     gone_to = []
     switch = Profiler.switch_mode
 
-    def counted(app: JaxprofApp, mode: str) -> object:
+    def counted(app, mode):
         gone_to.append(mode)
         return switch(app, mode)
 
@@ -61,9 +59,9 @@ async def test_of_many_changes_of_screen_at_once_only_the_last_is_made(monkeypat
         gone_to.clear()
         for key in "123456" * 23 + "12":
             walk.app.post_message(events.Key(key, key))
-        await walk.until(lambda: walk.app.current_mode == "run" and gone_to[-1] == "run")
+        await walk.until(lambda: walk.app.current_mode == "results" and gone_to[-1] == "results")
         await walk.pause()
-        assert walk.app.current_mode == "run"
+        assert walk.app.current_mode == "results"
         assert len(gone_to) <= FEW
         await walk.through("escape | #home")  # the way back is not through screens never seen
 
@@ -130,8 +128,7 @@ async def test_a_session_that_grows_is_followed_and_a_run_goes_to_a_new_one(shel
 
 
 EMPTY = {
-    "run": ("Nothing has been measured in this session", "enter C m Q r m l escape down"),
-    "results": ("Nothing has been measured in this session", "enter s m S y m F m h escape down"),
+    "results": ("Nothing has been measured in this session", "enter C m Q r m l s m S y m F m h n escape down"),
     "hlo": ("No session is open.", "m i m M escape m E escape ] escape"),
     "program": ("No program was recorded in this session", "m b m f m L w C r escape / enter down s"),
     "job": ("jaxprof script -n 4 train.py", "y / escape m f m T m U escape"),
@@ -151,10 +148,10 @@ async def test_wrong_files_are_refused_and_every_empty_screen_says_what_fills_it
             await walk.shows(says)
             assert walk.app.current_mode == "home"
         for mode, (words, keys) in EMPTY.items():
-            walk.app.action_go("sessions" if mode == "history" else mode)
             if mode == "history":
-                await walk.until(lambda: walk.app.current_mode == "sessions" and walk.app.focused is not None)
-                await walk.press("m H")
+                walk.app.show_history()
+            else:
+                walk.app.action_go(mode)
             await walk.shows(words, gone=LedgerList.EMPTY)
             await walk.press(keys)
             assert walk.app.return_code is None
@@ -205,9 +202,7 @@ async def test_the_line_of_keys_the_least_size_the_help_and_what_is_clicked():
         await walk.shows("[Roofline")
 
 
-def told(
-    status: str = "failed", variant: str = "jit", *, programs: bool = False, **given: str
-) -> list[tuple[str, ...]]:
+def told(status="failed", variant="jit", *, programs=False, **given):
     fields = {"error": "it broke", "advice": "mend it", **given}
     event = e.RunClosed(run="r1", workload="selu", variant=variant, device="cpu:0", status=status, **fields)
     return [(error.what, error.hint, title) for error, title in alerts([event], programs=programs)]

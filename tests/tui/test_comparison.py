@@ -1,18 +1,14 @@
 """A comparison started on Home: from two marks to the Compare screen, and everything that comes between."""
 
-from __future__ import annotations
-
 import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from jaxprof.engine.protocol.request import KeptLeaf
 from jaxprof.errors import WorkerError
-from jaxprof.events import RunSpec
 from jaxprof.tui.results.compare_screen import CompareScreen
-from tui.fakes import SMALL, Walk, walking
+from tui.fakes import SMALL, walking
 from tui.session_tapes import Tape
 
 pytestmark = pytest.mark.usefixtures("catalogue", "shelf")
@@ -21,13 +17,13 @@ pytestmark = pytest.mark.usefixtures("catalogue", "shelf")
 class Inputs:
     """What the children say that the sides are called with."""
 
-    def __init__(self) -> None:
-        self.asked: list[RunSpec] = []
-        self.of_selu: tuple[int, ...] | None = (8,)
+    def __init__(self):
+        self.asked = []
+        self.of_selu = (8,)
         self.go = threading.Event()
         self.go.set()
 
-    def describe(self, interpreter: object, spec: RunSpec, variables: object) -> list[KeptLeaf]:
+    def describe(self, interpreter, spec, variables):
         self.asked.append(spec)
         assert self.go.wait(20), "the test never let the inputs be made"
         shape = self.of_selu if spec.workload == "selu" else (8,)
@@ -37,26 +33,26 @@ class Inputs:
 
 
 @pytest.fixture
-def inputs(monkeypatch: pytest.MonkeyPatch) -> Inputs:
+def inputs(monkeypatch):
     made = Inputs()
     monkeypatch.setattr("jaxprof.runner.sides.describe_inputs", made.describe)
     return made
 
 
-async def ready(walk: Walk) -> Any:
+async def ready(walk):
     screen = await walk.home()
     await walk.until(lambda: walk.app.devices.asked)
     await walk.pause()
     return screen
 
 
-async def queued(walk: Walk) -> list[Any]:
+async def queued(walk):
     """The planned sides, once the screens know of them."""
     await walk.until(lambda: walk.app.live.session and len(walk.app.live.session.runs) == 2, "both sides")
     return walk.stage.scheduler.planned
 
 
-async def measured(walk: Walk, second: str = "ok") -> None:
+async def measured(walk, second="ok"):
     """The sides end one after the other, A first, and B as it is given."""
     tape = Tape()
     tape.plan("r1", "jit")
@@ -85,7 +81,7 @@ async def test_two_marked_workloads_are_measured_as_sides_and_then_compared(inpu
         assert [spec.title for spec in planned[0].comparison.sides] == ["selu", "matmul"]
         (folder,) = {Path(plan.keep_output).parent for plan in planned}
         assert folder.is_dir()
-        await walk.mode("run")
+        await walk.mode("results")
         await measured(walk)
         await walk.on("CompareScreen")
         await walk.until(lambda: "slower than A" in walk.text or "inconclusive" in walk.text)
@@ -105,7 +101,7 @@ async def test_only_with_two_marks_and_options_that_fit_the_key_compares(inputs)
                 await walk.press("c")
                 assert walk.screen is screen
             await walk.press("m B")
-            await walk.on("CompileForDialog")
+            await walk.on("AskText")
             await walk.press("escape space")
         while screen.choices.marked:
             await walk.press("m A")
@@ -155,8 +151,8 @@ async def test_a_side_that_did_not_end_well_leaves_nothing_to_compare(inputs):
         await ready(walk)
         await walk.press("space space c")
         await queued(walk)
-        await walk.mode("run")
+        await walk.mode("results")
         await measured(walk, "failed")
-        assert walk.app.current_mode == "run"
+        assert walk.app.current_mode == "results"
         await walk.press("2 c", "there is nothing to compare")
         assert not isinstance(walk.screen, CompareScreen)

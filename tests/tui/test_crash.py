@@ -1,8 +1,6 @@
 """What Textual itself raises ends the app, because no public method of it hears of that: then in order. The terminal is
 restored, the session is closed and kept, the program is gone, and one line says where the traceback is."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import sys
@@ -33,7 +31,7 @@ main()
 RUNS = "import time\nprint('it runs', flush=True)\nwhile True:\n    time.sleep(0.1)\n"
 
 
-def marked(mark: str) -> list[str]:
+def marked(mark):
     """The processes with this in their environment."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):

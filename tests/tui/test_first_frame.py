@@ -1,7 +1,5 @@
 """What is imported before the first frame with its rows is there: a start that becomes slower is seen here first."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -55,7 +53,7 @@ def test_the_first_frame_waits_for_nothing_that_it_does_not_show(tmp_path):
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    modules: list[str] = json.loads(done.stdout.splitlines()[-1])
+    modules = json.loads(done.stdout.splitlines()[-1])
     assert "jaxprof.tui.home.screen" in modules
     assert [name for name in modules for waits in WAITS if f"{name}.".startswith(f"{waits}.")] == []
     own = [name for name in modules if name.startswith("jaxprof")]

@@ -1,9 +1,5 @@
 """From the start to the five answers, counted in keys: a screen that moves an answer farther away is seen here."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from jaxprof import events as e
@@ -11,7 +7,7 @@ from jaxprof.tui.home.own_code import OwnCodeList
 from jaxprof.tui.kit.dialogs import SaveAs
 from tui import recorded
 from tui import session_tapes as sessions
-from tui.fakes import SMALL, Stage, Walk, keep_session, walking
+from tui.fakes import SMALL, Stage, keep_session, walking
 
 pytestmark = pytest.mark.usefixtures("small_catalogue")
 
@@ -23,7 +19,7 @@ ANSWERS = {
     "the example": (
         ("how much faster is it", "end enter", "6.9×"),
         ("does it fit", "6", "peak "),
-        ("a file to send", "1 1 m E enter", ""),
+        ("a file to send", "1 home down m E enter", ""),
     ),
 }
 """The keys to each answer, from the first frame and then from the answer before, and what the screen says. Every run is
@@ -31,7 +27,7 @@ over before the next key: waiting is no key."""
 
 
 @pytest.fixture
-def work(tmp_path: Path, shelf: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def work(tmp_path, shelf, monkeypatch):
     """A folder with one program."""
     folder = tmp_path / "work"
     folder.mkdir()
@@ -62,7 +58,7 @@ async def test_an_answer_takes_as_many_keys_as_are_written_here(source, work):
             assert not isinstance(walk.screen, SaveAs)
 
 
-async def ended(walk: Walk) -> None:
+async def ended(walk):
     """What was started runs to its end."""
     for program in walk.stage.programs:
         program.emit(*(one for one in recorded.finished().events if not isinstance(one, e.RunPlanned)))

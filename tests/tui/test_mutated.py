@@ -5,8 +5,6 @@ nothing hangs.
 looked for here. That nothing failed is what the fixture `no_defects` finds out.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 from time import monotonic
@@ -15,17 +13,16 @@ import pytest
 
 import mutated
 from mutated import LONGEST_SECONDS, NAMES
-from tui.fakes import Walk, walking
+from tui.fakes import walking
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="damaged files are opened where jaxprof runs"),
     pytest.mark.usefixtures("catalogue", "shelf"),
 ]
 
-SCREENS = {"session": "run results hlo profile program", "hlo": "hlo", "profile": "hlo profile"}
+SCREENS = {"session": "results hlo profile program", "hlo": "hlo", "profile": "hlo profile"}
 """Those that show something of a file of this kind."""
 KEYS = {
-    "run": "down up",
     "results": "down enter escape tab down s",
     "hlo": "down enter escape tab ] s",
     "profile": "m t down right + enter m T down enter m b down m m down m V",
@@ -37,7 +34,7 @@ DAMAGED = (os.environ.get("JAXPROF_LONG") and {"session": 3, "hlo": 8}) or {}
 """
 
 
-async def settle(walk: Walk) -> None:
+async def settle(walk):
     """Waits until no thread of the app works any more, and all is drawn."""
     deadline = monotonic() + LONGEST_SECONDS
     await walk.pause()
@@ -47,7 +44,7 @@ async def settle(walk: Walk) -> None:
     await walk.pause()
 
 
-async def visit(walk: Walk, mode: str) -> None:
+async def visit(walk, mode):
     """Goes to this screen, and presses the keys that move on it."""
     walk.app.action_go(mode)
     await settle(walk)

@@ -11,7 +11,7 @@ from textual.widgets import Input
 
 from tui import hlo_texts, profiles, recorded
 from tui import session_tapes as tapes
-from tui.fakes import Walk, walking
+from tui.fakes import walking
 
 pytestmark = pytest.mark.usefixtures("catalogue", "one_moment", "shelf")
 
@@ -26,26 +26,22 @@ class Place(NamedTuple):
 
 
 PROGRAM = Place("program", recorded.finished, "step")
-RUN = Place("run", tapes.finished, "numpy")
 RESULTS = Place("results", tapes.finished, "numpy")
 HLO = Place("hlo", hlo_texts.program_tape, "dot.1")
 TIMELINE = Place("profile", profiles.captured, "python", "timeline")
 HOME = Place("home", tapes.finished, "Your code")
-SESSIONS = Place("sessions", tapes.finished, "No sessions yet")
 
 STEPS = [
     (HOME, "/ 'sel enter"),
     (PROGRAM, "enter", "m b enter", "m b enter down enter", "/ 'add enter", "m F", "m a", "m"),
-    (RUN, "m l"),
-    (RESULTS, "m F", "m a", "enter"),
+    (RESULTS, "m F", "m a", "enter", "m l"),
     (HLO, "/ 'tanh enter", "enter"),
     (TIMELINE, "m . +", "space", "up enter", "down m _", "/ 'gemm enter", "m V"),
-    (SESSIONS, "/ 'x enter"),
 ]
 """What is pressed on a screen: Esc undoes it, and only when nothing is left to undo leads away from the screen."""
 
 
-async def shown(walk: Walk, place: Place) -> None:
+async def shown(walk, place):
     await walk.show(place.tape(), place.mode, place.says, view=place.view)
 
 
@@ -75,18 +71,18 @@ TYPED = "/lo/x"
 """`l`, `o` and `x` are keys on most screens."""
 
 
-def typed(walk: Walk) -> str:
+def typed(walk):
     return walk.app.focused.value if isinstance(walk.app.focused, Input) else ""
 
 
-def at_once(walk: Walk, letters: str) -> None:
+def at_once(walk, letters):
     """What is typed quickly arrives together, over a slow line."""
     for letter in letters:
         walk.app.post_message(events.Key("slash" if letter == "/" else letter, letter))
 
 
 async def test_letters_that_come_with_the_slash_are_one_search():
-    places = (HOME, ""), (PROGRAM, ""), (PROGRAM, "m O"), (SESSIONS, ""), (HLO, ""), (HLO, "m i"), (TIMELINE, "")
+    places = (HOME, ""), (PROGRAM, ""), (PROGRAM, "m O"), (HLO, ""), (HLO, "m i"), (TIMELINE, "")
     async with walking() as walk:
         for place, before in places:
             await shown(walk, place)

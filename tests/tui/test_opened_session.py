@@ -1,12 +1,8 @@
 """A session that another process writes, its clock and its silence; and a profile while it is read."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
-from pathlib import Path
 from threading import Event, Thread
-from typing import BinaryIO
 
 import pytest
 
@@ -26,23 +22,23 @@ WALL = 1_795_000_000.0
 class Writer:
     """Something that writes a session, with its own monotonic clock, and holds its lock, or not; and who follows it."""
 
-    def __init__(self, folder: Path, ahead_seconds: float = 0.0, *, locked: bool = True) -> None:
+    def __init__(self, folder, ahead_seconds=0.0, *, locked=True):
         self.path = folder / "a.jaxprof"
         self.ours, self.ahead_seconds = 990.0, ahead_seconds
         header = e.Header(session="cafe", wall_seconds=self.wall(), monotonic_seconds=self.ours + ahead_seconds)
         self.log = LogWriter(header, self.path)
-        self._unlocked: BinaryIO | None = None
+        self._unlocked = None
         spec = e.RunSpec(workload="train.py", variant="program", how="program", device="host")
         self.say(e.RunPlanned(run="r1", spec=spec), e.WorkerStarted(run="r1", pid=1, python="python"))
         if not locked:
             self.log.close()
             self._unlocked = self.path.open("ab")
 
-    def wall(self) -> float:
+    def wall(self):
         """Both clocks of this machine are one, and a day apart."""
         return WALL + self.ours
 
-    def say(self, *events: e.Event) -> None:
+    def say(self, *events):
         for event in events:
             event = replace(event, monotonic_seconds=self.ours + self.ahead_seconds)
             if self._unlocked is None:
@@ -51,7 +47,7 @@ class Writer:
                 self._unlocked.write(encode_line(event))
                 self._unlocked.flush()
 
-    def followed(self) -> OpenedSession:
+    def followed(self):
         """The session as it is followed 10 s later."""
         self.ours += 10.0
         found = OpenedSession(lambda: self.ours, self.wall)
@@ -125,18 +121,18 @@ NOTE = "reading box.xplane.pb.gz: 4.00 MiB of 12.0 MiB"
 
 
 @pytest.fixture
-def profile(tmp_path: Path) -> Path:
+def profile(tmp_path):
     return write_kernels(tmp_path / "box.xplane.pb.gz")
 
 
 class Held:
     """Readings that get as far as a third, and no further until they are stopped or let go."""
 
-    def __init__(self) -> None:
-        self.readings: list[ProfileReading] = []
+    def __init__(self):
+        self.readings = []
         self.go = Event()
 
-    def as_session(self, reading: ProfileReading) -> Path:
+    def as_session(self, reading):
         self.readings.append(reading)
         reading._take([ProgressMade(fraction=1 / 3, note=NOTE)])
         while not self.go.wait(0.01):
@@ -149,7 +145,7 @@ AS_SESSION = ProfileReading.as_session
 
 
 @pytest.fixture
-def held(monkeypatch: pytest.MonkeyPatch) -> Held:
+def held(monkeypatch):
     made = Held()
     monkeypatch.setattr(ProfileReading, "as_session", lambda reading: made.as_session(reading))
     return made
@@ -181,7 +177,7 @@ async def test_escape_and_the_end_of_the_app_stop_it_and_leave_what_is_shown(pro
         assert not held.readings[0].stopped, "the first escape is the help's"
         await walk.press("escape", gone="Esc stops")
         await walk.until(lambda: held.readings[0].over, "the end of the thread")
-        assert (walk.app.current_mode, walk.app.session_path) == ("run", None)
+        assert (walk.app.current_mode, walk.app.session_path) == ("results", None)
         await walk.press("escape")
         await walk.mode("home")
         walk.app.open_session(profile)
@@ -195,9 +191,9 @@ def test_the_engine_says_how_far_it_is_and_can_be_stopped(tmp_path):
     said = Event()
     path = write_kernels(tmp_path / "box.xplane.pb.gz", 100_000)
     reading = ProfileReading(path, lambda reading: said.set())
-    ended: list[BaseException | Path] = []
+    ended = []
 
-    def work() -> None:
+    def work():
         try:
             ended.append(reading.as_session())
         except ReadingStoppedError as error:

@@ -1,22 +1,16 @@
 """How each screen looks: at one size, three of them at two."""
 
-from __future__ import annotations
-
 import os
-from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
-from textual.pilot import Pilot
 
 import job_folders
 from jaxprof.tui.app import JaxprofApp
 from jaxprof.tui.home.own_code import OwnCodeList
 from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.job.heat_map import JobMap
-from jaxprof.tui.kit.session_list import SessionTable
 from tui import hlo_texts, profiles, recorded, session_tapes
 from tui.fakes import SMALL, WIDE, Stage, StillDevices, Walk, keep_session, still
 
@@ -24,23 +18,23 @@ pytestmark = pytest.mark.usefixtures("catalogue", "one_moment")
 
 
 @pytest.fixture
-def stage(shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
+def stage(shelf, tmp_path, monkeypatch):
     """An app over three kept sessions and two programs, whose folder has the same name in every picture."""
     keep_session(shelf, "selu-h200", ("selu", "numpy", "ok", 4.37e-3), ("selu", "jit", "ok", 0.63e-3), age_seconds=120)
     keep_session(shelf, "matmul-oom", ("matmul", "jit", "failed", None), complete=False, age_seconds=7200)
     keep_session(shelf, "first", ("hessian", "jit", "ok", 9.2e-6), age_seconds=200_000)
     monkeypatch.setenv("HOME", str(shelf))
-    monkeypatch.setattr("jaxprof.tui.kit.session_list.safe", lambda text: str(text).replace(str(shelf), "~"))
+    monkeypatch.setattr("jaxprof.tui.home.kept_sessions.safe", lambda text: str(text).replace(str(shelf), "~"))
     monkeypatch.setattr("jaxprof.tui.device_monitor.PERIOD_SECONDS", 60.0)
     monkeypatch.setattr("jaxprof.tui.device_monitor.HISTORY", 2)
     return Stage()
 
 
-async def home(walk: Walk, keys: str = "") -> None:
+async def home(walk, keys=""):
     """Home once everything has come."""
     devices = walk.app.devices
     screen = await walk.home()
-    await walk.until(lambda: sum(key[3] is not None for key in walk.find(OwnCodeList).keys) == 3 and devices.asked)
+    await walk.until(lambda: sum(isinstance(key, Path) for key in walk.find(OwnCodeList).keys) == 3 and devices.asked)
     for _ in range(2):  # as many as are kept: how many came before depends on when JAX was asked
         devices.take(StillDevices().read())
     screen.query_one("#devices").show_devices()
@@ -49,14 +43,13 @@ async def home(walk: Walk, keys: str = "") -> None:
     await walk.press(keys)
 
 
-async def kept_sessions(walk: Walk) -> None:
-    await home(walk, "1")
-    await walk.on("SessionsScreen")
-    await walk.until(lambda: len(walk.find(SessionTable).keys) == 3)
-    await walk.press("down")  # to the torn one
+async def kept_sessions(walk):
+    await home(walk)
+    walk.find(OwnCodeList).focus()
+    await walk.press("home down")  # to the torn one
 
 
-async def job(walk: Walk) -> None:
+async def job(walk):
     """A job of which one process is late from the middle on."""
     folder = Path(os.environ["JAXPROF_HOME"]) / "train.jaxprof.d"
     folder.mkdir()
@@ -66,12 +59,10 @@ async def job(walk: Walk) -> None:
     await walk.until(lambda: screen.figures is not None and screen.query_one(JobMap).browse.grid is not None)
 
 
-def of(
-    made: Callable[[], session_tapes.Tape], mode: str, keys: str = "", *, view: str = "", tab: str = ""
-) -> Callable[[Walk], Awaitable[None]]:
+def of(made, mode, keys="", *, view="", tab=""):
     """A screen with a session, a view of a profile or a tab of HLO, and keys that are pressed there."""
 
-    async def go(walk: Walk) -> None:
+    async def go(walk):
         screen = await walk.show(made(), mode, view=view)
         await still(walk.pilot)
         if tab:
@@ -88,7 +79,7 @@ PICTURES = {
     "help": (partial(home, keys="?"), SMALL),
     "menu": (partial(home, keys="m"), SMALL),
     "sessions": (kept_sessions, WIDE),
-    "run": (of(session_tapes.sampling, "run"), WIDE),
+    "run": (of(session_tapes.sampling, "results"), WIDE),
     "results-small": (of(finished, "results", "down down"), SMALL),
     "results": (of(finished, "results", "down down"), WIDE),
     "sweep": (of(session_tapes.sweep, "results"), WIDE),
@@ -106,10 +97,10 @@ PICTURES = {
 }
 
 
-def drawn(snap_compare: Any, stage: Stage, go: Callable[[Walk], Awaitable[None]], size: tuple[int, int]) -> bool:
+def drawn(snap_compare, stage, go, size):
     """Whether the screen looks as it did, once nothing moves any more."""
 
-    async def before(pilot: Pilot[Any]) -> None:
+    async def before(pilot):
         await go(Walk(stage, pilot))
         await still(pilot)
 
@@ -120,7 +111,7 @@ def drawn(snap_compare: Any, stage: Stage, go: Callable[[Walk], Awaitable[None]]
 def test_screens(snap_compare, monkeypatch, stage, name):
     monkeypatch.setattr(JaxprofApp, "session_grows", property(lambda app: name == "run"))
     now = session_tapes.sampling().now
-    for module in ("kit.run_list", "run.current_run"):
+    for module in ("results.run_table", "results.phase_strip"):
         monkeypatch.setattr(f"jaxprof.tui.{module}.monotonic", lambda: now)
     assert drawn(snap_compare, stage, *PICTURES[name])
 

@@ -4,12 +4,8 @@ What Pilot cannot show is shown here: how a terminal starts the app, with the ta
 that only a terminal gets.
 """
 
-from __future__ import annotations
-
 import os
 import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
 from textual.color import Color
@@ -49,14 +45,14 @@ sys.exit(3)
 """
 
 
-def app(python: str, folder: Path, *words: str | Path, **options: Any) -> Terminal:
+def app(python, folder, *words, **options):
     """`jaxprof WORDS` as it is installed with `python`, without what pytest has put on the module search."""
     left_out = ("PYTHONPATH", "COLORFGBG", "NO_COLOR")
     environment = {name: value for name, value in os.environ.items() if name not in left_out}
     return Terminal([command_beside(python), *words], folder, environment | {"COLORTERM": "truecolor"}, **options)
 
 
-def brings(terminal: Terminal, key: bytes, text: str) -> None:
+def brings(terminal, key, text):
     """Presses a key that brings something up, and Esc, which takes it away."""
     shown = terminal.screen.text
     assert text not in shown
@@ -66,14 +62,14 @@ def brings(terminal: Terminal, key: bytes, text: str) -> None:
     terminal.loses(text)
 
 
-def quits(terminal: Terminal, code: int = 0) -> None:
+def quits(terminal, code=0):
     """Leaves with `q`; the app ends in good order, and nothing is left on the terminal."""
     terminal.type(b"q")
     assert (terminal.end(), terminal.screen.text.strip()) == (code, "")
     assert [terminal.shown.count(f"\x1b[?1049{final}") for final in "hl"] == [1, 1]
 
 
-def shows_background(terminal: Terminal, background: str | None) -> bool:
+def shows_background(terminal, background):
     red, green, blue = Color.parse(str(background)).rgb
     return f"48;2;{red};{green};{blue}m" in terminal.shown
 

@@ -1,7 +1,5 @@
 """What is written to a terminal: only what changes, only ASCII where it has nothing else; what it says of itself."""
 
-from __future__ import annotations
-
 import io
 import sys
 from itertools import pairwise
@@ -57,7 +55,7 @@ def test_escape_sequences_pass_unchanged():
 
 
 class _Tty(io.StringIO):
-    def isatty(self) -> bool:
+    def isatty(self):
         return True
 
 
@@ -113,30 +111,30 @@ SIZE = (20, 5)
 class Painted(Screen):
     """The characters of a terminal and their looks; a blank looks like its background."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__(*SIZE)
-        self._looks: dict[tuple[int, int], Style] = {}
+        self._looks = {}
         self._styles = AnsiDecoder()
 
     @property
-    def shown(self) -> object:
+    def shown(self):
         """All that can be seen, and where the cursor is."""
         return self._rows, self._looks, self._x, self._y
 
     @property
-    def halved(self) -> bool:
+    def halved(self):
         """Whether half of a wide character was written over: terminals differ in what they show then."""
         pairs = (pair for row in self._rows for pair in pairwise([*row, " "]))
         return any((columns(one) == 2) != (other == "") for one, other in pairs)
 
-    def _put(self, character: str) -> None:
+    def _put(self, character):
         style = self._styles.style
         blank = character == " " and not (style.underline or style.reverse)
         for x in range(self._x, self._x + columns(character)):
             self._looks[self._y, x] = Style(bgcolor=style.bgcolor) if blank else style
         super()._put(character)
 
-    def _control(self, final: str, arguments: str) -> None:
+    def _control(self, final, arguments):
         super()._control(final, arguments)
         if final == "m":
             self._styles.decode_line(f"\x1b[{arguments or 0}m")
@@ -149,7 +147,7 @@ TEXTS = st.text("ab ─日", min_size=1, max_size=6)
 
 
 @st.composite
-def frames(draw: st.DrawFn) -> str:
+def frames(draw):
     """What Textual writes: places, pieces of text with a whole style and a reset behind, where the cursor is."""
     written = []
     for _ in range(draw(st.integers(1, 4))):

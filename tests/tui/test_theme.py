@@ -1,7 +1,5 @@
 """Text can be read on both themes: the contrast that WCAG 2 asks for, of every colour that a word can have."""
 
-from __future__ import annotations
-
 import pytest
 from textual.color import Color
 
@@ -14,13 +12,13 @@ FAINT = ("text-disabled", "state-import")
 """What is off is less than text, and still seen."""
 
 
-def luminance(colour: str) -> float:
+def luminance(colour):
     parts = [part / 255 for part in Color.parse(colour).rgb]
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def contrast(one: str, other: str) -> float:
+def contrast(one, other):
     darker, lighter = sorted((luminance(one), luminance(other)))
     return (lighter + 0.05) / (darker + 0.05)
 

@@ -187,7 +187,8 @@ def derived_warnings(
     yield from _busy_warning(run)
     yield from _throttling_warning(run, readings)
     if run.check is not None and run.check.passed is False:
-        words = f"the result differs from the expected one ({run.check.against}): {what_is_wrong(run.check)}"
+        against = f" ({run.check.against})" if run.check.against else ""
+        words = f"the result differs from the expected one{against}: {what_is_wrong(run.check)}"
         precise = " Compare the `highest` precision variant." if run.check.precision not in _FULL_PRECISION else ""
         yield _warning(run, "wrong_result", words, f"The time means nothing until the result is right.{precise}")
 

@@ -114,13 +114,16 @@ def outcome(history: LibraryHistory, series: MeasurementHistory) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class PointRow:
+    """A point of a measurement, as a row of a table."""
+
     history: LibraryHistory
     series: MeasurementHistory
     point: HistoryPoint
 
     @property
     def change(self) -> LastingChange | None:
+        """The lasting change that begins at this point; None if none does."""
         return next((change for change in self.series.changes if change.first == self.point), None)
 
     @property
@@ -142,7 +145,7 @@ class _Row:
         return f"{lowest}-{highest} {of_high}" if of_low == of_high else " - ".join(ends)
 
 
-def _version(name: str) -> Fact[_Row]:
+def _version(name: str) -> Fact[PointRow]:
     return Fact(name, TEXT, f"Version of {name}", lambda row: row.point.environment.get(name))
 
 
@@ -151,7 +154,7 @@ _CHANGED: Final[tuple[Fact[EnvironmentDifference], ...]] = (
     Fact("before", TEXT, "What it was"),
     Fact("after", TEXT, "What it is since then"),
 )
-_SERIES: Final[tuple[Fact[_Row], ...]] = (
+_SERIES: Final[tuple[Fact[PointRow], ...]] = (
     *within(at("series"), (
         Fact("workload", TEXT, "Name of the workload, the function or the program"),
         Fact("variant", TEXT, "numpy, jax, jit, or a name of the user's"),
@@ -164,7 +167,7 @@ _SERIES: Final[tuple[Fact[_Row], ...]] = (
     )),
     Fact("measure", TEXT, "Which figure: run, compile, flops", at("history.measure")),
 )  # fmt: skip
-_POINT: Final[tuple[Fact[_Row], ...]] = (
+_POINT: Final[tuple[Fact[PointRow], ...]] = (
     Fact("name", TEXT, "Name of the session's file", at("point.name"), "session", widest=26),
     Fact("session", TEXT, "Identity of the session", at("point.session")),
     Fact("run", TEXT, "Id of the run", at("point.run")),
@@ -186,11 +189,17 @@ _POINT: Final[tuple[Fact[_Row], ...]] = (
 )  # fmt: skip
 
 
-def _rows(history: LibraryHistory, series: MeasurementHistory) -> list[_Row]:
-    return [_Row(history, series, point) for point in series.points]
+def points_table(history: LibraryHistory, series: MeasurementHistory) -> Table[PointRow]:
+    """Return the table of the points of a measurement, the oldest first."""
+    return Table(_POINT, _rows(history, series))
 
 
-def _overview(history: LibraryHistory) -> Table[MeasurementHistory]:
+def _rows(history: LibraryHistory, series: MeasurementHistory) -> list[PointRow]:
+    return [PointRow(history, series, point) for point in series.points]
+
+
+def overview_table(history: LibraryHistory) -> Table[MeasurementHistory]:
+    """Return the table of the measurements, a row for each."""
     several = len({(series.device_kind, series.machine) for series in history.series}) > 1
     return Table(
         (
@@ -235,7 +244,7 @@ def _s(count: int) -> str:
 def overview_text(history: LibraryHistory) -> str:
     """Return a line for each measurement, without a line break at the end."""
     lines = [f"{history.title} in {history.sessions} session{_s(history.sessions)}, the latest first"]
-    lines += text_lines(_overview(history), width=WIDTH) if history.series else ["  no points"]
+    lines += text_lines(overview_table(history), width=WIDTH) if history.series else ["  no points"]
     for note in notes(history):
         lines += wrap(note, width=WIDTH, indent="  ")
     return "\n".join(lines)
@@ -287,7 +296,7 @@ def history_markdown(history: LibraryHistory) -> str:
 def history_csv(history: LibraryHistory) -> str:
     """Return a row for each point of each measurement."""
     rows = [row for series in history.series for row in _rows(history, series)]
-    change: Fact[_Row] = Fact("change_ratio", RATIO, "Ratio of the change that begins here", at("change.ratio"))
+    change: Fact[PointRow] = Fact("change_ratio", RATIO, "Ratio of the change that begins here", at("change.ratio"))
     return to_csv_text(Table((*_SERIES, *_POINT, change), rows))
 
 

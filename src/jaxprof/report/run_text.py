@@ -74,7 +74,7 @@ def _group(session: Session, group: RunGroup, live: bool) -> Iterator[str]:
         yield ""
     yield from _tables(rows, judged=bool(group.comparison))
     yield from _problems(rows)
-    yield from _published(group)
+    yield from published_lines(group)
 
 
 def _tables(rows: list[RunRow], *, judged: bool) -> Iterator[str]:
@@ -177,7 +177,7 @@ def _labels_text(labels: list[str]) -> str:
     return and_more(distinct, 4 if len(distinct) <= 4 else 3)
 
 
-def _published(group: RunGroup) -> Iterator[str]:
+def published_lines(group: RunGroup, width: int = WIDTH) -> Iterator[str]:
     """Yield the published figures of each source, then those that are given in words, then the caveats."""
     by_source: dict[str, list[Published]] = {}
     for figure in published(group.workload, [result.run.plan.variant for result in group.runs]):
@@ -198,16 +198,16 @@ def _published(group: RunGroup) -> Iterator[str]:
         rows = [figure for figure in figures if figure.seconds is not None]
         yield ""
         yield from wrap(
-            f"published in {source}{f' ({common})' if common else ''}", width=WIDTH, indent="    ", first="  "
+            f"published in {source}{f' ({common})' if common else ''}", width=width, indent="    ", first="  "
         )
-        yield from islice(text_lines(Table(columns, rows), width=WIDTH), 1, None)  # no heading
+        yield from islice(text_lines(Table(columns, rows), width=width), 1, None)  # no heading
         for figure in figures:
             if figure.seconds is None:
                 where = ", ".join(part for part in (figure.hardware, _other_parameters(figure, group)) if part)
                 words = f"{figure.variant} on {where}: {figure.text} {numbers.get(figure.caveat, '')}"
-                yield from wrap(words, width=WIDTH, indent="    ", first="  ")
+                yield from wrap(words, width=width, indent="    ", first="  ")
         for caveat, number in numbers.items():
-            yield from wrap(caveat, width=WIDTH, indent="      ", first=f"  {number} ")
+            yield from wrap(caveat, width=width, indent="      ", first=f"  {number} ")
 
 
 def _other_parameters(figure: Published, group: RunGroup) -> str:
@@ -233,15 +233,20 @@ def _sweep_lines(sweep: SweepGroup) -> Iterator[str]:
     title = safe(f"{sweep.workload}  ·  {sweep.parameter} swept")
     yield title
     yield "─" * min(WIDTH, len(title))
-    sizes = sorted({size for line in sweep.lines for size in line.sizes})
-    several = len({line.device for line in sweep.lines}) > 1
-    columns = [_variant_column(line, line.label if several else line.variant) for line in sweep.lines]
-    sized: Fact[float] = column(sweep.parameter, lambda size: size, scaled)
-    yield from text_lines(Table((sized, *columns), sizes), width=WIDTH)
+    yield from text_lines(sweep_table(sweep), width=WIDTH)
     if crossovers := sweep.crossovers():
         yield ""
     for crossover in crossovers:
         yield from wrap(crossover.sentence(sweep.parameter), width=WIDTH, indent="    ", first="  ")
+
+
+def sweep_table(sweep: SweepGroup) -> Table[float]:
+    """Return the table of a sweep: a row for each size, a column for each variant."""
+    sizes = sorted({size for line in sweep.lines for size in line.sizes})
+    several = len({line.device for line in sweep.lines}) > 1
+    columns = [_variant_column(line, line.label if several else line.variant) for line in sweep.lines]
+    sized: Fact[float] = column(sweep.parameter, lambda size: size, scaled)
+    return Table((sized, *columns), sizes)
 
 
 def _variant_column(line: SweepLine, title: str) -> Fact[float]:

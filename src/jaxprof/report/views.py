@@ -206,14 +206,17 @@ def kernels_lines(kernels: Sequence[MeasuredKernel], *, programs: bool = False) 
     return list(text_lines(measured_table(kernels, programs=programs)))
 
 
-def measured_table(kernels: Sequence[MeasuredKernel], *, programs: bool = False) -> Table[MeasuredKernel]:
-    """Return the table of measured kernels. `programs` adds a column with the program of each."""
+def measured_table(
+    kernels: Sequence[MeasuredKernel], *, programs: bool = False, spread: bool = True
+) -> Table[MeasuredKernel]:
+    """Return the table of measured kernels. `programs` adds a column with the program of each; without `spread`, the
+    shortest and longest execution are left out."""
     from jaxprof.facts.kernels import MEASURED
 
     several = any(len(kernel.devices) > 1 for kernel in kernels)
     columns: list[Fact[MeasuredKernel]] = [
         *pick(MEASURED, "share", "self_seconds", "executions", "per_call_seconds"),
-        *pick(MEASURED, "median_seconds", "minimum_seconds", "maximum_seconds"),
+        *pick(MEASURED, "median_seconds", *(("minimum_seconds", "maximum_seconds") if spread else ())),
         column("threads", lambda kernel: None if several else kernel.parallelism, _threads),
         *pick(MEASURED, "flops_per_second", "of_peak", "bytes_per_second", "of_bandwidth"),
         column("devices", lambda kernel: len(kernel.devices) if several else None, right=True),
@@ -299,7 +302,7 @@ def device_columns() -> tuple[Fact[Any], ...]:
         column("steps", steps, right=True),
         *pick(DEVICE_STEPS, "median_seconds", "minimum_seconds", "maximum_seconds", "quartiles_seconds"),
         *pick(DEVICE_STEPS, "busy_seconds", "idle_share"),
-        column("steps found by", lambda device: FOUND_BY.get(device.found_by, device.found_by)),
+        column("steps found by", lambda device: FOUND_BY.get(device.found_by, device.found_by), gives_way=True),
     )
 
 

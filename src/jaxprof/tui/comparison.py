@@ -65,7 +65,7 @@ class LiveComparison:
         return was_planning
 
     def was_planned(self, message: SidesPlanned) -> None:
-        """Queue the sides, and go to Run if the user is still on Start."""
+        """Queue the sides, and go to the runs if the user is still on Start."""
         if not self._planning or message.number != self._asked:
             return
         self._planning = False
@@ -79,7 +79,8 @@ class LiveComparison:
             app.say(f"Summary ({key_of('app.mode.summary')}) shows the progress.", "The comparison is being measured")
 
     def look(self, message: EventsArrived) -> None:
-        """Show a comparison whose last side has just ended if the user waits for it on Run, otherwise announce it."""
+        """Show a comparison whose last side has just ended if the user waits for it beside the runs, otherwise announce
+        it."""
         session = message.session
         if session is None or session is not self._app.live.session:
             return
@@ -91,12 +92,11 @@ class LiveComparison:
         if session is not app.session:
             place = f"the session {app.live.path.name}" if app.live.path is not None else "this app's session"
             words = f"Open {place} on Start, select a side among its results and press {key}."
-        elif app.current_mode == "run" and len(app.screen_stack) == 1:
+        elif app.current_mode == "results" and len(app.screen_stack) == 1:
             app.show_comparison(first.id, second.id)
             return
         else:
-            if app.current_mode != "results":
-                app.run_in_view = second.id
+            app.run_in_view = second.id
             words = f"To see it, select B among the results (Summary, {key_of('app.mode.summary')}) and press {key}."
         title = f"The comparison of {first.plan.workload} and {second.plan.workload} is finished"
         app.say(words, title, timeout=12)

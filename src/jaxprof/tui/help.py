@@ -56,7 +56,7 @@ STOPS = (
     Stop("start", "How do I see my own code? And an old session?",
          "{home.program} train.py Enter, or {home.own} step.py:f", "it runs unchanged"),
     Stop("summary", "What costs most, and what do I do about it?",
-         "{app.mode.summary}; press again: runs, results", "train.py:90  62 %; 6.9×"),
+         "{app.mode.summary}; Enter on a run: all of it", "train.py:90  62 %; 6.9×"),
     Stop("compiles", "Why was it compiled again?",
          "{app.mode.compiles}, then Enter on a function", "shape of batch varies"),
     Stop("kernels", "What did XLA compile it to? Which kernel is slow?",

@@ -57,7 +57,7 @@ MEANINGS: dict[str, str] = {
     "minus": "A wider look",
     "left_square_bracket": "The tab, or phase, before",
     "right_square_bracket": "The next tab, or phase",
-    "1": "Start; press again for the kept sessions",
+    "1": "Start",
     "2": "Summary; press again for its next form",
     "3": "Compiles",
     "4": "Kernels",
@@ -97,7 +97,6 @@ MEANINGS: dict[str, str] = {
     "m:H": "History over the kept sessions",
     "m:i": "Switch between the lists and the instructions (the text)",
     "m:I": "The longest idle period",
-    "m:K": "Keep a lane above the others",
     "m:l": "What the process wrote: its log, its output",
     "m:L": "The source lines that took the time",
     "m:m": "What makes up the peak of memory",
@@ -117,9 +116,7 @@ MEANINGS: dict[str, str] = {
     "m:W": "Watch a program that is being recorded now",
     "m:x": "Profile a script",
     "m:X": "Exchange the sides: the other run becomes the baseline",
-    "m:Y": "The scale of bars: linear, or logarithmic",
-    "m:z": "Fold or open",
-    "m:Z": "Fold or open all",
+    "m:Z": "Open or close all",
     "m:.": "The next event, change or place",
     "m:comma": "The event, change or place before",
     "m:*": "The same thing again, later",
@@ -145,6 +142,15 @@ FORMER: dict[str, str] = {
     **{f"app.mode.{name}": "app.mode.summary" for name in ("run", "results", "program", "job")},
     "app.mode.home": "app.mode.start", "app.mode.sessions": "app.mode.start", "app.mode.hlo": "app.mode.kernels",
     "app.mode.profile": "app.mode.timeline",
+    **{f"run.{name}": f"results.{name}" for name in (
+        "open", "cancel", "cancel_all", "again", "pause", "resume", "log", "hlo", "timeline", "compile", "memory",
+    )},
+    **{f"sessions.{name}": f"home.{name}" for name in ("open_file", "prune", "filter", "history", "back")},
+    **{f"sessions.{name}": f"own_code.{name}" for name in ("rename", "save_as", "delete", "copy")},
+    **{f"{group}.{name}": f"scroll.{name}" for group in ("run_detail", "compare") for name in ("down", "up")},
+    "session_list.open": "own_code.choose", "points.open": "report_list.open", "measurements.enter": "report_list.open",
+    "run.close_log": "results.unzoom", "run_detail.close": "results.unzoom", "run_detail.hlo": "results.hlo",
+    "run_detail.copy": "results.copy", "run_detail.next": "results.next", "run_detail.previous": "results.previous",
 }  # fmt: skip
 """Former actions that a user's keys may still name, and the actions that replaced them."""
 
@@ -160,16 +166,6 @@ _PANES = (
 _PAUSE = (
     Key("pause", "space", "pause", "Pause", "Keep this view as it is; the session goes on"),
     Key("resume", "space", "resume", "Follow", "Show what came meanwhile, and follow again"),
-)
-_OF_A_RUN = (
-    Key("hlo", "m:h", "hlo", "HLO", "What XLA made of this run"),
-    Key("timeline", "m:t", "profile('timeline')", "Timeline", "When the kernels of this run ran"),
-    Key("compile", "m:b", "profile('compile')", "Compile", "Where this compile's time went", HIDDEN),
-    Key("memory", "m:m", "profile('memory')", "Memory", "What makes up this run's peak memory", HIDDEN),
-)
-_SCROLL = (
-    Key("down", "j", "scroll(1)", "Down", "A line down", HIDDEN),
-    Key("up", "k", "scroll(-1)", "Up", "A line up", HIDDEN),
 )
 _MATCHES = (
     Key("next", "n", "next(1)", "Next", "Go to the next match", HIDDEN),
@@ -191,9 +187,9 @@ _OF_A_PROCESS = (Key("open", "enter", "choose", "Open", "Open the session of thi
 GROUPS: dict[str, KeyGroup] = {
     "app": KeyGroup("Everywhere", (
         Key("mode.start", "1", "place('start')", "Start",
-            "What runs, your code, workloads and devices; press again for all kept sessions", HIDDEN),
+            "What runs, your code, your sessions, workloads and devices", HIDDEN),
         Key("mode.summary", "2", "place('summary')", "Summary",
-            "What costs most, and what to do: runs, results, a program or a job; press again for the next", HIDDEN),
+            "What costs most, and what to do: runs, a program or a job; press again for the next", HIDDEN),
         Key("mode.compiles", "3", "place('compiles')", "Compiles",
             "What was compiled, for how long, and why again; of a workload, the passes", HIDDEN),
         Key("mode.kernels", "4", "place('kernels')", "Kernels",
@@ -231,11 +227,16 @@ GROUPS: dict[str, KeyGroup] = {
         Key("history", "m:H", "history", "History",
             "Results of this workload over the kept sessions", HIDDEN),
         Key("run", "r", "run", "Run", "Run the marked workloads, or this one", HIDDEN),
+        Key("prune", "m:P", "prune", "Prune", "Delete old sessions; shows which, asks first", HIDDEN),
         Key("back", "escape", "back", "Back", "Clear the filter, or go back to the list", HIDDEN),
         *_PANES,
     )),
     "own_code": KeyGroup("Start: your code", (
         Key("choose", "enter", "choose", "Choose", "Do what the line says"),
+        Key("rename", "e", "kept('rename')", "Rename", "Give this session another name"),
+        Key("save_as", "m:E", "kept('save_as')", "Save as", "Copy this session to another place"),
+        Key("delete", "m:D", "kept('delete')", "Delete", "Delete this session; asks first"),
+        Key("copy", "y", "copy_path", "Copy path", "Copy the path of this session", HIDDEN),
     )),
     "workloads": KeyGroup("Start: workloads", (
         Key("run", "enter", "choose", "Run", "Run the marked workloads, or this one"),
@@ -249,45 +250,39 @@ GROUPS: dict[str, KeyGroup] = {
     "devices": KeyGroup("Start: devices", (
         Key("mark", "space enter", "mark", "Run on", "Mark or unmark this device to run on"),
     )),
-    "run": KeyGroup("Summary: runs", (
-        Key("open", "enter", "open", "Details", "All details of this run"),
+    "results": KeyGroup("Summary: runs", (
+        Key("open", "enter", "open", "Details", "All phases, samples, break-even and environment; Esc comes back"),
         Key("cancel", "C", "cancel", "Cancel", "Cancel this run; the others go on", FIRST),
         Key("cancel_all", "m:Q", "cancel_all", "Cancel all", "Cancel this run and all queued runs; asks first"),
         Key("again", "r", "again", "Run again", "Run this again, together with its baseline"),
-        Key("close_log", "escape", "close_log", "Back", "Show the samples in place of the output", HIDDEN),
-        *_PAUSE,
-        Key("log", "m:l", "log", "Output", "The process's output: stdout and stderr"),
-        *_OF_A_RUN,
-    )),
-    "results": KeyGroup("Summary: results", (
-        Key("open", "enter", "open", "Details", "All phases, samples, break-even and environment"),
         Key("mark", "space", "mark", "Mark", "Mark or unmark this run: two are compared"),
+        *_PAUSE,
         Key("compare", "c", "compare", "Compare",
             "Compare the two marked runs, or the compared sides", FIRST),
-        *_OF_A_RUN,
+        Key("hlo", "m:h", "hlo", "HLO", "What XLA made of this run"),
+        Key("timeline", "m:t", "profile('timeline')", "Timeline", "When the kernels of this run ran"),
+        Key("compile", "m:b", "profile('compile')", "Compile", "Where this compile's time went", HIDDEN),
+        Key("memory", "m:m", "profile('memory')", "Memory", "What makes up this run's peak memory", HIDDEN),
         Key("history", "m:H", "history", "History",
             "Results of this workload over the kept sessions", HIDDEN),
         Key("explain", "m:a", "explain", "What to do", "What to change, the most expensive first", HIDDEN),
         Key("sort", "s", "sort", "Sort", "Sort by the next column"),
         Key("reverse", "m:S", "reverse", "Reverse", "Reverse the order", HIDDEN),
-        Key("scale", "m:Y", "scale", "Scale", "Phases on a linear scale, or on a logarithmic one", HIDDEN),
         Key("copy", "y", "copy", "Copy", "Copy this row as text"),
+        Key("log", "m:l", "log", "Output", "The process's output: stdout and stderr"),
         Key("zoom", "m:F", "zoom", "Zoom", "Show the lower part alone, or both again"),
         Key("unzoom", "escape", "unzoom", "Back", "Go back to the list", HIDDEN),
-    )),
-    "run_detail": KeyGroup("Details of a run", (
-        Key("close", "escape", "close", "Back", "Go back to where this was opened"),
-        Key("hlo", "m:h", "hlo", "HLO", "What XLA made of this run"),
-        Key("copy", "y", "copy", "Copy", "Copy the figures as text"),
-        Key("next", "n", "step(1)", "Next run", "The next run of the session"),
-        Key("previous", "N", "step(-1)", "Previous", "The previous run of the session"),
-        *_SCROLL,
+        Key("next", "n", "step(1)", "Next run", "The next run of the session", HIDDEN),
+        Key("previous", "N", "step(-1)", "Previous", "The previous run of the session", HIDDEN),
     )),
     "compare": KeyGroup("Comparison", (
         Key("close", "escape", "close", "Back", "Go back to Results"),
         Key("exchange", "m:X", "exchange", "Exchange", "Make the other run the baseline"),
         Key("copy", "y", "copy", "Copy", "Copy the whole comparison as text"),
-        *_SCROLL,
+    )),
+    "scroll": KeyGroup("Long texts", (
+        Key("down", "j", "scroll(1)", "Down", "A line down", HIDDEN),
+        Key("up", "k", "scroll(-1)", "Up", "A line up", HIDDEN),
     )),
     "history": KeyGroup("History", (
         Key("close", "escape", "close", "Back", "Go back to where this was opened"),
@@ -297,12 +292,6 @@ GROUPS: dict[str, KeyGroup] = {
         Key("all", "m:A", "all", "All", "All workloads, or the chosen one again"),
         Key("copy", "y", "copy", "Copy", "Copy this history as text"),
         Key("read", "m:U", "read", "Reload", "Read the sessions again", HIDDEN),
-    )),
-    "measurements": KeyGroup("History: measurements", (
-        Key("enter", "enter", "choose", "Points", "Go to the points", HIDDEN),
-    )),
-    "points": KeyGroup("History: points", (
-        Key("open", "enter", "choose", "Open", "Open the session of this point"),
     )),
     "hlo": KeyGroup("Kernels", (
         Key("capture", "w", "capture", "Capture", "Capture the program, which has no HLO yet", FIRST),
@@ -376,8 +365,6 @@ GROUPS: dict[str, KeyGroup] = {
         Key("users", "m:u", "users", "Users", "Go to the users of the name, or the line"),
         Key("back", "m:comma", "history(-1)", "Back", "Go back to the previous place"),
         Key("forward", "m:.", "history(1)", "Forward", "Go forward again", HIDDEN),
-        Key("fold", "m:z", "fold", "Fold", "Fold or open the computation at the cursor"),
-        Key("fold_all", "m:Z", "fold_all", "Fold all", "Fold or open all computations", HIDDEN),
         Key("short", "m:_", "short", "Short", "Hide or show metadata and backend config", HIDDEN),
         Key("copy", "y", "copy", "Copy", "Copy the instruction at the cursor", HIDDEN),
     )),
@@ -433,7 +420,6 @@ GROUPS: dict[str, KeyGroup] = {
             "Go from a kernel to its launch, and back", HIDDEN),
         Key("hide", "m:_", "browse('hide')", "Hide", "Hide this lane", HIDDEN),
         Key("show_all", "m:A", "browse('show_all')", "Show all", "Show the hidden lanes again", HIDDEN),
-        Key("pin", "m:K", "browse('pin')", "Pin", "Pin this lane above the others, or unpin it", HIDDEN),
         Key("open", "enter", "browse('open')", "Open", "Open or close the lane: a line for each thread and level"),
     )),
     "passes": KeyGroup("Compiles: passes", (
@@ -551,21 +537,6 @@ GROUPS: dict[str, KeyGroup] = {
         *_OF_A_PROCESS,
         *_ORDER,
     )),
-    "sessions": KeyGroup("Start: kept sessions", (
-        Key("open_file", "m:o", "open_file", "Open file", "Open a session by its path"),
-        Key("rename", "e", "rename", "Rename", "Give this session another name"),
-        Key("save_as", "m:E", "save_as", "Save as", "Copy this session to another place"),
-        Key("delete", "m:D", "delete", "Delete", "Delete this session; asks first"),
-        Key("prune", "m:P", "prune", "Prune", "Delete old sessions; shows which, asks first"),
-        Key("filter", "slash", "filter", "Filter", "Show only sessions that contain these words", priority=True),
-        Key("history", "m:H", "history", "History", "Results of its workload over all sessions"),
-        Key("copy", "y", "copy_path", "Copy path", "Copy the path of this session", HIDDEN),
-        Key("read", "m:U", "read", "Reload", "Read the folder again", HIDDEN),
-        Key("back", "escape", "back", "Back", "Clear the filter, or go back to Start", HIDDEN),
-    )),
-    "session_list": KeyGroup("Lists of sessions", (
-        Key("open", "enter", "choose", "Open", "Open this session"),
-    )),
     "rows": KeyGroup("Lists", (
         Key("up", "up k", "move(-1)", "Up", "Go to the row above", HIDDEN),
         Key("down", "down j", "move(1)", "Down", "Go to the row below", HIDDEN),
@@ -579,6 +550,9 @@ GROUPS: dict[str, KeyGroup] = {
             "Scroll the columns to the left; the first one stays", HIDDEN),
         Key("right", "shift+right", "sideways(1)", "Columns right",
             "Scroll the columns to the right; the first one stays", HIDDEN),
+    )),
+    "report_list": KeyGroup("History: lists", (
+        Key("open", "enter", "choose", "Open", "Go to the points of a measurement, or open the session of a point"),
     )),
     "tree": KeyGroup("Lists that open", (
         Key("open", "right l", "spread(1)", "Open row", "Open this row", HIDDEN),

@@ -9,13 +9,11 @@ from textual.message import Message
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from jaxprof.errors import JaxprofError
     from jaxprof.events import Event
     from jaxprof.runner import PlannedRun
     from jaxprof.session import Session
-    from jaxprof.session.log import Entry
 
 
 @dataclass
@@ -76,13 +74,3 @@ class Failed(Message):
 
 class DevicesChanged(Message, bubble=False):
     """The devices of `app.devices` or their readings have changed. Posted to the screen in view."""
-
-
-@dataclass(frozen=True, slots=True)
-class SessionsListed:
-    """The saved sessions."""
-
-    entries: list[Entry]
-    size_bytes: int
-    """Size of the whole folder."""
-    folder: Path

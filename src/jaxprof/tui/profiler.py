@@ -20,7 +20,7 @@ from jaxprof.errors import JaxprofError
 from jaxprof.tui.keys import IN_MENU, action_of, key_of, shown
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.threads import in_thread
-from jaxprof.tui.messages import EventsArrived, Failed, SessionChanged, SessionsListed, StorageFailed
+from jaxprof.tui.messages import EventsArrived, Failed, SessionChanged, StorageFailed
 from jaxprof.tui.opened_session import OpenedSession, ReadingChanged, SessionOpened, read
 
 if TYPE_CHECKING:
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
 PlanSides = Callable[["Interpreter", "Path"], "list[PlannedRun]"]
 """Plans the sides of a comparison, whose results go into the folder. Raises UsageError; blocks: for threads only."""
-LISTED = 40
-"""Sessions in which Home looks for the latest runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +70,6 @@ def made(module: str, screen: str, *arguments: object) -> Screen[None]:
 
 MODES = (
     Mode("home", "HomeScreen", "start"),
-    Mode("sessions", "SessionsScreen", "start"),
-    Mode("run", "RunScreen", "summary"),
     Mode("results", "ResultsScreen", "summary"),
     Mode("program", "ProgramScreen", "summary"),
     Mode("job", "JobScreen", "summary"),
@@ -323,10 +319,10 @@ class Profiler(Guarded, App[None]):
     # -- what this app writes ---------------------------------------------------------------------------------
 
     def start_runs(self, planned: Sequence[PlannedRun]) -> None:
-        """Add runs to the queue of the session that this app writes, and go to the Run screen."""
+        """Add runs to the queue of the session that this app writes, and go to its runs."""
         self._show_live = True
         self.live.start(planned)
-        self.switch_mode("run")
+        self.switch_mode("results")
 
     def queue_runs(self, planned: Sequence[PlannedRun]) -> None:
         """Add runs to the queue; the screen and the session in view stay."""
@@ -378,7 +374,7 @@ class Profiler(Guarded, App[None]):
             place = path / name if path.is_dir() else path
             live.move_to(place, lambda: self._saved_in(place))
 
-        SaveAs("The session is not being saved", error.what, error.hint, Path.home() / name).ask(self, move)
+        SaveAs("The session is not being saved", error.what, error.hint, Path.home() / name).ask_for_path(self, move)
 
     def _saved_in(self, path: Path) -> None:
         if self.session is self.live.session:
@@ -392,11 +388,6 @@ class Profiler(Guarded, App[None]):
 
         return Library(self.library_folder)
 
-    def list_sessions(self, limit: int | None = LISTED) -> SessionsListed:
-        """Return the saved sessions and jobs. Blocks: for threads only."""
-        library = self.library()
-        return SessionsListed(list(library.listed(limit)), library.size_bytes(), library.folder)
-
     # -- from screen to screen --------------------------------------------------------------------------------
 
     def action_place(self, name: str) -> None:
@@ -404,7 +395,7 @@ class Profiler(Guarded, App[None]):
         forms = self._forms(name)
         here = self._mode_wanted or self.current_mode
         in_view = bool(self._mode_wanted) or any(screen.place == name for screen in self.screens_in_view())
-        if here in forms and in_view and name in ("start", "summary"):
+        if here in forms and in_view and name == "summary":
             self.action_go(forms[(forms.index(here) + 1) % len(forms)])
             return
         mode = self._summary if name == "summary" and self._summary in forms else forms[0]
@@ -420,16 +411,15 @@ class Profiler(Guarded, App[None]):
     def _forms(self, place: str) -> list[str]:
         """Return the modes that a place has for the session in view, the best fit first."""
         if place == "start":
-            return ["home", "sessions"]
+            return ["home"]
         if place == "kernels":
             return ["hlo"]
         programs = ["program"] if self.session.programs else []
         if place != "summary":
             return programs if place == "compiles" and programs else ["profile"]
         measured = len(self.session.runs) > len(programs)
-        results = ["run", "results"] if self.session_grows or not self.session.runs else ["results", "run"]
         job = ["job"] if self.job_folder is not None else []
-        return [*programs, *(results if measured or not programs + job else []), *job]
+        return [*programs, *(["results"] if measured or not programs + job else []), *job]
 
     def action_go(self, mode: str) -> None:
         """Go to a mode. Of several requests at once only the last counts: changing the screen costs a new layout, and
@@ -495,7 +485,7 @@ class Profiler(Guarded, App[None]):
             self.push_screen(made("help", "HelpScreen", self.screen))
 
     def show_results(self, run: str = "") -> None:
-        """Go to Results with `run` in view."""
+        """Go to the runs with `run` in view."""
         self.run_in_view = run or self.run_in_view
         self.switch_mode("results")
 
@@ -504,13 +494,8 @@ class Profiler(Guarded, App[None]):
         self.run_in_view, self.words_wanted = run or self.run_in_view, (view, words)
         self._show_in("program")
 
-    def show_run_detail(self, run: str) -> None:
-        """Show all details of `run` on a screen above Run or Results."""
-        mode = "run" if self.current_mode == "run" else "results"
-        self.push_screen(made("results.run_detail", "RunDetailScreen", mode, run))
-
     def show_comparison(self, first: str, second: str) -> None:
-        """Show the comparison of two runs of the session on a screen above Results."""
+        """Show the comparison of two runs of the session on a screen above the runs."""
         self.show_results(second)
         self.push_screen(made("results.compare_screen", "CompareScreen", first, second))
 

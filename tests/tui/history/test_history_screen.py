@@ -1,18 +1,13 @@
 """History: measurements, the chart, the points with what changed between them, and the ways in and out."""
 
-from __future__ import annotations
-
+import re
 import threading
-from pathlib import Path
-from typing import Any
 
 import pytest
-from textual.pilot import Pilot
 
 import kept_histories as kept
 from jaxprof.analysis import history
-from jaxprof.tui.history.screen import HistoryScreen, Measurements, Points, history_plot
-from jaxprof.tui.kit.session_list import SessionTable
+from jaxprof.tui.history.screen import HistoryScreen, history_plot
 from jaxprof.tui.results.screen import ResultsScreen
 from tui.fakes import SMALL, Stage, Walk, still, walking
 
@@ -20,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("catalogue", "one_moment")
 
 
 @pytest.fixture
-def planted(shelf: Path) -> Path:
+def planted(shelf):
     """A slow-down of matmul with a new jax, a wrong result, and selu without a change."""
     slower, same = kept.medians((0.010, 12), (0.0125, 10)), kept.medians((0.004, 22), seed=3)
     for number, (matmul, selu) in enumerate(zip(slower, same, strict=True)):
@@ -33,21 +28,19 @@ def planted(shelf: Path) -> Path:
     return shelf
 
 
-async def opened(walk: Walk) -> HistoryScreen:
-    """The history of all workloads, from Sessions."""
-    await walk.press("1")
-    await walk.until(lambda: walk.screen.query(SessionTable) and walk.find(SessionTable).keys)
-    await walk.press("m H")
-    screen: HistoryScreen = await walk.on(HistoryScreen)
-    await walk.until(lambda: walk.find(Measurements).count == 2)
+async def opened(walk):
+    """The history of all workloads."""
+    walk.app.show_history()
+    screen = await walk.on(HistoryScreen)
+    await walk.until(lambda: walk.find("#measurements").count == 2)
     return screen
 
 
 async def test_a_change_is_shown_at_its_point_and_points_lead_to_their_sessions(planted, monkeypatch):
-    threads: list[threading.Thread] = []
+    threads = []
     read = history.read_history
 
-    def noted(*arguments: Any, **options: Any) -> history.LibraryHistory:
+    def noted(*arguments, **options):
         threads.append(threading.current_thread())
         return read(*arguments, **options)
 
@@ -56,15 +49,15 @@ async def test_a_change_is_shown_at_its_point_and_points_lead_to_their_sessions(
         screen = await opened(walk)
         assert threads
         assert threading.main_thread() not in threads
-        walk.find(Measurements).move_to(0)
+        walk.find("#measurements").move_to(0)
         await walk.shows("steady call, median · selu jit", "no lasting change", gone="══")
         assert "not measured together" not in walk.text
         await walk.press("down", "══ slower: 10.1 ms → 12.4 ms (0.81×), p = 0.0025", "not measured together", "0.81× ◉")
         lines = walk.text.splitlines()
         (at,) = [number for number, line in enumerate(lines) if "══" in line]
-        around = "2026-01-09", "jax 0.10.2 → 0.11.0", "2026-01-10"
-        assert all(words in lines[at + step] for words, step in zip(around, (-1, 1, 2), strict=True))
-        assert len([line for line in lines if "✗ 2026-01-03" in line]) == 1
+        assert "session-011" in lines[at - 1]
+        assert "session-012" in lines[at + 1]
+        assert len([line for line in lines if re.search(r"session-005 .* wrong", line)]) == 1
 
         await walk.press("up")
         for keys, measure in (("]", "trace"), ("]", "lower"), ("]", "compile"), ("[ [ [ [", "peak")):
@@ -74,16 +67,16 @@ async def test_a_change_is_shown_at_its_point_and_points_lead_to_their_sessions(
             )
         await walk.shows("No kept session has this measure")
         await walk.press("[ [", "the same in 22 points")
-        await walk.until(lambda: walk.find(Points).count > 0)
+        await walk.until(lambda: walk.find("#points").count > 0)
         await walk.press("enter")
-        await walk.until(lambda: walk.find(Points).has_focus)
-        assert walk.find(Points).current_row is not None
+        await walk.until(lambda: walk.find("#points").has_focus)
+        assert walk.find("#points").current_row is not None
         await walk.press("up enter")
         await walk.until(lambda: walk.app.session_path == planted / "session-020.jaxprof")
         await walk.on(ResultsScreen)
         await walk.press("m H")
         await walk.on(HistoryScreen)
-        await walk.until(lambda: walk.find(Measurements).count == 1)
+        await walk.until(lambda: walk.find("#measurements").count == 1)
         await walk.press("escape")
         await walk.on(ResultsScreen)
 
@@ -94,7 +87,7 @@ async def test_a_workload_of_home_that_was_never_measured(shelf):
         await walk.until(lambda: getattr(walk.screen, "info", None) is not None)
         await walk.press("m H", "No kept session measured")
         await walk.press("m A", "changes are searched for", "hessian jit")
-        assert walk.find(Measurements).count == 1
+        assert walk.find("#measurements").count == 1
 
 
 def test_points_are_numbered_and_one_point_is_no_chart(tmp_path):
@@ -112,10 +105,10 @@ def test_a_picture(snap_compare, planted, monkeypatch):
     monkeypatch.setattr("jaxprof.tui.device_monitor.PERIOD_SECONDS", 60.0)
     stage = Stage()
 
-    async def go(pilot: Pilot[Any]) -> None:
+    async def go(pilot):
         walk = Walk(stage, pilot)
         await opened(walk)
-        walk.find(Measurements).move_to(1)
+        walk.find("#measurements").move_to(1)
         await walk.shows("0.81× ◉")
         await walk.press("enter up up up up up up up up up up")
         await still(pilot)

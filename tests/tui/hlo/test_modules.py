@@ -1,30 +1,24 @@
 """The HLO screen without a terminal: its modules, read part by part, and the rows of the kernel table."""
 
-from __future__ import annotations
-
 import gc
 import threading
-from collections.abc import Callable
-from queue import Queue
 from weakref import ref
 
 import pytest
-from textual.message import Message
 
 from jaxprof.analysis.ranking import Ranking
-from jaxprof.errors import JaxprofError
 from jaxprof.hlo.analysis.kernels import kernels
+from jaxprof.hlo.analysis.origin_columns import origin_columns
 from jaxprof.hlo.open import parsed
 from jaxprof.hlo.open.stages import ModuleStages
 from jaxprof.hlo.read.parse import module
-from jaxprof.tui.hlo import kernels as kernel_rows
 from jaxprof.tui.hlo import modules
-from jaxprof.tui.hlo.kernels import Arrangement, KernelRows, OriginsFailed, OriginsRead
+from jaxprof.tui.hlo.kernels import Arrangement, KernelRows
 from jaxprof.tui.hlo.modules import ModuleList, ModuleReader, OpenedModule, open_program
 from tui.hlo_texts import HLO
 
 
-def program(key: str, *stages: str) -> ModuleStages:
+def program(key, *stages):
     return ModuleStages(key, key, {stage: lambda: "" for stage in stages})
 
 
@@ -71,9 +65,9 @@ def test_of_a_large_module_the_first_kernels_are_shown_before_the_others(monkeyp
     lines = "\n".join(f"  v{n + 1} = f32[8] sine(v{n})" for n in range(4))
     text = f"HloModule m, is_scheduled=true\n\nENTRY e {{\n  v0 = f32[8] parameter(0)\n{lines}\n}}\n"
     found = OpenedModule(ModuleStages("k", "m", {"hlo": lambda: text}))
-    told: list[tuple[int, bool]] = []
+    told = []
 
-    def tell(part: str) -> None:
+    def tell(part):
         if part == "kernels":
             told.append((len(found.kernels or ()), found.complete))
 
@@ -85,21 +79,14 @@ def test_of_a_large_module_the_first_kernels_are_shown_before_the_others(monkeyp
 KERNELS = kernels(module(HLO))
 
 
-def names(rows: KernelRows) -> list[str]:
+def names(rows):
     return [rows.ranking.kernels[number].name for number in rows.numbers]
 
 
-def shown(post: Callable[[Message], object] = lambda message: None) -> KernelRows:
-    rows = KernelRows(post)
+def shown():
+    rows = KernelRows()
     rows.show(Ranking(KERNELS))
     return rows
-
-
-@pytest.fixture
-def posted(monkeypatch: pytest.MonkeyPatch) -> Queue[Message]:
-    """What is posted, where every program is so large that its origins are read apart."""
-    monkeypatch.setattr("jaxprof.analysis.ranking.FEW", 1)
-    return Queue()
 
 
 def test_groups_open_and_close_and_their_kernels_are_indented():
@@ -116,52 +103,17 @@ def test_groups_open_and_close_and_their_kernels_are_indented():
     assert len(rows.numbers) == len(KERNELS), "a closed group has kernels too"
 
 
-def test_rows_wait_for_origins_and_are_arranged_once_they_are_read(posted):
-    rows = shown(posted.put)
+def test_rows_wait_for_origins_and_are_arranged_once_they_are_read(monkeypatch):
+    monkeypatch.setattr("jaxprof.analysis.ranking.FEW", 1)
+    rows = shown()
     before = names(rows)
     rows.group_by("scope")
-    assert (rows.arrangement, rows.wanted.grouping, rows.share_read) == (Arrangement(), "scope", 0.0)
+    assert (rows.arrangement, rows.wanted.grouping, rows.waits) == (Arrangement(), "scope", True)
     assert names(rows) == before
-    for read in (OriginsRead(KERNELS, 2), OriginsRead((), 1)):  # the second is of another program
-        assert not rows.take_origins(read)
-        assert rows.share_read == 0.5
-    while not rows.take_origins(posted.get(timeout=30)):  # type: ignore[arg-type]
-        pass
+    origins = origin_columns(KERNELS)
+    assert origins is not None
+    assert rows.take_origins(origins)
     assert [*rows.groups] == [("attn",), ("(no named scope)",)]
-    assert rows.share_read is None
+    assert not rows.waits
     rows.set_filter("scope:attn")
     assert sorted(names(rows)) == ["dot.1", "grad_fusion", "tanh_fusion"]
-
-
-@pytest.mark.defects
-def test_without_origins_the_rows_stay_and_nothing_waits(posted, monkeypatch):
-    def fail(*arguments: object) -> None:
-        raise RecursionError("deep")
-
-    monkeypatch.setattr(kernel_rows, "origin_columns", fail)
-    rows = shown(posted.put)
-    before = names(rows)
-    rows.sort_by("source")
-    message = posted.get(timeout=30)
-    assert "RecursionError: deep" in message.error.what
-    assert not rows.do_without_origins(OriginsFailed((), JaxprofError("of another program", "")))
-    assert rows.share_read is not None
-    assert rows.do_without_origins(message)
-    assert (rows.share_read, rows.wanted, names(rows)) == (None, Arrangement(), before)
-
-
-def test_nothing_is_posted_about_a_program_that_was_left(posted, monkeypatch):
-    reader = kernel_rows.OriginReader(posted.put)
-    cancels: Queue[bool] = Queue()
-
-    def read(kernels: object, tell: Callable[[int], object], cancelled: Callable[[], bool]) -> None:
-        tell(1)
-        reader.stop()
-        tell(2)
-        cancels.put(cancelled())
-
-    monkeypatch.setattr(kernel_rows, "origin_columns", read)
-    reader.read(KERNELS)
-    assert cancels.get(timeout=30), "the reading is told to stop"
-    message = posted.get_nowait()
-    assert (message.done, posted.empty()) == (1, True)

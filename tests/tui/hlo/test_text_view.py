@@ -1,34 +1,27 @@
-"""The text view: what a line looks like, navigation, folds, searches, hostile and very large texts."""
+"""The text view: what a line looks like, navigation, searches, hostile and very large texts."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from hypothesis import given
-from hypothesis import strategies as st
-from textual.app import App, ComposeResult
+from textual.app import App
 from textual.binding import BindingType
-from textual.pilot import Pilot
 
 from jaxprof.hlo.read.lexer import Language
 from jaxprof.hlo.read.parse import modules
 from jaxprof.tui.hlo.code_view import CodeView
-from jaxprof.tui.hlo.document import Document, Folds, HloNavigation, TextNavigation
+from jaxprof.tui.hlo.document import Document, HloNavigation
 from jaxprof.tui.hlo.stage_side import TextPane
-from jaxprof.tui.hlo.text_search import Hits, matches, pieces
-from jaxprof.tui.kit.filter import compiled
 from jaxprof.tui.menu import open_menu
 from jaxprof.tui.theme import VARIABLES
 from tui.fakes import until
-from tui.hlo_texts import HLO, STABLEHLO, large_hlo
+from tui.hlo_texts import HLO, large_hlo
 
 LINES = HLO.split("\n")
 
 
-def line_of(start: str, lines: list[str] = LINES) -> int:
+def line_of(start, lines=LINES):
     return next(number for number, line in enumerate(lines) if line.strip().startswith(start))
 
 
@@ -42,43 +35,43 @@ class Viewer(App[None]):
     .text-view--name { color: red; } .text-view--shape { color: green; } .text-view--opcode { color: blue; }
     """
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document):
         super().__init__()
         self.shown = document
-        self.asked: list[CodeView.ManyUsers] = []
+        self.asked = []
 
-    def get_theme_variable_defaults(self) -> dict[str, str]:
+    def get_theme_variable_defaults(self):
         return VARIABLES
 
-    def compose(self) -> ComposeResult:
+    def compose(self):
         yield TextPane()
 
-    def on_mount(self) -> None:
+    def on_mount(self):
         pane = self.query_one(TextPane)
         pane.show(self.shown)
         pane.view.focus()
 
-    def action_menu(self) -> None:
+    def action_menu(self):
         open_menu(self)
 
-    def on_code_view_many_users(self, message: CodeView.ManyUsers) -> None:
+    def on_code_view_many_users(self, message):
         self.asked.append(message)
 
 
-def hlo_document(text: str = HLO) -> Document:
+def hlo_document(text=HLO):
     found = modules(text)
     return Document(text, Language.HLO, HloNavigation(found))
 
 
 @asynccontextmanager
-async def viewing(document: Document, size: tuple[int, int] = (80, 24)) -> AsyncIterator[tuple[Pilot[Any], CodeView]]:
+async def viewing(document, size=(80, 24)):
     app = Viewer(document)
     async with app.run_test(size=size) as pilot:
         await pilot.pause()
         yield pilot, app.query_one(CodeView)
 
 
-def text_at(view: CodeView, y: int) -> str:
+def text_at(view, y):
     return view.render_line(y).text
 
 
@@ -95,7 +88,7 @@ async def test_lines_are_as_wide_as_the_view_and_hostile_text_is_not_obeyed():
         assert view.render_line(1).cell_length == 80
 
 
-async def test_the_ways_through_hlo_folds_and_the_copy():
+async def test_the_ways_through_hlo_and_the_copy():
     async with viewing(hlo_document()) as (pilot, view):
         tanh, grad, dot = (line_of(f"%{name} =") for name in ("tanh_fusion", "grad_fusion", "dot.1"))
         header = line_of("%fused_tanh (")
@@ -114,51 +107,20 @@ async def test_the_ways_through_hlo_folds_and_the_copy():
             await pilot.press("m", "u")
             assert view.cursor == user
         await pilot.pause()
-        app: Any = view.app
+        app = view.app
         assert [(one.name, one.lines) for one in app.asked] == [("dot.1", [tanh, grad])]
         await pilot.press("y")
         assert app.clipboard == LINES[dot].strip()
-
-        view.go(header + 2)
-        await pilot.press("m", "z")
-        assert view.cursor == header
-        row = header - round(view.scroll_y)
-        assert f"{header + 1}+" in text_at(view, row)
-        assert "…" in text_at(view, row)
-        assert text_at(view, row + 1).lstrip().startswith(str(header + 8))
-        view.go(header + 3)
-        assert text_at(view, header + 1 - round(view.scroll_y)).lstrip().startswith(str(header + 2))
-        await pilot.press("m", "Z")
-        assert sum("+" in text_at(view, y)[:5] for y in range(24)) == 4
-
-
-async def test_stablehlo_has_ways_by_its_notation():
-    document = Document(STABLEHLO, Language.STABLEHLO)
-    document.navigation = TextNavigation(document.source, Language.STABLEHLO)
-    lines = STABLEHLO.split("\n")
-    total, dot, tanh = (
-        line_of(start, lines) for start in ("func.func private @total", "%0 = stablehlo.dot", "%1 = stablehlo.tanh")
-    )
-    async with viewing(document) as (pilot, view):
-        for start, keys, end in (
-            ("%2 = call", "enter", total),
-            ("%1 = stablehlo.tanh", "enter", dot),
-            ("%0 = stablehlo.dot", "m u", tanh),
-            ("%0 = stablehlo.reduce", "right right enter", total),  # an argument of this function, not of main
-        ):
-            view.go(line_of(start, lines))
-            await pilot.press(*keys.split())
-            assert view.cursor == end
 
 
 # -- searching --------------------------------------------------------------------------------------------------------
 
 
-async def searched(pilot: Pilot[Any], text: str) -> str:
+async def searched(pilot, text):
     """What is said of a search, once it is over."""
     pane = pilot.app.query_one(TextPane)
     await pilot.press("slash", *text)
-    await until(pilot, lambda: pane.hits is not None and pane.hits.over)
+    await until(pilot, lambda: pane.hits is not None)
     return pane.count.plain
 
 
@@ -187,42 +149,6 @@ async def test_a_search_that_is_given_up_stops():
         await pilot.press("slash", *"mul", "escape")
         await until(pilot, lambda: not any(w.is_running for w in pilot.app.workers if w.group == "search"))
         assert pilot.app.query_one(TextPane).hits is None
-
-
-@given(st.text("ab\n", max_size=300), st.integers(0, 300))
-def test_pieces_cover_the_text_once_and_end_with_lines(text, start):
-    start = min(start, len(text))
-    found = list(pieces(text, start))
-    covered = sorted(found)
-    assert "".join(text[begin:end] for begin, end in covered) == text
-    hits = Hits(compiled("ab"), start)
-    for piece in found:
-        hits.take(matches(text, hits.pattern, piece))
-    hits.finish()
-    split = 1 if text[max(0, start - 1) : start + 1] == "ab" and start else 0
-    assert len(hits.offsets) == len(re.findall("ab", text)) - split
-
-
-# -- folds and details -----------------------------------------------------------------------------------------------
-
-
-@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=8))
-def test_folds_show_each_line_in_one_row_and_swallow_those_inside(lengths):
-    blocks, at = [], 0
-    for gap, length in lengths:
-        blocks.append((at + gap, at + gap + length))
-        at += gap + length + 1
-    folds = Folds(blocks)
-    hidden = {line for first, last in folds.blocks for line in range(first + 1, last + 1)}
-    shown = [line for line in range(at + 3) if line not in hidden]
-    assert folds.hidden == len(hidden)
-    assert [folds.line(row) for row in range(len(shown))] == shown
-    assert [folds.row(line) for line in shown] == list(range(len(shown)))
-    for first, last in folds.blocks:
-        assert {folds.row(line) for line in range(first, last + 1)} == {folds.row(first)}
-        assert folds.block(last) == (first, last)
-        assert first in folds
-    assert folds.folded((0, at + 1)).blocks == ((0, at + 1),)
 
 
 def test_a_short_document_has_the_same_lines_without_their_details():

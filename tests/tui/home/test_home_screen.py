@@ -1,9 +1,5 @@
 """Home: marks, filter, presets, parameters, variants, devices, and what Enter runs."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 from textual.widgets import Input, Static
 
@@ -12,42 +8,42 @@ from jaxprof.runner.expected_time import expect
 from jaxprof.session.log import Library
 from jaxprof.tui.home.device_list import DeviceList
 from jaxprof.tui.home.screen import HomeScreen
-from jaxprof.tui.home.workload_dialogs import OwnWorkload, ParametersDialog, split_specs, whole_target
+from jaxprof.tui.home.workload_dialogs import ParametersDialog, split_specs, whole_target
 from jaxprof.tui.home.workloads import WorkloadDetail, WorkloadList, last_medians
-from tui.fakes import HOSTILE, MIDDLE, NoJax, Stage, Walk, info, keep_session, walking
+from jaxprof.tui.kit.dialogs import AskText
+from tui.fakes import HOSTILE, MIDDLE, NoJax, Stage, info, keep_session, walking
 
 pytestmark = pytest.mark.usefixtures("catalogue", "shelf")
 
 
-async def ready(walk: Walk) -> HomeScreen:
+async def ready(walk):
     """Home once its threads have brought everything."""
-    screen: HomeScreen = await walk.on(HomeScreen)
+    screen = await walk.on(HomeScreen)
     await walk.until(lambda: screen.info is not None and walk.app.devices.asked, "workloads and devices")
     await walk.pause()
     return screen
 
 
-async def planned(walk: Walk, count: int) -> list[Any]:
+async def planned(walk, count):
     """What was queued, once there are so many; the queue has ended."""
     await walk.until(lambda: walk.stage.scheduler and len(walk.stage.scheduler.planned) == count, f"{count} runs")
     scheduler = walk.stage.scheduler
-    assert scheduler is not None
-    await walk.until(lambda: walk.app.current_mode == "run" and len(walk.app.session.runs) == count)
+    await walk.until(lambda: walk.app.current_mode == "results" and len(walk.app.session.runs) == count)
     scheduler.finish()
     await walk.until(lambda: not walk.app.live.busy)
     return scheduler.planned
 
 
-def plan_line(screen: HomeScreen) -> str:
+def plan_line(screen):
     return str(screen.query_one("#plan", Static).content)
 
 
-def fill(walk: Walk, **values: str) -> None:
+def fill(walk, **values):
     for name, value in values.items():
         walk.screen.query_one(f"#{name}", Input).value = value
 
 
-def hint(walk: Walk, name: str) -> str:
+def hint(walk, name):
     return str(walk.screen.query_one(f"#{name}", Static).content)
 
 
@@ -150,9 +146,9 @@ async def test_parameters_sweeps_and_launches_are_checked_where_they_are_typed_a
 
 async def test_a_workload_of_ones_own_joins_the_list_and_runs_with_its_arguments(monkeypatch, tmp_path):
     mine = info("train.py:step", origin="/x/train.py:step")
-    asked: list[tuple[list[str], list[str]]] = []
+    asked = []
 
-    def describe(interpreter: object, targets: list[str], arguments: list[str]) -> list[object]:
+    def describe(interpreter, targets, arguments):
         asked.append((list(targets), list(arguments)))
         if len(asked) == 1:
             raise WorkerError("train.py has no function 'step'", "It has: main.")
@@ -164,12 +160,14 @@ async def test_a_workload_of_ones_own_joins_the_list_and_runs_with_its_arguments
     async with walking(MIDDLE) as walk:
         screen = await ready(walk)
         await walk.press("+")
-        await walk.on(OwnWorkload)
-        await walk.press("enter")
-        await walk.until(lambda: "no target is given" in hint(walk, "said"))
-        fill(walk, target="train.py:step", arguments="f32[8,8], i32[4]")
-        await walk.press("enter")
-        await walk.until(lambda: "It has: main." in hint(walk, "said"))
+        await walk.on(AskText)
+        assert walk.app.screen_stack
+        for typed, says in (("train", "names no function"), ("train.py:step f32[8,8], i32[4]", "It has: main.")):
+            walk.find(Input).value = typed
+            await walk.press("enter")
+            await walk.until(lambda says=says: says in walk.said, says)
+            await walk.on(AskText)
+            assert walk.find(Input).value == typed, "it is asked again"
         await walk.press("enter")
         await walk.until(lambda: walk.screen is screen and screen.info is mine)
         assert asked[1] == ([f"{tmp_path.resolve()}/train.py:step"], ["f32[8,8]", "i32[4]"])
@@ -194,35 +192,19 @@ def test_a_target_is_made_whole_and_a_wrong_one_says_what_is_wrong(tmp_path):
         assert whole_target(text, tmp_path) == f"{tmp_path.resolve()}/{text}"
 
 
-async def test_a_workload_is_compiled_for_devices_that_are_not_here_and_for_a_mesh():
-    wrong = [
-        ({"mesh": "data"}, "mesh", "cannot read the mesh 'data'"),
-        ({"shard": "x=data,-; data"}, "shard", "cannot read --shard 'data'"),
-        ({"devices": "h100:4", "mesh": "data=4,model=2"}, "mesh", "has 8 devices, but h100:4 has 4"),
-        ({"devices": "h10"}, "devices", "h100"),
-    ]
+async def test_a_workload_is_compiled_for_devices_that_are_not_here():
     async with walking(MIDDLE) as walk:
         await ready(walk)
         await walk.press("down m B")
-        dialog = walk.screen
-        for values, where, said in wrong:
-            fill(walk, **{"devices": "h100", "mesh": "", "shard": "", **values})
-            await walk.press("enter")
-            await walk.until(lambda where=where: dialog.query_one(f"#{where}-hint").has_class("wrong"), said)
-            assert said in hint(walk, f"{where}-hint")
-            assert walk.screen is dialog
-        fill(walk, devices="h100:8, tpu-v5e")
+        await walk.on(AskText)
+        walk.find(Input).value = "h10"
+        await walk.press("enter")
+        await walk.until(lambda: "h100" in walk.said)
+        await walk.on(AskText)
+        walk.find(Input).value = "h100:8, tpu-v5e"
         await walk.press("enter")
         runs = [(plan.spec.workload, plan.spec.how, plan.spec.device) for plan in await planned(walk, 2)]
         assert runs == [("selu", "compile", "h100:8"), ("selu", "compile", "tpu-v5e")]
-
-        await walk.press("1")
-        await ready(walk)
-        await walk.press("m B")
-        fill(walk, devices="h100:8", mesh="data=4, model=2", shard="x=data ; 1=-,model")
-        await walk.press("enter")
-        plan = (await planned(walk, 3))[-1]
-        assert (dict(plan.mesh), plan.shard) == ({"data": 4, "model": 2}, ("x=data", "1=-,model"))
 
 
 def test_the_last_median_is_one_of_the_same_size(tmp_path):

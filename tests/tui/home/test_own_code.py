@@ -1,9 +1,5 @@
 """Home opens on the user's own code: what is listed, what each row does, and that nothing runs unseen."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 from textual.widgets import Input
 
@@ -15,12 +11,12 @@ from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.home.workloads import WorkloadList
 from jaxprof.tui.kit.dialogs import AskText
 from jaxprof.tui.kit.script_dialog import ScriptDialog, ScriptForm
-from tui.fakes import NOW, SMALL, Stage, Walk, keep_session, walking
+from tui.fakes import NOW, SMALL, Stage, keep_session, walking
 
 pytestmark = pytest.mark.usefixtures("small_catalogue", "shelf")
 
 
-def keep_program(shelf: Path, name: str, argv: list[str], directory: Path, how: str = "script") -> Path:
+def keep_program(shelf, name, argv, directory, how="script"):
     """Writes the session of a program that was started so."""
     header = e.Header(session=name * 4, created="2026-11-18T10:00:00Z", host="box", wall_seconds=NOW)
     writer = LogWriter(header, shelf / f"{name}.jaxprof")
@@ -34,7 +30,7 @@ def keep_program(shelf: Path, name: str, argv: list[str], directory: Path, how: 
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> Path:
+def work(tmp_path):
     """A folder with a program that imports jax, and one that does not."""
     folder = tmp_path / "work"
     folder.mkdir()
@@ -43,8 +39,9 @@ def work(tmp_path: Path) -> Path:
     return folder
 
 
-def listed(walk: Walk) -> list[str]:
-    return [str(key[1]) for key in walk.find(OwnCodeList).keys]
+def listed(walk):
+    rows = walk.find(OwnCodeList)
+    return [rows.row(key).title for key in rows.keys]
 
 
 def test_programs_of_before_come_first_and_only_those_that_are_still_there(shelf, work):

@@ -1,10 +1,7 @@
 """The Job screen: what is said on top, the processes, the heat map, the way to a session and back, jobs that go on."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,12 +14,12 @@ from jaxprof.session_names import session_path
 from jaxprof.tui.job.heat_map import MARKS, JobMap, MapBrowse, MapProcess, cell_words
 from jaxprof.tui.job.panes import VIEWS, RankTable
 from jaxprof.tui.job.screen import JobFindings, JobScreen
-from tui.fakes import HOSTILE, SMALL, Walk, walking
+from tui.fakes import HOSTILE, SMALL, walking
 
 pytestmark = pytest.mark.usefixtures("small_catalogue", "one_moment")
 
 
-def made(beside: Path, name: str) -> Path:
+def made(beside, name):
     """Where another job goes."""
     folder = beside.parent / f"{name}.jaxprof.d"
     folder.mkdir()
@@ -30,21 +27,21 @@ def made(beside: Path, name: str) -> Path:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """Where a job goes."""
     return made(tmp_path / "beside", "train")
 
 
-def late(folder: Path, count: int = 4) -> Path:
+def late(folder, count=4):
     """A job whose process 1 makes its input for 40 % of its loop."""
     return job_folders.job(folder, *(job_folders.loop(data=0.40 if index == 1 else 0.02) for index in range(count)))
 
 
-async def opened(walk: Walk, folder: Path) -> JobScreen:
+async def opened(walk, folder):
     """The screen, once it shows the job in that folder."""
     walk.app.open_session(folder)
     await walk.until(lambda: walk.app.job_folder == folder)
-    screen: JobScreen = await walk.on("JobScreen")
+    screen = await walk.on("JobScreen")
     await walk.until(lambda: screen.figures is not None)
     await walk.pause()
     return screen
@@ -90,7 +87,7 @@ async def test_processes_are_sorted_and_filtered_and_views_share_the_terminal(fo
         await walk.press("escape y")
         assert (rows.count, "is late" in walk.app.clipboard) == (4, True)
 
-        async def are(names: str) -> None:
+        async def are(names):
             await walk.until(
                 lambda: [n for n in VIEWS if screen.query_one(f"#{n}-box").display] == names.split(), names
             )
@@ -137,7 +134,7 @@ async def test_who_arrives_last_where_there_are_captures_and_how_to_get_them(fol
 
 
 @pytest.fixture
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def soon(monkeypatch):
     """The folder is looked at more often than it is worth waiting for."""
     monkeypatch.setattr(JobScreen, "TICK_SECONDS", 0.05)
 
@@ -186,15 +183,15 @@ async def test_a_folder_that_goes_is_said_and_what_was_read_stays(folder):
         await walk.shows(gone="cannot be read")
 
 
-async def shown(walk: Walk, folder: Path) -> JobMap:
+async def shown(walk, folder):
     """The map, once it has steps."""
-    found: JobMap = (await opened(walk, folder)).query_one(JobMap)
+    found = (await opened(walk, folder)).query_one(JobMap)
     await walk.until(lambda: found.browse.grid is not None)
     await walk.pause()
     return found
 
 
-def row_of(walk: Walk, name: str) -> str:
+def row_of(walk, name):
     """The cells of a row."""
     line = next(line for line in walk.text.splitlines() if f" {name} " in line and "on node" not in line)
     return line.partition(name)[2].strip("│ ")
@@ -211,7 +208,7 @@ async def test_it_shows_who_is_late_zooms_and_pans_and_has_the_exact_values(tmp_
         browse = found.browse
         assert (browse.whole.start, browse.whole.end) == (0, 2000)
 
-        async def has(steps: int) -> None:
+        async def has(steps):
             await walk.until(lambda: browse.grid is not None and browse.grid.steps.sum() == steps, f"{steps} steps")
 
         await walk.press("+ +")

@@ -1,16 +1,12 @@
 """An empty screen says what fills it, and its key does that: HLO and Profile of a program without a capture."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 import job_folders
 from jaxprof import events as e
 from jaxprof.analysis.timeline import TEXT_NAME
-from jaxprof.session import Session
 from jaxprof.tui.kit.captures import can_capture, how_to_capture, uncaptured_program, why_no_capture
 from tui import recorded
 from tui.fakes import SMALL, walking
@@ -20,7 +16,7 @@ from tui.session_tapes import Tape, finished
 pytestmark = pytest.mark.usefixtures("catalogue", "shelf")
 
 
-def captured() -> Session:
+def captured():
     """A program with a window that was read."""
     tape = recorded.finished()
     tape.plan("r2", "profile", "imported", workload="capture window")
@@ -52,7 +48,7 @@ def test_what_counts_as_missing_and_why():
 def test_a_program_that_nobody_writes_any_more_is_captured_by_running_it_again():
     session = recorded.compiling().session()
     run = session.programs[-1]
-    app: Any = SimpleNamespace(session=session, live=SimpleNamespace(session=None, program=None))
+    app = SimpleNamespace(session=session, live=SimpleNamespace(session=None, program=None))
     for deserted, words in ((False, "being recorded by another process"), (True, "runs it again with a capture")):
         session.desert(deserted=deserted)
         assert words in how_to_capture(app, run)

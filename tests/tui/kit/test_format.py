@@ -1,7 +1,5 @@
 """Times and intervals in words, and lines of source files, opened with care."""
 
-from __future__ import annotations
-
 import re
 
 from jaxprof.hlo.analysis.origin import HloSourceLocation

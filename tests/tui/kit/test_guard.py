@@ -7,13 +7,12 @@ import importlib
 import inspect
 import re
 import threading
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 from textual.actions import SkipAction
-from textual.app import App, ComposeResult, SystemCommand
+from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.message_pump import MessagePump
@@ -27,7 +26,6 @@ from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.tui.kit import guard
 from jaxprof.tui.kit.guard import Guarded, defect, on
 from jaxprof.tui.kit.threads import in_thread
-from jaxprof.tui.messages import Failed
 from tui.fakes import until
 
 ROOT = Path(jaxprof.tui.__file__).parent
@@ -35,7 +33,7 @@ NEEDS_A_WRAPPER = ("validate_", "compute_")
 """Methods of reactive attributes that Textual calls and `Guarded` does not know. Nothing of ours has one."""
 
 
-def fail() -> None:
+def fail():
     raise ZeroDivisionError("division by a widget")
 
 
@@ -54,35 +52,35 @@ class Fragile(Guarded, Widget, can_focus=True):
     level: reactive[int] = reactive(0, init=False)
     calls, place = 0, ""
 
-    def broken(self) -> None:
+    def broken(self):
         self.calls += 1
         fail()
 
-    def compose(self) -> ComposeResult:
+    def compose(self):
         yield Label("made before it failed")
         if self.place == "compose":
             self.broken()
 
-    def on_mount(self) -> None:
+    def on_mount(self):
         if self.place.startswith("set_"):
             getattr(self, self.place)(0.01, self.broken)
         elif self.place.startswith("call_"):
             getattr(self, self.place)(self.broken)
 
-    async def action_act(self) -> None:
+    async def action_act(self):
         if self.place == "action_act":
             self.broken()
 
 
-def failing_in(place: str) -> Fragile:
+def failing_in(place):
     """One that fails in this place, and is called so."""
 
-    def method(self: Fragile, *_: object) -> None:
+    def method(self, *_):
         self.broken()
 
     method.__name__ = place
     given = {place: on(Told)(method) if place == "on" else method} if place in BY_NAME else {}
-    return type(f"_{place}", (Fragile,), {"place": place, **given})()  # type: ignore[no-any-return]
+    return type(f"_{place}", (Fragile,), {"place": place, **given})()
 
 
 class Listening(Guarded, App[None]):
@@ -90,18 +88,18 @@ class Listening(Guarded, App[None]):
 
     CSS = "Fragile { height: 2; }"
 
-    def __init__(self, *fragile: Widget) -> None:
+    def __init__(self, *fragile):
         super().__init__()
         self.fragile = fragile
-        self.told: list[JaxprofError] = []
+        self.told = []
 
-    def compose(self) -> ComposeResult:
+    def compose(self):
         yield from self.fragile
 
-    def on_failed(self, message: Failed) -> None:
+    def on_failed(self, message):
         self.told.append(message.error)
 
-    def get_system_commands(self, screen: Screen[Any]) -> Iterator[SystemCommand]:
+    def get_system_commands(self, screen):
         fail()
         yield SystemCommand("Never", "", fail)
 
@@ -148,7 +146,7 @@ async def test_an_expected_error_is_told_as_it_is_and_not_logged(state_home):
     error = UsageError("no such run", "Choose another one.")
 
     class Refusing(Fragile):
-        def on_asked(self, message: Asked) -> None:
+        def on_asked(self, message):
             raise error
 
     app = Listening(Refusing())
@@ -162,10 +160,10 @@ async def test_an_expected_error_is_told_as_it_is_and_not_logged(state_home):
 class Leaving(Fragile):
     """It looks for another widget, which is there no longer, when it is asked and when it leaves."""
 
-    def on_asked(self, message: Asked) -> None:
+    def on_asked(self, message):
         self.query_one("#gone")
 
-    def on_unmount(self) -> None:
+    def on_unmount(self):
         self.query_one("#gone")
 
 
@@ -180,14 +178,14 @@ async def test_a_widget_that_is_missed_is_a_defect_only_while_the_app_runs(state
 
 async def test_an_action_may_still_leave_its_key_to_the_next():
     class Skipping(Fragile):
-        async def action_act(self) -> None:
+        async def action_act(self):
             raise SkipAction
 
     class Taking(Listening):
         BINDINGS: ClassVar[list[BindingType]] = [Binding("a", "act", "Act")]
         taken = 0
 
-        def action_act(self) -> None:
+        def action_act(self):
             self.taken += 1
 
     app = Taking(Skipping())
@@ -209,13 +207,13 @@ def test_the_log_does_not_grow_for_ever_and_needs_no_place(state_home, monkeypat
     assert "could not be written" in defect(ValueError("x"), "it failed").hint
 
 
-def modules() -> dict[str, str]:
+def modules():
     """The source of each module of the app."""
     files = {path: path.relative_to(ROOT.parent.parent).with_suffix("").parts for path in sorted(ROOT.rglob("*.py"))}
     return {".".join(parts).removesuffix(".__init__"): path.read_text() for path, parts in files.items()}
 
 
-def nodes() -> list[type[MessagePump]]:
+def nodes():
     """Every class of the app that Textual runs."""
     loaded = [importlib.import_module(name) for name in modules()]
     classes = {cls for module in loaded for _, cls in inspect.getmembers(module, inspect.isclass)}
@@ -267,13 +265,13 @@ async def test_what_escapes_from_a_thread_is_shown_and_its_traceback_kept(state_
 async def test_a_screen_that_has_left_the_app_may_look_for_it_in_vain():
     app, gone, looked = Listening(), threading.Event(), threading.Event()
 
-    def look() -> None:
+    def look():
         gone.wait(30)
         looked.set()
         raise RuntimeError("the app is not found")
 
     async with app.run_test() as pilot:
-        screen: Screen[None] = Screen()
+        screen = Screen()
         app.push_screen(screen)
         await until(pilot, lambda: app.screen is screen)
         in_thread(screen, look, "looks")

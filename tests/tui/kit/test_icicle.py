@@ -1,7 +1,5 @@
 """The flame graph: where frames are drawn, zoom with keys and mouse, search, and the words for a frame."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from hypothesis import given
@@ -11,13 +9,11 @@ from jaxprof.analysis.flame import (
     ROOT,
     Branches,
     FlameFrame,
-    FlameGraph,
-    FlameTree,
     StackFrame,
     WeightedStack,
     stacks_flame,
 )
-from jaxprof.tui.kit.icicle import Icicle, IciclePane
+from jaxprof.tui.kit.icicle import IciclePane
 from jaxprof.tui.kit.icicle_browse import layout
 from tui import recorded
 from tui.fakes import walking
@@ -25,7 +21,7 @@ from tui.fakes import walking
 TREES = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 10**9)), min_size=1, max_size=40)
 
 
-def tree_of(frames: list[tuple[int, int]]) -> FlameTree:
+def tree_of(frames):
     """Each frame inside an earlier one, with an amount of its own."""
     branches = Branches()
     for number, (parent, amount) in enumerate(frames):
@@ -59,8 +55,8 @@ def test_every_column_belongs_to_one_frame_at_each_depth_which_is_as_wide_as_its
 @given(TREES, st.integers(20, 120))
 def test_every_frame_can_be_reached_by_zooming(frames, width):
     tree = tree_of(frames)
-    seen: set[int] = set()
-    tried: set[FlameFrame] = set()
+    seen = set()
+    tried = set()
     pending = [FlameFrame(ROOT)]
     while pending:
         top = pending.pop()
@@ -74,12 +70,12 @@ def test_every_frame_can_be_reached_by_zooming(frames, width):
     assert seen == {node for node in range(1, len(tree)) if tree.totals[node]}
 
 
-def graph(*rows: tuple[str, float]) -> FlameGraph:
+def graph(*rows):
     stacks = [WeightedStack(tuple(map(StackFrame, path.split("/"))), seconds, 1) for path, seconds in rows]
     return stacks_flame(stacks, "measured", "scope")
 
 
-def kernels() -> FlameGraph:
+def kernels():
     """Two blocks, and a hundred kernels that are too small to be drawn one by one."""
     small = [(f"step/norm/small.{number}", 0.001) for number in range(100)]
     return graph(
@@ -87,11 +83,11 @@ def kernels() -> FlameGraph:
     )
 
 
-def top(view: Icicle) -> str:
+def top(view):
     return view.browse.graph.tree.name_of(view.browse.top)
 
 
-def column(view: Icicle, name: str) -> tuple[int, int]:
+def column(view, name):
     """Where a frame with that name is drawn, in the widget."""
     tree, high = view.browse.graph.tree, (view.size.height - 1) // len(view.browse.rows)
     for row, spans in enumerate(view.browse.rows):
@@ -108,11 +104,11 @@ async def test_keys_clicks_searches_and_growth():
         pane = walk.find(IciclePane)
         view = pane.view
 
-        async def clicked(name: str) -> str:
+        async def clicked(name):
             await walk.pilot.click(view, offset=column(view, name) if name else (1, 0))
             return top(view)
 
-        def cursor() -> str:
+        def cursor():
             return str(view.browse.graph.tree.name_of(view.browse.cursor))
 
         pane.show(kernels())

@@ -1,7 +1,5 @@
 """Asking for a program: what is typed, what is read of it, and what completes it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -26,7 +24,7 @@ from tui.fakes import HOSTILE, SMALL, walking
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """A folder with a program, a package and a folder."""
     (tmp_path / "train.py").write_text("print(1)\n")
     (tmp_path / "notes.txt").write_text("")

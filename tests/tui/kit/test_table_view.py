@@ -1,16 +1,10 @@
 """Lists: columns as data, the table that sorts, filters and draws only what changed, claims that share free lines."""
 
-from __future__ import annotations
-
-from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
-from textual.app import App, ComposeResult
-from textual.pilot import Pilot
+from textual.app import App
 
 from jaxprof.tui.kit.claims import Claim, ClaimList
-from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import Span, TableColumn, header_line, in_order, placed, row_line
 from jaxprof.tui.kit.table_view import TableView, TextRow
 from tui.fakes import screen_text, until
@@ -57,7 +51,7 @@ class Numbers(TableView[tuple[str, int | None]]):
     UNSORTED = "as given"
     EMPTY = "Nothing here."
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__(
             (
                 TableColumn("name", lambda row: row[0], 6, weight=1, sort=lambda row: row[0]),
@@ -72,25 +66,25 @@ class Numbers(TableView[tuple[str, int | None]]):
 class Shown(App[None]):
     """The table alone, and what it asks for."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self.asked: list[tuple[str, int]] = []
+        self.asked = []
 
-    def compose(self) -> ComposeResult:
+    def compose(self):
         yield Numbers()
 
-    def on_row_list_chosen(self, message: RowList.Chosen) -> None:
+    def on_row_list_chosen(self, message):
         self.asked.append(("chosen", message.index))
 
-    def on_row_list_marked(self, message: RowList.Marked) -> None:
+    def on_row_list_marked(self, message):
         self.asked.append(("marked", message.index))
 
 
-ROWS: dict[Any, tuple[str, int | None]] = {"c": ("c", 2), "a": ("a", None), "b": ("b", 10)}
+ROWS = {"c": ("c", 2), "a": ("a", None), "b": ("b", 10)}
 
 
 @asynccontextmanager
-async def showing(width: int = 40) -> AsyncIterator[tuple[Pilot[None], Shown, Numbers]]:
+async def showing(width=40):
     """The table with `ROWS` and the focus."""
     app = Shown()
     async with app.run_test(size=(width, 10)) as pilot:
@@ -101,7 +95,7 @@ async def showing(width: int = 40) -> AsyncIterator[tuple[Pilot[None], Shown, Nu
         yield pilot, app, table
 
 
-def lines(table: Numbers) -> list[str]:
+def lines(table):
     return [table.render_line(y).text.rstrip() for y in range(len(table.keys) + 1)]
 
 
@@ -154,7 +148,7 @@ async def test_a_row_is_chosen_by_its_action_and_by_a_double_click_and_marked_by
     async with showing() as (pilot, app, table):
         await pilot.click(Numbers, offset=(2, 2))
         assert app.asked == []
-        table.MARKS = True  # type: ignore[misc]
+        table.MARKS = True
         await pilot.click(Numbers, offset=(2, 3))
         await pilot.click(Numbers, offset=(9, 3), times=2)
         table.action_choose()
@@ -164,7 +158,7 @@ async def test_a_row_is_chosen_by_its_action_and_by_a_double_click_and_marked_by
 
 async def test_only_what_shows_something_else_is_drawn_again(monkeypatch):
     async with showing(24) as (_, _, table):
-        drawn: list[Any] = []
+        drawn = []
         monkeypatch.setattr(table, "refresh", lambda *regions, **rest: drawn.extend(map(tuple, regions)))
         table.show_rows(dict(ROWS))
         assert drawn == []
@@ -187,7 +181,7 @@ async def test_columns_scroll_sideways_beside_the_first_one():
 
 
 class Claims(App[None]):
-    def compose(self) -> ComposeResult:
+    def compose(self):
         yield ClaimList("Nothing.")
 
 

@@ -1,9 +1,7 @@
 """Profile: the overview of what was opened, the timeline under keys and mouse, the compile, the memory."""
 
-from __future__ import annotations
-
+import threading
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from textual.content import Content
@@ -11,10 +9,12 @@ from textual.events import MouseScrollUp
 
 from folding import written
 from jaxprof import events as e
+from jaxprof.analysis.memory import buffers_of
 from jaxprof.analysis.profile import device_steps, overview
 from jaxprof.session import Session
-from jaxprof.tui.kit.memory import BufferList, LivePlot
+from jaxprof.tui.kit.memory import BufferList
 from jaxprof.tui.kit.screen_bars import ModeBar
+from jaxprof.tui.profile import screen
 from jaxprof.tui.profile.compile_pane import PassTree
 from jaxprof.tui.profile.overview import OverviewList, overview_facts
 from jaxprof.tui.profile.screen import MemoryPane
@@ -22,11 +22,11 @@ from jaxprof.tui.profile.timeline.view import TimelineView
 from jaxprof.tui.profiler import place_of
 from tui import profiles, recorded
 from tui import session_tapes as sessions
-from tui.fakes import MIDDLE, SMALL, Walk, walking
-from tui.session_tapes import HOSTILE, Tape
+from tui.fakes import MIDDLE, SMALL, walking
+from tui.session_tapes import HOSTILE
 
 
-def text_of(session: Session, width: int = 100) -> str:
+def text_of(session, width=100):
     facts = overview_facts(overview(session, session.runs["r1"]), width)
     return "\n".join(fact.plain if isinstance(fact, Content) else fact.content.plain for fact in facts)
 
@@ -36,7 +36,7 @@ def test_every_part_of_the_overview_is_shown(width):
     text = text_of(profiles.imported(hostile=HOSTILE).session(), width)
     for words in (
         "gpu · 1 device · 20.0 ms · 60 events", "kernels with 12 % of the device's time", "idle and busy are of",
-        "20 %  16.0 ms  gpu:0", "2.00 ms", "9.00 ms", "900 µs", "dot.1", "jit_selu", " est.", "[b]jit[/x]",
+        "20 %", "16.0 ms", "2.00 ms", "9.00 ms", "900 µs", "dot.1", "jit_selu", " est.", "[b]jit[/x]",
     ):  # fmt: skip
         assert words in text
     assert "\x1b" not in text
@@ -105,7 +105,7 @@ ENTRY %main (x: f32[256], y: f32[512]) -> f32[256] {
 """
 
 
-async def opened(walk: Walk, tape: Tape | None = None, view: str = "timeline", run: str = "r2") -> Any:
+async def opened(walk, tape=None, view="timeline", run="r2"):
     """A view of a run, with everything read."""
     await walk.show(tape or profiles.captured(), "profile", view=view, run=run)
     seen = walk.find(TimelineView)
@@ -138,15 +138,14 @@ async def test_the_timeline_under_keys():
         assert browse.range == (200_000, 2_200_000)
         await walk.through("""
             escape m _ | 1 lanes hidden (m A)
-            m A m K | •
-            m K m K | •
+            m A
             / 'memcpy enter
         """)
         assert (browse.range, browse.hidden) == (None, 0)
         seen = []
         for keys in ("home n", "n", "N N"):
             await walk.press(keys)
-            seen.append(browse.time)
+            seen.append(browse.cursor)
         assert seen == [1_700_000, 3_700_000, 19_700_000], "it goes on at the other end"
         await walk.through("""
             | match 10 of 10
@@ -160,7 +159,7 @@ async def test_the_timeline_under_the_mouse():
         view, pilot = await opened(walk), walk.pilot
         browse = view.browse
 
-        async def drag(start: tuple[int, int], end: tuple[int, int]) -> None:
+        async def drag(start, end):
             await pilot.mouse_down(view, offset=start)
             await pilot.hover(view, offset=end)
             await pilot.mouse_up(view, offset=end)
@@ -169,11 +168,8 @@ async def test_the_timeline_under_the_mouse():
             await pilot._post_mouse_events([MouseScrollUp], view, offset=(60, 4))
         await walk.pause()
         assert browse.window.span < 20e6 / 3
-        start = browse.window.start
-        await drag((60, 4), (50, 4))
-        assert browse.window.start > start
         await pilot.click(view, offset=(40, 3))
-        assert browse.window.start <= browse.time < browse.window.end
+        assert browse.window.start <= browse.cursor < browse.window.end
 
         await walk.press("m 0")
         gutter = view.size.width - browse.width
@@ -185,11 +181,8 @@ async def test_the_timeline_under_the_mouse():
         await drag((gutter + 10, ruler), (gutter + 40, ruler))
         window = browse.window
         assert browse.range == (window.time_at(10, browse.width), window.time_at(40, browse.width))
-        await drag((gutter + 40, ruler + 2), (gutter + 60, ruler + 2))
-        assert browse.window.start < window.start
-        assert browse.range is not None, "a drag leaves it"
-        await drag((gutter + 40, ruler + 2), (gutter + 40, ruler + 2))
-        assert browse.range is None, "a click does not"
+        await pilot.click(view, offset=(gutter + 40, ruler + 2))
+        assert browse.range is None, "a click clears it"
 
 
 async def test_the_ways_to_hlo_and_back():
@@ -212,7 +205,7 @@ async def test_the_ways_to_hlo_and_back():
         assert app.run_in_view == "r2"
         await walk.through("escape | #profile")
         app.show_profile("r2", kernel="dot.1")
-        await walk.until(lambda: app.current_mode == "profile" and view.browse and view.browse.time == 200_000)
+        await walk.until(lambda: app.current_mode == "profile" and view.browse and view.browse.cursor == 200_000)
         await walk.through("""
             m O | kernels by named scope · estimate: bytes moved | self 0 B · total 7.63 MiB · 100 % of all
             down down down down down down enter | #hlo
@@ -224,7 +217,7 @@ async def test_the_ways_to_hlo_and_back():
         assert app.run_in_view == "r2"
 
 
-async def test_the_tree_of_passes_and_the_buffers_that_are_alive_at_the_cursor():
+async def test_the_tree_of_passes_and_the_buffers_that_are_alive_at_the_cursor(monkeypatch):
     tape = profiles.captured()
     tape.add(e.TextRecorded, "r2", name="hlo", text=CHAIN)
     async with walking() as walk:
@@ -243,10 +236,16 @@ async def test_the_tree_of_passes_and_the_buffers_that_are_alive_at_the_cursor()
             | temporary 3.81 MiB 33 % | selu.py:12 | +2
             down enter | #hlo
         """)
-        await opened(walk, tape, "memory")
+        read = threading.Event()
+        monkeypatch.setattr(screen, "buffers_of", lambda *given: read.wait(20) and buffers_of(*given))
+        walk.app.set_session(tape.session(), None)
+        walk.app.show_profile("r2", "memory")
+        await walk.mode("profile")
         buffers = walk.find(BufferList)
+        await walk.until(lambda: walk.app.focused is None, "the list is hidden while the buffers are read")
+        read.set()
 
-        async def listed(names: str) -> None:
+        async def listed(names):
             await walk.until(
                 lambda: [row.instruction for row in buffers.left_by_filter().values()] == names.split(), names
             )
@@ -259,9 +258,6 @@ async def test_the_tree_of_passes_and_the_buffers_that_are_alive_at_the_cursor()
         ):  # fmt: skip
             await walk.press(keys)
             await listed(names)
-        plot = walk.find(LivePlot)
-        await walk.pilot.click(plot, offset=(plot.size.width - 2, 4))
-        await listed("y x loop out")
 
 
 async def test_what_has_no_data_says_why():

@@ -1,20 +1,19 @@
 """The Compare screen: two marked runs of a session, the verdict first, and what cannot be compared."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from jaxprof import events as e
 from jaxprof.errors import FileRefusedError
 from jaxprof.tui.results import compare_screen
 from jaxprof.tui.results.compare_screen import CompareScreen, unfit
-from jaxprof.tui.results.screen import ResultList, ResultsScreen
+from jaxprof.tui.results.run_table import RunTable
+from jaxprof.tui.results.screen import ResultsScreen
 from tui import session_tapes as sessions
 from tui.fakes import walking
 from tui.session_tapes import HLO, Tape
 
 
-def two_programs() -> Tape:
+def two_programs():
     """A baseline, and two compiled runs, of which the second one has another HLO and needs more FLOPs."""
     tape = Tape()
     tape.plan("r1", "numpy", "numpy")
@@ -41,7 +40,7 @@ async def test_two_marked_runs_are_compared_with_the_planned_baseline_first():
     tape.close()
     async with walking((120, 60)) as walk:
         await walk.show(sessions.finished(), "results")
-        listed = walk.find(ResultList)
+        listed = walk.find(RunTable)
         await walk.press("end space home space", "2 marked")
         assert listed.marked == ["r3", "r1"]
         assert walk.text.count("▣") == 2
@@ -69,12 +68,12 @@ async def test_two_marked_runs_are_compared_with_the_planned_baseline_first():
 
 
 async def test_marks_and_runs_that_cannot_be_compared(monkeypatch):
-    def damaged(*_: object) -> None:
+    def damaged(*_):
         raise FileRefusedError("the text of r1 is damaged", "Measure it again.")
 
     async with walking() as walk:
         screen = await walk.show(sessions.finished(), "results")
-        listed = walk.find(ResultList)
+        listed = walk.find(RunTable)
         for keys, says in (
             ("c", "no run is marked"),
             ("home space c", "only selu numpy cpu:0 is marked"),

@@ -1,32 +1,27 @@
 """Results and a run's detail: rows, sorting, sweeps, copying, and that only what changed is drawn."""
 
-from __future__ import annotations
-
-from typing import Any
-
 from jaxprof.tui.app import JaxprofApp
 from jaxprof.tui.kit.explanation import ExplanationDialog, ExplanationHead
-from jaxprof.tui.results.run_detail import RunDetailScreen
-from jaxprof.tui.results.screen import ResultList, ResultsScreen
+from jaxprof.tui.results.screen import ResultsScreen, RunTable
 from tui import session_tapes as sessions
-from tui.fakes import SMALL, Walk, walking
+from tui.fakes import SMALL, walking
 from tui.session_tapes import Tape
 
 
-async def explained(walk: Walk, tape: Tape, key: str = "a: fix") -> list[str]:
+async def explained(walk, tape):
     """The lines at the head of Results: the largest costs, then the first finding, with a key for what to do."""
-    await walk.show(tape, "results", key)
+    await walk.show(tape, "results", "do next")
     lines = [line.strip() for line in walk.text.splitlines()]
-    return lines[1 : next(at for at, line in enumerate(lines) if key in line) + 1]
+    return lines[1 : next(at for at, line in enumerate(lines) if line.startswith("╭─ Runs"))]
 
 
 async def test_the_essentials_the_advice_and_copying(monkeypatch):
     async with walking(SMALL) as walk:
-        screen = await walk.show(sessions.finished(), "results", "one scale for all, linear")
+        screen = await walk.show(sessions.finished(), "results", "one scale for all")
         row, numpy = walk.row("│ ✓ jit "), walk.row("│ ✓ numpy ", "baseline")
         assert [what for what in ("634 µs", "± 0.99 %", "6.9× (6.9-7.0)", "21 calls") if what not in row] == []
         assert numpy.count("█") > row.count("█") > 0
-        screen.query_one(ResultList).move_to_key("r3")
+        screen.query_one(RunTable).move_to_key("r3")
         await walk.press("y")
         assert walk.app.clipboard.startswith(
             "selu jit cpu:0 n=1 000 000: median 634 µs ± 0.99 % (95 %: 627 µs to 639 µs), 6.9×"
@@ -34,32 +29,29 @@ async def test_the_essentials_the_advice_and_copying(monkeypatch):
         walk.app.action_go("home")
         await walk.pause()
         walk.app.show_results("r2")
-        await walk.until(lambda: walk.screen is screen and screen.query_one(ResultList).current == "r2")
+        await walk.until(lambda: walk.screen is screen and screen.query_one(RunTable).current == "r2")
 
-        costs, *_, finding = await explained(walk, sessions.finished(), "a: more")
+        costs, *more = await explained(walk, sessions.finished())
         assert costs.startswith("costs most  r3 selu jit cpu:0: compiling 37.6 ms (49 %), lowering 30.9 ms")
-        assert finding.startswith("no finding above its threshold; unknown: ")
+        assert "do next     no finding above its threshold; unknown: " in " ".join(more)
         await walk.press("m a")
         await walk.on(ExplanationDialog)
         await walk.press("escape")
         await walk.on(ResultsScreen)
-        *_, finding = await explained(walk, sessions.troubled())
-        assert finding.split()[:4] == ["folded_constants", "[red]constants", "were", "folded[/red]"]
-        assert "a: what to do" not in walk.text
+        _, *more = await explained(walk, sessions.troubled())
+        assert "do next     folded_constants" in " ".join(more)
 
         monkeypatch.setattr(JaxprofApp, "session_grows", property(lambda app: True))
         screen = await walk.show(sessions.troubled(), "results")
         assert not screen.query_one(ExplanationHead).display, "nothing is said first while the session grows"
-        assert walk.text.splitlines()[1].startswith("╭─ Results")
+        assert walk.text.splitlines()[1].startswith("╭─ Runs")
 
 
 async def test_a_wide_terminal_has_rates_scales_orders_and_sweeps():
     async with walking() as walk:
-        screen = await walk.show(sessions.finished(), "results", "one scale for all, linear: 0 to ")
+        screen = await walk.show(sessions.finished(), "results", "one scale for all: 0 to ")
         assert [what for what in ("11.0 µs", "568 µs", "12.6 GB/s") if what not in walk.row("│ ✓ jit ")] == []
-        for scale in ("logarithmic", "linear"):
-            await walk.press("m Y", f"one scale for all, {scale}: ")
-        rows = screen.query_one(ResultList)
+        rows = screen.query_one(RunTable)
         orders = []
         for keys in ("", "s", "m S", "m S s"):
             await walk.press(keys)
@@ -77,8 +69,8 @@ async def test_nothing_is_drawn_again_while_nothing_changes(monkeypatch):
     async with walking() as walk:
         tape = sessions.finished()
         screen = await walk.show(tape, "results")
-        rows = screen.query_one(ResultList)
-        drawn: list[Any] = []
+        rows = screen.query_one(RunTable)
+        drawn = []
         monkeypatch.setattr(rows, "refresh_row", drawn.append)
         for widget in screen.query("*"):
             monkeypatch.setattr(widget, "refresh", lambda *regions, **rest: drawn.append((regions, rest)))
@@ -96,15 +88,13 @@ async def test_failed_runs_say_why_in_their_row_and_in_full_and_leave_with_their
         screen = await walk.show(sessions.troubled(), "results", "XLA aborted", "✗ wrong")
         assert "✗ jit TypeError: add got" in walk.words
         assert "\x1b" not in walk.text
-        screen.query_one(ResultList).move_to_key("r2")
+        screen.query_one(RunTable).move_to_key("r2")
         await walk.shows("call it outside of jaxprof")
         await walk.press("enter")
-        detail = await walk.on(RunDetailScreen)
         await walk.shows('File "selu.py", line 12')
-        assert not detail.query_one("#distribution").display
+        assert not screen.query_one("#samples").display
         await walk.press("n", "XLA aborted")
         await walk.press("N N")
-        await walk.until(lambda: detail.run == "r1")
+        await walk.until(lambda: screen.chosen is not None and screen.chosen.id == "r1")
         walk.app.set_session(Tape().session(), None)
-        await walk.on(ResultsScreen)
-        await walk.until(lambda: detail not in walk.app.session_screens)
+        await walk.until(lambda: screen.chosen is None)

@@ -1,6 +1,6 @@
 """The History screen: how each measurement developed over the kept sessions, and where it changed lastingly.
 
-The app pushes it over Home, Results or Sessions; Esc goes back there. A thread reads the sessions; the screen computes
+The app pushes it over Start or the runs; Esc goes back there. A thread reads the sessions; the screen computes
 nothing.
 """
 
@@ -8,35 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from itertools import groupby
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 
 from jaxprof.analysis.history import HistoryPoint, LastingChange, LibraryHistory, MeasurementHistory
 from jaxprof.errors import JaxprofError, UsageError
-from jaxprof.report.comparison import figure
-from jaxprof.report.history import change_text, changed_text, series_name, shares
+from jaxprof.report.history import change_text, overview_table, points_table, series_name
 from jaxprof.text import safe, safe_text
 from jaxprof.tui.keys import key_of
-from jaxprof.tui.kit.drawing import hang, spark
-from jaxprof.tui.kit.format import moment, parameters_text, verdict_style
+from jaxprof.tui.kit.drawing import hang
+from jaxprof.tui.kit.format import moment, verdict_style
 from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.picture import Lines, Picture
 from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, count_tick, line_plot, seconds_tick
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import SessionScreen
-from jaxprof.tui.kit.table_columns import TableColumn
-from jaxprof.tui.kit.table_view import Heading, TableView, TextRow
+from jaxprof.tui.kit.table_view import Heading, ReportList, TextRow
 from jaxprof.tui.kit.threads import in_thread
-from jaxprof.units import bytes_, counted, integer, percent, ratio
+from jaxprof.units import bytes_, counted, ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from textual.app import ComposeResult
 
-    from jaxprof.tui.kit.table_columns import Cell
+    from jaxprof.report.history import PointRow
 
 
 _MARKED_MOST = 2
@@ -90,118 +88,15 @@ def _bounds(used: list[tuple[int, HistoryPoint]]) -> Iterator[PlotLine]:
             first = False
 
 
-_TREND = 12
-
-
-class Measurements(TableView[MeasurementHistory], keys="measurements"):
-    """One row for each measurement: what it is, its trend, the latest figure, the last change."""
-
-    EMPTY: ClassVar[str] = "No points."
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(
-            (
-                TableColumn("measurement", self._title, 12, weight=1, fits=True, most=60),
-                TableColumn("trend", self._trend, _TREND, priority=2),
-                TableColumn("latest", self._latest, 8, right=True, style="bold"),
-                TableColumn("change", self._change, 6, right=True, priority=1),
-            ),
-            id=id,
-        )
-        self._history: LibraryHistory | None = None
-        self._of_all = True
-
-    def show(self, history: LibraryHistory | None, *, of_all: bool) -> None:
-        """Show these measurements, of all workloads or of one; None shows none."""
-        self._history, self._of_all = history, of_all
-        series = history.series if history is not None else ()
-        self.show_rows({(series_name(measurement), measurement.target): measurement for measurement in series})
-        self.refresh()
-
-    def _title(self, measurement: MeasurementHistory) -> str:
-        series = self._history.series if self._history is not None else ()
-        parts = [
-            measurement.variant,
-            parameters_text(measurement.parameters),
-            ", ".join(measurement.arguments),
-            measurement.precision,
-        ]
-        if self._of_all:
-            parts.insert(0, measurement.workload)
-        if len({(other.device_kind, other.machine) for other in series}) > 1:
-            parts += [measurement.device_kind, measurement.machine]
-        return " ".join(part for part in parts if part)
-
-    def _trend(self, measurement: MeasurementHistory) -> Content:
-        return spark(shares([point.value for point in measurement.points[-_TREND:]]), _TREND)
-
-    def _latest(self, measurement: MeasurementHistory) -> str:
-        return figure(measurement.points[-1].value, self._history.unit if self._history is not None else "")
-
-    def _change(self, measurement: MeasurementHistory) -> Cell:
-        if not measurement.changes:
-            return "unsure" if measurement.unclear else ""
-        change = measurement.changes[-1]
-        return ratio(change.ratio), change_style(change)
-
-
-class Points(TableView[HistoryPoint], keys="points"):
-    """The points of one measurement, the newest last, with the changes between them."""
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(
-            (
-                TableColumn("", lambda point: ("✗", "$error") if point.wrong else " ", 1),
-                TableColumn("when", lambda point: moment(point.wall_seconds), 16),
-                TableColumn("session", lambda point: point.name, 12, weight=1, most=30, priority=3),
-                TableColumn("value", self._value, 8, right=True, style="bold"),
-                TableColumn("95 %", _half_width, 8, right=True, style="$text-muted"),
-                TableColumn("launches", lambda point: integer(point.launches), 8, right=True, priority=2),
-                TableColumn(
-                    "jax",
-                    lambda point: point.environment.get("jax", "-"),
-                    8,
-                    priority=1,
-                    style="$text-muted",
-                ),
-            ),
-            id=id,
-        )
-        self._unit = ""
-
-    def show(self, history: LibraryHistory | None, measurement: MeasurementHistory | None) -> None:
-        """Show the points of a measurement, with the cursor on the newest; None shows none."""
-        rows: dict[Hashable, HistoryPoint | Heading] = {}
-        if history is not None and measurement is not None:
-            self._unit = history.unit
-            for number, point in enumerate(measurement.points):
-                for part, words in enumerate(_between(history, measurement, point) if number else ()):
-                    rows[number, part] = words
-                rows[number] = point
-        self.show_rows(rows)
-        self.refresh()
-        if rows:
-            self.move_to(self.count - 1)
-
-    def _value(self, point: HistoryPoint) -> str:
-        return figure(point.value, self._unit)
-
-
-def _half_width(point: HistoryPoint) -> str:
-    if point.low is None or point.high is None or not point.value:
-        return "-"
-    return f"± {percent((point.high - point.low) / 2 / point.value)}"
-
-
-def _between(history: LibraryHistory, measurement: MeasurementHistory, point: HistoryPoint) -> list[TextRow]:
-    change = next((change for change in measurement.changes if change.first == point), None)
-    words: list[TextRow] = []
-    if change is not None:
-        words.append(TextRow(f" ══ {change_text(history, change)}", change_style(change)))
-    changed = changed_text(change.changed if change is not None else point.changed)
-    if changed:
-        words.append(TextRow(f"  · {changed}"))
-    return words
+def point_rows(history: LibraryHistory, measurement: MeasurementHistory) -> dict[Hashable, PointRow | Heading]:
+    """Return the points of a measurement, the newest last, each below what changed before it."""
+    rows: dict[Hashable, PointRow | Heading] = {}
+    for number, row in enumerate(points_table(history, measurement).rows):
+        if number and row.what_changed:
+            mark, style = ("══", change_style(row.change)) if row.change is not None else (" ·", "$text-muted")
+            rows[number, "changed"] = TextRow(f" {mark} {row.what_changed}", style)
+        rows[number] = row
+    return rows
 
 
 _CHANGES_SHOWN = 2
@@ -214,7 +109,7 @@ class HistoryScreen(SessionScreen, keys="history"):
     AUTO_FOCUS = "#measurements"
 
     def __init__(self, mode: str, workload: str = "") -> None:
-        """`mode` is the mode of the screen below: Home, Results or Sessions."""
+        """`mode` is the mode of the screen below."""
         super().__init__()
         self.MODE = mode
         self._workload = self._chosen = workload
@@ -225,14 +120,14 @@ class HistoryScreen(SessionScreen, keys="history"):
         with Horizontal(id="history-body"):
             with Vertical(id="history-left"):
                 with Vertical(id="measurements-box", classes="box"):
-                    yield Measurements(id="measurements")
+                    yield ReportList("last change", "trend", "points", id="measurements")
                 yield Lines(id="history-found")
                 yield Lines(id="history-notes")
             with Vertical(id="history-side"):
                 yield Picture(id="history-plot", classes="box")
                 with Vertical(id="points-box", classes="box") as box:
                     box.border_title = "Points"
-                    yield Points(id="points")
+                    yield ReportList("jax", "check", "launches", id="points")
 
     def on_mount(self) -> None:
         self.action_read()
@@ -271,7 +166,8 @@ class HistoryScreen(SessionScreen, keys="history"):
         box = self.query_one("#measurements-box")
         box.border_title = Content(safe(self._workload) if self._workload else "All workloads")
         box.border_subtitle = counted(sessions, "session") if sessions else ""
-        self.query_one(Measurements).show(history, of_all=not self._workload)
+        series = dict(enumerate(history.series)) if history is not None else {}
+        self._list("measurements").show_table(overview_table(history) if history is not None else None, series)
         self._show_notes()
         if error is not None:
             key = key_of("history.all")
@@ -287,9 +183,12 @@ class HistoryScreen(SessionScreen, keys="history"):
 
     @property
     def _measurement(self) -> MeasurementHistory | None:
-        return self.query_one(Measurements).current_row
+        return self._list("measurements").current_row
 
-    @on(Measurements.Highlighted, "#measurements")
+    def _list(self, name: str) -> ReportList:
+        return self.query_one(f"#{name}", ReportList)
+
+    @on(RowList.Highlighted, "#measurements")
     def _measurement_highlighted(self) -> None:
         self.once_settled(self._show_measurement)
 
@@ -307,7 +206,7 @@ class HistoryScreen(SessionScreen, keys="history"):
         history, measurement = self._history, self._measurement
         if history is None or measurement is None:
             return
-        from jaxprof.report.history import APART, change_text, outcome
+        from jaxprof.report.history import APART, outcome
 
         key: Hashable = (id(history), id(measurement))
         plot = self.query_one("#history-plot", Picture)
@@ -322,7 +221,9 @@ class HistoryScreen(SessionScreen, keys="history"):
         self.query_one("#history-found", Lines).show(
             key, lambda width: [line for text, style in paragraphs for line in hang(Content(" "), text, width, style)]
         )
-        self.query_one(Points).show(history, measurement)
+        points = self._list("points")
+        points.show_table(points_table(history, measurement), point_rows(history, measurement))
+        points.action_edge(1)
 
     def _show_message(self, words: str) -> None:
         plot = self.query_one("#history-plot", Picture)
@@ -331,7 +232,7 @@ class HistoryScreen(SessionScreen, keys="history"):
         self.query_one("#history-found", Lines).show(
             words, lambda width: [line for text in words.splitlines() for line in hang(Content(" "), text, width)]
         )
-        self.query_one(Points).show(None, None)
+        self._list("points").show_table(None, {})
 
     # -- keys -------------------------------------------------------------------------------------------------
 
@@ -360,18 +261,18 @@ class HistoryScreen(SessionScreen, keys="history"):
             return
         from dataclasses import replace
 
-        from jaxprof.report.history import history_text, series_name
+        from jaxprof.report.history import history_text
 
         self.copy(history_text(replace(history, series=(measurement,)), None), series_name(measurement))
 
     @on(RowList.Chosen, "#measurements")
     def _to_points(self) -> None:
         self.settle()
-        self.query_one(Points).focus()
+        self._list("points").focus()
 
     @on(RowList.Chosen, "#points")
     def _open(self) -> None:
-        point = self.query_one(Points).current_row
-        if point is not None:
+        row = self._list("points").current_row
+        if row is not None:
             self.action_close()
-            self.profiler.open_session(point.path)
+            self.profiler.open_session(row.point.path)

@@ -1,5 +1,5 @@
-"""A text of any size, drawn line by line as it comes into view: coloured, folded, and with search matches marked. Keys
-go from a name to its definition and its users, back and forward, and from block to block.
+"""A text of any size, drawn line by line as it comes into view: coloured, and with search matches marked. Keys go from
+a name to its definition and its users, back and forward.
 
 Textual's own text area takes 20 s for 200 000 lines. This view slices, makes safe and colours only the lines that are
 shown, caches the drawn lines, and sends nothing while nothing changes. Every line is made safe before it is drawn;
@@ -24,7 +24,7 @@ from textual.strip import Strip
 
 from jaxprof.hlo.read.lexer import Language, SpanKind, lex
 from jaxprof.text import columns, safe
-from jaxprof.tui.hlo.document import Document, Folds, Name, column
+from jaxprof.tui.hlo.document import Document, Name, column
 from jaxprof.tui.hlo.text_search import Hits
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.threads import in_thread
@@ -47,7 +47,6 @@ class TextView(Guarded, ScrollView, can_focus=True, keys="text"):
         "text-view--gutter",
         "text-view--hit",
         "text-view--chosen",
-        "text-view--fold",
         *(f"text-view--{kind}" for kind in SpanKind),
     }
 
@@ -58,9 +57,8 @@ class TextView(Guarded, ScrollView, can_focus=True, keys="text"):
         super().__init__(id=id, classes=classes)
         self._document = document or Document("")
         self._cursor = 0
-        self._folds = Folds()
         self._hits: Hits | None = None
-        self._positions: LRUCache[int, tuple[Document, int, Folds]] = LRUCache(16)
+        self._positions: LRUCache[int, tuple[Document, int]] = LRUCache(16)
         self._strips: LRUCache[tuple[int, int], tuple[str, Strip]] = LRUCache(KEPT)
         self._part_styles: dict[str, RichStyle] = {}
 
@@ -80,8 +78,8 @@ class TextView(Guarded, ScrollView, can_focus=True, keys="text"):
         """Show another document, at the line where the reader last left it."""
         if document is self._document:
             return
-        self._positions[id(self._document)] = (self._document, self._cursor, self._folds)
-        _, self._cursor, self._folds = self._positions.get(id(document)) or (document, 0, Folds())
+        self._positions[id(self._document)] = (self._document, self._cursor)
+        _, self._cursor = self._positions.get(id(document)) or (document, 0)
         self._document = document
         self._hits = None
         self.unchoose()
@@ -102,10 +100,8 @@ class TextView(Guarded, ScrollView, can_focus=True, keys="text"):
         self.refresh()
 
     def go(self, line: int, *, center: bool = False) -> None:
-        """Move the cursor to a line, unfold it and bring it into view, near the centre with `center`."""
+        """Move the cursor to a line and bring it into view, near the centre with `center`."""
         line = max(0, min(line, self._document.line_count - 1))
-        if self._folds.block(line) is not None and line not in self._folds:
-            self.set_folds(self._folds.opened(line))
         before, self._cursor = self._cursor, line
         self.unchoose()
         self.refresh_line(before)
@@ -133,27 +129,13 @@ class TextView(Guarded, ScrollView, can_focus=True, keys="text"):
         return len(str(self._document.line_count)) + 2
 
     def _resize(self) -> None:
-        rows = self._document.line_count - self._folds.hidden
-        self.virtual_size = Size(self.number_width + self._document.widest + 1, rows)
-
-    @property
-    def folds(self) -> Folds:
-        """The folded blocks."""
-        return self._folds
-
-    def set_folds(self, folds: Folds) -> None:
-        """Fold and open blocks; the first line in view stays where it is."""
-        top = self._folds.line(round(self.scroll_y))
-        self._folds = folds
-        self._resize()
-        self.scroll_to(y=folds.row(top), animate=False, force=True)
-        self.refresh()
+        self.virtual_size = Size(self.number_width + self._document.widest + 1, self._document.line_count)
 
     def _reveal(self, *, center: bool = False) -> None:
         height = self.scrollable_content_region.height
         if height < 1:
             return  # not laid out yet: on_resize does it
-        row, top = self._folds.row(self._cursor), round(self.scroll_y)
+        row, top = self._cursor, round(self.scroll_y)
         margin = min(ABOVE, (height - 1) // 2)
         if top + margin <= row < top + height - margin:
             return
@@ -172,7 +154,7 @@ class TextView(Guarded, ScrollView, can_focus=True, keys="text"):
 
     def refresh_line(self, line: int) -> None:
         """Redraw a line if it is in view."""
-        y = self._folds.row(line) - round(self.scroll_y)
+        y = line - round(self.scroll_y)
         if 0 <= y < self.size.height:
             self.refresh(Region(0, y, self.size.width, 1))
 
@@ -192,11 +174,10 @@ class TextView(Guarded, ScrollView, can_focus=True, keys="text"):
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
-        row = y + round(self.scroll_y)
+        number = y + round(self.scroll_y)
         base = self._style("")
-        if row >= self._document.line_count - self._folds.hidden:
+        if number >= self._document.line_count:
             return Strip.blank(width, base)
-        number = self._folds.line(row)
         on_cursor = number == self._cursor
         if on_cursor:
             base = base + self._style("cursor")
@@ -207,9 +188,8 @@ class TextView(Guarded, ScrollView, can_focus=True, keys="text"):
         return Strip.join([self._number(number, on_cursor).apply_style(base), body])
 
     def _number(self, number: int, on_cursor: bool) -> Strip:
-        mark = "+" if number in self._folds else "▸" if on_cursor else " "
-        text = f"{number + 1:>{self.number_width - 2}}{mark} "
-        return Strip([Segment(text, self._style("fold" if mark == "+" else "gutter"))], self.number_width)
+        text = f"{number + 1:>{self.number_width - 2}}{'▸' if on_cursor else ' '} "
+        return Strip([Segment(text, self._style("gutter"))], self.number_width)
 
     def _body(self, number: int, left: int, right: int, *, marked: bool) -> Strip:
         """Return the columns from `left` to `right` of a line, with its marks."""
@@ -225,10 +205,6 @@ class TextView(Guarded, ScrollView, can_focus=True, keys="text"):
             spans.append((name.start, name.end, "chosen"))
         for start, end, part in spans:
             strip = self._overlay(strip, columns(text[:start]), columns(text[:end]), part)
-        block = self._folds.block(number) if number in self._folds else None
-        if block is not None:
-            hidden = Segment(f"  … {block[1] - block[0]} lines", self._style("fold"))
-            strip = Strip([*strip, hidden])
         return strip.crop(left - shift, right - shift)
 
     def _overlay(self, strip: Strip, start: int, end: int, part: str) -> Strip:
@@ -260,9 +236,7 @@ class TextView(Guarded, ScrollView, can_focus=True, keys="text"):
         self._reveal(center=True)
 
     def action_move(self, step: int) -> None:
-        rows = self._document.line_count - self._folds.hidden
-        row = max(0, min(self._folds.row(self._cursor) + step, rows - 1))
-        self.go(self._folds.line(row))
+        self.go(self._cursor + step)
 
     def action_page(self, step: int) -> None:
         height = max(1, self.scrollable_content_region.height)
@@ -299,11 +273,11 @@ class TextView(Guarded, ScrollView, can_focus=True, keys="text"):
         offset = event.get_content_offset(self)
         if offset is None:
             return None
-        row = offset.y + round(self.scroll_y)
-        if row >= self._document.line_count - self._folds.hidden:
+        line = offset.y + round(self.scroll_y)
+        if line >= self._document.line_count:
             return None
         within: int = offset.x - self.number_width
-        return self._folds.line(row), within if within < 0 else within + round(self.scroll_x)
+        return line, within if within < 0 else within + round(self.scroll_x)
 
     def on_click(self, event: events.Click) -> None:
         under_mouse = self.line_at(event)
@@ -433,24 +407,6 @@ class CodeView(TextView, keys="code"):
         self._forward.clear()
         self.forget_places()
 
-    def action_fold(self) -> None:
-        if self.folds.block(self.cursor) is not None:
-            self.set_folds(self.folds.opened(self.cursor))
-            self.go(self.cursor)
-            return
-        block = self.document.navigation.block(self.cursor)
-        if block is None or block[0] == block[1]:
-            self._notify_briefly("no block to fold here")
-            return
-        self.set_folds(self.folds.folded(block))
-        self.go(block[0])
-
-    def action_fold_all(self) -> None:
-        folds = Folds() if self.folds.blocks else Folds(self.document.navigation.blocks())
-        block = folds.block(self.cursor)
-        self.set_folds(folds)
-        self.go(block[0] if block is not None else self.cursor, center=True)
-
     def action_short(self) -> None:
         """Hide metadata and the backend's configuration of all lines, or show them again."""
         if self.document.language is not Language.HLO:
@@ -478,8 +434,6 @@ class CodeView(TextView, keys="code"):
         if line != self.cursor:
             self.go(line)
         if at < 0:
-            if line in self.folds:
-                self.action_fold()
             return
         text = safe(self.document.line(line)[:PIECE])
         under = (

@@ -1,22 +1,16 @@
-"""A text of any size to be shown: its lines by number, its language, its folded blocks, and how to move through it.
+"""A text of any size to be shown: its lines by number, its language, and how to move through it.
 
 The text is not split or copied: a line is sliced when it is shown. Building a document reads the text once (for the
-number of lines and the widest line). That takes 0.1 s for a million lines, so build a large document in a thread.
-
-Moves in HLO use its model, and parse only the computation at the line, even in a module of a million instructions.
-Moves in StableHLO and jaxprs use only the notation: a name refers to the nearest definition above it within its
-outermost block. MLIR names values `%0`, functions `@main` and locations `#loc`; a jaxpr names variables by
-letters, each with its type at its definition.
+number of lines and the widest line). That takes 0.1 s for a million lines, so build a large document in a thread. Moves
+in HLO use its model, and parse only the computation at the line, even in a module of a million instructions.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from jaxprof.hlo.model import Computation
@@ -43,7 +37,7 @@ class Name:
 class Navigation:
     """How to move through a text. Lines count from 0; a target that does not exist is None or empty, never an error.
 
-    This base class serves texts without names and blocks, such as a log.
+    This base class serves texts without names: jaxprs and StableHLO.
     """
 
     def names(self, line: str) -> Sequence[Name]:
@@ -64,14 +58,6 @@ class Navigation:
 
     def users(self, name: str, number: int) -> Sequence[int]:
         """Return the lines that use `name`, as line `number` means it."""
-        return ()
-
-    def block(self, number: int) -> tuple[int, int] | None:
-        """Return the first and last line of the block that holds line `number`, its header included."""
-        return None
-
-    def blocks(self) -> Sequence[tuple[int, int]]:
-        """Return all outermost blocks, in order."""
         return ()
 
     def statement(self, number: int) -> str:
@@ -198,155 +184,12 @@ class HloNavigation(Navigation):
             return lines
         return [line for user in computation.users(name) if (line := self.line_of(user)) is not None]
 
-    def block(self, number: int) -> tuple[int, int] | None:
-        computation = self.computation(number)
-        return self._lines(computation) if computation is not None else None
-
-    def blocks(self) -> Sequence[tuple[int, int]]:
-        return [self._lines(computation) for computation in self._computations]
-
-    def _lines(self, computation: Computation) -> tuple[int, int]:
-        first = self._source.line(computation.span[0]) - 1
-        return first, self._source.line(computation.span[2]) - 1
-
     def statement(self, number: int) -> str:
         instruction = self.instruction(number)
         if instruction is not None:
             return instruction.text
         computation = self.computation(number)
         return computation.header if computation is not None else ""
-
-
-_LONGEST_SCOPE = 4 << 20
-"""Characters before and after a line in which a name is searched for."""
-_MOST_USERS = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class _Notation:
-    """Patterns of the names, definitions and blocks of a language."""
-
-    name: re.Pattern[str]
-    defined: re.Pattern[str]
-    """Matches a line that defines a name, with the name as a group."""
-    definition: str
-    """Pattern of a line that defines `{name}`; searched for in the lines above."""
-    header: re.Pattern[str]
-    """Matches the first line of an outermost block."""
-
-
-_NOTATIONS = {
-    Language.STABLEHLO: _Notation(
-        name=re.compile(r"[%@^][\w$.\-]+(?:#\d+)?|#\w+"),
-        defined=re.compile(
-            r"\s*(%[\w$\-]+)(?::\d+)?(?:, *%[\w$\-:]+)* *=|\s*func\.func (?:\w+ )?(@[\w$.\-]+)|(#\w+) ="
-        ),
-        definition=(
-            r"^\s*(?:%[\w$\-:]+, *)*{name}(?::\d+)?(?:, *%[\w$\-:]+)* *=|{name}: "
-            r"|^\s*func\.func (?:\w+ )?{name}\(|^{name} ="
-        ),
-        header=re.compile(r"^ {0,4}func\.func\b", re.MULTILINE),
-    ),
-    Language.JAXPR: _Notation(
-        name=re.compile(r"(?<![\w.=\"'])[a-z]{1,4}(?=:[\w<]|[\s,)]|$)"),
-        defined=re.compile(r"\s*(?:_:\S+ )*([a-z]{1,4}):\S+(?: [a-z_]+:\S+)* ="),
-        definition=r"(?<![\w.=]){name}:[a-zA-Z]",
-        header=re.compile(r"^(?:let \w+ = )?\{ ?lambda", re.MULTILINE),
-    ),
-}
-
-
-class TextNavigation(Navigation):
-    """Navigation in MLIR or in a jaxpr."""
-
-    def __init__(self, source: Source, language: Language) -> None:
-        self._source = source
-        self._text = source.text
-        self._notation = _NOTATIONS[language]
-
-    @cached_property
-    def _headers(self) -> list[int]:
-        """Lines at which outermost blocks begin."""
-        return [self._source.line(match.start()) - 1 for match in self._notation.header.finditer(self._text)]
-
-    def _line(self, number: int) -> str:
-        lines = self._source.lines(number + 1, 1)
-        return lines[0] if lines else ""
-
-    def _scope(self, number: int) -> tuple[int, int]:
-        """Return the offsets of the text in which the names of a line are valid."""
-        at = bisect_right(self._headers, number)
-        first = self._headers[at - 1] if at else 0
-        after = self._headers[at] if at < len(self._headers) else self._source.line_count
-        here = self._source.offset(number + 1)
-        begin, end = self._source.offset(first + 1), self._source.offset(after + 1)
-        return max(begin, here - _LONGEST_SCOPE), min(end, here + _LONGEST_SCOPE)
-
-    def names(self, line: str) -> Sequence[Name]:
-        return [Name(match.start(), match.end(), match.group().partition("#")[0] or match.group())
-                for match in self._notation.name.finditer(line)]  # fmt: skip
-
-    def main_name(self, number: int) -> str:
-        line = self._line(number)
-        head, equals, rest = line.partition(" = ")
-        names = self.names(rest if equals else head)
-        defined = self.defined_name(number)
-        called = next((name.text for name in names if name.text.startswith("@")), "")
-        return called or next((name.text for name in names if name.text != defined), "")
-
-    def defined_name(self, number: int) -> str:
-        match = self._notation.defined.match(self._line(number))
-        return next((group for group in match.groups() if group), "") if match else ""
-
-    def definition(self, name: str, number: int) -> int | None:
-        pattern = re.compile(self._notation.definition.replace("{name}", re.escape(name)), re.MULTILINE)
-        begin, end = self._scope(number)
-        here = self._source.offset(number + 1)
-        if name.startswith(("@", "#")):
-            begin, end, here = 0, len(self._text), len(self._text)
-        last = None
-        for match in pattern.finditer(self._text, begin, end):
-            if match.start() >= here and last is not None:
-                break
-            last = match
-        if last is None:
-            return None
-        skipped = len(last.group()) - len(last.group().lstrip())
-        return self._source.line(last.start() + skipped) - 1
-
-    def users(self, name: str, number: int) -> Sequence[int]:
-        pattern = re.compile(rf"(?<![\w%@#.\-=]){re.escape(name)}(?![\w:=]|\.\w)")
-        begin, end = (0, len(self._text)) if name.startswith(("@", "#")) else self._scope(number)
-        made = self.definition(name, number)
-        lines: dict[int, None] = {}
-        for match in pattern.finditer(self._text, begin, end):
-            line = self._source.line(match.start()) - 1
-            if line != made:
-                lines[line] = None
-            if len(lines) >= _MOST_USERS:
-                break
-        return list(lines)
-
-    def block(self, number: int) -> tuple[int, int] | None:
-        at = bisect_right(self._headers, number)
-        if not at:
-            return None
-        first, last = self._bounds(at - 1)
-        return (first, last) if number <= last else None
-
-    def blocks(self) -> Sequence[tuple[int, int]]:
-        return [self._bounds(at) for at in range(len(self._headers))]
-
-    def _bounds(self, at: int) -> tuple[int, int]:
-        """Return the header's line, and the last line before the next header that is not blank."""
-        first = self._headers[at]
-        last = (self._headers[at + 1] if at + 1 < len(self._headers) else self._source.line_count) - 1
-        while last > first and not self._line(last).strip():
-            last -= 1
-        return first, last
-
-    def statement(self, number: int) -> str:
-        return self._line(number).strip()
 
 
 _BLOCK = 1 << 20
@@ -425,55 +268,3 @@ def _widest(text: str) -> int:
             widest = max(widest, max(len(line) if len(line) > _LONG else columns(safe(line)) for line in lines))
         at = end + 1
     return widest
-
-
-class Folds:
-    """Blocks that show only their first line. Lines and rows count from 0; blocks do not overlap.
-
-    Immutable, so nothing is ever half folded.
-    """
-
-    def __init__(self, blocks: Iterable[tuple[int, int]] = ()) -> None:
-        self.blocks = tuple(sorted((first, last) for first, last in blocks if last > first))
-        self._firsts = [first for first, _ in self.blocks]
-        self._hidden = [0, *accumulate(last - first for first, last in self.blocks)]
-        self._rows = [first - hidden for first, hidden in zip(self._firsts, self._hidden, strict=False)]
-
-    def __contains__(self, line: int) -> bool:
-        """Return whether a line is the header of a folded block."""
-        at = bisect_left(self._firsts, line)
-        return at < len(self._firsts) and self._firsts[at] == line
-
-    @property
-    def hidden(self) -> int:
-        """Number of lines that are out of view."""
-        return self._hidden[-1]
-
-    def line(self, row: int) -> int:
-        """Return the line that is shown in a row."""
-        at = bisect_left(self._rows, row)
-        return row + self._hidden[at]
-
-    def row(self, line: int) -> int:
-        """Return the row that shows a line; for a hidden line, the row of its block's header."""
-        at = bisect_right(self._firsts, line)
-        if at and line <= self.blocks[at - 1][1]:
-            return self._rows[at - 1]
-        return line - self._hidden[at]
-
-    def block(self, line: int) -> tuple[int, int] | None:
-        """Return the folded block that holds a line."""
-        at = bisect_right(self._firsts, line) - 1
-        if at >= 0 and self.blocks[at][0] <= line <= self.blocks[at][1]:
-            return self.blocks[at]
-        return None
-
-    def folded(self, block: tuple[int, int]) -> Folds:
-        """Return a copy with a block folded; it absorbs folded blocks inside it."""
-        outside = [(first, last) for first, last in self.blocks if not (block[0] <= first and last <= block[1])]
-        return Folds([*outside, block])
-
-    def opened(self, line: int) -> Folds:
-        """Return a copy in which the block that holds a line is open."""
-        holder = self.block(line)
-        return Folds(block for block in self.blocks if block != holder)

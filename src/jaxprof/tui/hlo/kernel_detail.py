@@ -18,7 +18,7 @@ from jaxprof.report.kernels import times
 from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.kit.drawing import cell
 from jaxprof.tui.kit.fact_list import FactLine, FactTarget, Leads, heading, paragraph
-from jaxprof.tui.kit.python_source import excerpt, highlighted
+from jaxprof.tui.kit.python_source import excerpt, numbered
 from jaxprof.units import UNKNOWN, bytes_, counted, percent, scaled, seconds
 
 if TYPE_CHECKING:
@@ -125,15 +125,9 @@ def source_facts(
     """Return a source place, with its lines when the file can be read here."""
     facts: list[FactLine] = [place_content(place, width, function)]
     source = excerpt(place, around)
-    numbers = max((len(str(number)) for number, _ in source.lines), default=1)
     indent = min((len(line) - len(line.lstrip()) for _, line in source.lines if line.strip()), default=0)
-    for number, line in source.lines:
-        there = number == place.line
-        if not there and not line.strip():
-            continue
-        text = highlighted(line[indent:][:400]) if line.strip() else Content("")
-        mark = Content.styled(f"{'▸' if there else ' '}{number:>{numbers}} ", "bold $accent" if there else "$quiet")
-        facts.append(Content.assemble(mark, text if there else text.stylize("dim")))
+    lines = [(number, line[indent:][:400]) for number, line in source.lines if line.strip() or number == place.line]
+    facts += numbered(lines, place.line, width, dim=True)
     if source.modified_seconds is None:
         facts.append(Content.styled("  the file is not on this machine", "$quiet"))
     elif not source.lines:

@@ -418,10 +418,6 @@ class KernelSide(Guarded, Container):
     def _arranged(self) -> None:
         self._show()
 
-    @on(KernelTable.Progressed)
-    def _progressed(self) -> None:
-        self._show_titles()
-
     @on(RowList.Chosen, "#kernels")
     def _kernel_chosen(self) -> None:
         if self.ranked is not None:

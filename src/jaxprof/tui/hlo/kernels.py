@@ -1,14 +1,13 @@
 """The kernels of a program as a table: the rows (filtered, sorted, grouped), how they are drawn, and their keys.
 
-Reading the origins (source lines, named scopes) of a large program takes seconds. A thread reads them once a filter, an
-order or a grouping needs them; until then the rows stay as they were, and the screen answers keys.
+Reading the origins (source lines, named scopes) of a large program takes seconds: the thread that reads a program reads
+them last. Until then, what a filter, an order or a grouping needs of them waits, and the rows stay as they were.
 """
 
 from __future__ import annotations
 
-import threading
 from array import array
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
@@ -29,75 +28,17 @@ from jaxprof.analysis.ranking import (
     needs_origins,
     ordered,
 )
-from jaxprof.errors import JaxprofError
-from jaxprof.hlo.analysis.kernels import Kernel
-from jaxprof.hlo.analysis.origin_columns import OriginColumns, origin_columns
+from jaxprof.hlo.analysis.origin_columns import OriginColumns
 from jaxprof.report.kernels import COLUMNS, total_text
 from jaxprof.tui.kit.drawing import Cut, bar, cell
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import Cell, Placed, TableColumn, header_line, placed, row_line
-from jaxprof.tui.kit.threads import OneThread
-from jaxprof.tui.messages import Failed
-from jaxprof.units import UNKNOWN, counted, integer, percent, seconds
+from jaxprof.units import UNKNOWN, counted, integer, seconds
 
 OPEN_UP_TO = 40
 """With more kernels than this, groups are closed at first."""
 DEEPEST = 100
 """Depth from which nested scopes are no longer indented further."""
-
-
-@dataclass
-class OriginsRead(Message, bubble=False):
-    """Reports that the origins of `done` kernels have been read. `origins` has the origins of all kernels once all
-    are read."""
-
-    kernels: Sequence[Kernel]
-    done: int
-    origins: OriginColumns | None = None
-
-
-@dataclass
-class OriginsFailed(Message, bubble=False):
-    """Reports that the origins of the kernels could not be read."""
-
-    kernels: Sequence[Kernel]
-    error: JaxprofError
-
-
-class OriginReader(OneThread):
-    """Reads the origins of one program at a time, and posts its messages."""
-
-    def __init__(self, post: Callable[[Message], object]) -> None:
-        super().__init__("origins")
-        self._post = post
-        self._kernels: Sequence[Kernel] | None = None
-
-    def reads(self, kernels: Sequence[Kernel]) -> bool:
-        """Return whether these kernels are the last that it began to read, and it was not stopped since."""
-        return self._kernels is kernels
-
-    def read(self, kernels: Sequence[Kernel]) -> None:
-        """Read the origins of these kernels; do nothing if it reads them already, or failed to."""
-        if not self.reads(kernels):
-            self.begin(lambda stop: self._read(kernels, stop), lambda error: self._failed(kernels, error))
-            self._kernels = kernels
-
-    def stop(self) -> None:
-        super().stop()
-        self._kernels = None
-
-    def _read(self, kernels: Sequence[Kernel], stop: threading.Event) -> None:
-        def post(message: Message) -> None:
-            if not stop.is_set():
-                self._post(message)
-
-        origins = origin_columns(kernels, lambda done: post(OriginsRead(kernels, done)), stop.is_set)
-        if origins is not None:
-            post(OriginsRead(kernels, len(kernels), origins))
-
-    def _failed(self, kernels: Sequence[Kernel], error: JaxprofError) -> None:
-        what = f"where the kernels came from could not be read: {error.what}"
-        self._post(OriginsFailed(kernels, JaxprofError(what, f"Names and kinds can be filtered. {error.hint}")))
 
 
 class Arrangement(NamedTuple):
@@ -109,14 +50,9 @@ class Arrangement(NamedTuple):
 
 
 class KernelRows:
-    """The rows of the table, without a widget: kernels by their number, groups by their path.
+    """The rows of the table, without a widget: kernels by their number, groups by their path."""
 
-    `post` takes `OriginsRead` and `OriginsFailed` from the reading thread to the thread of the app, which hands them to
-    `take_origins` and `do_without_origins`. The thread of the app makes all calls.
-    """
-
-    def __init__(self, post: Callable[[Message], object]) -> None:
-        self._reader = OriginReader(post)
+    def __init__(self) -> None:
         self.ranking = Ranking()
         self.keys: Sequence[Hashable] = ()
         """Numbers of kernels and paths of groups, in the order of the table."""
@@ -125,8 +61,8 @@ class KernelRows:
         """The arrangement that the user chose last."""
         self.arrangement = Arrangement()
         """The arrangement of the rows: the wanted one, once the origins that it needs are known."""
-        self.share_read: float | None = None
-        """The share of origins that have been read; None unless the rows wait for them."""
+        self.waits = False
+        """Whether the rows wait for origins that are not read yet."""
         self.changes = 0
         """Number of times that the rows were arranged; it changes whenever the rows change."""
         self._filter = ""
@@ -165,13 +101,7 @@ class KernelRows:
         """Take the kernels of another program, or other figures of the same."""
         ranking.know_from(self.ranking)
         self.ranking = ranking
-        if not self._reader.reads(ranking.kernels):
-            self._reader.stop()
         self._arrange(fresh=True)
-
-    def stop(self) -> None:
-        """Stop reading origins."""
-        self._reader.stop()
 
     def set_filter(self, text: str) -> bool:
         """Leave only kernels with these words; return False if they were set already."""
@@ -202,25 +132,14 @@ class KernelRows:
         self._closed = set() if self._closed else set(self.groups)
         self._arrange(fresh=False)
 
-    def take_origins(self, message: OriginsRead) -> bool:
-        """Take what the thread has read; return whether the rows have changed."""
-        if message.kernels is not self.ranking.kernels:
-            return False
-        if message.origins is not None:
-            self.ranking.know_origins(message.origins)
+    def take_origins(self, origins: OriginColumns) -> bool:
+        """Take the origins of all kernels; return whether rows waited for them, which are now arranged as the user
+        wanted."""
+        self.ranking.know_origins(origins)
+        waited = self.waits
+        if waited:
             self._arrange(fresh=self.wanted.grouping != self.arrangement.grouping)
-            return True
-        if self.share_read is not None:
-            self.share_read = message.done / max(1, len(message.kernels))
-        return False
-
-    def do_without_origins(self, message: OriginsFailed) -> bool:
-        """Give up the arrangement that needs origins; return False if the message is about another program."""
-        if message.kernels is not self.ranking.kernels:
-            return False
-        self.share_read = None
-        self.wanted = self.arrangement
-        return True
+        return waited
 
     # -- how they are arranged --------------------------------------------------------------------------------
 
@@ -239,18 +158,11 @@ class KernelRows:
         self.changes += 1
 
     def _knows_what_is_needed(self) -> bool:
-        """Return whether everything is known that the filter, the order and the groups need; if not, begin to read
-        it."""
+        """Return whether everything is known that the filter, the order and the groups need."""
         sort, _, grouping = self.wanted
         needed = sort in SORTED_BY_ORIGINS or grouping in GROUPED_BY_ORIGINS or needs_origins(self._filter)
-        knows = not needed or self.ranking.knows_origins
-        kernels = self.ranking.kernels
-        if knows:
-            self.share_read = None
-        elif not self._reader.reads(kernels):
-            self.share_read = 0.0
-            self._reader.read(kernels)
-        return knows
+        self.waits = needed and not self.ranking.knows_origins
+        return not self.waits
 
     def _fill(self, outermost: Sequence[KernelGroup]) -> None:
         self._depths = bytearray()
@@ -321,12 +233,9 @@ class KernelTable(RowList, keys="kernels"):
     class Arranged(Message):
         """Posted when the table is sorted, grouped or filtered differently."""
 
-    class Progressed(Message):
-        """Posted when more of the origins that the rows wait for have been read."""
-
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
-        self.rows = KernelRows(self.post_message)
+        self.rows = KernelRows()
         self._empty_text = self.EMPTY
         self._layout: tuple[object, dict[str, Placed[int]]] = (None, {})
         self.noun = "kernel"
@@ -361,8 +270,8 @@ class KernelTable(RowList, keys="kernels"):
         self.post_message(self.Arranged())
 
     def _show_empty_text(self) -> None:
-        waits = self.rows.share_read is not None
-        self.EMPTY = "Reading where the kernels came from…" if waits else self._empty_text  # type: ignore[misc]
+        words = "Reading where the kernels came from…" if self.rows.waits else self._empty_text
+        self.EMPTY = words  # type: ignore[misc]
         self.refresh()
 
     @property
@@ -386,10 +295,10 @@ class KernelTable(RowList, keys="kernels"):
 
     @property
     def arrangement(self) -> str:
-        """For the subtitle: the basis of the shares, the progress of reading origins, and the grouping."""
+        """For the subtitle: the basis of the shares, whether origins are still being read, and the grouping."""
         parts = [f"share of {BASES[self.rows.ranking.basis]}"]
-        if self.rows.share_read is not None:
-            parts.insert(0, f"reading origins: {percent(self.rows.share_read)}")
+        if self.rows.waits:
+            parts.insert(0, "reading origins…")
         step = self.rows.ranking.step
         if step is not None and step.bound_seconds is not None:
             parts.append(f"a run at least {seconds(step.bound_seconds)}")
@@ -406,22 +315,10 @@ class KernelTable(RowList, keys="kernels"):
         self.move_to_key(number)
         return True
 
-    # -- the origins that a thread reads ----------------------------------------------------------------------
-
-    def on_origins_read(self, message: OriginsRead) -> None:
-        """Arrange the rows as the user wanted once the origins are known."""
-        if self.rows.take_origins(message):
+    def take_origins(self, origins: OriginColumns) -> None:
+        """Arrange the rows as the user wanted, now that the origins are known."""
+        if self.rows.take_origins(origins):
             self._show_rows()
-        else:
-            self.post_message(self.Progressed())
-
-    def on_origins_failed(self, message: OriginsFailed) -> None:
-        if self.rows.do_without_origins(message):
-            self._show_rows()
-            self.post_message(Failed(message.error))
-
-    def on_unmount(self) -> None:
-        self.rows.stop()
 
     # -- drawing ----------------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from jaxprof.hlo.analysis.cost.peaks import device_of_kind
 from jaxprof.hlo.open.stages import HLO_STAGES, STAGES, ModuleStages
 from jaxprof.hlo.places import HloPlaces, Places, without_comments, without_locations
 from jaxprof.hlo.read.lexer import Language
-from jaxprof.tui.hlo.document import Document, HloNavigation, TextNavigation
+from jaxprof.tui.hlo.document import Document, HloNavigation
 from jaxprof.tui.kit.threads import OneThread
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from jaxprof.hlo.analysis.findings.finding import HloFinding
     from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.analysis.notices import Notice
+    from jaxprof.hlo.analysis.origin_columns import OriginColumns
     from jaxprof.hlo.model import Instruction, Module
     from jaxprof.session import Session
 
@@ -97,6 +98,8 @@ class OpenedModule:
     barrier_index: BarrierIndex = field(default_factory=BarrierIndex)
     """`barriers` by kernel."""
     findings: tuple[HloFinding, ...] | None = None
+    origins: OriginColumns | None = None
+    """The source lines and named scopes of `kernels`."""
     notices: tuple[Notice, ...] = ()
     """Notices about the module, such as parts that were not read, as far as is known by now."""
     complete: bool = True
@@ -140,9 +143,7 @@ def read_stage(program: ModuleStages, name: str) -> tuple[Stage, Sequence[Module
     language = Language.JAXPR if name == "jaxpr" else Language.STABLEHLO
     text = program.text(name)
     text, places = without_comments(text) if name == "jaxpr" else without_locations(text)
-    document = Document(text, language)
-    document.navigation = TextNavigation(document.source, language)
-    return Stage(name, document, places), []
+    return Stage(name, Document(text, language), places), []
 
 
 def open_program(opened: OpenedModule, report: Callable[[str], None], cancelled: Callable[[], bool]) -> None:
@@ -151,6 +152,7 @@ def open_program(opened: OpenedModule, report: Callable[[str], None], cancelled:
     from jaxprof.hlo.analysis.findings.catalogue import findings
     from jaxprof.hlo.analysis.kernels import kernels, stream
     from jaxprof.hlo.analysis.notices import notices, outline
+    from jaxprof.hlo.analysis.origin_columns import origin_columns
 
     order = sorted((stage.name for stage in STAGES), key=lambda name: name != "hlo")
     for name in order:
@@ -192,6 +194,9 @@ def open_program(opened: OpenedModule, report: Callable[[str], None], cancelled:
         opened.barrier_index = BarrierIndex(unfused)
         opened.barriers = unfused
         report("barriers")
+        opened.origins = origin_columns(opened.kernels or (), cancelled=cancelled)
+        if opened.origins is not None:
+            report("origins")
     opened.over = True
     report("over")
 

@@ -1,4 +1,4 @@
-"""The kernels of a program under the ceilings of a device, as a plot whose points the mouse and the keys can choose."""
+"""The kernels of a program under the ceilings of a device, as a plot whose points the keys can choose."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from textual import events
 from textual.content import Content
 from textual.message import Message
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 GUTTER, LEAST_WIDTH, LEAST_HEIGHT = 9, 30, 9
 NEAR = 3.0
-"""Distance in columns up to which a kernel is near a cell."""
+"""Distance in columns up to which a kernel is near the chosen one."""
 MOST_NAMED = 6
 MARKS = {"memory": ("●", "$phase-transfer"), "compute": ("◆", "$phase-compile")}
 
@@ -52,11 +51,12 @@ class RooflineFrame:
         column, row = canvas.dot_at(self.x.place(point.intensity), self.y.place(point.flops_per_second))
         return column // 2, min(self.height - 1, max(0, row // 4))
 
-    def near(self, cell: tuple[int, int], most: float = math.inf) -> list[RooflinePoint]:
-        """Return the points within `most` columns of a cell, the nearest first, then those with the greatest share."""
+    def near(self, here: RooflinePoint) -> list[RooflinePoint]:
+        """Return the points near one, the nearest first, then those with the greatest share."""
+        cell = self.cell(here)
         distances = [(_distance(self.cell(point), cell), point) for point in self.points]
         distances.sort(key=lambda pair: (pair[0], -pair[1].share))
-        return [point for distance, point in distances if distance <= most]
+        return [point for distance, point in distances if distance <= NEAR]
 
     def of(self, number: int | None) -> RooflinePoint | None:
         """Return the point of a kernel; None if it has none."""
@@ -99,18 +99,9 @@ def roofline_frame(ranking: Ranking, numbers: Sequence[int], width: int, height:
     return RooflineFrame(device, points, without, roofs, x, y, width - GUTTER - 1, rows)
 
 
-def roofline_plot(
-    ranking: Ranking,
-    numbers: Sequence[int],
-    chosen: int | None,
-    width: int,
-    height: int,
-    pointed: tuple[int, int] | None = None,
-) -> Content:
-    """Return the plot in exactly `width` columns and `height` lines, with the `chosen` kernel marked.
-
-    Below the plot stand the kernels near the chosen one, or near the cell that the mouse `pointed` at.
-    """
+def roofline_plot(ranking: Ranking, numbers: Sequence[int], chosen: int | None, width: int, height: int) -> Content:
+    """Return the plot in exactly `width` columns and `height` lines, with the `chosen` kernel marked. Below the plot
+    stand the kernels near it."""
     if ranking.device is None:
         return _note(
             "The ceilings of this device are unknown.",
@@ -133,7 +124,7 @@ def roofline_plot(
         canvas.put(*frame.cell(here), "◉", "bold $accent")
     _name_roofs(canvas, frame.device, frame.roofs, frame.x, frame.y)
     axis = {canvas.row_of(frame.y.place(tick)): scaled(tick) for tick in frame.y.ticks(max(2, canvas.height // 3))}
-    near = _near(frame, chosen, pointed)
+    near = frame.near(here) if here is not None else []
     return Content("\n").join(
         [
             _head(frame.device, frame.without, width),
@@ -142,13 +133,6 @@ def roofline_plot(
             *_names(ranking, near, chosen, width, named_lines(height)),
         ]
     )
-
-
-def _near(frame: RooflineFrame, chosen: int | None, pointed: tuple[int, int] | None) -> list[RooflinePoint]:
-    """Return the points to name: near the mouse, if there are some, else near the chosen kernel."""
-    at_mouse = frame.near(pointed, NEAR) if pointed is not None else []
-    here = frame.of(chosen)
-    return at_mouse or (frame.near(frame.cell(here), NEAR) if here is not None else [])
 
 
 def _names(
@@ -265,56 +249,17 @@ class RooflineView(Picture):
         super().__init__(id=id)
         self._ranking = Ranking()
         self._numbers: Sequence[int] = ()
-        self._changes = 0
         self._chosen: int | None = None
-        self._pointed: tuple[int, int] | None = None
 
     def show_kernels(self, ranking: Ranking, numbers: Sequence[int], changes: int, chosen: int | None) -> None:
         """Draw these kernels, with one chosen; `changes` counts how often the kernels have changed."""
-        self._ranking, self._numbers, self._changes, self._chosen = ranking, numbers, changes, chosen
-        self._draw_now()
-
-    def _draw_now(self) -> None:
-        ranking, numbers, chosen, pointed = self._ranking, self._numbers, self._chosen, self._pointed
-        self.show(
-            (self._changes, id(ranking), chosen, pointed),
-            lambda width, height: roofline_plot(ranking, numbers, chosen, width, height, pointed),
-        )
-
-    def _frame(self) -> RooflineFrame | None:
-        return roofline_frame(self._ranking, self._numbers, self.size.width, self.size.height)
+        self._ranking, self._numbers, self._chosen = ranking, numbers, chosen
+        key = (changes, id(ranking), chosen)
+        self.show(key, lambda width, height: roofline_plot(ranking, numbers, chosen, width, height))
 
     def go(self, step: int) -> None:
         """Request the next point to the right or to the left."""
-        frame = self._frame()
+        frame = roofline_frame(self._ranking, self._numbers, self.size.width, self.size.height)
         point = frame.beside(self._chosen, step) if frame is not None else None
         if point is not None:
             self.post_message(self.Chosen(point.number))
-
-    # -- mouse ------------------------------------------------------------------------------------------------
-
-    def on_mouse_move(self, event: events.MouseMove) -> None:
-        self._point_at(self._cell(event))
-
-    def on_leave(self) -> None:
-        self._point_at(None)
-
-    def on_click(self, event: events.Click) -> None:
-        frame, cell = self._frame(), self._cell(event)
-        near = frame.near(cell) if frame is not None and cell is not None else []
-        if near:
-            self.post_message(self.Chosen(near[0].number))
-
-    def _cell(self, event: events.MouseEvent) -> tuple[int, int] | None:
-        """Return the cell between the axes."""
-        offset = event.get_content_offset(self)
-        return (offset.x - GUTTER - 1, offset.y - 1) if offset is not None else None
-
-    def _point_at(self, cell: tuple[int, int] | None) -> None:
-        """Name what is near the mouse; a mouse far from all points changes nothing."""
-        frame = self._frame()
-        near = frame.near(cell, NEAR) if frame is not None and cell is not None else []
-        pointed = cell if near else None
-        if pointed != self._pointed:
-            self._pointed = pointed
-            self._draw_now()

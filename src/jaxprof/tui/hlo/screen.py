@@ -258,6 +258,8 @@ class HloScreen(SessionScreen, keys="hlo"):
             self._rank()
         elif part in ("findings", "barriers"):
             lists.show_notes()
+        elif part == "origins" and opened.origins is not None:
+            lists.table.take_origins(opened.origins)
         elif part == "over":
             if opened.kernels is None and "hlo" not in opened.errors:
                 lists.show_failure("The optimised HLO of this run was not recorded.")

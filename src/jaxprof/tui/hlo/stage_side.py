@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from jaxprof.text import safe
 from jaxprof.tui.hlo.code_view import CodeView
 from jaxprof.tui.hlo.document import Document
 from jaxprof.tui.hlo.kernel_detail import source_facts
-from jaxprof.tui.hlo.text_search import Hits, matches, pieces
+from jaxprof.tui.hlo.text_search import Hits, search
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.fact_list import FactLine, FactList
 from jaxprof.tui.kit.filter import FilterLine, compiled
@@ -30,23 +29,11 @@ if TYPE_CHECKING:
     from jaxprof.tui.hlo.modules import OpenedModule, Stage
 
 
-REPORT_SECONDS = 0.05
-"""Time between two reports of a running search."""
-
-
 class TextPane(Guarded, Vertical, keys="text_pane"):
     """A text and its search."""
 
     class Counted(Message):
         """Posted when `count` changes."""
-
-    @dataclass
-    class Found(Message):
-        """Reports the matches of a piece of the text."""
-
-        hits: Hits
-        offsets: list[int]
-        over: bool
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
@@ -54,8 +41,8 @@ class TextPane(Guarded, Vertical, keys="text_pane"):
         self._hit_index: int | None = None
         self._search_start = 0
         self._searched: Document | None = None
-        self._jump = False
-        """Whether the search moves the cursor to its first match."""
+        self._wanted: object = None
+        """Identity of the last search."""
         self.count = Content("")
         """The number of matches and the index of the one in view, or the error in the regular expression."""
 
@@ -70,7 +57,7 @@ class TextPane(Guarded, Vertical, keys="text_pane"):
 
     @property
     def hits(self) -> Hits | None:
-        """The matches of the last search so far."""
+        """The matches of the last search; None until it is over."""
         return self._hits
 
     def show(self, document: Document) -> None:
@@ -95,62 +82,34 @@ class TextPane(Guarded, Vertical, keys="text_pane"):
         self.view.focus()
 
     def _search(self, text: str, *, jump: bool) -> None:
-        self.workers.cancel_group(self, "search")
-        self._hits, self._hit_index = None, None
-        self._searched = self.view.document
+        """Search in a thread; with `jump`, move the cursor to the first match from where the search began."""
+        self._hits, self._hit_index, self._searched = None, None, self.view.document
+        wanted = self._wanted = object()
+        self.view.show_hits(None)
+        self._show_count("…" if text else "")
         if not text:
-            self.view.show_hits(None)
-            self._show_count("")
             return
         try:
             pattern = compiled(text)
         except UsageError as error:
-            self.view.show_hits(None)
             self._show_count(error.what, "$error")
             return
-        hits = Hits(pattern, self._search_start)
-        self._hits = hits
-        self._jump = jump
-        self._show_count("…")
         body = self.view.document.text
-        in_thread(self, lambda: self._work(body, hits), "search")
-
-    def _work(self, text: str, hits: Hits) -> None:
-        """Search piece by piece, and post the matches at intervals. Runs in a thread.
-
-        Only the app's thread changes `hits`; this one reads its pattern and its start.
-        """
-        offsets: list[int] = []
-        posted = time.monotonic()
-        for piece in pieces(text, min(hits.start, len(text))):
-            if hits is not self._hits or not self.is_running:  # another search has begun, or the app ends
-                return
-            offsets += matches(text, hits.pattern, piece)
-            now = time.monotonic()
-            if now - posted >= REPORT_SECONDS and offsets:
-                self.post_message(self.Found(hits, offsets, over=False))
-                offsets, posted = [], now
-        self.post_message(self.Found(hits, offsets, over=True))
-
-    def on_text_pane_found(self, message: Found) -> None:
-        message.stop()
-        hits = message.hits
-        if hits is not self._hits:
-            return  # from an abandoned search
-        first = not hits.offsets
-        hits.take(message.offsets)
-        if message.over:
-            hits.finish()
-        if first:
-            self.view.show_hits(hits)
-        if self._jump and hits.offsets:
-            if first:
-                self._go_to(hits.following(hits.start - 1, 1), keep=True)
-            elif message.over and self._hit_index is not None:
-                self._hit_index = hits.following(self._offset_of_cursor - 1, 1)
-        self._show_count(
-            hits.words(self._hit_index if hits.over else None), "" if hits.offsets or not hits.over else "$warning"
+        in_thread(
+            self,
+            lambda: search(body, pattern, lambda: wanted is self._wanted and self.is_running),
+            "search",
+            then=lambda hits: self._take(wanted, hits, jump),
         )
+
+    def _take(self, wanted: object, hits: Hits | None, jump: bool) -> None:
+        if hits is None or wanted is not self._wanted:
+            return  # another search has begun
+        self._hits = hits
+        self.view.show_hits(hits)
+        if jump:
+            self._go_to(hits.following(self._search_start - 1, 1), keep=True)
+        self._show_count(hits.words(self._hit_index), "" if hits.offsets else "$warning")
 
     @property
     def _offset_of_cursor(self) -> int:
@@ -177,11 +136,11 @@ class TextPane(Guarded, Vertical, keys="text_pane"):
         if not hits.offsets:
             self._show_count(hits.words(None), "$warning")
             return
-        at = hits.offsets[self._hit_index] if self._hit_index is not None and hits.over else None
+        at = hits.offsets[self._hit_index] if self._hit_index is not None else None
         here = self.view.document.number(at) == self.view.cursor if at is not None else False
         offset = at if here and at is not None else self._offset_of_cursor - (1 if step > 0 else 0)
         self._go_to(hits.following(offset, step))
-        self._show_count(hits.words(self._hit_index if hits.over else None))
+        self._show_count(hits.words(self._hit_index))
 
     def _show_count(self, text: str, style: str = "$text-muted") -> None:
         self.count = Content.styled(safe(text), style or "$text-muted")

@@ -1,5 +1,5 @@
 """The list `Your code` of the Start screen: running programs, programs profiled before, programs of this folder, the
-newest sessions, and the ways to measure anything else.
+kept sessions and jobs, and the ways to measure anything else.
 
 The first frame has the ways; a thread adds the programs. No program is imported to find it, and none starts without its
 dialog: a command from a session file, or a file that happens to lie in the folder, is shown before it runs.
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 MOST_BEFORE = 3
 """Most programs listed that were profiled before."""
-MOST_KEPT = 5
-"""Most sessions listed; the Sessions screen has all of them."""
 MOST_HERE = 5
 """Most programs of this folder listed; completion in the dialog offers the others."""
 MOST_LIVE = 2
@@ -117,16 +115,18 @@ def rows(
     before: Sequence[tuple[Entry, ScriptForm]],
     here: Sequence[Path],
     kept: Sequence[Entry] = (),
+    *,
+    more: bool = False,
 ) -> list[OwnRow]:
-    """Return the running programs, those profiled before, those in this folder, the newest sessions, then the ways to
-    measure.
+    """Return the running programs, those profiled before, those in this folder, the kept sessions, then the ways to
+    measure. `more`: there are older sessions, too.
 
     The tour is listed only if there is no program and no session.
     """
     listed = [*_running(live), *_before(before)]
     known = {(row.form.directory, row.form.program) for row in listed if row.form is not None}
     new = [path for path in here if (str(path.parent), path.name) not in known]
-    yours = [*listed, *_here(new[:MOST_HERE]), *_kept(kept)]
+    yours = [*listed, *_here(new[:MOST_HERE]), *map(_kept, kept), *([_OLDER] if more else [])]
     return [*yours, *(way for way in WAYS if not yours or way.action != TOUR)]
 
 
@@ -159,14 +159,21 @@ def _here(paths: Iterable[Path]) -> Iterator[OwnRow]:
         yield OwnRow(path.name, "imports jax", explains, "program", form=form, source=_beginning(path))
 
 
-def _kept(entries: Sequence[Entry]) -> Iterator[OwnRow]:
-    for entry in entries[:MOST_KEPT]:
-        title = ", ".join(entry.workloads) or entry.name
-        when = ago(entry.modified_seconds)
-        yield OwnRow(title, "refused" if entry.problem else when, "", "open_row", path=entry.path, entry=entry)
-    if len(entries) > MOST_KEPT:
-        explains = "All kept sessions and jobs, to open, rename, copy and delete."
-        yield OwnRow("All sessions…", "", explains, "app.place('start')", "app.mode.start")
+_OLDER = OwnRow("Older sessions…", "", "Lists all kept sessions and jobs.", "list_all")
+
+
+def _kept(entry: Entry) -> OwnRow:
+    """Return the row of a session or job: its age, or what is not as it should be."""
+    note = ago(entry.modified_seconds)
+    if entry.problem:
+        note = "refused"
+    elif entry.live:
+        note = "● live" if entry.running else "open"
+    elif entry.job is not None and entry.complete and entry.job.missing:
+        note = f"{entry.job.missing} missing"
+    elif entry.state != "complete":
+        note = entry.state
+    return OwnRow(", ".join(entry.workloads) or entry.name, note, "", "open_row", path=entry.path, entry=entry)
 
 
 def _beginning(path: Path) -> str:
@@ -177,8 +184,9 @@ def _beginning(path: Path) -> str:
         return ""
 
 
-def own_programs(entries: Iterable[Entry], folder: Path) -> list[OwnRow]:
-    """Return the rows for these sessions, the newest first, and this folder. Reads files: for threads only."""
+def own_programs(entries: Iterable[Entry], folder: Path, *, more: bool = False) -> list[OwnRow]:
+    """Return the rows for these sessions, the newest first, and this folder; `more`: there are older sessions, too.
+    Reads files: for threads only."""
     from jaxprof.session.log.entry import program_start
     from jaxprof.tui.kit.script_dialog import form_of_argv
     from jaxprof.workloads.scripts import scripts_with_jax
@@ -187,19 +195,17 @@ def own_programs(entries: Iterable[Entry], folder: Path) -> list[OwnRow]:
     kept: list[Entry] = []
     before: dict[ScriptForm, Entry] = {}
     for entry in entries:
-        if not entry.running:
-            kept.append(entry)
-        if entry.job is not None or not any(plan.spec.how == "program" for plan in entry.planned):
+        is_program = entry.job is None and any(plan.spec.how == "program" for plan in entry.planned)
+        (live if is_program and entry.running and len(live) < MOST_LIVE else kept).append(entry)
+        if not is_program:
             continue
-        if entry.running and len(live) < MOST_LIVE:
-            live.append(entry)
         started = program_start(entry.path) if len(before) < MOST_BEFORE else None
         if started is None or started.how not in ("script", "module") or not started.argv:
             continue
         form = form_of_argv(tuple(started.argv), started.directory, started.options)
         if _can_start(form):
             before.setdefault(form, entry)
-    return rows(live, [(entry, form) for form, entry in before.items()], scripts_with_jax(folder), kept)
+    return rows(live, [(entry, form) for form, entry in before.items()], scripts_with_jax(folder), kept, more=more)
 
 
 def _can_start(form: ScriptForm) -> bool:
@@ -238,10 +244,36 @@ class OwnCodeList(TableView[OwnRow], keys="own_code"):
 
     def show(self, own_rows: Sequence[OwnRow]) -> None:
         """Show these rows. A cursor on the first row stays there; elsewhere it stays on its row."""
-        self.show_rows({(row.action, row.title, row.form, row.path): row for row in own_rows})
+        self.show_rows({row.path or (row.action, row.title, row.form): row for row in own_rows})
 
     def haystack(self, row: OwnRow) -> str:
-        return f"{row.title} {row.entry.name if row.entry is not None else ''}"
+        entry = row.entry
+        if entry is None:
+            return row.title
+        hosts = entry.job.hosts if entry.job is not None else [entry.header.host] if entry.header is not None else []
+        return " ".join([row.title, entry.name, *hosts, *(plan.spec.device for plan in entry.planned)])
+
+    @property
+    def entry(self) -> Entry | None:
+        """The kept session or job under the cursor; None if the row is another one."""
+        return self.current_row.entry if self.current_row is not None else None
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Hide what is about a session unless the cursor is on one."""
+        if action in ("kept", "copy_path"):
+            return self.entry is not None
+        return super().check_action(action, parameters)
+
+    def action_kept(self, what: str) -> None:
+        """Rename, copy or delete the session under the cursor."""
+        from jaxprof.tui.home import kept_sessions
+
+        if self.entry is not None:
+            getattr(kept_sessions, what)(self.screen, self.entry)
+
+    def action_copy_path(self) -> None:
+        if self.entry is not None:
+            self.copy(str(self.entry.path))
 
     def action_move(self, step: int) -> None:
         if step > 0 and self.cursor == self.count - 1:
@@ -259,18 +291,18 @@ class OwnCodeDetail(Guarded, Static):
     def show(self, row: OwnRow | None, open_path: Path | None) -> None:
         """Show the row; for a session, its summary. `open_path` is the session that is open."""
         if row is None:
-            return
-        if row.entry is not None:
-            from jaxprof.tui.kit.session_list import session_summary  # not needed for the first frame
+            self.update()
+        elif row.entry is not None:
+            from jaxprof.tui.home.kept_sessions import session_summary  # not needed for the first frame
 
             self.update(Content("\n").join(session_summary(row.entry, open_path, max(24, self.content_size.width))))
-            return
-        parts: list[Content | str | tuple[str, str]] = [(safe(row.explains), "$text-muted")]
-        if row.source:
-            from jaxprof.tui.kit.python_source import highlighted  # not needed for the first frame
+        else:
+            parts: list[Content | str | tuple[str, str]] = [(safe(row.explains), "$text-muted")]
+            if row.source:
+                from jaxprof.tui.kit.python_source import highlighted  # not needed for the first frame
 
-            parts += ["\n\n", highlighted(row.source)]
-        self.update(Content.assemble(*parts))
+                parts += ["\n\n", highlighted(row.source)]
+            self.update(Content.assemble(*parts))
 
 
 def plan_text(row: OwnRow, width: int) -> Content:

@@ -27,7 +27,7 @@ from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.threads import in_thread
-from jaxprof.tui.messages import Failed
+from jaxprof.tui.messages import Failed, LiveChanged
 from jaxprof.workloads import names
 
 if TYPE_CHECKING:
@@ -35,21 +35,21 @@ if TYPE_CHECKING:
 
     from jaxprof.runner.expected_time import MeasuredGroup
     from jaxprof.session.log import Entry
+    from jaxprof.tui.home.kept_sessions import KeptChanged
     from jaxprof.tui.kit.filter import FilterLine
     from jaxprof.tui.kit.script_dialog import ScriptForm
-    from jaxprof.tui.messages import SessionsListed
     from jaxprof.workloads.model import WorkloadInfo
 
 
-LOOKED_AT = 40
-"""Number of kept sessions in which programs are looked for."""
+LISTED = 40
+"""Number of kept sessions that are listed, and in which programs are looked for, until the user asks for all."""
 EXAMPLE = "selu"
 HOW_TO_FOLLOW = (
     "No session in your folder is being recorded. Start a program here ({key} on Start), or one that records itself "
     "(with jaxprof.record('x.jaxprof'): ...). Or give the path of a session that is recorded elsewhere, for example on "
     "another host:"
 )
-_OF_A_WORKLOAD = frozenset({"edit", "preset", "variants", "compile_for", "compare", "history", "run"})
+_OF_A_WORKLOAD = frozenset({"edit", "preset", "variants", "compile_for", "compare", "run"})
 """Actions on the workload under the cursor, or on the marked ones."""
 
 
@@ -67,6 +67,11 @@ class HomeScreen(SessionScreen, keys="home"):
         self._infos: dict[str, WorkloadInfo] = {}
         self._names = names()
         self._entries: list[Entry] = []
+        """The kept sessions and jobs, the newest first."""
+        self._most: int | None = LISTED
+        """Most kept sessions to list; None for all."""
+        self._wanted: Path | None = None
+        """The session to which the cursor goes once it is listed."""
         self._before: list[MeasuredGroup] = []
         """Earlier measurements on this machine, from which the duration of the plan is estimated."""
         self._device_proposed = False
@@ -107,14 +112,14 @@ class HomeScreen(SessionScreen, keys="home"):
         from jaxprof import workloads
 
         self.call_later(self.take_workloads, workloads.infos())
-        self.call_later(self._take_sessions, self.profiler.list_sessions())
-        self.call_later(self._take_own_programs, self._read_own())
+        self.call_later(self._take_sessions, self._read_sessions())
         for name in ("jaxprof.runner.expected_time", "jaxprof.session.fold", "jaxprof.tui.kit.dialogs"):
             import_module(name)  # so that the first key does not wait for the import
 
-    def _read_own(self) -> list[OwnRow]:
-        """Look for the user's programs. Runs in a thread."""
-        return own_programs(self.profiler.library().listed(LOOKED_AT), self.profiler.folder)
+    def _read_sessions(self) -> tuple[list[Entry], list[OwnRow]]:
+        """Read the kept sessions, and look for the user's programs. Runs in a thread."""
+        entries = list(self.profiler.library().listed(self._most))
+        return entries, own_programs(entries, self.profiler.folder, more=len(entries) == self._most)
 
     # -- results of threads ------------------------------------------------------------------------------------
 
@@ -130,20 +135,27 @@ class HomeScreen(SessionScreen, keys="home"):
         self._show_detail()
         self._show_plan()
 
-    def _take_sessions(self, listed: SessionsListed) -> None:
+    def _take_sessions(self, read: tuple[list[Entry], list[OwnRow]]) -> None:
         if not self.whole:
             return
         from jaxprof.runner.expected_time import LOOKED_AT, measured_groups
 
-        self._entries = listed.entries
-        self._before = measured_groups(listed.entries[:LOOKED_AT])
+        self._entries, own_rows = read
+        self._before = measured_groups(self._entries[:LOOKED_AT])
+        listed = self.query_one(OwnCodeList)
+        listed.show(own_rows)
+        if self._wanted is not None:
+            listed.move_to_key(self._wanted)
+            self._wanted = None
+        self._show_own()
         self._show_plan()
         self._show_detail()
+        self.refresh_bindings()
 
-    def _take_own_programs(self, own_rows: list[OwnRow]) -> None:
-        if self.whole:
-            self.query_one(OwnCodeList).show(own_rows)
-            self._show_own()
+    def on_kept_changed(self, message: KeptChanged) -> None:
+        """List the sessions again; then the cursor goes to the one that the message names."""
+        self._wanted = message.path or self._wanted
+        self.list_sessions()
 
     def on_devices_changed(self) -> None:
         if not self.whole:
@@ -161,16 +173,24 @@ class HomeScreen(SessionScreen, keys="home"):
         """List the sessions again when a run has ended."""
         known = runs & self.profiler.opened.run_ids
         if any(self.profiler.session.runs[run].over for run in known):
-            self._list_sessions()
+            self.list_sessions()
+
+    def on_live_changed(self, message: LiveChanged) -> None:
+        super().on_live_changed(message)
+        self.list_sessions()
 
     def come_into_view(self) -> None:
         super().come_into_view()
         if self._infos:  # not before the first frame
-            self._list_sessions()
+            self.list_sessions()
 
-    def _list_sessions(self) -> None:
-        in_thread(self, self.profiler.list_sessions, "entries", then=self._take_sessions)
-        in_thread(self, self._read_own, "own", then=self._take_own_programs)
+    def list_sessions(self) -> None:
+        """List the sessions and programs again, in a thread."""
+        in_thread(self, self._read_sessions, "entries", then=self._take_sessions)
+
+    def action_list_all(self) -> None:
+        self._most = None
+        self.list_sessions()
 
     # -- what is shown -----------------------------------------------------------------------------------------
 
@@ -247,7 +267,18 @@ class HomeScreen(SessionScreen, keys="home"):
 
     @on(OwnCodeList.Highlighted, "#own-code")
     def _own_in_view(self) -> None:
+        self.refresh_bindings()
         self.once_settled(self._show_own)
+
+    @property
+    def entry(self) -> Entry | None:
+        """The kept session or job under the cursor; None if the row is another one."""
+        return self.query_one(OwnCodeList).entry if self.own_in_view else None
+
+    def action_prune(self) -> None:
+        from jaxprof.tui.home.kept_sessions import prune
+
+        prune(self)
 
     @on(RowList.Chosen, "#own-code")
     async def _own_opened(self) -> None:
@@ -410,9 +441,13 @@ class HomeScreen(SessionScreen, keys="home"):
             ask_devices(self.profiler, self.info, self.choices)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Hide what is about a workload until their list has the focus, and Compare unless two are marked."""
-        if action in _OF_A_WORKLOAD and self.whole and self.own_in_view:
+        """Hide what is about a workload unless the cursor is on one, and Compare unless two are marked."""
+        if not self.whole:
+            return super().check_action(action, parameters)
+        if action in _OF_A_WORKLOAD and self.own_in_view:
             return False
+        if action == "history":
+            return self.entry is not None or not self.own_in_view
         if action == "compare":
             return len(self.choices.marked) == 2
         return super().check_action(action, parameters)
@@ -429,7 +464,10 @@ class HomeScreen(SessionScreen, keys="home"):
         self.profiler.start_comparison(plan)
 
     def action_history(self) -> None:
-        if self.info is not None:
+        if self.entry is not None:
+            workloads = self.entry.workloads
+            self.profiler.show_history(workloads[0] if len(workloads) == 1 else "")
+        elif self.info is not None:
             self.profiler.show_history(self.info.target or self.info.name)
 
     def action_program(self) -> None:

@@ -8,26 +8,23 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.widgets import Button, Input, Static
+from textual.widgets import Button, Input
 
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.files import with_home
-from jaxprof.text import safe, safe_lines
-from jaxprof.tui.kit.dialogs import Dialog, FormDialog, form_keys
+from jaxprof.text import safe
+from jaxprof.tui.kit.dialogs import AskText, FormDialog, form_keys
 from jaxprof.tui.kit.threads import in_thread
 from jaxprof.workloads.model import WorkloadInfo
-from jaxprof.workloads.specs import split_shard
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from jaxprof.runner import Interpreter, PlannedRun
     from jaxprof.tui.home.plan_options import HomeOptions
     from jaxprof.tui.profiler import Profiler
     from jaxprof.workloads.model import Parameter
@@ -150,72 +147,6 @@ def _value_text(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-Added = tuple[list[WorkloadInfo], tuple[str, ...]]
-"""The workloads of a user's function or file, and the argument specs that they need."""
-
-
-class OwnWorkload(Dialog[Added], keys="form"):
-    """Asks for a user's function, and for the argument specs that it needs."""
-
-    def __init__(self, interpreter: Callable[[], Interpreter], folder: Path) -> None:
-        super().__init__()
-        self._interpreter, self._folder = interpreter, folder
-        self._waiting = False
-
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="dialog wide-dialog") as box:
-            box.border_title = "Add a function"
-            box.border_subtitle = form_keys("adds")
-            target_hint = "path/to/file.py:function or package.module:function"
-            yield from self.field("target", "target", "", target_hint, "train.py:step")
-            arguments_hint = "one spec per argument; empty if @jaxprof.workload declares them"
-            yield from self.field("arguments", "arguments", "", arguments_hint, "f32[1024,1024] i32[8]")
-            yield Static("", id="said", markup=False, classes="dialog-said")
-            yield from self.buttons("Add")
-
-    def on_input_submitted(self) -> None:
-        self._ask()
-
-    def on_button_pressed(self, event: Button.Pressed) -> None:
-        if event.button.id == "take":
-            self._ask()
-        else:
-            self.dismiss(None)
-
-    def _ask(self) -> None:
-        if self._waiting:
-            return
-        target = self.query_one("#target", Input).value.strip()
-        try:
-            target = whole_target(target, self._folder)
-        except UsageError as error:
-            self._refuse(error)
-            return
-        arguments = tuple(split_specs(self.query_one("#arguments", Input).value))
-        self._waiting = True
-        message = self.query_one("#said", Static)
-        message.remove_class("wrong")
-        message.update("importing it in a child process…")
-        from jaxprof.runner import describe
-
-        in_thread(
-            self,
-            lambda: describe(self._interpreter(), [target], arguments),
-            "describe",
-            then=partial(self._take_infos, arguments),
-            failed=self._refuse,
-        )
-
-    def _take_infos(self, arguments: tuple[str, ...], infos: list[WorkloadInfo]) -> None:
-        self.dismiss((infos, arguments))  # not returned: a message handler must not await it
-
-    def _refuse(self, error: JaxprofError) -> None:
-        self._waiting = False
-        message = self.query_one("#said", Static)
-        message.add_class("wrong")
-        message.update("\n".join(safe_lines(str(error))))
-
-
 def whole_target(text: str, folder: Path) -> str:
     """Return the target in `text`, a function or all functions of a file; a relative path starts at `folder`.
 
@@ -241,74 +172,19 @@ def split_specs(text: str) -> list[str]:
     return [part for part in re.split(r"[;\s]+|,(?![^\[]*\])", text) if part]
 
 
-EXPLANATION = "Compiles for these devices without running anything. Times are lower bounds from the vendors' figures."
-HINTS = {
-    "devices": "h100, a100:8, 4xh100:8, tpu-v5e, tpu-v6e:4x4; separate several with commas",
-    "mesh": "data=4,model=2: for code that shards by axis names; empty if the code makes its own mesh",
-    "shard": "x=data,- or params/*/kernel=-,model: an input's split, one entry per dimension; separate several with ;",
-}
-
-
-class CompileForDialog(FormDialog["list[PlannedRun]"]):
-    """Asks for the devices, the mesh, and how inputs are split over it, in the syntax of the command line (`--for`,
-    `--mesh`, `--shard`)."""
-
-    def __init__(self, info: WorkloadInfo, choices: HomeOptions) -> None:
-        super().__init__()
-        self._info = info
-        self._choices = choices
-
-    def compose(self) -> ComposeResult:
-        with VerticalScroll(classes="dialog wide-dialog", can_focus=False) as box:
-            box.border_title = Content(safe(f"Compile {self._info.name} for"))
-            box.border_subtitle = form_keys("compiles")
-            yield Static(EXPLANATION, markup=False, classes="dialog-text")
-            yield from self.field("devices", "devices", "h100", HINTS["devices"])
-            yield from self.field("mesh", "mesh", "", HINTS["mesh"], "data=4,model=2")
-            yield from self.field("shard", "shard", "", HINTS["shard"], "x=data,-")
-            yield from self.buttons("Compile")
-
-    def read(self, name: str, text: str) -> str:
-        from jaxprof.devices.targets import parse_mesh, parse_targets
-
-        if name == "devices":
-            targets = parse_targets(text)
-            many = [f"{target.label} has {target.devices} devices" for target in targets if target.devices > 1]
-            return ", ".join(many) or HINTS["devices"]
-        if name == "mesh" and text:
-            parse_mesh(text)
-        for entry in _shard_entries(text) if name == "shard" else ():
-            split_shard(entry)
-        return HINTS[name]
-
-    def filled(self) -> list[PlannedRun]:
-        from jaxprof.devices.targets import parse_mesh, parse_targets
-        from jaxprof.runner import PlanOptions, plan_compiles
-
-        chosen = self._choices.of(self._info.name)
-        options = PlanOptions(preset=self._choices.preset, settings=chosen.settings, arguments=chosen.arguments)
-        axes = self.value("mesh")
-        return plan_compiles(
-            self._info,
-            "",
-            options,
-            parse_targets(self.value("devices")),
-            _shard_entries(self.value("shard")),
-            parse_mesh(axes) if axes else {},
-        )
-
-    def misfit(self, error: JaxprofError) -> None:
-        self.refuse("mesh" if self.value("mesh") else "devices", error)
-
-
-def _shard_entries(text: str) -> list[str]:
-    """Return the entries of the field, each as `--shard` takes it."""
-    return [part.strip() for part in text.split(";") if part.strip()]
-
-
 def ask_devices(app: Profiler, info: WorkloadInfo, choices: HomeOptions) -> None:
     """Ask for devices that are not here, and queue the compilation for them."""
-    CompileForDialog(info, choices).ask(app, app.start_runs)
+    from jaxprof.devices.targets import parse_targets
+    from jaxprof.runner import PlanOptions, plan_compiles
+
+    chosen = choices.of(info.name)
+    options = PlanOptions(preset=choices.preset, settings=chosen.settings, arguments=chosen.arguments)
+    explanation = (
+        "Compiles for these devices without running anything. Times are lower bounds from the vendors' figures."
+    )
+    devices = "h100, a100:8, 4xh100:8, tpu-v5e, tpu-v6e:4x4; several with commas"
+    dialog = AskText(f"Compile {info.name} for", explanation, "h100", "Enter compiles", devices)
+    dialog.ask_until(app, lambda text: app.start_runs(plan_compiles(info, "", options, parse_targets(text))))
 
 
 def ask_parameters(app: Profiler, info: WorkloadInfo, choices: HomeOptions, changed: Callable[[], object]) -> None:
@@ -324,12 +200,33 @@ def ask_parameters(app: Profiler, info: WorkloadInfo, choices: HomeOptions, chan
 
 
 def ask_own(app: Profiler, choices: HomeOptions, take: Callable[[list[WorkloadInfo]], object]) -> None:
-    """Ask for a user's function, and store its argument specs in `choices`."""
+    """Ask for a user's function and the argument specs that it needs, import it in a child process, and store the specs
+    in `choices`."""
+    words = "path/to/file.py:function or package.module:function, then one spec per argument."
+    advice = "No spec is needed if @jaxprof.workload declares them."
 
-    def keep(added: Added) -> None:
-        infos, arguments = added
-        for info in infos:
-            choices.of(info.name).arguments = arguments
-        take(infos)
+    def add(text: str) -> None:
+        target, _, specs = text.partition(" ")
+        target, arguments = whole_target(target, Path.cwd()), tuple(split_specs(specs))
 
-    OwnWorkload(app.live.interpreter, Path.cwd()).ask(app, keep)
+        def keep(infos: list[WorkloadInfo]) -> None:
+            for info in infos:
+                choices.of(info.name).arguments = arguments
+            take(infos)
+
+        def refuse(error: JaxprofError) -> None:
+            app.tell(error)
+            ask(text)
+
+        from jaxprof.runner import describe
+
+        app.say("Importing it in a child process…", target)
+        in_thread(
+            app, lambda: describe(app.live.interpreter(), [target], arguments), "describe", then=keep, failed=refuse
+        )
+
+    def ask(value: str) -> None:
+        dialog = AskText("Add a function", words, value, "Enter adds", advice, "train.py:step f32[1024,1024] i32[8]")
+        dialog.ask_until(app, add)
+
+    ask("")

@@ -22,7 +22,7 @@ from textual.strip import Strip
 from jaxprof.analysis.jobs.step_grid import OWN, RATIOS, STEP, VALUES
 from jaxprof.analysis.programs.verdict import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST
 from jaxprof.text import shorten
-from jaxprof.tui.kit.canvas import AxisWindow
+from jaxprof.tui.kit.axis_browse import AxisBrowse, AxisWindow
 from jaxprof.tui.kit.picture import Browsing
 from jaxprof.units import UNKNOWN, integer, percent, seconds
 
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from jaxprof.analysis.jobs.step_grid import StepGrid, StepOutliers
 
 
-ZOOM: Final = 2.0
-PAN: Final = 0.1
-"""Share of the window by which each press of an arrow pans."""
 MILLISECONDS: Final = 1000
 ORDERS: Final = ("process", "lost time", "host")
 
@@ -61,27 +58,24 @@ class MapLine:
     accused: bool
 
 
-class MapBrowse:
+class MapBrowse(AxisBrowse):
     """The part of a job that the map shows."""
 
     def __init__(self) -> None:
-        self.whole: AxisWindow | None = None
-        """All steps; None before the first grid."""
-        self.window: AxisWindow | None = None
+        super().__init__(AxisWindow(0, 1), 1)
         self.grid: StepGrid | None = None
         """The steps that are drawn."""
         self.unit = "step"
-        self.cursor = 0
-        """Position of the cursor on the axis."""
-        self.line = 0
-        self.top = 0
         self.order = ""
         """One of `ORDERS`; empty means by process if all fit, else by lost time."""
         self.grouped: bool | None = None
         """Whether the processes of a host share a row; None means only if they do not fit otherwise."""
         self.lines: tuple[MapLine, ...] = ()
-        self.room = 1
         self._processes: tuple[MapProcess, ...] = ()
+
+    @property
+    def line_count(self) -> int:
+        return len(self.lines)
 
     @property
     def scale(self) -> int:
@@ -89,14 +83,9 @@ class MapBrowse:
         return 1 if self.unit == "step" else MILLISECONDS
 
     @property
-    def zoomed(self) -> bool:
-        """Whether less than all steps are in view."""
-        return self.window is not None and self.window != self.whole
-
-    @property
     def requested(self) -> tuple[float | None, float | None]:
         """First and last step of the grid to make. None means no limit, also for steps still to come."""
-        if not self.zoomed or self.window is None:
+        if not self.zoomed:
             return None, None
         if self.unit == "step":
             return self.window.start, self.window.end - 1
@@ -108,8 +97,8 @@ class MapBrowse:
         if len(grid.steps):
             end = float(grid.first_steps[-1]) + float(grid.steps[-1])
             whole = AxisWindow(round(float(grid.first_steps[0]) * self.scale), max(1, round(end * self.scale)))
-            zoomed, self.whole = self.zoomed, whole
-            self.window = self.window.within(whole) if zoomed and self.window is not None else whole
+            self.window = self.window.within(whole) if self.zoomed else whole
+            self.whole, self.least = whole, min(4, whole.span)
             self.cursor = min(max(self.cursor, whole.start), whole.end - 1)
 
     # -- rows -------------------------------------------------------------------------------------------------
@@ -187,15 +176,6 @@ class MapBrowse:
         """The process under the cursor; for a host, its worst one. None without rows."""
         return self.lines[self.line].processes[0] if self.lines else None
 
-    def move(self, step: int) -> None:
-        """Go up or down."""
-        self.line = max(0, min(len(self.lines) - 1, self.line + step))
-        self.bring_into_view()
-
-    def page(self, step: int) -> None:
-        """Go a page up or down."""
-        self.move(step * max(1, self.room - 1))
-
     def sort(self) -> None:
         """Sort the rows by the next order."""
         self.order = ORDERS[(ORDERS.index(self.order_in_use) + 1) % len(ORDERS)]
@@ -206,43 +186,12 @@ class MapBrowse:
         self.line = next((at for at, line in enumerate(self.lines) if process in line.processes), self.line)
         self.bring_into_view()
 
-    def bring_into_view(self) -> None:
-        """Scroll so that the row of the cursor is in view and no line at the end stays empty."""
-        self.top = min(self.line, max(self.top, self.line - self.room + 1))
-        self.top = max(0, min(self.top, len(self.lines) - self.room))
-
-    # -- steps ------------------------------------------------------------------------------------------------
-
-    def zoom_by(self, step: int) -> None:
-        """Show half or twice as many steps around the cursor."""
-        if self.window is not None and self.whole is not None:
-            self.window = self.window.zoomed(ZOOM**-step, self.cursor, self.whole, min(4, self.whole.span))
-
-    def show_whole(self) -> None:
-        """Show all steps."""
-        self.window = self.whole
-
-    def pan(self, step: int) -> None:
-        """Pan by a tenth of the window; at either end, move the cursor by as much."""
-        if self.window is None or self.whole is None:
-            return
-        by = step * max(1, round(self.window.span * PAN))
-        moved = self.window.moved(by, self.whole)
-        self.go(self.cursor + (moved.start - self.window.start or by), moved)
-
-    def go(self, position: int, window: AxisWindow | None = None) -> None:
-        """Move the cursor there, and the window as far as needed."""
-        if self.window is None or self.whole is None:
-            return
-        self.cursor = min(max(position, self.whole.start), self.whole.end - 1)
-        self.window = (window or self.window).showing(self.cursor, self.whole)
-
     def step(self, step: int) -> None:
         """Move the cursor by a column; the window follows."""
         grid, column = self.grid, self.column
         if grid is not None and column is not None:
             first = round(float(grid.first_steps[column]) * self.scale)
-            self.go(first + max(1, round(float(grid.steps[column]) * self.scale)) if step > 0 else first - 1)
+            self.look_at(first + max(1, round(float(grid.steps[column]) * self.scale)) if step > 0 else first - 1)
 
     @property
     def column(self) -> int | None:
@@ -251,11 +200,6 @@ class MapBrowse:
             return None
         column = bisect_right(self.grid.first_steps, self.cursor / self.scale + 1e-9) - 1
         return column if 0 <= column < len(self.grid.steps) else None
-
-    def edge(self, step: int) -> None:
-        """Go to the first or the last step."""
-        if self.whole is not None:
-            self.go(self.whole.start if step < 0 else self.whole.end - 1)
 
 
 MARKS: Final = "·░▒▓█"
@@ -570,7 +514,7 @@ class JobMap(Browsing, keys="job_map"):
         if grid is not None and len(grid.steps) and 0 <= x < self.columns:
             count = len(grid.steps)
             column = next(at for at in range(count) if left_of(at + 1, count, self.columns) > x)
-            self.change(lambda browse: browse.go(round(float(grid.first_steps[column]) * browse.scale)))
+            self.change(lambda browse: browse.look_at(round(float(grid.first_steps[column]) * browse.scale)))
         if event.chain == 2:
             self.action_open()
 

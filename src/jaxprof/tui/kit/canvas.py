@@ -14,51 +14,6 @@ from textual.content import Content
 from jaxprof.text import columns
 from jaxprof.tui.kit.drawing import styled_runs
 
-
-@dataclass(frozen=True, slots=True)
-class AxisWindow:
-    """The part of an axis in view; the end is exclusive."""
-
-    start: int
-    end: int
-
-    @property
-    def span(self) -> int:
-        """Length of the window."""
-        return self.end - self.start
-
-    def time_at(self, column: float, width: int) -> int:
-        """Return the position at the middle of a column."""
-        return self.start + int((column + 0.5) * self.span / width)
-
-    def column_of(self, time: int, width: int) -> int:
-        """Return the column of a position, which may be outside of the window."""
-        return (time - self.start) * width // self.span
-
-    def zoomed(self, factor: float, around: int, whole: AxisWindow, least: int) -> AxisWindow:
-        """Return a window `factor` times as long, with `around` in the same column, at least `least` long, within
-        `whole`."""
-        span = min(whole.span, max(min(least, whole.span), round(self.span * factor)))
-        start = around - round((around - self.start) * span / self.span)
-        return AxisWindow(start, start + span).within(whole)
-
-    def moved(self, by: int, whole: AxisWindow) -> AxisWindow:
-        """Return the window moved later by `by`, within `whole`."""
-        return AxisWindow(self.start + by, self.end + by).within(whole)
-
-    def within(self, whole: AxisWindow) -> AxisWindow:
-        """Return a window of the same length, moved into `whole`."""
-        span = min(self.span, whole.span)
-        start = min(max(self.start, whole.start), whole.end - span)
-        return AxisWindow(start, start + span)
-
-    def showing(self, time: int, whole: AxisWindow) -> AxisWindow:
-        """Return this window, or one around a position that is not in view, within `whole`."""
-        if self.start <= time < self.end:
-            return self
-        return AxisWindow(time - self.span // 2, time - self.span // 2 + self.span).within(whole)
-
-
 _DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
 """Bit of each dot, by column (0, 1) and row (0 to 3) in its cell."""
 _FIRST = 0x2800

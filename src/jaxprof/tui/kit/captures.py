@@ -17,7 +17,6 @@ from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.dialogs import TextDialog
 from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.picture import Lines
-from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.units import counted, percent, seconds
 
 if TYPE_CHECKING:
@@ -181,36 +180,6 @@ def _rerun_with_capture(app: Profiler, run: Run) -> None:
     ask_for_program(
         app, replace(form, capture=form.capture or RERUN_CAPTURE), "The program runs again, with a capture."
     )
-
-
-class RunKeys(SessionScreen):
-    """A screen with a run under its cursor, and keys that lead to the views of that run."""
-
-    @property
-    def chosen(self) -> Run | None:
-        """The run under the cursor."""
-        raise NotImplementedError
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Dim the keys of views that this run does not have."""
-        if action in ("open", "hlo", "profile") and self.whole:
-            run = self.chosen
-            if run is None or (action == "hlo" and "hlo" not in run.texts):
-                return None
-            return True if action != "profile" or parameters[0] in views_of(self.profiler.session, run) else None
-        return super().check_action(action, parameters)
-
-    def action_open(self) -> None:
-        if (run := self.chosen) is not None:
-            (self.profiler.show_program if run.is_program else self.profiler.show_run_detail)(run.id)
-
-    def action_hlo(self) -> None:
-        if (run := self.chosen) is not None:
-            self.profiler.show_hlo(run.id)
-
-    def action_profile(self, view: str) -> None:
-        if (run := self.chosen) is not None:
-            self.profiler.show_profile(run.id, view)
 
 
 MARKS = {

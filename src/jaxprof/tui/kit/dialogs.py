@@ -110,41 +110,46 @@ class TextDialog(Dialog[None]):
 class AskText(Dialog[str]):
     """Asks for a line of text."""
 
-    def __init__(self, title: str, text: str, value: str, enter: str) -> None:
+    def __init__(self, title: str, text: str, value: str, enter: str, advice: str = "", placeholder: str = "") -> None:
         super().__init__()
         self._title, self._text, self._value, self._enter = title, text, value, enter
+        self._advice, self._placeholder = advice, placeholder
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog") as box:
-            box.border_title = self._title
+            box.border_title = Content(safe(self._title))
             box.border_subtitle = f"{self._enter}, {key_of('dialog.leave')} cancels"
             yield Static(safe(self._text), markup=False, classes="dialog-text")
-            yield Input(safe(self._value), compact=True)
+            if self._advice:
+                yield Static(safe(self._advice), markup=False, classes="dialog-advice")
+            yield Input(safe(self._value), placeholder=self._placeholder, compact=True)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.dismiss(event.value.strip() or None)
 
+    def ask_until(self, app: Any, take: Callable[[str], object]) -> None:
+        """Ask, and ask again with what was typed if `take` raises JaxprofError."""
 
-class SaveAs(Dialog[Path]):
+        def taken(text: str) -> None:
+            try:
+                take(text)
+            except JaxprofError as error:
+                app.tell(error)
+                again = AskText(self._title, self._text, text, self._enter, self._advice, self._placeholder)
+                again.ask_until(app, take)
+
+        self.ask(app, taken)
+
+
+class SaveAs(AskText):
     """Asks for the path of a file to write."""
 
     def __init__(self, title: str, text: str, advice: str, place: Path) -> None:
-        super().__init__()
-        self._title, self._text, self._advice, self._place = title, text, advice, place
+        super().__init__(title, text, str(place), "Enter saves", advice, "folder or file")
 
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="dialog") as box:
-            box.border_title = self._title
-            box.border_subtitle = f"Enter saves, {key_of('dialog.leave')} cancels"
-            yield Static(safe(self._text), markup=False, classes="dialog-text")
-            if self._advice:
-                yield Static(safe(self._advice), markup=False, classes="dialog-advice")
-            yield Input(safe(str(self._place)), placeholder="folder or file", compact=True)
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        text = event.value.strip()
-        if text:
-            self.dismiss(with_home(text))
+    def ask_for_path(self, app: App[Any], take: Callable[[Path], object]) -> None:
+        """Open the dialog over `app`; `take` gets the path, unless none was given."""
+        self.ask(app, lambda text: take(with_home(text)))
 
 
 class Confirm(Dialog[bool], keys="confirm"):
@@ -285,10 +290,6 @@ class FormDialog(Dialog[Filled], keys="form"):
         hint.update(safe(f"{error.what}. {error.hint}" if error.hint else error.what))
         hint.add_class("wrong")
 
-    def misfit(self, error: JaxprofError) -> None:
-        """Show that valid fields contradict each other."""
-        self.refuse(str(self.query(Input).first().id), error)
-
     # -- keys and mouse ---------------------------------------------------------------------------------------
 
     def on_input_changed(self, event: Input.Changed) -> None:
@@ -314,7 +315,7 @@ class FormDialog(Dialog[Filled], keys="form"):
         try:
             answer = self.filled()
         except JaxprofError as error:
-            self.misfit(error)
+            self.refuse(str(self.query(Input).first().id), error)
         else:
             self.dismiss(answer)
 

@@ -1,22 +1,21 @@
-"""The conclusions about the session in view: its largest costs and first finding at the head of a screen, all findings
-in a dialog."""
+"""The conclusions about the session in view: its largest costs and what to do at the head of a screen, all findings in
+a dialog."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
-from jaxprof.text import columns, safe
+from jaxprof.text import shorten
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.dialogs import TextDialog
-from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.threads import in_thread
 
 if TYPE_CHECKING:
     from jaxprof.analysis.explain.model import Explanation
+    from jaxprof.report.conclusion import Conclusion
     from jaxprof.session import Session
 
 READING = "Analysing the session…"
@@ -24,10 +23,8 @@ _TALL: Final = 34
 """Terminal height, in lines, from which on nothing is cut."""
 _LABEL: Final = 12
 """Columns of the label before each line."""
-_COST_LINES: Final = 3
-"""Lines of the costs if not everything is shown."""
-_ROOMY: Final = 100
-"""Columns from which on the first line also has the sentence of the finding, and how many more there are."""
+_SHORT: Final = 2
+"""Most lines of each part below that height."""
 
 
 def explain(session: Session, name: str) -> Explanation:
@@ -55,8 +52,8 @@ def _labelled(label: str, text: str, width: int, style: str) -> list[Content]:
 
 
 class ExplanationHead(Lines):
-    """The largest costs, with or without a fix, and the first finding; the dialog has the rest. Hidden while the
-    session is being written."""
+    """The largest costs, with or without a fix, and what to do; the dialog has the rest. Hidden while the session is
+    being written."""
 
     def show_session(self, session: Session, name: str, *, growing: bool) -> None:
         """Show what to do about `session`, which commands call `name`, as soon as a thread has found out."""
@@ -65,63 +62,28 @@ class ExplanationHead(Lines):
             return
         if not self.display:
             self.show(READING, lambda width: [Content.styled(READING, "$text-muted"), Content("")])
-        in_thread(self, lambda: self._head_of(session, name), "explanation-head", then=self._show_first)
+        in_thread(self, lambda: self._conclusion_of(session, name), "explanation-head", then=self._show_conclusion)
 
     @staticmethod
-    def _head_of(session: Session, name: str) -> tuple[Explanation, str]:
-        from jaxprof.report.conclusion import cost_and_certainty
+    def _conclusion_of(session: Session, name: str) -> Conclusion:
+        from jaxprof.report.conclusion import conclusion
 
-        explanation = explain(session, name)
-        return explanation, cost_and_certainty(explanation)[0]
+        return conclusion(explain(session, name))
 
-    def _show_first(self, head: tuple[Explanation, str]) -> None:
-        explanation, cost = head
-        key = (cost, explanation.findings[:1], explanation.abstentions[:1], len(explanation.findings))
-        self.show(key, lambda width: headline(*head, width, whole=self.screen.size.height >= _TALL))
+    def _show_conclusion(self, result: Conclusion) -> None:
+        self.show(result, lambda width: conclusion_lines(result, width, whole=self.screen.size.height >= _TALL))
 
 
-def headline(explanation: Explanation, cost: str, width: int, *, whole: bool = False) -> list[Content]:
-    """Return `cost`, then the first finding or what is unknown, in at most four lines. With `whole`, use as many lines
-    as needed, and add the command that verifies the fix or finds out what is unknown."""
-    costs = _labelled("costs most", cost, width, "bold")
-    if not whole and len(costs) > _COST_LINES:
-        costs = [*costs[: _COST_LINES - 1], costs[_COST_LINES - 1].truncate(width - 2, ellipsis=False) + Content(" …")]
-    return [*costs, *_first_finding(explanation, width, whole=whole)]
-
-
-def _first_finding(explanation: Explanation, width: int, *, whole: bool) -> list[Content]:
-    from jaxprof.report.explain import cost_text, place_text
-
-    roomy = width >= _ROOMY
-    explain = key_of("results.explain")
-    key = f"{explain}: {'more' if not explanation.findings else 'what to do' if roomy else 'fix'}"
-    room = max(1, width - columns(key) - 2)
-    if explanation.findings:
-        first, others = explanation.findings[0], len(explanation.findings) + explanation.left_out - 1
-        known = first.cost.seconds is not None or first.cost.bytes
-        cost = first.cost if roomy else replace(first.cost, low=None, high=None)
-        parts = [
-            cost_text(cost) if known else "",
-            place_text(first),
-            f"{others} more" if others and roomy else "",
-        ]
-        summary = "  ".join(filter(None, parts))
-        words = f"{summary}  {first.message}" if not summary or roomy else summary
-        what = Content.assemble((first.code, "bold $warning"), "  ", (safe(words), "$warning"))
-        command = first.verify
-    else:
-        unknown = explanation.abstentions[0] if explanation.abstentions else None
-        words = f"; unknown: {unknown.reason}" if unknown is not None else ""
-        what = Content.styled(safe(f"{explanation.nothing_found}{words}"), "$text-muted")
-        command = unknown.command if unknown is not None else ""
-    begin, *more = what.wrap(room) if whole else [what]
-    first_line = Content.assemble(begin.truncate(room, ellipsis=True, pad=True), "  ", (key, "$quiet"))
-    if not whole:
-        return [first_line]
+def conclusion_lines(result: Conclusion, width: int, *, whole: bool) -> list[Content]:
+    """Return what costs most and what to do, as a command that measures ends; `whole`: also how certain that is, and
+    each part in full."""
+    key = f" ({key_of('results.explain')}: all of it)"
+    room = _SHORT * (width - _LABEL) - 2 * len(key)  # lines end between words
+    cost, action = (text if whole else shorten(text, max(_LABEL, room)) for text in (result.cost, result.action))
     return [
-        first_line,
-        *more,
-        *(hang(Content.styled("→ ", "$text-muted"), command, width, "$text-muted") if command else []),
+        *_labelled("costs most", cost, width, "bold"),
+        *(_labelled("how sure", result.certainty, width, "$text-muted") if whole else ()),
+        *_labelled("do next", action + key, width, ""),
     ]
 
 

@@ -30,6 +30,8 @@ STATUS_MARKS = {
     "cancelled": ("○", "$quiet"),
     "timed out": ("✗", "bold $error"),
 }
+BROKEN = ("failed", "crashed", "interrupted", "timed out")
+"""Statuses of runs that ended before they were finished."""
 _STYLES = {"faster": "$better", "slower": "$worse"}
 
 

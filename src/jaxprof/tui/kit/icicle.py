@@ -1,7 +1,7 @@
 """A flame graph drawn from the top down (an icicle), with a search line above it and facts about a frame below.
 
 A line at the left end of each frame separates it from its neighbour, so that colours are not needed. The line above the
-frames is the path to the frame that has the full width; a click on a part of the path returns there.
+frames is the path to the frame that has the full width; a click on it goes one step out.
 """
 
 from __future__ import annotations
@@ -79,11 +79,8 @@ class Icicle(Browsing, keys="flame"):
         super().__init__(id=id)
         self._words = ""
         self._matches: FlameMatches | None = None
-        self._hover: FlameFrame | None = None
         self._scrolled = 0
         """Number of rows above the first one in view."""
-        self._crumbs: list[tuple[int, FlameFrame]] = []
-        """Columns at which the names in the path end, each with the frame that it names."""
 
     # -- what is shown ----------------------------------------------------------------------------------------
 
@@ -95,7 +92,7 @@ class Icicle(Browsing, keys="flame"):
             self.browse = self.browse.carried_to(graph)
         else:
             self.browse, self._scrolled = FlameBrowse(graph, self._width), 0
-        self._words, self._hover = words, None
+        self._words = words
         self.changed()
 
     def show_matches(self, matches: FlameMatches | None) -> None:
@@ -105,8 +102,8 @@ class Icicle(Browsing, keys="flame"):
 
     @property
     def pointed(self) -> FlameFrame | None:
-        """The frame under the mouse, else under the cursor."""
-        return self._hover or (self.browse.cursor if self.browse is not None else None)
+        """The frame under the cursor."""
+        return self.browse.cursor if self.browse is not None else None
 
     def go(self, node: int) -> None:
         """Move the cursor to a frame, and zoom as far as needed."""
@@ -124,7 +121,6 @@ class Icicle(Browsing, keys="flame"):
             room, row = self._room // self._high, self.browse.row
             self._scrolled = max(0, min(self._scrolled, row, len(self.browse.rows) - room))
             self._scrolled = max(self._scrolled, row - room + 1)
-        self._hover = None
         super().changed()
 
     @property
@@ -170,11 +166,6 @@ class Icicle(Browsing, keys="flame"):
         while len(names) > 1 and columns(_SEPARATOR.join(names)) + 4 > width:
             names, steps = names[1:], steps[1:]
         left = "… › " if len(steps) < len(tree.path(browse.top.node)) + 1 else " "
-        self._crumbs, at = [], len(left)
-        for name, step in zip(names, steps, strict=True):
-            at += columns(name)
-            self._crumbs.append((at, step))
-            at += len(_SEPARATOR)
         rest = f"  {browse.graph.title}" if browse.top == WHOLE else ""
         segments = [Segment(left + _SEPARATOR.join([*names[:-1], ""]), self._style("head"))]
         segments += [Segment(names[-1], self._style("head") + Style(bold=True)), Segment(rest, self._style("head"))]
@@ -216,8 +207,7 @@ class Icicle(Browsing, keys="flame"):
             name = browse.graph.tree.names[frame.node]
             plain = browse.graph.by == "line" and name not in _STATES
             style = self._style("plain" if plain else hue(name))
-        marked = frame in (browse.cursor, self._hover)
-        return style + Style(bold=True, underline=True) if marked else style
+        return style + Style(bold=True, underline=True) if frame == browse.cursor else style
 
     # -- keys -------------------------------------------------------------------------------------------------
 
@@ -244,41 +234,17 @@ class Icicle(Browsing, keys="flame"):
 
     # -- mouse ------------------------------------------------------------------------------------------------
 
-    def _frame_at(self, event: events.MouseEvent) -> FlameFrame | None:
-        offset = event.get_content_offset(self)
-        if offset is None or self.browse is None or offset.y < 1:
-            return None
-        return self.browse.at((offset.y - 1) // self._high + self._scrolled, offset.x)
-
     def on_click(self, event: events.Click) -> None:
         """Zoom in to the clicked frame; a click on the frame with the full width, or the right button, zooms out."""
         offset, browse = event.get_content_offset(self), self.browse
         if offset is None or browse is None:
             return
         event.stop()
-        frame = self._frame_at(event)
-        self._hover = None
-        if offset.y == 0:
-            crumb = next((step for end, step in self._crumbs if offset.x < end), None)
-            if crumb is not None and crumb != browse.top:
-                browse.out_to(crumb)
-                self.changed()
-        elif event.button == 3 or frame == browse.top:
+        frame = browse.at((offset.y - 1) // self._high + self._scrolled, offset.x) if offset.y else None
+        if event.button == 3 or frame == browse.top or not offset.y:
             self.step_out()
         elif frame is not None:
             self._into(frame, opens=event.chain == 2)
-
-    def on_mouse_move(self, event: events.MouseMove) -> None:
-        self._point(self._frame_at(event))
-
-    def on_leave(self) -> None:
-        self._point(None)
-
-    def _point(self, frame: FlameFrame | None) -> None:
-        if frame != self._hover:
-            self._hover = frame
-            self.refresh()
-            self.post_message(self.Moved())
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         event.stop()

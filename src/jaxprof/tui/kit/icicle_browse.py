@@ -222,16 +222,6 @@ class FlameBrowse:
         self.resize(self.width)
         return True
 
-    def out_to(self, frame: FlameFrame) -> None:
-        """Zoom out to a frame around the top one."""
-        while self._before and self._before[-1][0] != frame:
-            self._before.pop()
-        if self._before:
-            self.out()
-        else:
-            self.top, self.cursor = frame, self.top
-            self.resize(self.width)
-
     def whole(self) -> None:
         """Show everything again; the cursor stays."""
         self._before.clear()

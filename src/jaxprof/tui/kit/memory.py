@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from textual import events
 from textual.containers import Container, Horizontal, Vertical
 from textual.content import Content
 from textual.message import Message
@@ -20,7 +19,7 @@ from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.drawing import bar, hang, stacked
 from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.picture import Lines, Picture
-from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, count_tick, line_plot, x_at
+from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, count_tick, line_plot
 from jaxprof.tui.kit.table_columns import Drawing, TableColumn
 from jaxprof.tui.kit.table_view import TableView
 from jaxprof.units import UNKNOWN, bytes_, counted, percent
@@ -176,44 +175,6 @@ def _part_items(picture: MemoryPicture, whole: int, *, shares: bool) -> Content:
     return Content("   ").join(items)
 
 
-class LivePlot(Picture):
-    """The live size over the schedule, with a cursor that the mouse moves."""
-
-    @dataclass
-    class Pointed(Message):
-        """The mouse points at a place of the schedule; `number` is the index of its point."""
-
-        number: int
-
-    def __init__(self, title: str = "", *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(title, id=id, classes=classes)
-        self._points: tuple[LivePoint, ...] = ()
-
-    def show_live(self, points: tuple[LivePoint, ...], at: int) -> None:
-        """Draw `points` with the cursor at point number `at`."""
-        self._points = points
-        self.show((points, at), lambda width, height: live_plot(points, at, width, height))
-
-    def on_mouse_down(self, event: events.MouseDown) -> None:
-        self.capture_mouse()
-        self._point(event)
-
-    def on_mouse_up(self) -> None:
-        self.release_mouse()
-
-    def on_mouse_move(self, event: events.MouseMove) -> None:
-        if event.button:
-            self._point(event)
-
-    def _point(self, event: events.MouseEvent) -> None:
-        offset = event.get_content_offset_capture(self)
-        place = x_at(*_live_frame(self._points), self.size.width, self.size.height, offset.x) if self._points else None
-        if place is not None:
-            self.post_message(
-                self.Pointed(min(range(len(self._points)), key=lambda n: abs(self._points[n][0] - place)))
-            )
-
-
 LivePoint = tuple[int, int]
 """Position of an instruction in the schedule, and the bytes alive there."""
 
@@ -288,7 +249,7 @@ class MemoryView(Guarded, Container):
             box.border_title = "Peak"
             yield Lines(id="memory-head")
         with Horizontal(id="memory-plots"):
-            yield LivePlot("Live size over the schedule, an estimate", id="live-plot", classes="box")
+            yield Picture("Live size over the schedule, an estimate", id="live-plot", classes="box")
             yield Picture("Device memory during the run", id="readings-plot", classes="box")
         with Vertical(id="buffer-box", classes="box"):
             yield BufferList(id="buffers")
@@ -313,7 +274,7 @@ class MemoryView(Guarded, Container):
                 *([measured.truncate(width, ellipsis=True)] if measured is not None else []),
             ],
         )
-        live_widget, readings_widget = self.query_one(LivePlot), self.query_one("#readings-plot", Picture)
+        live_widget, readings_widget = (self.query_one(f"#{name}-plot", Picture) for name in ("live", "readings"))
         live_widget.display, readings_widget.display = bool(picture.live_bytes), len(readings) > 1
         self.query_one("#memory-plots").display = bool(picture.live_bytes) or len(readings) > 1
         readings_widget.show(tuple(readings), lambda w, h: readings_plot(readings, w, h))
@@ -321,6 +282,8 @@ class MemoryView(Guarded, Container):
         if picture is not self._picture:
             self._picture, self._at = picture, peak_of(picture)
         self._show_cursor()
+        if self.display and self.screen.focused is None:  # it is lost while the list is hidden
+            self.query_one(BufferList).focus()
 
     # -- the cursor over the schedule -------------------------------------------------------------------------
 
@@ -331,7 +294,9 @@ class MemoryView(Guarded, Container):
             return
         schedule = picture.schedule
         if picture.live_bytes:
-            self.query_one(LivePlot).show_live(points_of(picture), self._at)
+            points, at = points_of(picture), self._at
+            plot = self.query_one("#live-plot", Picture)
+            plot.show((points, at), lambda width, height: live_plot(points, at, width, height))
         box, listed = self.query_one("#buffer-box"), self.query_one(BufferList)
         if schedule is None or self._all:
             listed.show(picture.buffers)
@@ -352,10 +317,6 @@ class MemoryView(Guarded, Container):
         keys = "← → by instruction"
         changes = f"{key_of('buffers.change_before')} {key_of('buffers.next_change')} by change"
         box.border_subtitle = Content(f"{keys} · {changes} · {key_of('buffers.all')} all buffers")
-
-    @on(LivePlot.Pointed)
-    def _pointed(self, message: LivePlot.Pointed) -> None:
-        self._move_to(message.number)
 
     @on(BufferList.Stepped)
     def _stepped(self, message: BufferList.Stepped) -> None:

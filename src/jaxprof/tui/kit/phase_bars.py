@@ -1,13 +1,11 @@
 """How the time of a call is spent: one bar for each phase of each variant, all on one scale.
 
 The scale is linear from 0, so that a bar twice as long is twice the time. Phases differ by a factor of ten thousand (a
-compilation, a kernel): a logarithmic scale, labelled as such, also shows the short ones. Its bars must not be stacked;
-`stacked` is always linear. Pure functions.
+compilation, a kernel): short ones have only their figure. Pure functions.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
@@ -15,9 +13,7 @@ from itertools import cycle
 from textual.content import Content
 
 from jaxprof.text import columns, shorten
-from jaxprof.tui.kit.canvas import Scale
 from jaxprof.tui.kit.drawing import EIGHTHS, cell, stacked
-from jaxprof.tui.kit.plots import seconds_tick
 from jaxprof.units import seconds
 
 STYLES = {
@@ -57,16 +53,16 @@ def title(phase: str, width: int = 99) -> str:
     return text if columns(text) <= width else shorten(_SHORT.get(phase, text), max(1, width))
 
 
-def phase_bars(rows: Sequence[PhaseRow], width: int, *, logarithmic: bool = False, hint: str = "") -> list[Content]:
-    """Return the names of the phases, two lines per variant (times, bars), and the scale with a `hint` how to change
-    it."""
+def phase_bars(rows: Sequence[PhaseRow], width: int) -> list[Content]:
+    """Return the names of the phases, two lines per variant (times, bars), and the scale."""
     limit = _NARROW_LABEL if width < _NARROW else _LABEL_LIMIT
     label_width = min(limit, max((columns(row.label) for row in rows), default=0)) + 2
     present = [phase for phase in SHOWN if any(phase in row.phases for row in rows)]
     if not present:
         return [Content.styled("no phase has been measured yet", "$quiet")]
     step = max(7, (width - label_width) // len(present))
-    scale = _decades(rows, present) if logarithmic else Scale(0.0, _longest(rows, present))
+    values = (row.phases.get(phase) for row in rows for phase in present)
+    longest = max((value for value in values if value is not None and value > 0), default=1.0)
     head = Content.assemble(
         cell("", label_width), *(cell(title(phase, step - 1), step, STYLES[phase]) for phase in present)
     )
@@ -78,38 +74,19 @@ def phase_bars(rows: Sequence[PhaseRow], width: int, *, logarithmic: bool = Fals
             value = row.phases.get(phase)
             text = "" if phase not in row.phases else seconds(value)
             numbers.append(cell(text or "·", step, "$quiet" if value is None else "$foreground"))
-            bars.append(_bar(value, scale, step - 2, STYLES[phase]) + "  ")
+            bars.append(_bar(value, longest, step - 2, STYLES[phase]) + "  ")
         lines.append(Content.assemble(*numbers))
         if any(row.phases.get(phase) for phase in present):
             lines.append(Content.assemble(*bars))
-    span = f"{seconds_tick(scale.low)} to {seconds_tick(scale.high)}" if scale.log else f"0 to {seconds(scale.high)}"
-    note = f"one scale for all, {'logarithmic' if scale.log else 'linear'}: {span}"
-    note += f"  {hint}" if hint else ""
+    note = f"one scale for all: 0 to {seconds(longest)}"
     lines.append(Content.styled(" " * label_width + shorten(note, max(1, width - label_width)), "$quiet"))
     return lines
 
 
-def _values(rows: Sequence[PhaseRow], present: Sequence[str]) -> list[float]:
-    return [v for row in rows for phase in present if (v := row.phases.get(phase)) is not None and v > 0]
-
-
-def _longest(rows: Sequence[PhaseRow], present: Sequence[str]) -> float:
-    return max(_values(rows, present), default=1.0)
-
-
-def _decades(rows: Sequence[PhaseRow], present: Sequence[str]) -> Scale:
-    """Return the scale of powers of ten around all values, low enough that the smallest has a bar."""
-    values = _values(rows, present)
-    if not values:
-        return Scale(1e-6, 1.0, log=True)
-    low, high = 10.0 ** math.floor(math.log10(min(values) * 0.8)), 10.0 ** math.ceil(math.log10(max(values)))
-    return Scale(low, max(high, low * 10), log=True)
-
-
-def _bar(value: float | None, scale: Scale, width: int, style: str) -> Content:
+def _bar(value: float | None, longest: float, width: int, style: str) -> Content:
     if value is None or width < 1:
         return Content(" " * max(0, width))
-    return plain_bar(max(0.0, scale.place(value)), width, style)
+    return plain_bar(value / longest, width, style)
 
 
 def plain_bar(share: float, width: int, style: str) -> Content:

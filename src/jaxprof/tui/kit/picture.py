@@ -1,11 +1,11 @@
-"""Two widgets that show what a pure function draws for their size, and redraw only when the data of the drawing
-changes."""
+"""Widgets that show what a pure function draws for their size, and redraw only when the data of the drawing changes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.geometry import Size
 from textual.message import Message
@@ -79,6 +79,13 @@ class Lines(Drawn):
 
     def render(self) -> Content:
         return Content("\n").join(self._at(self.content_size.width))
+
+
+class ScrollPane(Guarded, VerticalScroll, keys="scroll"):
+    """A scrolling area with the focus."""
+
+    def action_scroll(self, step: int) -> None:
+        self.scroll_relative(y=step, animate=False)
 
 
 class Browsing(Guarded, Widget, can_focus=True):

@@ -105,17 +105,6 @@ def line_plot(
     )
 
 
-def x_at(lines: Sequence[PlotLine], x_axis: Axis, y_axis: Axis, width: int, height: int, column: int) -> float | None:
-    """Return the value of the x axis at a column of the plot, the nearest value for a column outside; None if there is
-    no plot."""
-    frame = _frame(lines, x_axis, y_axis, width, height)
-    if frame is None:
-        return None
-    x_scale, _, _, gutter = frame
-    share = (column - gutter - 1) / max(1, width - gutter - 2)
-    return x_scale.value(min(1.0, max(0.0, share)))
-
-
 def _frame(
     lines: Sequence[PlotLine], x_axis: Axis, y_axis: Axis, width: int, height: int
 ) -> tuple[Scale, Scale, dict[float, str], int] | None:

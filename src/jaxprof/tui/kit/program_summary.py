@@ -14,10 +14,9 @@ from textual.widget import Widget
 
 from jaxprof.analysis.programs.result import NOT_SEEN
 from jaxprof.text import columns, safe, shorten
-from jaxprof.tui.kit.drawing import SPARKS, cell, hang, styled_runs
+from jaxprof.tui.kit.drawing import SPARKS, cell, styled_runs
 from jaxprof.tui.kit.format import clock, place_text, status_mark
 from jaxprof.tui.kit.guard import Guarded
-from jaxprof.tui.kit.phase_bars import plain_bar
 from jaxprof.units import UNKNOWN, bytes_, counted, percent, scaled, seconds
 
 if TYPE_CHECKING:
@@ -40,19 +39,6 @@ STATES = {
     "stopped": ("stopped", "$warning"),
 }
 """Short name and colour of each state, in stacking order."""
-EXPLAINED = {
-    "import": "modules are imported",
-    "data": "a loader or iterator that feeds the loop",
-    "trace": "JAX traces Python",
-    "lower": "JAX writes StableHLO",
-    "compile": "XLA compiles",
-    "transfer": "copies between host and device",
-    "device_busy": "in a compiled function, or blocked until it is done",
-    "host_busy": "Python, NumPy, and JAX's dispatch op by op",
-    "waiting": "blocked on something else",
-    "stopped": "by a signal, or with its container",
-    NOT_SEEN: "before recording began, after it ended, or between samples",
-}
 
 
 def state_title(state: str) -> str:
@@ -92,44 +78,6 @@ def share_bar(shares: Mapping[str, float], width: int) -> Content:
         style = f"$text-muted on {state_style(state)}" if state == NOT_SEEN else f"$background on {state_style(state)}"
         parts.append((text.ljust(room), style))
     return Content.assemble(*parts)
-
-
-def share_table(rows: Sequence[tuple[str, float, bool]], wall_seconds: float, width: int) -> list[Content]:
-    """Return a table of state, seconds, share, a bar, and the meaning if there is room. `rows`: state, seconds, whether
-    exact.
-
-    The last line is the sum, which is the wall time: time that was not sampled has a row of its own.
-    """
-    longest = max((value for _, value, _ in rows), default=0.0)
-    if not longest:
-        return [Content.styled("No time was recorded.", "$text-muted")]
-    graph = max(6, min(24, (width - 28) // 3))
-    rest = width - 34 - graph
-    lines = []
-    for state, value, exact in rows:
-        if value <= 0:
-            continue
-        share = value / wall_seconds if wall_seconds else None
-        note = EXPLAINED.get(state, "")
-        row = Content.assemble(
-            ("■ ", state_style(state)), cell(state_title(state), 9), cell(seconds(value), 10, "bold", right=True),
-            cell(_share(share), 8, "$text-muted", right=True), "   " if exact or state == NOT_SEEN else " ≈ ",
-            plain_bar(value / longest, graph, state_style(state)), "  ",
-        )  # fmt: skip
-        lines += hang(row, note, width, "$quiet") if rest >= min(24, columns(note)) else [row]
-    total = sum(value for _, value, _ in rows)
-    lines.append(
-        Content.assemble(
-            cell("  total", 11, "$text-muted"), cell(seconds(total), 10, "bold", right=True),
-            cell(_share(total / wall_seconds if wall_seconds else None), 8, "$text-muted", right=True),
-            (shorten(" ≈ from stack samples", max(1, width - 29)), "$quiet"),
-        )
-    )  # fmt: skip
-    return lines
-
-
-def _share(share: float | None) -> str:
-    return "< 0.1 %" if share is not None and 0 < share < 1e-3 else percent(share)
 
 
 def state_columns(states: Sequence[Mapping[str, float]], height: int) -> list[Content]:

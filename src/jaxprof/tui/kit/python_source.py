@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import keyword
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -101,3 +101,17 @@ def _read(place: HloSourceLocation, around: int, modified_seconds: float) -> Exc
     from jaxprof.hlo.analysis.origin import source_lines  # late, because it would delay the first frame
 
     return Excerpt(source_lines(place, around), modified_seconds)
+
+
+def numbered(lines: Sequence[tuple[int, str]], here: int | None, width: int, *, dim: bool = False) -> list[Content]:
+    """Return lines of source with their numbers and colours, cut at `width`; a mark shows the line `here`, and `dim`
+    lets the others recede."""
+    code = highlighted("\n".join(text for _, text in lines) + "\n#").split("\n")  # the comment keeps blank lines
+    digits = max((len(str(number)) for number, _ in lines), default=1)
+    drawn = []
+    for (number, _), text in zip(lines, code, strict=False):
+        there = number == here
+        mark = Content.styled(f"{'▸' if there else ' '}{number:>{digits}} ", "bold $accent" if there else "$quiet")
+        line = mark + (text.stylize("dim") if dim and not there else text)
+        drawn.append(line.truncate(max(1, width), ellipsis=True))
+    return drawn

@@ -31,7 +31,7 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
 
     ALLOW_SELECT = False
     auto_links = False  # rows have no links, and finding a link's style costs as much as drawing a row
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"row-list--cursor", "row-list--hover", "row-list--header"}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"row-list--cursor", "row-list--header"}
     EMPTY: ClassVar[str] = ""
     """Text of an empty list."""
     MARKS: ClassVar[bool] = False
@@ -60,7 +60,6 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
         super().__init__(id=id, classes=classes)
         self._keys: Sequence[Hashable] = ()
         self._cursor: int = 0
-        self._hover = -1
         self._below: dict[int, Sequence[Content]] = {}
         """Lines below the first line of a row, by the indexes of the rows that show them, in order."""
 
@@ -256,8 +255,6 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
         style = self.visual_style
         if index == self._cursor and self.selectable(index):
             style = self.get_visual_style("row-list--cursor")
-        elif index == self._hover:
-            style = self.get_visual_style("row-list--hover")
         content = self._below[index][part - 1] if part else self.draw_row(index, width)
         return self._strip(content, style, width)
 
@@ -297,19 +294,6 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
             return -1
         index, _ = self._row_of(offset.y - self._top + round(self.scroll_y))
         return index if index < len(self._keys) else -1
-
-    def on_mouse_move(self, event: events.MouseMove) -> None:
-        self._set_hover(self._row_at(event))
-
-    def on_leave(self) -> None:
-        self._set_hover(-1)
-
-    def _set_hover(self, index: int) -> None:
-        if index != self._hover:
-            before, self._hover = self._hover, index
-            for row in (before, index):
-                if row >= 0:
-                    self.refresh_row(row)
 
     def on_click(self, event: events.Click) -> None:
         index = self._row_at(event)

@@ -13,6 +13,7 @@ from textual.content import Content
 
 from jaxprof.text import columns, safe
 from jaxprof.tui.kit.drawing import Cut, cell, hang
+from jaxprof.units import UNKNOWN
 
 if TYPE_CHECKING:
     from jaxprof.facts import Fact
@@ -25,6 +26,7 @@ _LEAST = 4
 """Least width of a column, however narrow the terminal is."""
 _PLAIN_MOST = 36
 """Most terminal columns of a text in a table whose text columns do not shrink."""
+_NO_VALUE = ("", UNKNOWN)
 _MEASURED = 500
 """Number of rows measured for a column that fits its text."""
 
@@ -229,11 +231,17 @@ def table_lines(table: Table[Any], width: int) -> Iterator[Content]:
     """Yield the lines of a table of a report: its heading, its rows, and its notes."""
     rows = list(table.rows)
     if rows:
-        layout = placed([_measured(column, rows) for column in table.for_people()], width, rows)
+        layout = placed(measured_columns(table, rows), width, rows)
         yield header_line(layout).stylize("bold $primary")
         yield from (row_line(row, layout, width) for row in rows)
     for note in table.notes:
         yield from hang(Content(" "), note, width, "$text-muted")
+
+
+def measured_columns(table: Table[Any], rows: Sequence[Any]) -> list[TableColumn[Any]]:
+    """Return the columns of a report's table that have a value in any of these rows, as wide as their texts."""
+    columns_ = table.for_people()
+    return [_measured(column, rows) for column in columns_ if any(column.text(row) not in _NO_VALUE for row in rows)]
 
 
 def _measured(column: Fact[Any], rows: Sequence[Any]) -> TableColumn[Any]:
@@ -243,7 +251,7 @@ def _measured(column: Fact[Any], rows: Sequence[Any]) -> TableColumn[Any]:
     if column.is_right:
         return of_column(column, longest, gap=2)
     most = longest if column.gives_way else column.widest or _PLAIN_MOST
-    return of_column(column, 4, most=most, fits=True, gap=2)
+    return of_column(column, _LEAST, most=most, fits=True, gap=2)
 
 
 def either(*forms: str, style: str = "") -> Drawing:

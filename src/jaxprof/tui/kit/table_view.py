@@ -8,8 +8,8 @@ what its rows depend on.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Generic
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 from textual import events
 from textual.content import Content
@@ -26,10 +26,14 @@ from jaxprof.tui.kit.table_columns import (
     header_line,
     in_order,
     line,
+    measured_columns,
     placed,
     sideways,
     text_of,
 )
+
+if TYPE_CHECKING:
+    from jaxprof.report.table import Table
 
 
 class Heading:
@@ -284,6 +288,27 @@ class TableView(RowList, Generic[Row], keys="table"):
         self._skipped = sideways(self._columns, width, [*self._of_cells()], self._skipped, step)
         self._drawn.clear()
         self._place(width)
+        self.refresh()
+
+
+class ReportList(TableView[Any], keys="report_list"):
+    """A table of a report, with a cursor: its columns, titles and figures are those of the report."""
+
+    def __init__(self, *extra: str, id: str | None = None) -> None:
+        """`extra` are the titles of columns that need not be shown, in the order in which they appear as the terminal
+        gets wider."""
+        super().__init__((), id=id)
+        self._extra = extra
+
+    def show_table(self, table: Table[Any] | None, rows: Mapping[Any, Any]) -> None:
+        """Show these rows of a table, by keys, with other lines between them if there are any; None shows nothing."""
+        listed = [row for row in rows.values() if not isinstance(row, Heading)]
+        columns = measured_columns(table, listed) if table is not None else []
+        ranks = {title: rank for rank, title in enumerate(self._extra, start=1)}
+        self._columns = tuple(replace(column, priority=ranks.get(column.title, 0)) for column in columns)
+        self._layout = (-1, [])
+        self._drawn.clear()
+        self.show_rows(rows)
         self.refresh()
 
 

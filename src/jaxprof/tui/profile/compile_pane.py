@@ -7,7 +7,6 @@ if several threads worked at once, they add up to more than the wall time, and t
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textual.containers import Container, Vertical
@@ -35,38 +34,16 @@ STAGES_SHORT, STAGES_TALL = 7, 16
 """Most stages shown on a low and on a tall terminal."""
 
 
-@dataclass(frozen=True, slots=True)
-class PassNode:
-    """A phase or pass of a compilation, with everything that ran inside it."""
-
-    path: tuple[int, ...]
-    name: str
-    stage: str
-    seconds: float
-    self_seconds: float
-    count: int
-    children: tuple[PassNode, ...]
-
-    def walk(self) -> Iterator[PassNode]:
-        """Yield this node and all nodes below it."""
-        yield self
-        for child in self.children:
-            yield from child.walk()
+Path = tuple[int, ...]
+"""The place of a phase or pass in the tree: the index of each node on the way to it."""
 
 
-def tree_of(root: PassTimes, path: tuple[int, ...] = ()) -> PassNode:
-    """Return the tree of a log, down to the depth `DEEPEST`."""
-    return PassNode(
-        path=path,
-        name=root.name,
-        stage=root.stage,
-        seconds=root.seconds,
-        self_seconds=root.self_seconds,
-        count=root.count,
-        children=tuple(tree_of(child, (*path, at)) for at, child in enumerate(root.children))
-        if len(path) < DEEPEST
-        else (),
-    )
+def _walk(node: PassTimes, path: Path = ()) -> Iterator[tuple[Path, PassTimes]]:
+    """Yield a node and all nodes below it, with their paths, down to the depth `DEEPEST`."""
+    yield path, node
+    if len(path) < DEEPEST:
+        for at, child in enumerate(node.children):
+            yield from _walk(child, (*path, at))
 
 
 def stage_lines(tree: PassTimes, width: int, most: int) -> list[Content]:
@@ -89,7 +66,7 @@ def stage_lines(tree: PassTimes, width: int, most: int) -> list[Content]:
     ]  # fmt: skip
 
 
-class PassTree(TreeView[PassNode], keys="passes"):
+class PassTree(TreeView["PassTimes"], keys="passes"):
     """The phases and passes; a node with children can be opened."""
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -105,15 +82,18 @@ class PassTree(TreeView[PassNode], keys="passes"):
             ),
             id=id,
         )  # fmt: skip
-        self._root: PassNode | None = None
+        self._root: PassTimes | None = None
+        self._paths: dict[int, Path] = {}
+        """The path of each node, by its id."""
         self._flat = False
 
-    def show(self, root: PassNode | None) -> None:
+    def show(self, root: PassTimes | None) -> None:
         """Show another tree, opened where most of the time was spent."""
-        self._root = root
-        self.opened = {node.path for node in root.walk() if node.seconds >= root.seconds * OPEN_FROM} if root else set()
+        self._root, nodes = root, list(_walk(root)) if root is not None else []
+        self._paths = {id(node): path for path, node in nodes}
+        self.opened = {path for path, node in nodes if node.seconds >= nodes[0][1].seconds * OPEN_FROM}
         self.opened_at_first = frozenset(self.opened)
-        self.show_rows({root.path: root} if root is not None else {})
+        self.show_rows({(): root} if root is not None else {})
         self.move_to(0)
 
     @property
@@ -121,24 +101,27 @@ class PassTree(TreeView[PassNode], keys="passes"):
         """The order of the rows in words, for the frame."""
         return "by self time" if self._flat else "in order of execution"
 
-    def arranged(self) -> dict[Hashable, PassNode | Heading]:
+    def arranged(self) -> dict[Hashable, PassTimes | Heading]:
         if not self._flat or self._root is None:
             return super().arranged()
-        nodes = [node for node in self._root.walk() if node.self_seconds > 0]
-        return {node.path: node for node in in_order(nodes, lambda node: -node.self_seconds)}
+        nodes = [node for _, node in _walk(self._root) if node.self_seconds > 0]
+        return {self._paths[id(node)]: node for node in in_order(nodes, lambda node: -node.self_seconds)}
 
-    def inside(self, key: Hashable, row: PassNode) -> Mapping[Hashable, PassNode]:
-        return {} if self._flat else {child.path: child for child in row.children}
+    def inside(self, key: Hashable, row: PassTimes) -> Mapping[Hashable, PassTimes]:
+        return (
+            {} if self._flat else {self._paths[id(child)]: child for child in row.children if id(child) in self._paths}
+        )
 
-    def _pass(self, node: PassNode) -> Drawing:
+    def _pass(self, node: PassTimes) -> Drawing:
         def draw(width: int) -> Content:
-            depth = 0 if self._flat else len(node.path)
-            indent = " " * min(depth, max(0, width // 3)) + self.mark_of(node.path) + " "
+            path = self._paths[id(node)]
+            depth = 0 if self._flat else len(path)
+            indent = " " * min(depth, max(0, width // 3)) + self.mark_of(path) + " "
             return indent + cell(node.name, max(1, width - columns(indent)), "bold" if node.children else "")
 
         return draw
 
-    def _bar(self, node: PassNode) -> Drawing:
+    def _bar(self, node: PassTimes) -> Drawing:
         whole = self._root.seconds if self._root is not None else 0.0
         return lambda width: bar(node.self_seconds / whole if whole else None, width, "$phase-compile")
 
@@ -184,7 +167,7 @@ class CompilePane(Guarded, Container):
         if data is self._data and data is not None:
             return
         self._data = data
-        self.query_one(PassTree).show(tree_of(data) if data is not None else None)
+        self.query_one(PassTree).show(data)
         if data is not None:
             self.query_one("#stages", Lines).show(id(data), lambda width: stage_lines(data, width, self._most))
             worked = seconds_of_threads(data)

@@ -6,27 +6,30 @@ A kernel or a program leads to its HLO. The module shows `analysis.profile.overv
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from textual.content import Content
 
-from jaxprof.analysis.profile import FOUND_BY
+from jaxprof.facts import Fact, at, column
+from jaxprof.report.table import Table
+from jaxprof.report.views import device_columns, measured_table
 from jaxprof.text import safe
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.captures import MARKS
-from jaxprof.tui.kit.drawing import bar, hang
+from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.fact_list import FactLine, FactList, FactTarget, Leads, heading
-from jaxprof.tui.kit.table_columns import Row, TableColumn, header_line, placed, row_line
-from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent_or_less, seconds
+from jaxprof.tui.kit.table_columns import table_lines
+from jaxprof.units import bytes_, counted, integer, percent_or_less, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.measured import MeasuredKernel
     from jaxprof.analysis.profile import DeviceSteps, ProfileOverview, ProfileProgram
 
 KERNELS, PROGRAMS, DEVICES, DOUBTS = 12, 8, 16, 4
 """Most kernels, programs, devices and doubts shown; with empty lines left, more kernels and programs. A line counts
 the rest."""
-_BAR = 10
+_SPREAD_WIDTH = 100
+"""Least width at which devices have the middle half of their steps, and kernels their shortest and longest execution;
+in a narrow terminal, names have the room."""
 
 
 class OverviewList(FactList, keys="overview"):
@@ -97,18 +100,8 @@ def _devices(devices: Sequence[DeviceSteps], width: int) -> Iterator[FactLine]:
         return
     span = next((device.span_seconds for device in devices if device.span_seconds is not None), None)
     yield heading("Devices", f"idle and busy are of the whole {seconds(span)}" if span is not None else "")
-    columns: tuple[TableColumn[DeviceSteps], ...] = (
-        TableColumn("", lambda steps: lambda width: bar(steps.idle_share, width, "$quiet"), _BAR),
-        TableColumn("idle", lambda steps: percent_or_less(steps.idle_share), 6, right=True, style="bold"),
-        TableColumn("busy", lambda steps: seconds(steps.busy_seconds), 8, fits=True, right=True, gap=2),
-        TableColumn("device", lambda steps: steps.device, 7, fits=True, style="$foreground"),
-        TableColumn("steps", lambda steps: integer(steps.count), 7, right=True),
-        TableColumn("median", lambda steps: seconds(steps.median_seconds), 8, right=True, style="bold", gap=2),
-        TableColumn("least - most", _spread, 20),
-        TableColumn("found by", lambda steps: FOUND_BY.get(steps.found_by, steps.found_by), 20, weight=1, priority=1,
-                    style="$text-muted"),
-    )  # fmt: skip
-    yield from _table(columns, [(device, None) for device in devices[:DEVICES]], width)
+    shown = [fact for fact in device_columns() if width >= _SPREAD_WIDTH or fact.key != "quartiles_seconds"]
+    yield from _table(Table(shown, devices[:DEVICES]), [None] * len(devices), width)
     if len(devices) > DEVICES:
         yield Content.styled(f"and {len(devices) - DEVICES} more devices", "$text-muted")
 
@@ -123,20 +116,9 @@ def _kernels(profile: ProfileOverview, width: int, most: int) -> Iterator[FactLi
         "Kernels", f"the longest {len(shown)} of {integer(len(profile.kernels))}, self time" if rest else "self time"
     )
     with_hlo = {program.run for program in profile.programs if program.has_hlo}
-    rows = [
-        (kernel, FactTarget("", kernel.name, kernel=True, run=run) if run in with_hlo else None)
-        for run, kernel in shown
-    ]
-    columns: tuple[TableColumn[MeasuredKernel], ...] = (
-        TableColumn("", lambda kernel: lambda width: bar(kernel.share, width), _BAR),
-        TableColumn("share", lambda kernel: percent_or_less(kernel.share), 7, right=True),
-        TableColumn("self", lambda kernel: seconds(kernel.self_seconds), 8, fits=True, right=True, style="bold"),
-        TableColumn("per call", lambda kernel: seconds(kernel.per_call_seconds), 9, fits=True, right=True),
-        TableColumn("times", lambda kernel: integer(kernel.count), 9, right=True, gap=2),
-        TableColumn("kernel", lambda kernel: kernel.name, 16, most=64, fits=True, style="$foreground", gap=2),
-        TableColumn("program", lambda kernel: kernel.module, 8, weight=1, style="$text-muted"),
-    )
-    yield from _table(columns, rows, width)
+    targets = [FactTarget("", kernel.name, kernel=True, run=run) if run in with_hlo else None for run, kernel in shown]
+    table = measured_table([kernel for _, kernel in shown], programs=True, spread=width >= _SPREAD_WIDTH)
+    yield from _table(table, targets, width)
     for device, took in profile.unattributed_seconds.items():
         if took > 0:
             yield Content.styled(safe(f"{seconds(took)} on {device} belong to no HLO op"), "$text-muted")
@@ -147,22 +129,8 @@ def _programs(programs: Sequence[ProfileProgram], width: int, most: int) -> Iter
         return
     rest = len(programs) - most
     yield heading("Programs", f"the longest {most} of {len(programs)}" if rest > 0 else "")
-    columns: tuple[TableColumn[ProfileProgram], ...] = (
-        TableColumn("", lambda program: lambda width: bar(program.share, width), _BAR),
-        TableColumn("share", lambda program: percent_or_less(program.share), 7, right=True),
-        TableColumn("self", lambda program: seconds(program.seconds), 8, fits=True, right=True, style="bold"),
-        TableColumn("calls", lambda program: integer(program.calls), 9, right=True),
-        TableColumn("peak memory", _peak, 14, right=True, gap=2),
-        TableColumn("program", _program_name, 8, weight=1, style="$foreground"),
-    )
-    rows = [(program, FactTarget("", "", run=program.run) if program.has_hlo else None) for program in programs[:most]]
-    yield from _table(columns, rows, width)
-
-
-def _spread(steps: DeviceSteps) -> str:
-    if steps.minimum_seconds is None:
-        return UNKNOWN
-    return f"{seconds(steps.minimum_seconds)} - {seconds(steps.maximum_seconds)}"
+    targets = [FactTarget("", "", run=program.run) if program.has_hlo else None for program in programs[:most]]
+    yield from _table(Table(_PROGRAM, programs[:most]), targets, width)
 
 
 def _peak(program: ProfileProgram) -> str:
@@ -174,11 +142,17 @@ def _program_name(program: ProfileProgram) -> str:
     return program.name + ("" if program.has_hlo else "  no HLO in the profile")
 
 
-def _table(
-    columns: Sequence[TableColumn[Row]], rows: Sequence[tuple[Row, FactTarget | None]], width: int
-) -> Iterator[FactLine]:
-    """Return a table among the other lines, each row with its target."""
-    layout = placed(columns, width, [row for row, _ in rows], margin=0)
-    yield header_line(layout).stylize("$text-muted")
-    for row, target in rows:
-        yield Leads(row_line(row, layout, width), target)
+_PROGRAM: Final[tuple[Fact[ProfileProgram], ...]] = (
+    column("share", at("share"), percent_or_less, right=True),
+    column("self", at("seconds"), seconds, right=True),
+    column("calls", at("calls"), integer, right=True),
+    column("peak memory", _peak, right=True),
+    column("program", _program_name, gives_way=True),
+)
+
+
+def _table(table: Table[Any], targets: Sequence[FactTarget | None], width: int) -> Iterator[FactLine]:
+    """Yield a table of a report among the other lines, each row with its target."""
+    head, *lines = table_lines(table, width)
+    yield head
+    yield from (Leads(line, target) for line, target in zip(lines, targets, strict=False))

@@ -157,16 +157,9 @@ class SourceLines(TextDialog, keys="source"):
         if not self._lines:
             words = f"{self._place.text} cannot be read here: the file may be on another machine, or have moved."
             return [Content.styled(safe(words), "$text-muted")]
-        from jaxprof.tui.kit.python_source import highlighted
+        from jaxprof.tui.kit.python_source import numbered
 
-        code = highlighted("\n".join(text for _, text in self._lines) + "\n#").split("\n")
-        digits = len(str(self._lines[-1][0]))
-        drawn = []
-        for (number, _), text in zip(self._lines, code, strict=False):
-            here = number == self._place.line
-            mark = Content.styled(f"{'▶' if here else ' '} {number:>{digits}} ", "bold $accent" if here else "$quiet")
-            drawn.append((mark + text).truncate(max(1, width), ellipsis=True))
-        return drawn
+        return numbered(self._lines, self._place.line, width)
 
     def action_copy(self) -> None:
         self.copy(self._place.text)

@@ -1,14 +1,11 @@
-"""The views of a program: ledger, findings, lines, flame graph, time and output.
-
-The stylesheet decides which of them are displayed.
-"""
+"""The views of a program: ledger, findings, lines, flame graph, time and output."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from textual.containers import Container, Vertical
+from textual.containers import Horizontal, Vertical
 from textual.content import Content
 
 from jaxprof.analysis.flame import program_flame
@@ -21,7 +18,6 @@ from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.icicle import IciclePane
 from jaxprof.tui.kit.log_pane import LogPane
 from jaxprof.tui.kit.picture import Lines
-from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.program.ledger import LedgerList
 from jaxprof.tui.program.line_profile import MOST, HotLineList, hottest
 from jaxprof.tui.program.time_pane import DEVICES, TimeAxis, TimePane, Track, array_tracks, device_tracks
@@ -29,6 +25,7 @@ from jaxprof.units import counted, integer, percent, seconds
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
+    from textual.widget import Widget
 
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.session import Session
@@ -49,10 +46,6 @@ def claims_of(result: ProgramResult) -> Iterator[Claim]:
         yield Claim(f"{remark.message}. {remark.advice}", style="$text-muted")
 
 
-_LOW = (16, 22)
-"""Lines of the time and the output beside it, on a large and on a very large terminal, if the lists need the rest."""
-_LEAST = 7
-"""Lines that each view keeps."""
 VIEWS = {
     "findings": "Findings",
     "ledger": "Ledger",
@@ -61,33 +54,35 @@ VIEWS = {
     "time": "Time",
     "output": "Process output",
 }
+MAIN = ("findings", "ledger", "lines", "flame")
+"""Views that share the main area of a large terminal; the others have areas of their own below it."""
 
 
-class ProgramPanes(Guarded, Container):
+class ProgramPanes(Guarded, Vertical):
     """A box for each view."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._result: ProgramResult | None = None
         self._titles: dict[str, str] = {}
-        self._main = "findings"
-        self._divided = ""
-        """The rows of the grid that were set last."""
 
     def compose(self) -> ComposeResult:
-        for name, widget in (
-            ("ledger", LedgerList(id="ledger")),
-            ("flame", IciclePane("flame")),
-            ("findings", AdviceList("No findings.", id="findings")),
-            ("lines", HotLineList(id="lines")),
-            ("time", TimePane(id="time")),
-            ("output", LogPane(id="output", of_program=True)),
-        ):
-            with Vertical(id=f"{name}-pane", classes="box") as box:
-                box.border_title = VIEWS[name]
-                if name == "findings":
-                    yield Lines(id="costs")
-                yield widget
+        widgets: dict[str, Widget] = {
+            "findings": AdviceList("No findings.", id="findings"),
+            "ledger": LedgerList(id="ledger"),
+            "lines": HotLineList(id="lines"),
+            "flame": IciclePane("flame"),
+            "time": TimePane(id="time"),
+            "output": LogPane(id="output", of_program=True),
+        }
+        for area, names in (("program-main", MAIN), ("program-below", ("time", "output"))):
+            with Horizontal(id=area):
+                for name in names:
+                    with Vertical(id=f"{name}-pane", classes="box") as box:
+                        box.border_title = VIEWS[name]
+                        if name == "findings":
+                            yield Lines(id="costs")
+                        yield widgets[name]
 
     def forget(self) -> None:
         """Prepare for another program."""
@@ -110,44 +105,14 @@ class ProgramPanes(Guarded, Container):
         self._show_time(session, result)
         self.show_sums()
 
-    def on_resize(self) -> None:
-        """Share the height again: the first lines of the screen come and go above."""
-        if self._result is not None:
-            self.share_height(self._main)
-
-    def share_height(self, main: str) -> None:
-        """Share the height among the views that are side by side by what they hold; `main` is the large one."""
-        self._main = main
-        height, screen = self.size.height, self.screen
-        if not (
-            screen.has_class("-tall") and (screen.has_class("-wide") or screen.has_class("-very-wide"))
-        ) or screen.has_class("-zoom"):
-            self.styles.clear_rule("grid_rows")
-            self._divided = ""
-            return
-        rows = {name: self.query_one(f"#{name}", RowList).count + 3 for name in ("ledger", "lines")}
-        findings = self.query_one(AdviceList)
-        wide = max(24, findings.size.width)
-        costs = 0 if self._result is None else len(cost_lines(*program_cost(self._result), wide))
-        rows["findings"] = findings.lines_wanted(wide, height) + costs + 2
-        rows["flame"] = height  # a picture fills any height
-        time = (
-            max(self.query_one(TimePane).virtual_size.height, min(self.query_one(LogPane).virtual_size.height, 14)) + 2
-        )
-        large = screen.has_class("-very-wide")
-        above = max(rows["ledger"], rows["findings"] + rows["lines"]) if large else rows[main]
-        low = max(_LEAST, min(time, max(_LOW[large], height - above), height - _LEAST))
-        if not large:
-            self._divide(f"1fr {low}")
-            return
-        top = height - low
-        lines = max(_LEAST, min(rows["findings"], max(top // 2, top - rows["lines"]), top - _LEAST))
-        self._divide(f"{lines} 1fr {low}")
-
-    def _divide(self, rows: str) -> None:
-        if rows != self._divided:  # each assignment makes Textual lay out the screen
-            self._divided = rows
-            self.styles.grid_rows = rows
+    def display_only(self, shown: frozenset[str]) -> None:
+        """Display these views side by side; those below the main ones get the room that they need, or all of it."""
+        for name in VIEWS:
+            self.query_one(f"#{name}-pane").display = name in shown
+        self.query_one("#program-main").display = bool(shown & set(MAIN))
+        below = self.query_one("#program-below")
+        below.display = bool(shown - set(MAIN))
+        below.set_class(bool(shown & set(MAIN)), "-low")
 
     def _show_time(self, session: Session, result: ProgramResult) -> None:
         program = result.run.program

@@ -26,7 +26,7 @@ from jaxprof.tui.kit.screen_bars import StageTabs
 from jaxprof.tui.kit.views import ViewsScreen
 from jaxprof.tui.program.ledger import CompilationDialog, LedgerList
 from jaxprof.tui.program.line_profile import HotLineList, SourceLines
-from jaxprof.tui.program.panes import VIEWS, AdviceList, ProgramPanes
+from jaxprof.tui.program.panes import MAIN, VIEWS, AdviceList, ProgramPanes
 from jaxprof.units import integer
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class ProgramScreen(ViewsScreen, keys="program"):
     TICK_SECONDS = 0.5
     AUTO_FOCUS = "#findings"
     VIEWS = VIEWS
-    MAIN = ("findings", "ledger", "lines", "flame")
+    MAIN = MAIN
 
     @property
     def place(self) -> str:
@@ -147,10 +147,10 @@ class ProgramScreen(ViewsScreen, keys="program"):
         self.set_clock(head.runs)
 
     def on_resize(self) -> None:
-        self.share_room()
+        self.call_after_refresh(self.share_room)  # when the screen has the classes of its new size
 
     def share_room(self) -> None:
-        """Share the room among the views that are side by side, by what they hold.
+        """Display one view, or on a large terminal several.
 
         A program that wrote nothing has no output view until the user opens it. The last output lines of a running
         program stand below while its output is out of view.
@@ -161,23 +161,21 @@ class ProgramScreen(ViewsScreen, keys="program"):
                 "ledger": integer(result.compile_count) if result.compile_count else "",
                 "findings": str(len(result.findings)) if result.findings else "",
             }
-            self.set_class(not self.run.log and self._view != "output", "-quiet")
-            watched = self.query_one(ProgramHead).runs and bool(self.run.log) and "output" not in self._shown
-            self.set_class(watched, "-watched")
-            self.show_tabs(self._shown, notes)
-            self.call_after_refresh(lambda: self.query_one(ProgramPanes).share_height(self._main))
+            shown = self._shown(bool(self.run.log))
+            self.set_class(
+                self.query_one(ProgramHead).runs and bool(self.run.log) and "output" not in shown, "-watched"
+            )
+            self.show_tabs(shown, notes)
+            self.query_one(ProgramPanes).display_only(shown)
 
-    @property
-    def _shown(self) -> frozenset[str]:
-        """The views that the stylesheet displays now."""
-        if self.has_class("-zoom"):
+    def _shown(self, wrote: bool) -> frozenset[str]:
+        """Return the views to display: the main one, on a wide terminal a second one beside it, time and output below
+        if the program `wrote` any; one view alone on a small terminal, and if the user wants it so."""
+        if self.has_class("-zoom") or not self.has_class("-tall") or self.has_class("-narrow"):
             return frozenset({self._view})
-        silent = {"output"} if self.has_class("-quiet") else set()
-        if self.has_class("-tall") and self.has_class("-very-wide"):
-            return frozenset(VIEWS) - {"ledger" if self._main == "flame" else "flame"} - silent
-        if self.has_class("-tall") and self.has_class("-wide"):
-            return frozenset({self._main, "time", "output"}) - silent
-        return frozenset({self._view})
+        beside = {"findings" if self._main != "findings" else "ledger"} if self.has_class("-very-wide") else set()
+        output = {"output"} if wrote or self._view == "output" else set()
+        return frozenset({self._main, "time", *beside, *output})
 
     def tick(self) -> None:
         self.query_one(ProgramHead).tick()

@@ -12,7 +12,7 @@ from textual.content import Content
 
 from jaxprof.analysis.programs.findings.arrays import copies_remark
 from jaxprof.facts.programs import rows_of
-from jaxprof.report.recording.tables import TRANSFERS_TEXT
+from jaxprof.report.recording.tables import TIME_LINE_TEXT, TRANSFERS_TEXT, time_line_rows
 from jaxprof.report.recording.words import loop
 from jaxprof.report.table import Table
 from jaxprof.text import safe
@@ -21,7 +21,7 @@ from jaxprof.tui.kit.drawing import cell, hang, spark
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.plots import seconds_tick
-from jaxprof.tui.kit.program_summary import share_table, state_columns
+from jaxprof.tui.kit.program_summary import state_columns, state_style
 from jaxprof.tui.kit.table_columns import table_lines
 from jaxprof.units import bytes_, counted, integer, percent, scaled, seconds
 
@@ -199,7 +199,6 @@ class TimePane(Guarded, VerticalScroll, can_focus=True):
     def show(self, key: Hashable, result: ProgramResult, axis: TimeAxis, tracks: Sequence[Track]) -> None:
         """Show the time of a program; nothing is redrawn until `key` changes."""
         high = self.screen.size.height >= 34
-        shares = [(share.state, share.seconds, share.exact) for share in result.timeline]
         shown = list(tracks) if high else list(tracks)[:4]
 
         def pictures(width: int) -> list[Content]:
@@ -209,8 +208,19 @@ class TimePane(Guarded, VerticalScroll, can_focus=True):
 
         drawn = (result.run.id, result.ended, high, coarse(result.wall_seconds))
         self.query_one("#over-time", Lines).show(drawn, pictures)
-        self.query_one("#time-table", Lines).show(key, lambda width: share_table(shares, result.wall_seconds, width))
+        self.query_one("#time-table", Lines).show(key, lambda width: time_lines(result, width))
         self.query_one("#time-more", Lines).show(key, lambda width: more_lines(result, width))
+
+
+def time_lines(result: ProgramResult, width: int) -> list[Content]:
+    """Return the time in each state and their sum, each state with its colour in the picture."""
+    rows = time_line_rows(result)
+    if not rows:
+        return [Content.styled("No time was recorded.", "$text-muted")]
+    head, *lines = table_lines(Table(TIME_LINE_TEXT[1:], rows), width - 2)
+    styles = [state_style(share.state) for share in result.timeline if share.seconds > 0]
+    marks = [*(Content.styled("■ ", style) for style in styles), Content("  ")]
+    return [Content("  ") + head, *(mark + line for mark, line in zip(marks, lines, strict=True))]
 
 
 MOST = 12

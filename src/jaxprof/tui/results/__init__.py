@@ -1,1 +1,1 @@
-"""The Results screen and those above it: variants side by side, a run in full, sweeps, two runs compared."""
+"""Runs, and the screens above them: variants side by side, a run in full, sweeps, two runs compared."""

@@ -1,26 +1,24 @@
 """The comparison of two runs of the session: the verdict, its basis, how the environments differ, then exact facts.
 
-The screen lies over Results; Esc goes back there. The facts come from the HLO of both runs, which a thread reads.
+The screen lies over the runs; Esc goes back there. The facts come from the HLO of both runs, which a thread reads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from textual.containers import VerticalScroll
 from textual.content import Content
 
 from jaxprof.analysis.ab import sides_beside
 from jaxprof.analysis.speedup import Speedup
 from jaxprof.errors import UsageError
 from jaxprof.stats import is_rough
-from jaxprof.text import columns, safe, shorten
+from jaxprof.text import safe, shorten
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.format import parameters_text, speedup_style, speedup_text, verdict_style
-from jaxprof.tui.kit.picture import Lines
+from jaxprof.tui.kit.picture import Lines, ScrollPane
 from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.table_columns import table_lines
 from jaxprof.tui.kit.threads import in_thread
@@ -35,9 +33,6 @@ if TYPE_CHECKING:
 _NAME_WIDTH = 24
 _NAMES_SHARE = 6
 """A name in the heading of a table takes at most the width divided by this."""
-_TWO_COLUMNS = 160
-"""Width from which tables stand side by side."""
-_BETWEEN = 3
 
 
 def unfit(run: Run) -> UsageError | None:
@@ -50,7 +45,7 @@ def unfit(run: Run) -> UsageError | None:
     if not run.shown.over:
         return UsageError(f"{name} has not ended", "Compare it once it has ended.")
     if run.shown.status != "ok":
-        advice = f"{key_of('app.mode.summary')} shows its run, {key_of('run.again')} runs it again."
+        advice = f"{key_of('app.mode.summary')} shows its run, {key_of('results.again')} runs it again."
         ended = "was cancelled" if run.shown.status == "cancelled" else run.shown.status
         return UsageError(f"{name} {ended}: there is nothing to compare", advice)
     return None
@@ -107,7 +102,7 @@ class CompareScreen(SessionScreen, keys="compare"):
         self._difference: SessionDifference | None = None
 
     def compose_body(self) -> ComposeResult:
-        with VerticalScroll(id="compare-scroll"):
+        with ScrollPane(id="compare-scroll"):
             yield Lines(id="compare-head")
             yield Lines(id="compare-facts")
 
@@ -168,9 +163,6 @@ class CompareScreen(SessionScreen, keys="compare"):
 
         first = head_lines(self._difference, 200)[0].plain.strip()
         self.copy(f"{first}\n\n{comparison_text(self._difference)}", first)
-
-    def action_scroll(self, step: int) -> None:
-        self.query_one("#compare-scroll").scroll_relative(y=step, animate=False)
 
 
 # -- drawing --------------------------------------------------------------------------------------------------
@@ -237,26 +229,8 @@ def fact_lines(difference: SessionDifference, width: int) -> list[Content]:
     (pair,) = difference.runs
     ours, theirs = (shorten(name, max(9, width // _NAMES_SHARE)) for name in names(pair.before, pair.after))
     sorted_tables = sorted(tables(pair), key=lambda table: table.columns is PHASES)
-    room = (width - _BETWEEN) // 2 if width >= _TWO_COLUMNS else 0
-    narrow: list[list[Content]] = []
     lines: list[Content] = []
     for table in (environment_table(difference), *sorted_tables):
-        block = list(table_lines(named(table, ours, theirs), width))
-        if block and all(columns(line.plain.rstrip()) <= room for line in block):
-            narrow.append([*block, Content("")])
-        elif block:
+        if block := list(table_lines(named(table, ours, theirs), width)):
             lines += [*block, Content("")]
-    return [*_beside(narrow, room), *lines]
-
-
-def _beside(blocks: Sequence[Sequence[Content]], room: int) -> Iterator[Content]:
-    """Yield the blocks in two columns of `room`; no line of theirs is longer."""
-    for left, right in zip_longest(*halves(blocks), fillvalue=Content("")):
-        yield left.rstrip().pad_right(room + _BETWEEN - columns(left.plain.rstrip())) + right
-
-
-def halves(blocks: Sequence[Sequence[Content]]) -> tuple[list[Content], list[Content]]:
-    """Return the blocks, in their order, in two columns, with the longer column as short as possible."""
-    lengths = [len(block) for block in blocks]
-    cut = min(range(len(blocks) + 1), key=lambda at: (max(sum(lengths[:at]), sum(lengths[at:])), -at))
-    return [line for block in blocks[:cut] for line in block], [line for block in blocks[cut:] for line in block]
+    return lines

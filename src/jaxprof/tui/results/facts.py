@@ -6,7 +6,6 @@ All functions are pure, from values to `Content`. An unknown value is a dash; an
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from textual.content import Content
@@ -14,12 +13,10 @@ from textual.content import Content
 from jaxprof.analysis.memory import peak_memory
 from jaxprof.analysis.run_result import modes_text, what_is_wrong, worst_element
 from jaxprof.report.runs import break_even_text, one_time_text
-from jaxprof.text import columns, safe, safe_lines
-from jaxprof.tui.kit.drawing import cell
+from jaxprof.text import safe, safe_lines
 from jaxprof.tui.kit.format import (
     half_width,
     interval,
-    parameters_text,
     speedup_text,
     versus_style,
 )
@@ -30,13 +27,8 @@ from jaxprof.units import UNKNOWN, bytes_, counted, integer, scaled, seconds
 if TYPE_CHECKING:
     from jaxprof.analysis import RunResult
     from jaxprof.events import Scalar
-    from jaxprof.workloads.model import Published
 
 NAME = 15
-_KINDS = {"GPU": ("GPU", "T4", "V100", "A100", "P100", "K80"), "TPU": ("TPU",)}
-"""Words in a source's hardware that name an accelerator of this kind."""
-_CLOSE = 70
-"""Width below which published figures use narrow columns."""
 _NOTES_FROM = 74
 """Width from which the table of phases has notes."""
 
@@ -62,12 +54,15 @@ def wrapped(text: str, width: int, style: str = "", indent: str = "") -> list[Co
     return lines
 
 
-def figure_lines(result: RunResult, baseline: str, width: int) -> list[Content]:
-    """Return the figures of the steady run, each with its interval or its source."""
+def figure_lines(result: RunResult, baseline: str, width: int, so_far: str = "", side: str = "") -> list[Content]:
+    """Return the figures of the steady run, each with its interval or its source. `so_far`: how the interval of a run
+    in progress has narrowed; `side`: which side of a comparison the run is."""
     summary, run = result.summary, result.run
+    lines = fact("side", side, width) if side else []
     if summary is None:
-        return []
-    lines = fact("median", f"{seconds(summary.median)}{half_width(summary)}", width, interval(summary), "bold")
+        return lines
+    lines += fact("median", f"{seconds(summary.median)}{half_width(summary)}", width, interval(summary), "bold")
+    lines += fact("so far", so_far, width, style="$quiet") if so_far else []
     calls = run.series["run"].calls_per_sample
     spread = f"{seconds(summary.minimum)} to {seconds(summary.maximum)}, MAD {seconds(summary.mad)}"
     lines += fact("samples", integer(summary.count) + (f" of {calls} calls" if calls > 1 else ""), width, spread)
@@ -244,13 +239,13 @@ def warning_lines(result: RunResult, width: int) -> list[Content]:
     return lines
 
 
-def failure_lines(result: RunResult, width: int, *, traceback: bool = True) -> list[Content]:
+def failure_lines(result: RunResult, width: int) -> list[Content]:
     """Return the error, its advice, and its traceback."""
     run = result.run
     if not run.shown.error or run.shown.status == "ok":
         return []
     lines = [*wrapped(run.shown.error, width, "$error"), *wrapped(run.shown.advice, width, "$text-muted")]
-    trace = run.finished.traceback if run.finished is not None and traceback else ""
+    trace = run.finished.traceback if run.finished is not None else ""
     if trace.strip():
         lines += [Content(""), *(Content.styled(line, "$quiet") for line in safe_lines(trace.rstrip()))]
     return lines
@@ -272,52 +267,3 @@ def compile_lines(result: RunResult, width: int) -> list[Content]:
     if hidden > 0:
         lines.append(Content.styled(f"{hidden} more", "$quiet"))
     return lines
-
-
-def published_lines(
-    figures: Iterable[Published], measured: Sequence[RunResult], parameters: dict[str, Scalar], width: int
-) -> list[Content]:
-    """Return published figures beside those measured here, and what makes the two incomparable."""
-    lines: list[Content] = []
-    close = width < _CLOSE
-    variant_width, phase_width = (14, 10) if close else (20, 13)
-    for figure in figures:
-        value = figure.figure or UNKNOWN
-        ours = [
-            result
-            for result in measured
-            if result.run.plan.variant == figure.variant and result.phase_seconds.get(figure.phase) is not None
-        ]
-        here = [f"{seconds(result.phase_seconds[figure.phase])} on {result.run.plan.device}" for result in ours]
-        here_words = ", ".join(here) if here else "not measured here"
-        head = Content.assemble(
-            cell(figure.variant, variant_width - 1),
-            " ",
-            cell(title(figure.phase, phase_width - 1), phase_width, STYLES.get(figure.phase, "")),
-            cell(value, max(10, columns(safe(value)) + 2), "bold"),
-            ("here ", "$text-muted") if here else "",
-            (here_words, "" if here else "$quiet"),
-        )
-        lines.append(head.truncate(width, ellipsis=True))
-        reasons = _unlike(figure, parameters, [result.run.plan.device for result in ours])
-        note = f"{figure.hardware} · {figure.source} · statistic: {figure.statistic}"
-        lines += wrapped(note, width - 2, "$quiet", "  ")
-        if reasons:
-            lines += wrapped(f"≠ not like for like: {'; '.join(reasons)}", width - 2, "$warning", "  ")
-    return lines
-
-
-def _unlike(figure: Published, parameters: dict[str, Scalar], devices: Sequence[str]) -> list[str]:
-    """Return why a published figure is not the same measurement: its own caveat, another kind of device, other
-    sizes."""
-    reasons = [figure.caveat] if figure.caveat else []
-    kind = next((kind for kind, names in _KINDS.items() if any(name in figure.hardware for name in names)), "CPU")
-    reasons += [
-        f"a {kind} there, {device} here"
-        for device in dict.fromkeys(devices)
-        if (device[:3] == "cpu") is not (kind == "CPU")
-    ]
-    different = {name: value for name, value in figure.parameters.items() if parameters.get(name, value) != value}
-    if different:
-        reasons.append(f"{parameters_text(different)} there")
-    return reasons

@@ -1,357 +1,243 @@
-"""The Results screen: the variants side by side, and below or beside them the details of the row under the cursor.
+"""The screen of the runs: the variants side by side with their figures, or where each is while it is measured; below,
+all of the row under the cursor, and what its process wrote.
 
-The screen computes nothing: `jaxprof.analysis` derives, the widgets draw. A row is a run, or a sweep over a parameter.
+Events drive everything but the clock of the current phase, a cell that is redrawn ten times a second. When nothing
+runs, there is no timer, and nothing is sent to the terminal. The screen computes nothing: `jaxprof.analysis` derives,
+the widgets draw.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, cast
+from time import monotonic
+from typing import TYPE_CHECKING
 
 from textual.containers import Vertical
 from textual.content import Content
 
-from jaxprof.analysis import RunResult, SweepGroup, result, sweep_groups
-from jaxprof.analysis.memory import peak_memory
-from jaxprof.analysis.programs.derive import program_result
-from jaxprof.analysis.run_result import is_uncounted, prompt_cost, run_cost
 from jaxprof.errors import UsageError
+from jaxprof.report.run_text import sweep_table
 from jaxprof.report.runs import break_even_text
-from jaxprof.text import columns, safe
+from jaxprof.runner.expected_time import left_in_words, seconds_left
+from jaxprof.text import safe
 from jaxprof.tui.keys import key_of
-from jaxprof.tui.kit.captures import RunKeys
-from jaxprof.tui.kit.drawing import cell, mark
+from jaxprof.tui.kit.captures import views_of
+from jaxprof.tui.kit.dialogs import Confirm
 from jaxprof.tui.kit.explanation import ExplanationHead
-from jaxprof.tui.kit.format import (
-    SPEEDUP_WIDTH,
-    baseline_name,
-    half_width,
-    half_width_short,
-    interval,
-    parameters_text,
-    speedup_short,
-    speedup_text,
-    status_mark,
-    versus_style,
-)
+from jaxprof.tui.kit.format import baseline_name, half_width, interval, parameters_text, speedup_text
 from jaxprof.tui.kit.guard import on
-from jaxprof.tui.kit.phase_bars import plain_bar
-from jaxprof.tui.kit.plots import count_tick
-from jaxprof.tui.kit.program_summary import in_a_line
-from jaxprof.tui.kit.run_list import RunHeading, nothing_measured
-from jaxprof.tui.kit.table_columns import Cell, Span, TableColumn
-from jaxprof.tui.kit.table_view import Heading, TableView
-from jaxprof.tui.kit.threads import in_thread
-from jaxprof.tui.results.result_panel import ResultPanel, crossover_lines, sweep_table
-from jaxprof.units import bytes_, counted, scaled, seconds
+from jaxprof.tui.kit.log_pane import OUTPUT_TITLE, LogPane
+from jaxprof.tui.kit.screen import SessionScreen
+from jaxprof.tui.kit.table_columns import table_lines
+from jaxprof.tui.results.result_panel import ResultPanel, crossover_lines
+from jaxprof.tui.results.run_table import RunTable
+from jaxprof.units import counted, seconds
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from jaxprof.report.runs import RunGroup
+    from jaxprof.analysis import RunResult, SweepGroup
     from jaxprof.session import Run, Session
-    from jaxprof.tui.profiler import Profiler
 
 
-def _longest(group: RunGroup) -> float:
-    return max((run_result.summary.median for run_result in group.runs if run_result.summary is not None), default=0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class SweepRow(Heading):
-    """A sweep over a parameter, in one line."""
-
-    selectable: ClassVar[bool] = True
-    sweep: SweepGroup
-
-    def line(self, width: int) -> Content:
-        return _sweep_line(self.sweep, width)
-
-
-def _extra(title: str, width: int, priority: int, text: Callable[[RunResult], str]) -> TableColumn[RunResult]:
-    return TableColumn(title, text, width, right=True, style="$text-muted", priority=priority)
-
-
-class ResultList(TableView[RunResult]):
-    """Rows of runs, headings of groups, and a row for each sweep."""
-
-    UNSORTED = "as planned"
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(
-            (
-                TableColumn("", self._mark, 1),
-                TableColumn("variant", lambda row: self._labels[row.run.id], 10, most=25, fits=True,
-                            sort=lambda row: row.run.plan.variant),
-                TableColumn("median", self._median, 8, right=True, sort=_median_of),
-                TableColumn("95 %", lambda row: half_width_short(row.summary), 8, right=True, style="$text-muted",
-                            gap=2),
-                TableColumn("from 0", self._bar, 7, weight=1, most=46, gap=2),
-                TableColumn("speed-up", _speedup, SPEEDUP_WIDTH, sort=_slowdown),
-                TableColumn("break-even", _break_even, 10, most=14, fits=True),
-                TableColumn("", _warnings, 3),
-                _extra("dispatch", 9, 1, lambda row: seconds(row.dispatch_median_seconds)),
-                _extra("pipelined", 9, 2, lambda row: seconds(row.pipelined_median_seconds)),
-                _extra("rate", 12, 3, lambda row: scaled(row.flops_per_second, "FLOP/s")),
-                _extra("traffic", 10, 4, lambda row: scaled(row.bytes_per_second, "B/s")),
-                _extra("peak memory", 11, 5, lambda row: _bytes(peak_memory(row.run))),
-                TableColumn("compile", lambda row: seconds(row.phase_seconds.get("compile")), 9, right=True,
-                            style="$text-muted", priority=6, sort=lambda row: row.phase_seconds.get("compile")),
-                _extra("once", 9, 7, lambda row: seconds(row.once_seconds) if row.run.plan.how != "numpy" else ""),
-            ),
-            id=id,
-        )  # fmt: skip
-        self._session: Session | None = None
-        self._results: dict[str, RunResult] = {}
-        self._labels: dict[str, str] = {}
-        self._longest: dict[str, float] = {}
-        self.groups: list[RunGroup] = []
-        self.sweeps: dict[str, SweepGroup] = {}
-        """Sweeps by workload."""
-        self._group_by_run: dict[str, RunGroup] = {}
-        self.marked: list[str] = []
-        """Ids of the runs to compare, in the order in which they were marked."""
-
-    def toggle(self, run: str) -> None:
-        """Mark a run, or unmark it."""
-        if run in self.marked:
-            self.marked.remove(run)
-        else:
-            self.marked.append(run)
-        self.redraw([run])
-
-    @property
-    def empty_text(self) -> str:
-        return nothing_measured(cast("Profiler", self.app)) if not self.total else super().empty_text
-
-    def show(self, session: Session, runs: frozenset[str]) -> None:
-        """Show `session`, in which `runs` changed. Unchanged rows are not redrawn."""
-        if session is not self._session:
-            self._session, self._results, runs = session, {}, frozenset(session.runs)
-            self.marked.clear()
-        for run in session.runs.values():
-            if run.id in runs or run.plan.baseline in runs or run.id not in self._results:
-                self._results[run.id] = result(session, run.id, prompt_cost)
-        self._count(session)
-        from jaxprof.report.runs import grouped
-
-        self.groups = grouped(self._results.values())
-        if any(session.runs[run].over for run in runs if run in session.runs):
-            self.sweeps = {sweep.workload: sweep for sweep in sweep_groups(session)}
-        self._group_by_run = {run_result.run.id: group for group in self.groups for run_result in group.runs}
-        for group in self.groups:
-            names = {run_result.run.id: group.label(run_result.run) for run_result in group.runs}
-            counted = Counter(names.values())
-            self._labels |= {run: f"{name} ({run})" if counted[name] > 1 else name for run, name in names.items()}
-            self._longest |= dict.fromkeys(names, _longest(group))
-        self.rearrange()
-
-    def _count(self, session: Session) -> None:
-        """Count the FLOPs of long programs in a thread."""
-        late = [run for run in session.runs.values() if is_uncounted(run)]
-        if not late:
-            return
-
-        def count() -> None:
-            for run in late:
-                run_cost(session, run)
-                if self.app.is_running:
-                    self.app.call_from_thread(self.redraw, [run.id])
-
-        in_thread(self, count, "count FLOPs")
-
-    def group_of(self, run: str) -> RunGroup | None:
-        """Return the group of a run; None if the run is not shown."""
-        return self._group_by_run.get(run)
-
-    def arranged(self) -> dict[Hashable, RunResult | Heading]:
-        rows: dict[Hashable, RunResult | Heading] = {}
-        for group in self.groups:
-            if group.workload in self.sweeps:
-                rows.setdefault(("sweep", group.workload), SweepRow(self.sweeps[group.workload]))
-            note = parameters_text(group.parameters)
-            rows["group", group.workload, note, group.runs[0].run.id] = RunHeading(group.workload, note)
-            rows |= self.sorted_rows({run_result.run.id: run_result for run_result in group.runs})
-        return rows
-
-    # -- cells ------------------------------------------------------------------------------------------------
-
-    def _mark(self, run_result: RunResult) -> Content:
-        run = run_result.run
-        return mark(on=True) if run.id in self.marked else status_mark(run.shown.status)
-
-    def _median(self, run_result: RunResult) -> Cell:
-        if run_result.summary is not None:
-            return seconds(run_result.summary.median), "bold"
-        run = run_result.run
-        if run.is_program and self._session is not None:
-            words = in_a_line(program_result(self._session, run.id))
-        else:
-            words = (
-                run.shown.error.splitlines()[0]
-                if run.shown.error
-                else run.current_phase.replace("_", " ") or run.shown.status
-            )
-        return Span(
-            (words, "$error" if run.shown.status in ("failed", "crashed", "interrupted", "timed out") else "$quiet")
-        )
-
-    def _bar(self, run_result: RunResult) -> Cell:
-        longest = self._longest[run_result.run.id]
-        share = run_result.summary.median / longest if run_result.summary is not None and longest > 0 else 0.0
-        return lambda width: plain_bar(share, width, "$baseline" if not run_result.run.plan.baseline else "$bar")
-
-
-def _bytes(count: int | None) -> str:
-    return "" if count is None else bytes_(count)
-
-
-def _median_of(run_result: RunResult) -> float | None:
-    return run_result.summary.median if run_result.summary is not None else None
-
-
-def _slowdown(run_result: RunResult) -> float | None:
-    return -run_result.versus.speedup.ratio if run_result.versus is not None else None
-
-
-def _speedup(run_result: RunResult) -> tuple[str, str]:
-    speedup = run_result.versus.speedup if run_result.versus is not None else None
-    return speedup_short(speedup) if run_result.run.plan.baseline else "baseline", versus_style(run_result)
-
-
-def _break_even(run_result: RunResult) -> tuple[str, str]:
-    check = run_result.run.check
-    if check is not None and check.passed is False:
-        return "✗ wrong", "$error"
-    return break_even_text(run_result) if run_result.versus is not None else "", ""
-
-
-def _warnings(run_result: RunResult) -> tuple[str, str]:
-    return f"!{len(run_result.warnings)}" if run_result.warnings else "", "$warning"
-
-
-def _sweep_line(sweep: SweepGroup, width: int) -> Content:
-    sizes = sorted({size for line in sweep.lines for size in line.sizes})
-    words = "; ".join(crossover.sentence(sweep.parameter) for crossover in sweep.crossovers())
-    span = f"{sweep.parameter} from {count_tick(sizes[0])} to {count_tick(sizes[-1])}" if sizes else ""
-    return Content.assemble(
-        " ", ("~", "bold $accent"), f" {cell(sweep.workload, min(24, columns(sweep.workload))).plain}",
-        (f" over {span}  ", "$text-muted"), cell(words, max(1, width), "$accent"),
-    ).truncate(width, ellipsis=True)  # fmt: skip
-
-
-class ResultsScreen(RunKeys, keys="results"):
-    """The results of the open session."""
+class ResultsScreen(SessionScreen, keys="results"):
+    """The runs of the open session."""
 
     MODE = "results"
+    TICK_SECONDS = 0.1
     AUTO_FOCUS = "#results"
 
     def __init__(self) -> None:
         super().__init__()
         self._summary = ""
+        self._followed = ""
+        """The newest run, which the cursor follows until the user moves it to another row."""
 
     def compose_body(self) -> ComposeResult:
-        with Vertical(id="results-body"):
-            yield ExplanationHead()
-            with Vertical(id="results-box", classes="box") as box:
-                box.border_title = "Results"
-                yield ResultList(id="results")
-            yield ResultPanel(id="panel", classes="box")
+        yield ExplanationHead()
+        with Vertical(id="results-box", classes="box") as box:
+            box.border_title = "Runs"
+            yield RunTable(id="results")
+        yield ResultPanel(id="panel", classes="box")
+        with Vertical(id="log-box", classes="box") as box:
+            box.border_title = OUTPUT_TITLE
+            yield LogPane(id="log")
 
     # -- showing ----------------------------------------------------------------------------------------------
 
     def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
-        """Show the current figures."""
-        rows = self.query_one(ResultList)
-        rows.show(self.profiler.session, runs)
-        if self.profiler.run_in_view:
+        """Show the list and the row under the cursor; the clock ticks while a run is in progress."""
+        session, grows = self.profiler.session, self.profiler.session_grows
+        if replaced:
+            self._followed = ""
+            self._panel.forget()
+        rows = self._rows
+        rows.shift_seconds = self._panel.strip.shift_seconds = self.profiler.opened.clock_shift_seconds
+        rows.show(session, runs, growing=grows)
+        rows.cancelling = self.profiler.live.cancelling if self._ours else frozenset()
+        if not grows:
             rows.move_to_key(self.profiler.run_in_view)
+        newest = newest_run(session) if grows or (self._ours and not replaced) else ""
+        if newest and newest != self._followed:
+            if self._followed in ("", rows.current) or replaced:
+                rows.move_to_key(newest)
+            self._followed = newest
         self._show_summary()
         self._show_panel()
+        self.set_clock(self._ticks)
 
-    @on(ResultList.Sorted)
-    def _show_summary(self) -> None:
-        """Show on the frame of the list how many runs there are and how they are sorted."""
-        count, order = len(self.profiler.session.runs), self.query_one(ResultList).order_in_words
-        words = counted(count, "run") if count else ""
-        marked = len(self.query_one(ResultList).marked)
-        words = " · ".join(
-            part for part in (words, f"{marked} marked" if marked else "", order if words else "") if part
+    @property
+    def _rows(self) -> RunTable:
+        return self.query_one(RunTable)
+
+    @property
+    def _panel(self) -> ResultPanel:
+        return self.query_one(ResultPanel)
+
+    @property
+    def _ticks(self) -> bool:
+        """Whether a clock has to tick."""
+        return self.profiler.session_grows and any(
+            run.status == "running" for run in self.profiler.session.runs.values()
         )
+
+    @property
+    def _ours(self) -> bool:
+        """Whether this app writes the session in view."""
+        return self.profiler.session is self.profiler.live.session
+
+    @on(RunTable.Sorted)
+    def _show_summary(self) -> None:
+        """Show on the frame of the list how many runs there are, or are done and how long the others will take; how
+        many are marked; and how they are sorted."""
+        runs, rows = self.profiler.session.runs.values(), self._rows
+        parts = [counted(len(runs), "run")] if runs else []
+        if runs and self.profiler.session_grows:
+            waiting = sum(run.shown.status == "queued" for run in runs)
+            parts = [f"{sum(run.shown.over for run in runs)} of {len(runs)} done"]
+            parts += [f"{waiting} queued"] if waiting else []
+            parts += [left_in_words(seconds_left(runs, monotonic() + self.profiler.opened.clock_shift_seconds))]
+            parts += [f"paused: {key_of('results.resume')} follows"] if self.paused else []
+        parts += [f"{len(rows.marked)} marked"] if rows.marked else []
+        parts += [rows.order_in_words] if runs else []
+        words = " · ".join(filter(None, parts))
         if words != self._summary:
             self._summary = words
             self.query_one("#results-box").border_subtitle = Content(words)
 
     def come_into_view(self) -> None:
-        """Put the cursor on the run that another screen had in view."""
+        """Put the cursor on the run that another screen had in view, and start the clock again."""
         super().come_into_view()
-        if self.profiler.run_in_view and self.whole:
-            self.query_one(ResultList).move_to_key(self.profiler.run_in_view)
+        if self.whole:
+            if not self.profiler.session_grows:
+                self._rows.move_to_key(self.profiler.run_in_view)
+            self.set_clock(self._ticks)
 
-    def on_row_list_highlighted(self, message: ResultList.Highlighted) -> None:
-        """Show the details of another row."""
+    def tick(self) -> None:
+        self._rows.tick()
+        self._panel.strip.tick()
+        self._show_summary()
+
+    def on_row_list_highlighted(self, message: RunTable.Highlighted) -> None:
+        """Show another row; the cursor stops following the queue unless it is on the current run."""
         if not self.whole:
             return
-        result = self._result()
-        if result is not None:
-            self.profiler.run_in_view = result.run.id
+        run = self.chosen
+        if run is not None:
+            self.profiler.run_in_view = run.id
         self._show_panel()
-        self.query_one(ResultPanel).scroll_home(animate=False)
+        self._panel.scroll_home(animate=False)
 
-    def on_row_list_chosen(self, message: ResultList.Chosen) -> None:
+    def on_row_list_chosen(self, message: RunTable.Chosen) -> None:
         """Open a row that was clicked twice."""
         self.action_open()
 
     @property
     def chosen(self) -> Run | None:
+        """The run under the cursor."""
         result = self._result()
         return result.run if result is not None else None
 
     def _result(self) -> RunResult | None:
-        return self.query_one(ResultList).current_row
+        return self._rows.current_row
 
     def _sweep(self) -> SweepGroup | None:
-        rows = self.query_one(ResultList)
+        rows = self._rows
         return rows.sweeps.get(str(rows.current[1])) if isinstance(rows.current, tuple) else None
 
     def _show_panel(self) -> None:
-        rows, result, sweep = self.query_one(ResultList), self._result(), self._sweep()
-        group = rows.group_of(result.run.id) if result is not None else None
-        self.set_class(sweep is not None, "-sweep")
-        self.query_one(ResultPanel).show(self.profiler.session, result, group, sweep)
+        session, result, sweep = self.profiler.session, self._result(), self._sweep()
+        run = result.run if result is not None else None
+        group = self._rows.group_of(run.id) if run is not None else None
+        self.set_class(run is not None and bool(run.log), "-wrote")
+        self._panel.show(session, result, group, sweep, self.profiler.session_grows)
+        self.query_one(LogPane).show(run.id if run is not None else "", run.log if run is not None else ())
         self.refresh_bindings()
 
     # -- keys -------------------------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Dim the keys that can do nothing now; Esc is the app's unless the panel is zoomed."""
+        """Dim the keys that can do nothing now; Esc is the app's unless one part has the full room."""
         if not self.whole:
             return super().check_action(action, parameters)
-        result = self._result()
-        if action in ("mark", "scale"):
-            return True if result is not None else None
-        if action == "compare":
-            return True if self.profiler.session.runs else None
-        if action in ("open", "copy", "zoom"):
-            return True if result is not None or self._sweep() is not None else None
+        if action == "mark" and (self.paused or self.profiler.session_grows):
+            return False  # its key pauses what is live
+        run, live = self.chosen, self.profiler.live
+        views = views_of(self.profiler.session, run) if run is not None else frozenset()
+        allowed = {
+            "mark": run is not None,
+            "log": run is not None,
+            "step": run is not None,
+            "compare": bool(self.profiler.session.runs),
+            "open": run is not None or self._sweep() is not None,
+            "hlo": run is not None and "hlo" in run.texts,
+            "profile": bool(parameters) and parameters[0] in views,
+            "cancel": run is not None and not run.shown.over and self._ours,
+            "cancel_all": self._ours and live.busy,
+            "again": run is not None and run.shown.over,
+        }
+        allowed["copy"] = allowed["zoom"] = allowed["open"]
+        if action in allowed:
+            return True if allowed[action] else None
+        if action in ("pause", "resume"):
+            return self.can_pause(action)
         if action == "unzoom":
-            return self.has_class("-zoom")
+            return self.has_class("-zoom") or self.has_class("-log")
         return super().check_action(action, parameters)
 
+    def why_not(self, action: str) -> str:
+        run = self.chosen
+        if action == "cancel" and run is not None:
+            return "this run has ended" if run.shown.over else "another process runs it: cancel it there"
+        if action in ("cancel", "cancel_all"):
+            return "nothing runs or waits here"
+        if action == "again" and run is not None:
+            return "this run has not ended yet"
+        return ""
+
     def action_open(self) -> None:
-        if self._sweep() is not None:
+        run = self.chosen
+        if run is not None and run.is_program:
+            self.profiler.show_program(run.id)
+        elif run is not None or self._sweep() is not None:
             self.action_zoom()
-        super().action_open()
+
+    def action_hlo(self) -> None:
+        if (run := self.chosen) is not None:
+            self.profiler.show_hlo(run.id)
+
+    def action_profile(self, view: str) -> None:
+        if (run := self.chosen) is not None:
+            self.profiler.show_profile(run.id, view)
+
+    def action_step(self, step: int) -> None:
+        self._rows.action_move(step)
 
     def action_mark(self) -> None:
-        rows, result = self.query_one(ResultList), self._result()
-        if result is None:
+        rows, run = self._rows, self.chosen
+        if run is None:
             return
         from jaxprof.tui.results.compare_screen import unfit
 
-        run = result.run
         refused = unfit(run) if run.id not in rows.marked else None
         if refused is None and run.id not in rows.marked and len(rows.marked) == 2:
             hint = f"{key_of('results.mark')} on one of them unmarks it; {key_of('results.compare')} compares them."
@@ -366,9 +252,9 @@ class ResultsScreen(RunKeys, keys="results"):
     def action_compare(self) -> None:
         from jaxprof.tui.results.compare_screen import CompareScreen, in_comparison, in_order
 
-        session, marked, result = self.profiler.session, self.query_one(ResultList).marked, self._result()
+        session, marked, run = self.profiler.session, self._rows.marked, self.chosen
         try:
-            sides = in_comparison(session, result.run) if result is not None and not marked else None
+            sides = in_comparison(session, run) if run is not None and not marked else None
             first, second = sides or in_order(session, marked)
         except UsageError as error:
             self.profiler.tell(error)
@@ -376,36 +262,70 @@ class ResultsScreen(RunKeys, keys="results"):
         self.app.push_screen(CompareScreen(first, second))
 
     def action_history(self) -> None:
-        result = self._result()
-        plan = result.run.plan if result is not None else None
-        self.profiler.show_history((plan.target or plan.workload) if plan is not None else "")
+        run = self.chosen
+        self.profiler.show_history((run.plan.target or run.plan.workload) if run is not None else "")
 
     def action_sort(self) -> None:
-        self.query_one(ResultList).action_sort_by_next()
+        self._rows.action_sort_by_next()
 
     def action_reverse(self) -> None:
-        self.query_one(ResultList).action_turn()
-
-    def action_scale(self) -> None:
-        panel = self.query_one(ResultPanel)
-        panel.logarithmic = not panel.logarithmic
-        self._show_panel()
+        self._rows.action_turn()
 
     def action_zoom(self) -> None:
-        self.toggle_class("-zoom")
-        self.query_one("#panel" if self.has_class("-zoom") else "#results").focus()
-        self.refresh_bindings()
+        self._give_room("-zoom", self._panel)
+
+    def action_log(self) -> None:
+        self._give_room("-log", self.query_one(LogPane))
 
     def action_unzoom(self) -> None:
-        if self.has_class("-zoom"):
+        if self.has_class("-log"):
+            self.action_log()
+        elif self.has_class("-zoom"):
             self.action_zoom()
+
+    def _give_room(self, name: str, part: ResultPanel | LogPane) -> None:
+        """Give the panel, or the output, the full room, or show all parts again."""
+        self.toggle_class(name)
+        (part if self.has_class(name) else self._rows).focus()
+        self.refresh_bindings()
+
+    def action_cancel(self) -> None:
+        run = self.chosen
+        if run is not None and not run.shown.over:
+            self.profiler.live.cancel(run.id)
+            self._show_cancelling()
+
+    def action_cancel_all(self) -> None:
+        def cancel(yes: bool) -> None:
+            self.profiler.live.cancel_all()
+            self._show_cancelling()
+
+        question = "The current run and all queued runs are cancelled. What they have measured so far is kept."
+        Confirm("Cancel all runs?", question, "Cancel all").ask(self.app, cancel)
+
+    def _show_cancelling(self) -> None:
+        """Show at once that a run is being cancelled, because its end may take a moment."""
+        self._rows.cancelling = self.profiler.live.cancelling
+        self._rows.redraw(self._rows.cancelling)
+
+    def action_pause(self) -> None:
+        super().action_pause()
+        self.set_clock(False)
+        self._show_summary()
+
+    def action_again(self) -> None:
+        from jaxprof.tui.results.rerun import run_again
+
+        if (run := self.chosen) is not None:
+            run_again(self.profiler, run)
 
     def action_copy(self) -> None:
         result, sweep = self._result(), self._sweep()
         if result is not None:
             text = row_text(result, baseline_name(self.profiler.session, result.run))
         elif sweep is not None:
-            text = "\n".join(line.plain.rstrip() for line in (*crossover_lines(sweep), *sweep_table(sweep, 120)))
+            lines = (*crossover_lines(sweep), *table_lines(sweep_table(sweep), 120))
+            text = "\n".join(line.plain.rstrip() for line in lines)
         else:
             return
         self.copy(text, text.splitlines()[0])
@@ -423,3 +343,12 @@ def row_text(result: RunResult, baseline: str) -> str:
         if result.versus.break_even_calls is not None:
             text += f", break-even after {break_even_text(result)}"
     return text.replace("\u202f", " ")
+
+
+def newest_run(session: Session) -> str:
+    """Return the run in progress that began last (earlier ones may wait for their turn), else the one that ended
+    last; empty before the first run."""
+    runs = list(session.runs.values())
+    running = [run.id for run in runs if run.status == "running"]
+    ended = [(run.ended_seconds, at) for at, run in enumerate(runs) if run.ended_seconds is not None]
+    return running[-1] if running else runs[max(ended)[1]].id if ended else ""

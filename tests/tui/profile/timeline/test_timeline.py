@@ -1,7 +1,5 @@
 """A timeline: its lanes and what a column shows of them, and the state in view: window, cursor, jumps, map, ruler."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 
@@ -17,7 +15,8 @@ from jaxprof.analysis.lanes.rows import DEEPEST, Lanes, lanes_of
 from jaxprof.analysis.timeline import Timeline, TimelineCounter, TimelineLane, read_timeline, readings_within
 from jaxprof.errors import FileRefusedError
 from jaxprof.text import columns
-from jaxprof.tui.kit.canvas import AxisWindow, Scale, ruler
+from jaxprof.tui.kit.axis_browse import AxisWindow
+from jaxprof.tui.kit.canvas import Scale, ruler
 from jaxprof.tui.kit.filter import compiled
 from jaxprof.tui.profile.timeline.browse import LEAST_NS, Browse, Jumps
 from jaxprof.tui.profile.timeline.drawing import (
@@ -39,7 +38,7 @@ spans = st.lists(st.tuples(st.integers(0, 1000), st.integers(1, 200)), min_size=
 )
 
 
-def made(intervals: list[tuple[int, int]], *lanes: tuple[str, str, str]) -> Lanes:
+def made(intervals, *lanes):
     """Lanes of device, name and kind, by default one, all with these intervals of start and duration."""
     given = [("k", None, start, duration) for start, duration in intervals]
     rows = [profiles.lane(*lane, given) for lane in lanes or [("gpu:0", "Stream #1", "stream")]]
@@ -97,7 +96,7 @@ def test_a_counter_is_as_high_as_its_highest_value_in_a_column_and_shown_at_the_
     assert drawn.height.tolist() == [0, *[0.25] * 4, 1, *[0.5] * 4]
     assert set(drawn.kind.tolist()) == {-1, KINDS.index("counter")}
 
-    def said(at: int) -> list[str]:
+    def said(at):
         under = lane, lane.rows[0], lane.rows[0].at(at)
         return [line.plain for line in cursor_lines(Lanes((lane,), [], 0, 100, 0), window, at, under, 100)]
 
@@ -127,10 +126,10 @@ def test_damaged_counters_are_refused(damage):
         lanes_of(read_timeline(f'{profiles.timeline()[:-1]},"counters":{damage}}}'))
 
 
-def joined_lanes(kernels: list[int], launches: list[int]) -> Lanes:
+def joined_lanes(kernels, launches):
     """A launch each 10 ns, a kernel 100 ns later; the correlation of each."""
 
-    def lane(device: str, kind: str, joins: list[int], shift: int) -> TimelineLane:
+    def lane(device, kind, joins, shift):
         count = len(joins)
         starts = [shift + 10 * n for n in range(count)]
         return TimelineLane(device, kind, kind, [("x", None)], [0] * count, starts, [5] * count, correlations=joins)
@@ -146,13 +145,13 @@ def test_from_a_launch_to_its_kernel_and_back_and_the_cursor_follows():
     browse.event(1)
     for device, moment in (("host", 0), ("gpu:0", 100)):
         browse.follow()
-        assert (browse.lanes.lanes[browse.places[browse.line].lane].device, browse.time) == (device, moment)
+        assert (browse.lanes.lanes[browse.places[browse.line].lane].device, browse.cursor) == (device, moment)
 
 
 presses = st.one_of(
     st.tuples(st.sampled_from(["pan", "step", "event", "edge", "move"]), st.sampled_from([-1, 1])),
     st.tuples(st.just("zoom"), st.sampled_from([0.1, 0.5, 2.0, 9.0])),
-    st.tuples(st.sampled_from(["open", "fit", "show_whole", "pin", "hide", "show_all", "mark"]), st.none()),
+    st.tuples(st.sampled_from(["open", "fit", "show_whole", "hide", "show_all", "mark"]), st.none()),
     st.tuples(st.just("resize"), st.integers(1, 12)),
 )
 
@@ -162,7 +161,7 @@ def test_whatever_is_pressed_the_cursor_is_in_view_and_every_line_is_shown_once(
     browse, room = Browse(LANES, WIDTH, ROOM), ROOM
     for name, value in keys:
         if name == "zoom":
-            browse.zoom(value or 1.0, browse.time)
+            browse.zoom(value or 1.0, browse.cursor)
         elif name == "resize":
             room = int(value or 1)
             browse.resize(WIDTH, room)
@@ -171,7 +170,7 @@ def test_whatever_is_pressed_the_cursor_is_in_view_and_every_line_is_shown_once(
         browse.bring_into_view()
         assert browse.whole.start <= browse.window.start < browse.window.end <= browse.whole.end
         assert browse.window.span >= min(LEAST_NS, browse.whole.span)
-        assert browse.whole.start <= browse.time < browse.whole.end
+        assert browse.whole.start <= browse.cursor < browse.whole.end
         lines = [line for y in range(room) if (line := browse.line_at(y)) is not None]
         assert len(lines) == len(set(lines)) == min(room, len(browse.places))
         assert browse.line in lines
@@ -182,15 +181,15 @@ def test_whatever_is_pressed_the_cursor_is_in_view_and_every_line_is_shown_once(
 def test_jumps_go_to_what_can_be_seen_the_longest_first():
     browse = Browse(IDLE, 50, 20)
     jumps = Jumps(browse)
-    assert [(jumps.idle(1), browse.time) for _ in range(3)] == [(True, 210), (True, 450), (False, 450)]
+    assert [(jumps.idle(1), browse.cursor) for _ in range(3)] == [(True, 210), (True, 450), (False, 450)]
     browse.zoom(0.2, 0)
-    browse.time = 0
+    browse.cursor = 0
     assert jumps.idle(1)
-    assert browse.time == 100, "now the one of 10 ns is more than half a column"
+    assert browse.cursor == 100, "now the one of 10 ns is more than half a column"
     seen = []
     for what in ("idle", "idle", "idle", "interval"):
         assert jumps.longest(what)
-        seen.append((browse.time, jumps.rank.rank))
+        seen.append((browse.cursor, jumps.rank.rank))
     assert seen == [(450, 1), (210, 2), (100, 3), (800, 1)]
     browse.step(-1)
     assert jumps.rank is None, "until the cursor moves"
@@ -200,7 +199,7 @@ def test_the_map_marks_what_is_in_view_and_what_matches():
     whole = AxisWindow(0, 1000)
     minimap = Minimap(IDLE, whole, 10)
 
-    def drawn(window: AxisWindow, height: int) -> str:
+    def drawn(window, height):
         return "".join(piece.text for piece in minimap.lines(window, height)[-1])
 
     assert drawn(whole, 1) == "██▁ ▅   ██"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jaxprof.analysis.lanes.navigation import Matches, Stretch, longest_idle, longest_interval, next_idle, same
-from jaxprof.tui.kit.canvas import AxisWindow
+from jaxprof.tui.kit.axis_browse import AxisBrowse, AxisWindow
 from jaxprof.tui.kit.picture import Browsing
 
 if TYPE_CHECKING:
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
 LEAST_NS = 200
 """Length of the shortest window, in nanoseconds."""
-ZOOM = 2.0
-PAN = 0.1
-"""Share of the window by which each press of an arrow pans."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,34 +30,23 @@ class TimelineRow:
     row: int
 
 
-class Browse:
+class Browse(AxisBrowse):
     """The window, the cursor and the open lanes of one recording. Times are nanoseconds since its start."""
 
     def __init__(self, lanes: Lanes, width: int, room: int) -> None:
         from jaxprof.analysis.lanes.navigation import Links
 
+        super().__init__(AxisWindow(lanes.begin, max(lanes.end, lanes.begin + LEAST_NS)), LEAST_NS, room)
         self.lanes = lanes
-        self.whole = AxisWindow(lanes.begin, max(lanes.end, lanes.begin + LEAST_NS))
-        self.window = self.whole
-        self.time = lanes.begin
-        """Time of the cursor."""
-        self.line = 0
-        """Line of the cursor, an index of `places`."""
         self.places: list[TimelineRow] = []
-        """All lines, the pinned lanes first."""
-        self.top = 0
-        """Number of scrolling lines (those below the pinned ones) that are out of view at the top."""
-        self.pinned = 0
-        """Number of lines at the top that stay in view because they are pinned."""
+        """All lines."""
         self.anchor: int | None = None
         """Start of the range; None without a range."""
         self.fixed: int | None = None
         """End of the range; None while the range ends at the cursor."""
         self.links = Links.of(lanes)
         self._hidden: set[int] = set()
-        self._pins: list[int] = []
-        """Pinned lanes, in the order in which they were pinned."""
-        self.width, self._room = width, room
+        self.width = width
         self._open: set[int] = set()
         self._chosen = False
         """Whether the user has opened or closed a lane; until then, as many lanes are open as fit."""
@@ -68,30 +54,24 @@ class Browse:
         self.line = next((n for n, place in enumerate(self.places) if lanes.lanes[place.lane].on_device), 0)
 
     @property
+    def line_count(self) -> int:
+        return len(self.places)
+
+    @property
     def under_cursor(self) -> tuple[LaneGroup, LaneRow, int | None] | None:
         """The lane and row under the cursor, and the index of the interval there; None for the index in a gap."""
         if not self.places:
             return None
         lane, row = self.row(self.places[self.line])
-        return lane, row, row.at(self.time)
-
-    def bring_into_view(self) -> None:
-        """Scroll so that the line of the cursor is in view and no line at the end stays empty."""
-        room = max(1, self._room - self.pinned)
-        line = self.line - self.pinned
-        if line >= 0:
-            self.top = min(self.top, line) if line < self.top else max(self.top, line - room + 1)
-        self.top = max(0, min(self.top, len(self.places) - self.pinned - room))
+        return lane, row, row.at(self.cursor)
 
     def line_at(self, y: int) -> int | None:
         """Return the line that is shown `y` lines below the ruler; None if there is none."""
-        line = y if y < self.pinned else y + self.top
-        return line if line < len(self.places) else None
+        return y + self.top if y + self.top < len(self.places) else None
 
     def shown_at(self, line: int) -> int | None:
         """Return how many lines below the ruler a line is shown; None if it is out of view."""
-        y = line if line < self.pinned else line - self.top
-        return y if y >= min(line, self.pinned) and y < self._room else None
+        return line - self.top if 0 <= line - self.top < self.room else None
 
     def row(self, place: TimelineRow) -> tuple[LaneGroup, LaneRow]:
         """Return the lane of a line, and its row or summary."""
@@ -100,23 +80,21 @@ class Browse:
 
     def resize(self, width: int, room: int) -> None:
         """Take over a new number of columns and lines."""
-        self.width, self._room = width, room
+        self.width, self.room = width, room
         self._arrange()
 
     def _arrange(self) -> None:
-        """Rebuild the lines from the open, hidden and pinned lanes; the cursor stays on its lane."""
+        """Rebuild the lines from the open and hidden lanes; the cursor stays on its lane."""
         lanes = self.lanes.lanes
         if not self._chosen and self.anchor is None:  # a range's totals take lines; lanes stay open
-            self._open = fitting(lanes, self._room)
+            self._open = fitting(lanes, self.room)
         before = self.places[self.line] if self.line < len(self.places) else None
         self.places = [
             TimelineRow(at, row)
-            for at in (*self._pins, *(at for at in range(len(lanes)) if at not in self._pins))
+            for at in range(len(lanes))
             if at not in self._hidden
             for row in (range(len(lanes[at].rows)) if at in self._open and lanes[at].opens else (-1,))
         ]
-        # At least one line scrolls, however many are pinned; otherwise the other lanes could not be reached.
-        self.pinned = min(sum(place.lane in self._pins for place in self.places), self._room - 1)
         if before is not None:
             of_lane = (n for n, place in enumerate(self.places) if place.lane == before.lane)
             self.line = next(of_lane, max(0, min(self.line, len(self.places) - 1)))
@@ -137,53 +115,25 @@ class Browse:
 
     # -- the window -------------------------------------------------------------------------------------------
 
-    def zoom_by(self, step: int) -> None:
-        """Show twice or half the time around the cursor."""
-        self.zoom(ZOOM**-step, self.time)
-
-    def zoom(self, factor: float, around: int) -> None:
-        """Show `factor` times the time; `around` stays in its column."""
-        self.window = self.window.zoomed(factor, around, self.whole, LEAST_NS)
-        if not self.window.start <= self.time < self.window.end:
-            self.time = min(max(self.time, self.window.start), self.window.end - 1)
-
-    def show_whole(self) -> None:
-        """Show the whole recording."""
-        self.window = self.whole
-
     def fit(self) -> None:
         """Zoom to the range, or else to the interval or the idle time under the cursor, with a small margin."""
         under = self.under_cursor
         if under is None:
             return
-        begin, end = self.range or extent(under[1], self.time, self.whole)
+        begin, end = self.range or extent(under[1], self.cursor, self.whole)
         margin = (end - begin) // 8 + LEAST_NS // 8
         self.window = AxisWindow(begin - margin, end + margin).within(self.whole)
         if self.window.span < LEAST_NS:
             self.window = AxisWindow(begin, begin + LEAST_NS).within(self.whole)
 
-    def begin_at(self, start: int) -> None:
-        """Move the start of the window to a time; the cursor keeps its time."""
-        self.window = self.window.moved(start - self.window.start, self.whole)
-
-    def pan(self, step: int) -> None:
-        """Pan by a tenth of the window; at either end, move the cursor."""
-        moved = self.window.moved(round(step * self.window.span * PAN), self.whole)
-        shift = moved.start - self.window.start
-        if shift == 0:
-            self.step(step)
-            return
-        self.window = moved
-        self.time = min(max(self.time + shift, moved.start), moved.end - 1)
-
     # -- the cursor -------------------------------------------------------------------------------------------
 
     def step(self, step: int) -> None:
         """Move the cursor by a column; the window follows."""
-        time = self.window.time_at(self.window.column_of(self.time, self.width) + step, self.width)
-        self.time = min(max(time, self.whole.start), self.whole.end - 1)
-        if not self.window.start <= self.time < self.window.end:
-            self.window = self.window.moved(round(step * self.window.span * PAN), self.whole)
+        time = self.window.time_at(self.window.column_of(self.cursor, self.width) + step, self.width)
+        self.cursor = min(max(time, self.whole.start), self.whole.end - 1)
+        if not self.window.start <= self.cursor < self.window.end:
+            self.window = self._panned(step)
 
     def event(self, step: int) -> None:
         """Go to the next or the previous interval of the row."""
@@ -191,24 +141,10 @@ class Browse:
         if under is None:
             return
         _, row, at = under
-        time = int(row.starts[at]) if at is not None and step < 0 else self.time
+        time = int(row.starts[at]) if at is not None and step < 0 else self.cursor
         index = row.near(time, step)
         if index is not None:
             self.look_at(int(row.starts[index]))
-
-    def look_at(self, time: int) -> None:
-        """Move the cursor to a time, and bring it into view."""
-        self.time = time
-        self.window = self.window.showing(time, self.whole)
-
-    def edge(self, step: int) -> None:
-        """Go to the start or the end of the recording."""
-        self.look_at(self.whole.start if step < 0 else self.whole.end - 1)
-
-    def move(self, step: int) -> None:
-        """Go a line up or down."""
-        if self.places:
-            self.line = max(0, min(self.line + step, len(self.places) - 1))
 
     def open(self) -> None:
         """Open or close the lane under the cursor."""
@@ -225,33 +161,16 @@ class Browse:
         """Number of hidden lanes."""
         return len(self._hidden)
 
-    def is_pinned(self, lane: int) -> bool:
-        """Return whether a lane stays above the others."""
-        return lane in self._pins
-
     def hide(self) -> None:
         """Hide the lane under the cursor; the last one stays."""
         if self.places and len({place.lane for place in self.places}) > 1:
             lane = self.places[self.line].lane
             self._hidden.add(lane)
-            if lane in self._pins:
-                self._pins.remove(lane)
             self._arrange()
 
     def show_all(self) -> None:
         """Show the hidden lanes again."""
         self._hidden.clear()
-        self._arrange()
-
-    def pin(self) -> None:
-        """Pin the lane under the cursor above the others, or unpin it."""
-        if not self.places:
-            return
-        lane = self.places[self.line].lane
-        if lane in self._pins:
-            self._pins.remove(lane)
-        else:
-            self._pins.append(lane)
         self._arrange()
 
     # -- a range, and the other end of a launch ---------------------------------------------------------------
@@ -261,7 +180,7 @@ class Browse:
         """Begin and end of the selected range; None without one."""
         if self.anchor is None:
             return None
-        low, high = sorted((self.anchor, self.time if self.fixed is None else self.fixed))
+        low, high = sorted((self.anchor, self.cursor if self.fixed is None else self.fixed))
         return low, max(high, low + 1)
 
     @property
@@ -272,8 +191,8 @@ class Browse:
     def mark(self) -> None:
         """Start a range at the cursor, end it there, or clear it, in turn."""
         if self.anchor is None:
-            self.anchor = self.time
-        elif self.fixed is None and self.time != self.anchor:
+            self.anchor = self.cursor
+        elif self.fixed is None and self.cursor != self.anchor:
             self.fix_range()
         else:
             self.clear_range()
@@ -284,7 +203,7 @@ class Browse:
 
     def fix_range(self) -> None:
         """End the range at the cursor, which can then go elsewhere."""
-        self.fixed = self.time
+        self.fixed = self.cursor
 
     def clear_range(self) -> None:
         """Clear the range."""
@@ -295,7 +214,7 @@ class Browse:
         none."""
         if self.anchor is not None:
             self.clear_range()
-        elif self.window != self.whole:
+        elif self.zoomed:
             self.show_whole()
         elif self._chosen or self._hidden:
             self._chosen = False
@@ -362,7 +281,7 @@ class Jumps:
         browse = self._browse
         under = browse.under_cursor
         least = max(1, browse.window.span // browse.width)
-        idle = next_idle(under[1], browse.time, step, least) if under is not None else None
+        idle = next_idle(under[1], browse.cursor, step, least) if under is not None else None
         if idle is not None:
             browse.look_at(idle.begin)
         return idle is not None
@@ -387,7 +306,7 @@ class Jumps:
         if self._longest is None or not browse.places:
             return None
         _, row, target = self._longest
-        return target if (row, target.begin) == (browse.places[browse.line], browse.time) else None
+        return target if (row, target.begin) == (browse.places[browse.line], browse.cursor) else None
 
     @property
     def same(self) -> tuple[Matches, int] | None:

@@ -18,7 +18,7 @@ from textual.strip import Strip
 from jaxprof.analysis.lanes.kinds import COUNTED_LANES, KINDS
 from jaxprof.analysis.lanes.rows import Busy, Ints, LaneGroup, LaneRow
 from jaxprof.text import columns, safe, shorten
-from jaxprof.tui.kit.canvas import AxisWindow
+from jaxprof.tui.kit.axis_browse import AxisWindow
 from jaxprof.units import integer
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def ruler_time(value: float, step: float) -> str:
     return f"{integer(round(value / scale))} {unit}"
 
 
-def title(lane: LaneGroup, name: str, number: int, row: LaneRow, room: int, *, pinned: bool = False) -> str:
+def title(lane: LaneGroup, name: str, number: int, row: LaneRow, room: int) -> str:
     """Return the title of a line in `room` columns: a lane (`number` -1) by name, a thread by number, or a deeper
     level.
 
@@ -177,8 +177,6 @@ def title(lane: LaneGroup, name: str, number: int, row: LaneRow, room: int, *, p
         mark = "▾" if number == 0 and lane.opens else " "
         if several > 1:
             note = f" {sum(above.level == 0 for above in lane.rows[: number + 1])}"
-    if pinned and number <= 0:
-        mark = "•"
     text = shorten(name, max(1, room - len(note))) + note
     return f"{mark} {text}" + " " * max(0, room - columns(text))
 
@@ -356,7 +354,7 @@ class Overlays:
 
     def cursor(self, strip: Strip, character: str = "") -> Strip:
         """Draw the column of the cursor, with `character` if one is given."""
-        column = self.browse.window.column_of(self.browse.time, self.width)
+        column = self.browse.window.column_of(self.browse.cursor, self.width)
         if not 0 <= column < self.width:
             return strip
         at = self.gutter + 1 + column

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from textual.content import Content
 
 from jaxprof.analysis.lanes.kinds import COUNTER, KINDS, WORDS
 from jaxprof.analysis.profile import mean_step
 from jaxprof.events import StepParts, StepTimes
-from jaxprof.text import safe, shorten, shorten_middle
+from jaxprof.text import safe, shorten
 from jaxprof.tui.keys import key_of
-from jaxprof.tui.kit.canvas import AxisWindow
+from jaxprof.tui.kit.axis_browse import AxisWindow
 from jaxprof.tui.kit.drawing import bar, cell, stacked
+from jaxprof.tui.kit.table_columns import Row, TableColumn, header_line, placed, row_line
 from jaxprof.tui.profile.timeline.browse import extent
 from jaxprof.tui.profile.timeline.drawing import lane_name
 from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, percent_or_less, scaled, seconds
@@ -251,11 +252,8 @@ def _found_by(event: StepsMeasured, step: StepTimes, width: int) -> Content:
     return Content.styled(" · ".join(parts), "$text-muted").truncate(width, ellipsis=True)
 
 
-Item = TypeVar("Item")
 _GAP = 3
 """Columns between the two tables."""
-_TIME, _SHARE, _COUNT = 8, 8, 8
-"""Columns of a time, a share and a count, each with a space before it."""
 
 
 def range_facts(lanes: Lanes, totals: RangeTotals, lane: int, width: int, height: int, name: str, keys: str) -> Content:
@@ -280,82 +278,53 @@ def range_facts(lanes: Lanes, totals: RangeTotals, lane: int, width: int, height
     else:
         names, title = (here.names if here is not None else ()), lane_name(group)
     rows = max(1, height - 1)
-    table_lines = zip(
-        _lane_table(lanes, totals, lane, left, rows),
-        _name_table(names, title, totals.span_ns, right, rows),
-        strict=True,
-    )
-    joined = (lane_line + Content(" " * _GAP) + name_line for lane_line, name_line in table_lines)
+    lane_lines = _lane_table(lanes, totals, lane, left, rows)
+    name_lines = _name_table(names, title, totals.span_ns, right, rows)
+    joined = (one + Content(" " * _GAP) + other for one, other in zip(lane_lines, name_lines, strict=True))
     lines = [head.truncate(width, ellipsis=True), *joined]
     return Content("\n").join(lines[:height])
 
 
 def _lane_table(lanes: Lanes, totals: RangeTotals, lane: int, width: int, rows: int) -> list[Content]:
-    """Return a heading and a line for each lane that did anything, with busy and idle time; exactly `rows` lines."""
+    """Return a line for each lane that did anything, with busy and idle time; exactly `rows` lines."""
     ran = [total for total in totals.lanes if total.count or total.lane == lane]
     device = lanes.lanes[lane].device
     listed = sorted(ran, key=lambda total: (total.lane != lane, (other := lanes.lanes[total.lane]).device != device,
                                             not other.on_device))  # fmt: skip
     quiet = sum(total.left_out == 0 for total in totals.lanes if total not in ran)
-    name = width - 2 * _TIME - _SHARE - _COUNT
-    events = name >= 12
-    name += 0 if events else _COUNT
 
-    def line(total: LaneTotals) -> Content:
-        words = lane_name(lanes.lanes[total.lane])
+    def name(total: LaneTotals) -> tuple[str, str]:
         threads = f" ×{total.threads}" if total.threads > 1 else ""
-        return Content.assemble(
-            cell(shorten(words, max(4, name - len(threads) - 1)) + threads, name,
-                 "bold" if total.lane == lane else "$foreground"),
-            cell(percent_or_less(total.busy_share), _SHARE, "bold", right=True),
-            cell(seconds(total.busy_ns * NS), _TIME, right=True),
-            cell(seconds(total.idle_ns and total.idle_ns * NS), _TIME, "$text-muted", right=True),
-            cell(integer(total.count), _COUNT if events else 0, "$text-muted", right=True),
-        )  # fmt: skip
+        return lane_name(lanes.lanes[total.lane]) + threads, "bold" if total.lane == lane else "$foreground"
 
-    heading = _heading("lane", name, (("busy", _SHARE), ("", _TIME), ("idle", _TIME), ("events", _COUNT * events)))
-    rest = f"{counted(quiet, 'lane')} idle throughout" if quiet else ""
-    return _filled(heading, listed, line, rows, width, "lane", rest)
+    columns: tuple[TableColumn[LaneTotals], ...] = (
+        TableColumn("lane", name, 8, weight=1),
+        TableColumn("busy", lambda total: percent_or_less(total.busy_share), 7, right=True, style="bold"),
+        TableColumn("", lambda total: seconds(total.busy_ns * NS), 7, right=True),
+        TableColumn("idle", lambda total: seconds(total.idle_ns and total.idle_ns * NS), 7, right=True,
+                    style="$text-muted"),
+        TableColumn("events", lambda total: integer(total.count), 7, right=True, style="$text-muted", priority=1),
+    )  # fmt: skip
+    return _table(columns, listed, width, rows, "lane", f"{counted(quiet, 'lane')} idle throughout" if quiet else "")
 
 
 def _name_table(names: Sequence[NameTotal], title: str, span: int, width: int, rows: int) -> list[Content]:
-    """Return a heading and a line for each name, the longest first; exactly `rows` lines."""
-    share = _SHARE if width >= _TIME + _SHARE + _COUNT + 20 else 0
-    name = width - _TIME - share - _COUNT - 2
+    """Return a line for each name, the longest first; exactly `rows` lines."""
     most = names[0].self_ns if names else 0
-    bars = max(0, min(16, name - 40))
-    name -= bars
-
-    def line(total: NameTotal) -> Content:
-        return Content.assemble(
-            ("■ ", STYLES[KINDS[total.kind]]),
-            cell(shorten_middle(total.name, name), name, "$foreground"),
-            bar(total.self_ns / most if most else None, bars - 1 if bars else 0),
-            " " if bars else "",
-            cell(seconds(total.self_ns * NS), _TIME, "bold", right=True),
-            cell(percent_or_less(total.self_ns / max(1, span)), share, "$text-muted", right=True),
-            cell(f"×{integer(total.count)}", _COUNT, "$text-muted", right=True),
-        )
-
-    heading = _heading(title, name + 2 + bars, (("self", _TIME), ("", share), ("", _COUNT)))
-    return _filled(heading, names, line, rows, width, "name", "" if names else "nothing ran")
+    columns: tuple[TableColumn[NameTotal], ...] = (
+        TableColumn("", lambda total: ("■", STYLES[KINDS[total.kind]]), 1),
+        TableColumn(title, lambda total: total.name, 16, weight=1, cut="middle"),
+        TableColumn("", lambda total: lambda room: bar(total.self_ns / most if most else None, room), 12, priority=2),
+        TableColumn("self", lambda total: seconds(total.self_ns * NS), 7, right=True, style="bold"),
+        TableColumn("", lambda total: percent_or_less(total.self_ns / max(1, span)), 7, right=True, priority=1,
+                    style="$text-muted"),
+        TableColumn("", lambda total: f"×{integer(total.count)}", 7, right=True, style="$text-muted"),
+    )  # fmt: skip
+    return _table(columns, names, width, rows, "name", "" if names else "nothing ran")
 
 
-def _heading(title: str, width: int, columns: Sequence[tuple[str, int]]) -> Content:
-    return Content.assemble(
-        cell(title, width, "$text-muted"),
-        *(cell(word, room, "$text-muted", right=True) for word, room in columns),
-    )
-
-
-def _filled(
-    heading: Content,
-    items: Sequence[Item],
-    line: Callable[[Item], Content],
-    rows: int,
-    width: int,
-    what: str,
-    rest: str,
+def _table(
+    columns: Sequence[TableColumn[Row]], items: Sequence[Row], width: int, rows: int, what: str, rest: str
 ) -> list[Content]:
     """Return the heading, as many lines as fit, and how many more there are; empty lines up to `rows`.
 
@@ -363,10 +332,9 @@ def _filled(
     """
     fit = len(items) if len(items) < rows else max(0, rows - 2)
     if fit < len(items):
-        more = counted(len(items) - fit, f"more {what}")
-        rest = f"and {more}" + (f", {rest}" if rest else "")
-    shown = [heading, *map(line, items[:fit])]
-    if rest and len(shown) < rows:
-        shown.append(Content.styled(shorten(rest, width), "$text-muted"))
+        rest = f"and {counted(len(items) - fit, f'more {what}')}" + (f", {rest}" if rest else "")
+    layout = placed(columns, width, margin=0)
+    shown = [header_line(layout).stylize("$text-muted"), *(row_line(item, layout, width) for item in items[:fit])]
+    shown += [Content.styled(rest, "$text-muted")] if rest and len(shown) < rows else []
     shown += [Content("")] * (rows - len(shown))
     return [text.truncate(width, ellipsis=True).pad_right(max(0, width - text.cell_length)) for text in shown[:rows]]

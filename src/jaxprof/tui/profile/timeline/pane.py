@@ -151,7 +151,7 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         under = browse.under_cursor
         if under is not None and browse.range is None:
             lane, row, at = under
-            time, link, jumps = browse.time, browse.linked, self.view.jumps
+            time, link, jumps = browse.cursor, browse.linked, self.view.jumps
             rank, same = (jumps.rank, jumps.same) if jumps is not None else (None, None)
             key = (self._run_id, id(lanes), lane.title, row.name, row.level, at, time, window, rank)
             facts = self.query_one("#cursor-facts", Lines)
@@ -265,11 +265,11 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
     def _searched(self) -> None:
         self.view.focus()
         if self.view.browse is not None and self._matches is not None and len(self._matches):
-            self._go_to(self._matches.following(self.view.browse.time - 1, 1))
+            self._go_to(self._matches.following(self.view.browse.cursor - 1, 1))
 
     def action_next(self, step: int) -> None:
         if self.view.browse is not None and self._matches is not None:
-            self._go_to(self._matches.following(self.view.browse.time, step))
+            self._go_to(self._matches.following(self.view.browse.cursor, step))
 
     def _go_to(self, number: int | None) -> None:
         matches = self._matches

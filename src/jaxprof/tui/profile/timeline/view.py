@@ -7,7 +7,7 @@ many of its threads were busy. The view reports cursor moves; the screen interpr
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
@@ -25,51 +25,6 @@ if TYPE_CHECKING:
     from jaxprof.analysis.lanes.navigation import Matches
     from jaxprof.analysis.lanes.rows import Lanes
     from jaxprof.tui.profile.timeline.drawing import Minimap
-
-
-Gesture = Literal["pan", "select", "map"]
-
-
-class Drag:
-    """One drag of the mouse, from the press of a button at a column of the lanes."""
-
-    def __init__(self, browse: Browse, gesture: Gesture, column: int) -> None:
-        self._browse, self._gesture, self._column = browse, gesture, column
-        self._start = browse.window.start
-        self._moved = False
-        if gesture == "map":
-            self._move_window(column)
-        else:
-            browse.time = browse.window.time_at(column, browse.width)
-        if gesture == "select":
-            browse.select(browse.time)
-
-    def to(self, column: int) -> None:
-        """Follow the mouse to a column, which may be outside of the lanes."""
-        browse = self._browse
-        self._moved |= column != self._column
-        if self._gesture == "pan":
-            browse.begin_at(self._start + (self._column - column) * browse.window.span // browse.width)
-            return
-        column = min(max(column, 0), browse.width - 1)
-        if self._gesture == "map":
-            self._move_window(column)
-        else:
-            browse.time = browse.window.time_at(column, browse.width)
-
-    def release(self) -> None:
-        """End the range where the button was released; a click without a move selects nothing."""
-        if not self._moved and self._gesture != "map":
-            self._browse.clear_range()
-        elif self._gesture == "select":
-            self._browse.fix_range()
-
-    def _move_window(self, column: int) -> None:
-        """Put the middle of the window, and the cursor, at a column of the whole."""
-        browse = self._browse
-        time = browse.whole.time_at(column, browse.width)
-        browse.begin_at(time - browse.window.span // 2)
-        browse.time = time
 
 
 WHEEL_ZOOM = 1.25
@@ -99,8 +54,8 @@ class TimelineView(TimelineKeys):
         self._map: Minimap | None = None
         self._height_limit = 0
         """Lines available for the view."""
-        self._drag: Drag | None = None
-        """The drag in progress; None while no button of the mouse is pressed."""
+        self._dragged = False
+        """Whether the mouse has moved since a button was pressed."""
 
     # -- what is shown ----------------------------------------------------------------------------------------
 
@@ -222,16 +177,14 @@ class TimelineView(TimelineKeys):
         text = ruler(Scale(browse.window.start, browse.window.end), self._width, ruler_time, "╷")
         if browse.range is not None:
             text = with_range(text, *(browse.window.column_of(time, self._width) for time in browse.range))
-        part = f"view {seconds(browse.window.span * NS)}" if browse.window != browse.whole else ""
+        part = f"view {seconds(browse.window.span * NS)}" if browse.zoomed else ""
         strip = self._titled(part, [Segment(text, self._style("ruler"))])
         return self._overlays(browse).cursor(strip, "▼")
 
     def _lane_line(self, browse: Browse, line: int) -> Strip:
         place = browse.places[line]
         lane, row = browse.row(place)
-        name = title(
-            lane, self._names(browse)[place.lane], place.row, row, self._gutter, pinned=browse.is_pinned(place.lane)
-        )
+        name = title(lane, self._names(browse)[place.lane], place.row, row, self._gutter)
         return Strip(
             [
                 Segment(name, self._style("title-cursor" if line == browse.line else "title")),
@@ -296,28 +249,36 @@ class TimelineView(TimelineKeys):
             self.change(lambda browse: browse.zoom(WHEEL_ZOOM**step, browse.window.time_at(column, browse.width)))
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Begin a range on the lanes; on the minimap go there; over the names open the lane."""
         offset, column, browse = event.get_content_offset(self), self._column(event), self.browse
         if offset is None or browse is None:
             return
         line = browse.line_at(offset.y - self._head) if offset.y >= self._head else None
         if line is not None:
             browse.line = line
-        if column is not None:
-            selects = offset.y == self._map_lines or event.shift or event.button == 3
-            self._drag = Drag(browse, "map" if offset.y < self._map_lines else "select" if selects else "pan", column)
+        if column is None:
+            if line is not None:
+                browse.open()
+        elif offset.y < self._map_lines:
+            browse.look_at(browse.whole.time_at(column, browse.width))
+        else:
+            browse.cursor = browse.window.time_at(column, browse.width)
+            browse.select(browse.cursor)
+            self._dragged = False
             self.capture_mouse()
-        elif line is not None:
-            browse.open()
         self.changed()
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        if self._drag is not None:
-            self._drag.to(event.get_content_offset_capture(self).x - self._gutter - 1)
+        browse = self.browse
+        if browse is not None and self.app.mouse_captured is self:
+            column = event.get_content_offset_capture(self).x - self._gutter - 1
+            browse.cursor = browse.window.time_at(min(max(column, 0), browse.width - 1), browse.width)
+            self._dragged = True
             self.changed()
 
     def on_mouse_up(self) -> None:
-        if self._drag is not None:
-            self._drag.release()
-            self._drag = None
+        """End the range; a click without a move selects nothing."""
+        if self.browse is not None and self.app.mouse_captured is self:
+            (Browse.fix_range if self._dragged else Browse.clear_range)(self.browse)
             self.changed()
         self.release_mouse()

@@ -1,29 +1,27 @@
-"""Sessions: the table, the summary, and everything that can be done with a file."""
-
-from __future__ import annotations
+"""Kept sessions and jobs on Start: their rows, the summary, and everything that can be done with a file."""
 
 import os
 from pathlib import Path
 
 import pytest
-from textual.widgets import Button, Input, Static
+from textual.widgets import Input, Static
 
 import job_folders
 from hlo_sources import write_kernels
 from jaxprof.session.log import LogWriter, new_header
+from jaxprof.tui.home.own_code import OwnCodeList
+from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.job.screen import JobScreen
-from jaxprof.tui.kit.dialogs import Confirm
+from jaxprof.tui.kit.dialogs import Choose, Confirm
 from jaxprof.tui.kit.format import ago
-from jaxprof.tui.kit.session_list import SessionTable
-from jaxprof.tui.sessions.screen import Prune, SessionsScreen
-from tui.fakes import HOSTILE, NOW, Walk, keep_session, walking
+from tui.fakes import HOSTILE, NOW, keep_session, walking
 
-pytestmark = pytest.mark.usefixtures("catalogue", "one_moment")
+pytestmark = pytest.mark.usefixtures("small_catalogue", "one_moment")
 SIZE = (120, 32)
 
 
 @pytest.fixture
-def kept(shelf: Path) -> list[Path]:
+def kept(shelf):
     """Three sessions, the newest first: one whole, one torn with a failed and a cancelled run, one that is none."""
     new = keep_session(shelf, "new", ("selu", "numpy", "ok", 4.37e-3), ("selu", "jit", "ok", 0.63e-3), age_seconds=120)
     torn = keep_session(shelf, "torn", ("matmul", "jit", "failed", None), ("matmul", "numpy", "cancelled", None),
@@ -35,7 +33,7 @@ def kept(shelf: Path) -> list[Path]:
 
 
 @pytest.fixture
-def kept_job(shelf: Path) -> Path:
+def kept_job(shelf):
     """A job of two processes, of which one failed and a third has no session here."""
     folder = shelf / "train.jaxprof.d"
     folder.mkdir()
@@ -45,15 +43,23 @@ def kept_job(shelf: Path) -> Path:
     return folder
 
 
-async def listed(walk: Walk, count: int = 3) -> SessionTable:
-    walk.app.action_go("sessions")
-    await walk.on(SessionsScreen)
-    await walk.until(lambda: len(walk.find(SessionTable).keys) == count, f"{count} rows")
-    table: SessionTable = walk.find(SessionTable)
-    return table
+def kept_keys(walk):
+    return [key for key in walk.find(OwnCodeList).keys if isinstance(key, Path)]
 
 
-async def answer(walk: Walk, keys: str, value: object) -> None:
+async def listed(walk, count=3):
+    """Start, with the cursor on the newest session."""
+    walk.app.action_go("home")
+    await walk.on(HomeScreen)
+    await walk.until(lambda: walk.screen.info is not None and len(kept_keys(walk)) == count, f"{count} sessions")
+    rows = walk.find(OwnCodeList)
+    rows.focus()
+    rows.move_to(0)
+    await walk.pause()
+    return rows
+
+
+async def answer(walk, keys, value):
     """Presses keys that ask for a text, and gives it."""
     await walk.press(keys)
     await walk.until(lambda: len(walk.app.screen_stack) > 1 and walk.screen.query(Input))
@@ -63,18 +69,20 @@ async def answer(walk: Walk, keys: str, value: object) -> None:
 
 async def test_what_a_session_is_and_what_is_done_with_its_file(kept, tmp_path, shelf):
     async with walking(SIZE) as walk:
-        table = await listed(walk)
-        assert table.keys == kept
-        await walk.shows("Sessions · 3 · ", "complete", "interrupted", "refused", "2 ✓", "0 ✓ 1 ✗ 1 –", "630 µs")
+        rows = await listed(walk)
+        assert kept_keys(walk) == kept
+        await walk.shows("2 min ago", "interrupted", "refused", "complete", "630 µs")
         await walk.press("down", "out of memory: 40 GiB", "interrupted: its writer")
         await walk.press("down", "is not a jaxprof session")
 
         await walk.press("/ 'matmul")
-        await walk.until(lambda: table.keys == [kept[1]])
-        await walk.press("'zz", "Nothing matches the filter", gone=SessionTable.EMPTY)
+        await walk.until(lambda: rows.keys == [kept[1]])
+        await walk.press("'zz", "No workload matches the filter")
+        await walk.shows(gone="interrupted: its writer")
         await walk.press("enter escape")
-        await walk.until(lambda: table.keys == kept)
+        await walk.until(lambda: kept_keys(walk) == kept)
 
+        rows.focus()
         await walk.press("home")
         for words in ("Copied to", "already exists"):
             await answer(walk, "m E", tmp_path / "copy.jaxprof")
@@ -85,38 +93,44 @@ async def test_what_a_session_is_and_what_is_done_with_its_file(kept, tmp_path, 
         await answer(walk, "e", "a/b")
         await walk.shows("cannot be a session's name")
         await answer(walk, "e", "renamed")
-        await walk.until(lambda: table.current == shelf / "renamed.jaxprof")
+        await walk.until(lambda: rows.current == shelf / "renamed.jaxprof")
         assert not kept[1].exists()
 
-        await walk.press("end enter", "gunzip")
+        await walk.press("home down down enter", "gunzip")
         await walk.press("home enter")
         await walk.until(lambda: walk.app.session_path == kept[0] and walk.app.current_mode == "results")
 
 
-async def test_deletes_after_asking_and_prunes_what_it_shows(kept, shelf):
+async def test_deletes_and_prunes_after_asking(kept, shelf, monkeypatch):
     async with walking(SIZE) as walk:
-        table = await listed(walk)
+        await listed(walk)
         await walk.press("m P")
-        dialog = await walk.on(Prune)
-        said = dialog.query_one("#said", Static)
-        assert dialog.query_one("#delete", Button).disabled
-        for keep, words in (("-1", "not a number"), ("2", "1 session would be deleted")):
-            dialog.query_one("#keep", Input).value = keep
-            await walk.until(lambda words=words: words in str(said.content), words)
-        await walk.press("enter enter")
-        await walk.until(lambda: table.keys == kept[:2])
+        await walk.on(Choose)
+        await walk.shows("older than a year", "3 sessions")
+        for keys in ("end enter", "escape"):
+            await walk.press(keys)
+        await walk.on(HomeScreen)
+        assert kept_keys(walk) == kept
+        monkeypatch.setattr("jaxprof.tui.home.kept_sessions._RULES", (("all but the newest 2", {"keep": 2}),))
+        await walk.press("m P")
+        await walk.on(Choose)
+        await walk.press("enter")
+        await walk.on(Confirm)
+        await walk.shows("1 session, ")
+        await walk.press("y")
+        await walk.until(lambda: kept_keys(walk) == kept[:2])
 
         for key in ("escape", "enter", "y"):  # no has the focus
             assert kept[0].exists()
-            await walk.press("m D")
+            await walk.press("home m D")
             await walk.on(Confirm)
             await walk.press(key)
-            await walk.on(SessionsScreen)
-        await walk.until(lambda: table.keys == [kept[1]])
+            await walk.on(HomeScreen)
+        await walk.until(lambda: kept_keys(walk) == [kept[1]])
         assert not kept[0].exists()
 
         writer = LogWriter(new_header(), shelf / "theirs.jaxprof")
-        walk.app.action_go("home")
+        walk.screen.list_sessions()
         await listed(walk, 2)
         await walk.press("home", "● live")
         await walk.press("m D y", "is being written now")
@@ -130,7 +144,6 @@ async def test_a_path_and_a_profile_are_opened_and_a_folder_without_one_is_refus
     async with walking(SIZE) as walk:
         app = walk.app
         await listed(walk, 0)
-        await walk.shows("No sessions yet")
         await answer(walk, "m o", elsewhere)
         await walk.until(lambda: app.session_path == elsewhere)
         await listed(walk, 0)
@@ -147,7 +160,7 @@ async def test_hostile_names_in_a_session_are_shown_and_not_obeyed(shelf):
     keep_session(shelf, "[b]x\u202e", (HOSTILE, HOSTILE, "failed", None))
     async with walking(SIZE) as walk:
         await listed(walk, 1)
-        await walk.shows("[b]evil[/x] ␛[31m")
+        await walk.press("home", "[b]evil[/x] ␛[31m")
         await walk.press("m D")
         assert not {"\x1b", "\u202e"} & set(walk.text)
 
@@ -169,20 +182,19 @@ def test_ago(passed, words):
 
 async def test_a_job_is_one_row_which_is_opened_renamed_and_deleted_whole(kept, kept_job):
     async with walking(SIZE) as walk:
-        table = await listed(walk, 4)
-        assert table.keys[0] == kept_job
-        await walk.shows("train.jaxprof.d", "train.py · 2 processes", "2 hosts", "1 missing", "1 ✓ 1 ✗")
-        await walk.shows("2: 1 ok, 1 failed", "1  exit code 1")
+        rows = await listed(walk, 4)
+        assert kept_keys(walk)[0] == kept_job
+        await walk.shows("train.jaxprof.d", "1 missing", "2: 1 ok, 1 failed", "1  exit code 1")
         await walk.press("enter")
         await walk.on(JobScreen)
         assert walk.app.job_folder == kept_job
         await listed(walk, 4)
         renamed = kept_job.with_name("first.jaxprof.d")
         await answer(walk, "home e", "first")
-        await walk.until(lambda: table.current_row is not None and table.current_row.path == renamed)
+        await walk.until(lambda: rows.current_row is not None and rows.current_row.path == renamed)
         await walk.press("m D", "Delete this job?")
         assert any("the sessions of 2 processes" in str(each.content) for each in walk.screen.query(Static))
         await walk.press("y")
-        await walk.until(lambda: len(table.keys) == 3)
+        await walk.until(lambda: len(kept_keys(walk)) == 3)
         assert not renamed.exists()
         assert all(path.exists() for path in kept)

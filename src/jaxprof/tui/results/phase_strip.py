@@ -1,4 +1,4 @@
-"""The current run: its phases side by side with their clocks, and its figures while its interval narrows."""
+"""A run in progress: its phases side by side with their clocks, its launch, and how its interval narrows."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from textual.content import Content
 from textual.widget import Widget
 
 from jaxprof.events import STARTUP_PHASES
-from jaxprof.report.runs import break_even_text
-from jaxprof.text import safe_lines, shorten
+from jaxprof.text import shorten
 from jaxprof.tui.kit.drawing import cell
-from jaxprof.tui.kit.format import clock, half_width, interval, speedup_style, speedup_text
+from jaxprof.tui.kit.format import clock
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.phase_bars import SHOWN, STYLES, title
 from jaxprof.tui.kit.plots import WAITING
-from jaxprof.units import counted, percent, seconds
+from jaxprof.units import percent, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis import RunResult
@@ -110,7 +109,6 @@ class PhaseStrip(Guarded, Widget):
         return clock(monotonic() + self.shift_seconds - (step.began_seconds or 0.0))
 
 
-_FAILURE_LINES = 8
 _WIDTHS_SHOWN = 4
 """Interval widths shown: the first one, and the latest."""
 
@@ -136,48 +134,10 @@ def launch_text(run: Run) -> str:
 
 
 def convergence_text(widths: Sequence[IntervalWidth]) -> str:
-    """Return `interval so far: ± 8.1 % at 8 samples, …, 2.2 % at 128, 1.1 % at 256`; empty without an interval."""
+    """Return how an interval narrowed, such as `± 8.1 % at 8 samples, …, 1.1 % at 256`; empty without one."""
     known = [width for width in widths if width.relative_halfwidth is not None]
     if not known:
         return ""
     texts = [f"{percent(width.relative_halfwidth)} at {width.samples}" for width in known]
     between = ["…"] if len(texts) > _WIDTHS_SHOWN else []
-    return "interval so far: ± " + ", ".join([f"{texts[0]} samples", *between, *texts[1:][1 - _WIDTHS_SHOWN :]])
-
-
-def figures(result: RunResult, baseline: str, so_far: str, width: int) -> list[Content]:
-    """Return the median with its interval, how the interval narrowed, and the comparison with the baseline."""
-    summary = result.summary
-    if summary is None:
-        return []
-    calls = result.run.series["run"].calls_per_sample
-    per_sample = f" of {calls} calls" if calls > 1 else ""
-    lines = [
-        Content.assemble(
-            ("median ", "$text-muted"),
-            (seconds(summary.median), "bold"),
-            f"{half_width(summary)}  ",
-            (interval(summary), "$text-muted"),
-            (f"   {counted(summary.count, 'sample')}{per_sample}" if summary.low is not None else "", "$text-muted"),
-        ).truncate(width, ellipsis=True)
-    ]
-    if result.versus is not None:
-        speedup = result.versus.speedup
-        lines.append(
-            Content.assemble(
-                (speedup_text(speedup), speedup_style(speedup)),
-                (f"  {shorten(speedup.words(baseline), 44)}", "$text-muted"),
-                ("   break-even after ", "$text-muted") if result.versus.break_even_calls else "",
-                break_even_text(result) if result.versus.break_even_calls else "",
-            ).truncate(width, ellipsis=True)
-        )
-    if so_far:
-        lines.append(Content.styled(shorten(so_far, width), "$quiet"))
-    return lines
-
-
-def failure(run: Run, width: int) -> list[Content]:
-    """Return the error of a run, and its advice."""
-    lines = [cell(line, width, "$error") for line in safe_lines(run.shown.error) if line] if run.shown.error else []
-    lines += [cell(line, width, "$text-muted") for line in safe_lines(run.shown.advice) if line]
-    return lines[:_FAILURE_LINES]
+    return "± " + ", ".join([f"{texts[0]} samples", *between, *texts[1:][1 - _WIDTHS_SHOWN :]])

@@ -1,132 +1,47 @@
-"""Saved sessions and jobs as rows, and a summary of the one under the cursor. A thread elsewhere reads the entries; no
-session itself is read."""
+"""A kept session or job: its summary, and what can be done with its file: rename, copy, delete it, prune old ones.
+
+No session is folded for this. Everything that deletes shows what, and asks first.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
+from textual.message import Message
 
 from jaxprof import units
+from jaxprof.errors import JaxprofError
+from jaxprof.session.log.library import total_bytes
 from jaxprof.text import safe
-from jaxprof.tui.keys import key_of
+from jaxprof.tui.kit.dialogs import AskText, Choose, Confirm, Option, SaveAs
 from jaxprof.tui.kit.drawing import hang
-from jaxprof.tui.kit.format import ago, moment
-from jaxprof.tui.kit.table_columns import TableColumn, either, placed, row_line
-from jaxprof.tui.kit.table_view import TableView
+from jaxprof.tui.kit.format import moment, status_mark
+from jaxprof.tui.kit.table_columns import TableColumn, placed, row_line
 
 if TYPE_CHECKING:
     from jaxprof.events import RunClosed, RunSpec
-    from jaxprof.session.log import Entry
+    from jaxprof.session.log import Entry, Library
     from jaxprof.session.log.entry import JobOutline
-
-
-class SessionTable(TableView["Entry"], keys="session_list"):
-    """One row per session, the newest first."""
-
-    EMPTY = "No sessions yet."
-
-    def __init__(self, *, id: str | None = None, now: Callable[[], float] | None = None) -> None:
-        super().__init__(
-            (
-                TableColumn("name", lambda entry: entry.name, 11, most=48, fits=True, style="bold"),
-                TableColumn(
-                    "when",
-                    lambda entry: either(moment(entry.modified_seconds), self.when(entry), style="$text-muted"),
-                    11, weight=1, most=16,
-                ),
-                TableColumn("workloads", workloads, 10, weight=2),
-                TableColumn("host", host, 14, priority=1, style="$text-muted"),
-                TableColumn("runs", counts, 5, most=16, fits=True, right=True),
-                TableColumn("size", lambda entry: units.bytes_(entry.size_bytes), 8, right=True, style="$text-muted"),
-                TableColumn("state", life, 8, most=11, fits=True),
-            ),
-            id=id,
-        )  # fmt: skip
-        self._now = now
-        self._wanted: Path | None = None
-
-    def when(self, entry: Entry) -> str:
-        """Return the age of a session: `3 min ago`."""
-        return ago(entry.modified_seconds, self._now() if self._now else None)
-
-    def haystack(self, row: Entry) -> str:
-        hosts = row.job.hosts if row.job is not None else [row.header.host] if row.header is not None else []
-        return " ".join([row.name, *hosts, *row.workloads, *(plan.spec.device for plan in row.planned)])
-
-    def show_entries(self, entries: Sequence[Entry]) -> None:
-        """Show these sessions."""
-        self.show_rows({entry.path: entry for entry in entries})
-        if self._wanted is not None:
-            self.move_to_key(self._wanted)
-            self._wanted = None
-
-    def follow(self, path: Path) -> None:
-        """Move the cursor to that session once it is listed."""
-        self._wanted = path
-
-
-def workloads(entry: Entry) -> tuple[str, str]:
-    """Return the workloads of a session, or what is wrong with its file; for a job, the number of its processes too."""
-    words = ", ".join(entry.workloads) or entry.problem or "no runs"
-    if entry.job is not None and not entry.problem:
-        words += f" · {units.counted(len(entry.job.processes), 'process', 'processes')}"
-    return words, "$warning" if entry.problem else ""
-
-
-def host(entry: Entry) -> str:
-    """Return the machine that recorded the session, or the number of machines."""
-    if entry.job is not None and len(entry.job.hosts) > 1:
-        return units.counted(len(entry.job.hosts), "host")
-    return entry.header.host if entry.header is not None else units.UNKNOWN
-
-
-def counts(entry: Entry) -> Content:
-    """Return the numbers of runs, or processes of a job, that are ok, failed and cancelled: `5 ✓ 1 ✗ 2 –`."""
-    by_status = Counter(closed.status for closed in entry.closed)
-    ok, cancelled = by_status["ok"], by_status["cancelled"]
-    failed = sum(by_status.values()) - ok - cancelled
-    parts = [Content.styled(f"{ok} ✓", "$success" if ok else "$quiet")]
-    if failed:
-        parts.append(Content.styled(f" {failed} ✗", "$error"))
-    if cancelled:
-        parts.append(Content.styled(f" {cancelled} –", "$warning"))
-    return Content.assemble(*parts)
-
-
-def life(entry: Entry) -> tuple[str, str]:
-    """Return `live` while a run of the session is in progress, `open` while a process holds it, `interrupted` if its
-    writer did not close it, otherwise `complete`. For a job, add how many of its processes are missing."""
-    if entry.problem:
-        return "refused", "$warning"
-    if entry.live:
-        return ("● live", "$success") if entry.running else ("open", "$quiet")
-    if entry.job is not None and entry.complete and entry.job.missing:
-        return f"{entry.job.missing} missing", "$warning"
-    return entry.state, "$quiet" if entry.state == "complete" else "$warning"
+    from jaxprof.tui.kit.screen import SessionScreen
 
 
 _MOST_ERRORS: Final = 8
 
 
-_MARKS = {
-    "ok": ("✓", "$success"),
-    "failed": ("✗", "$error"),
-    "crashed": ("✗", "$error"),
-    "cancelled": ("–", "$warning"),
-    "timed out": ("✗", "$error"),
-}
+class KeptChanged(Message):
+    """The kept sessions have changed; the cursor goes to `path`, if there is one."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        super().__init__()
+        self.path = path
 
 
-def session_summary(entry: Entry | None, open_path: Path | None, width: int) -> list[Content]:
-    """Return the summary of `entry`; without an entry, what to do."""
-    if entry is None:
-        words = f"No sessions yet. Press {key_of('app.mode.start')} for Start, then Enter to run a workload."
-        return Content.styled(words, "$text-muted").wrap(width)
+def session_summary(entry: Entry, open_path: Path | None, width: int) -> list[Content]:
+    """Return the summary of `entry`; `open_path` is the session that is open."""
     lines = Content.styled(safe(entry.name), "bold").wrap(width)
     if entry.problem:
         return [
@@ -198,10 +113,9 @@ class SummarisedRun:
     live: bool
     """Whether a process still writes the session."""
 
-    def mark(self) -> tuple[str, str]:
+    def mark(self) -> Content:
         """Return the mark of its status."""
-        status = self.closed.status if self.closed is not None else ""
-        return _MARKS.get(status, ("…", "$primary") if self.live else ("?", "$warning"))
+        return status_mark(self.closed.status if self.closed is not None else "running" if self.live else "")
 
     def median(self) -> str:
         """Return the median of a call."""
@@ -235,3 +149,83 @@ def _runs(runs: Sequence[SummarisedRun], width: int) -> Iterator[Content]:
     for run in runs:
         yield row_line(run, layout, width).rstrip()
         yield from run.error_lines(width)
+
+
+_RULES: Final[tuple[tuple[str, dict[str, int]], ...]] = (
+    ("older than a year", {"older_than_days": 365}),
+    ("older than 90 days", {"older_than_days": 90}),
+    ("older than 30 days", {"older_than_days": 30}),
+    ("older than a week", {"older_than_days": 7}),
+    ("all but the newest 100", {"keep": 100}),
+    ("all but the newest 20", {"keep": 20}),
+    ("all", {"keep": 0}),
+)
+"""What can be pruned, with the options of `Library.prunable`."""
+
+
+def rename(screen: SessionScreen, entry: Entry) -> None:
+    """Ask for another name of a session or job, which may be open or still written."""
+
+    def take(name: str) -> None:
+        def renamed(library: Library) -> None:
+            after = library.rename(entry.path, name)
+            screen.profiler.session_moved(entry.path, after)
+            screen.post_message(KeptChanged(after))
+
+        _do(screen, renamed)
+
+    title = "Rename the session" if entry.job is None else "Rename the job"
+    AskText(title, "New name:", entry.name, "Enter renames").ask(screen.app, take)
+
+
+def save_as(screen: SessionScreen, entry: Entry) -> None:
+    """Ask where to copy a session or job to."""
+
+    def copy(library: Library, path: Path) -> None:
+        screen.say(str(library.copy(entry.path, Path.cwd() / path)), "Copied to")
+
+    dialog = SaveAs("Save as", f"A copy of {entry.name}.", "", Path.cwd() / entry.path.name)
+    dialog.ask_for_path(screen.app, lambda path: _do(screen, lambda library: copy(library, path)))
+
+
+def delete(screen: SessionScreen, entry: Entry) -> None:
+    """Delete a session or job, after a question."""
+    words = ", ".join(entry.workloads) or "no runs"
+    title, what = "Delete this session?", f"{entry.name}: {words}"
+    if entry.job is not None:
+        count = units.counted(len(entry.job.processes), "process", "processes")
+        title, what = "Delete this job?", f"{entry.path}: {words}, the sessions of {count} and their roll-ups"
+    question = f"{what}, {units.bytes_(entry.size_bytes)}. This cannot be undone."
+    dialog = Confirm(title, question, "Delete")
+    dialog.ask(screen.app, lambda yes: _do(screen, lambda library: library.delete(entry.path)))
+
+
+def prune(screen: SessionScreen) -> None:
+    """Ask which old sessions to delete, and delete them after a question."""
+    library = screen.profiler.library()
+    doomed = [library.prunable(**options) for _, options in _RULES]
+
+    def words(paths: list[Path]) -> str:
+        return f"{units.counted(len(paths), 'session')}, {units.bytes_(total_bytes(paths))}" if paths else "none"
+
+    def delete_all(library: Library, paths: list[Path]) -> None:
+        for path in paths:
+            library.delete(path)
+
+    def confirm(number: int) -> None:
+        paths, (rule, _) = doomed[number], _RULES[number]
+        question = f"{words(paths)}: {rule}. Sessions that are being written are kept. This cannot be undone."
+        dialog = Confirm("Delete these sessions?", question, "Delete")
+        dialog.ask(screen.app, lambda yes: _do(screen, lambda library: delete_all(library, paths)))
+
+    options = [Option(rule, words(paths)) for (rule, _), paths in zip(_RULES, doomed, strict=True)]
+    Choose("Prune sessions", options).ask(screen.app, confirm)
+
+
+def _do(screen: SessionScreen, what: Callable[[Library], object]) -> None:
+    """Call `what` with the library, report its error, and list the sessions again."""
+    try:
+        what(screen.profiler.library())
+    except JaxprofError as error:
+        screen.profiler.tell(error)
+    screen.post_message(KeptChanged())

@@ -1,6 +1,4 @@
-"""The Run screen: what it shows while things go on, what it follows until the user moves, and what it asks for."""
-
-from __future__ import annotations
+"""Runs in progress: what is shown while things go on, what is followed until the user moves, and what is asked for."""
 
 import re
 from dataclasses import replace
@@ -13,53 +11,52 @@ from jaxprof.runner import PlanOptions, plan_runs
 from jaxprof.tui.app import JaxprofApp
 from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.kit.dialogs import Confirm
-from jaxprof.tui.kit.run_list import RunList
-from jaxprof.tui.results.run_detail import RunDetailScreen
-from jaxprof.tui.run.screen import RunScreen, newest_run, planned_again
+from jaxprof.tui.results.rerun import planned_again
+from jaxprof.tui.results.run_table import RunTable
+from jaxprof.tui.results.screen import ResultsScreen, newest_run
 from tui import session_tapes as sessions
-from tui.fakes import MIDDLE, SMALL, FakeConductor, Walk, info, walking
+from tui.fakes import MIDDLE, SMALL, info, walking
 from tui.session_tapes import Tape
 
 
 class Now:
     """The monotonic clock, standing where a tape stands."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, tape: Tape) -> None:
+    def __init__(self, monkeypatch, tape):
         self.seconds = tape.now
-        for module in ("kit.run_list", "run.current_run", "run.screen"):
+        for module in ("results.run_table", "results.phase_strip", "results.screen"):
             monkeypatch.setattr(f"jaxprof.tui.{module}.monotonic", lambda: self.seconds)
 
 
 @pytest.fixture
-def growing(monkeypatch: pytest.MonkeyPatch) -> None:
+def growing(monkeypatch):
     """A session that somebody writes."""
     monkeypatch.setattr(JaxprofApp, "session_grows", property(lambda app: True))
 
 
-def grow(walk: Walk, tape: Tape, told: int, run: str = "r2") -> None:
+def grow(walk, tape, told, run="r2"):
     """Shows what the tape has since `told`."""
     walk.app.session.extend(tape.events[told:])
     walk.screen.show_session(frozenset({run}), replaced=False)
 
 
-async def started(walk: Walk) -> FakeConductor:
+async def started(walk):
     """Three queued runs of this app, on the Run screen."""
     home = await walk.on(HomeScreen)
     await walk.until(lambda: home.info)
     await walk.press("enter")
-    await walk.on(RunScreen)
+    await walk.on(ResultsScreen)
     await walk.until(lambda: len(walk.app.session.runs) == 3)
-    assert walk.stage.scheduler is not None
     return walk.stage.scheduler
 
 
-def begun(run: str) -> e.Event:
+def begun(run):
     return e.WorkerStarted(run=run, pid=4711, python="/venv/bin/python", launch=1)
 
 
-def phases(walk: Walk) -> list[str]:
+def phases(walk):
     """The column of that name."""
-    return re.findall(r"^│.* (?:cpu|cuda):0 +(\w+)", walk.text, re.MULTILINE)
+    return re.findall(r"^│ \S (?:numpy|jax|jit)\b.*? ([a-z]+)(?= )", walk.text, re.MULTILINE)
 
 
 # -- of a session that somebody writes ----------------------------------------------------------------------------
@@ -70,11 +67,11 @@ async def test_a_long_compile_ticks_while_nothing_is_said_until_the_screen_is_le
     tape = sessions.compiling()
     now = Now(monkeypatch, tape)
     async with walking(SMALL) as walk:
-        screen = await walk.show(tape, "run", "▶ jit", "1 of 3 done · 1 queued")
+        screen = await walk.show(tape, "results", "▶ jit", "1 of 3 done · 1 queued")
         assert walk.text.count("2.5 s") == 2  # in the list, and among the phases
         now.seconds += 40.05
         await walk.until(lambda: walk.text.count("42.5 s") == 2)
-        await walk.press("2")
+        await walk.press("4")
         await walk.until(lambda: screen._clock is None)
         await walk.press("2")
         await walk.until(lambda: screen._clock is not None)
@@ -89,12 +86,9 @@ async def test_nothing_ticks_in_a_session_that_nobody_writes(monkeypatch):
     tape = sessions.compiling()
     Now(monkeypatch, tape)
     async with walking(SMALL) as walk:
-        screen = await walk.show(tape, "run", "stopped", "interrupted", "cancelled")
-        await walk.shows("3 of 3 done")  # one that was interrupted, and one that never began
+        screen = await walk.show(tape, "results", "the session was interrupted", "the session ended before")
         assert screen._clock is None
         assert not [word for word in ("▶", "queued") if word in walk.text]
-        walk.app.action_go("results")
-        await walk.shows("the session was interrupted", gone="▶")
 
 
 @pytest.mark.usefixtures("growing")
@@ -102,7 +96,7 @@ async def test_samples_are_shown_as_they_come_and_a_later_launch_has_clocks_of_i
     tape = sessions.sampling()
     Now(monkeypatch, tape)
     async with walking(MIDDLE) as walk:
-        screen = await walk.show(tape, "run", "37 samples", "1 of 3 done · 1 queued · ≈ 2 s left")
+        screen = await walk.show(tape, "results", "37 of 4 calls", "1 of 3 done · 1 queued · ≈ 2 s left")
         last = walk.app.session.runs["r3"]
         last.plan, last.expected_seconds = replace(last.plan, baseline=""), 20.0
         screen.show_session(frozenset({"r2"}), replaced=False)
@@ -110,14 +104,14 @@ async def test_samples_are_shown_as_they_come_and_a_later_launch_has_clocks_of_i
         told = len(tape.events)
         tape.samples("r2", "run", tape.noise(0.63e-3, 30), 4)
         grow(walk, tape, told)
-        await walk.shows("67 samples", "at 64")
+        await walk.shows("67 of 4 calls", "at 64")
 
     tape = sessions.in_turns()
     Now(monkeypatch, tape)
     async with walking(SMALL) as walk:
-        await walk.show(tape, "run", gone="starting")
-        rows = [line for line in walk.text.splitlines() if "cpu:0 " in line and "│ ▶" in line]
-        assert [(row.split()[2], *row.split()[4:7]) for row in rows] == [
+        await walk.show(tape, "results", gone="starting")
+        rows = [line for line in walk.text.splitlines() if "│ ▶" in line]
+        assert [tuple(row.split()[2:6]) for row in rows] == [
             ("numpy", "waiting", "25.9", "s"),
             ("jit", "compile", "1.5", "s"),
             ("jit-highest", "waiting", "1.5", "s"),
@@ -138,15 +132,15 @@ async def test_samples_are_shown_as_they_come_and_a_later_launch_has_clocks_of_i
 
 async def test_errors_and_logs_are_shown_and_enter_opens_a_run():
     async with walking((100, 40)) as walk:
-        screen = await walk.show(sessions.troubled(), "run")
-        walk.find(RunList).move_to_key("r3")
+        screen = await walk.show(sessions.troubled(), "results")
+        walk.find(RunTable).move_to_key("r3")
         await walk.shows("The log holds XLA's last words.", "check failed: ␛[31mRET_CHECK␛[0m [/b] failure")
         await walk.shows("[b]jit[/x]␛[31m␊")
         assert "\x1b" not in walk.text
         await walk.press("enter")
-        await walk.on(RunDetailScreen)
+        await walk.until(lambda: screen.has_class("-zoom"))
         await walk.press("escape")
-        await walk.until(lambda: walk.screen is screen)
+        await walk.until(lambda: not screen.has_class("-zoom"))
         assert len(walk.app.session_screens) == len({type(one) for one in walk.app.session_screens})
 
 
@@ -167,12 +161,11 @@ async def test_somebodys_code_in_an_opened_session_is_shown_before_it_is_run(tmp
     tape.plan("r1", "step", workload="train.py:step", target=f"{file}:step", arguments=("f32[8,4]",))
     tape.add(e.RunFinished, "r1", status="ok")
     async with walking() as walk:
-        await walk.show(tape, "run")
+        await walk.show(tape, "results")
         await walk.press("r", "It runs the code of", "f32[8,4]")
         assert walk.stage.scheduler is None
         await walk.press("y")
         await walk.until(lambda: walk.stage.scheduler is not None and walk.stage.scheduler.planned)
-        assert walk.stage.scheduler is not None
         (planned,) = walk.stage.scheduler.planned
         assert (planned.spec.target, planned.spec.arguments) == (f"{file}:step", ("f32[8,4]",))
 
@@ -183,10 +176,9 @@ async def test_somebodys_code_in_an_opened_session_is_shown_before_it_is_run(tmp
 async def test_runs_are_cancelled_which_is_seen_at_once_and_run_again():
     async with walking((100, 30)) as walk:
         walk.app.start_runs(plan_runs([info()], PlanOptions(variants=["jit"])))
-        await walk.on(RunScreen)
-        await walk.until(lambda: len(walk.app.session.runs) == 2 and walk.find(RunList).keys)
+        await walk.on(ResultsScreen)
+        await walk.until(lambda: len(walk.app.session.runs) == 2 and walk.find(RunTable).keys)
         scheduler = walk.stage.scheduler
-        assert scheduler is not None
         scheduler.emit(begun("r1"), e.PhaseStarted(run="r1", phase="compile"))
         await walk.shows("compile", gone="cancelling")
         await walk.press("home down C", "cancelling")
@@ -195,7 +187,7 @@ async def test_runs_are_cancelled_which_is_seen_at_once_and_run_again():
             await walk.press("m Q")
             await walk.on(Confirm)
             await walk.press(key)
-            await walk.on(RunScreen)
+            await walk.on(ResultsScreen)
             assert scheduler.cancelled == cancelled
         await walk.until(lambda: walk.text.count("cancelling") == 2)
         scheduler.emit(e.LogLine(run="r1", stream="stdout", text="it has not ended yet"))
@@ -225,8 +217,8 @@ async def test_the_newest_run_is_in_view_until_the_view_is_paused_or_the_user_mo
     async with walking(SMALL) as walk:
         scheduler = await started(walk)
 
-        async def at(run: str) -> None:
-            await walk.until(lambda: walk.find(RunList).current == run, run)
+        async def at(run):
+            await walk.until(lambda: walk.find(RunTable).current == run, run)
 
         scheduler.emit(begun("r1"))
         await at("r1")
@@ -241,7 +233,7 @@ async def test_the_newest_run_is_in_view_until_the_view_is_paused_or_the_user_mo
         scheduler.emit(begun("r3"))
         await walk.until(lambda: walk.app.session.runs["r3"].status == "running")
         await walk.pause()
-        assert walk.find(RunList).current == "r1", "the user has moved"
+        assert walk.find(RunTable).current == "r1", "the user has moved"
 
 
 @pytest.mark.usefixtures("catalogue", "shelf")
@@ -250,7 +242,7 @@ async def test_the_next_run_is_marked_and_a_key_that_can_do_nothing_says_why():
         scheduler = await started(walk)
         screen = walk.screen
 
-        async def are(*wanted: str) -> None:
+        async def are(*wanted):
             await walk.until(lambda: tuple(phases(walk)) == wanted, str(wanted))
 
         scheduler.emit(begun("r1"), e.PhaseStarted(run="r1", phase="import"))
@@ -274,4 +266,4 @@ async def test_the_next_run_is_marked_and_a_key_that_can_do_nothing_says_why():
         scheduler.finish()
         await walk.until(lambda: walk.screen.check_action("cancel_all", ()) is None)
         await walk.press("m Q", "nothing runs or waits here")
-        assert isinstance(walk.screen, RunScreen), "nothing is asked"
+        assert isinstance(walk.screen, ResultsScreen), "nothing is asked"

@@ -1,0 +1,310 @@
+"""The runs of a session, one line each: figures of those that were measured, phase and clock of those in progress.
+
+A tick of the clock redraws the rows of runs in progress alone. A row is a run, or a sweep over a parameter.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Set
+from dataclasses import dataclass
+from time import monotonic
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from textual.content import Content
+
+from jaxprof.analysis import RunResult, SweepGroup, result, sweep_groups
+from jaxprof.analysis.memory import peak_memory
+from jaxprof.analysis.programs.derive import program_result
+from jaxprof.analysis.run_result import SAMPLED_PHASES, is_uncounted, prompt_cost, run_cost
+from jaxprof.report.runs import break_even_text
+from jaxprof.text import columns, shorten
+from jaxprof.tui.keys import key_of
+from jaxprof.tui.kit.captures import opened_without_runs
+from jaxprof.tui.kit.drawing import bar, cell, mark
+from jaxprof.tui.kit.format import (
+    BROKEN,
+    SPEEDUP_WIDTH,
+    clock,
+    half_width,
+    half_width_short,
+    parameters_text,
+    speedup_short,
+    status_mark,
+    versus_style,
+)
+from jaxprof.tui.kit.phase_bars import plain_bar
+from jaxprof.tui.kit.plots import count_tick
+from jaxprof.tui.kit.program_summary import in_a_line
+from jaxprof.tui.kit.table_columns import Cell, Span, TableColumn
+from jaxprof.tui.kit.table_view import Heading, TableView
+from jaxprof.tui.kit.threads import in_thread
+from jaxprof.units import bytes_, percent, scaled, seconds
+
+if TYPE_CHECKING:
+    from jaxprof.report.runs import RunGroup
+    from jaxprof.session import Run, Session
+    from jaxprof.tui.profiler import Profiler
+
+
+@dataclass(frozen=True, slots=True)
+class RunHeading(Heading):
+    """The heading of the runs of one workload with the same parameters."""
+
+    name: str
+    note: str
+
+    def line(self, width: int) -> Content:
+        text = shorten(self.name, max(1, min(40, width - 2))) if self.name else ""
+        start = Content.assemble(" ", (text, "bold $primary"), "  ")
+        return start + cell(self.note, width - columns(text) - 3, "$text-muted")
+
+
+@dataclass(frozen=True, slots=True)
+class SweepRow(Heading):
+    """A sweep over a parameter, in one line."""
+
+    selectable: ClassVar[bool] = True
+    sweep: SweepGroup
+
+    def line(self, width: int) -> Content:
+        sweep = self.sweep
+        sizes = sorted({size for line in sweep.lines for size in line.sizes})
+        words = "; ".join(crossover.sentence(sweep.parameter) for crossover in sweep.crossovers())
+        span = f"{sweep.parameter} from {count_tick(sizes[0])} to {count_tick(sizes[-1])}" if sizes else ""
+        return Content.assemble(
+            " ", ("~", "bold $accent"), f" {cell(sweep.workload, min(24, columns(sweep.workload))).plain}",
+            (f" over {span}  ", "$text-muted"), cell(words, max(1, width), "$accent"),
+        ).truncate(width, ellipsis=True)  # fmt: skip
+
+
+def _extra(title: str, width: int, priority: int, text: Callable[[RunResult], str]) -> TableColumn[RunResult]:
+    return TableColumn(title, text, width, right=True, style="$text-muted", priority=priority)
+
+
+class RunTable(TableView[RunResult]):
+    """Rows of runs, headings of groups, and a row for each sweep."""
+
+    UNSORTED = "as planned"
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(
+            (
+                TableColumn("", self._mark, 1),
+                TableColumn("variant", lambda row: self._labels[row.run.id], 10, most=25, fits=True,
+                            sort=lambda row: row.run.plan.variant),
+                TableColumn("median", self._median, 8, right=True, sort=_median_of),
+                TableColumn("95 %", lambda row: half_width_short(row.summary), 8, right=True, style="$text-muted",
+                            gap=2),
+                TableColumn("from 0", self._bar, 7, weight=1, most=46, gap=2),
+                TableColumn("speed-up", _speedup, SPEEDUP_WIDTH, sort=_slowdown),
+                TableColumn("break-even", _break_even, 10, most=14, fits=True),
+                TableColumn("", _warnings, 3),
+                _extra("dispatch", 9, 1, lambda row: seconds(row.dispatch_median_seconds)),
+                _extra("pipelined", 9, 2, lambda row: seconds(row.pipelined_median_seconds)),
+                _extra("rate", 12, 3, lambda row: scaled(row.flops_per_second, "FLOP/s")),
+                _extra("traffic", 10, 4, lambda row: scaled(row.bytes_per_second, "B/s")),
+                _extra("peak memory", 11, 5, lambda row: _bytes(peak_memory(row.run))),
+                TableColumn("compile", lambda row: seconds(row.phase_seconds.get("compile")), 9, right=True,
+                            style="$text-muted", priority=6, sort=lambda row: row.phase_seconds.get("compile")),
+                _extra("once", 9, 7, lambda row: seconds(row.once_seconds) if row.run.plan.how != "numpy" else ""),
+            ),
+            id=id,
+        )  # fmt: skip
+        self._session: Session | None = None
+        self._growing = False
+        """Whether a process still writes the session."""
+        self._results: dict[str, RunResult] = {}
+        self._labels: dict[str, str] = {}
+        self._longest: dict[str, float] = {}
+        self.groups: list[RunGroup] = []
+        self.sweeps: dict[str, SweepGroup] = {}
+        """Sweeps by workload."""
+        self._group_by_run: dict[str, RunGroup] = {}
+        self.marked: list[str] = []
+        """Ids of the runs to compare, in the order in which they were marked."""
+        self._next = ""
+        """Id of the queued run that begins next."""
+        self.shift_seconds = 0.0
+        """Seconds that the writer's clock is ahead of ours, if another machine writes the session."""
+        self.cancelling: Set[str] = frozenset()
+        """Ids of the runs that this app has been asked to cancel."""
+
+    def toggle(self, run: str) -> None:
+        """Mark a run, or unmark it."""
+        if run in self.marked:
+            self.marked.remove(run)
+        else:
+            self.marked.append(run)
+        self.redraw([run])
+
+    @property
+    def empty_text(self) -> str:
+        return _nothing_measured(cast("Profiler", self.app)) if not self.total else super().empty_text
+
+    def show(self, session: Session, runs: frozenset[str], *, growing: bool = False) -> None:
+        """Show `session`, in which `runs` changed; `growing`: a process still writes it. Unchanged rows are not
+        redrawn."""
+        if session is not self._session:
+            self.marked.clear()
+        if session is not self._session or growing != self._growing:
+            self._session, self._growing, self._results, runs = session, growing, {}, frozenset(session.runs)
+        for run in session.runs.values():
+            if run.id in runs or run.plan.baseline in runs or run.id not in self._results:
+                self._results[run.id] = result(session, run.id, prompt_cost)
+        queued = (run.id for run in session.runs.values() if growing and run.shown.status == "queued")
+        self._next = next(queued, "")
+        self._count(session)
+        from jaxprof.report.runs import grouped
+
+        self.groups = grouped(self._results.values())
+        if any(session.runs[run].over for run in runs if run in session.runs):
+            self.sweeps = {sweep.workload: sweep for sweep in sweep_groups(session)}
+        self._group_by_run = {run_result.run.id: group for group in self.groups for run_result in group.runs}
+        for group in self.groups:
+            names = {run_result.run.id: group.label(run_result.run) for run_result in group.runs}
+            counted = Counter(names.values())
+            self._labels |= {run: f"{name} ({run})" if counted[name] > 1 else name for run, name in names.items()}
+            medians = (run_result.summary.median for run_result in group.runs if run_result.summary is not None)
+            self._longest |= dict.fromkeys(names, max(medians, default=0.0))
+        self.rearrange()
+
+    def tick(self) -> None:
+        """Redraw the clocks whose text has changed."""
+        if self._session is not None:
+            self.redraw(run.id for run in self._session.runs.values() if run.shown.status == "running")
+
+    def _count(self, session: Session) -> None:
+        """Count the FLOPs of long programs in a thread."""
+        late = [run for run in session.runs.values() if is_uncounted(run)]
+        if not late:
+            return
+
+        def count() -> None:
+            for run in late:
+                run_cost(session, run)
+                if self.app.is_running:
+                    self.app.call_from_thread(self.redraw, [run.id])
+
+        in_thread(self, count, "count FLOPs")
+
+    def group_of(self, run: str) -> RunGroup | None:
+        """Return the group of a run; None if the run is not shown."""
+        return self._group_by_run.get(run)
+
+    def arranged(self) -> dict[Hashable, RunResult | Heading]:
+        rows: dict[Hashable, RunResult | Heading] = {}
+        for group in self.groups:
+            if group.workload in self.sweeps:
+                rows.setdefault(("sweep", group.workload), SweepRow(self.sweeps[group.workload]))
+            note = parameters_text(group.parameters)
+            rows["group", group.workload, note, group.runs[0].run.id] = RunHeading(group.workload, note)
+            rows |= self.sorted_rows({run_result.run.id: run_result for run_result in group.runs})
+        return rows
+
+    # -- cells ------------------------------------------------------------------------------------------------
+
+    def _mark(self, run_result: RunResult) -> Content:
+        run = run_result.run
+        return mark(on=True) if run.id in self.marked else status_mark(run.shown.status)
+
+    def _median(self, run_result: RunResult) -> Cell:
+        """Return the median; a run without figures yet, or without any, has words in place of all its figures."""
+        run = run_result.run
+        if run_result.summary is not None and run.shown.status != "running":
+            return seconds(run_result.summary.median), "bold"
+        if run.is_program and self._session is not None:
+            return Span((in_a_line(program_result(self._session, run.id)), "$quiet"))
+        if run.shown.error:
+            return Span((run.shown.error.splitlines()[0], "$error" if run.shown.status in BROKEN else "$quiet"))
+        return Span(self._progress(run_result))
+
+    def _progress(self, run_result: RunResult) -> Cell:
+        """Return the phase of a run that is not over, its clock, how far it is, and its median so far."""
+        run, summary = run_result.run, run_result.summary
+        phase, style = self._phase(run)
+        if run.shown.status != "running":
+            return phase, style
+        time = self._clock(run)
+        so_far = f"median {seconds(summary.median)}{half_width(summary)}" if summary is not None else ""
+        share = run.fraction if run.current_phase in SAMPLED_PHASES else None
+
+        def draw(width: int) -> Content:
+            parts = [cell(phase, 12, style), cell(time, 9), cell(so_far, 24, "bold") if so_far else Content("")]
+            left = width - sum(part.cell_length for part in parts) - 6
+            if share is not None and left >= 4:
+                parts += [bar(share, min(24, left), "$warning"), cell(f" {percent(round(share, 2))}", 6, "$text-muted")]
+            return Content.assemble(*parts)
+
+        return draw
+
+    def _phase(self, run: Run) -> tuple[str, str]:
+        status = run.shown.status
+        if run.id in self.cancelling and not run.shown.over:
+            return "cancelling", "bold $warning"
+        if run.id == self._next:
+            return "next", "$accent"
+        if status != "running":
+            return status or "starting", "$error" if status in BROKEN else "$text-muted"
+        if run.current_phase:
+            return run.current_phase.replace("_", " "), "bold $warning"
+        # Between two phases, other runs of its group are in progress.
+        return ("waiting", "$text-muted") if run.present_phases else ("starting", "bold $warning")
+
+    def _clock(self, run: Run) -> str:
+        """Return the time in the current phase while somebody writes the session."""
+        began = _began_seconds(run) if self._growing else None
+        return clock(monotonic() + self.shift_seconds - began) if began is not None else ""
+
+    def _bar(self, run_result: RunResult) -> Cell:
+        longest = self._longest[run_result.run.id]
+        share = run_result.summary.median / longest if run_result.summary is not None and longest > 0 else 0.0
+        return lambda width: plain_bar(share, width, "$baseline" if not run_result.run.plan.baseline else "$bar")
+
+
+def _nothing_measured(app: Profiler) -> str:
+    what, where = opened_without_runs(app)
+    if what:
+        return f"{what} {where}"
+    start = key_of("app.mode.start")
+    return (
+        f"Nothing has been measured in this session. On Start ({start}), press Enter to profile your own script or to "
+        "measure an example."
+    )
+
+
+def _began_seconds(run: Run) -> float | None:
+    """Return when the current phase began, or else when the last one ended or the process was started."""
+    phases = run.present_phases
+    if run.current_phase in phases:
+        return phases[run.current_phase].started_seconds
+    ended = [phase.ended_seconds for phase in phases.values() if phase.ended_seconds is not None]
+    return max(ended) if ended else run.launches[-1].started_seconds if run.launches else run.started_seconds
+
+
+def _bytes(count: int | None) -> str:
+    return "" if count is None else bytes_(count)
+
+
+def _median_of(run_result: RunResult) -> float | None:
+    return run_result.summary.median if run_result.summary is not None else None
+
+
+def _slowdown(run_result: RunResult) -> float | None:
+    return -run_result.versus.speedup.ratio if run_result.versus is not None else None
+
+
+def _speedup(run_result: RunResult) -> tuple[str, str]:
+    speedup = run_result.versus.speedup if run_result.versus is not None else None
+    return speedup_short(speedup) if run_result.run.plan.baseline else "baseline", versus_style(run_result)
+
+
+def _break_even(run_result: RunResult) -> tuple[str, str]:
+    check = run_result.run.check
+    if check is not None and check.passed is False:
+        return "✗ wrong", "$error"
+    return break_even_text(run_result) if run_result.versus is not None else "", ""
+
+
+def _warnings(run_result: RunResult) -> tuple[str, str]:
+    return f"!{len(run_result.warnings)}" if run_result.warnings else "", "$warning"

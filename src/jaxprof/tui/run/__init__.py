@@ -1,1 +1,0 @@
-"""The Run screen: the queue and the current run."""

@@ -1,1 +1,0 @@
-"""The Sessions screen: opens, renames, copies and deletes saved sessions."""
