@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from jaxprof.analysis.explain.model import Explanation
 from jaxprof.analysis.finding import Finding
 from jaxprof.events import SourceLocation
 
 NET = Path(__file__).parent / "net"
+_ROUNDING = 1e-15
+"""Less than that is what rounding leaves of nothing."""
 
 
 def held(name: str, text: str) -> None:
@@ -42,16 +46,30 @@ def explanation_text(explained: Explanation) -> str:
     return "".join(f"  {line}\n" for line in lines)
 
 
+def figures_text(*values: Any, without: Sequence[str] = ()) -> str:
+    """Every field of these values that says something, a line each."""
+    return "".join(f"  {_known(value, *without) if is_dataclass(value) else _figure(value)}\n" for value in values)
+
+
 def _known(value: Any, *without: str) -> str:
     """The fields of `value` that say something."""
     given = {each.name: getattr(value, each.name) for each in fields(value) if each.name not in without}
     usual = {each.name: each.default for each in fields(value)}
-    return " ".join(f"{name}={_figure(one)}" for name, one in given.items() if one != usual[name])
+    return " ".join(f"{name}={_figure(one)}" for name, one in given.items() if _figure(one) != _figure(usual[name]))
 
 
-def _figure(value: object) -> str:
-    if isinstance(value, tuple):
-        return ",".join(map(_figure, value))
+def _figure(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return _figure(value.tolist())
+    if isinstance(value, tuple | list):
+        rows = any(isinstance(one, tuple | list) for one in value)
+        return ("; " if rows else ",").join(map(_figure, value))
+    if isinstance(value, dict):
+        return " ".join(f"{name}:{_figure(one)}" for name, one in value.items())
     if isinstance(value, SourceLocation):
         return f"{Path(value.file).name}:{value.line}"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    if is_dataclass(value):
+        return f"({_known(value)})"
+    if isinstance(value, float):
+        return "0" if abs(value) < _ROUNDING else f"{value:.6g}"
+    return str(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import program_events
+from folding import fold, written
 from jaxprof import events as e
 from jaxprof.analysis.jobs.step_grid import (
     OWN,
@@ -24,8 +25,7 @@ from jaxprof.analysis.jobs.step_grid import (
 )
 from jaxprof.analysis.timeline import TEXT_NAME, VERSION
 from jaxprof.session import Session
-from jaxprof.session.log import LogWriter
-from jaxprof.session.log.job_folder import RecordedJob
+from jaxprof.session.log.job_folder import JobMember, RecordedJob, recorded_job
 from jaxprof.session_names import session_path
 
 JOB = "slurm-1234.0"
@@ -110,24 +110,19 @@ def wavering(
     return [*made, program_events.compiled("step"), program_events.steps(100 * seconds, 0.01)]
 
 
-def process(
-    folder: Path, index: int, count: int, *inside: e.Event, header: dict[str, Any] | None = None, **more: Any
-) -> Path:
+def recording(
+    index: int, count: int, *inside: e.Event, header: dict[str, Any] | None = None, **more: Any
+) -> tuple[e.Header, list[e.Event]]:
+    """What one process of a job recorded; `more` as in `program_events.program`."""
+    usual = {"host": f"node{index}", "session": f"5e55{index:08}", "job": JOB}
+    told = replace(program_events.HEADER, process_index=index, process_count=count, **{**usual, **(header or {})})
+    return told, program_events.program(*inside, **{"wall": 20.0, **more})
+
+
+def process(folder: Path, index: int, count: int, *inside: e.Event, **more: Any) -> Path:
     """The session of one process, in the folder of its job."""
-    told = {
-        "host": f"node{index}",
-        "session": f"5e55{index:08}",
-        "process_index": index,
-        "process_count": count,
-        "job": JOB,
-        **(header or {}),
-    }
-    path = session_path(folder, index)
-    writer = LogWriter(replace(program_events.HEADER, **told), path)
-    for event in program_events.program(*inside, **{"wall": 20.0, **more}):
-        writer.append(event)
-    writer.close()
-    return path
+    header, events = recording(index, count, *inside, **more)
+    return written(session_path(folder, index), events, header)
 
 
 def job(folder: Path, *loops: Sequence[e.Event]) -> Path:
@@ -135,6 +130,15 @@ def job(folder: Path, *loops: Sequence[e.Event]) -> Path:
     for index, inside in enumerate(loops):
         process(folder, index, len(loops), *inside)
     return folder
+
+
+def recorded(*loops: Sequence[e.Event], options: Mapping[int, dict[str, Any]] | None = None) -> RecordedJob[Session]:
+    """The same, as it would be read from that folder; `options`: how some of the processes ended, or where they ran."""
+    folder, members = Path("run.jaxprof.d"), {}
+    for index, inside in enumerate(loops):
+        header, events = recording(index, len(loops), *inside, **(options or {}).get(index, {}))
+        members[index] = JobMember(index, folder / f"process-{index:05}.jaxprof", fold(header, events), live=False)
+    return recorded_job(folder, members, [])
 
 
 def stderr(*lines: str, seconds: float = 5.0) -> list[e.Event]:

@@ -130,6 +130,13 @@ def steady(count: int, states: dict[str, float], lines: list[dict[str, Any]] | N
     return [sampled(second, 1.0, states, lines) for second in range(count)]
 
 
+def loop(*lines: dict[str, Any], count: int = 10) -> list[e.Event]:
+    """`count` seconds of a loop: what these lines take of each, and the rest is a compiled function's on the device."""
+    taken = sum(each["seconds"] for each in lines)
+    states = {"device_busy": 1.0 - taken} | {each["state"]: each["seconds"] for each in lines}
+    return steady(count, states, [*lines, line(88, 1.0 - taken, "device_busy", "step")])
+
+
 def steps(
     count: int,
     each: float,

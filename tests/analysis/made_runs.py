@@ -1,43 +1,37 @@
 """Runs with fixed figures: what an engine sends of them, without an engine."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Sequence
-from typing import Any
-
 from folding import fold
 from jaxprof import events as e
-from jaxprof.session import Session
 
 STEADY = [1.0, 1.01, 0.99, 1.0, 1.02, 0.98, 1.0, 1.0, 1.01, 0.99]
 """Samples of a quiet machine."""
 
 
-def planned(run: str = "r1", **spec: Any) -> e.RunPlanned:
+def planned(run="r1", **spec):
     """The plan of a compiled function on a CPU, unless `spec` says otherwise."""
     usual = {"workload": "f", "variant": "jit", "how": "jit", "device": "cpu:0"}
     return e.RunPlanned(run=run, spec=e.RunSpec(**{**usual, **spec}))
 
 
-def hlo_text(text: str, run: str = "r1", name: str = "hlo") -> e.TextRecorded:
+def hlo_text(text, run="r1", name="hlo"):
     return e.TextRecorded(run=run, name=name, text=text, bytes=len(text))
 
 
 def run(
-    name: str = "r1",
-    *events: e.Event,
-    samples: Sequence[float] = (),
-    turn: int | None = None,
-    hlo: str | None = None,
-    kind: str | None = None,
-    status: str = "ok",
-    **spec: Any,
-) -> list[e.Event]:
+    name="r1",
+    *events,
+    samples=(),
+    turn=None,
+    hlo=None,
+    kind=None,
+    status="ok",
+    **spec,
+):
     """One run: its device where its `kind` is known, its program, its samples, `events`, and its end. With `turn` each
     sample is a block, and those of `turn` 1 follow those of 0."""
     plan = planned(name, **spec)
     device = {"id": plan.spec.device, "platform": plan.spec.device.partition(":")[0], "kind": kind}
-    made: list[e.Event] = [plan]
+    made = [plan]
     if kind is not None:
         made.append(e.EnvironmentRead(run=name, python="3", numpy="2", devices=[device]))
     if hlo is not None:
@@ -53,7 +47,7 @@ def run(
     return [*made, *events, e.RunFinished(run=name, status=status)]
 
 
-def session(*parts: e.Event | Iterable[e.Event], **header: Any) -> Session:
+def session(*parts, **header):
     """A session of these events, and of runs."""
     flat = [event for part in parts for event in ([part] if isinstance(part, e.Event) else part)]
     return fold(e.Header(**header), flat)

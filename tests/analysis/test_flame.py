@@ -1,10 +1,7 @@
 """Flame graphs: sums are exact, nothing is hidden, and a search counts each second once."""
 
-from __future__ import annotations
-
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,26 +9,26 @@ import program_events as made
 from jaxprof.analysis.flame import (
     PICOSECONDS,
     FlameFrame,
-    FlameTree,
     StackFrame,
     WeightedStack,
     program_flame,
     scope_names,
     stacks_flame,
 )
+from jaxprof.analysis.programs.derive import program_result
 from jaxprof.hlo.analysis.origin import op_path
 
 NAMES = st.lists(st.sampled_from("abcd"), min_size=1, max_size=5)
 STACKS = st.lists(st.tuples(NAMES, st.integers(0, 10**15)), max_size=30)
 
 
-def named(tree: FlameTree, *names: str) -> int:
+def named(tree, *names):
     node = tree.find(names)
     assert [tree.names[step] for step in tree.path(node)] == list(names)
     return node
 
 
-def flame(rows: list[tuple[list[str], int]]) -> FlameTree:
+def flame(rows):
     stacks = [WeightedStack(tuple(map(StackFrame, names)), ps / PICOSECONDS, 1) for names, ps in rows]
     return stacks_flame(stacks, "measured", "scope").tree
 
@@ -70,20 +67,9 @@ def test_scopes_by_the_thousand_are_shown_to_a_depth():
 
 
 def test_the_frames_of_a_program_are_its_wall_time_to_the_picosecond():
-    lines = [made.line(91, 0.25, "device_busy", "float()"), made.line(12, 0.5, "host_busy", under=90, function="load")]
-    windows = made.steady(4, {"device_busy": 0.4, "host_busy": 0.5}, lines)
-    program = made.result(*windows, wall=10.0)
+    """What they are is in `tests/net/program.txt`."""
+    program = program_result(made.training(), made.RUN)
     graph = program_flame(program)
-    tree = graph.tree
-    assert tree.total == round(program.wall_seconds * PICOSECONDS)
-    loop = ["main (train.py)", "loop at line 85"]
-    seconds = {
-        (*loop,): 3,
-        (*loop, "line 91 float()", "[device busy]"): 1,
-        (*loop, "line 90"): 2,
-        ("no line", "[device busy]"): 0.6,
-        ("no line", "[not seen]"): 6.4,
-    }
-    assert [tree.totals[named(tree, *path)] / PICOSECONDS for path in seconds] == pytest.approx([*seconds.values()])
-    place = graph.place_of(named(tree, *loop, "line 91 float()"))
-    assert (place.file, place.line) == ("/home/me/work/train.py", 91)
+    assert graph.tree.total == round(program.wall_seconds * PICOSECONDS)
+    node = named(graph.tree, "main (train.py)", "loop at line 85", "line 91 float()")
+    assert (graph.place_of(node).file, graph.place_of(node).line) == ("/home/me/work/train.py", 91)

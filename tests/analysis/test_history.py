@@ -1,21 +1,18 @@
-from __future__ import annotations
-
 from itertools import chain
-from pathlib import Path
 
 import pytest
 
 import kept_histories as kept
-from jaxprof.analysis.history import FEWEST, TOGETHER, LibraryHistory, MeasurementHistory, read_history
+from jaxprof.analysis.history import FEWEST, TOGETHER, read_history
 from jaxprof.report.history import outcome
 
 
-def only(history: LibraryHistory) -> MeasurementHistory:
+def only(history):
     (series,) = history.series
     return series
 
 
-def read(folder: Path, measure: str = "run", word: str = "", last: int | None = None) -> LibraryHistory:
+def read(folder, measure="run", word="", last=None):
     return read_history(sorted(folder.glob("*")), measure, word, last=last)
 
 
@@ -40,49 +37,23 @@ def test_sessions_that_drift_have_no_verdict(tmp_path):
     kept.keep_all(tmp_path, [0.010 * 1.01**at for at in range(24)])
     history = read(tmp_path)
     series = only(history)
-    assert (series.changes, series.unclear) == ((), TOGETHER)
+    assert (series.changes, series.unclear, series.searched) == ((), TOGETHER, True)
+    assert not only(read(tmp_path, last=FEWEST - 1)).searched, "a short history claims nothing"
     assert outcome(history, series).startswith("no verdict: neighbouring sessions move together")
 
 
-def test_a_short_history_claims_nothing(tmp_path):
-    kept.keep_all(tmp_path, [0.01, 0.01, 0.01, 0.09, 0.09][: FEWEST - 1])
-    assert not only(read(tmp_path)).searched
-
-
 def test_what_is_not_the_same_measurement_is_another_series(tmp_path):
-    runs = [
-        kept.run("r1", 0.01),
-        kept.run("r2", 0.02, variant="eager", how="eager"),
-        kept.run("r3", 0.03, parameters={"n": 2000}),
-        kept.run("r4", 0.04, kind="NVIDIA H100"),
-        kept.run("r5", 0.05, precision="highest"),
-        kept.run("r6", 0.06, workload="f.py:step", target="/a/f.py:step", arguments=("f32[8]",)),
-        kept.run("r7", 0.07, workload="f.py:step", target="/a/f.py:step", arguments=("f32[9]",)),
-        kept.run("r8", 0.08, workload="f.py:step", target="/b/f.py:step", arguments=("f32[8]",)),
-    ]
+    function = {"workload": "f.py:step", "target": "/a/f.py:step", "arguments": ("f32[8]",)}
+    measured = [
+        {}, {"variant": "eager", "how": "eager"}, {"parameters": {"n": 2000}}, {"kind": "NVIDIA H100"},
+        {"precision": "highest"}, function, {**function, "arguments": ("f32[9]",)},
+        {**function, "target": "/b/f.py:step"},
+    ]  # fmt: skip
+    runs = [kept.run(f"r{number}", number / 100, **spec) for number, spec in enumerate(measured, 1)]
     kept.keep(tmp_path, 0, chain.from_iterable(runs))
     kept.keep(tmp_path, 1, kept.run("r1", 0.01), cpu="Another CPU")
     for word, values in {"": [1, 1, 2, 3, 4, 5, 6, 7, 8], "/a/f.py:step": [6, 7], "matmul:eager": [2]}.items():
         assert sorted(round(100 * series.points[0].value) for series in read(tmp_path, word=word).series) == values
-
-
-def test_what_changed_between_two_points_is_said_at_the_second(tmp_path):
-    kept.keep(tmp_path, 0, kept.run("r1", 0.01), driver="550.1")
-    kept.keep(tmp_path, 1, kept.run("r1", 0.01), driver="550.1")
-    edited = kept.run("r1", 0.01, jax="0.11.0", source="def f(x): return x\n", settings={"XLA_FLAGS": "--a"})
-    kept.keep(tmp_path, 2, edited, driver="560.2")
-    first, same, other = only(read(tmp_path)).points
-    assert first.changed == same.changed == ()
-    assert {one.name for one in other.changed} == {"jax", "jaxlib", "XLA_FLAGS", "NVIDIA driver", "source"}
-
-
-def test_the_commit_of_each_point_is_known_where_it_was_under_git(tmp_path):
-    first, other = {"commit": "a1b2c3d"}, {"commit": "e4f5a6b"}
-    for number, revision in enumerate(({}, first, first, {**first, "dirty": True}, other)):
-        kept.keep(tmp_path, number, kept.run("r1", 0.01, **revision))
-    changes = [[(one.name, one.after) for one in point.changed] for point in only(read(tmp_path)).points]
-    assert [each[0][1] if each else "" for each in changes] == ["", "a1b2c3d", "", "a1b2c3d with changes", "e4f5a6b"]
-    assert {name for each in changes for name, _ in each} == {"git commit"}
 
 
 def test_runs_without_a_usable_median_are_counted(tmp_path):
@@ -105,14 +76,22 @@ def test_runs_without_a_usable_median_are_counted(tmp_path):
     }
 
 
+def test_what_changed_between_two_points_is_said_at_the_second(tmp_path):
+    edited = {"jax": "0.11.0", "source": "def f(x): return x\n", "settings": {"XLA_FLAGS": "--a"}}
+    first, other = {"commit": "a1b2c3d"}, {"commit": "e4f5a6b"}
+    for number, more in enumerate(({}, {}, edited, {**edited, **first}, {**edited, **first, "dirty": True}, other)):
+        kept.keep(tmp_path, number, kept.run("r1", 0.01, **more), driver="560.2" if more else "550.1")
+    changes = [{one.name: one.after for one in point.changed} for point in only(read(tmp_path)).points]
+    assert changes[:2] == [{}, {}]
+    assert changes[2].keys() == {"jax", "jaxlib", "XLA_FLAGS", "NVIDIA driver", "source"}
+    assert changes[3:5] == [{"git commit": "a1b2c3d"}, {"git commit": "a1b2c3d with changes"}]
+    assert changes[5].keys() == {"git commit", "jax", "jaxlib", "XLA_FLAGS", "source"}
+
+
 def test_a_phase_has_the_interval_of_its_launches(tmp_path):
-    runs = [
-        kept.run("r1", 0.01, compile_seconds=(0.04, 0.05, 0.045)),
-        kept.run("r2", 0.01, variant="numpy", how="numpy", compile_seconds=()),
-    ]
+    runs = [kept.run("r1", 0.01, compile_seconds=(0.04, 0.05, 0.045)), kept.run("r2", 0.01, compile_seconds=())]
     kept.keep(tmp_path, 0, chain.from_iterable(runs))
     (point,) = only(read(tmp_path, "compile")).points
-    assert point.value == pytest.approx(0.045)
-    assert point.high is not None
     assert point.low < point.value < point.high
+    assert point.value == pytest.approx(0.045)
     assert read(tmp_path, "first_run").series == ()

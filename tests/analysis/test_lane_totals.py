@@ -1,25 +1,23 @@
 """The totals of a range: busy and idle time of each lane, and what took it. The kind of an interval. Where to go in a
 row: the next idle stretch, the longest, the same again."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from golden import figures_text, held_cases
 from jaxprof.analysis.lanes.kinds import KINDS, kind_of
 from jaxprof.analysis.lanes.navigation import longest_idle, longest_interval, next_idle, same
-from jaxprof.analysis.lanes.rows import LaneRow, Lanes, lanes_of
-from jaxprof.analysis.lanes.totals import LaneTotals, device_totals, range_totals
+from jaxprof.analysis.lanes.rows import lanes_of
+from jaxprof.analysis.lanes.totals import device_totals, range_totals
 from jaxprof.analysis.timeline import Timeline, TimelineCounter, TimelineLane, TimelineOp
 
 SPAN = 60
-Interval = tuple[str, int, int]
 
 
-def lane(device: str, name: str, kind: str, intervals: list[Interval]) -> TimelineLane:
+def lane(device, name, kind, intervals):
     """Intervals of name, start and length."""
     ordered = sorted(intervals, key=lambda one: (one[1], -one[2]))
     names, starts, lengths = zip(*ordered, strict=True)
@@ -29,11 +27,11 @@ def lane(device: str, name: str, kind: str, intervals: list[Interval]) -> Timeli
     )
 
 
-def made(*rows: TimelineLane, counters: list[TimelineCounter] | None = None) -> Lanes:
+def made(*rows, counters=None):
     return lanes_of(Timeline(None, 0, [], list(rows), counters or []))
 
 
-def total(lanes: Lanes, begin: int, end: int) -> LaneTotals:
+def total(lanes, begin, end):
     (found,) = range_totals(lanes, begin, end).lanes
     return found
 
@@ -41,9 +39,9 @@ def total(lanes: Lanes, begin: int, end: int) -> LaneTotals:
 spans = st.lists(st.tuples(st.integers(0, SPAN), st.integers(1, 20)), min_size=1, max_size=8)
 
 
-def nested(given: list[tuple[int, int]]) -> list[Interval]:
+def nested(given):
     """Those of them that nest, as the calls of one thread do."""
-    kept: list[tuple[int, int]] = []
+    kept = []
     for start, took in sorted(given, key=lambda span: (span[0], -span[1])):
         if all(start >= low + high or start + took <= low + high for low, high in kept):
             kept.append((start, took))
@@ -70,33 +68,32 @@ def test_intervals_that_overlap_without_nesting_are_busy_time_once(given, begin,
     assert found.busy_ns == len(covered.intersection(range(begin, begin + length)))
 
 
-def test_a_device_is_idle_where_none_of_its_threads_works():
-    """Two threads from 0 to 20 and from 10 to 30; each is idle half of the time, the device a quarter of it."""
-    threads = [lane("cpu:0", f"pool/{n}", "thread", [("dot", 10 * n, 20)]) for n in range(2)]
-    pooled = total(made(*threads), 0, 40)
-    assert (pooled.threads, pooled.busy_ns, pooled.idle_ns, pooled.count, pooled.busy_share) == (2, 40, 40, 2, 0.5)
-    assert [(one.name, one.count, one.self_ns) for one in pooled.names] == [("dot", 2, 40)]
-    (device,) = device_totals(made(*threads, lane("host", "python", "host", [("f", 0, 40)])), 0, 40)
-    assert (device.device, device.busy_ns, device.idle_ns, device.busy_share) == ("cpu:0", 30, 10, 0.75)
-    (device,) = device_totals(made(replace(threads[0], left_out=1), threads[1]), 0, 40)
-    assert (device.busy_ns, device.idle_ns, device.busy_share) == (None, None, None)
+THREADS = [lane("cpu:0", f"pool/{n}", "thread", [("dot", 10 * n, 20)]) for n in range(2)]
+"""Two threads from 0 to 20 and from 10 to 30; each is idle half of the time, the device a quarter of it."""
+PYTHON = lane("host", "python", "host", [("f", 0, 40)])
+OF_TPUS = made(
+    lane("tpu:0", "XLA Modules", "modules", [("jit_f", 0, 50)]),
+    lane("tpu:0", "XLA Ops", "ops", [("dot", 0, 20), ("add", 20, 10)]),
+    lane("tpu:0", "Other Ops", "ops", [("add", 40, 10)]),
+    lane("tpu:1", "XLA Ops", "ops", [("dot", 0, 7)]),
+    lane("host", "python", "host", [("f", 0, 50)]),
+    counters=[TimelineCounter("tpu:0", "memory", "bytes", [0, 10], [1.0, 2.0])],
+)
 
 
-def test_the_kernels_of_a_device_are_counted_once_and_counters_are_no_lanes():
-    lanes = made(
-        lane("tpu:0", "XLA Modules", "modules", [("jit_f", 0, 50)]),
-        lane("tpu:0", "XLA Ops", "ops", [("dot", 0, 20), ("add", 20, 10)]),
-        lane("tpu:0", "Other Ops", "ops", [("add", 40, 10)]),
-        lane("tpu:1", "XLA Ops", "ops", [("dot", 0, 7)]),
-        lane("host", "python", "host", [("f", 0, 50)]),
-        counters=[TimelineCounter("tpu:0", "memory", "bytes", [0, 10], [1.0, 2.0])],
-    )
-    found = range_totals(lanes, 0, 50)
-    assert len(found.lanes) == 5
-    kernels = [(one.name, one.count, one.self_ns) for one in found.kernels(lanes, "tpu:0")]
-    assert kernels == [("add", 2, 20), ("dot", 1, 20)]
-    assert [one.name for one in found.kernels(lanes, "tpu:1")] == ["dot"]
-    assert found.kernels(lanes, "host") == ()
+def test_totals_of_lanes_devices_and_kernels():
+    """The kernels of a device are counted once, and counters are no lanes."""
+    found = range_totals(OF_TPUS, 0, 50)
+    working, cut = made(*THREADS, PYTHON), made(replace(THREADS[0], left_out=1), THREADS[1])
+    devices = [*device_totals(working, 0, 40), *device_totals(cut, 0, 40)]
+    told = {
+        "lanes": figures_text(*found.lanes, *range_totals(made(*THREADS), 0, 40).lanes),
+        "idle where none of its threads works, unknown where some was left out": figures_text(
+            *([each, each.idle_ns, each.busy_share] for each in devices)
+        ),
+        **{f"kernels of {each}": figures_text(*found.kernels(OF_TPUS, each)) for each in ("tpu:0", "tpu:1", "host")},
+    }
+    held_cases("totals_of_lanes.txt", told)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +121,7 @@ def test_the_kind_in_the_hlo_overrides_a_guess_from_the_name():
     assert KINDS[kind_of("stream", "fusion.1", "fusion.1", {"fusion.1": "GEMM"})] == "matmul"
 
 
-def pool(*threads: list[tuple[int, int]]) -> LaneRow:
+def pool(*threads):
     """The closed lane of some threads, given the starts and lengths of what each ran."""
     lanes = [
         lane("cpu:0", f"pool/{n}", "thread", [("dot", *span) for span in spans]) for n, spans in enumerate(threads)
@@ -143,7 +140,6 @@ ROW = pool([(0, 10), (12, 8), (50, 5), (60, 5)])
         (0, 1, 3, 20),
         (20, 1, 3, 55),
         (55, 1, 1, None),
-        (55, -1, 1, 20),
         (20, -1, 3, None),
         (30, -1, 3, 20),
     ],
@@ -154,38 +150,27 @@ def test_the_next_idle_stretch_that_is_long_enough(time, step, least, begin):
 
 
 def test_the_longest_and_the_next_longest_and_round_again():
-    found, seen = None, []
+    idle, busy, seen = None, None, []
     for _ in range(4):
-        found = longest_idle(ROW, found)
-        seen.append((found.begin, found.end, found.rank, found.of))
-    assert seen == [(20, 50, 1, 3), (55, 60, 2, 3), (10, 12, 3, 3), (20, 50, 1, 3)]
-    found, order = None, []
-    for _ in range(4):
-        found = longest_interval(ROW, found)
-        order.append(found.begin)
-    assert order == [0, 12, 50, 60], "of two that are as long the earlier comes first"
+        idle, busy = longest_idle(ROW, idle), longest_interval(ROW, busy)
+        seen.append((idle.begin, idle.end, idle.rank, busy.begin))
+    assert seen == [(20, 50, 1, 0), (55, 60, 2, 12), (10, 12, 3, 50), (20, 50, 1, 60)], (
+        "of equal ones the earlier first"
+    )
+    assert idle.of == 3
     assert longest_idle(pool([(0, 5)])) is None
-
-
-def test_of_a_counter_the_highest_value():
-    counter = TimelineCounter("gpu:0", "memory", "bytes", [0, 10, 12, 90], [1.0, 5.0, 9.0, 2.0])
-    (row,) = made(counters=[counter]).lanes
-    assert longest_interval(row.summary).begin == 12
+    (counter,) = made(counters=[TimelineCounter("gpu:0", "memory", "bytes", [0, 12, 90], [1.0, 9.0, 2.0])]).lanes
+    assert longest_interval(counter.summary).begin == 12, "of a counter the highest value"
 
 
 def test_the_same_kernel_is_of_the_same_op_on_the_same_device():
-    def ops(device: str, kind: str, at: int, *labels: tuple[str, int]) -> TimelineLane:
-        starts = [at + 10 * n for n in range(len(labels))]
-        return TimelineLane(device, kind, kind, list(labels), [*range(len(labels))], starts, [5, 7][: len(labels)])
-
     of = [
-        ops("gpu:0", "stream", 0, ("gemm", 0), ("gemm", 1)),
-        ops("gpu:0", "ops", 2, ("gemm_2", 0)),
-        ops("gpu:1", "stream", 0, ("gemm", 0)),
-        ops("host", "host", 0, ("launch", 0)),
+        TimelineLane("gpu:0", "stream", "stream", [("gemm", 0), ("gemm", 1)], [0, 1], [0, 10], [5, 7]),
+        TimelineLane("gpu:0", "ops", "ops", [("gemm_2", 0)], [0], [2], [5]),
+        TimelineLane("gpu:1", "stream", "stream", [("gemm", 0)], [0], [0], [5]),
+        TimelineLane("host", "host", "host", [("launch", 0)], [0], [0], [5]),
     ]
     lanes = lanes_of(Timeline(None, 0, [TimelineOp("jit_f", None, name) for name in "ab"], of))
-    gpu = next(lane for lane in lanes.lanes if (lane.device, lane.kind) == ("gpu:0", "stream"))
-    found = same(lanes, gpu, 0)
+    found = same(lanes, next(lane for lane in lanes.lanes if (lane.device, lane.kind) == ("gpu:0", "stream")), 0)
     assert found.starts.tolist() == [0, 2], "not the other op of that name, the other device, or the launch"
     assert found.median_ns == 5

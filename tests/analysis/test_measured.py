@@ -1,19 +1,16 @@
 """Measured kernels joined with those of the HLO, and whether they add up to what was measured. The memory of a run:
 from the assignment, from the schedule, from sums, and from a failure alone."""
 
-from __future__ import annotations
-
 import os
-from typing import Any
 
 import pytest
 
 from analysis.made_runs import planned, run, session
+from golden import figures_text, held_cases
 from jaxprof import events as e
 from jaxprof.analysis.ceilings import ceilings_for, measured_in, remember
 from jaxprof.analysis.measured import measured, seconds_per_call
-from jaxprof.analysis.memory import ASSIGNMENT, REQUEST, SCHEDULE, TOTALS, asked_bytes, buffers_of, peak_memory
-from jaxprof.session import Run, Session
+from jaxprof.analysis.memory import asked_bytes, buffers_of, peak_memory
 from report.sessions import kernel_times
 
 H100 = "NVIDIA H100 80GB HBM3"
@@ -28,32 +25,26 @@ ENTRY %main (x: f32[1000], y: f32[1000]) -> f32[1000] {
 """
 
 
-def _row(name: str, seconds: float, **more: Any) -> e.KernelTimes:
+def _row(name, seconds, **more):
     return kernel_times(name, seconds, **{"module": "jit_f", "device": "gpu:0", **more})
 
 
-def _capture(*rows: e.KernelTimes, kind: str = "run", calls: int | None = 1, **more: Any) -> e.KernelsMeasured:
+def _capture(*rows, kind="run", calls=1, **more):
     return e.KernelsMeasured(run="r1", kind=kind, calls=calls, rows=list(rows), **more)
 
 
-def _captured(*captures: e.KernelsMeasured) -> Session:
+def _captured(*captures):
     return session(run("r1", *captures, device="cuda:0", kind=H100, hlo=HLO))
 
 
 def test_rates_and_shares_of_the_ceilings():
+    """Kernels without a name are part of what has no match, and copies are not."""
     rows = [_row("sum", 1e-6), _row("out", 2e-6, uncertain=True), _row("stray", 1e-6)]
-    found = measured(_captured(_capture(*rows, unattributed_seconds={"gpu:0": 0.0})), "r1")
-    first, out, stray = (found.by_name()[name] for name in ("sum", "out", "stray"))
-    assert (first.flops_per_second, first.bytes_per_second) == pytest.approx((1000 / 1e-6, 12_000 / 1e-6))
-    assert first.of_bandwidth == pytest.approx(12e9 / 3.35e12, rel=0.01)
-    assert 0 < first.of_peak < 0.001
-    assert [(each.in_hlo, each.uncertain) for each in (first, out, stray)] == [
-        (True, False),
-        (True, True),
-        (False, False),
-    ]
-    assert (stray.flops_per_second, stray.of_peak) == (None, None)
-    assert found.unmatched_share == pytest.approx(0.25)
+    copies = [e.CopyTimes(direction="HtoD", device="gpu:0", total_seconds=5e-6)]
+    capture = _capture(*rows, transfers=copies, unattributed_seconds={"gpu:0": 7e-6})
+    found = measured(_captured(capture), "r1")
+    told = {name: figures_text(kernel) for name, kernel in found.by_name().items()}
+    held_cases("measured_kernels.txt", told | {"without a match": figures_text({"share": found.unmatched_share})})
 
 
 def test_seconds_of_a_call_are_those_of_one_device_and_of_the_capture_with_names():
@@ -64,27 +55,10 @@ def test_seconds_of_a_call_are_those_of_one_device_and_of_the_capture_with_names
     assert seconds_per_call(_captured(_capture(*rows, calls=None)).runs["r1"]) == {}
 
 
-def test_kernels_without_a_name_are_part_of_what_has_no_match_and_copies_are_not():
-    copies = [e.CopyTimes(direction="HtoD", device="gpu:0", total_seconds=5e-6)]
-    capture = _capture(_row("sum", 3e-6), transfers=copies, unattributed_seconds={"gpu:0": 6e-6})
-    assert measured(_captured(capture), "r1").unmatched_share == pytest.approx(0.25)
-
-
-SMALL_HLO = """HloModule m, is_scheduled=true
-
-ENTRY %main (x: f32[256]) -> f32[256] {
-  %x = f32[256]{0} parameter(0)
-  %t = f32[256]{0} custom-call(%x), custom_call_target="f"
-  ROOT %out = f32[256]{0} custom-call(%t), custom_call_target="g"
-}
-"""
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 17179869184 bytes.", 17179869184),
-        ("XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 4000000000 bytes.", 4000000000),
         ("RESOURCE_EXHAUSTED: Attempting to allocate 4.00GiB. That was not possible. There are 1.00GiB free.", 4 << 30),
         ("Unable to allocate 7.45 GiB for an array with shape (1000000000,)", int(7.45 * (1 << 30))),
         ("RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 20.00G of 15.48G hbm.", 20 << 30),
@@ -97,33 +71,33 @@ def test_what_was_asked_for(text, expected):
     assert asked_bytes(text) == expected
 
 
-def test_the_assignment_comes_first_and_the_schedule_adds_the_live_sizes():
-    row = e.HeldBuffer(bytes=1024, kind="temporary", instruction="t", shape="f32[256]{0}")
-    event = e.BuffersReported(
-        run="r1", source="buffer assignment", peak_bytes=3072, parts={"argument": 1024, "output": 2048}, buffers=[row]
-    )
-    picture = buffers_of(session(run("r1", event, hlo=SMALL_HLO)), "r1")
-    assert (picture.source, picture.peak_bytes, picture.is_estimate) == (ASSIGNMENT, 3072, False)
-    assert [(part.kind, part.bytes) for part in picture.parts] == [("output", 2048), ("argument", 1024)]
-    assert picture.live_bytes == (1024, 2048, 3072)
-    assert (picture.buffers[0].at_peak, picture.buffers[0].line) == (True, None)
-    alone = buffers_of(session(run(hlo=SMALL_HLO)), "r1")
-    assert (alone.source, alone.peak_bytes, alone.is_estimate) == (SCHEDULE, 3072, True)
-    assert [buffer.instruction for buffer in alone.buffers] == ["x", "t", "out"]
+HELD = e.BuffersReported(
+    run="r1",
+    source="buffer assignment",
+    peak_bytes=12_000,
+    parts={"output": 4000, "argument": 8000},
+    buffers=[e.HeldBuffer(bytes=4000, kind="temporary", instruction="sum", shape="f32[1000]{0}")],
+)
+SUMS = e.MemoryReported(run="r1", argument_bytes=100, output_bytes=50, alias_bytes=50, temporary_bytes=7)
+REFUSED = e.RunFinished(run="r1", status="failed", error="RESOURCE_EXHAUSTED: Out of memory allocating 99 bytes.")
+MEMORY = {
+    "the assignment comes first, and the schedule adds the live sizes": run("r1", HELD, hlo=HLO),
+    "the schedule alone": run(hlo=HLO),
+    "sums alone": run("r1", SUMS),
+    "a failure alone": [planned(), REFUSED],
+}
 
 
-def test_sums_alone_and_a_failure_alone():
-    memory = e.MemoryReported(run="r1", argument_bytes=100, output_bytes=50, alias_bytes=50, temporary_bytes=7)
-    picture = buffers_of(session(run("r1", memory)), "r1")
-    assert (picture.source, picture.peak_bytes) == (TOTALS, 107)
-    failed = e.RunFinished(run="r1", status="failed", error="RESOURCE_EXHAUSTED: Out of memory allocating 99 bytes.")
-    picture = buffers_of(session(planned(), failed), "r1")
-    assert (picture.source, picture.peak_bytes, picture.asked_bytes) == (REQUEST, None, 99)
+def test_the_memory_of_a_run_and_where_it_is_from():
+    pictures = {case: buffers_of(session(events), "r1") for case, events in MEMORY.items()}
+    told = {case: figures_text(picture, without=["schedule"]) for case, picture in pictures.items()}
+    held_cases("memory.txt", told)
+    assert [picture.is_estimate for picture in pictures.values()] == [False, True, False, False]
     assert buffers_of(session(run()), "r1") is None
 
 
 def test_sums_of_which_one_is_missing_are_no_peak():
-    def peak(**memory: int) -> int | None:
+    def peak(**memory):
         return peak_memory(session(run("r1", e.MemoryReported(run="r1", **memory))).runs["r1"])
 
     sums = {"argument_bytes": 100, "output_bytes": 60}
@@ -138,14 +112,14 @@ OLD = '{"Some CPU": {"bandwidth": 1e12, "peaks": {"f32": 1e12}, "bandwidth_bytes
 
 
 def machine(
-    workloads: dict[str, tuple[float, float]] | None = None,
+    workloads=None,
     *,
-    began: float = 1_767_312_000.0,
-    host: str = HERE,
-    device: str = "cpu:0",
-    kind: str = "cpu",
-    **settings: float,
-) -> Session:
+    began=1_767_312_000.0,
+    host=HERE,
+    device="cpu:0",
+    kind="cpu",
+    **settings,
+):
     """Runs of one second a call, with these FLOPs and bytes."""
     runs = []
     for number, (workload, (flops, traffic)) in enumerate((workloads or {"selu": (5e6, 8e6)}).items(), start=1):
@@ -163,14 +137,8 @@ def machine(
     return session(*runs, host=host, wall_seconds=began)
 
 
-def last(of: Session) -> Run:
+def last(of):
     return list(of.runs.values())[-1]
-
-
-def test_a_cpu_has_the_roofline_that_was_measured():
-    of = machine(JUDGED)
-    device = ceilings_for(of, last(of))
-    assert (device.bandwidth, device.peak("f32", matrix=True)) == pytest.approx((10e9, 100e9))
 
 
 def test_it_is_kept_for_the_machine_and_only_grows(tmp_path):
@@ -199,7 +167,7 @@ def test_a_known_gpu_has_the_vendors_and_what_was_measured_replaces_them():
     of = [machine(workloads, device="cuda:0", kind=H100) for workloads in (None, JUDGED)]
     vendor, found = (ceilings_for(each, last(each)) for each in of)
     assert vendor.bandwidth > 3e12
-    assert found.bandwidth == pytest.approx(10e9)
+    assert (vendor.peak("f32", matrix=True), found.bandwidth) == pytest.approx((494.7e12, 10e9))
     assert "measured" in found.source
 
 

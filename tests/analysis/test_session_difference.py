@@ -1,40 +1,32 @@
 """What happens once in a process, of two runs of one session: compared over their launches. Which runs of a session are
 the sides of which comparison, and what each is beside A."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 from analysis.made_runs import run
 from analysis.made_runs import session as session_of
+from golden import figures_text, held
 from jaxprof import events as e
 from jaxprof.analysis.ab import ab_result, ab_results, side_versus, sides_beside
 from jaxprof.analysis.difference import FigureDifference, figures
-from jaxprof.analysis.session_difference import PhaseDifference, session_difference
+from jaxprof.analysis.session_difference import session_difference
 from jaxprof.pairs import pairs
-from jaxprof.session import Session
 
 
-def launched(launches: int, *, baseline: str = "r1") -> Session:
+def launched(launches, *, baseline="r1"):
     """Two runs, of which the second compiles for twice as long, in so many launches."""
-
-    def of(name: str, compile_seconds: float, **spec: Any) -> list[e.Event]:
-        events: list[e.Event] = [
-            e.SamplesTaken(run=name, series="transfer_in", seconds=[1e-3] * 5),
-            e.PhaseEnded(run=name, phase="transfer_in", seconds=0.1),
-        ]
+    runs = []
+    for name, compile_seconds, spec in (("r1", 1.0, {}), ("r2", 2.0, {"baseline": baseline})):
+        events = [e.SamplesTaken(run=name, series="transfer_in", seconds=[1e-3] * 5)]
         for launch in range(1, launches + 1):
             took = compile_seconds * (1 + 0.01 * (launch % 2))
             events.append(e.WorkerStarted(run=name, pid=launch, python="python", launch=launch))
             events.append(e.PhaseEnded(run=name, phase="compile", seconds=took))
-        return run(name, *events, variant=name, launches=launches, **spec)
+        runs.append(run(name, *events, variant=name, launches=launches, **spec))
+    return session_of(*runs, session="4f2a")
 
-    return session_of(of("r1", 1.0), of("r2", 2.0, baseline=baseline), session="4f2a")
 
-
-def phases(session: Session) -> dict[str, PhaseDifference]:
+def phases(session):
     (pair,) = session_difference(session, session, run_before="r1", run_after="r2").runs
     return {phase.phase: phase for phase in pair.phases}
 
@@ -54,25 +46,16 @@ def test_with_one_launch_that_is_the_reason_and_not_the_hour(phase, ratio):
 
 def test_a_pair_is_made_by_the_best_key_and_says_whether_its_content_is_the_same():
     found = pairs(["a1", "b1", "c1"], ["b2", "a1", "d1"], [lambda one: one, lambda one: one[0]], lambda one: one)
-    assert [(pair.status, pair.before, pair.after, pair.either) for pair in found] == [
-        ("changed", "b1", "b2", "b2"),
-        ("same", "a1", "a1", "a1"),
-        ("new", None, "d1", "d1"),
-        ("gone", "c1", None, "c1"),
-    ]
+    held("pairs.txt", figures_text(*([pair.status, pair.either, pair] for pair in found)))
 
 
 def test_a_figure_that_a_side_does_not_know_does_not_differ():
     found = figures({"a": 1.0, "b": 2.0}, {"b": 3.0, "c": None}, "second")
-    assert [(one.code, one.differs, one.growth) for one in found] == [
-        ("a", None, None),
-        ("b", True, 0.5),
-        ("c", None, None),
-    ]
+    assert [(one.differs, one.growth) for one in found] == [(None, None), (True, 0.5), (None, None)]
     assert FigureDifference("a", 0.0, 1.0).growth is None
 
 
-def side(name: str, label: str, baseline: str = "", median: float = 1e-3, status: str = "ok") -> list[e.Event]:
+def side(name, label, baseline="", median=1e-3, status="ok"):
     """A run in blocks, which were not taken in turns with those of others."""
     blocks = [
         e.SamplesTaken(run=name, series="run", seconds=[median * (1 + 0.001 * at)] * 3, block=at) for at in range(8)
@@ -96,7 +79,7 @@ EVENTS = [
 
 
 @pytest.fixture
-def session() -> Session:
+def session():
     return session_of(EVENTS)
 
 
@@ -107,18 +90,15 @@ def test_a_session_may_hold_several_comparisons_each_with_its_own_sides(session)
     assert (first.baseline.id, first.plan) == ("r1", PLANNED)
     assert first.failed == ()
     assert [side.run.id for side in second.failed] == ["r6"]
+    assert second.plan.margin == 0.02, "nothing was kept of the second one"
     with pytest.raises(KeyError):
         ab_result(session, "r9")
 
 
 def test_why_nothing_may_be_said_of_a_side(session):
     unmeasured = [event for event in EVENTS if not (isinstance(event, e.SamplesTaken) and event.run == "r3")]
-    for of, ratio, reason in (
-        (session, 0.5, "not measured together"),
-        (session_of(unmeasured), None, "a side has no samples"),
-    ):
+    for of, reason in ((session, "not measured together"), (session_of(unmeasured), "a side has no samples")):
         (versus,) = ab_results(of)[0].versus
-        assert versus.times.ratio == (ratio and pytest.approx(ratio))
         assert (versus.verdict, versus.reason) == ("inconclusive", reason)
 
 

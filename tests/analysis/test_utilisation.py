@@ -1,125 +1,62 @@
 """Model FLOPs utilisation and the share of the roofline, against figures that can be worked out by hand."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 
 import pytest
 
 from analysis.made_runs import run, session
+from golden import figures_text, held_cases
 from jaxprof import events as e
-from jaxprof.analysis.ceilings import Utilisation, utilisations
+from jaxprof.analysis.ceilings import utilisations
 from jaxprof.report.explain import utilisation_text
-from jaxprof.session import Session
 from report.sessions import kernel_times
 
-PRODUCT = """HloModule jit_f, is_scheduled=true
-
-ENTRY main {
-  a = bf16[4096,4096]{1,0} parameter(0)
-  b = bf16[4096,4096]{1,0} parameter(1)
-  ROOT y = bf16[4096,4096]{1,0} dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-}
-"""
-FLOPS = 2 * 4096**3
 H100 = "NVIDIA H100 80GB HBM3"
-PEAK = 989.4e12
-NO_PRODUCT = PRODUCT.replace("dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}", "add(a, b)")
-TWICE = PRODUCT.replace(
-    "  ROOT y",
-    """  p = bf16[4096,4096]{1,0} dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  y.remat = bf16[4096,4096]{1,0} dot(p, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  ROOT y""",
-).replace("dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}", "add(y.remat, p)\n}")
-OPAQUE = PRODUCT.replace(
-    "  ROOT y",
-    '  c = bf16[4096,4096]{1,0} custom-call(a), custom_call_target="some_library"\n  ROOT y',
-).replace("dot(a, b)", "dot(c, b)")
 
 
-def measured(hlo: str, seconds: float = 1e-3, *, platform: str = "cuda", kind: str = H100) -> list[e.Event]:
-    """One measured function on a device."""
-    samples = [seconds * (1 + 0.001 * n) for n in range(-4, 5)]
-    return run(hlo=hlo, samples=samples, kind=kind, device=f"{platform}:0")
+def program(*lines):
+    """A program over two matrices, from lines such as `y = dot(a, b)`."""
+    written = []
+    for line in ("a = parameter(0)", "b = parameter(1)", *lines[:-1], f"ROOT {lines[-1]}"):
+        name, _, operation = line.partition(" = ")
+        contracted = ", lhs_contracting_dims={1}, rhs_contracting_dims={0}" if operation.startswith("dot") else ""
+        written.append(f"  {name} = bf16[4096,4096]{{1,0}} {operation}{contracted}")
+    return "\n".join(["HloModule jit_f, is_scheduled=true\n", "ENTRY main {", *written, "}\n"])
 
 
-def only(*runs: list[e.Event], host: str = "box") -> Utilisation:
-    (use,) = utilisations(session(*runs, host=host, wall_seconds=1.0))
-    return use
+PRODUCT, NO_PRODUCT = program("y = dot(a, b)"), program("y = add(a, b)")
+TWICE = program("p = dot(a, b)", "y.remat = dot(p, b)", "y = add(y.remat, p)")
+OPAQUE = program('c = custom-call(a), custom_call_target="some_library"', "y = dot(c, b)")
 
 
-def test_the_flops_of_a_product_over_the_vendors_peak():
-    use = only(measured(PRODUCT))
-    assert (use.flops, use.of, use.dtypes, use.hfu) == (FLOPS, "call", ("bf16",), use.mfu)
-    assert use.mfu == use.roofline == pytest.approx(FLOPS / PEAK / 1e-3)  # the product is bound by its FLOPs
-    assert utilisation_text(use) == "MFU 14 % of the vendor's bf16 peak, 14 % of its device's roofline"
+def measured(hlo, *, platform="cuda", kind=H100):
+    """One measured function of a millisecond on a device."""
+    samples = [1e-3 * (1 + 0.001 * n) for n in range(-4, 5)]
+    return session(run(hlo=hlo, samples=samples, kind=kind, device=f"{platform}:0"), host="box")
 
 
-def test_each_product_has_the_peak_of_its_dtype():
-    use = only(measured(PRODUCT.replace("bf16", "f32")))
-    assert use.mfu == pytest.approx(FLOPS / 494.7e12 / 1e-3)
-    assert use.peak_flops_per_second == pytest.approx(494.7e12)
+def on_a_cpu():
+    """Whose peak was measured here."""
+    peaks = []
+    for name, workload, flops, traffic in (("r2", "gemm-peak", 1e11, 1e9), ("r3", "triad", 1e9, 1e10)):
+        cost = e.CostReported(run=name, flops=flops, bytes_accessed=traffic, source=e.ESTIMATED_BY)
+        checked = e.CheckReported(run=name, passed=True, precision="float32")
+        peaks.append(run(name, cost, checked, workload=workload, samples=[1.0] * 6))
+    product = run(hlo=PRODUCT.replace("bf16", "f32"), samples=[10.0] * 9)
+    return session(product, *peaks, host=os.uname().nodename, wall_seconds=1.0)
 
 
-def test_what_is_done_twice_counts_for_the_hardware_and_not_for_the_model():
-    use = only(measured(TWICE))
-    assert (use.flops, use.recomputed_flops, use.hfu) == (FLOPS, FLOPS, pytest.approx(2 * use.mfu))
-    assert "(HFU 28 %)" in utilisation_text(use)
-
-
-def test_an_opaque_kernel_makes_it_a_lower_bound():
-    use = only(measured(OPAQUE))
-    assert use.at_least
-    assert utilisation_text(use).startswith("MFU at least 14 %")
-
-
-@pytest.mark.parametrize(
-    ("hlo", "device", "reason"),
-    [
-        (PRODUCT, {"kind": "Graphcore"}, "no peak is known for Graphcore"),
-        (PRODUCT, {"kind": ""}, "the model of cuda:0 was not recorded"),
-        (PRODUCT, {"platform": "cpu", "kind": "cpu"}, "jaxprof run gemm-peak"),
-        (PRODUCT.replace("bf16", "f64"), {"kind": "NVIDIA A10"}, "no known peak for products of f64"),
-        (NO_PRODUCT, {}, "it has no matrix products"),
-    ],
-    ids=["model", "no-model", "cpu", "dtype", "no-product"],
-)
-def test_what_is_unknown_has_a_reason(hlo, device, reason):
-    use = only(measured(hlo, **device))
-    assert (use.mfu, use.hfu) == (None, None)
-    assert reason in use.reason
-    assert "MFU" not in utilisation_text(use)
-
-
-def test_a_cpus_peak_is_what_was_measured_here_and_said_to_be():
-    ceilings = [
-        run(
-            name,
-            e.CostReported(run=name, flops=flops, bytes_accessed=traffic, source=e.ESTIMATED_BY),
-            e.CheckReported(run=name, passed=True, precision="float32"),
-            workload=workload,
-            samples=[1.0] * 6,
-        )
-        for name, workload, flops, traffic in (("r2", "gemm-peak", 1e11, 1e9), ("r3", "triad", 1e9, 1e10))
-    ]
-    use = only(run(hlo=PRODUCT.replace("bf16", "f32"), samples=[10.0] * 9), *ceilings, host=os.uname().nodename)
-    assert use.peak_is_measured
-    assert use.mfu == pytest.approx(FLOPS / 1e11 / 10.0)
-    assert "of the peak measured on this machine" in utilisation_text(use)
-
-
-def profile(found_by: str, *, executions: tuple[int, ...] = (10,)) -> Session:
+def profile(found_by, *, executions=(10,)):
     """A profile of ten steps of 1 ms, in which programs with a product were executed so often."""
     imported = {"variant": "profile", "how": "imported", "device": "gpu:0", "kind": H100}
+    parts = e.StepParts(kernels=1e-3)
     steps = e.StepsMeasured(
         run="r1",
         found_by=found_by,
         devices=[e.StepsDevice(device="gpu:0", found_by=found_by, steps=10)],
         steps=[
-            e.StepTimes(
-                name=str(n), device="gpu:0", start_seconds=n * 1e-3, seconds=1e-3, parts=e.StepParts(kernels=1e-3)
-            )
+            e.StepTimes(name=str(n), device="gpu:0", start_seconds=n * 1e-3, seconds=1e-3, parts=parts)
             for n in range(10)
         ],
     )
@@ -131,31 +68,45 @@ def profile(found_by: str, *, executions: tuple[int, ...] = (10,)) -> Session:
     return session(run("r1", steps, **imported), *programs, host="box")
 
 
-@pytest.mark.parametrize(
-    ("found_by", "executions", "products"),
-    [
-        ("modules", (10,), 1),
-        ("modules", (10, 40), 1),  # where the others ran is not known
-        ("annotation", (10,), 1),
-        ("annotation", (21, 10), 3),  # a warm-up before the steps is not in them
-        ("annotation", (10, 3), 1),
-    ],
-)
-def test_a_step_has_what_every_step_had(found_by, executions, products):
-    (use,) = utilisations(profile(found_by, executions=executions))
-    assert use.of == "step"
-    assert use.mfu == pytest.approx(products * FLOPS / PEAK / 1e-3)
-    assert use.at_least is (3 in executions)
-
-
-@pytest.mark.parametrize(("found_by", "executions"), [("whole", (10,)), ("annotation", (3,))])
-def test_without_steps_there_is_no_utilisation_of_them(found_by, executions):
-    assert utilisations(profile(found_by, executions=executions)) == ()
-
-
-def test_steps_that_are_cut_off_do_not_count():
+def with_cut_steps():
+    """Of which the long steps do not count."""
     whole = profile("modules")
-    run = whole.runs["r1"]
-    long = [replace(step, seconds=1.0, complete=False) if step.name in "12345" else step for step in run.steps.steps]
-    run.steps = replace(run.steps, steps=long)
-    assert utilisations(whole)[0].seconds == pytest.approx(1e-3)
+    seen = whole.runs["r1"].steps
+    steps = [replace(step, seconds=1.0, complete=False) if step.name in "12345" else step for step in seen.steps]
+    whole.runs["r1"].steps = replace(seen, steps=steps)
+    return whole
+
+
+CASES = {
+    "the FLOPs of a product over the vendor's peak": measured(PRODUCT),
+    "each product has the peak of its dtype": measured(PRODUCT.replace("bf16", "f32")),
+    "what is done twice counts for the hardware and not for the model": measured(TWICE),
+    "an opaque kernel makes it a lower bound": measured(OPAQUE),
+    "an unknown model": measured(PRODUCT, kind="Graphcore"),
+    "no model": measured(PRODUCT, kind=""),
+    "a CPU that was not measured": measured(PRODUCT, platform="cpu", kind="cpu"),
+    "a CPU that was": on_a_cpu(),
+    "a dtype without a peak": measured(PRODUCT.replace("bf16", "f64"), kind="NVIDIA A10"),
+    "no product": measured(NO_PRODUCT),
+    "a step has what every step had": profile("modules"),
+    "where other executions ran is not known": profile("modules", executions=(10, 40)),
+    "steps by their annotation": profile("annotation"),
+    "a warm-up before the steps is not in them": profile("annotation", executions=(21, 10)),
+    "some steps with another program": profile("annotation", executions=(10, 3)),
+    "not in every step": profile("annotation", executions=(3,)),
+    "no steps": profile("whole"),
+    "steps that are cut off do not count": with_cut_steps(),
+}
+
+
+def test_the_utilisation_of_each_with_its_sentence():
+    told = {}
+    for case, of in CASES.items():
+        uses = utilisations(of)
+        told[case] = figures_text(*uses, *map(utilisation_text, uses))
+    held_cases("utilisations.txt", told)
+
+
+def test_a_product_is_bound_by_its_flops():
+    (use,) = utilisations(measured(PRODUCT))
+    assert use.mfu == use.roofline == pytest.approx(2 * 4096**3 / 989.4e12 / 1e-3)

@@ -1,8 +1,5 @@
-from __future__ import annotations
-
 import io
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,33 +12,31 @@ from report import sessions
 pytest.importorskip("duckdb")
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jaxprof.query.asking import AskedSession, SqlAnswer
+    pass
 
 
 class InThisProcess:
     """What computes the answers of the tests of SQL: what the process of a query does, without one."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.sink, self.source = io.BytesIO(), io.BytesIO()
 
-    def start_clock(self) -> None:
+    def start_clock(self):
         from jaxprof.query.database import serve
 
         serve(io.BytesIO(self.sink.getvalue()), self.source)
         self.source.seek(0)
 
-    def close(self) -> None: ...
+    def close(self): ...
 
 
-def asked(path: Path, name: str = "s") -> AskedSession:
+def asked(path, name="s"):
     from jaxprof.query.asking import AskedSession
 
     return AskedSession(name, path)
 
 
-def ask(sql: str, sources: Sequence[AskedSession]) -> SqlAnswer:
+def ask(sql, sources):
     """The answer of these sessions, which can be read afterwards."""
     from jaxprof.query import asking
 
@@ -52,38 +47,18 @@ def ask(sql: str, sources: Sequence[AskedSession]) -> SqlAnswer:
 
 
 TIMELINE = {
-    "version": 1,
-    "started_unix_ns": None,
-    "left_out": 2,
-    "ops": [["jit_selu", "7", "fusion"]],
+    "version": 1, "started_unix_ns": None, "left_out": 2, "ops": [["jit_selu", "7", "fusion"]], "counters": [],
     "lanes": [
-        {
-            "device": "gpu:0",
-            "name": "Stream #1",
-            "kind": "stream",
-            "labels": [["void fused<1, 2>", 0], ["memcpy", None]],
-            "label": [0, 1, 0],
-            "start": [0, 10_000, 10_000],
-            "duration": [5_000, 1_000, 6_000],
-            "execution": [1, 0, 1],
-            "correlation": [7, -8, 9],
-            "steps": [[2, 3]],
-        },
-        {
-            "device": "host",
-            "name": "python",
-            "kind": "thread",
-            "labels": [["step", None]],
-            "label": [0],
-            "start": [2_000],
-            "duration": [30_000],
-        },
+        {"device": "gpu:0", "name": "Stream #1", "kind": "stream",
+         "labels": [["void fused<1, 2>", 0], ["memcpy", None]], "label": [0, 1, 0], "start": [0, 10_000, 10_000],
+         "duration": [5_000, 1_000, 6_000], "execution": [1, 0, 1], "correlation": [7, -8, 9], "steps": [[2, 3]]},
+        {"device": "host", "name": "python", "kind": "thread", "labels": [["step", None]], "label": [0],
+         "start": [2_000], "duration": [30_000]},
     ],
-    "counters": [],
-}
+}  # fmt: skip
 
 
-def events() -> list[e.Event]:
+def events():
     """A recorded program (r1), NumPy (r2), a compiled twin with all that a capture gives (r3), a failed run (r4)."""
     jit = sessions.jit_run("r3", "r2")
     timeline = e.TextRecorded(run="r3", name="timeline", text=json.dumps(TIMELINE))
@@ -109,11 +84,11 @@ def events() -> list[e.Event]:
     ]
 
 
-def write(path: Path, kept: list[e.Event] | None = None) -> Path:
+def write(path, kept=None):
     """A session file with these events."""
     return written(path, events() if kept is None else kept, sessions.HEADER)
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     return write(tmp_path / "whole.jaxprof")

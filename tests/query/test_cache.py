@@ -1,9 +1,6 @@
 """Tables are made once of a session, and anew when it or what they rest on has changed; never beside a session."""
 
-from __future__ import annotations
-
 import os
-from pathlib import Path
 
 import pytest
 
@@ -14,16 +11,16 @@ from jaxprof.session.log.state import derived_folder, forget_derived_of_lost
 from query.conftest import ask, asked, events, write
 
 
-def count(path: Path, table: str = "runs") -> int:
+def count(path, table="runs"):
     rows, _ = ask(f"SELECT count(*) FROM {table}", [asked(path)]).first(1)
     return int(rows[0][0])
 
 
 @pytest.fixture
-def no_reading(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+def no_reading(monkeypatch):
     """From now on no session can be read."""
 
-    def refuse(*_: object) -> None:
+    def refuse(*_):
         raise AssertionError("the session was read")
 
     monkeypatch.setattr(log, "load", refuse)
@@ -57,7 +54,6 @@ def test_a_session_that_has_grown_or_changed_is_read_anew(tmp_path):
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda data: b"",
         lambda data: b"{}\n" + data,
         lambda data: data[: len(data) // 2],
         lambda data: data[:-9] + bytes([data[-9] ^ 1]) + data[-8:],
@@ -97,13 +93,10 @@ def test_copies_go_with_their_session(tmp_path, state_home):
         count(each)
     library.delete(first)
     renamed = library.rename(second, "d")
-    assert not derived_folder(first).exists()
-    assert not derived_folder(second).exists()
     assert count(renamed) == 4
     forget_derived_of_lost()
-    assert derived_folder(renamed).exists()
-    assert derived_folder(elsewhere).exists()
+    paths = (first, second, renamed, elsewhere)
+    assert [derived_folder(path).exists() for path in paths] == [False, False, True, True]
     elsewhere.unlink()
     forget_derived_of_lost()
-    assert not derived_folder(elsewhere).exists()
-    assert derived_folder(renamed).exists()
+    assert [derived_folder(path).exists() for path in paths] == [False, False, True, False]

@@ -1,7 +1,5 @@
 """SQL reads the tables of sessions and nothing else; what is wrong with it is said in one line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import duckdb
@@ -20,9 +18,7 @@ from query.conftest import ask, asked
     "sql",
     [
         "SELECT * FROM read_csv('{file}')",
-        "SELECT * FROM read_text('{file}')",
         "SELECT * FROM glob('{folder}/*')",
-        "SELECT * FROM '{file}'",
         "SELECT * FROM 'https://example.com/x.csv'",
         "SELECT getenv('HOME')",
         "SELECT * FROM secret",
@@ -30,19 +26,14 @@ from query.conftest import ask, asked
         "EXPORT DATABASE '{new}'",
         "ATTACH '{new}' AS other",
         "INSTALL httpfs",
-        "LOAD httpfs",
         "PRAGMA database_list",
         "SET enable_external_access = true",
         "CREATE TABLE x (a INTEGER)",
-        "CREATE SECRET s (TYPE s3)",
-        "INSERT INTO runs SELECT * FROM runs",
-        "DROP VIEW runs",
         "CALL pragma_version()",
         "EXPLAIN ANALYZE COPY runs TO '{new}'",
         "WITH a AS (INSERT INTO runs SELECT * FROM runs) SELECT 1",
         "SELECT 1; COPY runs TO '{new}'",
         "SELECT * FROM query('COPY runs TO ''{new}''')",
-        "BEGIN",
         "PREPARE p AS SELECT 1",
     ],
 )
@@ -94,7 +85,7 @@ def test_what_only_reads_is_answered(path, sql):
 
 
 def test_only_the_tables_that_are_read_are_made(path, monkeypatch):
-    made: list[str] = []
+    made = []
     before = asking.arrow_table
     monkeypatch.setattr(asking, "arrow_table", lambda table, file: made.append(table.name) or before(table, file))
     ask("SELECT 1 FROM runs JOIN samples USING (session, run)", [asked(path)])
@@ -104,22 +95,17 @@ def test_only_the_tables_that_are_read_are_made(path, monkeypatch):
 def test_a_session_that_cannot_be_read_is_left_out_or_refused(path, tmp_path):
     bad = tmp_path / "bad.jaxprof"
     bad.write_bytes(b"")
-    answer = ask(
-        "SELECT count(DISTINCT session) FROM runs", [AskedSession("s", path), AskedSession("bad", bad, optional=True)]
-    )
+    sql = "SELECT count(DISTINCT session) FROM runs"
+    answer = ask(sql, [asked(path), AskedSession("bad", bad, optional=True)])
     assert answer.first(1)[0] == [[1]]
-    assert [notice for notice in answer.notices if notice.startswith("bad was left out: ")]
+    assert answer.notices[0].startswith("bad was left out: ")
     with pytest.raises(FileRefusedError, match="is empty"):
-        ask("SELECT count(*) FROM runs", [AskedSession("s", path), AskedSession("bad", bad)])
+        ask(sql, [asked(path), asked(bad)])
 
 
 def test_the_first_rows_and_whether_there_are_more(path):
-    everything, more = ask("SELECT seconds FROM samples ORDER BY ALL", [asked(path)]).first(10**20)
-    assert not more
-    for count in (1, len(everything) - 1):
-        rows, more = ask("SELECT seconds FROM samples ORDER BY ALL", [asked(path)]).first(count)
-        assert (rows, more) == (everything[:count], True)
-    assert ask("SELECT 1 FROM runs LIMIT 4", [asked(path)]).first(4)[1] is False
+    for count, rows, more in ((1, [[0]], True), (3, [[0], [1], [2]], True), (4, [[0], [1], [2], [3]], False)):
+        assert ask("FROM range(4) ORDER BY ALL", [asked(path)]).first(count) == (rows, more)
 
 
 @pytest.mark.process

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -54,10 +52,8 @@ def test_a_url_is_no_path_of_this_machine():
     assert path_here(Path("run.jaxprof"), "no") == Path("run.jaxprof")
     with pytest.raises(UsageError) as refused:
         path_here("s3://key:hunter22@bucket/run.jaxprof", "Copy it.")
-    assert (refused.value.what, refused.value.hint) == (
-        "s3://key:[redacted]@bucket/run.jaxprof is a URL, and a file on this machine is needed",
-        "Copy it.",
-    )
+    assert refused.value.what.startswith("s3://key:[redacted]@bucket/run.jaxprof is a URL")
+    assert refused.value.hint == "Copy it."
 
 
 @pytest.mark.parametrize("call", [jaxprof.load, jaxprof.record])

@@ -1,13 +1,9 @@
 """Sessions made of events with fixed figures: the same report every time, everywhere."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 from folding import fold
 from jaxprof import events as e
-from jaxprof.session import Session
 
 HLO = """HloModule jit_selu, is_scheduled=true, entry_computation_layout={(f32[1000000]{0})->f32[1000000]{0}}
 
@@ -58,13 +54,13 @@ HEADER = e.Header(
 )
 
 
-def around(median: float, count: int = 21) -> list[float]:
+def around(median, count=21):
     """Samples of which `median` is the median, spread evenly over ± 2 %."""
     half = count // 2
     return [median * (1 + 0.02 * (index - half) / half) for index in range(count)]
 
 
-def turns(run: str, median: float, side: int, launch: int = 1, calls: int = 1) -> list[e.Event]:
+def turns(run, median, side, launch=1, calls=1):
     """The blocks of one of three launches of a run; those of side 1 lie between those of side 0, the baseline."""
     third = around(median * (1 + 0.002 * side * (launch - 2)))[launch - 1 :: 3]
     if side:
@@ -77,7 +73,7 @@ def turns(run: str, median: float, side: int, launch: int = 1, calls: int = 1) -
     ]
 
 
-def later_launches(run: str, median: float, side: int, calls: int = 1) -> list[e.Event]:
+def later_launches(run, median, side, calls=1):
     """The second and the third launch: their processes and their blocks."""
     return [
         event
@@ -89,24 +85,24 @@ def later_launches(run: str, median: float, side: int, calls: int = 1) -> list[e
     ]
 
 
-def environment(run: str, jax: str | None = "0.10.2") -> e.EnvironmentRead:
+def environment(run, jax="0.10.2"):
     devices = [{"id": "cpu:0", "platform": "cpu", "kind": "cpu", "process": 0}] if jax else []
     return e.EnvironmentRead(
         run=run, python="3.11.7", numpy="2.3.0", jax=jax, jaxlib=jax, devices=devices, settings={"x64": False}
     )
 
 
-def plan(run: str, variant: str, how: str, baseline: str = "", workload: str = "selu", n: int = 1_000_000) -> e.Event:
+def plan(run, variant, how, baseline="", workload="selu", n=1_000_000):
     spec = e.RunSpec(workload=workload, variant=variant, how=how, device="cpu:0", baseline=baseline, launches=3)
     return e.RunPlanned(run=run, spec=replace(spec, parameters={"n": n}, preset="quick", budget_seconds=2.0))
 
 
-def closed(run: str, variant: str, at: float) -> e.RunClosed:
+def closed(run, variant, at):
     kept = {"workload": "selu", "variant": variant, "device": "cpu:0"}
     return e.RunClosed(run=run, status="ok", monotonic_seconds=at, **kept)
 
 
-def numpy_run(run: str, median: float = 4.37e-3, n: int = 1_000_000) -> list[e.Event]:
+def numpy_run(run, median=4.37e-3, n=1_000_000):
     return [
         plan(run, "numpy", "numpy", n=n),
         e.WorkerStarted(run=run, pid=100, python="/usr/bin/python3", monotonic_seconds=11.0),
@@ -121,7 +117,7 @@ def numpy_run(run: str, median: float = 4.37e-3, n: int = 1_000_000) -> list[e.E
     ]
 
 
-def jit_run(run: str, baseline: str, median: float = 0.63e-3, n: int = 1_000_000) -> list[e.Event]:
+def jit_run(run, baseline, median=0.63e-3, n=1_000_000):
     checked = {"tolerance": 1e-5, "against": "numpy twin", "worst_at": "[437171]"}
     checked |= {"worst_got": "-0.00022367835", "worst_expected": "-0.00022392868"}
     once = {"import": 0.5, "backend_init": 0.04, "warm_up": 0.09, "trace": 7e-3, "lower": 8e-3, "compile": 38e-3}
@@ -155,7 +151,7 @@ def jit_run(run: str, baseline: str, median: float = 0.63e-3, n: int = 1_000_000
     ]
 
 
-def failed_run(run: str, baseline: str) -> list[e.Event]:
+def failed_run(run, baseline):
     error, advice = "RESOURCE_EXHAUSTED: out of memory allocating 4 TB", "Choose a smaller size."
     return [
         plan(run, "jax", "eager", baseline),
@@ -167,12 +163,12 @@ def failed_run(run: str, baseline: str) -> list[e.Event]:
     ]
 
 
-def events() -> list[e.Event]:
+def events():
     """NumPy, a compiled twin, a failed variant; ended in good order."""
     return [*numpy_run("r1"), *jit_run("r2", "r1"), *failed_run("r3", "r1"), e.SessionClosed()]
 
 
-def captures(run: str) -> list[e.Event]:
+def captures(run):
     """What two captures of the run of `HLO` tell: kernels on two devices, steps, passes, buffers, checks."""
     times = {"wall_seconds": 2e-3, "median_seconds": 1e-4, "minimum_seconds": 9e-5, "maximum_seconds": 3e-4}
     launch = e.KernelLaunch(grid=(8, 1, 1), block=(128, 1, 1), registers=32, occupancy=0.5)
@@ -215,14 +211,14 @@ def captures(run: str) -> list[e.Event]:
     ]  # fmt: skip
 
 
-def kernel_times(name: str, seconds: float, count: int = 1, **more: Any) -> e.KernelTimes:
+def kernel_times(name, seconds, count=1, **more):
     """A row of a capture: a kernel that took so long in all, and each time as long."""
     whole = dict.fromkeys(("total_seconds", "self_seconds", "wall_seconds"), seconds)
     each = dict.fromkeys(("median_seconds", "minimum_seconds", "maximum_seconds"), seconds / count)
     return e.KernelTimes(name=name, count=count, **{**whole, **each, **more})
 
 
-def kernels(run: str = "r2", /, **seconds: float) -> e.KernelsMeasured:
+def kernels(run="r2", /, **seconds):
     """A capture of ten calls in which the kernels took so long."""
     rows = [
         kernel_times(name.replace("_", "."), took, 10, device="gpu:0", module="jit_turn")
@@ -231,21 +227,21 @@ def kernels(run: str = "r2", /, **seconds: float) -> e.KernelsMeasured:
     return e.KernelsMeasured(run=run, kind="run", calls=10, rows=rows)
 
 
-def captured_events() -> list[e.Event]:
+def captured_events():
     """A compiled run with captures."""
     run = jit_run("r2", "r1")
     return [*numpy_run("r1"), *run[:-2], *captures("r2"), *run[-2:], e.SessionClosed()]
 
 
-def captured() -> Session:
+def captured():
     return fold(HEADER, captured_events())
 
 
-def whole() -> Session:
+def whole():
     return fold(HEADER, events())
 
 
-def torn_events() -> list[e.Event]:
+def torn_events():
     """Cut off in the middle of the compile of its second run; a third one waited."""
     return [
         *numpy_run("r1"),
@@ -257,13 +253,13 @@ def torn_events() -> list[e.Event]:
     ]
 
 
-def torn() -> Session:
+def torn():
     return fold(HEADER, torn_events())
 
 
-def swept_events() -> list[e.Event]:
+def swept_events():
     """Sizes from 1e3 to 1e6; jit overtakes NumPy between 1e4 and 1e5."""
-    made: list[e.Event] = []
+    made = []
     sizes = {1_000: (2e-6, 8e-6), 10_000: (6e-6, 9e-6), 100_000: (60e-6, 20e-6), 1_000_000: (4e-3, 0.6e-3)}
     for at, (n, (theirs, ours)) in enumerate(sizes.items()):
         made += numpy_run(f"r{2 * at + 1}", theirs, n)
@@ -271,5 +267,5 @@ def swept_events() -> list[e.Event]:
     return [*made, e.SessionClosed()]
 
 
-def swept() -> Session:
+def swept():
     return fold(HEADER, swept_events())

@@ -1,7 +1,5 @@
 """A job is the same from its roll-ups and its sessions; a roll-up that cannot be used costs nothing but time."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +9,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 import program_events
-from jaxprof.analysis.jobs.figures import LoopWindows
-from jaxprof.analysis.jobs.job import JobFigures, job_figures
+from jaxprof.analysis.jobs.job import job_figures
 from jaxprof.rollup import ENDING, FOLDER
 from jaxprof.rollup import job as rollup_job
 from jaxprof.rollup.files import file_of
@@ -25,21 +22,20 @@ from jaxprof.session.log.job_folder import job_sessions, read_job
 from job_folders import captures, job, loop, process, stderr
 
 
-def roll_all(folder: Path) -> Path:
+def roll_all(folder):
     for _, path in job_sessions(folder)[0]:
         assert not roll_up(path, folder).error
     return folder
 
 
-def comparable(figures: JobFigures) -> JobFigures:
+def comparable(figures):
     """With the sample windows as a roll-up has them: to the millisecond, and in 17 bits."""
     processes = [replace(each, windows=_rounded(each.windows)) for each in figures.processes]
-    costs = [None if finding.seconds is None else round(finding.seconds, 2) for finding in figures.findings]
-    found = [replace(finding, seconds=cost) for finding, cost in zip(figures.findings, costs, strict=True)]
-    return replace(figures, processes=tuple(processes), findings=tuple(found), goodput=None)
+    found = [replace(finding, seconds=finding.seconds and round(finding.seconds, 2)) for finding in figures.findings]
+    return replace(figures, processes=tuple(processes), findings=tuple(found), goodput=None, arrivals=None)
 
 
-def _rounded(of: LoopWindows) -> LoopWindows:
+def _rounded(of):
     return replace(
         of, began_seconds=of.began_seconds.round(2), seconds=of.seconds.round(3), samples=of.samples.round(),
         parts=of.parts.round(3),
@@ -47,11 +43,11 @@ def _rounded(of: LoopWindows) -> LoopWindows:
 
 
 @pytest.fixture
-def read_sessions(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def read_sessions(monkeypatch):
     """The names of the sessions that were read whole."""
-    names: list[str] = []
+    names = []
 
-    def load(path: Path, kind: type[Session]) -> Session:
+    def load(path, kind):
         names.append(path.name)
         return load_session(path, kind)
 
@@ -60,37 +56,27 @@ def read_sessions(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_roll_ups_say_what_the_sessions_say(tmp_path, read_sessions):
-    often = [*loop(), *program_events.shaped(9, "metric")]
-    process(tmp_path, 0, 5, *loop())
-    process(tmp_path, 1, 5, *loop(data=0.3))
-    process(tmp_path, 2, 5, *often)
-    process(tmp_path, 4, 5, *loop(), *stderr("Traceback (most recent call last):", "ValueError: a shard"), exit_code=1)
+    raised = stderr("Traceback (most recent call last):", "ValueError: a shard")
+    late = captures(6, late=5)
+    loops = {0: loop(), 1: loop(data=0.3), 2: [*loop(), *program_events.shaped(9, "metric")], 4: loop(), 5: loop()}
+    for index, inside in loops.items():
+        ended = {"exit_code": 1} if index == 4 else {}
+        process(tmp_path, index, 6, *inside, *late[index], *(raised if ended else []), **ended)
     expected = job_figures(read_job(tmp_path, Session))
-    assert {finding.code for finding in expected.findings} == {"straggler", "recompiles-alone", "process-failed"}
+    codes = {finding.code for finding in expected.findings}
+    assert codes == {"straggler", "recompiles-alone", "process-failed", "slow-device"}
     found = read_job_figures(roll_all(tmp_path))
     assert not read_sessions
     assert comparable(found) == comparable(expected)
-    assert "1 of 5 processes have no session here: 3" in found.notices
+    assert "1 of 6 processes have no session here: 3" in found.notices
     assert found.goodput.causes == pytest.approx(expected.goodput.causes, rel=1e-3, abs=1e-3)
-
-
-def test_who_arrives_last_is_told_from_roll_ups(tmp_path, read_sessions):
-    for index, taken in enumerate(captures(3, late=1)):
-        process(tmp_path, index, 3, *loop(), *taken)
-    expected = job_figures(read_job(tmp_path, Session))
-    assert [finding.code for finding in expected.findings] == ["slow-device"]
-    found = read_job_figures(roll_all(tmp_path))
-    assert not read_sessions
-    assert [finding.code for finding in found.findings] == ["slow-device"]
     assert found.arrivals.last_count == expected.arrivals.last_count
     assert found.arrivals.caused_seconds == pytest.approx(expected.arrivals.caused_seconds, rel=1e-3)
 
 
 def test_a_session_that_has_grown_since_or_has_no_end_is_read(tmp_path, read_sessions):
     """A process without an end was killed: what its roll-up took for running has failed."""
-    process(tmp_path, 0, 3, *loop())
-    process(tmp_path, 1, 3, *loop())
-    process(tmp_path, 2, 3, *loop(), wall=None)
+    process(job(tmp_path, loop(), loop()), 2, 3, *loop(), wall=None)
     roll_all(tmp_path)
     with (tmp_path / "process-00001.jaxprof").open("ab") as session:
         session.write(b"\n")
@@ -111,32 +97,34 @@ def test_a_process_that_was_started_again_counts_by_its_newest_session(tmp_path,
     assert not read_sessions
 
 
-def foreign(path: Path) -> None:
+def foreign(path):
     parquet.write_table(pa.table({"process": ["x"], "figures": ["y"]}), path)
 
 
-def of_another_version(path: Path) -> None:
+def of_another_version(path):
     table = parquet.read_table(path, partitioning=None)
     at = table.schema.names.index("format")
     parquet.write_table(table.set_column(at, "format", pa.array([999], pa.int64())), path)
 
 
-def torn(path: Path) -> None:
+def empty(path):
+    path.write_bytes(b"")
+
+
+def torn(path):
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
 @pytest.mark.parametrize(
     ("table", "damage"),
     [
-        *(("processes", damage) for damage in (Path.unlink, Path.touch, torn, foreign, of_another_version)),
-        *(("parts", damage) for damage in (Path.unlink, torn)),
+        *(("processes", damage) for damage in (Path.unlink, empty, torn, foreign, of_another_version)),
+        ("parts", torn),
     ],
 )
 def test_a_roll_up_that_cannot_be_used_is_replaced_by_its_session(tmp_path, read_sessions, table, damage):
     expected = read_job_figures(roll_all(job(tmp_path, loop(), loop(data=0.3), loop())))
     path = file_of(tmp_path, table, 1)
-    if damage is Path.touch:
-        path.write_bytes(b"")
     damage(path)
     found = read_job_figures(tmp_path)
     assert read_sessions == ["process-00001.jaxprof"]
@@ -183,7 +171,7 @@ def test_what_roll_ups_unpack_to_is_bounded_in_rows_and_time(tmp_path, monkeypat
     roll_all(job(tmp_path, loop(), loop()))
     with connected(tmp_path) as connection:
         many = "SELECT process, unnest(range(1000)) FROM {files}"
-        notices: list[str] = []
+        notices = []
         assert len(sound_rows(connection, tmp_path, "processes", many, notices, most=2000)) == 2000
         assert not notices
         assert len(sound_rows(connection, tmp_path, "processes", many, notices, most=5)) == 5

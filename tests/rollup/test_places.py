@@ -1,13 +1,9 @@
 """Roll-ups of a job wherever it is, by whomever they are made: the same bytes. The queries of docs/scale.md run. Roll-
 ups that grow with their session, and never stand in its way."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
-import time
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,7 +12,6 @@ import pytest
 
 import flaky_store
 import program_events
-from flaky_store import FlakyFileSystem
 from jaxprof.analysis.jobs.job import job_figures
 from jaxprof.errors import UsageError
 from jaxprof.rollup import job as rollup_job
@@ -33,10 +28,11 @@ from jaxprof.session.log.job_folder import read_job
 from job_folders import job, loop
 from rollup.test_grid import numbered, passes
 from rollup.test_job import roll_all
+from waiting import until
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """Written at a full second: a store may say no more."""
     made = job(tmp_path / "run.jaxprof.d", loop(), loop(data=0.3), loop(host=0.1))
     for path in made.iterdir():
@@ -45,20 +41,20 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def flaky() -> type[FlakyFileSystem]:
+def flaky():
     return flaky_store.register()
 
 
-def tables(folder: Path) -> dict[str, bytes]:
+def tables(folder):
     root = folder / "rollup"
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*.parquet")}
 
 
-def copied(folder: Path, name: str) -> Path:
+def copied(folder, name):
     return Path(shutil.copytree(folder, folder.parent / name, copy_function=shutil.copy2))
 
 
-def made(folder: str) -> list[str]:
+def made(folder):
     sessions, _ = due_in(folder)
     reports = [roll_up_at(session) for session in sessions]
     assert [report.error for report in reports] == [""] * len(reports)
@@ -94,23 +90,17 @@ def test_a_store_that_fails_in_the_middle_is_an_error_of_that_session(folder, fl
 @pytest.mark.timeout(300)
 def test_on_ray_the_tables_are_those_that_are_made_here(folder, monkeypatch):
     pytest.importorskip("ray")
-    source = Path(on_ray.__file__).parents[2]
-    tests = Path(__file__).parents[1]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(source), str(tests)]))
-    on_disk, stored = copied(folder, "shared.jaxprof.d"), copied(folder, "stored.jaxprof.d")
+    monkeypatch.setenv("PYTHONPATH", str(Path(on_ray.__file__).parents[2]))
+    shared = copied(folder, "shared.jaxprof.d")
     made(str(folder))
-    (on_disk / "process-00009.jaxprof").write_text("torn")
+    (shared / "process-00009.jaxprof").write_text("torn")
     with cluster("local", 2) as ray:
-        reports = list(roll_up_on(ray, due_in(str(on_disk))[0]))
-        assert sorted(report.session for report in reports if report.error) == ["process-00009.jaxprof"]
-        assert [report.error for report in roll_up_on(ray, due_in(f"file://{stored}")[0])] == [""] * 3
-        killed = list(roll_up_on(ray, [SessionPlace("/nonexistent", "process-00000.jaxprof")]))
-        assert killed[0].error
+        reports = list(roll_up_on(ray, due_in(f"file://{shared}")[0]))
+        assert [report.session for report in reports if report.error] == ["process-00009.jaxprof"]
         monkeypatch.setattr(on_ray, "__version__", "0.0.1")
         with pytest.raises(UsageError, match=r"have jaxprof .*, and this is 0\.0\.1"):
             on_ray._check_nodes(ray)
-    assert tables(on_disk) == tables(folder)
-    assert tables(stored) == tables(folder)
+    assert tables(shared) == tables(folder)
 
 
 PAGE = Path(__file__).parents[2] / "docs" / "scale.md"
@@ -127,22 +117,13 @@ def test_what_the_page_asks_is_answered(tmp_path, monkeypatch):
     assert {round(seconds, 5) for _, seconds in steps} <= {0.00248, 0.00249, 0.0025, 0.00251, 0.00252}
     assert own[0][:2] == ("node1", 1)
     assert own[0][2] == pytest.approx(0.3, abs=0.01)
-    found: dict[str, object] = {}
+    found = {}
     exec(compile(arrow, "scale.md", "exec"), found)
     assert found["table"].num_rows == 3 * 2000  # type: ignore[attr-defined]
 
 
-def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
 @contextmanager
-def recorded(
-    folder: Path, first_seconds: float = 0.05, most: int = -1
-) -> Iterator[tuple[SessionRecorder, RollUpRecorder]]:
+def recorded(folder, first_seconds=0.05, most=-1):
     """The recording of a program, of which the first events are there, with its roll-up."""
     path = folder / "process-00000.jaxprof"
     writer = LogWriter(program_events.HEADER, path)
@@ -184,7 +165,7 @@ def test_a_short_program_has_none(tmp_path):
 def test_the_last_whole_one_stays_where_the_next_cannot_be_written(tmp_path, monkeypatch):
     """A disk that is full in the middle of a file: the recording goes on."""
 
-    def full(table: object, path: Path, **options: object) -> None:
+    def full(table, path, **options):
         path.write_bytes(b"PAR1 half")
         raise OSError(28, "No space left on device")
 

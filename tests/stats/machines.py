@@ -8,11 +8,9 @@ comparison is what was planted.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jaxprof.stats import Block, LaunchBlocks, balanced_order
 
@@ -40,9 +38,7 @@ class Machine:
     noise: float = 0.02
     """Deviation of a call; one call of a hundred takes half as long again."""
 
-    def measure(
-        self, random: np.random.Generator, orders: Sequence[Sequence[int]], slower: float = 0.0
-    ) -> list[LaunchBlocks]:
+    def measure(self, random, orders, slower=0.0):
         """What is measured with the sides in this order, for each launch, where side 2 (with two sides: 1) is `slower`
         by that share."""
         total = sum(len(order) for order in orders)
@@ -63,17 +59,17 @@ class Machine:
             launches.append(LaunchBlocks(blocks))
         return launches
 
-    def _weather(self, random: np.random.Generator, blocks: int) -> NDArray[np.float64]:
+    def _weather(self, random, blocks):
         """How much slower everything is in each block."""
         time = np.arange(blocks) / blocks
         phase, periods = random.uniform(0, 2 * math.pi), random.uniform(1, 4)
-        found: NDArray[np.float64] = self.swing * np.sin(2 * math.pi * periods * time + phase)
+        found = self.swing * np.sin(2 * math.pi * periods * time + phase)
         found += random.choice([-1, 1]) * self.drift * time
         if self.bursts:
             found += self._bursts(random, blocks)
         return found
 
-    def _bursts(self, random: np.random.Generator, blocks: int) -> NDArray[np.float64]:
+    def _bursts(self, random, blocks):
         milliseconds = np.zeros(blocks * BLOCK_MILLISECONDS)
         at, busy = -int(random.integers(400)), bool(random.integers(2))
         while at < len(milliseconds):
@@ -81,10 +77,9 @@ class Machine:
             if busy:
                 milliseconds[max(at, 0) : max(at + lasts, 0)] = math.log(random.uniform(1.3, 2.0))
             at, busy = at + lasts, not busy
-        averaged: NDArray[np.float64] = milliseconds.reshape(blocks, BLOCK_MILLISECONDS).mean(axis=1)
-        return averaged
+        return milliseconds.reshape(blocks, BLOCK_MILLISECONDS).mean(axis=1)
 
-    def _wandering(self, random: np.random.Generator, blocks: int) -> NDArray[np.float64]:
+    def _wandering(self, random, blocks):
         steps = random.normal(size=blocks) * self.wander * math.sqrt(1 - self.persistence**2)
         if self.wander == 0 or blocks == 0:
             return steps
@@ -106,6 +101,6 @@ MACHINES = {
 }
 
 
-def in_turns(random: np.random.Generator, launches: int, blocks: int = 60, sides: int = 2) -> list[tuple[int, ...]]:
+def in_turns(random, launches, blocks=60, sides=2):
     """The order of each launch: `blocks` for each side, balanced."""
     return [balanced_order(sides, blocks, int(random.integers(1 << 30))) for _ in range(launches)]

@@ -1,35 +1,31 @@
 """The verdicts are as often wrong as they say, on machines whose disturbances are known; and older ways are not.
 
 Each share is of a fixed number of sessions with fixed seeds, so that it is the same everywhere. Limits for one machine
-leave room for the error of simulating so few (of 200 sessions 5 % are 10 ± 3); those for all machines together do not.
+leave room for the error of simulating so few (of 100 sessions 5 % are 5 ± 2); those for all machines together do not.
 """
 
-from __future__ import annotations
-
 import functools
-from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from jaxprof.stats import TimeComparison, compare, corrected, narrow_enough, summarise_launches
+from jaxprof.stats import compare, corrected, narrow_enough
 from stats.machines import MACHINES, Machine, in_turns
 
-SESSIONS = 200
+SESSIONS = 100
 
 
 @functools.cache
-def sessions(machine: Machine, launches: int, slower: float = 0.0, count: int = SESSIONS) -> list[TimeComparison]:
+def sessions(machine, launches, slower=0.0, count=SESSIONS):
     random = np.random.default_rng([7, launches, *repr(machine).encode()])
     return [compare(machine.measure(random, in_turns(random, launches, 40), slower)) for _ in range(count)]
 
 
-def share(verdicts: Sequence[TimeComparison], *wanted: str) -> float:
+def share(verdicts, *wanted):
     return sum(one.verdict() in wanted for one in verdicts) / len(verdicts)
 
 
-def covered(comparisons: Sequence[TimeComparison], truth: float) -> float:
+def covered(comparisons, truth):
     intervals = [one.interval(0.95) for one in comparisons]
     return sum(found is not None and found[0] <= truth <= found[1] for found in intervals) / len(intervals)
 
@@ -37,7 +33,7 @@ def covered(comparisons: Sequence[TimeComparison], truth: float) -> float:
 @pytest.mark.parametrize("launches", [2, 4])
 def test_over_all_machines_false_verdicts_and_coverage_hold_their_promise(launches):
     """`bench/verdict_simulated.py` has each machine by itself."""
-    found = [one for machine in MACHINES.values() for one in sessions(machine, launches, count=100)]
+    found = [one for machine in MACHINES.values() for one in sessions(machine, launches, count=50)]
     assert share(found, "faster", "slower") <= 0.05
     assert covered(found, 1.0) >= 0.94
 
@@ -62,12 +58,8 @@ def test_one_launch_holds_for_its_processes_also_beside_a_neighbour():
         assert share(found, "faster", "slower") <= 0.05
         assert covered(found, 1.0) >= 0.92
     assert share(sessions(Machine(bursts=True), 1, slower=0.3, count=40), "slower") >= 0.8
-
-
-def test_one_launch_is_seldom_wrong_about_another_where_launches_differ_by_little():
-    for name in ("quiet", "launches differ by 2 %", "drift", "bursts"):
-        assert share(sessions(MACHINES[name], 1), "faster", "slower") <= 0.05
-    # Where they differ by as much as it calls, it is wrong often: that is why it says what it holds for.
+    # Where launches differ by as much as it calls, it is wrong often: that is why it says what it holds for.
+    assert share(sessions(MACHINES["launches differ by 2 %"], 1), "faster", "slower") <= 0.05
     assert share(sessions(MACHINES["launches differ by 10 %"], 1), "faster", "slower") > 0.2
 
 
@@ -97,14 +89,3 @@ def test_a_table_of_many_comparisons_is_seldom_wrong_anywhere():
         family += share(corrected(rows), "faster", "slower") > 0
     assert family / SESSIONS <= 0.08
     assert plain / SESSIONS > 0.08, "else there was nothing to correct"
-
-
-def test_of_ten_runs_of_one_program_few_neighbours_have_disjoint_intervals():
-    random = np.random.default_rng(10)
-    for machine in (MACHINES["quiet"], MACHINES["launches differ by 2 %"], Machine(launch=0.01, wander=0.01)):
-        apart = 0
-        for _ in range(20):
-            runs = [summarise_launches(machine.measure(random, [[0] * 20] * 3)) for _ in range(10)]
-            bounds = [(run.low, run.high) for run in runs if run]
-            apart += sum(one[1] < following[0] or following[1] < one[0] for one, following in pairwise(bounds))
-        assert apart / 20 <= 1, "of nine neighbours, on average"

@@ -1,10 +1,7 @@
 """A limit on a time: decided by the whole interval, and by nothing else."""
 
-from __future__ import annotations
-
 import itertools
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
 
@@ -13,58 +10,38 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxprof.stats import TimeComparison, change_points, compare, compare_apart, refuse
-from jaxprof.stats.changes import SHORTEST, Changes, _best_cut
+from golden import figures_text, held_cases
+from jaxprof.stats import change_points, compare, compare_apart, refuse
+from jaxprof.stats.changes import SHORTEST, _best_cut
 from jaxprof.stats.growth import growth, growth_interval, judge_growth
 from kept_histories import medians
 from stats.test_comparison import launches
 
-
-def where(*levels: tuple[float, int], significance: float = 0.01, **noise: float) -> list[int]:
-    """Where changes are found in a history of so many sessions about each level."""
-    return [one.index for one in change_points(medians(*levels, **noise), significance=significance).found]
-
-
-def test_a_lasting_change_is_found_where_it_happened():
-    (found,) = change_points(medians((0.010, 12), (0.012, 9))).found
-    assert found.index == 12
-    assert (found.before, found.after) == pytest.approx((0.010, 0.012), rel=0.02)
-    assert found.ratio == pytest.approx(1 / 1.2, rel=0.03)
-    assert found.p_value == 1 / 400
-
-
-def test_several_changes_are_found_in_order_each_beside_its_neighbours():
-    found = change_points(medians((0.010, 12), (0.013, 10), (0.009, 14))).found
-    assert [(one.index, round(one.after, 3)) for one in found] == [(12, 0.013), (22, 0.009)]
-    assert found[0].after == found[1].before
-
-
 SLOW = (0.020, 2)
 
 
-@pytest.mark.parametrize(
-    ("levels", "more", "expected"),
-    [
-        # a small change beside a large one before a long time without
-        (((0.010, 8), (0.012, 8), (0.030, 30)), {"noise": 0.005}, [8, 16]),
-        (((0.010, 8), (0.012, 8), (0.030, 30)), {"noise": 0.005, "seed": 3}, [8, 16]),
-        # and beside a part that is too short for one
-        (((0.030, 5), (0.010, 10), (0.0105, 10)), {"noise": 0.002}, [5, 15]),
-        # a few slow sessions are no change, and three are
-        (((0.010, 15), SLOW, (0.010, 15)), {}, []),
-        (((0.010, 15), SLOW), {}, []),
-        (((0.010, 8), (0.020, 3)), {"seed": 2}, [8]),
-        (((0.010, 8), (0.020, 3)), {"seed": 2, "significance": 0.001}, []),
-        # a step that is undone later is two changes
-        (((0.010, 12), (0.012, 8), (0.010, 12)), {"seed": 0}, [12, 20]),
-        (((0.010, 12), (0.012, 8), (0.010, 12)), {"seed": 3}, [12, 20]),
-    ],
-)
-def test_where_a_history_changed(levels, more, expected):
-    assert where(*levels, **more) == expected
+HISTORIES = {
+    "a lasting change": medians((0.010, 12), (0.012, 9)),
+    "a small change beside a large one before a long time without": medians(
+        (0.010, 8), (0.012, 8), (0.030, 30), noise=0.005, seed=3
+    ),
+    "beside a part that is too short for one": medians((0.030, 5), (0.010, 10), (0.0105, 10), noise=0.002),
+    "a few slow sessions are no change": medians((0.010, 15), SLOW, (0.010, 15)),
+    "nor are they at the end": medians((0.010, 15), SLOW),
+    "three are": medians((0.010, 8), (0.020, 3), seed=2),
+    "a step that is undone later is two changes": medians((0.010, 12), (0.012, 8), (0.010, 12), seed=3),
+    "several, each beside its neighbours": medians((0.010, 12), (0.013, 10), (0.009, 14)),
+    "too short": medians((0.010, SHORTEST), (0.020, SHORTEST - 1), noise=0),
+    "constant": medians((0.010, 30), noise=0),
+}
 
 
-def neighbours(correlation: float, count: int, random: np.random.Generator) -> list[float]:
+def test_where_a_history_changed():
+    held_cases("changes.txt", {case: figures_text(*change_points(of).found) for case, of in HISTORIES.items()})
+    assert change_points(HISTORIES["three are"], significance=0.001).found == ()
+
+
+def neighbours(correlation, count, random):
     """Values that resemble the ones before them; at a correlation of 1 a random walk."""
     values = random.normal(size=count)
     own = math.sqrt(1 - correlation**2) or 1.0
@@ -73,12 +50,10 @@ def neighbours(correlation: float, count: int, random: np.random.Generator) -> l
     return [float(value) for value in values]
 
 
-def verdicts(series: Callable[[np.random.Generator], Sequence[float]], histories: int = 40) -> tuple[int, int]:
+def verdicts(series):
     """In how many histories a change is found, and in how many there is no verdict."""
-    found = [
-        change_points([0.01 * math.exp(0.02 * value) for value in series(np.random.default_rng(seed))])
-        for seed in range(histories)
-    ]
+    histories = [np.exp(0.02 * np.array(series(np.random.default_rng(seed)))).tolist() for seed in range(40)]
+    found = [change_points(each) for each in histories]
     return sum(bool(one.found) for one in found), sum(one.move_together for one in found)
 
 
@@ -92,12 +67,6 @@ def test_a_history_without_a_change_has_none_however_much_neighbours_resemble_ea
 def test_a_step_of_five_deviations_is_found():
     found, _ = verdicts(lambda random: [5.0 * (at >= 12) + value for at, value in enumerate(random.normal(size=24))])
     assert found >= 32
-
-
-def test_a_short_or_constant_history_has_none():
-    for count in range(2 * SHORTEST):
-        assert change_points([0.01 + 0.01 * at for at in range(count)]) == Changes()
-    assert change_points([0.01] * 30) == Changes()
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
@@ -116,7 +85,7 @@ def test_the_cut_is_that_of_the_definition():
     values = np.random.default_rng(5).normal(size=11)
     values[7:] += 1.5
 
-    def energy(cut: int, end: int) -> float:
+    def energy(cut, end):
         before, after = values[:cut], values[cut:end]
         across = np.mean([abs(x - y) for x in before for y in after])
         within = [np.mean([abs(x - y) for x, y in itertools.combinations(part, 2)]) for part in (before, after)]
@@ -126,7 +95,7 @@ def test_the_cut_is_that_of_the_definition():
     assert _best_cut(values) == (pytest.approx(max(cuts)[0]), *max(cuts)[1:])
 
 
-def grown(*by: float, wobble: float = 0.004) -> TimeComparison:
+def grown(*by, wobble=0.004):
     """Each launch has this growth."""
     return compare(launches(*(1 / (1 + each) for each in by), wobble=wobble))
 

@@ -1,7 +1,5 @@
 """Where values lie and how sure that is; quantiles of t; the summary of samples; when compiling pays."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -9,13 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from golden import figures_text, held_cases
 from jaxprof.stats import break_even_calls, histogram, median_interval, outliers, summarise, total_seconds
 from jaxprof.stats.bootstrap import bootstrap_medians
 from jaxprof.stats.location import Location, Spread, bounded_exp, launch_mean, location, of_difference
 from jaxprof.stats.student import t_quantile
 
 
-def alike(random: np.random.Generator, count: int, persistence: float) -> list[float]:
+def alike(random, count, persistence):
     """A first-order autoregression with standard deviation 1."""
     values = [random.normal()]
     for _ in range(count - 1):
@@ -23,7 +22,7 @@ def alike(random: np.random.Generator, count: int, persistence: float) -> list[f
     return values
 
 
-def share_covered(persistence: float, count: int, sessions: int = 300) -> float:
+def share_covered(persistence, count, sessions=300):
     """How often the 95 % interval holds the truth; where no interval is given, nothing is missed."""
     random = np.random.default_rng(17)
     covered = 0
@@ -56,7 +55,7 @@ def test_a_step_amounts_to_too_few_values():
 def test_a_quarter_of_the_values_may_be_anything():
     quiet = np.random.default_rng(2).normal(size=40)
     spoilt = location((quiet + 1000 * (np.arange(40) % 5 == 0)).tolist())
-    assert spoilt.value == pytest.approx(location(quiet.tolist()).value, abs=0.3)
+    assert abs(spoilt.value) < 0.3
     assert spoilt.spread.half_width(0.95) < 1
 
 
@@ -68,7 +67,7 @@ def test_the_error_is_that_of_winsorised_values():
     assert found.spread == Spread(pytest.approx(2 * np.std(winsorised, ddof=1) / math.sqrt(8)), 3)
 
 
-def errors_by_definition(values: list[float]) -> list[Spread]:
+def errors_by_definition(values):
     """The ways to allow for likeness, written out: by the correlation of neighbours, and by merging them."""
     count = len(values)
     kept = sorted(values)[count // 4 : count - count // 4]
@@ -203,18 +202,24 @@ def test_the_interval_covers_the_true_median_as_often_as_it_says():
     assert 0.91 <= sum(low <= np.log(2) <= high for low, high in intervals) / 400 <= 0.985
 
 
+SAMPLES = {
+    "five": [1.0, 2.0, 3.0, 5.0, 9.0],
+    "too few for an interval": [1.0, 2.0, 3.0, 5.0],
+    "enough for a tail": [1.0] * 95 + [9.0] * 5,
+    "one too few for a tail": [1.0] * 19,
+    "the fewest for a tail": [1.0] * 20,
+    "nothing": [0.0] * 6,
+}
+
+
 def test_what_is_told_of_samples():
     """As deviations from the median; the tail where there are samples enough, and an interval from five on."""
-    samples = [1.0, 2.0, 3.0, 5.0, 9.0]
-    found, tail, few = summarise(samples), summarise([1.0] * 95 + [9.0] * 5), summarise(samples[:4])
-    assert (found.count, found.median, found.mad) == (5, 3.0, 2.0)
-    assert found.ci95 == (found.low, found.high) == median_interval(samples) == median_interval(samples)
-    assert found.relative_halfwidth == pytest.approx((found.high - found.low) / 2 / 3.0)
-    assert (tail.mean, tail.minimum, tail.maximum, tail.p95) == (pytest.approx(1.4), 1.0, 9.0, pytest.approx(1.4))
-    assert [summarise([1.0] * count).p95 for count in (19, 20)] == [None, 1.0]
-    assert (few.ci95, few.relative_halfwidth, summarise([])) == (None, None, None)
-    nothing = summarise([0.0] * 6)
-    assert (nothing.ci95, nothing.relative_halfwidth) == ((0.0, 0.0), None)
+    summaries = {case: summarise(samples) for case, samples in SAMPLES.items()}
+    told = {case: figures_text(each, {"half": each.relative_halfwidth}) for case, each in summaries.items()}
+    held_cases("summaries.txt", told)
+    five = summaries["five"]
+    assert five.ci95 == (five.low, five.high) == median_interval(SAMPLES["five"])
+    assert summarise([]) is None
 
 
 def test_outliers_are_marked_and_constant_samples_have_none():
@@ -246,28 +251,16 @@ def test_the_scale_of_a_histogram_ends_where_the_outliers_begin():
 
 
 def test_what_is_paid_once_counts_from_the_first_call():
-    assert total_seconds(0, 5.0, 2.0, 1.0) == 0
-    assert total_seconds(1, 5.0, 2.0, 1.0) == 7
-    assert total_seconds(4, 5.0, 2.0, 1.0) == 10
-    assert break_even_calls(1.0, 0.0, 1.0, 1.0) == 1
-    assert break_even_calls(1.0, 0.5, 1.0, 1.0) is None
-    assert break_even_calls(3.0, 5.0, 2.0, 1.0) == 3
+    assert [total_seconds(calls, 5.0, 2.0, 1.0) for calls in (0, 1, 4)] == [0, 7, 10]
+    assert [break_even_calls(1.0, once, 1.0, 1.0) for once in (0.0, 0.5)] == [1, None]
 
 
 @given(baseline=st.floats(1e-6, 1.0), once=st.floats(0.0, 10.0), first=st.floats(1e-6, 1.0), call=st.floats(1e-6, 1.0))
-def test_break_even_agrees_with_a_simulated_total(baseline, once, first, call):
+def test_the_break_even_is_the_first_call_that_has_paid(baseline, once, first, call):
     calls = break_even_calls(baseline, once, first, call)
     if calls is None:
         assert call >= baseline
         assert total_seconds(1000, once, first, call) > 1000 * baseline * (1 - 1e-9), "but for rounding, as below"
         return
-    if calls > 20_000:
-        return
-    spent, paid, count = once, 0.0, 0
-    while count < calls:
-        count += 1
-        spent += first if count == 1 else call
-        paid += baseline
-        if count < calls:
-            assert spent > paid * (1 - 1e-9)
-    assert spent <= paid * (1 + 1e-9)
+    assert total_seconds(calls, once, first, call) <= calls * baseline * (1 + 1e-9)
+    assert calls == 1 or total_seconds(calls - 1, once, first, call) > (calls - 1) * baseline * (1 - 1e-9)

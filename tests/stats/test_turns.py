@@ -1,11 +1,7 @@
 """The summary of a steady run: the median of its calls, with the interval of its blocks or launches."""
 
-from __future__ import annotations
-
 import math
-import random
 from collections import Counter
-from collections.abc import Sequence
 from itertools import pairwise
 from random import Random
 
@@ -14,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from golden import figures_text, held_cases
 from jaxprof.stats import (
-    BLOCK_SECONDS,
     Block,
     LaunchBlocks,
     balanced_order,
@@ -26,22 +22,14 @@ from jaxprof.stats import (
     summarise_run,
     turns_over_alone,
 )
-from jaxprof.stats.turns import (
-    LEAST_SAMPLES,
-    LONGEST_PROBED_SECONDS,
-    PROBES,
-    TurnPlan,
-    change_within,
-    plan_probes,
-    settling_seconds,
-)
+from jaxprof.stats.turns import LONGEST_PROBED_SECONDS, PROBES, change_within, plan_probes, settling_seconds
 
 
 def test_two_sides_take_turns_in_abba_baab():
     assert {balanced_order(2, 4, seed) for seed in range(20)} == {(0, 1, 1, 0, 1, 0, 0, 1), (1, 0, 0, 1, 0, 1, 1, 0)}
 
 
-def rounds_of(order: Sequence[int], sides: int) -> list[Sequence[int]]:
+def rounds_of(order, sides):
     return [order[at : at + sides] for at in range(0, len(order), sides)]
 
 
@@ -75,37 +63,22 @@ def test_there_is_no_order_for_no_sides(sides, blocks):
         balanced_order(sides, blocks)
 
 
-def launch(*sides: int) -> LaunchBlocks:
-    return LaunchBlocks(tuple(Block(side, (1.0 + place,)) for place, side in enumerate(sides)))
-
-
-def pairs(*sides: int) -> list[tuple[float, float]]:
-    return [(one.seconds[0] - 1, two.seconds[0] - 1) for one, two in launch(*sides).pairs(0, 1)]
-
-
 @pytest.mark.parametrize(
     ("sides", "paired"),
     [
         ((0, 1, 1, 0, 1, 0, 0, 1), [(0, 1), (3, 2), (5, 4), (6, 7)]),
         ((0, 2, 1, 1, 0, 2), [(0, 2), (4, 3)]),  # further sides may stand between
         ((0, 0, 1, 1), [(1, 2)]),  # a block without its partner is left out
+        ((0, None, 0, 1), [(2, 3)]),  # nor is one of side 1 without calls a partner
         ((0, 0), []),
     ],
 )
 def test_neighbours_are_paired_once(sides, paired):
-    assert pairs(*sides) == paired
-
-
-def test_a_block_without_calls_is_paired_with_none():
-    empty = LaunchBlocks((Block(0, (1.0,)), Block(1, ()), Block(0, (2.0,)), Block(1, (3.0,))))
-    assert [(one.seconds, two.seconds) for one, two in empty.pairs(0, 1)] == [((2.0,), (3.0,))]
-
-
-def test_a_block_is_as_long_as_its_median_call():
-    assert Block(0, (3.0, 1.0, 2.0)).median == 2.0
-    assert Block(0, (4.0, 1.0, 2.0, 3.0)).median == 2.5
+    blocks = [Block(1, ()) if side is None else Block(side, (float(place),)) for place, side in enumerate(sides)]
+    found = LaunchBlocks(tuple(blocks)).pairs(0, 1)
+    assert [(one.median, two.median) for one, two in found] == paired
     with pytest.raises(ValueError, match="without calls"):
-        _ = Block(0, ()).median
+        _ = Block(1, ()).median
 
 
 @given(st.lists(st.floats(1e-6, 0.02), max_size=60))
@@ -118,35 +91,31 @@ def test_samples_are_cut_into_blocks_in_order_and_whole(samples):
         assert all(sum(block.seconds[:-1]) < 0.01 for block in blocks[:-1])
 
 
-def blocks_of(plan: TurnPlan) -> int:
-    """Of each side, which has as many as the other."""
-    assert plan.order.count(0) == plan.order.count(1)
-    return plan.order.count(0)
+PLANS = {
+    "short blocks": plan_turns([0.001, 0.002], 0.6),
+    "fewer samples of each of five launches": plan_turns([0.001, 0.002], 0.6, launches=5),
+    "never no sample": plan_turns([0.001], 200.0),
+    "the longest call is the block": plan_turns([0.001, 0.1], 0.8),
+    "rounds are even, so that each place has its opposite": plan_turns([0.001, 0.1], 0.75),
+    "a long call still gets six samples over all launches": plan_turns([5.0, 1.0], 2.0),
+    "in two launches": plan_turns([5.0, 1.0], 2.0, launches=2),
+    "in three launches": plan_turns([5.0, 1.0], 2.0, launches=3),
+    "a warm-in is part of the budget, and a block at least half as long": plan_turns(
+        [1e-3, 1e-3], 1.0, warm_in_seconds=[0.0, 0.04]
+    ),
+    "whole blocks of short calls are looked at": plan_probes([1e-3, 2e-3]),
+    "with a few calls of the longer side": plan_probes([1e-3, 0.1]),
+    "one side is not probed": plan_probes([1e-3]),
+    "nor is a long call": plan_probes([1e-3, 2 * LONGEST_PROBED_SECONDS]),
+}
 
 
-def test_a_budget_is_spent_in_short_blocks_that_each_side_has_equally_often():
-    plan = plan_turns([0.001, 0.002], 0.6)
-    assert (blocks_of(plan), plan.block_seconds, plan.most_samples) == (60, BLOCK_SECONDS, 10_000 // 60)
-    assert plan_turns([0.001, 0.002], 0.6, launches=5).most_samples == 10_000 // 300
-    assert plan_turns([0.001], 200.0).most_samples == 1, "never none"
-
-
-@pytest.mark.parametrize(
-    ("calls", "budget", "launches", "blocks", "seconds"),
-    [
-        # where a call is longer than a block, the longest call is the block
-        ([0.001, 0.1], 0.8, 1, 8, 0.1),
-        ([0.001, 0.1], 0.75, 1, 8, 0.75 / 8),  # rounds are even, so that each place has its opposite
-        # a long call still gets six samples over all launches
-        ([5.0, 1.0], 2.0, 1, 6, 2.0 / 6),
-        ([5.0, 1.0], 2.0, 2, 4, 0.5),
-        ([5.0, 1.0], 2.0, 3, 4, 0.5),
-    ],
-)
-def test_long_calls(calls, budget, launches, blocks, seconds):
-    plan = plan_turns(calls, budget, launches=launches)
-    assert (blocks_of(plan), plan.block_seconds) == (blocks, pytest.approx(seconds))
-    assert launches * blocks_of(plan) >= LEAST_SAMPLES
+def test_how_a_budget_is_spent():
+    for case, plan in PLANS.items():
+        assert len(set(Counter(plan.order).values())) <= 1, case  # each side has as many as the other
+    blocks = {case: {"blocks of a side": plan.order.count(0)} for case, plan in PLANS.items()}
+    told = {case: figures_text(blocks[case], plan, without=["order"]) for case, plan in PLANS.items()}
+    held_cases("turns.txt", told)
 
 
 def test_each_launch_has_an_order_of_its_own():
@@ -155,9 +124,9 @@ def test_each_launch_has_an_order_of_its_own():
     assert plan_turns([0.01] * 4, 0.06).order == orders[0]
 
 
-def block_of(*parts: tuple[int, float], noise: float = 0.0, seed: int = 0) -> list[float]:
+def block_of(*parts, noise=0.0, seed=0):
     """Calls of a block: so many of so many seconds each, one part after the other."""
-    chance = random.Random(seed)
+    chance = Random(seed)
     return [seconds * (1 + noise * chance.gauss(0, 1)) for calls, seconds in parts for _ in range(calls)]
 
 
@@ -169,7 +138,7 @@ def test_a_block_settles_where_its_calls_take_what_later_ones_take():
 def test_a_block_of_equal_calls_has_no_warm_in():
     """Nor, mostly, where the first call is as noisy as all others are."""
 
-    def warm_in(noise: float, first: int = 0) -> float:
+    def warm_in(noise, first=0):
         return settling_seconds([block_of((60, 1e-3), noise=noise, seed=PROBES * first + at) for at in range(PROBES)])
 
     assert warm_in(0.02) == 0
@@ -187,37 +156,19 @@ def test_of_fewer_than_two_calls_a_block_nothing_is_said(blocks):
     assert settling_seconds(blocks) == 0
 
 
-def test_whole_blocks_are_looked_at_where_there_are_several_sides_and_calls_are_short():
-    assert plan_probes([1e-3]).order == ()
-    assert plan_probes([1e-3, 2 * LONGEST_PROBED_SECONDS]).order == ()
-    plan = plan_probes([1e-3, 0.1])
-    assert Counter(plan.order) == {0: PROBES, 1: PROBES}
-    assert plan.block_seconds >= 0.3, "a few calls of the longer side"
-
-
-def test_a_warm_in_is_part_of_the_budget_and_a_block_is_at_least_half_as_long():
-    short = plan_turns([1e-3, 1e-3], 1.0)
-    longer = plan_turns([1e-3, 1e-3], 1.0, warm_in_seconds=[0.0, 0.04])
-    assert longer.block_seconds == pytest.approx(0.02, rel=0.1)
-    spent = len(longer.order) / 2 * (longer.block_seconds + 0.04)
-    assert spent == pytest.approx(1.0, rel=0.15)
-    assert short.block_seconds == pytest.approx(BLOCK_SECONDS, rel=0.1)
-
-
 def test_calls_that_change_within_their_blocks_are_reported():
-    assert change_within([block_of((4, 1e-3), (4, 0.8e-3), noise=0.01, seed=s) for s in range(10)]) == pytest.approx(
-        -0.2, abs=0.02
-    )
-    assert change_within([block_of((8, 1e-3), noise=0.05, seed=seed) for seed in range(10)]) is None
+    faster, steady = ([block_of((4, 1e-3), (4, end), noise=0.02, seed=s) for s in range(10)] for end in (0.8e-3, 1e-3))
+    assert change_within(faster) == pytest.approx(-0.2, abs=0.02)
+    assert change_within(steady) is None
     assert change_within([[1.0], [2.0]]) is None
 
 
-def calls(count: int, median: float = 0.004, wobble: float = 0.05, seed: int = 3) -> list[float]:
+def calls(count, median=0.004, wobble=0.05, seed=3):
     noise = Random(seed)
     return [median * math.exp(noise.gauss(0, wobble)) for _ in range(count)]
 
 
-def launch_with(samples: list[float], size: int = 5) -> LaunchBlocks:
+def launch_with(samples, size=5):
     return LaunchBlocks(tuple(Block(0, tuple(samples[at : at + size])) for at in range(0, len(samples), size)))
 
 
@@ -236,6 +187,10 @@ def test_over_launches_the_median_is_theirs_and_each_counts_the_same():
     found = summarise_run([*short, *long], [launch_with(short), launch_with(long)])
     assert (found.median, found.unit, found.launches, found.count) == (pytest.approx(0.006), "launch", 2, 220)
     assert found.low < 0.004 < 0.009 < found.high
+    # two launches that agree by chance, of blocks that do not: never narrower than these allow
+    one, both = (summarise_launches([launch_with(calls(80, wobble=0.3))] * count) for count in (1, 2))
+    assert both.relative_halfwidth > 0.5 * one.relative_halfwidth
+    assert (both.units, one.units) == (2, 16)
 
 
 def test_a_run_that_took_no_turns_is_cut_into_blocks():
@@ -249,25 +204,12 @@ def test_a_run_that_took_no_turns_is_cut_into_blocks():
 
 def test_what_has_no_blocks_or_no_times_has_the_summary_of_its_calls():
     assert summarise_run([]) is None
-    samples = [0.0, *calls(9)]
-    found = summarise_run(samples)
-    assert (found, found.unit, found.launches) == (summarise(samples), "call", 1)
+    found = summarise_run([0.0, *calls(9)])
+    assert (found, found.unit, found.launches) == (summarise([0.0, *calls(9)]), "call", 1)
 
 
-def test_the_interval_over_launches_is_never_narrower_than_their_blocks_allow():
-    """Two launches that agree by chance, of blocks that do not."""
-    samples = calls(80, wobble=0.3)
-    one, both = (summarise_launches([launch_with(samples)] * count) for count in (1, 2))
-    assert both.relative_halfwidth > 0.5 * one.relative_halfwidth
-    assert (both.units, one.units) == (2, 16)
-
-
-def launches_of(*medians: float, noise: float = 0.01) -> list[LaunchBlocks]:
-    chance = Random(1)
-    return [
-        LaunchBlocks(tuple(Block(0, tuple(m * (1 + noise * chance.gauss(0, 1)) for _ in range(9))) for _ in range(20)))
-        for m in medians
-    ]
+def launches_of(*medians):
+    return [launch_with(calls(180, median, 0.01, seed), 9) for seed, median in enumerate(medians)]
 
 
 @pytest.mark.parametrize(
@@ -278,12 +220,8 @@ def test_turns_that_take_longer_than_the_run_alone_by_more_than_their_interval_d
     ratio, found = turns_over_alone(launches_of(*turns), launches_of(1.00e-3, 1.01e-3, 0.99e-3))
     assert found == differs
     assert not differs or ratio == pytest.approx(1.61, rel=0.02)
-
-
-def test_of_launches_that_were_not_measured_alone_nothing_is_known():
-    assert turns_over_alone(launches_of(1e-3), []) is None
-    assert turns_over_alone([], []) is None
-    assert turns_over_alone(launches_of(1e-3), [LaunchBlocks(())]) is None
+    for alone in ([], [LaunchBlocks(())]):
+        assert turns_over_alone(launches_of(*turns), alone) is None
 
 
 @pytest.mark.parametrize(("calm", "differs"), [(2, False), (0, True)])

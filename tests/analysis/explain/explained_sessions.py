@@ -1,17 +1,12 @@
 """Sessions that have something to explain, each with the figures that a test plants."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import program_events as made
-from analysis.made_runs import hlo_text, planned
+from analysis.made_runs import hlo_text, planned, run, session
 from folding import fold
 from jaxprof import events as e
 from jaxprof.analysis.explain.derive import explanation
-from jaxprof.analysis.explain.model import Explanation
-from jaxprof.session import Session
 from report import sessions
 
 TRANSPOSES = sessions.TRANSPOSES
@@ -19,69 +14,61 @@ MENDED = TRANSPOSES.replace("transpose(%p), dimensions={1,0}", "negate(%p)")
 CAPTURE = sessions.kernels(fusion_1=3e-3, fusion_2=1e-3)
 
 
-def codes(explained: Explanation) -> list[str]:
+def codes(explained):
     return [finding.code for finding in explained.findings]
 
 
-def unknown(explained: Explanation) -> list[str]:
+def unknown(explained):
     return [abstention.code for abstention in explained.abstentions]
 
 
-def explained(session: Session) -> Explanation:
+def explained(session):
     return explanation(session, "s")
 
 
-def changed(events: Iterable[e.Event], kind: type[e.Event], change: Callable[[e.Event], e.Event]) -> list[e.Event]:
-    """The events, where `change` was made to those of a kind."""
-    return [change(event) if isinstance(event, kind) else event for event in events]
+def replanned(events, **spec):
+    """The events of a run, whose plan is another in these."""
+    return [
+        replace(event, spec=replace(event.spec, **spec)) if isinstance(event, e.RunPlanned) else event
+        for event in events
+    ]
 
 
-def with_hlo(events: Iterable[e.Event], hlo: str) -> list[e.Event]:
-    return changed(events, e.TextRecorded, lambda event: replace(event, text=hlo) if event.name == "hlo" else event)
+def with_hlo(events, hlo):
+    return [event for event in events if getattr(event, "name", "") != "hlo"] + [hlo_text(hlo, "r2")]
 
 
-def session_of(*events: e.Event) -> Session:
+def session_of(*events):
     """These events after a run of NumPy."""
     return fold(sessions.HEADER, [*sessions.numpy_run("r1"), *events, e.SessionClosed()])
 
 
-def run_of(hlo: str, *captured: e.Event) -> Session:
+def run_of(hlo, *captured):
     """A compiled run of `hlo` beside NumPy's, with what was captured of it."""
     run = with_hlo(sessions.jit_run("r2", "r1"), hlo)
     return session_of(*run[:-2], *captured, *run[-2:])
 
 
-def compared(slower: float, *, together: bool = True) -> Session:
+def compared(slower, *, together=True):
     """A and B of a comparison, where B takes `slower` times as long as A."""
-
-    def of_side(event: e.Event, side: str) -> e.Event:
-        if isinstance(event, e.RunPlanned):
-            return replace(event, spec=replace(event.spec, side=side, workload=f"m.py:{side}"))
-        if isinstance(event, e.SamplesTaken) and side == "A" and event.block is not None:
-            return replace(event, block=event.block - 1)
-        return event
-
-    first = [of_side(event, "A") for event in sessions.jit_run("r1", "", 1e-3)]
-    other = [of_side(event, "B") for event in sessions.jit_run("r2", "r1", 1e-3 * slower)]
-    if not together:
-        other = [event for event in other if not (isinstance(event, e.SamplesTaken) and event.series == "run")]
-    return fold(sessions.HEADER, [*first, *other, e.SessionClosed()])
+    sides = []
+    for number, (name, baseline, median) in enumerate((("r1", "", 1e-3), ("r2", "r1", 1e-3 * slower))):
+        blocks = sessions.turns(name, median, number) + sessions.later_launches(name, median, number)
+        taken, side = blocks if together or not number else [], "AB"[number]
+        spec = {"workload": f"m.py:{side}", "side": side, "baseline": baseline, "launches": 3}
+        sides.append(run(name, *taken, hlo=sessions.HLO, **spec))
+    return session(*sides)
 
 
-def on_gpu(median: float, dispatch: float, copy: float) -> Session:
+def on_gpu(median, dispatch, copy):
     """A run on a GPU: how long a call takes, until it returns, and how long its arguments take to be copied."""
-    took = {"dispatch": dispatch, "transfer_in": copy}
-    run = with_hlo(sessions.jit_run("r2", "r1", median), MENDED)
-    run = changed(run, e.RunPlanned, lambda event: replace(event, spec=replace(event.spec, device="cuda:0")))
-    run = changed(
-        run,
-        e.SamplesTaken,
-        lambda event: replace(event, seconds=sessions.around(took[event.series], 9)) if event.series in took else event,
-    )
-    return session_of(*run)
+    took = {"run": median, "dispatch": dispatch, "transfer_in": copy}
+    taken = [e.SamplesTaken(run="r2", series=name, seconds=sessions.around(each)) for name, each in took.items()]
+    copied = e.PhaseEnded(run="r2", phase="transfer_in", seconds=copy, zero_copy=False)
+    return session_of(*run("r2", *taken, copied, hlo=MENDED, device="cuda:0"))
 
 
-def steps(platform: str, found_by: str = "annotation", run: str = "r2", **parts: float) -> list[e.Event]:
+def steps(platform, found_by="annotation", run="r2", **parts):
     """A capture of ten steps of 1 ms."""
     kernels = 1e-3 - sum(parts.values())
     return [
@@ -94,7 +81,7 @@ def steps(platform: str, found_by: str = "annotation", run: str = "r2", **parts:
     ]  # fmt: skip
 
 
-def profile(*more: e.Event, hlo: str = TRANSPOSES, gap: float = 2e-4) -> list[e.Event]:
+def profile(*more, hlo=TRANSPOSES, gap=2e-4):
     """A profile that was opened: all of it as one run, and one program with its HLO as another. On two devices."""
 
     imported = {"variant": "profile", "how": "imported", "device": "gpu:0"}
@@ -110,7 +97,7 @@ def profile(*more: e.Event, hlo: str = TRANSPOSES, gap: float = 2e-4) -> list[e.
     ]
 
 
-def mostly_compiling(seconds: float, cache: str = "off", *more: e.Event) -> list[e.Event]:
+def mostly_compiling(seconds, cache="off", *more):
     """Ten seconds of a program, of which so many went to one compilation."""
     share = seconds / 10
     states = {"compile": share, "device_busy": 1 - share}

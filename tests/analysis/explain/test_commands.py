@@ -1,27 +1,24 @@
 """The commands of an explanation: each can be typed as it is, and does what it stands for."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
+from golden import figures_text, held_cases
 from jaxprof.analysis.explain.model import command, program_verified, record_again, run_verified
 from jaxprof.analysis.explain.sources import captured_too, measured_longer, undecided
 from jaxprof.events import RunSpec
 from jaxprof.session import Run
 
-AGAIN = "jaxprof run --from s:r2 && jaxprof compare s last"
 GIVEN = {"target": "f.py:step", "arguments": ("f32[8]", "3")}
 
 
-def run(**spec: Any) -> Run:
+def run(**spec):
     values = {"workload": "selu", "variant": "jit", "how": "jit", "device": "cpu:0", **spec}
     return Run("r2", RunSpec(**values))
 
 
-def program(how: str = "script", *argv: str) -> Any:
+def program(how="script", *argv):
     return SimpleNamespace(how=how, argv=argv or ("train.py", "--epochs", "3"))
 
 
@@ -39,59 +36,46 @@ def test_a_program_is_recorded_again_unless_it_records_itself():
     assert program_verified("s", program("record")) == "jaxprof compare s last"
 
 
-@pytest.mark.parametrize(
-    ("spec", "verified"),
-    [
-        ({"target": "FILE.py:step"}, "jaxprof compare --git HEAD FILE.py:step"),
-        (
-            {"target": "FILE.py:step", "arguments": ("f32[8]",), "device": "cuda:1"},
-            "jaxprof compare --git HEAD --arg 'f32[8]' --device cuda:1 FILE.py:step",
-        ),
-        ({"target": "FILE.py"}, AGAIN),  # which function it was is not known
-        ({"target": "FILE:step"}, AGAIN),
-        ({"target": "/nowhere/f.py:step"}, AGAIN),  # no repository
-        ({}, AGAIN),
-        ({"target": "FILE.py:step", "side": "B"}, "jaxprof run --from s && jaxprof compare s last"),
-        ({**GIVEN, "how": "compile"}, "jaxprof hlo f.py:step --arg 'f32[8]' --arg 3 --findings"),
-        ({"how": "compile", "variant": "jit-highest"}, "jaxprof hlo selu --variant jit-highest --findings"),
-    ],
-)
-def test_a_function_is_compared_with_the_committed_one_where_there_is_one(tmp_path, spec, verified):
+VERIFIED = {
+    "a function in a repository": {"target": "FILE.py:step"},
+    "with arguments on a device": {"target": "FILE.py:step", "arguments": ("f32[8]",), "device": "cuda:1"},
+    "which function it was is not known": {"target": "FILE.py"},
+    "no Python file": {"target": "FILE:step"},
+    "no repository": {"target": "/nowhere/f.py:step"},
+    "a workload": {},
+    "a side": {"target": "FILE.py:step", "side": "B"},
+    "only compiled": {**GIVEN, "how": "compile"},
+    "a workload that was only compiled": {"how": "compile", "variant": "jit-highest"},
+}
+
+
+def test_a_function_is_compared_with_the_committed_one_where_there_is_one(tmp_path):
     (tmp_path / ".git").mkdir()
-    file = str(tmp_path / "deep" / "f")
-    if "target" in spec:
-        spec = {**spec, "target": spec["target"].replace("FILE", file)}
-    assert run_verified("s", run(**spec)) == verified.replace("FILE", file)
+    file, told = str(tmp_path / "deep" / "f"), {}
+    for case, spec in VERIFIED.items():
+        given = {**spec, "target": spec["target"].replace("FILE", file)} if "target" in spec else spec
+        told[case] = figures_text(run_verified("s", run(**given)).replace(file, "FILE"))
+    held_cases("verifying.txt", told)
 
 
-@pytest.mark.parametrize(
-    ("spec", "longer"),
-    [
-        ({}, "jaxprof run --from s:r2 --launches 10"),
-        ({"side": "B"}, "jaxprof run --from s --launches 10"),
-        *(({"how": how}, "") for how in ("compile", "imported", "program")),  # nothing was measured
-    ],
-)
-def test_a_measurement_is_made_longer_and_a_comparison_whole(spec, longer):
-    assert measured_longer("s", run(**spec)) == longer
+def test_a_measurement_is_made_longer_and_a_comparison_whole():
+    assert measured_longer("s", run()) == "jaxprof run --from s:r2 --launches 10"
+    assert measured_longer("s", run(side="B")) == "jaxprof run --from s --launches 10"
+    assert not any(measured_longer("s", run(how=how)) for how in ("compile", "imported", "program"))
 
 
 @pytest.mark.parametrize(
     ("typed", "spec", "captured"),
     [
-        (
-            (),
-            {"parameters": {"n": 64}, "device": "cuda:1"},
-            "jaxprof run selu --variant jit --set n=64 --device cuda:1",
-        ),
-        ((), {**GIVEN, "parameters": {"n": 64}}, "jaxprof run f.py:step --variant jit --arg 'f32[8]' --arg 3"),
-        (("jaxprof", "ab", "f.py", "g.py"), {"side": "B"}, "jaxprof ab f.py g.py --capture"),
-        (("jaxprof", "run", "f.py"), {"side": "B"}, ""),
+        ("run", {"parameters": {"n": 64}, "device": "cuda:1"}, "run selu --variant jit --set n=64 --device cuda:1"),
+        ("run", {**GIVEN, "parameters": {"n": 64}}, "run f.py:step --variant jit --arg 'f32[8]' --arg 3"),
+        ("ab f.py g.py", {"side": "B"}, "ab f.py g.py --capture"),
+        ("run f.py", {"side": "B"}, None),
     ],
 )
 def test_a_run_is_captured_with_all_that_it_was_given(typed, spec, captured):
-    session: Any = SimpleNamespace(header=SimpleNamespace(command=list(typed)))
-    assert captured_too(session, run(**spec)) == captured
+    session = SimpleNamespace(header=SimpleNamespace(command=["jaxprof", *typed.split()]))
+    assert captured_too(session, run(**spec)) == (f"jaxprof {captured}" if captured else "")
 
 
 def test_the_same_command_is_not_proposed_where_this_python_cannot_time_lines():

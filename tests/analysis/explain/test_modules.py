@@ -1,16 +1,12 @@
 """What the kernels of a compiled program weigh: by a capture, by the least times on their device, or not at all."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 from analysis.made_runs import run, session
-from jaxprof import events as e
+from golden import figures_text, held
 from jaxprof.analysis.ceilings import of_call
-from jaxprof.analysis.explain.derive import explanation, explanation_of_modules
-from jaxprof.analysis.explain.modules import KernelWeights, weights_of_call
+from jaxprof.analysis.explain.derive import explanation_of_modules
+from jaxprof.analysis.explain.modules import weights_of_call
 from jaxprof.analysis.measured import longest_kernel
 from jaxprof.analysis.opener import module_of
 from jaxprof.hlo.open.stages import ModuleStages
@@ -22,14 +18,14 @@ TRANSPOSES = sessions.TRANSPOSES
 H200 = "NVIDIA H200"
 
 
-def measured(name: str = "r1", seconds: float | None = 1e-3, **more: Any) -> list[e.Event]:
+def measured(name="r1", seconds=1e-3, **more):
     """A run on a GPU: how long its calls took, if they were made."""
     how = "jit" if seconds else "compile"
     samples = [seconds] * 9 if seconds else []
     return run(name, samples=samples, how=how, device="cuda:0", **{"kind": H200, "hlo": TRANSPOSES, **more})
 
 
-def share(*events: e.Event) -> float | None:
+def share(*events):
     of = session(events)
     reached = of_call(of, of.runs["r1"])
     return reached.roofline if reached is not None else None
@@ -43,7 +39,7 @@ def test_without_a_device_its_hlo_or_a_time_nothing_is_said_of_it(lacks):
 
 
 def test_without_a_capture_a_kernel_costs_its_part_of_the_least_time():
-    def weights(**more: Any) -> KernelWeights:
+    def weights(**more):
         of = session(measured(**more))
         module = module_of(of, of.runs["r1"])
         assert module is not None
@@ -60,11 +56,8 @@ def test_without_a_capture_a_kernel_costs_its_part_of_the_least_time():
 def test_the_longest_kernel_is_that_of_all_captures_together():
     first = [*measured(), sessions.kernels("r1", fusion_1=1e-3, fusion_2=2e-3)]
     longest = longest_kernel(session(first, measured("r2"), sessions.kernels("r2", fusion_1=5e-3)))
-    assert (longest.run, longest.name, longest.share) == ("r2", "fusion.1", pytest.approx(5 / 8))
-    assert longest.kind
-    assert longest.where == e.SourceLocation("/home/me/turn.py", 7)
     alone = longest_kernel(session(measured(hlo=None), sessions.kernels("r1", fusion_1=1e-3)))
-    assert (alone.kind, alone.where, alone.share) == ("", None, 1.0)
+    held("longest_kernel.txt", figures_text(longest, alone))
     assert longest_kernel(session(measured())) is None
     assert longest_kernel(session(measured(), sessions.kernels("r1", fusion_1=0.0))) is None
 
@@ -72,15 +65,10 @@ def test_the_longest_kernel_is_that_of_all_captures_together():
 def test_a_module_that_cannot_be_read_is_told_and_the_others_are_explained():
     """Also where one of these has something to say of itself."""
 
-    def stages(label: str, text: str) -> ModuleStages:
+    def stages(label, text):
         return ModuleStages(key=label, label=label, stages={"hlo": lambda: text})
 
     cut = TRANSPOSES.rstrip().rstrip("}")
     explained = explanation_of_modules([stages("bad", "no HLO at all"), stages("cut", cut)], "dump")
     assert "layout-copy" in {finding.code for finding in explained.findings}
     assert {"not-read", "no-times"} < {each.code for each in explained.abstentions}
-
-
-def test_an_explanation_reads_the_hlo_of_its_first_programs():
-    (finding,) = explanation(session(*(measured(f"r{number}") for number in range(18))), "s").findings
-    assert 1 + len(finding.also) == 16

@@ -3,9 +3,6 @@
 A new code without a pair fails here, or in the tests of its source.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,7 +12,6 @@ from analysis.made_runs import planned, run, session
 from jaxprof import events as e
 from jaxprof.analysis.explain.catalogue import SOURCES, entries
 from jaxprof.analysis.run_result import result
-from jaxprof.session import Session
 from report import sessions
 
 TESTS = Path(__file__).parents[2]
@@ -37,33 +33,32 @@ ELSEWHERE = {
 }
 """Warnings that an engine or the scheduler raises: the tests of these have their cases."""
 STEADY = [1.0, 1.01, 0.99, 1.0, 1.02, 1.0] * 4
-Said = Callable[[], Iterable[str]]
 
 
-def said(make: Callable[[], Session]) -> Said:
+def said(make):
     """The findings and the abstentions of a session."""
 
-    def of() -> list[str]:
+    def of():
         found = explained(make())
         return codes(found) + unknown(found)
 
     return of
 
 
-def captured(**parts: float) -> Said:
+def captured(**parts):
     """What is said of a profile of ten steps of 1 ms on a GPU."""
     plan = planned("r2", variant="profile", how="imported", device="gpu:0")
     return said(lambda: session(plan, steps("gpu", **parts)))
 
 
-def of_samples(samples: Sequence[float], *more: e.Event) -> Said:
+def of_samples(samples, *more):
     """The warnings of a run with these samples."""
     return lambda: [one.code for one in result(session(run("r1", *more, samples=samples)), "r1").warnings]
 
 
-def in_turns(turn: list[float]) -> Said:
+def in_turns(turn):
     """The warnings of a run of three launches: its calls in each turn, beside those of it alone."""
-    events: list[e.Event] = []
+    events = []
     for launch in (1, 2, 3):
         off = 1 + launch / 1000
         events.append(e.WorkerStarted(run="r1", pid=launch, python="python", launch=launch))
@@ -74,19 +69,19 @@ def in_turns(turn: list[float]) -> Said:
     return of_samples([], *events)
 
 
-def machine(busy: float) -> e.EnvironmentRead:
+def machine(busy):
     return e.EnvironmentRead(run="r1", python="3", numpy="2", settings={"other_busy_cores": busy, "cores": 2})
 
 
-def checked(passed: bool) -> e.CheckReported:
+def checked(passed):
     return e.CheckReported(run="r1", passed=passed, tolerance=1e-5)
 
 
-def throttled(*reasons: str) -> e.DeviceReading:
+def throttled(*reasons):
     return e.DeviceReading(run="r1", device="cpu:0", throttle_reasons=list(reasons))
 
 
-def compile_with(stage: str, took: float, name: str = "part") -> Said:
+def compile_with(stage, took, name="part"):
     part = e.PassTimes(name=name, stage=stage, seconds=took, self_seconds=took)
     tree = e.PassTimes(
         name="compile", stage="compile", seconds=5.0, self_seconds=max(0.0, 5.0 - took), children=(part,)
@@ -94,12 +89,12 @@ def compile_with(stage: str, took: float, name: str = "part") -> Said:
     return said(lambda: run_of(MENDED, e.CompilePasses(run="r2", tree=tree)))
 
 
-def ended(status: str, error: str = "") -> Said:
+def ended(status, error=""):
     return said(lambda: session(planned(), e.RunFinished(run="r1", status=status, error=error)))
 
 
 GOOD = of_samples(STEADY)
-PAIRS: dict[str, tuple[Said, Said]] = {
+PAIRS = {
     "device-idle": (captured(idle=2e-4), captured(idle=5e-5)),
     "launch-gaps": (captured(launch_gaps=2e-4), captured(launch_gaps=5e-5)),
     "exposed-collectives": (captured(collectives_exposed=2e-4), captured(collectives_exposed=5e-5)),

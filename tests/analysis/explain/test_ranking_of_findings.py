@@ -1,27 +1,17 @@
 """The order of an explanation's findings, which of them are one, and what is said of what cannot be told."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from jaxprof.analysis.explain import derive, sources
-from jaxprof.analysis.explain.model import (
-    MOST_ABSTENTIONS,
-    MOST_FINDINGS,
-    Abstention,
-    Explanation,
-    FindingCost,
-    RankedFinding,
-)
+from jaxprof.analysis.explain.model import MOST_ABSTENTIONS, MOST_FINDINGS, Abstention, FindingCost, RankedFinding
 from jaxprof.analysis.finding import Finding
 from jaxprof.events import RunSpec
 from jaxprof.session import Run
 
 
-def finding(code: str, run: str = "r1", *, fault: bool = False, **cost: Any) -> RankedFinding:
+def finding(code, run="r1", *, fault=False, **cost):
     return RankedFinding(
         sentence=Finding(code, "", own_fix=""),
         cost=FindingCost(**{"scope": "call", **cost}),
@@ -31,7 +21,7 @@ def finding(code: str, run: str = "r1", *, fault: bool = False, **cost: Any) -> 
     )
 
 
-def explained(*findings: RankedFinding, abstentions: tuple[Abstention, ...] = ()) -> Explanation:
+def explained(*findings, abstentions=()):
     return derive._explained("s", "runs", derive._Collected(list(findings), list(abstentions)))
 
 
@@ -95,19 +85,11 @@ def test_of_more_modules_than_are_read_it_is_said():
     assert [each.reason for each in found.abstentions] == ["the HLO of 2 more programs was not read"]
 
 
-@pytest.mark.parametrize(
-    ("verdict", "more", "command"),
-    [
-        ("inconclusive", 7, "jaxprof run --from s --launches 12"),
-        ("inconclusive", None, "jaxprof run --from s --launches 15"),
-        ("inconclusive", 400, "jaxprof run --from s --launches 100"),
-        ("faster", None, ""),
-        ("same", None, ""),
-    ],
-)
-def test_a_comparison_without_a_verdict_is_measured_in_as_many_launches_as_decide_it(verdict, more, command):
+@pytest.mark.parametrize(("more", "launches"), [(7, 12), (None, 15), (400, 100)])
+def test_a_comparison_without_a_verdict_is_measured_in_as_many_launches_as_decide_it(more, launches):
     side = Run("r2", RunSpec(workload="f", variant="jit", how="jit", device="cpu:0", side="B"))
     times = SimpleNamespace(launches=5, launches_to_decide=lambda: more, is_near=False)
-    versus = SimpleNamespace(verdict=verdict, times=times, label="B", reason="", run=side)
-    told = list(sources.side_abstentions(SimpleNamespace(versus=[versus]), "s"))
-    assert [each.command for each in told] == ([command] if command else [])
+    of = {"times": times, "label": "B", "reason": "", "run": side}
+    versus = [SimpleNamespace(verdict=verdict, **of) for verdict in ("inconclusive", "faster", "same")]
+    (told,) = sources.side_abstentions(SimpleNamespace(versus=versus), "s")
+    assert told.command == f"jaxprof run --from s --launches {launches}"

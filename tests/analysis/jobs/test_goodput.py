@@ -1,37 +1,24 @@
 """What the wall time of a job went to: each cause where it is, and not where it is not."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 import program_events as made
-from jaxprof import events as e
 from jaxprof.analysis.jobs.figures import CAUSES
-from jaxprof.analysis.jobs.job import Goodput, job_figures
+from jaxprof.analysis.jobs.job import job_figures
 from jaxprof.report.hosts import CAUSE_WORDS
-from jaxprof.session import Session
-from jaxprof.session.log.job_folder import read_job
-from job_folders import loop, process, stderr
-
-Loops = Sequence[Sequence[e.Event]]
+from job_folders import loop, recorded, stderr
 
 
-def of(folder: Path, loops: Loops, **last: Any) -> Goodput:
+def of(*loops, **last):
     """Of a job whose last process ended as `last` says."""
-    for index, inside in enumerate(loops):
-        process(folder, index, len(loops), *inside, **(last if index == len(loops) - 1 else {}))
-    found = job_figures(read_job(folder, Session)).goodput
+    found = job_figures(recorded(*loops, options={len(loops) - 1: last})).goodput
     assert set(found.causes) == set(CAUSES) == set(CAUSE_WORDS)
     assert sum(found.causes.values()) == pytest.approx(found.seconds)
     assert sum(found.shares.values()) == pytest.approx(1.0)
     return found
 
 
-def beside(state: str, share: float, *more: e.Event) -> list[e.Event]:
+def beside(state, share, *more):
     """A loop, and for a share of each second something else."""
     line = made.line(88, 1 - share, "device_busy", "step")
     states = {"device_busy": 1 - share, state: share}
@@ -58,19 +45,18 @@ FAILED = [*CLEAN, *stderr("Traceback (most recent call last):", "ValueError: no"
         ([beside("compile", 0.1, AGAIN), beside("compile", 0.1)], {"first_compile": 3, "recompile": 1, "useful": 36}),
     ],
 )
-def test_what_the_seconds_of_a_job_are(tmp_path, loops, causes):
+def test_what_the_seconds_of_a_job_are(loops, causes):
     """What one process does alone, the others wait for, where they are in step."""
-    found = of(tmp_path, loops)
+    found = of(*loops)
     assert {cause: took for cause, took in found.causes.items() if took > 1e-6} == pytest.approx(causes)
 
 
-def test_what_comes_after_a_failure_is_not_useful(tmp_path):
+def test_what_comes_after_a_failure_is_not_useful():
     """It raises in its sixth second; both processes hang in the collective for fourteen more."""
-    found = of(tmp_path, [CLEAN, FAILED], exit_code=1)
+    found = of(CLEAN, FAILED, exit_code=1)
     assert found.causes["after_failure"] == pytest.approx(28.0, abs=2.0)
     assert found.causes["useful"] == pytest.approx(12.0, abs=2.0)
 
 
-def test_a_job_without_a_loop_has_none(tmp_path):
-    process(tmp_path, 0, 1, made.compiled())
-    assert job_figures(read_job(tmp_path, Session)).goodput is None
+def test_a_job_without_a_loop_has_none():
+    assert job_figures(recorded([made.compiled()])).goodput is None

@@ -1,8 +1,5 @@
 """Loops in blocks of time, and what their means are worth."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Sequence
 from statistics import median
 from unittest.mock import patch
 
@@ -13,23 +10,13 @@ from hypothesis import strategies as st
 
 from jaxprof.analysis.jobs import late
 from jaxprof.analysis.jobs.figures import LoopWindows, ProcessFigures
-from jaxprof.analysis.jobs.late import (
-    MOST_BLOCKS,
-    OWN_WORK,
-    LoopBlocks,
-    LoopComparison,
-    differences,
-    in_blocks,
-    windows_of,
-)
+from jaxprof.analysis.jobs.late import MOST_BLOCKS, OWN_WORK, LoopComparison, differences, in_blocks, windows_of
 from jaxprof.analysis.programs.verdict import PARTS
 
 NOTHING = dict.fromkeys(PARTS, 0.0)
 
 
-def process(
-    shares: Sequence[float], *, samples: float = 100.0, own: bool = False, steps: Sequence[int | None] = ()
-) -> ProcessFigures:
+def process(shares, *, samples=100.0, own=False, steps=()):
     """Windows of a second with these shares of data; `own`: the CPU clock agrees; `steps`: the first pass of each."""
     return figures(
         (7.0 + at, 1.0, samples, *{**NOTHING, "data": share}.values(), share if own else None, step)
@@ -37,22 +24,22 @@ def process(
     )
 
 
-def figures(windows: Iterable[Sequence[float | None]]) -> ProcessFigures:
+def figures(windows):
     return ProcessFigures(0, "box", "", "ok", "", "", windows=LoopWindows.of(windows))
 
 
-def blocks(of: ProcessFigures) -> LoopBlocks | None:
+def blocks(of):
     return in_blocks(of, of.windows)
 
 
-def certain(*rows: Sequence[float], paces: Sequence[int] = ()) -> list[bool]:
+def certain(*rows, paces=()):
     """Who is late of processes with these shares of work; `paces`: passes in each window, the same for all."""
     steps = [sum(paces[:at]) for at in range(len(paces))]
     comparison = LoopComparison([blocks(process(row, samples=10, own=True, steps=steps)) for row in rows], 2)
     return [comparison.excess(number, OWN_WORK).is_certain for number in range(len(rows))]
 
 
-def stretches(*shares: Sequence[float], skipped: int = 0) -> list[tuple[float, float] | None]:
+def stretches(*shares, skipped=0):
     """When each of these processes was late, beside the others."""
     loops = [process(each).windows.chosen(slice(skipped, None)) for each in shares]
     found = differences(loops, [7.0] * len(loops), ["data"])["data"]
@@ -60,7 +47,7 @@ def stretches(*shares: Sequence[float], skipped: int = 0) -> list[tuple[float, f
     return [each and (each[0].began_seconds, each[0].ended_seconds) for each in late]
 
 
-@pytest.mark.parametrize("count", [3, 19, 20, 21, 39, 47, 1000])
+@pytest.mark.parametrize("count", [3, 19, 20, 47, 1000])
 def test_blocks_hold_all_windows_evenly(count):
     found = blocks(process([0.1] * count))
     assert len(found.seconds) == min(count, MOST_BLOCKS)
@@ -111,14 +98,14 @@ def test_who_is_certainly_late(rows, paces, who):
 
 
 def test_windows_of_first_compilations_do_not_hide_who_is_late():
-    def recorded(share: float) -> ProcessFigures:
+    def recorded(share):
         compiled = [(7.0 + at, 1.0, 0.0, *NOTHING.values(), 0.0, None) for at in range(3)]
         parts = {**NOTHING, "host": share, "device": 1 - share}.values()
         return figures(
             [*compiled, *((10.0 + at, 1.0, 50.0, *parts, share + 0.04 * (at % 3), None) for at in range(14))]
         )
 
-    def certain(share: float, *, whole: bool) -> bool:
+    def certain(share, *, whole):
         rows = [recorded(share), *[recorded(0.05)] * 3]
         loops = [in_blocks(row, row.windows if whole else windows_of(row)) for row in rows]
         return LoopComparison(loops, 4).excess(0, OWN_WORK).is_certain
@@ -146,14 +133,14 @@ def test_no_stretch_that_is_worth_naming_is_left_out_beforehand(shares):
         assert found == stretches(*shares)
 
 
-def test_a_stretch_is_found_in_the_middle_of_a_loop_that_others_leave_earlier():
-    found = stretches([0.1] * 40, [0.1] * 12, [0.1] * 10 + [0.5] * 15 + [0.1] * 15)
-    assert found == [None, None, pytest.approx((10.0, 25.0))]
-
-
 @pytest.mark.parametrize(("before", "late"), [(4, 8), (10, 12)])
 def test_a_stretch_counts_from_when_its_loop_began(before, late):
     """Of which the first windows may be left out, because they compiled."""
     usual = [0.1] * (before + late)
     found = stretches(usual, usual, [0.1] * before + [0.6] * late, skipped=2)
     assert found[2][0] == pytest.approx(before, abs=1)
+
+
+def test_a_stretch_in_the_middle_of_a_loop_that_others_leave_earlier():
+    found = stretches([0.1] * 40, [0.1] * 12, [0.1] * 10 + [0.5] * 15 + [0.1] * 15)
+    assert found == [None, None, pytest.approx((10.0, 25.0))]

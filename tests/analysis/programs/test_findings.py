@@ -1,49 +1,45 @@
 """Each finding with the events that give it, and with near ones that do not."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, replace
-from typing import Any
 
 import pytest
 
 import program_events as made
-from folding import fold
+from folding import changed, fold
 from golden import finding_text, held_cases
 from jaxprof import events as e
 from jaxprof.analysis.explain.catalogue import entries
-from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.programs.findings import CODES, REMARKS
+from program_events import loop
 
-Events = list[e.Event]
 WORKS = {"compile": 0.5, "device_busy": 0.5}
 """What a second of a program goes to that says nothing of it."""
 
 
-def found(*inside: e.Event) -> list[Finding]:
+def found(*inside):
     """The findings of a program, which worked for ten seconds where that is not said: a share is of that."""
     has = any(isinstance(event, e.ProgramSampled) for event in inside)
     return list(made.result(*(inside if has else [*made.steady(10, WORKS), *inside])).findings)
 
 
-def codes(*inside: e.Event) -> list[str]:
+def codes(*inside):
     return [one.code for one in found(*inside)]
 
 
-def only(code: str, *inside: e.Event) -> Finding:
+def only(code, *inside):
     """The one finding or remark of that code."""
     every = [*found(*inside), *made.result(*inside).remarks]
     (one,) = [one for one in every if one.code == code]
     return one
 
 
-def again(reason_code: str, count: int, **more: Any) -> Events:
+def again(reason_code, count, **more):
     """A function that is compiled for the first time, and `count` times more."""
     return [made.compiled(**more), *(made.compiled(reason_code=reason_code, **more) for _ in range(count))]
 
 
-def statics(count: int) -> Events:
+def statics(count):
     return [
         made.compiled(
             reason_code="static_argument" if value else "first",
@@ -54,15 +50,18 @@ def statics(count: int) -> Events:
     ]
 
 
-def tiny(count: int, **more: Any) -> Events:
+def large(operations, seconds, **more):
+    """A program of so many operations, and how long its compilation took."""
+    return [made.compiled(operations=operations, compile_seconds=seconds, **more)]
+
+
+def tiny(count, **more):
     """Programs of a few operations, each another function."""
-    return [
-        made.compiled(f"f{index}", **{"operations": 4, "defined_at": made.at(index, ""), **more})
-        for index in range(count)
-    ]
+    usual = {"operations": 4, **more}
+    return [made.compiled(f"f{index}", defined_at=made.at(index, ""), **usual) for index in range(count)]
 
 
-def eager(line: int = 40, function: str = "advance", times: int = 1) -> Events:
+def eager(line=40, function="advance", times=1):
     single = {"op_by_op": True, "operations": 1, "library": True, "defined_at": e.NOWHERE}
     return [
         made.compiled(name, called_from=made.at(line, function), **single) for name in ("add", "mul", "sin") * times
@@ -91,61 +90,50 @@ BIG = [e.ProgramArray(type="f32[2048,1024]", bytes=8 << 20)]
 SEEN_COPIES = made.copies("device_to_host", 40, "samples", seconds=4.0, **asdict(made.at(91)))
 GROWING = made.shaped(30, "append", op_by_op=True, operations=2, compile_seconds=0.04)
 """Operations beside a function: `tokens = jnp.append(tokens, next_token(tokens))`."""
-ELSEWHERE = [replace(row, called_from=made.at(12, "prepare")) for row in GROWING if isinstance(row, e.Compiled)]
+ELSEWHERE = changed(GROWING, e.Compiled, called_from=made.at(12, "prepare"))
 FACTORY = {"made_at": made.at(86), "factory": "make_step", "closure": [e.ClosureChange(name="rate")]}
 OBJECT = "static argument self: Model → another Model"
 
 
-def loop(*lines: dict[str, Any], count: int = 10) -> Events:
-    """`count` seconds of a loop that calls a compiled function besides."""
-    taken = sum(line["seconds"] for line in lines)
-    states = {"device_busy": 1.0 - taken} | {line["state"]: line["seconds"] for line in lines}
-    return made.steady(count, states, [*lines, {**STEP, "seconds": 1.0 - taken}])
-
-
-def timed(count: int, each: float, **lines: float) -> e.StepsCounted:
+def timed(count, each, **lines):
     """Passes of the loop, and the share of each that its lines take (`at88`)."""
     return made.steps(count, each, lines={int(name[2:]): share for name, share in lines.items()})
 
 
-def conditional(line: dict[str, Any]) -> dict[str, Any]:
-    return {**line, "at": [{**line["at"][0], "conditional": True}]}
+def site(line, **more):
+    """The line, of whose place in the loop this is known besides."""
+    return {**line, "at": [{**line["at"][0], **more}]}
 
 
-def of_library(line: dict[str, Any]) -> dict[str, Any]:
-    return {**line, "at": [{**line["at"][0], "library": True}]}
-
-
-def brief(seconds: float) -> Events:
+def brief(seconds):
     """A program that waits for a value in three fifths of its time."""
     lines = [{**SYNC, "seconds": 0.6 * seconds}, {**STEP, "seconds": 0.4 * seconds}]
     return [made.sampled(0, seconds, {"device_busy": seconds}, lines)]
 
 
-def checked(setting: str, count: int) -> Events:
+def checked(setting, count):
     """`count` seconds of work with a setting of JAX on."""
-    windows = [made.sampled(second, 1.0, {"device_busy": 1.0}) for second in range(count)]
-    return [replace(window, debug_settings=[setting]) for window in windows]
+    return changed(made.steady(count, {"device_busy": 1.0}), e.ProgramSampled, debug_settings=[setting])
 
 
-def after_import(*inside: e.Event) -> Events:
+def after_import(*inside):
     return [made.sampled(0, 3.0, {"import": 3.0}), *inside]
 
 
-def ended(exit_code: int, error: str = "ValueError: no loss") -> e.ProgramEnded:
+def ended(exit_code, error="ValueError: no loss"):
     """The end of a program whose line 91 raised something last."""
     return e.ProgramEnded(run=made.RUN, exit_code=exit_code, wall_seconds=10.0, error=error, error_at=made.at(91))
 
 
-def stopped(seconds: float) -> e.ProgramStopped:
+def stopped(seconds):
     return e.ProgramStopped(run=made.RUN, began_seconds=102.0, seconds=seconds, found_by="state")
 
 
-def donated(size: int) -> e.Compiled:
+def donated(size):
     return made.compiled(unused_donations=[e.ProgramArray(name="w", type=f"f32[{size}]", bytes=4 * size)])
 
 
-def traced(seconds: float, **more: Any) -> Events:
+def traced(seconds, **more):
     """Ten seconds, a part of which went to tracing."""
     share = seconds / 10
     line = made.line(33, 0.8 * share, "trace", "attend()", **more)
@@ -155,18 +143,21 @@ def traced(seconds: float, **more: Any) -> Events:
     ]
 
 
-def leaves(count: int, operations: int) -> e.Compiled:
+def leaves(count, operations):
     return made.compiled(signature=[made.leaf("x", "f32[3]")], signature_more=count - 1, operations=operations)
 
 
-def close_shapes() -> Events:
-    return [
-        made.compiled(reason_code="shape" if size > 200 else "first", signature=[made.leaf("x", f"f32[{size}]")])
-        for size in range(200, 206)
-    ]
+def close_shapes():
+    signatures = [[made.leaf("x", f"f32[{size}]")] for size in range(200, 206)]
+    return [made.compiled(reason_code="shape" if at else "first", signature=each) for at, each in enumerate(signatures)]
 
 
-def seldom_counted(*later: float, rests: float = 0.0) -> Events:
+def arrays(*counts, size=1 << 20):
+    """How many arrays lived, once a second."""
+    return made.arrays(list(counts), size)
+
+
+def seldom_counted(*later, rests=0.0):
     """Beside other work a count is followed by a long pause. Nothing grows for `rests` seconds from 1.7 s on."""
     moments = [1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, *later]
     grown = [3000 * (at if at <= 1.7 else at - rests) for at in moments]
@@ -176,11 +167,11 @@ def seldom_counted(*later: float, rests: float = 0.0) -> Events:
     ]
 
 
-def compiling(share: float) -> Events:
+def compiling(share):
     return [made.compiled(), *made.steady(10, {"compile": share, "device_busy": 1 - share})]
 
 
-PAIRS: dict[str, tuple[Events, Events]] = {
+PAIRS = {
     "program_failed": ([ended(1)], [ended(0)]),
     "stopped": ([stopped(1.0)], [stopped(0.1)]),
     "debug_settings": (
@@ -202,8 +193,8 @@ PAIRS: dict[str, tuple[Events, Events]] = {
         [made.compiled(cache="miss", compile_seconds=1.5), made.compiled(cache="hit"), made.compiled(cache="hit")],
     ),
     "large_program": (
-        [made.compiled(operations=60_000, compile_seconds=4.0)],
-        [made.compiled(operations=400, compile_seconds=4.0)],
+        large(60_000, 4.0),
+        large(400, 4.0),
     ),
     "callback_in_loop": (loop(CALLBACK), loop({**CALLBACK, "seconds": 0.04})),
     "repeated_fetch": (loop(FETCH), loop({**FETCH, "bytes": 4000})),
@@ -230,7 +221,7 @@ PAIRS: dict[str, tuple[Events, Events]] = {
         [made.compiled(constants=[e.ProgramArray(type="f32[100]", bytes=400)])],
     ),
     "unused_donation": ([donated(1 << 20)], [donated(1 << 8)]),
-    "arrays_grow": (made.arrays(list(range(100, 600, 20)), 1 << 20), made.arrays([100, 300, 500] + [600, 590] * 12)),
+    "arrays_grow": (arrays(*range(100, 600, 20)), arrays(100, 300, 500, *[600, 590] * 12)),
     "compile_dominates": (compiling(0.52), compiling(0.48)),
     "cache_off": (
         [made.compiled(cache="off", compile_seconds=5.0)],
@@ -238,7 +229,7 @@ PAIRS: dict[str, tuple[Events, Events]] = {
     ),
 }
 
-NEAR: dict[str, tuple[str, Events]] = {
+NEAR = {
     "an interrupt is no failure": ("program_failed", [ended(130, "")]),
     "operations outside any jit are no function to pad": ("varying_shapes", made.shaped(30, "add", op_by_op=True)),
     "tiny programs cost something": (
@@ -247,7 +238,7 @@ NEAR: dict[str, tuple[str, Events]] = {
     ),
     "a large program is no library's": (
         "large_program",
-        [made.compiled(operations=2_500, compile_seconds=4.0, library=True)],
+        large(2_500, 4.0, library=True),
     ),
     "compiling takes a second at least": ("compile_dominates", compiling(0.6)[:2]),
     "a function that waits itself is no value that is fetched, wherever it was compiled": (
@@ -256,23 +247,23 @@ NEAR: dict[str, tuple[str, Events]] = {
     ),
     "a sleep under a condition is a poll that found nothing: not sleeping would save nothing": (
         "host_work",
-        loop(conditional(SLEEP)),
+        loop(site(SLEEP, conditional=True)),
     ),
     "a value that is fetched after the loop is not waited for in it": (
         "host_sync",
         [*loop(count=9), made.sampled(9, 1.0, {"device_busy": 1.0}, [AFTER])],
     ),
-    "what is under a condition is not of every pass": ("host_sync", loop(conditional(SYNC))),
+    "what is under a condition is not of every pass": ("host_sync", loop(site(SYNC, conditional=True))),
     "a wait that is asked for is the device's time": ("host_sync", loop({**SYNC, "call": "jax.block_until_ready()"})),
     "a loop of a jitted function is not op by op": ("op_by_op_loop", [*eager(72), made.compiled(), *loop()]),
     "a loop of a library is not the reader's to change": (
         "op_by_op_loop",
-        [*eager(), *made.steady(10, HALVES, [*map(of_library, (BUSY, {**STEP, "seconds": 0.5}))])],
+        [*eager(), *made.steady(10, HALVES, [site(line, library=True) for line in (BUSY, {**STEP, "seconds": 0.5})])],
     ),
-    "five counts tell nothing": ("arrays_grow", made.arrays(list(range(100, 600, 100)), 1 << 20)),
+    "five counts tell nothing": ("arrays_grow", arrays(*range(100, 600, 100))),
 }
 """Further events that are near to those of a pair."""
-EDGES: dict[str, tuple[str, Events, Events]] = {
+EDGES = {
     "what few brief passes leave open is not called dispatch": (
         "dispatch_bound",
         [*loop(CALL, count=1), timed(250, 19e-6, at88=1.0)],
@@ -301,13 +292,13 @@ EDGES: dict[str, tuple[str, Events, Events]] = {
     ),
     "a large program is most of the work": (
         "large_program",
-        [made.compiled(operations=2_500, compile_seconds=4.0)],
-        [made.compiled(operations=2_500, compile_seconds=1.5)],
+        large(2_500, 4.0),
+        large(2_500, 1.5),
     ),
     "a large program has a thousand operations": (
         "large_program",
-        [made.compiled(operations=1_100, compile_seconds=4.0)],
-        [made.compiled(operations=900, compile_seconds=4.0)],
+        large(1_100, 4.0),
+        large(900, 4.0),
     ),
     "an empty queue is a wait for data, and a sleep is none": (
         "data_waits",
@@ -372,18 +363,18 @@ EDGES: dict[str, tuple[str, Events, Events]] = {
     "twenty samples are enough for sixty per cent, and one is not": ("host_sync", brief(0.2), brief(0.01)),
     "what grows at first and then stays is a start": (
         "arrays_grow",
-        made.arrays(list(range(10, 800, 10)), 1 << 20),
-        made.arrays([*range(10, 300, 10), *[300] * 30], 1 << 20),
+        arrays(*range(10, 800, 10)),
+        arrays(*range(10, 300, 10), *[300] * 30),
     ),
     "scalars that are fetched at the end are no leak": (
         "arrays_grow",
-        made.arrays(list(range(100, 9100, 300)), 4),
-        made.arrays(list(range(100, 600, 20)), 4),
+        arrays(*range(100, 9100, 300), size=4),
+        arrays(*range(100, 600, 20), size=4),
     ),
     "one jump is no growth, and several are": (
         "arrays_grow",
-        made.arrays([100] * 8 + [200] * 4 + [300] * 4 + [400] * 4 + [500] * 4, 1 << 20),
-        made.arrays([150] * 14 + [300] * 10, 1 << 20),
+        arrays(*[100] * 8, *[200] * 4, *[300] * 4, *[400] * 4, *[500] * 4),
+        arrays(*[150] * 14, *[300] * 10),
     ),
     "a set-up in two steps, far apart": (
         "arrays_grow",
@@ -393,15 +384,10 @@ EDGES: dict[str, tuple[str, Events, Events]] = {
 }
 """Where a finding begins: the events on the one side, and on the other."""
 
-SAID: dict[str, tuple[str, Events]] = {
+SAID = {
     "calls through a library": ("dispatch_bound", [made.compiled(), *loop(THROUGH), timed(1_000, 2e-3, at88=1.0)]),
-    "calls through a library, of two functions": (
-        "dispatch_bound",
-        [made.compiled(), made.compiled("evaluate"), *loop(THROUGH)],
-    ),
     "calls with many leaves, most unused": ("dispatch_bound", [leaves(3000, operations=3), *loop(CALL)]),
     "calls with many leaves": ("dispatch_bound", [leaves(3000, operations=3000), *loop(CALL)]),
-    "calls with some leaves": ("dispatch_bound", [leaves(99, operations=3), *loop(CALL)]),
     "out of memory in XLA": (
         "program_failed",
         [ended(1, "JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 35184372088832 bytes.")],
@@ -411,47 +397,20 @@ SAID: dict[str, tuple[str, Events]] = {
         [ended(1, "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 8.00 TiB for an array")],
     ),
     "an exit code": ("program_failed", [*loop(), ended(3, "")]),
-    "many shapes": ("varying_shapes", made.shaped(90)),
     "shapes close together": ("varying_shapes", close_shapes()),
-    "shapes that vary beside the function, too": ("varying_shapes", [*made.shaped(30), *GROWING]),
     "six static values": ("static_argument_varies", statics(6)),
     "an object that is another each time": ("static_argument_varies", again("static_argument", 3, reason=OBJECT)),
-    "other dtypes": ("arguments_vary", again("dtype", 3)),
     "another structure once": ("arguments_vary", again("structure", 1, compile_seconds=1.5, reason="[0] new")),
-    "single operations among the tiny ones": ("many_tiny_jits", eager(times=7)),
-    "tracing of a library": ("slow_tracing", traced(5.0, through="diffrax")),
-    "a large program of a library": (
-        "large_program",
-        [made.compiled(operations=9_000, compile_seconds=9.0), *traced(0.5, through="diffrax")],
-    ),
-    "a program that may be as large as its model": (
-        "large_program",
-        [made.compiled(operations=4_900, compile_seconds=5.0)],
-    ),
-    "a program that hardly is": ("large_program", [made.compiled(operations=5_100, compile_seconds=5.0)]),
     "a cache that would not keep small ones": (
         "cache_off",
         [made.compiled(f"f{index}", cache="off", compile_seconds=0.3) for index in range(10)],
     ),
     "misses too short to be kept": ("cache_thrashing", again("unknown", 5, cache="miss", compile_seconds=0.2)),
     "constants in all compilations": ("captured_constants", again("shape", 4, constants=BIG)),
-    "jit switched off": ("debug_settings", checked("jax_disable_jit", 5)),
-    "a setting with its line": (
-        "debug_settings",
-        [replace(each, debug_settings_at={"jax_debug_nans": made.at(7)}) for each in checked("jax_debug_nans", 5)],
-    ),
-    "arrays counted ever more seldom": ("arrays_grow", seldom_counted(2.7, 5.7)),
-    "arrays with one odd count": (
-        "arrays_grow",
-        made.arrays([*range(100, 600, 25), 50, *range(625, 1100, 25)], 1 << 20),
-    ),
-    "a callback with its function": ("callback_in_loop", loop({**CALLBACK, "through": "plot"})),
     "a line that calls two things": (
         "data_waits",
         loop(SORT, {**SORT, "call": "np.load()", "seconds": 0.2}, made.line(31, 0.1, "data", under=86)),
     ),
-    "a queue": ("data_waits", loop(made.line(86, 0.8, "data", "q.get()"))),
-    "a condition": ("host_sync", loop({**SYNC, "call": "bool()"})),
     "a device that is busy meanwhile": (
         "host_sync",
         [*loop({**SYNC, "seconds": 0.95}), timed(1000, 0.01, at91=0.95, at88=0.05)],
@@ -467,24 +426,11 @@ SAID: dict[str, tuple[str, Events]] = {
         "host_work",
         loop(*(made.line(95, took, "host_busy", call) for call, took in EXPRESSION.items())),
     ),
-    "operations of two functions": ("op_by_op_loop", [*eager(), *eager(60), *loop({**BUSY, "seconds": 0.3}, COSINE)]),
-    "operations and their compilations": ("op_by_op_loop", [*eager(times=10), *loop(BUSY)]),
-    "operations and the Python around them": (
-        "op_by_op_loop",
-        [*eager(), *loop(BUSY, BESIDE, made.line(42, 0.1, "host_busy", "nn.Dense()", "advance", under=89))],
-    ),
-    "copies that the guard counted and samples saw": (
-        "implicit_transfers",
-        [
-            made.copies("host_to_device", 500, bytes=1 << 20),
-            made.copies("host_to_device", 40, "samples", seconds=0.4, **asdict(made.at(88))),
-            *loop(made.line(88, 0.04, "transfer", "step", kind="transfer")),
-        ],
-    ),
     "copies of which few have a size": (
         "implicit_transfers",
         [made.copies("host_to_device", 2, bytes=32, type="f32[4]"), made.copies("host_to_device", 998)],
     ),
+    "operations of two functions": ("op_by_op_loop", [*eager(), *eager(60), *loop({**BUSY, "seconds": 0.3}, COSINE)]),
 }
 
 
@@ -520,15 +466,11 @@ def test_a_short_clean_program_has_no_finding():
     assert codes(*inside, *made.arrays([50] * 10)) == []
 
 
-def test_a_failure_comes_before_what_costs_most():
-    assert codes(*loop(SYNC), ended(1)) == ["program_failed", "host_sync"]
-
-
 def test_after_a_signal_the_line_of_the_last_samples_is_named():
     crashed = e.RunFinished(run=made.RUN, status="crashed", error="crashed with SIGSEGV")
     session = fold(made.HEADER, [*made.program(*loop(SYNC), ended(139, ""))[:-3], crashed])
-    (one,) = [one for one in program_result(session, made.RUN).findings if one.code == "program_failed"]
-    assert one.where == made.at(88)
+    (failed, _) = program_result(session, made.RUN).findings
+    assert (failed.code, failed.where) == ("program_failed", made.at(88))
 
 
 def test_reading_a_value_belongs_to_waiting_for_it():

@@ -1,10 +1,9 @@
 """What is said of real programs, from their tapes: the cause first, its verdict and line, and nothing else; and how the
 programs and runs ended."""
 
-from __future__ import annotations
-
 import pytest
 
+from golden import figures_text, held_cases
 from jaxprof.session import Session
 from jaxprof.session.log import load
 from recorder.case_files import CASES, judge, outcome_of, read_case
@@ -19,41 +18,23 @@ def test_the_planted_cause_is_found_first_and_nothing_is_said_that_is_not_so(nam
     assert faults == [], outcome.findings
 
 
-@pytest.mark.parametrize(
-    ("name", "status", "code", "notes", "error"),
-    [
-        ("ends", "ok", 0, [], ""),
-        ("exits", "failed", 3, [], ""),
-        ("raises", "failed", 1, [], "ValueError: nan"),
-        ("raises_in_jit", "failed", 1, [], "AttributeError: "),
-        ("killed", "crashed", 137, ["not_unwound"], ""),
-        ("terminated", "crashed", 143, ["not_unwound"], ""),
-        ("leaves_at_once", "failed", 4, ["not_unwound"], ""),
-        ("interrupted", "cancelled", 130, [], ""),
-    ],
-)
-def test_how_a_program_ended(name, status, code, notes, error, tmp_path):
-    session = load(unpacked("endings", name, tmp_path), Session)
-    (run,) = session.runs.values()
-    assert (session.complete, run.status, run.program.ended.exit_code, notes_of(run)) == (True, status, code, notes)
-    assert run.program.ended.error.startswith(error)
-    assert bool(run.program.ended.error) == bool(error)
-    assert [row.reason_code for row in run.program.compiled if row.function == "step"] == ["first", "shape", "shape"]
+def test_how_programs_ended(tmp_path):
+    told = {}
+    for name in names("endings"):
+        session = load(unpacked("endings", name, tmp_path), Session)
+        (run,) = session.runs.values()
+        ended = run.program.ended
+        said = {"complete": session.complete, "status": run.status, "code": ended.exit_code, "notes": notes_of(run)}
+        reasons = [row.reason_code for row in run.program.compiled if row.function == "step"]
+        told[name] = figures_text({**said, "compiled": reasons, "error": ended.error})
+    held_cases("endings.txt", told)
 
 
-@pytest.mark.parametrize(
-    ("name", "statuses", "error"),
-    [
-        ("measures", ["ok"], ""),
-        ("talks", ["ok"], ""),
-        ("raises", ["failed"], "ValueError: never"),
-        ("raises_when_called", ["failed"], ""),
-        ("killed", ["crashed"], "killed (SIGKILL)"),
-    ],
-)
-def test_how_a_run_ended(name, statuses, error, tmp_path):
-    session = load(unpacked("engines", name, tmp_path), Session)
-    runs = [run for run in session.runs.values() if run.plan.variant == "jit"]
-    assert [run.status for run in runs] == statuses
-    assert all(error in run.error for run in runs)
-    assert all((len(run.samples("run")) > 0) == (run.status == "ok") for run in runs)
+def test_how_runs_ended(tmp_path):
+    told = {}
+    for name in names("engines"):
+        session = load(unpacked("engines", name, tmp_path), Session)
+        runs = [run for run in session.runs.values() if run.plan.variant == "jit"]
+        told[name] = figures_text(*(f"{run.status}: {run.error}".partition("\n")[0] for run in runs))
+        assert all((len(run.samples("run")) > 0) == (run.status == "ok") for run in runs)
+    held_cases("engines.txt", told)

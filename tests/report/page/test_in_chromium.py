@@ -1,38 +1,32 @@
 """The page in a browser: nothing is complained about or fetched, figures are the JSON's, tables and charts react."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 import browser
 from jaxprof import units
 from jaxprof.report.page.document import to_page
-from jaxprof.session import Session
 from report import sessions
 from report.page.pages import hostile, with_ceilings, with_timeline
 from report.page.test_document import many_kernels
 
 PROGRAM = browser.executable()
 pytestmark = [pytest.mark.skipif(PROGRAM is None, reason=browser.MISSING), pytest.mark.timeout(300)]
-Open = Callable[..., browser.Page]
 
 
 @pytest.fixture(scope="module")
-def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], browser.Page]]:
+def tab(tmp_path_factory):
     assert PROGRAM is not None
     with browser.chromium(tmp_path_factory.mktemp("chromium"), PROGRAM) as opened:
         yield opened
 
 
 @pytest.fixture
-def show(tab: Callable[[], browser.Page], tmp_path: Path) -> Open:
+def show(tab, tmp_path):
     """`show(session)` is a tab with its page, all charts drawn."""
 
-    def opened(session: Session, width: int = 1000) -> browser.Page:
+    def opened(session, width=1000):
         file = tmp_path / "page.html"
         file.write_text(to_page(session, "last"), encoding="utf-8")
         page = tab()
@@ -45,14 +39,14 @@ def show(tab: Callable[[], browser.Page], tmp_path: Path) -> Open:
     return opened
 
 
-def undisturbed(page: browser.Page) -> bool:
+def undisturbed(page):
     """Whether nothing was complained about, and nothing but the file was asked for."""
     assert page.complaints == []
     assert all(address.startswith("file:") for address in page.requests), page.requests
     return True
 
 
-@pytest.mark.parametrize("make", [sessions.whole, sessions.torn, sessions.swept, with_timeline, with_ceilings, hostile])
+@pytest.mark.parametrize("make", [sessions.torn, sessions.swept, with_timeline, with_ceilings, hostile])
 def test_a_page_draws_every_chart_and_complains_of_nothing(show, make):
     page = show(make())
     drawn, places = page.ask(
@@ -73,7 +67,7 @@ def test_what_runs_a_script_all_the_same_is_stopped_by_the_policy(show):
     assert any("Content Security Policy" in line for line in page.complaints)
 
 
-def column(page: browser.Page, section: str, title: str, table: int = 0) -> list[object]:
+def column(page, section, title, table=0):
     """The numbers (or the texts) of a column, as its rows stand."""
     return list(
         page.ask(
@@ -87,7 +81,7 @@ def column(page: browser.Page, section: str, title: str, table: int = 0) -> list
     )
 
 
-def click(page: browser.Page, section: str, title: str) -> None:
+def click(page, section, title):
     page.ask(
         f"[...document.querySelectorAll('#{section} th')].find((cell) => cell.textContent === {json.dumps(title)})"
         ".querySelector('button').click()"
