@@ -51,8 +51,6 @@ class ExportFormat:
     name: str
     suffix: str
     """Suffix of its files, for documents and hints."""
-    what: str
-    """What the file is, and for which tool."""
     has: str
     """Data that a run needs for the format, such as `a timeline`; empty if every run has it."""
     hint: str
@@ -79,29 +77,29 @@ FORMATS: Final = {
     form.name: form
     for form in (
         ExportFormat(
-            "perfetto", ".json.gz", "a timeline for ui.perfetto.dev", "a timeline", _CAPTURED, ("timeline", "trust"),
+            "perfetto", ".json.gz", "a timeline", _CAPTURED, ("timeline", "trust"),
             several=False, opens="open it at https://ui.perfetto.dev",
         ),
         ExportFormat(
-            "html", ".html", "one page for any browser", "", "",
+            "html", ".html", "", "",
             ("kernels", "steps", "compile", "memory", "trust", "timeline"), opens="open it in a browser",
         ),
         ExportFormat(
-            "speedscope", ".speedscope.json", "timelines, kernels, compile passes and lines for speedscope",
+            "speedscope", ".speedscope.json",
             "a timeline, kernels, compile passes or sampled lines", _CAPTURED,
             ("kernels", "compile", "timeline", "trust"), opens="open it at https://www.speedscope.app",
         ),
         ExportFormat(
-            "pprof", ".pb.gz", "kernels or sampled lines as stacks for pprof", "kernels or sampled lines",
+            "pprof", ".pb.gz", "kernels or sampled lines",
             _CAPTURED, ("kernels", "trust"), several=False, binary=True,
             opens="go tool pprof -http localhost: opens it",
         ),
         ExportFormat(
-            "parquet", "", "the tables of `jaxprof query` as files of Parquet", "", "",
+            "parquet", "", "", "",
             ("kernels", "steps", "compile", "memory", "trust", "timeline"), folder=True,
         ),
         ExportFormat(
-            "pytest-benchmark", ".json", "times for benchmark dashboards", "times",
+            "pytest-benchmark", ".json", "times",
             "A run of `jaxprof run` has them; in a test, read result.median_seconds.", (),
         ),
     )

@@ -72,7 +72,7 @@ _ONE_CALL: Final = (
     "or many independent problems at once (jax.vmap); and pass fewer, larger arrays."
 )
 _BOUND_LIBRARY: Final = "flax.nnx"
-"""Library whose functions `--try` binds to their modules."""
+"""Library whose compiled function a finding names, because the advice is about that function."""
 _LIBRARIES: Final = {
     _BOUND_LIBRARY: "nnx.jit takes the modules apart and puts them together again in each call: bind them once with "
     "nnx.cached_partial(step, model, optimizer), or nnx.split them once, and jax.jit a function of the state.",
