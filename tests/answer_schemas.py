@@ -45,6 +45,6 @@ def problems(value: Any, schema: Schema, path: str = "") -> Iterator[str]:
             yield from problems(inner, items, f"{path}[]")
 
 
-def _type(value: Any) -> str:
+def _type(value):
     names = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null", list: "array"}
     return names.get(type(value), "object")

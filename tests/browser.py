@@ -6,7 +6,6 @@ descriptor 3 and out on 4), which needs no library and opens no port.
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import select
@@ -40,7 +39,7 @@ def executable() -> str | None:
 class Page:
     """A tab."""
 
-    def __init__(self, process: subprocess.Popen[bytes], to: int, back: int) -> None:
+    def __init__(self, process, to, back):
         self._process, self._to, self._back = process, to, back
         self._buffer = b""
         self._number = 0
@@ -70,7 +69,7 @@ class Page:
                 return dict(answer["result"])
         raise AssertionError("the messages never end")
 
-    def _messages(self, waited_for: str) -> Iterator[dict[str, Any]]:
+    def _messages(self, waited_for):
         end = time.monotonic() + PATIENCE_SECONDS
         while True:
             while b"\0" in self._buffer:
@@ -86,7 +85,7 @@ class Page:
                 raise RuntimeError(f"the browser ended with {self._process.poll()} before {waited_for[:200]}")
             self._buffer += read
 
-    def _note(self, method: str, event: dict[str, Any]) -> None:
+    def _note(self, method, event):
         if method == "Runtime.exceptionThrown":
             details = event["exceptionDetails"]
             self.complaints.append(str(details.get("exception", {}).get("description") or details["text"]))
@@ -128,11 +127,6 @@ class Page:
         """The colour scheme, and the medium: `print`, or empty for a screen."""
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", media=media, features=[scheme])
-
-    def picture(self, *, whole: bool = False) -> bytes:
-        """A PNG of the window, or of the whole page."""
-        answer = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
-        return base64.b64decode(answer["data"])
 
     def mouse(self, kind: str, x: float, y: float, **more: Any) -> None:
         """An event of the mouse: `mousePressed`, `mouseReleased`, `mouseMoved`, `mouseWheel`."""

@@ -6,7 +6,7 @@ import json
 import os
 import time
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from fsspec import register_implementation
 from fsspec.implementations.local import LocalFileSystem
@@ -18,20 +18,20 @@ VARIABLE = "FLAKY_STORE"
 class FlakyFileSystem(LocalFileSystem):
     """What each call does first is said by the class: for the tests of this process, and by the variable."""
 
-    protocol: ClassVar[tuple[str, ...]] = ("flaky",)
-    error: ClassVar[Exception | None] = None
-    seconds: ClassVar[float] = 0.0
-    only: ClassVar[str] = ""
+    protocol = ("flaky",)
+    error = None
+    seconds = 0.0
+    only = ""
     """The call that fails or is slow; empty for all."""
-    puts: ClassVar[list[tuple[str, int]]] = []
-    reads: ClassVar[list[tuple[str, int]]] = []
+    puts: ClassVar = []
+    reads: ClassVar = []
 
     @classmethod
-    def _strip_protocol(cls, path: Any) -> Any:
+    def _strip_protocol(cls, path):
         text = os.fspath(path)
         return super()._strip_protocol(text.removeprefix("flaky://") if isinstance(text, str) else text)
 
-    def _trouble(self, call: str) -> None:
+    def _trouble(self, call):
         told = json.loads(os.environ.get(VARIABLE, "{}"))
         if told.get("only", self.only) in ("", call):
             time.sleep(told.get("seconds", self.seconds))
@@ -42,35 +42,35 @@ class FlakyFileSystem(LocalFileSystem):
             if self.error is not None:
                 raise self.error
 
-    def ls(self, path: Any, detail: bool = False, **more: Any) -> Any:
+    def ls(self, path, detail=False, **more):
         self._trouble("ls")
         return super().ls(path, detail=detail, **more)
 
-    def info(self, path: Any, **more: Any) -> Any:
+    def info(self, path, **more):
         self._trouble("info")
         return super().info(path, **more)
 
-    def get_file(self, path: Any, target: Any, *rest: Any, **more: Any) -> Any:
+    def get_file(self, path, target, *rest, **more):
         self._trouble("get")
         self.reads.append((Path(path).name, 0))
         return super().get_file(path, target, *rest, **more)
 
-    def cat_file(self, path: Any, start: Any = None, end: Any = None, **more: Any) -> Any:
+    def cat_file(self, path, start=None, end=None, **more):
         self._trouble("get")
         self.reads.append((Path(path).name, start))
         return super().cat_file(path, start, end, **more)
 
-    def pipe_file(self, path: Any, value: Any, *rest: Any, **more: Any) -> Any:
+    def pipe_file(self, path, value, *rest, **more):
         self._trouble("put")
         return super().pipe_file(path, value, *rest, **more)
 
-    def put_file(self, source: Any, path: Any, *rest: Any, **more: Any) -> Any:
+    def put_file(self, source, path, *rest, **more):
         self._trouble("put")
         self.puts.append((Path(path).name, Path(source).stat().st_size))
         return super().put_file(source, path, *rest, **more)
 
 
-def register() -> type[FlakyFileSystem]:
+def register():
     """The class, as if nothing had happened yet."""
     register_implementation("flaky", FlakyFileSystem, clobber=True)
     FlakyFileSystem.error, FlakyFileSystem.seconds, FlakyFileSystem.only = None, 0.0, ""
@@ -78,7 +78,7 @@ def register() -> type[FlakyFileSystem]:
     return FlakyFileSystem
 
 
-def install(folder: Path) -> None:
+def install(folder):
     """So that processes with the folder in PYTHONPATH find the protocol as that of an installed package."""
     told = folder / "flaky_store-1.0.dist-info"
     told.mkdir(parents=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -27,8 +28,20 @@ def held(name: str, text: str) -> None:
 
 
 def held_cases(name: str, told: Mapping[str, str]) -> None:
-    """Fails if one of these cases has another text in the file."""
+    """Fails if one of these cases has another text in the file; the texts are indented."""
     held(name, "\n".join(f"{case}\n{text}" for case, text in told.items()))
+
+
+def cases(name: str) -> list[str]:
+    """The cases of such a file, which are its lines at the margin: a further one is such a line, and `UPDATE_NET=1`
+    writes what is said of it below."""
+    return [line for line in (NET / name).read_text().splitlines() if line and not line.startswith(" ")]
+
+
+def commands() -> dict[str, list[str]]:
+    """By file, the commands whose answers it has: lines `$ jaxprof WORDS`. A further one is such a line."""
+    found = {path.name: re.findall(r"^\$ jaxprof (.+)$", path.read_text(), re.MULTILINE) for path in NET.glob("*.txt")}
+    return {name: lines for name, lines in sorted(found.items()) if lines}
 
 
 def finding_text(finding: Finding) -> str:

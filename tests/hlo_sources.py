@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from jaxprof import events as e
@@ -41,16 +40,16 @@ BEFORE = proto.text(PROTO).replace("%exp ", "%early ").replace("ROOT exp ", "ROO
 DUMPED = "module_0001.jit_g"
 
 
-def _file(name: str, data: bytes) -> Callable[[Path], Path]:
-    def make(folder: Path) -> Path:
+def _file(name, data):
+    def make(folder):
         (folder / name).write_bytes(data)
         return folder / name
 
     return make
 
 
-def _folder(**files: bytes) -> Callable[[Path], Path]:
-    def make(folder: Path) -> Path:
+def _folder(**files):
+    def make(folder):
         for name, data in files.items():
             (folder / name).write_bytes(data)
         return folder
@@ -58,8 +57,8 @@ def _folder(**files: bytes) -> Callable[[Path], Path]:
     return make
 
 
-def _session(**texts: str) -> Callable[[Path], Path]:
-    def make(folder: Path) -> Path:
+def _session(**texts):
+    def make(folder):
         path = folder / "s.jaxprof"
         writer = LogWriter(sessions.HEADER, path)
         writer.append(sessions.plan("r1", "jit", "jit", workload="g"))
@@ -72,8 +71,8 @@ def _session(**texts: str) -> Callable[[Path], Path]:
     return make
 
 
-def _profile(name: str, *, hlo: bool = True, is_folder: bool = False) -> Callable[[Path], Path]:
-    def make(folder: Path) -> Path:
+def _profile(name, *, hlo=True, is_folder=False):
+    def make(folder):
         device, launches = gpu_planes()
         device.lines = [*device.lines, Line("Stream #9(Kernel)", [op("exp", 200, 5, module="jit_g", program=9)], id=9)]
         metadata = [Plane("/host:metadata", metadata={"jit_g(9)": {"Hlo Proto": PROTO}})] if hlo else []
@@ -85,7 +84,7 @@ def _profile(name: str, *, hlo: bool = True, is_folder: bool = False) -> Callabl
     return make
 
 
-def _packed(text: str | bytes) -> bytes:
+def _packed(text):
     return gzip.compress(text.encode() if isinstance(text, str) else text, mtime=0)
 
 

@@ -64,7 +64,7 @@ def loop(seconds: int = 20, *, data: float = 0.02, host: float = 0.0, wait: floa
 def late_from(second: int, seconds: int = 20, *, data: float = 0.4) -> list[e.Event]:
     """A loop that is as `loop` up to that second, and makes its input for a share `data` of the time from then on. Its
     passes of 10 ms are numbered."""
-    inside: list[e.Event] = [program_events.compiled("step")]
+    inside = [program_events.compiled("step")]
     for at in range(seconds):
         share = data if at >= second else 0.02
         states = {"data": share, "device_busy": 1 - share}
@@ -94,7 +94,7 @@ def wavering(
     moment of `late`, by its third number. Samples see nothing of that, and the CPU clock has it, where `clock` says
     what samples see. `alike`: the autocorrelation of the seconds."""
     rng = np.random.default_rng(seed)
-    made: list[e.Event] = []
+    made = []
     wave = rng.standard_normal()
     for second in range(seconds):
         wave = alike * wave + (1 - alike**2) ** 0.5 * rng.standard_normal()

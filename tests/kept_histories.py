@@ -46,7 +46,7 @@ def run(
 ) -> list[e.Event]:
     """One run with this median, its interval half a percent wide to each side."""
     spec = {"how": "jit", "device": f"{'cuda' if kind != 'cpu' else 'cpu'}:0", "parameters": {"n": 1000}, **spec}
-    events: list[e.Event] = [e.RunPlanned(run=name, spec=e.RunSpec(workload=workload, variant=variant, **spec))]
+    events = [e.RunPlanned(run=name, spec=e.RunSpec(workload=workload, variant=variant, **spec))]
     device = {"id": spec["device"], "platform": spec["device"].partition(":")[0], "kind": kind}
     if commit:
         events.append(e.RevisionRead(run=name, repository="/src/net", commit=commit, dirty=dirty))

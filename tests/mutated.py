@@ -15,11 +15,10 @@ import sys
 import tempfile
 import traceback
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
 
 import program_events
 from hlo_sources import BEFORE, PROTO, TEXT
@@ -39,17 +38,17 @@ sys.path.append(str(Path(__file__).parent / "trace"))  # no package, because the
 from made_traces import cpu_plane, gpu_planes, tpu_plane
 from xplane_wire import space_bytes
 
-LONGEST_SECONDS: Final = 20.0
+LONGEST_SECONDS = 20.0
 """For one input: a hang, and not a busy machine."""
-_DEEP: Final = "deeply nested"
-_DEPTH: Final = 5000
-_WRONG: Final[tuple[Any, ...]] = (
+_DEEP = "deeply nested"
+_DEPTH = 5000
+_WRONG = (
     10**400, -(10**400), 2**63, 2**62, 10**12, -1, 0, 1e308, -1e308, 1e99, -1e99, 5e-324,
     "r" + "9" * 5000, float("nan"), float("inf"), True, None, "", [], {},
     [[]], {"a": {}}, "\x1b[31m\x07\x9b2J\u202e\r\n\x7f", "x" * 3000, _DEEP,
 )  # fmt: skip
-_ALLOWED: Final = frozenset("\n\t")
-_BIDI: Final = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c")
+_ALLOWED = frozenset("\n\t")
+_BIDI = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,19 +93,19 @@ def with_faults(raw: bytes, chance: random.Random, *, is_json: bool = False) -> 
     return raw
 
 
-def _flipped(raw: bytes, chance: random.Random) -> bytes:
+def _flipped(raw, chance):
     changed = bytearray(raw)
     for _ in range(min(len(raw), chance.randint(1, 8))):
         changed[chance.randrange(len(raw))] = chance.choice([chance.randrange(256), *b'{}()[]"\n,=\x1b\x9b'])
     return bytes(changed)
 
 
-def _cut(raw: bytes, chance: random.Random) -> bytes:
+def _cut(raw, chance):
     begin = chance.randrange(len(raw) + 1)
     return raw[:begin] + raw[begin + chance.randint(0, 200) :]
 
 
-def _lines(raw: bytes, chance: random.Random) -> bytes:
+def _lines(raw, chance):
     lines = raw.splitlines(keepends=True) or [b""]
     one, other = chance.randrange(len(lines)), chance.randrange(len(lines))
     match chance.choice(["swap", "double", "drop"]):
@@ -119,7 +118,7 @@ def _lines(raw: bytes, chance: random.Random) -> bytes:
     return b"".join(lines)
 
 
-def _value(raw: bytes, chance: random.Random) -> bytes:
+def _value(raw, chance):
     """One value in one line of JSON becomes a wrong one."""
     lines = raw.splitlines(keepends=True)
     if not lines:
@@ -139,7 +138,7 @@ def _value(raw: bytes, chance: random.Random) -> bytes:
     return b"".join(lines)
 
 
-def _places(data: Any) -> Iterator[tuple[Any, Any]]:
+def _places(data):
     items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
     for key, value in items:
         if key != "type":
@@ -147,14 +146,14 @@ def _places(data: Any) -> Iterator[tuple[Any, Any]]:
         yield from _places(value)
 
 
-NAMES: Final = {"session": "s.jaxprof", "hlo": "m.hlo", "profile": "host.xplane.pb"}
+NAMES = {"session": "s.jaxprof", "hlo": "m.hlo", "profile": "host.xplane.pb"}
 
 
-def _read_session(path: Path) -> None:
+def _read_session(path):
     load(path, Session)
 
 
-def _read_hlo(path: Path) -> None:
+def _read_hlo(path):
     for module in files.from_bytes(path.read_bytes()):
         problems(module)
         for computation in module.computations.values():
@@ -162,17 +161,17 @@ def _read_hlo(path: Path) -> None:
                 _ = instruction.operands, instruction.shape.bytes, instruction.metadata, instruction.backend_config
 
 
-def _read_profile(path: Path) -> None:
+def _read_profile(path):
     for event in summarise(path, "imported"):
         encode(event)
 
 
-READERS: Final[dict[str, Callable[[Path], None]]] = {
+READERS = {
     "session": _read_session,
     "hlo": _read_hlo,
     "profile": _read_profile,
 }
-COMMANDS: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
+COMMANDS = {
     "session": (
         ("show", "{file}"),
         ("show", "{file}", "--format", "json"),
@@ -197,8 +196,8 @@ class _Hung(BaseException):
 
 
 @contextlib.contextmanager
-def _alarm(seconds: float) -> Iterator[None]:
-    def ring(*_: object) -> None:
+def _alarm(seconds):
+    def ring(*_):
         raise _Hung
 
     before = signal.signal(signal.SIGALRM, ring)
@@ -246,7 +245,7 @@ def outcome(kind: str, raw: bytes, words: tuple[str, ...]) -> tuple[int, Fault |
         sound = home / "sound.jaxprof"
         sound.write_bytes(originals("session")[0])
         given = [word.format(file=path, sound=sound, out=home / "out.jaxprof") for word in words]
-        ended: list[tuple[int, str]] = []
+        ended = []
         fault = attempt(lambda: ended.append(called(given, home)))
         code, said = ended[0] if ended else (-1, "")
         return code, fault or spoken(said)

@@ -38,7 +38,7 @@ def leaf(name: str, type_: str, **more: Any) -> e.SignatureLeaf:
 
 def compiled(function: str = "step", reason_code: str = "first", *, line: int = 88, **more: Any) -> e.Compiled:
     """One row of the ledger: 0.1 s in all, called from `line`, defined at line 20."""
-    fields: dict[str, Any] = {
+    fields = {
         "began_seconds": BEGAN + 1,
         "called_from": at(line),
         "defined_at": at(20, ""),
@@ -53,7 +53,7 @@ def compiled(function: str = "step", reason_code: str = "first", *, line: int = 
 
 def shaped(count: int, function: str = "step", name: str = "x", **more: Any) -> list[e.Event]:
     """A function that is compiled for batches of 1 to `count`."""
-    rows: list[e.Event] = []
+    rows = []
     for size in range(1, count + 1):
         reason = "" if size == 1 else f"argument {name}: f32[{size - 1},128] → f32[{size},128]"
         rows.append(
@@ -103,8 +103,8 @@ def sampled(
     began: float, seconds: float, states: dict[str, float], lines: list[dict[str, Any]] | None = None
 ) -> e.ProgramSampled:
     """A stretch that begins `began` seconds after the program."""
-    told: list[e.SampledLine] = []
-    sites: list[e.LoopSite | None] = []
+    told = []
+    sites = []
     for one in lines or []:
         around = [e.LoopSite(**site) for site in one.get("at", [])]
         sites += [site for site in around if site not in sites]
@@ -164,7 +164,7 @@ def steps(
 
 def passes(first: int, seconds: list[float], number: int = 85, name: str = "step", **more: Any) -> e.StepsTaken:
     """Passes of the loop at line `number`, one after another from the start of the program's sixth second."""
-    fields: dict[str, Any] = {"found_by": "monitoring", "began_seconds": BEGAN + 5.1, "where": at(number)} | more
+    fields = {"found_by": "monitoring", "began_seconds": BEGAN + 5.1, "where": at(number)} | more
     return e.StepsTaken(run=RUN, first=first, numbered_by=name, seconds=seconds, **fields)
 
 
@@ -191,7 +191,7 @@ def program(
     """A whole program around what was seen `inside`, with the end that is among it; with `wall` None it was cut off."""
     given = next((event for event in inside if isinstance(event, e.ProgramEnded)), None)
     exit_code = exit_code if given is None else given.exit_code
-    made: list[e.Event] = [
+    made = [
         e.RunPlanned(run=RUN, spec=e.RunSpec(workload=argv[0], variant="program", how="program", device="host")),
         e.WorkerStarted(run=RUN, pid=100, python="/usr/bin/python3", monotonic_seconds=BEGAN),
         e.ProgramStarted(run=RUN, argv=list(argv), how="script", directory=FOLDER, monotonic_seconds=BEGAN + 0.05),

@@ -39,9 +39,9 @@ GRACE_SECONDS = 15.0
 REAPER = "jaxprof-reaper"
 """What the process is called that ends our children if this one is killed."""
 
-_stderr: int | None = None
+_stderr = None
 """A copy of the real stderr: while a test runs, pytest captures the other one."""
-_started: list[str] = []
+_started = []
 """What the running test has started."""
 _kept_bytes = 0
 """What the process held when it had last forgotten."""
@@ -59,7 +59,7 @@ def pytest_configure(config: pytest.Config) -> None:
         sys.addaudithook(_notice_process)
 
 
-def _notice_process(event: str, arguments: tuple[Any, ...]) -> None:
+def _notice_process(event, arguments):
     if event == "subprocess.Popen":
         if REAPER in map(str, arguments[1]):
             return  # one serves all tests of this process: which of them starts it depends on their order
@@ -68,7 +68,7 @@ def _notice_process(event: str, arguments: tuple[Any, ...]) -> None:
         _started.append(event)
 
 
-def _limit(item: pytest.Item) -> float:
+def _limit(item):
     """Seconds that pytest-timeout gives the test; 0: without end."""
     marker = item.get_closest_marker("timeout")
     given = (marker.args[0] if marker.args else marker.kwargs.get("timeout")) if marker else None
@@ -91,14 +91,14 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
             _forget_if_large()
 
 
-def _resident_bytes() -> int:
+def _resident_bytes():
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:  # not Linux
         return 0
 
 
-def _forget_if_large() -> None:
+def _forget_if_large():
     """Drops compiled programs, parsed modules and cycles, and gives what the C library keeps back to the system."""
     global _kept_bytes
     if _resident_bytes() < max(LARGE_BYTES, _kept_bytes + GROWN_BYTES):
@@ -123,5 +123,5 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     starting = Counter(item.path for item in items if item.get_closest_marker("process"))
     sizes = Counter(item.path for item in items)
-    at: dict[Path, int] = {path: index for index, path in enumerate(sizes)}
+    at = {path: index for index, path in enumerate(sizes)}
     items.sort(key=lambda item: (-starting[item.path], -sizes[item.path], at[item.path]))

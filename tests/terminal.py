@@ -16,10 +16,6 @@ import struct
 import subprocess
 import termios
 import time
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from jaxprof.text import columns
 
@@ -36,7 +32,7 @@ SEQUENCE = re.compile(
 class Screen:
     """The characters of a terminal, after what was written to it."""
 
-    def __init__(self, width: int, height: int) -> None:
+    def __init__(self, width, height):
         self.width, self.height = width, height
         self._rows = [[" "] * width for _ in range(height)]
         self._x = self._y = 0
@@ -61,7 +57,7 @@ class Screen:
                 break  # the rest of it comes with the next piece
         self._rest = text[at:]
 
-    def _put(self, character: str) -> None:
+    def _put(self, character):
         if character == "\r":
             self._x = 0
         elif character == "\n":
@@ -73,7 +69,7 @@ class Screen:
             self._rows[self._y][self._x : self._x + width] = [character, *[""] * (width - 1)]
             self._x += width
 
-    def _control(self, final: str, arguments: str) -> None:
+    def _control(self, final, arguments):
         if final == "H":
             row, _, column = arguments.partition(";")
             self._y = min(max(int(row or 1), 1), self.height) - 1
@@ -89,15 +85,7 @@ class Screen:
 class Terminal:
     """A process on a pty of its own, which ends with the `with` block."""
 
-    def __init__(
-        self,
-        command: Sequence[str | Path],
-        cwd: Path,
-        environment: Mapping[str, str],
-        *,
-        size: tuple[int, int] = (120, 40),
-        answers: str | None = "\x1b[?62;22c",
-    ) -> None:
+    def __init__(self, command, cwd, environment, *, size=(120, 40), answers="\x1b[?62;22c"):
         """`answers`: what the terminal says when it is asked what it is, as terminals do; None for none."""
         self._answers = answers
         self.screen = Screen(*size)
@@ -117,12 +105,10 @@ class Terminal:
         )
         os.close(other)
 
-    def __enter__(self) -> Self:
+    def __enter__(self):
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind, error, traceback):
         self.close()
 
     @property
@@ -167,14 +153,14 @@ class Terminal:
             self.process.wait()
         os.close(self._main)
 
-    def _until(self, holds: Callable[[], bool], wanted: str) -> None:
+    def _until(self, holds, wanted):
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not holds():
             assert self._read(deadline - time.monotonic()), (
                 f"waited for {wanted!r}; exit code {self.process.poll()}; on the screen:\n{self.screen.text}"
             )
 
-    def _read(self, seconds: float) -> bool:
+    def _read(self, seconds):
         """Takes in what comes within `seconds`; false when nothing did, or nothing will."""
         if not select.select([self._main], [], [], max(0.0, seconds))[0]:
             return False

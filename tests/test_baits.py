@@ -1,16 +1,13 @@
 """Commands that are typed in a folder of files named as modules that we import: none of them is imported."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
+from cli.compiled import compiled
 from folding import written
-from jaxprof import events as e
 from jaxprof.devices.targets import wheels
 from jaxprof.operating_system import python_words
 from jaxprof.rollup.making import in_processes
@@ -26,22 +23,20 @@ MODULES = (
 
 
 @pytest.fixture
-def baits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def baits(tmp_path, monkeypatch):
     folder = tmp_path / "baits"
     for name in MODULES:
         file = folder / name / "__init__.py" if name in ("jaxprof", "pip") else folder / f"{name}.py"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(f"open({str(folder / 'imported')!r}, 'a').write({name!r} + chr(10))\n")
     (tmp_path / "program.py").write_text("print('ran')\n")
-    spec = e.RunSpec(
-        workload="selu", variant="numpy", how="numpy", device="cpu:0", parameters={"n": 1000}, target="selu"
-    )
-    written(tmp_path / "base.jaxprof", [e.RunPlanned(run="r1", spec=spec)], new_header({}))
+    base = compiled(None, workload="selu", target="selu", variant="numpy", how="numpy", parameters={"n": 1000})
+    written(tmp_path / "base.jaxprof", base, new_header({}))
     monkeypatch.chdir(folder)
     return folder
 
 
-def imported(folder: Path) -> str:
+def imported(folder):
     marker = folder / "imported"
     return marker.read_text() if marker.exists() else ""
 
@@ -51,10 +46,8 @@ def imported(folder: Path) -> str:
     [
         ("sessions",),
         ("mcp",),
-        ("explain", "../base.jaxprof"),
         ("query", "../base.jaxprof", "SELECT 1"),
         ("run", "--from", "../base.jaxprof", "--budget", "0.01", "--launches", "1", "--yes"),
-        ("hlo", "selu", "--stage", "jaxpr"),
         ("script", "-n", "2", "--out", "out.jaxprof.d", "../program.py"),
     ],
     ids=lambda words: " ".join(words[:2]),
@@ -70,9 +63,9 @@ def test_nor_do_children_of_a_command(baits):
     assert wheels._facts(sys.executable, ["jax"])["jax"]  # what `hlo --for` and `target install` ask first
     assert wheels._installer(sys.executable)[:2] == [sys.executable, "-P"]
     assert python_words(sys.executable, "x") == [sys.executable, "-P", "x"]  # with which the tools of `mcp` run theirs
-    assert list(in_processes(_pair, [JobMember, JobMember], workers=2)) == [1, 1]  # type: ignore[comparison-overlap]
+    assert list(in_processes(_pair, [JobMember, JobMember], workers=2)) == [1, 1]
     assert imported(baits) == ""
 
 
-def _pair(member: object) -> object:
+def _pair(member):
     return 1

@@ -1,28 +1,30 @@
-"""The closing lines of the checks: sums of what each pytest said, and a failure that is never lost."""
-
-from __future__ import annotations
+"""The closing lines of the checks: sums of what each pytest said, and a failure that is never lost. What the workflows
+and the benches call is there."""
 
 import importlib.util
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from cli.calling import understood
+from jaxprof.analysis.explain.catalogue import entries
 
 CI = Path(__file__).parents[1] / ".ci"
 pytestmark = pytest.mark.skipif(not CI.is_dir(), reason="the checks are not part of a source distribution")
 
 
-@pytest.fixture(scope="module")
-def closing() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("closing", CI / "closing.py")
-    assert spec is not None
-    assert spec.loader is not None
+DRIVER = CI.parent / "bench" / "answers" / "run.py"
+
+
+def loaded(path):
+    """The module of a script."""
+    spec = importlib.util.spec_from_file_location(f"script_{path.stem}", path)
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # for its dataclasses
     spec.loader.exec_module(module)
     return module
 
@@ -41,12 +43,12 @@ BAD = "FAILED x\n1 failed, 11 passed, 1 error in 2.00s\n"
         ([QUIET, "no tests ran in 0.01s\n"], "12 passed, 1 skipped, 1 errors in 3.50s", 1),
     ],
 )
-def test_the_last_line_sums_up(logs, last, code, closing, tmp_path, capsys):
-    words: list[str] = []
+def test_the_last_line_sums_up(logs, last, code, tmp_path, capsys):
+    words = []
     for number, log in enumerate(logs):
         (tmp_path / str(number)).write_text(log)
         words += ["--run", f"Python 3.{number}", str(tmp_path / str(number))]
-    assert closing.main([*words, "--also", "Python 3.9: the engine"]) == code
+    assert loaded(CI / "closing.py").main([*words, "--also", "Python 3.9: the engine"]) == code
     *lines, sums = capsys.readouterr().out.splitlines()
     assert [line.partition(":")[0] for line in lines] == ["Python 3.0", "Python 3.1", "Python 3.9"]
     assert sums == last
@@ -91,3 +93,9 @@ def test_every_bench_has_a_small_round_that_the_checks_run():
     without = {path.name for path in benches if "--smoke" not in path.read_text()}
     assert without == {"terminal.py"}  # which the others use
     assert ".ci/benches" in (CI / "run").read_text()
+
+
+def test_the_programs_of_the_answers_expect_codes_of_the_catalogue():
+    for program in loaded(DRIVER).programs():
+        assert {*program.expected, *program.allowed} <= set(entries()), program.name
+        assert program.how[0] in ("script", "run", "ab"), program.name

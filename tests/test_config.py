@@ -1,10 +1,6 @@
 """Settings: which of several sources counts, what is refused, and how one value is written into a file."""
 
-from __future__ import annotations
-
 import tomllib
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,13 +12,13 @@ from jaxprof.errors import JaxprofError, UsageError
 
 
 @pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own(tmp_path, monkeypatch):
     path = tmp_path / "settings" / "config.toml"
     monkeypatch.setenv("JAXPROF_CONFIG", str(path))
     return path
 
 
-def written(path: Path, text: str) -> Path:
+def written(path, text):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return path
@@ -119,7 +115,7 @@ def test_a_value_of_several_lines_is_left_alone_and_a_link_stays_one(own, tmp_pa
     st.one_of(st.text(min_size=1, max_size=8), st.floats(1e-3, 1e6).map(lambda number: round(number, 3))),
 )
 def test_what_is_written_is_read_back(lines, name, value):
-    before: dict[str, Any] = tomllib.loads("\n".join(lines))
+    before = tomllib.loads("\n".join(lines))
     after = tomllib.loads(edited("\n".join(lines), "", name, value))
     assert {**before, name: after[name]} == after
     assert after[name] == pytest.approx(value) if isinstance(value, float) else after[name] == value

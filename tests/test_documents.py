@@ -1,20 +1,17 @@
 """The documents say what is so: their commands parse, their links lead somewhere, their keys are the JSON's."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
 import click
 import pytest
 
-from answer_schemas import Schema, schema_of
+from answer_schemas import schema_of
 from cli.calling import understood
 from jaxprof.analysis.explain.catalogue import SOURCES, entries
 from jaxprof.cli.kinds import KINDS
@@ -32,7 +29,7 @@ _FENCE = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)#\s]+)")
 
 
-def commands() -> list[str]:
+def commands():
     found = []
     for document in DOCUMENTS:
         for block in _FENCE.findall(document.read_text()):
@@ -72,7 +69,7 @@ MADE = "<!-- made by UPDATE_NET=1 pytest tests/test_documents.py -->\n"
 """What stands behind it in a page is made of the registry, and is not written by hand."""
 
 
-def _findings() -> str:
+def _findings():
     """The catalogue of findings, source by source."""
     lines = []
     for source, title in SOURCES.items():
@@ -82,14 +79,14 @@ def _findings() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _tables(module: str) -> str:
+def _tables(module):
     """The tables of SQL, or those of roll-ups, with their columns."""
     pytest.importorskip("pyarrow")
     tables = importlib.import_module(module).TABLES
     return "".join(f"\n### `{name}`\n\n{table.meaning}.\n\n{columns(table.facts)}\n" for name, table in tables.items())
 
 
-def _objects(schema: Schema, place: str) -> Iterator[tuple[str, Schema]]:
+def _objects(schema, place):
     """The objects of a schema by their places, from the outside in."""
     if schema.get("properties"):
         yield place, schema
@@ -100,10 +97,10 @@ def _objects(schema: Schema, place: str) -> Iterator[tuple[str, Schema]]:
             yield from _objects(schema[part], place + mark)
 
 
-def _keys_of_the_json() -> str:
+def _keys_of_the_json():
     """Which keys each kind of answer has, and what each key means, from the schemas."""
-    first: dict[str, str] = {}
-    meanings: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    first = {}
+    meanings = defaultdict(lambda: defaultdict(list))
     lines = ["", "## Keys of each kind", ""]
     for kind in sorted((*KINDS, "error"), key=lambda kind: (kind != "session", kind)):
         schema = schema_of(kind)
@@ -130,7 +127,7 @@ def _keys_of_the_json() -> str:
     return "\n".join(lines) + "\n"
 
 
-REFERENCES: dict[str, Callable[[], str]] = {
+REFERENCES = {
     "findings.md": _findings,
     "json.md": _keys_of_the_json,
     "query.md": partial(_tables, "jaxprof.query.tables"),

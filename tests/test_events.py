@@ -1,11 +1,9 @@
-from __future__ import annotations
-
 import json
 from dataclasses import MISSING, fields
 
 import pytest
 
-from golden import held, held_cases
+from golden import cases, held, held_cases
 from jaxprof import events as e
 from jaxprof.events.base import TEXT_CHARACTERS
 from jaxprof.session.log import codec
@@ -96,48 +94,28 @@ def test_what_was_asked_for_stands_flat_in_the_log_as_it_always_has():
     assert marked == codec._FLAT
 
 
-@pytest.mark.parametrize("line", [b"", b"{", b"[]", b'"x"', b'{"type":"hologram', b'{"type":"phase_ended"}', b"\xff"])
-def test_damaged_lines_are_value_errors(line):
-    with pytest.raises(ValueError):
-        decode_line(line)
-
-
-DAMAGED = """
-"kernels_measured","kind":"run","rows":[{"name":"a","launch":{"grid":"x"}},{"name":3},7,null,{}]
-"trust_reported","kind":"run","rows":[{"code":"a","verdict":null},{"code":"b","later":[1]}]
-"steps_measured","found_by":"x","steps":[{"start_seconds":0,"seconds":1}],"devices":[{}]
-"compile_passes","tree":{"name":"c","children":[{"name":"a","children":[{"name":[]}]},{"count":1}]}
-"buffers_reported","source":"x","buffers":[{"bytes":"many","line":[]},{"bytes":1}]
-"compiled","function":"f","called_from":{"file":3},"defined_at":{"file":"a.py","line":3}
-"compiled","function":"f","called_from":{},"defined_at":{"file":"a.py","line":3}
-"compiled","function":"f","signature":[{"name":"x","type":"t","from":"numpy","bytes":12},{"name":3}]
-"program_sampled","began_seconds":1.0,"samples":9,"sites":[null,{"file":[]},{"file":"a","loop_line":1,"last_line":2,"line":2}]
-"program_sampled","began_seconds":1.0,"samples":9,"lines":[{"file":"a.py","line":3,"seconds":0.5},{"file":3}]
-"""
-
-
 def test_a_damaged_row_costs_that_row():
     """Also of older files: a place may be empty, and an argument with bytes is from NumPy."""
-    cases = {}
-    for line in DAMAGED.strip().splitlines():
-        told: list[str] = []
-        read = decode_line(b'{"type":' + line.encode() + b"}", told.append)
-        cases[line] = f"  {read}\n  left out: {len(told)} of {', '.join(sorted(set(told)))}\n"
-    held_cases("damaged_rows.txt", cases)
+    told = {}
+    for line in cases("damaged_rows.txt"):
+        lost = []
+        read = decode_line(b'{"type":' + line.encode() + b"}", lost.append)
+        told[line] = f"  {read}\n  left out: {len(lost)} of {', '.join(sorted(set(lost)))}\n"
+    held_cases("damaged_rows.txt", told)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        b'{"type":"kernels_measured","kind":"run","rows":{"name":"a"}}',
-        b'{"type":"kernels_measured","kind":7,"rows":[{"name":"a"}]}',
-        b'{"type":"compile_passes","tree":[]}',
-        b'{"type":"compile_passes","tree":' + b'{"name":"a","children":[' * 9000 + b"]}" * 9000 + b"}",
-    ],
-    ids=["no list", "another field", "no tree", "bottomless"],
-)
-def test_an_event_whose_damage_is_no_row_is_none(line):
-    with pytest.raises(ValueError, match="not an event"):
+NONE = (
+    b"", b"{", b"[]", b'"x"', b'{"type":"hologram', b'{"type":"phase_ended"}', b"\xff",
+    b'{"type":"kernels_measured","kind":"run","rows":{"name":"a"}}',
+    b'{"type":"kernels_measured","kind":7,"rows":[{"name":"a"}]}',
+    b'{"type":"compile_passes","tree":[]}',
+    b'{"type":"compile_passes","tree":' + b'{"name":"a","children":[' * 9000 + b"]}" * 9000 + b"}",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("line", NONE, ids=lambda line: repr(line[:50]))
+def test_what_is_damaged_elsewhere_than_in_a_row_is_no_event(line):
+    with pytest.raises(ValueError):
         decode_line(line)
 
 

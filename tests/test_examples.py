@@ -1,19 +1,14 @@
 """The examples learn. One is a program that is worth a look: forward, backward and update; one is a job, whose late
 process is named."""
 
-from __future__ import annotations
-
-import json
 import re
 import runpy
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from cli.calling import environment
+from cli.calling import run
 from jaxprof.session.log.entry import read_entry
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "transformer.py"
@@ -34,32 +29,18 @@ def test_the_transformer_learns():
     assert [scope for scope in ("attention", "mlp", "head", "update") if scope not in compiled] == []
 
 
-def run(folder: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "jaxprof", *map(str, words)]
-    return subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=200)
-
-
 @pytest.mark.process
 @pytest.mark.skipif(not JOB.exists(), reason="the examples are not part of a source distribution")
 def test_the_late_process_of_the_job_is_named(tmp_path):
-    said = run(tmp_path, "script", "-n", "2", JOB, "--slow", "1", "--steps", "80")
-    assert said.returncode == 0, said.stderr
-    (lost,) = re.findall(r"loss after 80 steps: ([\d.]+)", said.stdout)
+    said = run("script", "-n", "2", JOB, "--slow", "1", "--steps", "80", cwd=tmp_path)
+    assert said.code == 0, said.err
+    (lost,) = re.findall(r"loss after 80 steps: ([\d.]+)", said.out)
     assert float(lost) < 0.8, "it learns nothing"
     folder = tmp_path / "data_parallel.jaxprof.d"
     headers = [read_entry(path).header for path in sorted(folder.glob("*.jaxprof"))]
     assert [(header.process_index, header.process_count) for header in headers] == [(0, 2), (1, 2)]
-    explained = run(tmp_path, "explain", folder, "--format", "json")
-    (finding,) = json.loads(explained.stdout)["data"]["findings"]
+    explained = run("explain", folder, "--format", "json", cwd=tmp_path)
+    (finding,) = explained.data["findings"]
     assert (finding["code"], finding["evidence"]["process"]) == ("straggler", 1)
     line = JOB.read_text().splitlines()[int(finding["evidence"]["source"].rpartition(":")[2]) - 1]
     assert line.strip() == "time.sleep(self.seconds)"
-
-
-@pytest.mark.skipif(not JOB.exists(), reason="the examples are not part of a source distribution")
-def test_the_documents_start_the_job_with_options_that_it_has():
-    page = (EXAMPLE.parents[1] / "docs" / "jobs.md").read_text()
-    assert "jaxprof script -n 4 examples/data_parallel.py --slow 2" in page
-    assert "jaxprof explain data_parallel.jaxprof.d" in page
-    parsed = re.findall(r'add_argument\("(--\w+)"', JOB.read_text())
-    assert set(re.findall(r"--(?:slow|how|steps)\b", page)) <= set(parsed)

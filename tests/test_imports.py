@@ -1,13 +1,10 @@
 """What each command may import, seen from outside: in a process of its own, after it has done its work."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -39,19 +36,9 @@ print(json.dumps({"code": int(code), "modules": packages, "own": own}), file=out
 """
 
 
-def modules_after(script: str, *words: str) -> set[str]:
-    """Which of the packages of others that are watched were imported, by command lines or by modules."""
-    return set(_said(script, *words)["modules"]) & set(WATCHED)
-
-
-def own_modules_after(line: str) -> list[str]:
-    """Which of our modules a command has imported."""
-    found: list[str] = _said(PROBE, line)["own"]
-    return found
-
-
 @cache
-def _said(script: str, *words: str) -> dict[str, Any]:
+def after(script, *words):
+    """What was imported by command lines or by modules, in a process of its own."""
     done = subprocess.run(
         [sys.executable, "-c", script, *words],
         capture_output=True,
@@ -60,13 +47,13 @@ def _said(script: str, *words: str) -> dict[str, Any]:
         timeout=60,
     )
     assert done.returncode == 0, done.stderr
-    said: dict[str, Any] = json.loads(done.stdout)
+    said = json.loads(done.stdout)
     assert said["code"] == 0, done.stderr
     return said
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("files")
     written(folder / "x.jaxprof", sessions.events(), sessions.HEADER)
     written(folder / "program.jaxprof", program_events.program(), program_events.HEADER)
@@ -88,7 +75,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 )
 def test_light_commands_import_no_jax_and_no_numpy(lines, most, files):
     given = (" ".join(files.get(word, word) for word in line.split()) for line in lines)
-    assert modules_after(PROBE, *given) <= most
+    assert set(after(PROBE, *given)["modules"]) & set(WATCHED) <= most
 
 
 @pytest.mark.parametrize(
@@ -102,7 +89,7 @@ def test_light_commands_import_no_jax_and_no_numpy(lines, most, files):
     ],
 )
 def test_our_modules_do_without(modules, without):
-    assert modules_after(IMPORTS, *modules.split()) & set(without) == set()
+    assert set(after(IMPORTS, *modules.split())["modules"]) & set(without) == set()
 
 
 @pytest.mark.parametrize(
@@ -124,7 +111,7 @@ def test_our_modules_do_without(modules, without):
 def test_looking_at_a_file_loads_what_it_needs(line, most, without, files):
     """Neither what runs, measures, draws or compiles, nor the readers of other files. `most` is what is loaded today
     with some room: whoever needs more of it sees here what a command begins to load."""
-    found = own_modules_after(" ".join(files.get(word, word) for word in line.split()))
+    found = after(PROBE, " ".join(files.get(word, word) for word in line.split()))["own"]
     unwanted = [f"jaxprof.{other}." for other in (*OTHERS, *without.split())]
     assert [name for name in found if f"{name}.".startswith(tuple(unwanted))] == []
     assert len(found) <= most, found
@@ -141,6 +128,6 @@ print(json.dumps({"code": 0, "modules": sorted({name.split(".")[0] for name in s
 
 
 def test_a_program_is_followed_without_what_finds_devices():
-    own = _said(IMPORTS, "jaxprof.runner.program_run")["own"]
+    own = after(IMPORTS, "jaxprof.runner.program_run")["own"]
     assert "jaxprof.runner.session_recorder" in own
     assert not [name for name in own if name.startswith(("jaxprof.devices.inventory.", "jaxprof.devices.live.nvidia"))]

@@ -4,8 +4,6 @@ The limits are lowered, so that a bomb of some megabytes is as far beyond them a
 defaults. Each is read in a fork of a process that has read a sound file of each kind, and its peak counts from there.
 """
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib
@@ -14,9 +12,7 @@ import os
 import subprocess
 import sys
 import zlib
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
 
 import pytest
 
@@ -31,13 +27,13 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="the peak of another system is in another unit"),
 ]
 
-MIB: Final = 1 << 20
-LIMIT: Final = 16 * MIB
+MIB = 1 << 20
+LIMIT = 16 * MIB
 """Of what is unpacked; a line has an eighth of it, as by default."""
-LIMITS: Final = "unpacked=16MiB,line=2MiB,planes=1000,lines=1000,names=20000,events=100000,instructions=20000"
-FACTOR: Final = 4
+LIMITS = "unpacked=16MiB,line=2MiB,planes=1000,lines=1000,names=20000,events=100000,instructions=20000"
+FACTOR = 4
 """How many times the limit a reader may hold: the bytes, the text that they are, and what is made of it."""
-READ: Final = """
+READ = """
 import os, re, sys
 from pathlib import Path
 import mutated
@@ -74,38 +70,38 @@ for line in sys.stdin:
 """
 
 
-def session(*lines: bytes) -> bytes:
+def session(*lines):
     head, plan, *_ = originals("session")[0].splitlines(keepends=True)
     return head + plan + b"".join(lines)
 
 
-def line(kind: str, **fields: object) -> bytes:
+def line(kind, **fields):
     return json.dumps({"type": kind, "run": "r1", **fields}, separators=(",", ":")).encode() + b"\n"
 
 
-def text(raw: bytes) -> bytes:
+def text(raw):
     digest = hashlib.sha256(raw).hexdigest()
     data = base64.b64encode(zlib.compress(raw)).decode()
     chunk = line("text_chunk", digest=digest, index=0, count=1, data=data)
     return session(chunk, line("text_recorded", name="hlo", digest=digest, bytes=len(raw)))
 
 
-def module(computation: bytes) -> bytes:
+def module(computation):
     return nested(1, b"m") + nested(2, b"e") + nested(3, nested(1, b"e") + computation)
 
 
-def instruction(name: bytes, content: bytes = b"") -> bytes:
+def instruction(name, content=b""):
     return nested(2, nested(1, name) + nested(2, b"add") + number(35, 1) + content)
 
 
-def plane(content: bytes) -> bytes:
+def plane(content):
     return nested(1, nested(2, b"/device:GPU:0") + content)
 
 
-INSTRUCTION: Final = b"  a = f32[] add(p, p)\n"
-VALUES: Final = b'{"type":"device_reading","device":"cpu:0","processes":[%s{}]}\n'
-TOO_MANY: Final = "JAXPROF_LIMITS=instructions="
-BOMBS: Final[dict[str, tuple[str, str, Callable[[], bytes]]]] = {
+INSTRUCTION = b"  a = f32[] add(p, p)\n"
+VALUES = b'{"type":"device_reading","device":"cpu:0","processes":[%s{}]}\n'
+TOO_MANY = "JAXPROF_LIMITS=instructions="
+BOMBS = {
     "a line": ("session", "JAXPROF_LIMITS=line=", lambda: session(line("log_line", text="x" * 5 * LIMIT))),
     "a text": ("session", "JAXPROF_LIMITS=unpacked=", lambda: text(bytes(6 * LIMIT))),
     "levels": ("session", "damaged", lambda: session(b'{"type":"log_line","text":' + b"[" * MIB + b"\n")),
@@ -133,7 +129,7 @@ BOMBS: Final[dict[str, tuple[str, str, Callable[[], bytes]]]] = {
 class Readers:
     """A process that has read a sound file of each kind, with these limits, and reads each further one in a fork."""
 
-    def __init__(self, folder: Path, limits: str) -> None:
+    def __init__(self, folder, limits):
         self._folder = folder
         self._process = subprocess.Popen(
             [sys.executable, "-c", READ],
@@ -144,22 +140,20 @@ class Readers:
             text=True,
         )
 
-    def read(self, kind: str, bomb: bytes) -> tuple[str, int]:
+    def read(self, kind, bomb):
         """What the reader said, and the bytes by which its process grew."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
         (self._folder / "bomb").write_bytes(bomb)
         self._process.stdin.write(f"{kind} bomb\n")
         self._process.stdin.flush()
         lines = list(iter(self._process.stdout.readline, "READ\n"))
         return "".join(lines[:-1]), int(lines[-1])
 
-    def close(self) -> None:
+    def close(self):
         self._process.communicate()
 
 
 @pytest.fixture(scope="module")
-def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Readers]:
+def limited(tmp_path_factory):
     readers = Readers(tmp_path_factory.mktemp("limited"), LIMITS)
     yield readers
     readers.close()

@@ -1,111 +1,35 @@
 """What jaxprof prints of kept inputs, and every name that a user can rely on, frozen in `tests/net`.
 
-`UPDATE_NET=1 pytest tests/test_net.py` writes the files again. A change of a name belongs in CHANGELOG.md.
+`UPDATE_NET=1 pytest tests/test_net.py` writes the files again, for the commands that are in them. A change of a name
+belongs in CHANGELOG.md.
 """
-
-from __future__ import annotations
 
 import json
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
 
-from cli.calling import Caller
 from cli.test_schema import files, made  # noqa: F401
-from golden import held
+from golden import commands, held
 from jaxprof.analysis.explain.catalogue import entries
 from jaxprof.cli.main import cli
 from jaxprof.limits import LIMITS
 
-VIEWS_OF_CAPTURES = ("kernels", "compile", "steps", "memory", "trust", "flame")
-VIEWS_OF_PROGRAMS = ("compiles", "findings", "transfers", "timeline", "flame")
-FORMS = ("text", "json", "csv", "markdown")
 _LONG_NUMBER = re.compile(r"\b\d+\.\d{12,}(?:e[-+]?\d+)?\b")
 _CODE_OF_PAGE = re.compile(r"<(script|style)\b[^>]*>.*?</\1>", re.DOTALL)
 _HASH = re.compile(r"'sha256-[^']+'")
 
 
-def shown(name: str, *forms: str) -> list[str]:
-    return [f"show {name}.jaxprof --format {form}" for form in forms or FORMS]
-
-
-def views(name: str, kept: tuple[str, ...]) -> list[str]:
-    return [f"show {name}.jaxprof --{view} --format {form}" for view in kept for form in ("text", "csv", "json")]
-
-
-def forms(line: str, *kept: str) -> list[str]:
-    return [f"{line} --format {form}" for form in kept or ("text", "json")]
-
-
-INPUTS = {
-    "runs": [
-        *shown("runs", "text", "csv", "markdown"),
-        "show runs.jaxprof --full --format json",
-        "export runs.jaxprof --format html -o page.html",
-        *forms("explain runs.jaxprof"),
-    ],
-    "captured": [
-        *shown("captured", "text", "csv"),
-        "show captured.jaxprof --full --format json",
-        *views("captured", VIEWS_OF_CAPTURES),
-        *forms("hlo captured.jaxprof --kernels"),
-        "export captured.jaxprof --format html -o page.html",
-    ],
-    "program": [
-        *shown("program"),
-        *views("program", VIEWS_OF_PROGRAMS),
-        *forms("explain program.jaxprof"),
-        "export program.jaxprof --format html -o page.html",
-    ],
-    "traced": views("traced", ("lanes",)),
-    "torn": [
-        *shown("torn", "text"),
-        *shown("planned", "text", "json"),
-        *shown("cut_off", "text"),
-        *shown("without_jax", "text"),
-    ],
-    "swept": shown("swept"),
-    "sides": [*shown("sides", "text", "json"), *forms("compare sides.jaxprof:r1 sides.jaxprof:r2")],
-    "sessions": [
-        *forms("compare captured.jaxprof again.jaxprof", *FORMS),
-        *forms("compare program.jaxprof remade.jaxprof"),
-        *(f"compare runs.jaxprof {other}.jaxprof" for other in ("planned", "swept", "empty", "single")),
-        "compare runs.jaxprof swept.jaxprof single.jaxprof --format csv",
-        *forms("compare run.jaxprof.d plain.jaxprof.d", "text"),
-        *forms("gate after.jaxprof --base before.jaxprof --fail-on flops"),
-        *forms("gate after.jaxprof --base before.jaxprof --fail-on flops --fail-on kernels", "markdown"),
-        *forms("history"),
-        *forms("history matmul", "text", "csv", "markdown"),
-    ],
-    "job": [
-        *forms("show run.jaxprof.d"),
-        *forms("explain run.jaxprof.d"),
-        *forms("compare run.jaxprof.d slower.jaxprof.d"),
-    ],
-    "hlo": [
-        *forms("hlo large.hlo"),
-        *(f"hlo large.hlo --{view}" for view in ("kernels", "findings", "barriers")),
-        *forms("hlo large.hlo --memory"),
-        *(f"hlo {file}.hlo{view}" for file in ("cut", "early") for view in ("", " --kernels", " --findings")),
-        *forms("hlo small.hlo --diff large.hlo"),
-        "hlo small.hlo --diff changed.hlo",
-        "hlo small.hlo --short",
-        *(f"hlo costs.hlo --kernels{more}" for more in ("", " --top 2", " --sort flops", " --sort order --top 1")),
-    ],
-}
-
-
-@pytest.mark.parametrize("name", INPUTS)
+@pytest.mark.parametrize("name", commands())
 @pytest.mark.usefixtures("files")
 def test_what_is_printed_of_an_input(call, name):
-    held(f"{name}.txt", "".join(f"$ jaxprof {line}\n{printed(call, line)}\n" for line in INPUTS[name]))
+    held(name, "".join(f"$ jaxprof {line}\n{printed(call, line)}\n" for line in commands()[name]))
 
 
-def printed(call: Caller, line: str) -> str:
+def printed(call, line):
     """The answer, readable in a difference, and the same with every Python."""
     said = call(*line.split())
     text = Path("page.html").read_text() if line.startswith("export") else said.out
@@ -130,7 +54,7 @@ def test_rows_of_sql(tmp_path):
     held("sql.txt", "".join(f"{name}\n{rows}\n" for name, rows in tables.items()).replace(str(tmp_path), "FOLDER"))
 
 
-def sql_rows(path: Path) -> Iterator[tuple[str, str]]:
+def sql_rows(path):
     """Each table of a session that has rows, as CSV."""
     from jaxprof.facts import SessionFile
     from jaxprof.query.columnar import arrow_table
@@ -144,7 +68,7 @@ def sql_rows(path: Path) -> Iterator[tuple[str, str]]:
             yield name, csv_of(found)
 
 
-def rolled_up(path: Path) -> Iterator[tuple[str, str]]:
+def rolled_up(path):
     """Each table of the roll-up of a process, as CSV."""
     from jaxprof.rollup.files import build
     from jaxprof.session import Session
@@ -155,15 +79,15 @@ def rolled_up(path: Path) -> Iterator[tuple[str, str]]:
     yield from ((name, csv_of(rows)) for name, rows in tables.items() if rows.num_rows)
 
 
-def csv_of(table: object, most: int = 5) -> str:
+def csv_of(table, most=5):
     """The first rows of an Arrow table."""
     from jaxprof.query.output import rows_table
     from jaxprof.report.renderers import to_csv_text
 
-    rows = map(list, zip(*(column.to_pylist() for column in table.slice(0, most).columns), strict=True))  # type: ignore[attr-defined]
+    rows = map(list, zip(*(column.to_pylist() for column in table.slice(0, most).columns), strict=True))
     return _LONG_NUMBER.sub(
         lambda found: repr(float(f"{float(found[0]):.12g}")),
-        to_csv_text(rows_table(table.schema, rows)),  # type: ignore[attr-defined]
+        to_csv_text(rows_table(table.schema, rows)),
     )
 
 
@@ -171,19 +95,19 @@ def test_the_census_of_names():
     held("census.txt", "\n".join(census()) + "\n")
 
 
-def census() -> Iterator[str]:
+def census():
     """Every command with its options, code of a finding, limit, action. Keys of JSON and columns of SQL and of roll-ups
     are in `docs/json.md`, `query.md` and `scale.md`, which `test_documents.py` compares with the facts."""
     from jaxprof.tui.keys import ACTIONS
     from jaxprof.tui.keys import keys_of as keys_of_action
 
-    yield from sorted(commands(cli, "jaxprof"))
+    yield from sorted(options(cli, "jaxprof"))
     yield from (f"finding {code}" for code in sorted(entries()))
     yield from (f"limit {limit.name}" for limit in LIMITS)
     yield from (f"key {name} {','.join(keys_of_action(key))}" for name, key in sorted(ACTIONS.items()))
 
 
-def commands(command: click.Command, name: str) -> Iterator[str]:
+def options(command, name):
     with click.Context(command, info_name=name) as context:
         for option in command.params:
             words = "/".join((*option.opts, *option.secondary_opts))
@@ -192,6 +116,5 @@ def commands(command: click.Command, name: str) -> Iterator[str]:
         if isinstance(command, click.Group):
             for inner in command.list_commands(context):
                 found = command.get_command(context, inner)
-                assert found is not None
                 yield f"command {name} {inner}"
-                yield from commands(found, f"{name} {inner}")
+                yield from options(found, f"{name} {inner}")

@@ -3,8 +3,6 @@
 What type checkers see: `tests/typed_program.py`, which mypy checks with the source, and pyright against the wheel.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 from pathlib import Path
@@ -33,14 +31,14 @@ def test_a_public_name_is_there_and_says_what_it_is():
         _ = jaxprof.proflie
 
 
-def section(name: str) -> str:
+def section(name):
     """What docs/api.md says under the heading of that name, up to the next one."""
     found = re.search(rf"^#+ `?(?:jaxprof\.)?{re.escape(name)}`?\n(.*?)(?=^#|\Z)", API, re.MULTILINE | re.DOTALL)
     assert found, f"docs/api.md has no section {name}"
     return found[1]
 
 
-def names_in(text: str) -> set[str]:
+def names_in(text):
     """Every word in `code`, but what is called of something else."""
     return {word for code in re.findall(r"`([^`\n]+)`", text) for word in re.findall(r"(?<![.\w])\w+", code)}
 

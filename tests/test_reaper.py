@@ -1,7 +1,5 @@
 """What is left of us when we are killed: nothing."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
@@ -9,7 +7,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -35,7 +32,7 @@ time.sleep(600)
 """
 
 
-def is_gone(pid: int) -> bool:
+def is_gone(pid):
     """Whether a process has ended, or is dead and nobody has collected it."""
     status = Path(f"/proc/{pid}/stat")
     try:
@@ -45,21 +42,21 @@ def is_gone(pid: int) -> bool:
         return True
 
 
-def wait(holds: Callable[[], bool]) -> None:
+def wait(holds):
     deadline = time.monotonic() + 30
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
 
-def started(program: str, *words: object) -> tuple[subprocess.Popen[str], list[str]]:
+def started(program, *words):
     """A process, and the words that it says first."""
     client = subprocess.Popen([sys.executable, "-c", program, *map(str, words)], stdout=subprocess.PIPE, text=True)
     return client, client.stdout.readline().split()
 
 
 @pytest.fixture
-def groups() -> Iterator[list[subprocess.Popen[bytes]]]:
+def groups():
     """Two processes, each in a group of its own."""
     made = [subprocess.Popen(["sleep", "600"], start_new_session=True) for _ in range(2)]
     yield made

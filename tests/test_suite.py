@@ -1,7 +1,5 @@
 """A test that hangs is named and ends, and one that starts a process has to say so."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -43,7 +41,7 @@ def test_it_may(child):
 
 
 @pytest.fixture
-def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+def suite(pytester, monkeypatch):
     """With the plugins that are named alone: the others cost it seconds."""
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")

@@ -1,7 +1,5 @@
 """One wording for one thing, in what the user reads: wordings that were given up do not come back."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -41,7 +39,7 @@ GIVEN_UP = {
 """What was given up, as a regular expression, and what is said instead."""
 
 
-def uses(pattern: str, text: str) -> list[str]:
+def uses(pattern, text):
     """The lines of `text` in which `pattern` occurs, with their numbers."""
     return [f"{number}: {line}" for number, line in enumerate(text.splitlines(), 1) if re.search(pattern, line)]
 

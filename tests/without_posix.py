@@ -72,19 +72,19 @@ def hide() -> None:
         if name not in SIGNALS and hasattr(signal, name):
             delattr(signal, name)
     there = {name: number for name, number in known.items() if name in SIGNALS}
-    signal.Signals._member_map_ = there  # type: ignore[assignment]
-    shutil._use_fd_functions = False  # type: ignore[attr-defined]
+    signal.Signals._member_map_ = there
+    shutil._use_fd_functions = False
     plain = subprocess.Popen.__init__
 
-    def popen(self: subprocess.Popen[bytes], *arguments: object, **options: object) -> None:
+    def popen(self, *arguments, **options):
         refused = {"pass_fds", "start_new_session", "preexec_fn", "process_group"} & {
             name for name, value in options.items() if value
         }
         if refused:
             raise ValueError(f"{', '.join(sorted(refused))} is not supported on Windows")
-        plain(self, *arguments, **options)  # type: ignore[arg-type]
+        plain(self, *arguments, **options)
 
-    subprocess.Popen.__init__ = popen  # type: ignore[assignment,method-assign]
+    subprocess.Popen.__init__ = popen
 
 
 def each(commands: list[list[str]]) -> list[tuple[object, ...]]:
@@ -97,7 +97,7 @@ def each(commands: list[list[str]]) -> list[tuple[object, ...]]:
             tempfile.TemporaryFile("w+", encoding="utf-8") as out,
             tempfile.TemporaryFile("w+", encoding="utf-8") as err,
         ):
-            code: object = 0
+            code = 0
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
                 try:
                     main(words)

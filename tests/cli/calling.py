@@ -36,10 +36,10 @@ class Caller:
     """`call("show", "x")` is `jaxprof open x`. An answer in JSON has to be one line, and what its schema says; the
     commands with which it would go on have to be understood."""
 
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(self, capsys):
         self._capsys = capsys
 
-    def __call__(self, *words: str | Path) -> Said:
+    def __call__(self, *words):
         self._capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
             main([str(word) for word in words])
@@ -57,6 +57,15 @@ class Caller:
 
 def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(SOURCE)}
+
+
+def run(*words: str | Path, cwd: Path | None = None, **more: str) -> Said:
+    """How a command of a process of its own ended, with `more` variables in its environment."""
+    done = subprocess.run(
+        [sys.executable, "-m", "jaxprof", *map(str, words)],
+        cwd=cwd, env=environment() | more, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    return Said(done.returncode, done.stdout, done.stderr)
 
 
 def start(*words: str | Path, cwd: Path | None = None) -> subprocess.Popen[str]:
@@ -91,5 +100,4 @@ def understood(line: str) -> None:
         return
     with click.Context(cli, info_name="jaxprof") as context:
         name, command, rest = cli.resolve_command(context, words)
-        assert command is not None
         command.make_context(name, list(rest))

@@ -1,22 +1,33 @@
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from folding import written
+from jaxprof.analysis.hlo_program import HloProgram
+from jaxprof.analysis.opener import modules_of
+from jaxprof.cli import hlo_target
 from report import sessions
 
 
 @pytest.fixture(autouse=True)
-def brief_probes(monkeypatch: pytest.MonkeyPatch) -> None:
+def brief_probes(monkeypatch):
     """How soon calls settle after another's turn is asked in a second, and not what is tested here."""
     monkeypatch.setattr("jaxprof.stats.turns.PROBE_SECONDS", 0.005)
 
 
 @pytest.fixture
-def kept(state_home: Path) -> Path:
+def kept(state_home):
     """A session in the user's folder."""
     path = state_home / "sessions" / "2026-11-21T04-05-06-0123.jaxprof"
     written(path, sessions.events(), sessions.HEADER)
     return path
+
+
+@pytest.fixture
+def known(monkeypatch):
+    """Programs by name, which are found as if they had been compiled."""
+    found = {}
+
+    def find(name, *_, **__):
+        return [HloProgram(stages, found[name]) for stages in modules_of(found[name])]
+
+    monkeypatch.setattr(hlo_target, "find_modules", find)
+    return found

@@ -8,16 +8,15 @@ import ctypes
 import os
 import sys
 import time
-from typing import Any
 
 from jaxprof.engine import main as engine
-from jaxprof.events import Event, PhaseEnded, PhaseStarted
+from jaxprof.events import PhaseEnded, PhaseStarted
 
 NOTES = os.open(os.environ["STOP_NOTES"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 _send = engine.EventPipe.send
 
 
-def send(self: engine.EventPipe, event: Event, *arguments: Any) -> None:
+def send(self, event, *arguments):
     _send(self, event, *arguments)
     if isinstance(event, PhaseStarted | PhaseEnded):
         begins = isinstance(event, PhaseStarted)
@@ -26,12 +25,12 @@ def send(self: engine.EventPipe, event: Event, *arguments: Any) -> None:
             stop()
 
 
-def stop() -> None:
+def stop():
     if os.environ["STOP_HOW"] == "lock":
         ctypes.PyDLL(None).sleep(600)
     time.sleep(600)
 
 
 if __name__ == "__main__":
-    engine.EventPipe.send = send  # type: ignore[method-assign]
+    engine.EventPipe.send = send
     engine.main(sys.argv[1:])

@@ -1,13 +1,8 @@
 """`jaxprof gate baseline`, and the gate against one: saved, shown, accepted up to a value, deleted."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import pytest
 
-from cli.calling import Caller
+from cli.compiled import compiled
 from folding import written
 from jaxprof import events as e
 from jaxprof.session.log.baselines import Baselines
@@ -25,31 +20,20 @@ ENTRY main {{
 """
 
 
-def keep(path: Path, flops: float = 100.0, jax: str = "0.10.2", alias_bytes: int = 64, **plan: Any) -> Path:
+def keep(path, flops=100, alias_bytes=64, **plan):
     """A session file of one compiled program."""
-    spec = e.RunSpec(**{"workload": "f.py:step", "variant": "jit", "how": "compile", "device": "cpu:0", **plan})
-    written(
-        path,
-        (
-            e.RunPlanned(run="r1", spec=spec),
-            sessions.environment("r1", jax),
-            e.TextRecorded(run="r1", name="hlo", text=HLO.format(flops=int(flops))),
-            e.MemoryReported(run="r1", alias_bytes=alias_bytes),
-            e.RunFinished(run="r1", status="ok"),
-            e.SessionClosed(),
-        ),
-        sessions.HEADER,
-    )
-    return path
+    donated = e.MemoryReported(run="r1", alias_bytes=alias_bytes)
+    made = compiled(HLO.format(flops=flops), sessions.environment("r1", "0.10.2"), donated, **plan)
+    return written(path, [*made, e.RunFinished(run="r1", status="ok"), e.SessionClosed()], sessions.HEADER)
 
 
 @pytest.fixture
-def base(tmp_path: Path, call: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+def base(tmp_path, call, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert call("baseline", "save", "main", keep(tmp_path / "base.jaxprof")).code == 0
 
 
-def row(call: Caller, target: Path, *words: str, limit: str = "flops:1%") -> tuple[int, Any]:
+def row(call, target, *words, limit="flops:1%"):
     """The exit code, and the row of the only limit."""
     said = call("gate", target, "--base", "main", "--fail-on", limit, "--format", "json", *words)
     (only,) = said.data["limits"]

@@ -1,7 +1,5 @@
 """`jaxprof config`, and what settings are to `run` and the app."""
 
-from __future__ import annotations
-
 import pytest
 
 

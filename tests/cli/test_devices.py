@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from jaxprof.cli import selection as devices
@@ -24,7 +22,7 @@ def test_without_jax_the_machine_is_listed_all_the_same(call, monkeypatch):
 
 
 def test_a_probe_that_fails_is_told_and_not_raised(monkeypatch):
-    def fails(*_: object) -> None:
+    def fails(*_):
         raise WorkerError("the driver hangs")
 
     monkeypatch.setattr(devices, "jax_devices", fails)

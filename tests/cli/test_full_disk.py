@@ -4,15 +4,12 @@ stays, and what failed is one line with a hint.
 A mount of our own needs a user namespace; where the machine allows none, only the limit on the size of a file is left.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import resource
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -45,7 +42,7 @@ exit $code
 
 
 @functools.cache
-def can_mount() -> bool:
+def can_mount():
     words = ["unshare", "-rm", "mount", "-t", "tmpfs", "tmpfs", "/tmp"]
     return shutil.which("unshare") is not None and subprocess.run(words, capture_output=True).returncode == 0
 
@@ -56,13 +53,13 @@ needs_a_mount = pytest.mark.skipif(not can_mount(), reason="this machine allows 
 class Disk:
     """A small file system at `place`, with what is in `place.before`; `place.after` has what was in it at the end."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.place = folder / "disk"
         self.before, self.after, self.work = folder / "disk.before", folder / "disk.after", folder / "work"
         for each in (self.place, self.before, self.after, self.work):
             each.mkdir()
 
-    def call(self, way: str, *words: str | Path) -> Said:
+    def call(self, way, *words):
         """`jaxprof WORDS`, whose working folder is elsewhere."""
         given = [sys.executable, "-m", "jaxprof", *map(str, words)]
         ran = subprocess.run(
@@ -73,12 +70,12 @@ class Disk:
         assert "Traceback" not in ran.stderr
         return Said(ran.returncode, ran.stdout, ran.stderr)
 
-    def new_sessions(self) -> list[Session]:
+    def new_sessions(self):
         return [load(path, Session) for path in self.work.glob("jaxprof-*.jaxprof")]
 
 
 @pytest.fixture
-def disk(tmp_path: Path) -> Disk:
+def disk(tmp_path):
     made = Disk(tmp_path)
     for name in ("sessions/kept", "baselines/old"):
         path = made.before / f"{name}.jaxprof"
@@ -132,7 +129,7 @@ def test_what_cannot_be_written_is_one_line_and_what_was_there_stays(way, words,
 
 
 def test_a_limit_on_the_size_of_a_file_loses_nothing_that_is_printed(tmp_path):
-    def limit() -> None:
+    def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048))
 
     words = ["run", "--from", plan(tmp_path, "numpy"), "--budget", "0.05"]

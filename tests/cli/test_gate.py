@@ -1,55 +1,43 @@
-"""`jaxprof gate`: programs whose truth is known, each limit, each form, each exit code."""
+"""`jaxprof gate`: programs whose truth is known, each limit, each form, each exit code. Times are limited where they
+were measured in turns with the base, and undecided wherever they were not."""
 
-from __future__ import annotations
-
-from typing import Any
+from dataclasses import replace
+from random import Random
 from xml.etree import ElementTree
 
 import pytest
 
 import program_events
+from cli.calling import commit_all
+from cli.compiled import session
 from folding import fold, written
 from jaxprof import events as e
-from jaxprof.analysis.gate import judged, read_limit
-from jaxprof.analysis.hlo_program import HloProgram
-from jaxprof.analysis.opener import modules_of
+from jaxprof.analysis.ab import ab_results
+from jaxprof.analysis.gate import judged, judged_times, read_limit, read_limits
 from jaxprof.analysis.run_difference import run_difference
-from jaxprof.cli import hlo_target
+from jaxprof.cli import sides as cli_sides
+from jaxprof.cli.output import ExitCode
 from jaxprof.errors import UsageError
-from jaxprof.session import Session
+from jaxprof.session.run import UNLIKE_RESULTS
 from job_folders import ALL_REDUCE
 from report import sessions
 
-pytestmark = pytest.mark.usefixtures("state_home")
 
-
-def _session(
-    hlo: str | None = sessions.HLO, *events: e.Event, devices: tuple[str, ...] = ("cpu:0",), **plan: Any
-) -> Session:
-    made: list[e.Event] = []
-    for number, device in enumerate(devices, 1):
-        spec = e.RunSpec(**{"workload": "f.py:step", "variant": "jit", "how": "compile", "device": device, **plan})
-        made.append(e.RunPlanned(run=f"r{number}", spec=spec))
-        if hlo is not None:
-            made.append(e.TextRecorded(run=f"r{number}", name="hlo", text=hlo))
-    return fold(sessions.HEADER, [*made, *events])
-
-
-def _state(before: Session, after: Session, limit: str) -> str:
+def _state(before, after, limit):
     (row,) = judged("x", run_difference(before, before.runs["r1"], after, after.runs["r1"]), [read_limit(limit)])
     return row.state
 
 
-def _cost(flops: float | None) -> Session:
+def _cost(flops):
     cost = e.CostReported(run="r1", flops=flops, bytes_accessed=100.0, source=e.ESTIMATED_BY)
-    return _session(None, cost)
+    return session(None, cost)
 
 
-def _donating(size: int) -> Session:
-    return _session(None, e.MemoryReported(run="r1", alias_bytes=size))
+def _donating(size):
+    return session(None, e.MemoryReported(run="r1", alias_bytes=size))
 
 
-def _holding(count: int) -> Session:
+def _holding(count):
     """Only the sums of its memory are known, and what its constants take."""
     hlo = f"""HloModule m, is_scheduled=true
 
@@ -60,27 +48,24 @@ ENTRY main {{
 }}
 """
     sums = e.MemoryReported(run="r1", argument_bytes=4, output_bytes=4, temporary_bytes=0)
-    return _session(hlo, sums)
+    return session(hlo, sums)
 
 
 @pytest.mark.parametrize(
     ("limit", "before", "after", "state"),
     [
         ("flops", _cost(100.0), _cost(100.0), "within"),
-        ("flops", _cost(100.0), _cost(99.0), "within"),
         ("flops", _cost(100.0), _cost(101.0), "passed"),
         ("flops:1%", _cost(100.0), _cost(101.0), "within"),
         ("flops:1%", _cost(100.0), _cost(101.1), "passed"),
         ("flops:0.5 %", _cost(100.0), _cost(101.0), "passed"),
         ("flops", _cost(100.0), _cost(None), "undecided"),
-        ("constant", _holding(10), _holding(10), "within"),
         ("constant", _holding(10), _holding(20), "passed"),
         ("donated", _donating(4096), _donating(0), "passed"),
         ("donated", _donating(0), _donating(4096), "within"),
-        ("collectives", _session(ALL_REDUCE), _session(ALL_REDUCE), "within"),
-        ("collectives", _session(), _session(ALL_REDUCE), "passed"),
-        ("collectives", _session(ALL_REDUCE), _session(ALL_REDUCE.replace("{{0,1,2,3}}", "{{0,1},{2,3}}")), "passed"),
-        ("kernels", _session(parameters={"n": 1}), _session(parameters={"n": 2}), "undecided"),
+        ("collectives", session(), session(ALL_REDUCE), "passed"),
+        ("collectives", session(ALL_REDUCE), session(ALL_REDUCE.replace("{{0,1,2,3}}", "{{0,1},{2,3}}")), "passed"),
+        ("kernels", session(parameters={"n": 1}), session(parameters={"n": 2}), "undecided"),
     ],
 )
 def test_what_is_more_or_worse_than_its_limit_allows(limit, before, after, state):
@@ -93,20 +78,8 @@ def test_a_limit_that_cannot_be_read(text):
         read_limit(text)
 
 
-@pytest.fixture
-def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, Session]:
-    """Programs by name, as if they had been compiled."""
-    found: dict[str, Session] = {}
-
-    def find(name: str, *_: Any, **__: Any) -> list[HloProgram]:
-        return [HloProgram(stages, found[name]) for stages in modules_of(found[name])]
-
-    monkeypatch.setattr(hlo_target, "find_modules", find)
-    return found
-
-
 def test_the_form_for_ci_is_printed_or_written_beside_another_one(call, known, tmp_path):
-    known |= {"old:f": _session(), "new:f": _session(sessions.HLO.replace("f32", "f64"))}
+    known |= {"old:f": session(), "new:f": session(sessions.HLO.replace("f32", "f64"))}
     words = ("gate", "new:f", "--base", "old:f", "--fail-on", "kernels", "--fail-on", "bytes:1%")
     said = call(*words, "--format", "markdown", "--junit", tmp_path / "gate.xml")
     assert (said.code, "| exceeded |" in said.out) == (3, True)
@@ -117,17 +90,16 @@ def test_the_form_for_ci_is_printed_or_written_beside_another_one(call, known, t
 
 
 def test_each_device_is_held_against_its_own(call, known):
-    known |= {"old:f": _session(devices=("h100", "tpu-v5e")), "new:f": _session(devices=("tpu-v5e", "h100"))}
-    known["other:f"] = _session(devices=("a100",))
+    known |= {"old:f": session(devices=("h100", "tpu-v5e")), "new:f": session(devices=("tpu-v5e", "h100"))}
+    known["other:f"] = session(devices=("a100",))
     words = ("gate", "new:f", "--fail-on", "kernels", "--format", "json", "--base")
     assert [row["label"].split()[-1] for row in call(*words, "old:f").data["limits"]] == ["tpu-v5e", "h100"]
     assert call(*words, "other:f").code == 2
 
 
-def test_names_cannot_break_the_xml_or_the_terminal(call, known, tmp_path):
-    known |= {name: _session(workload='a"<&\x1b[31m') for name in ("old:f", "new:f")}
-    words = ("gate", "new:f", "--base", "old:f", "--fail-on", "kernels")
-    assert "\x1b" not in call(*words, "--junit", tmp_path / "gate.xml").out
+def test_names_cannot_break_the_xml(call, known, tmp_path):
+    known |= {name: session(workload='a"<&\x1b[31m') for name in ("old:f", "new:f")}
+    call("gate", "new:f", "--base", "old:f", "--fail-on", "kernels", "--junit", tmp_path / "gate.xml")
     (case,) = ElementTree.parse(tmp_path / "gate.xml").iter("testcase")
     assert case.attrib["classname"].startswith('a"<&')
 
@@ -144,3 +116,85 @@ def test_a_recorded_program_is_gated_on_its_compiles(call, tmp_path, count, wall
     said = call("gate", tmp_path / "now.jaxprof", *words)
     (row,) = said.data["limits"]
     assert (said.code, row["state"], row["before"]) == (code, state, 2)
+
+
+SIDES = {"r1": "A", "r2": "B"}
+
+
+def measured(call_seconds, compile_seconds, launches=3, *more):
+    """A comparison of that many launches. A takes 10 ms a call, and compiles in 1 s."""
+    events = []
+    for run, side in SIDES.items():
+        spec = e.RunSpec(workload="own.py:step", variant="jit", how="jit", device="cpu:0", side=side, launches=launches)
+        events.append(e.RunPlanned(run=run, spec=replace(spec, baseline="" if side == "A" else "r1")))
+    for launch in range(1, launches + 1):
+        wobble = 1 + 0.002 * (launch % 3)
+        for run, side in SIDES.items():
+            took = compile_seconds if side == "B" else 1.0
+            events.append(e.WorkerStarted(run=run, pid=1, python="python", launch=launch))
+            events.append(e.PhaseEnded(run=run, phase="compile", seconds=took * (wobble if side == "B" else 1)))
+        noise = Random(launch)
+        for block, run in enumerate([*SIDES, *reversed(SIDES)] * 8):
+            took = (call_seconds if SIDES[run] == "B" else 0.01) * (1 + noise.gauss(0, 0.004))
+            events.append(e.SamplesTaken(run=run, series="run", seconds=[took], block=1000 * launch + block))
+    events += [e.RunFinished(run=run, status="ok") for run in SIDES]
+    (found,) = ab_results(fold(sessions.HEADER, [*events, *more]))
+    return found
+
+
+def states(found, *limits):
+    return {row.limit.text: row.state for row in judged_times("x", found, read_limits(limits))}
+
+
+def test_a_call_and_a_compile_that_took_longer_pass_their_limits():
+    limits = ("run:5%", "compile:20%", "kernels")
+    for call, compiled, run, compiling in (
+        (0.01, 1.0, "within", "within"), (0.015, 1.0, "passed", "within"), (0.01, 1.5, "within", "passed"),
+    ):  # fmt: skip
+        assert states(measured(call, compiled), *limits) == {"run:5%": run, "compile:20%": compiling}
+    assert states(measured(0.015, 1.5), "run:60%", "compile:60%") == {"run:60%": "within", "compile:60%": "within"}
+
+
+def test_with_one_launch_a_call_needs_more_and_a_compile_is_undecided():
+    limits = ("run:5%", "compile:20%")
+    assert states(measured(0.0115, 1.5, 1), *limits) == {"run:5%": "undecided", "compile:20%": "undecided"}
+    assert states(measured(0.015, 1.0, 1), "run:5%") == {"run:5%": "passed"}
+    warning = e.WarningRaised(run="r2", code=UNLIKE_RESULTS, message="the results are not alike: f32[2], f32[3]")
+    assert states(measured(0.015, 1.0, 3, warning), "run:5%") == {"run:5%": "undecided"}
+
+
+def test_the_intervals_of_several_limits_hold_together():
+    found = measured(0.011, 1.0)
+    (alone,) = judged_times("x", found, read_limits(["run:5%"]))
+    beside, _ = judged_times("x", found, read_limits(["run:5%", "compile:20%"]))
+    assert alone.growth_low > beside.growth_low
+    assert alone.growth == beside.growth
+
+
+def test_a_session_of_another_time_decides_no_time(call, kept):
+    said = call("gate", kept, "--base", kept, "--fail-on", "compile:5%", "--format", "json")
+    (row,) = said.data["limits"]
+    assert (said.code, row["state"], "--base REV" in row["reason"]) == (0, "undecided", True)
+    assert row["before"] > 0
+    assert row["growth"] is None
+
+
+@pytest.mark.process
+def test_a_revision_and_what_is_there_now_are_measured_and_judged(call, tmp_path, monkeypatch):
+    own = "def step(x):\n    return x\n\ndef step_inputs():\n    return (1.0,)\n"
+    (tmp_path / "own.py").write_text(own)
+    commit_all(tmp_path, "one")
+    (tmp_path / "own.py").write_text(own.replace("return x", "return x + 1"))
+    monkeypatch.chdir(tmp_path)
+    given = []
+
+    def measure(read, folder, how, *words, **more):
+        given.extend((read, how))
+        return cli_sides.MeasuredSides(result=measured(0.015, 1.0), exit_code=ExitCode.OK, path=None)
+
+    monkeypatch.setattr(cli_sides, "measure", measure)
+    said = call("gate", "own.py:step", "--fail-on", "run:5%", "--launches", "2", "--format", "json")
+    (row,) = said.data["limits"]
+    assert (said.code, row["state"]) == (3, "passed")
+    read, how = given
+    assert ([side.tree.revision for side in read.sides], how["launches"]) == (["HEAD", ""], 2)

@@ -1,7 +1,3 @@
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from hlo_sources import DUMPED, TEXT
@@ -11,16 +7,10 @@ from report import sessions
 
 
 @pytest.fixture
-def dump(tmp_path: Path) -> Path:
+def dump(tmp_path):
     path = tmp_path / "module.txt"
     path.write_text(sessions.HLO)
     return path
-
-
-def test_the_hlo_of_the_only_run_that_has_some(call, kept, dump):
-    assert call("hlo", kept).out == sessions.HLO.rstrip("\n") + "\n"
-    assert "lambda" in call("hlo", kept, "--run", "r2", "--stage", "jaxpr").out
-    assert call("hlo", kept, "--diff", dump).out.startswith("no difference")
 
 
 @pytest.mark.parametrize("view", [(), ("--memory", "--format", "json")])

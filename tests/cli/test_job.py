@@ -1,15 +1,8 @@
 """A job of several processes: started, recorded, compared, as a user does it."""
 
-from __future__ import annotations
-
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-from cli.calling import SOURCE
+from cli.calling import run
 from jaxprof.cli.commands.script import note_own_options
 from job_folders import job, loop, process
 
@@ -22,13 +15,9 @@ time.sleep(60)
 """
 
 
-def run(folder: Path, source: str, *words: str) -> subprocess.CompletedProcess[str]:
+def run_file(folder, source, *words):
     (folder / "train.py").write_text(source)
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
-    command = [sys.executable, "-m", "jaxprof", "script", *words, "train.py"]
-    return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=240, check=False
-    )
+    return run("script", *words, "train.py", cwd=folder)
 
 
 @pytest.mark.parametrize(
@@ -46,11 +35,11 @@ def test_an_option_of_jaxprof_behind_the_program_is_told(capsys, arguments, note
 
 @pytest.mark.process
 def test_a_failure_ends_the_job_with_its_exit_code_and_its_words(call, tmp_path, monkeypatch):
-    said = run(tmp_path, FAILS, "-n", "2", "--out", "run")
-    assert said.returncode == 1, said.stderr
-    assert sorted(said.stdout.splitlines()) == ["0 of 2", "1 of 2"]
-    assert "process 1 of 2 ended with exit code 1" in said.stderr
-    assert "process 0 of 2" not in said.stderr, "it was ended by us"
+    said = run_file(tmp_path, FAILS, "-n", "2", "--out", "run")
+    assert said.code == 1, said.err
+    assert sorted(said.out.splitlines()) == ["0 of 2", "1 of 2"]
+    assert "process 1 of 2 ended with exit code 1" in said.err
+    assert "process 0 of 2" not in said.err, "it was ended by us"
     monkeypatch.chdir(tmp_path)
     assert call("script", "-n", "2", "--out", "run", "train.py").code == 2, "there is a job already"
     data = call("show", "run.jaxprof.d", "--format", "json").data
@@ -82,16 +71,16 @@ def test_a_job_that_jaxprof_started_is_started_again_to_verify(call, tmp_path):
 
 
 @pytest.fixture
-def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def started(tmp_path, monkeypatch):
     """How many processes were started, without starting them, on two processors."""
-    counts: list[int] = []
+    counts = []
 
     class Launch:
-        def __init__(self, command: list[str], count: int, job: str, output: int | None = None) -> None:
+        def __init__(self, command, count, job, output=None):
             assert "--oversubscribe" not in command
             counts.append(count)
 
-        def wait(self, failed: object) -> int:
+        def wait(self, failed):
             return 0
 
     monkeypatch.setattr("jaxprof.runner.job_launch.JobLaunch", Launch)
@@ -127,8 +116,8 @@ while time.monotonic() < until:
 @pytest.mark.process
 def test_the_slowest_process_captures(tmp_path):
     words = "-n 2 --capture-ranks slowest --capture-after 2s --capture-seconds 1"
-    said = run(tmp_path, BUSY, *words.split())
-    assert said.returncode == 0, said.stderr
+    said = run_file(tmp_path, BUSY, *words.split())
+    assert said.code == 0, said.err
     folder = tmp_path / "train.jaxprof.d"
     captured = [path.name for path in sorted(folder.glob("*.jaxprof")) if '"capture_window"' in path.read_text()]
     assert captured == ["process-00001.jaxprof"]

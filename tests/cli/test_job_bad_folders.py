@@ -1,10 +1,7 @@
 """Folders of jobs as they should not be: what is there is shown, what is missing is said, and nothing raises."""
 
-from __future__ import annotations
-
 import json
 import os
-from pathlib import Path
 
 import pytest
 
@@ -13,12 +10,12 @@ from job_folders import job, loop, process
 from query.conftest import InThisProcess
 
 
-def a_named_pipe(folder: Path) -> None:
+def a_named_pipe(folder):
     (folder / "process-00001.jaxprof").unlink()
     os.mkfifo(folder / "process-00001.jaxprof")
 
 
-def a_clock_that_goes_back(folder: Path) -> None:
+def a_clock_that_goes_back(folder):
     path = folder / "process-00001.jaxprof"
     header, *lines = path.read_text().splitlines()
     events = [json.loads(line) for line in lines]
@@ -28,55 +25,55 @@ def a_clock_that_goes_back(folder: Path) -> None:
     path.write_text("\n".join([header, *map(json.dumps, events), ""]))
 
 
-def a_damaged_line(folder: Path) -> None:
+def a_damaged_line(folder):
     path = folder / "process-00001.jaxprof"
     lines = path.read_bytes().splitlines(keepends=True)
     lines[-4] = b"\xff{ torn\n"
     path.write_bytes(b"".join(lines))
 
 
-def a_huge_number(folder: Path) -> None:
+def a_huge_number(folder):
     process(folder, 999_999_999, 3, *loop())
 
 
-def a_torn_file(folder: Path) -> None:
+def a_torn_file(folder):
     """Cut in the middle of a line, as a copy that was broken off leaves it."""
     path = folder / "process-00001.jaxprof"
     path.write_bytes(path.read_bytes()[: path.stat().st_size * 2 // 3])
 
 
-def a_header_alone(folder: Path) -> None:
+def a_header_alone(folder):
     path = folder / "process-00001.jaxprof"
     path.write_bytes(path.read_bytes().split(b"\n")[0] + b"\n")
 
 
-def a_folder_in_its_place(folder: Path) -> None:
+def a_folder_in_its_place(folder):
     (folder / "process-00001.jaxprof").unlink()
     (folder / "process-00001.jaxprof").mkdir()
 
 
-def a_copy_under_another_number(folder: Path) -> None:
+def a_copy_under_another_number(folder):
     (folder / "process-00003.jaxprof").write_bytes((folder / "process-00001.jaxprof").read_bytes())
 
 
-def a_missing_file(folder: Path) -> None:
+def a_missing_file(folder):
     (folder / "process-00001.jaxprof").unlink()
 
 
-def an_attempt_before(folder: Path) -> None:
+def an_attempt_before(folder):
     process(folder, 1, 3, *loop())
 
 
-def nothing_of_ours(folder: Path) -> None:
+def nothing_of_ours(folder):
     (folder / "process-00001.jaxprof").write_bytes(b"\x00 nothing of ours")
     (folder / "notes.txt").write_text("not a session")
 
 
-def most_missing(folder: Path) -> None:
+def most_missing(folder):
     process(folder, 31, 32, *loop())
 
 
-def another_job(folder: Path) -> None:
+def another_job(folder):
     process(folder, 3, 4, *loop(), header={"job": "slurm-99.0", "jaxprof": "0.0.9"})
 
 

@@ -10,14 +10,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import pytest
 
 from cli.calling import environment
+from cli.compiled import compiled
 from folding import written
 from jaxprof import events as e
 from jaxprof.cli.output import SIGNAL_BASE, ExitCode
@@ -43,13 +42,6 @@ main()
 """
 
 
-class HasCode(Protocol):
-    """How a command ended."""
-
-    @property
-    def code(self) -> int: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Case:
     phase: str
@@ -59,7 +51,7 @@ class Case:
     how: str
     """`lock`: native code of the engine holds the interpreter's lock; `sleep`: it does not."""
 
-    def __str__(self) -> str:
+    def __str__(self):
         return f"{self.phase}-{self.victim}-{self.number.name}-{self.how}"
 
 
@@ -71,26 +63,18 @@ CASES = [
 ]
 
 
-def plan(folder: Path, variant: str) -> str:
+def plan(folder, variant):
     """A session to repeat: one run, without a baseline."""
-    path = folder / f"{variant}.jaxprof"
-    how = "numpy" if variant == "numpy" else variant
-    spec = e.RunSpec(
-        workload="selu", target="selu", variant=variant, how=how, device="cpu:0", parameters={"n": 1000},
-        budget_seconds=0.05, launches=1,
-    )  # fmt: skip
-    written(
-        path,
-        (e.RunPlanned(run="r1", spec=spec), e.RunFinished(run="r1", status="ok"), e.SessionClosed()),
-        new_header({}),
-    )
-    return f"{path}:r1"
+    spec = {"variant": variant, "how": variant, "workload": "selu", "target": "selu", "parameters": {"n": 1000}}
+    ended = (e.RunFinished(run="r1", status="ok"), e.SessionClosed())
+    events = compiled(None, *ended, **spec, budget_seconds=0.05, launches=1)
+    return f"{written(folder / f'{variant}.jaxprof', events, new_header({}))}:r1"
 
 
 class Measuring:
     """A client that measures one run, in a folder of its own."""
 
-    def __init__(self, folder: Path, variant: str, phase: str, how: str) -> None:
+    def __init__(self, folder, variant, phase, how):
         self.out, self._notes, self.temporary = folder / "out.jaxprof", folder / "notes", folder / "temporary"
         self.temporary.mkdir()
         self._mark = secrets.token_hex(8)
@@ -107,22 +91,22 @@ class Measuring:
             env=environment() | {"JAX_PLATFORMS": "cpu", "TMPDIR": str(self.temporary)} | stopped,
         )
 
-    def notes(self) -> list[tuple[str, str]]:
+    def notes(self):
         """The phases that the engine announced, in order, and whether each `begins` or `ends` there."""
         if not self._notes.exists():
             return []
         return [(words[1], words[2]) for line in self._notes.read_text().splitlines() if (words := line.split())]
 
-    def engine_pid(self) -> int:
+    def engine_pid(self):
         return int(self._notes.read_text().split()[0])
 
-    def logged(self) -> list[tuple[str, str]]:
+    def logged(self):
         """The phases in the log, as `notes` has them."""
         whole = self.out.read_bytes().rpartition(b"\n")[0] if self.out.exists() else b""
         events = [json.loads(line) for line in whole.splitlines()]
         return [(event["phase"], WORDS[event["type"]]) for event in events if event.get("type") in WORDS]
 
-    def left(self) -> list[str]:
+    def left(self):
         """The processes that this client has started and that still run."""
         mark, found = f"JAXPROF_MARK={self._mark}".encode(), []
         for folder in Path("/proc").glob("[0-9]*"):
@@ -133,14 +117,13 @@ class Measuring:
                 continue
         return found
 
-    def close(self) -> str:
+    def close(self):
         """Ends the client if it still runs; returns what it said."""
         self.process.kill()
-        said: str = self.process.communicate()[1]
-        return said
+        return self.process.communicate()[1]
 
 
-def wait(holds: Callable[[], object], what: Callable[[], object]) -> None:
+def wait(holds, what):
     deadline = time.monotonic() + SECONDS
     while not holds():
         assert time.monotonic() < deadline, what()
@@ -148,10 +131,10 @@ def wait(holds: Callable[[], object], what: Callable[[], object]) -> None:
 
 
 @pytest.fixture
-def measuring(tmp_path: Path) -> Iterator[Callable[..., Measuring]]:
-    made: list[Measuring] = []
+def measuring(tmp_path):
+    made = []
 
-    def start(variant: str, phase: str, how: str) -> Measuring:
+    def start(variant, phase, how):
         made.append(Measuring(tmp_path, variant, phase, how))
         return made[-1]
 
@@ -160,7 +143,7 @@ def measuring(tmp_path: Path) -> Iterator[Callable[..., Measuring]]:
         each.close()
 
 
-def every_case() -> Iterator[Case]:
+def every_case():
     """All of them, for `bench/faults.py`. An engine leaves an interrupt to its client."""
     for phase in JIT_PHASES:
         for victim, numbers in (("client", (KILL, TERM, INTERRUPT)), ("engine", (KILL, TERM))):
@@ -168,10 +151,10 @@ def every_case() -> Iterator[Case]:
                 yield from (Case(phase, victim, number, how) for how in ("lock", "sleep"))
 
 
-def check(case: Case, work: Measuring, call: Callable[..., HasCode]) -> None:
+def check(case, work, call):
     announced = (case.phase, "begins")
 
-    def stopped() -> bool:
+    def stopped():
         return announced in work.logged() and announced in work.notes()  # which the engine writes after the event
 
     wait(lambda: stopped() or work.process.poll() is not None, lambda: (work.notes(), work.close()))
@@ -192,7 +175,6 @@ def check(case: Case, work: Measuring, call: Callable[..., HasCode]) -> None:
         assert case.number.name in run.error
     elif case.number in (TERM, INTERRUPT):
         assert (code, run.status) == (SIGNAL_BASE + case.number, "cancelled")
-        assert session.closed is not None
         assert session.closed.reason == (case.number.name if case.number == TERM else "interrupted")
     else:
         assert (code, session.closed, run.closed) == (-KILL, None, None)

@@ -1,10 +1,7 @@
-from __future__ import annotations
-
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from importlib import import_module
 
 import click
@@ -25,7 +22,7 @@ def test_help_names_every_command_and_the_exit_codes(call):
     assert call("--version").out == f"jaxprof {__version__}\n"
 
 
-def _contexts(command: click.Command, name: str, parent: click.Context | None = None) -> Iterator[click.Context]:
+def _contexts(command, name, parent=None):
     context = click.Context(command, info_name=name, parent=parent, terminal_width=80)
     yield context
     if isinstance(command, click.Group):
@@ -75,7 +72,7 @@ def test_the_app_refuses_to_start_without_a_terminal(call):
 
 
 def test_an_interrupt_in_a_command_is_130(call, monkeypatch):
-    def interrupted(*_: object) -> None:
+    def interrupted(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("jaxprof.session.log.Library.find", interrupted)

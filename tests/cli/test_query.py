@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import importlib.util
 import json
 
@@ -14,7 +12,7 @@ pytest.importorskip("duckdb")
 
 
 @pytest.fixture(autouse=True)
-def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_process(monkeypatch):
     monkeypatch.setattr("jaxprof.query.asking.SqlProcess", InThisProcess)
 
 

@@ -1,20 +1,22 @@
-"""`jaxprof run`, on real JAX where the measuring is the point."""
-
-from __future__ import annotations
+"""`jaxprof run`, on real JAX where the measuring is the point; `jaxprof FILE`, which does what one would expect of the
+file; and a file with several functions, of which the user says which one is meant."""
 
 import inspect
+import sys
 
 import pytest
 
-from folding import written
-from jaxprof import events as e
+from cli.calling import environment
 from jaxprof.api.session import profile
 from jaxprof.cli.commands.run import command
+from jaxprof.cli.main import COMMANDS
 from jaxprof.cli.output import ExitCode
+from jaxprof.cli.target import command_for
 from jaxprof.events import DEFAULT_BUDGET_SECONDS, DEFAULT_LAUNCHES
 from jaxprof.runner.planning import PlanOptions
-from jaxprof.session.log import new_header
 from jaxprof.tui.home.plan_options import HomeOptions
+from report import sessions
+from terminal import Terminal
 
 
 def test_every_front_end_has_one_default_budget_and_number_of_launches():
@@ -46,15 +48,98 @@ def test_a_run_is_printed_and_kept(call, tmp_path):
     assert call("show", out, "--format", "json", "--full").data == said.data
 
 
-@pytest.mark.process  # the folder that it would be run in has a reaper
-def test_a_function_of_a_kept_session_is_run_again_only_on_request(call, tmp_path):
-    (tmp_path / "mine.py").write_text("def step(tree, n):\n    return tree['w'] * n\n")
-    spec = e.RunSpec(
-        workload="mine.py:step", variant="jit", how="jit", device="cpu:0", target=f"{tmp_path}/mine.py:step",
-        arguments=("{'w': f32[8]}", "3"),
-    )  # fmt: skip
-    first, second = tmp_path / "one.jaxprof", tmp_path / "two.jaxprof"
-    written(first, [e.RunPlanned(run="r1", spec=spec), e.RunFinished(run="r1", status="ok")], new_header({}))
-    said = call("run", "--from", f"{first}:step", "--out", second)
-    assert (said.code, second.exists()) == (ExitCode.USAGE, False), "it is somebody's code, and nobody was asked"
-    assert f"{tmp_path}/mine.py:step --arg" in " ".join(said.err.split())
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text("print('trained')\n")
+    (tmp_path / "program").mkdir()
+    (tmp_path / "program" / "__main__.py").write_text("")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "m.hlo").write_text(sessions.HLO)
+    (tmp_path / "s.jaxprof").write_text('{"format":"jaxprof"}\n')
+    (tmp_path / "p.xplane.pb").write_bytes(b"\x0a\x00")
+    (tmp_path / "notes.md").write_text("nothing of ours")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("words", "in_terminal", "elsewhere"),
+    [
+        (["train.py"], "script", "script"),
+        (["train.py", "--epochs", "3"], "script", "script"),
+        (["program"], "script", "script"),
+        (["train.py:step"], "run", "run"),
+        (["s.jaxprof"], "open", "open"),
+        (["s.jaxprof", "--full"], "open", "open"),
+        (["p.xplane.pb"], "open", "open"),
+        (["m.hlo"], "open", "hlo"),
+        (["m.hlo", "--kernels"], "hlo", "hlo"),
+    ],
+)
+def test_a_file_alone_stands_for_a_command(files, words, in_terminal, elsewhere):
+    assert command_for(words, COMMANDS, in_terminal=True) == in_terminal
+    assert command_for(words, COMMANDS, in_terminal=False) == elsewhere
+
+
+def test_a_command_wins_over_a_file_of_its_name(call, files):
+    (files / "sessions").write_text(sessions.HLO)
+    assert "HloModule" not in call("sessions", "--help").out
+    assert "HloModule" in call("./sessions").out
+
+
+MINE = """
+import jaxprof
+
+
+@jaxprof.workload(inputs=["f32[n]"], parameters={"n": 8})
+def twice(x):
+    \"\"\"Two times x.\"\"\"
+    return 2 * x
+
+
+def product(x, y):
+    return x @ y
+
+
+def product_inputs(random):
+    return random.standard_normal((4, 4)), random.standard_normal((4, 4))
+
+
+def helper(x, y, z):
+    return x + y + z
+"""
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(MINE)
+    monkeypatch.chdir(tmp_path)
+    return "mine.py"
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("command", ["run", "hlo"])
+def test_where_nobody_can_be_asked_the_functions_are_listed(call, mine, command, state_home):
+    said = call(command, mine)
+    assert (said.code, "mine.py has 2 functions: twice, product" in said.err) == (ExitCode.USAGE, True)
+    assert not list(state_home.rglob("*.jaxprof"))
+
+
+@pytest.mark.process
+def test_workloads_lists_them_all_or_those_that_take_the_arguments(call, mine):
+    data = call("workloads", mine, "--format", "json").data
+    assert [one["name"] for one in data["workloads"]] == ["mine.py:twice", "mine.py:product"]
+    for count, name in ((1, "mine.py:twice:"), (3, "mine.py:helper:")):
+        assert call("workloads", mine, *["--arg", "f32[3]"] * count).out.startswith(name)
+    assert call("workloads", mine, *["--arg", "f32[3]"] * 4).code == ExitCode.USAGE
+
+
+@pytest.mark.process
+def test_at_a_terminal_the_user_is_asked(mine, tmp_path):
+    words = [sys.executable, "-m", "jaxprof", "run", mine, "--set", "n=3"]
+    with Terminal(words, tmp_path, environment()) as terminal:
+        terminal.until("all)")
+        assert "1  twice  Two times x." in terminal.plain
+        terminal.type(b"2\n")
+        assert terminal.end() == ExitCode.USAGE
+        assert "unknown parameter 'n'" in terminal.plain, "product has none; twice would run"

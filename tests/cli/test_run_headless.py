@@ -1,19 +1,22 @@
-"""Signals and notes around a conductor that does as it is told; no child process here."""
-
-from __future__ import annotations
+"""Runs without the app: signals and notes around a scheduler that does as it is told, without a child process; and
+with what exit code a comparison ends."""
 
 import io
 import os
 import signal
-from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from jaxprof import events as e
+from jaxprof.analysis import ab
+from jaxprof.cli import run_headless
+from jaxprof.cli import sides as cli_sides
+from jaxprof.cli.output import ExitCode
 from jaxprof.cli.run_headless import HeadlessRuns, Progress
 from jaxprof.errors import StorageError
-from jaxprof.runner import Interpreter, PlannedRun, Scheduler
+from jaxprof.runner import Interpreter, Scheduler
 from jaxprof.session.log import LogWriter
 from report import sessions
 
@@ -23,55 +26,46 @@ INTERPRETER = Interpreter("/usr/bin/python3", None, "a test")
 class Terminal(io.StringIO):
     """Text that is taken for a terminal."""
 
-    def isatty(self) -> bool:
+    def isatty(self):
         return True
 
 
 class Obedient(Scheduler):
     """Emits what it is given; `run` then calls `then`."""
 
-    emitted: Sequence[e.Event] = ()
-    then: Callable[[], object] = staticmethod(lambda: None)
+    emitted, then = (), staticmethod(lambda: None)
 
-    def __init__(self, writer: LogWriter, interpreter: Interpreter, listen: Callable[[list[e.Event]], None]) -> None:
+    def __init__(self, writer, interpreter, listen):
         super().__init__(writer, interpreter, listen)
         self.tell = listen
 
-    def run(self) -> None:
+    def run(self):
         self.tell([self.writer.append(event) for event in self.emitted])
         self.then()
 
 
-def headless_runs(
-    terminal: io.StringIO,
-    emitted: Sequence[e.Event] = (),
-    then: Callable[[], object] = lambda: None,
-    path: Path | None = None,
-) -> HeadlessRuns:
+def headless_runs(terminal, emitted=(), then=lambda: None, path=None):
     made = type("Made", (Obedient,), {"emitted": emitted, "then": staticmethod(then)})
     return HeadlessRuns(LogWriter(sessions.HEADER, path), INTERPRETER, Progress(terminal), make=made)
-
-
-NOTHING: list[PlannedRun] = []
 
 
 def test_a_signal_that_is_ignored_stays_ignored():
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         work = headless_runs(Terminal(), then=lambda: os.kill(os.getpid(), signal.SIGHUP))
-        work.work(NOTHING)
+        work.work([])
         assert (work.stopped_by, signal.getsignal(signal.SIGHUP)) == (None, signal.SIG_IGN)
     finally:
         signal.signal(signal.SIGHUP, before)
 
 
 def test_a_fault_of_the_conductor_is_raised_and_the_log_is_closed(tmp_path):
-    def fail() -> bool:
+    def fail():
         raise RuntimeError("a fault")
 
     path = tmp_path / "x.jaxprof"
     with pytest.raises(RuntimeError, match="a fault"):
-        headless_runs(Terminal(), then=fail, path=path).work(NOTHING)
+        headless_runs(Terminal(), then=fail, path=path).work([])
     assert b"session_closed" in path.read_bytes()
 
 
@@ -79,7 +73,7 @@ def test_finished_runs_get_a_line_each_and_the_live_line_goes_away(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     terminal = Terminal()
     planned_first = sorted(sessions.events(), key=lambda event: not isinstance(event, e.RunPlanned))
-    headless_runs(terminal, planned_first).work(NOTHING)
+    headless_runs(terminal, planned_first).work([])
     lines = terminal.getvalue().replace("\r\x1b[K", "").splitlines()
     assert [line.partition("  ")[0] for line in lines] == [
         "[1/3] selu numpy cpu:0", "[2/3] selu jit cpu:0", "[3/3] selu jax cpu:0",
@@ -88,15 +82,15 @@ def test_finished_runs_get_a_line_each_and_the_live_line_goes_away(monkeypatch):
 
 def test_where_stderr_is_no_terminal_only_a_storage_failure_is_told_and_that_once():
     plain = io.StringIO()
-    headless_runs(plain, sessions.events()).work(NOTHING)
+    headless_runs(plain, sessions.events()).work([])
     assert plain.getvalue() == ""
     work = headless_runs(plain, sessions.events())
     work.scheduler.writer.failure = StorageError("the session cannot be written to /x: No space left", "Free some.")
-    work.work(NOTHING)
+    work.work([])
     assert plain.getvalue().count("No space left") == 1
 
 
-def live_line(monkeypatch: pytest.MonkeyPatch, name: str, now: float) -> str:
+def live_line(monkeypatch, name, now):
     """What stands in the last line while a run compiles, which began at 16 s."""
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "100")
@@ -112,3 +106,40 @@ def test_the_clock_of_a_long_compile_ticks(monkeypatch):
     assert live_line(monkeypatch, "jit", 18.0) == "[1/1] selu jit cpu:0  compile 2.0 s"
     assert live_line(monkeypatch, "jit", 58.25) == "[1/1] selu jit cpu:0  compile 42.2 s"
     assert not {"\x1b", "\n"} & set(live_line(monkeypatch, "jit\x1b[2J\n", 18.0)), "a name cannot move the cursor"
+
+
+@pytest.mark.parametrize(
+    ("stopped_by", "failed", "kept", "code", "has_result"),
+    [
+        (None, (), True, ExitCode.OK, True),
+        (None, ("B",), True, ExitCode.FAILED, True),
+        (None, (), False, ExitCode.FAILED, True),
+        (signal.SIGINT, (), True, ExitCode.INTERRUPTED, True),
+        (signal.SIGINT, ("B",), False, ExitCode.INTERRUPTED, True),
+        (signal.SIGTERM, (), True, 128 + signal.SIGTERM, False),
+    ],
+    ids=["well", "a side failed", "not kept", "ctrl+c", "ctrl+c and not kept", "SIGTERM"],
+)
+def test_how_the_measuring_ends(monkeypatch, capsys, stopped_by, failed, kept, code, has_result):
+    class Runs:
+        exit_code = run_headless.HeadlessRuns.exit_code
+
+        def __init__(self, writer, interpreter, progress):
+            assert interpreter == "the interpreter of A"
+            self.scheduler = SimpleNamespace(session="the session", max_silence_seconds=None)
+            self.stopped_by = stopped_by
+
+        def work(self, runs):
+            assert (runs, self.scheduler.max_silence_seconds) == (planned, 7.0)
+
+    result = SimpleNamespace(failed=failed)
+    planned = [SimpleNamespace(comparison=SimpleNamespace(notes=["the environments differ"]))]
+    monkeypatch.setattr(run_headless, "HeadlessRuns", Runs)
+    monkeypatch.setattr(ab, "ab_results", lambda session: [result])
+    monkeypatch.setattr(cli_sides, "report_location", lambda writer, note: kept)
+    of_a = "the interpreter of A"
+    writer = SimpleNamespace(path=Path("s.jaxprof"))
+    found = cli_sides.measure_planned(planned, of_a, writer, 7.0)
+    assert (found.exit_code, found.path) == (code, "s.jaxprof" if kept else None)
+    assert (found.result is result) == has_result
+    assert "note: the environments differ" in capsys.readouterr().err

@@ -1,27 +1,28 @@
-"""Answers of every kind are as their schemas say; `cli.calling` looks at those of every other test."""
-
-from __future__ import annotations
+"""Answers in JSON: those of every kind are as their schemas say (`cli.calling` looks at those of every other test),
+and a recorded program leaves stdout to them."""
 
 import json
 import re
 import shlex
 import shutil
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+import jaxprof
 import kept_histories
 import program_events
 from answer_schemas import hold, problems, schema_of
+from cli.calling import start
 from cli.test_baseline import keep
 from folding import fold, written
+from golden import commands
 from jaxprof import events as e
 from jaxprof.analysis.ab import ab_results
 from jaxprof.analysis.gate import GateBase, GateResult, judged_times, read_limits
 from jaxprof.cli import kinds
+from jaxprof.cli.main import wants_json
 from jaxprof.report.comparison_report import ab_json
 from jaxprof.report.device_list import devices_report
 from jaxprof.report.envelope import answer_pieces
@@ -41,7 +42,7 @@ TWO_MODES = [
     ),
     e.RunFinished(run="r1", status="ok"),
 ]
-ROW: dict[str, Any] = {
+ROW = {
     "made_at": program_events.at(70),
     "factory": "make_step",
     "closure": [e.ClosureChange(name="rate", before="0.1", now="0.2")],
@@ -93,12 +94,11 @@ ENTRY %%main (x: f32[8]) -> (f32[8], f32[8]) {
 """
 """The same computed in another way: warps, the code of a custom kernel, two lines in either order."""
 ORDER = ("  %a = f32[8]{0} sine(%c)", "  %b = f32[8]{0} cosine(%c)")
-KINDS = sorted((*kinds.KINDS, "error"))
 DOCUMENT = Path(__file__).parents[2] / "docs" / "json.md"
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(tmp_path_factory):
     """A folder with a session of each sort, HLO, a baseline and a history."""
     tmp_path = tmp_path_factory.mktemp("made")
     with_other_hlo = [
@@ -154,82 +154,92 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     keep(tmp_path / "before.jaxprof")
     keep(tmp_path / "after.jaxprof", 120)
     for number, median in enumerate(kept_histories.medians((0.010, 9), (0.0125, 8))):
-        version = "0.10.2" if number < 9 else "0.11.0"
-        kept_histories.keep(tmp_path / "history", number, kept_histories.run("r1", median, jax=version))
+        version, flops = ("0.10.2", 2e9) if number < 9 else ("0.11.0", 3e9)
+        kept_histories.keep(tmp_path / "history", number, kept_histories.run("r1", median, jax=version, flops=flops))
     return tmp_path
 
 
 @pytest.fixture
-def files(made: Path, tmp_path: Path, state_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def files(made, tmp_path, state_home, monkeypatch):
     """A copy of that, which is the current folder."""
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     (tmp_path / "history").rename(state_home / "sessions")
     monkeypatch.chdir(tmp_path)
 
 
-_SESSIONS = ("runs", "captured", "program", "sides", "modes", "remade", "torn")
-_ONCE = {"error", "export", "explanation", "finding", "catalogue", "sessions-rename", "baseline-delete"}
-"""What has no `--full`, or cannot be done twice."""
-_COMMANDS: dict[str, Sequence[str]] = {
-    "session": [f"show {name}.jaxprof" for name in _SESSIONS],
-    **{
-        f"session-{view}": [f"show captured.jaxprof --{view}"]
-        for view in ("kernels", "compile", "steps", "memory", "trust")
-    },
-    **{
-        f"session-{view}": [f"show program.jaxprof --{view}", f"show remade.jaxprof --{view}"]
-        for view in ("compiles", "findings", "transfers", "timeline")
-    },
-    "session-lanes": ["show traced.jaxprof --lanes --from 2ms --to 4ms"],
-    "session-flame": ["show captured.jaxprof --flame", "show program.jaxprof --flame"],
-    "comparison": ["compare runs.jaxprof captured.jaxprof", "compare program.jaxprof sides.jaxprof",
-                   "compare captured.jaxprof again.jaxprof", "compare sides.jaxprof:r1 sides.jaxprof:r2",
-                   "compare program.jaxprof remade.jaxprof", "compare sides.jaxprof torn.jaxprof"],
-    "history": ["history"],
-    "job-comparison": ["compare run.jaxprof.d plain.jaxprof.d", "compare run.jaxprof.d slower.jaxprof.d"],
-    "job": ["show run.jaxprof.d", "show plain.jaxprof.d"],
-    "rollup": ["rollup damaged.jaxprof.d --all --workers 1"],
-    "gate": ["gate after.jaxprof --base before.jaxprof --fail-on flops --fail-on kernels",
-             "gate after.jaxprof --base main --fail-on flops"],
-    "hlo": ["hlo small.hlo", "hlo cut.hlo", "hlo large.hlo", "hlo captured.jaxprof"],
-    "hlo-kernels": ["hlo cut.hlo --kernels", "hlo captured.jaxprof --kernels"],
-    "hlo-findings": ["hlo cut.hlo --findings", "hlo large.hlo --findings", "hlo captured.jaxprof --findings"],
-    "hlo-barriers": ["hlo cut.hlo --barriers", "hlo large.hlo --barriers", "hlo captured.jaxprof --barriers"],
-    "hlo-flame": ["hlo cut.hlo --flame", "hlo large.hlo --flame", "hlo captured.jaxprof --flame"],
-    "hlo-memory": ["hlo cut.hlo --memory", "hlo large.hlo --memory", "hlo captured.jaxprof --memory"],
-    "hlo-stage": ["hlo small.hlo --stage hlo"],
-    "hlo-diff": ["hlo small.hlo --diff large.hlo", "hlo small.hlo --diff changed.hlo",
-                 "hlo apart.hlo --diff tiled.hlo"],
-    "sessions": ["sessions"],
-    "workloads": ["workloads"],
-    "workload": ["workloads selu"],
-    "targets": ["target list"],
-    "target-remove": ["target remove tpu"],
-    "explanation": [*(f"explain {name}.jaxprof" for name in _SESSIONS), "explain run.jaxprof.d"],
-    "finding": ["explain --code host-sync", "explain --code cache-off"],
-    "catalogue": ["explain --code all"],
-    "baselines": ["baseline list"],
-    "baseline": ["baseline show main"],
-    "query": ["query runs.jaxprof 'SELECT workload FROM runs'"],
-    "query-schema": ["query --schema"],
-    "sessions-path": ["sessions path"],
-    "config": ["config"],
-    "sessions-rename": ["sessions rename session-001 renamed"],
-    "sessions-scrub": ["sessions scrub runs.jaxprof -o scrubbed.jaxprof --force"],
-    "sessions-delete": ["sessions prune --keep 99 --yes"],
-    "baseline-save": ["baseline save main before.jaxprof --force"],
-    "baseline-delete": ["baseline delete main --yes"],
-    "error": ["show nothing"],
-}  # fmt: skip
+ASKED = """
+show modes.jaxprof
+show remade.jaxprof
+show torn.jaxprof
+show remade.jaxprof --compiles
+show remade.jaxprof --findings
+show remade.jaxprof --transfers
+show remade.jaxprof --timeline
+compare runs.jaxprof captured.jaxprof
+compare program.jaxprof sides.jaxprof
+compare sides.jaxprof torn.jaxprof
+compare run.jaxprof.d plain.jaxprof.d
+show run.jaxprof.d
+show plain.jaxprof.d
+gate after.jaxprof --base before.jaxprof --fail-on flops --fail-on kernels
+gate after.jaxprof --base main --fail-on flops
+hlo small.hlo
+hlo cut.hlo
+hlo captured.jaxprof
+hlo cut.hlo --kernels
+hlo cut.hlo --findings
+hlo large.hlo --findings
+hlo captured.jaxprof --findings
+hlo cut.hlo --barriers
+hlo large.hlo --barriers
+hlo captured.jaxprof --barriers
+hlo cut.hlo --flame
+hlo large.hlo --flame
+hlo captured.jaxprof --flame
+hlo cut.hlo --memory
+hlo captured.jaxprof --memory
+hlo small.hlo --stage hlo
+hlo small.hlo --diff changed.hlo
+hlo apart.hlo --diff tiled.hlo
+sessions
+workloads
+workloads selu
+target list
+target remove tpu
+baseline list
+baseline show main
+baseline save main before.jaxprof --force
+sessions path
+sessions scrub runs.jaxprof -o scrubbed.jaxprof --force
+sessions prune --keep 99 --yes
+config
+query runs.jaxprof 'SELECT workload FROM runs'
+query --schema
+rollup damaged.jaxprof.d --all --workers 1
+""".strip().splitlines()
+"""Commands whose answers in JSON `tests/net` does not have, and that have more to say with `--full`."""
+ASKED_ONCE = """
+explain captured.jaxprof
+explain sides.jaxprof
+explain modes.jaxprof
+explain remade.jaxprof
+explain torn.jaxprof
+explain --code host-sync
+explain --code cache-off
+explain --code all
+sessions rename session-001 renamed
+baseline delete main --yes
+show nothing
+""".strip().splitlines()
 
 
-def sides() -> list[e.Event]:
+def sides():
     """Sides whose programs are known."""
     programs = {"r1": sessions.HLO, "r2": CHANGED}
     texts = [e.TextRecorded(run=run, name="hlo", text=text) for run, text in programs.items()]
     warning = e.WarningRaised(run="r2", code="noise", message="noisy", advice="Close other programs.")
     more = (test_sides.AGREE, *texts, warning, sessions.environment("r2", "0.11.0"))
-    found: list[e.Event] = []
+    found = []
     for event in test_sides.events_with(0.5e-3, test_sides.PLAN, *more):
         found.append(event)
         if isinstance(event, e.WorkerStarted):
@@ -237,14 +247,14 @@ def sides() -> list[e.Event]:
     return found
 
 
-def gate_of_times() -> dict[str, Any]:
+def gate_of_times():
     measured = ab_results(fold(sessions.HEADER, sides()))[0]
     base = GateBase("HEAD", "revision", "/home/me/work", commit="19789fa", dirty=True)
     rows = judged_times("train.py:step", measured, read_limits(["run:5%"]))
     return gate_json(GateResult(base=base, rows=tuple(rows), notes=("a note",), measured=measured))
 
 
-_MADE: dict[str, Callable[[], dict[str, Any]]] = {
+MADE = {
     "ab": lambda: {"session": "s.jaxprof", **ab_json(ab_results(fold(sessions.HEADER, sides()))[0])},
     "gate": gate_of_times,
     "devices": lambda: devices_report(joined(), [GPU_READING, CPU_READING]),
@@ -254,34 +264,36 @@ _MADE: dict[str, Callable[[], dict[str, Any]]] = {
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("kind", sorted({*_COMMANDS, *_MADE}))
+@pytest.mark.parametrize("full", [False, True])
 @pytest.mark.usefixtures("files")
-def test_an_answer_is_short_and_as_its_schema_says(call, kind):
+def test_an_answer_is_short_and_as_its_schema_says(call, full):
     """`call` looks at each."""
-    if kind.startswith("query") or kind == "rollup":
-        pytest.importorskip("duckdb")
-        pytest.importorskip("pyarrow")
+    pytest.importorskip("duckdb")
+    pytest.importorskip("pyarrow")
     call("config", "set", "keys.results.compare", "s")
     call("baseline", "save", "main", "before.jaxprof")
     call("gate", "after.jaxprof", "--base", "main", "--fail-on", "flops", "--accept", "it may")
-    printed = []
-    for line in _COMMANDS.get(kind, ()):
-        words = [*shlex.split(line), *(() if kind == "export" else ("--format", "json"))]
-        printed.append(call(*words).out)
-        assert len(printed[-1]) < 32_000
-        if kind not in _ONCE:
-            printed.append(call(*words, "--full").out)
-    if kind in _MADE:
-        printed += ["".join(answer_pieces(kind, _MADE[kind](), ["jaxprof"], limit)) for limit in (0, None)]
-    for answer in map(json.loads, printed):
-        assert answer["kind"] == kind, answer
-        hold(answer)
+    held = [line.removesuffix(" --format json") for lines in commands().values() for line in lines if "json" in line]
+    found = set()
+    asked = [line for line in held if "explain" not in line] if full else [*held, *ASKED_ONCE]
+    for line in (*asked, *ASKED):
+        said = call(*shlex.split(line), "--format", "json", *(("--full",) if full else ())).out
+        answer = json.loads(said)
+        assert answer["kind"] != "error" or "nothing" in line, answer
+        assert full or "--full" in line or len(said) < 32_000
+        found.add(answer["kind"])
+    assert full or found | set(MADE) == {*kinds.KINDS, "error"}
 
 
-def test_every_kind_is_printed_and_in_the_documents():
-    assert set(KINDS) == {*_COMMANDS, *_MADE}
+@pytest.mark.parametrize("kind", MADE)
+@pytest.mark.parametrize("limit", [0, None])
+def test_an_answer_of_a_measurement_is_as_its_schema_says(kind, limit):
+    hold(json.loads("".join(answer_pieces(kind, MADE[kind](), ["jaxprof"], limit))))
+
+
+def test_every_kind_is_in_the_documents():
     words = " ".join(re.findall(r"`([^`\n]+)`", DOCUMENT.read_text()))
-    assert [kind for kind in KINDS if kind not in words and f"-{kind.partition('-')[2]}" not in words] == []
+    assert [kind for kind in kinds.KINDS if kind not in words and f"-{kind.partition('-')[2]}" not in words] == []
 
 
 def test_what_a_schema_does_not_have_is_found():
@@ -295,3 +307,51 @@ def test_what_a_schema_does_not_have_is_found():
     ):
         assert list(problems(answer | {"error": error}, schema)) == [wrong]
     assert list(problems(answer | {"kind": "other"}, schema)) == ["/kind is 'other'"]
+
+
+def test_all_of_a_session_is_what_the_api_has(call, kept):
+    data = call("show", kept, "--format", "json", "--full").data
+    assert data["session"].pop("path") == str(kept)
+    assert data == json.loads(json.dumps(jaxprof.load(kept).to_dict()))
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("show last --format json", True),
+        ("show last --format=json", True),
+        ("show last --format text", False),
+        ("show json --format", False),
+        ("show last -- --format json", False),
+        ("script --format json train.py", True),
+        ("script train.py --format json", False),
+        ("script -m package --format=json", False),
+    ],
+)
+def test_whether_json_is_requested_is_seen_in_words_that_cannot_be_read(line, wanted):
+    assert wants_json(line.split()) is wanted
+
+
+PROGRAM = """
+import sys
+
+import jax
+
+print("hello", *sys.argv[1:])
+print("trouble", file=sys.stderr)
+jax.jit(lambda x: x + 1)(1.0)
+"""
+
+
+@pytest.mark.process
+def test_a_recorded_program_leaves_stdout_to_the_answer(state_home, tmp_path):
+    (tmp_path / "train.py").write_text(PROGRAM)
+    process = start("script", "--format", "json", "--out", "s.jaxprof", "train.py", "--format", "json", cwd=tmp_path)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    answer = json.loads(out)
+    assert answer["kind"] == "session"
+    assert answer["data"]["program"]["argv"] == ["train.py", "--format", "json"]
+    assert answer["data"]["session"]["path"] == str(tmp_path / "s.jaxprof")
+    assert "hello --format json" in err
+    assert "trouble" in err

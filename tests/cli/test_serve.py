@@ -1,15 +1,11 @@
 """`jaxprof open --browser`: who may read the page, how it follows a session, how it ends."""
 
-from __future__ import annotations
-
 import http.client
 import os
 import re
 import signal
 import threading
-from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -23,7 +19,7 @@ from report.page.pages import timeline_text
 
 
 @pytest.fixture
-def writer(tmp_path: Path) -> Iterator[LogWriter]:
+def writer(tmp_path):
     """A session that is being written, with one run."""
     made = LogWriter(new_header(), tmp_path / "s.jaxprof")
     write(made, sessions.numpy_run("r1"))
@@ -31,14 +27,14 @@ def writer(tmp_path: Path) -> Iterator[LogWriter]:
     made.close()
 
 
-def write(writer: LogWriter, events: list[e.Event]) -> None:
+def write(writer, events):
     for event in events:
         writer.append(event)
     writer.sync()
 
 
 @contextmanager
-def served(path: Path) -> Iterator[PageServer]:
+def served(path):
     with PageServer(FollowedPage(path, "s")) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -49,7 +45,7 @@ def served(path: Path) -> Iterator[PageServer]:
             thread.join()
 
 
-def get(server: PageServer, path: str, host: str | None = None, method: str = "GET") -> tuple[int, str, dict[str, str]]:
+def get(server, path, host=None, method="GET"):
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     try:
         headers = {"Host": host} if host is not None else {}
@@ -121,7 +117,7 @@ def test_the_command_prints_its_address_and_ends_with_ctrl_c(writer):
     assert err.endswith("ended\n")
 
 
-def measured(count: int) -> list[e.Event]:
+def measured(count):
     """A compiled run (r2) with a timeline and that many kernels."""
     rows = [e.KernelTimes(name=f"k{number}", self_seconds=1e-6 * (count - number), count=1) for number in range(count)]
     timeline = e.TextRecorded(run="r2", name="timeline", text=timeline_text())

@@ -1,8 +1,5 @@
-from __future__ import annotations
-
 import os
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -22,6 +19,11 @@ def test_the_list_has_sizes_and_their_total(call, kept, kept_job):
     summary = job["job_summary"]
     assert (job["path"], summary["recorded_processes"], summary["missing_processes"]) == (str(kept_job), 2, 1)
     assert (summary["by_status"], session["job_summary"]) == ([{"status": "ok", "count": 2}], None)
+
+
+def test_a_kept_session_may_be_called_like_a_file(call, kept):
+    assert call("sessions", "rename", "last", "run.hlo").code == ExitCode.OK
+    assert call("show", "run.hlo").code == ExitCode.OK
 
 
 def test_deleting_asks_and_without_a_terminal_wants_yes(call, kept, kept_job, monkeypatch):
@@ -61,7 +63,7 @@ def test_prune_keeps_the_newest(call, kept):
 
 
 @pytest.fixture
-def kept_job(kept: Path) -> Path:
+def kept_job(kept):
     """A job of two processes, of which a third has no session here, newer than the session."""
     folder = kept.with_name("train.jaxprof.d")
     folder.mkdir()

@@ -1,14 +1,10 @@
 """URLs where commands take a path."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import threading
-from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import pytest
 
@@ -18,17 +14,17 @@ from job_folders import job, loop
 
 
 @pytest.fixture(autouse=True)
-def _nothing_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+def _nothing_fetched(monkeypatch):
     monkeypatch.setattr(target, "_mirrors", {})
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     return job(tmp_path / "store" / "run.jaxprof.d", loop(), loop(data=0.3), loop())
 
 
 @pytest.fixture
-def address(folder: Path) -> Iterator[str]:
+def address(folder):
     """Of a web server on the folder's folder."""
     pytest.importorskip("aiohttp")
     handler = type("Quiet", (SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
@@ -61,7 +57,7 @@ def test_what_a_store_fails_to_give_is_said_and_the_rest_is_shown(call, folder, 
     flaky = flaky_store.register()
     normal = flaky.get_file
 
-    def broken(self: flaky_store.FlakyFileSystem, path: str, *rest: object, **more: object) -> object:
+    def broken(self, path, *rest, **more):
         if "00002" in path:
             raise ConnectionResetError("connection reset by peer")
         return normal(self, path, *rest, **more)

@@ -1,9 +1,8 @@
 """Named baselines on disk: whole or not at all, with decisions that are never ignored."""
 
-from __future__ import annotations
-
 import os
 import threading
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +19,7 @@ DECISION = Decision(
 
 
 @pytest.fixture
-def session(tmp_path: Path) -> Path:
+def session(tmp_path):
     path = tmp_path / "s.jaxprof"
     LogWriter(sessions.HEADER, path).close()
     return path
@@ -50,46 +49,42 @@ def test_a_path_is_no_name(session, name):
     assert Baselines().search(name) is None
 
 
-def test_a_taken_name_is_replaced_only_on_purpose_and_the_decisions_go_with_it(session):
+@pytest.fixture
+def main(session):
+    """A baseline of that name, with a decision."""
     baselines = Baselines()
     baselines.save("main", session, replace=False)
     baselines.decide("main", [DECISION])
+    return baselines
+
+
+def test_a_taken_name_is_replaced_only_on_purpose_and_the_decisions_go_with_it(main, session):
     with pytest.raises(UsageError, match="already"):
-        baselines.save("main", session, replace=False)
-    assert baselines.decisions("main") == (DECISION,)
-    baselines.save("main", session, replace=True)
-    assert baselines.decisions("main") == ()
+        main.save("main", session, replace=False)
+    assert main.decisions("main") == (DECISION,)
+    main.save("main", session, replace=True)
+    assert main.decisions("main") == ()
 
 
-def test_after_an_error_everything_is_as_before(session):
-    baselines = Baselines()
-    baselines.save("main", session, replace=False)
-    baselines.decide("main", [DECISION])
-    before = {path.name: path.read_bytes() for path in baselines.folder.iterdir()}
-
-    def fail() -> None:
-        with baselines.replacing("main", replace=True) as fresh:
-            fresh.write_text("half of it")
-            raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        fail()
-    assert {path.name: path.read_bytes() for path in baselines.folder.iterdir()} == before
+def test_after_an_error_everything_is_as_before(main):
+    before = {path.name: path.read_bytes() for path in main.folder.iterdir()}
+    with suppress(RuntimeError), main.replacing("main", replace=True) as fresh:
+        fresh.write_text("half of it")
+        raise RuntimeError
+    assert {path.name: path.read_bytes() for path in main.folder.iterdir()} == before
 
 
-def test_decisions_that_are_made_at_once_are_all_kept_and_of_two_about_a_fact_the_later(session):
-    baselines = Baselines()
-    baselines.save("main", session, replace=False)
+def test_decisions_that_are_made_at_once_are_all_kept_and_of_two_about_a_fact_the_later(main):
     made = [replace(DECISION, program=str(number)) for number in range(16)]
-    threads = [threading.Thread(target=baselines.decide, args=("main", [one])) for one in made]
+    threads = [threading.Thread(target=main.decide, args=("main", [one])) for one in made]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert set(baselines.decisions("main")) == set(made)
+    assert set(main.decisions("main")) == {DECISION, *made}
     later = replace(made[0], value=120.0, reason="more")
-    baselines.decide("main", [later])
-    assert set(baselines.decisions("main")) == {later, *made[1:]}
+    main.decide("main", [later])
+    assert set(main.decisions("main")) == {DECISION, later, *made[1:]}
 
 
 @pytest.mark.parametrize(
@@ -103,17 +98,16 @@ def test_decisions_that_are_made_at_once_are_all_kept_and_of_two_about_a_fact_th
     ],
     ids=["empty", "torn", "another field", "deep", "newer"],
 )
-def test_a_file_of_decisions_that_cannot_be_read_is_an_error_that_names_it(session, text, said):
-    baselines = Baselines()
-    path = baselines.save("main", session, replace=False).with_name("main.decisions.json")
+def test_a_file_of_decisions_that_cannot_be_read_is_an_error_that_names_it(main, text, said):
+    path = main.find("main").with_name("main.decisions.json")
     path.write_bytes(text)
-    for ask in (lambda: baselines.decisions("main"), lambda: baselines.decide("main", [DECISION])):
+    for ask in (lambda: main.decisions("main"), lambda: main.decide("main", [DECISION])):
         with pytest.raises(FileRefusedError, match=rf"main\.decisions\.json.*{said}"):
             ask()
     assert path.read_bytes() == text
 
 
-def test_what_the_file_system_refuses_of_a_baseline_is_told(session, monkeypatch):
+def test_what_the_file_system_refuses_of_a_baseline_is_told(session):
     baselines = Baselines()
     path = baselines.save("main", session, replace=False)
     path.with_name("main.decisions.json").mkdir()
@@ -141,24 +135,21 @@ def test_a_session_that_is_being_written_is_no_baseline_yet(tmp_path):
 def test_a_decision_is_on_the_disk_before_it_takes_the_place_of_the_earlier_ones(session, monkeypatch):
     baselines = Baselines()
     path = baselines.save("main", session, replace=False).with_name("main.decisions.json")
-    synced: list[tuple[int, bool]] = []
+    synced = []
     monkeypatch.setattr(os, "fsync", lambda file: synced.append((os.fstat(file).st_size, path.exists())))
     baselines.decide("main", [DECISION])
     assert synced == [(path.stat().st_size, False)]
 
 
-def test_decisions_that_cannot_be_written_leave_the_earlier_ones(session, monkeypatch):
-    baselines = Baselines()
-    baselines.save("main", session, replace=False)
-    baselines.decide("main", [DECISION])
-    before = sorted(baselines.folder.iterdir())
+def test_decisions_that_cannot_be_written_leave_the_earlier_ones(main, monkeypatch):
+    before = sorted(main.folder.iterdir())
 
-    def refuse(self: Path, target: Path) -> Path:
+    def refuse(self, target):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as full:
         full.setattr(Path, "replace", refuse)
         with pytest.raises(StorageError, match="cannot be written"):
-            baselines.decide("main", [replace(DECISION, value=1.0)])
-    assert sorted(baselines.folder.iterdir()) == before
-    assert baselines.decisions("main") == (DECISION,)
+            main.decide("main", [replace(DECISION, value=1.0)])
+    assert sorted(main.folder.iterdir()) == before
+    assert main.decisions("main") == (DECISION,)

@@ -1,10 +1,7 @@
 """What a run is called, and what it says about itself. What was recorded inside a program is folded in its order,
 beside what every run has."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
-from typing import Any, Final
 from zlib import crc32
 
 import pytest
@@ -15,26 +12,43 @@ from golden import held_cases
 from jaxprof import events as e
 from jaxprof.engine.main import EventPipe
 from jaxprof.errors import FileRefusedError
-from jaxprof.redaction import REDACTED
 from jaxprof.runner.session_recorder import SessionRecorder
-from jaxprof.session import RecordedProgram, Run, Session
+from jaxprof.session import Run, Session
 from jaxprof.session.log import LogWriter
 from jaxprof.session.log.codec import decode_header, decode_line
 from jaxprof.session.texts import CHUNK_CHARACTERS, INLINE_BYTES, split
 from tapes import unpacked
 
-PLAN = e.RunPlanned(run="r1", spec=e.RunSpec(workload="selu", variant="jit", how="jit", device="cpu:0"))
+SPEC = e.RunSpec(workload="selu", variant="jit", how="jit", device="gpu:1")
+PLAN = e.RunPlanned(run="r1", spec=SPEC)
 TAPES = ("engines/measures", "engines/killed", "programs/point_clouds", "endings/raises_in_jit", "endings/killed")
 
 
-def shown(name: str, value: object) -> str:
+def folded(*events):
+    """The run of that plan, after these events."""
+    return fold(e.Header(), [PLAN, *events]).runs["r1"]
+
+
+def started(launch=1):
+    return e.WorkerStarted(run="r1", pid=launch, python="python", launch=launch)
+
+
+def finished(status="failed", **fields):
+    return e.RunFinished(run="r1", status=status, **fields)
+
+
+def closed(status="failed", **fields):
+    return e.RunClosed(run="r1", workload="selu", variant="jit", device="gpu:1", status=status, **fields)
+
+
+def shown(name, value):
     """A line; of a long value its begin, its length and its checksum."""
     text = repr(value)
     end = f"... {len(text)} characters, {crc32(text.encode()):08x}" if len(text) > 140 else ""
     return f"  {name}: {text[:140]}{end}\n"
 
 
-def state(session: Session) -> str:
+def state(session):
     """All that a session holds, but its texts."""
     told = {name: value for name, value in vars(session).items() if name not in ("runs", "texts", "header")}
     for run in session.runs.values():
@@ -57,49 +71,48 @@ def test_what_real_children_send_is_folded_to_what_is_kept_half_way_and_at_the_e
 @pytest.mark.parametrize("status", ["ok", "failed", "cancelled"])
 def test_the_line_that_closes_a_run_ends_it(status):
     """An engine that was killed has said nothing of its end itself."""
-    begun = [PLAN, e.WorkerStarted(run="r1", pid=7, python="python"), e.PhaseStarted(run="r1", phase="compile")]
-    closing = e.RunClosed(
-        run="r1", workload="selu", variant="jit", device="cpu:0", status=status, monotonic_seconds=8.0
-    )
-    run = fold(e.Header(), [*begun, closing]).runs["r1"]
+    begun = (started(), e.PhaseStarted(run="r1", phase="compile"))
+    run = folded(*begun, closed(status, monotonic_seconds=8.0))
     assert (run.status, run.current_phase, run.over, run.ended_seconds) == (status, "", True, 8.0)
-    finished = e.RunFinished(run="r1", status="ok", monotonic_seconds=7.0)
-    run = fold(e.Header(), [*begun, finished, closing]).runs["r1"]
+    run = folded(*begun, finished("ok", monotonic_seconds=7.0), closed(status, monotonic_seconds=8.0))
     assert (run.status, run.ended_seconds) == (status, 7.0), "the log's word on how, the engine's on when"
 
 
-def launched(number: int, at: float, took: float, phase: str = "compile") -> list[e.Event]:
+def test_the_closing_line_has_the_last_word_on_an_error_if_it_says_one():
+    killed = finished(error="killed", advice="look")
+    for events, error, advice in (
+        ((), "", ""),
+        ((killed, closed(error="out of memory", advice="smaller")), "out of memory", "smaller"),
+        ((killed, closed()), "killed", "look"),
+        ((closed(),), "", ""),
+        ((closed(error="gone"),), "gone", ""),
+    ):
+        run = folded(*events)
+        assert (run.error, run.advice) == (error, advice)
+
+
+def launched(number, phase):
     """A launch with one phase."""
-    return [
-        e.WorkerStarted(run="r1", pid=number, python="python", launch=number, monotonic_seconds=at),
-        e.PhaseStarted(run="r1", phase=phase, monotonic_seconds=at),
-        e.PhaseEnded(run="r1", phase=phase, seconds=took, monotonic_seconds=at + took),
-    ]
+    of_run = {"run": "r1", "phase": phase}
+    return [started(number), e.PhaseStarted(**of_run), e.PhaseEnded(**of_run, seconds=0.5)]
 
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_a_launch_that_began_again_leaves_nothing_of_its_first_attempt(number):
     """It did not fit beside others, and is measured apart from them."""
-    before = [event for launch in range(1, number + 1) for event in launched(launch, 1.0, 9.0, "trace")]
-    run = fold(e.Header(), [PLAN, *before, *launched(number, 2.0, 0.5)]).runs["r1"]
+    before = [event for launch in range(1, number + 1) for event in launched(launch, "trace")]
+    run = folded(*before, *launched(number, "compile"))
     assert [each.number for each in run.launches] == [*range(1, number + 1)]
     assert set(run.launches[-1].phases) == {"compile"}
     assert set(run.phases) == ({"compile"} if number == 1 else {"trace"})
 
 
 def test_those_that_are_compared_with_a_baseline_are_counted():
-    def planned(run: str, side: str) -> e.RunPlanned:
+    def planned(run, side):
         return e.RunPlanned(run=run, spec=replace(PLAN.spec, baseline="r1", side=side))
 
     session = fold(e.Header(), [PLAN, *map(planned, ("r2", "r3", "r2"), ("B", "C", "B"))])
     assert session.family == {"r1": 2}
-
-
-def test_a_word_of_the_command_that_was_not_kept_is_told():
-    secret, plain = ["train.py", f"--token={REDACTED}"], ["train.py", "3"]
-    for command, argv, told in ((plain, plain, 0), (secret, plain, 1), (plain, secret, 1)):
-        started = e.ProgramStarted(run="r1", argv=argv, how="script", directory="/")
-        assert len(fold(e.Header(command=command), [PLAN, started]).notices) == told
 
 
 def test_an_event_of_a_run_without_a_plan_is_kept_and_told():
@@ -119,18 +132,17 @@ def test_what_could_not_be_read_several_times_is_told_once_with_its_number():
 
 
 def test_the_samples_of_a_turn_belong_to_the_launch_that_took_it():
-    def samples(*seconds: float, block: int | None) -> e.SamplesTaken:
+    def samples(block, *seconds):
         return e.SamplesTaken(run="r1", series="run", seconds=list(seconds), block=block)
 
-    first, second = (e.WorkerStarted(run="r1", pid=1, python="python", launch=number) for number in (1, 2))
-    turns = (first, samples(1.0, block=0), samples(2.0, 3.0, block=3), second, samples(4.0, block=1))
-    run = fold(e.Header(), [PLAN, *turns, samples(9.0, block=None)]).runs["r1"]
-    assert [[(turn.number, turn.seconds) for turn in launch.turns] for launch in run.launches] == [
-        [(0, (1.0,)), (3, (2.0, 3.0))],
-        [(1, (4.0,))],
-    ]
+    run = folded(
+        *(started(1), samples(0, 1.0), samples(3, 2.0, 3.0)),
+        *(started(2), samples(1, 4.0), samples(None, 9.0)),
+    )
+    turns = [[(turn.number, turn.seconds) for turn in launch.turns] for launch in run.launches]
+    assert turns == [[(0, (1.0,)), (3, (2.0, 3.0))], [(1, (4.0,))]]
     assert run.samples("run") == [1.0, 2.0, 3.0, 4.0, 9.0]
-    early = fold(e.Header(), [PLAN, samples(1.0, block=0)]).runs["r1"]
+    early = folded(samples(0, 1.0))
     assert (early.samples("run"), early.launches) == ([1.0], [])
 
 
@@ -157,7 +169,6 @@ def test_texts_survive_splitting(size):
 def test_a_text_with_a_missing_or_damaged_piece_is_refused_with_words(damage):
     text = "".join(str(number * number) for number in range(INLINE_BYTES))
     *chunks, recorded = split("hlo", text, "r1")
-    assert isinstance(recorded, e.TextRecorded)
     first, *others = (chunk for chunk in chunks if isinstance(chunk, e.TextChunk))
     if damage == "is damaged":
         others.append(replace(first, data=first.data[:100] + "AAAA" + first.data[104:]))
@@ -194,36 +205,10 @@ def test_notices_of_a_million_kinds_are_few():
     assert len(session.notices) == 101
 
 
-SPEC = e.RunSpec(workload="selu", variant="jit", how="jit", device="gpu:1")
-
-
-def folded(*events: e.Event) -> Run:
-    return fold(e.Header(), [e.RunPlanned(run="r1", spec=SPEC), *events]).runs["r1"]
-
-
-def finished(**fields: str) -> e.RunFinished:
-    return e.RunFinished(run="r1", status="failed", **fields)  # type: ignore[arg-type]
-
-
-def closed(**fields: str) -> e.RunClosed:
-    return e.RunClosed(run="r1", workload="selu", variant="jit", device="gpu:1", status="failed", **fields)  # type: ignore[arg-type]
-
-
 def test_a_side_of_a_comparison_is_called_by_its_side():
     run, side = folded(), Run("r2", replace(SPEC, side="B"))
     assert (run.label, run.variant, run.as_baseline) == ("selu jit gpu:1", "jit", "jit")
     assert (side.label, side.variant, side.as_baseline) == ("B selu jit gpu:1", "B jit", "B")
-
-
-def test_the_closing_line_has_the_last_word_on_an_error_if_it_says_one():
-    assert (folded().error, folded().advice) == ("", "")
-    both = folded(finished(error="killed", advice="look"), closed(error="out of memory", advice="smaller"))
-    assert (both.error, both.advice) == ("out of memory", "smaller")
-    silent = folded(finished(error="killed", advice="look"), closed())
-    assert (silent.error, silent.advice) == ("killed", "look")
-    alone = folded(closed())
-    assert (alone.error, alone.advice) == ("", "")
-    assert folded(closed(error="gone")).error == "gone"
 
 
 @pytest.mark.parametrize(
@@ -248,23 +233,12 @@ def test_of_much_output_the_last_lines_stay_in_memory():
 RUN = program_events.RUN
 
 
-PASSES: Final[dict[str, Any]] = {
-    "run": RUN,
-    "where": e.SourceLocation("train.py", 8),
-    "found_by": "monitoring",
-    "first": 0,
-    "began_seconds": 1.0,
-}
-
-
-def running(function: str, thread: str = "") -> e.StageRunning:
+def running(function, thread=""):
     return e.StageRunning(run=RUN, function=function, stage="compile", began_seconds=1.0, thread=thread)
 
 
-def program(*inside: e.Event, **more: None) -> RecordedProgram:
-    found = program_events.session(*inside, **more).runs[RUN].program
-    assert found is not None
-    return found
+def program(*inside, **more):
+    return program_events.session(*inside, **more).runs[RUN].program
 
 
 def test_a_stage_runs_until_its_thread_has_compiled_or_the_program_is_over():
@@ -304,11 +278,7 @@ def test_an_event_of_no_program_makes_none_of_a_run():
     ids=["none", "negative", "fewer counts", "no pass", "too many", "too high", "too low", "before the clock"],
 )
 def test_passes_that_cannot_be_are_left_out_with_a_notice(damage):
-    kept = e.StepsTaken(**PASSES, seconds=[0.5])
-    session = program_events.session(kept, e.StepsTaken(**PASSES | {"seconds": [0.5]} | damage))
-    found = session.runs[RUN].program
-    assert found is not None
-    assert found.passes == [kept]
-    assert [notice for notice in session.notices if "iterations" in notice] == [
-        "iterations of a loop were left out: their times and counts do not match"
-    ]
+    kept, damaged = (program_events.passes(**{"first": 0, "seconds": [0.5]} | more) for more in ({}, damage))
+    session = program_events.session(kept, damaged)
+    assert session.runs[RUN].program.passes == [kept]
+    assert len([notice for notice in session.notices if "iterations of a loop were left out" in notice]) == 1

@@ -72,7 +72,7 @@ def programs() -> list[Case]:
     """For each finding a program that has it, with its mended twin; and those in which nothing is planted. In their
     short form, and without other libraries."""
     by_name = {case.name: case for case in cases() if not case.needs}
-    planted: dict[str, Case] = {}
+    planted = {}
     for case in by_name.values():
         if case.expected and case.mended in by_name:
             planted.setdefault(case.expected[0][0], case)

@@ -1,14 +1,10 @@
 """The tools as a client has them: a real server, over real pipes."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
+import re
 import sys
-from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,14 +21,17 @@ READING = {
 }  # fmt: skip
 
 
+DOCS = SOURCE.parent / "docs"
+
+
 @pytest.fixture
-def kept(state_home: Path) -> Path:
+def kept(state_home):
     path = state_home / "sessions" / "2026-11-21T05-05-06-captured.jaxprof"
     return written(path, sessions.captured_events(), sessions.HEADER)
 
 
 @asynccontextmanager
-async def serving(state_home: Path, *options: str) -> AsyncIterator[Any]:
+async def serving(state_home, *options):
     environment = {"PYTHONPATH": str(SOURCE), "JAXPROF_HOME": str(state_home)}
     words = ["-m", "jaxprof", "mcp", *options]
     started = mcp.StdioServerParameters(command=sys.executable, args=words, env=environment)
@@ -40,18 +39,21 @@ async def serving(state_home: Path, *options: str) -> AsyncIterator[Any]:
         yield client
 
 
-async def asked(client: Any, name: str, **arguments: Any) -> dict[str, Any]:
+async def asked(client, name, **arguments):
     """The answer of a tool, whose mark as an error agrees with what it says."""
     result = await client.call_tool(name, arguments)
     (content,) = result.content
     assert len(content.text) <= MOST_CHARACTERS
-    answer: dict[str, Any] = json.loads(content.text)
+    answer = json.loads(content.text)
     assert result.is_error is (answer["kind"] == "error")
     return answer
 
 
 @pytest.mark.process
-async def test_the_tools_answer_as_the_commands_do(state_home, kept):
+async def test_the_tools_answer_as_the_commands_do_and_run_no_code(state_home, kept, tmp_path):
+    program = tmp_path / "model.py"
+    program.write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\ndef step(x): return x\n")
+    url, step = f"file://{kept}", f"{program}:step"
     async with serving(state_home) as client:
         tools = (await client.list_tools()).tools
         assert {tool.name for tool in tools} == READING
@@ -78,16 +80,9 @@ async def test_the_tools_answer_as_the_commands_do(state_home, kept):
         while offset is not None:
             piece = (await asked(client, "docs", page="query", offset=offset))["data"]
             text, offset = text + piece["text"], piece["next_offset"]
-        assert text == (SOURCE.parent / "docs" / "query.md").read_text()
+        assert text == (DOCS / "query.md").read_text()
         assert (await asked(client, "docs", search="persistent compilation cache"))["data"]["found"]
 
-
-@pytest.mark.process
-async def test_what_is_wrong_or_not_allowed_is_an_error_and_no_code_is_run(state_home, kept, tmp_path):
-    program = tmp_path / "model.py"
-    program.write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\ndef step(x): return x\n")
-    url, step = f"file://{kept}", f"{program}:step"
-    async with serving(state_home) as client:
         for tool, arguments, code in (
             ("show", {"session": "--help"}, "usage"),
             ("show", {"view": "everything", "limit": 0}, "usage"),
@@ -130,7 +125,7 @@ async def test_a_long_answer_is_cut_and_not_asked_for_again(monkeypatch):
     whole = {"schema": "3.0", "kind": "query", "data": {"rows": [long] * 500}, "truncated": {"rows": 7}, "next": []}
     asked = []
 
-    async def run(words: list[str], seconds: float) -> answers.ToolAnswer:
+    async def run(words, seconds):
         asked.append(words)
         return answers.ToolAnswer(json.dumps(whole))
 
@@ -164,3 +159,8 @@ def test_without_the_extra_or_at_a_terminal_it_says_what_to_do(call, monkeypatch
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "mcp" else found(name))
     said = call("mcp")
     assert (said.code, "-m pip install 'mcp>=2.3,<3'" in said.err) == (2, True)
+
+
+def test_the_tools_that_are_documented_are_those_that_there_are():
+    table = re.findall(r"^\| (`.+?) \|", (DOCS / "mcp.md").read_text(), re.MULTILINE)
+    assert {name for cell in table for name in re.findall(r"`(\w+)`", cell)} == READING

@@ -1,7 +1,5 @@
 """A skill is written where it was shown, after it was shown, and only if that was wanted."""
 
-from __future__ import annotations
-
 import os
 import re
 

@@ -1,13 +1,9 @@
 """Whatever a line holds, it is a value that every report can show, or it is refused."""
 
-from __future__ import annotations
-
 import json
 import os
-from collections.abc import Iterator
 from copy import deepcopy
 from itertools import islice
-from typing import Any
 
 import pytest
 
@@ -54,7 +50,7 @@ _PROGRAM = program_events.training_events()
 _STORED = {"runs": _RUNS, "program": _PROGRAM}
 
 
-def _places(value: Any, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+def _places(value, at=()):
     """Where a value stands within another one; of a list, in its first item."""
     if at:
         yield at
@@ -63,7 +59,7 @@ def _places(value: Any, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | 
         yield from _places(inner, (*at, key))
 
 
-def _with(value: Any, place: tuple[str | int, ...], text: str) -> str:
+def _with(value, place, text):
     """The JSON of `value` with `text` at a place."""
     mark = "the place that is changed"
     changed = deepcopy(value)
@@ -74,9 +70,9 @@ def _with(value: Any, place: tuple[str | int, ...], text: str) -> str:
     return json.dumps(changed).replace(json.dumps(mark), text)
 
 
-def _changed(events: list[e.Event], texts: list[str]) -> Iterator[tuple[int, str]]:
+def _changed(events, texts):
     """Each field of each type of event, once, with each of the texts in its place; and the number of the event."""
-    seen: set[object] = set()
+    seen = set()
     for number, event in enumerate(events):
         line = json.loads(encode_line(event))
         for place in _places(line):
@@ -119,7 +115,7 @@ def test_every_report_shows_the_most_extreme_value_that_is_read(name):
             raise
 
 
-def _show(session: Session, name: str) -> None:
+def _show(session, name):
     to_text(session), to_markdown(session), to_csv(session)
     "".join(json_pieces(to_dict(session)))
     if name == "program":
@@ -145,7 +141,7 @@ def test_the_bounds_are_those_that_are_named():
 
 @pytest.mark.parametrize("beyond", [LARGEST_INTEGER + 1, -LARGEST_INTEGER - 1, 2 * LARGEST_FLOAT, float("nan")])
 def test_as_many_levels_are_read_as_are_named_and_no_more(beyond):
-    value: object = 1
+    value = 1
     for _ in range(DEPTH.most + 1):  # the first level is the line itself
         value = [value]
     assert are_bounded(value)

@@ -1,28 +1,22 @@
-"""Folders of jobs as they are found: processes missing, doubled, torn, of other jobs and versions."""
+"""Folders of jobs: how many processes there are, and how many are read. As a folder grows, nothing is read twice, and
+what is torn or deleted costs only itself. `tests/cli/test_job_bad_folders.py` has folders as they should not be."""
 
-from __future__ import annotations
+import os
+import shutil
+import socket
+from dataclasses import replace
 
 import pytest
 
-from cli.test_job_bad_folders import BAD
-from golden import held_cases
+import job_folders
+import program_events
 from jaxprof import events as e
 from jaxprof.errors import FileRefusedError
 from jaxprof.session import Session
-from jaxprof.session.log.job_folder import is_job_folder, read_job
+from jaxprof.session.log import LogWriter
+from jaxprof.session.log.job_folder import JobFollower, is_job_folder, read_job
+from jaxprof.session_names import session_path
 from job_folders import JOB, job, loop, process
-
-
-def test_what_cannot_be_read_is_missing_or_does_not_belong_there_is_said(tmp_path):
-    cases = {}
-    for spoil in BAD:
-        folder = job(tmp_path / spoil.__name__, loop(1), loop(1), loop(1))
-        spoil(folder)
-        read = read_job(folder, Session)
-        members = ", ".join(f"{member.index} {member.path.name} {member.live}" for member in read.members)
-        told = (f"{read.count} of {read.job}, without {read.missing[:9]}: {members}", *read.notices)
-        cases[spoil.__name__] = "".join(f"  {line}\n" for line in told).replace(str(folder), "FOLDER")
-    held_cases("read_jobs.txt", cases)
 
 
 def test_how_many_there_are_is_unknown_until_jax_says_it(tmp_path):
@@ -54,3 +48,97 @@ def test_no_more_processes_are_opened_than_the_limit_allows(tmp_path, monkeypatc
     read = read_job(tmp_path, Session)
     assert [member.index for member in read.members] == [0, 1]
     assert "more than 2 processes" in read.notices[0]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Of a job of two processes that have ended."""
+    return job_folders.job(tmp_path, job_folders.loop(5), job_folders.loop(5))
+
+
+def growing(folder, index):
+    """The open log of a process of this host."""
+    told = {
+        "session": f"c{index}", "host": socket.gethostname(), "process_index": index, "process_count": 3,
+        "job": job_folders.JOB,
+    }  # fmt: skip
+    writer = LogWriter(replace(program_events.HEADER, **told), session_path(folder, index))
+    for event in program_events.program()[:2]:
+        writer.append(event)
+    return writer
+
+
+def test_it_reads_what_a_whole_reading_reads(folder):
+    job_folders.process(folder, 1, 2, *job_folders.loop(3))  # started again
+    follower = JobFollower(folder, Session)
+    assert follower.poll() == {0, 1}
+    whole, job = read_job(folder, Session), follower.job
+    assert (job.job, job.count, job.notices) == (whole.job, whole.count, whole.notices)
+    assert [member.path for member in job.members] == [member.path for member in whole.members]
+    assert not follower.live
+    assert follower.poll() == frozenset()
+    assert job.members[1].path.name == "process-00001-2.jaxprof"
+
+
+def test_a_session_that_grows_is_read_on_and_a_new_one_is_found(folder):
+    follower = JobFollower(folder, Session)
+    follower.poll()
+    writer = growing(folder, 2)
+    try:
+        assert follower.poll() == {2}
+        assert follower.live
+        member = follower.job.members[2]
+        (run,) = member.session.runs.values()
+        writer.append(program_events.sampled(0, 1.0, {"device_busy": 1.0}))
+        writer.append(program_events.sampled(1, 1.0, {"device_busy": 1.0}))
+        assert follower.poll() == {2}
+        assert follower.job.members[2].session is member.session, "it is not read anew"
+        assert len(run.program.sampled) == 2
+    finally:
+        writer.close()
+    assert follower.poll() == {2}
+    assert not follower.live
+
+
+def test_a_torn_session_is_said_and_read_once_it_is_whole(folder):
+    path = folder / "process-00002.jaxprof"
+    path.write_text("")
+    follower = JobFollower(folder, Session)
+    assert follower.poll() == {0, 1, 2}
+    assert any("is empty" in notice for notice in follower.job.notices)
+    assert follower.poll() == frozenset()
+    path.write_text((folder / "process-00001.jaxprof").read_text().replace("5e5500000001", "5e5500000002"))
+    assert follower.poll() == {2}
+    assert not any("is empty" in notice for notice in follower.job.notices)
+    assert len(follower.job.members) == 3
+
+
+def test_what_is_deleted_stays_as_it_was_read(folder):
+    follower = JobFollower(folder, Session)
+    follower.poll()
+    (folder / "process-00001.jaxprof").unlink()
+    follower.poll()
+    assert [member.index for member in follower.job.members] == [0, 1]
+    assert "process-00001.jaxprof was deleted; what was read of it is shown" in follower.job.notices
+    shutil.rmtree(folder)
+    with pytest.raises(FileRefusedError, match="cannot be read"):
+        follower.poll()
+    assert len(follower.job.members) == 2
+
+
+def test_a_writer_on_another_host_counts_as_gone_after_silence(folder, monkeypatch):
+    path = folder / "process-00001.jaxprof"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:-1]))
+    follower = JobFollower(folder, Session)
+    follower.poll()
+    assert follower.job.members[1].live, "node1 is not this host, and its file was written just now"
+    old = path.stat().st_mtime - 60
+    os.utime(path, (old, old))
+    assert follower.poll() == {1}
+    assert not follower.job.members[1].live
+    monkeypatch.setattr("socket.gethostname", lambda: "node1")
+    os.utime(path)
+    here = JobFollower(folder, Session)
+    here.poll()
+    assert not here.job.members[1].live, "nobody holds its lock here"

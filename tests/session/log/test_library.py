@@ -1,41 +1,47 @@
-from __future__ import annotations
+"""The kept sessions, and the folders of jobs among them: one line in the list, and what is done with one is done with
+all of it, or not. What is derived from a session has a folder of its own, which goes when the session goes."""
 
 import os
 import time
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
 
+import job_folders
+from folding import written
 from jaxprof import events as e
 from jaxprof.errors import StorageError, UsageError
 from jaxprof.session.log import Library, LogWriter, new_header
 from jaxprof.session.log.entry import read_entry
 from jaxprof.session.log.reader import is_live
+from jaxprof.session.log.state import (
+    derived_folder,
+    forget_derived,
+    forget_derived_of_lost,
+    make_derived_folder,
+    state_folder,
+)
+from report import sessions
 
 
-def make(library: Library, name: str, age_days: float = 0.0, *, close: bool = True) -> Path:
+def make(library, name, changed=None, *, close=True):
+    """A session that was last changed at that time (Unix seconds), by default now."""
+    text = e.LogLine(run="r1", stream="stdout", text='{"type":"run_closed" is only text here')
+    events = [sessions.plan("r1", "jit", "jit"), text, replace(sessions.closed("r1", "jit", 1.0), median_seconds=1e-3)]
     path = library.folder / f"{name}.jaxprof"
-    writer = LogWriter(new_header(), path)
-    writer.append(e.RunPlanned(run="r1", spec=e.RunSpec(workload="selu", variant="jit", how="jit", device="cpu:0")))
-    writer.append(e.LogLine(run="r1", stream="stdout", text='{"type":"run_closed" is only text here'))
-    writer.append(
-        e.RunClosed(run="r1", workload="selu", variant="jit", device="cpu:0", status="ok", median_seconds=1e-3)
-    )
-    if close:
-        writer.append(e.SessionClosed())
-    writer.close()
-    stamp = time.time() - age_days * 86_400
-    os.utime(path, (stamp, stamp))
+    written(path, [*events, e.SessionClosed()] if close else events, new_header())
+    if changed is not None:
+        os.utime(path, (changed, changed))
     return path
 
 
 @pytest.fixture
-def library(tmp_path: Path) -> Library:
+def library(tmp_path):
     return Library(tmp_path / "sessions")
 
 
 def test_listing_reads_summaries_of_the_newest_first(library):
-    make(library, "old", 2)
+    make(library, "old", 1e9)
     make(library, "new", close=False)
     (library.folder / "odd.jaxprof").write_text("not one")
     os.utime(library.folder / "odd.jaxprof", (1, 1))
@@ -69,7 +75,7 @@ def test_a_session_that_is_being_written_is_listed_as_live_until_it_is_complete(
 
 
 def test_find(library, tmp_path):
-    one, two = make(library, "alpha-1", 1), make(library, "alpha-2")
+    one, two = make(library, "alpha-1", 1e9), make(library, "alpha-2")
     for name, found in (("alpha-1", one), ("alpha-1.jaxprof", one), (str(two), two), ("last", two), ("a-2", two)):
         assert library.find(name) == found
     with pytest.raises(UsageError, match="2 sessions"):
@@ -126,7 +132,7 @@ def test_what_the_file_system_refuses_is_told_and_changes_nothing(library, tmp_p
 
 
 def test_prune_spares_the_newest_and_the_living(library):
-    paths = [make(library, f"s{index}", age_days=index) for index in range(4)]
+    paths = [make(library, f"s{index}", time.time() - 86_400 * index) for index in range(4)]
     live = LogWriter(new_header(), library.folder / "live.jaxprof")
     os.utime(library.folder / "live.jaxprof", (1, 1))
     assert is_live(library.folder / "live.jaxprof")
@@ -141,3 +147,151 @@ def test_prune_spares_the_newest_and_the_living(library):
     assert library.prunable(max_bytes=sum(sizes[:2])) == library.prunable(keep=2) == paths[2:]
     assert library.prunable(max_bytes=sum(sizes[:2]) - 1) == paths[1:]
     assert library.prunable(keep=3, older_than_days=1.5) == paths[2:], "one reason is enough"
+
+
+def job(library, name="train", *, count=3, changed=2e9):
+    """A job of processes that ended well, with a roll-up."""
+    folder = library.folder / f"{name}.jaxprof.d"
+    folder.mkdir(parents=True)
+    for index in range(count):
+        job_folders.process(folder, index, count)
+        os.utime(folder / f"process-{index:05}.jaxprof", (changed, changed))
+    (folder / "rollup" / "steps").mkdir(parents=True)
+    (folder / "rollup" / "steps" / "process-00000.parquet").write_bytes(b"12345")
+    (folder / "capture.json").write_text("{}")
+    return folder
+
+
+def test_a_job_is_one_entry_between_the_sessions(library):
+    old, new = make(library, "old", 1e9), make(library, "new", 3e9)
+    folder = job(library)
+    (library.folder / "empty.jaxprof.d").mkdir()
+    assert [entry.path for entry in library.listed()] == [new, folder, old]
+    assert [entry.path for entry in library.listed(1)] == [new]
+    assert library.paths() == [new, old]
+    entry = list(library.listed())[1]
+    assert (entry.name, entry.workloads, entry.problem) == ("train.jaxprof.d", ["train.py"], "")
+    assert (entry.complete, entry.live, entry.modified_seconds) == (True, False, 2e9)
+    assert entry.size_bytes == sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    assert (entry.job.by_status, entry.job.missing, entry.job.count) == ({"ok": 3}, 0, 3)
+    assert entry.job.hosts == ["node0", "node1", "node2"]
+
+
+def test_how_each_process_ended_is_read_from_its_end(library):
+    folder = job(library, count=4)
+    (folder / "process-00001.jaxprof").write_bytes(
+        (folder / "process-00001.jaxprof").read_bytes().replace(b'"status":"ok"', b'"status":"failed"')
+    )
+    cut = (folder / "process-00002.jaxprof").read_bytes().splitlines(keepends=True)
+    (folder / "process-00002.jaxprof").write_bytes(b"".join(cut[:3]))
+    (folder / "process-00003.jaxprof").unlink()
+    (folder / "process-00000.jaxprof").rename(folder / "process-00000-2.jaxprof")
+    (folder / "process-00000.jaxprof").write_text("an attempt before, which is none")
+    [entry] = library.listed()
+    assert [each.status for each in entry.job.processes] == ["ok", "failed", "interrupted"]
+    assert entry.job.missing == 1
+    assert not entry.complete
+
+
+def test_names_find_a_job_only_where_one_will_do(library):
+    folder, old = job(library), make(library, "old", 1e9)
+    for name in ("train", "train.jaxprof.d", "last", "trai"):
+        assert library.search(name, jobs=True) == folder
+    assert library.search("last") == old
+    assert library.search("train") is None
+    make(library, "new", 3e9)
+    assert library.search("last", jobs=True) == library.folder / "new.jaxprof"
+
+
+def test_delete_takes_the_whole_folder_and_what_was_derived_and_no_folder_that_holds_anything_else(library):
+    folder, kept = job(library), job(library, "other")
+    derived = make_derived_folder(folder / "process-00001.jaxprof")
+    (kept / "model.ckpt").write_text("a week of training")
+    before = sorted(kept.rglob("*"))
+    library.delete(folder)
+    with pytest.raises(StorageError, match=r"it also holds model\.ckpt"):
+        library.delete(kept)
+    assert (folder.exists(), derived.exists(), sorted(kept.rglob("*"))) == (False, False, before)
+
+
+def test_a_job_that_runs_is_neither_deleted_nor_renamed_nor_pruned(library):
+    folder = job(library)
+    (folder / "process-00001.jaxprof").unlink()
+    writer = LogWriter(new_header(), folder / "process-00001.jaxprof")
+    try:
+        [entry] = library.listed()
+        assert (entry.live, entry.running) == (True, True)
+        for what in (library.delete, lambda path: library.rename(path, "x")):
+            with pytest.raises(StorageError, match="its processes are running"):
+                what(folder)
+        assert library.prunable(keep=0) == []
+    finally:
+        writer.close()
+    assert library.prunable(keep=0) == [folder]
+
+
+def test_rename_keeps_it_a_job(library):
+    folder = job(library)
+    derived = make_derived_folder(folder / "process-00001.jaxprof")
+    renamed = library.rename(folder, "better.jaxprof.d")
+    assert (renamed.name, derived.exists()) == ("better.jaxprof.d", False)
+    assert [entry.path for entry in library.listed()] == [renamed]
+    job(library)
+    with pytest.raises(StorageError, match="already exists"):
+        library.rename(renamed, "train")
+
+
+def test_a_copy_is_whole_and_never_over_another(library, tmp_path):
+    folder = job(library)
+    (tmp_path / "elsewhere").mkdir()
+    copied = library.copy(folder, tmp_path / "elsewhere")
+    assert copied == tmp_path / "elsewhere" / folder.name
+    assert len(list(copied.rglob("*"))) == len(list(folder.rglob("*")))
+    with pytest.raises(StorageError, match="already exists"):
+        library.copy(folder, copied, replace=True)
+    new, old = make(library, "new", 3e9), make(library, "old", 1e9)
+    assert library.prunable(keep=1) == [folder, old]
+    assert library.prunable(max_bytes=new.stat().st_size + 10) == [folder, old], "by the size of all of it"
+
+
+def test_jobs_in_the_current_folder_are_listed_and_never_pruned(state_home, tmp_path, monkeypatch):
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    folder = job(Library(here))
+    library = Library()
+    assert [entry.path for entry in library.listed()] == [folder]
+    assert library.search("last", jobs=True) == folder
+    assert library.prunable(keep=0) == []
+
+
+def a_session(folder, name="x"):
+    path = folder / f"{name}.jaxprof"
+    path.touch()
+    return path
+
+
+def test_each_session_has_one_folder_that_is_the_users_own_and_goes_with_it(tmp_path):
+    one, other = a_session(tmp_path), a_session(tmp_path, "y")
+    assert not derived_folder(one).exists()
+    for session in (one, other):
+        made = make_derived_folder(session)
+        assert made == derived_folder(session) == make_derived_folder(session), "it is there already"
+        assert made.is_relative_to(state_folder())
+        assert made.stat().st_mode & 0o777 == 0o700
+    for _ in range(2):  # the second time, it is gone already
+        forget_derived(one)
+        assert (derived_folder(one).exists(), derived_folder(other).exists()) == (False, True)
+
+
+def test_what_was_derived_from_sessions_that_are_lost_goes(tmp_path):
+    kept, lost, unnamed, torn = (a_session(tmp_path, name) for name in "abcd")
+    folders = {session: make_derived_folder(session) for session in (kept, lost, unnamed, torn)}
+    lost.unlink()
+    (note,) = folders[unnamed].iterdir()
+    note.write_bytes(b"\xff")
+    (note,) = folders[torn].iterdir()
+    note.unlink()
+    note.mkdir()
+    forget_derived_of_lost()
+    assert [session for session, folder in folders.items() if folder.exists()] == [kept]

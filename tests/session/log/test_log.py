@@ -1,7 +1,5 @@
 """Writing and reading a session's log, also when the disk, the file or the writer fails."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 from pathlib import Path
@@ -21,10 +19,10 @@ from jaxprof.session.log.codec import encode_header, encode_line
 from jaxprof.session.log.entry import read_entry
 from report import sessions
 
-PLAN = e.RunPlanned(run="r1", spec=e.RunSpec(workload="selu", variant="jit", how="jit", device="cpu:0"))
+PLAN = sessions.plan("r1", "jit", "jit")
 
 
-def write(path: Path, count: int = 20) -> LogWriter:
+def write(path, count=20):
     writer = LogWriter(new_header({"cpu": "x"}, ["jaxprof", "run"]), path)
     writer.append(PLAN)
     for index in range(count):

@@ -1,8 +1,6 @@
 """At its close a log looks at its file: whatever happened to it meanwhile, all of the session is in a file, and the
 writer says in which."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket
@@ -11,7 +9,6 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -30,51 +27,51 @@ from report import sessions
 EVENTS = sessions.events()
 
 
-def half_written(path: Path | None) -> LogWriter:
+def half_written(path):
     writer = LogWriter(new_header({}), path)
     for event in EVENTS[: len(EVENTS) // 2]:
         writer.append(event)
     return writer
 
 
-def finish(writer: LogWriter) -> None:
+def finish(writer):
     for event in EVENTS[len(EVENTS) // 2 :]:
         writer.append(event)
     writer.close()
 
 
-def is_whole(path: Path) -> bool:
+def is_whole(path):
     read = load(path, Session)
     return read.complete and not read.notices and list(read.runs) == ["r1", "r2", "r3"] and not is_live(path)
 
 
-def overwrite(path: Path) -> None:
+def overwrite(path):
     with path.open("r+b") as file:
         file.seek(20)
         file.write(b"x")
 
 
-def rename_and_cut(path: Path) -> None:
+def rename_and_cut(path):
     os.truncate(path.rename(path.with_name("y.jaxprof")), 30)
 
 
-def append(path: Path) -> None:
+def append(path):
     with path.open("ab") as file:
         file.write(b"{}\n")
 
 
-def take_its_place(path: Path) -> None:
+def take_its_place(path):
     path.unlink()
     path.write_text("somebody's own")
     path.with_name("x-2.jaxprof").write_text("taken")
 
 
-def loop_in_its_place(path: Path) -> None:
+def loop_in_its_place(path):
     path.unlink()
     path.symlink_to(path)
 
 
-HARMS: dict[str, tuple[Callable[[Path], object], str, str]] = {
+HARMS = {
     "deleted": (Path.unlink, "was deleted", "x.jaxprof"),
     "folder deleted": (lambda path: shutil.rmtree(path.parent), "was deleted", "x.jaxprof"),
     "emptied": (lambda path: os.truncate(path, 0), "was cut", "x.jaxprof"),
@@ -183,11 +180,11 @@ assert read.complete and read.last_seq == 2
     assert done.returncode == 0, done.stderr
 
 
-def full_once() -> Callable[[int, bytes], int]:
+def full_once():
     """A disk without room for one line, until the copy gives its own back."""
     write, refused = os.write, []
 
-    def some(file: int, data: bytes) -> int:
+    def some(file, data):
         if refused:
             return write(file, data)
         refused.append(file)
@@ -197,13 +194,13 @@ def full_once() -> Callable[[int, bytes], int]:
     return some
 
 
-def slowly() -> Callable[[int, bytes], int]:
+def slowly():
     write = os.write
     return lambda file, data: write(file, bytes(data[:100]))
 
 
-def syncs_nothing() -> Callable[[int], None]:
-    def refuse(file: int) -> None:
+def syncs_nothing():
+    def refuse(file):
         raise OSError(22, "Invalid argument")
 
     return refuse
@@ -220,15 +217,15 @@ def test_what_a_disk_does_costs_no_line(tmp_path, monkeypatch, call, made):
     assert is_whole(tmp_path / "x.jaxprof")
 
 
-def refuse_a_copy(**options: object) -> None:
+def refuse_a_copy(**options):
     raise OSError(28, "No space left on device")
 
 
-def refuse_a_line(monkeypatch: pytest.MonkeyPatch, *, after: int) -> None:
+def refuse_a_line(monkeypatch, *, after):
     """From now on a write of so many bytes is all that the disk takes of a line."""
     write = os.write
 
-    def full(file: int, data: bytes) -> int:
+    def full(file, data):
         write(file, bytes(data[:after]))
         raise OSError(28, "No space left on device")
 
@@ -266,7 +263,7 @@ def test_a_forked_child_adds_nothing_to_the_copy(tmp_path):
 
 
 def test_the_end_of_a_run_is_on_the_disk_before_it_is_told(tmp_path, monkeypatch):
-    synced: list[int] = []
+    synced = []
     writer = LogWriter(new_header({}), tmp_path / "x.jaxprof")
     monkeypatch.setattr(os, "fsync", lambda file: synced.append(os.fstat(file).st_ino))
     said = [(event.type, len(synced)) for event in EVENTS if writer.append(event) and synced]

@@ -1,21 +1,24 @@
-"""How the word after `--base` is read: what exists wins over a revision, and an unknown word is one error."""
-
-from __future__ import annotations
+"""Revisions of git, for `gate` and `compare`: how a word is read that may be one, and what is checked out beside the
+tree."""
 
 import os
 import shutil
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from cli.calling import commit_all, git
-from folding import fold
+from cli.compiled import session
 from jaxprof.analysis.hlo_program import HloProgram
 from jaxprof.analysis.opener import modules_of
 from jaxprof.cli import hlo_target
-from jaxprof.cli.git_revision import FoundBase, found_base
+from jaxprof.cli.git_revision import checked_out, found_base
 from jaxprof.errors import UsageError, WorkerError
-from report import sessions
+from jaxprof.session import Session
+from jaxprof.session.log import load
 
 pytestmark = pytest.mark.process
 
@@ -26,33 +29,36 @@ from pack.inner import f
 
 def step(x):
     return jnp.tanh(f(x))
+def step_inputs():
+    return (jnp.full(64, 0.01),)
 """
+FIRST = "def f(x):\n    return x\n"
 
 
 @pytest.fixture(scope="module")
-def committed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def committed(tmp_path_factory):
     """A repository of two commits, in a subfolder of which the project is."""
     top = tmp_path_factory.mktemp("committed")
     project = top / "project"
     (project / "pack").mkdir(parents=True)
     (project / "own.py").write_text(OWN)
     (project / "pack" / "__init__.py").touch()
-    (project / "pack" / "inner.py").write_text("def f(x):\n    return x\n")
+    (project / "pack" / "inner.py").write_text(FIRST)
     commit_all(top, "one")
-    (project / "pack" / "inner.py").write_text("import jax.numpy as jnp\n\ndef f(x):\n    return jnp.sort(x * 2) + 1\n")
+    (project / "pack" / "inner.py").write_text("import jax.numpy as jnp\n\ndef f(x):\n    return jnp.sort(x * 2)\n")
     commit_all(top, "two")
     return top
 
 
 @pytest.fixture
-def folder(tmp_path: Path, committed: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, committed, monkeypatch):
     """The project in a copy of that, which is the current folder."""
     shutil.copytree(committed, tmp_path / "top")
     monkeypatch.chdir(tmp_path / "top" / "project")
     return tmp_path / "top" / "project"
 
 
-def found(target: str, word: str | None) -> FoundBase:
+def found(target, word):
     with found_base(target, word) as base:
         return base
 
@@ -98,7 +104,6 @@ def test_a_repository_without_the_revision_says_why(folder, tmp_path):
 def test_an_error_of_the_base_names_it_and_not_the_temporary_folder(folder):
     with found_base("own.py:step", "HEAD~1") as base:
         said = base.named(WorkerError(f"{base.target} failed", f"see {base.target}"))
-    assert isinstance(said, WorkerError)
     assert (said.what, said.hint) == (
         "the base, HEAD~1: HEAD~1:project/own.py:step failed",
         "see HEAD~1:project/own.py:step",
@@ -119,7 +124,6 @@ def test_modules_of_the_environments_path_are_the_revisions(folder, monkeypatch)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder / "pack"), "/elsewhere"]))
     with found_base("own.py:step", "HEAD") as base:
         entries = base.variables["PYTHONPATH"].split(os.pathsep)
-        assert base.revision is not None
         assert entries[0] == str(base.revision.tree / "project")
         assert str(base.revision.tree / "project" / "pack") in entries
         assert entries[-1] == "/elsewhere"
@@ -128,13 +132,64 @@ def test_modules_of_the_environments_path_are_the_revisions(folder, monkeypatch)
 @pytest.mark.parametrize(("failing", "named"), [("HEAD", True), ("own", False)])
 def test_a_side_that_does_not_compile_is_exit_code_1(folder, call, monkeypatch, failing, named):
     (folder / "own.py").write_text(OWN + "\n")
-    session = fold(sessions.HEADER, sessions.events())
 
-    def find(target: str, *_: object, **__: object) -> list[HloProgram]:
+    def find(target, *_, **__):
         if ("jaxprof-git-" in target) is (failing == "HEAD"):
             raise WorkerError(f"{target}: not today")
-        return [HloProgram(stages, session) for stages in modules_of(session)]
+        return [HloProgram(stages, found) for stages in modules_of(found)]
 
+    found = session()
     monkeypatch.setattr(hlo_target, "find_modules", find)
     said = call("gate", "own.py:step", "--arg", "f32[64]", "--fail-on", "kernels")
     assert (said.code, "not today" in said.err, "the base, HEAD: " in said.err) == (1, True, named)
+
+
+def test_a_revision_is_checked_out_beside_the_tree_and_removed(folder):
+    (folder / "own.py").write_text("changed = 1\n")
+    with suppress(KeyboardInterrupt), checked_out("own.py:step", "HEAD~1") as revision:
+        assert revision.dirty
+        place = Path(revision.target("own.py:step").rpartition(":")[0])
+        assert (place.read_text(), (place.parent / "pack" / "inner.py").read_text()) == (OWN, FIRST)
+        assert revision.variables()["PYTHONPATH"].startswith(str(place.parent))
+        raise KeyboardInterrupt
+    assert not place.exists()
+    assert (folder / "own.py").read_text() == "changed = 1\n"
+    assert len(worktrees(folder)) == 1
+
+
+def test_what_git_does_not_have_is_refused(folder):
+    for name in ("--help", "HEAD:own.py"):
+        with pytest.raises(UsageError, match="has no revision"), checked_out("own.py:step", name):
+            pass
+    (folder / "new.py").write_text(OWN)
+    with (
+        checked_out("new.py:step", "HEAD") as revision,
+        pytest.raises(UsageError, match=r"has no file project/new\.py"),
+    ):
+        revision.target("new.py:step")
+    assert not revision.tree.exists()
+
+
+def test_a_comparison_with_a_revision_is_kept_and_asks_before_it_is_measured_again(folder, call, monkeypatch):
+    monkeypatch.setattr("jaxprof.runner.sides.LAUNCH_SECONDS", 0.1)  # no longer than it takes to have numbers
+    flags = "--xla_cpu_enable_fast_math=true"
+    words = ("--launches", "1", "--no-check", "--out", "s.jaxprof", "--format", "json")
+    found = call("ab", "own.py:step", "--git", "HEAD~1", "--env-b", f"XLA_FLAGS={flags}", *words).data
+    (versus,) = found["versus"]
+    assert (versus["results"]["alike"], versus["results"]["agree"]) == (True, False)
+    assert versus["results"]["relative"] == pytest.approx(1, rel=1e-3)
+    assert {fact["fact"] for fact in versus["facts"]} >= {"kernels", "flops", "bytes"}
+    row = next(row for row in versus["environment"] if row["name"] == "XLA_FLAGS")
+    assert (row["after"], row["differs"]) == (flags, True)
+    assert [side["revision"] for side in found["sides"]] == ["HEAD~1", None]
+    assert found["inputs"] == {"arrays": ["float32[64]"], "same_numbers": True, "seed": 0}
+    assert [run.plan.side for run in load(folder / "s.jaxprof", Session).runs.values()] == ["A", "B"]
+    said = call("run", "--from", "s.jaxprof")
+    assert (said.code, f"XLA_FLAGS={flags}" in " ".join(said.err.split())) == (2, True)
+    assert call("run", "--from", "s.jaxprof", "--yes", "--python", sys.executable).code == 2
+    assert len(worktrees(folder)) == 1
+
+
+def worktrees(folder):
+    words = ["git", "-C", str(folder), "worktree", "list"]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()

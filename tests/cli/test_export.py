@@ -1,32 +1,22 @@
-"""`jaxprof export` in each of its formats."""
-
-from __future__ import annotations
+"""`jaxprof export` in each of its formats, and profiles that were recorded elsewhere."""
 
 import gzip
 import json
-from pathlib import Path
 
 import pytest
 
-from jaxprof.api.session import Session
+from folding import written
+from hlo_sources import TEXT, write_kernels
 from jaxprof.cli.commands.export import NAMES
-from jaxprof.events import Event
 from jaxprof.exports.formats import FORMATS
-from jaxprof.session.log import new_header
 from report import sessions
 
 
-def _saved(path: Path, events: list[Event]) -> Path:
-    made = Session(new_header())
-    made.extend(events)
-    return Path(made.save(path))
-
-
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
+def file(tmp_path):
     """A session with captures, on disk."""
     runs = [*sessions.numpy_run("r1"), *sessions.jit_run("r2", "r1"), *sessions.captures("r2")]
-    return _saved(tmp_path / "s.jaxprof", runs)
+    return written(tmp_path / "s.jaxprof", runs, sessions.HEADER)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("perfetto", "parquet")])
@@ -61,7 +51,26 @@ def test_the_tables_of_a_session_are_files_of_parquet(call, file, tmp_path):
 
 
 def test_of_a_session_without_times_that_is_said(call, tmp_path):
-    file = _saved(tmp_path / "s.jaxprof", [*sessions.numpy_run("r1"), sessions.plan("r2", "jit", "jit")])
+    events = [*sessions.numpy_run("r1"), sessions.plan("r2", "jit", "jit")]
+    file = written(tmp_path / "s.jaxprof", events, sessions.HEADER)
     for words, said in ((("--run", "r2"), "run r2 has no times"), ((), "without times, and left out: r2")):
         done = call("export", file, "--format", "pytest-benchmark", *words)
         assert (done.code, said in done.err) == (0 if not words else 2, True), done.err
+
+
+@pytest.mark.process
+def test_a_profile_is_imported_and_its_timeline_exported(call, tmp_path):
+    kept, out, hlo = (tmp_path / name for name in ("kept.jaxprof", "out.json", "m.hlo"))
+    profile = write_kernels(tmp_path / "box.xplane.pb.gz", 3, kernel="k\x1b[31m", op="fusion\x1b[2J", module="jit_f")
+    assert [call("import", profile, "-o", kept).code for _ in range(2)] == [0, 2]
+    whole, program = call("show", kept, "--format", "json", "--full").data["runs"]
+    assert [step["name"] for step in whole["steps"]] == ["jit_f 0", "jit_f 1", "jit_f 2"]
+    (kernel,) = program["kernels"]
+    assert (kernel["measured"]["executions"], kernel["measured"]["flops_per_second"]) == (3, None)
+    assert call("export", kept, "-o", out).code == 0
+    intervals = [event for event in json.loads(out.read_text())["traceEvents"] if event["ph"] == "X"]
+    assert [(event["ts"], event["dur"]) for event in intervals] == [(0.0, 4.0), (10.0, 4.0), (20.0, 4.0)]
+    shown = call("show", profile).out
+    assert ("fusion␛[2J" in shown, "\x1b" in shown) == (True, False)
+    hlo.write_text(TEXT)
+    assert f"jaxprof hlo {hlo}" in call("import", hlo, "-o", tmp_path / "none.jaxprof").err
