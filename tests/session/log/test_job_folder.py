@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-import job_folders
 import program_events
 from jaxprof import events as e
 from jaxprof.errors import FileRefusedError
@@ -53,47 +52,44 @@ def test_no_more_processes_are_opened_than_the_limit_allows(tmp_path, monkeypatc
 @pytest.fixture
 def folder(tmp_path):
     """Of a job of two processes that have ended."""
-    return job_folders.job(tmp_path, job_folders.loop(5), job_folders.loop(5))
+    return job(tmp_path, loop(5), loop(5))
 
 
-def growing(folder, index):
-    """The open log of a process of this host."""
-    told = {
-        "session": f"c{index}", "host": socket.gethostname(), "process_index": index, "process_count": 3,
-        "job": job_folders.JOB,
-    }  # fmt: skip
-    writer = LogWriter(replace(program_events.HEADER, **told), session_path(folder, index))
-    for event in program_events.program()[:2]:
-        writer.append(event)
-    return writer
+def following(folder):
+    """Who has read what is there."""
+    follower = JobFollower(folder, Session)
+    follower.poll()
+    return follower
 
 
 def test_it_reads_what_a_whole_reading_reads(folder):
-    job_folders.process(folder, 1, 2, *job_folders.loop(3))  # started again
+    process(folder, 1, 2, *loop(3))  # started again
     follower = JobFollower(folder, Session)
     assert follower.poll() == {0, 1}
-    whole, job = read_job(folder, Session), follower.job
-    assert (job.job, job.count, job.notices) == (whole.job, whole.count, whole.notices)
-    assert [member.path for member in job.members] == [member.path for member in whole.members]
-    assert not follower.live
-    assert follower.poll() == frozenset()
-    assert job.members[1].path.name == "process-00001-2.jaxprof"
+    whole, read = (
+        (found.job, found.count, found.notices, [member.path for member in found.members])
+        for found in (read_job(folder, Session), follower.job)
+    )
+    assert read == whole
+    assert (follower.live, follower.poll()) == (False, frozenset())
+    assert follower.job.members[1].path.name == "process-00001-2.jaxprof"
 
 
 def test_a_session_that_grows_is_read_on_and_a_new_one_is_found(folder):
-    follower = JobFollower(folder, Session)
-    follower.poll()
-    writer = growing(folder, 2)
+    follower = following(folder)
+    header = replace(program_events.HEADER, session="c2", host=socket.gethostname(), process_index=2, job=JOB)
+    writer = LogWriter(header, session_path(folder, 2))
+    for event in program_events.program()[:2]:
+        writer.append(event)
     try:
         assert follower.poll() == {2}
         assert follower.live
-        member = follower.job.members[2]
-        (run,) = member.session.runs.values()
+        session = follower.job.members[2].session
         writer.append(program_events.sampled(0, 1.0, {"device_busy": 1.0}))
         writer.append(program_events.sampled(1, 1.0, {"device_busy": 1.0}))
         assert follower.poll() == {2}
-        assert follower.job.members[2].session is member.session, "it is not read anew"
-        assert len(run.program.sampled) == 2
+        assert follower.job.members[2].session is session, "it is not read anew"
+        assert len(session.runs["r1"].program.sampled) == 2
     finally:
         writer.close()
     assert follower.poll() == {2}
@@ -114,8 +110,7 @@ def test_a_torn_session_is_said_and_read_once_it_is_whole(folder):
 
 
 def test_what_is_deleted_stays_as_it_was_read(folder):
-    follower = JobFollower(folder, Session)
-    follower.poll()
+    follower = following(folder)
     (folder / "process-00001.jaxprof").unlink()
     follower.poll()
     assert [member.index for member in follower.job.members] == [0, 1]
@@ -130,8 +125,7 @@ def test_a_writer_on_another_host_counts_as_gone_after_silence(folder, monkeypat
     path = folder / "process-00001.jaxprof"
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:-1]))
-    follower = JobFollower(folder, Session)
-    follower.poll()
+    follower = following(folder)
     assert follower.job.members[1].live, "node1 is not this host, and its file was written just now"
     old = path.stat().st_mtime - 60
     os.utime(path, (old, old))
@@ -139,6 +133,4 @@ def test_a_writer_on_another_host_counts_as_gone_after_silence(folder, monkeypat
     assert not follower.job.members[1].live
     monkeypatch.setattr("socket.gethostname", lambda: "node1")
     os.utime(path)
-    here = JobFollower(folder, Session)
-    here.poll()
-    assert not here.job.members[1].live, "nobody holds its lock here"
+    assert not following(folder).job.members[1].live, "nobody holds its lock here"
