@@ -34,9 +34,24 @@ def half_written(path):
     return writer
 
 
-def finish(writer):
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "x.jaxprof"
+
+
+@pytest.fixture
+def writer(path):
+    """Of that file, which has half of a session."""
+    return half_written(path)
+
+
+def write_rest(writer):
     for event in EVENTS[len(EVENTS) // 2 :]:
         writer.append(event)
+
+
+def finish(writer):
+    write_rest(writer)
     writer.close()
 
 
@@ -94,13 +109,11 @@ def test_a_harmed_file_is_written_again_at_its_place_or_beside_what_is_there(tmp
     path = tmp_path / "folder" / "x.jaxprof"
     writer = half_written(path)
     if late:
-        for event in EVENTS[len(EVENTS) // 2 :]:
-            writer.append(event)
-        do(path)
-        writer.close()
-    else:
-        do(path)
-        finish(writer)
+        write_rest(writer)
+    do(path)
+    if not late:
+        write_rest(writer)
+    writer.close()
     assert (writer.failure, writer.path) == (None, path.with_name(name))
     assert writer.changed.startswith(f"{path} {said}")
     assert writer.is_displaced == (name != path.name)
@@ -111,9 +124,7 @@ def test_a_harmed_file_is_written_again_at_its_place_or_beside_what_is_there(tmp
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="this system does not say where an open file is")
-def test_a_session_that_was_given_another_name_keeps_it(tmp_path):
-    path = tmp_path / "x.jaxprof"
-    writer = half_written(path)
+def test_a_session_that_was_given_another_name_keeps_it(path, writer, tmp_path):
     Library(tmp_path).rename(path, "better")
     finish(writer)
     assert writer.path == tmp_path / "better.jaxprof"
@@ -122,9 +133,7 @@ def test_a_session_that_was_given_another_name_keeps_it(tmp_path):
     assert is_whole(writer.path)
 
 
-def test_an_unharmed_file_is_not_touched_and_leaves_nothing_beside_it(tmp_path):
-    path = tmp_path / "x.jaxprof"
-    writer = half_written(path)
+def test_an_unharmed_file_is_not_touched_and_leaves_nothing_beside_it(path, writer, tmp_path):
     number = path.stat().st_ino
     finish(writer)
     assert (writer.path, writer.changed, writer.failure) == (path, "", None)
@@ -180,18 +189,16 @@ assert read.complete and read.last_seq == 2
     assert done.returncode == 0, done.stderr
 
 
+def full(file, data, write=os.write):
+    """A disk with room for the begin of a line."""
+    write(file, bytes(data[:3]))
+    raise OSError(28, "No space left on device")
+
+
 def full_once():
     """A disk without room for one line, until the copy gives its own back."""
-    write, refused = os.write, []
-
-    def some(file, data):
-        if refused:
-            return write(file, data)
-        refused.append(file)
-        write(file, bytes(data[:3]))
-        raise OSError(28, "No space left on device")
-
-    return some
+    writes = iter([full])
+    return lambda file, data, write=os.write: next(writes, write)(file, data)
 
 
 def slowly():
@@ -209,35 +216,21 @@ def syncs_nothing():
 @pytest.mark.parametrize(
     ("call", "made"), [("write", full_once), ("write", slowly), ("fsync", syncs_nothing)], ids=lambda way: str(way)[:20]
 )
-def test_what_a_disk_does_costs_no_line(tmp_path, monkeypatch, call, made):
-    writer = half_written(tmp_path / "x.jaxprof")
+def test_what_a_disk_does_costs_no_line(path, writer, monkeypatch, call, made):
     monkeypatch.setattr(os, call, made())
     finish(writer)
     assert writer.failure is None
-    assert is_whole(tmp_path / "x.jaxprof")
+    assert is_whole(path)
 
 
 def refuse_a_copy(**options):
     raise OSError(28, "No space left on device")
 
 
-def refuse_a_line(monkeypatch, *, after):
-    """From now on a write of so many bytes is all that the disk takes of a line."""
-    write = os.write
-
-    def full(file, data):
-        write(file, bytes(data[:after]))
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "write", full)
-
-
 @pytest.mark.parametrize("copy", [True, False])
-def test_a_log_of_some_megabytes_is_checked_and_written_again_whole(tmp_path, monkeypatch, copy):
+def test_a_log_of_some_megabytes_is_checked_and_written_again_whole(path, writer, monkeypatch, copy):
     if not copy:
         monkeypatch.setattr(tempfile, "TemporaryFile", refuse_a_copy)
-    path = tmp_path / "x.jaxprof"
-    writer = half_written(path)
     line = LogLine(run="r1", text="x" * 1_500_000, stream="stdout")  # more than a part that is read at once
     writer.append(line)
     if copy:
@@ -249,26 +242,23 @@ def test_a_log_of_some_megabytes_is_checked_and_written_again_whole(tmp_path, mo
 
 
 @pytest.mark.process
-def test_a_forked_child_adds_nothing_to_the_copy(tmp_path):
-    path = tmp_path / "x.jaxprof"
-    writer = half_written(path)
-    child = os.fork() if hasattr(os, "fork") else None
+def test_a_forked_child_adds_nothing_to_the_copy(path, writer):
+    child = os.fork()
     if child == 0:
         os._exit(0)
-    if child is not None:
-        os.waitpid(child, 0)
+    os.waitpid(child, 0)
     os.truncate(path, 0)
     finish(writer)
     assert is_whole(path)
 
 
-def test_the_end_of_a_run_is_on_the_disk_before_it_is_told(tmp_path, monkeypatch):
+def test_the_end_of_a_run_is_on_the_disk_before_it_is_told(path, monkeypatch):
     synced = []
-    writer = LogWriter(new_header({}), tmp_path / "x.jaxprof")
+    writer = LogWriter(new_header({}), path)
     monkeypatch.setattr(os, "fsync", lambda file: synced.append(os.fstat(file).st_ino))
     said = [(event.type, len(synced)) for event in EVENTS if writer.append(event) and synced]
     writer.close()
-    assert set(synced) == {(tmp_path / "x.jaxprof").stat().st_ino}
+    assert set(synced) == {path.stat().st_ino}
     assert said[0] == ("run_closed", 1)
     closing = sum(event.type in ("run_closed", "session_closed") for event in EVENTS)
     assert len(synced) == closing > 1
@@ -276,12 +266,12 @@ def test_the_end_of_a_run_is_on_the_disk_before_it_is_told(tmp_path, monkeypatch
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="this system does not say which files are open")
 @pytest.mark.parametrize("harm", [lambda path: None, Path.unlink], ids=["unharmed", "deleted"])
-def test_a_closed_log_leaves_no_file_open(tmp_path, harm):
+def test_a_closed_log_leaves_no_file_open(path, harm):
     before = len(os.listdir("/proc/self/fd"))
-    writer = half_written(tmp_path / "x.jaxprof")
+    writer = half_written(path)
     with pytest.raises(StorageError):
-        LogWriter(new_header(), tmp_path / "x.jaxprof", replace_existing=True)  # somebody else's
-    harm(tmp_path / "x.jaxprof")
+        LogWriter(new_header(), path, replace_existing=True)  # somebody else's
+    harm(path)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ResourceWarning)  # none is left to the garbage collector
         finish(writer)
@@ -293,8 +283,8 @@ def test_a_closed_log_leaves_no_file_open(tmp_path, harm):
 def test_a_move_that_fails_leaves_no_file_open_and_loses_nothing(tmp_path, monkeypatch, name):
     writer = half_written(tmp_path / name if name else None)
     before = len(os.listdir("/proc/self/fd"))
-    with monkeypatch.context() as full:
-        refuse_a_line(full, after=10)
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "write", full)
         with pytest.raises(StorageError, match="No space left"):
             writer.move_to(tmp_path / "y.jaxprof")
     (tmp_path / "taken.jaxprof").write_text("somebody's own")
