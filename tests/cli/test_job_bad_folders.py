@@ -99,6 +99,6 @@ def test_what_is_there_is_shown_and_what_is_missing_is_said(call, tmp_path, monk
         assert {"node0", "node2"} <= {each["host"] for each in data["processes"]}
         asked = call("query", folder, "SELECT count(DISTINCT process) AS there FROM processes", "--format", "json")
         assert asked.data["rows"][0]["there"] >= 2, asked.err
-        for words in (("show",), ("explain",), ("compare", whole)):
+        for words in (("explain",), ("compare", whole)):
             assert call(*words, folder).code == 0
     held_cases("job_folders.txt", cases)

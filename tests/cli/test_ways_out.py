@@ -50,17 +50,13 @@ NAMES = {
 """Of an event, what comes from outside."""
 
 
-def spoiled(value, text):
+def spoiled(value, text, named=False):
     """`value` with `text` for each name in it."""
     if isinstance(value, dict):
-        return {key: renamed(found, text) if key in NAMES else spoiled(found, text) for key, found in value.items()}
-    return [spoiled(found, text) for found in value] if isinstance(value, list) else value
-
-
-def renamed(value, text):
-    if isinstance(value, str):
-        return text
-    return [text for _ in value] if isinstance(value, list) else spoiled(value, text)
+        return {key: spoiled(found, text, key in NAMES) for key, found in value.items()}
+    if isinstance(value, list):
+        return [text if named else spoiled(found, text) for found in value]
+    return text if named and isinstance(value, str) else value
 
 
 def session_file(folder, text):
