@@ -12,7 +12,7 @@ input with a fault to a file.
 
 With `--surfaces`, what else comes from outside: settings and limits, SQL, folders of jobs with pipes and endless links,
 sessions that name commands to be started, web servers that lie, requests to `serve`, and calls of the tools of `mcp`.
-There a process that is not jaxprof's own is a fault, too. `--smoke` takes three inputs.
+There a process that is not jaxprof's own is a fault, too. `--smoke` takes one input.
 
 With `--kills`, no files: the client or the engine of a compiled run is killed at the begin of every phase, by SIGKILL
 and SIGTERM, the client also by SIGINT, while native code of the engine sleeps with the interpreter's lock or without
@@ -413,12 +413,12 @@ def main() -> int:
     parser.add_argument("--from", dest="first", type=int, default=0, help="the number of the first input")
     parser.add_argument("--keep", type=Path, help="a folder for the inputs with a fault")
     parser.add_argument("--surfaces", action="store_true", help="try what else comes from outside")
-    parser.add_argument("--smoke", action="store_true", help="three inputs for each way, one for profiles")
+    parser.add_argument("--smoke", action="store_true", help="one input for each way")
     parser.add_argument("--kills", action="store_true", help="kill processes instead")
     parser.add_argument("--phase", action="append", choices=JIT_PHASES, help="of --kills: only at this one")
     options = parser.parse_args()
     if options.smoke:
-        options.inputs, options.profiles = 3, 1
+        options.inputs, options.profiles = 1, 1
     if options.kills:
         return kills(options.phase or JIT_PHASES)
     if options.surfaces:

@@ -5,7 +5,7 @@
 Each program of `programs/guests.py` (signals each millisecond, handlers that raise, debuggers, profilers and tools that
 monitor, forks, threads, deep recursion, native code that keeps the interpreter's lock, tiny switch intervals) runs
 alone and recorded, in each interpreter. One that takes ten seconds longer than three times what it took alone, hangs.
-`--smoke` runs the first two for a second only. Exits 1 where one of them differs.
+`--smoke` runs the first one for a second only. Exits 1 where one of them differs.
 """
 
 from __future__ import annotations
@@ -96,10 +96,10 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", choices=[[], *GUESTS], help="programs; all without any")
     parser.add_argument("--seconds", type=float, default=6.0, help="how long each runs")
     parser.add_argument("--pythons", default=sys.executable, help="interpreters, separated by colons")
-    parser.add_argument("--smoke", action="store_true", help="two programs, a second each")
+    parser.add_argument("--smoke", action="store_true", help="one program, for a second")
     args = parser.parse_args()
     seconds = SMOKE_SECONDS if args.smoke else args.seconds
-    names = args.names or list(GUESTS)[: 2 if args.smoke else None]
+    names = args.names or list(GUESTS)[: 1 if args.smoke else None]
     failed = 0
     for python in args.pythons.split(":"):
         version = subprocess.run([python, "-V"], capture_output=True, text=True, check=True).stdout.strip()

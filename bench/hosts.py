@@ -135,7 +135,7 @@ def main() -> int:
     )
     given = parser.parse_args()
     if given.smoke:
-        given.kinds, given.jobs, given.processes, given.seconds, given.overhead = "none", 1, "2", 2.0, 0
+        given.kinds, given.jobs, given.processes, given.seconds, given.overhead = "none", 1, "2", 0.5, 0
     passed = True
     with tempfile.TemporaryDirectory() as place:
         print(f"{'kind':12}{'processes':>10}{'jobs':>6}{'right':>8}{'reason':>8}{'wrong':>8}{'seconds':>10}")

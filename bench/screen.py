@@ -88,7 +88,7 @@ def app_under_load(home: str, keys: int, settle: float) -> list[float]:
         terminal.end()
 
 
-def peer_under_load(home: str, keys: int) -> list[float]:
+def peer_under_load(home: str, keys: int, settle: float) -> list[float]:
     """The answers of a bare Textual list while the same run goes on elsewhere."""
     out = str(Path(home) / "peer.jaxprof")
     command = [sys.executable, "-m", "jaxprof", "run", "matmul", "--set", "n=3000", "--budget", "60", "--out", out]
@@ -96,7 +96,7 @@ def peer_under_load(home: str, keys: int) -> list[float]:
     terminal = Terminal([sys.executable, "-c", PEER], 120, 40, {"JAXPROF_HOME": home})
     try:
         terminal.wait(b"row-1")
-        terminal.drain(3.0, most=3.0)
+        terminal.drain(min(settle, 3.0), most=3.0)
         return answers(terminal, keys)
     finally:
         load.send_signal(signal.SIGINT)
@@ -150,7 +150,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as home:
         (Path(home) / "sessions").mkdir()
         ours = app_under_load(home, args.keys, settle)
-        theirs = peer_under_load(home, args.keys)
+        theirs = peer_under_load(home, args.keys, settle)
         written = idle_bytes(home, args.idle, settle)
         cpu = idle_cpu(home, args.idle, settle)
     p95, peer95 = percentile(ours, 0.95), percentile(theirs, 0.95)

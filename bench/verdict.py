@@ -362,6 +362,7 @@ def main() -> int:
     if args.smoke:
         args.ways, args.workloads, args.kinds, args.sessions = ["ab"], ["sines"], ["again"], 1
         options.extend(SHORT)
+        del ENVIRONMENT["PYTHONPYCACHEPREFIX"]  # writing the bytecode of jax anew takes most of a small round
     for chosen, known in ((args.ways, WAYS), (args.workloads, WORKLOADS), (args.kinds, PLANTED)):
         if unknown := set(chosen) - set(known):
             parser.error(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(known)}")
