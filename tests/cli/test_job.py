@@ -117,7 +117,7 @@ while time.monotonic() < at_most and not (late.exists() and '"capture_window"' i
 
 @pytest.mark.process
 def test_the_slowest_process_captures(tmp_path):
-    words = "-n 2 --capture-ranks slowest --capture-after 1s --capture-seconds 1"
+    words = "-n 2 --capture-ranks slowest --capture-after 2s --capture-seconds 1"
     said = run_file(tmp_path, BUSY, *words.split())
     assert said.code == 0, said.err
     folder = tmp_path / "train.jaxprof.d"
