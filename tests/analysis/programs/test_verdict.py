@@ -132,6 +132,14 @@ KINDS = {
     "an empty call is a third of it": (inline(0.90, 0.10, 18e-6, empty=6e-6), "device-bound"),
     "an empty call is half of it": (inline(0.90, 0.10, 12e-6, empty=6e-6), None),
     "an empty call has one argument": (inline(0.90, 0.10, 18e-6, leaves=5, empty=6e-6), None),
+    "Python at the very call of a compiled function enters it": (
+        loop(made.line(88, 0.4, "device_busy", "step"), made.line(88, 0.6, "host_busy", "step", kind="host")),
+        "dispatch-bound",
+    ),
+    "Python at another call of that line does not": (
+        loop(made.line(88, 0.4, "device_busy", "step"), made.line(88, 0.6, "host_busy", "draw", kind="host")),
+        "host-bound",
+    ),
     "waits for a processor are no part": (preempted(0.3, 0.1, 0.6, delay=0.6), "device-bound"),
     "Python was kept waiting as well": (preempted(0.2, 0.3, 0.5, delay=0.7), None),
     "Python takes longer however it was kept waiting": (preempted(0.05, 0.45, 0.5, delay=0.7), "host-bound"),

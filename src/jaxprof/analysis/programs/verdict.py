@@ -358,7 +358,7 @@ def loop_figures(
     """
     inside = [spot for spot in spots if spot.kind not in OUTSIDE and (key is None or spot.site_in(key) is not None)]
     unstaged = tuple(spot for spot in inside if spot.kind not in STAGES)
-    steady = _with_queue_waits_assigned(unstaged, unstaged)
+    steady = _assigned(unstaged, unstaged)
     staged = [spot for spot in inside if spot.kind in STAGES]
     working, eager = working_lines(inside, key), eager_lines(steady, key)
     unaccounted = unaccounted_lines(steady, key, times)
@@ -445,7 +445,7 @@ def parts_in(loop: HotLoop, spots: Sequence[Spot]) -> dict[str, float]:
         for spot in spots
         if spot.kind not in OUTSIDE and spot.kind not in STAGES and (loop.key is None or spot.site_in(loop.key))
     )
-    for spot in _with_queue_waits_assigned(inside, loop.spots):
+    for spot in _assigned(inside, loop.spots):
         part = loop.part(spot)
         parts[HOST if part == UNKNOWN else part] += spot.seconds
     return parts
@@ -499,18 +499,23 @@ def leaves_of(row: Compiled) -> int:
     return len(row.signature) + row.signature_more
 
 
-def _with_queue_waits_assigned(spots: tuple[Spot, ...], loop: Sequence[Spot]) -> tuple[Spot, ...]:
-    """Assign the time that single operations wait in the device's queue to the work that they wait for.
+def _assigned(spots: tuple[Spot, ...], loop: Sequence[Spot]) -> tuple[Spot, ...]:
+    """Return the spots, with the work of JAX that a sample alone cannot tell assigned by the other spots of the loop.
 
-    A blocked operation outside any jit (`xs[i]`) next to compiled functions waits behind them: its own work would not
-    take milliseconds. In a loop of single operations only, they wait for each other.
+    A blocked operation outside any jit (`xs[i]`) next to compiled functions waits in the device's queue behind them:
+    its own work would not take milliseconds. In a loop of single operations only, they wait for each other. Python at
+    the very call of a compiled function enters it.
     """
-    if not any(spot.kind in ("compiled", "fed", "callback", "call") for spot in loop):
-        return spots
-    return tuple(
-        replace(spot, kind="compiled") if spot.kind == "dispatch" and spot.state == "device_busy" else spot
-        for spot in spots
-    )
+    queued = any(spot.kind in ("compiled", "fed", "callback", "call") for spot in loop)
+    entered = {(spot.place, spot.call) for spot in loop if spot.kind in ("compiled", "fed", "inline") and spot.call}
+
+    def kind(spot: Spot) -> str:
+        if queued and spot.kind == "dispatch" and spot.state == "device_busy":
+            return "compiled"
+        at_call = spot.kind == "host" and spot.state == "host_busy" and (spot.place, spot.call) in entered
+        return "call" if at_call else spot.kind
+
+    return tuple(replace(spot, kind=kind(spot)) for spot in spots)
 
 
 def _has_pure_lines(
