@@ -13,6 +13,11 @@ def planned(run="r1", **spec):
     return e.RunPlanned(run=run, spec=e.RunSpec(**{**usual, **spec}))
 
 
+def program_text(*lines):
+    """A scheduled program, whose entry has these lines of HLO."""
+    return "\n".join(["HloModule jit_f, is_scheduled=true\n", "ENTRY main {", *(f"  {line}" for line in lines), "}\n"])
+
+
 def hlo_text(text, run="r1", name="hlo"):
     return e.TextRecorded(run=run, name=name, text=text, bytes=len(text))
 

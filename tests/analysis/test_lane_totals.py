@@ -105,7 +105,6 @@ def test_totals_of_lanes_devices_and_kernels():
         ("stream", "MemcpyD2H", "move"),
         ("stream", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "collective"),
         ("ops", "all-gather-start.1", "collective"),
-        ("ops", "convolution.12", "matmul"),
         ("ops", "convert.3", "kernel"),
         ("modules", "jit_step", "program"),
         ("host", "PjRtStreamExecutorLoadedExecutable::Execute", "dispatch"),

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from analysis.made_runs import planned, run, session
+from analysis.made_runs import planned, program_text, run, session
 from golden import figures_text, held_cases
 from jaxprof import events as e
 from jaxprof.analysis.ceilings import ceilings_for, measured_in, remember
@@ -14,15 +14,12 @@ from jaxprof.analysis.memory import asked_bytes, buffers_of, peak_memory
 from report.sessions import kernel_times
 
 H100 = "NVIDIA H100 80GB HBM3"
-HLO = """HloModule jit_f, is_scheduled=true
-
-ENTRY %main (x: f32[1000], y: f32[1000]) -> f32[1000] {
-  %x = f32[1000]{0} parameter(0)
-  %y = f32[1000]{0} parameter(1)
-  %sum = f32[1000]{0} add(%x, %y)
-  ROOT %out = f32[1000]{0} multiply(%sum, %x)
-}
-"""
+HLO = program_text(
+    "x = f32[1000] parameter(0)",
+    "y = f32[1000] parameter(1)",
+    "sum = f32[1000] add(x, y)",
+    "ROOT out = f32[1000] multiply(sum, x)",
+)
 
 
 def _row(name, seconds, **more):

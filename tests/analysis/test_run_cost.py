@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import pytest
 from jax import lax
 
-from analysis.made_runs import run, session
+from analysis.made_runs import program_text, run, session
 from jaxprof.analysis.run_result import COUNTED, run_cost
 from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.open.parsed import modules
@@ -64,14 +64,6 @@ def test_of_a_conditional_the_dearest_branch_counts_and_it_is_said():
     assert cost.note.startswith("upper bound")
 
 
-GPU = """HloModule m, is_scheduled=true
-
-ENTRY main {{
-  a = f32[64,32]{{1,0}} parameter(0)
-  b = f32[32,16]{{1,0}} parameter(1)
-  ROOT c = {result} custom-call(a, b), custom_call_target="{target}"{rest}
-}}
-"""
 GEMM = ', backend_config={"gemm_backend_config":{"dot_dimension_numbers":{"lhs_contracting_dimensions":["1"]}}}'
 
 
@@ -85,7 +77,8 @@ GEMM = ', backend_config={"gemm_backend_config":{"dot_dimension_numbers":{"lhs_c
     ids=["cublas-lt", "triton", "debug-callback"],
 )
 def test_a_library_call_is_counted_from_its_shapes_or_unknown(target, result, rest, flops):
-    cost = cost_of(GPU.format(target=target, result=result, rest=rest))
+    call = f'ROOT c = {result} custom-call(a, b), custom_call_target="{target}"{rest}'
+    cost = cost_of(program_text("a = f32[64,32] parameter(0)", "b = f32[32,16] parameter(1)", call))
     assert cost.flops == flops
     assert (target in cost.note) is (flops is None)
     assert cost.bytes_accessed >= 4 * (64 * 32 + 32 * 16)

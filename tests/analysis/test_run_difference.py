@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from analysis.made_runs import hlo_text, planned, session
+from analysis.made_runs import hlo_text, planned, program_text, session
 from golden import figures_text, held, held_cases
 from hlo.analysis.programs import bf16, f32, fused, written
 from jaxprof import events as e
@@ -185,15 +185,12 @@ def test_collectives_by_kind_groups_and_bytes():
     held_cases("collectives_that_differ.txt", told)
 
 
-CHAIN = """HloModule jit_f, is_scheduled=true
-
-ENTRY %main (x: f32[1000]) -> f32[1000] {
-  %x = f32[1000]{0} parameter(0)
-  %exp = f32[1000]{0} exponential(%x), metadata={op_name="jit(f)/exp"}
-  %log = f32[1000]{0} log(%exp), metadata={op_name="jit(f)/log"}
-  ROOT %out = f32[1000]{0} sine(%log), metadata={op_name="jit(f)/sin"}
-}
-"""
+CHAIN = program_text(
+    "x = f32[1000] parameter(0)",
+    'exp = f32[1000] exponential(x), metadata={op_name="jit(f)/exp"}',
+    'log = f32[1000] log(exp), metadata={op_name="jit(f)/log"}',
+    'ROOT out = f32[1000] sine(log), metadata={op_name="jit(f)/sin"}',
+)
 
 
 def _times(hlo, **seconds):
@@ -202,7 +199,7 @@ def _times(hlo, **seconds):
 
 
 def test_the_parts_of_the_kernels_add_up_to_the_difference_of_the_totals():
-    other = CHAIN.replace("exp = f32", "exp.5 = f32").replace("log(%exp)", "log(%exp.5)").replace("sine", "cosine")
+    other = CHAIN.replace("exp = f32", "exp.5 = f32").replace("log(exp)", "log(exp.5)").replace("sine", "cosine")
     one = _times(CHAIN, exp=4e-6, log=2e-6, out=8e-6, stray=2e-6)
     two = _times(other, **{"exp.5": 10e-6, "out": 2e-6, "while": 6e-6})
     found = _difference(one, two).kernels

@@ -87,13 +87,9 @@ def test_a_wrong_result_says_what_is_wrong_of_it():
 def test_two_modes_are_told():
     random = np.random.default_rng(0)
     taking_turns = (np.where(np.arange(100) % 3 == 0, 6e-3, 2e-3) * random.lognormal(0, 0.02, 100)).tolist()
-    found, once = (
-        {one.code: one.message for one in result(alone(samples=samples), "r1").warnings}
-        for samples in (taking_turns, sorted(taking_turns))
-    )
-    assert "outliers" not in found, "the slow mode is no crowd of outliers"
-    assert " ms (66 %), " in found["two_modes"]
-    assert ["It changed once" in each["two_modes"] for each in (found, once)] == [False, True]
+    runs = {"in turns": taking_turns, "once": sorted(taking_turns)}
+    told = {case: figures_text(*result(alone(samples=of), "r1").warnings) for case, of in runs.items()}
+    held_cases("two_modes.txt", told)
 
 
 @pytest.mark.parametrize("zero_copy", [False, True])

@@ -1,6 +1,8 @@
 """What happens once in a process, of two runs of one session: compared over their launches. Which runs of a session are
 the sides of which comparison, and what each is beside A."""
 
+from itertools import permutations
+
 import pytest
 
 from analysis.made_runs import run
@@ -104,10 +106,10 @@ def test_why_nothing_may_be_said_of_a_side(session):
 
 def test_two_runs_are_sides_beside_each_other_only_as_a_and_what_was_compared_with_it(session):
     runs = session.runs
-    versus = side_versus(session, runs["r1"], runs["r3"])
-    assert (versus.run.id, versus.times.ratio) == ("r3", pytest.approx(0.5))
-    for before, after in (("r3", "r1"), ("r1", "r6"), ("r1", "r4"), ("r4", "r3")):
-        assert side_versus(session, runs[before], runs[after]) is None
+    pairs = permutations(runs, 2)
+    beside = [names for names in pairs if side_versus(session, *(runs[name] for name in names)) is not None]
+    assert beside == [("r1", "r3"), ("r5", "r6")]
+    assert side_versus(session, runs["r1"], runs["r3"]).times.ratio == pytest.approx(0.5)
     other = session_of(EVENTS)
     assert side_versus(session, other.runs["r1"], runs["r3"]) is None, "of two sessions"
     assert side_versus(session, runs["r1"], other.runs["r3"]) is None

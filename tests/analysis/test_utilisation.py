@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from analysis.made_runs import run, session
+from analysis.made_runs import program_text, run, session
 from golden import figures_text, held_cases
 from jaxprof import events as e
 from jaxprof.analysis.ceilings import utilisations
@@ -21,8 +21,8 @@ def program(*lines):
     for line in ("a = parameter(0)", "b = parameter(1)", *lines[:-1], f"ROOT {lines[-1]}"):
         name, _, operation = line.partition(" = ")
         contracted = ", lhs_contracting_dims={1}, rhs_contracting_dims={0}" if operation.startswith("dot") else ""
-        written.append(f"  {name} = bf16[4096,4096]{{1,0}} {operation}{contracted}")
-    return "\n".join(["HloModule jit_f, is_scheduled=true\n", "ENTRY main {", *written, "}\n"])
+        written.append(f"{name} = bf16[4096,4096]{{1,0}} {operation}{contracted}")
+    return program_text(*written)
 
 
 PRODUCT, NO_PRODUCT = program("y = dot(a, b)"), program("y = add(a, b)")

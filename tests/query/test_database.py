@@ -157,7 +157,7 @@ def test_a_child_that_starts_meanwhile_is_not_bounded():
 
 
 def test_nothing_writes_a_progress_bar_to_stdout_or_can_be_made_to(tmp_path):
-    for connection in (connect(), connect(memory_bytes=1 << 30), connect(folder=tmp_path)):
+    for connection in (connect(), connect(folder=tmp_path)):
         assert connection.execute("SELECT current_setting('enable_progress_bar')").fetchone() == (False,)
         with pytest.raises(duckdb.Error, match="locked"):
             connection.execute("SET enable_progress_bar = true")

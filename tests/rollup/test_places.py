@@ -113,13 +113,11 @@ def test_what_the_page_asks_is_answered(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     roll_all(numbered(tmp_path / "run.jaxprof.d", passes(8000), passes(8000, seed=1), passes(8000, seed=2)))
     steps, own = (duckdb.sql(sql).fetchall() for sql in asked)
-    assert sorted(process for process, _ in steps) == [0, 1, 2]
-    assert {round(seconds, 5) for _, seconds in steps} <= {0.00248, 0.00249, 0.0025, 0.00251, 0.00252}
-    assert own[0][:2] == ("node1", 1)
-    assert own[0][2] == pytest.approx(0.3, abs=0.01)
+    assert sorted(steps) == [(process, pytest.approx(0.0025, abs=2.5e-5)) for process in range(3)]
+    assert own[0] == ("node1", 1, pytest.approx(0.3, abs=0.01))
     found = {}
     exec(compile(arrow, "scale.md", "exec"), found)
-    assert found["table"].num_rows == 3 * 2000  # type: ignore[attr-defined]
+    assert found["table"].num_rows == 3 * 2000
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import pytest
 
 import program_events as made
+from golden import figures_text, held_cases
 from jaxprof.analysis.jobs.figures import CAUSES
 from jaxprof.analysis.jobs.job import job_figures
 from jaxprof.report.hosts import CAUSE_WORDS
@@ -30,25 +31,25 @@ AGAIN = made.compiled("step", "shape", compile_seconds=1.0, trace_seconds=None, 
 FAILED = [*CLEAN, *stderr("Traceback (most recent call last):", "ValueError: no", seconds=6.0)]
 
 
-@pytest.mark.parametrize(
-    ("loops", "causes"),
-    [
-        ([CLEAN, CLEAN], {"useful": 40}),
-        ([CLEAN, DATA, CLEAN, CLEAN], {"data": 6, "waiting": 18, "useful": 56}),
-        ([CLEAN, HOST, CLEAN, CLEAN], {"host": 6, "waiting": 18, "useful": 56}),
-        ([DATA, DATA], {"data": 12, "useful": 28}),
-        ([CLEAN, loop(10, data=0.0)], {"not_seen": 10, "useful": 30}),  # not in step
-        ([beside("import", 0.4)] * 2, {"start": 16, "useful": 24}),
-        ([beside("stopped", 0.4)] * 2, {"stopped": 16, "useful": 24}),
-        ([beside("waiting", 0.4)] * 2, {"outside_loop": 16, "useful": 24}),
-        ([beside("compile", 0.1)] * 2, {"first_compile": 4, "useful": 36}),
-        ([beside("compile", 0.1, AGAIN), beside("compile", 0.1)], {"first_compile": 3, "recompile": 1, "useful": 36}),
-    ],
-)
-def test_what_the_seconds_of_a_job_are(loops, causes):
-    """What one process does alone, the others wait for, where they are in step."""
-    found = of(*loops)
-    assert {cause: took for cause, took in found.causes.items() if took > 1e-6} == pytest.approx(causes)
+JOBS = {
+    "useful": [CLEAN, CLEAN],
+    "one fetches, and the others wait for it": [CLEAN, DATA, CLEAN, CLEAN],
+    "one works on its host": [CLEAN, HOST, CLEAN, CLEAN],
+    "all fetch": [DATA, DATA],
+    "they are not in step": [CLEAN, loop(10, data=0.0)],
+    "a start": [beside("import", 0.4)] * 2,
+    "stopped": [beside("stopped", 0.4)] * 2,
+    "outside the loop": [beside("waiting", 0.4)] * 2,
+    "first compilations": [beside("compile", 0.1)] * 2,
+    "one compiles again": [beside("compile", 0.1, AGAIN), beside("compile", 0.1)],
+}
+
+
+def test_what_the_seconds_of_a_job_are():
+    told = {}
+    for case, loops in JOBS.items():
+        told[case] = figures_text({cause: took for cause, took in of(*loops).causes.items() if took > 1e-6})
+    held_cases("goodput.txt", told)
 
 
 def test_what_comes_after_a_failure_is_not_useful():

@@ -7,7 +7,7 @@ import pytest
 
 import program_events as made
 from folding import changed
-from golden import finding_text, held_cases
+from golden import figures_text, finding_text, held_cases
 from jaxprof import events as e
 from jaxprof.analysis.arrivals import Exchanged
 from jaxprof.analysis.explain.catalogue import entries
@@ -279,15 +279,13 @@ def test_a_process_beside_the_others():
     """Its parts, the one that makes it late first; and what it compiled again against the most of the others."""
     loops = [[*loop(data=0.4), *made.shaped(5)], [*loop(), *made.shaped(2)], loop(), loop()]
     processes = figures(loops).processes
-    seen = compare_with_others(processes, 0)
-    first, last = seen.parts[0], seen.parts[-1]
-    assert (first.part, first.share, first.others_share) == ("data", pytest.approx(0.4), pytest.approx(0.02))
-    assert (first.where.line, first.more_seconds) == (86, pytest.approx(7.6))
-    assert (last.part, last.more_seconds < 0) == ("device", True)
-    assert [(row.function, row.count, row.others_most) for row in seen.compiled] == [("step", 4, 1)]
-    assert compare_with_others(processes, 2).compiled == ()
-    alone = compare_with_others(processes[:1], 0)
-    assert (alone.parts, [row.count for row in alone.compiled]) == (None, [4])
+    beside = {
+        "the late one": compare_with_others(processes, 0),
+        "another": compare_with_others(processes, 2),
+        "alone": compare_with_others(processes[:1], 0),
+    }
+    told = {case: figures_text(*(seen.parts or ["no parts"]), *seen.compiled) for case, seen in beside.items()}
+    held_cases("process_beside_others.txt", told)
     assert compare_with_others(processes, 7) is None
 
 
@@ -307,15 +305,10 @@ def test_a_slow_device_arrives_last_at_the_collectives(skip, clocks):
 
 
 def test_how_much_of_the_time_an_exchange_takes_and_what_its_links_carry(jobs):
+    cases = [case for case in (*FOUND, *NOTHING) if "exchange" in case]
+    held_cases("exchanges.txt", {case: figures_text(*jobs[case].collectives) for case in cases})
     [one] = jobs["an exchange that takes much of the time"].collectives
-    assert one.exposed_share == pytest.approx(0.36, abs=0.03)
     assert one.bus_bytes_per_second == pytest.approx(1.5 * 4 * 2**20 / one.exchange_median_seconds)
-    assert one.fast_bus_bytes_per_second > one.bus_bytes_per_second
-    [known] = jobs["an exchange whose links are known"].collectives
-    assert known.possible_bytes_per_second > 400e9
-    [hidden] = jobs["an exchange that other kernels hide"].collectives
-    assert hidden.exposed_seconds == pytest.approx(0, abs=1e-3)
-    assert jobs["waiting for a late process is no exchange"].collectives[0].exposed_share < 0.1
 
 
 def test_who_is_late_is_explained_before_what_all_of_them_do(jobs):

@@ -196,22 +196,19 @@ def test_how_much_it_is_and_why_there_is_no_verdict():
     held_cases("verdicts.txt", {why: figures_text(verdict(*events)) for why, (events, _) in KINDS.items()})
 
 
-@pytest.mark.parametrize(
-    ("timed", "rate"),
-    [
-        # Older recordings on Python 3.11: spells can miss the passes that wait.
-        ([replace(made.steps(50, 1e-3), found_by="tracing")], None),
-        ([made.steps(50, 1e-3)], 1000),
-        # Spells of brief passes begin when the thread has a processor: those by their numbers count.
-        ([made.steps(500, 40e-6)], None),
-        ([made.steps(500, 40e-6), made.passes(0, [3.0], counts=[19_500])], 6_500),
-        # The first calls of a loop that queues them take microseconds; samples saw it for four seconds.
-        ([made.steps(2, 0.01), made.passes(0, [1.0], counts=[30])], None),
-        ([made.steps(2, 0.01), made.passes(0, [3.0], counts=[30])], 10),
-    ],
-)
-def test_steps_a_second(timed, rate):
-    assert made.result(*loop(), *timed).steps.per_second == (None if rate is None else pytest.approx(rate))
+RATES = {
+    "spells can miss the passes that wait": [replace(made.steps(50, 1e-3), found_by="tracing")],
+    "of passes by their events": [made.steps(50, 1e-3)],
+    "spells of brief passes begin when the thread has a processor": [made.steps(500, 40e-6)],
+    "and those by their numbers count": [made.steps(500, 40e-6), made.passes(0, [3.0], counts=[19_500])],
+    "passes of one second, of four that samples saw": [made.steps(2, 0.01), made.passes(0, [1.0], counts=[30])],
+    "passes of three seconds": [made.steps(2, 0.01), made.passes(0, [3.0], counts=[30])],
+}
+
+
+def test_steps_a_second():
+    told = {case: figures_text(made.result(*loop(), *timed).steps.per_second) for case, timed in RATES.items()}
+    held_cases("rates.txt", told)
 
 
 @pytest.mark.parametrize(("share", "samples"), [(0.6, 20), (0.0, 5), (1.0, 5), (0.5, 0)])
