@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from golden import figures_text, held_cases
+from golden import cases, figures_text, held_cases
 from jaxprof.analysis.lanes.kinds import KINDS, kind_of
 from jaxprof.analysis.lanes.navigation import longest_idle, longest_interval, next_idle, same
 from jaxprof.analysis.lanes.rows import lanes_of
@@ -96,24 +96,9 @@ def test_totals_of_lanes_devices_and_kernels():
     held_cases("totals_of_lanes.txt", told)
 
 
-@pytest.mark.parametrize(
-    ("lane", "name", "kind"),
-    [
-        ("stream", "ampere_sgemm_128x64_tn", "matmul"),
-        ("stream", "loop_broadcast_fusion_3", "fusion"),
-        ("stream", "input_reduce_fusion", "reduction"),
-        ("stream", "MemcpyD2H", "move"),
-        ("stream", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "collective"),
-        ("ops", "all-gather-start.1", "collective"),
-        ("ops", "convert.3", "kernel"),
-        ("modules", "jit_step", "program"),
-        ("host", "PjRtStreamExecutorLoadedExecutable::Execute", "dispatch"),
-        ("host", "ThunkExecutor::Execute (wait for completion)", "wait"),
-        ("host", "BufferFromHostBuffer", "move"),
-    ],
-)
-def test_kinds_by_name(lane, name, kind):
-    assert KINDS[kind_of(lane, name)] == kind
+def test_kinds_by_lane_and_name():
+    words = {case: case.split(" ", 1) for case in cases("kinds_of_intervals.txt")}
+    held_cases("kinds_of_intervals.txt", {case: f"  {KINDS[kind_of(*each)]}\n" for case, each in words.items()})
 
 
 def test_the_kind_in_the_hlo_overrides_a_guess_from_the_name():

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from analysis.made_runs import planned, program_text, run, session
-from golden import figures_text, held_cases
+from golden import cases, figures_text, held_cases
 from jaxprof import events as e
 from jaxprof.analysis.ceilings import ceilings_for, measured_in, remember
 from jaxprof.analysis.measured import measured, seconds_per_call
@@ -52,20 +52,8 @@ def test_seconds_of_a_call_are_those_of_one_device_and_of_the_capture_with_names
     assert seconds_per_call(_captured(_capture(*rows, calls=None)).runs["r1"]) == {}
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 17179869184 bytes.", 17179869184),
-        ("RESOURCE_EXHAUSTED: Attempting to allocate 4.00GiB. That was not possible. There are 1.00GiB free.", 4 << 30),
-        ("Unable to allocate 7.45 GiB for an array with shape (1000000000,)", int(7.45 * (1 << 30))),
-        ("RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 20.00G of 15.48G hbm.", 20 << 30),
-        ("Failed to allocate 512 B", 512),
-        ("ValueError: shapes do not match", None),
-        ("RESOURCE_EXHAUSTED: quota", None),
-    ],
-)
-def test_what_was_asked_for(text, expected):
-    assert asked_bytes(text) == expected
+def test_how_many_bytes_an_error_asked_for():
+    held_cases("asked_bytes.txt", {text: f"  {asked_bytes(text)}\n" for text in cases("asked_bytes.txt")})
 
 
 HELD = e.BuffersReported(

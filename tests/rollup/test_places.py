@@ -66,7 +66,7 @@ def test_in_a_store_the_tables_are_those_that_are_made_on_a_disk(folder, flaky):
     made(str(folder))
     assert made(f"flaky://{stored}") == [f"process-0000{index}.jaxprof" for index in range(3)]
     assert tables(stored) == tables(folder)
-    assert len(tables(folder)) >= 9
+    assert tables(folder)
 
 
 def test_what_is_current_is_left_alone(folder, flaky):
