@@ -286,14 +286,10 @@ def _ends(series: PassSeries) -> tuple[Array, Array]:
 
 def _single_iterations(process: ProcessPasses) -> tuple[Array, Array]:
     """Return numbers and ends, in Unix time, of the last gapless iterations that were timed one by one."""
-    rows: list[tuple[int, float]] = []
-    for entry in process.series.entries():
-        if entry.count > 1 or (rows and rows[-1][0] != entry.number - 1):
-            rows = []
-        if entry.count == 1:
-            rows.append((entry.number, process.clock_seconds + entry.began_seconds + entry.seconds))
-    table = np.asarray(rows[-_MOST_ENDS:], dtype="f8").reshape(-1, 2)
-    return table[:, 0], table[:, 1]
+    numbers, counts, began, seconds = _columns(process.series)
+    after_gaps = np.flatnonzero(np.diff(numbers, prepend=-np.inf) != 1)  # an entry of several makes a gap, too
+    first = max(after_gaps[-1], len(numbers) - _MOST_ENDS) if counts[-1] == 1 else len(numbers)
+    return numbers[first:], process.clock_seconds + began[first:] + seconds[first:]
 
 
 STEP: Final = "step"

@@ -5,25 +5,12 @@ If a counter begins again, or the recorder returns from another loop, the number
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from jaxprof.events import SourceLocation, StepsTaken
 from jaxprof.grouping import grouped
 from jaxprof.light_dataclass import dataclass
-
-
-@dataclass(frozen=True, slots=True)
-class PassEntry:
-    """Iterations that were timed together, mostly a single one."""
-
-    number: int
-    """Number of the first iteration."""
-    count: int
-    began_seconds: float
-    """Monotonic time at which the first iteration began."""
-    seconds: float
-    """Seconds of all iterations together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +51,6 @@ class PassSeries:
     def seconds(self) -> float:
         """Seconds of the timed iterations."""
         return sum(sum(event.seconds) for event in self.stretches)
-
-    def entries(self) -> Iterator[PassEntry]:
-        """Yield the iterations in order of time."""
-        for event in self.stretches:
-            number, began = event.first, event.began_seconds
-            for seconds, count in zip(event.seconds, event.counts or [1] * len(event.seconds), strict=True):
-                yield PassEntry(number, count, began, seconds)
-                number, began = number + count, began + seconds
 
 
 def pass_series(taken: Sequence[StepsTaken], where: SourceLocation | None = None) -> PassSeries | None:
