@@ -21,9 +21,9 @@ def start() -> Iterator[Callable[..., Child]]:
         child.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def engine() -> Iterator[Child]:
-    """One engine for the runs that leave it alive: importing jax is most of what a test costs."""
+    """One engine for the runs of a module that leave it alive: importing jax is most of what a test costs."""
     child = Child()
     yield child
     child.close()

@@ -1,10 +1,15 @@
-"""A run through the real process: the right events in the right order, from real JAX on the CPU."""
+"""A run through the real process: the right events in the right order, from real JAX on the CPU. And what goes wrong,
+planted: in the user's code, in the request, in the interpreter, and from outside."""
 
+import signal
+import tempfile
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from engine.child import of_type, phases, samples, wanted
+from engine.child import is_phase, of_type, phases, samples, wanted
+from jaxprof.engine.protocol.request import CancelRequest
 from pythons import FURTHER
 
 pytestmark = pytest.mark.process
@@ -97,3 +102,125 @@ def test_the_passes_under_the_profiler_come_last_and_tell_kernels_and_a_profile_
     (measured,) = [line for line in of_type(lines, "kernels_measured") if line["kind"] == "run"]
     assert measured["rows"]
     assert all(row["count"] == taken["run"]["calls"] for row in measured["rows"])
+
+
+SLOW_COMPILE = """
+import jax.numpy as jnp
+
+def slow(x):
+    for step in range(800):
+        x = jnp.sin(x) * step + jnp.roll(x, step % 7)
+    return x
+"""
+
+
+def ask(child, target, variant="jit", **options):
+    return child.run(wanted(target, variant, **options))
+
+
+def written(folder, text):
+    path = Path(tempfile.mkdtemp(dir=folder)) / "mine.py"  # the process keeps what it imported from a path
+    path.write_text(text)
+    return str(path)
+
+
+def warnings(lines):
+    return {line["code"] for line in of_type(lines, "warning_raised")}
+
+
+def test_folded_constants_and_dead_code_are_named(engine, tmp_path):
+    path = written(
+        tmp_path,
+        "import jax.numpy as jnp\nimport numpy as np\nW = np.random.default_rng(0).random((100, 100), 'f')\n"
+        "def folded(x):\n"
+        "    jnp.sort(x)\n    return x + jnp.sum(jnp.dot(W, W))\n"
+        "def folded_inputs():\n    return (np.ones((8, 8), np.float64),)\n",
+    )
+    lines = ask(engine, f"{path}:folded")
+    assert lines[-1]["status"] == "ok"
+    assert {"folded_constants", "dead_code", "dtype_narrowed"} <= warnings(lines)
+    texts = {line["name"]: line["text"] for line in of_type(lines, "text_recorded")}
+    assert all(len(text) < 20_000 for text in texts.values()), "weights must not end in the file"
+
+
+def test_an_exception_while_tracing_is_a_failed_run_with_the_users_frames(engine, tmp_path):
+    path = written(tmp_path, "def branch(x):\n    if x[0] > 0:\n        return x\n    return -x\n")
+    lines = ask(engine, f"{path}:branch", arguments=["f32[8]"])
+    finished = lines[-1]
+    assert finished["status"] == "failed"
+    assert "TracerBoolConversionError" in finished["error"]
+    assert "jnp.where" in finished["advice"]
+    assert "if x[0] > 0" in finished["traceback"]
+    assert "jaxprof/measure" not in finished["traceback"]
+    assert "trace" not in phases(lines), "a phase that failed has no end"
+
+
+@pytest.mark.parametrize(
+    ("indent", "raised"), [("    ", "KeyboardInterrupt"), ("", "type('Odd', (BaseException,), {})")]
+)
+def test_what_is_no_exception_is_a_failed_run_and_the_process_lives(engine, tmp_path, indent, raised):
+    """When the function is called, and when its file is imported."""
+    path = written(tmp_path, f"def stop(x):\n    pass\n{indent}raise {raised}('enough')\n")
+    finished = ask(engine, f"{path}:stop", "jax", arguments=["f32[8]"])[-1]
+    assert finished["status"] == "failed"
+    assert finished["error"] == f"{'Odd' if 'Odd' in raised else raised}: enough"
+    assert engine.process.poll() is None
+
+
+def test_what_does_not_fit_is_said_before_it_is_run(engine):
+    lines = ask(engine, "matmul", "numpy", parameters={"n": 10_000_000})
+    assert lines[-1]["status"] == "failed"
+    assert lines[-1]["error"].startswith("not run: one call needs about")
+    assert "inputs" not in phases(lines)
+
+
+@pytest.mark.parametrize(
+    ("changes", "near"),
+    [
+        ({"target": "sely"}, "selu"),
+        ({"target": "selu", "variant": "jot"}, "jit"),
+        ({"target": "selu", "parameters": {"m": 3}}, "n"),
+        ({"target": "selu", "device": "cpu:7"}, "cpu:0"),
+    ],
+)
+def test_an_unknown_name_fails_the_run_and_names_the_near_ones(engine, changes, near):
+    finished = ask(engine, **changes)[-1]
+    assert finished["status"] == "failed"
+    assert near in finished["advice"]
+
+
+def test_a_run_can_be_cancelled_while_it_is_sampled_and_another_follows(engine):
+    engine.send(wanted("selu", budget_seconds=600.0, parameters={"n": 1000}))
+    engine.until(lambda line: line["type"] == "samples_taken" and line["series"] == "run")
+    engine.send(CancelRequest())
+    assert engine.finished()["status"] == "cancelled"
+    assert ask(engine, "selu", "numpy", parameters={"n": 1000})[-1]["status"] == "ok"
+
+
+def test_a_process_whose_client_goes_ends_in_the_middle_of_a_compile(start, tmp_path):
+    path = written(tmp_path, SLOW_COMPILE)
+    child = start()
+    child.send(wanted(f"{path}:slow", arguments=["f32[1000]"]))
+    child.until(is_phase("compile"))
+    child.until(lambda line: line["type"] == "heartbeat")
+    child.hang_up()
+    rest = child.rest()
+    assert child.process.wait(30) == 0
+    assert "compile" not in phases(rest), "it was ended, not waited for"
+
+
+def test_an_interrupt_is_left_to_the_client(engine):
+    engine.send(wanted("selu", parameters={"n": 1000}))
+    engine.until(is_phase("run"))
+    engine.process.send_signal(signal.SIGINT)
+    assert engine.finished()["status"] == "ok"
+
+
+def test_a_call_that_does_not_come_back_meets_the_hard_cap(start, tmp_path):
+    path = written(tmp_path, "import time\ndef stuck(x):\n    time.sleep(600)\n    return x\n")
+    child = start()
+    child.send(wanted(f"{path}:stuck", "jax", arguments=["f32[8]"], max_seconds=1.0))
+    finished = child.finished()
+    assert finished["status"] == "timed out"
+    assert "a single step of the run exceeded the hard cap of 1 s" in finished["error"]
+    assert child.process.wait(30) == 0

@@ -46,7 +46,7 @@ def library_case(function):
 def shape():
     step = jax.jit(lambda x: x * 2)
     step(FOUR)
-    step(THREE)  # line: shape
+    step(THREE)
 
 
 @case
@@ -364,18 +364,18 @@ class Wrapped:
         return self.function(*args, **kwargs)
 
 
-@library_case
+@case
 def update_wrapper():
     @jax.jit
     @Wrapped
-    def step(params, x, *, scale):  # line: update_wrapper
+    def step(params, x, *, scale):
         return params["w"] * x * scale
 
     for size in (2, 3):
         step({"w": ones(1)}, ones(size), scale=2.0)
 
 
-@library_case
+@case
 def bound_method():
     class Model:
         def step(self, x, *more):
@@ -410,13 +410,13 @@ def nnx_jit():
             return x * self.scale[...]
 
     @nnx.jit
-    def train_step(model, x, rate):  # line: nnx
+    def train_step(model, x, rate):
         model.scale[...] = model.scale[...] - rate
         return x * model.scale[...] * model.layers[0][...]
 
     model = Model()
     for size in range(2, 5):
-        train_step(model, ones(size), 0.5)  # line: nnx called
+        train_step(model, ones(size), 0.5)
     for size in (2, 3):
         model.method(ones(size))
 
@@ -445,7 +445,7 @@ def filter_jit():
             return x * self.layers[0]
 
     @equinox.filter_jit
-    def train_step(model, x, rate):  # line: equinox
+    def train_step(model, x, rate):
         return model.layers[0] * x * rate
 
     model = Model([ones(1)], "a")

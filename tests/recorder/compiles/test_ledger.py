@@ -49,23 +49,20 @@ def without_defaults(row):
     }
 
 
-def line_of(mark):
-    (number,) = [number for number, line in enumerate(LINES, 1) if line.endswith(f"# line: {mark}")]
-    return number
-
-
 def in_words(row):
     """What a row says, with the text of a line in the place of its number."""
 
-    def at(number):
-        return f"`{LINES[number - 1].strip()}`"
+    def at(place):
+        if place["file"] != str(PLANTED):
+            return Path(place["file"]).name
+        return " in ".join(filter(None, (f"`{LINES[place['line'] - 1].strip()}`", place["function"])))
 
-    reason = re.sub(r"planted\.py:(\d+)", lambda found: at(int(found[1])), row["reason"])
-    places = {name: row[name]["line"] for name in ("called_from", "cleared_at", "made_at")}
-    what = {name: row[name] for name in ("factory", "closure", "numpy_bytes", "unused_donations")}
+    reason = re.sub(r"planted\.py:(\d+)", lambda found: f"`{LINES[int(found[1]) - 1].strip()}`", row["reason"])
+    places = {name: row[name] for name in ("called_from", "defined_at", "cleared_at", "made_at")}
+    what = {name: row[name] for name in ("factory", "closure", "library", "numpy_bytes", "unused_donations")}
     said = [
         f"{row['function']}: {row['reason_code']}: {reason}",
-        *(f"  {name} {at(line)}" for name, line in places.items() if line),
+        *(f"  {name} {at(place)}" for name, place in places.items() if place["line"]),
         *(f"  {name} {value}" for name, value in what.items() if value),
         *(f"  {' '.join(f'{key}={value}' for key, value in leaf.items())}" for leaf in row["signature"]),
     ]
@@ -84,15 +81,10 @@ def test_nothing_went_wrong_and_nothing_is_kept(told):
     assert end["alive"] == [False, False, False]
 
 
-def test_a_row_says_where_it_was_called_and_what_it_took(told):
+def test_a_row_says_what_it_took(told):
     row = rows(told, "shape")[1]
-    assert row["called_from"] == {"file": str(PLANTED), "line": line_of("shape"), "function": "shape"}
-    assert row["defined_at"] == {"file": str(PLANTED), "line": line_of("shape") - 2, "function": ""}
-    assert not row["library"]
     assert all(row[f"{stage}_seconds"] > 0 for stage in ("trace", "lower", "compile"))
-    assert row["operations"] >= 1
-    assert row["cache"] == "off"
-    assert row["signature"] == [{"name": "x", "type": "f32[3]", "bytes": 12}]
+    assert (row["operations"] >= 1, row["cache"]) == (True, "off")
 
 
 def test_stages_that_did_not_happen_have_no_time(told):
@@ -142,74 +134,29 @@ def test_the_seconds_of_the_main_thread_cover_its_rows(told):
     assert compiled == pytest.approx(told["end"]["seconds"]["compile"], rel=0.02)
 
 
+def test_functions_that_libraries_compile_have_the_users_names(told):
+    cases = {
+        case: [row for row in rows(told, case) if row["function"] != "evaluate"] for case in ("nnx_jit", "filter_jit")
+    }
+    held_cases(
+        "recompilations_in_libraries.txt", {case: "".join(map(in_words, found)) for case, found in cases.items()}
+    )
+
+
 def arguments(row):
     return {leaf["name"]: leaf["type"] for leaf in row["signature"]}
 
 
-X = "argument x: f32[2] → f32[3]"
-PLAIN = {
-    "update_wrapper": ("step", {"params['w']": "f32[1]", "x": "f32[2]", "scale": "f32[]"}, X),
-    "bound_method": ("step", {"x": "f32[2]", "more[0]": "f32[2]"}, f"{X}; argument more[0]: f32[2] → f32[3]"),
-    "pmap": ("step", {"params['w']": "f32[2,1]", "x": "f32[2,2]"}, "argument x: f32[2,2] → f32[2,3]"),
-}
-
-
-@pytest.mark.parametrize("case", PLAIN)
-def test_the_function_and_its_arguments_have_the_users_names(told, case):
-    function, named, reason = PLAIN[case]
-    first, second = rows(told, case, function)
-    if case.endswith("pmap") and "#0" in arguments(first):
-        pytest.skip("the pmap of this jax compiles without a jit: only the flat arguments are seen")
-    assert arguments(first) == named
-    assert (first["reason_code"], second["reason_code"], second["reason"]) == ("first", "shape", reason)
-
-
-def test_a_wrapper_is_defined_where_its_function_is(told):
-    for case, function, mark, above in (
-        ("update_wrapper", "step", "update_wrapper", 2),
-        ("nnx_jit", "train_step", "nnx", 1),
-        ("filter_jit", "train_step", "equinox", 1),
-    ):
-        row = rows(told, case, function)[0]
-        assert (row["defined_at"]["line"], row["library"]) == (line_of(mark) - above, False)
-
-
-def test_nnx_jit(told):
-    found = rows(told, "nnx_jit", "train_step")
-    assert [row["reason"] for row in found] == ["", X, "argument x: f32[3] → f32[4]"]
-    assert arguments(found[0]) == {
-        "model.layers[0].value": "f32[1]",
-        "model.scale.value": "f32[1]",
-        "x": "f32[2]",
-        "rate": "f32[]",
-    }
-    assert found[0]["called_from"]["line"] == line_of("nnx called")
+def test_arguments_of_nnx_that_were_given_before_are_counted(told):
     first, second = rows(told, "nnx_jit", "evaluate")
-    assert {"batch[0]", "batch[1]"} < set(arguments(first)), "those that were given before are counted"
+    assert {"batch[0]", "batch[1]"} < set(arguments(first))
     assert all(name.startswith(("model", "batch")) for name in arguments(first))
     assert second["reason"] == "argument batch[0]: f32[2] → f32[3]"
 
 
-def test_filter_jit(told):
-    found = rows(told, "filter_jit", "train_step")
-    assert [(row["reason_code"], row["reason"]) for row in found] == [
-        ("first", ""),
-        ("shape", X),
-        ("static_argument", "static argument rate: 0.5 → 0.25"),
-        ("structure", "static part of argument model: Model(name='a') → Model(name='b')"),
-    ]
-    assert arguments(found[0]) == {"model.layers[0]": "f32[1]", "x": "f32[2]", "rate": "0.5"}
-
-
-@pytest.mark.parametrize(
-    ("case", "named"),
-    [
-        ("nnx_jit", {"self.layers[0].value", "self.scale.value", "x"}),
-        ("filter_jit", {"self.layers[0]", "x"}),
-    ],
-)
-def test_methods_and_calls_of_modules(told, case, named):
-    first, second = rows(told, case, "method")
-    assert (set(arguments(first)), second["reason"]) == (named, X)
-    for called in rows(told, case, "Model"):
-        assert set(arguments(called)) == named
+def test_arguments_of_a_pmap_have_the_users_names(told):
+    first, second = rows(told, "pmap", "step")
+    if "#0" in arguments(first):
+        pytest.skip("the pmap of this jax compiles without a jit: only the flat arguments are seen")
+    assert arguments(first) == {"params['w']": "f32[2,1]", "x": "f32[2,2]"}
+    assert second["reason"] == "argument x: f32[2,2] → f32[2,3]"
