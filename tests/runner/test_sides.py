@@ -224,16 +224,6 @@ def test_sides_with_the_same_numbers_keep_their_results_and_others_say_nothing_b
     assert [plan.keep_output for plan in planned] == [""] * 2
 
 
-def test_a_side_may_be_another_variant_than_the_others():
-    planned = plan_sides([side("A", variant="numpy"), side("B")], SideOptions())
-    assert [(plan.spec.side, plan.spec.variant, plan.spec.how) for plan in planned] == [
-        ("A", "numpy", "numpy"),
-        ("B", "jit", "jit"),
-    ]
-    with pytest.raises(UsageError, match="no variant"):
-        plan_sides([side("A", variant="nunpy"), side("B")], SideOptions())
-
-
 def test_sides_that_are_not_called_with_the_same_arguments_are_refused(inputs):
     inputs.update(A=[leaf()], B=[leaf((9,))])
     with pytest.raises(UsageError, match="A and B have different arguments"):
@@ -277,18 +267,22 @@ def test_how_long_a_side_is_measured():
     assert duration_fields(None, 60.0, None, None)["until_half_width"] is None
 
 
-def test_argument_specs_of_a_side_replace_those_of_all():
-    planned = plan_sides([side("A"), side("B", arguments=("f32[8]",))], SideOptions(arguments=("f32[4]",)))
-    assert [plan.spec.arguments for plan in planned] == [("f32[4]",), ("f32[8]",)]
-
-
 def test_what_a_side_says_goes_before_what_its_tree_needs():
     assert variables({"PYTHONPATH": "/then", "A": "1"}, {"A": "2"}, "") == {"PYTHONPATH": "/then", "A": "2"}
     assert variables({}, {}, "high") == {"JAX_DEFAULT_MATMUL_PRECISION": "high"}
+
+
+def test_a_side_may_have_a_variant_arguments_and_variables_of_its_own():
     tree = SideTree(stays_at="now.py", variables={"PYTHONPATH": "/then"})
-    (first, second) = plan_sides([side("A", tree=tree), side("B")], SideOptions())
-    assert (first.environment, first.stays_at) == ({"PYTHONPATH": "/then"}, "now.py")
-    assert second.environment == {}
+    own = [side("A", variant="numpy", tree=tree), side("B", arguments=("f32[8]",))]
+    first, second = plan_sides(own, SideOptions(arguments=("f32[4]",)))
+    assert [(plan.spec.side, plan.spec.variant, plan.spec.how, plan.spec.arguments) for plan in (first, second)] == [
+        ("A", "numpy", "numpy", ("f32[4]",)),
+        ("B", "jit", "jit", ("f32[8]",)),
+    ]
+    assert (first.environment, first.stays_at, second.environment) == ({"PYTHONPATH": "/then"}, "now.py", {})
+    with pytest.raises(UsageError, match="no variant"):
+        plan_sides([side("A", variant="nunpy"), side("B")], SideOptions())
 
 
 def test_jit_stands_for_the_first_compiled_variant_where_none_is_called_so():
