@@ -92,8 +92,9 @@ def test_a_second_child_names_the_kernels_that_have_no_names(tmp_path, monkeypat
 
 
 @pytest.mark.process
-def test_a_second_child_that_fails_leaves_the_run_as_it_is(tmp_path, monkeypatch):
-    run = _run(tmp_path, monkeypatch, engines.captures_on_a_gpu(0.0, "os._exit(3)"))
+@pytest.mark.parametrize("second", ["os._exit(3)", 'say("run_finished", status="failed", error="no room")'])
+def test_a_second_child_that_fails_leaves_the_run_as_it_is(tmp_path, monkeypatch, second):
+    run = _run(tmp_path, monkeypatch, engines.captures_on_a_gpu(0.0, second))
     assert set(run.captures) == {"run"}
     (row,) = run.trust["attribution"].rows
     assert (row.code, row.verdict) == ("not_captured", "unknown")

@@ -104,10 +104,12 @@ def test_asking_for_data(tmp_path, monkeypatch):
     [
         '{"type":"answer","data":' + "[" * 3000 + "]" * 3000 + "}",
         '{"type":"answer","data":{"devices":[{"id":"cpu:0","core_count":1' + "0" * 400 + "}]}}",
+        '{"type":"answer"}',
+        '{"type":"answer","data":{"devices":[{"kind":"x"}]}}',
         '{"type":"answer","error":{}}',
         '{"type":"answer","data":',
     ],
-    ids=range(4),
+    ids=range(6),
 )
 def test_an_answer_that_cannot_be_read_is_an_error(answer, tmp_path, monkeypatch):
     write_engine(tmp_path, monkeypatch, answering(answer))

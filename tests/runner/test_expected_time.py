@@ -144,6 +144,7 @@ def test_numpy_runs_on_the_host_once_for_all_devices():
         {"settings": {"n": "many"}},
         {"settings": {"m": "4"}},
         {"settings": {"n": "0"}},
+        {"settings": {"n": "nan"}},
         {"preset": "quickly"},
         {"variants": ["jitt"]},
         {"budget_seconds": 0},

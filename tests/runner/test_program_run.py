@@ -61,7 +61,8 @@ class Stage:
 
 @pytest.fixture
 def stage(tmp_path, monkeypatch):
-    monkeypatch.setattr("jaxprof.runner.program_run.BATCH_SECONDS", 0.05)  # how soon a line comes is not what is tested
+    for name in ("BATCH_SECONDS", "WATCHED_AFTER_SECONDS"):  # how soon a line comes is not what is tested
+        monkeypatch.setattr(f"jaxprof.runner.program_run.{name}", 0.05)
     made = []
 
     def make(text, *arguments, interpreter=None):
