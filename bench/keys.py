@@ -105,7 +105,7 @@ def bytes_of_switches(home: str, session: Path, screens: dict[str, str], sizes: 
     past = False
     print(f"{'bytes of a change of screen':<28}" + "".join(f"{name:>10}" for name in screens.values()))
     for size in sizes:
-        with opened(home, session, size, b"Results|Program") as terminal:
+        with opened(home, session, size, b"Runs|Program") as terminal:
             for visit in ("first", "again"):
                 counts = [written_by(terminal, key) for key in screens]
                 past |= max(counts) > SWITCH_LIMIT_BYTES
@@ -121,7 +121,7 @@ def bursts(home: str, session: Path, keys: int, rounds: int, screens: dict[str, 
     peer = Terminal([sys.executable, "-c", PEER], 120, 40)
     try:
         peer.wait(b"row-1")
-        with opened(home, session, (120, 40), b"Results|Program") as terminal:
+        with opened(home, session, (120, 40), b"Runs|Program") as terminal:
             for key, name in [*screens.items(), ("1", "all screens in turn")]:
                 written_by(terminal, key)
                 pressed = (

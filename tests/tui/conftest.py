@@ -1,16 +1,10 @@
 """What the tests of the app have in common: a small catalogue, one time of day, one time zone."""
 
-from __future__ import annotations
-
 import asyncio
 import time
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 from textual.css import stylesheet
-from textual.css.model import RuleSet
 from textual.widgets import Input
 
 from jaxprof.tui.kit import guard
@@ -19,12 +13,12 @@ from tui.fakes import CARDS, NOW, Needs
 
 REST_SECONDS = 0.002
 _parse = stylesheet.parse
-_rules: dict[Any, list[RuleSet]] = {}
-_variables: dict[int, tuple[Any, Any]] = {}
+_rules = {}
+_variables = {}
 """The values of a stylesheet's variables; the key is the id of the dict, which is kept alive beside them."""
 
 
-def _parse_once(scope: str, css: str, read_from: Any, variable_tokens: Any, **options: Any) -> list[RuleSet]:
+def _parse_once(scope, css, read_from, variable_tokens, **options):
     """Each test starts an app of its own: parsing the same styles anew is half of its time."""
     if id(variable_tokens) not in _variables:
         values = tuple((name, *(token.value for token in tokens)) for name, tokens in variable_tokens.items())
@@ -36,11 +30,11 @@ def _parse_once(scope: str, css: str, read_from: Any, variable_tokens: Any, **op
 
 
 @pytest.fixture(autouse=True)
-def styles_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def styles_parsed_once(monkeypatch):
     monkeypatch.setattr(stylesheet, "parse", _parse_once)
 
 
-async def _until_idle(min_sleep: float = 0.0, max_sleep: float = 1.0) -> None:
+async def _until_idle(min_sleep=0.0, max_sleep=1.0):
     """Waits until no thread of the process has worked for three short rests.
 
     Pilot's own looks once in 20 ms, twice for each key: more than half of the time of a test that presses keys.
@@ -53,7 +47,7 @@ async def _until_idle(min_sleep: float = 0.0, max_sleep: float = 1.0) -> None:
 
 
 @pytest.fixture(autouse=True)
-def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_pauses(monkeypatch):
     """What waits for the user's eye or hand is waited for no longer than a test needs."""
     for module in ("app", "pilot"):
         monkeypatch.setattr(f"textual.{module}.wait_for_idle", _until_idle)
@@ -62,7 +56,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-async def tasks_as_in_a_terminal() -> None:
+async def tasks_as_in_a_terminal():
     """Starts tasks as they start in a terminal.
 
     From Python 3.12 on `App.run` sets the eager task factory: a widget that is mounted is composed and mounted at once,
@@ -74,13 +68,13 @@ async def tasks_as_in_a_terminal() -> None:
 
 
 @pytest.fixture(autouse=True)
-def no_defects(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def no_defects(request, monkeypatch):
     """What escapes from our code is shown and logged, and the app goes on: here it fails the test, unless the test is
     marked `defects`."""
     found = []
     append = guard._append
 
-    def kept(path: Path, text: str) -> None:
+    def kept(path, text):
         found.append(text)
         append(path, text)
 
@@ -91,11 +85,11 @@ def no_defects(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.fixture(autouse=True)
-def cursors_that_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+def cursors_that_stay(monkeypatch):
     """A cursor that blinks is seen in a picture, or is not: on a loaded machine half a second passes."""
     made = Input.__init__
 
-    def make(self: Input, *args: Any, **kwargs: Any) -> None:
+    def make(self, *args, **kwargs):
         made(self, *args, **kwargs)
         self.set_reactive(Input.cursor_blink, False)
 
@@ -103,7 +97,7 @@ def cursors_that_stay(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def shelf(state_home: Path) -> Path:
+def shelf(state_home):
     """The folder of sessions."""
     folder = state_home / "sessions"
     folder.mkdir()
@@ -111,13 +105,13 @@ def shelf(state_home: Path) -> Path:
 
 
 @pytest.fixture
-def catalogue(small_catalogue: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def catalogue(small_catalogue, monkeypatch):
     """Three workloads, and Home opens on them: tests of what is done with workloads begin there."""
     monkeypatch.setattr("jaxprof.tui.home.screen.HomeScreen.AUTO_FOCUS", "#workloads")
 
 
 @pytest.fixture
-def small_catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_catalogue(monkeypatch):
     """Three workloads, whatever the real one has. What is published is that of the real one: a module that is first
     imported here would keep the replacement."""
     import jaxprof.report.runs  # noqa: F401
@@ -128,7 +122,7 @@ def small_catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def one_moment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def one_moment(monkeypatch):
     """The same time of day and time zone in every test."""
     monkeypatch.setattr("jaxprof.tui.home.own_code.ago", lambda seconds, now=None: ago(seconds, NOW))
     monkeypatch.setenv("TZ", "UTC")

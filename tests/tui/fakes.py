@@ -1,32 +1,24 @@
 """The app without processes, without the machine, and without the catalogue: everything that it shows is given here."""
 
-from __future__ import annotations
-
 import os
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
-from typing import Any
 from unittest.mock import patch
 
 from rich.console import Console
-from textual.pilot import Pilot
 
 from jaxprof import events as e
-from jaxprof.errors import StorageError, WorkerError
-from jaxprof.runner import Interpreter, PlannedRun
-from jaxprof.runner.program import ProgramCommand
+from jaxprof.errors import WorkerError
+from jaxprof.runner import Interpreter
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter
 from jaxprof.tui.app import JaxprofApp
 from jaxprof.tui.device_monitor import DeviceFacts
 from jaxprof.tui.kit.explanation import READING
-from jaxprof.tui.live import Made, MadeForProgram
 from jaxprof.workloads.model import Estimate, Parameter, Published, VariantInfo, WorkloadInfo
-from tui.session_tapes import Tape
 
 NOW = 1_795_000_000.0
 """The time of day in every test: 2026-11-18 11:06:40 UTC."""
@@ -44,10 +36,10 @@ class StillDevices:
 
     CPU = DeviceFacts("cpu:0", "AMD EPYC 9654", "16 cores")
 
-    def facts(self) -> list[DeviceFacts]:
+    def facts(self):
         return [self.CPU]
 
-    def usable(self, interpreter: Interpreter) -> list[DeviceFacts]:
+    def usable(self, interpreter):
         hidden = {"reason": "CUDA_VISIBLE_DEVICES hides it", "hint": "unset CUDA_VISIBLE_DEVICES"}
         return [
             DeviceFacts("cuda:0", "NVIDIA H200", "sm 9.0", usable=True),
@@ -55,7 +47,7 @@ class StillDevices:
             DeviceFacts("nvidia:1", "NVIDIA T4", usable=False, **hidden),
         ]
 
-    def read(self) -> list[e.DeviceReading]:
+    def read(self):
         return [
             e.DeviceReading(
                 device="cuda:0", utilisation=0.87, memory_used_bytes=int(98.2 * 2**30),
@@ -72,45 +64,45 @@ class StillDevices:
 class NoJax(StillDevices):
     """A machine on which JAX cannot be asked."""
 
-    def usable(self, interpreter: Interpreter) -> list[DeviceFacts]:
+    def usable(self, interpreter):
         raise WorkerError("jax is not installed there", "pip install jax")
 
 
 class FakeQueue:
     """What a queue of runs and a program have in common: each goes on until the test lets it end."""
 
-    def __init__(self, header: e.Header, listen: Callable[[list[e.Event]], None]) -> None:
+    def __init__(self, header, listen):
         self.header = header
         self.listen = listen
-        self.cancelled: list[str] = []
+        self.cancelled = []
         self.closed = ""
-        self.moved_to: list[Path] = []
-        self.storage_failure: StorageError | None = None
+        self.moved_to = []
+        self.storage_failure = None
         self.file_change = ""
         self.busy = False
         self._go = threading.Event()
 
-    def run(self) -> None:
+    def run(self):
         """Blocks, as the real one does, until the test lets it end."""
         assert self._go.wait(2 * PATIENCE_SECONDS), "the test never let it end"
         self._go.clear()
         self.busy = False
 
-    def emit(self, *events: e.Event) -> None:
+    def emit(self, *events):
         """Says something, as from the conductor's thread."""
         self.listen(list(events))
 
-    def cancel(self, run: str) -> None:
+    def cancel(self, run):
         self.cancelled.append(run)
 
-    def cancel_all(self) -> None:
+    def cancel_all(self):
         self.cancelled.append("all")
 
-    def move_to(self, path: Path) -> None:
+    def move_to(self, path):
         self.moved_to.append(path)
         self.storage_failure = None
 
-    def close(self, reason: str = "finished") -> None:
+    def close(self, reason="finished"):
         self.closed = self.closed or reason
         self._go.set()
 
@@ -118,12 +110,12 @@ class FakeQueue:
 class FakeConductor(FakeQueue):
     """A queue of runs."""
 
-    def __init__(self, header: e.Header, listen: Callable[[list[e.Event]], None]) -> None:
+    def __init__(self, header, listen):
         super().__init__(header, listen)
-        self.planned: list[PlannedRun] = []
+        self.planned = []
         self.batches = 0
 
-    def add(self, planned: Sequence[PlannedRun], expected: Mapping[PlannedRun, float] | None = None) -> list[str]:
+    def add(self, planned, expected=None):
         self.batches += 1
         self.busy = True
         for plan in planned:
@@ -137,7 +129,7 @@ class FakeConductor(FakeQueue):
                 self.emit(replace(plan.comparison, run=run))
         return [f"r{len(self.planned) - back}" for back in reversed(range(len(planned)))]
 
-    def finish(self) -> None:
+    def finish(self):
         """Lets the queue end."""
         self._go.set()
 
@@ -145,13 +137,13 @@ class FakeConductor(FakeQueue):
 class FakeProgramConductor(FakeQueue):
     """A program that does what the test says."""
 
-    def __init__(self, header: e.Header, program: ProgramCommand, listen: Callable[[list[e.Event]], None]) -> None:
+    def __init__(self, header, program, listen):
         super().__init__(header, listen)
         self.program = program
-        self.captured: list[tuple[float | None, int | None]] = []
-        self.exit_code: int | None = None
+        self.captured = []
+        self.exit_code = None
 
-    def start(self) -> str:
+    def start(self):
         self.busy = True
         began = monotonic()
         self.emit(
@@ -161,7 +153,7 @@ class FakeProgramConductor(FakeQueue):
         )
         return "r1"
 
-    def finish(self, exit_code: int = 0) -> None:
+    def finish(self, exit_code=0):
         """The program ends."""
         self.exit_code = exit_code
         end = {"status": "failed", "error": f"exit code {exit_code}"} if exit_code else {"status": "ok"}
@@ -172,42 +164,40 @@ class FakeProgramConductor(FakeQueue):
         )
         self._go.set()
 
-    def emit(self, *events: e.Event) -> None:
+    def emit(self, *events):
         super().emit(*(replace(event, run="r1") for event in events))
 
-    def capture(self, seconds: float | None = None, steps: int | None = None) -> None:
+    def capture(self, seconds=None, steps=None):
         self.captured.append((seconds, steps))
 
 
 class Stage:
     """An app with everything faked, and the conductor that it has made."""
 
-    def __init__(self, path: Path | None = None, devices: Callable[[], Any] = StillDevices, **options: Any) -> None:
-        self.scheduler: FakeConductor | None = None
-        self.programs: list[FakeProgramConductor] = []
+    def __init__(self, path=None, devices=StillDevices, **options):
+        self.scheduler = None
+        self.programs = []
         """Of every program that was started."""
         self.app = JaxprofApp(
             path, interpreter=PYTHON, make=self._make, make_program=self._make_program, devices=devices, **options
         )
         self.app.folder = Path("/a folder that is not there")
 
-    def _make(self, interpreter: Interpreter, listen: Callable[[list[e.Event]], None]) -> Made:
+    def _make(self, interpreter, listen):
         header = replace(HEADER, session="feedfeedfeed")
         self.scheduler = FakeConductor(header, listen)
         return self.scheduler, Session(header), Path("/state/2026-11-18T11-06-40-feed.jaxprof")
 
-    def _make_program(
-        self, program: ProgramCommand, interpreter: Interpreter, listen: Callable[[list[e.Event]], None]
-    ) -> MadeForProgram:
+    def _make_program(self, program, interpreter, listen):
         header = replace(HEADER, session="cafecafecafe")
         made = FakeProgramConductor(header, program, listen)
         self.programs.append(made)
         return made, Session(header), Path(f"/state/2026-11-18T11-06-40-caf{len(self.programs)}.jaxprof")
 
 
-def info(name: str = "selu", **changes: Any) -> WorkloadInfo:
+def info(name="selu", **changes):
     """A workload with three variants."""
-    given: dict[str, Any] = {
+    given = {
         "name": name,
         "title": "lmbda * where(x > 0, x, alpha * exp(x) - alpha)",
         "description": "Five elementwise operations over one array, of which XLA makes one kernel.",
@@ -257,13 +247,11 @@ class Needs:
     published = ()
     has_dots = False
 
-    def estimate(self, parameters: object) -> Estimate:
+    def estimate(self, parameters):
         return Estimate(memory_bytes=24e6, flops=5e6, traffic_bytes=8e6)
 
 
-def keep_session(
-    folder: Path, name: str, *runs: tuple[str, str, str, float | None], complete: bool = True, age_seconds: float = 0.0
-) -> Path:
+def keep_session(folder, name, *runs, complete=True, age_seconds=0.0):
     """Writes a session; each run is workload, variant, status, median."""
     header = e.Header(
         jaxprof="0.1.0", session="beefbeefbeef", created="2026-11-18T10:00:00Z", host="box",
@@ -291,7 +279,7 @@ def keep_session(
     return path
 
 
-def _pad(path: Path, size_bytes: int) -> None:
+def _pad(path, size_bytes):
     """Brings a session file to one size, which pictures show: what a schema adds to an event would change them."""
     text = path.read_text()
     empty, filled = '"environment":{}', '"environment":{"padding":"%s"}'
@@ -302,7 +290,7 @@ def _pad(path: Path, size_bytes: int) -> None:
     assert path.stat().st_size == size_bytes
 
 
-async def until(pilot: Pilot[Any], holds: Callable[[], object], what: str = "") -> None:
+async def until(pilot, holds, what=""):
     """Waits until something holds; the screen's text is in the failure."""
     end, rest = monotonic() + PATIENCE_SECONDS, 0.002
     while monotonic() < end:
@@ -313,7 +301,7 @@ async def until(pilot: Pilot[Any], holds: Callable[[], object], what: str = "") 
     raise AssertionError(f"it never held: {what}\n{screen_text(pilot.app)}")
 
 
-async def still(pilot: Pilot[Any]) -> None:
+async def still(pilot):
     """Waits until the picture stays the same for a few rounds of messages.
 
     `pilot.pause()` waits until the process uses no processor time, which on a loaded machine also holds for a process
@@ -334,69 +322,69 @@ async def still(pilot: Pilot[Any]) -> None:
 class Walk:
     """An app that is driven by keys, and what its screen shows."""
 
-    def __init__(self, stage: Stage, pilot: Pilot[Any]) -> None:
+    def __init__(self, stage, pilot):
         self.stage = stage
         self.pilot = pilot
         self.app = stage.app
 
     @property
-    def screen(self) -> Any:
+    def screen(self):
         return self.app.screen
 
     @property
-    def text(self) -> str:
+    def text(self):
         return screen_text(self.app)
 
     @property
-    def words(self) -> str:
+    def words(self):
         """The text in one line, without frames and line breaks."""
         return " ".join(self.text.translate(dict.fromkeys(map(ord, "│╭╮╰╯─"), " ")).split())
 
     @property
-    def said(self) -> str:
+    def said(self):
         """All notifications."""
         return " ".join(f"{one.title} {one.message}" for one in self.app._notifications)
 
-    def find(self, kind: Any) -> Any:
+    def find(self, kind):
         """The widget of that class on the screen."""
         return self.app.screen.query_one(kind)
 
-    def row(self, *words: str) -> str:
+    def row(self, *words):
         """The first line with all of these."""
         return next(line for line in self.text.split("\n") if all(word in line for word in words))
 
-    async def until(self, holds: Callable[[], object], what: str = "") -> None:
+    async def until(self, holds, what=""):
         await until(self.pilot, holds, what)
 
-    async def shows(self, *words: str, gone: str = "") -> None:
+    async def shows(self, *words, gone=""):
         """Waits until each of these can be read, within a line or across lines and frames, and `gone` no longer."""
 
-        def there() -> bool:
+        def there():
             text = f"{self.text}\n{self.words}\n{self.said}"
             return all(one in text for one in words) and not (gone and gone in text)
 
         await until(self.pilot, there, f"{words}" + (f", not {gone!r}" if gone else ""))
 
-    async def on(self, kind: type[Any] | str) -> Any:
+    async def on(self, kind):
         """The screen in view, once it is of that class, or of one with that name, and has its widgets."""
 
-        def there() -> bool:
+        def there():
             named = type(self.screen).__name__ == kind if isinstance(kind, str) else isinstance(self.screen, kind)
             return named and getattr(self.screen, "whole", True)
 
         await until(self.pilot, there, str(kind))
         return self.screen
 
-    async def home(self) -> Any:
+    async def home(self):
         """Home, once it shows a workload."""
         screen = await self.on("HomeScreen")
         await self.until(lambda: screen.info)
         return screen
 
-    async def mode(self, name: str) -> None:
+    async def mode(self, name):
         await until(self.pilot, lambda: self.app.current_mode == name, f"the mode {name}")
 
-    async def press(self, keys: str, *words: str, gone: str = "") -> None:
+    async def press(self, keys, *words, gone=""):
         """Presses keys, set apart by spaces, and waits for words. What follows a `'` is typed letter by letter."""
         for key in keys.split():
             await self.pilot.press(*(key[1:] if key[0] == "'" and key[1:] else [key]))
@@ -404,7 +392,7 @@ class Walk:
         if words or gone:
             await self.shows(*words, gone=gone)
 
-    async def through(self, script: str) -> None:
+    async def through(self, script):
         """Goes line by line: keys, and then, each behind a `|`, what is waited for: words, `!words` that are gone,
         `@Screen`, the class of the screen in view, or `#mode`."""
         for line in script.strip().splitlines():
@@ -418,12 +406,10 @@ class Walk:
                 else:
                     await (self.shows(gone=one[1:]) if one[0] == "!" else self.shows(one))
 
-    async def pause(self) -> None:
+    async def pause(self):
         await self.pilot.pause()
 
-    async def show(
-        self, session: Session | Tape, mode: str, *words: str, gone: str = "", view: str = "", run: str = ""
-    ) -> Any:
+    async def show(self, session, mode, *words, gone="", view="", run=""):
         """Goes to a screen with this session; its text has the words. `view`: of the profile of `run` or the last."""
         self.app.set_session(session if isinstance(session, Session) else session.session(), None)
         if view:
@@ -440,22 +426,22 @@ SMALL, MIDDLE, WIDE = (80, 24), (100, 32), (120, 40)
 
 
 @asynccontextmanager
-async def walking(size: tuple[int, int] = WIDE, stage: Stage | None = None) -> AsyncIterator[Walk]:
+async def walking(size=WIDE, stage=None):
     """Runs an app of the stage, and walks through it."""
     stage = stage or Stage()
     async with stage.app.run_test(size=size, notifications=True) as pilot:
         yield Walk(stage, pilot)
 
 
-def screen_text(app: Any) -> str:
+def screen_text(app):
     """What the screen shows, as text, without empty lines."""
     return "\n".join(line.rstrip() for line in _exported(app).splitlines() if line.strip())
 
 
-def _exported(app: Any, *, styles: bool = False) -> str:
+def _exported(app, *, styles=False):
     """The screenshot of Textual as text: as SVG, which it is otherwise, it takes ten times as long."""
 
-    def as_text(console: Console, **_: object) -> str:
+    def as_text(console, **_):
         return console.export_text(styles=styles)
 
     with patch.object(Console, "export_svg", as_text):

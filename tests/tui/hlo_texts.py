@@ -6,12 +6,7 @@ sum, and the backward pass is `transpose(jvp(...))`.
 
 # ruff: noqa: E501  (a line of HLO is one line)
 
-from __future__ import annotations
-
-from typing import Any
-
 from jaxprof import events as e
-from jaxprof.session import Session
 from tui.session_tapes import Tape
 
 FILE = "/src/model.py"
@@ -116,7 +111,7 @@ JAXPR = f"""{{ lambda ; a:f32[256,512] b:f32[512,512]. let
   in (e,) }}"""
 
 
-def program_tape(file: str = FILE, hlo: str = HLO, **texts: str) -> Tape:
+def program_tape(file=FILE, hlo=HLO, **texts):
     """A session with one compiled run, whose program came from `file`."""
     tape = Tape()
     tape.plan("r1", "jit", workload="two-layers")
@@ -129,14 +124,14 @@ def program_tape(file: str = FILE, hlo: str = HLO, **texts: str) -> Tape:
     return tape
 
 
-def program_session(**given: Any) -> Session:
+def program_session(**given):
     """The session of `program_tape`."""
     return program_tape(**given).session()
 
 
-def large_hlo(computations: int, each: int) -> str:
+def large_hlo(computations, each):
     """HLO text of `computations * (each + 2)` lines."""
-    parts: list[str] = ["HloModule large"]
+    parts = ["HloModule large"]
     for number in range(computations):
         parts.append(f"%fused.{number} (p.{number}: f32[64,256]) -> f32[64,256] {{")
         parts.append(f"  %p.{number} = f32[64,256]{{1,0}} parameter(0)")

@@ -1,9 +1,6 @@
 """Sessions with captures, made of events: a step with matmuls and copies on a GPU, seen from the host as well."""
 
-from __future__ import annotations
-
 import json
-from typing import Any
 
 from jaxprof import events as e
 from tui import session_tapes as sessions
@@ -12,9 +9,9 @@ from tui.session_tapes import HLO, Tape
 MS = 1_000_000
 
 
-def lane(device: str, name: str, kind: str, intervals: list[tuple[str, int | None, int, int]]) -> dict[str, Any]:
+def lane(device, name, kind, intervals):
     """A lane of the timeline's text: intervals of name, op, start and duration in nanoseconds, in their order."""
-    labels: list[tuple[str, int | None]] = list(dict.fromkeys((name, op) for name, op, _, _ in intervals))
+    labels = list(dict.fromkeys((name, op) for name, op, _, _ in intervals))
     starts = [start for _, _, start, _ in intervals]
     return {
         "device": device,
@@ -27,14 +24,14 @@ def lane(device: str, name: str, kind: str, intervals: list[tuple[str, int | Non
     }
 
 
-def text(lanes: list[dict[str, Any]], ops: list[tuple[str, str | None, str]], left_out: int = 0) -> str:
+def text(lanes, ops, left_out=0):
     """A timeline's text."""
     return json.dumps(
         {"version": 1, "unit": "ns", "started_unix_ns": None, "left_out": left_out, "ops": ops, "lanes": lanes}
     )
 
 
-def timeline(steps: int = 10, name: str = "loop_fusion") -> str:
+def timeline(steps=10, name="loop_fusion"):
     """Some steps of 2 ms: 0.9 ms of a matmul, 0.5 ms of `name`, 0.2 ms of a copy, gaps between."""
     host, stream, copies = [], [], []
     for step in range(steps):
@@ -58,7 +55,7 @@ def timeline(steps: int = 10, name: str = "loop_fusion") -> str:
     )
 
 
-def steps(count: int = 10) -> list[e.StepTimes]:
+def steps(count=10):
     """As `StepsMeasured` has them."""
     return [
         e.StepTimes(
@@ -72,10 +69,10 @@ def steps(count: int = 10) -> list[e.StepTimes]:
     ]
 
 
-def passes(name: str = "CpuCompiler::RunBackend") -> e.PassTimes:
+def passes(name="CpuCompiler::RunBackend"):
     """A compile of 50 ms, of which 30 ms are LLVM's."""
 
-    def node(name: str, stage: str, seconds: float, own: float, *children: e.PassTimes) -> e.PassTimes:
+    def node(name, stage, seconds, own, *children):
         return e.PassTimes(name=name, stage=stage, seconds=seconds, self_seconds=own, children=children)
 
     return node(
@@ -98,7 +95,7 @@ TRUST = [
 ]
 
 
-def captured(name: str = "loop_fusion", count: int = 10) -> Tape:
+def captured(name="loop_fusion", count=10):
     """A NumPy baseline and a compiled run with everything that can be recorded of it."""
     tape = Tape()
     tape.plan("r1", "numpy", "numpy")
@@ -115,7 +112,7 @@ def captured(name: str = "loop_fusion", count: int = 10) -> Tape:
     return tape
 
 
-def record(tape: Tape, run: str, name: str = "loop_fusion", count: int = 10) -> None:
+def record(tape, run, name="loop_fusion", count=10):
     """The captures of a run."""
     tape.add(e.CaptureTaken, run, kind="run", platform="gpu", calls=count, seconds_with=2.2e-3, wall_seconds=0.02,
              events=60, bytes=20_000)  # fmt: skip
@@ -137,7 +134,7 @@ def record(tape: Tape, run: str, name: str = "loop_fusion", count: int = 10) -> 
     )  # fmt: skip
 
 
-def imported(hostile: str = "") -> Tape:
+def imported(hostile=""):
     """A profile that was opened: the whole, and one program of it with its HLO."""
     tape = Tape()
     tape.plan("r1", "profile", "imported", workload="2026_11_20", device="gpu:0", parameters={})

@@ -1,8 +1,5 @@
 """Programs made of events, as tapes: a training loop that recompiles, one that compiles right now, hostile names."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
 from dataclasses import asdict
 
 import program_events as made
@@ -10,7 +7,7 @@ from jaxprof import events as e
 from tui.session_tapes import HOSTILE, Tape
 
 
-def tape_of(events: Iterable[e.Event], seconds: float) -> Tape:
+def tape_of(events, seconds):
     """A tape that stands so many seconds after the start."""
     tape = Tape(made.BEGAN)
     tape.events = list(events)
@@ -18,7 +15,7 @@ def tape_of(events: Iterable[e.Event], seconds: float) -> Tape:
     return tape
 
 
-def finished() -> Tape:
+def finished():
     """A loop whose batches have many shapes, over 20 s, with readings of the GPU and what was printed."""
     *events, ended, finished, closed, end = made.training_events()
     for second in range(5, 20):
@@ -30,7 +27,7 @@ def finished() -> Tape:
     return tape_of([*events, ended, finished, closed, end], 20.4)
 
 
-def compiling() -> Tape:
+def compiling():
     """In the middle of a long compile, of which nothing more is heard."""
     stage = e.StageRunning(
         run=made.RUN, function="step", stage="compile", began_seconds=made.BEGAN + 1.0,
@@ -40,7 +37,7 @@ def compiling() -> Tape:
     return tape_of(made.program(made.sampled(0.0, 1.0, {"import": 1.0}), imported, stage, wall=None), 1.5)
 
 
-def hostile() -> Tape:
+def hostile():
     """Names and lines that no screen may obey."""
     where = e.SourceLocation(f"/home/{HOSTILE}.py", 3, HOSTILE)
     line = {**asdict(where), "seconds": 0.9, "state": "host_busy", "call": HOSTILE, "kind": "host"}

@@ -3,11 +3,7 @@
 `Tape` plays the part of the engine: each word of it appends an event at a time that the tape itself keeps.
 """
 
-from __future__ import annotations
-
 import random
-from collections.abc import Sequence
-from typing import Any
 
 from jaxprof import events as e
 from jaxprof.session import Session
@@ -32,35 +28,35 @@ ENTRY %main.1 (x: f32[1000000]) -> f32[1000000] {
 class Tape:
     """Events of one session, with a clock that moves only as it is told."""
 
-    def __init__(self, began_seconds: float = 1000.0) -> None:
+    def __init__(self, began_seconds=1000.0):
         self.header = e.Header(
             jaxprof="0.1.0", session="4f2a4f2a4f2a", created="2026-11-20T10:00:00Z", host="box",
             wall_seconds=1_795_000_000.0, monotonic_seconds=began_seconds,
         )  # fmt: skip
         self.now = began_seconds
-        self.events: list[e.Event] = []
+        self.events = []
         self._random = random.Random(7)
-        self._sides: dict[str, int] = {}
-        self._later: dict[str, list[tuple[int, list[float], int]]] = {}
+        self._sides = {}
+        self._later = {}
 
-    def add(self, kind: type[e.Event], run: str = "", /, **fields: Any) -> None:
+    def add(self, kind, run="", /, **fields):
         """One event at the tape's time."""
         self.events.append(kind(run=run, seq=len(self.events) + 1, monotonic_seconds=self.now, **fields))
 
-    def session(self) -> Session:
+    def session(self):
         """The fold of everything so far."""
         session = Session(self.header)
         session.extend(self.events)
         return session
 
-    def plan(self, run: str, variant: str, how: str = "jit", **fields: Any) -> None:
+    def plan(self, run, variant, how="jit", **fields):
         """A run joins the queue."""
         given = {"workload": "selu", "device": "cpu:0", "parameters": {"n": 1_000_000}, "preset": "quick", **fields}
         spec = e.RunSpec(variant=variant, how=how, budget_seconds=2.0, launches=3, **given)
         self._sides[run] = 1 if spec.baseline else 0
         self.add(e.RunPlanned, run, spec=spec)
 
-    def start(self, run: str, pid: int = 4711) -> None:
+    def start(self, run, pid=4711):
         """Its process is there, with its environment."""
         self.add(e.WorkerStarted, run, pid=pid, python="/venv/bin/python")
         self.add(
@@ -74,18 +70,18 @@ class Tape:
             settings={"x64": False, "cores": 2, "load_average_before": 0.4, "blas": "openblas 0.3.29", "threads": 2},
         )
 
-    def phase(self, run: str, name: str, seconds: float | None, **fields: Any) -> None:
+    def phase(self, run, name, seconds, **fields):
         """A phase from its start to its end."""
         self.add(e.PhaseStarted, run, phase=name)
         self.now += seconds or 0.001
         self.add(e.PhaseEnded, run, phase=name, seconds=seconds, **fields)
 
-    def startup(self, run: str) -> None:
+    def startup(self, run):
         """What a fresh process pays."""
         for name, seconds in (("import", 0.52), ("backend_init", 0.11), ("warm_up", 0.07)):
             self.phase(run, name, seconds)
 
-    def stages(self, run: str, trace: float = 6.2e-3, lower: float = 30.9e-3, compile_: float = 37.6e-3) -> None:
+    def stages(self, run, trace=6.2e-3, lower=30.9e-3, compile_=37.6e-3):
         """The phases, paid once, of a compiled program."""
         for name, seconds in (("trace", trace), ("lower", lower), ("compile", compile_)):
             self.phase(run, name, seconds)
@@ -93,28 +89,28 @@ class Tape:
         sizes = {"argument_bytes": 4_000_000, "output_bytes": 4_000_000, "temporary_bytes": 0}
         self.add(e.MemoryReported, run, **sizes, peak_bytes=8_000_000)
 
-    def noise(self, median: float, count: int, spread: float = 0.02) -> list[float]:
+    def noise(self, median, count, spread=0.02):
         """Samples around a median, skewed as times are."""
         return [median * (1 + abs(self._random.gauss(0, spread)) - spread * 0.67) for _ in range(count)]
 
-    def samples(self, run: str, series: str, seconds: Sequence[float], calls: int = 1) -> None:
+    def samples(self, run, series, seconds, calls=1):
         """Raw samples."""
         self.add(e.SamplesTaken, run, series=series, seconds=list(seconds), calls_per_sample=calls)
 
-    def transfer(self, run: str, name: str, median: float, bytes_: int, *, zero_copy: bool = False) -> None:
+    def transfer(self, run, name, median, bytes_, *, zero_copy=False):
         """A sampled copy."""
         self.add(e.PhaseStarted, run, phase=name)
         self.samples(run, name, self.noise(median, 12))
         self.now += 12 * median
         self.add(e.PhaseEnded, run, phase=name, seconds=12 * median, bytes=bytes_, zero_copy=zero_copy)
 
-    def turns(self, run: str, samples: Sequence[float], calls: int, launch: int = 1) -> None:
+    def turns(self, run, samples, calls, launch=1):
         """A block a sample; those of a run lie between those of its baseline."""
         for index, seconds in enumerate(samples):
             block = 1000 * launch + 2 * index + self._sides[run]
             self.add(e.SamplesTaken, run, series="run", seconds=[seconds], calls_per_sample=calls, block=block)
 
-    def steady(self, run: str, median: float, count: int = 60, *, spread: float = 0.02, calls: int = 4) -> None:
+    def steady(self, run, median, count=60, *, spread=0.02, calls=4):
         """The steady run, with one disturbed sample among a full set."""
         self.add(e.PhaseStarted, run, phase="run")
         samples = self.noise(median, count, spread)
@@ -125,11 +121,11 @@ class Tape:
         self.now += count * calls * median
         self.add(e.PhaseEnded, run, phase="run", seconds=count * calls * median)
 
-    def check(self, run: str, *, passed: bool = True, error: float = 3.1e-7) -> None:
+    def check(self, run, *, passed=True, error=3.1e-7):
         """Whether the result is the right one."""
         self.add(e.CheckReported, run, passed=passed, max_relative_error=error, tolerance=1e-5, against="numpy twin")
 
-    def finish(self, run: str, status: str = "ok", **fields: Any) -> None:
+    def finish(self, run, status="ok", **fields):
         """The end of a run, after its later launches."""
         for launch, samples, calls in self._later.pop(run, []):
             self.add(e.WorkerStarted, run, pid=4711 + launch, python="/venv/bin/python", launch=launch)
@@ -140,11 +136,11 @@ class Tape:
         named = {name: getattr(spec, name) for name in ("workload", "variant", "device")}
         self.add(e.RunClosed, run, status=status, **named, **said)
 
-    def close(self) -> None:
+    def close(self):
         """The end of the session."""
         self.add(e.SessionClosed, reason="finished")
 
-    def numpy_run(self, run: str, median: float = 4.37e-3) -> None:
+    def numpy_run(self, run, median=4.37e-3):
         """A whole NumPy baseline that was planned before."""
         self.start(run)
         self.phase(run, "first_run", median * 1.2)
@@ -152,7 +148,7 @@ class Tape:
         self.check(run)
         self.finish(run)
 
-    def jit_run(self, run: str, median: float = 0.63e-3, *, count: int = 60, spread: float = 0.02) -> None:
+    def jit_run(self, run, median=0.63e-3, *, count=60, spread=0.02):
         """A whole compiled run that was planned before."""
         self.start(run)
         self.startup(run)
@@ -167,7 +163,7 @@ class Tape:
         self.finish(run)
 
 
-def planned(*variants: str) -> Tape:
+def planned(*variants):
     """NumPy, and compiled variants that are compared with it."""
     tape = Tape()
     tape.plan("r1", "numpy", "numpy")
@@ -176,7 +172,7 @@ def planned(*variants: str) -> Tape:
     return tape
 
 
-def finished() -> Tape:
+def finished():
     """Three variants, all well."""
     tape = planned()
     tape.plan("r2", "jax", "eager", baseline="r1")
@@ -188,7 +184,7 @@ def finished() -> Tape:
     return tape
 
 
-def compiling() -> Tape:
+def compiling():
     """The baseline is done, the second run compiles since 2.5 s, the third waits."""
     tape = planned("jit", "jit-highest")
     tape.numpy_run("r1")
@@ -202,7 +198,7 @@ def compiling() -> Tape:
     return tape
 
 
-def sampling() -> Tape:
+def sampling():
     """The second run is in the middle of its steady run."""
     tape = planned("jit", "jit-highest")
     tape.numpy_run("r1")
@@ -219,7 +215,7 @@ def sampling() -> Tape:
     return tape
 
 
-def in_turns() -> Tape:
+def in_turns():
     """The second of three launches: one run compiles anew, one is warm, one waits for the others."""
     tape = planned("jit", "jit-highest")
     for run, median in (("r1", 4.37e-3), ("r2", 0.63e-3), ("r3", 0.65e-3)):
@@ -244,7 +240,7 @@ def in_turns() -> Tape:
     return tape
 
 
-def troubled() -> Tape:
+def troubled():
     """One of each end: ok, failed, crashed, cancelled; a wrong result, a warning, and a hostile name."""
     tape = planned("jit", "jit-highest", HOSTILE)
     tape.plan("r5", "jax", "eager", baseline="r1")
@@ -280,7 +276,7 @@ def troubled() -> Tape:
     return tape
 
 
-def sweep() -> Tape:
+def sweep():
     """NumPy against jit over seven sizes; jit overtakes between 10 000 and 31 623."""
     tape = Tape()
     sizes = [1_000, 3_162, 10_000, 31_623, 100_000, 316_228, 1_000_000]

@@ -202,25 +202,24 @@ async def test_the_line_of_keys_the_least_size_the_help_and_what_is_clicked():
         await walk.shows("[Roofline")
 
 
-def told(status="failed", variant="jit", *, programs=False, **given):
-    fields = {"error": "it broke", "advice": "mend it", **given}
-    event = e.RunClosed(run="r1", workload="selu", variant=variant, device="cpu:0", status=status, **fields)
-    return [(error.what, error.hint, title) for error, title in alerts([event], programs=programs)]
-
-
-def test_a_run_that_failed_is_told_with_what_mends_it():
-    assert told() == [("it broke", "mend it", "selu jit: failed")]
-    assert told("crashed", error="") == [("the run crashed", "mend it", "selu jit: crashed")]
-    assert told("ok") == told("cancelled") == []
-    assert told(variant="program") == [], "where a program is in view, its end is seen there"
-    assert told(variant="program", programs=True) == [("it broke", "mend it", "selu program: failed")]
-
-
-def test_a_worker_that_says_nothing_is_told_and_other_warnings_are_not():
-    silent = e.WarningRaised(run="r2", code="worker_silent", message="no sign of life", advice="cancel it")
-    other = e.WarningRaised(run="r2", code="noisy", message="noisy")
-    [(error, title)] = alerts([other, silent], programs=False)
-    assert (error.what, title) == ("no sign of life", "run r2")
+def test_what_failed_is_told_with_what_mends_it_and_a_program_where_it_is_not_in_view():
+    ends = [("failed", "jit", "broke"), ("crashed", "jit", ""), ("ok", "jit", ""), ("failed", "program", "broke")]
+    events = [
+        e.RunClosed(
+            run="r1", workload="selu", variant=variant, device="cpu:0", status=status, error=error, advice="mend"
+        )
+        for status, variant, error in ends
+    ]
+    events.append(e.WarningRaised(run="r2", code="noisy", message="noisy"))
+    events.append(e.WarningRaised(run="r2", code="worker_silent", message="no sign of life", advice="mend"))
+    found = [(error.what, error.hint, title) for error, title in alerts(events, programs=True)]
+    assert found == [
+        ("broke", "mend", "selu jit: failed"),
+        ("the run crashed", "mend", "selu jit: crashed"),
+        ("broke", "mend", "selu program: failed"),
+        ("no sign of life", "mend", "run r2"),
+    ]
+    assert len(list(alerts(events, programs=False))) == len(found) - 1
 
 
 async def test_the_app_begins_with_what_is_set_and_keeps_what_is_chosen(state_home, tmp_path, monkeypatch):

@@ -164,6 +164,7 @@ async def test_what_is_read_is_said_on_every_screen_until_it_is_shown(profile, h
         await walk.mode("profile")
         await walk.shows(gone="Esc stops")
         assert walk.app.reading is None
+        assert walk.app.session_path.name == "box.jaxprof"
 
 
 async def test_escape_and_the_end_of_the_app_stop_it_and_leave_what_is_shown(profile, held):

@@ -89,7 +89,7 @@ def test_every_screen_and_its_dialogs_come_up(python, tmp_path):
         for key, text in (
             *((b"]", tab) for tab in ("[Findings", "[Barriers", "[Roofline", "[Flame]", "[HLO]")),
             *((b"5", "[Timeline]"), (b"3", "╭─ Phases and passes"), (b"6", "╭─ Largest buffers")),
-            *((b"2", "╭─ Results"), (ENTER, "esc Back")),
+            *((b"2", "╭─ Runs"), (ENTER, "esc Back")),
         ):
             terminal.type(key)
             terminal.sees(text)

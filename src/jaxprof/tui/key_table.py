@@ -149,6 +149,9 @@ FORMER: dict[str, str] = {
     **{f"sessions.{name}": f"own_code.{name}" for name in ("rename", "save_as", "delete", "copy")},
     **{f"{group}.{name}": f"scroll.{name}" for group in ("run_detail", "compare") for name in ("down", "up")},
     "session_list.open": "own_code.choose", "points.open": "report_list.open", "measurements.enter": "report_list.open",
+    **{f"code.{name}": f"text.{name}" for name in (
+        "left", "right", "follow", "users", "back", "forward", "short", "copy",
+    )},
     "run.close_log": "results.unzoom", "run_detail.close": "results.unzoom", "run_detail.hlo": "results.hlo",
     "run_detail.copy": "results.copy", "run_detail.next": "results.next", "run_detail.previous": "results.previous",
 }  # fmt: skip
@@ -271,12 +274,12 @@ GROUPS: dict[str, KeyGroup] = {
         Key("copy", "y", "copy", "Copy", "Copy this row as text"),
         Key("log", "m:l", "log", "Output", "The process's output: stdout and stderr"),
         Key("zoom", "m:F", "zoom", "Zoom", "Show the lower part alone, or both again"),
-        Key("unzoom", "escape", "unzoom", "Back", "Go back to the list", HIDDEN),
+        Key("unzoom", "escape", "unzoom", "Back", "Go back to the list", FIRST),
         Key("next", "n", "step(1)", "Next run", "The next run of the session", HIDDEN),
         Key("previous", "N", "step(-1)", "Previous", "The previous run of the session", HIDDEN),
     )),
     "compare": KeyGroup("Comparison", (
-        Key("close", "escape", "close", "Back", "Go back to Results"),
+        Key("close", "escape", "close", "Back", "Go back to the runs"),
         Key("exchange", "m:X", "exchange", "Exchange", "Make the other run the baseline"),
         Key("copy", "y", "copy", "Copy", "Copy the whole comparison as text"),
     )),
@@ -348,18 +351,10 @@ GROUPS: dict[str, KeyGroup] = {
         Key("page_down", "pagedown space", "page(1)", "Page down", "Go a page down", HIDDEN),
         Key("first", "home", "edge(-1)", "First", "Go to the first line", HIDDEN),
         Key("last", "end", "edge(1)", "Last", "Go to the last line", HIDDEN),
-        Key("scroll_left", "left shift+left h", "sideways(-1)", "Scroll left",
-            "Scroll to the start of long lines", HIDDEN),
-        Key("scroll_right", "right shift+right l", "sideways(1)", "Scroll right",
-            "Scroll to the end of long lines", HIDDEN),
-    )),
-    "text_pane": KeyGroup("Kernels: text, searched", (
-        Key("search", "slash", "search", "Search", "Search with a regular expression", priority=True),
-        *_MATCHES,
-    )),
-    "code": KeyGroup("Kernels: names in the text", (
-        Key("left", "left h", "name(-1)", "Previous name", "Choose the previous name", HIDDEN),
-        Key("right", "right l", "name(1)", "Next name", "Choose the next name", HIDDEN),
+        Key("scroll_left", "shift+left", "sideways(-1)", "Scroll left", "Scroll to the start of long lines", HIDDEN),
+        Key("scroll_right", "shift+right", "sideways(1)", "Scroll right", "Scroll to the end of long lines", HIDDEN),
+        Key("left", "left h", "name(-1)", "Previous name", "Choose the previous name; without one, scroll", HIDDEN),
+        Key("right", "right l", "name(1)", "Next name", "Choose the next name; without one, scroll", HIDDEN),
         Key("follow", "enter", "follow", "Definition",
             "Go to the definition of the chosen name, or of what the line calls or takes"),
         Key("users", "m:u", "users", "Users", "Go to the users of the name, or the line"),
@@ -367,6 +362,10 @@ GROUPS: dict[str, KeyGroup] = {
         Key("forward", "m:.", "history(1)", "Forward", "Go forward again", HIDDEN),
         Key("short", "m:_", "short", "Short", "Hide or show metadata and backend config", HIDDEN),
         Key("copy", "y", "copy", "Copy", "Copy the instruction at the cursor", HIDDEN),
+    )),
+    "text_pane": KeyGroup("Kernels: text, searched", (
+        Key("search", "slash", "search", "Search", "Search with a regular expression", priority=True),
+        *_MATCHES,
     )),
     "profile": KeyGroup("Timeline and memory", (
         Key("capture", "w", "capture", "Capture", "Capture the program, which has no profile yet", FIRST),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
-from hlo_sources import BOTH_STAGES, SESSIONS, SOURCES, WRONG
+from hlo_sources import BOTH_STAGES, SOURCES, WRONG
 from jaxprof import events as e
 from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.tui.hlo.kernels import KernelTable
@@ -242,16 +242,6 @@ async def has_its_module(name, walk):
     assert not opened.errors
     assert [kernel.name for kernel in opened.kernels or ()] == ["exp"]
     assert ("hlo_before" in opened.stages) == (name in BOTH_STAGES)
-
-
-@pytest.mark.process
-@pytest.mark.parametrize("name", ["folder of one .gz", "folder of a profile"])
-async def test_given_to_the_app(name, tmp_path):
-    async with walking(SMALL, Stage(SOURCES[name](tmp_path))) as walk:
-        if name in SESSIONS:
-            await walk.until(lambda: walk.app.session.runs)
-            walk.app.action_go("hlo")
-        await has_its_module(name, walk)
 
 
 async def test_named_on_the_hlo_screen_and_what_holds_no_hlo_is_refused(tmp_path):

@@ -30,7 +30,7 @@ class Viewer(App[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [("m", "menu", "Menu")]
     CSS = """
-    TextPane, TextView { height: 1fr; }
+    TextPane, CodeView { height: 1fr; }
     .text-view--chosen { text-style: reverse; } .text-view--hit { text-style: underline; }
     .text-view--name { color: red; } .text-view--shape { color: green; } .text-view--opcode { color: blue; }
     """

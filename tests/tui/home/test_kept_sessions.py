@@ -4,15 +4,12 @@ import os
 from pathlib import Path
 
 import pytest
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
 import job_folders
-from hlo_sources import write_kernels
 from jaxprof.session.log import LogWriter, new_header
 from jaxprof.tui.home.own_code import OwnCodeList
 from jaxprof.tui.home.screen import HomeScreen
-from jaxprof.tui.job.screen import JobScreen
-from jaxprof.tui.kit.dialogs import Choose, Confirm
 from jaxprof.tui.kit.format import ago
 from tui.fakes import HOSTILE, NOW, keep_session, walking
 
@@ -71,89 +68,74 @@ async def test_what_a_session_is_and_what_is_done_with_its_file(kept, tmp_path, 
     async with walking(SIZE) as walk:
         rows = await listed(walk)
         assert kept_keys(walk) == kept
-        await walk.shows("2 min ago", "interrupted", "refused", "complete", "630 µs")
-        await walk.press("down", "out of memory: 40 GiB", "interrupted: its writer")
-        await walk.press("down", "is not a jaxprof session")
-
-        await walk.press("/ 'matmul")
-        await walk.until(lambda: rows.keys == [kept[1]])
-        await walk.press("'zz", "No workload matches the filter")
-        await walk.shows(gone="interrupted: its writer")
-        await walk.press("enter escape")
-        await walk.until(lambda: kept_keys(walk) == kept)
+        await walk.through("""
+            | 2 min ago | interrupted | refused | complete | 630 µs
+            down | out of memory: 40 GiB | interrupted: its writer
+            down | is not a jaxprof session
+            / 'torn | out of memory: 40 GiB | !is not a jaxprof session
+            'zz | No workload matches the filter | !interrupted: its writer
+            enter escape | refused
+        """)
+        assert kept_keys(walk) == kept
 
         rows.focus()
         await walk.press("home")
-        for words in ("Copied to", "already exists"):
-            await answer(walk, "m E", tmp_path / "copy.jaxprof")
+        copy = tmp_path / "copy.jaxprof"
+        for keys, value, words in (
+            ("m E", copy, "Copied to"), ("m E", copy, "already exists"),
+            ("down e", "a/b", "cannot be a session's name"),
+        ):  # fmt: skip
+            await answer(walk, keys, value)
             await walk.shows(words)
-        assert (tmp_path / "copy.jaxprof").read_bytes() == kept[0].read_bytes()
-
-        await walk.press("home down")
-        await answer(walk, "e", "a/b")
-        await walk.shows("cannot be a session's name")
+        assert copy.read_bytes() == kept[0].read_bytes()
         await answer(walk, "e", "renamed")
         await walk.until(lambda: rows.current == shelf / "renamed.jaxprof")
         assert not kept[1].exists()
 
-        await walk.press("home down down enter", "gunzip")
-        await walk.press("home enter")
-        await walk.until(lambda: walk.app.session_path == kept[0] and walk.app.current_mode == "results")
+        await walk.through("home down down enter | gunzip\nhome enter | #results")
+        assert walk.app.session_path == kept[0]
 
 
 async def test_deletes_and_prunes_after_asking(kept, shelf, monkeypatch):
     async with walking(SIZE) as walk:
         await listed(walk)
-        await walk.press("m P")
-        await walk.on(Choose)
-        await walk.shows("older than a year", "3 sessions")
-        for keys in ("end enter", "escape"):
-            await walk.press(keys)
-        await walk.on(HomeScreen)
+        await walk.through("""
+            m P | @Choose | older than a year | 3 sessions
+            end enter | @Confirm
+            escape | @HomeScreen
+        """)
         assert kept_keys(walk) == kept
         monkeypatch.setattr("jaxprof.tui.home.kept_sessions._RULES", (("all but the newest 2", {"keep": 2}),))
-        await walk.press("m P")
-        await walk.on(Choose)
-        await walk.press("enter")
-        await walk.on(Confirm)
-        await walk.shows("1 session, ")
-        await walk.press("y")
-        await walk.until(lambda: kept_keys(walk) == kept[:2])
+        await walk.through("""
+            m P | @Choose
+            enter | @Confirm | 1 session,
+            y | !refused
+        """)
+        assert kept_keys(walk) == kept[:2]
 
         for key in ("escape", "enter", "y"):  # no has the focus
             assert kept[0].exists()
-            await walk.press("home m D")
-            await walk.on(Confirm)
-            await walk.press(key)
-            await walk.on(HomeScreen)
+            await walk.through(f"home m D | @Confirm\n{key} | @HomeScreen")
         await walk.until(lambda: kept_keys(walk) == [kept[1]])
         assert not kept[0].exists()
 
         writer = LogWriter(new_header(), shelf / "theirs.jaxprof")
         walk.screen.list_sessions()
         await listed(walk, 2)
-        await walk.press("home", "● live")
-        await walk.press("m D y", "is being written now")
+        await walk.through("home | ● live\nm D y | is being written now")
         assert (shelf / "theirs.jaxprof").exists()
         writer.close()
 
 
-@pytest.mark.process
-async def test_a_path_and_a_profile_are_opened_and_a_folder_without_one_is_refused(tmp_path, shelf):
+async def test_a_path_is_opened_and_a_folder_without_a_profile_is_refused(tmp_path, shelf):
     elsewhere = keep_session(tmp_path, "elsewhere", ("selu", "jit", "ok", 1e-3))
     async with walking(SIZE) as walk:
-        app = walk.app
         await listed(walk, 0)
         await answer(walk, "m o", elsewhere)
-        await walk.until(lambda: app.session_path == elsewhere)
+        await walk.until(lambda: walk.app.session_path == elsewhere)
         await listed(walk, 0)
         await answer(walk, "m o", shelf)
         await walk.shows("jax.profiler")  # why a folder is refused
-        app.open_session(write_kernels(tmp_path / "box.xplane.pb.gz"))
-        await walk.mode("profile")
-        assert [run.plan.how for run in app.session.runs.values()] == ["imported", "imported"]
-        assert app.session_path is not None
-        assert app.session_path.name == "box.jaxprof"
 
 
 async def test_hostile_names_in_a_session_are_shown_and_not_obeyed(shelf):
@@ -184,17 +166,16 @@ async def test_a_job_is_one_row_which_is_opened_renamed_and_deleted_whole(kept, 
     async with walking(SIZE) as walk:
         rows = await listed(walk, 4)
         assert kept_keys(walk)[0] == kept_job
-        await walk.shows("train.jaxprof.d", "1 missing", "2: 1 ok, 1 failed", "1  exit code 1")
-        await walk.press("enter")
-        await walk.on(JobScreen)
+        await walk.through("""
+            | train.jaxprof.d | 1 missing | 2: 1 ok, 1 failed | 1  exit code 1
+            enter | @JobScreen
+        """)
         assert walk.app.job_folder == kept_job
         await listed(walk, 4)
         renamed = kept_job.with_name("first.jaxprof.d")
         await answer(walk, "home e", "first")
         await walk.until(lambda: rows.current_row is not None and rows.current_row.path == renamed)
-        await walk.press("m D", "Delete this job?")
-        assert any("the sessions of 2 processes" in str(each.content) for each in walk.screen.query(Static))
-        await walk.press("y")
+        await walk.through("m D | Delete this job? | the sessions of 2 processes\ny | @HomeScreen")
         await walk.until(lambda: len(kept_keys(walk)) == 3)
         assert not renamed.exists()
         assert all(path.exists() for path in kept)

@@ -1,7 +1,6 @@
 """Home opens on the user's own code: what is listed, what each row does, and that nothing runs unseen."""
 
 import pytest
-from textual.widgets import Input
 
 from jaxprof import events as e
 from jaxprof.session.log import Library, LogWriter
@@ -10,8 +9,8 @@ from jaxprof.tui.home.own_code import TOUR, WAYS, OwnCodeList, own_programs
 from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.home.workloads import WorkloadList
 from jaxprof.tui.kit.dialogs import AskText
-from jaxprof.tui.kit.script_dialog import ScriptDialog, ScriptForm
-from tui.fakes import NOW, SMALL, Stage, keep_session, walking
+from jaxprof.tui.kit.script_dialog import ScriptForm
+from tui.fakes import NOW, SMALL, keep_session, walking
 
 pytestmark = pytest.mark.usefixtures("small_catalogue", "shelf")
 
@@ -87,22 +86,6 @@ async def test_each_way_has_its_key_and_the_cursor_goes_on_into_the_workloads():
         await walk.shows("jaxprof.record(")
 
 
-async def test_enter_on_a_program_asks_and_enter_again_runs_it(work):
-    stage = Stage()
-    stage.app.folder = work
-    async with walking(SMALL, stage) as walk:
-        await walk.until(lambda: listed(walk)[0] == "train.py")
-        await walk.shows("profile train.py", gone="plot.py")
-        await walk.press("enter")
-        await walk.on(ScriptDialog)
-        await walk.until(lambda: walk.screen.query(Input))
-        assert not stage.programs, "nothing runs unseen"
-        await walk.press("enter")
-        await walk.until(lambda: stage.programs)
-        program = stage.programs[0].program
-        assert (program.path, program.directory) == ("train.py", str(work))
-
-
 async def test_a_program_that_is_recorded_now_is_followed_and_one_that_has_ended_is_not_running(shelf):
     header = e.Header(session="aaaa", created="2026-11-18T10:00:00Z", host="box", wall_seconds=NOW)
     path = shelf / "now.jaxprof"
@@ -123,23 +106,3 @@ async def test_a_program_that_is_recorded_now_is_followed_and_one_that_has_ended
     (session, *ways) = own_programs([entry], shelf)
     assert (session.entry, ways) == (entry, [way for way in WAYS if way.action != TOUR])
     writer.close()
-
-
-async def test_kept_sessions_stand_in_the_list_with_what_they_hold_and_the_filter_finds_them(shelf):
-    keep_session(shelf, "slow", ("selu", "jit", "failed", None))
-    keep_session(shelf, "fast", ("matmul", "jit", "ok", 1e-3))
-    async with walking(SMALL) as walk:
-        await walk.until(lambda: {"selu", "matmul"} <= set(listed(walk)))
-        await walk.press("/ 'slow")
-        await walk.until(lambda: listed(walk) == ["selu"], "by the name of its file")
-        await walk.press("enter", "complete", "open selu")
-        await walk.press("enter")
-        await walk.until(lambda: walk.app.session_path == shelf / "slow.jaxprof")
-
-
-@pytest.mark.parametrize("size", [SMALL, (200, 60)])
-async def test_what_a_row_does_has_the_whole_pane_beside_the_list(size):
-    async with walking(size) as walk:
-        await walk.shows(WAYS[0].explains[:20])
-        box, detail = (walk.screen.query_one(name).region for name in ("#detail-box", "#own-detail"))
-        assert (detail.x, detail.width) == (box.x + 1, box.width - 2)

@@ -5,6 +5,7 @@ import math
 import pytest
 from textual.content import Content
 
+from golden import held_cases
 from jaxprof.stats import summarise, two_modes
 from jaxprof.text import columns, safe
 from jaxprof.tui.kit.canvas import Scale, spanning
@@ -16,6 +17,8 @@ from tui.session_tapes import HOSTILE, Tape
 SAMPLES = Tape().noise(0.63e-3, 60)
 BEYOND = [*SAMPLES, 5e-3, 1e-6]
 """With one that is too slow for the scale, and one that is too fast."""
+MODAL = [*Tape().noise(1.2e-3, 60), *Tape().noise(3.4e-3, 40)]
+"""Most calls are fast: of the median alone, the slow ones are outliers, and would not be drawn."""
 ROWS = [
     PhaseRow("numpy", {"run": 4.37e-3}),
     PhaseRow("jit", {"trace": 6e-3, "compile": 38e-3, "first_run": 0.9e-3, "run": 0.63e-3, "transfer_out": None}),
@@ -55,6 +58,8 @@ PICTURES = {
     "no points": lambda width, height: line_plot([PlotLine("jit", ())], *AXES, width, height),
     "distribution": lambda width, height: distribution(SAMPLES, summarise(SAMPLES), width, height),
     "trend": lambda width, height: trend(BEYOND, summarise(BEYOND), width, height),
+    "two modes": lambda width, height: distribution(MODAL, summarise(MODAL), width, height, modes=two_modes(MODAL)),
+    "two modes in order": lambda width, height: trend(MODAL, summarise(MODAL), width, height, modes=two_modes(MODAL)),
     "phases": lambda width, _: Content("\n").join(phase_bars(ROWS, width)),
 }
 
@@ -63,7 +68,7 @@ PICTURES = {
 def test_a_picture_fills_its_room_and_is_as_wide_in_ascii(name):
     for width, height in SIZES[2:] if name == "phases" else SIZES:
         lines = lines_of(PICTURES[name](width, height))
-        if name in ("distribution", "trend"):
+        if name not in ("plot", "no points", "phases"):
             assert len(lines) == height
         assert all(columns(line) <= width for line in lines)
         in_ascii = [line.translate(TO_ASCII) for line in lines]
@@ -71,34 +76,11 @@ def test_a_picture_fills_its_room_and_is_as_wide_in_ascii(name):
         assert list(map(len, in_ascii)) == list(map(columns, lines))
 
 
-def test_two_modes_are_two_humps_on_one_scale_and_in_words():
-    """Most calls are fast: of the median alone, the slow ones are outliers, and would not be drawn."""
-    fast, slow = Tape().noise(1.2e-3, 60), Tape().noise(3.4e-3, 40)
-    samples = [*fast, *slow]
-    modes = two_modes(samples)
-    said, *bars, axis, numbers = lines_of(distribution(samples, summarise(samples), 60, 9, modes=modes))
-    assert said.rstrip() == "two modes: 1.20 ms (60 %), 3.39 ms (40 %)"
-    empty = [column for column in range(60) if all(not row[column : column + 1].strip() for row in bars)]
-    assert len(empty) > 20, "the valley"
-    assert axis.index("┻") < empty[0] < empty[-1] < axis.rindex("┻")
-    assert axis.count("┻") == 2, "none at the median, which is typical of neither"
-    assert "slower" not in numbers
-    assert "outlier" not in trend(samples, summarise(samples), 60, 9, modes=modes).plain
-    assert "two modes" not in distribution(fast, summarise(fast), 60, 9, modes=two_modes(fast)).plain
-
-
-def test_phase_bars_tell_an_unknown_phase_from_a_missing_one():
-    lines = [line.plain for line in phase_bars(ROWS, 78)]
-    numpy, jit = (next(line for line in lines if name in line) for name in ("numpy", "jit"))
-    assert (numpy.count("·"), jit.rstrip()[-1]) == (4, "-")
-
-
-def test_nine_times_as_long_has_nine_times_the_bar():
-    rows = [PhaseRow(name, {"run": value}) for name, value in (("fast", 6.9e-3), ("slow", 58.6e-3))]
-    lines = [line.plain for line in phase_bars(rows, 120)]
-    short, long = (line.count("█") for line in lines[2:-1:2])
-    assert long / short == pytest.approx(58.6 / 6.9, rel=0.1)
-    assert "one scale for all: 0 to 58.6 ms" in lines[-1]
+def test_pictures_are_as_they_were():
+    drawn = {name: lines_of(draw(60, 9)) for name, draw in PICTURES.items()}
+    held_cases(
+        "plots.txt", {name: "".join(f"  {line}".rstrip() + "\n" for line in lines) for name, lines in drawn.items()}
+    )
 
 
 @pytest.mark.parametrize("width", [76, 116, 196])

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from textual.app import App
 
 from jaxprof.tui.kit.claims import Claim, ClaimList
-from jaxprof.tui.kit.table_columns import Span, TableColumn, header_line, in_order, placed, row_line
+from jaxprof.tui.kit.table_columns import Span, TableColumn, header_line, placed, row_line
 from jaxprof.tui.kit.table_view import TableView, TextRow
 from tui.fakes import screen_text, until
 
@@ -25,12 +25,6 @@ def test_a_line_fills_the_width_and_is_never_wider():
         assert "\x1b" not in row.plain
 
 
-def test_spare_width_is_shared_by_weight_up_to_the_most():
-    wide = (TableColumn[str]("a", str, 5, weight=3, most=8), TableColumn[str]("b", str, 5, weight=1))
-    for spare, widths in ((4, [8, 6]), (20, [8, 22])):
-        assert [one.width for one in placed(wide, 1 + 5 + 1 + 5 + spare)] == widths
-
-
 def test_a_cell_that_spans_takes_what_is_left_and_an_arrow_shows_the_order():
     why = TableColumn[str]("why", lambda row: Span((row, "$error")), 3)
     layout = placed((TableColumn[str]("name", str, 8), why, SIZE), 30)
@@ -38,11 +32,6 @@ def test_a_cell_that_spans_takes_what_is_left_and_an_arrow_shows_the_order():
     layout = placed((TableColumn[str]("name", str, 8), TableColumn[str]("size", str, 8, right=True)), 30)
     assert header_line(layout, layout[0].column).plain == " name ▾       size"
     assert header_line(layout, layout[1].column, backwards=True).plain == " name       ▴ size"
-
-
-def test_unknown_comes_last_in_both_directions():
-    for backwards, order in ((False, [1, 2, 3, None]), (True, [3, 2, 1, None])):
-        assert in_order([3, None, 1, 2], lambda row: row, backwards=backwards) == order
 
 
 class Numbers(TableView[tuple[str, int | None]]):

@@ -13,7 +13,7 @@ from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.kit.dialogs import Confirm
 from jaxprof.tui.results.rerun import planned_again
 from jaxprof.tui.results.run_table import RunTable
-from jaxprof.tui.results.screen import ResultsScreen, newest_run
+from jaxprof.tui.results.screen import ResultsScreen
 from tui import session_tapes as sessions
 from tui.fakes import MIDDLE, SMALL, info, walking
 from tui.session_tapes import Tape
@@ -130,20 +130,6 @@ async def test_samples_are_shown_as_they_come_and_a_later_launch_has_clocks_of_i
 # -- of a session that is over ------------------------------------------------------------------------------------
 
 
-async def test_errors_and_logs_are_shown_and_enter_opens_a_run():
-    async with walking((100, 40)) as walk:
-        screen = await walk.show(sessions.troubled(), "results")
-        walk.find(RunTable).move_to_key("r3")
-        await walk.shows("The log holds XLA's last words.", "check failed: ␛[31mRET_CHECK␛[0m [/b] failure")
-        await walk.shows("[b]jit[/x]␛[31m␊")
-        assert "\x1b" not in walk.text
-        await walk.press("enter")
-        await walk.until(lambda: screen.has_class("-zoom"))
-        await walk.press("escape")
-        await walk.until(lambda: not screen.has_class("-zoom"))
-        assert len(walk.app.session_screens) == len({type(one) for one in walk.app.session_screens})
-
-
 def test_a_run_of_an_opened_session_is_run_again_only_where_its_function_is_known():
     first, second = planned_again(sessions.finished().session(), "r3", {})
     assert (first.spec.target, second.spec.target, second.spec.variant) == ("selu", "selu", "jit")
@@ -203,13 +189,6 @@ async def test_runs_are_cancelled_which_is_seen_at_once_and_run_again():
         assert second.baseline is first
         assert first is not scheduler.planned[0]
         scheduler.finish()
-
-
-def test_the_newest_run_is_the_last_in_progress_else_the_last_that_ended():
-    assert newest_run(Tape().session()) == ""
-    assert newest_run(sessions.compiling().session()) == "r2"
-    assert newest_run(sessions.in_turns().session()) == "r3", "those before it wait for their turn"
-    assert newest_run(sessions.finished().session()) == "r3"
 
 
 @pytest.mark.usefixtures("catalogue", "shelf")

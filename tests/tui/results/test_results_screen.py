@@ -87,11 +87,16 @@ async def test_failed_runs_say_why_in_their_row_and_in_full_and_leave_with_their
     async with walking((80, 30)) as walk:
         screen = await walk.show(sessions.troubled(), "results", "XLA aborted", "✗ wrong")
         assert "✗ jit TypeError: add got" in walk.words
+        rows = screen.query_one(RunTable)
+        rows.move_to_key("r3")
+        await walk.shows("The log holds XLA's last words.", "check failed: ␛[31mRET_CHECK␛[0m [/b] failure")
         assert "\x1b" not in walk.text
-        screen.query_one(RunTable).move_to_key("r2")
-        await walk.shows("call it outside of jaxprof")
-        await walk.press("enter")
-        await walk.shows('File "selu.py", line 12')
+        rows.move_to_key("r2")
+        await walk.through("""
+            | call it outside of jaxprof
+            enter | File "selu.py", line 12
+        """)
+        assert screen.has_class("-zoom")
         assert not screen.query_one("#samples").display
         await walk.press("n", "XLA aborted")
         await walk.press("N N")

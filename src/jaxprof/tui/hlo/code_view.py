@@ -38,8 +38,17 @@ ABOVE = 3
 """Lines that stay in view above and below the cursor."""
 
 
-class TextView(Guarded, ScrollView, can_focus=True, keys="text"):
-    """Shows one document at a time, with a cursor on a line."""
+READ_AT_ONCE = 20_000
+"""Users of a name are searched at once in a text with fewer lines than this, else in a thread."""
+MOST_PLACES = 200
+"""Number of places that the history keeps."""
+
+Place = tuple[Document, int]
+"""A document and a line of it, as an entry of the history."""
+
+
+class CodeView(Guarded, ScrollView, can_focus=True, keys="text"):
+    """Shows one document at a time, with a cursor on a line, which can also choose a name of its line."""
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -53,6 +62,14 @@ class TextView(Guarded, ScrollView, can_focus=True, keys="text"):
     class Moved(Message):
         """Posted when the cursor moves to another line, or another document is shown."""
 
+    @dataclass
+    class ManyUsers(Message):
+        """Requests a choice among several users of a name."""
+
+        view: CodeView
+        name: str
+        lines: list[int]
+
     def __init__(self, document: Document | None = None, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._document = document or Document("")
@@ -61,6 +78,12 @@ class TextView(Guarded, ScrollView, can_focus=True, keys="text"):
         self._positions: LRUCache[int, tuple[Document, int]] = LRUCache(16)
         self._strips: LRUCache[tuple[int, int], tuple[str, Strip]] = LRUCache(KEPT)
         self._part_styles: dict[str, RichStyle] = {}
+        self._name_at = -1
+        """Index of the chosen name in the line of the cursor; -1 for none."""
+        self._back: list[Place] = []
+        self._forward: list[Place] = []
+        self.show_document: Callable[[Document], None] = self.show
+        """Called when the history leads to another document; a screen with tabs assigns its own function."""
 
     # -- what is shown ----------------------------------------------------------------------------------------
 
@@ -82,17 +105,13 @@ class TextView(Guarded, ScrollView, can_focus=True, keys="text"):
         _, self._cursor = self._positions.get(id(document)) or (document, 0)
         self._document = document
         self._hits = None
-        self.unchoose()
+        self._name_at = -1
         self._strips.clear()
         self._resize()
         self.scroll_to(x=0, animate=False, force=True)
         self._reveal(center=True)
         self.refresh()
         self.post_message(self.Moved())
-
-    def forget_places(self) -> None:
-        """Forget where documents were left."""
-        self._positions.clear()
 
     def show_hits(self, hits: Hits | None) -> None:
         """Mark the matches of a search; None marks nothing."""
@@ -103,7 +122,7 @@ class TextView(Guarded, ScrollView, can_focus=True, keys="text"):
         """Move the cursor to a line and bring it into view, near the centre with `center`."""
         line = max(0, min(line, self._document.line_count - 1))
         before, self._cursor = self._cursor, line
-        self.unchoose()
+        self._name_at = -1
         self.refresh_line(before)
         self.refresh_line(line)
         self._reveal(center=center)
@@ -111,15 +130,6 @@ class TextView(Guarded, ScrollView, can_focus=True, keys="text"):
             self.scroll_to(x=0, animate=False, force=True)
         if before != line:
             self.post_message(self.Moved())
-
-    # -- for subclasses ---------------------------------------------------------------------------------------
-
-    def unchoose(self) -> None:
-        """Called when the cursor leaves its line or the document."""
-
-    def marked_name(self) -> Name | None:
-        """Return the marked name in the cursor's line; None without one."""
-        return None
 
     # -- measures ---------------------------------------------------------------------------------------------
 
@@ -146,11 +156,6 @@ class TextView(Guarded, ScrollView, can_focus=True, keys="text"):
         else:
             target = row - height + 1 + margin
         self.scroll_to(y=max(0, target), animate=False, force=True)
-
-    def redraw(self) -> None:
-        """Draw all lines anew."""
-        self._strips.clear()
-        self.refresh()
 
     def refresh_line(self, line: int) -> None:
         """Redraw a line if it is in view."""
@@ -279,42 +284,7 @@ class TextView(Guarded, ScrollView, can_focus=True, keys="text"):
         within: int = offset.x - self.number_width
         return line, within if within < 0 else within + round(self.scroll_x)
 
-    def on_click(self, event: events.Click) -> None:
-        under_mouse = self.line_at(event)
-        if under_mouse is not None and under_mouse[0] != self._cursor:
-            self.go(under_mouse[0])
-
-
-READ_AT_ONCE = 20_000
-"""Users of a name are searched at once in a text with fewer lines than this, else in a thread."""
-MOST_PLACES = 200
-"""Number of places that the history keeps."""
-
-Place = tuple[Document, int]
-"""A document and a line of it, as an entry of the history."""
-
-
-class CodeView(TextView, keys="code"):
-    """A text view in which the cursor can also choose a name of its line. Without names it is a plain text view."""
-
-    @dataclass
-    class ManyUsers(Message):
-        """Requests a choice among several users of a name."""
-
-        view: CodeView
-        name: str
-        lines: list[int]
-
-    def __init__(self, document: Document | None = None, *, id: str | None = None, classes: str | None = None) -> None:
-        self._name_at = -1
-        self._back: list[Place] = []
-        self._forward: list[Place] = []
-        super().__init__(document, id=id, classes=classes)
-        self.show_document: Callable[[Document], None] = self.show
-        """Called when the history leads to another document; a screen with tabs assigns its own function."""
-
-    def unchoose(self) -> None:
-        self._name_at = -1
+    # -- names and places -------------------------------------------------------------------------------------
 
     def jump(self, line: int) -> None:
         """Go to a line, and remember this place in the history."""
@@ -334,11 +304,14 @@ class CodeView(TextView, keys="code"):
         return name.text if name is not None else ""
 
     def marked_name(self) -> Name | None:
+        """Return the chosen name in the cursor's line; None without one."""
         names = self._names()
         return names[self._name_at] if 0 <= self._name_at < len(names) else None
 
     def _names(self) -> list[Name]:
-        return list(self.document.navigation.names(safe(self.document.line(self.cursor)[:PIECE])))
+        navigation = self.document.navigation
+        line = safe(self.document.line(self.cursor)[:PIECE])
+        return list(navigation.names(line)) if navigation is not None else []
 
     def action_name(self, step: int) -> None:
         names = self._names()
@@ -355,8 +328,16 @@ class CodeView(TextView, keys="code"):
             line = safe(self.document.line(self.cursor)[:PIECE])
             self.reveal_columns(columns(line[: name.start]), columns(line[: name.end]))
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Dim the ways along names in a text without them."""
+        if action in ("follow", "users"):
+            return True if self.document.navigation is not None else None
+        return super().check_action(action, parameters)
+
     def action_follow(self) -> None:
         navigation = self.document.navigation
+        if navigation is None:
+            return
         chosen = self.chosen_name
         if chosen and chosen.lstrip("%") == navigation.defined_name(self.cursor).lstrip("%"):
             self.action_users()
@@ -370,6 +351,8 @@ class CodeView(TextView, keys="code"):
 
     def action_users(self) -> None:
         navigation = self.document.navigation
+        if navigation is None:
+            return
         document, line = self.document, self.cursor
         name = self.chosen_name or navigation.defined_name(line)
         if not name:
@@ -405,7 +388,7 @@ class CodeView(TextView, keys="code"):
         """Forget the history and where documents were left, because other documents will be shown."""
         self._back.clear()
         self._forward.clear()
-        self.forget_places()
+        self._positions.clear()
 
     def action_short(self) -> None:
         """Hide metadata and the backend's configuration of all lines, or show them again."""
@@ -413,11 +396,14 @@ class CodeView(TextView, keys="code"):
             self._notify_briefly("only HLO has details to hide")
             return
         self.document.short = not self.document.short
-        self.unchoose()
-        self.redraw()
+        self._name_at = -1
+        self._strips.clear()
+        self.refresh()
 
     def action_copy(self) -> None:
-        text = self.document.navigation.statement(self.cursor) or self.document.line(self.cursor)
+        navigation = self.document.navigation
+        text = navigation.statement(self.cursor) if navigation is not None else ""
+        text = text or self.document.line(self.cursor)
         shown = "\n".join(safe(line) for line in text.strip().split("\n"))
         self.app.copy_to_clipboard(shown)
         self._notify_briefly(f"copied {len(shown)} characters")
@@ -429,7 +415,6 @@ class CodeView(TextView, keys="code"):
         under_mouse = self.line_at(event)
         if under_mouse is None:
             return
-        event.prevent_default()  # TextView would handle the click too
         line, at = under_mouse
         if line != self.cursor:
             self.go(line)

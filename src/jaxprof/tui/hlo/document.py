@@ -34,45 +34,15 @@ class Name:
     text: str
 
 
-class Navigation:
-    """How to move through a text. Lines count from 0; a target that does not exist is None or empty, never an error.
-
-    This base class serves texts without names: jaxprs and StableHLO.
-    """
-
-    def names(self, line: str) -> Sequence[Name]:
-        """Return the names in a line that can be followed, from left to right."""
-        return ()
-
-    def main_name(self, number: int) -> str:
-        """Return the name to follow from line `number` when none was chosen: what it calls, or its first operand."""
-        return ""
-
-    def defined_name(self, number: int) -> str:
-        """Return the name that line `number` defines; empty if it defines none."""
-        return ""
-
-    def definition(self, name: str, number: int) -> int | None:
-        """Return the line where `name`, as line `number` means it, is defined."""
-        return None
-
-    def users(self, name: str, number: int) -> Sequence[int]:
-        """Return the lines that use `name`, as line `number` means it."""
-        return ()
-
-    def statement(self, number: int) -> str:
-        """Return the whole statement that line `number` belongs to, as written."""
-        return ""
-
-
 _NAME = re.compile(r"%([\w.\-]+)")
 _BARE = re.compile(r"(?<![\w.%\-=\"])([A-Za-z_][\w\-]*(?:\.[\w.\-]*)?\d[\w.\-]*|[A-Za-z_][\w.\-]*(?= = ))(?![\w(\[])")
 """Names in the oldest and the shortest form of HLO text, which have no `%`: they contain a digit, or precede a `=`."""
 _CALLING = frozenset({"fusion", "while", "conditional", "call", "async-start"})
 
 
-class HloNavigation(Navigation):
-    """Navigation in the text of one or several HLO modules."""
+class HloNavigation:
+    """How to move through the text of one or several HLO modules. Lines count from 0; a target that does not exist is
+    None or empty, never an error."""
 
     def __init__(self, modules: Sequence[Module]) -> None:
         self.modules = tuple(modules)
@@ -134,15 +104,17 @@ class HloNavigation(Navigation):
                 return self.line_of(instruction)
         return None
 
-    # -- Navigation -------------------------------------------------------------------------------------------
+    # -- by name ----------------------------------------------------------------------------------------------
 
     def names(self, line: str) -> Sequence[Name]:
+        """Return the names in a line that can be followed, from left to right."""
         metadata = line.find("metadata={")
         end = len(line) if metadata < 0 else metadata
         pattern = _NAME if "%" in line else _BARE
         return [Name(match.start(), match.end(), match[1]) for match in pattern.finditer(line, 0, end)]
 
     def main_name(self, number: int) -> str:
+        """Return the name to follow from line `number` when none was chosen: what it calls, or its first operand."""
         instruction = self.instruction(number)
         if instruction is None:
             return ""
@@ -152,6 +124,7 @@ class HloNavigation(Navigation):
         return next(iter((*instruction.operands, *called)), "")
 
     def defined_name(self, number: int) -> str:
+        """Return the name that line `number` defines; empty if it defines none."""
         instruction = self.instruction(number)
         if instruction is not None:
             return instruction.name
@@ -159,6 +132,7 @@ class HloNavigation(Navigation):
         return computation.name if computation is not None else ""
 
     def definition(self, name: str, number: int) -> int | None:
+        """Return the line where `name`, as line `number` means it, is defined."""
         name = name.lstrip("%")
         computation = self.computation(number)
         if computation is None:
@@ -172,6 +146,7 @@ class HloNavigation(Navigation):
         return self.line_of(defined) if defined is not None else None
 
     def users(self, name: str, number: int) -> Sequence[int]:
+        """Return the lines that use `name`, as line `number` means it."""
         name = name.lstrip("%")
         computation = self.computation(number)
         if computation is None:
@@ -185,6 +160,7 @@ class HloNavigation(Navigation):
         return [line for user in computation.users(name) if (line := self.line_of(user)) is not None]
 
     def statement(self, number: int) -> str:
+        """Return the whole statement that line `number` belongs to, as written."""
         instruction = self.instruction(number)
         if instruction is not None:
             return instruction.text
@@ -202,11 +178,12 @@ _GROUP, _GROUPS = 32, 16
 class Document:
     """One text with its lines, counted from 0."""
 
-    def __init__(self, text: str, language: Language | None = None, navigation: Navigation | None = None) -> None:
+    def __init__(self, text: str, language: Language | None = None, navigation: HloNavigation | None = None) -> None:
         self.source = Source(text)
         self.language = language
         """The language that colours its lines; None for plain text."""
-        self.navigation = navigation or Navigation()
+        self.navigation = navigation
+        """How to move through it by names; None for a text without them."""
         self.line_count = max(1, self.source.line_count)
         self._lines: dict[int, list[str]] = {}
         self._short = False

@@ -78,7 +78,6 @@ class Stage:
     name: str
     document: Document
     places: Places
-    hlo: HloNavigation | None = None
 
 
 @dataclass(slots=True)
@@ -120,12 +119,13 @@ class OpenedModule:
     def kernel_line(self, computation: str, name: str) -> int | None:
         """Return the line of a kernel, or of any instruction, in the optimised HLO."""
         stage = self.stages.get("hlo")
-        if stage is None or stage.hlo is None:
+        navigation = stage.document.navigation if stage is not None else None
+        if navigation is None:
             return None
         instruction = self.instruction(computation, name)
         if instruction is not None:
-            return stage.hlo.line_of(instruction)
-        return stage.hlo.line_of_kernel(computation, name)
+            return navigation.line_of(instruction)
+        return navigation.line_of_kernel(computation, name)
 
     def instruction(self, computation: str, name: str) -> Instruction | None:
         """Return an instruction of the optimised HLO by name."""
@@ -139,7 +139,7 @@ def read_stage(program: ModuleStages, name: str) -> tuple[Stage, Sequence[Module
         modules = program.modules(name)
         navigation = HloNavigation(modules)
         document = Document(modules[0].source.text, Language.HLO, navigation)
-        return Stage(name, document, HloPlaces(navigation.modules, navigation.instruction), navigation), modules
+        return Stage(name, document, HloPlaces(navigation.modules, navigation.instruction)), modules
     language = Language.JAXPR if name == "jaxpr" else Language.STABLEHLO
     text = program.text(name)
     text, places = without_comments(text) if name == "jaxpr" else without_locations(text)

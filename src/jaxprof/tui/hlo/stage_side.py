@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from jaxprof.hlo.places import LineOrigin
+    from jaxprof.tui.hlo.document import HloNavigation
     from jaxprof.tui.hlo.modules import OpenedModule, Stage
 
 
@@ -215,6 +216,11 @@ class StageSide(Guarded, Vertical):
     def _current(self) -> Stage | None:
         return self._opened.stages.get(self._stage) if self._opened is not None else None
 
+    @property
+    def _navigation(self) -> HloNavigation | None:
+        """How to move through the stage in view; None unless it is HLO that has been read."""
+        return self._current.document.navigation if self._current is not None else None
+
     def show_program(self, opened: OpenedModule | None) -> None:
         """Show another program, which may not have been read yet."""
         self._opened = opened
@@ -247,12 +253,12 @@ class StageSide(Guarded, Vertical):
 
     def _begin_at_entry(self) -> None:
         """Go to the entry computation: a module begins with tables that few readers want."""
-        opened, current = self._opened, self._current
-        if opened is None or current is None or current.hlo is None or self.view.cursor:
+        opened, navigation = self._opened, self._navigation
+        if opened is None or navigation is None or self.view.cursor:
             return
-        module = opened.module if self._stage == "hlo" else current.hlo.modules[0]
+        module = opened.module if self._stage == "hlo" else navigation.modules[0]
         entry = module.entry if module is not None else None
-        line = current.hlo.line_of(entry) if entry is not None else None
+        line = navigation.line_of(entry) if entry is not None else None
         if line is not None:
             self.view.go(line, center=True)
 
@@ -315,10 +321,10 @@ class StageSide(Guarded, Vertical):
 
     def kernel_at_cursor(self) -> tuple[str, str] | None:
         """Return the instruction at the cursor, as computation and name; None unless the optimised HLO is in view."""
-        current = self._current
-        if current is None or current.hlo is None or self._stage != "hlo":
+        navigation = self._navigation
+        if navigation is None or self._stage != "hlo":
             return None
-        instruction = current.hlo.instruction(self.view.cursor)
+        instruction = navigation.instruction(self.view.cursor)
         return (instruction.computation.name, instruction.name) if instruction is not None else None
 
     # -- where a line came from --------------------------------------------------------------------------------

@@ -14,14 +14,14 @@ from textual.widget import Widget
 
 from jaxprof.analysis.programs.verdict import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST, part_key
 from jaxprof.facts.processes import FIGURES
-from jaxprof.report.hosts import ARRIVALS, ArrivalRow, arrival_table
+from jaxprof.report.hosts import arrival_table
 from jaxprof.text import safe
 from jaxprof.tui.job.heat_map import LINES_AROUND, JobMap, MapProcess
 from jaxprof.tui.kit.format import status_mark
 from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import TableColumn, of_column
-from jaxprof.tui.kit.table_view import Heading, TableView, TextRow
+from jaxprof.tui.kit.table_view import Heading, ReportList, TableView, TextRow
 from jaxprof.tui.kit.threads import in_thread
 from jaxprof.units import UNKNOWN, bytes_, counted, percent, percent_or_less, scaled, seconds
 
@@ -39,20 +39,15 @@ if TYPE_CHECKING:
     from jaxprof.tui.kit.table_columns import Cell
 
 
-class ArrivalTable(TableView[ArrivalRow]):
+class ArrivalTable(ReportList):
     """One row for each process that captured the collective."""
 
     EMPTY: ClassVar[str] = "No captures of the same steps. Use jaxprof script -n 4 --capture-steps 100."
 
-    def __init__(self, *, id: str | None = None) -> None:
-        layout = ((9, 0), (14, 0), (8, 0), (18, 1), (20, 0), (18, 1), (12, 2))
-        shown = zip(ARRIVALS, layout, strict=True)
-        columns = [of_column(column, width, sorts=True, priority=priority) for column, (width, priority) in shown]
-        super().__init__(columns, order="process", id=id)
-
     def show(self, seen: Arrivals | None) -> None:
         """Show which process arrives last; None if there are no captures."""
-        self.show_rows({row.index: row for row in arrival_table(seen).rows} if seen is not None else {})
+        table = arrival_table(seen) if seen is not None else None
+        self.show_table(table, {row.index: row for row in table.rows} if table is not None else {})
 
 
 def arrivals_title(seen: Arrivals | None, exchanges: Sequence[CollectiveFigures] = ()) -> str:
@@ -241,7 +236,7 @@ class JobPanes(Guarded, Container):
             JobMap(id="map"),
             RankTable(id="ranks"),
             BesideTable(id="beside"),
-            ArrivalTable(id="arrivals"),
+            ArrivalTable("after the others", "waits for others", "its clock", id="arrivals"),
         )
         for name, widget in zip(VIEWS, widgets, strict=True):
             with Vertical(id=f"{name}-box", classes="box") as box:

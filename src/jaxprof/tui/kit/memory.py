@@ -249,8 +249,13 @@ class MemoryView(Guarded, Container):
             box.border_title = "Peak"
             yield Lines(id="memory-head")
         with Horizontal(id="memory-plots"):
-            yield Picture("Live size over the schedule, an estimate", id="live-plot", classes="box")
-            yield Picture("Device memory during the run", id="readings-plot", classes="box")
+            for name, title in (
+                ("live-plot", "Live size over the schedule, an estimate"),
+                ("readings-plot", "Device memory during the run"),
+            ):
+                plot = Picture(id=name, classes="box")
+                plot.border_title = title
+                yield plot
         with Vertical(id="buffer-box", classes="box"):
             yield BufferList(id="buffers")
 

@@ -17,18 +17,10 @@ _NEVER = object()
 
 
 class Drawn(Guarded, Widget):
-    """Base class of both widgets: a title, and the key that the drawing depends on."""
+    """Base class of both widgets: the key that the drawing depends on."""
 
     ALLOW_SELECT = False
-
-    def __init__(self, title: str = "", *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
-        self._key: object = _NEVER
-        self._title = title
-
-    def on_mount(self) -> None:
-        if self._title:
-            self.border_title = Content(self._title)
+    _key: object = _NEVER
 
 
 class Picture(Drawn):

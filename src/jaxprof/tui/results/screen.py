@@ -196,6 +196,7 @@ class ResultsScreen(SessionScreen, keys="results"):
             "again": run is not None and run.shown.over,
         }
         allowed["copy"] = allowed["zoom"] = allowed["open"]
+        allowed["open"] &= not self.has_class("-zoom")
         if action in allowed:
             return True if allowed[action] else None
         if action in ("pause", "resume"):

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from golden import held_cases
 from jaxprof import events as e
 from jaxprof.analysis.lanes.kinds import KINDS
 from jaxprof.analysis.lanes.navigation import End, Links, search
-from jaxprof.analysis.lanes.rows import DEEPEST, Lanes, lanes_of
+from jaxprof.analysis.lanes.rows import DEEPEST, lanes_of
 from jaxprof.analysis.timeline import Timeline, TimelineCounter, TimelineLane, read_timeline, readings_within
 from jaxprof.errors import FileRefusedError
 from jaxprof.text import columns
@@ -48,15 +49,8 @@ def made(intervals, *lanes):
 LANES = lanes_of(read_timeline(profiles.timeline()))
 IDLE = made([(0, 100), (110, 100), (400, 50), (800, 200)])
 """Idle for 10, 190 and 350 of 1000 ns: of 50 columns, one is 20 ns."""
-
-
-def test_hosts_are_above_devices_and_threads_of_a_pool_are_one_lane():
-    assert [(lane.title, lane.on_device) for lane in LANES.lanes] == [
-        ("python", False), ("pool", False), ("Stream #1(Compute)", True), ("Stream #2(MemcpyD2H)", True)
-    ]  # fmt: skip
-    assert [row.level for row in LANES.lanes[0].rows] == [0, 1, 2]
-    assert LANES.lanes[1].summary.capacity == 2
-    assert LANES.intervals == 10 * 6 + 2
+MEMORY = TimelineCounter("gpu:0", "memory", "bytes", [10, 50, 55], [1024.0, 4096.0, 2048.0])
+COUNTER = lanes_of(Timeline(None, 0, [], [], [MEMORY]))
 
 
 @given(spans)
@@ -82,27 +76,11 @@ def test_columns_are_what_counting_nanoseconds_gives(intervals, start, span, wid
     assert busy_share(row, window) == pytest.approx(covered[start : start + span].mean())
 
 
-def test_gaps_are_between_the_first_and_the_last_interval_only():
-    (lane,) = made([(100, 100), (300, 100)]).lanes
-    found = columns_of(lane, lane.summary, AxisWindow(0, 500), 5)
-    assert found.gap.tolist() == [False, False, True, False, False]
-
-
-def test_a_counter_is_as_high_as_its_highest_value_in_a_column_and_shown_at_the_cursor():
-    counter = TimelineCounter("gpu:0", "memory", "bytes", [10, 50, 55], [1024.0, 4096.0, 2048.0])
-    (lane,) = lanes_of(Timeline(None, 0, [], [], [counter])).lanes
-    window = AxisWindow(0, 100)
-    drawn = columns_of(lane, lane.rows[0], window, 10)
+def test_a_counter_is_as_high_as_its_highest_value_in_a_column():
+    (lane,) = COUNTER.lanes
+    drawn = columns_of(lane, lane.rows[0], AxisWindow(0, 100), 10)
     assert drawn.height.tolist() == [0, *[0.25] * 4, 1, *[0.5] * 4]
     assert set(drawn.kind.tolist()) == {-1, KINDS.index("counter")}
-
-    def said(at):
-        under = lane, lane.rows[0], lane.rows[0].at(at)
-        return [line.plain for line in cursor_lines(Lanes((lane,), [], 0, 100, 0), window, at, under, 100)]
-
-    assert "1.00 KiB" in said(20)[0]
-    assert "most 4.00 KiB at 50.000 ns · 3 values · gpu:0" in said(20)[1]
-    assert "before its first value" in said(5)[0]
 
 
 def test_readings_of_the_session_that_lie_in_the_recording_are_counters():
@@ -195,52 +173,6 @@ def test_jumps_go_to_what_can_be_seen_the_longest_first():
     assert jumps.rank is None, "until the cursor moves"
 
 
-def test_the_map_marks_what_is_in_view_and_what_matches():
-    whole = AxisWindow(0, 1000)
-    minimap = Minimap(IDLE, whole, 10)
-
-    def drawn(window, height):
-        return "".join(piece.text for piece in minimap.lines(window, height)[-1])
-
-    assert drawn(whole, 1) == "██▁ ▅   ██"
-    assert drawn(whole, 2) == "┗━━━━━━━━┛"
-    assert drawn(AxisWindow(300, 600), 2) == "┄┄┄┗━┛┄┄┄┄"
-    assert drawn(AxisWindow(300, 600), 1) == "██▁┗▅┛  ██"
-    assert drawn(AxisWindow(310, 312), 2) == "┄┄┄▲┄┄┄┄┄┄"
-    (line,) = minimap.lines(whole, 1, search(IDLE, compiled("k")))
-    assert [piece.text for piece in line if piece.style == "hit"] == ["██", "▅", "█"]
-
-
-@pytest.mark.parametrize(
-    ("columns", "wanted"),
-    [
-        ((3, 7), "╷0 ├───┤╷5 ms   "),
-        ((-4, 4), "╷0──┤   ╷5 ms   "),
-        ((4, 40), "╷0  ├───╷5 ms───"),
-        ((5, 5), "╷0   ┼  ╷5 ms   "),
-    ],
-)
-def test_a_range_is_between_brackets_on_the_ruler(columns, wanted):
-    assert with_range("╷0      ╷5 ms   ", *columns) == wanted
-
-
-def test_the_cursor_and_the_ruler_have_one_zero():
-    """The first interval begins at 47 ms: what is under the cursor there is at 47 ms, as the ruler says."""
-    lanes = made([(47_000_000, 1_000_000), (60_000_000, 1_000_000)])
-    window = AxisWindow(lanes.begin, lanes.end)
-    (lane,) = lanes.lanes
-    assert "at 47.000 ms" in cursor_lines(lanes, window, 47_500_000, (lane, lane.rows[0], 0), 100)[0].plain
-    ticks = ruler(Scale(window.start, window.end), 80, ruler_time, "╷").split()
-    assert ticks == ["╷50", "ms", "╷55", "ms", "╷60", "ms"]
-
-
-def test_steps_of_several_devices_are_not_added_up_to_more_steps():
-    other = [replace(row, device="gpu:1") for row in profiles.steps(4)]
-    for count, more, said in ((4, [], "4 steps"), (4, other, "4×2 steps"), (3, other, "7 steps")):
-        event = e.StepsMeasured(run="", found_by="modules", steps=profiles.steps(count) + more)
-        assert f"{said}, mean" in "".join(line.plain for line in step_lines(event, -1.0, "", 100))
-
-
 @given(
     st.lists(
         st.tuples(
@@ -259,3 +191,31 @@ def test_lanes_that_differ_have_names_that_differ(names, room):
     found = lane_names(list(lanes), room)
     assert len(set(found)) == len(lanes)
     assert all(columns(name + threads_of(lane)) <= room for name, lane in zip(found, lanes, strict=True))
+
+
+def said_at(lanes, *times):
+    """What is said of the first lane at these times."""
+    (lane,), window = lanes.lanes, AxisWindow(lanes.begin, lanes.end)
+    row = lane.rows[0]
+    return [line for at in times for line in cursor_lines(lanes, window, at, (lane, row, row.at(at)), 100)]
+
+
+def test_what_is_drawn_and_said():
+    """A map with what matches in brackets, a range on the ruler, a counter, steps; the ruler has the zero of the
+    cursor."""
+    minimap, matches = Minimap(IDLE, AxisWindow(0, 1000), 10), search(IDLE, compiled("k"))
+    late = made([(47_000_000, 1_000_000), (60_000_000, 1_000_000)])
+    steps, other = profiles.steps(4), [replace(row, device="gpu:1") for row in profiles.steps(4)]
+    cases = {}
+    for start, end, height in ((0, 1000, 1), (0, 1000, 2), (300, 600, 1), (300, 600, 2), (310, 312, 2)):
+        for line in minimap.lines(AxisWindow(start, end), height, matches):
+            pieces = (f"[{piece.text}]" if piece.style == "hit" else piece.text for piece in line)
+            cases.setdefault(f"map of {start} to {end} in {height}", []).append("".join(pieces))
+    for places in ((3, 7), (-4, 4), (4, 40), (5, 5)):
+        cases[f"range from {places[0]} to {places[1]}"] = [with_range("╷0      ╷5 ms   ", *places)]
+    cases["before, and at, a value"] = said_at(COUNTER, 5, 20)
+    cases["late"] = [*said_at(late, 47_500_000), ruler(Scale(late.begin, late.end), 80, ruler_time, "╷")]
+    for name, rows in (("one device", steps), ("two devices", steps + other), ("unlike devices", steps[:3] + other)):
+        cases[name] = step_lines(e.StepsMeasured(run="", found_by="modules", steps=rows), -1.0, "", 100)
+    texts = {name: [getattr(line, "plain", line).rstrip() for line in lines] for name, lines in cases.items()}
+    held_cases("timeline.txt", {name: "".join(f"  {line}\n" for line in lines) for name, lines in texts.items()})
