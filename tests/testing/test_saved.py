@@ -120,6 +120,12 @@ def lines():
     return [encode_line(event).decode() for event in events]
 
 
+def test_what_is_unknown_is_undecided(tmp_path):
+    base = saved.save(saved.session_of({"t": lines()}), tmp_path, "base")
+    shown = report(read_options(tmp_path, None, str(base), ["flops"]), {"t": lines()})
+    assert (shown.failed, "limits: none of 1 exceeded, 1 undecided" in shown.lines) == (False, True)
+
+
 def test_a_base_that_is_no_session_or_a_folder_without_room_fails_the_run_and_loses_no_table(tmp_path):
     base = tmp_path / "base.jaxprof"
     base.write_text("HloModule m\n")

@@ -109,6 +109,7 @@ def test_a_function_of_one_s_own_is_found_and_runs(target, argument, name):
     assert workload.origin == target
     parameters = workload.resolve("quick")
     assert max(errors(workload, parameters, inputs_of(workload, parameters)).values()) < 1e-6
+    assert find(target, [argument] if argument else []).name == name, "of the module that is loaded"
 
 
 @pytest.mark.parametrize(

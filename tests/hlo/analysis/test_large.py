@@ -164,8 +164,8 @@ def test_the_first_kernels_are_there_without_the_others(read):
     table = KernelAnalysis(_chain(2000))
     page = list(islice(table.stream(), 100))
     first = len(read)
-    assert table.kernels[:100] == tuple(page)
-    assert len(table.kernels) == 2000
+    assert list(table.stream()) == list(table.stream()) == list(table.kernels)
+    assert (table.kernels[:100], len(table.kernels)) == (tuple(page), 2000)
     assert first < 0.2 * len(read)
 
 

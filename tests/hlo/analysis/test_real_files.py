@@ -78,9 +78,19 @@ _LIBRARY_CALL = """
     s = f32[8,4]{1,0} sort(v), dimensions={1}, to_apply=less
     o = f32[8,4]{1,0} all-reduce(s), replica_groups={{0,1}}, to_apply=add
 """
+_WITHOUT_SENSE = """
+    x = f32[8,16]{1,0} parameter(0)
+    a = f32[8,4]{1,0} convolution(x, x), dim_labels=bf
+    b = f32[8,4]{1,0} convolution(x, x), dim_labels=b_io->bf
+    c = f32[8,4]{1,0} custom-call(x), custom_call_target="__cudnn$convForward"
+    d = f32[8,16]{1,0} dynamic-update-slice(x)
+    e = f32[8]{0} get-tuple-element(x), index=7
+    loop = (s32[], f32[8]) while(x), condition=less, body=add
+"""
 _UPDATE = "e = f32[8,16]{1,0} exponential(p0)\nROOT u = f32[8,16]{1,0} dynamic-update-slice(e, p1, p2, p2)"
 _TEXTS = (
     written(_LIBRARY_CALL).source.text,
+    written(_WITHOUT_SENSE).source.text,
     written(fused(_UPDATE, "f32[8,16]{1,0}", "f32[1,16]{1,0}", "s32[]")).source.text,
     written(_apart(turns=3)).source.text,
     CHAIN,
@@ -91,7 +101,7 @@ _TEXTS = (
 @pytest.mark.parametrize("number", range(len(_TEXTS)))
 def test_every_analysis_ends_on_a_text_with_faults(number):
     chance = random.Random(number)
-    for _ in range(15):
+    for _ in range(30):
         raw = mutated.with_faults(_TEXTS[number].encode(), chance)
         try:
             found = modules(raw.decode("utf-8", "replace"))

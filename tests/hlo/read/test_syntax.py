@@ -121,6 +121,8 @@ def test_forms_of_text(data, tmp_path):
     ("data", "what"),
     [
         (packed(b""), "the file is empty"),
+        (packed(TEXT.encode())[:-9], "truncated"),
+        (b"\x0a\x05hello\x12\x04\x08\x01\x10\x02", "not HLO"),
         (b"ML\xefR\r\x00", "MLIR bytecode"),
         (b"\x7fELF" + bytes(50), "ELF"),
         (bytes(range(256)) * 8, "binary file"),
