@@ -11,29 +11,33 @@ from jax.extend.core import Literal
 from jaxprof.workloads import built_in, names
 from jaxprof.workloads.check import compare, tolerance
 from jaxprof.workloads.model import DeferredModule
+from tables import rows
 from workloads.running import compared, expected, inputs_of, output, runner
 
 TINY = {
-    "matmul": {"n": 24},
-    "matmul-uniform": {"n": 24},
-    "selu": {"n": 300},
-    "batch-matmul-mean": {"batch": 3, "rows": 6, "columns": 8, "k": 4},
-    "grad-logistic": {"n": 300},
-    "grad-nested": {"x": 0.5},
-    "hessian": {},
-    "vjp-jvp": {"n": 50, "products": "vjp and jvp"},
-    "vmap": {"rows": 15, "columns": 10, "vectors": 4},
-    "transfer": {"bytes": 4096},
-    "triad": {"n": 300},
-    "gemm-peak": {"n": 32},
-    "reduce": {"rows": 30, "columns": 20, "over": "rows"},
-    "sort": {"n": 300},
-    "fft": {"batch": 3, "n": 32},
-    "conv2d": {"batch": 2, "size": 7, "channels_in": 3, "channels_out": 4, "kernel": 3},
-    "layernorm": {"rows": 6, "features": 20},
-    "attention": {"batch": 2, "heads": 2, "length": 8, "depth": 4},
-    "scan-rnn": {"length": 5, "batch": 3, "features": 4, "hidden": 6},
-    "mlp-train-step": {"batch": 8, "features": 6, "hidden": 7, "hidden_layers": 2, "classes": 3, "learning_rate": 0.5},
+    name: built_in(name).resolve("quick", dict(size.split("=") for size in sizes.split(", ") if size))
+    for name, sizes in rows("""
+        matmul             n=24
+        matmul-uniform     n=24
+        selu               n=300
+        batch-matmul-mean  batch=3, rows=6, columns=8, k=4
+        grad-logistic      n=300
+        grad-nested        x=0.5
+        hessian            -
+        vjp-jvp            n=50, products=vjp and jvp
+        vmap               rows=15, columns=10, vectors=4
+        transfer           bytes=4096
+        triad              n=300
+        gemm-peak          n=32
+        reduce             rows=30, columns=20, over=rows
+        sort               n=300
+        fft                batch=3, n=32
+        conv2d             batch=2, size=7, channels_in=3, channels_out=4, kernel=3
+        layernorm          rows=6, features=20
+        attention          batch=2, heads=2, length=8, depth=4
+        scan-rnn           length=5, batch=3, features=4, hidden=6
+        mlp-train-step     batch=8, features=6, hidden=7, hidden_layers=2, classes=3, learning_rate=0.5
+    """)
 }
 VARIANTS = [(name, variant.name) for name in names() for variant in built_in(name).variants]
 
