@@ -103,7 +103,7 @@ def test_different_gpus_are_numbered_by_speed_which_only_cuda_knows():
         CUDA_VISIBLE_DEVICES=GPU-b,GPU-a                      True
     """):
         assert str(visible_gpus(MIXED, variables(settings)).certain) == certain
-        assert len(visible_gpus(MIXED, {}).gpus) == 2, "all of them without the variable"
+    assert len(visible_gpus(MIXED, {}).gpus) == 2, "all of them without the variable"
 
 
 @pytest.mark.parametrize(("value", "numbers"), [(None, [0]), ("MIG-1f", [1]), ("MIG-1f,MIG-0", [1, 0]), ("0", [0])])
