@@ -86,7 +86,6 @@ def test_tpus_that_jax_lists_are_counted_and_not_listed_twice():
     told = [{"id": f"tpu:{number}", "platform": "tpu", "kind": "TPU v5e"} for number in range(2)]
     assert list(uuids(merge(local, {"devices": [*told, JAX_CPU]}))) == ["tpu:0", "tpu:1", "cpu:0"]
     fewer = merge(local, {"devices": [told[0], JAX_CPU]})
-    assert list(uuids(fewer)) == ["tpu:0", "cpu:0", "tpu:1"]
     assert (fewer[2].used_by_jax, fewer[2].pci_bus_id) == (False, None)
     assert "JAX lists 1 of the 2" in fewer[2].reason
 

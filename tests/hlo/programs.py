@@ -22,56 +22,56 @@ from jax import lax
 from jax.experimental import topologies
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-
-def F(shape, dtype=jnp.float32):
-    return jax.ShapeDtypeStruct(shape, dtype)
-
+from jaxprof.workloads.specs import parse
 
 PROGRAMS = {}
 
 
-def program(*arguments):
+def program(arguments):
+    """A program of these arrays, written as `f32[8,4] s32[]`."""
+    shapes = [jax.ShapeDtypeStruct(spec.shape, spec.dtype) for spec in map(parse, arguments.split())]
+
     def add(function):
-        PROGRAMS[function.__name__] = (function, arguments)
+        PROGRAMS[function.__name__] = (function, shapes)
         return function
 
     return add
 
 
-@program(F((4, 8)), F((8, 8)))
+@program("f32[4,8] f32[8,8]")
 def scan(x, w):
     return lax.scan(lambda c, _: (jnp.tanh(c @ w), c.sum()), x, None, length=5)
 
 
-@program(F((8,)), 1)
+@program("f32[8] s32[]")
 def branches(x, n):
     return lax.switch(n, [jnp.sin, jnp.cos, lambda y: y * 2], x), lax.cond(n > 0, jnp.exp, jnp.log, x)
 
 
-@program(F((64, 3)))
+@program("f32[64,3]")
 def ordered(x):
     return jnp.sort(x, axis=0), lax.top_k(x[:, 1], 5), jnp.fft.rfft(x), jnp.linalg.qr(x), [x * n for n in range(20)]
 
 
-@program(F((2, 3, 16, 16)), F((5, 3, 3, 3)))
+@program("f32[2,3,16,16] f32[5,3,3,3]")
 def image(x, k):
     y = lax.conv_general_dilated(x, k, (2, 1), "SAME", rhs_dilation=(1, 2))
     pooled = lax.reduce_window(y, -jnp.inf, lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID")
     return pooled, jax.grad(lambda k: jax.nn.relu(lax.conv(x, k, (1, 1), "VALID")).sum())(k)
 
 
-@program(F((16, 4)), F((3,), jnp.int32))
+@program("f32[16,4] s32[3]")
 def gather_and_scatter(x, i):
     return x[i], x.at[i].add(2.0), x.at[:, i].set(0.0)
 
 
-@program(F((2, 4, 8, 16), jnp.bfloat16))
+@program("bf16[2,4,8,16]")
 def attention(q):
     weights = jax.nn.softmax(jnp.einsum("bhqd,bhkd->bhqk", q, q) / 4)
     return jnp.einsum("bhqk,bhkd->bhqd", weights, q)
 
 
-@program(F((8, 8)), F((8, 8)))
+@program("f32[8,8] f32[8,8]")
 def train_step(w, x):
     def loss(w):
         with jax.named_scope("model"):
@@ -81,19 +81,19 @@ def train_step(w, x):
     return value, w - 0.1 * gradient
 
 
-@program(F((4, 4), jnp.int8), F((3,), jnp.float16), F((3,), jnp.float8_e4m3fn), F((3,), jnp.uint32))
+@program("s8[4,4] f16[3] f8e4m3fn[3] u32[3]")
 def types(a, b, c, d):
     packed = (a.astype(jnp.int4) + 1).astype(jnp.int32)
     return packed, b.astype(jnp.float32), c.astype(jnp.bfloat16), d << 3, a > 0, b + 1j
 
 
-@program(F((3,)))
+@program("f32[3]")
 def callback(x):
     jax.debug.print("value {x}", x=x)
     return jax.pure_callback(lambda y: np.asarray(y) * 2, jax.ShapeDtypeStruct((3,), jnp.float32), x)
 
 
-@program(F((5,)))
+@program("f32[5]")
 def constants(x):
     table = np.arange(300, dtype=np.float32).reshape(3, 100)
     return x[0] + table, x + np.array([1, 2, 3, 4, np.inf], np.float32), np.float32("nan") * x

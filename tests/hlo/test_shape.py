@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hlo.analysis.programs import compiled, f32, fused, written
+from hlo.analysis.programs import compiled, fused, written
 from jaxprof.hlo import source as module
 from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.analysis.origin import HloSourceLocation
@@ -113,7 +113,7 @@ def test_a_jaxpr_loses_its_comments_and_keeps_their_meaning():
 
 
 def test_a_neighbourhood_has_what_a_kernel_reads_and_who_reads_it():
-    module = compiled(lambda x, w: jax.nn.softmax(jnp.sort(x @ w)), f32(64, 64), f32(64, 64))
+    module = compiled(lambda x, w: jax.nn.softmax(jnp.sort(x @ w)), "f32[64,64] f32[64,64]")
     by_kind = {kernel.kind: kernel for kernel in kernels(module)}
     near = neighbourhood(module, by_kind["sort"])
     (focus,) = (node for node in near.nodes if node.kind == "focus")

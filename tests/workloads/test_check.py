@@ -100,12 +100,10 @@ def test_numbers_of_a_sum_are_held_to_what_cancelled_in_it():
     "function",
     [
         lambda m, x: 1 - m.cos(0.1 * x),
-        lambda m, x: 1 / (1 + m.exp(-30 * x)) * (1 - 1 / (1 + m.exp(-30 * x))),
         lambda m, x: m.exp(20 * x),
         lambda m, x: m.sqrt(x),
-        lambda m, x: m.log(m.abs(x)) / (x > 0),
     ],
-    ids=["1 - cos", "steep sigmoid", "exp over 70 orders", "NaN for half", "infinities"],
+    ids=["1 - cos", "exp over 70 orders", "NaN for half"],
 )
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_a_right_elementwise_result_passes_also_where_terms_cancel(function):

@@ -23,27 +23,26 @@ _COMBINERS = {
 }
 
 
-def f32(*sizes: int) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(sizes, jnp.float32)
+_DTYPES = {"f32": jnp.float32, "bf16": jnp.bfloat16, "s32": jnp.int32, "pred": jnp.bool_, "c64": jnp.complex64}
 
 
-def bf16(*sizes: int) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(sizes, jnp.bfloat16)
-
-
-def s32(*sizes: int) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(sizes, jnp.int32)
+def shapes(text: str) -> list[jax.ShapeDtypeStruct]:
+    """The arrays that a text names as HLO does: `bf16[8,4] s32[]`."""
+    return [
+        jax.ShapeDtypeStruct([int(size) for size in sizes.split(",") if size], _DTYPES[dtype])
+        for dtype, sizes in re.findall(r"(\w+)\[([\d,]*)\]", text)
+    ]
 
 
 @functools.cache
-def compiled(function: Callable[..., Any], *arguments: Any) -> Module:
+def compiled(function: Callable[..., Any], arguments: str) -> Module:
     """The optimised module of `function`, as its text says; compiled once for all tests of a process."""
-    return module(jax.jit(function).lower(*arguments).compile().as_text())
+    return module(jax.jit(function).lower(*shapes(arguments)).compile().as_text())
 
 
-def lowered(function: Callable[..., Any], *arguments: Any) -> Module:
+def lowered(function: Callable[..., Any], arguments: str) -> Module:
     """The module before optimisation: the shapes and operations of the program, whatever the backend makes of them."""
-    return module(jax.jit(function).lower(*arguments).as_text("hlo"))
+    return module(jax.jit(function).lower(*shapes(arguments)).as_text("hlo"))
 
 
 def written(text: str, header: str = "is_scheduled=true") -> Module:

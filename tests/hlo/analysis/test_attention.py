@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from hlo.analysis.programs import compiled, f32, fused, lowered, only_kernel, written
+from hlo.analysis.programs import compiled, fused, lowered, only_kernel, written
 from jaxprof.hlo.analysis.attention import (
     attention_before,
     is_any_product,
@@ -62,17 +62,17 @@ def _dispatch(x, router):
 
 
 _PROGRAMS = {
-    "jax.nn": (1, _dot_product, (f32(2, 32, 4, 16), f32(2, 48, 4, 16), f32(2, 48, 4, 16))),
-    "two dimensions": (1, _two_dimensional, (f32(32, 16), f32(48, 16), f32(48, 16))),
-    "as many queries as keys": (1, _two_dimensional, (f32(32, 16), f32(32, 16), f32(32, 16))),
-    "keys first": (1, _turned, (f32(32, 16), f32(48, 16), f32(48, 16))),
-    "learned queries": (1, _learned_queries, (f32(8, 16), f32(2, 48, 16), f32(16, 16))),
-    "grouped queries under a mask": (1, _causal, (f32(2, 32, 8, 16), f32(2, 32, 2, 16), f32(2, 32, 2, 16))),
-    "a soft mixture": (0, _soft_mixture, (f32(2, 40, 16), f32(16, 12), f32(12, 16, 16))),
-    "a soft mixture of one example": (0, _soft_mixture_of_one, (f32(40, 16), f32(16, 12), f32(12, 16, 16))),
-    "a soft mixture of equal sizes": (0, _soft_mixture, (f32(16, 16, 16), f32(16, 16), f32(16, 16, 16))),
-    "gated experts": (0, _gated_experts, (f32(40, 16), f32(16, 12), f32(12, 16, 16))),
-    "dispatch": (0, _dispatch, (f32(40, 16), f32(16, 12))),
+    "jax.nn": (1, _dot_product, "f32[2,32,4,16] f32[2,48,4,16] f32[2,48,4,16]"),
+    "two dimensions": (1, _two_dimensional, "f32[32,16] f32[48,16] f32[48,16]"),
+    "as many queries as keys": (1, _two_dimensional, "f32[32,16] f32[32,16] f32[32,16]"),
+    "keys first": (1, _turned, "f32[32,16] f32[48,16] f32[48,16]"),
+    "learned queries": (1, _learned_queries, "f32[8,16] f32[2,48,16] f32[16,16]"),
+    "grouped queries under a mask": (1, _causal, "f32[2,32,8,16] f32[2,32,2,16] f32[2,32,2,16]"),
+    "a soft mixture": (0, _soft_mixture, "f32[2,40,16] f32[16,12] f32[12,16,16]"),
+    "a soft mixture of one example": (0, _soft_mixture_of_one, "f32[40,16] f32[16,12] f32[12,16,16]"),
+    "a soft mixture of equal sizes": (0, _soft_mixture, "f32[16,16,16] f32[16,16] f32[16,16,16]"),
+    "gated experts": (0, _gated_experts, "f32[40,16] f32[16,12] f32[12,16,16]"),
+    "dispatch": (0, _dispatch, "f32[40,16] f32[16,12]"),
 }
 
 
@@ -91,7 +91,7 @@ def _products(module):
 )
 def test_attention_is_found_whatever_its_axes_are_called_and_routing_is_none(name, make):
     attentions, function, arguments = _PROGRAMS[name]
-    products = list(_products(make(function, *arguments)))
+    products = list(_products(make(function, arguments)))
     assert len(products) >= 2
     assert sum(attention_before(product) is not None for product in products) == attentions
 

@@ -1,59 +1,53 @@
 """Every reason has a pair: a program in which it appears, and the edit that removes it. Both are compiled here, but for
 those that a CPU module cannot show."""
 
-from collections.abc import Callable
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import pytest
 from jax import lax
 
-from hlo.analysis.programs import compiled, f32, parameters, result_of, s32, written
+from hlo.analysis.programs import compiled, parameters, result_of, written
 from jaxprof.hlo.analysis.barriers import REASONS, barriers
 from jaxprof.hlo.fusion_reasons import with_reasons
-
-_X = f32(512, 512)
-_Program = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
 def _updated(x, u, i):
     return lax.dynamic_update_slice(jnp.tanh(x), u, (i, 0))
 
 
-_UPDATE = (_X, f32(4, 512), s32())
+_UPDATE = "f32[512,512] f32[4,512] s32[]"
 _PAIRS = {
     "control-flow": (
-        (lambda x: lax.fori_loop(0, 100, lambda _, c: c * 2 + 1, jnp.sin(x)), (_X,)),
-        (lambda x: (jnp.sin(x) * 2 + 1) * 2 + 1, (_X,)),
+        (lambda x: lax.fori_loop(0, 100, lambda _, c: c * 2 + 1, jnp.sin(x)), "f32[512,512]"),
+        (lambda x: (jnp.sin(x) * 2 + 1) * 2 + 1, "f32[512,512]"),
     ),
     "whole-array": (  # sorting to find the largest
-        (lambda x: jnp.sort(x)[:, -1], (_X,)),
-        (lambda x: jnp.max(x, 1), (_X,)),
+        (lambda x: jnp.sort(x)[:, -1], "f32[512,512]"),
+        (lambda x: jnp.max(x, 1), "f32[512,512]"),
     ),
     "buffer-copy": (  # the old value is returned as well
         (lambda x, u, i: (jnp.tanh(x), _updated(x, u, i)), _UPDATE),
         (_updated, _UPDATE),
     ),
     "scatter": (
-        (lambda x, i, u: x.at[i].add(jnp.sin(u)), (_X, s32(100), f32(100, 512))),
-        (lambda x, u: x + jnp.sin(u), (_X, _X)),
+        (lambda x, i, u: x.at[i].add(jnp.sin(u)), "f32[512,512] s32[100] f32[100,512]"),
+        (lambda x, u: x + jnp.sin(u), "f32[512,512] f32[512,512]"),
     ),
     "several-users": (  # a softmax, or only its denominator
-        (lambda x: (lambda e: e / e.sum(-1, keepdims=True))(jnp.exp(x)), (_X,)),
-        (lambda x: jnp.exp(x).sum(-1), (_X,)),
+        (lambda x: (lambda e: e / e.sum(-1, keepdims=True))(jnp.exp(x)), "f32[512,512]"),
+        (lambda x: jnp.exp(x).sum(-1), "f32[512,512]"),
     ),
     "program-output": (
-        (lambda x: (lambda y: (y, jnp.tanh(y).sum()))(jnp.sin(x)), (_X,)),
-        (lambda x: jnp.tanh(jnp.sin(x)).sum(), (_X,)),
+        (lambda x: (lambda y: (y, jnp.tanh(y).sum()))(jnp.sin(x)), "f32[512,512]"),
+        (lambda x: jnp.tanh(jnp.sin(x)).sum(), "f32[512,512]"),
     ),
     "recomputation": (  # one exponential for each row, or for each element
-        (lambda x, y: jnp.exp(x)[:, None] * y, (f32(512), _X)),
-        (lambda x, y: jnp.exp(x) * y, (_X, _X)),
+        (lambda x, y: jnp.exp(x)[:, None] * y, "f32[512] f32[512,512]"),
+        (lambda x, y: jnp.exp(x) * y, "f32[512,512] f32[512,512]"),
     ),
     "not-told": (
-        (lambda x: lax.associative_scan(jnp.add, x), (f32(64, 8),)),
-        (lambda x: x + x, (f32(64, 8),)),
+        (lambda x: lax.associative_scan(jnp.add, x), "f32[64,8]"),
+        (lambda x: x + x, "f32[64,8]"),
     ),
 }
 
@@ -65,8 +59,8 @@ def _reasons(module):
 @pytest.mark.parametrize("reason", _PAIRS)
 def test_a_barrier_appears_and_the_edit_removes_it(reason):
     (with_it, arguments), (without_it, other_arguments) = _PAIRS[reason]
-    assert reason in _reasons(compiled(with_it, *arguments))
-    assert reason not in _reasons(compiled(without_it, *other_arguments))
+    assert reason in _reasons(compiled(with_it, arguments))
+    assert reason not in _reasons(compiled(without_it, other_arguments))
 
 
 _DUMP = """fusion_steps {
@@ -198,16 +192,16 @@ def _only(module, reason):
 
 def test_the_bytes_of_a_barrier_are_what_one_kernel_would_not_move():
     """The only reader: written and read once less. One of two readers: read once less. A result: it is written."""
-    alone = _only(compiled(lambda x: jnp.sort(jnp.sin(x)), _X), "whole-array")
+    alone = _only(compiled(lambda x: jnp.sort(jnp.sin(x)), "f32[512,512]"), "whole-array")
     assert alone.bytes == 2 * 512 * 512 * 4
     (with_it, arguments), _ = _PAIRS["several-users"]
-    assert {b.bytes for b in barriers(compiled(with_it, *arguments)) if b.reason == "several-users"} == {512 * 512 * 4}
+    assert {b.bytes for b in barriers(compiled(with_it, arguments)) if b.reason == "several-users"} == {512 * 512 * 4}
     (with_it, arguments), _ = _PAIRS["program-output"]
-    assert _only(compiled(with_it, *arguments), "program-output").bytes == 512 * 512 * 4
+    assert _only(compiled(with_it, arguments), "program-output").bytes == 512 * 512 * 4
 
 
 def test_the_list_begins_with_what_costs_most_and_has_no_scalars():
-    found = barriers(compiled(lambda x: jax.nn.softmax(jnp.sort(x)), _X))
+    found = barriers(compiled(lambda x: jax.nn.softmax(jnp.sort(x)), "f32[512,512]"))
     assert [barrier.bytes for barrier in found] == sorted((barrier.bytes for barrier in found), reverse=True)
     assert all(barrier.shape.rank for barrier in found)
 

@@ -1,22 +1,17 @@
 """Every finding has a pair: a program in which it appears, and the edit that removes it."""
 
-from collections.abc import Callable
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
 
-from hlo.analysis.programs import bf16, compiled, f32, fused, looped, parameters, written
+from hlo.analysis.programs import compiled, fused, looped, parameters, shapes, written
 from jaxprof.analysis.explain.catalogue import entries
 from jaxprof.hlo.analysis.findings.catalogue import findings
 from jaxprof.hlo.analysis.findings.codes import HLO_FINDINGS
 from jaxprof.hlo.read.parse import module
 
-_X = f32(1024, 1024)
-_Program = tuple[Callable[..., Any], tuple[Any, ...]]
 _TABLE = np.arange(1024 * 512, dtype=np.float32).reshape(1024, 512)
 
 
@@ -37,36 +32,36 @@ def _accumulated(xs, start):
 
 _PAIRS = {
     "dtype-convert": (
-        (lambda a, b: a.astype(jnp.float32) @ b, (bf16(1024, 1024), _X)),
-        (lambda a, b: a @ b, (_X, _X)),
+        (lambda a, b: a.astype(jnp.float32) @ b, "bf16[1024,1024] f32[1024,1024]"),
+        (lambda a, b: a @ b, "f32[1024,1024] f32[1024,1024]"),
     ),
     "broadcast-materialised": (
-        (lambda a, b: a @ jnp.broadcast_to(b, (1024, 1024)), (_X, f32(1024, 1))),
-        (lambda a, b: a @ b, (_X, f32(1024, 1))),
+        (lambda a, b: a @ jnp.broadcast_to(b, (1024, 1024)), "f32[1024,1024] f32[1024,1]"),
+        (lambda a, b: a @ b, "f32[1024,1024] f32[1024,1]"),
     ),
     "tiny-kernels": (  # twelve small arrays, or one that they are stacked in
-        (lambda *xs: [x.sum() for x in xs], tuple(f32(100 + n) for n in range(12))),
-        (lambda x: x.sum(1), (f32(12, 119),)),
+        (lambda *xs: [x.sum() for x in xs], " ".join(f"f32[{100 + n}]" for n in range(12))),
+        (lambda x: x.sum(1), "f32[12,119]"),
     ),
     "padding": (
-        (lambda a: jnp.sort(jnp.pad(a, ((1, 1), (1, 1))), 0), (_X,)),
-        (lambda a: jnp.sort(a, 0), (_X,)),
+        (lambda a: jnp.sort(jnp.pad(a, ((1, 1), (1, 1))), 0), "f32[1024,1024]"),
+        (lambda a: jnp.sort(a, 0), "f32[1024,1024]"),
     ),
     "rematerialisation": (
-        (_layers(jax.checkpoint), (f32(4, 512, 512), f32(512, 512))),
-        (_layers(lambda f: f), (f32(4, 512, 512), f32(512, 512))),
+        (_layers(jax.checkpoint), "f32[4,512,512] f32[512,512]"),
+        (_layers(lambda f: f), "f32[4,512,512] f32[512,512]"),
     ),
     "large-constant": (
-        (lambda a: a @ _TABLE, (_X,)),
-        (lambda a, table: a @ table, (_X, f32(1024, 512))),
+        (lambda a: a @ _TABLE, "f32[1024,1024]"),
+        (lambda a, table: a @ table, "f32[1024,1024] f32[1024,512]"),
     ),
     "unused-output": (  # the sorted keys are thrown away, or returned
-        (lambda a: jnp.argsort(a), (f32(1_000_000),)),
-        (lambda a: lax.sort((a, lax.iota(jnp.int32, 1_000_000)), num_keys=1), (f32(1_000_000),)),
+        (lambda a: jnp.argsort(a), "f32[1000000]"),
+        (lambda a: lax.sort((a, lax.iota(jnp.int32, 1_000_000)), num_keys=1), "f32[1000000]"),
     ),
     "small-loop-body": (  # one short recurrence, or many side by side
-        (_recurrence, (f32(8), f32(1000, 8))),
-        (_recurrence, (f32(100_000), f32(1000, 100_000))),
+        (_recurrence, "f32[8] f32[1000,8]"),
+        (_recurrence, "f32[100000] f32[1000,100000]"),
     ),
 }
 
@@ -84,16 +79,16 @@ def _find(module, code, platform=""):
 def test_a_finding_appears_and_the_edit_removes_it(code):
     (with_it, arguments), (without_it, other_arguments) = _PAIRS[code]
     platform = "gpu" if code == "tiny-kernels" else ""
-    assert code in _codes(compiled(with_it, *arguments), platform)
-    assert code not in _codes(compiled(without_it, *other_arguments), platform)
+    assert code in _codes(compiled(with_it, arguments), platform)
+    assert code not in _codes(compiled(without_it, other_arguments), platform)
 
 
 def test_launch_costs_are_those_of_the_platform():
     """A CPU calls its kernels, a TPU runs a whole program: neither launches each from the host."""
     (small, arguments), _ = _PAIRS["tiny-kernels"]
-    assert not _codes(compiled(small, *arguments), "cpu") & {"tiny-kernels"}
-    assert not _codes(compiled(small, *arguments), "tpu") & {"tiny-kernels"}
-    loop = compiled(_recurrence, f32(2000), f32(1000, 2000))  # 24 kB an iteration: below a GPU's launch alone
+    assert not _codes(compiled(small, arguments), "cpu") & {"tiny-kernels"}
+    assert not _codes(compiled(small, arguments), "tpu") & {"tiny-kernels"}
+    loop = compiled(_recurrence, "f32[2000] f32[1000,2000]")  # 24 kB an iteration: below a GPU's launch alone
     assert {platform: "small-loop-body" in _codes(loop, platform) for platform in ("gpu", "cpu", "tpu")} == {
         "gpu": True, "cpu": False, "tpu": False,
     }  # fmt: skip
@@ -305,7 +300,7 @@ def test_every_finding_has_a_pair_and_advice():
 
 
 def test_a_finding_says_where_and_how_much():
-    found = _find(compiled(_PAIRS["dtype-convert"][0][0], *_PAIRS["dtype-convert"][0][1]), "dtype-convert")
+    found = _find(compiled(_PAIRS["dtype-convert"][0][0], _PAIRS["dtype-convert"][0][1]), "dtype-convert")
     assert found.bytes == 1024 * 1024 * (2 + 4)
     assert (found.where, found.advice) == (("wrapped_convert",), HLO_FINDINGS["dtype-convert"].fix)
     assert "6.00 MiB" in found.message
@@ -334,9 +329,9 @@ def test_a_result_that_the_caller_has_already(second, result, words):
 
 
 def test_a_sum_of_jnp_is_not_rounded_at_each_addition():
-    assert "narrow-sum" not in _codes(compiled(lambda x: x.sum(0), bf16(4096, 128)))
-    assert "narrow-sum" not in _codes(compiled(_accumulated, bf16(100, 64, 64), bf16(64, 64)))
-    found = _find(compiled(_accumulated, bf16(300, 64, 64), bf16(64, 64)), "narrow-sum")
+    assert "narrow-sum" not in _codes(compiled(lambda x: x.sum(0), "bf16[4096,128]"))
+    assert "narrow-sum" not in _codes(compiled(_accumulated, "bf16[100,64,64] bf16[64,64]"))
+    found = _find(compiled(_accumulated, "bf16[300,64,64] bf16[64,64]"), "narrow-sum")
     assert "up to 300 numbers" in found.message
 
 
@@ -346,10 +341,10 @@ def test_a_checkpoint_that_computes_nothing_twice_is_not_told():
     def loss(w, x):
         return jnp.tanh(jnp.tanh(x @ w) @ w).sum()
 
-    assert "rematerialisation" not in _codes(compiled(jax.grad(jax.checkpoint(loss)), f32(64, 64), f32(64, 64)))
+    assert "rematerialisation" not in _codes(compiled(jax.grad(jax.checkpoint(loss)), "f32[64,64] f32[64,64]"))
 
 
-_STATE = {"w": f32(2048, 2048), "v": f32(2048, 2048)}
+_STATE = dict(zip("wv", shapes("f32[2048,2048] f32[2048,2048]"), strict=True))
 
 
 def _step(state, slope):
@@ -372,7 +367,7 @@ def test_a_step_that_does_not_donate_its_state_holds_it_twice():
     ],
 )
 def test_results_that_are_no_updates_of_a_state_have_nothing_to_donate(function):
-    assert "lost-donation" not in _codes(compiled(function, f32(2048, 2048), f32(2048, 2048)))
+    assert "lost-donation" not in _codes(compiled(function, "f32[2048,2048] f32[2048,2048]"))
 
 
 def test_before_optimisation_only_what_does_not_depend_on_it_is_told():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hlo.analysis.programs import compiled, f32, lowered, only_kernel, parameters, written
+from hlo.analysis.programs import compiled, lowered, only_kernel, parameters, written
 from jaxprof.errors import HloError
 from jaxprof.hlo.analysis.execution import Execution
 from jaxprof.hlo.analysis.kernels import kernels
@@ -37,9 +37,9 @@ def test_a_whole_module_has_no_notice_and_what_xla_printed_is_sound_without_bein
     def program(x):
         return (x @ x).sum()  # type: ignore[operator]
 
-    found = compiled(program, f32(64, 64))
+    found = compiled(program, "f32[64,64]")
     assert notices(module(_WHOLE)) == notices(found) == ()
-    assert codes(lowered(program, f32(64, 64)), serious=False) == {"not-optimised"}
+    assert codes(lowered(program, "f32[64,64]"), serious=False) == {"not-optimised"}
     assert all(is_sound(one.source.text, *one.span[1:]) for one in found.computations.values())
     broken = module(_WHOLE.replace("constant(0)", "constant"))["main"]
     assert not is_sound(broken.source.text, *broken.span[1:])

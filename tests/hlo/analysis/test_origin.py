@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from hlo.analysis.programs import compiled, f32, only_kernel, written
+from hlo.analysis.programs import compiled, only_kernel, written
 from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.analysis.origin import HloSourceLocation, OpPath, op_path, source_lines
 from jaxprof.hlo.analysis.origin_columns import origin_columns
@@ -46,7 +46,7 @@ def test_forward_and_backward_of_a_scope_are_told_apart_with_their_lines():
             h = jnp.tanh(x @ w)  # the layer
         return (h**2).sum()
 
-    found = kernels(compiled(jax.value_and_grad(loss), f32(128, 256), f32(64, 128)))
+    found = kernels(compiled(jax.value_and_grad(loss), "f32[128,256] f32[64,128]"))
     products = [kernel for kernel in found if kernel.kind == "GEMM"]
     assert {kernel.path.direction for kernel in products} == {"forward", "backward"}
     assert {kernel.path.scopes for kernel in products} == {("hidden",)}
@@ -60,7 +60,7 @@ def test_a_fusion_of_several_lines_has_several_origins_its_own_first():
         z = y + 1  # and one
         return jnp.sin(z)  # and its sine
 
-    (kernel,) = kernels(compiled(several, f32(1000)))
+    (kernel,) = kernels(compiled(several, "f32[1000]"))
     lines = [origin.source.line for origin in kernel.origins if origin.source]
     assert set(lines) == {_line_of("doubled"), _line_of("and one"), _line_of("and its sine")}
     assert lines[0] == _line_of("and its sine")

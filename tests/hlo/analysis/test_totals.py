@@ -6,19 +6,21 @@ import jax.numpy as jnp
 import pytest
 from jax import lax
 
-from hlo.analysis.programs import bf16, compiled, f32, lowered, parameters, s32, written
+from hlo.analysis.programs import compiled, lowered, parameters, shapes, written
 from jaxprof.hlo.analysis.kernels import kernels, totals
 from jaxprof.hlo.analysis.liveness import liveness
 from jaxprof.hlo.read.parse import module
 
 
-def _both(function, *arguments):
-    stage = jax.jit(function).lower(*arguments).compile()
+def _both(function, arguments):
+    stage = jax.jit(function).lower(*shapes(arguments)).compile()
     read = module(stage.as_text())
     return totals(read), stage.cost_analysis() or {}, read, stage
 
 
-def _step(parameters, x, y):
+def _step(*given):
+    *parameters, x, y = given
+
     def loss(p):
         return ((jax.nn.gelu(x @ p[0] + p[1]) @ p[2] + p[3] - y) ** 2).mean()
 
@@ -33,18 +35,18 @@ def _convolve(x, k):
 
 
 _SAME = {
-    "elementwise": (lambda x: 1.05 * jnp.where(x > 0, x, 1.67 * jnp.exp(x) - 1.67), (f32(100_000),)),
-    "product-and-bias": (lambda x, w, b: jax.nn.relu(x @ w + b), (f32(64, 128), f32(128, 256), f32(256))),
-    "train-step": (_step, ([f32(128, 512), f32(512), f32(512, 10), f32(10)], f32(64, 128), f32(64, 10))),
-    "convolution-gradient": (jax.grad(lambda k, x: _convolve(x, k).sum()), (f32(3, 3, 8, 12), f32(4, 17, 16, 8))),
-    "cumulative-sum": (lambda x: jnp.cumsum(x, 0), (f32(1000, 64),)),
+    "elementwise": (lambda x: 1.05 * jnp.where(x > 0, x, 1.67 * jnp.exp(x) - 1.67), "f32[100000]"),
+    "product-and-bias": (lambda x, w, b: jax.nn.relu(x @ w + b), "f32[64,128] f32[128,256] f32[256]"),
+    "train-step": (_step, "f32[128,512] f32[512] f32[512,10] f32[10] f32[64,128] f32[64,10]"),
+    "convolution-gradient": (jax.grad(lambda k, x: _convolve(x, k).sum()), "f32[3,3,8,12] f32[4,17,16,8]"),
+    "cumulative-sum": (lambda x: jnp.cumsum(x, 0), "f32[1000,64]"),
     "pooling": (
         lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID"),
-        (f32(8, 32, 32, 16),),
+        "f32[8,32,32,16]",
     ),
-    "update-in-place": (lambda x, u, i: lax.dynamic_update_slice(x, u, (i, 0)), (f32(1000, 16), f32(10, 16), s32())),
-    "pad": (lambda a: jnp.pad(a, ((1, 1), (2, 2))), (f32(100, 64),)),
-    "bfloat16": (lambda a, b: jnp.tanh(a @ b), (bf16(256, 256), bf16(256, 256))),
+    "update-in-place": (lambda x, u, i: lax.dynamic_update_slice(x, u, (i, 0)), "f32[1000,16] f32[10,16] s32[]"),
+    "pad": (lambda a: jnp.pad(a, ((1, 1), (2, 2))), "f32[100,64]"),
+    "bfloat16": (lambda a, b: jnp.tanh(a @ b), "bf16[256,256] bf16[256,256]"),
 }
 
 
@@ -53,7 +55,7 @@ def test_flops_and_transcendentals_are_those_of_xla_and_bytes_are_no_more(name):
     """Bytes are less by the constants that stand outside fusions (XLA counts their bytes twice), and by parts of
     operands that a fusion does not read."""
     function, arguments = _SAME[name]
-    ours, xla, read, stage = _both(function, *arguments)
+    ours, xla, read, stage = _both(function, arguments)
     assert ours.complete
     assert ours.cost.flops == xla.get("flops", 0.0)
     assert ours.cost.transcendentals == xla.get("transcendentals", 0.0)
@@ -87,16 +89,16 @@ def _recurrent(w, x):
 @pytest.mark.parametrize(
     ("function", "arguments", "donated"),
     [
-        (lambda w, x, y: _step(w, x, y)[1], _SAME["train-step"][1], 0),
-        (jax.grad(_recurrent), (f32(64, 64), f32(16, 32, 64)), ()),
+        (lambda *given: _step(*given)[1], _SAME["train-step"][1], (0, 1, 2, 3)),
+        (jax.grad(_recurrent), "f32[64,64] f32[16,32,64]", ()),
         (lambda p, x: lax.cond(p, lambda x: (x @ x) @ x, lambda x: jnp.sin(x).T, x),
-         (jax.ShapeDtypeStruct((), jnp.bool_), f32(128, 128)), ()),
-        (lambda x: jnp.linalg.cholesky(x @ x.T), (f32(128, 128),), ()),
+         "pred[] f32[128,128]", ()),
+        (lambda x: jnp.linalg.cholesky(x @ x.T), "f32[128,128]", ()),
     ],
     ids=["train", "recurrent", "branches", "cholesky"],
 )  # fmt: skip
 def test_live_sizes_of_what_loops_branches_and_donates(function, arguments, donated):
-    stage = jax.jit(function, donate_argnums=donated).lower(*arguments).compile()
+    stage = jax.jit(function, donate_argnums=donated).lower(*shapes(arguments)).compile()
     assert_live_sizes(module(stage.as_text()), stage)
 
 
@@ -104,7 +106,7 @@ def test_xla_counts_the_body_of_a_loop_once():
     def recurrence(xs, w):
         return lax.scan(lambda c, x: (jnp.tanh(c @ w + x), None), xs[0], xs)[0]
 
-    ours, xla, read, _ = _both(recurrence, f32(50, 8, 64), f32(64, 64))
+    ours, xla, read, _ = _both(recurrence, "f32[50,8,64] f32[64,64]")
     assert ours.complete
     assert ours.cost.transcendentals == 50 * xla["transcendentals"]
     once = sum(kernel.flops or 0 for kernel in kernels(read))
@@ -113,7 +115,7 @@ def test_xla_counts_the_body_of_a_loop_once():
 
 
 def test_of_an_unknown_loop_the_body_is_counted_once_and_the_total_says_that_it_is_not_complete():
-    ours, xla, read, _ = _both(lambda x: lax.while_loop(lambda c: c.sum() < 100, lambda c: c * 2 + 1, x), f32(1000))
+    ours, xla, read, _ = _both(lambda x: lax.while_loop(lambda c: c.sum() < 100, lambda c: c * 2 + 1, x), "f32[1000]")
     assert not ours.complete
     assert ours.cost.flops == xla["flops"]
     assert any(kernel.count is None and kernel.total_flops is None for kernel in kernels(read))
@@ -123,13 +125,13 @@ def test_of_a_conditional_both_take_the_branch_that_costs_most():
     def either(p, x):
         return lax.cond(p, lambda y: jnp.sin(y @ y), lambda y: y * 2, x)
 
-    ours, xla, read, _ = _both(either, jax.ShapeDtypeStruct((), jnp.bool_), f32(64, 64))
+    ours, xla, read, _ = _both(either, "pred[] f32[64,64]")
     assert ours.cost.flops == xla["flops"]
     assert {kernel.conditional for kernel in kernels(read) if kernel.kind == "GEMM"} == {True}
 
 
 def test_an_opaque_call_is_unknown_and_not_nothing():
-    ours, _, read, _ = _both(lambda x: jax.pure_callback(lambda y: y, f32(10), x) * 2, f32(10))
+    ours, _, read, _ = _both(lambda x: jax.pure_callback(lambda y: y, x, x) * 2, "f32[10]")
     assert not ours.complete
     callback = next(kernel for kernel in kernels(read) if kernel.kind == "host callback")
     assert callback.flops is None
@@ -146,16 +148,16 @@ _COMPLEX = "lhs_contracting_dims={1}, rhs_contracting_dims={0}\nROOT m = c64[10,
 _KERNELS = {
     # five operations (>, *, -, where, *) and one exponential for each of a million elements
     "selu": (
-        lambda: compiled(_SAME["elementwise"][0], f32(1_000_000)), "loop fusion",
+        lambda: compiled(_SAME["elementwise"][0], "f32[1000000]"), "loop fusion",
         {"flops": 5_000_000, "transcendentals": 1_000_000, "bytes_read": 4_000_000, "bytes_written": 4_000_000,
          "intensity": 5 / 8, "opcode": "fusion", "count": 1},
     ),
     "a grouped strided convolution": (
-        lambda: lowered(_grouped, f32(2, 9, 9, 16), f32(3, 3, 4, 8)), "convolution",
+        lambda: lowered(_grouped, "f32[2,9,9,16] f32[3,3,4,8]"), "convolution",
         {"flops": 2 * (2 * 4 * 4 * 8) * (3 * 3 * 4)},
     ),
     "a gather": (
-        lambda: compiled(lambda x, i: x[i], f32(10_000, 16), s32(100)), "",
+        lambda: compiled(lambda x, i: x[i], "f32[10000,16] s32[100]"), "",
         {"bytes_read": 100 * 16 * 4 + 400, "bytes_written": 6400},
     ),
     "a sort": (
@@ -163,7 +165,7 @@ _KERNELS = {
         "sort", {"flops": 16 * 1000 * 10, "estimated": True},  # ceil(log2 1000)
     ),
     "a Fourier transform": (
-        lambda: lowered(jnp.fft.fft, jax.ShapeDtypeStruct((1024,), jnp.complex64)), "FFT", {"flops": 5 * 1024 * 10}
+        lambda: lowered(jnp.fft.fft, "c64[1024]"), "FFT", {"flops": 5 * 1024 * 10}
     ),
     "a complex product": (
         lambda: written(parameters("c64[10,20]", "c64[20,30]") + f"d = c64[10,30] dot(p0, p1), {_COMPLEX}"), "GEMM",
