@@ -96,17 +96,6 @@ def test_a_compile_is_cold_the_second_time_too():
     assert "compile_cached" not in {event.code for event in of(events, e.WarningRaised)}
 
 
-def test_a_shape_that_changes_while_running_is_named():
-    sizes = iter(range(1, 100_000))
-    inner = jax.jit(lambda x: x * 2)
-
-    def restless(x):
-        return inner(np.ones(min(next(sizes), 12), np.float32)) + x
-
-    events = profiled(restless, np.ones((), np.float32), op_by_op=True)
-    assert "compiled_again" in {event.code for event in of_run(events, "r1", e.WarningRaised)}
-
-
 def test_a_static_argument_that_does_not_exist_is_refused_where_the_names_are_known():
     def known(x, n=2):
         return x * n

@@ -162,6 +162,16 @@ def test_inputs_that_stay_on_the_host_are_moved_by_each_call(monkeypatch):
     assert np.ndarray not in given
 
 
+def test_a_shape_that_changes_while_running_is_named(monkeypatch):
+    sizes, inner = iter(range(1, 100_000)), jax.jit(lambda x: x * 2)
+
+    def restless(x):
+        return inner(np.ones(min(next(sizes), 12), np.float32)).sum() + x
+
+    events, _ = measured(restless, monkeypatch, how="jax", check=False)
+    assert "compiled_again" in {event.code for event in heard.of(events, e.WarningRaised)}
+
+
 @pytest.mark.parametrize(("function", "shared"), [(lambda x: x, True), (double, False)], ids=["itself", "a new array"])
 def test_a_call_that_passes_its_argument_through_is_told_as_moving_nothing(monkeypatch, function, shared):
     events, _ = measured(function, monkeypatch, how="jax", check=False)

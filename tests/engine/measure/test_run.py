@@ -1,7 +1,9 @@
 """Every way in which a run can end is its last event, and says where it happened. An exception as its user meets it:
-with the frames of their own code, and a line about memory if it was that."""
+with the frames of their own code, and a line about memory if it was that. A phase is reported with what is known of it
+at its end, and never as longer or surer than it was."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +11,8 @@ import pytest
 from engine.measure import heard
 from engine.measure.heard import INPUT, of, only, phases
 from jaxprof import events as e
-from jaxprof.engine.measure.control import RunControl
+from jaxprof.engine.measure import control as reporting
+from jaxprof.engine.measure.control import Cancelled, RunControl
 from jaxprof.engine.measure.failure import failed, is_out_of_memory
 from jaxprof.engine.measure.run import _complete, inputs_of
 from jaxprof.errors import DoesNotFitError, JaxprofError, UsageError
@@ -172,3 +175,37 @@ def test_the_frames_that_measure_are_left_out_also_of_what_led_to_it():
     assert "engine/measure" not in text.replace("tests/engine/measure", "")
     assert "no_such_thing" in text, "why it was raised stays"
     assert text.rstrip().endswith("ValueError: mine")
+
+
+def test_a_phase_takes_as_long_as_its_block_unless_it_knows_better(monkeypatch):
+    seconds = iter(range(100))
+    monkeypatch.setattr(reporting, "time", SimpleNamespace(perf_counter=lambda: float(next(seconds))))
+    reporter, events = heard.reporter()
+    with reporter.phase("compile") as phase:
+        assert reporter.current_phase == "compile"
+        assert events == [e.PhaseStarted(phase="compile")]
+        phase.bytes, phase.zero_copy, phase.note = 7, False, "cold"
+    assert events[-1] == e.PhaseEnded(phase="compile", seconds=1.0, bytes=7, zero_copy=False, note="cold")
+    assert reporter.current_phase == ""
+    with reporter.phase("run") as phase:
+        phase.seconds = 0.0
+    assert events[-1].seconds == 0.0
+    with reporter.phase("import") as phase:
+        phase.measured = False
+    assert events[-1].seconds is None
+
+
+def test_a_phase_that_fails_has_no_end_and_stays_the_place_where_it_happened():
+    reporter, events = heard.reporter()
+    with pytest.raises(ValueError, match="in it"), reporter.phase("compile"):
+        raise ValueError("in it")
+    assert [event.type for event in events] == ["phase_started"]
+    assert reporter.current_phase == "compile"
+
+
+def test_a_cancelled_run_begins_no_phase():
+    reporter, events = heard.reporter()
+    reporter.control.cancel()
+    with pytest.raises(Cancelled), reporter.phase("compile"):
+        pytest.fail("it began")
+    assert events == []
