@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import random
+import shlex
 import signal
 import sys
 import tempfile
@@ -172,22 +173,31 @@ READERS = {
     "profile": _read_profile,
 }
 COMMANDS = {
-    "session": (
-        ("show", "{file}"),
-        ("show", "{file}", "--format", "json"),
-        ("show", "{file}", "--format", "csv"),
-        ("show", "{file}", "--format", "markdown"),
-        ("explain", "{file}"),
-        ("explain", "{file}", "--format", "json"),
-        ("sessions",),
-        ("compare", "{file}", "{sound}"),
-        ("compare", "{sound}", "{file}"),
-        ("hlo", "{file}"),
-        ("query", "{file}", "FROM query_table('runs') SELECT *"),  # which reads every table
-    ),
-    "hlo": (("hlo", "{file}"), ("hlo", "{file}", "--format", "json"), ("explain", "{file}")),
-    "profile": (("show", "{file}"), ("import", "{file}", "-o", "{out}"), ("export", "{file}", "-o", "{out}")),
+    "session": """
+        show {file}
+        show {file} --format json
+        show {file} --format csv
+        show {file} --format markdown
+        explain {file}
+        explain {file} --format json
+        sessions
+        compare {file} {sound}
+        compare {sound} {file}
+        hlo {file}
+        query {file} "FROM query_table('runs') SELECT *"
+    """,  # which reads every table
+    "hlo": """
+        hlo {file}
+        hlo {file} --format json
+        explain {file}
+    """,
+    "profile": """
+        show {file}
+        import {file} -o {out}
+        export {file} -o {out}
+    """,
 }
+COMMANDS = {kind: [tuple(shlex.split(line)) for line in text.strip().splitlines()] for kind, text in COMMANDS.items()}
 """The commands that read a kind of file."""
 
 

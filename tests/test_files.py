@@ -44,10 +44,8 @@ def a_folder(path):
 
 
 SPECIAL = {"a named pipe": a_pipe, "a socket": a_socket, "a device": a_device, "a directory": a_folder}
-COMMANDS = (
-    ["show"], ["hlo"], ["import"], ["compare", "good.jaxprof"], ["export"], ["open"], ["show", "last"], ["sessions"],
-    ["sessions", "prune", "--keep", "0"], ["sessions", "rename", "strange", "other"],
-)  # fmt: skip
+COMMANDS = """show; hlo; import; compare good.jaxprof; export; open; show last; sessions; sessions prune --keep 0;
+sessions rename strange other"""
 
 
 @pytest.mark.parametrize("kind", SPECIAL)
@@ -84,7 +82,8 @@ def test_no_command_waits_for_what_is_no_file(kind, call, tmp_path, monkeypatch)
     path, good = (tmp_path / "sessions" / f"{name}.jaxprof" for name in ("strange", "good"))
     written(good, sessions.events(), sessions.HEADER)
     SPECIAL[kind](path)
-    for words in COMMANDS:
+    for line in COMMANDS.split(";"):
+        words = line.split()
         takes_a_file = words[0] != "sessions" and words[-1] != "last"
         said = call(*(good if word == good.name else word for word in words), *([path] if takes_a_file else []))
         if takes_a_file:

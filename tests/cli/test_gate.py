@@ -21,6 +21,7 @@ from jaxprof.errors import UsageError
 from jaxprof.session.run import UNLIKE_RESULTS
 from job_folders import ALL_REDUCE
 from report import sessions
+from tables import rows
 
 
 def _state(before, after, limit):
@@ -51,25 +52,31 @@ ENTRY main {{
     return session(hlo, sums)
 
 
-@pytest.mark.parametrize(
-    ("limit", "before", "after", "state"),
-    [
-        ("flops", _cost(100.0), _cost(100.0), "within"),
-        ("flops", _cost(100.0), _cost(101.0), "passed"),
-        ("flops:1%", _cost(100.0), _cost(101.0), "within"),
-        ("flops:1%", _cost(100.0), _cost(101.1), "passed"),
-        ("flops:0.5 %", _cost(100.0), _cost(101.0), "passed"),
-        ("flops", _cost(100.0), _cost(None), "undecided"),
-        ("constant", _holding(10), _holding(20), "passed"),
-        ("donated", _donating(4096), _donating(0), "passed"),
-        ("donated", _donating(0), _donating(4096), "within"),
-        ("collectives", session(), session(ALL_REDUCE), "passed"),
-        ("collectives", session(ALL_REDUCE), session(ALL_REDUCE.replace("{{0,1,2,3}}", "{{0,1},{2,3}}")), "passed"),
-        ("kernels", session(parameters={"n": 1}), session(parameters={"n": 2}), "undecided"),
-    ],
-)
-def test_what_is_more_or_worse_than_its_limit_allows(limit, before, after, state):
-    assert _state(before, after, limit) == state
+FACTS = {
+    "cost": lambda flops: _cost(None if flops == "?" else float(flops)),
+    "holding": lambda count: _holding(int(count)),
+    "donating": lambda size: _donating(int(size)),
+    "collective": lambda groups: session(ALL_REDUCE.replace("{{0,1,2,3}}", groups) if groups else sessions.HLO),
+    "program": lambda n: session(parameters={"n": int(n)}),
+}
+
+
+def test_what_is_more_or_worse_than_its_limit_allows():
+    for limit, fact, before, after, state in rows("""
+        flops        cost        100            100             within
+        flops        cost        100            101             passed
+        flops:1%     cost        100            101             within
+        flops:1%     cost        100            101.1           passed
+        flops:0.5 %  cost        100            101             passed
+        flops        cost        100            ?               undecided
+        constant     holding     10             20              passed
+        donated      donating    4096           0               passed
+        donated      donating    0              4096            within
+        collectives  collective  -              {{0,1,2,3}}     passed
+        collectives  collective  {{0,1,2,3}}    {{0,1},{2,3}}   passed
+        kernels      program     1              2               undecided
+    """):
+        assert _state(FACTS[fact](before), FACTS[fact](after), limit) == state, (limit, before, after)
 
 
 @pytest.mark.parametrize("text", ["", "flops:", "flops:-1%", "flops:1", "run", "run:0%", "transfer_in:5%", "kernel"])

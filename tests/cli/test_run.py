@@ -16,6 +16,7 @@ from jaxprof.events import DEFAULT_BUDGET_SECONDS, DEFAULT_LAUNCHES
 from jaxprof.runner.planning import PlanOptions
 from jaxprof.tui.home.plan_options import HomeOptions
 from report import sessions
+from tables import rows
 from terminal import Terminal
 
 
@@ -62,23 +63,20 @@ def files(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("words", "in_terminal", "elsewhere"),
-    [
-        (["train.py"], "script", "script"),
-        (["train.py", "--epochs", "3"], "script", "script"),
-        (["program"], "script", "script"),
-        (["train.py:step"], "run", "run"),
-        (["s.jaxprof"], "open", "open"),
-        (["s.jaxprof", "--full"], "open", "open"),
-        (["p.xplane.pb"], "open", "open"),
-        (["m.hlo"], "open", "hlo"),
-        (["m.hlo", "--kernels"], "hlo", "hlo"),
-    ],
-)
-def test_a_file_alone_stands_for_a_command(files, words, in_terminal, elsewhere):
-    assert command_for(words, COMMANDS, in_terminal=True) == in_terminal
-    assert command_for(words, COMMANDS, in_terminal=False) == elsewhere
+def test_a_file_alone_stands_for_a_command(files):
+    for words, in_terminal, elsewhere in rows("""
+        train.py             script  script
+        train.py --epochs 3  script  script
+        program              script  script
+        train.py:step        run     run
+        s.jaxprof            open    open
+        s.jaxprof --full     open    open
+        p.xplane.pb          open    open
+        m.hlo                open    hlo
+        m.hlo --kernels      hlo     hlo
+    """):
+        assert command_for(words.split(), COMMANDS, in_terminal=True) == in_terminal, words
+        assert command_for(words.split(), COMMANDS, in_terminal=False) == elsewhere, words
 
 
 def test_a_command_wins_over_a_file_of_its_name(call, files):

@@ -30,6 +30,7 @@ from jaxprof.report.gate import gate_json
 from job_folders import captures, job, loop, process
 from report import sessions, test_sides
 from report.test_device_list import CPU_READING, GPU_READING, joined
+from tables import rows
 from tui import profiles
 
 TWO_MODES = [
@@ -316,21 +317,18 @@ def test_all_of_a_session_is_what_the_api_has(call, kept):
     assert data == json.loads(json.dumps(jaxprof.load(kept).to_dict()))
 
 
-@pytest.mark.parametrize(
-    ("line", "wanted"),
-    [
-        ("show last --format json", True),
-        ("show last --format=json", True),
-        ("show last --format text", False),
-        ("show json --format", False),
-        ("show last -- --format json", False),
-        ("script --format json train.py", True),
-        ("script train.py --format json", False),
-        ("script -m package --format=json", False),
-    ],
-)
-def test_whether_json_is_requested_is_seen_in_words_that_cannot_be_read(line, wanted):
-    assert wants_json(line.split()) is wanted
+def test_whether_json_is_requested_is_seen_in_words_that_cannot_be_read():
+    for line, wanted in rows("""
+        show last --format json           yes
+        show last --format=json           yes
+        show last --format text           no
+        show json --format                no
+        show last -- --format json        no
+        script --format json train.py     yes
+        script train.py --format json     no
+        script -m package --format=json   no
+    """):
+        assert wants_json(line.split()) is (wanted == "yes"), line
 
 
 PROGRAM = """

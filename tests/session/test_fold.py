@@ -12,6 +12,7 @@ from golden import held_cases
 from jaxprof import events as e
 from jaxprof.engine.main import EventPipe
 from jaxprof.errors import FileRefusedError
+from jaxprof.redaction import REDACTED
 from jaxprof.runner.session_recorder import SessionRecorder
 from jaxprof.session import Run, Session
 from jaxprof.session.log import LogWriter
@@ -113,6 +114,13 @@ def test_those_that_are_compared_with_a_baseline_are_counted():
 
     session = fold(e.Header(), [PLAN, *map(planned, ("r2", "r3", "r2"), ("B", "C", "B"))])
     assert session.family == {"r1": 2}
+
+
+def test_a_word_of_the_command_that_was_not_kept_is_told():
+    secret, plain = ["train.py", f"--token={REDACTED}"], ["train.py", "3"]
+    for command, argv, told in ((plain, plain, 0), (secret, plain, 1), (plain, secret, 1)):
+        started = e.ProgramStarted(run="r1", argv=argv, how="script", directory="/")
+        assert len(fold(e.Header(command=command), [PLAN, started]).notices) == told
 
 
 def test_an_event_of_a_run_without_a_plan_is_kept_and_told():

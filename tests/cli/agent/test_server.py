@@ -13,6 +13,7 @@ from folding import written
 from jaxprof.cli.agent import server as answers
 from jaxprof.cli.agent.server import MOST_CHARACTERS
 from report import sessions
+from tables import rows
 
 mcp = pytest.importorskip("mcp")
 
@@ -83,23 +84,26 @@ async def test_the_tools_answer_as_the_commands_do_and_run_no_code(state_home, k
         assert text == (DOCS / "query.md").read_text()
         assert (await asked(client, "docs", search="persistent compilation cache"))["data"]["found"]
 
-        for tool, arguments, code in (
-            ("show", {"session": "--help"}, "usage"),
-            ("show", {"view": "everything", "limit": 0}, "usage"),
-            ("show", {"file": "last"}, "usage"),
-            ("docs", {"page": "nothing"}, "usage"),
-            ("run", {"target": step}, "usage"),
-            ("query", {"sql": "-"}, "usage"),  # stdin is the client's
-            ("query", {"sql": "FROM read_csv('/etc/passwd')"}, "usage"),
-            ("hlo", {"target": step}, "not_allowed"),
-            ("hlo", {"target": "json:dumps"}, "not_allowed"),
-            ("hlo", {"target": "selu", "diff": step}, "not_allowed"),
-            ("compare", {"before": step, "after": str(program)}, "file_refused"),
-            ("compare", {"before": url, "after": url}, "usage"),
-            ("query", {"sql": "FROM runs", "sessions": [url]}, "usage"),
-            ("hlo", {"target": str(kept), "diff": url}, "usage"),
-        ):
-            assert (await asked(client, tool, **arguments))["error"]["code"] == code, (tool, arguments)
+        for tool, given, code in rows("""
+            show     {"session": "--help"}                     usage
+            show     {"view": "everything", "limit": 0}        usage
+            show     {"file": "last"}                          usage
+            docs     {"page": "nothing"}                       usage
+            run      {"target": "STEP"}                        usage
+            # stdin is the client's
+            query    {"sql": "-"}                              usage
+            query    {"sql": "FROM read_csv('/etc/passwd')"}   usage
+            hlo      {"target": "STEP"}                        not_allowed
+            hlo      {"target": "json:dumps"}                  not_allowed
+            hlo      {"target": "selu", "diff": "STEP"}        not_allowed
+            compare  {"before": "STEP", "after": "PROGRAM"}    file_refused
+            compare  {"before": "URL", "after": "URL"}         usage
+            query    {"sql": "FROM runs", "sessions": ["URL"]}  usage
+            hlo      {"target": "KEPT", "diff": "URL"}         usage
+        """):
+            for word, place in (("STEP", step), ("PROGRAM", program), ("URL", url), ("KEPT", kept)):
+                given = given.replace(word, str(place))
+            assert (await asked(client, tool, **json.loads(given)))["error"]["code"] == code, (tool, given)
     assert not (tmp_path / "ran").exists()
     assert not (state_home / "fetched").exists()
 
