@@ -2,6 +2,8 @@
 
 import fcntl
 import os
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -9,13 +11,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from folding import written
 from golden import held_cases
 from jaxprof import events as e
 from jaxprof.errors import FileRefusedError
 from jaxprof.facts.sessions import state_of
 from jaxprof.session import Session
 from jaxprof.session.log import Follower, LogWriter, load, new_header
-from jaxprof.session.log.codec import encode_header, encode_line
+from jaxprof.session.log.codec import encode_header
 from jaxprof.session.log.entry import read_entry
 from report import sessions
 
@@ -30,47 +33,51 @@ def write(path, count=20):
     return writer
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "a.jaxprof"
+
+
+@pytest.fixture(scope="module")
+def raw(tmp_path_factory):
+    """A whole file."""
+    path = tmp_path_factory.mktemp("raw") / "a.jaxprof"
+    write(path).close()
+    return path.read_bytes()
+
+
+any_of = partial(settings, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@any_of(max_examples=60)
 @given(cut=st.floats(0, 1))
-def test_cut_anywhere_it_still_loads_what_is_whole(tmp_path, cut):
-    path = tmp_path / "a.jaxprof"
-    path.unlink(missing_ok=True)
-    write(path).close()
-    raw = path.read_bytes()
-    header = raw.index(b"\n") + 1
-    torn = tmp_path / "torn.jaxprof"
-    torn.write_bytes(raw[: header + int(cut * (len(raw) - header))])
-    session = load(torn, Session)
-    whole = torn.read_bytes().count(b"\n") - 1
-    read = session.last_seq
-    assert read == whole
-    assert not session.complete
-    assert bool(session.notices) == (not torn.read_bytes().endswith(b"\n"))
+def test_cut_anywhere_it_still_loads_what_is_whole(tmp_path, raw, cut):
+    path, header = tmp_path / "torn.jaxprof", raw.index(b"\n") + 1
+    torn = raw[: header + int(cut * (len(raw) - header))]
+    path.write_bytes(torn)
+    session = load(path, Session)
+    assert (session.last_seq, session.complete) == (torn.count(b"\n") - 1, False)
+    assert bool(session.notices) == (not torn.endswith(b"\n"))
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@any_of(max_examples=80)
 @given(place=st.floats(0, 1), byte=st.integers(0, 255))
-def test_a_changed_byte_is_refused_or_told_but_never_fatal(tmp_path, place, byte):
-    path = tmp_path / "a.jaxprof"
-    path.unlink(missing_ok=True)
-    write(path).close()
-    raw = bytearray(path.read_bytes())
-    raw[int(place * (len(raw) - 1))] = byte
-    path.write_bytes(raw)
-    try:
+def test_a_changed_byte_is_refused_or_told_but_never_fatal(tmp_path, raw, place, byte):
+    path, changed = tmp_path / "a.jaxprof", bytearray(raw)
+    changed[int(place * (len(raw) - 1))] = byte
+    path.write_bytes(changed)
+    with suppress(FileRefusedError):
         session = load(path, Session)
-    except FileRefusedError:
-        return
-    assert len(session.runs) >= 1 or session.notices
+        assert len(session.runs) >= 1 or session.notices
 
 
-def test_a_line_that_is_too_long_is_left_out_and_told_with_what_raises_the_limit(tmp_path, monkeypatch):
-    writer = write(tmp_path / "a.jaxprof", 2)
+def test_a_line_that_is_too_long_is_left_out_and_told_with_what_raises_the_limit(path, monkeypatch):
+    writer = write(path, 2)
     for _ in range(2):
         writer.append(e.LogLine(run="r1", stream="stdout", text="x" * 3000))
     writer.append(e.SessionClosed())
     monkeypatch.setenv("JAXPROF_LIMITS", "line=2000")
-    session = load(tmp_path / "a.jaxprof", Session)
+    session = load(path, Session)
     (notice,) = session.notices
     assert notice.startswith("lines of more than 1.95 KiB were left out")
     assert notice.endswith("(2 times)")
@@ -78,8 +85,7 @@ def test_a_line_that_is_too_long_is_left_out_and_told_with_what_raises_the_limit
     assert (session.complete, session.runs["r1"].samples("run")) == (True, [0.0, 1.0])
 
 
-def test_a_damaged_row_and_a_bottomless_line_cost_themselves_and_are_told(tmp_path):
-    path = tmp_path / "a.jaxprof"
+def test_a_damaged_row_and_a_bottomless_line_cost_themselves_and_are_told(path):
     writer = write(path)
     checks = [e.TrustCheck(code="file", verdict="good"), e.TrustCheck(code="clock", verdict="good")]
     writer.append(e.TrustReported(run="r1", kind="run", rows=checks))
@@ -91,8 +97,7 @@ def test_a_damaged_row_and_a_bottomless_line_cost_themselves_and_are_told(tmp_pa
     assert session.notices == ["damaged rows of trust_reported were left out", "damaged lines were left out"]
 
 
-def test_newer_minor_loads_with_a_notice_and_newer_major_is_refused(tmp_path):
-    path = tmp_path / "a.jaxprof"
+def test_newer_minor_loads_with_a_notice_and_newer_major_is_refused(path):
     header = new_header()
     newer = msgspec.json.decode(encode_header(header))
     newer["schema_minor"] = e.SCHEMA_MINOR + 1
@@ -111,8 +116,7 @@ def test_newer_minor_loads_with_a_notice_and_newer_major_is_refused(tmp_path):
     assert caught.value.hint == "Upgrade jaxprof."
 
 
-def test_of_an_unknown_type_the_begin_of_its_name_is_said(tmp_path):
-    path = tmp_path / "a.jaxprof"
+def test_of_an_unknown_type_the_begin_of_its_name_is_said(path):
     write(path).close()
     with path.open("ab") as file:
         file.write(b'{"type":"' + b"x" * 100 + b'"}\n{"type":""}\n')
@@ -149,8 +153,7 @@ def test_a_directory_and_a_missing_file_are_refused(tmp_path):
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="this system does not say which files are open")
-def test_following_a_file_as_it_grows(tmp_path):
-    path = tmp_path / "a.jaxprof"
+def test_following_a_file_as_it_grows(path):
     write(path, 2).close()
     opened = len(os.listdir("/proc/self/fd"))
     follower = Follower(path, Session)
@@ -167,9 +170,8 @@ def test_following_a_file_as_it_grows(tmp_path):
     assert len(os.listdir("/proc/self/fd")) == opened
 
 
-def test_a_file_that_nobody_writes_has_no_run_that_runs(tmp_path):
-    path = tmp_path / "s.jaxprof"
-    path.write_bytes(encode_header(sessions.HEADER) + b"".join(map(encode_line, sessions.torn_events())))
+def test_a_file_that_nobody_writes_has_no_run_that_runs(path):
+    written(path, sessions.torn_events(), sessions.HEADER)
     assert [run.shown.status for run in load(path, Session).runs.values()] == ["ok", "interrupted", "cancelled"]
     with path.open("ab") as file:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX)
@@ -177,12 +179,8 @@ def test_a_file_that_nobody_writes_has_no_run_that_runs(tmp_path):
 
 
 @pytest.mark.parametrize("reason", ["finished", "interrupted", "SIGTERM", None])
-def test_a_listing_calls_a_session_what_its_report_does(tmp_path, reason):
-    path = tmp_path / "s.jaxprof"
+def test_a_listing_calls_a_session_what_its_report_does(path, reason):
     end = [] if reason is None else [e.SessionClosed(reason=reason)]
-    path.write_bytes(encode_header(sessions.HEADER) + b"".join(map(encode_line, [*sessions.numpy_run("r1"), *end])))
-    assert (
-        read_entry(path).state
-        == state_of(load(path, Session))
-        == {"finished": "complete", None: "interrupted"}.get(reason, reason)
-    )
+    written(path, [*sessions.numpy_run("r1"), *end], sessions.HEADER)
+    said = {"finished": "complete", None: "interrupted"}.get(reason, reason)
+    assert read_entry(path).state == state_of(load(path, Session)) == said
