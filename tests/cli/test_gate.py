@@ -29,15 +29,6 @@ def _state(before, after, limit):
     return row.state
 
 
-def _cost(flops):
-    cost = e.CostReported(run="r1", flops=flops, bytes_accessed=100.0, source=e.ESTIMATED_BY)
-    return session(None, cost)
-
-
-def _donating(size):
-    return session(None, e.MemoryReported(run="r1", alias_bytes=size))
-
-
 def _holding(count):
     """Only the sums of its memory are known, and what its constants take."""
     hlo = f"""HloModule m, is_scheduled=true
@@ -52,10 +43,11 @@ ENTRY main {{
     return session(hlo, sums)
 
 
+COST = e.CostReported(run="r1", bytes_accessed=100.0, source=e.ESTIMATED_BY)
 FACTS = {
-    "cost": lambda flops: _cost(None if flops == "?" else float(flops)),
+    "cost": lambda flops: session(None, replace(COST, flops=None if flops == "?" else float(flops))),
     "holding": lambda count: _holding(int(count)),
-    "donating": lambda size: _donating(int(size)),
+    "donating": lambda size: session(None, e.MemoryReported(run="r1", alias_bytes=int(size))),
     "collective": lambda groups: session(ALL_REDUCE.replace("{{0,1,2,3}}", groups) if groups else sessions.HLO),
     "program": lambda n: session(parameters={"n": int(n)}),
 }

@@ -178,19 +178,15 @@ def test_a_job_is_one_entry_between_the_sessions(library):
 
 
 def test_how_each_process_ended_is_read_from_its_end(library):
-    folder = job(library, count=4)
-    (folder / "process-00001.jaxprof").write_bytes(
-        (folder / "process-00001.jaxprof").read_bytes().replace(b'"status":"ok"', b'"status":"failed"')
-    )
-    cut = (folder / "process-00002.jaxprof").read_bytes().splitlines(keepends=True)
-    (folder / "process-00002.jaxprof").write_bytes(b"".join(cut[:3]))
-    (folder / "process-00003.jaxprof").unlink()
-    (folder / "process-00000.jaxprof").rename(folder / "process-00000-2.jaxprof")
-    (folder / "process-00000.jaxprof").write_text("an attempt before, which is none")
+    again, failed, cut, gone = sorted(job(library, count=4).glob("*.jaxprof"))
+    failed.write_bytes(failed.read_bytes().replace(b'"status":"ok"', b'"status":"failed"'))
+    cut.write_bytes(b"".join(cut.read_bytes().splitlines(keepends=True)[:3]))
+    gone.unlink()
+    again.rename(again.with_name("process-00000-2.jaxprof"))
+    again.write_text("an attempt before, which is none")
     [entry] = library.listed()
     assert [each.status for each in entry.job.processes] == ["ok", "failed", "interrupted"]
-    assert entry.job.missing == 1
-    assert not entry.complete
+    assert (entry.job.missing, entry.complete) == (1, False)
 
 
 def test_names_find_a_job_only_where_one_will_do(library):
