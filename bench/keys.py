@@ -42,7 +42,7 @@ Peer().run()
 """
 SCREENS = {"1": "Start", "2": "Summary", "3": "Compiles", "4": "Kernels", "5": "Timeline", "6": "Memory"}
 SIZES = ((80, 24), (120, 40))
-SMOKE = {"3": "Compiles"}
+SMOKE = {"2": "Summary", "3": "Compiles"}
 QUIET_SECONDS = 0.4
 PATIENCE_SECONDS = 4.0
 SCREEN_BYTES = 1_000
@@ -150,7 +150,7 @@ def main() -> int:
     parser.add_argument(
         "--smoke",
         action="store_true",
-        help="12 keys on one screen, one round; the table has to come out, whatever its figures",
+        help="12 keys on two screens, one round; the table has to come out, whatever its figures",
     )
     args = parser.parse_args()
     screens, keys, rounds = (SMOKE, 12, 1) if args.smoke else (SCREENS, args.keys, args.rounds)
