@@ -39,7 +39,7 @@ def test_a_folder_without_sessions_is_refused(tmp_path):
     assert not is_job_folder(tmp_path)
 
 
-def test_no_more_processes_are_opened_than_the_limit_allows(tmp_path, monkeypatch):
+def test_no_more_processes_are_read_than_the_limit_allows_and_no_file_of_another_kind(tmp_path, monkeypatch):
     job(tmp_path, loop(1), loop(1), loop(1))
     whole = read_job(tmp_path, Session)
     assert (whole.count, whole.job, whole.missing, whole.notices) == (3, JOB, (), ())
@@ -47,6 +47,10 @@ def test_no_more_processes_are_opened_than_the_limit_allows(tmp_path, monkeypatc
     read = read_job(tmp_path, Session)
     assert [member.index for member in read.members] == [0, 1]
     assert "more than 2 processes" in read.notices[0]
+    monkeypatch.delenv("JAXPROF_LIMITS")
+    session_path(tmp_path, 3).write_text("nothing of ours")
+    read = read_job(tmp_path, Session)
+    assert (read.count, "neither a session nor a profile" in read.notices[0]) == (3, True)
 
 
 @pytest.fixture
