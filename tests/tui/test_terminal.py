@@ -130,7 +130,7 @@ def test_the_theme_follows_the_terminal(tmp_path):
     with app(sys.executable, tmp_path, answers=f"\x1b]11;rgb:fafa/fafa/fafa\x1b\\{KIND}") as terminal:
         terminal.type(b"1")  # before the terminal has said what it is
         terminal.sees("? Help")
-        terminal.sees("╭─ Summary")
+        terminal.sees("╭─ Your code and sessions")
         assert shows_background(terminal, LIGHT.background)
         assert "rgb:" not in terminal.screen.text
         quits(terminal)
