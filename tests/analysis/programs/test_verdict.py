@@ -131,6 +131,13 @@ KINDS = {
     "an empty call takes nearly as long": (inline(0.70, 0.30, 8e-6, empty=7e-6), "dispatch-bound"),
     "an empty call is a third of it": (inline(0.90, 0.10, 18e-6, empty=6e-6), "device-bound"),
     "an empty call is half of it": (inline(0.90, 0.10, 12e-6, empty=6e-6), None),
+    "waits for a processor may lengthen a launch as much": (
+        [
+            replace(each, delay_seconds=0.5) if isinstance(each, e.ProgramSampled) else each
+            for each in inline(0.90, 0.10, 18e-6, empty=6e-6)
+        ],
+        None,
+    ),
     "an empty call has one argument": (inline(0.90, 0.10, 18e-6, leaves=5, empty=6e-6), None),
     "Python at the very call of a compiled function enters it": (
         loop(made.line(88, 0.4, "device_busy", "step"), made.line(88, 0.6, "host_busy", "step", kind="host")),

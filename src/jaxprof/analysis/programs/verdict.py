@@ -203,6 +203,8 @@ _Z: Final = 1.96
 _APART_ERRORS: Final = 1.28
 """Standard errors between the two largest parts from which the first counts as larger, at nine in ten."""
 PREEMPTED: Final = "preempted"
+_MOST_DELAYED: Final = 0.9
+"""Most of a running thread's time that is taken for waits; clocks and samples disagree by some of it."""
 _BLOCKED: Final = frozenset({"device_busy", "waiting"})
 """States of a thread that does not run, unless it computes a compiled function itself."""
 IDLE: Final = "idle"
@@ -366,9 +368,11 @@ def loop_figures(
     for spot in steady:
         parts[part_of(spot, key, working, eager)] += spot.seconds
     preempted = sum(spot.seconds for spot in spots if spot.kind == PREEMPTED and (key is None or spot.site_in(key)))
+    delayed = _delayed_share(steady, delay_seconds - preempted)
     passes = _passes(sum(spot.seconds for spot in steady) + preempted, times)
-    inline = _inline_host_seconds(steady, passes, rows, empty_call_seconds)
-    for part, seconds in (*inline.items(), (UNKNOWN, _wake_seconds(steady, passes))):
+    stretch = 1 / (1 - delayed)
+    inline = _inline_host_seconds(steady, passes, rows, empty_call_seconds, stretch)
+    for part, seconds in (*inline.items(), (UNKNOWN, _wake_seconds(steady, passes, stretch))):
         parts[part] += seconds
         parts[DEVICE] -= seconds
     running = _running_seconds(steady, inline, lambda spot: part_of(spot, key, working, eager))
@@ -385,7 +389,6 @@ def loop_figures(
     last = max((site.last_line for site in sites), default=None)
     library = any(site.library for site in sites)
     asleep = tuple(spot for spot in spots if _is_asleep(spot, key))
-    delayed = max(0.0, delay_seconds - preempted) / max(sum(running.values()), delay_seconds - preempted, 1e-9)
     on_a_quiet_machine = {part: parts[part] - delayed * seconds for part, seconds in running.items()}
     return HotLoop(
         key,
@@ -406,6 +409,17 @@ def loop_figures(
     )
 
 
+def _runs(spot: Spot) -> bool:
+    """Return whether the thread ran, or waited only for a processor."""
+    return spot.kind == "inline" or spot.state not in _BLOCKED
+
+
+def _delayed_share(spots: Sequence[Spot], delay_seconds: float) -> float:
+    """Return the share of the running time in which the thread waited for a processor."""
+    running = sum(spot.seconds for spot in spots if _runs(spot))
+    return min(_MOST_DELAYED, max(0.0, delay_seconds) / running) if running else 0.0
+
+
 def _running_seconds(
     spots: Iterable[Spot], inline: Mapping[str, float], part: Callable[[Spot], str]
 ) -> dict[str, float]:
@@ -413,7 +427,7 @@ def _running_seconds(
     the inline time is not the device's."""
     running = dict.fromkeys(PARTS, 0.0)
     for spot in spots:
-        if spot.kind == "inline" or spot.state not in _BLOCKED:
+        if _runs(spot):
             running[part(spot)] = running.get(part(spot), 0.0) + spot.seconds
     for other, seconds in inline.items():
         running[other] = running.get(other, 0.0) + seconds
@@ -462,11 +476,12 @@ def _passes(seconds: float, times: LoopTimes) -> float:
 
 
 def _inline_host_seconds(
-    spots: Sequence[Spot], passes: float, rows: Sequence[Compiled], empty_call_seconds: float | None
+    spots: Sequence[Spot], passes: float, rows: Sequence[Compiled], empty_call_seconds: float | None, stretch: float
 ) -> dict[str, float]:
     """Return the part of the inline time of compiled functions that is not the device's. Inline means that the calling
     thread computes the function itself. A launch needs some of this time, an amount known only between two limits,
-    which an empty call narrows: it is a launch and the Python around it."""
+    which an empty call narrows: it is a launch and the Python around it. `stretch`: by how much waits for a processor
+    may lengthen it."""
     inline = [spot for spot in spots if spot.kind == "inline"]
     inline_seconds = sum(spot.seconds for spot in inline)
     if not inline_seconds or not passes:
@@ -483,15 +498,16 @@ def _inline_host_seconds(
         least, most = (max(least, count * empty_call_seconds * share - calls) for share in EMPTY_CALL_SHARES)
         leaves -= 1
     launching = min(inline_seconds, max(least, min(most, LAUNCH_SHARE * calls)))
-    most = max(launching, min(inline_seconds, most + passes * leaves * LAUNCH_LEAF_SECONDS))
+    most = max(launching, min(inline_seconds, stretch * (most + passes * leaves * LAUNCH_LEAF_SECONDS)))
     return {DISPATCH: launching, UNKNOWN: most - launching}
 
 
-def _wake_seconds(spots: Sequence[Spot], passes: float) -> float:
-    """Return the part of the wait for results that may be the thread's own work."""
+def _wake_seconds(spots: Sequence[Spot], passes: float, stretch: float) -> float:
+    """Return the part of the wait for results that may be the thread's own work, lengthened by waits for a
+    processor."""
     waiting = [spot for spot in spots if spot.kind == "sync"]
     count = passes * len({spot.place for spot in waiting})
-    return min(sum(spot.seconds for spot in waiting), count * WAKE_SECONDS)
+    return min(sum(spot.seconds for spot in waiting), stretch * count * WAKE_SECONDS)
 
 
 def leaves_of(row: Compiled) -> int:
