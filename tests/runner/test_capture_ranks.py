@@ -13,6 +13,7 @@ from jaxprof.runner.job_launch import CaptureChoice, CaptureRanks, options_of, r
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import read_job
 from job_folders import job, loop, process
+from tables import rows
 
 OPTIONS = RecordingOptions(capture_after_seconds=5.0, capture_steps=100)
 
@@ -33,17 +34,17 @@ def test_what_can_be_named(text, ranks):
 
 @pytest.mark.parametrize(
     ("text", "count", "words"),
-    [
-        ("4", 4, "of 4 processes the last one is 3"),
-        ("3-1", 0, "runs backwards"),
-        ("first", 4, "'first' is no process"),
-        ("0,,1", 4, "is no process"),
-        ("all,0", 4, "'all' is no process"),
-    ],
+    rows("""
+        4      4  of 4 processes the last one is 3
+        3-1    0  runs backwards
+        first  4  'first' is no process
+        0,,1   4  is no process
+        all,0  4  'all' is no process
+    """),
 )
 def test_what_is_refused(text, count, words):
     with pytest.raises(UsageError, match=words):
-        read_ranks(text, count)
+        read_ranks(text, int(count))
 
 
 def test_a_window_is_of_those_that_are_named():

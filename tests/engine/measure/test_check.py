@@ -23,6 +23,7 @@ from jaxprof.engine.measure.stages import updated
 from jaxprof.events import CheckReported
 from jaxprof.workloads import built_in
 from jaxprof.workloads.model import Variant
+from tables import rows
 
 INPUTS = (np.arange(4, dtype=np.float32),)
 
@@ -130,20 +131,20 @@ def test_trees_of_arrays_keep_their_form():
 
 @pytest.mark.parametrize(
     ("platform", "capability", "asked", "dtypes", "expected"),
-    [
-        ("cpu", None, "", {"float32"}, "float32"),
-        ("cpu", None, "", {"float64"}, "float64"),
-        ("cpu", None, "", {"bfloat16", "float32"}, "bfloat16"),
-        ("gpu", "9.0", "", {"float32"}, "tf32"),
-        ("gpu", "7.5", "", {"float32"}, "float32"),
-        ("gpu", "9.0", "bfloat16", {"float32"}, "bfloat16"),
-        ("gpu", "gfx90a", "", {"float32"}, "float32"),
-        ("tpu", None, "", {"float32"}, "bfloat16"),
-        ("tpu", None, "high", {"float32"}, "bfloat16_3x"),
-    ],
+    rows("""
+        cpu  -       -         float32           float32
+        cpu  -       -         float64           float64
+        cpu  -       -         bfloat16 float32  bfloat16
+        gpu  9.0     -         float32           tf32
+        gpu  7.5     -         float32           float32
+        gpu  9.0     bfloat16  float32           bfloat16
+        gpu  gfx90a  -         float32           float32
+        tpu  -       -         float32           bfloat16
+        tpu  -       high      float32           bfloat16_3x
+    """),
 )
 def test_the_effective_precision_follows_the_device(platform, capability, asked, dtypes, expected):
-    device = SimpleNamespace(platform=platform, compute_capability=capability)
-    found = effective_precision(device, asked, dtypes)
+    device = SimpleNamespace(platform=platform, compute_capability=capability or None)
+    found = effective_precision(device, asked, set(dtypes.split()))
     assert found == expected
     assert tolerance_key(found) in {"float64", "float32", "tf32", "bfloat16"}

@@ -22,6 +22,7 @@ from jaxprof.engine.measure.sampling import (
 )
 from jaxprof.engine.protocol.request import TurnRequest
 from jaxprof.events import ProgressMade, SamplesTaken, TurnAwaited
+from tables import rows
 
 
 class World:
@@ -84,20 +85,20 @@ def noisy():
 
 @pytest.mark.parametrize(
     ("call", "cost", "calls"),
-    [
-        (1e-3, 1e-7, 1),
-        (5e-6, 5e-8, 1),
-        (4e-6, 5e-8, 2),
-        (1e-6, 5e-8, 5),
-        (1e-7, 5e-8, 50),
-        (1e-12, 5e-8, 10_000),
-        (0.0, 5e-8, 10_000),
-        (-1e-9, 5e-8, 10_000),
-    ],
+    rows("""
+        1e-3   1e-7  1
+        5e-6   5e-8  1
+        4e-6   5e-8  2
+        1e-6   5e-8  5
+        1e-7   5e-8  50
+        1e-12  5e-8  10000
+        0      5e-8  10000
+        -1e-9  5e-8  10000
+    """),
 )
 def test_the_clock_costs_at_most_one_percent_of_a_sample(call, cost, calls):
     """A call too short to be seen is made as often as can be."""
-    assert calls_per_sample(call, cost) == calls
+    assert calls_per_sample(float(call), float(cost)) == int(calls)
 
 
 @pytest.mark.parametrize(

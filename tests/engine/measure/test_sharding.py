@@ -16,6 +16,7 @@ from jaxprof.engine.measure.sharding import (
     with_specs,
 )
 from jaxprof.errors import UsageError
+from tables import rows
 
 MESH = AbstractMesh((4, 2), ("data", "model"))
 PARAMS = {"w": np.zeros((8, 6), np.float32), "b": np.zeros(6, np.float32), "step": np.int32(0)}
@@ -61,14 +62,14 @@ def test_what_the_command_line_says(shard, found):
 
 @pytest.mark.parametrize(
     ("shard", "said"),
-    [
-        ("x", "cannot read"),
-        ("=data", "cannot read"),
-        ("y=data", "argument to shard"),
-        ("params/b=-,model", "no array of params/b has 2 dimensions"),
-        ("params/w=-,data", "float32[8,6] params/w cannot be split along dimension 1 into 4"),
-        ("x=batch", "axis of the mesh"),
-    ],
+    rows("""
+        x                 cannot read
+        =data             cannot read
+        y=data            argument to shard
+        params/b=-,model  no array of params/b has 2 dimensions
+        params/w=-,data   float32[8,6] params/w cannot be split along dimension 1 into 4
+        x=batch           axis of the mesh
+    """),
 )
 def test_what_is_refused(shard, said):
     with pytest.raises(UsageError) as caught:
