@@ -15,7 +15,6 @@ from jaxprof.analysis.flame import (
     scope_names,
     stacks_flame,
 )
-from jaxprof.analysis.programs.derive import program_result
 from jaxprof.hlo.analysis.origin import op_path
 
 NAMES = st.lists(st.sampled_from("abcd"), min_size=1, max_size=5)
@@ -68,8 +67,11 @@ def test_scopes_by_the_thousand_are_shown_to_a_depth():
 
 def test_the_frames_of_a_program_are_its_wall_time_to_the_picosecond():
     """What they are is in `tests/net/program.txt`."""
-    program = program_result(made.training(), made.RUN)
+    lines = [made.line(91, 0.25, "device_busy", "float()"), made.line(12, 0.5, "host_busy", under=90, function="load")]
+    program = made.result(*made.steady(10, {"device_busy": 0.4, "host_busy": 0.5}, lines), wall=20.5)
     graph = program_flame(program)
     assert graph.tree.total == round(program.wall_seconds * PICOSECONDS)
+    inside = named(graph.tree, "main (train.py)", "loop at line 85", "line 90", "load (train.py)", "line 12")
+    assert graph.tree.totals[inside] == 5 * PICOSECONDS
     node = named(graph.tree, "main (train.py)", "loop at line 85", "line 91 float()")
     assert (graph.place_of(node).file, graph.place_of(node).line) == ("/home/me/work/train.py", 91)

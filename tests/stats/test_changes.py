@@ -39,6 +39,7 @@ HISTORIES = {
 def test_where_a_history_changed():
     held_cases("changes.txt", {case: figures_text(*change_points(of).found) for case, of in HISTORIES.items()})
     assert change_points(HISTORIES["three are"], significance=0.001).found == ()
+    assert change_points(HISTORIES["a lasting change"]).found[0].ratio == pytest.approx(1 / 1.2, rel=0.03)
 
 
 def neighbours(correlation, count, random):

@@ -308,6 +308,7 @@ def test_how_much_of_the_time_an_exchange_takes_and_what_its_links_carry(jobs):
     cases = [case for case in (*FOUND, *NOTHING) if "exchange" in case]
     held_cases("exchanges.txt", {case: figures_text(*jobs[case].collectives) for case in cases})
     [one] = jobs["an exchange that takes much of the time"].collectives
+    assert one.exposed_share == pytest.approx(0.36, abs=0.03)
     assert one.bus_bytes_per_second == pytest.approx(1.5 * 4 * 2**20 / one.exchange_median_seconds)
 
 
