@@ -189,16 +189,12 @@ hlo cut.hlo
 hlo captured.jaxprof
 hlo cut.hlo --kernels
 hlo cut.hlo --findings
-hlo large.hlo --findings
 hlo captured.jaxprof --findings
 hlo cut.hlo --barriers
-hlo large.hlo --barriers
 hlo captured.jaxprof --barriers
 hlo cut.hlo --flame
-hlo large.hlo --flame
 hlo captured.jaxprof --flame
 hlo cut.hlo --memory
-hlo captured.jaxprof --memory
 hlo small.hlo --stage hlo
 hlo small.hlo --diff changed.hlo
 hlo apart.hlo --diff tiled.hlo
