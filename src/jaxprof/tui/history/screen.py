@@ -22,7 +22,7 @@ from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.format import moment, verdict_style
 from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.picture import Lines, Picture
-from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, count_tick, line_plot, seconds_tick
+from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, count_tick, line_plot, seconds_tick, whole_tick
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.table_view import Heading, ReportList, TextRow
@@ -61,12 +61,7 @@ def history_plot(history: LibraryHistory, measurement: MeasurementHistory, width
     ]
     marks += [Mark(float(number), point.value, "wrong", "$error", "✗") for number, point in numbered if point.wrong]
     text = {"second": seconds_tick, "byte": bytes_}.get(history.unit, count_tick)
-    return line_plot(lines, Axis("point", _point_number), Axis(history.title, text), width, height, marks)
-
-
-def _point_number(value: float) -> str:
-    """Return the number of a point; nothing between two of them."""
-    return count_tick(value) if value == round(value) else ""
+    return line_plot(lines, Axis("point", whole_tick), Axis(history.title, text), width, height, marks)
 
 
 def change_style(change: LastingChange) -> str:

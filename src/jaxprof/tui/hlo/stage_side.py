@@ -112,10 +112,6 @@ class TextPane(Guarded, Vertical, keys="text_pane"):
             self._go_to(hits.following(self._search_start - 1, 1), keep=True)
         self._show_count(hits.words(self._hit_index), "" if hits.offsets else "$warning")
 
-    @property
-    def _offset_of_cursor(self) -> int:
-        return self.view.document.offset(self.view.cursor)
-
     def _go_to(self, index: int | None, *, keep: bool = False) -> None:
         hits = self._hits
         if hits is None or index is None:
@@ -139,7 +135,7 @@ class TextPane(Guarded, Vertical, keys="text_pane"):
             return
         at = hits.offsets[self._hit_index] if self._hit_index is not None else None
         here = self.view.document.number(at) == self.view.cursor if at is not None else False
-        offset = at if here and at is not None else self._offset_of_cursor - (1 if step > 0 else 0)
+        offset = at if here and at is not None else self.view.document.offset(self.view.cursor) - (step > 0)
         self._go_to(hits.following(offset, step))
         self._show_count(hits.words(self._hit_index))
 

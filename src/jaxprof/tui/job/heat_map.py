@@ -345,10 +345,6 @@ class JobMap(Browsing, keys="job_map"):
 
     # -- what is shown ----------------------------------------------------------------------------------------
 
-    def show_processes(self, processes: Sequence[MapProcess]) -> None:
-        """Show these processes, as far as the grid has them."""
-        self.change(lambda browse: browse.show(processes))
-
     def show_steps(self, seen: StepOutliers, *, whole: bool) -> None:
         """Show a grid of steps; `whole` means that it has all steps."""
         self.seen, self.browse.grid = seen, seen.grid

@@ -324,18 +324,12 @@ class JobPanes(Guarded, Container):
         accused = {finding.index for finding in job.figures.findings if finding.code != "failed-after"}
         rows = self.query_one(RankTable)
         shown = set(rows.left_by_filter())
-        self.map.show_processes(
-            [
-                MapProcess(
-                    process.index,
-                    process.host,
-                    job.lost_seconds.get(process.index, 0.0),
-                    process.index in accused,
-                )
-                for process in job.figures.processes
-                if process.index in shown
-            ]
-        )
+        processes = [
+            MapProcess(process.index, process.host, job.lost_seconds.get(process.index, 0.0), process.index in accused)
+            for process in job.figures.processes
+            if process.index in shown
+        ]
+        self.map.change(lambda browse: browse.show(processes))
 
     # -- steps ------------------------------------------------------------------------------------------------
 

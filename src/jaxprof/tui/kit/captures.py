@@ -37,24 +37,16 @@ def views_of(session: Session, run: Run) -> frozenset[str]:
     views = set()
     if TEXT_NAME in source_of(session, run).texts:
         views.add("timeline")
-    if has_kernels(session, run):
+    if any(part.measured or "hlo" in part.texts for part in (run, *programs_of(session, run))):
         views.add("flame")
     if run.compile_passes is not None:
         views.add("compile")
-    if _has_memory(with_hlo(session, run)):
+    compiled = with_hlo(session, run)
+    if compiled.buffers is not None or compiled.memory is not None or "hlo" in compiled.texts:
         views.add("memory")
     if whole_of(session, run) is not None:
         views.add("overview")
     return frozenset(views)
-
-
-def has_kernels(session: Session, run: Run) -> bool:
-    """Return whether kernels of the run, or of the programs of a whole profile, were captured or are in its HLO."""
-    return any(part.measured or "hlo" in part.texts for part in (run, *programs_of(session, run)))
-
-
-def _has_memory(run: Run) -> bool:
-    return run.buffers is not None or run.memory is not None or "hlo" in run.texts
 
 
 def whole_of(session: Session, run: Run) -> Run | None:

@@ -19,7 +19,7 @@ from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.drawing import bar, hang, stacked
 from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.picture import Lines, Picture
-from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, count_tick, line_plot
+from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, count_tick, line_plot, whole_tick
 from jaxprof.tui.kit.table_columns import Drawing, TableColumn
 from jaxprof.tui.kit.table_view import TableView
 from jaxprof.units import UNKNOWN, bytes_, counted, percent
@@ -222,11 +222,6 @@ def unit_of(size: int) -> tuple[int, str]:
     """Return the bytes and the name of the binary unit that suits a size."""
     power = min(4, max(0, size.bit_length() - 1) // 10)
     return 1024**power, ("B", "KiB", "MiB", "GiB", "TiB")[power]
-
-
-def whole_tick(value: float) -> str:
-    """Return the label of an axis of counts; empty between two whole numbers."""
-    return count_tick(value) if value == int(value) else ""
 
 
 CHANGE = 0.01

@@ -75,6 +75,11 @@ def count_tick(value: float) -> str:
     return _without_zeros(scaled(value))
 
 
+def whole_tick(value: float) -> str:
+    """Return a number beside an axis of numbered things; empty between two of them."""
+    return count_tick(value) if value == int(value) else ""
+
+
 def ratio_tick(value: float) -> str:
     """Return a round ratio beside an axis: `0.5×`, `10×`."""
     return f"{value:g}×"
@@ -199,22 +204,15 @@ def distribution(
     finer = 2 if modes is None else 4
     bins = min(width, max(4, math.ceil(finer * math.sqrt(len(samples)))))
     counts, low, high, above = histogram(samples, bins, modes)
-    heights = _column_heights(counts, width)
+    heights = [counts[column * len(counts) // width] for column in range(width)]  # a bin may take several columns
     interval = summary.ci95 if modes is None else None
-    modes_lines = [_modes_line(modes, width)] if modes is not None and height > _FEWEST_ROWS else []
+    modes_lines = []
+    if modes is not None and height > _FEWEST_ROWS:
+        modes_lines.append(Content.styled(shorten(f"two modes: {modes_text(modes)}", width), "$warning"))
     rows = _bars(heights, height - 2 - len(modes_lines), lambda column: _within(interval, low, high, column, width))
     peaks = [summary.median] if modes is None else [modes.low, modes.high]
     axis = _axis(peaks, interval, low, high, width)
     return Content("\n").join([*modes_lines, *rows, axis, _numbers(peaks, low, high, above, width)])
-
-
-def _modes_line(modes: Modes, width: int) -> Content:
-    return Content.styled(shorten(f"two modes: {modes_text(modes)}", width), "$warning")
-
-
-def _column_heights(counts: Sequence[int], width: int) -> list[int]:
-    """Return the height of each column; with fewer bins than columns, a bin takes several."""
-    return [counts[column * len(counts) // width] for column in range(width)]
 
 
 def _within(interval: tuple[float, float] | None, low: float, high: float, column: int, width: int) -> bool:

@@ -277,11 +277,6 @@ class ProgramHead(Guarded, Widget):
         return Content.assemble(*parts, before, (time, "bold"), cell(now.after, max(0, rest), "$text-muted"))
 
 
-def as_shares(shares: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
-    """Return shares as a comparable value, rounded to what a bar can show."""
-    return tuple((state, round(value, 3)) for state, value in shares.items())
-
-
 Figure = tuple[str, str]
 """A text and its style."""
 
@@ -299,7 +294,7 @@ def head_of(session: Session, result: ProgramResult, *, growing: bool, silent: s
         figures=tuple(_figures(session, result)),
         doing=doing(run.program, result.directory) if runs and run.program is not None else None,
         trouble="" if runs else trouble_of(run, result),
-        shares=as_shares({share.state: share.seconds for share in result.timeline}),
+        shares=tuple((share.state, round(share.seconds, 3)) for share in result.timeline),
     )
 
 
