@@ -49,13 +49,13 @@ def unknown(nvml):
 
 
 def test_a_gpu_is_listed_with_all_that_it_tells():
-    listing = Nvml(FakeNvml(Chip(), Chip(uuid=UUID_B, bus="00000000:3B:00.0"))).listing()
+    listing = Nvml(FakeNvml(Chip(), Chip(uuid=UUID_B))).listing()
     first, second = listing.gpus
     assert (listing.driver, listing.cuda, listing.problem) == ("570.86.15", "12.8", "")
     assert (first.index, first.name, first.uuid, first.pci_bus_id) == (0, "NVIDIA H200", UUID_A, "0000:1b:00.0")
     assert (first.memory_bytes, first.memory_used_bytes, first.memory_free_bytes) == (140 * GIB, 10 * GIB, 130 * GIB)
     assert (first.compute_capability, first.mig_enabled, first.mig) == ("9.0", False, ())
-    assert (second.index, second.pci_bus_id) == (1, "0000:3b:00.0")
+    assert (second.index, second.uuid) == (1, UUID_B)
 
 
 def test_a_reading_is_in_the_units_of_its_names():

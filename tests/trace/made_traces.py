@@ -33,6 +33,12 @@ def host(name: str, start_us: float, us: float, **stats: Value) -> Event:
     return Event(name, round(start_us * US), round(us * US), stats)
 
 
+def hosts(text: str) -> list[Event]:
+    """Events of a host thread, each with its begin and length: `Codegen 60 30, CSEPass 65 5`."""
+    placed = (event.rsplit(" ", 2) for event in text.split(", "))
+    return [host(name, float(start), float(us)) for name, start, us in placed]
+
+
 def line(name: str, *events: Event, id: int = 1) -> Line:
     return Line(name, list(events), id=id)
 
@@ -99,12 +105,10 @@ def tpu_plane() -> Plane:
     """Two executions of one program, an asynchronous collective beside a fusion, a copy that is waited for."""
     program = -5
     facts = {"program_id": program, "flops": 10}
-    ops = [
-        host("%fusion.1 = f32[8] fusion(...)", 0, 40),
-        host("%all-reduce-done = f32[8] all-reduce-done(...)", 40, 10),
-        host("%copy-done = f32[8] copy-done(...)", 50, 20),
-        host("%fusion.1 = f32[8] fusion(...)", 100, 40),
-    ]
+    ops = hosts(
+        "%fusion.1 = f32[8] fusion(...) 0 40, %all-reduce-done = f32[8] all-reduce-done(...) 40 10, "
+        "%copy-done = f32[8] copy-done(...) 50 20, %fusion.1 = f32[8] fusion(...) 100 40"
+    )
     started = host("%all-reduce-start = f32[8] all-reduce-start(...)", 20, 30)
     module = f"jit_f({program & 0xFFFF_FFFF_FFFF_FFFF})"
     return Plane(

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from made_traces import gpu_planes, host, on_gpu, op, read
+from made_traces import gpu_planes, hosts, on_gpu, op, read
 from xplane_wire import Line, Plane, space_bytes
 
 from jaxprof.analysis.lanes.rows import lanes_of
@@ -57,8 +57,8 @@ class TestTimeline:
         assert half.idle_ns == pytest.approx(0, abs=2_000)
 
     def test_what_overlaps_gets_a_track_each_in_perfetto(self):
-        spans = [("outer", 0, 100), ("inner", 10, 20), ("across", 90, 40), ("late", 95, 3), ("apart", 140, 5)]
-        plane = Plane("/device:TPU:0", [Line("Async XLA Ops", [host(*span) for span in spans])])
+        spans = hosts("outer 0 100, inner 10 20, across 90 40, late 95 3, apart 140 5")
+        plane = Plane("/device:TPU:0", [Line("Async XLA Ops", spans)])
         exported = json.loads("".join(to_perfetto(read_timeline(timeline_text(read(plane))), "title")))
         events = exported["traceEvents"]
         names = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}

@@ -1,7 +1,7 @@
 """The tree of a compile: nesting, threads that wait for each other, stages."""
 
 import pytest
-from made_traces import host, read
+from made_traces import hosts, read
 from xplane_wire import Line, Plane
 
 from jaxprof.analysis.measured import seconds_of_threads, stage_times
@@ -12,30 +12,20 @@ US = 1e-6
 
 
 def tree():
-    python = Line("python", [host("PjitFunction(f)", 0, 120), host("backend_compile_and_load", 10, 100)])
+    python = Line("python", hosts("PjitFunction(f) 0 120, backend_compile_and_load 10 100"))
     compiler = Line(
         "tf_PjRtCompilerThreadPool/1",
-        [
-            host("PjRtCpuClient::Compile", 20, 80),
-            host("HLO passes through layout assignment (jit_f)", 22, 30),
-            host("algsimp", 25, 5),
-            host("algsimp", 32, 5),
-            host("some-new-pass", 40, 4),
-            host("Codegen", 60, 30),
-        ],
+        hosts(
+            "PjRtCpuClient::Compile 20 80, HLO passes through layout assignment (jit_f) 22 30, "
+            "algsimp 25 5, algsimp 32 5, some-new-pass 40 4, Codegen 60 30"
+        ),
         id=2,
     )
     workers = [
-        Line(
-            f"tf_xla-cpu-codegen/{number}",
-            [host("FusionCompiler::Compile", 62, 20), host("CSEPass", 65, 5)],
-            id=3 + number,
-        )
+        Line(f"tf_xla-cpu-codegen/{number}", hosts("FusionCompiler::Compile 62 20, CSEPass 65 5"), id=3 + number)
         for number in range(2)
     ]
-    found = compile_tree(read(Plane("/host:CPU", [python, compiler, *workers])))
-    assert found is not None
-    return found
+    return compile_tree(read(Plane("/host:CPU", [python, compiler, *workers])))
 
 
 def node(of, *names):

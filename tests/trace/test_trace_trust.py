@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from made_traces import US, async_loop, cpu_plane, gpu_planes, host, on_cpu, on_gpu, op, read
+from made_traces import US, async_loop, cpu_plane, gpu_planes, host, hosts, on_cpu, on_gpu, op, read
 from xplane_wire import Line, Plane
 
 from jaxprof.analysis.explain.catalogue import entries
@@ -75,8 +75,8 @@ def _outside():
     return read(on_cpu(t=events, python=[host("train", 0, 20, step_num=0)]))
 
 
-_PYTHON = on_cpu(python=[host("$train.py:3 step", 0, 5)])
-_COMPILING = on_cpu(python=[host("backend_compile_and_load", 0, 90), host("f", 95, 1)])
+_PYTHON = on_cpu(python=hosts("$train.py:3 step 0 5"))
+_COMPILING = on_cpu(python=hosts("backend_compile_and_load 0 90, f 95 1"))
 CASES = {
     # the code: its verdict, or None where it is not mentioned, of which capture, and words of its message
     "no_kernels": [
@@ -268,7 +268,7 @@ def test_the_clocks_of_hosts(second, started, verdict, words):
 
 
 def test_how_the_steps_were_found_is_said_for_each_device():
-    annotated = Line("Steps", [host("1", 0, 30), host("2", 30, 30)])
+    annotated = Line("Steps", hosts("1 0 30, 2 30 30"))
     planes = [
         on_gpu(op("a", 0, 20), op("a", 30, 20), lines=[annotated]),
         on_gpu(op("a", 0, 20), op("b", 21, 5), op("a", 30, 20), op("b", 51, 5), number=1),

@@ -13,8 +13,8 @@ from jaxprof.workloads.check import Comparison, compare, tolerance
 from jaxprof.workloads.model import Parameters, Variant, Workload
 
 
-def inputs_of(workload: Workload, parameters: Parameters, seed: int = 0) -> tuple[Any, ...]:
-    return workload.inputs(parameters, np.random.default_rng(seed))
+def inputs_of(workload: Workload, parameters: Parameters) -> tuple[Any, ...]:
+    return workload.inputs(parameters, np.random.default_rng(0))
 
 
 def runner(variant: Variant, parameters: Parameters) -> Callable[[tuple[Any, ...]], Any]:

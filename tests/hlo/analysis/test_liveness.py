@@ -62,8 +62,8 @@ def test_values_live_from_their_instruction_to_their_last_use():
     assert found.peak_bytes == max(found.live_bytes)
     assert found.parts == {"argument": 3 * KIB, "output": 0, "temporary": 3 * KIB, "constant": 0}
     big = next(value for value in found.values if value.instruction == "big")
-    assert (big.bytes, big.kind, big.shape) == (2 * KIB, "temporary", "f32[512]{0}")
-    assert (big.op_name, big.file, big.line, big.at_peak) == ("jit(f)/f", "me.py", 7, True)
+    assert (big.bytes, big.kind, big.shape, big.at_peak) == (2 * KIB, "temporary", "f32[512]{0}", True)
+    assert (big.op_name, big.file, big.line) == ("jit(f)/f", "me.py", 7)
     assert found.points[found.peak_at].instruction == "small"
     assert [value.instruction for value in found.alive(found.peak_at)] == ["y", "big", "x", "small"]
     assert [value.instruction for value in found.alive(5)] == ["y", "x", "loop"], "the loop has the place of small"
