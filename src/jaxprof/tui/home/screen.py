@@ -65,6 +65,8 @@ class HomeScreen(SessionScreen, keys="home"):
         super().__init__()
         self.choices = HomeOptions()
         self._infos: dict[str, WorkloadInfo] = {}
+        self._example_waits = False
+        """Whether the example was chosen before the catalogue was read."""
         self._names = names()
         self._entries: list[Entry] = []
         """The kept sessions and jobs, the newest first."""
@@ -134,6 +136,8 @@ class HomeScreen(SessionScreen, keys="home"):
         self.query_one(WorkloadList).show_rows({name: name for name in self._names})
         self._show_detail()
         self._show_plan()
+        if self._example_waits and EXAMPLE in self._infos:
+            self.action_example()
 
     def _take_sessions(self, read: tuple[list[Entry], list[OwnRow]]) -> None:
         if not self.whole:
@@ -293,8 +297,9 @@ class HomeScreen(SessionScreen, keys="home"):
             await self.run_action(row.action)
 
     def action_example(self) -> None:
-        """Run the example of the catalogue."""
+        """Run the example of the catalogue, as soon as that is read."""
         info = self._infos.get(EXAMPLE)
+        self._example_waits = info is None
         if info is not None:
             self._start([info])
 
