@@ -8,7 +8,7 @@ import pytest
 
 from analysis.made_runs import hlo_text, planned, program_text, session
 from golden import figures_text, held, held_cases
-from hlo.analysis.programs import bf16, f32, fused, written
+from hlo.analysis.programs import fused, shapes, written
 from jaxprof import events as e
 from jaxprof.analysis.gate import wider_products
 from jaxprof.analysis.run_difference import module_difference, run_difference
@@ -20,9 +20,9 @@ def _session(hlo, *events, **plan):
     return session(planned(**plan), text, events)
 
 
-def _compiled(function, *shapes, **options):
+def _compiled(function, arguments="f32[256,512]", **options):
     """A run of `function` with what the engine reports of a compiled program."""
-    lowered = jax.jit(function, **options).lower(*(shapes or (f32(256, 512),)))
+    lowered = jax.jit(function, **options).lower(*shapes(arguments))
     program, asked = lowered.compile(), lowered.as_text(dialect="hlo")
     memory, text = program.memory_analysis(), program.as_text()
     assert text is not None
@@ -218,7 +218,7 @@ def _layers(dtype, times=1):
             x = (x.astype(dtype) @ w.astype(dtype)).astype(jnp.bfloat16)
         return x, None
 
-    return _compiled(lambda w, x: jax.lax.scan(layer, x, w)[0], bf16(4, 64, 64), bf16(32, 64))
+    return _compiled(lambda w, x: jax.lax.scan(layer, x, w)[0], "bf16[4,64,64] bf16[32,64]")
 
 
 def test_an_upcast_of_products_shows_where_the_compiled_program_hides_it():
