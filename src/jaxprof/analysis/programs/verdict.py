@@ -634,7 +634,7 @@ def interval(share: float, samples: float) -> tuple[float, float]:
     square = _Z * _Z / samples
     middle = (share + square / 2) / (1 + square)
     half = _Z * math.sqrt(max(share * (1 - share), 0.0) / samples + square / (4 * samples)) / (1 + square)
-    return max(0.0, middle - half), min(1.0, middle + half)
+    return max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half))  # rounding excludes a share of 1
 
 
 def working_lines(spots: Sequence[Spot], key: LoopKey | None) -> frozenset[int]:
