@@ -175,7 +175,7 @@ async def test_a_job_is_one_row_which_is_opened_renamed_and_deleted_whole(kept, 
         renamed = kept_job.with_name("first.jaxprof.d")
         await answer(walk, "home e", "first")
         await walk.until(lambda: rows.current_row is not None and rows.current_row.path == renamed)
-        await walk.through("m D | Delete this job? | the sessions of 2 processes\ny | @HomeScreen")
+        await walk.through("m D | Delete this job? | roll-ups\ny | @HomeScreen")
         await walk.until(lambda: len(kept_keys(walk)) == 3)
         assert not renamed.exists()
         assert all(path.exists() for path in kept)
