@@ -1,6 +1,5 @@
 import io
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -10,9 +9,6 @@ from jaxprof import events as e
 from report import sessions
 
 pytest.importorskip("duckdb")
-
-if TYPE_CHECKING:
-    pass
 
 
 class InThisProcess:

@@ -112,10 +112,7 @@ def test_the_first_rows_and_whether_there_are_more(path):
 def test_a_call_that_asks_nobody_is_ended_with_its_process(path, monkeypatch):
     monkeypatch.setenv("JAXPROF_LIMITS", "query_time=1")
     sql = "SELECT 1 UNION ALL SELECT levenshtein(repeat('ab', 100000), repeat('ba', 100000))"  # 40 s, and no interrupt
-    with (
-        pytest.raises(UsageError, match="more than 1 s") as late,
-        asking.ask(sql, [asked(path)]) as answer,
-    ):
+    with pytest.raises(UsageError, match="more than 1 s") as late, asking.ask(sql, [asked(path)]) as answer:
         list(answer.rows())
     assert "JAXPROF_LIMITS=query_time=4" in late.value.hint
 

@@ -1,21 +1,30 @@
-"""Text that fits a small terminal, JSON that fits a prompt, Markdown that shows every character."""
+"""Text that fits a small terminal, JSON that fits a prompt, Markdown that shows every character. The sentence about a
+fix that was tried: a gain is claimed where there is one, and nowhere else. The three lines at the end of what
+measures: the largest cost first, parts that add up, nothing left unsaid."""
 
 import json
+import re
 import socket
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from analysis import made_runs
 from folding import fold
-from golden import figures_text, held
+from golden import figures_text, held, held_cases
 from jaxprof import events as e
 from jaxprof.analysis.explain.derive import explanation
-from jaxprof.analysis.explain.model import Abstention, FindingCost, RankedFinding
+from jaxprof.analysis.explain.model import Abstention, FindingCost, FixTrial, NumbersCompared, RankedFinding
 from jaxprof.analysis.finding import Finding
+from jaxprof.report import explain
+from jaxprof.report.conclusion import conclusion, largest
 from jaxprof.report.envelope import json_pieces
-from jaxprof.report.explain import HEIGHT, WIDTH, cost_text, explanation_json, explanation_lines, explanation_markdown
+from jaxprof.report.renderers import wrap
+from jaxprof.stats import Block, LaunchBlocks, compare
 from jaxprof.text import columns
+from jaxprof.units import parts_of, spread
 from report import sessions
 
 _LONG = "a sentence that goes on and on, with figures and names, until it is longer than anybody wants to read; " * 4
@@ -51,14 +60,14 @@ def test_text_fits_a_small_terminal(findings):
     explained = crowded(findings)
     verified = tuple(replace(each, verify=f"{_VERIFY} {number}") for number, each in enumerate(explained.findings))
     for form in (explained, replace(explained, findings=verified)):
-        lines = explanation_lines(form)
-        assert len(lines) <= HEIGHT
-        assert max(map(columns, lines)) <= max(WIDTH, len(_VERIFY) + 8)
+        lines = explain.explanation_lines(form)
+        assert len(lines) <= explain.HEIGHT
+        assert max(map(columns, lines)) <= max(explain.WIDTH, len(_VERIFY) + 8)
         assert sum("static_argument_varies" in line for line in lines) == findings
 
 
 def test_json_fits_a_prompt_however_long_its_sentences_are():
-    text = "".join(json_pieces(explanation_json(crowded())))
+    text = "".join(json_pieces(explain.explanation_json(crowded())))
     assert len(text) < 7_000
     data = json.loads(text)
     assert len(data["findings"]) == 5
@@ -67,7 +76,7 @@ def test_json_fits_a_prompt_however_long_its_sentences_are():
 
 
 def test_markdown_has_each_finding_and_no_fence_can_be_closed():
-    text = explanation_markdown(crowded(2, verify="jaxprof script 'a```b.py'"))
+    text = explain.explanation_markdown(crowded(2, verify="jaxprof script 'a```b.py'"))
     assert text.count("static\\_argument\\_varies") == 2
     assert text.count("``````sh") == 2
     assert text.count("``````") == 4
@@ -84,16 +93,110 @@ COSTS = [
 
 
 def test_what_a_cost_is_called():
-    held("costs.txt", figures_text(*map(cost_text, COSTS)))
+    held("costs.txt", figures_text(*map(explain.cost_text, COSTS)))
 
 
 def test_what_was_compiled_and_not_run_says_so():
     run = made_runs.run(hlo=sessions.TRANSPOSES, workload="m.py:step", how="compile", device="h100")
     session = fold(sessions.HEADER, run)
-    lines = explanation_lines(explanation(session, "s"))
+    lines = explain.explanation_lines(explanation(session, "s"))
     assert lines[0] == "r1 m.py:step jit h100: compiled, and not run"
     command = "jaxprof hlo m.py:step --variant jit --for h100 --findings"
     assert f"verify: {command}" not in lines, "these words came from another machine"
     assert f"verify (from the file): {command}" in " ".join(" ".join(lines).split())
     session.header = replace(session.header, host=socket.gethostname())
-    assert f"verify: {command}" in explanation_lines(explanation(session, "s"))
+    assert f"verify: {command}" in explain.explanation_lines(explanation(session, "s"))
+
+
+EQUAL = NumbersCompared(agree=True, relative=0.0)
+CLOSE = NumbersCompared(agree=True, relative=1.2e-7)
+OFF = NumbersCompared(agree=False, relative=3e-3)
+UNKNOWN = NumbersCompared(note="one of them was not kept")
+
+
+def times(ratio, *, spread=0.001):
+    """Five launches, of which B takes 1 s."""
+    off = [ratio * (1 + spread * (number - 2)) for number in range(5)]
+    return compare([LaunchBlocks((Block(0, (each,)), Block(1, (1.0,))), in_turns=False) for each in off])
+
+
+def trial(ratio=2.0, *, spread=0.001, **fields):
+    return FixTrial(fix="a setting", **{"times": times(ratio, spread=spread), "numbers": EQUAL, **fields})
+
+
+TRIALS = {
+    "equal results": trial(),
+    "close results": trial(numbers=CLOSE),
+    "results that were not compared": trial(numbers=UNKNOWN),
+    "other results": trial(numbers=OFF),
+    "other results, as they should be": trial(numbers=OFF, other_numbers="another precision"),
+    "no faster": trial(1.0),
+    "inconclusive": trial(1.1, spread=0.2),
+    "smaller and faster": trial(bytes=(120, 80)),
+    "smaller, and whether it is faster is not known": trial(1.1, spread=0.2, bytes=(120, 80)),
+    "smaller and slower": trial(0.5, bytes=(120, 80)),
+    "neither smaller nor faster": trial(1.0, bytes=(120, 120)),
+    "failed": FixTrial(fix="a setting", failed=True, reason="exit code 1"),
+}
+
+
+def test_the_sentence_claims_what_was_measured():
+    sentences = {case: explain.trial_sentence(tried) for case, tried in TRIALS.items()}
+    assert all(sentences[case].startswith("measured: ") is tried.gains for case, tried in TRIALS.items())
+    held_cases("trials.txt", {case: f"  {sentence}\n" for case, sentence in sentences.items()})
+
+
+def test_what_cost_most_is_named_first_whether_or_not_it_can_be_changed():
+    times = {"host_busy": 6.5, "compile": 60.0, "import": 20.0, "waiting": 8.0}
+    assert largest(times, 97.0) == (
+        "compiling 60.0 s (62 %), imports 20.0 s (21 %), waiting 8.0 s (8 %), the rest 9.0 s (9 %) of 97.0 s"
+    )
+    assert largest({}, 0.2) == "unknown: no sample shows where 200 ms went"
+    assert "host" not in largest({"import": 3.2, "host_busy": 0.001}, 3.5), "it would be 0 %"
+
+
+@given(st.lists(st.floats(0.01, 1e4), min_size=1, max_size=8))
+def test_what_is_printed_adds_up(parts):
+    text = largest({f"state {number}": part for number, part in enumerate(parts)}, sum(parts))
+    shares = [int(share) for share in re.findall(r"\((\d+) %\)", text)]
+    assert sum(shares) == 100
+    times = [float(time) for time in re.findall(r"(\d+(?:\.\d+)?) (?:min|s|ms)\b", text)]
+    assert sum(times[:-1]) == pytest.approx(times[-1])
+
+
+PLANNED = sessions.plan("r1", "jit", "jit")
+COMPILED = e.TextRecorded(run="r1", name="hlo", text=sessions.HLO)
+COPIED = e.SamplesTaken(run="r1", series="transfer_in", seconds=[1e-4])
+
+
+@pytest.mark.parametrize(
+    ("events", "action"),
+    [
+        ([], "no finding above"),
+        ([PLANNED, COPIED, COMPILED], "nothing was measured"),  # interrupted after its compile
+        ([sessions.plan("r1", "jit", "compile"), COMPILED], "no finding above"),  # its HLO is all that was wanted of it
+        ([PLANNED, *sessions.turns("r1", 1e-3, 0)], "no finding above"),
+    ],
+)
+def test_what_to_do_where_nothing_was_found(events, action):
+    found = conclusion(explanation(fold(sessions.HEADER, events), "s"))
+    assert found.action.startswith(action)
+    assert events or (found.cost, found.certainty) == ("unknown: nothing was measured", "no run was recorded")
+
+
+def test_parts_are_in_the_unit_of_the_whole_and_a_wide_interval_is_its_ends():
+    assert parts_of([0.0123, 0.0456], 0.0579) == (["12.3 ms", "45.6 ms"], "57.9 ms")
+    assert spread(0.097, 0.010, 0.012) == "± 9.7 %"
+    assert spread(1.36, 0.012, 0.096) == "12 ms to 96 ms"
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "lines"),
+    [
+        ("about 40 % of it", 9, ["about", "40 % of", "it"]),
+        ("took 3.2 s, 12 ms", 8, ["took", "3.2 s,", "12 ms"]),
+        ("line 3 says 2 steps", 8, ["line 3", "says 2", "steps"]),  # a word is no unit
+    ],
+)
+def test_a_number_is_not_parted_from_its_unit(text, width, lines):
+    assert wrap(text, width=width, indent="") == lines

@@ -72,9 +72,7 @@ def answer(kind, data, limit=None):
     return text
 
 
-RUNS = {
-    "runs": [{"parts": [{"n": 1}, {"n": 2}, {"n": 3}], "ci95": [1.0, 2.0]}, {"parts": [{"n": 4}, {"n": 5}]}],
-}
+RUNS = {"runs": [{"parts": [{"n": 1}, {"n": 2}, {"n": 3}], "ci95": [1.0, 2.0]}, {"parts": [{"n": 4}, {"n": 5}]}]}
 TREE = {"name": "compile", "children": [{"name": "a", "children": [{"name": "b", "children": []}]}]}
 SAMPLED = {"runs": [{"id": "r1", "samples_seconds": [0.1, 0.2, 0.3], "compile_passes": TREE}, {"id": "r2"}]}
 CHECKS = [{"code": f"c{n}", "verdict": verdict} for n, verdict in enumerate(["good", "doubt", "good", "bad"])]

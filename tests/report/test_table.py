@@ -80,8 +80,7 @@ def read_back(cell):
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["=HYPERLINK(1)", "+1", "-1+1", "@SUM(1)", "\t=1", "\r=1", "\n=1", " =1", "＝1", "＋1", "－1", "＠SUM(1)"],
+    "text", ["=HYPERLINK(1)", "+1", "-1+1", "@SUM(1)", "\t=1", "\r=1", "\n=1", " =1", "＝1", "＋1", "－1", "＠SUM(1)"]
 )
 def test_no_text_begins_a_formula(text):
     assert read_back(text).startswith("'")

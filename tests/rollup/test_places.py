@@ -26,8 +26,7 @@ from jaxprof.session import Session
 from jaxprof.session.log import LogWriter
 from jaxprof.session.log.job_folder import read_job
 from job_folders import job, loop
-from rollup.test_grid import numbered, passes
-from rollup.test_job import roll_all
+from rollup.test_job import numbered, passes, roll_all
 from waiting import until
 
 

@@ -19,6 +19,15 @@ BLOCK_MILLISECONDS = 10
 CALLS = 2
 
 
+def neighbours(random, count, correlation):
+    """Values of standard deviation 1 that resemble the ones before them; at a correlation of 1 a random walk."""
+    values = random.normal(size=count)
+    own = math.sqrt(1 - correlation**2) or 1.0
+    for at in range(1, count):
+        values[at] = correlation * values[at - 1] + own * values[at]
+    return values.tolist()
+
+
 @dataclass(frozen=True)
 class Machine:
     """All deviations are of the logarithm of a call's time."""

@@ -15,11 +15,10 @@ from jaxprof.stats import change_points, compare, compare_apart, refuse
 from jaxprof.stats.changes import SHORTEST, _best_cut
 from jaxprof.stats.growth import growth, growth_interval, judge_growth
 from kept_histories import medians
+from stats.machines import neighbours
 from stats.test_comparison import launches
 
 SLOW = (0.020, 2)
-
-
 HISTORIES = {
     "a lasting change": medians((0.010, 12), (0.012, 9)),
     "a small change beside a large one before a long time without": medians(
@@ -42,15 +41,6 @@ def test_where_a_history_changed():
     assert change_points(HISTORIES["a lasting change"]).found[0].ratio == pytest.approx(1 / 1.2, rel=0.03)
 
 
-def neighbours(correlation, count, random):
-    """Values that resemble the ones before them; at a correlation of 1 a random walk."""
-    values = random.normal(size=count)
-    own = math.sqrt(1 - correlation**2) or 1.0
-    for at in range(1, count):
-        values[at] = correlation * values[at - 1] + own * values[at]
-    return [float(value) for value in values]
-
-
 def verdicts(series):
     """In how many histories a change is found, and in how many there is no verdict."""
     histories = [np.exp(0.02 * np.array(series(np.random.default_rng(seed)))).tolist() for seed in range(40)]
@@ -60,7 +50,7 @@ def verdicts(series):
 
 @pytest.mark.parametrize("correlation", [0.0, 0.6, 0.9, 1.0])
 def test_a_history_without_a_change_has_none_however_much_neighbours_resemble_each_other(correlation):
-    false, unclear = verdicts(lambda random: neighbours(correlation, 24, random))
+    false, unclear = verdicts(lambda random: neighbours(random, 24, correlation))
     assert false <= 1
     assert (unclear >= 20) == (correlation > 0.6), "they seem to have one, and whether they do is not said"
 
