@@ -22,16 +22,7 @@ def hlo_text(text, run="r1", name="hlo"):
     return e.TextRecorded(run=run, name=name, text=text, bytes=len(text))
 
 
-def run(
-    name="r1",
-    *events,
-    samples=(),
-    turn=None,
-    hlo=None,
-    kind=None,
-    status="ok",
-    **spec,
-):
+def run(name="r1", *events, samples=(), turn=None, hlo=None, kind=None, status="ok", **spec):
     """One run: its device where its `kind` is known, its program, its samples, `events`, and its end. With `turn` each
     sample is a block, and those of `turn` 1 follow those of 0."""
     plan = planned(name, **spec)

@@ -119,14 +119,7 @@ ROW = pool([(0, 10), (12, 8), (50, 5), (60, 5)])
 
 @pytest.mark.parametrize(
     ("time", "step", "least", "begin"),
-    [
-        (0, 1, 1, 10),
-        (0, 1, 3, 20),
-        (20, 1, 3, 55),
-        (55, 1, 1, None),
-        (20, -1, 3, None),
-        (30, -1, 3, 20),
-    ],
+    [(0, 1, 1, 10), (0, 1, 3, 20), (20, 1, 3, 55), (55, 1, 1, None), (20, -1, 3, None), (30, -1, 3, 20)],
 )
 def test_the_next_idle_stretch_that_is_long_enough(time, step, least, begin):
     found = next_idle(ROW, time, step, least)

@@ -8,7 +8,7 @@ import pytest
 
 from analysis.made_runs import hlo_text, planned, program_text, session
 from golden import figures_text, held, held_cases
-from hlo.analysis.programs import fused, shapes, written
+from hlo.analysis.programs import fused, looped, shapes, written
 from jaxprof import events as e
 from jaxprof.analysis.gate import wider_products
 from jaxprof.analysis.run_difference import module_difference, run_difference
@@ -85,31 +85,7 @@ x = f32[1000] parameter(0)
 ROOT all-reduce = f32[1000] all-reduce(x), replica_groups={{0,1,2,3}}, to_apply=add
 """
 HALVES = COLLECTIVE.replace("{{0,1,2,3}}", "{{0,1},{2,3}}")
-LOOP = """
-body {
-  p = (s32[], f32[8]) parameter(0)
-  i = s32[] get-tuple-element(p), index=0
-  v = f32[8] get-tuple-element(p), index=1
-  one = s32[] constant(1)
-  next = s32[] add(i, one)
-  e = f32[8] exponential(v)
-  ROOT t = (s32[], f32[8]) tuple(next, e)
-}
-
-cond {
-  p = (s32[], f32[8]) parameter(0)
-  i = s32[] get-tuple-element(p), index=0
-  n = s32[] constant(10)
-  ROOT lt = pred[] compare(i, n), direction=LT
-}
-
-ENTRY main {
-  x = f32[8] parameter(0)
-  zero = s32[] constant(0)
-  init = (s32[], f32[8]) tuple(zero, x)
-  ROOT w = (s32[], f32[8]) while(init), condition=cond, body=body
-}
-"""
+TEN, TWELVE = (looped("f32[8]", "e = f32[8] exponential(x)", "e", turns) for turns in (10, 12))
 
 
 def _chain(third):
@@ -133,7 +109,7 @@ DIFFERENT = {
     "more operations": (FUSED, TWICE),
     "other connections": (FUSION, FUSION.replace("(p0, p1)\n}", "(p1, p0)\n}")),
     "another dtype": (FUSED, FUSED.replace("f32", "bf16")),
-    "more iterations": (LOOP, LOOP.replace("constant(10)", "constant(12)")),
+    "more iterations": (TEN, TWELVE),
     "other groups": (COLLECTIVE, HALVES),
     "another name": (COLLECTIVE, COLLECTIVE.replace("all-reduce =", "all-reduce.7 =")),
 }

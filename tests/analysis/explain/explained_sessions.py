@@ -68,17 +68,19 @@ def on_gpu(median, dispatch, copy):
     return session_of(*run("r2", *taken, copied, hlo=MENDED, device="cuda:0"))
 
 
+def step(device="gpu:0", *, number=0, complete=True, **parts):
+    """A step of 1 ms, of which so much goes to each of these parts, and the rest to kernels."""
+    parts = e.StepParts(kernels=1e-3 - sum(parts.values()), **parts)
+    times = {"start_seconds": 1e-3 * number, "seconds": 1e-3, "complete": complete}
+    return e.StepTimes(name=str(number), device=device, parts=parts, **times)
+
+
 def steps(platform, found_by="annotation", run="r2", **parts):
-    """A capture of ten steps of 1 ms."""
-    kernels = 1e-3 - sum(parts.values())
+    """A capture of ten steps."""
     return [
         e.CaptureTaken(run=run, kind="run", platform=platform, calls=10, wall_seconds=0.01),
-        e.StepsMeasured(run=run, found_by=found_by, steps=[
-            e.StepTimes(name=str(number), device="gpu:0", start_seconds=1e-3 * number, seconds=1e-3,
-                        parts=e.StepParts(kernels=kernels, **parts))
-            for number in range(10)
-        ]),
-    ]  # fmt: skip
+        e.StepsMeasured(run=run, found_by=found_by, steps=[step(number=at, **parts) for at in range(10)]),
+    ]
 
 
 def profile(*more, hlo=TRANSPOSES, gap=2e-4):

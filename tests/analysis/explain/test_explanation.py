@@ -1,4 +1,5 @@
-"""What an explanation ranks first, what it costs, what it rests on, and what it does not say."""
+"""What an explanation ranks first, what it costs and rests on, and what it does not say. What the kernels of a compiled
+program weigh: by a capture, by the least times on their device, or not at all."""
 
 import os
 from dataclasses import replace
@@ -22,13 +23,19 @@ from explained_sessions import (
 )
 
 import program_events as made
+from analysis.made_runs import run, session
 from folding import changed, fold
-from golden import explanation_text, held_cases
+from golden import explanation_text, figures_text, held, held_cases
 from jaxprof import events as e
+from jaxprof.analysis.ceilings import of_call
 from jaxprof.analysis.explain.catalogue import entries
 from jaxprof.analysis.explain.derive import explanation_of_modules
+from jaxprof.analysis.explain.modules import weights_of_call
+from jaxprof.analysis.measured import longest_kernel
+from jaxprof.analysis.opener import module_of
 from jaxprof.errors import HloError
 from jaxprof.hlo.open.paths import modules_at
+from jaxprof.hlo.open.stages import ModuleStages
 from report import sessions
 
 SEEN = [*made.shaped(33, compile_seconds=0.1), *made.steady(5, {"device_busy": 1.0})]
@@ -39,8 +46,7 @@ def warned(*runs, code="noise"):
     return [e.WarningRaised(run=run, code=code, message="± 12 % only", advice="Look.") for run in runs]
 
 
-def debugged():
-    return changed(made.steady(2, {"device_busy": 1.0}), e.ProgramSampled, debug_settings=["jax_debug_nans"])
+DEBUGGED = changed(made.steady(2, {"device_busy": 1.0}), e.ProgramSampled, debug_settings=["jax_debug_nans"])
 
 
 def with_window():
@@ -50,16 +56,8 @@ def with_window():
     return fold(made.HEADER, [*whole[:-1], *run[:-2], replace(CAPTURE, kind="imported"), *run[-2:], whole[-1]])
 
 
-def recording_itself():
-    return fold(made.HEADER, changed(made.program(*SEEN), e.ProgramStarted, how="record"))
-
-
 def failed_window(note):
     return made.session(*SEEN, e.CaptureWindow(run="r1", state="failed", note=note))
-
-
-def without_capture():
-    return session_of(*replanned(sessions.jit_run("r2", "r1"), capture=False))
 
 
 def single_operations():
@@ -75,98 +73,75 @@ def single_operations():
     return made.session(*made.steady(8, {"host_busy": 1.0}, lines), *rows, made.steps(4000, 2e-3))
 
 
-def idle_profile():
-    busy = [e.StepsDevice(device="gpu:0", busy_seconds=4e-3, span_seconds=8e-3)]
-    return fold(sessions.HEADER, changed(profile(), e.StepsMeasured, devices=busy))
-
-
 def captured_program():
     recorded = made.program(*made.shaped(2, compile_seconds=0.1), *made.steady(50, {"device_busy": 1.0}))
     return fold(made.HEADER, [*recorded, *(replace(event, run="c" + event.run) for event in profile())])
 
 
+HALF_IDLE = [e.StepsDevice(device="gpu:0", busy_seconds=4e-3, span_seconds=8e-3)]
 DOUBT = e.TrustReported(
     run="r1", kind="imported", rows=[e.TrustCheck(code="sum", verdict="doubt", message="busy for 20%")]
 )
-CASES = {
-    "compilations that are not kept are what is left to save": (
-        lambda: made.session(*mostly_compiling(6.0)),
-        ["cache_off"],
-    ),
-    "compilations that take a third": (lambda: made.session(*mostly_compiling(3.0)), []),
-    "compilations that are kept": (lambda: made.session(*mostly_compiling(6.0, "hit")), []),
-    "what the program itself can change comes instead": (
-        lambda: made.session(*mostly_compiling(6.0, "off", *made.shaped(5))),
-        ["varying_shapes"],
-    ),
-    "kernels of a capture window come instead": (with_window, ["layout-copy"]),
-    "seconds of another finding are no compilations to keep": (
-        lambda: made.session(
+
+
+def to_explain():
+    """Sessions, each by what is to be seen in it."""
+    return {
+        "compilations that are not kept are what is left to save": made.session(*mostly_compiling(6.0)),
+        "compilations that take a third": made.session(*mostly_compiling(3.0)),
+        "compilations that are kept": made.session(*mostly_compiling(6.0, "hit")),
+        "what the program itself can change comes instead": made.session(
+            *mostly_compiling(6.0, "off", *made.shaped(5))
+        ),
+        "kernels of a capture window come instead": with_window(),
+        "seconds of another finding are no compilations to keep": made.session(
             made.compiled(cache="off", operations=2_000, compile_seconds=2.6),
             made.compiled(cache="off", operations=900, compile_seconds=5.5),
             *made.steady(10, {"compile": 0.8, "device_busy": 0.2}),
         ),
-        ["cache_off", "large_program"],
-    ),
-    "a setting that makes the program another one comes first": (
-        lambda: made.session(*debugged(), *made.shaped(9)),
-        ["debug_settings", "varying_shapes"],
-    ),
-    "of a run that is compared its pitfalls are said": (
-        lambda: session_of(*sessions.jit_run("r2", "r1"), *warned("r2", code="compiled_again")),
-        ["compiled_again"],
-    ),
-    "what a baseline could do better is not told": (
-        lambda: session_of(*sessions.jit_run("r2", "r1"), *warned("r1", code="compiled_again")),
-        [],
-    ),
-    "a program that records itself cannot be started by a command": (recording_itself, ["varying_shapes"]),
-    "a window that failed for want of steps is taken by time": (
-        lambda: failed_window("no capture: no steps were counted before the program ended"),
-        ["varying_shapes"],
-    ),
-    "a window that failed otherwise is not advised again": (
-        lambda: failed_window("no capture: the profiler wrote no file"),
-        ["varying_shapes"],
-    ),
-    "a program without jax": (made.without_jax, ["program_failed"]),
-    "a captured kernel costs its share of a call": (lambda: run_of(TRANSPOSES, CAPTURE), ["layout-copy"]),
-    "without a capture and without ceilings it costs bytes": (lambda: run_of(TRANSPOSES), ["layout-copy"]),
-    "kernels that take next to nothing": (
-        lambda: run_of(TRANSPOSES, sessions.kernels(fusion_1=1e-5, fusion_2=1e-3)),
-        [],
-    ),
-    "a run without a planned capture is run with one": (without_capture, []),
-    "a side that is slower": (lambda: compared(1.5), ["slower"]),
-    "a comparison without a verdict": (lambda: compared(1.5, together=False), []),
-    "what makes times meaningless comes before what costs time": (
-        lambda: run_of(TRANSPOSES, CAPTURE, *warned("r2", code="folded_constants")),
-        ["folded_constants", "layout-copy"],
-    ),
-    "a refused allocation": (sessions.whole, ["out-of-memory"]),
-    "a doubt about two runs": (lambda: run_of(MENDED, *warned("r1", "r2")), []),
-    "what JAX announced is in both ends of an interval": (single_operations, ["op_by_op_loop"]),
-    "a profile costs the time of its devices": (
-        lambda: fold(sessions.HEADER, profile(DOUBT)),
-        ["layout-copy", "device-idle", "launch-gaps"],
-    ),
-    "what devices did not do is a part of their time": (idle_profile, ["layout-copy", "device-idle", "launch-gaps"]),
-    "what a recorded program captured is a part of its device time": (captured_program, ["layout-copy", "launch-gaps"]),
-    "a call on a GPU that is bound by its dispatch": (lambda: on_gpu(630e-6, 400e-6, 1e-4), ["dispatch-bound-call"]),
-}
+        "a setting that makes the program another one comes first": made.session(*DEBUGGED, *made.shaped(9)),
+        "of a run that is compared its pitfalls are said": session_of(
+            *sessions.jit_run("r2", "r1"), *warned("r2", code="compiled_again")
+        ),
+        "what a baseline could do better is not told": session_of(
+            *sessions.jit_run("r2", "r1"), *warned("r1", code="compiled_again")
+        ),
+        "a program that records itself cannot be started by a command": fold(
+            made.HEADER, changed(made.program(*SEEN), e.ProgramStarted, how="record")
+        ),
+        "a window that failed for want of steps is taken by time": failed_window(
+            "no capture: no steps were counted before the program ended"
+        ),
+        "a window that failed otherwise is not advised again": failed_window("no capture: the profiler wrote no file"),
+        "a program without jax": made.without_jax(),
+        "a captured kernel costs its share of a call": run_of(TRANSPOSES, CAPTURE),
+        "without a capture and without ceilings it costs bytes": run_of(TRANSPOSES),
+        "kernels that take next to nothing": run_of(TRANSPOSES, sessions.kernels(fusion_1=1e-5, fusion_2=1e-3)),
+        "a run without a planned capture is run with one": session_of(
+            *replanned(sessions.jit_run("r2", "r1"), capture=False)
+        ),
+        "a side that is slower": compared(1.5),
+        "a comparison without a verdict": compared(1.5, together=False),
+        "what makes times meaningless comes before what costs time": run_of(
+            TRANSPOSES, CAPTURE, *warned("r2", code="folded_constants")
+        ),
+        "a refused allocation": sessions.whole(),
+        "a doubt about two runs": run_of(MENDED, *warned("r1", "r2")),
+        "what JAX announced is in both ends of an interval": single_operations(),
+        "a profile costs the time of its devices": fold(sessions.HEADER, profile(DOUBT)),
+        "what devices did not do is a part of their time": fold(
+            sessions.HEADER, changed(profile(), e.StepsMeasured, devices=HALF_IDLE)
+        ),
+        "what a recorded program captured is a part of its device time": captured_program(),
+        "a call on a GPU that is bound by its dispatch": on_gpu(630e-6, 400e-6, 1e-4),
+    }
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_what_is_found_and_in_which_order(case):
-    session, expected = CASES[case]
-    found = explained(session())
-    assert codes(found) == expected
-    assert {*expected} <= set(entries())
-
-
-def test_what_is_said_of_each():
+def test_what_is_found_in_which_order_and_what_is_said_of_each():
     """Their costs, places and commands, and what is not known."""
-    held_cases("explanations.txt", {case: explanation_text(explained(make())) for case, (make, _) in CASES.items()})
+    told = {case: explained(session) for case, session in to_explain().items()}
+    held_cases("explanations.txt", {case: explanation_text(found) for case, found in told.items()})
+    assert {code for found in told.values() for code in codes(found)} <= set(entries())
 
 
 def test_hlo_alone_costs_bytes_and_says_so(tmp_path):
@@ -193,3 +168,62 @@ def test_a_line_is_quoted_only_of_a_program_that_is_as_old_as_the_session(tmp_pa
     os.utime(file, (changed_at, changed_at))
     (finding,) = explained(run_of(TRANSPOSES.replace("/home/me/turn.py", str(file)))).findings
     assert finding.code_line == line
+
+
+H200 = "NVIDIA H200"
+
+
+def measured(name="r1", seconds=1e-3, **more):
+    """A run on a GPU: how long its calls took, if they were made."""
+    how = "jit" if seconds else "compile"
+    samples = [seconds] * 9 if seconds else []
+    return run(name, samples=samples, how=how, device="cuda:0", **{"kind": H200, "hlo": TRANSPOSES, **more})
+
+
+def share(*events):
+    of = session(events)
+    reached = of_call(of, of.runs["r1"])
+    return reached.roofline if reached is not None else None
+
+
+@pytest.mark.parametrize(
+    "lacks", [{"kind": "a device that nobody knows"}, {"hlo": None}, {"hlo": "no HLO"}, {"seconds": None}]
+)
+def test_without_a_device_its_hlo_or_a_time_nothing_is_said_of_it(lacks):
+    assert share(*measured(**lacks)) is None
+
+
+def test_without_a_capture_a_kernel_costs_its_part_of_the_least_time():
+    def weights(**more):
+        of = session(measured(**more))
+        module = module_of(of, of.runs["r1"])
+        assert module is not None
+        return weights_of_call(of, of.runs["r1"], module)
+
+    timed, compiled, unknown = weights(), weights(seconds=None), weights(kind="a device that nobody knows")
+    assert (timed.scope, timed.estimate, timed.seconds) == ("call", True, pytest.approx(1e-3))
+    assert sum(timed.shares.values()) == pytest.approx(1.0)
+    assert 0 < compiled.seconds < 1e-3, "of a program that was only compiled it is an estimate"
+    assert (compiled.low, compiled.high) == (None, None)
+    assert (unknown.shares, unknown.seconds) == ({}, None)
+
+
+def test_the_longest_kernel_is_that_of_all_captures_together():
+    first = [*measured(), sessions.kernels("r1", fusion_1=1e-3, fusion_2=2e-3)]
+    longest = longest_kernel(session(first, measured("r2"), sessions.kernels("r2", fusion_1=5e-3)))
+    alone = longest_kernel(session(measured(hlo=None), sessions.kernels("r1", fusion_1=1e-3)))
+    held("longest_kernel.txt", figures_text(longest, alone))
+    assert longest_kernel(session(measured())) is None
+    assert longest_kernel(session(measured(), sessions.kernels("r1", fusion_1=0.0))) is None
+
+
+def test_a_module_that_cannot_be_read_is_told_and_the_others_are_explained():
+    """Also where one of these has something to say of itself."""
+
+    def stages(label, text):
+        return ModuleStages(key=label, label=label, stages={"hlo": lambda: text})
+
+    cut = TRANSPOSES.rstrip().rstrip("}")
+    explained = explanation_of_modules([stages("bad", "no HLO at all"), stages("cut", cut)], "dump")
+    assert "layout-copy" in {finding.code for finding in explained.findings}
+    assert {"not-read", "no-times"} < {each.code for each in explained.abstentions}

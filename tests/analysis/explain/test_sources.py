@@ -1,13 +1,16 @@
-"""The commands of an explanation: each can be typed as it is, and does what it stands for."""
+"""What an explanation is made of: commands that can be typed as they are, what the steps of a capture cost, the order
+of findings, which of them are one, and what is said of what cannot be told."""
 
 from types import SimpleNamespace
 
 import pytest
+from explained_sessions import step
 
+from analysis.made_runs import planned, session
 from golden import figures_text, held_cases
-from jaxprof.analysis.explain.model import command, program_verified, record_again, run_verified
-from jaxprof.analysis.explain.sources import captured_too, measured_longer, undecided
-from jaxprof.events import RunSpec
+from jaxprof import events as e
+from jaxprof.analysis.explain import derive, model, sources
+from jaxprof.analysis.finding import Finding
 from jaxprof.session import Run
 
 GIVEN = {"target": "f.py:step", "arguments": ("f32[8]", "3")}
@@ -15,7 +18,7 @@ GIVEN = {"target": "f.py:step", "arguments": ("f32[8]", "3")}
 
 def run(**spec):
     values = {"workload": "selu", "variant": "jit", "how": "jit", "device": "cpu:0", **spec}
-    return Run("r2", RunSpec(**values))
+    return Run("r2", e.RunSpec(**values))
 
 
 def program(how="script", *argv):
@@ -23,17 +26,17 @@ def program(how="script", *argv):
 
 
 def test_a_word_is_quoted_where_a_shell_would_not_take_it_as_it_is():
-    assert command("open", "", "my session", "--arg", "f32[8]") == "jaxprof open '' 'my session' --arg 'f32[8]'"
-    assert command("open", "[redacted]") == "", "nobody could type it"
+    assert model.command("open", "", "my session", "--arg", "f32[8]") == "jaxprof open '' 'my session' --arg 'f32[8]'"
+    assert model.command("open", "[redacted]") == "", "nobody could type it"
 
 
 def test_a_program_is_recorded_again_unless_it_records_itself():
     script = "jaxprof script --plain train.py --epochs 3"
-    assert record_again(program(), "--capture-steps", "5") == script.replace("train", "--capture-steps 5 train")
-    assert record_again(program("module", "-m", "train")) == "jaxprof script --plain -m train"
-    assert record_again(program("record")) == ""
-    assert program_verified("s", program()) == f"{script} && jaxprof compare s last"
-    assert program_verified("s", program("record")) == "jaxprof compare s last"
+    assert model.record_again(program(), "--capture-steps", "5") == script.replace("train", "--capture-steps 5 train")
+    assert model.record_again(program("module", "-m", "train")) == "jaxprof script --plain -m train"
+    assert model.record_again(program("record")) == ""
+    assert model.program_verified("s", program()) == f"{script} && jaxprof compare s last"
+    assert model.program_verified("s", program("record")) == "jaxprof compare s last"
 
 
 VERIFIED = {
@@ -54,14 +57,14 @@ def test_a_function_is_compared_with_the_committed_one_where_there_is_one(tmp_pa
     file, told = str(tmp_path / "deep" / "f"), {}
     for case, spec in VERIFIED.items():
         given = {**spec, "target": spec["target"].replace("FILE", file)} if "target" in spec else spec
-        told[case] = figures_text(run_verified("s", run(**given)).replace(file, "FILE"))
+        told[case] = figures_text(model.run_verified("s", run(**given)).replace(file, "FILE"))
     held_cases("verifying.txt", told)
 
 
 def test_a_measurement_is_made_longer_and_a_comparison_whole():
-    assert measured_longer("s", run()) == "jaxprof run --from s:r2 --launches 10"
-    assert measured_longer("s", run(side="B")) == "jaxprof run --from s --launches 10"
-    assert not any(measured_longer("s", run(how=how)) for how in ("compile", "imported", "program"))
+    assert sources.measured_longer("s", run()) == "jaxprof run --from s:r2 --launches 10"
+    assert sources.measured_longer("s", run(side="B")) == "jaxprof run --from s --launches 10"
+    assert not any(sources.measured_longer("s", run(how=how)) for how in ("compile", "imported", "program"))
 
 
 @pytest.mark.parametrize(
@@ -75,13 +78,178 @@ def test_a_measurement_is_made_longer_and_a_comparison_whole():
 )
 def test_a_run_is_captured_with_all_that_it_was_given(typed, spec, captured):
     session = SimpleNamespace(header=SimpleNamespace(command=["jaxprof", *typed.split()]))
-    assert captured_too(session, run(**spec)) == (f"jaxprof {captured}" if captured else "")
+    assert sources.captured_too(session, run(**spec)) == (f"jaxprof {captured}" if captured else "")
 
 
 def test_the_same_command_is_not_proposed_where_this_python_cannot_time_lines():
     why = ", because that needs Python 3.12 or newer"
     seen = program()
     seen.verdict, seen.notes = SimpleNamespace(reason="lines were not timed"), []
-    assert undecided(seen) == ("lines were not timed", "jaxprof script --plain train.py --epochs 3")
+    assert sources.undecided(seen) == ("lines were not timed", "jaxprof script --plain train.py --epochs 3")
     seen.notes = [SimpleNamespace(message=f"steps are not counted and lines are not timed{why}")]
-    assert undecided(seen) == (f"lines were not timed{why}", "")
+    assert sources.undecided(seen) == (f"lines were not timed{why}", "")
+
+
+CUT = {"complete": False}
+WHOLE = e.StepsDevice(device="gpu:0", found_by="whole")
+
+
+def found(*steps, platforms=("gpu",), scope="call", whole_program=False, found_by="annotation", devices=(), trust=()):
+    of = session(
+        planned(),
+        (e.CaptureTaken(run="r1", kind=name, platform=name) for name in platforms),
+        e.StepsMeasured(run="r1", found_by=found_by, steps=list(steps), devices=list(devices)),
+        e.TrustReported(run="r1", kind="run", rows=[e.TrustCheck(code=trust[0], verdict=trust[1])] if trust else []),
+    )
+    return list(sources.step_findings(of.runs["r1"], scope, "verify", whole_program=whole_program))
+
+
+@pytest.mark.parametrize(
+    ("steps", "more", "codes"),
+    [
+        ([step(launch_gaps=1e-4)], {}, ["launch-gaps"]),  # a tenth is worth a finding
+        ([step(launch_gaps=0.99e-4)], {}, []),
+        ([step(launch_gaps=2e-4)], {"trust": ("lost_kernels", "doubt")}, []),  # kernels that are lost are no pause
+        ([step(launch_gaps=2e-4)], {"trust": ("clock", "bad")}, []),  # nor those at a wrong time
+        ([step(launch_gaps=2e-4)], {"trust": ("clock", "doubt")}, ["launch-gaps"]),
+        ([step(launch_gaps=1e-5), step(launch_gaps=9e-4, **CUT)], {}, []),  # a step that was cut does not count
+        ([step(idle=5e-4)], {}, []),  # on purpose, unless the whole program was captured
+        ([step(idle=5e-4)], {"whole_program": True}, ["device-idle"]),
+        ([step(launch_gaps=9e-4)], {"devices": (WHOLE,)}, []),  # a device whose profile is one step
+        ([step(launch_gaps=9e-4), step("gpu:1", launch_gaps=2e-4)], {"devices": (WHOLE,)}, ["launch-gaps"]),
+        ([step(launch_gaps=9e-4)], {"found_by": "whole"}, []),
+        ([step(launch_gaps=5e-4)], {"platforms": ("cpu",)}, []),
+        ([step(launch_gaps=5e-4)], {"platforms": ("cpu", "gpu")}, ["launch-gaps"]),
+    ],
+)
+def test_what_is_a_finding(steps, more, codes):
+    assert [finding.code for finding in found(*steps, **more)] == codes
+
+
+def idle(**causes):
+    """Four steps that are idle for half of their time, of which the host did this meanwhile."""
+    names = {"host": "load_batch"}
+    seen = [e.IdleCause(cause=cause, seconds=took, name=names.get(cause, "")) for cause, took in causes.items()]
+    devices = [e.StepsDevice(device="gpu:0", idle_causes=seen)]
+    return found(*[step(idle=5e-4)] * 4, whole_program=True, devices=devices)
+
+
+LOSE = [step("gpu:1", launch_gaps=3e-4), step("gpu:1", launch_gaps=1e-4), step("gpu:2", launch_gaps=0.9e-4)]
+CAUSES = {
+    "the host": {"host": 1.6e-3, "copy": 4e-4},
+    "compilations": {"compile": 1.95e-3, "wait": 5e-5},
+    "unknown": {},
+}
+SAID = {
+    "the device that loses most, with how many others lose": found(step(launch_gaps=1e-4), *LOSE),
+    "it alone": found(*LOSE),
+    **{f"what all steps lose in a {scope}": found(*[step(transfers=2e-4)] * 5, scope=scope)
+       for scope in ("call", "profile", "program")},
+    **{f"idle by {cause}": idle(**causes) for cause, causes in CAUSES.items()},
+}  # fmt: skip
+
+
+def test_what_is_said_of_each():
+    """How much a change would save is unknown."""
+    told = {case: figures_text(*findings, *(each.fix for each in findings)) for case, findings in SAID.items()}
+    held_cases("findings_of_captures.txt", told)
+
+
+DOUBTS = [
+    "", "file good, sum good", "no such check bad", "sum doubt, slowdown doubt", "file doubt, sum bad, dropped doubt",
+    "dropped bad",
+]  # fmt: skip
+
+
+def test_of_several_doubts_the_worst_is_told_then_the_first_of_their_order():
+    told = {}
+    for verdicts in DOUBTS:
+        checks = [(each, *each.rsplit(" ", 1)) for each in verdicts.split(", ") if each]
+        rows = [e.TrustCheck(code=code, verdict=verdict, message=words) for words, code, verdict in checks]
+        of = session(planned(), e.TrustReported(run="r1", kind="run", rows=rows))
+        told[verdicts] = figures_text(*sources.capture_abstentions(of.runs["r1"], "s"))
+    held_cases("doubts.txt", told)
+
+
+def finding(code, run="r1", *, fault=False, **cost):
+    return model.RankedFinding(
+        sentence=Finding(code, "", own_fix=""),
+        cost=model.FindingCost(**{"scope": "call", **cost}),
+        verify="",
+        run=run,
+        fault=fault,
+    )
+
+
+def explained(*findings, abstentions=()):
+    return derive._explained("s", "runs", derive._Collected(list(findings), list(abstentions)))
+
+
+@pytest.mark.parametrize(
+    ("findings", "order"),
+    [
+        # faults first, then seconds that a change saves, then bytes
+        (
+            [
+                finding("larger", bytes=9),
+                finding("large", bytes=8),
+                finding("some", seconds=2.0),
+                finding("most", seconds=1.0, saves_seconds=3.0),
+                finding("wrong", fault=True),
+            ],
+            "wrong most some larger large",
+        ),
+        ([finding("spared", seconds=9.0, saves_seconds=0.0), finding("some", seconds=1.0)], "some spared"),
+        ([finding("unknown"), finding("large", bytes=8)], "large unknown"),
+        # what saves only a part stands behind what surely costs as much
+        ([finding("part", seconds=1.9, at_most=True), finding("sure", seconds=1.0)], "sure part"),
+        ([finding("part", seconds=2.1, at_most=True), finding("sure", seconds=1.0)], "part sure"),
+        ([finding("b", seconds=1.0), finding("a", seconds=1.0)], "a b"),
+        # failures, slower sides and lines of a program are kept apart
+        ([finding("layout-copy", "r1"), finding("layout-copy", "r2")], "layout-copy"),
+        ([finding("run-failed", "r1"), finding("run-failed", "r2")], "run-failed run-failed"),
+        ([finding("out-of-memory", "r1"), finding("out-of-memory", "r2")], "out-of-memory out-of-memory"),
+        ([finding("slower", "r1"), finding("slower", "r2")], "slower slower"),
+        ([finding("data_waits", "r1", scope="program"), finding("data_waits", "r2", scope="program")],
+         "data_waits data_waits"),
+        # copies are told once, by their kernels where these have a time
+        ([finding("host-transfer", seconds=1.0), finding("copies-in-steps", seconds=1.0)], "host-transfer"),
+        ([finding("host-transfer"), finding("copies-in-steps", seconds=1.0)], "copies-in-steps host-transfer"),
+    ],
+)  # fmt: skip
+def test_the_order_of_findings_and_which_of_them_are_one(findings, order):
+    assert [each.code for each in explained(*findings).findings] == order.split()
+
+
+def test_a_finding_of_several_runs_is_told_of_the_one_where_it_costs_most():
+    costs = {"r1": 1.0, "r2": 2.0, "r3": 1.5}
+    (one,) = explained(*(finding("a", run, seconds=cost) for run, cost in costs.items()), finding("a")).findings
+    assert (one.run, one.also) == ("r2", ("r3", "r1"))
+
+
+def test_a_list_is_short_and_says_how_many_are_left_out():
+    many = [finding(f"f{number}", seconds=1.0) for number in range(model.MOST_FINDINGS + 3)]
+    assert (len(explained(*many).findings), explained(*many).left_out) == (model.MOST_FINDINGS, 3)
+    assert explained(*many[:2]).left_out == 0
+    doubts = tuple(model.Abstention(f"a{number}", "") for number in range(model.MOST_ABSTENTIONS + 2))
+    assert explained(abstentions=doubts).abstentions == doubts[: model.MOST_ABSTENTIONS]
+    twice = (model.Abstention("noise", "of r1"), model.Abstention("noise", "of r2"), model.Abstention("drift", "of r1"))
+    assert explained(abstentions=twice).abstentions == (twice[0], twice[2])
+
+
+def test_of_more_modules_than_are_read_it_is_said():
+    found = derive._Collected()
+    found.not_read(derive.MOST_MODULES)
+    assert found.abstentions == []
+    found.not_read(derive.MOST_MODULES + 2)
+    assert [each.reason for each in found.abstentions] == ["the HLO of 2 more programs was not read"]
+
+
+@pytest.mark.parametrize(("more", "launches"), [(7, 12), (None, 15), (400, 100)])
+def test_a_comparison_without_a_verdict_is_measured_in_as_many_launches_as_decide_it(more, launches):
+    side = Run("r2", e.RunSpec(workload="f", variant="jit", how="jit", device="cpu:0", side="B"))
+    times = SimpleNamespace(launches=5, launches_to_decide=lambda: more, is_near=False)
+    of = {"times": times, "label": "B", "reason": "", "run": side}
+    versus = [SimpleNamespace(verdict=verdict, **of) for verdict in ("inconclusive", "faster", "same")]
+    (told,) = sources.side_abstentions(SimpleNamespace(versus=versus), "s")
+    assert told.command == f"jaxprof run --from s --launches {launches}"

@@ -1,4 +1,7 @@
-"""Steps of several processes in the columns of a screen: which pass is in which column, and what is not known."""
+"""Steps of several processes in the columns of a screen: which pass is in which column, by number, by the clock of a
+host, by the pattern of their ends; what stands out, and what is not known."""
+
+import random
 
 import numpy as np
 import pytest
@@ -9,16 +12,26 @@ import program_events
 from golden import figures_text, held_cases
 from jaxprof import events as e
 from jaxprof.analysis.jobs.figures import LoopWindows
-from jaxprof.analysis.jobs.step_grid import grid_of_traces, trace_of
+from jaxprof.analysis.jobs.step_grid import (
+    ProcessPasses,
+    StepGrid,
+    alignment_notices,
+    alignments,
+    grid_of_traces,
+    lost_seconds,
+    step_outliers,
+    trace_of,
+)
+from jaxprof.analysis.programs.result import pass_series
 from jaxprof.analysis.programs.verdict import PARTS
 from job_folders import loop, recorded, step_grid
+from program_events import BEGAN, passes
 
-BEGAN = program_events.BEGAN
 LOOP = program_events.at(85)
 
 
 def taken(seconds, first=0, began=BEGAN, **more):
-    return program_events.passes(first, list(seconds), began_seconds=began, **more)
+    return passes(first, list(seconds), began_seconds=began, **more)
 
 
 def windows(*shares, own=(None, None)):
@@ -97,8 +110,8 @@ def test_what_is_in_the_columns_and_what_is_not_known():
 def test_from_the_sessions_of_a_job():
     """The recorder names its loop by the place that its samples have."""
     of = [
-        program_events.passes(0, [0.01] * 2000, began_seconds=BEGAN),
-        program_events.passes(0, [1e-5] * 9, 60, began_seconds=BEGAN),
+        passes(0, [0.01] * 2000, began_seconds=BEGAN),
+        passes(0, [1e-5] * 9, 60, began_seconds=BEGAN),
     ]
     job = recorded([*loop(), *of], [*loop(data=0.3), *of])
     found = step_grid(job, columns=20)
@@ -129,3 +142,101 @@ def test_columns_lose_no_second(events, columns):
     in_column = np.searchsorted(found.first_steps, np.concatenate(numbers), side="right") - 1
     covered = np.bincount(in_column, minlength=len(found.steps))
     assert np.nansum(found.seconds[0] * covered) == pytest.approx(sum(sum(each.seconds) for each in passes))
+
+
+RANDOM = random.Random(11)
+JITTERED = [0.02 * (1 + 0.3 * RANDOM.random()) for _ in range(400)]
+
+
+def process(
+    index, first, skipped = 0, *, name = "step", host = "box", clock = 1000.0,
+    lengths = JITTERED,
+):  # fmt: skip
+    """It was seen from the pass `skipped` of the job on, and numbers it `first`."""
+    began = 50.0 + sum(lengths[:skipped])
+    series = pass_series([passes(first, lengths[skipped:], name=name, began_seconds=began)])
+    assert series is not None
+    return ProcessPasses(index, host, clock, series)
+
+
+AWAY = {"host": "other", "clock": 1012.0}
+EVEN = {"lengths": [0.02] * 200}
+UNNAMED = {"name": ""}
+TWO = {
+    "by number": (process(0, 3, 3), process(1, 20, 20)),
+    "on other hosts numbers alone decide": (process(0, 3, 3), process(1, 103, 3, **AWAY)),
+    "a counter that is off on one host is said, and the clock is taken": (process(0, 3, 3), process(1, 103, 3)),
+    "another boot is another clock": (process(0, 3, 3), process(1, 103, 3, clock=9000.0)),
+    "at its own pace": (process(0, 0), process(1, 0, lengths=[0.03] * 300)),
+    "without a counter the clock of the host decides": (process(0, 1, 3, **UNNAMED), process(1, 1, 20, **UNNAMED)),
+    "without a counter that both have": (process(0, 1, 3), process(1, 1, 20, name="batch")),
+    "on other hosts the pattern of the ends": (process(0, 1, 3, **UNNAMED), process(1, 1, 20, **UNNAMED, **AWAY)),
+    "without a pattern": (process(0, 1, 3, **UNNAMED, **EVEN), process(1, 1, 20, **UNNAMED, **AWAY, **EVEN)),
+}
+
+
+def test_where_the_steps_of_another_process_are():
+    held_cases("alignments.txt", {case: figures_text(*alignments(two)) for case, two in TWO.items()})
+
+
+def test_what_holds_for_many_processes_is_said_of_a_few():
+    laid = alignments([process(0, 3, 3), *(process(index, 103, 3) for index in range(1, 7))])
+    *few, rest = alignment_notices(laid)
+    assert [words.split(" is aligned")[0] for words in few] == ["process 1", "process 2", "process 3"]
+    assert rest == "the same holds for 3 more processes"
+    assert alignment_notices(alignments([process(0, 3, 3), process(1, 20, 20)])) == ()
+
+
+def test_the_grid_of_a_job_has_the_same_step_in_a_column():
+    loops = [[*loop(8), passes(first, JITTERED, began_seconds=BEGAN + 1)] for first in (0, 100)]
+    of_one_host = {index: {"header": {"host": "box"}} for index in range(2)}
+    found = step_grid(recorded(*loops, options=of_one_host), 4, values_of="step")
+    assert (found.first_steps[0], found.first_steps[-1] + found.steps[-1]) == (0, 400)
+    assert any("its step is 100 ahead" in notice for notice in found.notices)
+    assert found.seconds[0] == pytest.approx(found.seconds[1])
+
+
+NAN = float("nan")
+
+
+def seen(seconds, samples=NAN):
+    """Four columns of ten steps each, unless `seconds` has others."""
+    values = np.array(seconds)
+    seen_samples, ratio = np.where(np.isnan(values), 0.0, samples), np.ones(values.shape)
+    tens = np.full(values.shape[1], 10)
+    grid = StepGrid(tuple(range(len(values))), np.cumsum(tens) - 10, tens, values, seen_samples, ratio, "step", "own")
+    return step_outliers(grid)
+
+
+BESIDE = [[0.02] * 4, [0.02] * 4]
+CASES = {
+    "levels are those of the ratio": ([[0.0] * 7, [0.0] * 7, [-0.5, 0.04, 0.06, 0.12, 0.3, 0.6, 1.5]], NAN),
+    "few samples, which may show it by chance": ([*BESIDE, [0.3] * 4], 5),
+    "many samples": ([*BESIDE, [0.3] * 4], 100),
+    "one that has less to do makes no other late": ([[0.5] * 4, [0.5] * 4, [0.0] * 4], 5),
+    "the unknown is a level of its own, and one process alone is not compared": (
+        [[0.1, NAN], [0.1, NAN], [0.1, 0.9]],
+        NAN,
+    ),
+    "above the others it loses the difference": ([*BESIDE, [0.02, 0.02, 0.42, 0.42]], 100),
+    "above the others by whole steps": ([*BESIDE, [0.02, 0.02, 0.42, 0.42]], NAN),
+    "of two each is compared with the other, not with their common median": ([[0.02, NAN], [0.42, 0.42]], 100),
+}
+
+
+def test_what_stands_out_and_what_it_loses():
+    told = {}
+    for case, shown in CASES.items():
+        found = seen(*shown)
+        told[case] = figures_text({"lost": lost_seconds(found), "levels": found.levels, "ratio": found.ratio})
+    held_cases("outliers_of_grids.txt", told)
+
+
+@pytest.mark.parametrize("count", [4, 64])
+def test_nobody_loses_time_where_all_are_alike(count):
+    """Twenty jobs of samples of one share, which differ by chance alone."""
+    jobs = [np.random.default_rng(seed).binomial(50, 0.1, (count, 60)) / 50 for seed in range(20)]
+    assert sum(len(lost_seconds(seen(shares, 50))) for shares in jobs) <= 1
+    jobs[1][3] += 0.05
+    assert list(lost_seconds(seen(jobs[1], 50))) == [3], "a small difference over many columns"
+    assert not lost_seconds(seen([[0.1] * 60, [0.11] * 60], 50)), "of two that may be chance"

@@ -1,3 +1,6 @@
+"""What a recording comes to: its time line and functions, the passes of its loop as one series, and its stops, which
+were seen from outside and from within, told once."""
+
 from dataclasses import asdict
 from itertools import accumulate
 
@@ -7,10 +10,13 @@ from hypothesis import strategies as st
 
 import program_events as made
 from folding import fold
-from golden import figures_text, held
+from golden import figures_text, held, held_cases
 from jaxprof import events as e
 from jaxprof.analysis.programs.derive import program_result
+from jaxprof.analysis.programs.passes import pass_series
+from jaxprof.analysis.programs.pauses import pauses
 from jaxprof.analysis.programs.result import NOT_SEEN
+from program_events import BEGAN, passes
 
 DURATIONS = st.floats(0, 1e4, allow_nan=False)
 STRETCHES = st.lists(st.dictionaries(st.sampled_from(e.PROGRAM_STATES), DURATIONS, max_size=9), max_size=12)
@@ -96,3 +102,68 @@ def test_rows_without_anything_in_them_are_taken_for_nothing():
     )
     assert (found.functions[0].called_from, found.lines) == (None, ())
     assert found.share("compile").seconds == 0.5
+
+
+def test_the_passes_of_the_hot_loop_are_counted_by_their_numbers():
+    found = made.result(
+        made.steps(2400, 6.2e-3), passes(7, [0.5] * 4), passes(20, [0.5] * 2, began_seconds=BEGAN + 9)
+    ).passes
+    assert (found.numbered_by, found.first, found.last) == ("step", 7, 21)
+    assert (found.count, found.timed, found.seconds) == (15, 6, 3.0)
+
+
+LATER = {"began_seconds": BEGAN + 30}
+SECOND = {
+    "numbers that go on": passes(3, [0.5], **LATER),
+    "numbers that begin again are no longer the program's": passes(0, [0.5] * 3, **LATER),
+    "a part without a name takes it from all": passes(3, [0.5], name="", **LATER),
+    "times of samples are said to be so": passes(3, [0.5], found_by="number", **LATER),
+}
+
+
+def test_parts_of_a_series():
+    series = {case: pass_series([passes(0, [0.5] * 3), second]) for case, second in SECOND.items()}
+    told = {
+        case: f"  {each.first} to {each.last} by {each.numbered_by or 'none'}, {each.found_by}\n"
+        for case, each in series.items()
+    }
+    held_cases("series_of_passes.txt", told)
+
+
+def test_of_several_loops_it_is_the_given_one_or_the_longest():
+    taken = [passes(0, [0.5] * 3, number=10), passes(0, [0.5] * 9, number=20)]
+    for where, line in ((made.at(10), 10), (made.at(20), 20), (made.at(99), 20), (None, 20)):
+        assert pass_series(taken, where).where.line == line
+    assert pass_series([], made.at(10)) is None
+
+
+def stop(at, seconds, found_by="state"):
+    """A stop that began `at` seconds after the program."""
+    return e.ProgramStopped(run=made.RUN, began_seconds=BEGAN + at, seconds=seconds, found_by=found_by)
+
+
+SEEN = {
+    "the same stop twice is one whose cause is known": (stop(4.0, 1.0), stop(4.1, 0.95, "standstill")),
+    "by the times that are surer": (stop(4.0, 1.2, "standstill"), stop(4.1, 1.0)),
+    "one after the other they are several": (stop(8.0, 0.5, "standstill"), stop(4.0, 1.0)),
+    "a machine that slept is a time of its own": (stop(4.0, 3600.0, "clock"), stop(5.0, 1.0)),
+    "a moment is not worth a word": (stop(4.0, 0.1),),
+    "of a later version": (stop(4.0, 1.0, "hypervisor"),),
+    "a processor that was given to others": (stop(4.0, 3.0, "pressure"),),
+}
+
+
+def test_what_a_pause_is():
+    assert all(pauses(seen, BEGAN) == pauses(seen[::-1], BEGAN) for seen in SEEN.values())
+    held_cases("pauses.txt", {case: figures_text(*pauses(seen, BEGAN)) for case, seen in SEEN.items()})
+
+
+def test_several_are_one_finding_for_each_cause():
+    seen = (stop(4.0, 1.0), stop(7.0, 2.0), stop(12.0, 1.0, "standstill"), stop(20.0, 60.0, "clock"))
+    ran = made.result(*made.steady(3, {"device_busy": 1.0}))
+    stood = made.result(*made.steady(3, {"device_busy": 1.0, "stopped": 0.5}), *seen)
+    assert stood.active_seconds == pytest.approx(ran.active_seconds), "stopped time is no work"
+    by_signal, still, slept = (each for each in stood.findings if each.code == "stopped")
+    assert by_signal.message == "paused for 3.00 s by a signal, 2 times, first 4.00 s after it began"
+    assert (by_signal.seconds, still.seconds) == (3.0, 1.0)
+    assert slept.seconds is None, "what the machine slept is in no other time"

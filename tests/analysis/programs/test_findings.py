@@ -137,10 +137,7 @@ def traced(seconds, **more):
     """Ten seconds, a part of which went to tracing."""
     share = seconds / 10
     line = made.line(33, 0.8 * share, "trace", "attend()", **more)
-    return [
-        made.compiled(trace_seconds=seconds),
-        *made.steady(10, {"trace": share, "device_busy": 1 - share}, [line]),
-    ]
+    return [made.compiled(trace_seconds=seconds), *made.steady(10, {"trace": share, "device_busy": 1 - share}, [line])]
 
 
 def leaves(count, operations):
@@ -192,10 +189,7 @@ PAIRS = {
         again("unknown", 2, cache="miss", compile_seconds=1.5),
         [made.compiled(cache="miss", compile_seconds=1.5), made.compiled(cache="hit"), made.compiled(cache="hit")],
     ),
-    "large_program": (
-        large(60_000, 4.0),
-        large(400, 4.0),
-    ),
+    "large_program": (large(60_000, 4.0), large(400, 4.0)),
     "callback_in_loop": (loop(CALLBACK), loop({**CALLBACK, "seconds": 0.04})),
     "repeated_fetch": (loop(FETCH), loop({**FETCH, "bytes": 4000})),
     "host_sync": (loop(SYNC), loop({**SYNC, "kind": "compiled", "call": "step"})),
@@ -236,10 +230,7 @@ NEAR = {
         "many_tiny_jits",
         tiny(30, trace_seconds=None, lower_seconds=None, compile_seconds=0.001),
     ),
-    "a large program is no library's": (
-        "large_program",
-        large(2_500, 4.0, library=True),
-    ),
+    "a large program is no library's": ("large_program", large(2_500, 4.0, library=True)),
     "compiling takes a second at least": ("compile_dominates", compiling(0.6)[:2]),
     "a function that waits itself is no value that is fetched, wherever it was compiled": (
         "host_sync",
@@ -290,16 +281,8 @@ EDGES = {
         again("dtype", 1, compile_seconds=1.5),
         again("dtype", 1, compile_seconds=0.5),
     ),
-    "a large program is most of the work": (
-        "large_program",
-        large(2_500, 4.0),
-        large(2_500, 1.5),
-    ),
-    "a large program has a thousand operations": (
-        "large_program",
-        large(1_100, 4.0),
-        large(900, 4.0),
-    ),
+    "a large program is most of the work": ("large_program", large(2_500, 4.0), large(2_500, 1.5)),
+    "a large program has a thousand operations": ("large_program", large(1_100, 4.0), large(900, 4.0)),
     "an empty queue is a wait for data, and a sleep is none": (
         "data_waits",
         loop(made.line(86, 0.8, "waiting", "q.get()")),
@@ -376,11 +359,7 @@ EDGES = {
         arrays(*[100] * 8, *[200] * 4, *[300] * 4, *[400] * 4, *[500] * 4),
         arrays(*[150] * 14, *[300] * 10),
     ),
-    "a set-up in two steps, far apart": (
-        "arrays_grow",
-        seldom_counted(2.7, 5.7),
-        seldom_counted(5.7, 6.1, rests=4.0),
-    ),
+    "a set-up in two steps, far apart": ("arrays_grow", seldom_counted(2.7, 5.7), seldom_counted(5.7, 6.1, rests=4.0)),
 }
 """Where a finding begins: the events on the one side, and on the other."""
 

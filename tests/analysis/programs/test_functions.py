@@ -1,12 +1,23 @@
-"""What varies in the arguments of a function, from its signatures and from the reasons of the ledger."""
+"""What varies in the arguments of a function, from its signatures and from the reasons of the ledger; and the words
+of a reason."""
+
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import program_events as made
-from golden import figures_text, held_cases
-from jaxprof.analysis.programs.functions import Padding, Signatures, array_type, changed_arguments, changed_names
+from golden import cases, figures_text, held_cases
+from jaxprof.analysis.programs.functions import (
+    Padding,
+    Signatures,
+    array_type,
+    brief,
+    briefest,
+    changed_arguments,
+    changed_names,
+)
 
 
 def taken(*rows):
@@ -100,3 +111,21 @@ def test_several_reasons_of_one_kind_name_what_changed():
 
 def test_config_names_need_a_setting():
     assert changed_names("config", ["argument config x: f32[1] → f32[2]"]) == ()
+
+
+def test_the_kind_stands_first_and_common_names_once():
+    held_cases("reasons.txt", {said: f"  {brief(said)}\n" for said in cases("reasons.txt")})
+
+
+@given(st.lists(st.sampled_from(["argument a['x']: ", "argument a.y: ", "f32[2] → ", "; ", "static ", "]", "é→"])))
+def test_no_word_of_the_types_is_lost(pieces):
+    said = "".join(pieces)
+    for types in ("f32[2]", "é"):
+        assert len(re.findall(re.escape(types), brief(said))) == len(re.findall(re.escape(types), said))
+
+
+def test_the_first_change_stands_for_all_where_there_is_little_room():
+    assert briefest("argument b['x']: f32[4] → f32[8]; argument b['y']: f32[4] → f32[8]") == (
+        "shape f32[4] → f32[8] and 1 more"
+    )
+    assert briefest("new function object each time: jit at a.py:3") == ""

@@ -95,101 +95,73 @@ SPELL = made.steps(166, 19e-6, lines={88: 0.7, 86: 0.3})
 ONES = {"function": "ones", "library": True}
 """A function of JAX's own, as a set-up calls it with a few shapes."""
 
-KINDS = {
-    "making data": (loop(made.line(30, 0.8, "data", "prepare", under=86)), "data-bound"),
-    "Python": (loop(made.line(95, 0.8, "host_busy", "plt.draw()")), "host-bound"),
-    "a file or a network": (loop(made.line(95, 0.8, "waiting", "stream.write()")), "host-bound"),
-    "single operations": (
-        loop(made.line(40, 0.8, "host_busy", "jnp.sin()", kind="dispatch", under=89)),
-        "dispatch-bound",
+LOOPS = {
+    "making data": loop(made.line(30, 0.8, "data", "prepare", under=86)),
+    "Python": loop(made.line(95, 0.8, "host_busy", "plt.draw()")),
+    "a file or a network": loop(made.line(95, 0.8, "waiting", "stream.write()")),
+    "single operations": loop(made.line(40, 0.8, "host_busy", "jnp.sin()", kind="dispatch", under=89)),
+    "calls": loop(CALL),
+    "fetching": loop(made.line(91, 0.8, "transfer", "jax.device_get()", kind="transfer")),
+    "what a call is fed": loop(made.line(88, 0.8, "transfer", "step", kind="fed")),
+    "waiting for a value": loop(made.line(91, 0.8, "device_busy", "float()", kind="sync")),
+    "reading waits": loop(made.line(91, 0.8, "device_busy", "np.asarray()", kind="read")),
+    "reading works": loop(made.line(91, 0.8, "host_busy", "np.asarray()", kind="read")),
+    "a server asleep in its event loop": loop(ASLEEP),
+    "of the whole program where there is no loop": made.steady(
+        10, {"device_busy": 1.0}, [made.line(12, 1.0, "device_busy", "simulate", loop=None)]
     ),
-    "calls": (loop(CALL), "dispatch-bound"),
-    "fetching": (loop(made.line(91, 0.8, "transfer", "jax.device_get()", kind="transfer")), "copy-bound"),
-    "what a call is fed": (loop(made.line(88, 0.8, "transfer", "step", kind="fed")), "copy-bound"),
-    "waiting for a value": (loop(made.line(91, 0.8, "device_busy", "float()", kind="sync")), "device-bound"),
-    "reading waits": (loop(made.line(91, 0.8, "device_busy", "np.asarray()", kind="read")), "device-bound"),
-    "reading works": (loop(made.line(91, 0.8, "host_busy", "np.asarray()", kind="read")), "host-bound"),
-    "a server asleep in its event loop": (loop(ASLEEP), "idle"),
-    "of the whole program where there is no loop": (
-        made.steady(10, {"device_busy": 1.0}, [made.line(12, 1.0, "device_busy", "simulate", loop=None)]),
-        "device-bound",
+    "what no clock places makes the interval as wide": loop(made.line(88, 0.3, "host_busy", "", kind="unseen")),
+    "what no clock places may be most of it": loop(made.line(88, 0.6, "host_busy", "", kind="unseen")),
+    "it sleeps for a third of the time": loop({**ASLEEP, "seconds": 0.3}),
+    "a sleep in every pass is what a pass takes": loop(SLEEP),
+    "a sleep under a condition is a poll that found nothing": loop(
+        {**SLEEP, "at": [{**SLEEP["at"][0], "conditional": True}]}
     ),
-    "what no clock places makes the interval as wide": (
-        loop(made.line(88, 0.3, "host_busy", "", kind="unseen")),
-        "device-bound",
+    "XLA has the calling thread compute small functions on a CPU": inline(0.98, 0.02, 2e-3),
+    "an empty call": inline(0.45, 0.55, 10e-6),
+    "a launch, or a computation of so long": inline(0.95, 0.05, 20e-6),
+    "an empty call takes nearly as long": inline(0.70, 0.30, 8e-6, empty=7e-6),
+    "an empty call is a third of it": inline(0.90, 0.10, 18e-6, empty=6e-6),
+    "an empty call is half of it": inline(0.90, 0.10, 12e-6, empty=6e-6),
+    "waits for a processor may lengthen a launch as much": [
+        replace(each, delay_seconds=0.5) if isinstance(each, e.ProgramSampled) else each
+        for each in inline(0.90, 0.10, 18e-6, empty=6e-6)
+    ],
+    "an empty call has one argument": inline(0.90, 0.10, 18e-6, leaves=5, empty=6e-6),
+    "Python at the very call of a compiled function enters it": loop(
+        made.line(88, 0.4, "device_busy", "step"), made.line(88, 0.6, "host_busy", "step", kind="host")
     ),
-    "what no clock places may be most of it": (loop(made.line(88, 0.6, "host_busy", "", kind="unseen")), None),
-    "it sleeps for a third of the time": (loop({**ASLEEP, "seconds": 0.3}), "device-bound"),
-    "a sleep in every pass is what a pass takes": (loop(SLEEP), "host-bound"),
-    "a sleep under a condition is a poll that found nothing": (
-        loop({**SLEEP, "at": [{**SLEEP["at"][0], "conditional": True}]}),
-        "idle",
+    "Python at another call of that line does not": loop(
+        made.line(88, 0.4, "device_busy", "step"), made.line(88, 0.6, "host_busy", "draw", kind="host")
     ),
-    "XLA has the calling thread compute small functions on a CPU": (inline(0.98, 0.02, 2e-3), "device-bound"),
-    "an empty call": (inline(0.45, 0.55, 10e-6), "dispatch-bound"),
-    "a launch, or a computation of so long": (inline(0.95, 0.05, 20e-6), None),
-    "an empty call takes nearly as long": (inline(0.70, 0.30, 8e-6, empty=7e-6), "dispatch-bound"),
-    "an empty call is a third of it": (inline(0.90, 0.10, 18e-6, empty=6e-6), "device-bound"),
-    "an empty call is half of it": (inline(0.90, 0.10, 12e-6, empty=6e-6), None),
-    "waits for a processor may lengthen a launch as much": (
-        [
-            replace(each, delay_seconds=0.5) if isinstance(each, e.ProgramSampled) else each
-            for each in inline(0.90, 0.10, 18e-6, empty=6e-6)
-        ],
-        None,
-    ),
-    "an empty call has one argument": (inline(0.90, 0.10, 18e-6, leaves=5, empty=6e-6), None),
-    "Python at the very call of a compiled function enters it": (
-        loop(made.line(88, 0.4, "device_busy", "step"), made.line(88, 0.6, "host_busy", "step", kind="host")),
-        "dispatch-bound",
-    ),
-    "Python at another call of that line does not": (
-        loop(made.line(88, 0.4, "device_busy", "step"), made.line(88, 0.6, "host_busy", "draw", kind="host")),
-        "host-bound",
-    ),
-    "waits for a processor are no part": (preempted(0.3, 0.1, 0.6, delay=0.6), "device-bound"),
-    "Python was kept waiting as well": (preempted(0.2, 0.3, 0.5, delay=0.7), None),
-    "Python takes longer however it was kept waiting": (preempted(0.05, 0.45, 0.5, delay=0.7), "host-bound"),
-    "longer than a launch": (inline(0.60, 0.40, 1e-3), "device-bound"),
-    "launching with so many arguments may take as long": (inline(0.60, 0.40, 1e-3, leaves=500), None),
-    "asking for a result, going to sleep and waking up take microseconds": (waits(20e-6), None),
-    "brief waits are no part of these": (waits(2e-3), "device-bound"),
-    "a single operation waits behind a compiled function": (loop(OPERATION), "device-bound"),
-    "a single operation is alone": (made.steady(10, {"device_busy": 0.8}, [OPERATION]), "dispatch-bound"),
-    "a loop is known by what was compiled in it": (
-        [*made.steady(10, {"data": 0.9, "compile": 0.1}, [READINGS, COMPILING]), made.compiled(line=88)],
-        "data-bound",
-    ),
-    "nothing says that it is a loop": (made.steady(10, {"data": 0.9}, [READINGS]), None),
-    "a first compilation is no steady state": (
-        [made.compiled(compile_seconds=5.0), *set_up("step", 5)],
-        "device-bound",
-    ),
-    "compilations for other shapes are": ([*shapes(5, 1.0), *set_up("step", 2)], "compile-bound"),
-    "four shapes are a set-up": ([*shapes(4, 1.2, **ONES), *set_up("jnp.ones()", 5)], "device-bound"),
-    "ten shapes are none": ([*shapes(10, 0.5, **ONES), *set_up("jnp.ones()", 2)], "compile-bound"),
-    "five samples are too few": (short(95), None),
-    "timed passes count where each line goes to one thing": (short(95, TIMED), "device-bound"),
-    "a line goes to two": (short(88, TIMED), None),
-    "Python beside operations takes more": (beside_operations(0.45), "host-bound"),
-    "Python beside operations belongs to them": (beside_operations(0.55), "dispatch-bound"),
-    "JAX was not seen at work": (
-        made.steady(10, {"host_busy": 1.0}, [made.line(12, 1.0, "host_busy", "sort()")]),
-        None,
-    ),
-    "passes that account for what samples saw": ([*loop(CALL, count=1), SPELL], "dispatch-bound"),
-    "passes that are too few and too short for it": ([*loop(CALL, count=1), BRIEF], None),
-    "nothing was seen": ([], None),
+    "waits for a processor are no part": preempted(0.3, 0.1, 0.6, delay=0.6),
+    "Python was kept waiting as well": preempted(0.2, 0.3, 0.5, delay=0.7),
+    "Python takes longer however it was kept waiting": preempted(0.05, 0.45, 0.5, delay=0.7),
+    "longer than a launch": inline(0.60, 0.40, 1e-3),
+    "launching with so many arguments may take as long": inline(0.60, 0.40, 1e-3, leaves=500),
+    "asking for a result, going to sleep and waking up take microseconds": waits(20e-6),
+    "brief waits are no part of these": waits(2e-3),
+    "a single operation waits behind a compiled function": loop(OPERATION),
+    "a single operation is alone": made.steady(10, {"device_busy": 0.8}, [OPERATION]),
+    "a loop is known by what was compiled in it": [
+        *made.steady(10, {"data": 0.9, "compile": 0.1}, [READINGS, COMPILING]),
+        made.compiled(line=88),
+    ],
+    "nothing says that it is a loop": made.steady(10, {"data": 0.9}, [READINGS]),
+    "a first compilation is no steady state": [made.compiled(compile_seconds=5.0), *set_up("step", 5)],
+    "compilations for other shapes are": [*shapes(5, 1.0), *set_up("step", 2)],
+    "four shapes are a set-up": [*shapes(4, 1.2, **ONES), *set_up("jnp.ones()", 5)],
+    "ten shapes are none": [*shapes(10, 0.5, **ONES), *set_up("jnp.ones()", 2)],
+    "five samples are too few": short(95),
+    "timed passes count where each line goes to one thing": short(95, TIMED),
+    "a line goes to two": short(88, TIMED),
+    "Python beside operations takes more": beside_operations(0.45),
+    "Python beside operations belongs to them": beside_operations(0.55),
+    "JAX was not seen at work": made.steady(10, {"host_busy": 1.0}, [made.line(12, 1.0, "host_busy", "sort()")]),
+    "passes that account for what samples saw": [*loop(CALL, count=1), SPELL],
+    "passes that are too few and too short for it": [*loop(CALL, count=1), BRIEF],
+    "nothing was seen": [],
 }
-
-
-@pytest.mark.parametrize("why", KINDS)
-def test_what_bounds_it(why):
-    events, kind = KINDS[why]
-    found = verdict(*events)
-    assert found.kind == kind
-    assert bool(found.reason) == (kind is None)
-    assert kind is None or found.low < found.share <= found.high
 
 
 @pytest.mark.parametrize(
@@ -199,8 +171,12 @@ def test_an_empty_call_is_timed_where_it_can_tell_the_parts_of_brief_calls(ran, 
     assert needs_empty_call(made.result(*inline(ran, 1 - ran, each, empty=empty)).hot) is needed
 
 
-def test_how_much_it_is_and_why_there_is_no_verdict():
-    held_cases("verdicts.txt", {why: figures_text(verdict(*events)) for why, (events, _) in KINDS.items()})
+def test_what_bounds_it_how_much_it_is_and_why_there_is_no_verdict():
+    told = {why: verdict(*events) for why, events in LOOPS.items()}
+    for why, found in told.items():
+        assert bool(found.reason) == (found.kind is None), why
+        assert found.kind is None or found.low < found.share <= found.high, why
+    held_cases("verdicts.txt", {why: figures_text(found) for why, found in told.items()})
 
 
 RATES = {
