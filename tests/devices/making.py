@@ -1,8 +1,12 @@
-"""Facts of machines that are not here."""
+"""Facts of machines that are not here. A pynvml to hold against the adapter: answers from a table, errors where a test
+wants them."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import Any
 
 from jaxprof.devices.inventory.hardware import MachineHardware, PciDevice, TargetInterpreter
 from jaxprof.devices.inventory.machine import Facts
@@ -22,7 +26,7 @@ CPU = CpuFacts(
 )
 
 
-def gpu(index: int, name: str = "NVIDIA H200", free: int = 130 * GIB, capability: str = "9.0") -> Gpu:
+def gpu(index, name="NVIDIA H200", free=130 * GIB, capability="9.0"):
     letter = "abcdefgh"[index]
     return Gpu(
         index=index,
@@ -37,7 +41,7 @@ def gpu(index: int, name: str = "NVIDIA H200", free: int = 130 * GIB, capability
     )
 
 
-def split(index: int, instances: int) -> Gpu:
+def split(index, instances):
     whole = gpu(index)
     parts = tuple(
         replace(whole, mig_index=n, uuid=f"MIG-{n}", name=f"{whole.name} MIG 1g.18gb", mig_enabled=None)
@@ -46,9 +50,7 @@ def split(index: int, instances: int) -> Gpu:
     return replace(whole, mig_enabled=True, mig=parts)
 
 
-def target(
-    jax: str = "0.10.2", python: str = PYTHON, extras: tuple[str, ...] = EXTRAS, **plugins: str
-) -> TargetInterpreter:
+def target(jax="0.10.2", python=PYTHON, extras=EXTRAS, **plugins):
     """An interpreter with jax; `cuda12="0.10.2"` is the plugin of that name, `libtpu="0.0.42"` the package."""
     packages = {"jax": jax, "jaxlib": jax}
     for name, version in plugins.items():
@@ -56,13 +58,7 @@ def target(
     return TargetInterpreter(python=python, packages=packages, jax_extras=extras)
 
 
-def facts(
-    *gpus: Gpu,
-    driver: str | None = "580.65.06",
-    environment: dict[str, str] | None = None,
-    installed: TargetInterpreter | None = None,
-    machine: MachineHardware | None = None,
-) -> Facts:
+def facts(*gpus, driver="580.65.06", environment=None, installed=None, machine=None):
     return Facts(
         cpu=CPU,
         nvidia=NvidiaListing(gpus=gpus, driver=driver),
@@ -72,5 +68,96 @@ def facts(
     )
 
 
-def on_bus(vendor: int, device: int = 0x2335, class_code: int = 0x030200, bus: int = 1) -> PciDevice:
+def on_bus(vendor, device=0x2335, class_code=0x030200, bus=1):
     return PciDevice(f"0000:{bus:02x}:00.0", vendor, device, class_code)
+
+
+UUID_A = "GPU-aaaaaaaa-0000-0000-0000-000000000000"
+UUID_B = "GPU-bbbbbbbb-0000-0000-0000-000000000000"
+
+
+class NVMLError(Exception):
+    """As pynvml's: one class, with the meaning in its value."""
+
+
+NOT_SUPPORTED = NVMLError("Not Supported")
+NO_PERMISSION = NVMLError("Insufficient Permissions")
+GPU_IS_LOST = NVMLError("GPU is lost")
+FUNCTION_NOT_FOUND = NVMLError("Function Not Found")
+
+
+@dataclass
+class Chip:
+    """What NVML answers about one GPU or instance; an exception is raised, anything else returned."""
+
+    name: Any = "NVIDIA H200"
+    uuid: Any = UUID_A
+    bus: Any = b"00000000:1B:00.0"
+    used: int = 10 * GIB
+    total: int = 140 * GIB
+    mig: list[Chip] = field(default_factory=list)
+    answers: dict[str, Any] = field(default_factory=dict)
+
+
+class FakeNvml:
+    """The functions that the adapter asks for. Those in `broken` raise."""
+
+    NVMLError = NVMLError
+
+    def __init__(self, *chips, broken=None):
+        self.chips = chips
+        self.broken = broken or {}
+        self.asked: list[str] = []
+
+    def __getattr__(self, name):
+        if not name.startswith("nvml"):
+            raise AttributeError(name)
+
+        def call(*arguments):
+            self.asked.append(name)
+            if name in self.broken:
+                raise self.broken[name]
+            if name in _OF_THE_SYSTEM:
+                return _OF_THE_SYSTEM[name](self.chips, *arguments)
+            answer = _answer(name, *arguments)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        return call
+
+
+_OF_THE_SYSTEM: dict[str, Callable[..., Any]] = {
+    "nvmlInit": lambda chips: None,
+    "nvmlShutdown": lambda chips: None,
+    "nvmlDeviceGetCount": len,
+    "nvmlDeviceGetHandleByIndex": lambda chips, index: chips[index],
+    "nvmlSystemGetDriverVersion": lambda chips: b"570.86.15",
+    "nvmlSystemGetCudaDriverVersion": lambda chips: 12080,
+}
+
+
+def _answer(name, chip, *arguments):
+    if name in chip.answers:
+        return chip.answers[name]
+    if name == "nvmlDeviceGetMigDeviceHandleByIndex":
+        return chip.mig[arguments[0]] if arguments[0] < len(chip.mig) else NVMLError("Not Found")
+    table = {
+        "nvmlDeviceGetMigMode": [1, 1] if chip.mig else [0, 0],
+        "nvmlDeviceGetName": chip.name,
+        "nvmlDeviceGetUUID": chip.uuid,
+        "nvmlDeviceGetPciInfo": SimpleNamespace(busId=chip.bus),
+        "nvmlDeviceGetMemoryInfo": SimpleNamespace(used=chip.used, total=chip.total, free=chip.total - chip.used),
+        "nvmlDeviceGetCudaComputeCapability": (9, 0),
+        "nvmlDeviceGetMaxMigDeviceCount": 7,
+        "nvmlDeviceGetUtilizationRates": SimpleNamespace(gpu=87, memory=12),
+        "nvmlDeviceGetPowerUsage": 612_500,
+        "nvmlDeviceGetEnforcedPowerLimit": 700_000,
+        "nvmlDeviceGetTemperature": 64,
+        "nvmlDeviceGetClockInfo": 1980,
+        "nvmlDeviceGetMaxClockInfo": 1980,
+        "nvmlDeviceGetCurrentClocksEventReasons": 0x4 | 0x40,
+        "nvmlDeviceGetComputeRunningProcesses": [],
+        "nvmlDeviceGetGraphicsRunningProcesses": [],
+    }
+    return table.get(name, FUNCTION_NOT_FOUND)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from devices.fake_nvml import (
+from devices.making import (
     FUNCTION_NOT_FOUND,
     GIB,
     NO_PERMISSION,
