@@ -1,73 +1,61 @@
 """Profiles for the tests, made by hand: one for each platform, small enough to add up on paper."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import Any
-
-from xplane_wire import Event, Line, Plane, Value, nested, number, space_bytes, varint
+from xplane_wire import Event, Line, Plane, nested, number, space_bytes, varint
 
 from jaxprof.trace.lanes import lanes_of
-from jaxprof.trace.model import Trace
 from jaxprof.trace.xspace import parse_xspace
 
 US = 1_000_000
 """Picoseconds."""
 
 
-def read(*planes: Plane, **more: Any) -> Trace:
+def read(*planes, **more):
     """The trace of these planes."""
     return lanes_of(parse_xspace(space_bytes(planes, **more), "made by hand"))
 
 
-def op(
-    name: str, start_us: float, us: float, *, kernel: str = "", module: str = "jit_f", program: int = 7, **stats: Value
-) -> Event:
+def op(name, start_us, us, *, kernel="", module="jit_f", program=7, **stats):
     """An event that names its HLO op."""
     named = {"hlo_op": name, "hlo_module": module, "program_id": program, **stats}
     return Event(kernel or name, round(start_us * US), round(us * US), named)
 
 
-def host(name: str, start_us: float, us: float, **stats: Value) -> Event:
+def host(name, start_us, us, **stats):
     """An event of a host thread, or of a kernel that names no op."""
     return Event(name, round(start_us * US), round(us * US), stats)
 
 
-def hosts(text: str) -> list[Event]:
+def hosts(text):
     """Events of a host thread, each with its begin and length: `Codegen 60 30, CSEPass 65 5`."""
     placed = (event.rsplit(" ", 2) for event in text.split(", "))
     return [host(name, float(start), float(us)) for name, start, us in placed]
 
 
-def line(name: str, *events: Event, id: int = 1) -> Line:
-    return Line(name, list(events), id=id)
-
-
-def on_cpu(**threads: Sequence[Event]) -> Plane:
+def on_cpu(**threads):
     """A host with threads of these names."""
     return Plane("/host:CPU", [Line(name, events) for name, events in threads.items()])
 
 
-def on_gpu(*events: Event, number: int = 0, lines: Sequence[Line] = ()) -> Plane:
+def on_gpu(*events, number=0, lines=()):
     """A GPU with one stream, and these lines beside it."""
     return Plane(f"/device:GPU:{number}", [Line("Stream #1(Kernel)", events), *lines])
 
 
-def cpu_plane() -> Plane:
+def cpu_plane():
     """Two threads; a loop holds its body; `dot` runs on both threads at once from 20 to 30 µs."""
     run = {"run_id": -5, "device_ordinal": 0}
     client = [op("while.1", 0, 50, **run), op("dot", 10, 20, **run), host("end: dot", 30, 1), op("add", 35, 5, **run)]
     return Plane(
         "/host:CPU",
         [
-            line("tf_XLAPjRtCpuClient/1", *client),
-            line("tf_XLAEigen/2", op("dot", 20, 20, **run), host("ThreadpoolListener::Record", 21, 0)),
-            line("python", host("train", 0, 60, step_num=3), host("PjitFunction(f)", 1, 4)),
+            Line("tf_XLAPjRtCpuClient/1", client),
+            Line("tf_XLAEigen/2", [op("dot", 20, 20, **run), host("ThreadpoolListener::Record", 21, 0)]),
+            Line("python", [host("train", 0, 60, step_num=3), host("PjitFunction(f)", 1, 4)]),
         ],
     )
 
 
-def gpu_planes() -> tuple[Plane, Plane]:
+def gpu_planes():
     """One stream with a copy, two kernels of `fusion`, a library kernel between them, and one that names nothing."""
     details = " regs:32 static_shared:0 dynamic_shared:1024 grid:16,2,1 block:128,1,1 occ_pct:50"
     copied = "kind_src:host kind_dst:device size:4000 dest:0 async:1"
@@ -83,9 +71,9 @@ def gpu_planes() -> tuple[Plane, Plane]:
     device = Plane(
         "/device:GPU:0",
         [
-            line("Stream #7(Kernel)", *stream),
-            line("XLA Ops", op("fusion", 10, 20), op("fusion", 40, 30), id=2),
-            line("XLA Modules", host("jit_f(7)", 10, 85), id=3),
+            Line("Stream #7(Kernel)", stream),
+            Line("XLA Ops", [op("fusion", 10, 20), op("fusion", 40, 30)], id=2),
+            Line("XLA Modules", [host("jit_f(7)", 10, 85)], id=3),
         ],
         stats={
             "device_vendor": "Nvidia",
@@ -98,10 +86,10 @@ def gpu_planes() -> tuple[Plane, Plane]:
         op("fusion", 5, 2, kernel="cuLaunchKernel", correlation_id=2),
         op("dot.1", 70, 2, kernel="cuLaunchKernel", correlation_id=5),
     ]
-    return device, Plane("/host:CPU", [line("Host Threads/1", *launches)])
+    return device, Plane("/host:CPU", [Line("Host Threads/1", launches)])
 
 
-def tpu_plane() -> Plane:
+def tpu_plane():
     """Two executions of one program, an asynchronous collective beside a fusion, a copy that is waited for."""
     program = -5
     facts = {"program_id": program, "flops": 10}
@@ -114,9 +102,9 @@ def tpu_plane() -> Plane:
     return Plane(
         "/device:TPU:0",
         [
-            line("XLA Ops", *ops),
-            line("Async XLA Ops", started, id=2),
-            line("XLA Modules", host(module, 0, 80), host(module, 100, 40), id=3),
+            Line("XLA Ops", ops),
+            Line("Async XLA Ops", [started], id=2),
+            Line("XLA Modules", [host(module, 0, 80), host(module, 100, 40)], id=3),
         ],
         stats={"device_type_string": "TPU v6 Lite", "peak_teraflops_per_second": 918.0},
         metadata={event.name: facts for event in (*ops, started)},
@@ -124,9 +112,7 @@ def tpu_plane() -> Plane:
     )
 
 
-def async_loop(
-    *, steps: int = 12, host_us: float = 300, device_us: float = 10_000, correlated: bool = True, outside: float = 0.0
-) -> tuple[Plane, Plane]:
+def async_loop(*, steps=12, host_us=300, device_us=10_000, correlated=True, outside=0.0):
     """The loop of JAX's documentation on a GPU: each call returns after 300 us, and its two kernels take 10 ms.
 
     Within each annotation is another one, as of a microbatch. With `outside`, another program follows the last step.
@@ -148,9 +134,7 @@ def async_loop(
     )
 
 
-def module_plane(
-    program: int, *instructions: tuple[str, str], called: dict[str, tuple[str, ...]] | None = None
-) -> Plane:
+def module_plane(program, *instructions, called=None):
     """The metadata plane with an `HloProto` of these instructions (name, opcode), numbered from 1.
 
     `called`: the opcodes in the computation that an instruction calls.

@@ -2,8 +2,6 @@
 
 import gc
 import time
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from made_traces import host, op
@@ -27,8 +25,6 @@ from jaxprof.trace.xspace import parse_xspace
 TIMES, MOST, MEASURED = 4, 6.0, 3
 LEAST_SECONDS = 0.03
 """How long each measurement takes at least: the clock is coarse on some systems."""
-Read = tuple[bytes, Callable[[Path], object]]
-"""An input, and what reads it."""
 
 
 def session_of_many_events(size):
@@ -115,9 +111,7 @@ def child_line(size):
     return b"x" * (size << 19) + b"\n", lambda path: sum(map(len, _lines_of(path)))
 
 
-READERS = (
-    session_of_many_events, session_of_one_line, hlo_text, hlo_of_one_line, hlo_proto, profile, child_line,
-)  # fmt: skip
+READERS = (session_of_many_events, session_of_one_line, hlo_text, hlo_of_one_line, hlo_proto, profile, child_line)
 
 
 def seconds(read, path, times):

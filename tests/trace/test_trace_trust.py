@@ -70,11 +70,7 @@ def _without_kernels(lost):
     return read(device, threads)
 
 
-def _outside():
-    events = [op("a", 0, 10, run_id=1), op("a", 50, 30, run_id=2)]
-    return read(on_cpu(t=events, python=[host("train", 0, 20, step_num=0)]))
-
-
+_OUTSIDE = on_cpu(t=[op("a", 0, 10, run_id=1), op("a", 50, 30, run_id=2)], python=[host("train", 0, 20, step_num=0)])
 _PYTHON = on_cpu(python=hosts("$train.py:3 step 0 5"))
 _COMPILING = on_cpu(python=hosts("backend_compile_and_load 0 90, f 95 1"))
 CASES = {
@@ -104,10 +100,7 @@ CASES = {
         ("bad", lambda: _sound(errors=["CUPTI_ERROR_X"])),
     ],
     "profiler_warning": [(None, _sound), ("doubt", lambda: _sound(warnings=["clocks were changed"]))],
-    "file": [
-        ("good", _sound),
-        ("bad", lambda: _with(_sound(), problem="a lane is cut off"), "a lane is cut off"),
-    ],
+    "file": [("good", _sound), ("bad", lambda: _with(_sound(), problem="a lane is cut off"), "a lane is cut off")],
     "python_tracer": [("good", _sound), ("doubt", lambda: read(_PYTHON, cpu_plane()))],
     "tracers": [
         ("good", lambda: _traced(cpu_plane()), "levels of tracing: host 2, device 1, python 1"),
@@ -132,7 +125,7 @@ CASES = {
         ("bad", lambda: _without_kernels(5), "5 of 24 launches"),  # a fifth are 4.8
     ],
     "unlinked_steps": [(None, _loop), ("doubt", lambda: _loop(correlated=False))],
-    "outside_steps": [(None, lambda: _turns(100, 100)), ("doubt", _outside, "75 %")],
+    "outside_steps": [(None, lambda: _turns(100, 100)), ("doubt", lambda: read(_OUTSIDE), "75 %")],
     "unrecorded": [
         ("good", lambda: _executed(("dot", 0, 200), ("sort", 200, 600), ("add", 801, 10))),
         # As JAX 0.12 records a sort on CPU: its begin, and then nothing for half a second.

@@ -38,7 +38,7 @@ class Plane:
     display: Mapping[str, str] = field(default_factory=dict)
 
 
-def varint(number: int) -> bytes:
+def varint(number):
     number &= (1 << 64) - 1
     out = bytearray()
     while True:
@@ -48,24 +48,24 @@ def varint(number: int) -> bytes:
             return bytes(out)
 
 
-def number(field_number: int, value: int) -> bytes:
+def number(field_number, value):
     return varint(field_number << 3) + varint(value)
 
 
-def nested(field_number: int, content: bytes | str) -> bytes:
+def nested(field_number, content):
     raw = content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content
     return varint(field_number << 3 | 2) + varint(len(raw)) + raw
 
 
 class _Names:
-    def __init__(self) -> None:
+    def __init__(self):
         self.ids: dict[str, int] = {}
 
-    def id(self, name: str) -> int:
+    def id(self, name):
         return self.ids.setdefault(name, len(self.ids) + 1)
 
 
-def _stat(names: _Names, name: str, value: Value, *, reference: bool) -> bytes:
+def _stat(names, name, value, *, reference):
     content = number(1, names.id(name))
     if isinstance(value, bool | int):
         content += number(4, value)
@@ -80,7 +80,7 @@ def _stat(names: _Names, name: str, value: Value, *, reference: bool) -> bytes:
     return content
 
 
-def plane_bytes(plane: Plane) -> bytes:
+def plane_bytes(plane):
     stats, events = _Names(), _Names()
     out = nested(2, plane.name)
     for line in plane.lines:
@@ -107,9 +107,7 @@ def plane_bytes(plane: Plane) -> bytes:
     return out
 
 
-def space_bytes(
-    planes: Sequence[Plane], *, hosts: Sequence[str] = (), warnings: Sequence[str] = (), errors: Sequence[str] = ()
-) -> bytes:
+def space_bytes(planes, *, hosts=(), warnings=(), errors=()):
     return (
         b"".join(nested(1, plane_bytes(plane)) for plane in planes)
         + b"".join(nested(2, text) for text in errors)
