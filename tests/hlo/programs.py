@@ -5,8 +5,6 @@ path, and CONFIG describes the target. For each program: `NAME.txt` (as compiled
 reader serialises it; of those for this host also `NAME.before.txt` (as lowered).
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path
@@ -117,7 +115,7 @@ def sharded():
     yield "exchange", jax.jit(mapped).lower(jax.ShapeDtypeStruct((8, 16), jnp.float32))
 
 
-def target(vendor: str, config: str):
+def target(vendor, config):
     """Some of the programs, and a step that is split over four devices."""
     if vendor == "tpu":
         topology = topologies.get_topology_desc("v5e:2x2", platform="tpu")
@@ -134,7 +132,7 @@ def target(vendor: str, config: str):
     yield "data_parallel", jax.jit(train_step).lower(*pair)
 
 
-def write(folder: Path, *elsewhere: str) -> None:
+def write(folder, *elsewhere):
     lowered = [(name, jax.jit(function).lower(*arguments)) for name, (function, arguments) in PROGRAMS.items()]
     for name, stage in target(*elsewhere) if elsewhere else [*lowered, *sharded()]:
         if not elsewhere:

@@ -15,8 +15,7 @@ from jaxprof.devices.targets.chips import chip, target_config
 from jaxprof.errors import JaxprofError
 from jaxprof.hlo.read import files
 
-from .agreement import assert_agreement, assert_proto_is_the_text
-from .corpus import HERE, compiled_programs, peer_has_reader
+from .agreement import HERE, assert_agreement, assert_proto_is_the_text, compiled_programs, peer_has_reader
 
 needs_peer = pytest.mark.skipif(not peer_has_reader(), reason="this jaxlib has no reader of HLO text to compare with")
 PROGRAMS_AT_LEAST = 12

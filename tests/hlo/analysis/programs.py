@@ -1,19 +1,14 @@
 """Modules for the tests of the analysis: JAX programs compiled here, and HLO text written by hand."""
 
-from __future__ import annotations
-
 import functools
 import re
-from collections.abc import Callable
 from textwrap import dedent
-from typing import Any
 
 import jax
-import jax.numpy as jnp
 
-from jaxprof.hlo.analysis.kernels import Kernel, kernels
-from jaxprof.hlo.model import Module
+from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.read.parse import module
+from jaxprof.workloads.specs import parse
 
 _COMBINERS = {
     "add": "b = f32[] parameter(1)\n  ROOT r = f32[] add(a, b)",
@@ -23,29 +18,23 @@ _COMBINERS = {
 }
 
 
-_DTYPES = {"f32": jnp.float32, "bf16": jnp.bfloat16, "s32": jnp.int32, "pred": jnp.bool_, "c64": jnp.complex64}
-
-
-def shapes(text: str) -> list[jax.ShapeDtypeStruct]:
+def shapes(text):
     """The arrays that a text names as HLO does: `bf16[8,4] s32[]`."""
-    return [
-        jax.ShapeDtypeStruct([int(size) for size in sizes.split(",") if size], _DTYPES[dtype])
-        for dtype, sizes in re.findall(r"(\w+)\[([\d,]*)\]", text)
-    ]
+    return [jax.ShapeDtypeStruct(spec.shape, spec.dtype) for spec in map(parse, text.split())]
 
 
 @functools.cache
-def compiled(function: Callable[..., Any], arguments: str) -> Module:
+def compiled(function, arguments):
     """The optimised module of `function`, as its text says; compiled once for all tests of a process."""
     return module(jax.jit(function).lower(*shapes(arguments)).compile().as_text())
 
 
-def lowered(function: Callable[..., Any], arguments: str) -> Module:
+def lowered(function, arguments):
     """The module before optimisation: the shapes and operations of the program, whatever the backend makes of them."""
     return module(jax.jit(function).lower(*shapes(arguments)).as_text("hlo"))
 
 
-def written(text: str, header: str = "is_scheduled=true") -> Module:
+def written(text, header="is_scheduled=true"):
     """A module from its lines: those of its entry, or of all its computations but for the usual combiners."""
     lines = dedent(text).strip()
     if "ENTRY" not in lines:
@@ -56,24 +45,24 @@ def written(text: str, header: str = "is_scheduled=true") -> Module:
     return module(f"HloModule by_hand, {header}\n\n{combiners}{lines}\n")
 
 
-def parameters(*shapes: str) -> str:
+def parameters(*shapes):
     """Lines with a parameter of each shape: p0, p1..."""
     return "".join(f"p{number} = {shape} parameter({number})\n" for number, shape in enumerate(shapes))
 
 
-def result_of(inside: str) -> str:
+def result_of(inside):
     """The shape of the root of these lines."""
     return re.findall(r"ROOT \S+ = (\(.*?\)|\S+) ", inside)[-1]
 
 
-def fused(inside: str, *shapes: str, kind: str = "kLoop", more: str = "") -> str:
+def fused(inside, *shapes, kind="kLoop", more=""):
     """A fusion of these lines, whose parameters are p0, p1..., and nothing else."""
     given, names = parameters(*shapes), ", ".join(f"p{number}" for number in range(len(shapes)))
     root = f"ROOT f = {result_of(inside)} fusion({names}), kind={kind}, calls=fused{more}"
     return f"fused {{\n{given}{inside}\n}}\n\nENTRY main {{\n{given}{root}\n}}"
 
 
-def looped(shape: str, body: str, result: str, turns: int | None = None) -> str:
+def looped(shape, body, result, turns=None):
     """A loop over an array `x`: the lines of its body, which of their values is the next `x`, and how often it runs."""
     state = f"(s32[], {shape})"
     known = f', backend_config={{"known_trip_count":{{"n":"{turns}"}}}}' if turns else ""
@@ -97,7 +86,7 @@ ROOT loop = {state} while(s), condition=condition, body=body{known}
 """
 
 
-def only_kernel(text: str) -> Kernel:
+def only_kernel(text):
     """The one kernel of a module from its lines."""
     (kernel,) = kernels(written(text))
     return kernel

@@ -6,12 +6,7 @@ import jax.numpy as jnp
 import pytest
 
 from hlo.analysis.programs import compiled, fused, lowered, only_kernel, written
-from jaxprof.hlo.analysis.attention import (
-    attention_before,
-    is_any_product,
-    operand_axes,
-    product_sizes,
-)
+from jaxprof.hlo.analysis.attention import attention_before, is_any_product, operand_axes, product_sizes
 from jaxprof.hlo.analysis.dataflow import Value
 from jaxprof.hlo.analysis.kinds import values_in
 
@@ -119,8 +114,6 @@ def test_the_axes_of_products_of_all_kinds():
     for unknown in ("w", "o"):
         assert product_sizes(entry[unknown]) is None
 
-
-# -- in one kernel -----------------------------------------------------------------------------------------------------
 
 _S, _V = "f32[64,64]{1,0}", "f32[64]{0}"
 _DOT = "lhs_contracting_dims={1}, rhs_contracting_dims={0}"

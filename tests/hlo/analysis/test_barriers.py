@@ -45,10 +45,7 @@ _PAIRS = {
         (lambda x, y: jnp.exp(x)[:, None] * y, "f32[512] f32[512,512]"),
         (lambda x, y: jnp.exp(x) * y, "f32[512,512] f32[512,512]"),
     ),
-    "not-told": (
-        (lambda x: lax.associative_scan(jnp.add, x), "f32[64,8]"),
-        (lambda x: x + x, "f32[64,8]"),
-    ),
+    "not-told": ((lambda x: lax.associative_scan(jnp.add, x), "f32[64,8]"), (lambda x: x + x, "f32[64,8]")),
 }
 
 
@@ -210,8 +207,6 @@ def test_a_module_before_optimisation_has_no_barriers():
     assert barriers(written(_BEHIND + "negate(y)", header="num_partitions=1")) == ()
 
 
-# -- what a reduction is, and what is none -----------------------------------------------------------------------------
-
 _ZERO = "z = f32[] constant(0)\n"
 _SUM = f"{_ZERO}r = ROW reduce(p0, z), dimensions={{1}}, to_apply=add\n"
 _ONLY_SUM = _SUM.replace("r = ROW", "ROOT r = ROW")
@@ -303,8 +298,6 @@ _NOT_REDUCED = {
     ),
     "a reduction whose result nobody takes": _two(f"{_SUM}ROOT n = BIG negate(p0)", _FULL),
 }  # fmt: skip
-
-# -- what a library computes, and what XLA makes itself ----------------------------------------------------------------
 
 _SQUARE = "f32[64,64]{1,0}"
 _DOT = "dot(made, made), lhs_contracting_dims={1}, rhs_contracting_dims={0}"

@@ -1,10 +1,12 @@
 # ruff: noqa: E501 - an instruction of HLO is one line
-"""Which instructions are kernels, in which order, and how often they run."""
+"""Which instructions are kernels, in which order, and how often they run. Who takes part in a collective, in each of the
+ways in which XLA writes it, and what is exchanged."""
 
 import pytest
 
-from hlo.analysis.programs import written
-from jaxprof.hlo.analysis.kernels import kernels, totals
+from hlo.analysis.programs import fused, written
+from jaxprof.hlo.analysis.collectives import collectives
+from jaxprof.hlo.analysis.kernels import kernels
 from tables import rows
 
 _COUNTED_LOOP = """
@@ -157,33 +159,46 @@ def test_asynchronous_pairs_are_one_kernel():
     assert (found["general"].bytes_written, found["move"].bytes) == (1024, 512)
 
 
-def test_calls_are_looked_into_and_shared_computations_are_listed_once():
-    text = """
-        twice {
-          p = f32[8] parameter(0)
-          ROOT n = f32[8] negate(p)
-        }
+def collective(instruction, header="", shape="f32[1024]"):
+    text = f"x = f32[1024]{{0}} parameter(0)\nROOT c = {shape}{{0}} {instruction}"
+    (found,) = collectives(written(text, f"is_scheduled=true{header}"))
+    return found
 
-        ENTRY main {
-          x = f32[8] parameter(0)
-          a = f32[8] call(x), to_apply=twice
-          b = f32[8] call(a), to_apply=twice
-          ROOT s = f32[8] add(a, b)
-        }
+
+def test_how_groups_are_read():
+    for groups, header, found in rows("""
+        {{0,1,2,3},{4,5,6,7}}                      -  0 1 2 3, 4 5 6 7
+        [2,4]<=[8]                                 -  0 1 2 3, 4 5 6 7
+        [4,2]<=[2,4]T(1,0)                         -  0 4, 1 5, 2 6, 3 7
+        mesh['data'=4,'model'=2] {'data'}          -  0 2 4 6, 1 3 5 7
+        mesh['data'=4,'model'=2] {'data','model'}  -  0 1 2 3 4 5 6 7
+        mesh['axis_0'=2,'axis_1'=4], device_ids=([4,2]T(1,0)) {'axis_0'}  -  0 1, 2 3, 4 5, 6 7
+        {}  , replica_count=2, num_partitions=2    0 1 2 3
+        {}                                         -  -
+        [0,4]<=[0]                                 -  -
+        [4,2]<=[2,4]T(0,0)                         -  -
+        mesh['x'=2] {'x','x'}                      -  -
+        mesh['x'=2,'y'=4], device_ids=([2,2]) {'x'}  -  -
+        {{},{}}                                    -  -
+    """):
+        read = collective(f"all-reduce(x), channel_id=1, replica_groups={groups}, to_apply=add", header)
+        expected = tuple(tuple(map(int, group.split())) for group in found.split(", ")) if found else None
+        assert read.groups == expected
+        assert read.group_size == (len(expected[0]) if expected else None)
+        assert (read.opcode, read.bytes) == ("all-reduce", 4096)
+
+
+def test_a_permute_has_its_pairs_and_no_group():
+    for pairs, read in (("{{0,1},{1,0}}", ((0, 1), (1, 0))), ("{}", None)):
+        found = collective(f"collective-permute(x), channel_id=1, source_target_pairs={pairs}")
+        assert (found.opcode, found.groups, found.group_size, found.bytes) == ("collective-permute", read, None, 4096)
+
+
+@pytest.mark.parametrize(("kept", "opcode"), [(256, "reduce-scatter"), (1024, "all-reduce")])
+def test_a_fusion_around_an_all_reduce_that_keeps_a_part_is_a_reduce_scatter(kept, opcode):
+    inside = f"""
+        r = f32[1024]{{0}} all-reduce(p0), channel_id=1, replica_groups=[1,4]<=[4], to_apply=add
+        ROOT mine = f32[{kept}]{{0}} dynamic-slice(r, p1), dynamic_slice_sizes={{{kept}}}
     """
-    assert _counts(text) == {"n": 2, "s": 1}
-    assert totals(written(text)).cost.flops == 3 * 8
-
-
-def test_a_chain_of_calls_that_doubles_at_each_step_takes_linear_time():
-    depth = 60
-    parts = ["c0 {\n  p = f32[1] parameter(0)\n  ROOT n = f32[1] negate(p)\n}\n"]
-    parts += [
-        f"c{level} {{\n  p = f32[1] parameter(0)\n  a = f32[1] call(p), to_apply=c{level - 1}\n"
-        f"  ROOT b = f32[1] call(a), to_apply=c{level - 1}\n}}\n"
-        for level in range(1, depth)
-    ]
-    parts.append(f"ENTRY e {{\n  p = f32[1] parameter(0)\n  ROOT r = f32[1] call(p), to_apply=c{depth - 1}\n}}\n")
-    module = written("\n".join(parts))
-    assert [kernel.count for kernel in kernels(module)] == [2 ** (depth - 1)]
-    assert totals(module).cost.flops == 2 ** (depth - 1)
+    (found,) = collectives(written(fused(inside, "f32[1024]{0}", "u32[]", kind="kCustom")))
+    assert (found.opcode, found.bytes, found.groups) == (opcode, 4096, ((0, 1, 2, 3),))

@@ -94,8 +94,6 @@ def test_launch_costs_are_those_of_the_platform():
     }  # fmt: skip
 
 
-# -- texts by hand -----------------------------------------------------------------------------------------------------
-
 _DOT = "dot(p0, p1), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
 _WIDENED = """wa = f32[512,512] convert(p0)
 wb = f32[512,512] convert(p1)
@@ -234,10 +232,7 @@ _WRITTEN = {
         (False, "cpu", _product("f32", _PRECISE)),
         (False, "tpu", _product("f32")),
     ],
-    "host-transfer": [
-        (True, "", _sent(", is_host_transfer=true")),
-        (False, "", _sent("")),
-    ],
+    "host-transfer": [(True, "", _sent(", is_host_transfer=true")), (False, "", _sent(""))],
     "narrow-sum": [
         (True, "gpu", _summed("bf16", 4096)),
         (False, "gpu", _summed("bf16", 255)),
@@ -265,10 +260,7 @@ _WRITTEN = {
         (False, "", _returned("", "s, x"), _DONATED),
         (False, "", _returned("c = BIG copy(x)", size=16)),
     ],
-    "lost-donation": [
-        (True, "", _UPDATED),
-        (False, "", _UPDATED, _ALIASED),
-    ],
+    "lost-donation": [(True, "", _UPDATED), (False, "", _UPDATED, _ALIASED)],
     "resharding": [
         (True, "", _exchanged("all-to-all(s)"), _MESH),
         (False, "", _exchanged("all-to-all(s)", op_name="jit(f)/shard_map/add"), _MESH),  # asked for
@@ -294,9 +286,6 @@ def test_every_finding_has_a_pair_and_advice():
     pairs = {*_PAIRS, *(code for code, cases in _WRITTEN.items() if {told for told, *_ in cases} == {True, False})}
     assert {entry.code for entry in entries().values() if entry.source == "hlo"} == pairs == set(HLO_FINDINGS)
     assert all(kind.fix.endswith(".") for kind in HLO_FINDINGS.values())
-
-
-# -- what a finding says -----------------------------------------------------------------------------------------------
 
 
 def test_a_finding_says_where_and_how_much():

@@ -1,10 +1,12 @@
 # ruff: noqa: E501 - an instruction of HLO is one line
-"""What kernels of CPU, GPU and TPU modules are called, and what library calls cost."""
+"""What kernels of CPU, GPU and TPU modules are called, and what library calls cost. The tree of a kernel: from its result
+to its parameters, shared values once, constants folded into one line."""
 
 import pytest
 
 from hlo.analysis.programs import fused, only_kernel, parameters, written
 from jaxprof.hlo.analysis.platform import platform_of
+from jaxprof.hlo.analysis.tree import tree
 from tables import rows
 
 
@@ -16,72 +18,57 @@ def _call(target, operands, result, more=""):
 
 _CUBLAS = (
     ', backend_config={"operation_queue_id":"0","gemm_backend_config":{"dot_dimension_numbers":{'
-    '"lhs_contracting_dimensions":["%d"],"rhs_contracting_dimensions":["%d"],"lhs_batch_dimensions":[],'
+    '"lhs_contracting_dimensions":["0"],"rhs_contracting_dimensions":["0"],"lhs_batch_dimensions":[],'
     '"rhs_batch_dimensions":[]},"epilogue":"DEFAULT"}}'
 )
-
-
-def test_cublas_products_are_counted_from_their_dimension_numbers():
-    kernel = _call(
-        "__cublas$gemm", ["bf16[128,512]", "bf16[128,256]"], "(bf16[512,256], s8[4194304])", _CUBLAS % (0, 0)
-    )
-    assert (kernel.kind, kernel.target, kernel.dtype) == ("GEMM", "__cublas$gemm", "bf16")
-    assert kernel.flops == 2 * 512 * 256 * 128
-    assert kernel.bytes_written == 512 * 256 * 2  # not the scratch memory
-    assert not kernel.estimated
-
-
-def test_products_without_settings_are_counted_from_their_shapes():
-    kernel = _call("__onednn$matmul", ["f32[8,64,32]", "f32[8,32,48]"], "f32[8,64,48]")
-    assert (kernel.kind, kernel.flops) == ("GEMM", 2 * 8 * 64 * 48 * 32)
+_WINDOW = ", window={size=3x3 pad=1_1x1_1}, dim_labels=bf01_oi01->bf01"
+_SCORES = (
+    ', backend_config={"cudnn_fmha_backend_config":{"intermediate_tensor_shape":{"dimensions":["2","8","128","256"]}}}'
+)
+_QKV = ["bf16[2,128,8,64]", "bf16[2,256,8,64]", "bf16[2,256,8,64]"]
+_STATED = ', backend_config={"custom_call_config":{"body":"abc","cost_estimate":{"flops":"1000","transcendentals":"10","bytes_accessed":"64"}}}'
+_OF_A_LAYER = 2 * 8 * 16 * 24 * (3 * 32 - 2) ** 2
 
 
 @pytest.mark.parametrize(
-    ("target", "operands", "result"),
+    ("target", "operands", "result", "more", "kind", "flops"),
     [
-        ("__cudnn$convForward", ["f32[8,16,32,32]", "f32[24,16,3,3]"], "(f32[8,24,32,32], u8[0])"),
-        ("__cudnn$convBackwardInput", ["f32[8,24,32,32]", "f32[24,16,3,3]"], "(f32[8,16,32,32], u8[0])"),
-        ("__cudnn$convBackwardFilter", ["f32[8,16,32,32]", "f32[8,24,32,32]"], "(f32[24,16,3,3], u8[0])"),
+        # from the dimension numbers; without them from the shapes
+        ("__cublas$gemm", ["bf16[128,512]", "bf16[128,256]"], "(bf16[512,256], s8[4194304])", _CUBLAS,
+         "GEMM", 2 * 512 * 256 * 128),
+        ("__onednn$matmul", ["f32[8,64,32]", "f32[8,32,48]"], "f32[8,64,48]", "", "GEMM", 2 * 8 * 64 * 48 * 32),
+        # the three convolutions of a layer cost the same
+        ("__cudnn$convForward", ["f32[8,16,32,32]", "f32[24,16,3,3]"], "(f32[8,24,32,32], u8[0])", _WINDOW,
+         "convolution", _OF_A_LAYER),
+        ("__cudnn$convBackwardInput", ["f32[8,24,32,32]", "f32[24,16,3,3]"], "(f32[8,16,32,32], u8[0])", _WINDOW,
+         "convolution", _OF_A_LAYER),
+        ("__cudnn$convBackwardFilter", ["f32[8,16,32,32]", "f32[8,24,32,32]"], "(f32[24,16,3,3], u8[0])", _WINDOW,
+         "convolution", _OF_A_LAYER),
+        # attention is two products over the scores, and five in its gradient
+        ("__cudnn$fmhaSoftmax", _QKV, "(bf16[2,128,8,64], u8[0])", _SCORES, "attention", 2 * 2 * (2 * 8 * 128 * 256) * 64),
+        ("__cudnn$fmhaSoftmaxBackward", _QKV, "(bf16[2,128,8,64], u8[0])", _SCORES,
+         "attention", 5 * 2 * (2 * 8 * 128 * 256) * 64),
+        # what its author states
+        ("tpu_custom_call", ["f32[8,128]"], "f32[8,128]", _STATED, "Pallas kernel", 1000),
+        ("tpu_custom_call", ["f32[8,128]"], "f32[8,128]", "", "Pallas kernel", None),
+        # factorisations as LAPACK counts them
+        ("lapack_spotrf_ffi", ["f32[5,60,60]"], "f32[5,60,60]", "", "Cholesky", 5 * 60**3 / 3),
+        ("lapack_sgeqrf_ffi", ["f32[50,20]"], "f32[50,20]", "", "QR", 2 * 50 * 20**2 - 2 / 3 * 20**3),
+        ("lapack_strsm_ffi", ["f32[40,40]", "f32[40,7]"], "f32[40,7]", "", "triangular solve", 40 * 40 * 7),
+        ("cublas_trsm", ["c64[40,40]", "c64[40,7]"], "c64[40,7]", "", "triangular solve", 4 * 40 * 40 * 7),
     ],
-)
-def test_the_three_convolutions_of_a_layer_cost_the_same(target, operands, result):
-    more = ", window={size=3x3 pad=1_1x1_1}, dim_labels=bf01_oi01->bf01"
+)  # fmt: skip
+def test_library_calls_are_counted(target, operands, result, more, kind, flops):
     kernel = _call(target, operands, result, more)
-    assert kernel.kind == "convolution"
-    assert kernel.flops == 2 * 8 * 16 * 24 * (3 * 32 - 2) ** 2
+    assert (kernel.kind, kernel.target, kernel.flops) == (kind, target, pytest.approx(flops, rel=1e-12))
 
 
-def test_cudnn_attention_is_two_products_over_the_scores():
-    config = ', backend_config={"cudnn_fmha_backend_config":{"intermediate_tensor_shape":{"dimensions":["2","8","128","256"]}}}'
-    shapes = ["bf16[2,128,8,64]", "bf16[2,256,8,64]", "bf16[2,256,8,64]"]
-    kernel = _call("__cudnn$fmhaSoftmax", shapes, "(bf16[2,128,8,64], u8[0])", config)
-    assert kernel.kind == "attention"
-    assert kernel.flops == 2 * 2 * (2 * 8 * 128 * 256) * 64
-    backward = _call("__cudnn$fmhaSoftmaxBackward", shapes, "(bf16[2,128,8,64], u8[0])", config)
-    assert backward.flops == 5 * 2 * (2 * 8 * 128 * 256) * 64
-    assert kernel.estimated
-
-
-def test_a_pallas_kernel_has_the_cost_that_its_author_states():
-    config = ', backend_config={"custom_call_config":{"body":"abc","cost_estimate":{"flops":"1000","transcendentals":"10","bytes_accessed":"64"}}}'
-    kernel = _call("tpu_custom_call", ["f32[8,128]"], "f32[8,128]", config)
-    assert (kernel.kind, kernel.flops, kernel.transcendentals) == ("Pallas kernel", 1000, 10)
-    assert _call("tpu_custom_call", ["f32[8,128]"], "f32[8,128]").flops is None
-
-
-@pytest.mark.parametrize(
-    ("target", "operands", "kind", "flops"),
-    [
-        ("lapack_spotrf_ffi", ["f32[5,60,60]"], "Cholesky", 5 * 60**3 / 3),
-        ("lapack_sgeqrf_ffi", ["f32[50,20]"], "QR", 2 * 50 * 20**2 - 2 / 3 * 20**3),
-        ("lapack_strsm_ffi", ["f32[40,40]", "f32[40,7]"], "triangular solve", 40 * 40 * 7),
-        ("cublas_trsm", ["c64[40,40]", "c64[40,7]"], "triangular solve", 4 * 40 * 40 * 7),
-    ],
-)
-def test_factorisations_follow_lapack(target, operands, kind, flops):
-    kernel = _call(target, operands, operands[-1])
-    assert kernel.kind == kind
-    assert kernel.flops == pytest.approx(flops)
+def test_what_else_is_known_of_library_calls():
+    product = _call("__cublas$gemm", ["bf16[128,512]", "bf16[128,256]"], "(bf16[512,256], s8[4194304])", _CUBLAS)
+    assert (product.dtype, product.estimated) == ("bf16", False)
+    assert product.bytes_written == 512 * 256 * 2  # not the scratch memory
+    assert _call("__cudnn$fmhaSoftmax", _QKV, "(bf16[2,128,8,64], u8[0])", _SCORES).estimated
+    assert _call("tpu_custom_call", ["f32[8,128]"], "f32[8,128]", _STATED).transcendentals == 10
 
 
 def test_targets_in_words():
@@ -157,3 +144,49 @@ def test_a_batched_product_as_a_tpu_writes_it():
         ROOT c = f32[2,8,128,256]{3,2,1,0:T(8,128)} convolution(q, k), window={size=2x8 stride=1x7 lhs_dilate=2x8}, dim_labels=0b1f_0o1i->01bf, metadata={op_name="jit(f)/bqhd,bkhd->bhqk/dot_general"}
     """)
     assert (kernel.kind, kernel.flops) == ("GEMM", 2 * 2 * 8 * 128 * 256 * 64)
+
+
+def _rows(text):
+    return tree(only_kernel(text).instruction)
+
+
+def _lines(rows):
+    return ["  " * row.depth + row.text for row in rows]
+
+
+def test_the_place_of_a_constant_and_what_an_opcode_does_not_say():
+    inside = """
+        one = f32[] constant(1)
+        ones = f32[8,4] broadcast(one), dimensions={}
+        z = f32[] constant(0)
+        rest = f32[8,4] subtract(ones, p0)
+        small = pred[8,4] compare(rest, ones), direction=LT
+        kept = f32[8,4] select(small, rest, ones)
+        ROOT sum = f32[8] reduce(kept, z), dimensions={1}, to_apply=add
+    """
+    assert _lines(_rows(fused(inside, "f32[8,4]"))) == [
+        "reduce add {1} f32[8] (0)",
+        "  select f32[8,4] (_, _, 1)",
+        "    compare LT pred[8,4] (_, 1)",
+        "      subtract f32[8,4] (1, _) %rest",
+        "        parameter f32[8,4] = %p0",
+        "    subtract f32[8,4] (1, _) %rest (above)",
+    ]
+
+
+def test_an_instruction_that_is_no_fusion_shows_its_operands():
+    dot = "ROOT d = f32[8,2] dot(p0, p1), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+    rows = _rows(parameters("f32[8,4]", "f32[4,2]") + dot)
+    assert _lines(rows) == ["dot f32[8,2]", "  parameter f32[8,4] = %p0", "  parameter f32[4,2] = %p1"]
+
+
+def test_a_chain_of_thousands_and_a_diamond_that_doubles():
+    """Neither Python's stack nor exponential time: a shared value is opened once."""
+
+    def rows(steps):
+        lines = "\n".join(f"v{number + 1} = f32[8] {step}" for number, step in enumerate(steps))
+        return _rows(fused(f"v0 = f32[8] negate(p0)\n{lines}\nROOT r = f32[8] negate(v{len(steps)})", "f32[8]"))
+
+    chain = rows([f"sine(v{number})" for number in range(3000)])
+    assert (len(chain), chain[-1].depth) == (3003, 3002)
+    assert len(rows([f"add(v{number}, v{number})" for number in range(60)])) < 200

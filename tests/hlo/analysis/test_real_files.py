@@ -8,9 +8,8 @@ import sys
 import pytest
 
 import mutated
-from hlo.agreement import NOT_READ, figures
+from hlo.agreement import NOT_READ, figures, real_files
 from hlo.analysis.programs import fused, written
-from hlo.corpus import real_files
 from jaxprof.errors import HloError
 from jaxprof.hlo.analysis.barriers import barriers
 from jaxprof.hlo.analysis.collectives import collectives
@@ -26,8 +25,8 @@ from jaxprof.hlo.read import files
 from jaxprof.hlo.read.parse import modules
 
 from .test_findings import _apart
-from .test_liveness import CHAIN, LOOP
 from .test_origin import assert_columns
+from .test_totals import CHAIN, LOOP
 
 
 def everything(module, most_trees=40):
