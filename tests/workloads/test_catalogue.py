@@ -144,11 +144,9 @@ def test_the_estimate_is_not_below_what_the_arrays_take(name):
 @pytest.mark.parametrize("name", [name for name in names() if built_in(name).has_dots])
 def test_the_estimated_flops_are_xla_s_own_count(name):
     workload, inputs, _ = prepared(name)
-    variant = next(variant for variant in workload.variants if variant.how == "jit")
-    if name == "scan-rnn":  # XLA counts the body of a loop once
-        variant = workload.variant("jit-unrolled")
-    if name == "batch-matmul-mean":
-        variant = workload.variant("jit")
+    first = next(variant.name for variant in workload.variants if variant.how == "jit")
+    # XLA counts the body of a loop once
+    variant = workload.variant({"scan-rnn": "jit-unrolled", "batch-matmul-mean": "jit"}.get(name, first))
     cost = jax.jit(variant.build(TINY[name])).lower(*variant.arguments(inputs)).cost_analysis()
     estimated = workload.estimate(TINY[name]).flops
     assert estimated is not None

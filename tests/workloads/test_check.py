@@ -98,11 +98,7 @@ def test_numbers_of_a_sum_are_held_to_what_cancelled_in_it():
 
 @pytest.mark.parametrize(
     "function",
-    [
-        lambda m, x: 1 - m.cos(0.1 * x),
-        lambda m, x: m.exp(20 * x),
-        lambda m, x: m.sqrt(x),
-    ],
+    [lambda m, x: 1 - m.cos(0.1 * x), lambda m, x: m.exp(20 * x), lambda m, x: m.sqrt(x)],
     ids=["1 - cos", "exp over 70 orders", "NaN for half"],
 )
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
