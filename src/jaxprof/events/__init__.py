@@ -24,7 +24,7 @@ History of the schema (a minor version adds types or optional fields, a major on
 1.10 Programs: the lines that name the debug settings, times in which others had the processor. Sampled lines: the
      library between the line and the compiled function, and kinds for what no stack shows (`inline`, `unseen`,
      `contended`, `preempted`). Sample windows: how long the main thread waited for a processor. Programs: the time of
-     an empty call. Runs: the source files, by their contents.
+     an empty call, and which compiled programs call Python. Runs: the source files, by their contents.
 """
 
 from __future__ import annotations

@@ -180,6 +180,8 @@ class Compiled(Event):
     """Seconds that a hit of the persistent cache saved, as JAX estimates them."""
     operations: int | None = None
     """Number of StableHLO operations in the program, including those of the functions that it calls."""
+    callbacks: bool = False
+    """Whether the program calls Python (`jax.pure_callback`, `jax.debug.print`); False in an older file."""
     constants: list[ProgramArray] = field(default_factory=list)
     """Large constants in the program, largest first."""
     signature: list[SignatureLeaf] = field(default_factory=list)

@@ -48,6 +48,16 @@ def preempted(device, host, waited, delay):
     return [replace(each, delay_seconds=delay) for each in made.steady(40, states, lines)]
 
 
+def calling_back(held: float, *, callbacks: bool, line: int = 88) -> list[e.Event]:
+    """A loop at whose call samples found the lock held for so long, and otherwise Python that the function calls; it
+    was compiled at `line`."""
+    lines = [
+        made.line(88, held, "host_busy", kind="call"),
+        made.line(88, 1 - held, "host_busy", "step", kind="callback"),
+    ]
+    return [*made.steady(20, {"host_busy": 1.0}, lines), made.compiled(line=line, callbacks=callbacks)]
+
+
 def waits(each):
     """A loop of passes as long as that, in each of which a result is waited for."""
     lines = [
@@ -134,6 +144,13 @@ LOOPS = {
     "Python at another call of that line does not": loop(
         made.line(88, 0.4, "device_busy", "step"), made.line(88, 0.6, "host_busy", "draw", kind="host")
     ),
+    "what held the lock was the Python around a call": calling_back(0.9, callbacks=False),
+    "what held the lock may be Python that the function calls": calling_back(0.9, callbacks=True),
+    "most samples saw the Python that it calls": calling_back(0.3, callbacks=True),
+    "another function was compiled at that line": [
+        *calling_back(0.9, callbacks=True, line=12),
+        made.compiled("other", line=88),
+    ],
     "waits for a processor are no part": preempted(0.3, 0.1, 0.6, delay=0.6),
     "Python was kept waiting as well": preempted(0.2, 0.3, 0.5, delay=0.7),
     "Python takes longer however it was kept waiting": preempted(0.05, 0.45, 0.5, delay=0.7),

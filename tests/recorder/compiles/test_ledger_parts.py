@@ -220,10 +220,18 @@ def test_classes_and_objects_of_the_user_are_not_asked_for_attributes():
     assert asked == []
 
 
-def operation(name, *inner):
+def operation(name, *inner, **attributes):
     """An operation as MLIR's Python has it, with one block that holds others."""
     held = [SimpleNamespace(operation=each) for each in inner]
-    return SimpleNamespace(name=name, regions=[[held]] if held else [])
+    return SimpleNamespace(name=name, regions=[[held]] if held else [], attributes=attributes)
+
+
+@pytest.mark.parametrize(
+    ("target", "calls_python"), [("xla_ffi_python_cpu_callback", True), ("lapack_spotrf_ffi", False)]
+)
+def test_an_operation_that_calls_python_is_found(target, calls_python):
+    call = operation("stablehlo.custom_call", call_target_name=target)
+    assert module_size._walk(operation("builtin.module", operation("func.func", call))).callbacks is calls_python
 
 
 @pytest.mark.parametrize(("read_every", "counted"), [(2, 1), (1, None)], ids=["over in time", "cut off"])

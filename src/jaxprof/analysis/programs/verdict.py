@@ -295,6 +295,8 @@ class HotLoop:
     they are in none of the parts, nor in `unknown`."""
     undelayed: Mapping[str, float] = field(default_factory=dict)
     """`parts` without the time for which the thread waited for a processor."""
+    calls_python: frozenset[SourceLocation] = frozenset()
+    """Places at which a compiled function may be called that itself calls Python."""
     asleep: tuple[Spot, ...] = ()
     """Spots at which the thread waited for something to do, inside the loop (also in `spots`) or outside."""
 
@@ -360,7 +362,8 @@ def loop_figures(
     """
     inside = [spot for spot in spots if spot.kind not in OUTSIDE and (key is None or spot.site_in(key) is not None)]
     unstaged = tuple(spot for spot in inside if spot.kind not in STAGES)
-    steady = _assigned(unstaged, unstaged)
+    calls_python = _calls_python(unstaged, rows)
+    steady = _assigned(unstaged, unstaged, calls_python)
     staged = [spot for spot in inside if spot.kind in STAGES]
     working, eager = working_lines(inside, key), eager_lines(steady, key)
     unaccounted = unaccounted_lines(steady, key, times)
@@ -405,6 +408,7 @@ def loop_figures(
         briefly_inline,
         preempted,
         {**parts, **on_a_quiet_machine},
+        calls_python,
         asleep,
     )
 
@@ -459,7 +463,7 @@ def parts_in(loop: HotLoop, spots: Sequence[Spot]) -> dict[str, float]:
         for spot in spots
         if spot.kind not in OUTSIDE and spot.kind not in STAGES and (loop.key is None or spot.site_in(loop.key))
     )
-    for spot in _assigned(inside, loop.spots):
+    for spot in _assigned(inside, loop.spots, loop.calls_python):
         part = loop.part(spot)
         parts[HOST if part == UNKNOWN else part] += spot.seconds
     return parts
@@ -515,12 +519,25 @@ def leaves_of(row: Compiled) -> int:
     return len(row.signature) + row.signature_more
 
 
-def _assigned(spots: tuple[Spot, ...], loop: Sequence[Spot]) -> tuple[Spot, ...]:
+def _calls_python(spots: Iterable[Spot], rows: Sequence[Compiled]) -> frozenset[SourceLocation]:
+    """Return the places at which a compiled function may be called that itself calls Python: all at which no other one
+    was compiled, because a function is often compiled elsewhere than in its loop."""
+    by_callbacks: dict[bool, set[SourceLocation]] = {True: set(), False: set()}
+    for row in rows:
+        by_callbacks[row.callbacks].add(row.called_from)
+    others = by_callbacks[False] - by_callbacks[True]
+    return frozenset(spot.place for spot in spots if by_callbacks[True] and spot.place not in others)
+
+
+def _assigned(
+    spots: tuple[Spot, ...], loop: Sequence[Spot], calls_python: frozenset[SourceLocation]
+) -> tuple[Spot, ...]:
     """Return the spots, with the work of JAX that a sample alone cannot tell assigned by the other spots of the loop.
 
     A blocked operation outside any jit (`xs[i]`) next to compiled functions waits in the device's queue behind them:
     its own work would not take milliseconds. In a loop of single operations only, they wait for each other. Python at
-    the very call of a compiled function enters it.
+    the very call of a compiled function enters it. Where a compiled function calls Python, that and the Python around
+    its call look alike to a sample that has to wait for the interpreter's lock.
     """
     queued = any(spot.kind in ("compiled", "fed", "callback", "call") for spot in loop)
     entered = {(spot.place, spot.call) for spot in loop if spot.kind in ("compiled", "fed", "inline") and spot.call}
@@ -528,6 +545,8 @@ def _assigned(spots: tuple[Spot, ...], loop: Sequence[Spot]) -> tuple[Spot, ...]
     def kind(spot: Spot) -> str:
         if queued and spot.kind == "dispatch" and spot.state == "device_busy":
             return "compiled"
+        if spot.kind == "call" and not spot.through and spot.place in calls_python:
+            return "unseen"
         at_call = spot.kind == "host" and spot.state == "host_busy" and (spot.place, spot.call) in entered
         return "call" if at_call else spot.kind
 

@@ -127,6 +127,7 @@ class Ledger:
         if row is not None and stage == "compile":
             size = read_module_size(frame, donations=bool(row.signature.donated))
             row.operations, row.constants, row.cache = size.operations, size.constants, "off"
+            row.callbacks = size.callbacks
             row.unused_donations = row.signature.unused_donations(size.taken)
         if call is not None and stage == "trace" and call.found and self.on_call is not None:
             call = call.written or call

@@ -30,6 +30,8 @@ class ModuleSize:
     """Number of operations (None if the module was not found or is too large to walk) and constants, largest first."""
 
     operations: int | None = None
+    callbacks: bool = False
+    """Whether an operation calls Python."""
     constants: list[ProgramArray] = field(default_factory=list)
     taken: dict[str, bool] = field(default_factory=dict)
     """By JAX's name of each of the program's arguments, whether an output may reuse its buffer."""
@@ -68,6 +70,8 @@ def _walk(module: Any) -> ModuleSize:
         if name in _FRAMEWORK:
             continue
         counted += 1
+        if name == "stablehlo.custom_call" and "callback" in str(operation.attributes["call_target_name"]):
+            size.callbacks = True
         if name == "stablehlo.constant":
             constant = _constant(operation)
             if constant is not None:

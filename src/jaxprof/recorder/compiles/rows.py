@@ -131,6 +131,7 @@ class CompilationRow:
     cache: str | None = None
     saved_seconds: float | None = None
     operations: int | None = None
+    callbacks: bool = False
     constants: list[ProgramArray] = field(default_factory=list)
     unused_donations: list[ProgramArray] = field(default_factory=list)
     op_by_op: bool = False
@@ -156,6 +157,7 @@ class CompilationRow:
             cache=self.cache,
             saved_seconds=self.saved_seconds,
             operations=self.operations,
+            callbacks=self.callbacks,
             constants=self.constants,
             signature=shown,
             signature_more=max(0, len(self.signature.leaves) - LEAVES_SHOWN),
