@@ -1,15 +1,14 @@
 """Compilations of every kind, planted; run as a program of its own, in any interpreter that has jax and NumPy.
 
-`python planted.py [CASE...]` prints one JSON object: for each case the rows of the ledger and what else it told. Cases
-of libraries, as their users write them, come last; one whose library is not there is left out.
+It prints one JSON object: for each case, which is a function, the rows of the ledger and what else it told. Cases of
+libraries, as their users write them, come last; one whose library is not there is left out.
 """
-
-from __future__ import annotations
 
 import contextlib
 import dataclasses
 import functools
 import gc
+import inspect
 import json
 import os
 import sys
@@ -27,36 +26,24 @@ import numpy as np
 
 from jaxprof.recorder.compiles.ledger import Ledger
 
-CASES = {}
-LIBRARY_CASES = {}
+SHARED = ("make_step", "placed", "ones", "main")
+"""Functions that are no cases."""
+OF_LIBRARIES = ("pmap", "nnx_jit", "filter_jit")
 FOUR, THREE = np.ones(4, np.float32), np.ones(3, np.float32)
 
 
-def case(function):
-    CASES[function.__name__] = function
-    return function
-
-
-def library_case(function):
-    LIBRARY_CASES[function.__name__] = function
-    return function
-
-
-@case
 def shape():
     step = jax.jit(lambda x: x * 2)
     step(FOUR)
     step(THREE)
 
 
-@case
 def dtype():
     step = jax.jit(lambda x: x * 2)
     step(FOUR)
     step(FOUR.astype(np.int32))
 
 
-@case
 def structure():
     step = jax.jit(lambda params: params["w"] * 2)
     step({"w": FOUR})
@@ -64,7 +51,6 @@ def structure():
     step({"w": THREE})
 
 
-@case
 def static_argument():
     @functools.partial(jax.jit, static_argnames=("n",))
     def repeat(x, n):
@@ -75,14 +61,12 @@ def static_argument():
     repeat(FOUR, 4)
 
 
-@case
 def new_function():
     for _ in range(3):
         jitted = jax.jit(lambda x: x + 1)
         jitted(FOUR)
 
 
-@case
 def same_function_jitted_again():
     def once(x):
         return x - 1
@@ -91,7 +75,6 @@ def same_function_jitted_again():
         jax.jit(once)(FOUR)
 
 
-@case
 def config():
     step = jax.jit(lambda x: x @ x)
     step(FOUR)
@@ -102,7 +85,6 @@ def config():
     jax.config.update("jax_enable_x64", False)
 
 
-@case
 def sharding():
     step = jax.jit(lambda x: x * 2)
     step(np.ones(8, np.float32))
@@ -112,7 +94,6 @@ def sharding():
     step(jax.device_put(np.ones(8, np.float32), spread))
 
 
-@case
 def sharding_axis():
     step = jax.jit(lambda x: x * 2)
     mesh = jax.sharding.Mesh(np.array(jax.devices()).reshape(2, 2), ("data", "model"))
@@ -121,7 +102,6 @@ def sharding_axis():
         step(jax.device_put(np.ones((8, 8), np.float32), sharding))
 
 
-@case
 def donated():
     def step(x):
         return x * 3
@@ -130,7 +110,6 @@ def donated():
     jax.jit(step, donate_argnums=0)(FOUR)
 
 
-@case
 def cleared():
     step = jax.jit(lambda x: x * 2)
     step(FOUR)
@@ -148,14 +127,12 @@ def make_step(rate):
     return step
 
 
-@case
 def factory():
     for number in range(3):
         step = make_step(0.5 / (number + 1))
         step(FOUR)
 
 
-@case
 def unused_donation():
     """No output can take the place of `n` and `x`, and in the second program of one of two."""
 
@@ -167,7 +144,6 @@ def unused_donation():
     jax.jit(step)({"w": jnp.asarray(FOUR), "n": jnp.ones(7)}, jnp.ones((8, 4)))
 
 
-@case
 def traced_within():
     inner = jax.jit(lambda a: a * 5)
     outer = jax.jit(lambda a: inner(a) + 1)
@@ -175,7 +151,6 @@ def traced_within():
     inner(FOUR)
 
 
-@case
 def derived():
     def loss(x):
         return (x**2).sum()
@@ -185,7 +160,6 @@ def derived():
     jitted(FOUR)
 
 
-@case
 def within_a_trace():
     def outer(x):
         with jax.ensure_compile_time_eval():
@@ -196,7 +170,6 @@ def within_a_trace():
     jax.jit(outer)(FOUR)
 
 
-@case
 def from_numpy():
     step = jax.jit(lambda pair, k, mode: pair[0] * k, static_argnames="mode")
     on_device = jax.device_put(np.ones((8, 4), np.float32))
@@ -215,7 +188,6 @@ ALIGNED, MISALIGNED, WIDE = placed(0), placed(4), placed(0, "float64")
 TRANSPOSED = ALIGNED.T
 
 
-@case
 def zero_copy():
     """An array that a CPU uses where it is, and four that are copied: misaligned, converted, transposed, and another
     one in each call of its function."""
@@ -227,7 +199,6 @@ def zero_copy():
     jax.jit(lambda x: x * 6)(local)
 
 
-@case
 def zero_copy_in_a_loop():
     """What is another array in each pass may lie anywhere."""
     kept = {"x": placed(0)}
@@ -240,7 +211,6 @@ def zero_copy_in_a_loop():
         part(x=whole["x"])
 
 
-@case
 def replaced_by_the_result():
     """What the result takes the place of is copied once."""
 
@@ -262,7 +232,6 @@ def replaced_by_the_result():
         fourth(batch, batch)
 
 
-@case
 def method_of_each_instance():
     class Network:
         def __init__(self):
@@ -275,7 +244,6 @@ def method_of_each_instance():
         Network().step(FOUR)
 
 
-@case
 def forked():
     child = os.fork()
     if child == 0:
@@ -286,32 +254,27 @@ def forked():
     assert status == 0
 
 
-@case
 def by_hand():
     traced = jax.jit(lambda x: x + 1).trace(FOUR)
     lowered = traced.lower()
     lowered.compile()
 
 
-@case
 def lowered_only():
     jax.jit(lambda x: x + 1).lower(jax.ShapeDtypeStruct((7,), "float32"))
 
 
-@case
 def op_by_op():
     x = jnp.asarray(FOUR)
     _ = x * 2
 
 
-@case
 def thread():
     worker = threading.Thread(target=lambda: jax.jit(lambda x: x - 3)(FOUR), name="loader")
     worker.start()
     worker.join()
 
 
-@case
 def persistent_cache():
     with tempfile.TemporaryDirectory() as folder:
         jax.config.update("jax_compilation_cache_dir", folder)
@@ -332,7 +295,6 @@ LEDGERS = []
 KEPT = []
 
 
-@case
 def nothing_kept():
     class Big:
         pass
@@ -364,7 +326,6 @@ class Wrapped:
         return self.function(*args, **kwargs)
 
 
-@case
 def update_wrapper():
     @jax.jit
     @Wrapped
@@ -375,7 +336,6 @@ def update_wrapper():
         step({"w": ones(1)}, ones(size), scale=2.0)
 
 
-@case
 def bound_method():
     class Model:
         def step(self, x, *more):
@@ -386,7 +346,6 @@ def bound_method():
         step(ones(size), ones(size))
 
 
-@library_case
 def pmap():
     def step(params, x):
         return params["w"] * x
@@ -396,7 +355,6 @@ def pmap():
         mapped({"w": np.ones((2, 1), np.float32)}, np.ones((2, size), np.float32))
 
 
-@library_case
 def nnx_jit():
     from flax import nnx
 
@@ -429,7 +387,6 @@ def nnx_jit():
         cached((ones(size), ones(1)))
 
 
-@library_case
 def filter_jit():
     import equinox
 
@@ -477,8 +434,10 @@ def main():
             "calls": [*calls],
         }
 
-    for name in sys.argv[1:] or CASES:
-        tell(name, CASES[name])
+    cases = {name: each for name, each in globals().items() if inspect.isfunction(each) and name not in SHARED}
+    libraries = {name: cases.pop(name) for name in OF_LIBRARIES}
+    for name, run in cases.items():
+        tell(name, run)
     gc.collect()
     told["end"] = {
         "running": [stage.function for stage in ledger.running()],
@@ -486,7 +445,7 @@ def main():
         "seconds": ledger.stage_seconds(),
         "threads": threading.active_count(),
     }
-    for name, run in LIBRARY_CASES.items():
+    for name, run in libraries.items():
         with contextlib.suppress(ModuleNotFoundError):
             tell(name, run)
     told["problems"] = ledger.problems
