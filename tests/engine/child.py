@@ -1,36 +1,24 @@
 """A real engine process on real pipes, without the client: what it says, line by line."""
 
-from __future__ import annotations
-
 import json
 import os
 import select
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
-from jaxprof.engine.protocol.request import Request, RunRequest, encode_request
+from jaxprof.engine.protocol.request import RunRequest, encode_request
 from jaxprof.events import RunSpec
 
 ENGINE = Path(__file__).resolve().parents[2] / "src" / "jaxprof" / "engine" / "__main__.py"
 PATIENCE_SECONDS = 90.0
 
-Line = dict[str, Any]
-
 
 class Child:
     """Started with its two pipes; `until` reads on to the line that is waited for."""
 
-    def __init__(
-        self,
-        *arguments: str,
-        python: str = sys.executable,
-        environment: dict[str, str] | None = None,
-        cwd: Path | None = None,
-    ) -> None:
+    def __init__(self, *arguments, python=sys.executable, environment=None):
         self._events, events = os.pipe()
         control, self._control = os.pipe()
         self.process = subprocess.Popen(
@@ -39,18 +27,17 @@ class Child:
             stdout=subprocess.PIPE,
             pass_fds=(events, control),
             start_new_session=True,
-            cwd=cwd,
             env={**os.environ, "JAX_PLATFORMS": "cpu", **(environment or {})},
         )
         os.close(events)
         os.close(control)
         self._rest = b""
-        self.lines: list[Line] = []
+        self.lines = []
 
-    def send(self, request: Request) -> None:
+    def send(self, request):
         os.write(self._control, encode_request(request))
 
-    def until(self, wanted: Callable[[Line], bool]) -> Line:
+    def until(self, wanted):
         """The next line that is `wanted`. Fails the test where the pipe ends, or patience does, before it comes."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while (line := self._next(deadline)) is not None:
@@ -58,14 +45,14 @@ class Child:
                 return line
         raise AssertionError(f"it never came; the last lines were {self.lines[-5:]}")
 
-    def run(self, request: Request) -> list[Line]:
+    def run(self, request):
         """All lines of one run, the last of them its `run_finished`."""
         before = len(self.lines)
         self.send(request)
         self.finished()
         return self.lines[before:]
 
-    def rest(self) -> list[Line]:
+    def rest(self):
         """What still comes until the pipe ends."""
         before = len(self.lines)
         deadline = time.monotonic() + PATIENCE_SECONDS
@@ -73,27 +60,26 @@ class Child:
             pass
         return self.lines[before:]
 
-    def finished(self) -> Line:
+    def finished(self):
         return self.until(lambda line: line["type"] == "run_finished")
 
-    def answer(self) -> Line:
+    def answer(self):
         return self.until(lambda line: line["type"] == "answer")
 
-    def hang_up(self) -> None:
+    def hang_up(self):
         """Closes the control pipe: the order to end."""
         if self._control >= 0:
             os.close(self._control)
             self._control = -1
 
-    def close(self) -> None:
+    def close(self):
         self.hang_up()
         self.process.kill()
         self.process.wait()
-        if self.process.stdout is not None:
-            self.process.stdout.close()
+        self.process.stdout.close()
         os.close(self._events)
 
-    def _next(self, deadline: float) -> Line | None:
+    def _next(self, deadline):
         while b"\n" not in self._rest:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self._events], [], [], left)[0]:
@@ -103,29 +89,24 @@ class Child:
                 return None
             self._rest += data
         text, _, self._rest = self._rest.partition(b"\n")
-        line: Line = json.loads(text)
-        self.lines.append(line)
-        return line
+        self.lines.append(json.loads(text))
+        return self.lines[-1]
 
 
-def wanted(target: str, variant: str = "jit", **options: Any) -> RunRequest:
+def wanted(target, variant="jit", **options):
     """A brief run without a capture."""
     values = {"workload": target, "target": target, "variant": variant, "how": "jit", "device": "cpu:0"}
     return RunRequest(run="r1", spec=RunSpec(**{**values, "budget_seconds": 0.1, "capture": False, **options}))
 
 
-def of_type(lines: Iterable[Line], kind: str) -> list[Line]:
+def of_type(lines, kind):
     return [line for line in lines if line["type"] == kind]
 
 
-def phases(lines: Iterable[Line]) -> dict[str, Line]:
+def phases(lines):
     """The end of each phase, in the order in which they ended."""
     return {line["phase"]: line for line in of_type(lines, "phase_ended")}
 
 
-def samples(lines: Iterable[Line], series: str) -> list[float]:
-    return [value for line in of_type(lines, "samples_taken") if line["series"] == series for value in line["seconds"]]
-
-
-def is_phase(name: str) -> Callable[[Line], bool]:
+def is_phase(name):
     return lambda line: line["type"] == "phase_started" and line["phase"] == name

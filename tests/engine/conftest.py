@@ -1,19 +1,15 @@
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-
 import pytest
 
 from engine.child import Child
 
 
 @pytest.fixture
-def start() -> Iterator[Callable[..., Child]]:
+def start():
     """Starts engines, and ends them after the test."""
-    children: list[Child] = []
+    children = []
 
-    def started(*arguments: str, **options: object) -> Child:
-        children.append(Child(*arguments, **options))  # type: ignore[arg-type]
+    def started(*arguments, **options):
+        children.append(Child(*arguments, **options))
         return children[-1]
 
     yield started
@@ -22,7 +18,7 @@ def start() -> Iterator[Callable[..., Child]]:
 
 
 @pytest.fixture(scope="module")
-def engine() -> Iterator[Child]:
+def engine():
     """One engine for the runs of a module that leave it alive: importing jax is most of what a test costs."""
     child = Child()
     yield child

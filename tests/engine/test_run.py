@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.child import is_phase, of_type, phases, samples, wanted
+from engine.child import is_phase, of_type, phases, wanted
 from jaxprof.engine.protocol.request import CancelRequest
 from pythons import FURTHER
 
@@ -83,10 +83,8 @@ def test_a_numpy_variant_never_imports_jax(start):
     environment = of_type(lines, "environment_read")[-1]
     assert environment["jax"] is None
     assert environment["settings"]["load_average_after"] is not None
-    assert samples(lines, "run")
     (cost,) = of_type(lines, "cost_reported")
     assert (cost["flops"], cost["bytes_accessed"]) == (5 * 100_000, 8 * 100_000), "of each element"
-    assert cost["source"] == "workload's own estimate", "XLA does not compile it whole"
 
 
 def test_the_passes_under_the_profiler_come_last_and_tell_kernels_and_a_profile_is_kept_on_request(engine, tmp_path):
@@ -124,10 +122,6 @@ def written(folder, text):
     return str(path)
 
 
-def warnings(lines):
-    return {line["code"] for line in of_type(lines, "warning_raised")}
-
-
 def test_folded_constants_and_dead_code_are_named(engine, tmp_path):
     path = written(
         tmp_path,
@@ -138,7 +132,9 @@ def test_folded_constants_and_dead_code_are_named(engine, tmp_path):
     )
     lines = ask(engine, f"{path}:folded")
     assert lines[-1]["status"] == "ok"
-    assert {"folded_constants", "dead_code", "dtype_narrowed"} <= warnings(lines)
+    assert {"folded_constants", "dead_code", "dtype_narrowed"} <= {
+        line["code"] for line in of_type(lines, "warning_raised")
+    }
     texts = {line["name"]: line["text"] for line in of_type(lines, "text_recorded")}
     assert all(len(text) < 20_000 for text in texts.values()), "weights must not end in the file"
 

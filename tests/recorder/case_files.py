@@ -17,8 +17,6 @@ the harness reads, one `key: value` each:
 Its one argument is a factor on the number of steps; `bench/findings.py` runs them.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -166,14 +166,9 @@ for _ in range(600):
 """
 
 
-def in_terminal(folder, *words):
-    """A program under the recording, in a terminal of its own."""
-    return Terminal(client(*words), folder, environment())
-
-
 def test_ctrl_c_interrupts_the_program_and_not_the_recording(tmp_path):
     (tmp_path / "x.py").write_text(WAITS)
-    with in_terminal(tmp_path, "x.py") as terminal:
+    with Terminal(client("x.py"), tmp_path, environment()) as terminal:
         terminal.until("ready")
         terminal.type(b"\x03")
         assert terminal.end() == 130

@@ -1,60 +1,46 @@
 """A reporter whose events are kept, and what is asked of them."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from jaxprof.engine.measure.control import Reporter, RunControl
 from jaxprof.engine.measure.run import measure_workload
 from jaxprof.engine.protocol.request import RunRequest
-from jaxprof.events import Event, PhaseEnded, RunSpec
+from jaxprof.events import PhaseEnded, RunSpec
 from jaxprof.workloads import built_in
 from jaxprof.workloads.model import Estimate, Variant
 
 INPUT = np.arange(8, dtype=np.float32)
 
 
-def reporter(control: RunControl | None = None) -> tuple[Reporter, list[Event]]:
+def reporter():
     """A reporter, and the events that it will have passed on."""
-    events: list[Event] = []
-    return Reporter(events.append, control or RunControl()), events
+    events = []
+    return Reporter(events.append, RunControl()), events
 
 
-def of(events: Iterable[Event], kind: type[Any]) -> list[Any]:
+def of(events, kind):
     """The events of one kind."""
     return [event for event in events if isinstance(event, kind)]
 
 
-def only(events: Iterable[Event], kind: type[Any]) -> Any:
+def only(events, kind):
     """The one event of its kind."""
     (found,) = of(events, kind)
     return found
 
 
-def phases(events: Iterable[Event]) -> list[str]:
+def phases(events):
     """The phases that ended, in that order."""
     return [event.phase for event in of(events, PhaseEnded)]
 
 
-def measured(
-    function: Callable[..., Any],
-    expected: Callable[..., Any],
-    how: str,
-    *,
-    inputs: str = "device",
-    estimate: Estimate | None = None,
-    control: RunControl | None = None,
-    on_event: Callable[[Event], object] = str,
-    **given: Any,
-) -> list[Event]:
+def measured(function, expected, how, *, inputs="device", estimate=None, control=None, on_event=str, **given):
     """The events of a brief run of `function` on `INPUT`, in this process; `given`: fields of its spec or request."""
-    events: list[Event] = []
+    events = []
 
-    def listen(event: Event) -> None:
+    def listen(event):
         events.append(event)
         on_event(event)
 

@@ -3,10 +3,6 @@
 Every wait moves the clock, so that a wait left out is a wrong figure, exactly and on every machine.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import jax
 import numpy as np
 
@@ -19,15 +15,15 @@ PROGRAM_SECONDS = 0.01
 class SimulatedDevice:
     """Makes results, and keeps all that it made."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.now = 0.0
         self.idle_from = 0.0
-        self.made: list[Result] = []
+        self.made = []
 
-    def clock(self) -> float:
+    def clock(self):
         return self.now
 
-    def call(self, *_: Any, results: int = 1, together: bool = True) -> Any:
+    def call(self, *_, results=1, together=True):
         """One call: an array, or a tuple of so many; those of one program become ready `together`, others one by
         one, the last one first."""
         self.now += CALL_SECONDS
@@ -36,7 +32,7 @@ class SimulatedDevice:
         self.made += arrays
         return arrays[0] if results == 1 else tuple(arrays)
 
-    def under_way(self) -> int:
+    def under_way(self):
         """How many of the results are not there yet."""
         return sum(not result.is_ready() for result in self.made)
 
@@ -48,24 +44,24 @@ class Result:
     is_fully_addressable = True
     dtype = np.dtype(np.float32)
 
-    def __init__(self, device: SimulatedDevice, done_at: float) -> None:
+    def __init__(self, device, done_at):
         self._device = device
         self._done_at = done_at
 
-    @property  # type: ignore[misc]
-    def __class__(self) -> type:  # for isinstance
+    @property
+    def __class__(self):  # for isinstance
         return jax.Array
 
-    def is_ready(self) -> bool:
+    def is_ready(self):
         return self._device.now >= self._done_at
 
-    def block_until_ready(self) -> Result:
+    def block_until_ready(self):
         self._device.now = max(self._device.now, self._done_at)
         return self
 
-    def __array__(self, *_: Any, **__: Any) -> Any:
+    def __array__(self, *_, **__):
         self.block_until_ready()
         return np.zeros(1, np.float32)
 
-    def unsafe_buffer_pointer(self) -> int:
+    def unsafe_buffer_pointer(self):
         return id(self)
