@@ -39,11 +39,6 @@ def outcome(*codes, verdict="data-bound", line=8, file="/x/c.py", advice=""):
     return Outcome(tuple(Found(code, "it waits", advice, line, file) for code in codes), verdict, 0, "", 1.0)
 
 
-def faults(folder, said, header=HEADER):
-    (folder / "c.py").write_text(header + PROGRAM)
-    return [fault.kind for fault in judge(read_case(folder / "c.py"), said)]
-
-
 @pytest.mark.parametrize(
     ("said", "kinds"),
     [
@@ -62,7 +57,8 @@ def faults(folder, said, header=HEADER):
     ],
 )
 def test_each_kind_of_fault(said, kinds, tmp_path):
-    assert faults(tmp_path, said) == kinds
+    (tmp_path / "c.py").write_text(HEADER + PROGRAM)
+    assert [fault.kind for fault in judge(read_case(tmp_path / "c.py"), said)] == kinds
 
 
 @pytest.mark.parametrize(

@@ -76,12 +76,7 @@ def device(platform="gpu", number=0, version="", **more):
 
 @pytest.mark.parametrize(
     ("platform", "version", "named"),
-    [
-        ("tpu", "", "tpu"),
-        ("gpu", "cuda 12080", "cuda"),
-        ("gpu", "ROCm 60300", "rocm"),
-        ("gpu", "", "cuda"),
-    ],
+    [("tpu", "", "tpu"), ("gpu", "cuda 12080", "cuda"), ("gpu", "ROCm 60300", "rocm"), ("gpu", "", "cuda")],
 )
 def test_a_gpu_is_named_by_its_maker(platform, version, named):
     assert platform_of(device(platform, version=version)) == named

@@ -31,23 +31,16 @@ def step(x, scale):
     return jax.lax.with_sharding_constraint(x * scale + HELD, OVER)
 
 
-def again(function, *arguments):
-    """What the program gives that was traced, exported, and compiled for this host's devices."""
-    traced = trace(function, arguments)
-    program = program_of(traced, traced.in_shardings, annotated=True)
-    lowered = lower_for_target(program, MESH, Devices(tuple(jax.devices())), "cpu")
-    leaves = jax.tree.leaves(arguments)
-    return lowered.compile()(*(leaves[slot] for slot in traced.slots if slot is not None))
-
-
 @pytest.mark.filterwarnings("ignore:Some donated buffers")
 def test_what_the_jit_said_is_kept_and_the_program_does_the_same():
     traced = trace(step, (X, X))
     assert (traced.name, traced.donated[:2]) == ("step", (True, False))
     assert (traced.in_shardings[:2], traced.out_shardings) == ((OVER, None), (OVER,))
     assert MESH in list(traced.meshes())
-    assert program_of(traced, traced.in_shardings, annotated=True).donated == (0,)
-    (found,) = again(step, X, X)
+    program = program_of(traced, traced.in_shardings, annotated=True)
+    assert program.donated == (0,)
+    lowered = lower_for_target(program, MESH, Devices(tuple(jax.devices())), "cpu")
+    (found,) = lowered.compile()(*(X for slot in traced.slots if slot is not None))
     np.testing.assert_allclose(found, X * X + 2)
 
 

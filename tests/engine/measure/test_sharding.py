@@ -1,11 +1,20 @@
-"""How the inputs of a program are spread: who says it, how it is written, and what is refused."""
+"""How the inputs of a program are spread, also over devices that are not here: who says it, how it is written, and what
+is refused."""
+
+from dataclasses import replace
+from types import SimpleNamespace
 
 import jax
 import numpy as np
 import pytest
+from jax.experimental import topologies
 from jax.sharding import AbstractMesh, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from engine.measure.heard import of, only, phases, reporter
+from jaxprof.engine.measure.ahead_of_time import _TargetCompile, abstract, compile_request
+from jaxprof.engine.measure.control import RunControl
+from jaxprof.engine.measure.portable import export_for
 from jaxprof.engine.measure.sharding import (
     companion_specs,
     leaves_of,
@@ -15,7 +24,10 @@ from jaxprof.engine.measure.sharding import (
     requested_specs,
     with_specs,
 )
-from jaxprof.errors import UsageError
+from jaxprof.engine.protocol.request import CompileRequest
+from jaxprof.errors import JaxprofError, UsageError
+from jaxprof.events import RunFinished, RunSpec, TextRecorded, WarningRaised
+from jaxprof.workloads import built_in
 from tables import rows
 
 MESH = AbstractMesh((4, 2), ("data", "model"))
@@ -118,3 +130,155 @@ def test_a_mesh_needs_its_devices():
     assert make_mesh({"data": 2, "model": 1}, ["a", "b"]).axis_names == ("data", "model")
     with pytest.raises(UsageError, match="has 8 devices, but the target has 2"):
         make_mesh({"data": 4, "model": 2}, ["a", "b"])
+
+
+SPEC = RunSpec(workload="w", variant="jit", how="compile", device="cpu:0")
+X, W = (jax.ShapeDtypeStruct((8, 4), np.float32) for _ in "xw")
+SHAPES = leaves_of((X, {"kernel": W, "bias": jax.ShapeDtypeStruct((4,), np.float32)}, 3.0), ["x", "params", "rate"])
+
+
+def elsewhere(workload=None, context=None, recorder=None, **request):
+    asked = CompileRequest(run="r1", spec=SPEC, **request)
+    return _TargetCompile(asked, recorder or reporter()[0], workload, context)
+
+
+@pytest.mark.parametrize(
+    ("leaves", "request_", "message", "advice"),
+    [
+        (SHAPES, {"devices": 8}, "over 4 of 8 devices, mesh data=2, model=2: no input is split", "--shard rate=data."),
+        ((), {"devices": 4}, "over 4 devices, mesh data=2, model=2: no input is split", "--shard 0=data."),
+        (SHAPES, {"devices": 4, "shard": ["x=data"]}, "over 4 devices, mesh data=2, model=2: no input is split", ""),
+    ],
+)
+def test_devices_that_stay_idle_are_told_and_who_gave_a_spec_is_not_told_how(leaves, request_, message, advice):
+    recorder, events = reporter()
+    axes = {"data": 2, "model": 2}
+    mesh = SimpleNamespace(shape=axes, axis_names=tuple(axes), devices=np.empty((2, 2)))
+    elsewhere(recorder=recorder, **request_)._report_sharding(leaves, {}, mesh)
+    warning = only(events, WarningRaised)
+    assert (warning.message, warning.advice.partition("as in ")[2]) == (message, advice)
+
+
+HERE = Mesh(np.array(jax.devices()[:1]), ("data",))
+"""Over one device: every size can be split."""
+
+
+def test_the_command_line_counts_before_the_workload_and_the_rest_is_its():
+    declared = replace(built_in("selu"), shardings=("data", "-,data", None))
+    leaves = leaves_of((X, W, 3.0), ["x", "w", "rate"])
+    assert elsewhere(declared)._specs(leaves, HERE) == {0: P("data"), 1: P(None, "data")}
+    overridden = elsewhere(declared, shard=["x=-,data"])._specs(leaves, HERE)
+    assert overridden == {0: P(None, "data"), 1: P(None, "data")}
+    assert elsewhere(None, shard=["w=data"])._specs(leaves, HERE) == {1: P("data")}
+    called = replace(declared, shardings=lambda mesh: (P(mesh.axis_names[0]), None, None))
+    assert elsewhere(called)._specs(leaves, HERE) == {0: P("data")}
+
+
+def test_the_mesh_is_that_of_the_command_line_or_the_largest_that_the_program_names():
+    four = AbstractMesh((4,), ("data",))
+    placed = jax.ShapeDtypeStruct((8,), np.float32, sharding=NamedSharding(HERE, P("data")))
+    unnamed, named = leaves_of((X,), ["x"]), leaves_of((placed,), ["x"])
+    none, own = SimpleNamespace(meshes=lambda: iter(())), SimpleNamespace(meshes=lambda: iter((four, HERE)))
+    other = Mesh(np.array(jax.devices()[:1]), ("model",))
+    assert elsewhere(context=other)._mesh(named, own) is other
+    assert elsewhere()._mesh(unnamed, none) is None
+    assert elsewhere()._mesh(named, none) == HERE
+    assert elsewhere()._mesh(unnamed, own) == HERE
+    with jax.set_mesh(other):
+        assert elsewhere()._mesh([], own) == other
+
+
+@pytest.mark.parametrize(
+    ("request_", "asked"),
+    [
+        ({"platform": "tpu", "topology": "v5e:2x2"}, {"topology_name": "v5e:2x2", "platform": "tpu"}),
+        (
+            {"platform": "tpu", "topology": "v4:2x2x1", "chip_config": "megachip"},
+            {"topology_name": "v4:2x2x1", "platform": "tpu", "chip_config_name": "megachip"},
+        ),
+        (
+            {"platform": "cuda", "topology": "1x4x1", "topology_name": "H100", "target_config": "text"},
+            {"topology_name": "H100", "platform": "cuda", "target_config": "text", "topology": "1x4x1"},
+        ),
+    ],
+)
+def test_the_devices_that_are_not_here_are_those_that_were_asked_for(monkeypatch, request_, asked):
+    found = []
+
+    def get(topology_name, **options):
+        found.append({"topology_name": topology_name, **options})
+        return SimpleNamespace(devices=[0, 1, 2, 3])
+
+    monkeypatch.setattr(topologies, "get_topology_desc", get)
+    for devices in (1, 4):
+        assert elsewhere(devices=devices, **request_)._topology().devices == [0, 1, 2, 3]
+    assert found == [asked] * 2
+    with pytest.raises(JaxprofError, match="has 4 devices, not 3"):
+        elsewhere(devices=3, **request_)._topology()
+
+
+def test_a_whole_slice_is_laid_out_as_jax_lays_it_out(monkeypatch):
+    slice_ = SimpleNamespace(devices=["a", "b"])
+    here = SimpleNamespace(
+        devices=np.array([SimpleNamespace(id=0), SimpleNamespace(id=1)], dtype=object), axis_names=("data",)
+    )
+    laid = SimpleNamespace(devices=np.array(["b", "a"], dtype=object))
+    monkeypatch.setattr(topologies, "make_mesh", lambda topology, shape, names: laid)
+    assert elsewhere(platform="tpu")._order(here, slice_) == ("b", "a")
+    assert elsewhere(platform="cuda")._order(here, slice_) == ("a", "b")
+    more = SimpleNamespace(devices=["a", "b", "c"])
+    assert elsewhere(platform="tpu")._order(here, more) == ("a", "b", "c")
+
+
+def compiled(control=None, variant="jit", **request):
+    events, spec = [], replace(SPEC, workload="selu", target="selu", variant=variant, parameters={"n": 1000})
+    compile_request(CompileRequest(run="r1", spec=spec, **request), events.append, control or RunControl())
+    assert isinstance(events[-1], RunFinished)
+    return events
+
+
+def test_a_compile_ends_with_what_came_of_it():
+    cancelled = RunControl()
+    cancelled.cancel()
+    for options, status, error in (
+        ({}, "ok", ""),
+        ({"control": cancelled}, "cancelled", "cancelled"),
+        ({"variant": "numpy"}, "failed", "selu numpy is NumPy: there is nothing to compile"),
+    ):
+        finished = compiled(**options)[-1]
+        assert (finished.status, finished.error) == (status, error)
+    assert {event.name for event in of(compiled(), TextRecorded)} >= {"jaxpr", "stablehlo", "hlo_before", "hlo"}
+
+
+def test_an_exported_program_is_compiled_as_it_came(monkeypatch, tmp_path):
+    """For a target that is this machine's CPU."""
+    exported = export_for("cpu", jax.jit(lambda x: jax.numpy.tanh(x) * 2, donate_argnums=0), (X,))
+    assert exported.donated == (0,)
+    path = tmp_path / "program"
+    path.write_bytes(exported.data)
+    monkeypatch.setattr(_TargetCompile, "_topology", lambda self: SimpleNamespace(devices=jax.devices("cpu")[:1]))
+    events = compiled(platform="cpu", exported=str(path), donated=[0])
+    assert events[-1] == RunFinished(status="ok")
+    assert phases(events)[-4:] == ["topology", "trace", "lower", "compile"]
+    assert "f32[8,4]" in {event.name: event.text for event in of(events, TextRecorded)}["hlo"]
+
+
+def test_a_jaxlib_that_gives_no_hlo_is_refused_with_the_one_that_does(monkeypatch):
+    program = elsewhere(platform="cpu")
+    monkeypatch.setattr(program, "_topology", lambda: SimpleNamespace(devices=jax.devices()[:1]))
+    monkeypatch.setattr(program, "_compile_plain", lambda *_: SimpleNamespace(hlo=""))
+    with pytest.raises(JaxprofError, match="does not return the HLO") as caught:
+        program.compile(lambda x: x, (np.zeros(2),))
+    assert "jax 0.10" in caught.value.hint
+
+
+def test_arguments_become_shapes_and_numbers_stay_numbers():
+    over_one = NamedSharding(HERE, P("data"))
+    placed = jax.device_put(jax.numpy.zeros(4), over_one)
+    host, scalar, here, over, number = abstract(
+        (np.zeros((2, 3)), np.float64(1.0), jax.numpy.asarray(2.0), {"x": placed}, 3.0)
+    )
+    assert (host.shape, host.dtype, scalar.shape) == ((2, 3), np.float32, ())
+    assert (here.shape, here.weak_type, here.sharding) == ((), True, None)
+    assert (over["x"].sharding, over["x"].weak_type) == (over_one, False)
+    assert type(number) is float

@@ -25,7 +25,6 @@ class Stage:
         """Those that count."""
         self.others = []
         self.errors = {}
-        self.controls = {}
         self._left = iter(names)
         self._before, self._block = before, block
         self.turns = SharedTurns(0.2, self.measure_next)
@@ -36,7 +35,7 @@ class Stage:
         name = next(self._left, None)
         if name is None:
             return False
-        control = self.controls[name] = TurnsControl(self.turns)
+        control = TurnsControl(self.turns)
         try:
             self._before(name)
             self.said.append(f"{name} warm")

@@ -1,4 +1,4 @@
-"""What is said of an import: how long it took, that it took place before, or what mends it."""
+"""What is said of an import: how long it took, that it took place before, or what mends it. And the smallest call."""
 
 import sys
 from types import SimpleNamespace
@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from engine.measure.heard import only, reporter
-from jaxprof.engine.measure import startup
+from jaxprof.engine.measure import empty_call, startup
 from jaxprof.errors import JaxprofError
 from jaxprof.events import PhaseEnded
+from jaxprof.runner.engine_process import empty_call_seconds
+from jaxprof.runner.interpreter import find_interpreter
 
 
 def imported(module):
@@ -92,3 +94,19 @@ def test_the_first_program_has_run_and_its_result_is_here_when_the_warm_up_ends(
     monkeypatch.setattr(jax, "jit", lambda _: Warm())
     startup._first_compile_and_transfer(jax.devices("cpu")[0])
     assert steps == ["trace", "lower", "compile", "called", "fetched"]
+
+
+def test_it_is_the_time_of_one_call_in_the_quietest_batch(monkeypatch):
+    clock = iter([0.0, 9.0, 10.0, 12.0, 20.0, 21.0, 30.0, 33.0])
+    monkeypatch.setattr(empty_call.time, "thread_time", lambda: next(clock))
+    monkeypatch.setattr(empty_call, "_BATCHES", 3)
+    assert empty_call.empty_call_seconds() == pytest.approx(1.0 / empty_call._CALLS)
+
+
+@pytest.mark.process
+def test_an_engine_answers_it_and_leaves_nothing_behind(monkeypatch, tmp_path):
+    monkeypatch.setenv("XLA_FLAGS", f"--xla_dump_to={tmp_path}")
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+    assert empty_call_seconds(find_interpreter()) > 0
+    assert list(tmp_path.iterdir()) == []

@@ -1,7 +1,5 @@
 """One real call of a function, kept and measured afterwards; and written down, so that it can be run again."""
 
-from __future__ import annotations
-
 import functools
 import re
 from typing import Any, NamedTuple
@@ -11,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from engine.measure.heard import of
 from jaxprof import events as e
 from jaxprof.engine.measure import inprocess
 from jaxprof.recorder.calls.call_capture import CallCapture
@@ -45,14 +44,10 @@ def quick(monkeypatch):
 
 def tapped(name, function, *args, jax_name="step", **options):
     said = []
-    tap = CallCapture(name, said.append, values=options.pop("values", False))
+    tap = CallCapture(name, said.append)
     tap.offer(function, jax_name, args, options)
     tap.measure()
     return said
-
-
-def of(said, kind):
-    return [event for event in said if isinstance(event, kind)]
 
 
 def test_a_call_is_measured_as_a_workload_is_with_a_cold_compile_and_can_be_made_again(capsys):
@@ -131,10 +126,7 @@ def test_objects_and_names_that_no_array_has_stay_inside_the_call():
 
 
 def test_a_function_that_was_never_called_is_told_with_what_was():
-    said = []
-    tap = CallCapture("train_stp", said.append)
-    tap.offer(step.__wrapped__, "train_step", (), {})
-    tap.measure()
+    said = tapped("train_stp", step.__wrapped__, jax_name="train_step")
     assert [(event.code, event.advice) for event in of(said, e.WarningRaised)] == [
         ("function_not_called", "Compiled functions include: train_step.")
     ]

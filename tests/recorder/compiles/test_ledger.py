@@ -13,12 +13,12 @@ import pytest
 
 from golden import held_cases
 from pythons import EVERY
+from recorder.running import SOURCE
 
 pytestmark = pytest.mark.process  # a recorded child, shared by the tests
 
 PLANTED = Path(__file__).with_name("planted.py")
 LINES = PLANTED.read_text(encoding="utf-8").splitlines()
-SOURCE = Path(__file__).parents[3] / "src"
 
 
 @pytest.fixture(scope="module", params=EVERY)

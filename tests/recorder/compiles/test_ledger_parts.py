@@ -2,8 +2,6 @@
 module that is bounded in time: it claims all operations only where it has counted all. Arguments taken apart: names
 of leaves, and what tells two trees apart that JAX's own hash does not."""
 
-from __future__ import annotations
-
 import dataclasses
 import enum
 import functools

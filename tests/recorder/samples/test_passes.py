@@ -1,8 +1,6 @@
 """Passes of a loop, one after another: their times, their numbers, and what is not claimed of them. Local variables
 that count them: which they may be, and their values in a running frame."""
 
-from __future__ import annotations
-
 import gc
 import sys
 import weakref

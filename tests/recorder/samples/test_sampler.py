@@ -1,9 +1,15 @@
-"""The sampler on real programs of a fraction of a second. Counting the live arrays. Whether a thread runs."""
+"""The sampler on real programs of a fraction of a second. Counting the live arrays. Whether a thread runs. A process
+that stood still, and all the others whose sampler comes late."""
 
+import ctypes
 import gc
+import os
+import subprocess
+import sys
 import threading
 import time
-from itertools import pairwise
+from itertools import count, pairwise
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -11,11 +17,15 @@ import pytest
 
 from jaxprof import events as e
 from jaxprof.recorder.samples import stack as stack_module
+from jaxprof.recorder.samples import standstill as standstills
 from jaxprof.recorder.samples import steps as steps_module
-from jaxprof.recorder.samples.cpu_clock import CpuClock, judge_wait, own_switches, run_delay_seconds
+from jaxprof.recorder.samples.cpu_clock import CpuClock, judge_wait, own_switches, run_delay_seconds, runnable_threads
+from jaxprof.recorder.samples.monitored_loop import JUMP
 from jaxprof.recorder.samples.sampler import COUNTED_EVERY_SECONDS, COUNTING_SHARE, ArrayCounter, StackSampler
 from jaxprof.recorder.samples.stack import read_stack, read_thread
+from jaxprof.recorder.samples.standstill import StandstillTest, standstill
 from jaxprof.recorder.samples.states import COMPILED, Seen, Site
+from jaxprof.recorder.samples.steps import without
 
 
 class Ledger:
@@ -32,15 +42,15 @@ class Ledger:
         return list(self.stages)
 
 
-def beside(emit, ledger=None, age=0.0):
-    """A sampler of this thread, as of a program that is so old."""
-    began = time.monotonic() - age
+def beside(emit, ledger=None):
+    """A sampler of this thread."""
+    began = time.monotonic()
     return StackSampler(emit, ledger or Ledger(), main_thread=threading.get_ident(), began_seconds=began)
 
 
-def _record(work, ledger=None, age=0.0):
+def _record(work, ledger=None):
     events = []
-    sampler = beside(events.append, ledger, age)
+    sampler = beside(events.append, ledger)
     sampler.start()
     try:
         work(sampler)
@@ -61,15 +71,6 @@ def _until(seconds, body):
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
         body()
-
-
-def _lines(events):
-    found = {}
-    for event in events:
-        for line in event.lines if isinstance(event, e.ProgramSampled) else ():
-            key = (line.state, line.call)
-            found[key] = found.get(key, 0.0) + line.seconds
-    return found
 
 
 def test_the_step_of_a_loop_is_known_from_its_compilation_alone():
@@ -104,7 +105,8 @@ def test_a_program_that_reads_its_results():
     float(work(x))
     events, states = _record(lambda sampler: _until(0.8, lambda: float(work(x))))
     assert max(states, key=lambda state: states[state]) == "device_busy"
-    assert ("device_busy", "float()") in _lines(events)
+    lines = [line for event in events if isinstance(event, e.ProgramSampled) for line in event.lines]
+    assert ("device_busy", "float()") in {(line.state, line.call) for line in lines}
     rows = [row for event in events if isinstance(event, e.TransfersSeen) for row in event.rows]
     assert all(row.source == "samples" and row.direction == "device_to_host" for row in rows)
 
@@ -206,19 +208,8 @@ def test_that_steps_cannot_be_counted_is_said_once(monkeypatch):
     assert [event.code for event in told if isinstance(event, e.WarningRaised)] == ["steps_not_counted"]
 
 
-class _Clock:
-    """Every reading is `step` later."""
-
-    def __init__(self, step):
-        self.now, self.step = 0.0, step
-
-    def __call__(self):
-        self.now += self.step
-        return self.now
-
-
 def test_a_new_array_is_seen_with_its_bytes():
-    counter = ArrayCounter(_Clock(0.0))
+    counter = ArrayCounter(lambda: 0.0)
     before = counter.count(0.0)
     kept = jnp.ones((10, 10), jnp.float32)
     after = counter.count(COUNTED_EVERY_SECONDS)
@@ -228,7 +219,7 @@ def test_a_new_array_is_seen_with_its_bytes():
 
 
 def test_a_slow_count_is_followed_by_a_long_pause():
-    counter = ArrayCounter(_Clock(0.1))
+    counter = ArrayCounter(count(step=0.1).__next__)  # a clock of which every reading is later
     assert counter.count(0.0) is not None
     kept = jnp.ones(3)
     assert counter.count(0.1 / COUNTING_SHARE - 1.0) is None
@@ -272,3 +263,141 @@ def test_calls_that_no_sample_takes_are_not_kept_for_ever():
         place = e.SourceLocation("t.py", number + 1)
         sampler.compiled(e.Compiled(function="f", compile_seconds=0.1, called_from=place))
     assert len(sampler._compiled_calls) == 1000
+
+
+needs_counts = pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts what a thread waits for")
+STOPPED = {
+    "switches": 2,
+    "delay_seconds": 0.001,
+    "main_delay_seconds": 0.001,
+    "steal_seconds": 0.02,
+    "process_seconds": 0.01,
+    "running_seconds": 0.1,
+}
+
+
+@pytest.mark.parametrize(
+    ("late", "counts", "still"),
+    [
+        (1.0, {}, 0.999),
+        (1.5, {"delay_seconds": 0.4}, 1.1),  # on a busy machine the wait for a processor is none of it
+        (0.1, {}, 0.0),
+        (1.0, {"delay_seconds": 0.9}, 0.0),  # others had the processor
+        (1.0, {"switches": 190}, 0.0),  # it asked for the interpreter's lock all the time
+        (1.0, {"process_seconds": 0.9}, 0.0),  # another of its threads ran
+        (1.0, {"delay_seconds": 0.78, "switches": 44}, 0.0),  # after each try for the lock it waited for a processor
+        (1.0, {"main_delay_seconds": 0.9}, 0.0),  # the main thread waited for a processor, and the sampler for it
+        (0.31, {"steal_seconds": 0.3}, 0.0),  # the host of a virtual machine had its processor
+        (0.54, {"least_seconds": 0.8}, 0.0),  # four threads a processor want to run
+        (0.21, {"delay_seconds": 0.0, "switches": 3}, 0.0),  # what is left over is too short
+    ],
+)
+def test_only_what_nothing_else_explains_is_a_stop(late, counts, still):
+    assert standstill(late, **{**STOPPED, **counts}) == pytest.approx(still)
+
+
+def test_passes_are_timed_by_a_clock_that_stands_still_with_the_process():
+    moments = [(JUMP, 1.0), (5, 1.1), (JUMP, 3.0), (JUMP, 4.0)]
+    assert without(moments, []) is moments
+    assert [at for _, at in without(moments, [(1.5, 1.25)])] == pytest.approx([1.0, 1.1, 1.75, 2.75])
+
+
+def _standstills(work):
+    """What the sampler reports beside this work."""
+    events, _ = _record(work)
+    return [event for event in events if isinstance(event, e.ProgramStopped) and event.found_by == "standstill"]
+
+
+class Machine:
+    """What the system counts, as it is set."""
+
+    def __init__(self, monkeypatch):
+        self.ran, self.pressure, self.runnable = 0.0, None, 1
+        for name, counted in {
+            "time": SimpleNamespace(process_time=lambda: self.ran),
+            "own_faults": lambda: 0,
+            "pressure_seconds": lambda: self.pressure,
+            "run_delay_or_none": lambda _task: 0.0,
+            "run_delay_seconds": lambda _task: 0.0,
+            "runnable_threads": lambda: self.runnable,
+            "steal_seconds": lambda: 0.0,
+        }.items():
+            monkeypatch.setattr(standstills, name, counted)
+        self.test = StandstillTest(1, 2)
+
+    def late(self, seconds, ran=0.0):
+        """What is found of a sampler that slept for 4 ms, and is so late; the process `ran` meanwhile."""
+        self.test.pausing(0.004)
+        self.ran += ran
+        return self.test.seconds(seconds, 1)
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    return Machine(monkeypatch)
+
+
+@pytest.mark.parametrize(("runnable", "found"), [(1, True), (12, False)])
+def test_a_short_lateness_of_a_busy_machine_is_no_stop(machine, runnable, found):
+    machine.runnable = runnable * (os.cpu_count() or 1)
+    machine.test.mark_host()
+    assert bool(machine.late(0.54)[0]) == found
+    assert machine.late(1.0)[0] > 0.9
+
+
+@pytest.mark.parametrize(
+    ("before", "waited", "found_by"), [(5.0, 0.0, "standstill"), (5.0, 0.9, "pressure"), (None, None, "standstill")]
+)
+def test_a_stop_needs_a_machine_on_which_nobody_waits_for_a_processor(machine, before, waited, found_by):
+    machine.pressure = before
+    machine.test.mark()
+    machine.pressure = None if before is None else before + waited
+    assert machine.late(1.0) == (1.0, found_by)
+
+
+def test_who_runs_during_the_lateness_has_not_stood_still(machine):
+    """However much it may have run before the sampler paused."""
+    machine.ran += 9.0
+    assert machine.late(0.22, ran=0.22)[0] == 0.0
+    assert machine.late(0.22)[0] > 0.0
+
+
+@pytest.mark.process
+@needs_counts
+def test_what_the_machine_has_to_run_is_read():
+    burn = "import time\nend = time.time() + 20\nwhile time.time() < end: pass"
+    others = [subprocess.Popen([sys.executable, "-c", burn]) for _ in range(3)]
+    try:
+        end = time.monotonic() + 15
+        while (found := runnable_threads()) < 3 and time.monotonic() < end:
+            time.sleep(0.01)
+        assert found >= 3
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+
+
+@needs_counts
+def test_a_process_that_holds_the_lock_has_not_stood_still():
+    """It sleeps in C: no processor time, and a sampler that cannot run."""
+    assert _standstills(lambda _sampler: ctypes.PyDLL(None).usleep(900_000)) == []
+
+
+@needs_counts
+def test_the_end_of_a_capture_on_the_samplers_thread_is_no_stop():
+    """It waits there until the capture is written, without a processor."""
+    written = threading.Event()
+
+    def listener(_now):
+        if not written.is_set():
+            time.sleep(0.9)
+            written.set()
+
+    def work(sampler):
+        sampler.turns = written.is_set
+        sampler.on_tick.append(listener)
+        assert written.wait(20)
+        time.sleep(0.3)
+
+    assert _standstills(work) == []
