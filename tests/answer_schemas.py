@@ -1,7 +1,5 @@
 """What of an answer in JSON its schema does not allow; `cli.calling` looks at every answer."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -9,12 +7,8 @@ from typing import Any
 from jaxprof.cli.kinds import answer_schema
 
 Schema = dict[str, Any]
-
-
-@cache
-def schema_of(kind: str) -> Schema:
-    """The schema of a kind of answer. Raises KeyError."""
-    return answer_schema(kind)
+schema_of = cache(answer_schema)
+"""The schema of a kind of answer. Raises KeyError."""
 
 
 def hold(answer: dict[str, Any]) -> None:

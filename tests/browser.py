@@ -4,8 +4,6 @@ It is spoken to in the DevTools protocol over a pipe (`--remote-debugging-pipe`:
 descriptor 3 and out on 4), which needs no library and opens no port.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import select
@@ -16,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from subprocess import DEVNULL
 from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "headless_shell")
@@ -149,13 +148,8 @@ def chromium(folder: Path, program: str) -> Iterator[Callable[[], Page]]:
         "--remote-debugging-pipe",
         f"--user-data-dir={folder}",
     ]
-    process = subprocess.Popen(
-        [sys.executable, "-c", _START, str(to_child), str(from_child), program, *flags],
-        pass_fds=(to_child, from_child),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    given = [sys.executable, "-c", _START, str(to_child), str(from_child), program, *flags]
+    process = subprocess.Popen(given, pass_fds=(to_child, from_child), stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL)
     os.close(to_child)
     os.close(from_child)
     try:

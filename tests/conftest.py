@@ -3,19 +3,13 @@
 And how many processes share the tests.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
-
-if TYPE_CHECKING:
-    from cli.calling import Caller
 
 pytest_plugins = ["pytester", "suite"]
 _MOST_PROCESSES = 4
@@ -58,7 +52,7 @@ def state_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
 
 
 @pytest.fixture
-def call(capsys: pytest.CaptureFixture[str]) -> Caller:
+def call(capsys):
     """Calls `jaxprof` in this process."""
     from cli.calling import Caller
 

@@ -1,7 +1,5 @@
 """A store that is slow, refuses or breaks as a test says: fsspec's protocol `flaky`, on folders of this machine."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

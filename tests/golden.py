@@ -1,7 +1,5 @@
 """Texts that are frozen in `tests/net`: all that is said of a case, for a reader to look at."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """All that HLO can be opened from, each with the module `jit_g` and its one kernel `exp`; and what holds none."""
 
-from __future__ import annotations
-
 import gzip
 import sys
 from pathlib import Path

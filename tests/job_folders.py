@@ -1,7 +1,5 @@
 """Folders of jobs whose processes spend their time as told."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Mapping, Sequence
@@ -71,12 +69,7 @@ def late_from(second: int, seconds: int = 20, *, data: float = 0.4) -> list[e.Ev
         lines = [program_events.line(86, share, "data", "next()")]
         lines.append(program_events.line(88, 1 - share, "device_busy", "step"))
         inside.append(program_events.sampled(at, 1.0, states, lines))
-        inside.append(
-            e.StepsTaken(
-                run=program_events.RUN, where=program_events.at(85), found_by="monitoring", first=100 * at,
-                numbered_by="step", began_seconds=program_events.BEGAN + at, seconds=[0.01] * 100,
-            )
-        )  # fmt: skip
+        inside.append(program_events.passes(100 * at, [0.01] * 100, began_seconds=program_events.BEGAN + at))
     return inside
 
 

@@ -1,7 +1,5 @@
 """Folders of kept sessions with planted figures, for whatever reads many of them."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Iterable, Sequence
@@ -67,17 +65,13 @@ def run(
         e.CheckReported(run=name, passed=passed),
     ]
     if ended:
+        figures = {
+            "median_seconds": median if samples else None,
+            "ci95_seconds": [median * 0.995, median * 1.005] if samples > 4 else None,
+        }
         events += [
             e.RunFinished(run=name, status=status),
-            e.RunClosed(
-                run=name,
-                workload=workload,
-                variant=variant,
-                device=str(spec["device"]),
-                status=status,
-                median_seconds=median if samples else None,
-                ci95_seconds=[median * 0.995, median * 1.005] if samples > 4 else None,
-            ),
+            e.RunClosed(run=name, workload=workload, variant=variant, device=spec["device"], status=status, **figures),
         ]
     return events
 
@@ -95,15 +89,9 @@ def keep(
 ) -> Path:
     """A session file of the day `number`; its name and its id have that number."""
     began = FIRST + DAY * (number if day is None else day)
-    header = e.Header(
-        jaxprof="0.1.0",
-        session=f"{number:012x}",
-        created="2026-01-01T00:00:00Z",
-        host=host,
-        environment={"cpu_model": cpu, "machine_cores": 8, "nvidia_driver": driver},
-        wall_seconds=began,
-        monotonic_seconds=10.0,
-    )
+    machine = {"cpu_model": cpu, "machine_cores": 8, "nvidia_driver": driver}
+    made = {"jaxprof": "0.1.0", "session": f"{number:012x}", "created": "2026-01-01T00:00:00Z"}
+    header = e.Header(**made, host=host, environment=machine, wall_seconds=began, monotonic_seconds=10.0)
     lines = [encode_header(header), *map(encode_line, events)]
     if closed:
         lines.append(encode_line(e.SessionClosed()))

@@ -4,8 +4,6 @@
 or as an error with words, in time, and nothing printed may steer a terminal.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -150,10 +148,6 @@ def _places(data):
 NAMES = {"session": "s.jaxprof", "hlo": "m.hlo", "profile": "host.xplane.pb"}
 
 
-def _read_session(path):
-    load(path, Session)
-
-
 def _read_hlo(path):
     for module in files.from_bytes(path.read_bytes()):
         problems(module)
@@ -167,11 +161,7 @@ def _read_profile(path):
         encode(event)
 
 
-READERS = {
-    "session": _read_session,
-    "hlo": _read_hlo,
-    "profile": _read_profile,
-}
+READERS = {"session": lambda path: load(path, Session), "hlo": _read_hlo, "profile": _read_profile}
 COMMANDS = {
     "session": """
         show {file}

@@ -1,7 +1,5 @@
 """Events of programs with fixed figures: what a recording gives, without a program."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -38,33 +36,20 @@ def leaf(name: str, type_: str, **more: Any) -> e.SignatureLeaf:
 
 def compiled(function: str = "step", reason_code: str = "first", *, line: int = 88, **more: Any) -> e.Compiled:
     """One row of the ledger: 0.1 s in all, called from `line`, defined at line 20."""
-    fields = {
-        "began_seconds": BEGAN + 1,
-        "called_from": at(line),
-        "defined_at": at(20, ""),
-        "trace_seconds": 0.02,
-        "lower_seconds": 0.01,
-        "compile_seconds": 0.07,
-        "operations": 40,
-        "monotonic_seconds": BEGAN + 2,
-    }
-    return e.Compiled(run=RUN, function=function, reason_code=reason_code, **fields | more)
+    clocks = {"began_seconds": BEGAN + 1, "monotonic_seconds": BEGAN + 2}
+    places = {"called_from": at(line), "defined_at": at(20, "")}
+    figures = {"trace_seconds": 0.02, "lower_seconds": 0.01, "compile_seconds": 0.07, "operations": 40}
+    return e.Compiled(run=RUN, function=function, reason_code=reason_code, **clocks | places | figures | more)
 
 
 def shaped(count: int, function: str = "step", name: str = "x", **more: Any) -> list[e.Event]:
     """A function that is compiled for batches of 1 to `count`."""
     rows = []
     for size in range(1, count + 1):
+        code = "first" if size == 1 else "shape"
         reason = "" if size == 1 else f"argument {name}: f32[{size - 1},128] → f32[{size},128]"
-        rows.append(
-            compiled(
-                function,
-                "first" if size == 1 else "shape",
-                signature=[leaf(name, f"f32[{size},128]"), leaf("w", "f32[128,10]")],
-                reason=reason,
-                **more,
-            )
-        )
+        signature = [leaf(name, f"f32[{size},128]"), leaf("w", "f32[128,10]")]
+        rows.append(compiled(function, code, signature=signature, reason=reason, **more))
     return rows
 
 
@@ -87,16 +72,8 @@ def line(
     called there, `under` another line of it."""
     place = asdict(at(under or number))
     sites = [] if loop is None else [{**place, "call": call, "loop_line": loop, "last_line": 99}]
-    kind = kind or _KINDS.get(state, state)
-    return {
-        **asdict(at(number, function)),
-        "seconds": seconds,
-        "state": state,
-        "call": call,
-        "kind": kind,
-        **more,
-        "at": sites,
-    }
+    told = {"seconds": seconds, "state": state, "call": call, "kind": kind or _KINDS.get(state, state)}
+    return {**asdict(at(number, function)), **told, **more, "at": sites}
 
 
 def sampled(
@@ -108,21 +85,11 @@ def sampled(
     for one in lines or []:
         around = [e.LoopSite(**site) for site in one.get("at", [])]
         sites += [site for site in around if site not in sites]
-        told.append(
-            e.SampledLine(
-                **{name: value for name, value in one.items() if name != "at"}, sites=list(map(sites.index, around))
-            )
-        )
-    return e.ProgramSampled(
-        run=RUN,
-        began_seconds=BEGAN + began,
-        monotonic_seconds=BEGAN + began + seconds,
-        samples=round(100 * seconds),
-        states=states,
-        lines=told,
-        sites=sites,
-        own_seconds=0.004 * seconds,
-    )
+        fields = {name: value for name, value in one.items() if name != "at"}
+        told.append(e.SampledLine(**fields, sites=list(map(sites.index, around))))
+    clocks = {"began_seconds": BEGAN + began, "monotonic_seconds": BEGAN + began + seconds}
+    taken = {"samples": round(100 * seconds), "own_seconds": 0.004 * seconds}
+    return e.ProgramSampled(run=RUN, **clocks, **taken, states=states, lines=told, sites=sites)
 
 
 def steady(count: int, states: dict[str, float], lines: list[dict[str, Any]] | None = None) -> list[e.Event]:
@@ -149,17 +116,9 @@ def steps(
     `seldom`: the share of all their seconds that only every fiftieth step takes."""
     intervals = [each * (1 - seldom) * (1 + 0.02 * (index % 5 - 2)) for index in range(min(count, 100))]
     intervals = [took + (50 * seldom * each if index % 50 == 10 else 0.0) for index, took in enumerate(intervals)]
-    return e.StepsCounted(
-        run=RUN,
-        where=at(number, function),
-        found_by="monitoring",
-        count=count,
-        seconds=count * each,
-        intervals_seconds=intervals,
-        lines=[
-            e.TimedLine(line=line, seconds=share * count * each, hits=count) for line, share in (lines or {}).items()
-        ],
-    )
+    timed = [e.TimedLine(line=line, seconds=share * count * each, hits=count) for line, share in (lines or {}).items()]
+    figures = {"count": count, "seconds": count * each, "intervals_seconds": intervals, "lines": timed}
+    return e.StepsCounted(run=RUN, where=at(number, function), found_by="monitoring", **figures)
 
 
 def passes(first: int, seconds: list[float], number: int = 85, name: str = "step", **more: Any) -> e.StepsTaken:
@@ -202,12 +161,10 @@ def program(
     status = "ok" if exit_code == 0 else "failed" if exit_code != 130 else "cancelled"
     error = "" if exit_code == 0 else f"exit code {exit_code}"
     end = BEGAN + wall
+    ended = given or e.ProgramEnded(run=RUN, exit_code=exit_code, wall_seconds=wall, notes=notes or [])
     return [
         *made,
-        replace(
-            given or e.ProgramEnded(run=RUN, exit_code=exit_code, wall_seconds=wall, notes=notes or []),
-            monotonic_seconds=end,
-        ),
+        replace(ended, monotonic_seconds=end),
         e.RunFinished(run=RUN, status=status, error=error, monotonic_seconds=end),
         e.RunClosed(
             run=RUN, workload=argv[0], variant="program", device="host", status=status, error=error,

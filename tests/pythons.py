@@ -1,7 +1,5 @@
 """The interpreters that tests are run with: the running one, and those in the environment variable that CI sets."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The parsed files of the package, each parsed once a process."""
 
-from __future__ import annotations
-
 import ast
 from functools import cache
 from pathlib import Path

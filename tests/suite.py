@@ -14,8 +14,6 @@ Memory: what the tests of a file have compiled is forgotten after it, where the 
 Order: files in which most tests start a process go first. pytest-xdist hands out whole files in that order.
 """
 
-from __future__ import annotations
-
 import ctypes
 import faulthandler
 import gc

@@ -1,7 +1,5 @@
 """Tables of cases, written as they are read."""
 
-from __future__ import annotations
-
 import re
 
 

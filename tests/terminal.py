@@ -4,8 +4,6 @@ Only what Textual and a program's lines need of a terminal is here: text, cursor
 are left out. Waits are for what is on the screen; none is for time.
 """
 
-from __future__ import annotations
-
 import codecs
 import fcntl
 import os
@@ -16,6 +14,7 @@ import struct
 import subprocess
 import termios
 import time
+from functools import partial
 
 from jaxprof.text import columns
 
@@ -94,15 +93,10 @@ class Terminal:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._main, other = pty.openpty()
         fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
-        self.process = subprocess.Popen(
-            command,
-            cwd=cwd,
-            env={**environment, "TERM": "xterm-256color", "COLUMNS": str(size[0]), "LINES": str(size[1])},
-            stdin=other,
-            stdout=other,
-            stderr=other,
-            preexec_fn=lambda: os.login_tty(other),
-        )
+        variables = {**environment, "TERM": "xterm-256color", "COLUMNS": str(size[0]), "LINES": str(size[1])}
+        streams = {"stdin": other, "stdout": other, "stderr": other}
+        log_in = partial(os.login_tty, other)
+        self.process = subprocess.Popen(command, cwd=cwd, env=variables, preexec_fn=log_in, **streams)
         os.close(other)
 
     def __enter__(self):

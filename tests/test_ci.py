@@ -14,10 +14,8 @@ from cli.calling import understood
 from jaxprof.analysis.explain.catalogue import entries
 
 CI = Path(__file__).parents[1] / ".ci"
-pytestmark = pytest.mark.skipif(not CI.is_dir(), reason="the checks are not part of a source distribution")
-
-
 DRIVER = CI.parent / "bench" / "answers" / "run.py"
+pytestmark = pytest.mark.skipif(not CI.is_dir(), reason="the checks are not part of a source distribution")
 
 
 def loaded(path):
@@ -74,7 +72,6 @@ def test_the_pythons_of_a_machine_are_found_once_each(tmp_path):
 
 
 def test_the_workflows_and_the_documented_one_call_what_is_there():
-    """What the gate's workflows run: a script that can be run, and options that the command has."""
     root = CI.parent
     workflow = (root / ".github" / "workflows" / "gate.yml").read_text()
     assert ".ci/gate" in workflow

@@ -3,7 +3,6 @@
 import gzip
 import os
 import re
-import signal
 import socket
 import stat
 import sys
@@ -26,24 +25,17 @@ from report import sessions
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has neither pipes nor sockets in folders")
 
 
-def a_pipe(path):
-    os.mkfifo(path)
-
-
 def a_socket(path):
     with socket.socket(socket.AF_UNIX) as bound:
         bound.bind(os.path.relpath(path))
 
 
-def a_device(path):
-    path.symlink_to("/dev/zero")
-
-
-def a_folder(path):
-    path.mkdir()
-
-
-SPECIAL = {"a named pipe": a_pipe, "a socket": a_socket, "a device": a_device, "a directory": a_folder}
+SPECIAL = {
+    "a named pipe": os.mkfifo,
+    "a socket": a_socket,
+    "a device": lambda path: path.symlink_to("/dev/zero"),
+    "a directory": os.mkdir,
+}
 COMMANDS = """show; hlo; import; compare good.jaxprof; export; open; show last; sessions; sessions prune --keep 0;
 sessions rename strange other"""
 
@@ -60,24 +52,10 @@ def test_only_regular_files_are_opened(kind, tmp_path):
         assert (file.read(), os.get_inheritable(file.fileno())) == (b"content", False)
 
 
-@pytest.fixture
-def impatient():
-    """Ends a test that waits: an open that blocks ends with the exception of the signal's handler."""
-
-    def give_up(number, frame):
-        raise AssertionError("it waits for what never comes")
-
-    before = signal.signal(signal.SIGALRM, give_up)
-    signal.alarm(60)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
-
-
 @pytest.mark.process
-@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("kind", ["a named pipe", "a device"])
 def test_no_command_waits_for_what_is_no_file(kind, call, tmp_path, monkeypatch):
+    """The limit of every test ends one that waits."""
     monkeypatch.setenv("JAXPROF_HOME", str(tmp_path))
     path, good = (tmp_path / "sessions" / f"{name}.jaxprof" for name in ("strange", "good"))
     written(good, sessions.events(), sessions.HEADER)
@@ -97,9 +75,6 @@ def test_no_command_waits_for_what_is_no_file(kind, call, tmp_path, monkeypatch)
     (dump / "module_0001.jit_f.sm_90a_gpu_after_optimizations.txt").write_text(sessions.HLO)
     SPECIAL[kind](dump / "module_0001.jit_f.gpu_target_config.pbtxt")
     assert call("hlo", dump).code == 0
-
-
-# -- limits ---------------------------------------------------------------------------------------------------------
 
 
 def test_what_can_be_unpacked_comes_before_the_damage():

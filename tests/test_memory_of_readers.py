@@ -13,6 +13,7 @@ import subprocess
 import sys
 import zlib
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
@@ -131,14 +132,9 @@ class Readers:
 
     def __init__(self, folder, limits):
         self._folder = folder
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", READ],
-            env=os.environ | {"JAXPROF_LIMITS": limits, "PYTHONPATH": str(Path(mutated.__file__).parent)},
-            cwd=folder,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        variables = os.environ | {"JAXPROF_LIMITS": limits, "PYTHONPATH": str(Path(mutated.__file__).parent)}
+        given = [sys.executable, "-c", READ]
+        self._process = subprocess.Popen(given, cwd=folder, env=variables, stdin=PIPE, stdout=PIPE, text=True)
 
     def read(self, kind, bomb):
         """What the reader said, and the bytes by which its process grew."""

@@ -17,6 +17,9 @@ from golden import commands, held
 from jaxprof.analysis.explain.catalogue import entries
 from jaxprof.cli.main import cli
 from jaxprof.limits import LIMITS
+from jaxprof.session import Session
+from jaxprof.session.log import load
+from jaxprof.session.log.job_folder import JobMember
 
 _LONG_NUMBER = re.compile(r"\b\d+\.\d{12,}(?:e[-+]?\d+)?\b")
 _CODE_OF_PAGE = re.compile(r"<(script|style)\b[^>]*>.*?</\1>", re.DOTALL)
@@ -59,8 +62,6 @@ def sql_rows(path):
     from jaxprof.facts import SessionFile
     from jaxprof.query.columnar import arrow_table
     from jaxprof.query.tables import TABLES
-    from jaxprof.session import Session
-    from jaxprof.session.log import load
 
     for name, table in TABLES.items():
         found = arrow_table(table, SessionFile(path, load(path, Session)))
@@ -71,9 +72,6 @@ def sql_rows(path):
 def rolled_up(path):
     """Each table of the roll-up of a process, as CSV."""
     from jaxprof.rollup.files import build
-    from jaxprof.session import Session
-    from jaxprof.session.log import load
-    from jaxprof.session.log.job_folder import JobMember
 
     tables, _ = build(JobMember(1, path, load(path, Session), live=False), 1000, 2000)
     yield from ((name, csv_of(rows)) for name, rows in tables.items() if rows.num_rows)
@@ -86,8 +84,7 @@ def csv_of(table, most=5):
 
     rows = map(list, zip(*(column.to_pylist() for column in table.slice(0, most).columns), strict=True))
     return _LONG_NUMBER.sub(
-        lambda found: repr(float(f"{float(found[0]):.12g}")),
-        to_csv_text(rows_table(table.schema, rows)),
+        lambda found: repr(float(f"{float(found[0]):.12g}")), to_csv_text(rows_table(table.schema, rows))
     )
 
 

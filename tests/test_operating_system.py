@@ -1,17 +1,15 @@
 """Windows: sessions, profiles and HLO are opened, printed and exported without what only POSIX has; nothing is run."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
+from cli.calling import Said
 from folding import written
 from hlo_sources import write_kernels
 from jaxprof import operating_system
@@ -29,14 +27,6 @@ HIDDEN = (sys.executable, "-X", "warn_default_encoding", str(HERE / "without_pos
 def surroundings(home):
     source = str(HERE.parent / "src")
     return {"PATH": "/usr/bin:/bin", "HOME": str(home), "JAXPROF_HOME": str(home), "PYTHONPATH": source}
-
-
-class Said(NamedTuple):
-    """How a command ended, and what it said."""
-
-    returncode: int
-    stdout: str
-    stderr: str
 
 
 def call(home, *commands):
@@ -104,10 +94,10 @@ def test_everything_is_listed_printed_exported_and_kept_and_nothing_is_run(home)
     }
     *said, devices = call(home, *(line.split() for line in (*seen, *refused, "devices")))
     for done, words in zip(said, seen.values(), strict=False):
-        assert (done.returncode, words in done.stdout) == (0, True), done
+        assert (done.code, words in done.out) == (0, True), done
     for done, words in zip(said[len(seen) :], refused.values(), strict=True):
-        assert (done.returncode, done.stdout, words in done.stderr, "Traceback" in done.stderr) == (2, "", True, False)
-    assert (devices.returncode, "cpu:0" in devices.stdout) == (0, True), "without jax"
+        assert (done.code, done.out, words in done.err, "Traceback" in done.err) == (2, "", True, False)
+    assert (devices.code, "cpu:0" in devices.out) == (0, True), "without jax"
     assert {run.status for run in load(home / "box.jaxprof", Session).runs.values()} == {"ok"}
     assert not (home / "broken.jaxprof").exists()
 

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ import jaxprof
 from jaxprof.errors import StorageError
 from jaxprof.reaper import TemporaryFolder, _Reaper
 from runner import engines
+from waiting import until
 
 CLIENT = """
 import sys, time
@@ -42,13 +42,6 @@ def is_gone(pid):
         return True
 
 
-def wait(holds):
-    deadline = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def started(program, *words):
     """A process, and the words that it says first."""
     client = subprocess.Popen([sys.executable, "-c", program, *map(str, words)], stdout=subprocess.PIPE, text=True)
@@ -68,10 +61,7 @@ def groups():
 @pytest.mark.process
 @pytest.mark.parametrize(
     ("source", "program"),
-    [
-        (engines.STUCK, CLIENT),
-        (engines.SLOW, CLIENT.replace("print(process", "process.freeze()\nprint(process")),
-    ],
+    [(engines.STUCK, CLIENT), (engines.SLOW, CLIENT.replace("print(process", "process.freeze()\nprint(process"))],
     ids=["holds its lock", "frozen"],
 )
 def test_an_engine_ends_with_a_client_that_is_killed(tmp_path, source, program):
@@ -80,8 +70,8 @@ def test_an_engine_ends_with_a_client_that_is_killed(tmp_path, source, program):
     with client:
         assert Path(scratch).is_dir()
         client.kill()
-    wait(lambda: is_gone(int(pid)))
-    wait(lambda: not Path(scratch).exists())
+    until(lambda: is_gone(int(pid)))
+    until(lambda: not Path(scratch).exists())
 
 
 @pytest.mark.process
@@ -129,7 +119,7 @@ def test_a_temporary_folder_goes_at_its_close_and_with_a_process_that_is_killed(
     with client:
         assert Path(folder).is_dir()
         client.kill()
-    wait(lambda: not Path(folder).exists())
+    until(lambda: not Path(folder).exists())
 
 
 def test_where_no_temporary_folder_can_be_made_it_says_so(tmp_path, monkeypatch):

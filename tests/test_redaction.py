@@ -160,10 +160,8 @@ def test_a_named_variable_is_kept_if_it_is_a_setting():
     assert kept_value("MODE", "fast") == "fast"
     assert kept_value("HF_TOKEN", "abc") == "..."
     assert kept_value("MODE", "hf_abcdefgh12345678") == "..."
-    assert (
-        kept_value("XLA_FLAGS", "--xla_dump_to=/home/me --xla_x=1 --xla_api_key=abc")
-        == "--xla_dump_to=... --xla_x=1 --xla_api_key=..."
-    )
+    kept = kept_value("XLA_FLAGS", "--xla_dump_to=/home/me --xla_x=1 --xla_api_key=abc")
+    assert kept == "--xla_dump_to=... --xla_x=1 --xla_api_key=..."
 
 
 def test_the_run_and_the_header_mask_the_environment_alike(monkeypatch):

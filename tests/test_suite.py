@@ -51,10 +51,8 @@ def suite(pytester, monkeypatch):
 @pytest.mark.process
 @pytest.mark.parametrize(
     "hangs",
-    [
-        pytest.param("while True: pass", id="in the interpreter"),
-        pytest.param("import ctypes; ctypes.PyDLL(None).sleep(60)", id="in native code that holds the lock"),
-    ],
+    ["while True: pass", "import ctypes; ctypes.PyDLL(None).sleep(60)"],
+    ids=["in the interpreter", "in native code that holds the lock"],
 )
 def test_a_test_that_hangs_is_named_and_the_others_go_on(hangs, suite):
     suite.makepyfile(test_it=SPINS.format(hangs=hangs))

@@ -3,8 +3,6 @@
 An error that is expected, and not found, is one of theirs, too.
 """
 
-from __future__ import annotations
-
 import jaxprof
 
 

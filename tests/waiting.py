@@ -1,7 +1,5 @@
 """Waiting for the very thing that a test needs, with a bound."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -7,8 +7,6 @@ The standard library, and what else jaxprof is built on, does without them on Wi
 before; jaxprof itself has to do without them as well.
 """
 
-from __future__ import annotations
-
 import asyncio  # noqa: F401
 import contextlib
 import importlib

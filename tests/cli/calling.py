@@ -1,7 +1,5 @@
 """Calling the command line as a user does: in this process where only words matter, as a process where signals do."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex
@@ -9,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import DEVNULL, PIPE
 from typing import Any
 
 import click
@@ -61,23 +60,15 @@ def environment() -> dict[str, str]:
 
 def run(*words: str | Path, cwd: Path | None = None, **more: str) -> Said:
     """How a command of a process of its own ended, with `more` variables in its environment."""
-    done = subprocess.run(
-        [sys.executable, "-m", "jaxprof", *map(str, words)],
-        cwd=cwd, env=environment() | more, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+    given = [sys.executable, "-m", "jaxprof", *map(str, words)]
+    variables = environment() | more
+    done = subprocess.run(given, cwd=cwd, env=variables, stdin=DEVNULL, capture_output=True, text=True, timeout=120)
     return Said(done.returncode, done.stdout, done.stderr)
 
 
 def start(*words: str | Path, cwd: Path | None = None) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "jaxprof", *map(str, words)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(),
-        cwd=cwd,
-    )
+    given = [sys.executable, "-m", "jaxprof", *map(str, words)]
+    return subprocess.Popen(given, cwd=cwd, env=environment(), stdin=DEVNULL, stdout=PIPE, stderr=PIPE, text=True)
 
 
 def git(folder: Path, *words: str) -> None:

@@ -1,7 +1,5 @@
 """Programs that were compiled and not run, without compiling them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from folding import fold

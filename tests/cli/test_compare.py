@@ -1,7 +1,5 @@
 """`jaxprof compare` of sessions, of programs that are not run here, and over time."""
 
-import pytest
-
 import kept_histories as kept
 from cli.compiled import session
 from folding import written
@@ -33,12 +31,8 @@ def test_the_only_function_of_each_session_is_the_same_function(call, tmp_path):
     assert "only in the first session: r1 old.py:step" in call("compare", old, keep("new.py:step", "new.py:f")).out
 
 
-@pytest.fixture
-def folder(state_home):
-    return state_home / "sessions"
-
-
-def test_what_is_left_out_is_counted(call, folder):
+def test_what_is_left_out_is_counted(call, state_home):
+    folder = state_home / "sessions"
     kept.keep(folder, 0, [*kept.run("r1", 0.01, passed=False), *kept.run("r2", 0.02, status="failed")])
     (folder / "copy.jaxprof").write_bytes((folder / "session-000.jaxprof").read_bytes())
     (folder / "foreign.jaxprof").write_text("hello\x1b[31m\n")

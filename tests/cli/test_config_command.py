@@ -2,6 +2,8 @@
 
 import pytest
 
+from tables import rows
+
 
 def test_a_value_is_set_and_taken_out(call, state_home):
     call("config", "set", "devices", "cuda:0,cpu:0")
@@ -14,24 +16,19 @@ def test_a_value_is_set_and_taken_out(call, state_home):
     assert "budget" not in (state_home / "config.toml").read_text()
 
 
-@pytest.mark.parametrize(
-    ("words", "option", "usual"),
-    [
-        ("ab", "--budget", "90"),
-        ("ab", "--margin", "4%"),
-        ("hlo", "--preset", "published"),
-        ("gate", "--device", "cuda:1"),
-    ],
-)
-def test_what_compares_and_compiles_takes_what_is_not_given_from_the_settings(
-    call, tmp_path, monkeypatch, words, option, usual
-):
+def test_what_compares_and_compiles_takes_what_is_not_given_from_the_settings(call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pyproject.toml").write_text(
         '[tool.jaxprof]\npreset = "published"\ndevices = ["cuda:1", "cpu:0"]\ncomparison_budget = 90\nmargin = "4%"\n'
     )
-    said = " ".join(call(words, "--help").out.split())
-    assert f"default: {usual}" in said[said.index(f"{option} ") :][:200]
+    for words, option, usual in rows("""
+        ab    --budget  90
+        ab    --margin  4%
+        hlo   --preset  published
+        gate  --device  cuda:1
+    """):
+        said = " ".join(call(words, "--help").out.split())
+        assert f"default: {usual}" in said[said.index(f"{option} ") :][:200]
 
 
 @pytest.mark.process

@@ -1,3 +1,5 @@
+from unittest.mock import Mock
+
 import pytest
 
 from jaxprof.cli import selection as devices
@@ -22,10 +24,7 @@ def test_without_jax_the_machine_is_listed_all_the_same(call, monkeypatch):
 
 
 def test_a_probe_that_fails_is_told_and_not_raised(monkeypatch):
-    def fails(*_):
-        raise WorkerError("the driver hangs")
-
-    monkeypatch.setattr(devices, "jax_devices", fails)
+    monkeypatch.setattr(devices, "jax_devices", Mock(side_effect=WorkerError("the driver hangs")))
     found, problem = devices.find_all(find_interpreter())
     assert problem == "the driver hangs"
     assert "cpu:0" in [device.id for device in found]

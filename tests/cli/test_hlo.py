@@ -6,13 +6,6 @@ from jaxprof.cli.output import ExitCode
 from report import sessions
 
 
-@pytest.fixture
-def dump(tmp_path):
-    path = tmp_path / "module.txt"
-    path.write_text(sessions.HLO)
-    return path
-
-
 @pytest.mark.parametrize("view", [(), ("--memory", "--format", "json")])
 def test_hlo_is_opened_as_the_command_of_its_own_prints_it(call, tmp_path, view):
     folder = tmp_path / "dump"
@@ -34,7 +27,9 @@ def test_a_workload_is_compiled_and_not_run(call, tmp_path):
     assert call("hlo", "selu:numpy").code == ExitCode.USAGE
 
 
-def test_a_program_at_a_url_is_fetched_and_not_run(call, dump, tmp_path):
+def test_a_program_at_a_url_is_fetched_and_not_run(call, tmp_path):
+    dump = tmp_path / "module.txt"
+    dump.write_text(sessions.HLO)
     assert "no difference" in call("hlo", dump, "--diff", f"file://{dump}").out
     (tmp_path / "m.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\ndef step(x): return x\n")
     for words in (["hlo"], ["hlo", dump, "--diff"], []):

@@ -1,10 +1,17 @@
-"""A job of several processes: started, recorded, compared, as a user does it."""
+"""A job of several processes: started, recorded, compared, as a user does it. Of a folder as it should not be, what is
+there is shown, what is missing is said, and nothing raises."""
+
+import json
+import os
+import shutil
 
 import pytest
 
 from cli.calling import run
+from golden import held_cases
 from jaxprof.cli.commands.script import note_own_options
 from job_folders import job, loop, process
+from query.conftest import InThisProcess
 
 FAILS = """\
 import os, sys, time
@@ -20,17 +27,14 @@ def run_file(folder, source, *words):
     return run("script", *words, "train.py", cwd=folder)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "note"),
-    [
-        (("--plain",), "--plain goes to train.py; jaxprof's own options stand before it"),
-        (("--out=x", "1", "--force"), "--out and --force go to train.py; jaxprof's own options stand before it"),
-        (("--epochs", "3", "-n", "plain"), ""),
-    ],
-)
-def test_an_option_of_jaxprof_behind_the_program_is_told(capsys, arguments, note):
-    note_own_options("train.py", arguments)
-    assert capsys.readouterr().err == (f"jaxprof: {note}\n" if note else "")
+def test_an_option_of_jaxprof_behind_the_program_is_told(capsys):
+    for arguments, note in (
+        ("--plain", "jaxprof: --plain goes to train.py; jaxprof's own options stand before it\n"),
+        ("--out=x 1 --force", "jaxprof: --out and --force go to train.py; jaxprof's own options stand before it\n"),
+        ("--epochs 3 -n plain", ""),
+    ):
+        note_own_options("train.py", arguments.split())
+        assert capsys.readouterr().err == note
 
 
 @pytest.mark.process
@@ -123,3 +127,72 @@ def test_the_slowest_process_captures(tmp_path):
     folder = tmp_path / "train.jaxprof.d"
     captured = [path.name for path in sorted(folder.glob("*.jaxprof")) if '"capture_window"' in path.read_text()]
     assert captured == ["process-00001.jaxprof"]
+
+
+def in_its_place(make):
+    """Something else instead of the session of process 1."""
+
+    def spoil(path):
+        path.unlink()
+        make(path)
+
+    return spoil
+
+
+def a_clock_that_goes_back(path):
+    header, *lines = path.read_text().splitlines()
+    events = [json.loads(line) for line in lines]
+    for event in events[len(events) // 2 :]:
+        if isinstance(event.get("began_seconds"), float):
+            event["began_seconds"] -= 500.0
+    path.write_text("\n".join([header, *map(json.dumps, events), ""]))
+
+
+def a_damaged_line(path):
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[-4] = b"\xff{ torn\n"
+    path.write_bytes(b"".join(lines))
+
+
+def nothing_of_ours(path):
+    path.write_bytes(b"\x00 nothing of ours")
+    path.with_name("notes.txt").write_text("not a session")
+
+
+ANOTHER = {"job": "slurm-99.0", "jaxprof": "0.0.9"}
+BAD = {
+    "a_torn_file": lambda path: os.truncate(path, path.stat().st_size * 2 // 3),
+    "a_header_alone": lambda path: os.truncate(path, path.read_bytes().index(b"\n") + 1),
+    "a_folder_in_its_place": in_its_place(os.mkdir),
+    "a_copy_under_another_number": lambda path: shutil.copy(path, path.with_name("process-00003.jaxprof")),
+    "a_missing_file": os.unlink,
+    "a_named_pipe": in_its_place(os.mkfifo),
+    "a_clock_that_goes_back": a_clock_that_goes_back,
+    "a_damaged_line": a_damaged_line,
+    "a_huge_number": lambda path: process(path.parent, 999_999_999, 3, *loop()),
+    "an_attempt_before": lambda path: process(path.parent, 1, 3, *loop()),
+    "nothing_of_ours": nothing_of_ours,
+    "most_missing": lambda path: process(path.parent, 31, 32, *loop()),
+    "another_job": lambda path: process(path.parent, 3, 4, *loop(), header=ANOTHER),
+}
+"""What becomes of the session of process 1, or comes beside it."""
+
+
+@pytest.mark.process
+def test_of_a_bad_folder_what_is_there_is_shown_and_what_is_missing_is_said(call, tmp_path, monkeypatch):
+    monkeypatch.setattr("jaxprof.query.asking.SqlProcess", InThisProcess)
+    whole = job(tmp_path / "whole.jaxprof.d", loop(), loop(), loop())
+    cases = {}
+    for name, spoil in BAD.items():
+        folder = job(tmp_path / name / "run.jaxprof.d", loop(), loop(data=0.3), loop())
+        spoil(folder / "process-00001.jaxprof")
+        data = call("show", folder, "--format", "json").data
+        seen = [f"{each['process']} {each['host']}: {each['status']}" for each in data["processes"]]
+        told = "".join(f"  {line}\n" for line in (*seen, *data["notices"]))
+        cases[name] = told.replace(str(folder), "FOLDER")
+        assert {"node0", "node2"} <= {each["host"] for each in data["processes"]}
+        asked = call("query", folder, "SELECT count(DISTINCT process) AS there FROM processes", "--format", "json")
+        assert asked.data["rows"][0]["there"] >= 2, asked.err
+        for words in (("explain",), ("compare", whole)):
+            assert call(*words, folder).code == 0
+    held_cases("job_folders.txt", cases)

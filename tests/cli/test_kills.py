@@ -1,8 +1,6 @@
 """The client or the engine is killed in a run, also while native code holds the interpreter's lock: the
 log is whole up to there, says what happened, and nothing of us is left."""
 
-from __future__ import annotations
-
 import json
 import os
 import secrets
@@ -12,6 +10,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import DEVNULL, PIPE
 
 import pytest
 
@@ -81,14 +80,10 @@ class Measuring:
         engine = Path(__file__).with_name("stopping_engine.py")
         words = ["run", "--from", plan(folder, variant), "--launches", "1", "--budget", "0.05", "--out", str(self.out)]
         stopped = {"STOP_AT": phase, "STOP_HOW": how, "STOP_NOTES": str(self._notes), "JAXPROF_MARK": self._mark}
+        variables = environment() | {"JAX_PLATFORMS": "cpu", "TMPDIR": str(self.temporary)} | stopped
+        given = [sys.executable, "-c", CLIENT, str(engine), *words]
         self.process = subprocess.Popen(
-            [sys.executable, "-c", CLIENT, str(engine), *words],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=folder,
-            env=environment() | {"JAX_PLATFORMS": "cpu", "TMPDIR": str(self.temporary)} | stopped,
+            given, cwd=folder, env=variables, stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE, text=True
         )
 
     def notes(self):

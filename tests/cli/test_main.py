@@ -3,6 +3,7 @@ import re
 import subprocess
 import sys
 from importlib import import_module
+from unittest.mock import Mock
 
 import click
 import pytest
@@ -72,10 +73,7 @@ def test_the_app_refuses_to_start_without_a_terminal(call):
 
 
 def test_an_interrupt_in_a_command_is_130(call, monkeypatch):
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("jaxprof.session.log.Library.find", interrupted)
+    monkeypatch.setattr("jaxprof.session.log.Library.find", Mock(side_effect=KeyboardInterrupt))
     assert call("show", "x").code == ExitCode.INTERRUPTED
 
 

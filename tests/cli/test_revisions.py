@@ -104,10 +104,8 @@ def test_a_repository_without_the_revision_says_why(folder, tmp_path):
 def test_an_error_of_the_base_names_it_and_not_the_temporary_folder(folder):
     with found_base("own.py:step", "HEAD~1") as base:
         said = base.named(WorkerError(f"{base.target} failed", f"see {base.target}"))
-    assert (said.what, said.hint) == (
-        "the base, HEAD~1: HEAD~1:project/own.py:step failed",
-        "see HEAD~1:project/own.py:step",
-    )
+    assert said.what == "the base, HEAD~1: HEAD~1:project/own.py:step failed"
+    assert said.hint == "see HEAD~1:project/own.py:step"
 
 
 def test_the_revisions_own_package_is_compiled(folder, call):

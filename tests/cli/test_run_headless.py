@@ -6,6 +6,7 @@ import os
 import signal
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -60,12 +61,9 @@ def test_a_signal_that_is_ignored_stays_ignored():
 
 
 def test_a_fault_of_the_conductor_is_raised_and_the_log_is_closed(tmp_path):
-    def fail():
-        raise RuntimeError("a fault")
-
     path = tmp_path / "x.jaxprof"
     with pytest.raises(RuntimeError, match="a fault"):
-        headless_runs(Terminal(), then=fail, path=path).work([])
+        headless_runs(Terminal(), then=Mock(side_effect=RuntimeError("a fault")), path=path).work([])
     assert b"session_closed" in path.read_bytes()
 
 

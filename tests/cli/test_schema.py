@@ -15,7 +15,7 @@ import kept_histories
 import program_events
 from answer_schemas import hold, problems, schema_of
 from cli.calling import start
-from cli.test_baseline import keep
+from cli.test_gate import keep
 from folding import fold, written
 from golden import commands
 from jaxprof import events as e

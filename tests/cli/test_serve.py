@@ -120,15 +120,10 @@ def test_the_command_prints_its_address_and_ends_with_ctrl_c(writer):
 def measured(count):
     """A compiled run (r2) with a timeline and that many kernels."""
     rows = [e.KernelTimes(name=f"k{number}", self_seconds=1e-6 * (count - number), count=1) for number in range(count)]
+    kernels = e.KernelsMeasured(run="r2", kind="run", rows=rows)
     timeline = e.TextRecorded(run="r2", name="timeline", text=timeline_text())
     run = sessions.jit_run("r2", "r1")
-    return [
-        *run[:-2],
-        *sessions.captures("r2"),
-        e.KernelsMeasured(run="r2", kind="run", rows=rows),
-        timeline,
-        *run[-2:],
-    ]
+    return [*run[:-2], *sessions.captures("r2"), kernels, timeline, *run[-2:]]
 
 
 @pytest.mark.skipif(browser.executable() is None, reason=browser.MISSING)

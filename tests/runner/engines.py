@@ -1,7 +1,5 @@
 """Engines that are not the engine: small scripts that behave in one way, well or badly, on the real pipes."""
 
-from __future__ import annotations
-
 PREAMBLE = """
 import json, os, signal, sys, time
 arguments = dict(zip(sys.argv[1::2], sys.argv[2::2]))

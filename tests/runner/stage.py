@@ -1,12 +1,7 @@
 """A scheduler whose engines follow a script, what it passed on and what it wrote; runs and sides to plan with it."""
 
-from __future__ import annotations
-
-import os
-import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +16,7 @@ from jaxprof.session import Session
 from jaxprof.session.log import LogWriter, load, new_header
 from jaxprof.workloads import built_in
 from jaxprof.workloads.model import workload_info
+from waiting import until
 
 HERE = Interpreter(sys.executable, "0.10.2", "this one")
 SELU = workload_info(built_in("selu"), sources=False)
@@ -35,13 +31,6 @@ def plan(workload: str = "selu", *, baseline: PlannedRun | None = None, **more: 
 def side(label: str, **fields: Any) -> ComparedSide:
     given = {"interpreter": HERE, "workload": SELU, **fields}
     return ComparedSide(label=label, title=label, **given)
-
-
-def commit(folder: Path) -> None:
-    """Makes a git repository of all that is in a folder."""
-    named = {f"GIT_{who}_{what}": "x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "one"]):
-        subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, env={**os.environ, **named})
 
 
 class Stage:
@@ -79,10 +68,7 @@ class Stage:
         thread = threading.Thread(target=self.scheduler.run)
         thread.start()
         try:
-            deadline = time.monotonic() + SECONDS
-            while not reached():
-                assert time.monotonic() < deadline, "it was not reached"
-                time.sleep(0.01)
+            until(reached)
         finally:
             then()
             thread.join(SECONDS)

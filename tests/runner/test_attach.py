@@ -5,17 +5,14 @@ installed.
 """
 
 import socket
-import sys
 import textwrap
 
 import pytest
 
 from jaxprof.errors import UsageError, WorkerError
 from jaxprof.runner.attach import Address, collect, read_address
-from jaxprof.runner.interpreter import Interpreter
 from jaxprof.trace.folders import runs_at
-
-HERE = Interpreter(sys.executable, "0.10.2", "--python")
+from runner.stage import HERE
 
 
 @pytest.fixture
@@ -36,16 +33,11 @@ def client(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("text", "address"),
-    [
-        ("localhost:9999", Address("localhost", 9999)),
-        ("9999", Address("localhost", 9999)),
-        ("[::1]:9999", Address("::1", 9999)),
-    ],
+    ("text", "host"), [("localhost:9999", "localhost"), ("9999", "localhost"), ("[::1]:9999", "::1")]
 )
-def test_an_address_is_read(text, address):
-    assert read_address(text) == address
-    assert read_address(str(address)) == address
+def test_an_address_is_read(text, host):
+    assert read_address(text) == Address(host, 9999)
+    assert read_address(str(Address(host, 9999))) == Address(host, 9999)
 
 
 @pytest.mark.parametrize("text", ["", "localhost", "localhost:", "host:99999", "host:0", "http://a:9999", "a:b:9999"])
@@ -79,12 +71,7 @@ def test_the_profile_is_there_once_the_client_says_so(server, client, tmp_path):
 @pytest.mark.parametrize(
     ("program", "error", "what", "hint"),
     [
-        (
-            "raise ImportError('This script requires `xprof` to be installed.')",
-            UsageError,
-            "xprof",
-            "pip install xprof",
-        ),
+        ("raise ImportError('`xprof` has to be installed.')", UsageError, "xprof", "pip install xprof"),
         ("raise RuntimeError('No trace event was collected')", WorkerError, "nothing was captured", "--seconds"),
         ("raise RuntimeError('UNAVAILABLE: failed to connect')", UsageError, "nobody answers", "start_server"),
         ("raise RuntimeError('something else')", WorkerError, "something else", "versions"),

@@ -1,7 +1,7 @@
 """Which processes of a job capture: as they are named, and the slowest one, once there is something to tell it by."""
 
 import os
-import threading
+from functools import partial
 
 import pytest
 
@@ -71,35 +71,24 @@ def test_who_has_not_been_seen_yet_is_waited_for(tmp_path):
     assert slowest(figures, CaptureRanks((), slowest=True), guess=True) == 1
 
 
-def chosen_by_all(folder, count, ranks):
-    """Which processes captured, each of them deciding as if it knew nothing but the folder."""
-    captured = []
-    over = [threading.Event() for _ in range(count)]
-
-    def capture(index):
-        captured.append(index)
-        over[index].set()
-
-    choices = [CaptureChoice(ranks, index, folder, 0.0, lambda index=index: capture(index)) for index in range(count)]
+def test_all_processes_come_to_one_answer(tmp_path):
+    """Each of them decides as if it knew nothing but the folder."""
+    folder = job(tmp_path, loop(), loop(), loop(data=0.3), loop())
+    ranks, captured = CaptureRanks(((0, 0),), slowest=True), []
+    choices = [CaptureChoice(ranks, index, folder, 0.0, partial(captured.append, index)) for index in range(4)]
     for choice in choices:
         choice._thread.join(20)
         choice.close()
-    return sorted(captured)
-
-
-def test_all_processes_come_to_one_answer(tmp_path):
-    folder = job(tmp_path, loop(), loop(), loop(data=0.3), loop())
-    assert chosen_by_all(folder, 4, CaptureRanks(((0, 0),), slowest=True)) == [0, 2]
+    assert sorted(captured) == [0, 2]
     assert read_choice(folder) == {0, 2}
     assert len(list(folder.iterdir())) == 5, "four sessions, and the choice whole"
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"processes": ["x"]}'])
-def test_a_choice_that_is_torn_is_none(tmp_path, text):
-    (tmp_path / job_launch.CHOICE).write_text(text)
-    assert read_choice(tmp_path) is None
-
-
-def test_a_pipe_in_the_place_of_a_choice_is_not_waited_for(tmp_path):
-    os.mkfifo(tmp_path / job_launch.CHOICE)
+def test_a_choice_that_is_torn_is_none_and_a_pipe_in_its_place_is_not_waited_for(tmp_path):
+    path = tmp_path / job_launch.CHOICE
+    for text in ("{", "[]", '{"processes": ["x"]}'):
+        path.write_text(text)
+        assert read_choice(tmp_path) is None
+    path.unlink()
+    os.mkfifo(path)
     assert read_choice(tmp_path) is None

@@ -29,15 +29,9 @@ def start(folder, monkeypatch, script):
     write_engine(folder, monkeypatch, engines.PREAMBLE + "say('phase_started', phase='run')\n" + script)
     process = EngineProcess(HERE)
     process.send(DevicesRequest())
-    assert any(isinstance(event, PhaseStarted) for event in read_until(process, PhaseStarted))
+    while not any(isinstance(event, PhaseStarted) for event in process.read(20)):
+        assert not process.over
     return process
-
-
-def read_until(process, kind):
-    events = []
-    while not process.over and not any(isinstance(event, kind) for event in events):
-        events += process.read(20)
-    return events
 
 
 def test_a_frozen_engine_has_stopped_however_late_the_signal_reaches_it(tmp_path, monkeypatch):

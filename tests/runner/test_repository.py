@@ -4,8 +4,8 @@ import subprocess
 
 import pytest
 
+from cli.calling import commit_all
 from jaxprof.runner.repository import git, revisions
-from runner.stage import commit
 
 pytestmark = pytest.mark.process
 
@@ -17,7 +17,7 @@ def tree(tmp_path):
     (tmp_path / "steps").mkdir()
     for name in ("one.py", "steps/two.py"):
         (tmp_path / name).write_text(STEP)
-    commit(tmp_path)
+    commit_all(tmp_path, "one")
     return tmp_path
 
 

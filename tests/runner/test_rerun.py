@@ -145,12 +145,8 @@ def sides_of(tmp_path, options=None, tree=None, **b):
     first = ComparedSide(label="A", title="A's", tree=tree or SideTree(), **given)
     other = ComparedSide(label="B", title="B's", **given, **b)
     planned = plan_sides([first, other], options or SideOptions(launches=2))
-    plan = e.ComparisonPlanned(
-        sides=[side.spec() for side in (first, other)],
-        margin=0.05,
-        group_seconds=planned[0].group_seconds,
-        notes=["environments differ"],
-    )
+    both, seconds = [first.spec(), other.spec()], planned[0].group_seconds
+    plan = e.ComparisonPlanned(sides=both, margin=0.05, group_seconds=seconds, notes=["environments differ"])
     session = kept(*compared_as(plan, planned))
     session.apply(replace(plan, run="r1", seq=3))
     return planned, session

@@ -5,12 +5,13 @@ from dataclasses import replace
 
 import pytest
 
+from cli.calling import commit_all
 from jaxprof.devices.inventory.placement import WorkerEnvironment
 from jaxprof.runner import engine_process, scheduler
 from jaxprof.session import Session
 from jaxprof.session.log import load
 from runner import engines
-from runner.stage import HERE, Stage, commit, plan
+from runner.stage import HERE, Stage, plan
 
 pytestmark = pytest.mark.process
 
@@ -33,7 +34,7 @@ def test_a_good_run_is_written_told_and_closed(tmp_path, monkeypatch):
 
 def test_a_run_of_a_file_under_git_keeps_its_commit(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text("def step(x):\n    return x\n")
-    commit(tmp_path)
+    commit_all(tmp_path, "one")
     mine = plan()
     mine = replace(mine, spec=replace(mine.spec, target=f"{tmp_path}/mine.py:step"))
     planned = [mine, plan(), replace(mine, stays_at=f"{tmp_path}/elsewhere.py:step")]

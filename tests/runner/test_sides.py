@@ -238,10 +238,8 @@ def test_that_environments_differ_is_noted(inputs):
     inputs.update(A=[leaf()], B=[leaf()])
     other = replace(HERE, jax="0.9.0")
     assert environments_differ([side("A"), side("B")]) == {}
-    assert environments_differ([side("A"), side("B", interpreter=replace(HERE, jax=""))]) == {
-        "A": "jax 0.10.2",
-        "B": "no jax",
-    }
+    without = side("B", interpreter=replace(HERE, jax=""))
+    assert environments_differ([side("A"), without]) == {"A": "jax 0.10.2", "B": "no jax"}
     (first, *_) = plan_comparison([side("A"), side("B", interpreter=other)], SideOptions())
     assert first.comparison.notes == ["environments differ: A has jax 0.10.2, B has jax 0.9.0"]
 

@@ -5,6 +5,7 @@ import threading
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -87,18 +88,18 @@ def test_decisions_that_are_made_at_once_are_all_kept_and_of_two_about_a_fact_th
     assert set(main.decisions("main")) == {DECISION, later, *made[1:]}
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (b"", "is damaged"),
-        (b'{"schema":1,"dec', "is damaged"),
-        (b'{"schema":1,"decisions":[{"program":1}]}', "is damaged"),
-        (b"[" * 100_000, "is damaged"),
-        (b'{"schema":2,"decisions":[]}', "newer jaxprof"),
-    ],
-    ids=["empty", "torn", "another field", "deep", "newer"],
-)
-def test_a_file_of_decisions_that_cannot_be_read_is_an_error_that_names_it(main, text, said):
+DAMAGED = {
+    "empty": b"",
+    "torn": b'{"schema":1,"dec',
+    "another field": b'{"schema":1,"decisions":[{"program":1}]}',
+    "deep": b"[" * 100_000,
+    "newer": b'{"schema":2,"decisions":[]}',
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_a_file_of_decisions_that_cannot_be_read_is_an_error_that_names_it(main, damage):
+    text, said = DAMAGED[damage], "newer jaxprof" if damage == "newer" else "is damaged"
     path = main.find("main").with_name("main.decisions.json")
     path.write_bytes(text)
     for ask in (lambda: main.decisions("main"), lambda: main.decide("main", [DECISION])):
@@ -143,12 +144,8 @@ def test_a_decision_is_on_the_disk_before_it_takes_the_place_of_the_earlier_ones
 
 def test_decisions_that_cannot_be_written_leave_the_earlier_ones(main, monkeypatch):
     before = sorted(main.folder.iterdir())
-
-    def refuse(self, target):
-        raise OSError(28, "No space left on device")
-
     with monkeypatch.context() as full:
-        full.setattr(Path, "replace", refuse)
+        full.setattr(Path, "replace", Mock(side_effect=OSError(28, "No space left on device")))
         with pytest.raises(StorageError, match="cannot be written"):
             main.decide("main", [replace(DECISION, value=1.0)])
     assert sorted(main.folder.iterdir()) == before

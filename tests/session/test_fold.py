@@ -144,8 +144,7 @@ def test_the_samples_of_a_turn_belong_to_the_launch_that_took_it():
         return e.SamplesTaken(run="r1", series="run", seconds=list(seconds), block=block)
 
     run = folded(
-        *(started(1), samples(0, 1.0), samples(3, 2.0, 3.0)),
-        *(started(2), samples(1, 4.0), samples(None, 9.0)),
+        *(started(1), samples(0, 1.0), samples(3, 2.0, 3.0)), *(started(2), samples(1, 4.0), samples(None, 9.0))
     )
     turns = [[(turn.number, turn.seconds) for turn in launch.turns] for launch in run.launches]
     assert turns == [[(0, (1.0,)), (3, (2.0, 3.0))], [(1, (4.0,))]]
@@ -271,22 +270,22 @@ def test_an_event_of_no_program_makes_none_of_a_run():
         assert (run.is_program, run.program is not None) == (is_program, recorded)
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        {"seconds": []},
-        {"seconds": [0.5, -0.5]},
-        {"seconds": [0.5, 0.5], "counts": [1]},
-        {"seconds": [0.5], "counts": [0]},
-        {"seconds": [0.5] * 100_001},
-        {"seconds": [0.5], "counts": [(1 << 53) + 1]},
-        {"seconds": [0.5], "first": -(1 << 53)},
-        {"seconds": [0.5], "began_seconds": -1.0},
-    ],
-    ids=["none", "negative", "fewer counts", "no pass", "too many", "too high", "too low", "before the clock"],
-)
+IMPOSSIBLE = {
+    "none": {"seconds": []},
+    "negative": {"seconds": [0.5, -0.5]},
+    "fewer counts": {"seconds": [0.5, 0.5], "counts": [1]},
+    "no pass": {"counts": [0]},
+    "too many": {"seconds": [0.5] * 100_001},
+    "too high": {"counts": [(1 << 53) + 1]},
+    "too low": {"first": -(1 << 53)},
+    "before the clock": {"began_seconds": -1.0},
+}
+
+
+@pytest.mark.parametrize("damage", IMPOSSIBLE)
 def test_passes_that_cannot_be_are_left_out_with_a_notice(damage):
-    kept, damaged = (program_events.passes(**{"first": 0, "seconds": [0.5]} | more) for more in ({}, damage))
+    sound = {"first": 0, "seconds": [0.5]}
+    kept, damaged = program_events.passes(**sound), program_events.passes(**sound | IMPOSSIBLE[damage])
     session = program_events.session(kept, damaged)
     assert session.runs[RUN].program.passes == [kept]
     assert len([notice for notice in session.notices if "iterations of a loop were left out" in notice]) == 1

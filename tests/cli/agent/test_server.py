@@ -20,8 +20,6 @@ mcp = pytest.importorskip("mcp")
 READING = {
     "explain", "explain_code", "show", "query", "query_schema", "compare", "list_sessions", "docs", "hlo",
 }  # fmt: skip
-
-
 DOCS = SOURCE.parent / "docs"
 
 

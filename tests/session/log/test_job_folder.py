@@ -1,5 +1,5 @@
 """Folders of jobs: how many processes there are, and how many are read. As a folder grows, nothing is read twice, and
-what is torn or deleted costs only itself. `tests/cli/test_job_bad_folders.py` has folders as they should not be."""
+what is torn or deleted costs only itself. `tests/cli/test_job.py` has folders as they should not be."""
 
 import os
 import shutil

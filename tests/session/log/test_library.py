@@ -261,14 +261,8 @@ def test_jobs_in_the_current_folder_are_listed_and_never_pruned(state_home, tmp_
     assert library.prunable(keep=0) == []
 
 
-def a_session(folder, name="x"):
-    path = folder / f"{name}.jaxprof"
-    path.touch()
-    return path
-
-
-def test_each_session_has_one_folder_that_is_the_users_own_and_goes_with_it(tmp_path):
-    one, other = a_session(tmp_path), a_session(tmp_path, "y")
+def test_each_session_has_one_folder_that_is_the_users_own_and_goes_with_it(library):
+    one, other = make(library, "x"), make(library, "y")
     assert not derived_folder(one).exists()
     for session in (one, other):
         made = make_derived_folder(session)
@@ -280,8 +274,8 @@ def test_each_session_has_one_folder_that_is_the_users_own_and_goes_with_it(tmp_
         assert (derived_folder(one).exists(), derived_folder(other).exists()) == (False, True)
 
 
-def test_what_was_derived_from_sessions_that_are_lost_goes(tmp_path):
-    kept, lost, unnamed, torn = (a_session(tmp_path, name) for name in "abcd")
+def test_what_was_derived_from_sessions_that_are_lost_goes(library):
+    kept, lost, unnamed, torn = (make(library, name) for name in "abcd")
     folders = {session: make_derived_folder(session) for session in (kept, lost, unnamed, torn)}
     lost.unlink()
     (note,) = folders[unnamed].iterdir()

@@ -37,15 +37,10 @@ def _raw(**values):
 def old_session(path):
     """As a version wrote it that looked for no secret; its end is damaged."""
     header = replace(new_header({"variables": {}}), schema_minor=1, host=HOST, command=["x", "--token", SECRET])
-    device = _raw(
-        type="device_reading",
-        run="r1",
-        device="gpu:0",
-        processes=[{"user": "bobby", "pid": 3, "name": "/home/bobby/x"}],
-    )
-    change = _raw(
-        type="compiled", run="r1", function="f", closure=[{"name": "api_key", "before": SECRET, "now": f"'{SECRET}'"}]
-    )
+    user = {"user": "bobby", "pid": 3, "name": "/home/bobby/x"}
+    device = _raw(type="device_reading", run="r1", device="gpu:0", processes=[user])
+    closure = [{"name": "api_key", "before": SECRET, "now": f"'{SECRET}'"}]
+    change = _raw(type="compiled", run="r1", function="f", closure=closure)
     events = [
         *sessions.events()[:-1],
         e.ProgramStarted(run="r1", argv=["p.py", f"--api-key={SECRET}"], how="program", directory="/home/bobby/work"),

@@ -11,6 +11,7 @@ import time
 import warnings
 from datetime import UTC, datetime
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -201,36 +202,29 @@ def full_once():
     return lambda file, data, write=os.write: next(writes, write)(file, data)
 
 
-def slowly():
-    write = os.write
-    return lambda file, data: write(file, bytes(data[:100]))
+def slowly(file, data, write=os.write):
+    return write(file, bytes(data[:100]))
 
 
-def syncs_nothing():
-    def refuse(file):
-        raise OSError(22, "Invalid argument")
-
-    return refuse
+SYNCS_NOTHING = Mock(side_effect=OSError(22, "Invalid argument"))
 
 
 @pytest.mark.parametrize(
-    ("call", "made"), [("write", full_once), ("write", slowly), ("fsync", syncs_nothing)], ids=lambda way: str(way)[:20]
+    ("call", "does"),
+    [("write", full_once()), ("write", slowly), ("fsync", SYNCS_NOTHING)],
+    ids=["full once", "slow", "syncs nothing"],
 )
-def test_what_a_disk_does_costs_no_line(path, writer, monkeypatch, call, made):
-    monkeypatch.setattr(os, call, made())
+def test_what_a_disk_does_costs_no_line(path, writer, monkeypatch, call, does):
+    monkeypatch.setattr(os, call, does)
     finish(writer)
     assert writer.failure is None
     assert is_whole(path)
 
 
-def refuse_a_copy(**options):
-    raise OSError(28, "No space left on device")
-
-
 @pytest.mark.parametrize("copy", [True, False])
 def test_a_log_of_some_megabytes_is_checked_and_written_again_whole(path, writer, monkeypatch, copy):
     if not copy:
-        monkeypatch.setattr(tempfile, "TemporaryFile", refuse_a_copy)
+        monkeypatch.setattr(tempfile, "TemporaryFile", Mock(side_effect=OSError(28, "No space left on device")))
     line = LogLine(run="r1", text="x" * 1_500_000, stream="stdout")  # more than a part that is read at once
     writer.append(line)
     if copy:
