@@ -37,18 +37,24 @@ def inline(ran, held, each, leaves=1, empty=0.0):
     return [row, *made.steady(10, {"device_busy": ran, "host_busy": held}, lines), made.steps(1000, each), *timed]
 
 
-def preempted(device, host, waited, delay):
+def delayed(events, seconds=0.5):
+    """The same on a machine on which the thread waited so long of each second for a processor."""
+    return [replace(each, delay_seconds=seconds) if isinstance(each, e.ProgramSampled) else each for each in events]
+
+
+def preempted(device, host, waited, delay, unseen=0.0):
     """A loop whose thread waited for a processor: so long in the call of a compiled function, and `delay` in all."""
     lines = [
         made.line(88, device, "device_busy", "step"),
         made.line(89, host, "host_busy", "plt.draw()"),
         made.line(88, waited, "waiting", "step", kind="preempted"),
+        made.line(88, unseen, "host_busy", kind="unseen"),
     ]
-    states = {"device_busy": device, "host_busy": host, "waiting": waited}
-    return [replace(each, delay_seconds=delay) for each in made.steady(40, states, lines)]
+    states = {"device_busy": device, "host_busy": host + unseen, "waiting": waited}
+    return delayed(made.steady(40, states, lines), delay)
 
 
-def calling_back(held: float, *, callbacks: bool, line: int = 88) -> list[e.Event]:
+def calling_back(held, *, callbacks, line=88):
     """A loop at whose call samples found the lock held for so long, and otherwise Python that the function calls; it
     was compiled at `line`."""
     lines = [
@@ -133,10 +139,8 @@ LOOPS = {
     "an empty call takes nearly as long": inline(0.70, 0.30, 8e-6, empty=7e-6),
     "an empty call is a third of it": inline(0.90, 0.10, 18e-6, empty=6e-6),
     "an empty call is half of it": inline(0.90, 0.10, 12e-6, empty=6e-6),
-    "waits for a processor may lengthen a launch as much": [
-        replace(each, delay_seconds=0.5) if isinstance(each, e.ProgramSampled) else each
-        for each in inline(0.90, 0.10, 18e-6, empty=6e-6)
-    ],
+    "waits for a processor may lengthen a launch as much": delayed(inline(0.90, 0.10, 18e-6, empty=6e-6)),
+    "a launch is a small part of a computation, delayed or not": delayed(inline(0.60, 0.40, 1e-3)),
     "an empty call has one argument": inline(0.90, 0.10, 18e-6, leaves=5, empty=6e-6),
     "Python at the very call of a compiled function enters it": loop(
         made.line(88, 0.4, "device_busy", "step"), made.line(88, 0.6, "host_busy", "step", kind="host")
@@ -152,6 +156,7 @@ LOOPS = {
         made.compiled("other", line=88),
     ],
     "waits for a processor are no part": preempted(0.3, 0.1, 0.6, delay=0.6),
+    "and what nobody saw stays unknown": preempted(0.3, 0.1, 0.5, delay=0.5, unseen=0.1),
     "Python was kept waiting as well": preempted(0.2, 0.3, 0.5, delay=0.7),
     "Python takes longer however it was kept waiting": preempted(0.05, 0.45, 0.5, delay=0.7),
     "longer than a launch": inline(0.60, 0.40, 1e-3),
