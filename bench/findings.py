@@ -4,7 +4,7 @@
         [--json FILE] [--smoke]
 
 The programs are those of `bench/cases/`, each with what must and what must not be said of it in its header
-(`tests/recorder/case_files.py` documents it). Each is run in a process of its own. The table has, over the runs: how
+(`bench/case_files.py` documents it). Each is run in a process of its own. The table has, over the runs: how
 often the planted cause was the first finding, how often among the first three, how often a forbidden one was given, and
 how often the verdict was right. Exits 1 where a share is past its limit.
 """
@@ -26,7 +26,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-from recorder.case_files import NONE, Case, Fault, Outcome, cases, judge, outcome_of  # noqa: E402
+from case_files import NONE, Case, Fault, Outcome, cases, judge, outcome_of  # noqa: E402
 from recorder.running import client, environment  # noqa: E402
 
 FORMS = {"short": 1.0, "long": 6.0}

@@ -1,8 +1,6 @@
 """Facts of machines that are not here. A pynvml to hold against the adapter: answers from a table, errors where a test
 wants them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
@@ -95,7 +93,7 @@ class Chip:
     bus: Any = b"00000000:1B:00.0"
     used: int = 10 * GIB
     total: int = 140 * GIB
-    mig: list[Chip] = field(default_factory=list)
+    mig: list[Any] = field(default_factory=list)
     answers: dict[str, Any] = field(default_factory=dict)
 
 

@@ -3,8 +3,8 @@ The harness of the small programs: reading a header, and judging what was said o
 
 import pytest
 
+from case_files import Found, Outcome, cases, judge, read_case
 from jaxprof.analysis.programs.findings import CODES
-from recorder.case_files import Found, Outcome, cases, judge, read_case
 
 ALL = cases()
 BY_NAME = {case.name: case for case in ALL}

@@ -1,7 +1,5 @@
 """One table as text, Markdown, CSV and JSON."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -5,8 +5,6 @@ process is faster or slower than others of its program (its launch effect) and w
 comparison is what was planted.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

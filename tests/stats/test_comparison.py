@@ -162,12 +162,7 @@ def test_a_sample_that_is_no_time_refuses_the_comparison(bad, side):
 
 @pytest.mark.parametrize(
     "measured",
-    [
-        [],
-        [LaunchBlocks(())],
-        [launch(0.01)],
-        [LaunchBlocks((Block(0, (0.01,)), Block(1, ())), in_turns=False)],
-    ],
+    [[], [LaunchBlocks(())], [launch(0.01)], [LaunchBlocks((Block(0, (0.01,)), Block(1, ())), in_turns=False)]],
 )
 def test_a_side_without_samples_never_wins(measured):
     for found in (compare(measured), compare(measured, 1, 0), compare_apart([[0.1]], [[]]), compare_apart([], [[0.1]])):

@@ -4,8 +4,6 @@
 file, packed; paths, names and addresses of the machine that recorded it were replaced.
 """
 
-from __future__ import annotations
-
 import lzma
 from pathlib import Path
 

@@ -5,8 +5,6 @@
 With Python 3.12 or newer, so that the passes of loops are timed. Look at what changed in the tests before you keep it.
 """
 
-from __future__ import annotations
-
 import argparse
 import lzma
 import os
@@ -20,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests"), str(ROOT / "bench")]
 
-from recorder.case_files import Case, cases  # noqa: E402
+from case_files import Case, cases  # noqa: E402
 from tapes import SUFFIX, TAPES  # noqa: E402
 
 TRAINS = """

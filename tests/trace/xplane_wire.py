@@ -1,7 +1,5 @@
 """XSpaces made by hand: the few messages of xplane.proto, written as protobuf writes them."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Esc undoes the last thing and nothing else: on every screen, what was opened, filtered, searched or enlarged."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

@@ -135,11 +135,7 @@ def idle(**causes):
 
 
 LOSE = [step("gpu:1", launch_gaps=3e-4), step("gpu:1", launch_gaps=1e-4), step("gpu:2", launch_gaps=0.9e-4)]
-CAUSES = {
-    "the host": {"host": 1.6e-3, "copy": 4e-4},
-    "compilations": {"compile": 1.95e-3, "wait": 5e-5},
-    "unknown": {},
-}
+CAUSES = {"the host": {"host": 1.6e-3, "copy": 4e-4}, "compilations": {"compile": 1.95e-3, "wait": 5e-5}, "unknown": {}}
 SAID = {
     "the device that loses most, with how many others lose": found(step(launch_gaps=1e-4), *LOSE),
     "it alone": found(*LOSE),

@@ -109,10 +109,7 @@ def test_what_is_in_the_columns_and_what_is_not_known():
 
 def test_from_the_sessions_of_a_job():
     """The recorder names its loop by the place that its samples have."""
-    of = [
-        passes(0, [0.01] * 2000, began_seconds=BEGAN),
-        passes(0, [1e-5] * 9, 60, began_seconds=BEGAN),
-    ]
+    of = [passes(0, [0.01] * 2000, began_seconds=BEGAN), passes(0, [1e-5] * 9, 60, began_seconds=BEGAN)]
     job = recorded([*loop(), *of], [*loop(data=0.3), *of])
     found = step_grid(job, columns=20)
     assert found.first_steps[-1] == 1900
@@ -127,8 +124,7 @@ entries = st.lists(st.tuples(st.floats(0, 10), st.integers(1, 50)), min_size=1, 
 
 
 @given(
-    st.lists(st.tuples(st.integers(-100, 1000), st.floats(0, 1e4), entries), min_size=1, max_size=4),
-    st.integers(1, 60),
+    st.lists(st.tuples(st.integers(-100, 1000), st.floats(0, 1e4), entries), min_size=1, max_size=4), st.integers(1, 60)
 )
 def test_columns_lose_no_second(events, columns):
     """Steps times seconds a step, over all columns, is what was recorded, whatever the events are."""

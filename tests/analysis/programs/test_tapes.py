@@ -3,10 +3,10 @@ programs and runs ended."""
 
 import pytest
 
+from case_files import CASES, judge, outcome_of, read_case
 from golden import figures_text, held_cases
 from jaxprof.session import Session
 from jaxprof.session.log import load
-from recorder.case_files import CASES, judge, outcome_of, read_case
 from recorder.running import notes_of
 from tapes import names, unpacked
 

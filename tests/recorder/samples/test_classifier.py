@@ -365,11 +365,7 @@ class TestNumpyArguments:
 
     @pytest.mark.parametrize(
         ("told", "kind", "implicit", "copied"),
-        [
-            ([], COMPILED, "", None),
-            ([16_000_000, 0], FED, "host_to_device", 16_000_000),
-            ([4_096], COMPILED, "", None),
-        ],
+        [([], COMPILED, "", None), ([16_000_000, 0], FED, "host_to_device", 16_000_000), ([4_096], COMPILED, "", None)],
         ids=["never", "the largest of a line counts", "too few to take time"],
     )
     def test_while_it_runs_it_copies(self, told, kind, implicit, copied):

@@ -1,7 +1,5 @@
 """The page as a file: whole, small, self-contained, and with nothing from outside as markup."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

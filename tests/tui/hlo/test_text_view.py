@@ -1,7 +1,5 @@
 """The text view: what a line looks like, navigation, searches, hostile and very large texts."""
 
-from __future__ import annotations
-
 from contextlib import asynccontextmanager
 from typing import ClassVar
 

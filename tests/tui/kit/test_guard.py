@@ -1,7 +1,5 @@
 """Nothing of ours that Textual calls ends the app, and no thread: what escapes is shown once and logged."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import inspect

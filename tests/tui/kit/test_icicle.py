@@ -5,14 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxprof.analysis.flame import (
-    ROOT,
-    Branches,
-    FlameFrame,
-    StackFrame,
-    WeightedStack,
-    stacks_flame,
-)
+from jaxprof.analysis.flame import ROOT, Branches, FlameFrame, StackFrame, WeightedStack, stacks_flame
 from jaxprof.tui.kit.icicle import IciclePane
 from jaxprof.tui.kit.icicle_browse import layout
 from tui import recorded

@@ -1,7 +1,5 @@
 """Writes the HLO that JAX itself makes of `gpt.py` on a target's devices: `python oracle.py TARGET FILE`."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -26,7 +26,7 @@ from typing import Any, Final
 
 import jaxprof
 
-CASES: Final = Path(__file__).parents[2] / "bench" / "cases"
+CASES: Final = Path(__file__).parent / "cases"
 VERDICTS: Final = ("host-bound", "dispatch-bound", "data-bound", "copy-bound", "device-bound", "compile-bound", "idle")
 NONE: Final = "-"
 _ONE: Final = ("about", "verdict", "expect", "forbid", "allow", "lines", "mended", "needs", "path")
