@@ -137,11 +137,11 @@ LOOPS = {
     "an empty call": inline(0.45, 0.55, 10e-6),
     "a launch, or a computation of so long": inline(0.95, 0.05, 20e-6),
     "an empty call takes nearly as long": inline(0.70, 0.30, 8e-6, empty=7e-6),
-    "an empty call is a third of it": inline(0.90, 0.10, 18e-6, empty=6e-6),
+    "an empty call is a fifth of it": inline(0.90, 0.10, 30e-6, empty=6e-6),
     "an empty call is half of it": inline(0.90, 0.10, 12e-6, empty=6e-6),
-    "waits for a processor may lengthen a launch as much": delayed(inline(0.90, 0.10, 18e-6, empty=6e-6)),
+    "waits for a processor may lengthen a launch as much": delayed(inline(0.90, 0.10, 30e-6, empty=6e-6)),
     "a launch is a small part of a computation, delayed or not": delayed(inline(0.60, 0.40, 1e-3)),
-    "an empty call has one argument": inline(0.90, 0.10, 18e-6, leaves=5, empty=6e-6),
+    "an empty call has one argument": inline(0.90, 0.10, 30e-6, leaves=5, empty=6e-6),
     "Python at the very call of a compiled function enters it": loop(
         made.line(88, 0.4, "device_busy", "step"), made.line(88, 0.6, "host_busy", "step", kind="host")
     ),
