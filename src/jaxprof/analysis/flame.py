@@ -23,8 +23,8 @@ from jaxprof.grouping import totals
 from jaxprof.units import bytes_, seconds
 
 if TYPE_CHECKING:
+    from jaxprof.analysis.programs.loop_time import Spot
     from jaxprof.analysis.programs.result import ProgramResult
-    from jaxprof.analysis.programs.verdict import Spot
     from jaxprof.analysis.ranking import Ranking
     from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.analysis.origin import OpPath

@@ -10,8 +10,8 @@ from typing import Any, Final
 from jaxprof.analysis.jobs.figures import LoopFigures, ProcessFigures, process_figures
 from jaxprof.analysis.jobs.step_grid import LoopTrace, extent_of, loop_trace
 from jaxprof.analysis.programs.derive import program_result
+from jaxprof.analysis.programs.loop_time import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST, part_key
 from jaxprof.analysis.programs.result import ProgramResult
-from jaxprof.analysis.programs.verdict import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST, part_key
 from jaxprof.facts import Fact, Relation, SessionFile, at, within
 from jaxprof.facts.units import COUNT, INDEX, NUMBER, RATE, SECONDS, SHARE, TEXT, TRUTH, UNIX_TIME
 from jaxprof.session.log.job_folder import JobMember

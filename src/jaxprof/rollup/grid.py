@@ -29,7 +29,7 @@ from jaxprof.analysis.jobs.step_grid import (
     extent_of,
     parts_of,
 )
-from jaxprof.analysis.programs.verdict import COMPILE
+from jaxprof.analysis.programs.loop_time import COMPILE
 from jaxprof.rollup.job import JobFiles
 from jaxprof.rollup.rows import MOST_BLOCKS, PART_COLUMNS, WORKED
 

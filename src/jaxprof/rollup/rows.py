@@ -12,7 +12,7 @@ import numpy as np
 from jaxprof.analysis.arrivals import collective_events
 from jaxprof.analysis.jobs.figures import LoopWindows
 from jaxprof.analysis.jobs.step_grid import OWN_PARTS, ColumnSums, add_trace, extent_of
-from jaxprof.analysis.programs.verdict import PARTS
+from jaxprof.analysis.programs.loop_time import PARTS
 from jaxprof.analysis.timeline import session_timelines
 from jaxprof.facts import Encoded, Part
 from jaxprof.facts.processes import PART_SECONDS

@@ -291,7 +291,7 @@ class ProgramScheduler(RecordingScheduler):
         A job's processes, which may be thousands, leave that unknown, and so does a program that the user ended.
         """
         from jaxprof.analysis.programs.derive import program_result
-        from jaxprof.analysis.programs.verdict import needs_empty_call
+        from jaxprof.analysis.programs.loop_time import needs_empty_call
 
         interrupted = self._cancel_requests or self._closed or self.session.runs[self._run].status == "cancelled"
         if (

@@ -11,7 +11,7 @@ from folding import fold
 from golden import figures_text, held, held_cases
 from jaxprof.analysis.jobs.figures import CAUSES, process_figures
 from jaxprof.analysis.jobs.job import job_figures
-from jaxprof.analysis.programs.verdict import PARTS
+from jaxprof.analysis.programs.loop_time import PARTS
 from jaxprof.report.hosts import CAUSE_WORDS
 from jaxprof.session.log.job_folder import JobMember
 from job_folders import loop, recorded, stderr

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jaxprof.analysis.jobs import late
 from jaxprof.analysis.jobs.figures import LoopWindows, ProcessFigures
 from jaxprof.analysis.jobs.late import MOST_BLOCKS, OWN_WORK, LoopComparison, differences, in_blocks, windows_of
-from jaxprof.analysis.programs.verdict import PARTS
+from jaxprof.analysis.programs.loop_time import PARTS
 
 NOTHING = dict.fromkeys(PARTS, 0.0)
 

@@ -22,8 +22,8 @@ from jaxprof.analysis.jobs.step_grid import (
     step_outliers,
     trace_of,
 )
+from jaxprof.analysis.programs.loop_time import PARTS
 from jaxprof.analysis.programs.result import pass_series
-from jaxprof.analysis.programs.verdict import PARTS
 from job_folders import loop, recorded, step_grid
 from program_events import BEGAN, passes
 

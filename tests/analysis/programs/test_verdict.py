@@ -7,17 +7,17 @@ import pytest
 import program_events as made
 from golden import figures_text, held_cases
 from jaxprof import events as e
-from jaxprof.analysis.programs.verdict import (
+from jaxprof.analysis.programs.loop_time import (
     DATA,
     DEVICE,
     PARTS,
     HotLoop,
     LoopTimes,
-    interval,
     line_times,
     needs_empty_call,
     recompilations,
 )
+from jaxprof.analysis.programs.verdict import interval
 from jaxprof.analysis.programs.verdict import verdict as bound
 from program_events import loop
 

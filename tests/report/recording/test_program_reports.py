@@ -10,6 +10,7 @@ from jaxprof.facts.programs import VIEWS as PROGRAM_VIEWS
 from jaxprof.report.json import to_dict
 from jaxprof.report.recording.tables import letters, rounded
 from jaxprof.report.recording.text import program_view_text, summary_lines
+from jaxprof.report.recording.words import verdict
 from jaxprof.report.text import WIDTH, to_text
 from jaxprof.text import columns
 from report import sessions
@@ -78,3 +79,16 @@ def test_the_kernels_of_a_capture_window_are_one_table_and_no_empty_groups():
     assert [row.split()[-2:] for row in table[3:]] == [["fusion.3", "jit_step"], ["fusion.2", "jit_init"]]
     assert "jit_step  ·" not in text
     assert all(columns(line) <= WIDTH for line in table)
+
+
+@pytest.mark.parametrize(
+    ("waited", "said"), [(0.5, ", without the 50 % of its time in which it waited for a processor"), (0.04, "")]
+)
+def test_waits_for_a_processor_are_mentioned_where_they_are_much(waited, said):
+    lines = [
+        made.line(88, 1 - waited, "device_busy", "step"),
+        made.line(88, waited, "waiting", "step", kind="preempted"),
+    ]
+    bound = verdict(made.result(*made.steady(10, {"device_busy": 1 - waited, "waiting": waited}, lines)))
+    assert bound.startswith("device-bound: ")
+    assert bound.endswith(f"of the loop at train.py:85{said}")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.jobs.late import LEAST_DIFFERENCE, OWN
-from jaxprof.analysis.programs.verdict import DEVICE, part_key
+from jaxprof.analysis.programs.loop_time import DEVICE, part_key
 from jaxprof.pairs import paired
 from jaxprof.stats.student import t_quantile
 

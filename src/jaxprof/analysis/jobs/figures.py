@@ -21,22 +21,22 @@ import numpy as np
 
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.programs.functions import row_seconds
-from jaxprof.analysis.programs.pauses import Pause
-from jaxprof.analysis.programs.result import ProgramResult
-from jaxprof.analysis.programs.verdict import (
+from jaxprof.analysis.programs.loop_time import (
     COMPILE,
     COPY,
     DATA,
     DEVICE,
     DISPATCH,
     HOST,
-    LEAST_SAMPLES,
     PARTS,
     HotLoop,
     Spots,
     parts_in,
     recompilations,
 )
+from jaxprof.analysis.programs.pauses import Pause
+from jaxprof.analysis.programs.result import ProgramResult
+from jaxprof.analysis.programs.verdict import LEAST_SAMPLES
 from jaxprof.events import STAGES, Compiled, DeviceReading, SignatureLeaf, SourceLocation, StepsTaken
 from jaxprof.grouping import grouped, totals
 from jaxprof.last_words import raised_at

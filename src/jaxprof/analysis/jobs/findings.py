@@ -19,8 +19,8 @@ from jaxprof.analysis.arrivals import Arrivals, Exchanged
 from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.jobs.figures import DeviceClock, OwnArguments, ProcessFigures, processes_named, same_loop
 from jaxprof.analysis.jobs.late import FALSE_ALARM_RATE, LEAST_DIFFERENCE, inflation_of, spread_of
+from jaxprof.analysis.programs.loop_time import COMPILE, DEVICE
 from jaxprof.analysis.programs.pauses import SIGNAL, SUSPENDED, UNKNOWN
-from jaxprof.analysis.programs.verdict import COMPILE, DEVICE
 from jaxprof.grouping import grouped
 from jaxprof.stats.student import t_quantile
 from jaxprof.units import bytes_, counted, percent, scaled, seconds

@@ -46,7 +46,7 @@ from jaxprof.analysis.jobs.findings import (
     with_cost,
 )
 from jaxprof.analysis.jobs.late import IN_STEP, clearly_late, comparable, stragglers
-from jaxprof.analysis.programs.verdict import COMPILE, DEVICE, PARTS
+from jaxprof.analysis.programs.loop_time import COMPILE, DEVICE, PARTS
 from jaxprof.events import SourceLocation
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import RecordedJob

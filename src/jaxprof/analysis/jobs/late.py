@@ -38,7 +38,7 @@ from jaxprof.analysis.jobs.figures import (
     same_loop,
     share_beside,
 )
-from jaxprof.analysis.programs.verdict import COMPILE, COPY, DATA, DISPATCH, HOST, PARTS
+from jaxprof.analysis.programs.loop_time import COMPILE, COPY, DATA, DISPATCH, HOST, PARTS
 from jaxprof.stats.student import t_quantile
 from jaxprof.units import and_more, percent_or_less, seconds
 

@@ -35,8 +35,8 @@ from jaxprof.analysis.jobs.figures import (
     processes_named,
 )
 from jaxprof.analysis.programs.derive import program_result
+from jaxprof.analysis.programs.loop_time import COMPILE, COPY, DATA, DISPATCH, HOST, PARTS
 from jaxprof.analysis.programs.passes import PassSeries, pass_series
-from jaxprof.analysis.programs.verdict import COMPILE, COPY, DATA, DISPATCH, HOST, PARTS
 from jaxprof.events import SourceLocation, StepsCounted, StepsTaken
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import JobMember

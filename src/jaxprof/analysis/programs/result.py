@@ -34,7 +34,8 @@ from jaxprof.light_dataclass import dataclass
 
 if TYPE_CHECKING:
     from jaxprof.analysis.finding import Finding
-    from jaxprof.analysis.programs.verdict import HotLoop, Spot, Spots, Verdict
+    from jaxprof.analysis.programs.loop_time import HotLoop, Spot, Spots
+    from jaxprof.analysis.programs.verdict import Verdict
     from jaxprof.session import RecordedProgram, Run
 
 _Number = TypeVar("_Number", int, float)
@@ -377,7 +378,7 @@ class ProgramSums:
 
     @cached_property
     def _spots(self) -> Spots:
-        from jaxprof.analysis.programs.verdict import Spots  # the ledger alone needs none of it
+        from jaxprof.analysis.programs.loop_time import Spots  # the ledger alone needs none of it
 
         return Spots()
 
@@ -524,7 +525,7 @@ class ProgramResult:
     @cached_property
     def hot(self) -> HotLoop:
         """Loop in which most of the program's work happens; for a program without a loop, the whole program."""
-        from jaxprof.analysis.programs.verdict import find_hot_loop, line_times, loop_figures
+        from jaxprof.analysis.programs.loop_time import find_hot_loop, line_times, loop_figures
 
         key = find_hot_loop(self.spots, self._program.compiled)
         empty = self._program.empty_call

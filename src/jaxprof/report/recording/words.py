@@ -102,7 +102,7 @@ def _share(bound: Verdict) -> str:
 
 def _asleep(program: ProgramResult) -> str:
     """Return `, asleep for 84 %` if the program is host-bound but its main thread waits for most of that time."""
-    from jaxprof.analysis.programs.verdict import HOST  # the ledger alone needs none of it
+    from jaxprof.analysis.programs.loop_time import HOST  # the ledger alone needs none of it
 
     hot = program.hot
     asleep = sum(spot.seconds for spot in hot.spots if spot.state == "waiting" and hot.part(spot) == HOST)

@@ -20,7 +20,7 @@ from textual.message import Message
 from textual.strip import Strip
 
 from jaxprof.analysis.jobs.step_grid import OWN, RATIOS, STEP, VALUES
-from jaxprof.analysis.programs.verdict import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST
+from jaxprof.analysis.programs.loop_time import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST
 from jaxprof.text import shorten
 from jaxprof.tui.kit.axis_browse import AxisBrowse, AxisWindow
 from jaxprof.tui.kit.picture import Browsing

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.programs.functions import row_seconds
-from jaxprof.analysis.programs.verdict import DEVICE, interval
+from jaxprof.analysis.programs.loop_time import DEVICE
+from jaxprof.analysis.programs.verdict import interval
 
 if TYPE_CHECKING:
     from jaxprof.analysis.finding import Finding
+    from jaxprof.analysis.programs.loop_time import Spot
     from jaxprof.analysis.programs.result import ProgramResult
-    from jaxprof.analysis.programs.verdict import Spot
     from jaxprof.events import Compiled
 
 WORTH: Final = 0.05

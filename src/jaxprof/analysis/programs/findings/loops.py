@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.programs.functions import row_seconds
+from jaxprof.analysis.programs.loop_time import COMPILE, DATA, DISPATCH, HOST, IDLE, LoopKey, leaves_of
 from jaxprof.analysis.programs.result import is_single
-from jaxprof.analysis.programs.verdict import COMPILE, DATA, DISPATCH, HOST, IDLE, LoopKey, interval, leaves_of
+from jaxprof.analysis.programs.verdict import interval
 from jaxprof.events import SourceLocation
 from jaxprof.grouping import totals
 from jaxprof.text import safe, shorten
@@ -23,8 +24,8 @@ from jaxprof.units import bytes_, counted, integer, percent, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.findings.claims import Claims
+    from jaxprof.analysis.programs.loop_time import Spot
     from jaxprof.analysis.programs.result import ProgramResult
-    from jaxprof.analysis.programs.verdict import Spot
     from jaxprof.events import Compiled
 
 LARGE_BYTES: Final = 1 << 20

@@ -1,0 +1,594 @@
+"""What the time of a program's hot loop goes to in its steady state, without first compilations and imports.
+
+The hot loop holds most of the program's looping and of its work with JAX. What its time goes to comes from samples and
+from its timed lines, never from names. A `Spot` is where the main thread was seen, as finely as recorded: a line, its
+activity, and the loops around it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from statistics import median
+from typing import Final
+
+from jaxprof.analysis.programs.functions import row_seconds
+from jaxprof.events import STAGES, Compiled, LoopSite, ProgramSampled, SourceLocation, StepsCounted
+from jaxprof.grouping import grouped, totals
+from jaxprof.hot_loop import hot_loop
+from jaxprof.light_dataclass import dataclass, field
+
+WORKS: Final = frozenset({"compiled", "inline", "fed", "callback", "dispatch", "transfer", "sync", *STAGES})
+"""Kinds of work that JAX does."""
+_KINDS: Final = {"device_busy": "compiled", "host_busy": "host", "waiting": "host"}
+"""Kind of work by state, for sessions recorded before lines had a kind."""
+BRIEF_SECONDS: Final = 1e-3
+"""Mean iteration in seconds below which the median is the better figure. Most longer iterations may only queue their
+step while a few wait for all of them; the mean is then right."""
+TIMED_SHARE: Final = 0.5
+"""Share of a line's sampled time from which its timed iterations count as most of the work."""
+SPELL_EVENTS: Final = 500
+SPELL_SECONDS: Final = 0.03
+"""Size of one timing spell of the recorder: this many beginnings of iterations and lines, or at least this many
+seconds."""
+LoopKey = tuple[str, str, int]
+"""File, function and first line of a loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Time that one line of the user's source took in one kind of work, estimated from samples."""
+
+    place: SourceLocation
+    state: str
+    kind: str
+    """Kind of work, as in `ProgramSampled.lines`."""
+    call: str
+    sites: tuple[LoopSite, ...]
+    """Loops around the line, innermost first."""
+    seconds: float
+    samples: float
+    """Number of samples that the time rests on."""
+    bytes: int | None = None
+    """Bytes of the largest array that was read there."""
+    through: str = ""
+    """Library or callback that the time goes through, as in `ProgramSampled.lines`."""
+
+    def site_in(self, loop: LoopKey | None) -> LoopSite | None:
+        """Return the site of this spot in a loop; None if the spot is outside the loop, or there is no loop."""
+        return next((site for site in self.sites if site.key == loop), None)
+
+
+@dataclass(frozen=True, slots=True)
+class LoopTimes:
+    """Lines of a loop, timed while the program ran."""
+
+    iterations: int
+    seconds: float
+    """Total seconds of the timed iterations."""
+    by_line: Mapping[int, tuple[float, int]]
+    """By line: seconds, including everything that the line calls, and how often the line began."""
+    typical: float = 1.0
+    """Median iteration over mean iteration; on a busy machine some iterations wait long for a processor."""
+    most_events: int = 0
+    """Beginnings of iterations and lines in the sample window that holds the most of them."""
+    uneven: float = 0.0
+    """Share of their time that iterations take beyond twice the median. The longest iteration is left out, because it
+    may have compiled. A line that begins in every iteration can do its work in only a few: `if i % 50 == 0:
+    print(float(loss))`."""
+
+    def each(self, line: int) -> float | None:
+        """Return the seconds that a line takes once, in a typical iteration; None if it was not timed."""
+        took, hits = self.by_line.get(line, (0.0, 0))
+        return self.typical * took / hits if hits else None
+
+    def accounts_for(self, line: int, sampled_seconds: float) -> bool:
+        """Return whether iterations like the timed ones can make up the time that samples saw at a line.
+
+        They can if the timed time is most of it, or if at least as many iterations were timed as fill a spell: a spell
+        of brief iterations that is not full means that there were few. True if nothing was timed.
+        """
+        took, hits = self.by_line.get(line, (0.0, 0))
+        if not hits or not self.iterations or sampled_seconds <= took / TIMED_SHARE:
+            return True
+        events = self.iterations + sum(count for _, count in self.by_line.values())
+        a_spell = min(SPELL_EVENTS, SPELL_SECONDS * events / self.seconds) if self.seconds > 0 else SPELL_EVENTS
+        return self.most_events >= a_spell / 2
+
+
+class Spots:
+    """Sums over the sample windows of one program; each window is added once."""
+
+    __slots__ = ("_totals", "consumed")
+
+    def __init__(self) -> None:
+        self.consumed = 0
+        self._totals: dict[tuple[SourceLocation, str, str, str, tuple[LoopSite, ...], str], list[float]] = {}
+
+    def take(self, sampled: Sequence[ProgramSampled]) -> None:
+        """Add the sample windows that have arrived since the last call."""
+        for window in sampled[self.consumed :]:
+            sites = window.sites
+            length = window.monotonic_seconds - window.began_seconds - window.states.get("stopped", 0.0)
+            for line in window.lines:
+                if not line.file or line.seconds <= 0:
+                    continue
+                around = tuple(site for at in line.sites if 0 <= at < len(sites) and (site := sites[at]) is not None)
+                key = (
+                    line.place,
+                    line.state,
+                    line.kind or _KINDS.get(line.state, line.state),
+                    line.call,
+                    around,
+                    line.through,
+                )
+                total = self._totals.setdefault(key, [0.0, 0.0, 0.0])
+                total[0] += line.seconds
+                total[1] += window.samples * line.seconds / length if length > 0 else 0.0
+                total[2] = max(total[2], line.bytes or 0)
+        self.consumed = len(sampled)
+
+    def spots(self) -> tuple[Spot, ...]:
+        """Return the spots, longest time first."""
+        merged = [
+            Spot(where, state, kind, call, sites, took, samples, int(size) or None, through)
+            for (where, state, kind, call, sites, through), (took, samples, size) in self._totals.items()
+        ]
+        return tuple(sorted(merged, key=lambda spot: -spot.seconds))
+
+
+def line_times(counted: Sequence[StepsCounted], loop: LoopKey | None) -> LoopTimes:
+    """Return the timed lines of a loop; empty if none was timed."""
+    lines: dict[int, tuple[float, int]] = {}
+    iterations, seconds, most = 0, 0.0, 0
+    single: list[float] = []
+    for event in counted:
+        where = event.where
+        if (where.file, where.function, where.line) != loop:
+            continue
+        iterations += event.count
+        seconds += event.seconds
+        single += event.intervals_seconds
+        most = max(most, event.count + sum(row.hits for row in event.lines))
+        for row in event.lines:
+            took, hits = lines.get(row.line, (0.0, 0))
+            lines[row.line] = (took + row.seconds, hits + row.hits)
+    brief = iterations > 0 and 0 < seconds < BRIEF_SECONDS * iterations
+    typical = min(1.0, median(single) * iterations / seconds) if single and brief else 1.0
+    return LoopTimes(iterations, seconds, lines, typical, most, _uneven_share(single))
+
+
+def _uneven_share(iterations: Sequence[float]) -> float:
+    kept = sorted(iterations)[:-1]
+    whole = sum(kept)
+    if whole <= 0:
+        return 0.0
+    bound = 2 * median(kept)
+    return sum(took - bound for took in kept if took > bound) / whole
+
+
+DEVICE, DISPATCH, DATA, HOST, COPY, COMPILE = "device", "dispatch", "data", "host", "copy", "compile"
+PARTS: Final = (DEVICE, DISPATCH, DATA, HOST, COPY, COMPILE)
+"""Parts of a loop's time. The kind of a verdict is one of these words and `-bound`."""
+UNKNOWN: Final = "unknown"
+LAUNCH_SECONDS: Final = (1e-6, 25e-6)
+"""Least and most seconds that the calling thread needs to launch a compiled function of few arguments without the
+interpreter's lock. A thread that runs for longer computes the function itself, as on a CPU."""
+LAUNCH_SHARE: Final = 0.5
+"""Least time of a launch over the time that the same call spends with the interpreter's lock to look at its arguments.
+An empty call has a ratio of 0.5 to 1.4."""
+LAUNCH_LEAF_SECONDS: Final = 3e-6
+"""Most seconds that each argument adds to a launch; this allows for as many results."""
+EMPTY_CALL_SHARES: Final = (0.75, 1.6)
+"""Least and most time of a call's own work over that of an empty call with one array, measured in another process.
+Brief iterations take up to half as long again while they are timed, so that they are counted as too few."""
+NEEDS_EMPTY_CALL_SHARE: Final = 0.2
+"""Share of a loop that a launch may or may not account for, from which an empty call is timed."""
+WAKE_SECONDS: Final = 10e-6
+"""Most seconds that a fetch of a result takes on the calling thread itself, besides the device's time: the call, going
+to sleep and waking up (5 to 8 µs measured on a CPU)."""
+MANY_OF_JAX: Final = 8
+"""Number of compilations of one of JAX's own functions for other shapes from which they are more than a set-up."""
+_SEEN_AT_ALL: Final = 4
+_PURE: Final = 0.95
+PREEMPTED: Final = "preempted"
+_MOST_DELAYED: Final = 0.9
+"""Most of a running thread's time that is taken for waits; clocks and samples disagree by some of it."""
+_BLOCKED: Final = frozenset({"device_busy", "waiting"})
+"""States of a thread that does not run, unless it computes a compiled function itself."""
+IDLE: Final = "idle"
+OUTSIDE: Final = frozenset({"import", IDLE, PREEMPTED})
+"""Kinds of work that belong to no loop: imports, waits for input from outside (a server asleep in its event loop), and
+waits for a processor that others had."""
+_ASLEEP: Final = re.compile(r"(^|\.)(sleep|select|poll|pause|sigwait|accept|recv|wait|join)\(\)$")
+"""Calls in which a thread sleeps until it has something to do."""
+_PARTS: Final = {
+    "compiled": DEVICE,
+    "inline": DEVICE,
+    "sync": DEVICE,
+    "dispatch": DISPATCH,
+    "call": DISPATCH,
+    "transfer": COPY,
+    "fed": COPY,
+    "callback": HOST,
+    "data": DATA,
+    "host": HOST,
+    "unseen": UNKNOWN,
+    "contended": UNKNOWN,
+}
+
+
+def part_key(part: str) -> str:
+    """Return the name of a part for use in keys, before the unit."""
+    return "recompile" if part == COMPILE else part
+
+
+@dataclass(frozen=True, slots=True)
+class HotLoop:
+    """Figures of the hot loop; findings about the loop use the same ones."""
+
+    key: LoopKey | None
+    spots: tuple[Spot, ...]
+    """Spots seen in the loop, without compilation stages."""
+    times: LoopTimes
+    parts: Mapping[str, float]
+    samples: float
+    """Number of samples that `parts` rest on, plus timed iterations if those decide."""
+    last_line: int | None
+    library: bool
+    """Whether the loop is outside the user's code."""
+    working: frozenset[int]
+    """Lines of the loop under which JAX was at work."""
+    eager: frozenset[int]
+    """Lines that mostly run operations outside any jit; the Python code around these belongs to them."""
+    unaccounted: frozenset[int]
+    """Lines at which samples saw more time than iterations like the timed ones can make up."""
+    unknown: float = 0.0
+    """Seconds in none of `parts`, because no clock says what they go to."""
+    briefly_inline: float = 0.0
+    """Part of `unknown`: seconds of compiled functions in the calling thread that their launch may account for."""
+    preempted: float = 0.0
+    """Seconds in which the thread waited for a processor, in a call in which it may have waited for the device before;
+    they are in none of the parts, nor in `unknown`."""
+    undelayed: Mapping[str, float] = field(default_factory=dict)
+    """`parts` without the time for which the thread waited for a processor."""
+    calls_python: frozenset[SourceLocation] = frozenset()
+    """Places at which a compiled function may be called that itself calls Python."""
+    asleep: tuple[Spot, ...] = ()
+    """Spots at which the thread waited for something to do, inside the loop (also in `spots`) or outside."""
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of the loop's steady state."""
+        return self.own_seconds + self.preempted
+
+    @property
+    def own_seconds(self) -> float:
+        """`seconds` without the waits for a processor."""
+        return sum(self.parts.values()) + self.unknown
+
+    @property
+    def where(self) -> SourceLocation | None:
+        """Location of the loop's first line."""
+        return SourceLocation(self.key[0], self.key[2], self.key[1]) if self.key is not None else None
+
+    def is_accounted_for(self, spot: Spot) -> bool:
+        """Return whether iterations like the timed ones can make up what samples saw at the spot's line."""
+        site = spot.site_in(self.key)
+        return site is None or site.line not in self.unaccounted
+
+    def part(self, spot: Spot) -> str:
+        """Return what the time at a spot goes to; `UNKNOWN` if that is not known."""
+        return part_of(spot, self.key, self.working, self.eager)
+
+
+def find_hot_loop(spots: Sequence[Spot], rows: Sequence[Compiled]) -> LoopKey | None:
+    """Return the hot loop; None if JAX works in no loop. First compilations in a loop do not count."""
+    lines = {(where.file, where.line) for row in recompilations(rows) if (where := row.called_from)}
+
+    def counts(spot: Spot, first: bool) -> bool:
+        return first or spot.kind not in STAGES or bool(lines & _lines_of(spot))
+
+    def of(library: bool, first: bool = False) -> LoopKey | None:
+        return hot_loop(
+            (
+                tuple(dict.fromkeys(site.key for site in spot.sites if site.library == library)),
+                spot.seconds,
+                spot.kind in WORKS,
+            )
+            for spot in spots
+            if counts(spot, first)
+        )
+
+    # Samples may miss calls of microseconds; the compilations in the loop then identify it.
+    return of(library=False) or of(library=True) or of(library=False, first=True)
+
+
+def loop_figures(
+    spots: Sequence[Spot],
+    key: LoopKey | None,
+    times: LoopTimes,
+    rows: Sequence[Compiled],
+    empty_call_seconds: float | None = None,
+    delay_seconds: float = 0.0,
+) -> HotLoop:
+    """Return the figures of a loop; with `key` None, those of the whole program.
+
+    `empty_call_seconds`: what an empty call of a compiled function takes here; None if unknown. `delay_seconds`: how
+    long the main thread waited for a processor.
+    """
+    inside = [spot for spot in spots if spot.kind not in OUTSIDE and (key is None or spot.site_in(key) is not None)]
+    unstaged = tuple(spot for spot in inside if spot.kind not in STAGES)
+    calls_python = _calls_python(unstaged, rows)
+    steady = _assigned(unstaged, unstaged, calls_python)
+    staged = [spot for spot in inside if spot.kind in STAGES]
+    working, eager = working_lines(inside, key), eager_lines(steady, key)
+    unaccounted = unaccounted_lines(steady, key, times)
+    parts = dict.fromkeys((*PARTS, UNKNOWN), 0.0)
+    for spot in steady:
+        parts[part_of(spot, key, working, eager)] += spot.seconds
+    preempted = sum(spot.seconds for spot in spots if spot.kind == PREEMPTED and (key is None or spot.site_in(key)))
+    delayed = _delayed_share(steady, delay_seconds - preempted)
+    passes = _passes(sum(spot.seconds for spot in steady) + preempted, times)
+    stretch = 1 / (1 - delayed)
+    inline = _inline_host_seconds(steady, passes, rows, empty_call_seconds, stretch)
+    for part, seconds in (*inline.items(), (UNKNOWN, _wake_seconds(steady, passes, stretch))):
+        parts[part] += seconds
+        parts[DEVICE] -= seconds
+    running = _running_seconds(steady, inline, lambda spot: part_of(spot, key, working, eager))
+    unknown = parts.pop(UNKNOWN)
+    briefly_inline = inline.get(UNKNOWN, 0.0) if times.iterations else 0.0
+    compiling = sum(spot.seconds for spot in staged)
+    again = min(compiling, _recompile_seconds(staged, rows))
+    parts[COMPILE] = again
+    samples = sum(spot.samples for spot in steady)
+    if samples >= _SEEN_AT_ALL and _has_pure_lines(steady, key, times, working, eager):
+        samples += times.iterations
+    samples += sum(spot.samples for spot in staged) * again / compiling if compiling else 0.0
+    sites = [site for spot in inside if (site := spot.site_in(key)) is not None]
+    last = max((site.last_line for site in sites), default=None)
+    library = any(site.library for site in sites)
+    asleep = tuple(spot for spot in spots if _is_asleep(spot, key))
+    on_a_quiet_machine = {part: parts[part] - delayed * seconds for part, seconds in running.items()}
+    return HotLoop(
+        key=key,
+        spots=steady,
+        times=times,
+        parts=parts,
+        samples=samples,
+        last_line=last,
+        library=library,
+        working=working,
+        eager=eager,
+        unaccounted=unaccounted,
+        unknown=unknown,
+        briefly_inline=briefly_inline,
+        preempted=preempted,
+        undelayed={**parts, **on_a_quiet_machine},
+        calls_python=calls_python,
+        asleep=asleep,
+    )
+
+
+def _runs(spot: Spot) -> bool:
+    """Return whether the thread ran, or waited only for a processor."""
+    return spot.kind == "inline" or spot.state not in _BLOCKED
+
+
+def _delayed_share(spots: Sequence[Spot], delay_seconds: float) -> float:
+    """Return the share of the running time in which the thread waited for a processor."""
+    running = sum(spot.seconds for spot in spots if _runs(spot))
+    return min(_MOST_DELAYED, max(0.0, delay_seconds) / running) if running else 0.0
+
+
+def _running_seconds(
+    spots: Iterable[Spot], inline: Mapping[str, float], part: Callable[[Spot], str]
+) -> dict[str, float]:
+    """Return the time in which the thread ran, or waited only for a processor, in seconds by part. `inline`: what of
+    the inline time is not the device's."""
+    running = dict.fromkeys(PARTS, 0.0)
+    for spot in spots:
+        if _runs(spot):
+            running[part(spot)] = running.get(part(spot), 0.0) + spot.seconds
+    for other, seconds in inline.items():
+        running[other] = running.get(other, 0.0) + seconds
+        running[DEVICE] -= seconds
+    running.pop(UNKNOWN, None)
+    return running
+
+
+def _is_asleep(spot: Spot, key: LoopKey | None) -> bool:
+    """Return whether the thread waits until it has something to do.
+
+    A sleep in every iteration is part of the loop's time. A sleep under a condition, or in a program whose work with
+    JAX is in no loop, lies between two pieces of work.
+    """
+    if spot.kind == IDLE:
+        return True
+    if spot.kind != "host" or spot.state != "waiting" or not _ASLEEP.search(spot.call):
+        return False
+    loop_site = spot.site_in(key)
+    return key is None or (loop_site is not None and loop_site.conditional)
+
+
+def parts_in(loop: HotLoop, spots: Sequence[Spot]) -> dict[str, float]:
+    """Return what the time at some spots of a loop goes to, in seconds by `PARTS`. The rules are those of
+    `HotLoop.parts`, which covers the whole loop. Compilation stages and imports are left out."""
+    parts = dict.fromkeys(PARTS, 0.0)
+    inside = tuple(
+        spot
+        for spot in spots
+        if spot.kind not in OUTSIDE and spot.kind not in STAGES and (loop.key is None or spot.site_in(loop.key))
+    )
+    for spot in _assigned(inside, loop.spots, loop.calls_python):
+        part = loop.part(spot)
+        parts[HOST if part == UNKNOWN else part] += spot.seconds
+    return parts
+
+
+def needs_empty_call(loop: HotLoop) -> bool:
+    """Return whether the time of an empty call would help to say what bounds the loop."""
+    return loop.briefly_inline > NEEDS_EMPTY_CALL_SHARE * loop.seconds
+
+
+def _passes(seconds: float, times: LoopTimes) -> float:
+    """Return the number of iterations in so much time of the loop; 0 if none was timed."""
+    return seconds * times.iterations / times.seconds if times.seconds else 0.0
+
+
+def _inline_host_seconds(
+    spots: Sequence[Spot], passes: float, rows: Sequence[Compiled], empty_call_seconds: float | None, stretch: float
+) -> dict[str, float]:
+    """Return the part of the inline time of compiled functions that is not the device's. Inline means that the calling
+    thread computes the function itself. A launch needs some of this time, an amount known only between two limits,
+    which an empty call narrows: it is a launch and the Python around it. `stretch`: by how much waits for a processor
+    may lengthen it."""
+    inline = [spot for spot in spots if spot.kind == "inline"]
+    inline_seconds = sum(spot.seconds for spot in inline)
+    if not inline_seconds or not passes:
+        return {UNKNOWN: inline_seconds}
+    places = {spot.place for spot in inline}
+    names = {spot.call.removesuffix("()").rpartition(".")[2] for spot in inline}
+    compiled = [row for row in rows if not row.op_by_op]
+    called = [row for row in compiled if row.called_from in places or row.function in names]
+    leaves = max(map(leaves_of, called or compiled), default=1)
+    count = passes * len(places)
+    least, most = (count * seconds for seconds in LAUNCH_SECONDS)
+    calls = sum(spot.seconds for spot in spots if spot.kind == "call" and spot.place in places and not spot.through)
+    if empty_call_seconds is not None:
+        least, most = (max(least, count * empty_call_seconds * share - calls) for share in EMPTY_CALL_SHARES)
+        leaves -= 1
+    launching = min(inline_seconds, max(least, min(most, LAUNCH_SHARE * calls)))
+    most = max(launching, min(inline_seconds, stretch * (most + passes * leaves * LAUNCH_LEAF_SECONDS)))
+    return {DISPATCH: launching, UNKNOWN: most - launching}
+
+
+def _wake_seconds(spots: Sequence[Spot], passes: float, stretch: float) -> float:
+    """Return the part of the wait for results that may be the thread's own work, lengthened by waits for a
+    processor."""
+    waiting = [spot for spot in spots if spot.kind == "sync"]
+    count = passes * len({spot.place for spot in waiting})
+    return min(sum(spot.seconds for spot in waiting), stretch * count * WAKE_SECONDS)
+
+
+def leaves_of(row: Compiled) -> int:
+    """Return the number of arrays and other leaves in the arguments of a compiled function."""
+    return len(row.signature) + row.signature_more
+
+
+def _calls_python(spots: Iterable[Spot], rows: Sequence[Compiled]) -> frozenset[SourceLocation]:
+    """Return the places at which a compiled function may be called that itself calls Python: all at which no other one
+    was compiled, because a function is often compiled elsewhere than in its loop."""
+    by_callbacks: dict[bool, set[SourceLocation]] = {True: set(), False: set()}
+    for row in rows:
+        by_callbacks[row.callbacks].add(row.called_from)
+    others = by_callbacks[False] - by_callbacks[True]
+    return frozenset(spot.place for spot in spots if by_callbacks[True] and spot.place not in others)
+
+
+def _assigned(
+    spots: tuple[Spot, ...], loop: Sequence[Spot], calls_python: frozenset[SourceLocation]
+) -> tuple[Spot, ...]:
+    """Return the spots, with the work of JAX that a sample alone cannot tell assigned by the other spots of the loop.
+
+    A blocked operation outside any jit (`xs[i]`) next to compiled functions waits in the device's queue behind them:
+    its own work would not take milliseconds. In a loop of single operations only, they wait for each other. Python at
+    the very call of a compiled function enters it. Where a compiled function calls Python, that and the Python around
+    its call look alike to a sample that has to wait for the interpreter's lock.
+    """
+    queued = any(spot.kind in ("compiled", "fed", "callback", "call") for spot in loop)
+    entered = {(spot.place, spot.call) for spot in loop if spot.kind in ("compiled", "fed", "inline") and spot.call}
+
+    def kind(spot: Spot) -> str:
+        if queued and spot.kind == "dispatch" and spot.state == "device_busy":
+            return "compiled"
+        if spot.kind == "call" and not spot.through and spot.place in calls_python:
+            return "unseen"
+        at_call = spot.kind == "host" and spot.state == "host_busy" and (spot.place, spot.call) in entered
+        return "call" if at_call else spot.kind
+
+    return tuple(replace(spot, kind=kind(spot)) for spot in spots)
+
+
+def _has_pure_lines(
+    spots: Sequence[Spot],
+    key: LoopKey | None,
+    times: LoopTimes,
+    working: frozenset[int],
+    eager: frozenset[int],
+) -> bool:
+    """Return whether the time of each line goes to one part; the timed iterations then count like samples."""
+    at = totals(((line, part_of(spot, key, working, eager)), spot.seconds) for line, spot in _at_lines(spots, key))
+    by_line = grouped((line, took) for (line, _), took in at.items())
+    pure = sum(max(parts) for line, parts in by_line.items() if line in times.by_line)
+    return pure >= _PURE * sum(at.values()) > 0
+
+
+def working_lines(spots: Sequence[Spot], key: LoopKey | None) -> frozenset[int]:
+    """Return the lines of a loop under which JAX was at work."""
+    return frozenset(line for line, spot in _at_lines(spots, key) if spot.kind in WORKS)
+
+
+def _at_lines(spots: Sequence[Spot], key: LoopKey | None) -> Iterator[tuple[int, Spot]]:
+    """Yield the spots inside a loop, each with the line of the loop that leads to it."""
+    for spot in spots:
+        site = spot.site_in(key)
+        if site is not None:
+            yield site.line, spot
+
+
+def eager_lines(spots: Sequence[Spot], key: LoopKey | None) -> frozenset[int]:
+    """Return the lines of a loop at which operations outside any jit take more time than anything else on the host."""
+    signs = {"dispatch": 1, "host": -1, "data": -1}
+    more = totals((line, signs[spot.kind] * spot.seconds) for line, spot in _at_lines(spots, key) if spot.kind in signs)
+    return frozenset(line for line, seconds in more.items() if seconds > 0)
+
+
+def unaccounted_lines(spots: Sequence[Spot], key: LoopKey | None, times: LoopTimes) -> frozenset[int]:
+    """Return the lines at which samples saw more time than iterations like the timed ones can make up.
+
+    Calls that return at once only queue their work. The wait for it comes in iterations that were not timed, and
+    consists of other calls.
+    """
+    seconds = totals((line, spot.seconds) for line, spot in _at_lines(spots, key))
+    return frozenset(line for line, sampled in seconds.items() if not times.accounts_for(line, sampled))
+
+
+def part_of(spot: Spot, key: LoopKey | None, working: frozenset[int], eager: frozenset[int]) -> str:
+    """Return what the time at a spot goes to."""
+    site = spot.site_in(key)
+    if site is not None and site.line in eager and spot.kind in ("host", "data"):
+        return DISPATCH
+    if spot.kind == "read":
+        return DEVICE if spot.state == "device_busy" else HOST
+    is_python = spot.kind == "host" and not spot.call
+    in_loop = site is not None and site.line in working and (spot.place.file, spot.place.function) == site.key[:2]
+    if is_python and in_loop:
+        return DISPATCH  # on its way into a JAX call; a function that is called beside it is host work
+    return _PARTS.get(spot.kind, HOST)
+
+
+def _recompile_seconds(staged: Sequence[Spot], rows: Sequence[Compiled]) -> float:
+    """Return the seconds of the main thread's recompilations that were called from these spots."""
+    lines = {line for spot in staged for line in _lines_of(spot)}
+    return sum(
+        row_seconds(row)
+        for row in recompilations(rows)
+        if (where := row.called_from) and (where.file, where.line) in lines
+    )
+
+
+def _lines_of(spot: Spot) -> set[tuple[str, int | None]]:
+    return {(spot.place.file, spot.place.line), *((site.file, site.line) for site in spot.sites)}
+
+
+def recompilations(rows: Sequence[Compiled]) -> list[Compiled]:
+    """Return the main thread's compilations that were not the first of their function. Recompilations of JAX's own
+    functions, which every set-up calls with a few shapes, count only if there are many."""
+    again = [row for row in rows if row.reason_code != "first" and not row.thread]
+    counted = Counter[str]()
+    for row in again:
+        counted[row.function] += row.count
+    return [row for row in again if not (row.op_by_op or row.library) or counted[row.function] >= MANY_OF_JAX]
