@@ -70,10 +70,10 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was said of a program."""
+    """What jaxprof reported about a program."""
 
     findings: tuple[Found, ...]
-    """The best first."""
+    """Most important first."""
     verdict: str
     """`NONE` where none was given."""
     exit_code: int
@@ -90,7 +90,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong with what was said."""
+    """One way in which the report is wrong."""
 
     kind: str
     """`run`, `verdict`, `missing` (an expected one is not there), `first` (there, and not in the first place),

@@ -46,7 +46,7 @@ SMOKE = {"2": "Summary", "3": "Compiles"}
 QUIET_SECONDS = 0.4
 PATIENCE_SECONDS = 4.0
 SCREEN_BYTES = 1_000
-"""A screen is more than this; the readings of the devices on Home are less."""
+"""A screen is more than this; the readings of the devices on Start are less."""
 SWITCH_LIMIT_BYTES = 12_000
 FIRST_LIMIT = 2.0
 """The first answer to a burst, beside the bare list's."""

@@ -76,7 +76,7 @@ def answers(terminal: Terminal, keys: int) -> list[float]:
 
 
 def app_under_load(home: str, keys: int, settle: float) -> list[float]:
-    """The answers of jaxprof's Home while its own run goes on."""
+    """The answers of jaxprof's Start screen while its own run goes on."""
     terminal = Terminal([sys.executable, "-c", MEASURING], 120, 40, {"JAXPROF_HOME": home})
     try:
         terminal.wait(b"to go")

@@ -99,22 +99,22 @@ class _Pairing:
         """Pair all kernels that belong together, the surest first."""
         self._pair_by(
             lambda one: (self._print(one), self._side[one].past.get(one), self._side[one].future.get(one)),
-            lambda one: (self._print(one), self._side[one].past.get(one), op_name(one), one.count),
-            lambda one: (self._print(one), self._side[one].future.get(one), op_name(one), one.count),
-            lambda one: (self._print(one), op_name(one), one.count),
+            lambda one: (self._print(one), self._side[one].past.get(one), _origin(one), one.count),
+            lambda one: (self._print(one), self._side[one].future.get(one), _origin(one), one.count),
+            lambda one: (self._print(one), _origin(one), one.count),
             lambda one: (self._print(one), one.count),
             self._print,
         )
         for one, other in self._similar_kernels():
             self._join(one, other)
         self._pair_by(
-            lambda one: (op_name(one), one.kind, one.name) if op_name(one) else None,
-            lambda one: (op_name(one), one.kind) if op_name(one) else None,
+            lambda one: (_origin(one), one.kind, one.name) if _origin(one) else None,
+            lambda one: (_origin(one), one.kind) if _origin(one) else None,
             self._place,
-            lambda one: op_name(one) or None,
+            lambda one: _origin(one) or None,
             # XLA names a fusion after its contents, and gives it the origin of its last operation, which may be new.
             lambda one: (one.kind, one.name),
-            lambda one: None if op_name(one) else (one.kind, NUMBERS.sub("", one.name)),
+            lambda one: None if _origin(one) else (one.kind, NUMBERS.sub("", one.name)),
         )
 
     def rows(self) -> Iterator[KernelPair]:
@@ -161,14 +161,14 @@ class _Pairing:
         ours, theirs = self._unpaired(self._ours), self._unpaired(self._theirs)
         if max(len(ours), len(theirs)) > _MOST_COMPARED:
             return
-        old, new = ([(at, one, operations(one)) for at, one in enumerate(side)] for side in (ours, theirs))
+        old, new = ([(at, one, _operations(one)) for at, one in enumerate(side)] for side in (ours, theirs))
         candidates: list[tuple[float, bool, bool, int, Kernel, Kernel]] = []
         for at, one, mine in old:
             for number, other, theirs_operations in new:
                 alike = 2 * (mine & theirs_operations).total() / max(mine.total() + theirs_operations.total(), 1)
                 if alike >= _ENOUGH:
                     elsewhere = not self._is_beside(one, other)
-                    candidates.append((-alike, op_name(one) != op_name(other), elsewhere, abs(at - number), one, other))
+                    candidates.append((-alike, _origin(one) != _origin(other), elsewhere, abs(at - number), one, other))
         for *_, one, other in sorted(candidates, key=lambda each: each[:4]):
             if one not in self._partner and other not in self._partner:
                 yield one, other
@@ -182,29 +182,29 @@ class _Pairing:
         changed = [(one, other) for one, other in pairs if self._print(one) != self._print(other)]
         if max(len(gone), len(new), len(changed)) > _MOST_COMPARED:
             return {}, {}
-        gained = {other: operations(other) - operations(one) for one, other in changed}
-        lost = {one: operations(one) - operations(other) for one, other in changed}
-        into = self._holders(gone, {**gained, **{other: operations(other) for other in new}})
+        gained = {other: _operations(other) - _operations(one) for one, other in changed}
+        lost = {one: _operations(one) - _operations(other) for one, other in changed}
+        into = self._holders(gone, {**gained, **{other: _operations(other) for other in new}})
         left = [kernel for kernel in new if kernel.name not in chain.from_iterable(into.values())]
-        return into, self._holders(left, {**lost, **{one: operations(one) for one in gone if one not in into}})
+        return into, self._holders(left, {**lost, **{one: _operations(one) for one in gone if one not in into}})
 
     def _holders(self, kernels: Iterable[Kernel], holding: dict[Kernel, Counter[str]]) -> dict[Kernel, list[str]]:
         """Return, for each kernel, those of the other side that hold at least half of its operations."""
         holders: dict[Kernel, list[str]] = {}
         for kernel in kernels:
-            mine = operations(kernel)
+            mine = _operations(kernel)
             for other, theirs in holding.items():
                 if mine and (mine & theirs).total() >= _ENOUGH * mine.total() and self._is_beside(kernel, other):
                     holders.setdefault(kernel, []).append(other.name)
         return holders
 
 
-def op_name(kernel: Kernel) -> str:
+def _origin(kernel: Kernel) -> str:
     """Return the origin without the outermost function, whose name may differ between programs."""
     return _PROGRAM.sub("", kernel.op_name)
 
 
-def operations(kernel: Kernel) -> Counter[str]:
+def _operations(kernel: Kernel) -> Counter[str]:
     """Return the program's operations that a kernel does, by name: a fusion has one for each instruction."""
     held = [each for each in held_in(kernel.instruction) if each.opcode not in _NO_WORK]
     names = (_PROGRAM.sub("", each.metadata.op_name) for each in held)

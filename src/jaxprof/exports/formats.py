@@ -1,5 +1,4 @@
-"""Formats that a session can be exported to, by their names on the command line, and what several of them share: their
-input."""
+"""Formats that a session can be exported to, by their names on the command line, and their common input."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ FIGURES: Final[tuple[Fact[ProcessFigures], ...]] = (
     Fact("loop_file", TEXT, "File of its hot loop", at("loop.where.file")),
     Fact("loop_line", INDEX, "First line of the loop", at("loop.where.line")),
     Fact("loop_function", TEXT, "Function of the loop", at("loop.where.function")),
-    Fact("loop_seconds", SECONDS, "Time in the loop: the sum of its parts",
+    Fact("loop_seconds", SECONDS, "Time in the loop, without first compilations and waits for a processor",
          lambda process: at("seconds")(_sampled_loop(process))),
     Fact("samples", NUMBER, "Samples of the stack in the loop, from which the parts are estimated",
          at("loop.samples")),

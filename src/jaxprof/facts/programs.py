@@ -271,6 +271,7 @@ _VERDICT: Final[tuple[Fact[Any], ...]] = (
     Fact("seconds", SECONDS, "Time in the loop; if idle, with the time that the program waited"),
     Fact("parts", NUMBER_BY_NAME, "Seconds of the loop by part", lambda verdict: dict(verdict.parts)),
     Fact("unknown_seconds", SECONDS, "Time that no clock assigns to a part", at("unknown")),
+    Fact("preempted_seconds", SECONDS, "Time beside these in which it waited for a processor", at("preempted")),
 )
 
 
@@ -286,6 +287,7 @@ PROGRAM: Final[tuple[Fact[ProgramResult], ...]] = (
     Fact("exit_code", INDEX, "As in a shell, 128 + n after signal n; null while it runs, and if it cannot be known"),
     Fact("wall_seconds", SECONDS, "From its start to its end"),
     Fact("verdict", OBJECT, "What bounds the hot loop, or why that is unknown", inside=_VERDICT),
+    Fact("empty_call_seconds", SECONDS, "CPU time of an empty call of a compiled function; null if it was not needed"),
     Fact("remarks", ROWS, "Remarks that apply to nearly every run", inside=SENTENCE),
     _rows("timeline", "What the main thread's time was spent on", TIMELINE),
     Fact("samples", COUNT, "Samples of the stack"),

@@ -1,5 +1,4 @@
-"""Render a job as text, JSON and CSV: its processes side by side, which of them are late, and what is missing; and the
-comparison of two jobs, also as Markdown."""
+"""Render a job as text, JSON and CSV: its processes side by side, which of them are late, and what is missing."""
 
 from __future__ import annotations
 

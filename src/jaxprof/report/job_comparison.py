@@ -11,6 +11,7 @@ from jaxprof.analysis.jobs.job import JobFigures
 from jaxprof.facts import Fact, at, column, recorder
 from jaxprof.facts.processes import FIGURES
 from jaxprof.facts.units import COUNT, LIST, NUMBER, OBJECT, ROWS, TEXT
+from jaxprof.grouping import grouped
 from jaxprof.report.hosts import FINDINGS
 from jaxprof.report.renderers import csv_lines, markdown, markdown_lines, text_lines, wrap
 from jaxprof.report.table import Table
@@ -79,10 +80,7 @@ def to_text(difference: JobDifference) -> str:
 
 def _reason_lines(difference: JobDifference) -> Iterator[str]:
     """Yield why there is no verdict, each reason once."""
-    by_reason: dict[str, list[str]] = {}
-    for row in difference.rows:
-        if row.reason:
-            by_reason.setdefault(row.reason, []).append(_LABELS[row.key])
+    by_reason = grouped((row.reason, _LABELS[row.key]) for row in difference.rows if row.reason)
     for reason, labels in by_reason.items():
         yield from wrap(f"undecided ({', '.join(labels)}): {reason}", width=_WIDTH, indent="    ", first="  ")
 

@@ -1,4 +1,4 @@
-"""HLO programs as text and as data: kernels with their roofline, findings, barriers, a kernel's tree, a device table.
+"""HLO programs as text and as data: kernels with their roofline, findings, barriers, memory, flames, a device table.
 
 Least times come from the ceilings and links of a device and are called lower bounds; times from a model are called
 estimates. Nothing here is measured.

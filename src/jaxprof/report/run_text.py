@@ -11,6 +11,7 @@ from jaxprof.analysis import RunResult, SweepGroup, SweepLine, sweep_groups
 from jaxprof.events import WarningRaised
 from jaxprof.facts import Fact, at, column
 from jaxprof.facts.runs import RunRow
+from jaxprof.grouping import grouped
 from jaxprof.report.renderers import text_lines, wrap
 from jaxprof.report.runs import (
     BEFORE_STEADY,
@@ -179,9 +180,8 @@ def _labels_text(labels: list[str]) -> str:
 
 def published_lines(group: RunGroup, width: int = WIDTH) -> Iterator[str]:
     """Yield the published figures of each source, then those that are given in words, then the caveats."""
-    by_source: dict[str, list[Published]] = {}
-    for figure in published(group.workload, [result.run.plan.variant for result in group.runs]):
-        by_source.setdefault(figure.source, []).append(figure)
+    figures_known = published(group.workload, [result.run.plan.variant for result in group.runs])
+    by_source = grouped((figure.source, figure) for figure in figures_known)
     for source, figures in by_source.items():
         caveats = dict.fromkeys(figure.caveat for figure in figures if figure.caveat)
         numbers = {caveat: f"[{at}]" for at, caveat in enumerate(caveats, start=1)}

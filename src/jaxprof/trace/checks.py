@@ -54,11 +54,11 @@ TRUST: Final[dict[str, tuple[str, str]]] = {
     "unrecorded": (
         "time without any recorded op",
         "The runtime may continue an op (a sort, say) on threads that it does not record: ops before such gaps took "
-        "longer than is shown here. Take times from the timed runs.",
+        "longer than is shown here. Take times from runs without the profiler.",
     ),
     "attribution": (
         "two captures that differ",
-        "Take shares from the capture without command buffers, and times of the whole from the default's.",
+        "Take shares from the capture without command buffers, and total times from the default capture.",
     ),
 }
 """Title and fix of each check, by its code."""

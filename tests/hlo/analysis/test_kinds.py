@@ -151,7 +151,16 @@ def _rows(text):
 
 
 def _lines(rows):
-    return ["  " * row.depth + row.text for row in rows]
+    """A row each: its opcode with the detail, shape and constants, and the name where others refer to it."""
+
+    def line(row):
+        words = [row.opcode, row.detail, str(row.shape.without_layout())]
+        words += [f"= %{row.operand or row.name}"] if row.opcode == "parameter" else []
+        words += [f"({', '.join(row.constants)})"] if row.constants else []
+        words += [f"%{row.name}"] if row.opcode != "parameter" and (row.shared or row.seen) else []
+        return "  " * row.depth + " ".join(filter(None, [*words, "(above)" if row.seen else ""]))
+
+    return list(map(line, rows))
 
 
 def test_the_place_of_a_constant_and_what_an_opcode_does_not_say():

@@ -282,8 +282,8 @@ _OF_JOBS: Final = (
         "one process compiles again what the others do not",
         "It compiled a function again at least twice as often as any other process, and two times more. The others "
         "wait for it meanwhile.",
-        "The ledger of its session has the reason for each compilation: mostly shapes that only its data have. Pad "
-        "them, or drop the remainder.",
+        "The ledger of its session has the reason for each compilation: mostly shapes that occur only in its data. "
+        "Pad its batches, or drop the remainder.",
     ),
     _job(
         "straggler",

@@ -211,7 +211,7 @@ class LoopFigures:
     where: SourceLocation | None
     """First line of the loop; None if there is no loop."""
     seconds: float
-    """Seconds in the loop, without first compilations."""
+    """Seconds in the loop, without first compilations and waits for a processor."""
     samples: float
     parts: Mapping[str, float]
     """Seconds that go to each of `PARTS`."""

@@ -639,9 +639,9 @@ def _finding(
 def _since_text(period: LatePeriod, step: int | None) -> str:
     if period.is_whole:
         return ""
-    at = f" (step {step})" if step is not None and period.began_seconds else ""
     if not period.began_seconds:
         return f" until {seconds(period.ended_seconds)} into its loop"
+    at = f" (step {step})" if step is not None else ""
     if period.ended_seconds is None:
         return f" since {seconds(period.began_seconds)} into its loop{at}"
     return f" from {seconds(period.began_seconds)} to {seconds(period.ended_seconds)} of its loop{at}"

@@ -522,20 +522,24 @@ class ProgramResult:
         """Spots at which the main thread was seen, as finely as they were recorded."""
         return self.sums.spots()
 
+    @property
+    def empty_call_seconds(self) -> float | None:
+        """CPU seconds of an empty call of a compiled function; None if it was not timed."""
+        return self._program.empty_call.seconds if self._program.empty_call is not None else None
+
     @cached_property
     def hot(self) -> HotLoop:
         """Loop in which most of the program's work happens; for a program without a loop, the whole program."""
         from jaxprof.analysis.programs.loop_time import find_hot_loop, line_times, loop_figures
 
         key = find_hot_loop(self.spots, self._program.compiled)
-        empty = self._program.empty_call
         times = line_times(self._program.steps, key)
         return loop_figures(
             self.spots,
             key,
             times,
             self._program.compiled,
-            empty.seconds if empty is not None else None,
+            self.empty_call_seconds,
             sum(window.delay_seconds or 0.0 for window in self._program.sampled),
         )
 

@@ -50,6 +50,8 @@ class Verdict:
     """Seconds that go to each of `PARTS`."""
     unknown: float = 0.0
     """Seconds in none of the parts, because no clock says what they go to."""
+    preempted: float = 0.0
+    """Seconds beside `seconds` in which the thread waited for a processor."""
     otherwise: Verdict | None = None
     """What bounds the loop while there is something to do; only if the kind is `idle`."""
 
@@ -110,9 +112,7 @@ def _bound(loop: HotLoop, *, timed: bool) -> Verdict:
     low = interval(min(share, undelayed), samples)[0]
     with_waits = (most + loop.unknown + loop.preempted) / loop.seconds
     high = interval(min(1.0, max(undelayed + loop.unknown / total, with_waits)), samples)[1]
-    return Verdict(
-        f"{name}-bound", share, low, high, loop.where, loop.last_line, "", None, total, loop.parts, loop.unknown
-    )
+    return replace(_no_verdict(loop, "", None), kind=f"{name}-bound", share=share, low=low, high=high)
 
 
 def _undelayed_share(name: str, loop: HotLoop) -> float | None:
@@ -129,8 +129,20 @@ def _undelayed_share(name: str, loop: HotLoop) -> float | None:
 
 
 def _no_verdict(loop: HotLoop, reason: str, needs_seconds: float | None) -> Verdict:
-    where = (loop.where, loop.last_line)
-    return Verdict(None, None, None, None, *where, reason, needs_seconds, loop.own_seconds, loop.parts, loop.unknown)
+    return Verdict(
+        kind=None,
+        share=None,
+        low=None,
+        high=None,
+        where=loop.where,
+        last_line=loop.last_line,
+        reason=reason,
+        needs_seconds=needs_seconds,
+        seconds=loop.own_seconds,
+        parts=loop.parts,
+        unknown=loop.unknown,
+        preempted=loop.preempted,
+    )
 
 
 def interval(share: float, samples: float) -> tuple[float, float]:

@@ -167,7 +167,7 @@ def command(
         with _planned_again(source, options, device=options.devices[0] if devices else "", yes=yes) as planned:
             if python and any(run.spec.side for run in planned):
                 what = "each side of a comparison has its own interpreter"
-                raise UsageError(what, "jaxprof compare --python, --python-b.")
+                raise UsageError(what, "Give them with jaxprof compare --python and --python-b.")
             notes = [note for run in planned if run.comparison is not None for note in run.comparison.notes]
             writer = new_writer(out, replace_existing=force)
             return _work(planned, notes, interpreter, writer, form, max_silence_seconds)

@@ -45,17 +45,6 @@ class TreeRow:
     detail: str = ""
     """Detail beyond the opcode: `LT` of a comparison, `add {1}` of a reduction, a custom call's target."""
 
-    @property
-    def text(self) -> str:
-        """`multiply f32[8,16] (0.5)`, `subtract f32[8] (1, _)`, with the name if other lines refer to it."""
-        shape = str(self.shape.without_layout())
-        label = f" %{self.name}" if self.shared or self.seen else ""
-        if self.opcode == "parameter":
-            return f"parameter {shape} = %{self.operand or self.name}"
-        constants = f" ({', '.join(self.constants)})" if self.constants else ""
-        opcode = f"{self.opcode} {self.detail}" if self.detail else self.opcode
-        return f"{opcode} {shape}{constants}{label}{' (above)' if self.seen else ''}"
-
 
 def tree(kernel: Instruction) -> tuple[TreeRow, ...]:
     """Return the rows of a kernel's tree; for an instruction that is not a fusion, itself and the names of its

@@ -87,7 +87,7 @@ def verdict(program: ProgramResult) -> str:
         )
         return safe(f"what bounds {at} is unknown, because {bound.reason}{needed}") if bound.seconds else ""
     if bound.otherwise is None:
-        return safe(f"{_share(bound)} of {at}{_asleep(program)}{_preempted(program)}")
+        return safe(f"{_share(bound)} of {at}{_asleep(program)}{_preempted(bound)}")
     rest = bound.otherwise
     then = f"; when it works, {_share(rest)} of {at}" if rest.kind is not None else ""
     return safe(f"{_share(bound)} of its time the program waits for work{then}")
@@ -111,13 +111,12 @@ def _asleep(program: ProgramResult) -> str:
     return f", asleep for {percent(asleep / hot.seconds)}"
 
 
-def _preempted(program: ProgramResult) -> str:
+def _preempted(bound: Verdict) -> str:
     """Return `, without the 40 % of its time in which it waited for a processor` if that is much."""
-    hot = program.hot
-    if hot.preempted <= _MUCH_PREEMPTED * hot.seconds:
+    whole = bound.seconds + bound.preempted
+    if bound.preempted <= _MUCH_PREEMPTED * whole:
         return ""
-    waited = percent(hot.preempted / hot.seconds)
-    return f", without the {waited} of its time in which it waited for a processor"
+    return f", without the {percent(bound.preempted / whole)} of its time in which it waited for a processor"
 
 
 def verdict_parts(program: ProgramResult) -> str:

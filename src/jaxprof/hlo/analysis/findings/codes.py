@@ -140,8 +140,8 @@ HLO_FINDINGS: Final[dict[str, HloFindingKind]] = {
         "kernels that exchange data with the host",
         "A callback or infeed inside the program stops the device until the host has answered; arrays in the host's "
         "memory are copied in each run.",
-        "Keep the loop on the device: call back less often, or after the step; keep arrays of pinned_host that fit on "
-        "the device there.",
+        "Keep the loop on the device: call back less often, or after the step; move arrays from the host's memory "
+        "(pinned_host) to the device if they fit.",
         saves="all",
     ),
     "resharding": HloFindingKind(
