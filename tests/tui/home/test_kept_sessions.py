@@ -1,17 +1,18 @@
 """Kept sessions and jobs on Start: their rows, the summary, and everything that can be done with a file."""
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
 from textual.widgets import Input
 
 import job_folders
-from jaxprof.session.log import LogWriter, new_header
-from jaxprof.tui.home.own_code import OwnCodeList
+from jaxprof.session.log import Library, LogWriter, new_header
+from jaxprof.tui.home.own_code import OwnCodeDetail, OwnCodeList
 from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.kit.format import ago
-from tui.fakes import HOSTILE, NOW, keep_session, walking
+from tui.fakes import HOSTILE, NOW, SMALL, keep_session, walking
 
 pytestmark = pytest.mark.usefixtures("small_catalogue", "one_moment")
 SIZE = (120, 32)
@@ -69,12 +70,12 @@ async def test_what_a_session_is_and_what_is_done_with_its_file(kept, tmp_path, 
         rows = await listed(walk)
         assert kept_keys(walk) == kept
         await walk.through("""
-            | 2 min ago | interrupted | refused | complete | 630 µs
+            | 2 min ago | interrupted | unreadable | complete | 630 µs
             down | out of memory: 40 GiB | interrupted: its writer
             down | is not a jaxprof session
             / 'torn | out of memory: 40 GiB | !is not a jaxprof session
             'zz | No workload matches the filter | !interrupted: its writer
-            enter escape | refused
+            enter escape | unreadable
         """)
         assert kept_keys(walk) == kept
 
@@ -100,7 +101,7 @@ async def test_deletes_and_prunes_after_asking(kept, shelf, monkeypatch):
     async with walking(SIZE) as walk:
         await listed(walk)
         await walk.through("""
-            m P | @Choose | older than a year | 3 sessions
+            m P | @Choose | 3 sessions | !all but the newest 20
             end enter | @Confirm
             escape | @HomeScreen
         """)
@@ -109,7 +110,7 @@ async def test_deletes_and_prunes_after_asking(kept, shelf, monkeypatch):
         await walk.through("""
             m P | @Choose
             enter | @Confirm | 1 session,
-            y | !refused
+            y | !unreadable
         """)
         assert kept_keys(walk) == kept[:2]
 
@@ -122,9 +123,62 @@ async def test_deletes_and_prunes_after_asking(kept, shelf, monkeypatch):
         writer = LogWriter(new_header(), shelf / "theirs.jaxprof")
         walk.screen.list_sessions()
         await listed(walk, 2)
-        await walk.through("home | ● live\nm D y | is being written now")
+        await walk.through("home | ● running\nm D y | is being written now")
         assert (shelf / "theirs.jaxprof").exists()
         writer.close()
+
+
+async def test_prune_offers_what_it_finds_in_a_thread_and_one_that_is_written_again_keeps_no_other(
+    kept, kept_job, shelf, monkeypatch
+):
+    prunable, threads = Library.prunable, []
+
+    def noted(library, **options):
+        threads.append(threading.current_thread())
+        return prunable(library, **options)
+
+    monkeypatch.setattr(Library, "prunable", noted)
+    monkeypatch.setattr(
+        "jaxprof.tui.home.kept_sessions._RULES",
+        (("none of them", {"keep": 9}), ("all", {"keep": 0})),
+    )
+    async with walking(SIZE) as walk:
+        await listed(walk, 4)
+        await walk.through("""
+            m P | @Choose | 3 sessions and 1 job, | !none of them
+            enter | @Confirm | 3 sessions and 1 job,
+        """)
+        assert threading.main_thread() not in threads
+        writer = LogWriter(new_header(), shelf / "new.jaxprof", replace_existing=True)
+        await walk.press("y", "is being written now")
+        await walk.until(lambda: kept_keys(walk) == [kept[0]])
+        await walk.press("m P", "There is nothing to prune.")
+        assert walk.screen is await walk.on(HomeScreen)
+        writer.close()
+
+
+async def test_a_long_summary_is_scrolled_and_wrapped_for_the_size_of_the_terminal(shelf):
+    keep_session(shelf, "long", *((f"w{n}", "jit", "ok", 1e-3) for n in range(20)))
+    async with walking(SMALL) as walk:
+        await listed(walk, 1)
+        detail = walk.find(OwnCodeDetail)
+        await walk.until(lambda: detail.max_scroll_y > 0)
+        detail.focus()
+        assert "✓ w19" not in walk.text
+        await walk.press("end", "✓ w19")
+        await walk.pilot.resize_terminal(200, 50)
+        await walk.until(lambda: "on box, jaxprof 0.1.0" in walk.text, "in one line")
+
+
+async def test_older_sessions_are_offered_only_if_there_are_more_than_are_listed(kept, monkeypatch):
+    for most, offered in ((3, False), (2, True)):
+        monkeypatch.setattr("jaxprof.tui.home.screen.LISTED", most)
+        async with walking(SIZE) as walk:
+            await listed(walk, most)
+            assert ("Older sessions…" in walk.text) is offered
+            if offered:
+                await walk.press("down down enter")
+                await walk.until(lambda: kept_keys(walk) == kept)
 
 
 async def test_a_path_is_opened_and_a_folder_without_a_profile_is_refused(tmp_path, shelf):

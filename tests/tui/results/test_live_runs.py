@@ -191,6 +191,20 @@ async def test_runs_are_cancelled_which_is_seen_at_once_and_run_again():
         scheduler.finish()
 
 
+@pytest.mark.usefixtures("growing")
+async def test_a_run_of_another_session_is_not_cancelled_with_one_of_the_same_name():
+    async with walking((100, 30)) as walk:
+        walk.app.start_runs(plan_runs([info()], PlanOptions(variants=["jit"])))
+        await walk.on(ResultsScreen)
+        await walk.until(lambda: len(walk.app.session.runs) == 2 and walk.find(RunTable).keys)
+        await walk.press("home down C", "cancelling")
+        theirs = Tape()
+        for run in walk.app.session.runs.values():
+            theirs.add(e.RunPlanned, run.id, spec=run.plan)
+        await walk.show(theirs, "results", gone="cancelling")
+        walk.stage.scheduler.finish()
+
+
 @pytest.mark.usefixtures("catalogue", "shelf")
 async def test_the_newest_run_is_in_view_until_the_view_is_paused_or_the_user_moves():
     async with walking(SMALL) as walk:

@@ -63,6 +63,9 @@ async def test_a_wide_terminal_has_rates_scales_orders_and_sweeps():
         await walk.press("enter", "3.16 k")
         await walk.press("escape", "14 runs")
         assert walk.app.current_mode == "results"
+        queued = Tape()
+        queued.plan("r1", "jit")
+        await walk.show(queued, "results", gone="over n from")
 
 
 async def test_nothing_is_drawn_again_while_nothing_changes(monkeypatch):

@@ -5,7 +5,7 @@ No session is folded for this. Everything that deletes shows what, and asks firs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -16,11 +16,13 @@ from textual.message import Message
 from jaxprof import units
 from jaxprof.errors import JaxprofError
 from jaxprof.session.log.library import total_bytes
+from jaxprof.session_names import JOB_EXTENSION
 from jaxprof.text import safe
 from jaxprof.tui.kit.dialogs import AskText, Choose, Confirm, Option, SaveAs
 from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.format import moment, status_mark
 from jaxprof.tui.kit.table_columns import TableColumn, placed, row_line
+from jaxprof.tui.kit.threads import in_thread
 
 if TYPE_CHECKING:
     from jaxprof.events import RunClosed, RunSpec
@@ -167,10 +169,10 @@ def rename(screen: SessionScreen, entry: Entry) -> None:
     """Ask for another name of a session or job, which may be open or still written."""
 
     def take(name: str) -> None:
-        def renamed(library: Library) -> None:
+        def renamed(library: Library) -> Path:
             after = library.rename(entry.path, name)
             screen.profiler.session_moved(entry.path, after)
-            screen.post_message(KeptChanged(after))
+            return after
 
         _do(screen, renamed)
 
@@ -201,31 +203,57 @@ def delete(screen: SessionScreen, entry: Entry) -> None:
 
 
 def prune(screen: SessionScreen) -> None:
-    """Ask which old sessions to delete, and delete them after a question."""
+    """Ask which old sessions to delete, among the rules that match any, and delete them after a question."""
     library = screen.profiler.library()
-    doomed = [library.prunable(**options) for _, options in _RULES]
 
-    def words(paths: list[Path]) -> str:
-        return f"{units.counted(len(paths), 'session')}, {units.bytes_(total_bytes(paths))}" if paths else "none"
+    def matching() -> list[tuple[Option, list[Path]]]:
+        doomed = [(rule, library.prunable(**options)) for rule, options in _RULES]
+        return [(Option(rule, _counted(paths)), paths) for rule, paths in doomed if paths]
 
-    def delete_all(library: Library, paths: list[Path]) -> None:
-        for path in paths:
+    def ask(found: list[tuple[Option, list[Path]]]) -> None:
+        if not screen.is_current:
+            return
+        if found:
+            dialog = Choose("Prune sessions", [option for option, _ in found])
+            dialog.ask(screen.app, lambda number: _prune(screen, *found[number]))
+        else:
+            screen.say("There is nothing to prune.")
+
+    in_thread(screen, matching, "what can be pruned", then=ask)
+
+
+def _prune(screen: SessionScreen, rule: Option, paths: list[Path]) -> None:
+    """Delete these sessions and jobs after a question."""
+    question = f"{rule.note}: {rule.label}. Sessions that are being written are kept. This cannot be undone."
+    dialog = Confirm("Delete all of these?", question, "Delete")
+    dialog.ask(screen.app, lambda yes: _do(screen, lambda library: _delete_all(library, paths)))
+
+
+def _counted(paths: Sequence[Path]) -> str:
+    """Return how many sessions and jobs these are, and their size: `2 sessions and 1 job, 34 KiB`."""
+    jobs = sum(path.name.endswith(JOB_EXTENSION) for path in paths)
+    counts = (units.counted(count, noun) for count, noun in ((len(paths) - jobs, "session"), (jobs, "job")) if count)
+    return f"{' and '.join(counts)}, {units.bytes_(total_bytes(paths))}"
+
+
+def _delete_all(library: Library, paths: Iterable[Path]) -> None:
+    """Delete all that can be deleted: a session may be written again meanwhile. Raises the first error afterwards."""
+    errors = []
+    for path in paths:
+        try:
             library.delete(path)
-
-    def confirm(number: int) -> None:
-        paths, (rule, _) = doomed[number], _RULES[number]
-        question = f"{words(paths)}: {rule}. Sessions that are being written are kept. This cannot be undone."
-        dialog = Confirm("Delete these sessions?", question, "Delete")
-        dialog.ask(screen.app, lambda yes: _do(screen, lambda library: delete_all(library, paths)))
-
-    options = [Option(rule, words(paths)) for (rule, _), paths in zip(_RULES, doomed, strict=True)]
-    Choose("Prune sessions", options).ask(screen.app, confirm)
+        except JaxprofError as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
 
 
-def _do(screen: SessionScreen, what: Callable[[Library], object]) -> None:
-    """Call `what` with the library, report its error, and list the sessions again."""
+def _do(screen: SessionScreen, what: Callable[[Library], Path | None]) -> None:
+    """Call `what` with the library, report its error, and list the sessions again. The cursor then goes to the session
+    that `what` returns, if any."""
+    after = None
     try:
-        what(screen.profiler.library())
+        after = what(screen.profiler.library())
     except JaxprofError as error:
         screen.profiler.tell(error)
-    screen.post_message(KeptChanged())
+    screen.post_message(KeptChanged(after))

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual.content import Content
-from textual.widgets import Static
 
 from jaxprof.text import safe, shorten
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.format import ago
-from jaxprof.tui.kit.guard import Guarded
+from jaxprof.tui.kit.picture import Lines, ScrollPane
 from jaxprof.tui.kit.table_columns import Span, TableColumn
 from jaxprof.tui.kit.table_view import TableView
 
@@ -44,10 +43,10 @@ class OwnRow:
 
     title: str
     note: str
-    explains: str
-    """What Enter does, for the pane beside the list."""
-    action: str
-    """The action of the screen that Enter runs."""
+    explains: str = ""
+    """What Enter does, for the pane beside the list; a kept session has its summary there."""
+    action: str = ""
+    """The action of the screen that Enter runs; empty for a program and a session."""
     binding: str = ""
     """Id of the key that does the same as Enter; empty if there is none."""
     form: ScriptForm | None = None
@@ -134,7 +133,7 @@ def _running(live: Iterable[Entry]) -> Iterator[OwnRow]:
     for entry in live:
         name = ", ".join(entry.workloads) or entry.name
         explains = f"{name} is being recorded now, into {entry.path}. Enter follows it."
-        yield OwnRow(name, "● running", explains, "open_row", path=entry.path)
+        yield OwnRow(name, "● running", explains, path=entry.path)
 
 
 def _before(programs: Iterable[tuple[Entry, ScriptForm]]) -> Iterator[OwnRow]:
@@ -144,7 +143,7 @@ def _before(programs: Iterable[tuple[Entry, ScriptForm]]) -> Iterator[OwnRow]:
             f"Profiles {title} again, in {form.directory}. Enter asks for its arguments, which begin as those of that "
             "run; Enter again runs it unchanged."
         )
-        yield OwnRow(title, ago(entry.modified_seconds), explains, "program", form=form)
+        yield OwnRow(title, ago(entry.modified_seconds), explains, form=form)
 
 
 def _here(paths: Iterable[Path]) -> Iterator[OwnRow]:
@@ -156,7 +155,7 @@ def _here(paths: Iterable[Path]) -> Iterator[OwnRow]:
             "time goes: the slowest lines, what was compiled and why again, copies, memory, and what to change."
         )
         form = ScriptForm(program=path.name, directory=str(path.parent))
-        yield OwnRow(path.name, "imports jax", explains, "program", form=form, source=_beginning(path))
+        yield OwnRow(path.name, "imports jax", explains, form=form, source=_beginning(path))
 
 
 _OLDER = OwnRow("Older sessions…", "", "Lists all kept sessions and jobs.", "list_all")
@@ -166,14 +165,14 @@ def _kept(entry: Entry) -> OwnRow:
     """Return the row of a session or job: its age, or what is not as it should be."""
     note = ago(entry.modified_seconds)
     if entry.problem:
-        note = "refused"
+        note = "unreadable"
     elif entry.live:
-        note = "● live" if entry.running else "open"
+        note = "● running" if entry.running else "being written"
     elif entry.job is not None and entry.complete and entry.job.missing:
         note = f"{entry.job.missing} missing"
     elif entry.state != "complete":
         note = entry.state
-    return OwnRow(", ".join(entry.workloads) or entry.name, note, "", "open_row", path=entry.path, entry=entry)
+    return OwnRow(", ".join(entry.workloads) or entry.name, note, path=entry.path, entry=entry)
 
 
 def _beginning(path: Path) -> str:
@@ -235,7 +234,7 @@ class OwnCodeList(TableView[OwnRow], keys="own_code"):
             (
                 TableColumn("", lambda row: row.verb, 4),
                 TableColumn("title", _title, 12, weight=1),
-                TableColumn("note", lambda row: row.note, 4, most=12, fits=True, right=True, style="$text-muted"),
+                TableColumn("note", lambda row: row.note, 4, most=13, fits=True, right=True, style="$text-muted"),
             ),
             titles=False,
             id=id,
@@ -282,27 +281,31 @@ class OwnCodeList(TableView[OwnRow], keys="own_code"):
             super().action_move(step)
 
 
-class OwnCodeDetail(Guarded, Static):
+class OwnCodeDetail(ScrollPane):
     """The full explanation of the row under the cursor."""
 
     def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id, markup=False)
+        self._lines = Lines()
+        super().__init__(self._lines, id=id)
 
     def show(self, row: OwnRow | None, open_path: Path | None) -> None:
         """Show the row; for a session, its summary. `open_path` is the session that is open."""
-        if row is None:
-            self.update()
-        elif row.entry is not None:
-            from jaxprof.tui.home.kept_sessions import session_summary  # not needed for the first frame
+        self._lines.show((row, open_path), lambda width: _detail(row, open_path, width))
 
-            self.update(Content("\n").join(session_summary(row.entry, open_path, max(24, self.content_size.width))))
-        else:
-            parts: list[Content | str | tuple[str, str]] = [(safe(row.explains), "$text-muted")]
-            if row.source:
-                from jaxprof.tui.kit.python_source import highlighted  # not needed for the first frame
 
-                parts += ["\n\n", highlighted(row.source)]
-            self.update(Content.assemble(*parts))
+def _detail(row: OwnRow | None, open_path: Path | None, width: int) -> list[Content]:
+    if row is None:
+        return []
+    if row.entry is not None:
+        from jaxprof.tui.home.kept_sessions import session_summary  # not needed for the first frame
+
+        return session_summary(row.entry, open_path, max(24, width))
+    lines = Content.styled(safe(row.explains), "$text-muted").wrap(width)
+    if row.source:
+        from jaxprof.tui.kit.python_source import highlighted  # not needed for the first frame
+
+        lines += [Content(""), *highlighted(row.source).wrap(width)]
+    return lines
 
 
 def plan_text(row: OwnRow, width: int) -> Content:

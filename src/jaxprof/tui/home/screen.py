@@ -120,8 +120,11 @@ class HomeScreen(SessionScreen, keys="home"):
 
     def _read_sessions(self) -> tuple[list[Entry], list[OwnRow]]:
         """Read the kept sessions, and look for the user's programs. Runs in a thread."""
-        entries = list(self.profiler.library().listed(self._most))
-        return entries, own_programs(entries, self.profiler.folder, more=len(entries) == self._most)
+        most = self._most
+        entries = list(self.profiler.library().listed(None if most is None else most + 1))
+        more = most is not None and len(entries) > most
+        entries = entries[:most]
+        return entries, own_programs(entries, self.profiler.folder, more=more)
 
     # -- results of threads ------------------------------------------------------------------------------------
 
@@ -151,9 +154,7 @@ class HomeScreen(SessionScreen, keys="home"):
         if self._wanted is not None:
             listed.move_to_key(self._wanted)
             self._wanted = None
-        self._show_own()
-        self._show_plan()
-        self._show_detail()
+        self._show_row()
         self.refresh_bindings()
 
     def on_kept_changed(self, message: KeptChanged) -> None:
@@ -218,11 +219,16 @@ class HomeScreen(SessionScreen, keys="home"):
         if not self.whole or own == self.own_in_view:
             return
         self.query_one("#detail-box").set_class(own, "-own")
-        self._show_own()
-        if not own:
-            self._show_detail()
-        self._show_plan()
+        self._show_row()
         self.refresh_bindings()
+
+    def _show_row(self) -> None:
+        """Show the row under the cursor of the list in view, and what Enter does with it."""
+        if self.own_in_view:
+            self._show_own()
+        else:
+            self._show_detail()
+            self._show_plan()
 
     def _show_own(self) -> None:
         """Show the row of your code under the cursor, if that list is in view."""
@@ -272,7 +278,12 @@ class HomeScreen(SessionScreen, keys="home"):
     @on(OwnCodeList.Highlighted, "#own-code")
     def _own_in_view(self) -> None:
         self.refresh_bindings()
-        self.once_settled(self._show_own)
+        self.once_settled(self._show_another)
+
+    def _show_another(self) -> None:
+        """Show another row of your code, from its first line on."""
+        self.query_one(OwnCodeDetail).scroll_home(animate=False)
+        self._show_own()
 
     @property
     def entry(self) -> Entry | None:

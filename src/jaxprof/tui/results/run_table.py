@@ -147,6 +147,7 @@ class RunTable(TableView[RunResult]):
         redrawn."""
         if session is not self._session:
             self.marked.clear()
+            self.sweeps, self._labels, self._longest = {}, {}, {}
         if session is not self._session or growing != self._growing:
             self._session, self._growing, self._results, runs = session, growing, {}, frozenset(session.runs)
         for run in session.runs.values():

@@ -72,8 +72,8 @@ class ResultsScreen(SessionScreen, keys="results"):
             self._panel.forget()
         rows = self._rows
         rows.shift_seconds = self._panel.strip.shift_seconds = self.profiler.opened.clock_shift_seconds
-        rows.show(session, runs, growing=grows)
         rows.cancelling = self.profiler.live.cancelling if self._ours else frozenset()
+        rows.show(session, runs, growing=grows)
         if not grows:
             rows.move_to_key(self.profiler.run_in_view)
         newest = newest_run(session) if grows or (self._ours and not replaced) else ""
