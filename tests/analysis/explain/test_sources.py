@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 from explained_sessions import step
 
+import program_events as made
 from analysis.made_runs import planned, session
 from golden import figures_text, held_cases
 from jaxprof import events as e
@@ -81,13 +82,22 @@ def test_a_run_is_captured_with_all_that_it_was_given(typed, spec, captured):
     assert sources.captured_too(session, run(**spec)) == (f"jaxprof {captured}" if captured else "")
 
 
-def test_the_same_command_is_not_proposed_where_this_python_cannot_time_lines():
-    why = ", because that needs Python 3.12 or newer"
-    seen = program()
-    seen.verdict, seen.notes = SimpleNamespace(reason="lines were not timed"), []
-    assert sources.undecided(seen) == ("lines were not timed", "jaxprof script --plain train.py --epochs 3")
-    seen.notes = [SimpleNamespace(message=f"steps are not counted and lines are not timed{why}")]
-    assert sources.undecided(seen) == (f"lines were not timed{why}", "")
+@pytest.mark.parametrize(
+    ("warned", "reason", "command"),
+    [
+        ((), "76 % of its time cannot be attributed", "jaxprof script --plain train.py --epochs 3"),
+        (
+            ("steps are not counted and lines are not timed, because that needs Python 3.12 or newer",),
+            "76 % of its time cannot be attributed: lines were not timed, because that needs Python 3.12 or newer",
+            "",
+        ),
+    ],
+)
+def test_the_same_command_is_not_proposed_where_this_python_cannot_time_lines(warned, reason, command):
+    lines = [made.line(88, 0.24, "device_busy", "step"), made.line(88, 0.76, "host_busy", kind="unseen")]
+    warnings = [e.WarningRaised(run=made.RUN, code="steps_not_counted", message=message) for message in warned]
+    seen = made.result(*made.steady(10, {"host_busy": 1.0}, lines), *warnings)
+    assert sources.undecided(seen) == (reason, command)
 
 
 CUT = {"complete": False}

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-import program_events
+import program_events as made
 from jaxprof import events as e
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.events import ProgramSampled
@@ -16,7 +16,7 @@ from jaxprof.report.conclusion import program_cost
 from jaxprof.runner.program import ProgramCommand
 from jaxprof.session import Session
 from jaxprof.tui.app import JaxprofApp
-from jaxprof.tui.kit.program_summary import Head, ProgramHead, share_bar
+from jaxprof.tui.kit.program_summary import Head, ProgramHead, head_of, share_bar
 from jaxprof.tui.live import Live
 from jaxprof.tui.messages import LiveChanged
 from jaxprof.tui.program.ledger import LedgerList
@@ -132,7 +132,7 @@ async def test_times_lines_sources_and_advice(tmp_path, monkeypatch):
         assert walk.stage.programs == []
 
         (tmp_path / "train.py").write_text("".join(f"line_{number} = {number}\n" for number in range(1, 200)))
-        monkeypatch.setattr(program_events, "FOLDER", str(tmp_path))
+        monkeypatch.setattr(made, "FOLDER", str(tmp_path))
         await walk.show(recorded.finished(), "program")
         await walk.through("""
             m L | line_91 = 91
@@ -236,8 +236,8 @@ def test_a_program_that_starts_as_another_one_ends_is_busy():
                 again.set()
 
     def make(program, interpreter, listen):
-        programs.append(FakeProgramConductor(program_events.HEADER, program, listen))
-        return programs[-1], Session(program_events.HEADER), None
+        programs.append(FakeProgramConductor(made.HEADER, program, listen))
+        return programs[-1], Session(made.HEADER), None
 
     class Gate:
         """A lock after which, when the first program has ended, the second one starts at once."""
@@ -283,3 +283,17 @@ async def test_what_is_measured_and_a_program_do_not_go_on_at_once():
         await walk.shows("another run is in progress")
         cast(Any, walk.stage.scheduler).finish()
         await walk.until(lambda: not walk.app.live.busy)
+
+
+@pytest.mark.parametrize(
+    ("unseen", "said"), [(0.1, "device-bound 90 %"), (0.8, "what bounds it is unknown"), (None, "")]
+)
+def test_the_head_says_what_bounds_the_loop_or_that_it_is_unknown(unseen, said):
+    lines = [
+        made.line(88, 1 - (unseen or 0), "device_busy", "step"),
+        made.line(88, unseen or 0, "host_busy", kind="unseen"),
+    ]
+    seen = [] if unseen is None else made.steady(10, {"device_busy": 1 - unseen, "host_busy": unseen}, lines)
+    session = made.session(*seen)
+    figures = head_of(session, program_result(session, made.RUN), growing=False).figures
+    assert [text for text, _ in figures if "bound" in text] == ([said] if said else [])

@@ -414,7 +414,8 @@ def undecided(program: ProgramResult) -> tuple[str, str]:
     """Return why there is no verdict, and the command that would give one; no command if this Python cannot time
     lines."""
     reason = program.verdict.reason
-    because = next((note.message.partition(_UNTIMED)[2] for note in program.notes if _UNTIMED in note.message), "")
+    messages = (warning.message for warning in program.run.warnings if warning.code == "steps_not_counted")
+    because = next((message.partition(_UNTIMED)[2] for message in messages if _UNTIMED in message), "")
     if because and reason.endswith(UNTIMED):
         return f"{reason}, {because}", ""
     return reason, record_again(program)

@@ -60,10 +60,11 @@ def half_width(summary: Summary | None) -> str:
 
 
 def half_width_short(summary: Summary | None) -> str:
-    """Return `half_width` for a column: `± >100×` if a percentage says no more."""
+    """Return `half_width` for a column: `± >100 %` if the interval is wider than the median."""
     share = summary.relative_halfwidth if summary is not None else None
-    text = UNKNOWN if share is None else f"± {percent(share)}"
-    return "± >100×" if "over" in text else text
+    if share is None:
+        return UNKNOWN
+    return f"± {percent(share)}" if share <= 1 else "± >100 %"
 
 
 def interval(summary: Summary | None) -> str:

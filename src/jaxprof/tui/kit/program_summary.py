@@ -351,6 +351,8 @@ def _figures(session: Session, result: ProgramResult) -> list[Figure]:
     figures: list[Figure] = []
     if result.verdict.kind is not None:
         figures.append((f"{result.verdict.kind} {percent(result.verdict.share)}", "bold"))
+    elif result.verdict.seconds:
+        figures.append(("what bounds it is unknown", ""))
     steps = result.steps
     if steps is not None and steps.per_second is not None:
         jitter = f" ± {percent(steps.jitter)}" if steps.jitter is not None else ""
