@@ -230,7 +230,7 @@ async def take_running(camera: Camera) -> None:
 
     app = camera.app
     await camera.pilot.pause(1.0)
-    app.screen.query_one(WorkloadList).focus()  # Home opens on the user's own code
+    app.screen.query_one(WorkloadList).focus()  # Start opens on the user's own code
     await camera.pilot.press("down", "down", "enter")
     await camera.until(
         lambda: any(len(run.samples("run")) > 100 for run in app.session.runs.values() if run.plan.how == "jit")

@@ -1,4 +1,4 @@
-"""A comparison started on Home: from two marks to the Compare screen, and everything that comes between."""
+"""A comparison started on Start: from two marks to the Compare screen, and everything that comes between."""
 
 import threading
 from pathlib import Path

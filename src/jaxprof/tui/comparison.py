@@ -91,13 +91,13 @@ class LiveComparison:
         app, key = self._app, key_of("results.compare")
         if session is not app.session:
             place = f"the session {app.live.path.name}" if app.live.path is not None else "this app's session"
-            words = f"Open {place} on Start, select a side among its results and press {key}."
+            words = f"Open {place} on Start, select one of the two runs and press {key}."
         elif app.current_mode == "results" and len(app.screen_stack) == 1:
             app.show_comparison(first.id, second.id)
             return
         else:
             app.run_in_view = second.id
-            words = f"To see it, select B among the results (Summary, {key_of('app.mode.summary')}) and press {key}."
+            words = f"To see it, select B among the runs (Summary, {key_of('app.mode.summary')}) and press {key}."
         title = f"The comparison of {first.plan.workload} and {second.plan.workload} is finished"
         app.say(words, title, timeout=12)
 

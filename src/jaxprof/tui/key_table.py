@@ -254,7 +254,8 @@ GROUPS: dict[str, KeyGroup] = {
         Key("mark", "space enter", "mark", "Run on", "Mark or unmark this device to run on"),
     )),
     "results": KeyGroup("Summary: runs", (
-        Key("open", "enter", "open", "Details", "All phases, samples, break-even and environment; Esc comes back"),
+        Key("open", "enter", "open", "Open",
+            "Give the lower part the full room, or open the program; Esc comes back"),
         Key("cancel", "C", "cancel", "Cancel", "Cancel this run; the others go on", FIRST),
         Key("cancel_all", "m:Q", "cancel_all", "Cancel all", "Cancel this run and all queued runs; asks first"),
         Key("again", "r", "again", "Run again", "Run this again, together with its baseline"),
@@ -276,7 +277,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("zoom", "m:F", "zoom", "Zoom", "Show the lower part alone, or both again"),
         Key("unzoom", "escape", "unzoom", "Back", "Go back to the list", FIRST),
         Key("next", "n", "step(1)", "Next run", "The next run of the session", HIDDEN),
-        Key("previous", "N", "step(-1)", "Previous", "The previous run of the session", HIDDEN),
+        Key("previous", "N", "step(-1)", "Previous run", "The previous run of the session", HIDDEN),
     )),
     "compare": KeyGroup("Comparison", (
         Key("close", "escape", "close", "Back", "Go back to the runs"),

@@ -469,7 +469,7 @@ class Profiler(Guarded, App[None]):
             self.step_back()
 
     def step_back(self) -> None:
-        """Go to the previous mode, at the end of the trail to Home."""
+        """Go to the previous mode, at the end of the trail to Start."""
         self.switch_mode(self._trail[-1] if self._trail else "home")
 
     def get_key_display(self, binding: Binding) -> str:
@@ -484,9 +484,9 @@ class Profiler(Guarded, App[None]):
         if type(self.screen).__name__ != "HelpScreen":
             self.push_screen(made("help", "HelpScreen", self.screen))
 
-    def show_results(self, run: str = "") -> None:
+    def show_results(self, run: str) -> None:
         """Go to the runs with `run` in view."""
-        self.run_in_view = run or self.run_in_view
+        self.run_in_view = run
         self.switch_mode("results")
 
     def show_program(self, run: str = "", view: str = "", words: str = "") -> None:

@@ -254,10 +254,14 @@ class KernelTable(RowList, keys="kernels"):
         self.rows.show(ranking)
         self._show_rows()
 
+    @property
+    def empty_text(self) -> str:
+        return "Reading where the kernels came from…" if self.rows.waits else self._empty_text
+
     def set_empty_text(self, text: str) -> None:
         """Set the text that is shown while there are no kernels."""
         self._empty_text = text
-        self._show_empty_text()
+        self.refresh()
 
     def set_filter(self, text: str) -> None:
         """Show only rows with these words."""
@@ -265,14 +269,8 @@ class KernelTable(RowList, keys="kernels"):
             self._show_rows()
 
     def _show_rows(self) -> None:
-        self._show_empty_text()
         self.set_keys(self.rows.keys)
         self.post_message(self.Arranged())
-
-    def _show_empty_text(self) -> None:
-        words = "Reading where the kernels came from…" if self.rows.waits else self._empty_text
-        self.EMPTY = words  # type: ignore[misc]
-        self.refresh()
 
     @property
     def ranked(self) -> Ranked | None:

@@ -1,4 +1,4 @@
-"""The user's choices on the Home screen (workloads, variants, sizes, devices), and the line that says what Enter does.
+"""The user's choices on the Start screen (workloads, variants, sizes, devices), and the line that says what Enter does.
 
 The same module makes the plan, so that Enter does what the line says.
 """
@@ -47,7 +47,7 @@ class WorkloadOptions:
 
 @dataclass(slots=True)
 class HomeOptions:
-    """All options of Home."""
+    """All options of Start."""
 
     preset: str = "quick"
     budget_seconds: float = DEFAULT_BUDGET_SECONDS

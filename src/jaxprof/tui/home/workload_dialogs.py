@@ -1,4 +1,4 @@
-"""The dialogs of the Home screen: parameters of a workload, a user's own workload, devices to compile a workload for.
+"""The dialogs of the Start screen: parameters of a workload, a user's own workload, devices to compile a workload for.
 
 Each field is parsed as for a run, and shows its error below.
 """

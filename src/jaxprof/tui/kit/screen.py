@@ -119,7 +119,7 @@ class SessionScreen(ModeScreen):
     def _explain(self) -> None:
         """Explain the session at the head of the screen, if the screen has a head."""
         profiler = self.profiler
-        for head in self.query("ExplanationHead"):  # by name: Home has none, and does not import it
+        for head in self.query("ExplanationHead"):  # by name: Start has none, and does not import it
             cast("ExplanationHead", head).show_session(profiler.session, self._called, growing=profiler.session_grows)
 
     def show_state(self) -> None:

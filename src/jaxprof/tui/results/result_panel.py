@@ -166,8 +166,8 @@ class ResultPanel(ScrollPane):
         self._show("published", key, lambda width: [] if live else _published(group, width), "published by others")
         compiled = (key, len(run.compiles))
         self._show("compiles", compiled, lambda width: compile_lines(result, width), "compiled op by op")
-        told = (key, run.environment is None)
-        self._show("environment", told, lambda width: environment_lines(result, width), "environment")
+        self._show("environment", (key, run.environment is None), lambda width: environment_lines(result, width),
+                   "environment")  # fmt: skip
         self._show("each-phase", key, lambda width: [] if live else _phases(result, width), "phase by phase")
 
     def _show_samples(self, session: Session, result: RunResult | None, growing: bool) -> None:
