@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from golden import cases, figures_text, held_cases
 from jaxprof.analysis.lanes.kinds import KINDS, kind_of
-from jaxprof.analysis.lanes.navigation import longest_idle, longest_interval, next_idle, same
+from jaxprof.analysis.lanes.navigation import longest_idle, longest_interval, next_idle
 from jaxprof.analysis.lanes.rows import lanes_of
 from jaxprof.analysis.lanes.totals import device_totals, range_totals
-from jaxprof.analysis.timeline import Timeline, TimelineCounter, TimelineLane, TimelineOp
+from jaxprof.analysis.timeline import Timeline, TimelineCounter, TimelineLane
 
 SPAN = 60
 
@@ -138,16 +138,3 @@ def test_the_longest_and_the_next_longest_and_round_again():
     assert longest_idle(pool([(0, 5)])) is None
     (counter,) = made(counters=[TimelineCounter("gpu:0", "memory", "bytes", [0, 12, 90], [1.0, 9.0, 2.0])]).lanes
     assert longest_interval(counter.summary).begin == 12, "of a counter the highest value"
-
-
-def test_the_same_kernel_is_of_the_same_op_on_the_same_device():
-    of = [
-        TimelineLane("gpu:0", "stream", "stream", [("gemm", 0), ("gemm", 1)], [0, 1], [0, 10], [5, 7]),
-        TimelineLane("gpu:0", "ops", "ops", [("gemm_2", 0)], [0], [2], [5]),
-        TimelineLane("gpu:1", "stream", "stream", [("gemm", 0)], [0], [0], [5]),
-        TimelineLane("host", "host", "host", [("launch", 0)], [0], [0], [5]),
-    ]
-    lanes = lanes_of(Timeline(None, 0, [TimelineOp("jit_f", None, name) for name in "ab"], of))
-    found = same(lanes, next(lane for lane in lanes.lanes if (lane.device, lane.kind) == ("gpu:0", "stream")), 0)
-    assert found.starts.tolist() == [0, 2], "not the other op of that name, the other device, or the launch"
-    assert found.median_ns == 5

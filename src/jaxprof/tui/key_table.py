@@ -84,7 +84,7 @@ MEANINGS: dict[str, str] = {
     "ctrl+z": "Suspend; fg in the shell comes back",
     # in the menu
     "m:a": "What to do: the findings, the most expensive first",
-    "m:A": "All of them: mark all workloads, history of all, show hidden lanes, list all buffers",
+    "m:A": "All of them: mark all workloads, history of all, list all buffers",
     "m:b": "What was compiled, for how long, and why",
     "m:B": "Compile for a device that is not here",
     "m:d": "Choose devices",
@@ -119,8 +119,7 @@ MEANINGS: dict[str, str] = {
     "m:Z": "Open or close all",
     "m:.": "The next event, change or place",
     "m:comma": "The event, change or place before",
-    "m:*": "The same thing again, later",
-    "m:#": "The same thing, earlier",
+    "m:*": "The same thing again: search for its name",
     "m:}": "The next idle period",
     "m:{": "The previous idle period",
     "m:$": "The longest event: what one thing costs most",
@@ -133,7 +132,7 @@ MEANINGS: dict[str, str] = {
     "m:7": "The seventh tab",
     "m:8": "The eighth tab",
     "m:9": "The ninth tab",
-    "m:_": "Hide a lane, or the details of lines",
+    "m:_": "Hide the details of lines",
 }
 """Meaning of a key wherever it does something, by Textual's names of the keys; several keys with one meaning stand
 together. Questions, which have no other letters, are answered with `y` and `n`."""
@@ -152,6 +151,8 @@ FORMER: dict[str, str] = {
     **{f"code.{name}": f"text.{name}" for name in (
         "left", "right", "follow", "users", "back", "forward", "short", "copy",
     )},
+    **{f"job_map.{name}": f"rows.{name}" for name in ("up", "down", "page_up", "page_down")},
+    "timeline.again": "timeline_pane.again", "timeline.again_before": "timeline_pane.previous",
     "run.close_log": "results.unzoom", "run_detail.close": "results.unzoom", "run_detail.hlo": "results.hlo",
     "run_detail.copy": "results.copy", "run_detail.next": "results.next", "run_detail.previous": "results.previous",
 }  # fmt: skip
@@ -387,6 +388,7 @@ GROUPS: dict[str, KeyGroup] = {
     "timeline_pane": KeyGroup("Timeline, searched", (
         Key("search", "slash", "search", "Search", "Search the names with a regular expression", priority=True),
         *_MATCHES,
+        Key("again", "m:*", "again", "Same again", "Search for the name under the cursor; n goes on"),
         Key("hlo", "m:h", "hlo", "HLO", "Go to the HLO of the kernel under the cursor"),
     )),
     "timeline": KeyGroup("Timeline", (
@@ -407,19 +409,14 @@ GROUPS: dict[str, KeyGroup] = {
             "Go to the longest idle period, then the next"),
         Key("longest", "m:$", "longest('interval')", "Longest event",
             "Go to the longest event (or value), then the next", HIDDEN),
-        Key("again", "m:*", "again(1)", "Same again", "Go to the next event of the same name"),
-        Key("again_before", "m:#", "again(-1)", "Same before",
-            "Go to the previous event of the same name", HIDDEN),
         Key("home", "home", "browse('edge', -1)", "Start", "Go to the start of the recording", HIDDEN),
         Key("end", "end", "browse('edge', 1)", "End", "Go to the end of the recording", HIDDEN),
         Key("up", "up k", "browse('move', -1)", "Lane above", "Go to the lane above", HIDDEN),
         Key("down", "down j", "browse('move', 1)", "Lane below", "Go to the lane below", HIDDEN),
         Key("range", "space", "browse('mark')", "Range",
-            "Start a range and show its totals; press again to end it, and once more, or Esc, to clear it"),
+            "Start a range, which ends at the cursor, and show its totals; press again, or Esc, to clear it"),
         Key("launch", "m:M", "browse('follow')", "Launch",
             "Go from a kernel to its launch, and back", HIDDEN),
-        Key("hide", "m:_", "browse('hide')", "Hide", "Hide this lane", HIDDEN),
-        Key("show_all", "m:A", "browse('show_all')", "Show all", "Show the hidden lanes again", HIDDEN),
         Key("open", "enter", "browse('open')", "Open", "Open or close the lane: a line for each thread and level"),
     )),
     "passes": KeyGroup("Compiles: passes", (
@@ -513,22 +510,18 @@ GROUPS: dict[str, KeyGroup] = {
         Key("unfilter", "escape", "unfilter", "Back", "Clear the filter, or show two views again", HIDDEN),
     )),
     "job_map": KeyGroup("Summary: job: steps", (
-        Key("open", "enter", "open", "Open", "Open the session of this process; Esc comes back"),
+        *_OF_A_PROCESS,
         Key("values", "right_square_bracket", "values(1)", "Values",
             "Show the next: own work, step time, or one part of the steps"),
         Key("values_before", "left_square_bracket", "values(-1)", "Values before", "Show the values before", HIDDEN),
         Key("zoom_in", "plus", "browse('zoom_by', 1)", "Zoom in", "Show half the steps around the cursor"),
         Key("zoom_out", "minus", "browse('zoom_by', -1)", "Out", "Show twice the steps around the cursor"),
         Key("whole", "m:0", "browse('show_whole')", "Whole", "Show all steps", HIDDEN),
-        Key("sort", "s", "browse('sort')", "Sort", "Sort by process, by lost time, or by host"),
+        *_ORDER,
         Key("group", "m:g", "group", "Group", "Show a host as one row, with its worst"),
         *_PAN,
         Key("home", "home", "browse('edge', -1)", "Start", "Go to the first step", HIDDEN),
         Key("end", "end", "browse('edge', 1)", "End", "Go to the last step", HIDDEN),
-        Key("up", "up k", "browse('move', -1)", "Up", "Go to the row above", HIDDEN),
-        Key("down", "down j", "browse('move', 1)", "Down", "Go to the row below", HIDDEN),
-        Key("page_up", "pageup", "browse('page', -1)", "Page up", "Go a page up", HIDDEN),
-        Key("page_down", "pagedown", "browse('page', 1)", "Page down", "Go a page down", HIDDEN),
     )),
     "job_findings": KeyGroup("Summary: job: findings", (
         *_OF_A_PROCESS,

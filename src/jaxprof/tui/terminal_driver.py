@@ -1,4 +1,4 @@
-"""Reduces the output to the terminal: only cells that change are written, and only ASCII if the terminal has nothing
+"""Reduces the output to the terminal: only pieces that change are written, and only ASCII if the terminal has nothing
 else.
 
 Both happen where the bytes are written, so that no widget, ours or one of Textual's, needs a second way to draw: a
@@ -11,9 +11,6 @@ import os
 import re
 import signal
 import sys
-import unicodedata
-from functools import lru_cache
-from itertools import repeat
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.operating_system import can_run
@@ -21,38 +18,33 @@ from jaxprof.text import columns
 from jaxprof.tui.terminal_background import keys_of_typed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from types import FrameType
 
     from textual.driver import Driver
 
 
-Cell = tuple[str, str]
-"""A character with its combining marks, and the parameters of its style. The second cell of a wide character is empty.
-"""
+Piece = tuple[int, int, int, str]
+"""Text of one style: its row, the columns where it begins and ends, and what is written, which ends in no style."""
 
-_PIECE = re.compile(r"\x1b\[(?P<place>[\d;]*)H|\x1b\[(?P<style>[\d;]*)m|(?P<text>[^\x00-\x1f\x7f]+)|(?P<line>\n)")
+_PIECE = re.compile(
+    r"\x1b\[(?P<row>\d+);(?P<column>\d+)H|(?:\x1b\[[\d;]*m)?(?P<text>[^\x00-\x1f\x7f]+)(?:\x1b\[0m)?|\n"
+)
 _MODES = re.compile(r"(?:\x1b\[[?>=<][\d;]*\$?[a-z]|\x1b\]52;[^\x07\x1b]*(?:\x07|\x1b\\))+")
 """Sequences that change no cell: terminal modes, queries, and the clipboard."""
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 """Sequences around a frame, for terminals that show a frame all at once."""
 _SCREENS: Final = "\x1b[?1049"
 """Prefix of the sequences that switch between the two screens of a terminal."""
-_SHOWN_ON_BLANKS: Final = frozenset({"4", "7", "9", "21", "53"})
-"""Style parameters that show on blanks: underline, reverse, strike, double underline, overline."""
-_SHORT_GAP = 4
-"""Rewrite a gap of up to this many unchanged cells: skipping it costs as many bytes."""
 
 
-class ChangedCells:
+class ChangedPieces:
     """Tracks what one terminal shows, for one thread that writes to it."""
 
     def __init__(self) -> None:
-        self._rows: dict[int, list[Cell | None]] = {}
-        """Cells that the terminal shows, by row; None if unknown."""
+        self._rows: dict[int, dict[int, Piece]] = {}
+        """Pieces that the terminal is known to show, by row and by the column where they begin."""
         self._place: tuple[int, int] | None = None
         """Row and column of the cursor; None if unknown."""
-        self._style: str | None = None
         self._begins = ""
         self._stale = False
 
@@ -68,227 +60,71 @@ class ChangedCells:
         if data == _END and self._begins:
             self._begins = ""
             return ""
-        if self._stale:
-            self._rows, self._place, self._style, self._stale = {}, None, None, False
-        before, self._begins = self._begins, ""
         written = self._changes(data, size)
-        self._begins = "" if written else before
-        return before + written if written else ""
+        if written:
+            written, self._begins = self._begins + written, ""
+        return written
 
     def _changes(self, data: str, size: tuple[int, int]) -> str:
         if _MODES.fullmatch(data) and _SCREENS not in data:
             return data
-        wanted = _wanted(data)
-        if wanted is None:
-            plain = "" if self._style == "" else "\x1b[0m"  # as Textual itself, leave no style to the shell
-            self._rows, self._place, self._style = {}, None, None
-            return plain + data
-        rows, place = wanted
-        written: list[str] = []
-        for y, cells in sorted(rows.items()):
-            written += self._row(y, cells, size[0])
-        if any(y >= size[1] or len(cells) > size[0] for y, cells in rows.items()):
+        pieces = _pieces(data)
+        if self._stale or pieces is None:
+            self._rows, self._place, self._stale = {}, None, False
+        if pieces is None:
+            return data
+        written = [change for piece in pieces if (change := self._change(piece))]
+        if any(row >= size[1] or end > size[0] for row, _, end, _ in pieces):
             self.forget()  # the frame exceeds the terminal, which shows the excess in its last cells
-        if place is not None and place != self._place:
-            written.append(f"\x1b[{place[0] + 1};{place[1] + 1}H")
-            self._place = place
         return "".join(written)
 
-    def _row(self, y: int, wanted: list[Cell | None], width: int) -> Iterator[str]:
-        """Yield what makes row `y` of `width` cells show the `wanted` cells; None leaves a cell as it is."""
-        shown = self._rows.setdefault(y, [])
-        shown.extend(repeat(None, len(wanted) - len(shown)))
-        if shown[: len(wanted)] == wanted:
-            return
-        for begin, end in _runs(shown, wanted):
-            if self._place != (y, begin):
-                skipped = begin - self._place[1] if self._place is not None and self._place[0] == y else 0
-                yield f"\x1b[{skipped}C" if skipped > 0 else f"\x1b[{y + 1};{begin + 1}H"
-            for cell in wanted[begin:end]:
-                if cell is None:
-                    continue
-                character, style = cell
-                if style != self._style and not (character == " " and _on_blanks(self._style) == style):
-                    yield _change(self._style, style)
-                    self._style = style
-                yield character
-            shown[begin:end] = wanted[begin:end]
-            self._place = (y, end) if end < width else None  # beyond the right edge, terminals differ
+    def _change(self, piece: Piece) -> str:
+        """Return what makes the terminal show a piece, which may be no more than the place of the cursor."""
+        y, begin, end, text = piece
+        shown = self._rows.setdefault(y, {})
+        if text and shown.get(begin) == piece:
+            return ""
+        there = self._place == (y, begin)
+        if text:
+            kept = {at: other for at, other in shown.items() if other[2] <= begin or end <= at}
+            self._rows[y] = {**kept, begin: piece}
+        self._place = y, end
+        return text if there else f"\x1b[{y + 1};{begin + 1}H{text}"
 
 
-def _runs(shown: list[Cell | None], wanted: list[Cell | None]) -> Iterator[tuple[int, int]]:
-    """Yield the begin and end of each span of a row to write; short gaps between changes are included."""
-    begin = end = -1
-    for at, cell in enumerate(wanted):
-        if cell is None or cell == shown[at]:
-            continue
-        first = at if cell[0] or not at else at - 1  # both halves of a wide character are written together
-        after = wanted[at + 1] if at + 1 < len(wanted) else None
-        if begin < 0:
-            begin = first
-        elif first - end > _SHORT_GAP or None in wanted[end:first]:
-            yield begin, end
-            begin = first
-        end = at + 1 if after is None or after[0] else at + 2
-    if begin >= 0:
-        yield begin, end
-
-
-def _wanted(data: str) -> tuple[dict[int, list[Cell | None]], tuple[int, int] | None] | None:
-    """Return the cells that `data` writes, by row, and where it leaves the cursor; None if `data` holds more than text,
-    styles and positions."""
-    rows: dict[int, list[Cell | None]] = {}
-    x = y = -1
-    style, at, moved = "", 0, False
+def _pieces(data: str) -> list[Piece] | None:
+    """Return the pieces that `data` writes, and where it leaves the cursor, if that is elsewhere than behind the last
+    one; None if `data` holds more than text, styles and places."""
+    pieces: list[Piece] = []
+    place: tuple[int, int] | None = None
+    at, moved = 0, False
     while at < len(data):
-        piece = _PIECE.match(data, at)
-        if piece is None:
+        found = _PIECE.match(data, at)
+        if found is None:
             return None
-        at = piece.end()
-        if piece.lastgroup == "style":
-            style = _normal(piece["style"])
-        elif piece.lastgroup == "place":
-            row, _, column = piece["place"].partition(";")
-            y, x, moved = int(row or 1) - 1, int(column or 1) - 1, True
-        elif y < 0:
+        at = found.end()
+        if found["row"]:
+            place, moved = (int(found["row"]) - 1, int(found["column"]) - 1), True
+        elif not found["text"]:  # the end of a line: a place follows, or nothing
+            place, moved = None, False
+        elif place is None:
             return None
-        elif piece.lastgroup == "line":
-            y, moved = y + 1, False
         else:
-            cells = _cells(piece["text"], style)
-            row_cells = rows.setdefault(y, [])
-            row_cells.extend(repeat(None, x + len(cells) - len(row_cells)))
-            row_cells[x : x + len(cells)] = cells
-            x, moved = x + len(cells), False
-    return rows, ((y, x) if moved else None)
-
-
-def _cells(text: str, style: str) -> list[Cell]:
-    blank = (" ", _on_blanks(style) or "")
-    if text.isascii():
-        return [(character, style) if character != " " else blank for character in text]
-    cells: list[Cell] = []
-    for character in text:
-        if character == " ":
-            cells.append(blank)
-        elif unicodedata.combining(character) and cells:
-            cells[-1] = (cells[-1][0] + character, style)
-        else:
-            cells.append((character, style))
-            if unicodedata.east_asian_width(character) in "WF":
-                cells.append(("", style))
-    return cells
-
-
-@lru_cache(maxsize=4096)
-def _normal(parameters: str) -> str:
-    """Return the parameters without the leading reset: every style from Textual is complete."""
-    return parameters.removeprefix("0").removeprefix(";")
-
-
-@lru_cache(maxsize=4096)
-def _parts(style: str) -> tuple[frozenset[str], str, str]:
-    """Return attributes, foreground and background of a style."""
-    attributes, foreground, background = set(), "", ""
-    numbers = style.split(";") if style else []
-    while numbers:
-        number = numbers.pop(0)
-        if number in ("38", "48"):
-            count = 4 if numbers[:1] == ["2"] else 2
-            colour = ";".join([number, *numbers[:count]])
-            del numbers[:count]
-        else:
-            colour = number
-        if number == "38" or (len(number) == 2 and number[0] in "39"):
-            foreground = colour
-        elif number == "48" or (len(number) == 2 and number[0] == "4") or (len(number) == 3 and number[:2] == "10"):
-            background = colour
-        else:
-            attributes.add(number)
-    return frozenset(attributes), foreground, background
-
-
-@lru_cache(maxsize=4096)
-def _on_blanks(style: str | None) -> str | None:
-    """Return the part of a style that shows on a blank: its background, or all of it if it draws on blanks."""
-    if style is None:
-        return None
-    attributes, _, background = _parts(style)
-    return style if attributes & _SHOWN_ON_BLANKS else background
-
-
-@lru_cache(maxsize=4096)
-def _change(before: str | None, after: str) -> str:
-    """Return the shortest sequence that changes one style to another."""
-    whole = f"\x1b[0;{after}m" if after else "\x1b[0m"
-    if before is None:
-        return whole
-    attributes, foreground, background = _parts(before)
-    wanted, new_foreground, new_background = _parts(after)
-    if attributes - wanted or (foreground and not new_foreground) or (background and not new_background):
-        return whole
-    codes = sorted(wanted - attributes)
-    codes += [new_foreground] if new_foreground != foreground else []
-    codes += [new_background] if new_background != background else []
-    return f"\x1b[{';'.join(codes)}m"
+            row, begin = place
+            place, moved = (row, begin + columns(found["text"])), False
+            pieces.append((row, begin, place[1], found[0]))
+    return [*pieces, (*place, place[1], "")] if place is not None and moved else pieces
 
 
 ASCII_VARIABLE = "JAXPROF_ASCII"
 
-_LOOKALIKES = {
-    "µ": "u",
-    "×": "x",
-    "·": ".",
-    "±": "~",
-    "°": "o",
-    "…": "~",
-    "–": "-",
-    "—": "-",
-    "’": "'",
-    "‘": "'",
-    "“": '"',
-    "”": '"',
-    "→": ">",
-    "←": "<",
-    "↑": "^",
-    "↓": "v",
-    "↵": "<",
-    "⏎": "<",
-    "▲": "^",
-    "▼": "v",
-    "▶": ">",
-    "‹": "<",
-    "›": ">",
-    "▸": ">",
-    "▾": "v",
-    "◀": "<",
-    "✓": "+",
-    "✗": "X",
-    "✘": "X",
-    "●": "*",
-    "○": "o",
-    "◆": "*",
-    "◇": "o",
-    "•": "*",
-    "■": "x",
-    "□": "_",
-    "▣": "x",
-    "☑": "x",
-    "☐": "_",
-    "∂": "d",
-    "≤": "<",
-    "≥": ">",
-    "≈": "~",
-    "≠": "!",
-    "▴": "^",
-    "◉": "@",
-    "²": "2",
-    "³": "3",
-    "∞": "?",
-    "\u202f": " ",
-    "\u00a0": " ",
-    "\u2009": " ",
-}
+_LOOKALIKES: Final = {
+    " ": "\u202f\u00a0\u2009", "'": "’‘", '"': "“”", ".": "·┄┅┈┉╌╍", "-": "–—─╴╶", "~": "±…≈", "?": "∞", "!": "≠",
+    "@": "◉", "<": "←↵⏎‹◀≤", ">": "→▶›▸≥", "^": "↑▲▴", "v": "↓▼▾", "+": "✓", "X": "✗✘", "x": "×■▣☑", "_": "□☐",
+    "*": "●◆•", "o": "°○◇", "u": "µ", "d": "∂", "2": "²", "3": "³", "=": "━═╸╺╼╾",
+    "|": "│┃┆┇┊┋║╎╏╵╷╹╻╽╿",
+}  # fmt: skip
+"""By the character of ASCII, those that it stands for."""
 _SPARKS = dict(zip("▁▂▃▄▅▆▇█", "_..-=+*#", strict=True))
 _BARS = dict(zip("▏▎▍▌▋▊▉▐", ".:-=+*##", strict=True))
 _SHADES = dict(zip("░▒▓▚", ".o%x", strict=True))
@@ -303,8 +139,8 @@ class _Table(dict[int, str]):
         character = chr(code)
         if code < 0x80:
             replacement = character
-        elif 0x2500 <= code <= 0x257F:
-            replacement = _box(code)
+        elif 0x2500 <= code <= 0x257F:  # what is left of the lines: corners and crossings
+            replacement = "+"
         elif 0x2580 <= code <= 0x259F:
             replacement = "#"
         elif 0x2800 <= code <= 0x28FF:
@@ -319,17 +155,10 @@ def _braille(dots: int) -> str:
     return " " if not dots else "-" if dots in _LEVEL else ":" if dots.bit_count() > 2 else "."
 
 
-def _box(code: int) -> str:
-    if chr(code) in "━═╸╺╼╾":
-        return "="
-    if chr(code) in "┄┅┈┉╌╍":
-        return "."
-    if chr(code) in "─╴╶":
-        return "-"
-    return "|" if chr(code) in "│┃┆┇┊┋║╎╏╵╷╹╻╽╿" else "+"
-
-
-TO_ASCII = _Table({ord(key): value for key, value in {**_LOOKALIKES, **_SPARKS, **_BARS, **_SHADES}.items()})
+TO_ASCII = _Table(
+    {ord(character): shown for shown, alike in _LOOKALIKES.items() for character in alike}
+    | {ord(character): shown for character, shown in (_SPARKS | _BARS | _SHADES).items()}
+)
 
 
 def wants_ascii() -> bool:
@@ -358,7 +187,7 @@ def driver_for_this_terminal(typed: str = "") -> type[Driver] | None:
         """Writes only what differs from what the terminal shows."""
 
         in_ascii = wants_ascii()
-        _cells = ChangedCells()
+        _pieces = ChangedPieces()
 
         def start_application_mode(self) -> None:
             for key, character in waiting:
@@ -368,7 +197,7 @@ def driver_for_this_terminal(typed: str = "") -> type[Driver] | None:
             resized = signal.getsignal(signal.SIGWINCH)
 
             def forget(number: int, frame: FrameType | None) -> None:
-                self._cells.forget()  # at a resize, each terminal rearranges its content in its own way
+                self._pieces.forget()  # at a resize, each terminal rearranges its content in its own way
                 if callable(resized):
                     resized(number, frame)
 
@@ -380,7 +209,7 @@ def driver_for_this_terminal(typed: str = "") -> type[Driver] | None:
                 size = os.get_terminal_size(self.fileno)
             except OSError:  # the terminal is gone
                 size = os.terminal_size((0, 0))
-            if changes := self._cells.changes(shown, size):
+            if changes := self._pieces.changes(shown, size):
                 super().write(changes)
 
     return LeanDriver

@@ -11,7 +11,7 @@ import program_events
 from jaxprof.analysis.jobs.step_grid import StepGrid, step_outliers
 from jaxprof.session.log import LogWriter
 from jaxprof.session_names import session_path
-from jaxprof.tui.job.heat_map import MARKS, JobMap, MapBrowse, MapProcess, cell_words
+from jaxprof.tui.job.heat_map import MARKS, JobMap, MapLine, by_host, cell_words
 from jaxprof.tui.job.panes import VIEWS, RankTable
 from jaxprof.tui.job.screen import JobFindings, JobScreen
 from tui.fakes import HOSTILE, SMALL, walking
@@ -115,7 +115,7 @@ async def test_one_process_beside_the_others_whose_names_are_not_obeyed(folder):
         await walk.press("m T home c", "Process 0 on node0 beside the median of the others")
         await walk.shows("data 40 % 2.0 %", "step 5× 0×")
         await walk.press("m T down c", "Process 1 on [b]evil[/x]", "Recompiled: nothing")
-        assert screen.query_one(JobMap).browse.process == 1, "one cursor for all views"
+        assert screen.query_one(JobMap).process == 1, "one cursor for all views"
         await walk.press("m 4 m t down m g s y", "[b]evil[/x]")
         assert "\x1b" not in walk.text
 
@@ -193,7 +193,7 @@ async def shown(walk, folder):
 
 def row_of(walk, name):
     """The cells of a row."""
-    line = next(line for line in walk.text.splitlines() if f" {name} " in line and "on node" not in line)
+    line = next(line for line in walk.text.splitlines() if f" {name} " in line and " on node" not in line)
     return line.partition(name)[2].strip("│ ")
 
 
@@ -246,35 +246,52 @@ async def test_what_was_not_seen_of_a_process_is_blank_and_said(tmp_path):
         assert "unknown" in found.facts
 
 
-async def test_rows_scroll_and_the_one_of_the_cursor_stays_in_view_and_is_opened(tmp_path, monkeypatch):
-    for index in range(40):
-        data = 0.5 if index == 33 else 0.02
-        job_folders.process(tmp_path, index, 40, *job_folders.loop(3, data=data), header={"host": "big"})
-    async with walking((80, 30)) as walk:
+async def test_rows_scroll_and_the_one_of_the_cursor_stays_in_view_and_is_opened(tmp_path):
+    for index in range(20):
+        data = 0.5 if index == 13 else 0.02
+        job_folders.process(tmp_path, index, 20, *job_folders.loop(3, data=data), header={"host": "big"})
+    async with walking(SMALL) as walk:
         found = await shown(walk, tmp_path)
-        assert (found.browse.order_in_use, found.browse.process) == ("lost time", 33), "the worst first"
+        assert (found.order_in_words, found.process, found.cursor) == ("by lost ▾", 13, 0), "of many, the worst first"
         await walk.press("m g", "All processes are on one host")
-        await walk.press("s s", " 33 big")
-        assert (found.browse.order_in_use, found.browse.process) == ("process", 33), "the cursor stays on its process"
-        with monkeypatch.context() as late:  # a new size is announced late
-            late.setattr(JobMap, "on_resize", lambda self: None)
-            await walk.pilot.resize_terminal(80, 24)
-            await walk.shows(" 33 big")
+        await walk.press("s", " 13 big")
+        assert (found.order_in_words, found.process, found.cursor) == ("by process ▾", 13, 13), "on its process"
         await walk.press("pageup enter")
-        await walk.until(lambda: walk.app.session_path == tmp_path / f"process-{found.browse.process:05}.jaxprof")
+        await walk.until(lambda: walk.app.session_path == tmp_path / f"process-{found.process:05}.jaxprof")
 
 
-def test_processes_of_a_host_are_one_row_where_they_do_not_fit():
-    browse = MapBrowse()
-    browse.resize(6)
-    browse.show([MapProcess(index, f"node{index // 4}", float(index == 5), index == 5) for index in range(16)])
-    assert [line.name for line in browse.lines] == ["node1", "node0", "node2", "node3"]
-    assert (browse.process, browse.lines[0].accused) == (5, True), "the worst of the worst host"
-    browse.grouped = False
-    browse.arrange()
-    assert (len(browse.lines), browse.process) == (16, 5)
-    browse.resize(20)
-    assert [line.processes[0] for line in browse.lines] == list(range(16)), "all fit: in their own order"
+async def test_processes_of_a_host_are_one_row_where_there_are_many(tmp_path):
+    lines = [MapLine(index, f"node{index // 4}", float(index == 5), index == 5, (index,)) for index in range(20)]
+    assert [(line.index, line.host, line.accused) for line in by_host(lines)[:3]] == [
+        (0, "node0", False), (5, "node1", True), (8, "node2", False)
+    ]  # fmt: skip
+    async with walking() as walk:
+        found = (await opened(walk, late(made(tmp_path / "beside", "other")))).query_one(JobMap)
+        for processes, count in ((lines[:12], 12), (lines, 5)):
+            found.show_processes(processes)
+            assert found.count == count
+        found.go_to(6)
+        assert (found.current, found.process) == ("node1", 5), "its worst"
+        await walk.press("m t m g")
+        assert (found.count, found.process) == (20, 5)
+
+
+async def test_an_empty_screen_offers_no_key_that_does_nothing():
+    async with walking() as walk:
+        walk.app.switch_mode("job")
+        await walk.on("JobScreen")
+        await walk.shows("No job is open.")
+        offered = {binding.binding.action for binding in walk.screen.active_bindings.values()}
+        assert not offered & {
+            "findings",
+            "tab('map')",
+            "tab('ranks')",
+            "tab('beside')",
+            "zoom",
+            "filter",
+            "copy",
+            "read",
+        }
 
 
 def test_a_process_that_nothing_is_compared_with_is_not_called_the_only_one():

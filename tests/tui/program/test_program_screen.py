@@ -16,12 +16,13 @@ from jaxprof.report.conclusion import program_cost
 from jaxprof.runner.program import ProgramCommand
 from jaxprof.session import Session
 from jaxprof.tui.app import JaxprofApp
+from jaxprof.tui.kit.canvas import Scale
 from jaxprof.tui.kit.program_summary import Head, ProgramHead, head_of, share_bar
 from jaxprof.tui.live import Live
 from jaxprof.tui.messages import LiveChanged
 from jaxprof.tui.program.ledger import LedgerList
 from jaxprof.tui.program.screen import ProgramScreen
-from jaxprof.tui.program.time_pane import TimeAxis, states_by_column, values_by_column
+from jaxprof.tui.program.time_pane import states_by_column, values_by_column
 from tui import recorded
 from tui.fakes import MIDDLE, PYTHON, SMALL, FakeProgramConductor, walking
 
@@ -32,7 +33,7 @@ def stretch(began, ended, **states):
 
 
 def test_columns_hold_what_was_done_in_their_time():
-    axis = TimeAxis(100.0, 104.0)
+    axis = Scale(100.0, 104.0)
     sampled = [stretch(100.0, 101.0, compile=1.0), stretch(101.0, 103.0, device_busy=1.5, host_busy=0.5)]
     found = states_by_column(sampled, axis, 8)
     assert found[0] == found[1] == {"compile": 1.0}
@@ -44,7 +45,7 @@ def test_columns_hold_what_was_done_in_their_time():
 
 
 def test_values_are_held_between_readings_and_not_beyond_them():
-    axis = TimeAxis(0.0, 10.0)
+    axis = Scale(0.0, 10.0)
     assert values_by_column([(1.0, 2.0), (1.5, 4.0), (4.0, 8.0)], axis, 10) == [
         None, 3.0, 3.0, 3.0, 8.0, None, None, None, None, None,
     ]  # fmt: skip

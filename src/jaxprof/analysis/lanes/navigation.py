@@ -1,20 +1,17 @@
 """Ways through the lanes of a timeline: jumps in a row, and a search.
 
 Jumps go to a row's next idle time and its longest intervals; time before its first interval and after its last is not
-idle. A search is by name, by equal op, or from a launch on the host to its kernel and back, which share a correlation
-id; an expression is matched against the labels, which are few, not against the intervals.
+idle. A search is by the name of an interval or of its op, or from a launch on the host to its kernel and back, which
+share a correlation id; an expression is matched against the labels, which are few, not against the intervals.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from jaxprof.analysis.lanes.kinds import COUNTED_LANES
 from jaxprof.analysis.lanes.rows import Busy, Ints, LaneGroup, LaneRow, Lanes
 from jaxprof.trace.intervals import Coverage
 
@@ -83,9 +80,6 @@ def _longest(begins: Ints, ends: Ints, before: Stretch | None, values: object = 
     return Stretch(int(begins[at]), int(ends[at]), len(begins) - len(candidates) + 1, len(begins))
 
 
-Bools = NDArray[np.bool_]
-
-
 @dataclass(frozen=True, slots=True)
 class Matches:
     """All intervals that match by their own name or that of their op, in order of their start."""
@@ -116,38 +110,12 @@ class Matches:
             raise ValueError("no matches have no median")
         return float(np.median(self.ends - self.starts))
 
-    def place_of(self, start: int, lane: int) -> int:
-        """Return the index of the match that begins at `start`, the one in `lane` if several do."""
-        first, last = (int(np.searchsorted(self.starts, start, side)) for side in ("left", "right"))
-        return next((at for at in range(first, last) if self.lane[at] == lane), first)
-
 
 def search(lanes: Lanes, pattern: re.Pattern[str]) -> Matches:
     """Return the matches of an expression in all lanes."""
-    return _matches_with(
-        lanes, lambda lane: np.array([_is_match(lanes, name, op, pattern) for name, op in lane.labels], np.bool_)
-    )
-
-
-def same(lanes: Lanes, of: LaneGroup, label: int) -> Matches:
-    """Return the intervals of the same device, or host, with the same op as a label; without an op, with the same
-    name."""
-    name, op = of.labels[label]
-
-    def wanted(lane: LaneGroup) -> Bools:
-        if lane.device != of.device or (lane.kind in COUNTED_LANES) != (of.kind in COUNTED_LANES):
-            return np.zeros(len(lane.labels), np.bool_)
-        return np.array([(op is None or op == other) and (op is not None or name == named)
-                         for named, other in lane.labels], np.bool_)  # fmt: skip
-
-    return _matches_with(lanes, wanted)
-
-
-def _matches_with(lanes: Lanes, wanted_of: Callable[[LaneGroup], Bools]) -> Matches:
-    """Return the intervals that have a wanted label of their lane."""
     starts, ends, places, busy = [], [], [], {}
     for at, lane in enumerate(lanes.lanes):
-        wanted = wanted_of(lane)
+        wanted = np.array([_is_match(lanes, name, op, pattern) for name, op in lane.labels], np.bool_)
         if not wanted.any():
             continue
         for number, row in enumerate(lane.rows):

@@ -67,11 +67,10 @@ def program_lines(session: Session, run: Run, *, live: bool = False) -> Iterator
     """Yield the whole report of one program."""
     program = program_result(session, run.id)
     yield from _head(session, program, live)
-    for part in (
-        _verdict_lines, _time_line, _functions_lines, _finding_list, _line_list, _loops, _transfer_list, _array_lines,
-        _notes,
-    ):  # fmt: skip
-        lines = list(part(program))
+    parts = map(list, (part(program) for part in (
+        _verdict_lines, _time_line, _functions_lines, _finding_list, _line_list,
+    )))  # fmt: skip
+    for lines in (*parts, *parts_beside(program)):
         if lines:
             yield ""
             yield from lines
@@ -185,24 +184,32 @@ def _line_list(program: ProgramResult) -> Iterator[str]:
         yield from text_lines(table, width=WIDTH)
 
 
-def _loops(program: ProgramResult) -> Iterator[str]:
+def parts_beside(program: ProgramResult, width: int = WIDTH) -> Iterator[list[str]]:
+    """Yield the lines about its loops, copies and live arrays, and about the recording, in parts of which none is
+    empty."""
+    for part in (_loops, _transfer_list, _array_lines, _notes):
+        if lines := list(part(program, width)):
+            yield lines
+
+
+def _loops(program: ProgramResult, width: int) -> Iterator[str]:
     for steps in program.loops[:_LOOPS_SHOWN]:
-        yield from wrap(loop(program, steps), width=WIDTH, indent="  ", first="")
+        yield from wrap(loop(program, steps), width=width, indent="  ", first="")
 
 
-def _copies_remark(program: ProgramResult) -> list[str]:
+def _copies_remark(program: ProgramResult, width: int = WIDTH) -> list[str]:
     from jaxprof.analysis.programs.findings.arrays import copies_remark  # and with it all findings
 
-    return wrap(copies_remark(program.run, program.transfers), width=WIDTH, indent="  ")
+    return wrap(copies_remark(program.run, program.transfers), width=width, indent="  ")
 
 
-def _transfer_list(program: ProgramResult) -> Iterator[str]:
+def _transfer_list(program: ProgramResult, width: int = WIDTH) -> Iterator[str]:
     if not program.transfers:
         return
     rows = rows_of(program, program.transfers)
     copies = Table(TRANSFERS_TEXT, rows, "implicit copies between host and device")
-    yield from text_lines(copies.first(_TRANSFERS_SHOWN), width=WIDTH)
-    yield from _copies_remark(program)
+    yield from text_lines(copies.first(_TRANSFERS_SHOWN), width=width)
+    yield from _copies_remark(program, width)
 
 
 def _transfers(program: ProgramResult) -> Iterator[str]:
@@ -214,21 +221,21 @@ def _transfers(program: ProgramResult) -> Iterator[str]:
         yield from _copies_remark(program)
 
 
-def _array_lines(program: ProgramResult) -> Iterator[str]:
+def _array_lines(program: ProgramResult, width: int) -> Iterator[str]:
     if program.arrays is None:
         return
     counts = [("at first", *program.arrays.first), ("at last", *program.arrays.last)]
     counts.append(("at most", program.arrays.peak_count, program.arrays.peak_bytes))
     used = [(f"in use on {name}", None, peak) for name, peak in program.arrays.device_peak_bytes.items()]
-    yield from text_lines(Table(_ARRAYS, [*counts, *used], "live arrays"), width=WIDTH)
+    yield from text_lines(Table(_ARRAYS, [*counts, *used], "live arrays"), width=width)
 
 
-def _notes(program: ProgramResult) -> Iterator[str]:
+def _notes(program: ProgramResult, width: int) -> Iterator[str]:
     """Yield what the recording did not see, its warnings, and its cost."""
     for note in program.notes:
-        yield from wrap(note.message or words(note.code), width=WIDTH, indent="  ", first="note: ")
+        yield from wrap(note.message or words(note.code), width=width, indent="  ", first="note: ")
     for warning in program.run.warnings:
-        yield from wrap(f"{warning.message}. {warning.advice}", width=WIDTH, indent="  ", first="note: ")
+        yield from wrap(f"{warning.message}. {warning.advice}", width=width, indent="  ", first="note: ")
     if program.own_seconds is not None:
         share = percent(program.of_wall(program.own_seconds))
         yield safe(f"profiler overhead {share} of the wall time: {seconds(program.own_seconds, 2)} of CPU time")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
@@ -248,18 +248,13 @@ class JobFollower(Generic[S]):
         self._refused: dict[Path, str] = {}
         self._notices: list[str] = []
 
-    def poll(self, progress: Callable[[int, int], object] = lambda done, count: None) -> frozenset[int]:
-        """Read what has come since the last call; return the processes of which something has changed. `progress` is
-        called with the number of sessions looked at, and the number of all.
+    def poll(self) -> frozenset[int]:
+        """Read what has come since the last call; return the processes of which something has changed.
 
         Raises FileRefusedError if the folder cannot be read; what was read of it before stays.
         """
         sessions, self._notices = job_sessions(self.folder)
-        changed = set()
-        for done, (index, path) in enumerate(sessions):
-            progress(done, len(sessions))
-            if self._read(index, path):
-                changed.add(index)
+        changed = {index for index, path in sessions if self._read(index, path)}
         there = {path for _, path in sessions}
         self._refused = {path: what for path, what in self._refused.items() if path in there}
         for member in self._members.values():

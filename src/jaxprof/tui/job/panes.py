@@ -16,9 +16,10 @@ from jaxprof.analysis.programs.loop_time import COMPILE, COPY, DATA, DEVICE, DIS
 from jaxprof.facts.processes import FIGURES
 from jaxprof.report.hosts import arrival_table
 from jaxprof.text import safe
-from jaxprof.tui.job.heat_map import LINES_AROUND, JobMap, MapProcess
+from jaxprof.tui.job.heat_map import JobMap, MapLine, legend
 from jaxprof.tui.kit.format import status_mark
 from jaxprof.tui.kit.guard import Guarded, on
+from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import TableColumn, of_column
 from jaxprof.tui.kit.table_view import Heading, ReportList, TableView, TextRow
@@ -218,6 +219,8 @@ MAIN = ("ranks", "beside", "arrivals")
 
 _LEAST_LINES = 10
 """Least height of the map while another view is below it."""
+_LINES_AROUND = 6
+"""Lines of the map that are no rows: its axis, the facts and the legend below, and the frame."""
 
 
 class JobPanes(Guarded, Container):
@@ -226,22 +229,20 @@ class JobPanes(Guarded, Container):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._job: JobInView | None = None
-        self._compared: tuple[object, ...] = ()
-        """Key of the comparison that is shown."""
         self._requested: tuple[object, ...] = ()
         """Key of the grid that was requested last."""
 
     def compose(self) -> ComposeResult:
-        widgets: tuple[Widget, ...] = (
-            JobMap(id="map"),
-            RankTable(id="ranks"),
-            BesideTable(id="beside"),
-            ArrivalTable("after the others", "waits for others", "its clock", id="arrivals"),
-        )
-        for name, widget in zip(VIEWS, widgets, strict=True):
+        widgets: dict[str, tuple[Widget, ...]] = {
+            "map": (JobMap(id="map"), Lines(id="map-facts"), Lines(id="map-legend")),
+            "ranks": (RankTable(id="ranks"),),
+            "beside": (BesideTable(id="beside"),),
+            "arrivals": (ArrivalTable("after the others", "waits for others", "its clock", id="arrivals"),),
+        }
+        for name, inside in widgets.items():
             with Vertical(id=f"{name}-box", classes="box") as box:
                 box.border_title = VIEWS[name]
-                yield widget
+                yield from inside
 
     @property
     def map(self) -> JobMap:
@@ -250,7 +251,7 @@ class JobPanes(Guarded, Container):
 
     def forget(self) -> None:
         """Prepare for another job."""
-        self._job, self._requested, self._compared = None, (), ()
+        self._job, self._requested = None, ()
         self.map.forget()
         self.query_one(RankTable).show_rows({})
 
@@ -259,12 +260,12 @@ class JobPanes(Guarded, Container):
         first, self._job = self._job is None, job
         self.query_one(RankTable).show(job.figures, job.lost_seconds)
         self.query_one(ArrivalTable).show(job.figures.arrivals)
-        self._show_processes()
+        self.show_filtered()
         if first:
+            self.map.show_worst_first()
             self._go_to_worst(job)
         self._show_comparison()
         self._make_steps()
-        self._show_sums()
 
     def _go_to_worst(self, job: JobInView) -> None:
         """Move the cursor to the process that a finding is about, the most expensive first; else to that which loses
@@ -282,54 +283,48 @@ class JobPanes(Guarded, Container):
         """Move the cursor of both views to that process."""
         if index is not None:
             self.query_one(RankTable).move_to_key(index)
-            if self.map.browse.process != index:
+            if self.map.process != index:
                 self.map.go_to(index)
 
     @on(JobMap.Moved)
+    @on(RowList.Highlighted, "#map")
     def _map_cursor_moved(self) -> None:
         if self.map.has_focus:
-            self._follow(self.map.browse.process)
-        self._show_comparison()
+            self._follow(self.map.process)
         self._show_sums()
 
     @on(RowList.Highlighted, "#ranks")
     def _table_cursor_moved(self) -> None:
-        rank = self.query_one(RankTable).current_row
-        if rank is not None and self.query_one(RankTable).has_focus:
-            self._follow(rank.index)
+        ranks = self.query_one(RankTable)
+        if ranks.current_row is not None and ranks.has_focus:
+            self._follow(ranks.current_row.index)
         self._show_comparison()
 
     def _show_comparison(self) -> None:
         """Show the process under the cursor beside the others."""
         rank, job = self.query_one(RankTable).current_row, self._job
-        index = rank.index if rank is not None else None
-        key = (id(job), index)
-        if job is None or index is None or key == self._compared:
+        if job is None or rank is None:
             return
         from jaxprof.analysis.jobs.job import compare_with_others
 
-        self._compared = key
-        self.query_one(BesideTable).show(compare_with_others(job.figures.processes, index))
-        self._frame("beside", f"Process {index} on {safe(job.host_of(index))} beside the median of the others", "")
+        self.query_one(BesideTable).show(compare_with_others(job.figures.processes, rank.index))
+        self._frame("beside", f"Process {rank.index} on {safe(rank.host)} beside the median of the others", "")
 
     def show_filtered(self) -> None:
         """Show on the map only the processes that the filter leaves in the table."""
-        self._show_processes()
-        self._show_sums()
-
-    def _show_processes(self) -> None:
         job = self._job
         if job is None:
             return
         accused = {finding.index for finding in job.figures.findings if finding.code != "failed-after"}
-        rows = self.query_one(RankTable)
-        shown = set(rows.left_by_filter())
-        processes = [
-            MapProcess(process.index, process.host, job.lost_seconds.get(process.index, 0.0), process.index in accused)
-            for process in job.figures.processes
-            if process.index in shown
-        ]
-        self.map.change(lambda browse: browse.show(processes))
+        shown = set(self.query_one(RankTable).left_by_filter())
+        self.map.show_processes(
+            [
+                MapLine(index, process.host, job.lost_seconds.get(index, 0.0), index in accused, (index,))
+                for process in job.figures.processes
+                if (index := process.index) in shown
+            ]
+        )
+        self._show_sums()
 
     # -- steps ------------------------------------------------------------------------------------------------
 
@@ -347,7 +342,7 @@ class JobPanes(Guarded, Container):
 
         def show(seen: StepOutliers) -> None:
             if requested == self._requested:  # no other grid was requested since
-                self.map.show_steps(seen, whole=first is None)
+                view.show_steps(seen, whole=first is None)
 
         in_thread(self, lambda: job.steps(columns, first, last, values_of), "steps", then=show)
 
@@ -356,21 +351,24 @@ class JobPanes(Guarded, Container):
         box = self.query_one("#map-box")
         if both and self._job is not None:
             most = max(_LEAST_LINES, self.size.height // 2)
-            box.styles.height = min(most, len(self._job.figures.processes) + LINES_AROUND + 2)
+            box.styles.height = min(most, len(self._job.figures.processes) + _LINES_AROUND)
         else:
             box.styles.clear_rule("height")
 
     # -- frames -----------------------------------------------------------------------------------------------
 
-    @on(RankTable.Sorted)
+    @on(TableView.Sorted)
     def _show_sums(self) -> None:
-        """Show the titles, the orders, and how many rows are hidden."""
-        rows = self.query_one(RankTable)
+        """Show what is under the cursor of the map, the titles, the orders, and how many rows are hidden."""
+        rows, view, job = self.query_one(RankTable), self.map, self._job
+        facts, count = view.facts, len(job.figures.processes) if job is not None else 0
+        self.query_one("#map-facts", Lines).show(facts, lambda width: Content.styled(facts, "bold").wrap(width)[:2])
+        self.query_one("#map-legend", Lines).show(count, lambda width: [legend(count)] if count else [])
         words = [f"{rows.hidden} hidden"] if rows.hidden else []
         self._frame("ranks", VIEWS["ranks"], " · ".join(filter(None, [*words, rows.order_in_words])))
-        self._frame("map", self.map.title, self.map.note)
-        seen = self._job.figures.arrivals if self._job is not None else None
-        exchanges = self._job.figures.collectives if self._job is not None else ()
+        self._frame("map", view.title, view.note)
+        seen = job.figures.arrivals if job is not None else None
+        exchanges = job.figures.collectives if job is not None else ()
         self._frame("arrivals", safe(arrivals_title(seen, exchanges)), clock_note(seen))
 
     def _frame(self, name: str, title: str, subtitle: str) -> None:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from jaxprof.analysis.arrivals import CollectiveEvents
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from jaxprof.session import Session
     from jaxprof.session.log.job_folder import JobFollower
 
-Progress: TypeAlias = Callable[[int, int], object]
 _LOSS_COLUMNS: Final = 100
 """Columns of the grid from which the lost seconds are computed."""
 SILENT_SECONDS: Final = 30.0
@@ -55,10 +54,6 @@ class JobInView:
     lost_seconds: Mapping[int, float]
     """By process, the seconds that its own work takes more than that of the median process; an estimate."""
 
-    def host_of(self, index: int) -> str:
-        """Return the host of a process; empty if it is not there."""
-        return next((process.host for process in self.figures.processes if process.index == index), "")
-
     def steps(self, columns: int, first: float | None, last: float | None, values_of: str) -> StepOutliers:
         """Return the steps `first` to `last` of all processes in so many columns. Blocks: for threads."""
         from jaxprof.analysis.jobs.step_grid import STEP, step_outliers
@@ -76,11 +71,10 @@ class JobReading:
         """None once the sessions have to be followed."""
         self._sessions: _Sessions | None = None
 
-    def read(self, progress: Progress = lambda done, count: None) -> JobInView | None:
+    def read(self) -> JobInView | None:
         """Return the job as it is now; None if nothing has changed since the last call. Blocks: for threads.
 
-        `progress` gets the number of sessions read so far, and of all sessions. Raises FileRefusedError if the folder
-        has no session that can be read.
+        Raises FileRefusedError if the folder has no session that can be read.
         """
         if self._rolled is not None:
             job = self._rolled.read()
@@ -89,7 +83,7 @@ class JobReading:
             self._rolled = None
         if self._sessions is None:
             self._sessions = _Sessions(self.folder)
-        return self._sessions.read(progress)
+        return self._sessions.read()
 
 
 class _RolledUp:
@@ -165,7 +159,7 @@ class _Sessions:
     _captures: dict[int, Mapping[str, CollectiveEvents]] = field(default_factory=dict)
     _notices: tuple[str, ...] | None = None
 
-    def read(self, progress: Progress) -> JobInView | None:
+    def read(self) -> JobInView | None:
         """Return the job as `JobReading.read` does."""
         from jaxprof.analysis.arrivals import collective_events
         from jaxprof.analysis.jobs.figures import process_figures
@@ -176,7 +170,7 @@ class _Sessions:
 
         if self._follower is None:
             self._follower = JobFollower(self.folder, Session)
-        changed = self._follower.poll(progress)
+        changed = self._follower.poll()
         job = self._follower.job
         if not changed and job.notices == self._notices:
             return None

@@ -6,9 +6,7 @@ A thread reads the folder; the screen computes nothing. Enter on a process opens
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from textual.containers import Vertical
@@ -30,7 +28,7 @@ from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen_bars import StageTabs
 from jaxprof.tui.kit.threads import in_thread
 from jaxprof.tui.kit.views import ViewsScreen
-from jaxprof.units import counted, integer, seconds
+from jaxprof.units import counted, seconds
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -61,8 +59,6 @@ EMPTY = """No job is open.
 jaxprof script -n 4 train.py     starts four processes here, and records each
 srun jaxprof script train.py     records those that a launcher starts
 jaxprof open train.jaxprof.d     shows the folder that they write"""
-PROGRESS_SECONDS = 0.3
-"""Shortest time between two updates of the progress of a first reading."""
 _LEAST_BELOW = 9
 """Lines that always remain below the findings."""
 
@@ -127,30 +123,11 @@ class JobScreen(ViewsScreen, keys="job"):
         self._busy = True
         in_thread(
             self,
-            lambda: reading.read(self._progress_of(reading)),
+            reading.read,
             "job",
             then=lambda job: self._take(reading, job),
             failed=lambda error: self._take(reading, None, error),
         )
-
-    def _progress_of(self, reading: JobReading) -> Callable[[int, int], object]:
-        """Return a function that shows the progress of the first reading of a folder at the head, from the reading
-        thread; for later readings, one that shows nothing."""
-        if self._job is not None:
-            return lambda done, count: None
-        due = monotonic() + PROGRESS_SECONDS
-
-        def progress(done: int, count: int) -> None:
-            nonlocal due
-            if monotonic() >= due:
-                due = monotonic() + PROGRESS_SECONDS
-                self.call_later(self._show_progress, reading, done, count)
-
-        return progress
-
-    def _show_progress(self, reading: JobReading, done: int, count: int) -> None:
-        if reading is self._reading and self._job is None and self.whole:
-            self._show_head(f"reading session {integer(done + 1)} of {integer(count)}")
 
     def _take(self, reading: JobReading, job: JobInView | None, error: JaxprofError | None = None) -> None:
         """Show what the thread has read, unless the user has opened another folder since."""
@@ -185,7 +162,7 @@ class JobScreen(ViewsScreen, keys="job"):
         """Whether the map and another view are both in view."""
         return self.has_class("-tall") and not self.has_class("-zoom")
 
-    def _show_head(self, state: str = "") -> None:
+    def _show_head(self) -> None:
         """Show the folder, the number of processes and hosts, the id of the job and its state; below, what costs
         most in all processes together."""
         figures, folder = self.figures, self.profiler.job_folder
@@ -200,8 +177,7 @@ class JobScreen(ViewsScreen, keys="job"):
             words = [f"{counted(figures.count, 'process', 'processes')} on {counted(len(hosts), 'host')}"]
             words += [figures.job] if figures.job else []
             words.append(_status_counts(figures))
-        rest = [*words, *([state] if state else [])]
-        short, whole = (safe(" · ".join([start, *rest])) for start in (name, place or name))
+        short, whole = (safe(" · ".join([start, *words])) for start in (name, place or name))
 
         def draw(width: int) -> list[Content]:
             head = cell(f" {whole if len(whole) < width else short}", width, "bold")
@@ -225,9 +201,11 @@ class JobScreen(ViewsScreen, keys="job"):
     # -- keys -------------------------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Dim the keys that have nothing to act on."""
-        if action in ("copy", "filter", "findings", "tab") and self.whole:
-            return True if self.figures is not None else None
+        """Hide the keys that have nothing to act on; dim them while a job is read."""
+        if action == "read":
+            return self._reading is not None
+        if action in ("copy", "filter", "findings", "tab", "zoom") and self.whole and self.figures is None:
+            return None if self._reading is not None else False
         return super().check_action(action, parameters)
 
     def action_findings(self) -> None:
@@ -250,9 +228,9 @@ class JobScreen(ViewsScreen, keys="job"):
         rank = self.query_one(RankTable).current_row
         self._open(rank.index if rank is not None else None)
 
-    @on(JobMap.Opened)
-    def _open_on_map(self, message: JobMap.Opened) -> None:
-        self._open(message.index)
+    @on(RowList.Chosen, "#map")
+    def _open_on_map(self) -> None:
+        self._open(self.query_one(JobMap).process)
 
     @on(RowList.Chosen, "#job-findings")
     def _open_finding(self) -> None:

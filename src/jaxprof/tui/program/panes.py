@@ -11,6 +11,7 @@ from textual.content import Content
 from jaxprof.analysis.flame import program_flame
 from jaxprof.report.conclusion import program_cost
 from jaxprof.tui.keys import key_of
+from jaxprof.tui.kit.canvas import Scale
 from jaxprof.tui.kit.claims import Claim, ClaimList
 from jaxprof.tui.kit.explanation import cost_lines
 from jaxprof.tui.kit.format import place_text
@@ -20,7 +21,7 @@ from jaxprof.tui.kit.log_pane import LogPane
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.program.ledger import LedgerList
 from jaxprof.tui.program.line_profile import MOST, HotLineList, hottest
-from jaxprof.tui.program.time_pane import DEVICES, TimeAxis, TimePane, Track, array_tracks, device_tracks
+from jaxprof.tui.program.time_pane import DEVICES, TimePane, Track, array_tracks, device_tracks
 from jaxprof.units import counted, integer, percent, seconds
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class ProgramPanes(Guarded, Vertical):
 
     def _show_time(self, session: Session, result: ProgramResult) -> None:
         program = result.run.program
-        axis = TimeAxis(result.began_seconds, result.began_seconds + result.wall_seconds)
+        axis = Scale(result.began_seconds, result.began_seconds + result.wall_seconds)
         tracks: list[Track] = array_tracks(program.arrays if program is not None else ())
         readings = session.readings
         for device in sorted(readings, key=lambda name: (name.startswith("cpu"), name))[:DEVICES]:

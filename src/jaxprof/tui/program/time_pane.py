@@ -10,20 +10,18 @@ from typing import TYPE_CHECKING
 from textual.containers import VerticalScroll
 from textual.content import Content
 
-from jaxprof.analysis.programs.findings.arrays import copies_remark
-from jaxprof.facts.programs import rows_of
-from jaxprof.report.recording.tables import TIME_LINE_TEXT, TRANSFERS_TEXT, time_line_rows
-from jaxprof.report.recording.words import loop
+from jaxprof.report.recording.tables import TIME_LINE_TEXT, time_line_rows
+from jaxprof.report.recording.text import parts_beside
 from jaxprof.report.table import Table
 from jaxprof.text import safe
 from jaxprof.tui.kit.canvas import Scale, ruler
-from jaxprof.tui.kit.drawing import cell, hang, spark
+from jaxprof.tui.kit.drawing import cell, spark
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.plots import seconds_tick
 from jaxprof.tui.kit.program_summary import state_columns, state_style
 from jaxprof.tui.kit.table_columns import table_lines
-from jaxprof.units import bytes_, counted, integer, percent, scaled, seconds
+from jaxprof.units import bytes_, integer, percent, scaled
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -32,39 +30,15 @@ if TYPE_CHECKING:
     from jaxprof.events import ArraysCounted, DeviceReading, ProgramSampled
 
 
-@dataclass(frozen=True, slots=True)
-class TimeAxis:
-    """The axis from the start of the program to its end, or to its last event so far, in monotonic seconds.
-
-    Everything drawn over time shares this axis, so that a drop of a device's utilisation stands below the compilation
-    that caused it.
-    """
-
-    began_seconds: float
-    ended_seconds: float
-
-    @property
-    def seconds(self) -> float:
-        """Length of the axis."""
-        return max(0.0, self.ended_seconds - self.began_seconds)
-
-    def column(self, at_seconds: float, columns: int) -> float:
-        """Return the column of a time, with its fraction; not clipped to the axis."""
-        return (at_seconds - self.began_seconds) / self.seconds * columns if self.seconds else 0.0
-
-
-def states_by_column(sampled: Iterable[ProgramSampled], axis: TimeAxis, columns: int) -> list[dict[str, float]]:
+def states_by_column(sampled: Iterable[ProgramSampled], axis: Scale, columns: int) -> list[dict[str, float]]:
     """Return, for each column, the share (0..1) of each state; shares add up to less than 1 where nothing was
     recorded."""
     shares: list[dict[str, float]] = [{} for _ in range(columns)]
-    width = axis.seconds / columns if columns else 0.0
-    if not width:
-        return shares
     for window in sampled:
         length = window.monotonic_seconds - window.began_seconds
         if length <= 0:
             continue
-        first, last = axis.column(window.began_seconds, columns), axis.column(window.monotonic_seconds, columns)
+        first, last = (axis.place(at) * columns for at in (window.began_seconds, window.monotonic_seconds))
         for column in range(max(0, int(first)), min(columns, int(last) + 1)):
             inside = min(last, column + 1) - max(first, column)  # in columns; the states divide it in proportion
             if inside <= 0:
@@ -75,14 +49,14 @@ def states_by_column(sampled: Iterable[ProgramSampled], axis: TimeAxis, columns:
     return shares
 
 
-def values_by_column(points: Sequence[tuple[float, float | None]], axis: TimeAxis, columns: int) -> list[float | None]:
+def values_by_column(points: Sequence[tuple[float, float | None]], axis: Scale, columns: int) -> list[float | None]:
     """Return, for each column, the mean of its values; a column without values repeats the previous column.
 
     Columns before the first and after the last value are None.
     """
     sums, counts = [0.0] * columns, [0] * columns
     for at, value in points:
-        column = axis.column(at, columns)
+        column = axis.place(at) * columns
         if value is not None and 0 <= column < columns + 1e-6:
             index = min(columns - 1, int(column))
             sums[index] += value
@@ -117,9 +91,9 @@ class Track:
     style: str = "$bar"
 
 
-def device_tracks(device: str, readings: Sequence[DeviceReading], axis: TimeAxis) -> list[Track]:
+def device_tracks(device: str, readings: Sequence[DeviceReading], axis: Scale) -> list[Track]:
     """Return utilisation, power and memory of a device within the axis, as far as the device reports them."""
-    begin, end = axis.began_seconds - 1, axis.ended_seconds + 1
+    begin, end = axis.low - 1, axis.high + 1
     inside = [reading for reading in readings if begin <= reading.monotonic_seconds <= end]
     if not inside:
         return []
@@ -155,17 +129,17 @@ def array_tracks(arrays: Sequence[ArraysCounted]) -> list[Track]:
 
 
 def over_time(
-    sampled: Sequence[ProgramSampled], tracks: Sequence[Track], axis: TimeAxis, width: int, height: int
+    sampled: Sequence[ProgramSampled], tracks: Sequence[Track], axis: Scale, width: int, height: int
 ) -> list[Content]:
     """Return the stacked columns, the ruler below them, and the tracks; all on one axis."""
     columns = max(1, width - LABEL - FIGURE)
-    if not axis.seconds or columns < 12:
+    if axis.high <= axis.low or columns < 12:
         return []
     lines = [
         Content.assemble(cell("doing" if row == 0 else "", LABEL, "$text-muted"), drawn)
         for row, drawn in enumerate(state_columns(states_by_column(sampled, axis, columns), height))
     ]
-    times = ruler(Scale(0.0, axis.seconds), columns, lambda tick, _: seconds_tick(tick), "╵")
+    times = ruler(Scale(0.0, axis.high - axis.low), columns, lambda tick, _: seconds_tick(tick), "╵")
     lines.append(Content.assemble(" " * LABEL, (times, "$quiet")))
     for track in tracks:
         values = values_by_column(track.points, axis, columns)
@@ -196,7 +170,7 @@ class TimePane(Guarded, VerticalScroll, can_focus=True):
         yield Lines(id="time-table")
         yield Lines(id="time-more")
 
-    def show(self, key: Hashable, result: ProgramResult, axis: TimeAxis, tracks: Sequence[Track]) -> None:
+    def show(self, key: Hashable, result: ProgramResult, axis: Scale, tracks: Sequence[Track]) -> None:
         """Show the time of a program; nothing is redrawn until `key` changes."""
         high = self.screen.size.height >= 34
         shown = list(tracks) if high else list(tracks)[:4]
@@ -209,7 +183,9 @@ class TimePane(Guarded, VerticalScroll, can_focus=True):
         drawn = (result.run.id, result.ended, high, coarse(result.wall_seconds))
         self.query_one("#over-time", Lines).show(drawn, pictures)
         self.query_one("#time-table", Lines).show(key, lambda width: time_lines(result, width))
-        self.query_one("#time-more", Lines).show(key, lambda width: more_lines(result, width))
+        self.query_one("#time-more", Lines).show(
+            key, lambda width: [Content(safe(line)) for lines in parts_beside(result, width) for line in ("", *lines)]
+        )
 
 
 def time_lines(result: ProgramResult, width: int) -> list[Content]:
@@ -221,59 +197,3 @@ def time_lines(result: ProgramResult, width: int) -> list[Content]:
     styles = [state_style(share.state) for share in result.timeline if share.seconds > 0]
     marks = [*(Content.styled("■ ", style) for style in styles), Content("  ")]
     return [Content("  ") + head, *(mark + line for mark, line in zip(marks, lines, strict=True))]
-
-
-MOST = 12
-"""Most rows shown of each table."""
-
-
-def more_lines(result: ProgramResult, width: int) -> list[Content]:
-    """Return the tables, each below its title, without the empty ones."""
-    lines: list[Content] = []
-    for title, rows in (
-        ("loops", _loops(result, width)),
-        ("live arrays", _arrays(result, width)),
-        ("implicit copies between host and device", _transfers(result, width)),
-        ("recording", _recording(result)),
-    ):
-        if rows:
-            lines += [Content(""), Content.styled(title, "bold $primary"), *rows]
-    return lines
-
-
-def _loops(result: ProgramResult, width: int) -> list[Content]:
-    return [line for one in result.loops[:MOST] for line in hang(Content(""), loop(result, one), width)]
-
-
-def _arrays(result: ProgramResult, width: int) -> list[Content]:
-    arrays = result.arrays
-    if arrays is None:
-        return []
-    growth = arrays.growth_a_minute
-    grows = f", {growth:+.3g} a minute" if growth is not None else ""
-    text = (
-        f"{integer(arrays.first[0])} at first, {integer(arrays.last[0])} at last{grows}; "
-        f"at most {integer(arrays.peak_count)} and {bytes_(arrays.peak_bytes)}"
-    )
-    devices = ", ".join(f"{device} {bytes_(used)}" for device, used in sorted(arrays.device_peak_bytes.items()))
-    lines = hang(Content(""), text, width)
-    return [*lines, *hang(Content("peak by device  "), devices, width)] if devices else lines
-
-
-def _transfers(result: ProgramResult, width: int) -> list[Content]:
-    if not result.transfers:
-        return []
-    rows = table_lines(Table(TRANSFERS_TEXT, rows_of(result, result.transfers)).first(MOST), width)
-    return [*rows, *Content.styled(copies_remark(result.run, result.transfers), "$quiet").wrap(max(12, width))]
-
-
-def _recording(result: ProgramResult) -> list[Content]:
-    lines = []
-    if result.own_seconds is not None:
-        share = percent(result.of_wall(result.own_seconds))
-        lines.append(
-            Content(f"{counted(result.samples, 'sample')}; profiler overhead {seconds(result.own_seconds)} ({share})")
-        )
-    if result.import_seconds is not None:
-        lines.append(Content(f"import jax took {seconds(result.import_seconds)}"))
-    return [*lines, *(Content.styled(safe(note.message), "$warning") for note in result.notes)]

@@ -15,21 +15,11 @@ from jaxprof.analysis.lanes.navigation import End, Links, search
 from jaxprof.analysis.lanes.rows import DEEPEST, lanes_of
 from jaxprof.analysis.timeline import Timeline, TimelineCounter, TimelineLane, read_timeline, readings_within
 from jaxprof.errors import FileRefusedError
-from jaxprof.text import columns
 from jaxprof.tui.kit.axis_browse import AxisWindow
 from jaxprof.tui.kit.canvas import Scale, ruler
 from jaxprof.tui.kit.filter import compiled
-from jaxprof.tui.profile.timeline.browse import LEAST_NS, Browse, Jumps
-from jaxprof.tui.profile.timeline.drawing import (
-    Minimap,
-    busy_share,
-    columns_of,
-    edges,
-    lane_names,
-    ruler_time,
-    threads_of,
-    with_range,
-)
+from jaxprof.tui.profile.timeline.browse import LEAST_NS, Browse
+from jaxprof.tui.profile.timeline.drawing import busy_share, columns_of, edges, map_line, minimap, ruler_time
 from jaxprof.tui.profile.timeline.facts import cursor_lines, step_lines
 from tui import profiles
 
@@ -129,7 +119,7 @@ def test_from_a_launch_to_its_kernel_and_back_and_the_cursor_follows():
 presses = st.one_of(
     st.tuples(st.sampled_from(["pan", "step", "event", "edge", "move"]), st.sampled_from([-1, 1])),
     st.tuples(st.just("zoom"), st.sampled_from([0.1, 0.5, 2.0, 9.0])),
-    st.tuples(st.sampled_from(["open", "fit", "show_whole", "hide", "show_all", "mark"]), st.none()),
+    st.tuples(st.sampled_from(["open", "fit", "show_whole", "step_back", "mark"]), st.none()),
     st.tuples(st.just("resize"), st.integers(1, 12)),
 )
 
@@ -153,66 +143,43 @@ def test_whatever_is_pressed_the_cursor_is_in_view_and_every_line_is_shown_once(
         assert len(lines) == len(set(lines)) == min(room, len(browse.places))
         assert browse.line in lines
         assert [browse.shown_at(line) for line in lines] == list(range(len(lines)))
-        assert len({place.lane for place in browse.places}) == len(LANES.lanes) - browse.hidden > 0
+        assert len({place.lane for place in browse.places}) == len(LANES.lanes)
 
 
 def test_jumps_go_to_what_can_be_seen_the_longest_first():
     browse = Browse(IDLE, 50, 20)
-    jumps = Jumps(browse)
-    assert [(jumps.idle(1), browse.cursor) for _ in range(3)] == [(True, 210), (True, 450), (False, 450)]
+    assert [(browse.idle(1), browse.cursor) for _ in range(3)] == [(True, 210), (True, 450), (False, 450)]
     browse.zoom(0.2, 0)
     browse.cursor = 0
-    assert jumps.idle(1)
+    assert browse.idle(1)
     assert browse.cursor == 100, "now the one of 10 ns is more than half a column"
     seen = []
     for what in ("idle", "idle", "idle", "interval"):
-        assert jumps.longest(what)
-        seen.append((browse.cursor, jumps.rank.rank))
+        assert browse.longest(what)
+        seen.append((browse.cursor, browse.rank.rank))
     assert seen == [(450, 1), (210, 2), (100, 3), (800, 1)]
     browse.step(-1)
-    assert jumps.rank is None, "until the cursor moves"
-
-
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(["cpu:0", "gpu:0", "gpu:10", "host", "a/host", "b/gpu:0"]),
-            st.text(st.sampled_from("abXY#/ 1é漢"), max_size=24),
-            st.sampled_from(["stream", "ops", "host", "thread"]),
-        ),
-        min_size=1,
-        max_size=9,
-        unique=True,
-    ),
-    st.integers(10, 30),
-)
-def test_lanes_that_differ_have_names_that_differ(names, room):
-    lanes = made([(0, 1)], *names).lanes
-    found = lane_names(list(lanes), room)
-    assert len(set(found)) == len(lanes)
-    assert all(columns(name + threads_of(lane)) <= room for name, lane in zip(found, lanes, strict=True))
+    assert browse.rank is None, "until the cursor moves"
 
 
 def said_at(lanes, *times):
     """What is said of the first lane at these times."""
-    (lane,), window = lanes.lanes, AxisWindow(lanes.begin, lanes.end)
-    row = lane.rows[0]
-    return [line for at in times for line in cursor_lines(lanes, window, at, (lane, row, row.at(at)), 100)]
+    browse, lines = Browse(lanes, 100, 10), []
+    for browse.cursor in times:
+        lines += cursor_lines(browse, 100)
+    return lines
 
 
 def test_what_is_drawn_and_said():
-    """A map with what matches in brackets, a range on the ruler, a counter, steps; the ruler has the zero of the
-    cursor."""
-    minimap, matches = Minimap(IDLE, AxisWindow(0, 1000), 10), search(IDLE, compiled("k"))
+    """A map with what matches in brackets, a counter, steps; the ruler has the zero of the cursor."""
+    whole = AxisWindow(0, 1000)
+    drawn = minimap(IDLE, whole, 10, search(IDLE, compiled("k")))
     late = made([(47_000_000, 1_000_000), (60_000_000, 1_000_000)])
     steps, other = profiles.steps(4), [replace(row, device="gpu:1") for row in profiles.steps(4)]
     cases = {}
-    for start, end, height in ((0, 1000, 1), (0, 1000, 2), (300, 600, 1), (300, 600, 2), (310, 312, 2)):
-        for line in minimap.lines(AxisWindow(start, end), height, matches):
-            pieces = (f"[{piece.text}]" if piece.style == "hit" else piece.text for piece in line)
-            cases.setdefault(f"map of {start} to {end} in {height}", []).append("".join(pieces))
-    for places in ((3, 7), (-4, 4), (4, 40), (5, 5)):
-        cases[f"range from {places[0]} to {places[1]}"] = [with_range("╷0      ╷5 ms   ", *places)]
+    for window in (whole, AxisWindow(300, 600), AxisWindow(310, 312)):
+        pieces = (f"[{p.text}]" if p.style == "hit" else p.text for p in map_line(drawn, whole, window))
+        cases[f"map of {window.start} to {window.end}"] = ["".join(pieces)]
     cases["before, and at, a value"] = said_at(COUNTER, 5, 20)
     cases["late"] = [*said_at(late, 47_500_000), ruler(Scale(late.begin, late.end), 80, ruler_time, "╷")]
     for name, rows in (("one device", steps), ("two devices", steps + other), ("unlike devices", steps[:3] + other)):

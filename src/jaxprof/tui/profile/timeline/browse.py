@@ -5,16 +5,22 @@ The state is without widgets (it has only the number of columns and lines) and w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.lanes.navigation import Matches, Stretch, longest_idle, longest_interval, next_idle, same
+from jaxprof.analysis.lanes.navigation import (
+    End,
+    Links,
+    Stretch,
+    idle_around,
+    longest_idle,
+    longest_interval,
+    next_idle,
+)
 from jaxprof.tui.kit.axis_browse import AxisBrowse, AxisWindow
-from jaxprof.tui.kit.picture import Browsing
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.lanes.navigation import End
     from jaxprof.analysis.lanes.rows import LaneGroup, LaneRow, Lanes
 
 
@@ -34,19 +40,16 @@ class Browse(AxisBrowse):
     """The window, the cursor and the open lanes of one recording. Times are nanoseconds since its start."""
 
     def __init__(self, lanes: Lanes, width: int, room: int) -> None:
-        from jaxprof.analysis.lanes.navigation import Links
-
         super().__init__(AxisWindow(lanes.begin, max(lanes.end, lanes.begin + LEAST_NS)), LEAST_NS, room)
         self.lanes = lanes
         self.places: list[TimelineRow] = []
         """All lines."""
         self.anchor: int | None = None
-        """Start of the range; None without a range."""
-        self.fixed: int | None = None
-        """End of the range; None while the range ends at the cursor."""
+        """Where the range begins, which ends at the cursor; None without a range."""
         self.links = Links.of(lanes)
-        self._hidden: set[int] = set()
         self.width = width
+        self._longest: tuple[str, TimelineRow, Stretch] | None = None
+        """The last jump to a longest interval or idle time: its kind, its row, and its target."""
         self._open: set[int] = set()
         self._chosen = False
         """Whether the user has opened or closed a lane; until then, as many lanes are open as fit."""
@@ -84,7 +87,7 @@ class Browse(AxisBrowse):
         self._arrange()
 
     def _arrange(self) -> None:
-        """Rebuild the lines from the open and hidden lanes; the cursor stays on its lane."""
+        """Rebuild the lines from the open lanes; the cursor stays on its lane."""
         lanes = self.lanes.lanes
         if not self._chosen and self.anchor is None:  # a range's totals take lines; lanes stay open
             self._open = fitting(lanes, self.room)
@@ -92,7 +95,6 @@ class Browse(AxisBrowse):
         self.places = [
             TimelineRow(at, row)
             for at in range(len(lanes))
-            if at not in self._hidden
             for row in (range(len(lanes[at].rows)) if at in self._open and lanes[at].opens else (-1,))
         ]
         if before is not None:
@@ -101,7 +103,6 @@ class Browse(AxisBrowse):
 
     def go(self, place: TimelineRow, time: int) -> None:
         """Move the cursor to a row of a lane, open the lane if needed, and bring the time into view."""
-        self._hidden.discard(place.lane)
         if place not in self.places:
             lane = self.lanes.lanes[place.lane]
             if place.row == -1 or not lane.opens or (place.row == 0 and lane.summary is lane.rows[0]):
@@ -154,24 +155,34 @@ class Browse(AxisBrowse):
             self._chosen = True
             self._arrange()
 
-    # -- which lanes are shown --------------------------------------------------------------------------------
+    def idle(self, step: int) -> bool:
+        """Go to the next or the previous idle time of the row that is at least a column wide, if there is one."""
+        under = self.under_cursor
+        least = max(1, self.window.span // self.width)
+        idle = next_idle(under[1], self.cursor, step, least) if under is not None else None
+        if idle is not None:
+            self.look_at(idle.begin)
+        return idle is not None
+
+    def longest(self, kind: str) -> bool:
+        """Go to the longest `interval` or `idle` time of the row, from there to the next longest, if there is one."""
+        under, before = self.under_cursor, self.rank
+        if under is None:
+            return False
+        find = longest_idle if kind == "idle" else longest_interval
+        target = find(under[1], before if self._longest is not None and self._longest[0] == kind else None)
+        if target is not None:
+            self.look_at(target.begin)
+            self._longest = kind, self.places[self.line], target
+        return target is not None
 
     @property
-    def hidden(self) -> int:
-        """Number of hidden lanes."""
-        return len(self._hidden)
-
-    def hide(self) -> None:
-        """Hide the lane under the cursor; the last one stays."""
-        if self.places and len({place.lane for place in self.places}) > 1:
-            lane = self.places[self.line].lane
-            self._hidden.add(lane)
-            self._arrange()
-
-    def show_all(self) -> None:
-        """Show the hidden lanes again."""
-        self._hidden.clear()
-        self._arrange()
+    def rank(self) -> Stretch | None:
+        """The target of the last jump to a longest; None once the cursor has left it."""
+        if self._longest is None or not self.places:
+            return None
+        _, row, target = self._longest
+        return target if (row, target.begin) == (self.places[self.line], self.cursor) else None
 
     # -- a range, and the other end of a launch ---------------------------------------------------------------
 
@@ -180,45 +191,20 @@ class Browse(AxisBrowse):
         """Begin and end of the selected range; None without one."""
         if self.anchor is None:
             return None
-        low, high = sorted((self.anchor, self.cursor if self.fixed is None else self.fixed))
+        low, high = sorted((self.anchor, self.cursor))
         return low, max(high, low + 1)
 
-    @property
-    def in_view(self) -> tuple[int, int]:
-        """Begin and end of the window."""
-        return self.window.start, self.window.end
-
     def mark(self) -> None:
-        """Start a range at the cursor, end it there, or clear it, in turn."""
-        if self.anchor is None:
-            self.anchor = self.cursor
-        elif self.fixed is None and self.cursor != self.anchor:
-            self.fix_range()
-        else:
-            self.clear_range()
-
-    def select(self, begin: int) -> None:
-        """Start a range, which ends at the cursor."""
-        self.anchor, self.fixed = begin, None
-
-    def fix_range(self) -> None:
-        """End the range at the cursor, which can then go elsewhere."""
-        self.fixed = self.cursor
-
-    def clear_range(self) -> None:
-        """Clear the range."""
-        self.anchor = self.fixed = None
+        """Begin a range at the cursor, or clear it."""
+        self.anchor = self.cursor if self.anchor is None else None
 
     def step_back(self) -> bool:
-        """Undo one thing: the range, else the zoom, else what was opened, closed or hidden. Return False if there is
-        none."""
-        if self.anchor is not None:
-            self.clear_range()
-        elif self.zoomed:
+        """Undo one thing: the zoom, else what was opened and closed. Return False if there is none."""
+        if self.zoomed:
             self.show_whole()
-        elif self._chosen or self._hidden:
+        elif self._chosen:
             self._chosen = False
-            self.show_all()
+            self._arrange()
         else:
             return False
         return True
@@ -226,8 +212,6 @@ class Browse(AxisBrowse):
     @property
     def linked(self) -> End | None:
         """The kernel of the launch under the cursor, or the launch of the kernel; None without a link."""
-        from jaxprof.analysis.lanes.navigation import End
-
         under = self.under_cursor
         if under is None or not len(self.links.correlation):
             return None
@@ -260,140 +244,5 @@ def extent(row: LaneRow, time: int, whole: AxisWindow) -> tuple[int, int]:
     at = row.at(time)
     if at is not None:
         return int(row.starts[at]), int(row.ends[at])
-    from jaxprof.analysis.lanes.navigation import idle_around
-
     begin, end = idle_around(row, time)
     return whole.start if begin is None else begin, whole.end if end is None else end
-
-
-class Jumps:
-    """Moves the cursor of one timeline to idle times, to the longest intervals, and to intervals of the same kernel."""
-
-    def __init__(self, browse: Browse) -> None:
-        self._browse = browse
-        self._longest: tuple[str, TimelineRow, Stretch] | None = None
-        """The last jump to a longest interval or idle time: its kind, its row, and its target."""
-        self._same: tuple[object, Matches] | None = None
-        """The intervals of the last kernel for which they were requested, with the key of that kernel."""
-
-    def idle(self, step: int) -> bool:
-        """Go to the next or the previous idle time of the row that is at least a column wide."""
-        browse = self._browse
-        under = browse.under_cursor
-        least = max(1, browse.window.span // browse.width)
-        idle = next_idle(under[1], browse.cursor, step, least) if under is not None else None
-        if idle is not None:
-            browse.look_at(idle.begin)
-        return idle is not None
-
-    def longest(self, kind: str) -> bool:
-        """Go to the longest `interval` or `idle` time of the row; from there to the next longest."""
-        browse = self._browse
-        under, before = browse.under_cursor, self.rank
-        if under is None:
-            return False
-        find = longest_idle if kind == "idle" else longest_interval
-        target = find(under[1], before if self._longest is not None and self._longest[0] == kind else None)
-        if target is not None:
-            browse.look_at(target.begin)
-            self._longest = kind, browse.places[browse.line], target
-        return target is not None
-
-    @property
-    def rank(self) -> Stretch | None:
-        """The target of the last jump to a longest; None once the cursor has left it."""
-        browse = self._browse
-        if self._longest is None or not browse.places:
-            return None
-        _, row, target = self._longest
-        return target if (row, target.begin) == (browse.places[browse.line], browse.cursor) else None
-
-    @property
-    def same(self) -> tuple[Matches, int] | None:
-        """The intervals of the kernel under the cursor, and the index of this one; None in an idle time."""
-        browse = self._browse
-        under = browse.under_cursor
-        if under is None or under[2] is None or under[1].values is not None:
-            return None
-        lane, row, at = under
-        label = int(row.label[at])
-        key = (id(browse.lanes), lane.device, lane.kind, lane.labels[label])
-        if self._same is None or self._same[0] != key:
-            self._same = key, same(browse.lanes, lane, label)
-        matches = self._same[1]
-        return matches, matches.place_of(int(row.starts[at]), browse.places[browse.line].lane)
-
-    def again(self, step: int) -> bool:
-        """Go to the next or the previous interval of the same kernel as the one under the cursor."""
-        if (same_kernel := self.same) is None:
-            return False
-        matches, at = same_kernel[0], same_kernel[1] + step
-        if not 0 <= at < len(matches):
-            return False
-        lane, row = int(matches.lane[at]), int(matches.row[at])
-        closed = TimelineRow(lane, -1)
-        outermost = self._browse.lanes.lanes[lane].rows[row].level == 0
-        place = closed if outermost and closed in self._browse.places else TimelineRow(lane, row)
-        self._browse.go(place, int(matches.starts[at]))
-        return True
-
-
-class TimelineKeys(Browsing, keys="timeline"):
-    """A widget that browses a timeline by keys."""
-
-    browse: Browse | None
-    jumps: Jumps | None = None
-
-    @property
-    def lanes(self) -> Lanes | None:
-        """The lanes in view; None while there are none."""
-        return self.browse.lanes if self.browse is not None else None
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Hide the keys while there are no lanes."""
-        if action in ("browse", "idle", "longest", "again"):
-            return self.browse is not None
-        return super().check_action(action, parameters)
-
-    def clear_range(self) -> bool:
-        """Clear the range; return False if there is none."""
-        if self.browse is None or self.browse.anchor is None:
-            return False
-        self.change(Browse.clear_range)
-        return True
-
-    def step_back(self) -> bool:
-        """Undo the range, the zoom, or what was opened and hidden; return False if there is nothing to undo."""
-        undone = self.browse is not None and self.browse.step_back()
-        self.changed()
-        return undone
-
-    def go(self, place: TimelineRow, time: int) -> None:
-        """Move the cursor to a row of a lane, open the lane if needed, and bring the time into view."""
-        self.change(lambda browse: browse.go(place, time))
-
-    def changed(self) -> None:
-        if self.browse is not None:
-            self.browse.bring_into_view()
-        super().changed()
-
-    def action_idle(self, step: int) -> None:
-        where = "later" if step > 0 else "earlier"
-        why_not = f"No idle period {where} in this lane is at least a column wide. Zoom in for shorter ones."
-        self._jump(lambda jumps: jumps.idle(step), why_not)
-
-    def action_longest(self, kind: str) -> None:
-        self._jump(lambda jumps: jumps.longest(kind), "This lane has no idle period between its events.")
-
-    def action_again(self, step: int) -> None:
-        which = "last" if step > 0 else "first"
-        if self.jumps is not None and self.jumps.same is None:
-            self.say("There is no event under the cursor.")
-        else:
-            self._jump(lambda jumps: jumps.again(step), f"This is the {which} event of this name.")
-
-    def _jump(self, jump: Callable[[Jumps], bool], why_not: str) -> None:
-        """Move the cursor, or explain why it stays."""
-        if self.jumps is not None and not jump(self.jumps):
-            self.say(why_not)
-        self.changed()

@@ -1,32 +1,29 @@
-"""The lines of the timeline: the ruler, the titles, the cells, and the overlays: range, link and cursor.
+"""The lines of the timeline: the ruler, the titles, the map and the cells.
 
-This module has no colours: text comes with names of styles, and an overlay looks up its style by name.
+This module has no colours: text comes with names of styles.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.segment import Segment
-from textual.strip import Strip
 
 from jaxprof.analysis.lanes.kinds import COUNTED_LANES, KINDS
 from jaxprof.analysis.lanes.rows import Busy, Ints, LaneGroup, LaneRow
-from jaxprof.text import columns, safe, shorten
+from jaxprof.text import columns, safe, shorten, shorten_middle
 from jaxprof.tui.kit.axis_browse import AxisWindow
+from jaxprof.tui.kit.drawing import SPARKS
 from jaxprof.units import integer
 
 if TYPE_CHECKING:
-    from rich.style import Style
-
     from jaxprof.analysis.lanes.navigation import Matches
     from jaxprof.analysis.lanes.rows import Lanes
-    from jaxprof.tui.profile.timeline.browse import Browse
 
 
 NAMED_COLUMNS = 4
@@ -126,10 +123,7 @@ def busy_share(row: LaneRow, window: AxisWindow) -> float:
     return busy / max(1, window.span * row.capacity)
 
 
-_HEIGHTS = "▁▂▃▄▅▆▇█"
 _UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
-_FREE = re.compile(r" {2,}|^ | $")
-"""Spaces that belong to no label of the ruler: inside a label, spaces are single."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,24 +137,13 @@ class StyledColumns:
     """Whether the text is drawn on the colour, not in it: a name on its interval."""
 
 
-def with_range(text: str, first: int, last: int) -> str:
-    """Return a ruler with the columns of a range between brackets, which show without colours too; the labels stay.
-
-    A bracket is left out where the range goes on outside of the ruler: `first` below 0, or `last` beyond its end.
-    """
-    marks = {first: "├", last: "┤"} if first != last else {first: "┼"}
-    free = [space.span() for space in _FREE.finditer(text)]
-    between = {at for begin, end in free for at in range(max(begin, first), min(end, last + 1))}
-    return "".join(marks.get(at, "─" if at in between else character) for at, character in enumerate(text))
-
-
 def ruler_time(value: float, step: float) -> str:
     """Return a round time of a ruler whose marks are `step` nanoseconds apart, in a unit that needs no fraction."""
     scale, unit = next(((scale, unit) for scale, unit in _UNITS if step >= scale), _UNITS[-1])
     return f"{integer(round(value / scale))} {unit}"
 
 
-def title(lane: LaneGroup, name: str, number: int, row: LaneRow, room: int) -> str:
+def title(lane: LaneGroup, number: int, row: LaneRow, room: int) -> str:
     """Return the title of a line in `room` columns: a lane (`number` -1) by name, a thread by number, or a deeper
     level.
 
@@ -168,16 +151,17 @@ def title(lane: LaneGroup, name: str, number: int, row: LaneRow, room: int) -> s
     """
     room -= 2
     several = lane.summary.capacity
-    mark, note = " ", ""
+    mark, name, note = " ", lane_name(lane), ""
     if number < 0:
-        mark, note = ("▸" if lane.opens else " "), threads_of(lane)
+        mark, note = ("▸" if lane.opens else " "), (f" ×{several}" if several > 1 else "")
     elif row.level:
         name = "  " * min(row.level, 4) + "└"
     else:
         mark = "▾" if number == 0 and lane.opens else " "
         if several > 1:
             note = f" {sum(above.level == 0 for above in lane.rows[: number + 1])}"
-    text = shorten(name, max(1, room - len(note))) + note
+    room_of_name = max(1, room - len(note))
+    text = shorten(shorten_middle(name, room_of_name), room_of_name) + note
     return f"{mark} {text}" + " " * max(0, room - columns(text))
 
 
@@ -189,7 +173,7 @@ def cells(lane: LaneGroup, row: Columns) -> list[StyledColumns]:
     styles: list[tuple[str, bool]] = []
     for kind, height, gap, hit in zip(kinds, heights, gaps, hits, strict=True):
         if kind >= 0:
-            glyphs.append(_HEIGHTS[min(7, int(height * 8))])
+            glyphs.append(_bar(height))
             styles.append(("hit" if hit else KINDS[kind], False))
         else:
             glyphs.append("·" if gap and lane.on_device else " ")
@@ -199,28 +183,18 @@ def cells(lane: LaneGroup, row: Columns) -> list[StyledColumns]:
         text = _label(lane.labels[named.label][0], named.last - named.first, begins=named.begins)
         glyphs[named.first : named.last] = text
         styles[named.first : named.last] = [(style, True)] * (named.last - named.first)
-    return _joined(glyphs, styles)
+    return joined((glyph, *style) for glyph, style in zip(glyphs, styles, strict=True))
 
 
-def bars(shares: Sequence[float]) -> list[str]:
-    """Return a character for each share, 0..1, as high as it; a space for none."""
-    return [_HEIGHTS[min(7, int(share * 8))] if share > 0 else " " for share in shares]
+def _bar(share: float) -> str:
+    return SPARKS[min(7, int(share * 8))]
 
 
-def joined(glyphs: Sequence[str], styles: Sequence[str]) -> list[StyledColumns]:
-    """Return a line of characters, each with the name of its style; neighbours of the same style are joined."""
-    return _joined(glyphs, [(style, False) for style in styles])
-
-
-def _joined(glyphs: Sequence[str], styles: Sequence[tuple[str, bool]]) -> list[StyledColumns]:
-    pieces: list[StyledColumns] = []
-    begin = 0
-    for at in range(1, len(glyphs) + 1):
-        if at == len(glyphs) or styles[at] != styles[begin]:
-            name, solid = styles[begin]
-            pieces.append(StyledColumns("".join(glyphs[begin:at]), name, solid))
-            begin = at
-    return pieces
+def joined(characters: Iterable[tuple[str, str, bool]]) -> list[StyledColumns]:
+    """Return a line of characters, each with the name of its style and whether it is on the colour; neighbours of the
+    same style are joined."""
+    runs = groupby(characters, key=lambda character: character[1:])
+    return [StyledColumns("".join(text for text, *_ in run), *style) for style, run in runs]
 
 
 def _label(name: str, room: int, *, begins: bool) -> list[str]:
@@ -254,159 +228,29 @@ def lane_name(lane: LaneGroup) -> str:
     return f"{lane.device} {title.replace('XLA ', '')}"
 
 
-def threads_of(lane: LaneGroup) -> str:
-    """Return the number of threads of a lane, as shown behind its name; empty for one."""
-    return f" ×{lane.summary.capacity}" if lane.summary.capacity > 1 else ""
+def minimap(lanes: Lanes, whole: AxisWindow, width: int, matches: Matches | None) -> list[tuple[str, bool]]:
+    """Return, for each column of a map of the whole recording, how busy it was as a bar, and whether it holds a
+    match."""
+    measured = [lane for lane in lanes.lanes if lane.summary.values is None]
+    borders = edges(whole, width)
+    length = np.maximum(np.diff(borders), 1)
+    busy: NDArray[np.float64] = np.zeros(width)
+    for lane in [lane for lane in measured if lane.kind in COUNTED_LANES] or measured:
+        busy = np.maximum(busy, np.diff(lane.active.until(borders)) / (length * lane.summary.capacity))
+    hits = np.zeros(width, np.bool_)
+    if matches is not None:
+        hits[np.clip((matches.starts - whole.start) * width // whole.span, 0, width - 1)] = True
+    return [(_bar(share) if share > 0 else " ", hit) for share, hit in zip(busy.tolist(), hits.tolist(), strict=True)]
 
 
-def lane_names(lanes: Sequence[LaneGroup], room: int) -> list[str]:
-    """Return the names in `room` columns; a lane of several threads leaves columns for their number.
-
-    If shortening makes two names equal, their common part is left out; if they are still equal, they get numbers.
-    """
-    whole = [lane_name(lane) for lane in lanes]
-    rooms = [max(4, room - columns(threads_of(lane))) for lane in lanes]
-    names = [shorten(name, width) for name, width in zip(whole, rooms, strict=True)]
-    for same in _duplicates(names):
-        common = _common_prefix_length([whole[at] for at in same])
-        for at in same:
-            kept = whole[at].split(" ", 1)[0][: max(0, rooms[at] // 2 - 1)] if " " in whole[at][:common] else ""
-            rest = whole[at][common:]
-            names[at] = shorten(f"{kept} …{rest}" if kept else f"…{rest}", rooms[at])
-    for same in _duplicates(names):
-        for number, at in enumerate(same, 1):
-            mark = f" {number}"
-            names[at] = shorten(names[at], max(1, rooms[at] - columns(mark))) + mark
-    return names
-
-
-def _common_prefix_length(names: Sequence[str]) -> int:
-    """Return the length of the common prefix, which is shorter than the shortest name."""
-    shortest = min(map(len, names))
-    return next((at for at in range(shortest) if len({name[at] for name in names}) > 1), max(0, shortest - 1))
-
-
-def _duplicates(names: Sequence[str]) -> list[list[int]]:
-    """Return the indices of lanes with the same name, for each name that several lanes have."""
-    places: dict[str, list[int]] = {}
-    for at, name in enumerate(names):
-        places.setdefault(name, []).append(at)
-    return [same for same in places.values() if len(same) > 1]
-
-
-@dataclass(frozen=True, slots=True)
-class Overlays:
-    """The overlays of one drawing of the timeline."""
-
-    browse: Browse
-    gutter: int
-    """Columns of the lane names."""
-    width: int
-    """Columns of the lanes, to the right of the gutter and its rule."""
-    room: int
-    """Lines available for the lanes."""
-    style: Callable[..., Style]
-
-    def _columns(self, begin: int, end: int) -> tuple[int, int]:
-        """Return the first and last column (exclusive) of a time span, counted from the left edge of the gutter."""
-        first = max(0, self.browse.window.column_of(begin, self.width))
-        last = min(self.width, self.browse.window.column_of(end, self.width) + 1)
-        return self.gutter + 1 + first, self.gutter + 1 + max(first, last)
-
-    def in_range(self, strip: Strip) -> Strip:
-        """Draw the columns of the selected range on another background; a name keeps that of its interval."""
-        if self.browse.range is None:
-            return strip
-        first, last = self._columns(*self.browse.range)
-        strip = strip.adjust_cell_length(max(strip.cell_length, last))
-        if first >= last:
-            return strip
-        before, inside, after = strip.divide([first, last, strip.cell_length])
-        ground, usual = self.style("range", solid=False, ground=True), self.style("gap").bgcolor
-        lit = [
-            Segment(segment.text, (segment.style or ground) + ground)
-            if segment.style is None or segment.style.bgcolor in (None, usual)
-            else segment
-            for segment in inside
-        ]
-        return Strip.join([before, Strip(lit), after])
-
-    def link(self, strip: Strip, y: int) -> Strip:
-        """Draw an arrow to the other end of the link under the cursor, in the column where that end begins."""
-        end = self.browse.linked
-        if end is None:
-            return strip
-        places = enumerate(self.browse.places)
-        line = next((n for n, place in places if place.lane == end.lane and place.row in (-1, end.row)), None)
-        start = int(self.browse.lanes.lanes[end.lane].rows[end.row].starts[end.index])
-        column = self.browse.window.column_of(start, self.width)
-        here, there = self.browse.shown_at(self.browse.line), self.browse.shown_at(line) if line is not None else None
-        if here is None or line is None or not 0 <= column < self.width:
-            return strip
-        down = line > self.browse.line
-        reach = there if there is not None else (self.room if down else -1)
-        if not min(here, reach) <= y <= max(here, reach) or y == here:
-            return strip
-        mark = ("▼" if down else "▲") if y == there else "│"
-        at = self.gutter + 1 + column
-        before, _, after = strip.divide([at, at + 1, strip.cell_length])
-        return Strip.join([before, Strip([Segment(mark, self.style("link"))]), after])
-
-    def cursor(self, strip: Strip, character: str = "") -> Strip:
-        """Draw the column of the cursor, with `character` if one is given."""
-        column = self.browse.window.column_of(self.browse.cursor, self.width)
-        if not 0 <= column < self.width:
-            return strip
-        at = self.gutter + 1 + column
-        before, under, after = strip.divide([at, at + 1, strip.cell_length])
-        return Strip.join([before, Strip([Segment(character or under.text, self.style("cursor"))]), after])
-
-
-class Minimap:
-    """A map of the whole recording in `width` columns."""
-
-    def __init__(self, lanes: Lanes, whole: AxisWindow, width: int) -> None:
-        self.lanes, self.whole, self.width = lanes, whole, width
-        measured = [lane for lane in lanes.lanes if lane.summary.values is None]
-        counted = [lane for lane in measured if lane.kind in COUNTED_LANES] or measured
-        borders = edges(whole, width)
-        length = np.maximum(np.diff(borders), 1)
-        self._busy: NDArray[np.float64] = np.zeros(width)
-        for lane in counted:
-            share = np.diff(lane.active.until(borders)) / (length * lane.summary.capacity)
-            self._busy = np.maximum(self._busy, share)
-        self._hits: tuple[Matches | None, NDArray[np.bool_]] = (None, np.zeros(width, np.bool_))
-
-    def lines(self, window: AxisWindow, count: int, matches: Matches | None = None) -> list[list[StyledColumns]]:
-        """Return the map in one or two lines."""
-        first, last = self._columns(window)
-        inside = [first <= column <= last for column in range(self.width)]
-        hits = self._hit(matches)
-        glyphs = bars(self._busy.tolist())
-        styles = ["hit" if hit else "map-window" if within else "map" for hit, within in zip(hits, inside, strict=True)]
-        frame = self._frame(first, last)
-        if count > 1:
-            return [joined(glyphs, styles), joined(frame, ["map-window" if within else "map" for within in inside])]
-        if window.span < self.whole.span:
-            for column in {first, last}:
-                glyphs[column], styles[column] = frame[column], "map-window"
-        return [joined(glyphs, styles)]
-
-    def _columns(self, window: AxisWindow) -> tuple[int, int]:
-        """Return the first and the last column of a window."""
-        first = min(self.width - 1, self.whole.column_of(window.start, self.width))
-        return first, max(first, min(self.width - 1, self.whole.column_of(window.end - 1, self.width)))
-
-    def _frame(self, first: int, last: int) -> list[str]:
-        middle = "▲" if first == last else "┗" + "━" * (last - first - 1) + "┛"
-        return list("┄" * first + middle + "┄" * (self.width - 1 - last))
-
-    def _hit(self, matches: Matches | None) -> list[bool]:
-        if matches is not self._hits[0]:
-            hits = np.zeros(self.width, np.bool_)
-            if matches is not None:
-                hit_columns = (matches.starts - self.whole.start) * self.width // self.whole.span
-                hits[np.clip(hit_columns, 0, self.width - 1)] = True
-            self._hits = matches, hits
-        hit: list[bool] = self._hits[1].tolist()
-        return hit
+def map_line(columns_: Sequence[tuple[str, bool]], whole: AxisWindow, window: AxisWindow) -> list[StyledColumns]:
+    """Return the line of a map, with the edges of a window that does not show the whole."""
+    width = len(columns_)
+    first, last = (min(width - 1, whole.column_of(time, width)) for time in (window.start, window.end - 1))
+    marks = {first: "▲"} if first == last else {first: "┗", last: "┛"}
+    return joined(
+        (marks[at], "map-window", False)
+        if at in marks and window != whole
+        else (bar, "hit" if hit else "map-window" if first <= at <= last else "map", False)
+        for at, (bar, hit) in enumerate(columns_)
+    )

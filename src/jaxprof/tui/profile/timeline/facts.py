@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
 
 from textual.content import Content
 
 from jaxprof.analysis.lanes.kinds import COUNTER, KINDS, WORDS
 from jaxprof.analysis.profile import mean_step
 from jaxprof.events import StepParts, StepTimes
+from jaxprof.report.lanes import KERNELS, LANES, KernelOfRange, LaneOfRange
+from jaxprof.report.table import Table
 from jaxprof.text import safe, shorten
 from jaxprof.tui.keys import key_of
-from jaxprof.tui.kit.axis_browse import AxisWindow
-from jaxprof.tui.kit.drawing import bar, cell, stacked
-from jaxprof.tui.kit.table_columns import Row, TableColumn, header_line, placed, row_line
+from jaxprof.tui.kit.drawing import cell, stacked
+from jaxprof.tui.kit.table_columns import table_lines
 from jaxprof.tui.profile.timeline.browse import extent
-from jaxprof.tui.profile.timeline.drawing import lane_name
-from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, percent_or_less, scaled, seconds
+from jaxprof.tui.profile.timeline.drawing import busy_share, lane_name
+from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, scaled, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.lanes.navigation import End, Matches, Stretch
+    from jaxprof.analysis.lanes.navigation import End, Stretch
     from jaxprof.analysis.lanes.rows import LaneGroup, LaneRow, Lanes
-    from jaxprof.analysis.lanes.totals import LaneTotals, NameTotal, RangeTotals
+    from jaxprof.analysis.lanes.totals import RangeTotals
     from jaxprof.events import StepsMeasured
+    from jaxprof.facts import Fact
+    from jaxprof.tui.profile.timeline.browse import Browse
 
 
 NS = 1e-9
@@ -60,65 +65,43 @@ def link_words(lanes: Lanes, lane: LaneGroup, end: End, begin: int) -> str:
     return f"{key}: launched by {name}, {when}" if lane.on_device else f"{key}: launched {name}, {when}"
 
 
-def cursor_lines(
-    lanes: Lanes,
-    window: AxisWindow,
-    time: int,
-    under: tuple[LaneGroup, LaneRow, int | None],
-    width: int,
-    link: End | None = None,
-    rank: Stretch | None = None,
-    same: tuple[Matches, int] | None = None,
-) -> list[Content]:
-    """Return the interval, idle time or counter value at a time in a row of `window`.
-
-    `link` is the other end of the launch or kernel there; `rank` is its place among the longest, if known; `same` are
-    the intervals of the same kernel, and the index of this one.
-    """
-    from jaxprof.tui.profile.timeline.drawing import busy_share
-
+def cursor_lines(browse: Browse, width: int) -> list[Content]:
+    """Return the interval, idle time or counter value under the cursor."""
+    under, time = browse.under_cursor, browse.cursor
+    if under is None:
+        return []
     lane, row, at = under
     if row.values is not None:
         return _counter_lines(lane, row, time, width)
-    whole = AxisWindow(lanes.begin, lanes.end)
-    begin, end = extent(row, time, whole)
+    begin, end = extent(row, time, browse.whole)
     # From the profile's zero, as on the ruler; the first interval may begin many seconds later.
-    times = f"{seconds((end - begin) * NS)}  at {seconds(begin * NS, 5)}"
-    where = safe(f"{lane.device} {row.name}" if lane.on_device else row.name)
-    share = f"{percent(busy_share(row, window))} of the view busy" if lane.left_out == 0 else ""
+    times = f"{seconds((end - begin) * NS)}  at {seconds(begin * NS, 5)}{_rank_text(browse.rank)}"
+    where = f"{lane.device} {row.name}" if lane.on_device else row.name
+    share = f"{percent(busy_share(row, browse.window))} of the view busy" if lane.left_out == 0 else ""
     if at is None:
-        before, after = row.near(time, -1), row.near(time, 1)
-        names = [lane.labels[int(row.label[n])][0] if n is not None else "" for n in (before, after)]
-        between = " · ".join(
-            f"{word} {shorten(name, max(8, width // 3))}"
-            for word, name in zip(("after", "before"), names, strict=True)
-            if name
-        )
+        near = [(word, row.near(time, step)) for word, step in (("after", -1), ("before", 1))]
+        parts = [
+            f"{word} {shorten(lane.labels[int(row.label[found])][0], max(8, width // 3))}"
+            for word, found in near
+            if found is not None
+        ]
         word = "idle" if lane.left_out == 0 else "idle, or short events that were left out"
-        head = Content.assemble((word, "bold $warning"), f"  {times}", (_rank_text(rank), "$accent"))
-        around = Content.styled(" · ".join(filter(None, (between, where, share))), "$text-muted")
-        return [head.truncate(width, ellipsis=True), around.truncate(width, ellipsis=True)]
-    label = int(row.label[at])
-    name, op = lane.labels[label]
-    kind = KINDS[lane.kind_of_label[label]]
-    place = _rank_text(rank)
-    again = _occurrence(*same) if same is not None and len(same[0]) > 1 else ""
-    if not place and len(name) + len(times) + len(kind) + len(again) + 10 <= width:
-        place, again = f"  {again}", ""
-    room = max(12, width - len(times) - len(kind) - len(place) - 8)
-    details = f"{WORDS.get(kind, kind)}  {times}"
-    head = Content.assemble((shorten(name, room), "bold"), "  ", ("■ ", STYLES[kind]), details, (place, "$accent"))
-    parts = [word for word in (where, share) if word]
-    if again:
-        parts.insert(0, again)
-    if link is not None:
-        parts.insert(0, link_words(lanes, lane, link, begin))
-    if op is not None:
-        hlo_op = lanes.ops[op]
-        op_name = f"op {hlo_op.name}" if hlo_op.name != name else "op"
-        parts.insert(0, safe(f"{op_name} of {hlo_op.module or '-'}"))
-    return [head.truncate(width, ellipsis=True),
-            Content.styled(" · ".join(parts), "$text-muted").truncate(width, ellipsis=True)]  # fmt: skip
+        head = Content.assemble((word, "bold $warning"), f"  {times}")
+    else:
+        label = int(row.label[at])
+        name, op = lane.labels[label]
+        kind = KINDS[lane.kind_of_label[label]]
+        details = f"{WORDS.get(kind, kind)}  {times}"
+        parts = []
+        if op is not None:
+            hlo_op = browse.lanes.ops[op]
+            parts.append(f"op {hlo_op.name if hlo_op.name != name else ''}".strip() + f" of {hlo_op.module or '-'}")
+        if browse.linked is not None:
+            parts.append(link_words(browse.lanes, lane, browse.linked, begin))
+        room = max(12, width - len(details) - 6)
+        head = Content.assemble((shorten(name, room), "bold"), "  ", ("■ ", STYLES[kind]), details)
+    rest = Content.styled(safe(" · ".join(filter(None, [*parts, where, share]))), "$text-muted")
+    return [head.truncate(width, ellipsis=True), rest.truncate(width, ellipsis=True)]
 
 
 def _rank_text(rank: Stretch | None) -> str:
@@ -126,11 +109,6 @@ def _rank_text(rank: Stretch | None) -> str:
     if rank is None:
         return ""
     return f"  the longest of {integer(rank.of)}" if rank.rank == 1 else f"  longest {rank.rank} of {integer(rank.of)}"
-
-
-def _occurrence(same: Matches, at: int) -> str:
-    """Return the index of this interval among those of the same kernel, and their median."""
-    return f"{integer(at + 1)} of {integer(len(same))}, median {seconds(same.median_ns * NS)}"
 
 
 def _counter_lines(lane: LaneGroup, row: LaneRow, time: int, width: int) -> list[Content]:
@@ -262,79 +240,41 @@ def range_facts(lanes: Lanes, totals: RangeTotals, lane: int, width: int, height
     On the left stand the lanes, the one under the cursor first; on the right the names that took most of the time:
     kernels of its device or, on a host, names of the lane itself. `keys` explains what can be done with the range.
     """
+    group, here = lanes.lanes[lane], totals.of(lane)
+    names = totals.kernels(lanes, group.device) if group.on_device else ()
+    title = f"kernels of {group.device}" if names else f"in {lane_name(group)}"
+    names = names or (here.names if here is not None else ())
+    ran = [total for total in totals.lanes if total.count or total.lane == lane]
+    ran.sort(key=lambda total: (total.lane != lane, lanes.lanes[total.lane].device != group.device,
+                                not lanes.lanes[total.lane].on_device))  # fmt: skip
+    idle = sum(total.left_out == 0 for total in totals.lanes if total not in ran)
+    left = max(24, (width - _GAP) // 2)
+    right = width - _GAP - left
+    of_lanes = [
+        LaneOfRange(lanes.lanes[total.lane].device, lane_name(lanes.lanes[total.lane]), "", total) for total in ran
+    ]
+    of_names = [KernelOfRange(group.device, total, totals.span_ns) for total in names]
+    tables = zip_longest(
+        _table([fact for fact in LANES if fact.key in _OF_A_LANE], of_lanes, left, height - 1),
+        _table([replace(fact, title=title) if fact.key == "name" else fact for fact in KERNELS if fact.key != "device"],
+               of_names, right, height - 1),
+        fillvalue=Content(" " * left),
+    )  # fmt: skip
     head = Content.assemble(
         (name, "bold $accent"), f"  {seconds(totals.span_ns * NS)}  from {seconds(totals.begin * NS, 5)} "
         f"to {seconds(totals.end * NS, 5)}",
+        (f" · {counted(idle, 'lane')} idle throughout" if idle else "", "$text-muted"), (keys, "$text-muted"),
     )  # fmt: skip
-    if head.cell_length + len(keys) + 3 <= width:
-        head += Content.styled(f"   {keys}", "$text-muted")
-    left = max(24, (width - _GAP) // 2)
-    right = width - _GAP - left
-    group = lanes.lanes[lane]
-    here = totals.of(lane)
-    if group.on_device:
-        names, title = totals.kernels(lanes, group.device), f"kernels of {group.device}"
-        names = names or (here.names if here is not None else ())
-    else:
-        names, title = (here.names if here is not None else ()), lane_name(group)
-    rows = max(1, height - 1)
-    lane_lines = _lane_table(lanes, totals, lane, left, rows)
-    name_lines = _name_table(names, title, totals.span_ns, right, rows)
-    joined = (one + Content(" " * _GAP) + other for one, other in zip(lane_lines, name_lines, strict=True))
-    lines = [head.truncate(width, ellipsis=True), *joined]
+    lines = [head.truncate(width, ellipsis=True), *(one + Content(" " * _GAP) + other for one, other in tables)]
     return Content("\n").join(lines[:height])
 
 
-def _lane_table(lanes: Lanes, totals: RangeTotals, lane: int, width: int, rows: int) -> list[Content]:
-    """Return a line for each lane that did anything, with busy and idle time; exactly `rows` lines."""
-    ran = [total for total in totals.lanes if total.count or total.lane == lane]
-    device = lanes.lanes[lane].device
-    listed = sorted(ran, key=lambda total: (total.lane != lane, (other := lanes.lanes[total.lane]).device != device,
-                                            not other.on_device))  # fmt: skip
-    quiet = sum(total.left_out == 0 for total in totals.lanes if total not in ran)
-
-    def name(total: LaneTotals) -> tuple[str, str]:
-        threads = f" ×{total.threads}" if total.threads > 1 else ""
-        return lane_name(lanes.lanes[total.lane]) + threads, "bold" if total.lane == lane else "$foreground"
-
-    columns: tuple[TableColumn[LaneTotals], ...] = (
-        TableColumn("lane", name, 8, weight=1),
-        TableColumn("busy", lambda total: percent_or_less(total.busy_share), 7, right=True, style="bold"),
-        TableColumn("", lambda total: seconds(total.busy_ns * NS), 7, right=True),
-        TableColumn("idle", lambda total: seconds(total.idle_ns and total.idle_ns * NS), 7, right=True,
-                    style="$text-muted"),
-        TableColumn("events", lambda total: integer(total.count), 7, right=True, style="$text-muted", priority=1),
-    )  # fmt: skip
-    return _table(columns, listed, width, rows, "lane", f"{counted(quiet, 'lane')} idle throughout" if quiet else "")
+_OF_A_LANE = ("lane", "busy_share", "busy_seconds", "idle_seconds", "count")
 
 
-def _name_table(names: Sequence[NameTotal], title: str, span: int, width: int, rows: int) -> list[Content]:
-    """Return a line for each name, the longest first; exactly `rows` lines."""
-    most = names[0].self_ns if names else 0
-    columns: tuple[TableColumn[NameTotal], ...] = (
-        TableColumn("", lambda total: ("■", STYLES[KINDS[total.kind]]), 1),
-        TableColumn(title, lambda total: total.name, 16, weight=1, cut="middle"),
-        TableColumn("", lambda total: lambda room: bar(total.self_ns / most if most else None, room), 12, priority=2),
-        TableColumn("self", lambda total: seconds(total.self_ns * NS), 7, right=True, style="bold"),
-        TableColumn("", lambda total: percent_or_less(total.self_ns / max(1, span)), 7, right=True, priority=1,
-                    style="$text-muted"),
-        TableColumn("", lambda total: f"×{integer(total.count)}", 7, right=True, style="$text-muted"),
-    )  # fmt: skip
-    return _table(columns, names, width, rows, "name", "" if names else "nothing ran")
-
-
-def _table(
-    columns: Sequence[TableColumn[Row]], items: Sequence[Row], width: int, rows: int, what: str, rest: str
-) -> list[Content]:
-    """Return the heading, as many lines as fit, and how many more there are; empty lines up to `rows`.
-
-    Only the lines that fit are made: a lane may have thousands of names.
-    """
-    fit = len(items) if len(items) < rows else max(0, rows - 2)
-    if fit < len(items):
-        rest = f"and {counted(len(items) - fit, f'more {what}')}" + (f", {rest}" if rest else "")
-    layout = placed(columns, width, margin=0)
-    shown = [header_line(layout).stylize("$text-muted"), *(row_line(item, layout, width) for item in items[:fit])]
-    shown += [Content.styled(rest, "$text-muted")] if rest and len(shown) < rows else []
-    shown += [Content("")] * (rows - len(shown))
-    return [text.truncate(width, ellipsis=True).pad_right(max(0, width - text.cell_length)) for text in shown[:rows]]
+def _table(facts: Sequence[Fact[Any]], rows: Sequence[Any], width: int, height: int) -> list[Content]:
+    """Return the heading, as many rows as fit, and how many more there are, each line of exactly `width`."""
+    fit = len(rows) if len(rows) < height else max(0, height - 2)
+    lines = list(table_lines(Table(facts, rows).first(fit), width)) or [Content.styled("nothing ran", "$text-muted")]
+    cut = [line.truncate(width, ellipsis=True) for line in lines[:height]]
+    return [line.pad_right(width - line.cell_length) for line in cut]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,14 +11,14 @@ from textual.content import Content
 from textual.message import Message
 
 from jaxprof.errors import JaxprofError
-from jaxprof.text import safe, shorten
+from jaxprof.text import safe
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.filter import FilterLine, compiled
 from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.picture import Lines, Picture
 from jaxprof.tui.kit.threads import in_thread
 from jaxprof.tui.profile.timeline.browse import TimelineRow
-from jaxprof.tui.profile.timeline.facts import NS, cursor_lines, legend, step_lines
+from jaxprof.tui.profile.timeline.facts import NS, cursor_lines, legend, range_facts, step_lines
 from jaxprof.tui.profile.timeline.view import TimelineView
 from jaxprof.units import counted, integer, seconds
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from jaxprof.analysis.lanes.navigation import Matches
     from jaxprof.analysis.lanes.rows import Lanes
     from jaxprof.analysis.lanes.totals import RangeTotals
+    from jaxprof.analysis.timeline import TimelineOp
     from jaxprof.events import StepsMeasured
     from jaxprof.session import Session
     from jaxprof.tui.profile.timeline.browse import Browse
@@ -54,8 +56,7 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         self._steps: StepsMeasured | None = None
         self._run_id = ""
         self._matches: Matches | None = None
-        self._pattern = ""
-        self._search_state = ""
+        self._pattern = self._search_state = ""
         self._totals: tuple[Lanes, RangeTotals] | None = None
         """The totals shown last, with their lanes."""
         self._kernel = ""
@@ -83,7 +84,8 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         self._steps = steps
         if run == self._run_id and run:
             return
-        self._run_id, self._matches, self._pattern, self._search_state = run, None, "", ""
+        self._run_id = run
+        self.query_one(FilterLine).clear()
         self.workers.cancel_group(self, "timeline")
         self.view.show(None, "Reading the timeline…" if run else words)
         if run:
@@ -129,50 +131,37 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
 
     @on(TimelineView.Moved)
     def _show_facts(self) -> None:
-        browse = self.view.browse
-        box = self.query_one("#lane-box")
+        browse, box = self.view.browse, self.query_one("#lane-box")
+        cursor, step = self.query_one("#cursor-facts", Lines), self.query_one("#step-facts", Lines)
         if browse is None:
-            self._fit(None)
+            box.styles.height = "1fr"
             box.border_subtitle = Content("")
-            for name in ("cursor-facts", "step-facts"):
-                self.query_one(f"#{name}", Lines).clear()
+            cursor.clear()
+            step.clear()
             return
-        lanes, window = browse.lanes, browse.window
-        whole = lanes.end - lanes.begin
-        hidden = f" · {browse.hidden} lanes hidden ({key_of('timeline.show_all')})" if browse.hidden else ""
+        lanes, window, whole = browse.lanes, browse.window, browse.whole
         left_out = f" · {integer(lanes.left_out)} shortest left out" if lanes.left_out else ""
-        shown = f"{seconds(window.span * NS)} of {seconds(whole * NS)}" if window.span < whole else seconds(whole * NS)
-        box.border_subtitle = Content(
-            self._search_state or f"{shown} · {counted(lanes.intervals, 'event')}{left_out}{hidden}"
-        )
+        shown = f"{seconds(window.span * NS)} of " * browse.zoomed + seconds(whole.span * NS)
+        box.border_subtitle = Content(self._search_state or f"{shown} · {counted(lanes.intervals, 'event')}{left_out}")
         box.border_title = Content.assemble("Timeline  ", legend(lanes, self.size.width - 18))
         self._fit(browse)
         self._show_totals(browse)
         under = browse.under_cursor
         if under is not None and browse.range is None:
-            lane, row, at = under
-            time, link, jumps = browse.cursor, browse.linked, self.view.jumps
-            rank, same = (jumps.rank, jumps.same) if jumps is not None else (None, None)
-            key = (self._run_id, id(lanes), lane.title, row.name, row.level, at, time, window, rank)
-            facts = self.query_one("#cursor-facts", Lines)
-            facts.show(key, lambda width: cursor_lines(lanes, window, time, under, width, link, rank, same))
-            steps = self._steps
-            facts = self.query_one("#step-facts", Lines)
-            facts.show((*key[:2], time, lane.device, id(steps)),
-                       lambda width: step_lines(steps, time * NS, lane.device, width))  # fmt: skip
+            device, steps, time = under[0].device, self._steps, browse.cursor
+            key = (self._run_id, id(lanes), browse.places[browse.line], time)
+            cursor.show((*key, window, browse.rank), lambda width: cursor_lines(browse, width))
+            step.show((*key, id(steps)), lambda width: step_lines(steps, time * NS, device, width))
         self.refresh_bindings()
 
-    def _fit(self, browse: Browse | None) -> None:
+    def _fit(self, browse: Browse) -> None:
         """Make the upper box as high as its lanes; the lower box takes the rest, and more of it for a range."""
-        box = self.query_one("#lane-box")
-        if browse is None:
-            box.styles.height = "1fr"
-            return
         below = FACTS + self.screen.has_class("-tall")
         if browse.range is not None:
             below = max(below, self.size.height * 2 // 5)
         frame = 2 + self.query_one(FilterLine).display
-        box.styles.height = frame + self.view.fit(max(4, self.size.height - below - frame))
+        height = frame + self.view.fit(max(4, self.size.height - below - frame))
+        self.query_one("#lane-box").styles.height = height
 
     def _show_totals(self, browse: Browse) -> None:
         """Show the totals of the range; without a range, those of the view if there is room below what is under the
@@ -180,14 +169,12 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         chosen = browse.range
         self.set_class(chosen is not None, "-range")
         self.query_one("#timeline-facts").border_title = Content("Range" if chosen else "Under the cursor")
-        from jaxprof.tui.profile.timeline.facts import range_facts
-
-        lanes, lane, span = browse.lanes, browse.places[browse.line].lane, chosen or browse.in_view
-        keys = f"{key_of('timeline.fit')} zooms to it, {key_of('profile.back')} clears it" if chosen else ""
-        name = "range" if chosen else "in view"
+        lanes, lane = browse.lanes, browse.places[browse.line].lane
+        span = chosen or (browse.window.start, browse.window.end)
+        keys = f"   {key_of('timeline.fit')} zooms to it, {key_of('profile.back')} clears it" if chosen else ""
+        name, space = ("range", 0) if chosen else ("in view", 1)
 
         def draw(width: int, height: int) -> Content:
-            space = 0 if chosen else 1
             if height < space + LEAST_TABLE:
                 return Content("")
             facts = range_facts(lanes, self._totals_of(lanes, span), lane, width, height - space, name, keys)
@@ -209,90 +196,87 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         """Enable HLO on an interval of an op, and the next match if there are matches."""
         if not self.is_mounted:
             return super().check_action(action, parameters)
-        if action == "hlo":
-            return True if self._op() is not None else None
+        if action in ("hlo", "again"):
+            return True if (self._op if action == "hlo" else self._label) is not None else None
         if action == "search":
             return not isinstance(self.app.focused, FilterLine)
         if action == "next":
-            return True if self._matches is not None and len(self._matches) else None
+            return True if self._matches is not None else None
         return super().check_action(action, parameters)
 
-    def _op(self) -> tuple[str, str, str | None] | None:
-        browse = self.view.browse
-        under = browse.under_cursor if browse is not None else None
-        if browse is None or under is None or under[2] is None:
-            return None
-        lane, row, at = under
-        index = lane.labels[int(row.label[at])][1]
-        if index is None:
-            return None
-        op = browse.lanes.ops[index]
-        return op.name, op.module, op.program
+    @property
+    def _label(self) -> tuple[str, int | None] | None:
+        """Name and number of the op of the interval under the cursor; None in an idle time."""
+        under = self.view.browse.under_cursor if self.view.browse is not None else None
+        return under[0].labels[int(under[1].label[under[2]])] if under is not None and under[2] is not None else None
+
+    @property
+    def _op(self) -> TimelineOp | None:
+        label, lanes = self._label, self.view.lanes
+        return lanes.ops[label[1]] if label is not None and label[1] is not None and lanes is not None else None
 
     def action_hlo(self) -> None:
-        op = self._op()
-        if op is not None:
-            self.post_message(self.HloRequested(*op))
+        if (op := self._op) is not None:
+            self.post_message(self.HloRequested(op.name, op.module, op.program))
 
     def action_search(self) -> None:
         if self.view.lanes is not None:
             self.query_one(FilterLine).open()
 
+    def action_again(self) -> None:
+        if (label := self._label) is not None:
+            line = self.query_one(FilterLine)
+            line.display = True
+            line.value = f"^{re.escape(label[0])}$"
+
     @on(FilterLine.Edited)
     def _search(self, message: FilterLine.Edited) -> None:
         from jaxprof.analysis.lanes.navigation import search
 
-        self._pattern, lanes = message.text, self.view.lanes
-        self._matches = None
-        if message.text and lanes is not None:
+        self._pattern, self._matches, self._search_state = message.text, None, ""
+        lanes = self.view.lanes
+        if self._pattern and lanes is not None:
             try:
-                self._matches = search(lanes, compiled(message.text))
+                found = search(lanes, compiled(self._pattern))
             except JaxprofError as error:
-                self._show_search_state(safe(error.what))
-                self.view.show_matches(None)
-                return
+                self._search_state = safe(error.what)
+            else:
+                self._matches = found if len(found) else None
+                self._search_state = f"{integer(len(found))} matches{_median(found)}" if len(found) else "no matches"
         self.view.show_matches(self._matches)
-        count = len(self._matches) if self._matches is not None else 0
-        self._show_search_state((f"{integer(count)} matches" if count else "no matches") if message.text else "")
-        self.refresh_bindings()
-
-    def _show_search_state(self, text: str) -> None:
-        """Show the state of the search on the frame; without a search, the time in view."""
-        self._search_state = text
         self._show_facts()
 
     @on(FilterLine.Left)
     def _searched(self) -> None:
         self.view.focus()
-        if self.view.browse is not None and self._matches is not None and len(self._matches):
-            self._go_to(self._matches.following(self.view.browse.cursor - 1, 1))
+        if self.view.browse is not None:
+            self._go_to_match(self.view.browse.cursor - 1, 1)
 
     def action_next(self, step: int) -> None:
-        if self.view.browse is not None and self._matches is not None:
-            self._go_to(self._matches.following(self.view.browse.cursor, step))
+        if self.view.browse is not None:
+            self._go_to_match(self.view.browse.cursor, step)
 
-    def _go_to(self, number: int | None) -> None:
+    def _go_to_match(self, time: int, step: int) -> None:
+        """Go to the match after or before a time, if there is one."""
         matches = self._matches
+        number = matches.following(time, step) if matches is not None else None
         if matches is None or number is None:
             return
+        self._search_state = f"match {integer(number + 1)} of {integer(len(matches))}{_median(matches)}"
+        self._go_to(matches, number)
+        self._show_facts()
+
+    def _go_to(self, matches: Matches, number: int) -> None:
         self.view.go(TimelineRow(int(matches.lane[number]), int(matches.row[number])), int(matches.starts[number]))
-        self._show_search_state(
-            f"match {integer(number + 1)} of {integer(len(matches))} for {shorten(self._pattern, 20)}"
-        )
 
     def step_back(self) -> bool:
-        """Undo one thing: the range, else the search, the zoom, what was opened or hidden. Return False if there is
-        none."""
-        return self.view.clear_range() or self._clear_search() or self.view.step_back()
-
-    def _clear_search(self) -> bool:
-        if not self._pattern:
-            return False
-        self.query_one(FilterLine).clear()
-        self._pattern, self._matches, self._search_state = "", None, ""
-        self.view.show_matches(None)
-        self._show_facts()
-        return True
+        """Undo one thing: the range, else the search, the zoom, or what was opened. Return False if there is none."""
+        if self.view.clear_range():
+            return True
+        if self._pattern:
+            self.query_one(FilterLine).clear()
+            return True
+        return self.view.step_back()
 
     def want_kernel(self, name: str) -> None:
         """Go to the first execution of a kernel, once the timeline has been read."""
@@ -306,8 +290,6 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
                 self.say(f"{safe(name)} is not in this recording.")
 
     def _go_to_kernel(self, name: str) -> bool:
-        import re
-
         from jaxprof.analysis.lanes.navigation import search
 
         lanes = self.view.lanes
@@ -315,10 +297,13 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
             return False
         matches = search(lanes, re.compile(f"^{re.escape(name)}$"))
         first = next((n for n, lane in enumerate(matches.lane.tolist()) if lanes.lanes[lane].on_device), None)
-        if first is None:
-            return False
-        self.view.go(TimelineRow(int(matches.lane[first]), int(matches.row[first])), int(matches.starts[first]))
-        return True
+        if first is not None:
+            self._go_to(matches, first)
+        return first is not None
+
+
+def _median(matches: Matches) -> str:
+    return f", median {seconds(matches.median_ns * NS)}" if len(matches) > 1 else ""
 
 
 def kernel_kinds(session: Session, run: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The timeline: a minimap, a ruler, a row for each lane, and a cursor. Each line is drawn only from the current window.
+"""The timeline: a map, a ruler, a row for each lane, and a cursor. Each line is drawn only from the current window.
 
 A lane of several threads or levels is closed at first if there is no room for all of it: its one line then shows how
 many of its threads were busy. The view reports cursor moves; the screen interprets them.
@@ -7,6 +7,7 @@ many of its threads were busy. The view reports cursor moves; the screen interpr
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
@@ -16,25 +17,26 @@ from textual.strip import Strip
 
 from jaxprof.analysis.lanes.kinds import KINDS
 from jaxprof.tui.kit.canvas import Scale, ruler
-from jaxprof.tui.profile.timeline.browse import Browse, TimelineKeys, TimelineRow
-from jaxprof.tui.profile.timeline.drawing import Overlays, cells, ruler_time, title, with_range
+from jaxprof.tui.kit.picture import Browsing
+from jaxprof.tui.profile.timeline.browse import Browse, TimelineRow
+from jaxprof.tui.profile.timeline.drawing import StyledColumns, cells, columns_of, map_line, minimap, ruler_time, title
 from jaxprof.tui.profile.timeline.facts import NS
 from jaxprof.units import seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.lanes.navigation import Matches
     from jaxprof.analysis.lanes.rows import Lanes
-    from jaxprof.tui.profile.timeline.drawing import Minimap
 
 
 WHEEL_ZOOM = 1.25
-SHORT = 14
-"""Height below which the minimap has one line."""
+_HEAD = 2
+"""Lines above the lanes: the map and the ruler."""
 
 
-class TimelineView(TimelineKeys):
+class TimelineView(Browsing, keys="timeline"):
     """Draws lanes over time."""
 
+    browse: Browse | None
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         *(f"timeline--{kind}" for kind in KINDS),
         "timeline--ruler", "timeline--title", "timeline--title-cursor", "timeline--gap", "timeline--hit",
@@ -46,67 +48,50 @@ class TimelineView(TimelineKeys):
         super().__init__(id=id)
         self._matches: Matches | None = None
         self._words = ""
-        self._name_cache: tuple[tuple[int, int], list[str]] = ((0, 0), [])
-        """The names of the lanes, with the key (lanes and width) that they were made for."""
-        self._row_cache: dict[TimelineRow, list[Segment]] = {}
-        """What was drawn of each row for the present lanes and matches, in the window of `_row_cache_key`."""
-        self._row_cache_key: object = None
-        self._map: Minimap | None = None
-        self._height_limit = 0
-        """Lines available for the view."""
-        self._dragged = False
-        """Whether the mouse has moved since a button was pressed."""
+        self._drawn: dict[TimelineRow, list[Segment]] = {}
+        """What was drawn of each row for the present lanes and matches, in the window of `_drawn_key`."""
+        self._drawn_key: object = None
+        self._map: tuple[object, Sequence[tuple[str, bool]]] = (None, ())
+        """The columns of the map, and what they were made for."""
+        self._room = 1
+        """Lines available for the lanes."""
 
     # -- what is shown ----------------------------------------------------------------------------------------
 
+    @property
+    def lanes(self) -> Lanes | None:
+        """The lanes in view; None while there are none."""
+        return self.browse.lanes if self.browse is not None else None
+
     def show(self, lanes: Lanes | None, words: str = "") -> None:
         """Show other lanes from start to end, or `words` if there are none."""
-        self.browse = self.jumps = None
-        if lanes is not None:
-            from jaxprof.tui.profile.timeline.browse import Jumps
-
-            self.browse = Browse(lanes, self._width, self._room)
-            self.jumps = Jumps(self.browse)
-        self._words, self._matches = words, None
-        self._row_cache.clear()
+        self.browse = Browse(lanes, self._width, self._room) if lanes is not None else None
+        self._words = words
         self.refresh_bindings()
+        self.show_matches(None)
         self.changed()
 
     def recolour(self, lanes: Lanes) -> None:
         """Replace the lanes by the same lanes with more exact kinds; cursor, window and open lanes stay."""
         if self.browse is not None:
             self.browse.lanes = lanes
-        self._row_cache.clear()
+        self._drawn_key = None
         self.changed()
 
     def show_matches(self, matches: Matches | None) -> None:
         """Mark the matches of a search; None marks nothing."""
-        self._matches = matches
-        self._row_cache.clear()
+        self._matches, self._drawn_key = matches, None
         self.refresh()
 
     def fit(self, most: int) -> int:
         """Take the greatest height that is available, open as many lanes as fit, and return the height that the view
         needs."""
-        self._height_limit = most
+        self._room = max(1, most - _HEAD)
         if self.browse is None:
             return most
         self.browse.resize(self._width, self._room)
         self.browse.bring_into_view()
-        return min(most, self._head + len(self.browse.places))
-
-    @property
-    def _map_lines(self) -> int:
-        return 1 if self._height_limit < SHORT else 2
-
-    @property
-    def _head(self) -> int:
-        """Lines above the lanes: the minimap and the ruler."""
-        return self._map_lines + 1
-
-    @property
-    def _room(self) -> int:
-        return max(1, self._height_limit - self._head)
+        return min(most, _HEAD + len(self.browse.places))
 
     @property
     def _gutter(self) -> int:
@@ -117,106 +102,174 @@ class TimelineView(TimelineKeys):
         """Columns for the lanes, beside the gutter."""
         return max(8, self.size.width - self._gutter - 1)
 
+    def changed(self) -> None:
+        if self.browse is not None:
+            self.browse.bring_into_view()
+        super().changed()
+
     # -- drawing ----------------------------------------------------------------------------------------------
 
-    def _style(self, name: str, *, solid: bool = False, ground: bool = False) -> Style:
-        """Return a style by name. `solid` draws text on the colour, not in it; `ground` is the background colour
-        alone."""
-        style = self.get_component_rich_style(f"timeline--{name}")
-        if ground:
-            return Style(bgcolor=style.bgcolor, reverse=self.app.no_color or None)
-        return Style(color=style.bgcolor, bgcolor=style.color) if solid else style
+    def _style(self, name: str) -> Style:
+        return self.get_component_rich_style(f"timeline--{name}")
+
+    def _segments(self, pieces: Sequence[StyledColumns]) -> list[Segment]:
+        """Return pieces in their colours; a name is drawn on its colour, not in it."""
+        styles = [(piece, self._style(piece.style)) for piece in pieces]
+        return [
+            Segment(piece.text, Style(color=style.bgcolor, bgcolor=style.color) if piece.solid else style)
+            for piece, style in styles
+        ]
 
     def render_line(self, y: int) -> Strip:
-        width = self.size.width
-        browse = self.browse
+        width, browse = self.size.width, self.browse
         if browse is None or not browse.places:
             lines = textwrap.wrap(self._words, max(12, width - 2))
             text = lines[y] if y < len(lines) else ""
             return Strip([Segment(f" {text}", self._style("ruler"))]).adjust_cell_length(width, self.rich_style)
-        if y < self._map_lines:
-            return self._map_line(browse, y).adjust_cell_length(width, self.rich_style)
-        over, y = self._overlays(browse), y - self._head
-        if y < 0:
-            return over.in_range(self._ruler(browse)).adjust_cell_length(width, self.rich_style)
-        line = browse.line_at(y)
-        if line is None:
-            return over.link(Strip.blank(width, self.rich_style), y)
-        strip = over.in_range(self._lane_line(browse, line))
-        strip = over.link(strip.adjust_cell_length(width, self.rich_style), y)
-        return over.cursor(strip) if line == browse.line else strip
+        if y == 0:
+            return self._map_line(browse).adjust_cell_length(width, self.rich_style)
+        line = browse.line_at(y - _HEAD) if y >= _HEAD else None
+        if y < _HEAD:
+            strip = self._ruler(browse)
+        else:
+            strip = self._lane_line(browse, line) if line is not None else Strip.blank(width, self.rich_style)
+        strip = self._with_range(browse, strip.adjust_cell_length(width, self.rich_style))
+        strip = self._with_link(browse, strip, y - _HEAD)
+        if y < _HEAD:
+            return self._with_mark(strip, browse.cursor, "▼", "cursor")
+        return self._with_mark(strip, browse.cursor, "", "cursor") if line == browse.line else strip
 
-    def _map_line(self, browse: Browse, y: int) -> Strip:
-        """Return a line of the minimap, with the length of the whole beside it."""
-        from jaxprof.tui.profile.timeline.drawing import Minimap
-
-        if self._map is None or self._map.lanes is not browse.lanes or self._map.width != self._width:
-            self._map = Minimap(browse.lanes, browse.whole, self._width)
-        pieces = self._map.lines(browse.window, self._map_lines, self._matches)[y]
-        return self._titled(
-            f"all {seconds(browse.whole.span * NS)}" if y == 0 else "",
-            [Segment(piece.text, self._style(piece.style)) for piece in pieces],
-        )
+    def _map_line(self, browse: Browse) -> Strip:
+        """Return the map, with the length of the whole beside it."""
+        key = (id(browse.lanes), self._width, id(self._matches))
+        if self._map[0] != key:
+            self._map = (key, minimap(browse.lanes, browse.whole, self._width, self._matches))
+        drawn = map_line(self._map[1], browse.whole, browse.window)
+        return self._titled(f"all {seconds(browse.whole.span * NS)}", self._segments(drawn))
 
     def _titled(self, words: str, line: list[Segment]) -> Strip:
         """Return a line above the lanes, with words in place of a lane's name."""
         title = f"  {words}"[: self._gutter].ljust(self._gutter)
         return Strip([Segment(title, self._style("ruler")), Segment(" "), *line])
 
-    def _names(self, browse: Browse) -> list[str]:
-        """Return the names of all lanes, shortened to the gutter. They are cached by lanes and width."""
-        from jaxprof.tui.profile.timeline.drawing import lane_names
-
-        key = (id(browse.lanes), self._gutter)
-        if self._name_cache[0] != key:
-            self._name_cache = (key, lane_names(browse.lanes.lanes, self._gutter - 2))
-        return self._name_cache[1]
-
     def _ruler(self, browse: Browse) -> Strip:
-        """Return round times above the lanes, with a mark at the cursor."""
+        """Return round times above the lanes."""
         text = ruler(Scale(browse.window.start, browse.window.end), self._width, ruler_time, "╷")
-        if browse.range is not None:
-            text = with_range(text, *(browse.window.column_of(time, self._width) for time in browse.range))
         part = f"view {seconds(browse.window.span * NS)}" if browse.zoomed else ""
-        strip = self._titled(part, [Segment(text, self._style("ruler"))])
-        return self._overlays(browse).cursor(strip, "▼")
+        return self._titled(part, [Segment(text, self._style("ruler"))])
 
     def _lane_line(self, browse: Browse, line: int) -> Strip:
         place = browse.places[line]
         lane, row = browse.row(place)
-        name = title(lane, self._names(browse)[place.lane], place.row, row, self._gutter)
+        name = title(lane, place.row, row, self._gutter)
         return Strip(
             [
                 Segment(name, self._style("title-cursor" if line == browse.line else "title")),
                 Segment("│", self._style("rule")),
-                *self._drawn(browse, place),
+                *self._columns_of(browse, place),
             ]
         )
 
-    def _drawn(self, browse: Browse, place: TimelineRow) -> list[Segment]:
+    def _columns_of(self, browse: Browse, place: TimelineRow) -> list[Segment]:
         """Return the columns of a row. They are cached by window, because most keys move only the cursor."""
-        from jaxprof.tui.profile.timeline.drawing import columns_of
-
         key = (browse.window, self._width, self.app.theme)
-        if self._row_cache_key != key:
-            self._row_cache_key = key
-            self._row_cache.clear()
-        if place not in self._row_cache:
+        if self._drawn_key != key:
+            self._drawn_key = key
+            self._drawn.clear()
+        if place not in self._drawn:
             lane, row = browse.row(place)
             hits = None
             if self._matches is not None:
                 hits = self._matches.busy.get((place.lane, place.row if lane.opens else -1))
             drawn = cells(lane, columns_of(lane, row, browse.window, self._width, hits))
-            self._row_cache[place] = [Segment(cell.text, self._style(cell.style, solid=cell.solid)) for cell in drawn]
-        return self._row_cache[place]
+            self._drawn[place] = self._segments(drawn)
+        return self._drawn[place]
 
-    def _overlays(self, browse: Browse) -> Overlays:
-        return Overlays(browse, self._gutter, self._width, self._room, self._style)
+    # -- what is drawn over the lines -------------------------------------------------------------------------
 
-    def on_resize(self) -> None:
+    def _with_mark(self, strip: Strip, time: int, character: str, style: str) -> Strip:
+        """Draw the column of a time in a style, with `character` if one is given."""
+        column = self.browse.window.column_of(time, self._width) if self.browse is not None else -1
+        if not 0 <= column < self._width:
+            return strip
+        at = self._gutter + 1 + column
+        before, under, after = strip.divide([at, at + 1, strip.cell_length])
+        return Strip.join([before, Strip([Segment(character or under.text, self._style(style))]), after])
+
+    def _with_range(self, browse: Browse, strip: Strip) -> Strip:
+        """Draw the columns of the selected range on another background; a name keeps that of its interval."""
+        if browse.range is None:
+            return strip
+        begin, end = (browse.window.column_of(time, self._width) for time in browse.range)
+        first, last = max(0, begin), min(self._width, end + 1)
+        if first >= last:
+            return strip
+        left = self._gutter + 1
+        before, inside, after = strip.divide([left + first, left + last, strip.cell_length])
+        usual = self._style("gap").bgcolor
+        ground = Style(bgcolor=self._style("range").bgcolor, reverse=self.app.no_color or None)
+        lit = [
+            Segment(segment.text, (segment.style or ground) + ground)
+            if segment.style is None or segment.style.bgcolor in (None, usual)
+            else segment
+            for segment in inside
+        ]
+        return Strip.join([before, Strip(lit), after])
+
+    def _with_link(self, browse: Browse, strip: Strip, y: int) -> Strip:
+        """Draw an arrow to the other end of the link under the cursor, in the column where that end begins."""
+        end, here = browse.linked, browse.shown_at(browse.line)
+        places = enumerate(browse.places)
+        line = next((n for n, p in places if end and p.lane == end.lane and p.row in (-1, end.row)), None)
+        if end is None or here is None or line is None:
+            return strip
+        down, there = line > browse.line, browse.shown_at(line)
+        reach = there if there is not None else (self._room if down else -1)
+        if not min(here, reach) <= y <= max(here, reach) or y == here:
+            return strip
+        start = int(browse.lanes.lanes[end.lane].rows[end.row].starts[end.index])
+        return self._with_mark(strip, start, ("▼" if down else "▲") if y == there else "│", "link")
+
+    # -- keys -------------------------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Hide the keys while there are no lanes."""
+        if action in ("browse", "idle", "longest"):
+            return self.browse is not None
+        return super().check_action(action, parameters)
+
+    def clear_range(self) -> bool:
+        """Clear the range; return False if there is none."""
+        if self.browse is None or self.browse.anchor is None:
+            return False
+        self.change(Browse.mark)
+        return True
+
+    def step_back(self) -> bool:
+        """Undo the zoom, or what was opened; return False if there is nothing to undo."""
+        undone = self.browse is not None and self.browse.step_back()
+        self.changed()
+        return undone
+
+    def go(self, place: TimelineRow, time: int) -> None:
+        """Move the cursor to a row of a lane, open the lane if needed, and bring the time into view."""
+        self.change(lambda browse: browse.go(place, time))
+
+    def action_idle(self, step: int) -> None:
+        if self.browse is not None and not self.browse.idle(step):
+            where = "later" if step > 0 else "earlier"
+            self.say(f"No idle period {where} in this lane is at least a column wide. Zoom in for shorter ones.")
+        self.changed()
+
+    def action_longest(self, kind: str) -> None:
+        if self.browse is not None and not self.browse.longest(kind):
+            self.say("This lane has no idle period between its events.")
         self.changed()
 
     # -- mouse ------------------------------------------------------------------------------------------------
+
+    def on_resize(self) -> None:
+        self.changed()
 
     def _column(self, event: events.MouseEvent) -> int | None:
         """Return the column of the lanes under the mouse; None over the names."""
@@ -229,56 +282,27 @@ class TimelineView(TimelineKeys):
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         self._wheel(event, 1)
 
-    def on_mouse_scroll_left(self, event: events.MouseScrollLeft) -> None:
-        event.stop()
-        self.action_browse("pan", -1)
-
-    def on_mouse_scroll_right(self, event: events.MouseScrollRight) -> None:
-        event.stop()
-        self.action_browse("pan", 1)
-
     def _wheel(self, event: events.MouseEvent, step: int) -> None:
-        """Zoom around the mouse; over the names, go a lane up or down; with shift, or on the minimap, pan."""
+        """Zoom around the mouse; over the names, go a lane up or down; with shift, pan."""
         column = self._column(event)
         event.stop()
         if column is None:
             self.action_browse("move", step)
-        elif event.shift or event.get_content_offset_capture(self).y < self._map_lines:
+        elif event.shift:
             self.action_browse("pan", step)
         else:
             self.change(lambda browse: browse.zoom(WHEEL_ZOOM**step, browse.window.time_at(column, browse.width)))
 
-    def on_mouse_down(self, event: events.MouseDown) -> None:
-        """Begin a range on the lanes; on the minimap go there; over the names open the lane."""
+    def on_click(self, event: events.Click) -> None:
+        """Move the cursor; on the map, show what is there; over the names, open the lane."""
         offset, column, browse = event.get_content_offset(self), self._column(event), self.browse
         if offset is None or browse is None:
             return
-        line = browse.line_at(offset.y - self._head) if offset.y >= self._head else None
-        if line is not None:
-            browse.line = line
-        if column is None:
-            if line is not None:
-                browse.open()
-        elif offset.y < self._map_lines:
-            browse.look_at(browse.whole.time_at(column, browse.width))
-        else:
-            browse.cursor = browse.window.time_at(column, browse.width)
-            browse.select(browse.cursor)
-            self._dragged = False
-            self.capture_mouse()
+        line = browse.line_at(offset.y - _HEAD) if offset.y >= _HEAD else None
+        browse.line = line if line is not None else browse.line
+        if column is not None:
+            shown = browse.whole if offset.y == 0 else browse.window
+            browse.look_at(shown.time_at(column, browse.width))
+        elif line is not None:
+            browse.open()
         self.changed()
-
-    def on_mouse_move(self, event: events.MouseMove) -> None:
-        browse = self.browse
-        if browse is not None and self.app.mouse_captured is self:
-            column = event.get_content_offset_capture(self).x - self._gutter - 1
-            browse.cursor = browse.window.time_at(min(max(column, 0), browse.width - 1), browse.width)
-            self._dragged = True
-            self.changed()
-
-    def on_mouse_up(self) -> None:
-        """End the range; a click without a move selects nothing."""
-        if self.browse is not None and self.app.mouse_captured is self:
-            (Browse.fix_range if self._dragged else Browse.clear_range)(self.browse)
-            self.changed()
-        self.release_mouse()
