@@ -40,7 +40,7 @@ def test_columns_hold_what_was_done_in_their_time():
     for column in found[2:6]:
         assert column == pytest.approx({"device_busy": 0.75, "host_busy": 0.25})
     assert found[6] == found[7] == {}
-    whole = sum(sum(column.values()) for column in found) * axis.seconds / 8
+    whole = sum(sum(column.values()) for column in found) * (axis.high - axis.low) / 8
     assert whole == pytest.approx(3.0)
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from jaxprof.analysis.lanes.kinds import COUNTED_LANES, KINDS
 from jaxprof.analysis.lanes.rows import Busy, Ints, LaneGroup, LaneRow
-from jaxprof.text import columns, safe, shorten, shorten_middle
+from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.kit.axis_browse import AxisWindow
 from jaxprof.tui.kit.drawing import SPARKS
 from jaxprof.units import integer
@@ -160,8 +160,7 @@ def title(lane: LaneGroup, number: int, row: LaneRow, room: int) -> str:
         mark = "▾" if number == 0 and lane.opens else " "
         if several > 1:
             note = f" {sum(above.level == 0 for above in lane.rows[: number + 1])}"
-    room_of_name = max(1, room - len(note))
-    text = shorten(shorten_middle(name, room_of_name), room_of_name) + note
+    text = shorten(name, max(1, room - len(note))) + note
     return f"{mark} {text}" + " " * max(0, room - columns(text))
 
 
