@@ -221,10 +221,10 @@ def memory_here(what: str, instructions: int) -> float:
     code += f"open({str(path)!r}, 'w').write(hlo.synthetic_module({instructions}))"
     try:
         subprocess.run([sys.executable, "-c", code], check=True)
-        from jaxprof.hlo.read import files
+        from jaxprof.hlo.read import files, parse
 
         before = peak_bytes()
-        kept = files.load(path)
+        kept = parse.modules(files.read_text(path))
         if what == "whole":
             look_at_all(kept)
         elif what in ("analysis", "arranged"):

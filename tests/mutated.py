@@ -25,12 +25,13 @@ from jaxprof.cli.main import main
 from jaxprof.errors import JaxprofError
 from jaxprof.events import encode
 from jaxprof.hlo.analysis.notices import problems
-from jaxprof.hlo.read import files
+from jaxprof.hlo.read import files, parse
 from jaxprof.session import Session
 from jaxprof.session.log import load
 from jaxprof.session.log.codec import encode_header, encode_line
 from jaxprof.session.log.state import HOME_VARIABLE
-from jaxprof.trace.summary import summarise
+from jaxprof.trace.sources import read_profile
+from jaxprof.trace.summary import events_of
 from report import sessions
 
 sys.path.append(str(Path(__file__).parent / "trace"))  # no package, because the standard library has one of its name
@@ -149,7 +150,7 @@ NAMES = {"session": "s.jaxprof", "hlo": "m.hlo", "profile": "host.xplane.pb"}
 
 
 def _read_hlo(path):
-    for module in files.from_bytes(path.read_bytes()):
+    for module in parse.modules(files.read_text(path)):
         problems(module)
         for computation in module.computations.values():
             for instruction in computation.instructions:
@@ -157,7 +158,7 @@ def _read_hlo(path):
 
 
 def _read_profile(path):
-    for event in summarise(path, "imported"):
+    for event in events_of(read_profile(path), "imported"):
         encode(event)
 
 

@@ -117,13 +117,6 @@ BOMBS = {
     ),
     "names": ("profile", "JAXPROF_LIMITS=names=", lambda: plane(nested(4, b"") * 500_000)),
     "events": ("profile", "JAXPROF_LIMITS=events=", lambda: plane(nested(3, nested(4, b"") * 500_000))),
-    "one Chrome event": (
-        "profile", "more than 1 MiB", lambda: b'{"traceEvents":[{"args":[' + b"[]," * 2_000_000 + b"[]]}]}",
-    ),
-    "after the Chrome events": (
-        "profile", "no event with a duration",
-        lambda: b'{"traceEvents":[],"jaxprofHlo":[{"module":[' + b"[]," * 500_000 + b"[]]}]}",
-    ),
 }  # fmt: skip
 
 

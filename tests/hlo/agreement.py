@@ -97,7 +97,7 @@ def assert_agreement(paths):
 
 def assert_proto_is_the_text(path):
     """`path` is a proto, and the text printed of the same module lies beside it."""
-    (proto,), (text,) = files.load(path), files.load(path.with_suffix(".txt"))
+    (proto,), (text,) = modules(files.read_text(path)), modules(files.read_text(path.with_suffix(".txt")))
     assert problems(proto) == ()
     assert (proto.name, proto.is_scheduled, proto.aliases) == (text.name, text.is_scheduled, text.aliases)
     assert figures(KernelAnalysis(proto)) == figures(KernelAnalysis(text)), path.name

@@ -13,7 +13,7 @@ import pytest
 from jaxprof.devices.targets import wheels
 from jaxprof.devices.targets.chips import chip, target_config
 from jaxprof.errors import JaxprofError
-from jaxprof.hlo.read import files
+from jaxprof.hlo.read import files, parse, proto
 
 from .agreement import HERE, assert_agreement, assert_proto_is_the_text, compiled_programs, peer_has_reader
 
@@ -43,7 +43,7 @@ def test_proto_is_the_text(programs):
 
 @pytest.mark.process
 def test_stack_of_a_program(programs):
-    (module,) = files.load(programs / "train_step.txt")
+    (module,) = parse.modules(files.read_text(programs / "train_step.txt"))
     tanh = next(one for computation in module.computations.values() for one in computation if one.opcode == "tanh")
     assert tanh.metadata.op_name.startswith("jit(train_step)/")
     frames = tanh.stack
@@ -60,7 +60,7 @@ def test_a_proto_inside_another_is_found(programs):
     whole = (programs / "scan.pb").read_bytes()
     size = len(whole)
     outer = b"\x0a" + bytes([size & 0x7F | 0x80, size >> 7 & 0x7F | 0x80, size >> 14]) + whole
-    assert files.from_bytes(outer)[0].name == "jit_scan"
+    assert parse.module(proto.text(outer)).name == "jit_scan"
 
 
 def _environment(vendor):
@@ -98,7 +98,7 @@ def test_modules_for_devices_that_are_not_here(compiled):
     opcodes = set()
     tiled = 0
     for path in paths:
-        for computation in files.load(path)[0].computations.values():
+        for computation in parse.modules(files.read_text(path))[0].computations.values():
             opcodes |= {one.opcode for one in computation}
             tiled += sum(any(leaf.layout and leaf.layout.tiles for leaf in one.shape.leaves()) for one in computation)
     assert "fusion" in opcodes

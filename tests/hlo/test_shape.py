@@ -1,18 +1,14 @@
 """Shapes: what is written, what it means, what it occupies. Line numbers without a table of lines. Places in
-StableHLO and jaxprs: the text loses them and they keep their meaning. Graphs of kernels, as DOT. What a GPU's runtime
+StableHLO and jaxprs: the text loses them and they keep their meaning. What a GPU's runtime
 launches for an instruction, as XLA's thunk sequence beside a dump says."""
 
-import jax
-import jax.numpy as jnp
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hlo.analysis.programs import compiled, fused, written
 from jaxprof.hlo import source as module
 from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.analysis.origin import HloSourceLocation
-from jaxprof.hlo.graph import Graph, GraphEdge, Node, inside, neighbourhood, to_dot
 from jaxprof.hlo.launches import Launches, launches, with_launches
 from jaxprof.hlo.open.paths import modules_at
 from jaxprof.hlo.places import LineOrigin, without_comments, without_locations
@@ -111,38 +107,6 @@ def test_a_jaxpr_loses_its_comments_and_keeps_their_meaning():
     assert places.of(1) == LineOrigin(HloSourceLocation(FILE, 10), "jvp(attn)/dot_general")
     assert lines[5] == "    d:f32[256,512] = tanh c"
     assert places.of(5) == LineOrigin(HloSourceLocation(FILE, 11), "jvp(attn)/tanh")
-
-
-def test_a_neighbourhood_has_what_a_kernel_reads_and_who_reads_it():
-    module = compiled(lambda x, w: jax.nn.softmax(jnp.sort(x @ w)), "f32[64,64] f32[64,64]")
-    by_kind = {kernel.kind: kernel for kernel in kernels(module)}
-    near = neighbourhood(module, by_kind["sort"])
-    (focus,) = (node for node in near.nodes if node.kind == "focus")
-    assert focus.lines[:2] == (by_kind["sort"].name, "sort")
-    assert len([edge for edge in near.edges if edge.target == focus.id]) == 1
-    inputs = [node.lines[1] for node in neighbourhood(module, by_kind["GEMM"]).nodes if node.kind == "input"]
-    assert inputs == ["parameter f32[64,64]"] * 2
-    assert to_dot(near).count(" -> ") == len(near.edges)
-
-
-def test_the_inside_of_a_fusion():
-    lines = "c = f32[] constant(2)\nb = f32[8] broadcast(c), dimensions={}\nROOT m = f32[8] multiply(p0, b)"
-    module = written(fused(lines, "f32[8]").replace("main {\np0", "main {\nx").replace("fusion(p0)", "fusion(x)"))
-    (kernel,) = kernels(module)
-    graph = inside(module, kernel)
-    assert {(edge.source, edge.target) for edge in graph.edges} == {("p0", "m"), ("b", "m"), ("c", "b")}
-    assert next(node for node in graph.nodes if node.id == "p0").lines == ("parameter f32[8]", "x")
-
-
-def test_dot_quotes_what_comes_from_outside():
-    graph = Graph(
-        'a "title" <b>',
-        (Node("x\\", ('n"<&>', "two\x1b[31m"), "kernel"), Node("y", ("y",), "focus")),
-        (GraphEdge("x\\", "y", "<1>"),),
-    )
-    lines = to_dot(graph).splitlines()
-    assert lines[0] == 'digraph "a \\"title\\" <b>" {'
-    assert '"x\\\\" -> "y" [label="<1>"];' in lines[-2]
 
 
 HLO = """HloModule jit_f, is_scheduled=true

@@ -67,7 +67,7 @@ def test_a_window_of_some_seconds_holds_what_ran_in_it(stage):
     assert not stage.window.begun
     assert stage.window.turns == 4
     table = op_times(read_chosen(choose(Path(stage.last.path))))
-    assert "jit_step" in {row.op.module for row in table}
+    assert "jit_step" in {row.module for row in table}
 
 
 def test_by_steps_it_begins_in_the_loop_and_not_in_the_first_compile(tmp_path):

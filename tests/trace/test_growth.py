@@ -10,7 +10,7 @@ from xplane_wire import Line, Plane, nested, number, space_bytes, varint
 from jaxprof import events as e
 from jaxprof.hlo.analysis.barriers import barriers
 from jaxprof.hlo.analysis.kernels import kernels
-from jaxprof.hlo.read import files
+from jaxprof.hlo.read import files, parse
 from jaxprof.lines import LineBuffer
 from jaxprof.session import Session
 from jaxprof.session.log import load, reader
@@ -52,7 +52,7 @@ def hlo_text(size):
         metadata = f'metadata={{op_name="jit(f)/add" source_line={at}}}'
         lines.append(f"  %add.{at} = f32[64]{{0}} add(%add.{at - 1}, %add.0), {metadata}")
     lines += ["  ROOT %r = f32[64]{0} negate(%add.0)", "}", ""]
-    return "\n".join(lines).encode(), lambda path: barriers(files.load(path)[0])
+    return "\n".join(lines).encode(), lambda path: barriers(parse.modules(files.read_text(path))[0])
 
 
 def hlo_of_one_line(size):
@@ -62,7 +62,7 @@ def hlo_of_one_line(size):
     text = (
         f"HloModule m\n\nENTRY %main () -> f32[{count}] {{\n  ROOT %c = f32[{count}]{{0}} constant({{{literal}}})\n}}\n"
     )
-    return text.encode(), lambda path: kernels(files.load(path)[0])
+    return text.encode(), lambda path: kernels(parse.modules(files.read_text(path))[0])
 
 
 def hlo_proto(size):
@@ -75,7 +75,7 @@ def hlo_proto(size):
     ]
     main = nested(1, "main") + b"".join(nested(2, each) for each in chain) + number(5, 1) + number(6, len(chain))
     module = nested(1, "jit_g") + nested(2, "main") + nested(3, main) + number(5, 9) + number(6, 1)
-    return nested(1, module), files.load
+    return nested(1, module), lambda path: parse.modules(files.read_text(path))
 
 
 def profile(size):

@@ -14,7 +14,7 @@ from jaxprof.errors import FileRefusedError, UsageError
 from jaxprof.events import KernelsMeasured, TrustReported
 from jaxprof.trace.line import Chain
 from jaxprof.trace.sources import read_profile
-from jaxprof.trace.summary import summarise
+from jaxprof.trace.summary import events_of
 from jaxprof.trace.varints import padded
 
 
@@ -43,14 +43,14 @@ def test_files_of_other_tools_are_refused(tmp_path, raw):
 
 
 def said(path, code="file"):
-    (trust,) = [event for event in summarise(path, "imported") if isinstance(event, TrustReported)]
+    (trust,) = [event for event in events_of(read_profile(path), "imported") if isinstance(event, TrustReported)]
     return next(row for row in trust.rows if row.code == code)
 
 
 def test_a_cut_off_file_gives_its_whole_planes_and_says_so(tmp_path):
     device, host_plane = gpu_planes()
     path = written(tmp_path, space_bytes([device, host_plane])[:-20])
-    (measured,) = [event for event in summarise(path, "imported") if isinstance(event, KernelsMeasured)]
+    (measured,) = [event for event in events_of(read_profile(path), "imported") if isinstance(event, KernelsMeasured)]
     assert {row.device for row in measured.rows} == {"gpu:0"}
     assert said(path).verdict == "bad"
 

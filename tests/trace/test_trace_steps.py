@@ -166,7 +166,7 @@ def test_how_often_an_op_ran(name):
         ran = [(name, *map(int, figures)) for name, *figures in map(str.split, thread)]
         events = [op(name, start, took, **({"run_id": run[0]} if run else {})) for name, start, took, *run in ran]
         lines.append(Line(str(number), events))
-    rows = {row.op.name: row for row in op_times(read(Plane("/host:CPU", lines)))}
+    rows = {row.name: row for row in op_times(read(Plane("/host:CPU", lines)))}
     assert {f"{name} {row.count}" for name, row in rows.items()} == set(expected)
     if "while" not in rows and "sort" in rows:
         assert (rows["sort"].median_seconds, rows["sort"].maximum_seconds) == pytest.approx((31e-6, 31e-6))
@@ -176,7 +176,7 @@ class TestOpsOnThreads:
     def test_equal_run_ids_of_two_programs_are_two_runs(self):
         events = [op("dot", 0, 5, run_id=3), op("dot", 9, 5, run_id=3, module="jit_g", program=8)]
         rows = op_times(read(on_cpu(t=events)))
-        assert [(row.op.module, row.count) for row in rows] == [("jit_f", 1), ("jit_g", 1)]
+        assert [(row.module, row.count) for row in rows] == [("jit_f", 1), ("jit_g", 1)]
 
     @pytest.mark.parametrize("seed", range(20))
     def test_numbers_count_up_and_far_times_do_not_matter(self, seed):

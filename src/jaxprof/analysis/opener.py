@@ -75,11 +75,11 @@ def _kind_of_other(path: Path, head: bytes) -> Kind | None:
     """Return the kind of a file that is neither HLO nor has a session's header: by its name, then by its first
     bytes."""
     from jaxprof.session_names import EXTENSION
-    from jaxprof.trace.folders import CHROME_ENDINGS, XPLANE_ENDINGS
+    from jaxprof.trace.folders import XPLANE_ENDINGS
 
     if path.suffix == EXTENSION:
         return Kind.SESSION
-    if path.name.endswith((*XPLANE_ENDINGS, *CHROME_ENDINGS)):
+    if path.name.endswith(XPLANE_ENDINGS):
         return Kind.PROFILE
     return Kind.PROFILE if head.startswith(_BINARY_PROFILE) or _JSON.match(head) else None
 
@@ -148,7 +148,7 @@ def open_hlo(path: Path, read_profile: Callable[[Path], Session]) -> HloSource:
 
 
 HOW_TO_COMPILE: Final = "Compiled variants have one: jaxprof run NAME --variant jit."
-_IN_PROFILES: Final = "An .xplane.pb holds HLO where enable_hlo_proto was on (the default); a .trace.json never does."
+_IN_PROFILES: Final = "An .xplane.pb holds HLO where enable_hlo_proto was on (the default)."
 
 
 def _has_profile(folder: Path) -> bool:

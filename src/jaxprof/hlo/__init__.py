@@ -1,4 +1,4 @@
 """What XLA made of a program, read from text or from a proto, without jax.
 
-`parse.modules(text)` and `files.load(path)` give `model.Module` values.
+`files.read_text(path)` gives the text, `parse.modules(text)` its `model.Module` values.
 """

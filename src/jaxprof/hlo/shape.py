@@ -22,6 +22,10 @@ UNBOUNDED: Final = -1
 MOST_ELEMENTS: Final = (1 << 63) - 1
 """Most elements of an array; XLA counts them in 64 bits (`ShapeUtil::ValidateShape`)."""
 
+MAIN_MEMORY: Final = 0
+HOST_MEMORY: Final = 5
+"""Memory spaces of a layout, `S(n)`: the device's own, and the host's (`Layout::kHostMemorySpace`)."""
+
 DTYPE_BITS: Final[dict[str, int]] = {
     "pred": 8, "token": 0, "opaque": 0,
     "s1": 1, "s2": 2, "s4": 4, "s8": 8, "s16": 16, "s32": 32, "s64": 64,

@@ -1,4 +1,5 @@
-"""Profiles: XPlane and Chrome traces read into lanes, and what is derived from them as events. Needs numpy, not jax.
+"""Profiles: XPlane files read into lanes, and what is derived from them as events. Needs numpy, not jax.
 
-`summary.summarise` reads a profile that was just recorded, `imported.import_profile` one from elsewhere.
+`sources.read_profile` reads a profile and `summary.events_of` derives its events; `imported.import_profile` does
+both for one from elsewhere.
 """

@@ -20,6 +20,7 @@ from jaxprof.hlo.frames import own_frame
 from jaxprof.hlo.model import Instruction, Module
 from jaxprof.hlo.read.parse import module as read_module
 from jaxprof.hlo.read.wire import Message
+from jaxprof.hlo.shape import HOST_MEMORY
 
 MOST_BUFFERS: Final = 256
 """Most buffers that are reported, largest first."""
@@ -72,7 +73,7 @@ def buffers_in_dump(dump: str, module: Module) -> BuffersReported | None:
     assigned: list[Allocation] = []
     for block in _BLOCK.finditer(dump):
         description = block["description"]
-        if ", thread-local" in description or f", color {_HOST_MEMORY}" in description:
+        if ", thread-local" in description or f", color {HOST_MEMORY}" in description:
             continue
         kind = next((kind for kind, word in _KIND_WORDS if word in description), "temporary")
         values = (
@@ -150,8 +151,6 @@ def _buffer(value: Assigned, kind: str, shared_with: int, module: Module) -> Hel
 
 
 _LOCAL: Final = (1 << 32) - 1
-_HOST_MEMORY: Final = 5
-"""Memory space of values offloaded to the host (`Layout::kHostMemorySpace`), which take no device memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +195,7 @@ def allocations(assignment: bytes, module: bytes) -> tuple[Allocation, ...]:
     return tuple(
         _allocation(block, values)
         for block in proto.messages(3)
-        if not block.number(3) and block.number(8) != _HOST_MEMORY
+        if not block.number(3) and block.number(8) != HOST_MEMORY
     )
 
 

@@ -8,7 +8,7 @@ an opcode, one of JAX's primitives, or NCCL's kernel.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,24 +19,19 @@ from jaxprof.errors import HloError
 from jaxprof.grouping import grouped
 from jaxprof.hlo.analysis.opcodes import COLLECTIVES
 from jaxprof.hlo.read.proto import module_message
-from jaxprof.trace.model import ProgramText, Trace, program_text
+from jaxprof.trace.model import ProgramProto, Trace, program_proto
 
 _BETWEEN_DEVICES: Final = COLLECTIVES | {"send", "recv"}
 _PRODUCTS: Final = frozenset({"dot", "convolution", "ragged-dot", "scaled-dot"})
 _HALF: Final = re.compile(r"-(start|update|done)$")
 _HOST_TRANSFER: Final = 47
-_ANY: Final = re.compile("|".join(sorted(_BETWEEN_DEVICES)))
-_ANY_IN_BYTES: Final = re.compile(_ANY.pattern.encode())
+_ANY: Final = re.compile("|".join(sorted(_BETWEEN_DEVICES)).encode())
 _BY_NAME: Final = re.compile(
     r"(all[-_]reduce|all[-_]gather|reduce[-_]scatter|(ragged[-_])?all[-_]to[-_]all|collective[-_](permute|broadcast)|send|recv|"
     r"psum|psum_scatter|psum_invariant|pmax|pmin|ppermute|pbroadcast|all_gather_invariant)([-_](start|done))?(\.\d+)*(\.remat\d*|\.clone)*$"
 )
 KERNEL_OF_COLLECTIVE: Final = re.compile(r"(void )?(nccl|rccl)", re.IGNORECASE)
 """Names of the kernels of NCCL and RCCL, which may belong to no op."""
-_LINE: Final = re.compile(r"\s+(?:ROOT )?%?([\w.-]+) = .*?[\s)}\]]([a-z][a-z-]*)\((.*)$")
-_HEADER: Final = re.compile(r"(?:ENTRY )?%?([\w.-]+) (?:\(.*)?\{$")
-_CALLED: Final = re.compile(r"(?:calls|to_apply|called_computations)=\{?%?([\w.-]+)")
-_OPERAND: Final = re.compile(r"%([\w.-]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +51,19 @@ def collective_ops(trace: Trace) -> NDArray[np.bool_]:
     for index, op in enumerate(trace.ops):
         key = (op.module, op.program)
         if key not in of_program:
-            held = program_text(trace, *key)
+            held = program_proto(trace, *key)
             of_program[key] = None if held is None else collective_names(held)
         names = of_program[key]
         is_collective[index] = op.name in names if names is not None else bool(_BY_NAME.match(op.name))
     return is_collective
 
 
-def collective_names(held: ProgramText) -> frozenset[str] | None:
+def collective_names(held: ProgramProto) -> frozenset[str] | None:
     """Return the names of the module's instructions that are collectives; None if the module cannot be read."""
-    if not (_ANY.search(held.text) if held.text else _ANY_IN_BYTES.search(held.proto)):
+    if not _ANY.search(held.proto):
         return frozenset()  # the usual case, without reading the module
     try:
-        instructions = list(_of_text(held.text) if held.text else _of_proto(held.proto))
+        instructions = list(_instructions(held.proto))
     except HloError:
         return None
     within = grouped((instruction.computation, instruction) for instruction in instructions)
@@ -97,7 +92,7 @@ def _inside(within: dict[str, list[_Instruction]], computation: str, depth: int 
             yield from _inside(within, name, depth + 1)
 
 
-def _of_proto(data: bytes) -> Iterable[_Instruction]:
+def _instructions(data: bytes) -> Iterator[_Instruction]:
     for computation in module_message(data).messages(3):
         number = str(computation.number(5))
         messages = computation.messages(2)
@@ -111,14 +106,3 @@ def _of_proto(data: bytes) -> Iterable[_Instruction]:
                 tuple(names.get(operand, "") for operand in message.numbers(36)),
                 bool(message.number(_HOST_TRANSFER)),
             )
-
-
-def _of_text(text: str) -> Iterable[_Instruction]:
-    computation = ""
-    for line in text.splitlines():
-        if header := _HEADER.match(line):
-            computation = header[1]
-        elif match := _LINE.match(line):
-            rest = match[3]
-            called, operands = tuple(_CALLED.findall(rest)), tuple(_OPERAND.findall(rest.partition(")")[0]))
-            yield _Instruction(match[1], match[2], computation, called, operands, "is_host_transfer=true" in rest)

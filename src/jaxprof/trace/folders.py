@@ -1,6 +1,6 @@
 """Find the recordings at a path: one file, or a log folder with several runs and hosts. Standard library only.
 
-JAX writes `plugins/profile/<run>/<host>.xplane.pb` below the log folder, and `.trace.json.gz` beside it.
+JAX writes `plugins/profile/<run>/<host>.xplane.pb` below the log folder.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from jaxprof.errors import FileRefusedError, UsageError, missing_file
 
 _PROFILES: Final = "plugins/profile"
 XPLANE_ENDINGS: Final = (".xplane.pb", ".xplane.pb.gz")
-CHROME_ENDINGS: Final = (".trace.json.gz", ".trace.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +58,20 @@ def runs_at(path: Path) -> list[ProfileRun]:
 
 
 def _hosts_in(folder: Path) -> tuple[HostFile, ...]:
-    """Return the profiles of a folder: xplanes, and a Chrome trace only for a host without an xplane."""
-    files = sorted(child for child in folder.iterdir() if child.is_file())
+    """Return the profiles of a folder; of a host's file and its packed copy only the first."""
     hosts: dict[str, Path] = {}
-    for endings in (XPLANE_ENDINGS, CHROME_ENDINGS):
-        for file in files:
-            if file.name.endswith(endings) and not file.name.startswith("perfetto_trace"):
-                hosts.setdefault(_host(file), file)
+    for file in xplanes_in(folder):
+        hosts.setdefault(_host(file), file)
     return tuple(HostFile(host, file) for host, file in hosts.items())
 
 
+def xplanes_in(folder: Path) -> list[Path]:
+    """Return the files in a folder that are profiles by their names."""
+    return sorted(child for child in folder.iterdir() if child.name.endswith(XPLANE_ENDINGS) and child.is_file())
+
+
 def _host(path: Path) -> str:
-    for ending in (*XPLANE_ENDINGS, *CHROME_ENDINGS):
-        if path.name.endswith(ending):
-            return path.name.removesuffix(ending)
-    return path.name
+    return path.name.removesuffix(".gz").removesuffix(".xplane.pb")
 
 
 def choose(path: Path, run: str = "", hosts: Sequence[str] = ()) -> ProfileRun:

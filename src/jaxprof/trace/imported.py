@@ -21,6 +21,7 @@ from jaxprof.events import (
     EnvironmentRead,
     Event,
     KernelsMeasured,
+    KernelTimes,
     ProgressMade,
     RunFinished,
     RunPlanned,
@@ -34,10 +35,10 @@ from jaxprof.hlo.read.proto import text as hlo_text
 from jaxprof.trace.buffers import buffers_in
 from jaxprof.trace.executions import Program, executions_on
 from jaxprof.trace.folders import HostFile, choose
-from jaxprof.trace.model import Op, Trace, program_text
-from jaxprof.trace.ops import OpTime, op_times
+from jaxprof.trace.model import Trace, program_proto
+from jaxprof.trace.ops import op_times
 from jaxprof.trace.sources import read_chosen
-from jaxprof.trace.summary import TIMELINE, VIEWS, events_of, kernel_rows
+from jaxprof.trace.summary import TIMELINE, VIEWS, events_of
 from jaxprof.units import bytes_, counted
 
 KIND: Final = "imported"
@@ -54,7 +55,7 @@ class _Program:
     """A program that ran, with its own rows of the op table."""
 
     name: Program
-    rows: list[OpTime]
+    rows: list[KernelTimes]
 
     @property
     def seconds(self) -> float:
@@ -152,12 +153,12 @@ def _size(hosts: Sequence[HostFile]) -> int:
     return total
 
 
-def _programs(table: list[OpTime]) -> list[_Program]:
-    groups = grouped((program_of(row.op), row) for row in table)
+def _programs(table: list[KernelTimes]) -> list[_Program]:
+    groups = grouped(((row.module, None if row.program is None else int(row.program)), row) for row in table)
     return sorted((_Program(name, rows) for name, rows in groups.items()), key=lambda program: -program.seconds)
 
 
-def _plan(run: str, name: str, table: list[OpTime]) -> RunPlanned:
+def _plan(run: str, name: str, table: list[KernelTimes]) -> RunPlanned:
     """Return the plan for the run of the whole profile again, now that its devices are known."""
     return RunPlanned(
         run=run,
@@ -229,15 +230,15 @@ def _emit_program(
     text, problem = text_of(trace, program.name) if with_hlo else (None, "")
     if text is not None:
         emit(TextRecorded(run=run, name="hlo", text=text))
-        module_text = program_text(trace, *program.name)
-        buffers = buffers_in(module_text.proto, text) if module_text is not None and module_text.proto else None
+        held = program_proto(trace, *program.name)
+        buffers = buffers_in(held.proto, text) if held is not None else None
         if buffers is not None:
             emit(replace(buffers, run=run))
     elif with_hlo:
         emit(WarningRaised(run=run, code="no_hlo", message=f"the kernels of {module} have times only: {problem}"))
     calls = _calls(trace, program)
     emit(CaptureTaken(run=run, kind=KIND, platform=trace.platform, calls=calls, path=path))
-    emit(KernelsMeasured(run=run, kind=KIND, calls=calls, rows=kernel_rows(trace, program.rows)))
+    emit(KernelsMeasured(run=run, kind=KIND, calls=calls, rows=program.rows))
     emit(RunFinished(run=run, status="ok"))
 
 
@@ -251,18 +252,11 @@ def _calls(trace: Trace, program: _Program) -> int | None:
     return None
 
 
-def program_of(op: Op) -> Program:
-    """Return the program that an op belongs to."""
-    return (op.module, op.program)
-
-
 def text_of(trace: Trace, program: Program) -> tuple[str | None, str]:
     """Return the HLO text of a program, or the reason why there is none."""
-    held = program_text(trace, *program)
+    held = program_proto(trace, *program)
     if held is None:
         return None, "the profile does not hold its HLO"
-    if held.text:
-        return held.text, ""
     try:
         return hlo_text(held.proto), ""
     except (JaxprofError, RecursionError) as error:

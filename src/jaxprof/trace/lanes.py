@@ -31,24 +31,24 @@ from jaxprof.trace.model import (
     Kind,
     Lane,
     OpNumbers,
-    ProgramText,
+    ProgramProto,
     Trace,
 )
 from jaxprof.trace.varints import TruncatedError
 from jaxprof.trace.xspace import Plane, Space
 
-DERIVED: Final[dict[str, Kind]] = {
+_KINDS: Final[dict[str, Kind]] = {
     "XLA Modules": "modules",
     "Steps": "steps",
     "XLA Ops": "ops",
     "Async XLA Ops": "async",
 }
-MARKS = re.compile(r"end: |ThreadpoolListener::")
+_MARKS: Final = re.compile(r"end: |ThreadpoolListener::")
 """Events that the profiler writes for itself: the far end of an arrow, or the wake-up of a pool's thread."""
 MODULE = re.compile(r"(?P<name>.*?)\((?P<id>-?\d{1,20})\)$", re.DOTALL)
-DEVICE = re.compile(r"/device:(?P<platform>GPU|TPU|CUSTOM)\w*:(?P<number>\d+)")
-METADATA_PLANE, TASK_PLANE = "/host:metadata", "Task Environment"
-HOST: Final = "host"
+_DEVICE = re.compile(r"/device:(?P<platform>GPU|TPU|CUSTOM)\w*:(?P<number>\d+)")
+_METADATA_PLANE, _TASK_PLANE = "/host:metadata", "Task Environment"
+_HOST: Final = "host"
 _OP_STATS = ("hlo_op", "hlo_module", "program_id", "correlation_id", "run_id", "device_ordinal")
 _TRACERS: Final = {2: "host", 3: "device", 4: "python", 7: "hlo"}
 """Fields of `ProfileOptions` (tsl/profiler/protobuf/profiler_options.proto)."""
@@ -75,12 +75,12 @@ def lanes_of(space: Space, advance: Callable[[float], None] = lambda share: None
     trace.origin_ns = _origin(stamps)
     ops = OpNumbers()
     for plane in space.planes:
-        device = DEVICE.match(plane.name)
+        device = _DEVICE.match(plane.name)
         if device is not None:
             _device_lanes(plane, lines[id(plane)], device, trace, ops)
-        elif plane.name == METADATA_PLANE:
+        elif plane.name == _METADATA_PLANE:
             _guarded(trace, plane.name, _programs, plane, trace)
-        elif plane.name == TASK_PLANE:
+        elif plane.name == _TASK_PLANE:
             _guarded(trace, plane.name, _recording, plane, trace)
         if not _is_host(plane):
             done.add(plane.size)
@@ -106,7 +106,7 @@ class _Progress:
 
 
 def _is_host(plane: Plane) -> bool:
-    return plane.name.startswith("/host:") and plane.name != METADATA_PLANE
+    return plane.name.startswith("/host:") and plane.name != _METADATA_PLANE
 
 
 def _origin(stamps: list[int]) -> int:
@@ -148,7 +148,7 @@ def _device_lanes(plane: Plane, lines: list[PlaneLine], device: re.Match[str], t
         if name == COUNTER_LINE:
             sampled_counters(trace, line, label)
             return
-        kind: Kind = DERIVED.get(name, "stream" if name.startswith("Stream") else HOST)
+        kind: Kind = _KINDS.get(name, "stream" if name.startswith("Stream") else _HOST)
         if has_streams and kind in ("ops", "async"):
             return  # repeats the streams' events
         events = line.events
@@ -187,7 +187,7 @@ def _host_lanes(plane: Plane, lines: list[PlaneLine], trace: Trace, ops: OpNumbe
     def read(line: PlaneLine) -> None:
         if line.name == COUNTER_LINE:
             _count(trace, line)
-            sampled_counters(trace, line, HOST)
+            sampled_counters(trace, line, _HOST)
             return
         rows = line.rows_with(wanted)
         lane, own = _marked(line, rows, trace, ops, on_device=on_device)
@@ -195,7 +195,7 @@ def _host_lanes(plane: Plane, lines: list[PlaneLine], trace: Trace, ops: OpNumbe
         def rest() -> list[Lane]:
             lanes: list[Lane] = []
             _guarded(trace, f"{plane.name} {line.name}", _whole_thread, trace, line, lane, rows, own, lanes)
-            _guarded(trace, f"{plane.name} {line.name}", allocated_bytes, trace, line, HOST)
+            _guarded(trace, f"{plane.name} {line.name}", allocated_bytes, trace, line, _HOST)
             return lanes
 
         trace.pending.append(rest)
@@ -213,8 +213,8 @@ def _whole_thread(
     """Add the lane of a thread to `lanes`. `marked` holds the events `rows` of the thread; those flagged in `own`, a
     CPU's own ops, form lanes of that device instead."""
     _count(trace, line)
-    lane = _lane(line, line.events, trace, HOST, marked.name, HOST)
-    kept = ~marks_in(lane)
+    lane = _lane(line, line.events, trace, _HOST, marked.name, _HOST)
+    kept = ~lane.matching(_MARKS.match)
     kept[rows[own]] = False
     if len(rows):
         lane.op_of[rows] = marked.op_of
@@ -232,11 +232,6 @@ def _spread(column: Ints | None, rows: Ints, count: int) -> Ints | None:
     return spread
 
 
-def marks_in(lane: Lane) -> NDArray[np.bool_]:
-    """Return which events of the lane the profiler wrote for itself."""
-    return lane.matching(MARKS.match)
-
-
 def _marked(
     line: PlaneLine, rows: Ints, trace: Trace, ops: OpNumbers, *, on_device: bool
 ) -> tuple[Lane, NDArray[np.bool_]]:
@@ -246,11 +241,11 @@ def _marked(
     Adds these ops, the steps and the launches to the trace.
     """
     plane, events = line.plane, line.some(rows)
-    lane = _lane(line, events, trace, HOST, line.name or line.display_name or "(no name)", HOST)
+    lane = _lane(line, events, trace, _HOST, line.name or line.display_name or "(no name)", _HOST)
     own = np.zeros(len(lane), np.bool_)
     if not len(rows):
         return lane, own
-    marks = marks_in(lane)
+    marks = lane.matching(_MARKS.match)
     columns = events.stats(plane.stat_ids(*_OP_STATS, "step_num", "memcpy_details"))
     ops_of_events(plane, columns, lane, ops)
     lane.op_of[marks] = NO_OP
@@ -269,11 +264,11 @@ def _marked(
         trace.platform = "cpu"
         ordinal = columns.get("device_ordinal")
         devices = np.zeros(len(lane), np.int64) if ordinal is None else integers(plane, ordinal, 0)
-        trace.ready += cpu_lanes(lane, np.flatnonzero(own), devices[own], trace)
+        trace.ready += _cpu_lanes(lane, np.flatnonzero(own), devices[own], trace)
     return lane, own
 
 
-def cpu_lanes(lane: Lane, rows: Ints, numbers: Ints, trace: Trace) -> list[Lane]:
+def _cpu_lanes(lane: Lane, rows: Ints, numbers: Ints, trace: Trace) -> list[Lane]:
     """Return the ops `rows` of one thread as lanes. A thread serves all CPU devices of a process, so there may be
     several: `numbers` has the device of each op."""
     lanes = []
@@ -334,4 +329,4 @@ def _programs(plane: Plane, trace: Trace) -> None:
         if not isinstance(program, int):
             program = int(match["id"]) if match else key
         name = match["name"] if match else metadata.name
-        trace.programs.append(ProgramText(name=name, program=program & PROGRAM_MASK, proto=proto))
+        trace.programs.append(ProgramProto(name=name, program=program & PROGRAM_MASK, proto=proto))

@@ -184,8 +184,10 @@ def launches_of(trace: Trace) -> dict[tuple[str, int], KernelLaunch]:
         if lane.kind != "stream" or lane.launch is None:
             continue
         rows = np.flatnonzero((lane.op_of != NO_OP) & (lane.launch.which != ABSENT))
-        for index in rows[np.argsort(lane.durations[rows], kind="stable")].tolist():
-            key, duration = (lane.device, int(lane.op_of[index])), int(lane.durations[index])
+        rows = rows[np.argsort(lane.durations[rows], kind="stable")]
+        # The last row of an op is its longest.
+        for op, index in dict(zip(lane.op_of[rows].tolist(), rows.tolist(), strict=True)).items():
+            key, duration = (lane.device, op), int(lane.durations[index])
             if duration >= longest.get(key, (-1, ""))[0]:
                 longest[key] = (duration, lane.launch.texts[int(lane.launch.which[index])])
     return {key: details for key, (_, text) in longest.items() if (details := launch_details(text)) is not None}

@@ -1,4 +1,4 @@
-"""A profile after reading, whatever its format: lanes of intervals on one clock, and HLO ops.
+"""A profile after reading: lanes of intervals on one clock, and HLO ops.
 
 Times are integer picoseconds from the trace's origin. Nothing here knows a file format.
 """
@@ -138,15 +138,13 @@ class Counter:
 
 
 @dataclass(frozen=True, slots=True)
-class ProgramText:
+class ProgramProto:
     """An HLO module that a profile contains."""
 
     name: str
-    program: int | None
-    proto: bytes = b""
-    """An `HloProto`; empty if the text is given."""
-    text: str = ""
-    """HLO text, from a trace that jaxprof exported; empty if the proto is given."""
+    program: int
+    proto: bytes
+    """An `HloProto`."""
 
 
 @dataclass(slots=True)
@@ -168,7 +166,7 @@ class Trace:
     launches: list[Lane] = field(default_factory=list)
     """Events of the host's lanes that have a correlation id or name an HLO op, if the op itself ran on a device."""
     ops: list[Op] = field(default_factory=list)
-    programs: list[ProgramText] = field(default_factory=list)
+    programs: list[ProgramProto] = field(default_factory=list)
     devices: dict[str, dict[str, int | float | str]] = field(default_factory=dict)
     """What the profile says about each device, by the lane's device: vendor, clock, memory bandwidth, peak FLOP/s."""
     counters: list[Counter] = field(default_factory=list)
@@ -192,8 +190,6 @@ class Trace:
     """Warnings of the profiler itself, mostly about dropped events."""
     tracers: dict[str, int] = field(default_factory=dict)
     """Tracing levels of the recording, if the profile says them: `host`, `device`, `python`, `hlo`."""
-    chrome: bool = False
-    """Whether the trace was read from a Chrome trace, which holds less than an xplane."""
     sizes: dict[str, int] = field(default_factory=dict)
     """Size of each file in bytes, by path."""
     notes: dict[str, str] = field(default_factory=dict)
@@ -250,14 +246,11 @@ class Trace:
         return (min(begin for begin, _ in spans), max(end for _, end in spans)) if spans else None
 
 
-def program_text(trace: Trace, name: str, program: int | None) -> ProgramText | None:
+def program_proto(trace: Trace, name: str, program: int | None) -> ProgramProto | None:
     """Return the HLO of a program by its id, or, if the profile has no id, by a name that only one module has."""
-    if program is not None:
-        of_identity = [text for text in trace.programs if text.program == program]
-        if of_identity:
-            return of_identity[0]
-    named = [text for text in trace.programs if text.name == name]
-    return named[0] if len(named) == 1 else None
+    of_identity = [held for held in trace.programs if held.program == program]
+    named = [held for held in trace.programs if held.name == name]
+    return of_identity[0] if of_identity else named[0] if len(named) == 1 else None
 
 
 class OpNumbers:

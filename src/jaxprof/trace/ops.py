@@ -7,49 +7,22 @@ threads work on one op. Self time leaves out what ran inside (a while loop holds
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxprof.events import KernelLaunch, KernelTimes
 from jaxprof.grouping import totals
 from jaxprof.trace.intervals import MOST, by_group, distinct, holds_others, medians_by_group, self_times, union_by_group
-from jaxprof.trace.model import NO_OP, PS, Ints, Lane, Op, Trace
+from jaxprof.trace.launch import launches_of
+from jaxprof.trace.model import NO_OP, PS, Ints, Trace
 
 
-@dataclass(frozen=True, slots=True)
-class OpTime:
-    """Times of one op on one device, in seconds."""
-
-    op: Op
-    device: str
-    count: int
-    """Executions on a CPU, kernels on a GPU."""
-    total_seconds: float
-    """Sum of the op's intervals: CPU time on a CPU, stream time on a GPU."""
-    self_seconds: float
-    """Sum of the op's intervals without the ops that ran inside."""
-    wall_seconds: float
-    """Union of the op's intervals."""
-    median_seconds: float
-    """Median time of one execution (or kernel); on a CPU the time in which at least one thread worked on it."""
-    minimum_seconds: float
-    maximum_seconds: float
-    kernels: tuple[str, ...]
-    """Names of the device kernels that the op launched; for a CPU op its own name."""
-
-    @property
-    def parallelism(self) -> float | None:
-        """Number of threads that worked on the op at once, on average."""
-        return self.total_seconds / self.wall_seconds if self.wall_seconds > 0 else None
-
-
-def op_times(trace: Trace) -> list[OpTime]:
-    """Return the table, longest self time first."""
-    rows: list[OpTime] = []
-    devices = list(dict.fromkeys(lane.device for lane in trace.op_lanes()))
-    for device in devices:
-        rows += _of_device(trace, device, [lane for lane in trace.op_lanes() if lane.device == device])
+def op_times(trace: Trace) -> list[KernelTimes]:
+    """Return the table, longest self time first. Times of an execution on a CPU are those in which at least one thread
+    worked on it."""
+    launches = launches_of(trace)
+    devices = dict.fromkeys(lane.device for lane in trace.op_lanes())
+    rows = [row for device in devices for row in _of_device(trace, device, launches)]
     return sorted(rows, key=lambda row: -row.self_seconds)
 
 
@@ -62,8 +35,10 @@ def unattributed_seconds(trace: Trace) -> dict[str, float]:
     )
 
 
-def _of_device(trace: Trace, device: str, lanes: list[Lane]) -> list[OpTime]:
+def _of_device(trace: Trace, device: str, launches: dict[tuple[str, int], KernelLaunch]) -> list[KernelTimes]:
     count = len(trace.ops)
+    lanes = [lane for lane in trace.op_lanes() if lane.device == device]
+    guessed = {op for lane in lanes if lane.guessed is not None for op in np.unique(lane.op_of[lane.guessed]).tolist()}
     op_of, starts, durations, own, holds, runs = [], [], [], [], [], []
     on_threads = lanes[0].kind == "thread"
     kernels: dict[int, set[str]] = {}
@@ -94,8 +69,10 @@ def _of_device(trace: Trace, device: str, lanes: list[Lane]) -> list[OpTime]:
     wall = union_by_group(group, begin, length, count)
     median, least, greatest = medians_by_group(once, took, count)
     return [
-        OpTime(
-            op=trace.ops[index],
+        KernelTimes(
+            module=trace.ops[index].module,
+            program=None if (program := trace.ops[index].program) is None else str(program),
+            name=trace.ops[index].name,
             device=device,
             count=int(numbers[index]),
             total_seconds=float(total[index]) * PS,
@@ -105,6 +82,8 @@ def _of_device(trace: Trace, device: str, lanes: list[Lane]) -> list[OpTime]:
             minimum_seconds=float(least[index]) * PS,
             maximum_seconds=float(greatest[index]) * PS,
             kernels=tuple(sorted(kernels.get(index, ()))),
+            launch=launches.get((device, index)),
+            uncertain=index in guessed,
         )
         for index in np.flatnonzero(numbers).tolist()
     ]

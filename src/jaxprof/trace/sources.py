@@ -1,4 +1,4 @@
-"""Read a profile from disk. The content of a file decides its format, not its name. Files are never written.
+"""Read a profile from disk: the `.xplane.pb` that JAX writes, under any name. Files are never written.
 
 The traces of several hosts become one: on one clock, with the host's name before each device.
 """
@@ -18,8 +18,7 @@ import numpy as np
 from jaxprof.errors import FileRefusedError, system_words
 from jaxprof.files import open_regular, unpacked
 from jaxprof.limits import FILE
-from jaxprof.trace.chrome import parse_chrome
-from jaxprof.trace.folders import ProfileRun, choose
+from jaxprof.trace.folders import ProfileRun, choose, xplanes_in
 from jaxprof.trace.lanes import lanes_of
 from jaxprof.trace.model import NO_OP, Lane, OpNumbers, Trace
 from jaxprof.trace.varints import PADDING
@@ -93,13 +92,22 @@ def read_file(path: Path, advance: Callable[[float], None] = lambda share: None)
         length = len(raw)
         raw += bytes(PADDING)
     if raw[:64].lstrip().startswith((b"{", b"[")):
-        trace = parse_chrome(memoryview(raw)[:length], str(path), partial(_within, advance, _READ, 1 - _READ))
-    else:
-        trace = lanes_of(parse_xspace(raw, str(path), length), partial(_within, advance, _READ, 1 - _READ))
+        raise _not_json(path)
+    trace = lanes_of(parse_xspace(raw, str(path), length), partial(_within, advance, _READ, 1 - _READ))
     trace.sizes[str(path)] = size
     if problem:
         trace.problems.append(problem)
     return trace
+
+
+def _not_json(path: Path) -> FileRefusedError:
+    """Refuse a Chrome trace, and name the profile that JAX wrote beside it, if it is there."""
+    own = path.name.partition(".")[0]
+    beside = sorted(xplanes_in(path.absolute().parent), key=lambda file: not file.name.startswith(own))
+    return FileRefusedError(
+        f"{path} is JSON: jaxprof does not read Chrome traces",
+        f"Open {beside[0]}, which is beside it." if beside else "JAX writes an .xplane.pb beside it: open that.",
+    )
 
 
 def _filled(opened: BinaryIO, room: memoryview, advance: Callable[[float], None]) -> int:
@@ -184,7 +192,6 @@ def _take(joined: Trace, host: str, trace: Trace, shift_ps: int, ops: OpNumbers)
     joined.pending.append(rest)
     joined.python_tracer = joined.python_tracer or trace.python_tracer
     joined.hosts.append(host)
-    joined.chrome = joined.chrome or trace.chrome
     joined.platform = joined.platform or trace.platform
     joined.devices |= {f"{host}/{device}": facts for device, facts in trace.devices.items()}
     present = {(program.name, program.program) for program in joined.programs}

@@ -313,7 +313,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("memory", "m:m", "memory", "Memory", "Show what makes up the peak memory", HIDDEN),
         Key("trust", "m:V", "trust", "Checks", "List every check of the measured times", HIDDEN),
         Key("export", "m:E", "export", "Export",
-            "Write the table (CSV) or graph (DOT)", HIDDEN),
+            "Write the table as CSV", HIDDEN),
         Key("open", "m:o", "open_file", "Open file",
             "Open HLO (text or proto), or XLA's dumps", HIDDEN),
         *_PANES,

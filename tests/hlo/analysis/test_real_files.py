@@ -20,7 +20,6 @@ from jaxprof.hlo.analysis.fingerprint import Fingerprints, diff
 from jaxprof.hlo.analysis.kernels import KernelAnalysis, kernels, totals
 from jaxprof.hlo.analysis.notices import problems
 from jaxprof.hlo.analysis.tree import tree
-from jaxprof.hlo.graph import inside, neighbourhood, to_dot
 from jaxprof.hlo.read import files
 from jaxprof.hlo.read.parse import modules
 
@@ -42,15 +41,12 @@ def everything(module, most_trees=40):
     for kernel in found[:most_trees]:
         assert tree(kernel.instruction)
         roofline(kernel, DEVICES["h100"])
-    if found:
-        to_dot(neighbourhood(module, found[-1]))
-        to_dot(inside(module, found[0]))
 
 
 @pytest.mark.parametrize("path", real_files(), ids=lambda path: path.name[-60:])
 def test_real_files(path, monkeypatch):
     try:
-        found = files.load(path)
+        found = modules(files.read_text(path))
     except HloError:
         return  # some are deliberately no HLO
     for module in found:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from jaxprof.errors import HloError
 from jaxprof.hlo.analysis.notices import problems
+from jaxprof.hlo.open.paths import modules_at
 from jaxprof.hlo.read import files
 from jaxprof.hlo.read.lexer import Language, lex
 from jaxprof.hlo.read.parse import module, modules
@@ -339,7 +340,7 @@ def packed(data):
 def test_forms_of_text(data, tmp_path):
     path = tmp_path / "module.txt"
     path.write_bytes(data)
-    (module,) = files.load(path)
+    (module,) = modules(files.read_text(path))
     assert [one.opcode for one in module["e"]] == ["parameter"]
 
 
@@ -358,12 +359,5 @@ def test_what_is_refused(data, what, tmp_path):
     path = tmp_path / "thing.bin"
     path.write_bytes(data)
     with pytest.raises(HloError, match=what) as caught:
-        files.load(path)
+        modules_at(path)
     assert str(path) in caught.value.what
-
-
-def test_a_file_that_is_not_there(tmp_path):
-    with pytest.raises(HloError, match="No such file"):
-        files.load(tmp_path / "absent.txt")
-    with pytest.raises(HloError, match="directory"):
-        files.load(tmp_path)

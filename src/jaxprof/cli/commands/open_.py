@@ -126,7 +126,7 @@ def command(file: str, python: Path | None, browser: bool, follow: bool, **words
 
     In a terminal this opens the app. Without one, with --format, or with an option that names a view, it prints.
     FILE can also be HLO (text, a proto, the folder of an XLA dump), or a profile that was recorded elsewhere: an
-    .xplane.pb (or .gz), a .trace.json.gz, the folder that jax.profiler wrote to. --keep makes a session of a profile.
+    .xplane.pb (or .gz), or the folder that jax.profiler wrote to. --keep makes a session of a profile.
     Each can be at a URL: gs://, s3://, ssh://, https://...
 
     HOST:PORT with --seconds captures a running program that called jax.profiler.start_server(PORT), and keeps its

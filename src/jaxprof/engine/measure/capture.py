@@ -25,7 +25,8 @@ from jaxprof.engine.measure.control import Reporter
 from jaxprof.engine.protocol.request import SCRATCH
 from jaxprof.errors import JaxprofError
 from jaxprof.events import TrustCheck, TrustReported
-from jaxprof.trace.summary import summarise
+from jaxprof.trace.sources import read_profile
+from jaxprof.trace.summary import events_of
 
 CAPTURE_SECONDS = 0.3
 """Approximate total time of the captured calls: enough for a median, short enough for a small file."""
@@ -98,13 +99,9 @@ def _capture(
             return
         kept = _keep(path, keep) if keep else ""
         try:
-            for event in summarise(
-                path,
-                kind,
-                calls=calls,
-                seconds_of_calls=seconds,
-                timed_seconds=timed_seconds,
-                kept=kept,
+            trace = read_profile(path)
+            for event in events_of(
+                trace, kind, calls=calls, seconds_of_calls=seconds, timed_seconds=timed_seconds, path=kept
             ):
                 recorder.emit(event)
         except JaxprofError as error:

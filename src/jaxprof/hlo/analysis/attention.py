@@ -21,15 +21,15 @@ from typing import TYPE_CHECKING, Final
 from jaxprof.hlo.analysis.cost import library
 from jaxprof.hlo.analysis.cost.linear import is_product, is_spread_reduction, windows
 from jaxprof.hlo.analysis.dataflow import (
-    ELEMENTWISE,
     Value,
     downstream,
+    made_through,
     resolved,
     same_elements,
     sources,
     upstream,
 )
-from jaxprof.hlo.analysis.opcodes import SAME_PLACE
+from jaxprof.hlo.analysis.opcodes import ELEMENTWISE, SAME_PLACE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -49,12 +49,11 @@ def operand_axes(product: Instruction, number: int) -> OperandAxes | None:
     """The roles of the dimensions of a product's operand 0 or 1."""
     side = "rhs" if number else "lhs"
     if product.opcode == "custom-call":
-        config = product.backend_config.get("gemm_backend_config", product.backend_config)
-        numbers = config.get("dot_dimension_numbers") if isinstance(config, dict) else None
-        if not isinstance(numbers, dict):
-            return None
-        contracting = _integers(numbers.get(f"{side}_contracting_dimensions"))
-        return OperandAxes(contracting, _integers(numbers.get(f"{side}_batch_dimensions"))) if contracting else None
+        numbers = library.gemm_dimensions(product)
+        contracting, batch = (
+            tuple(library.integers(numbers.get(f"{side}_{role}_dimensions"))) for role in ("contracting", "batch")
+        )
+        return OperandAxes(contracting, batch) if contracting else None
     if product.opcode == "convolution":
         labels = _convolution_labels(product)
         if labels is None:
@@ -85,10 +84,6 @@ def _convolution_labels(convolution: Instruction) -> tuple[str, str, str] | None
         if len(sizes) > 1:
             return None
     return left, right, result
-
-
-def _integers(written: object) -> tuple[int, ...]:
-    return tuple(int(number) for number in written) if isinstance(written, list) else ()
 
 
 MOST_USERS: Final = 64
@@ -279,14 +274,9 @@ def _leads_to_source(value: Value, operand: Value) -> bool:
 
 def _spread(value: Value) -> Value | None:
     """Return the broadcast that an array is, possibly under another dtype; None if it is not a broadcast."""
-    for _ in range(8):
-        if value.opcode == "broadcast" or is_spread_reduction(value.instruction):
-            return value
-        made_of = sources(value) if value.opcode in SAME_PLACE else []
-        if len(made_of) != 1:
-            return None
-        value = made_of[0]
-    return None
+    source = made_through(value, SAME_PLACE)
+    spreads = source is not None and (source.opcode == "broadcast" or is_spread_reduction(source.instruction))
+    return source if spreads else None
 
 
 def _reduces_to(operand: Value, combiner: str) -> Value | None:

@@ -19,10 +19,10 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.hlo.analysis.cost.linear import is_spread_reduction
-from jaxprof.hlo.analysis.dataflow import ELEMENTWISE, MOST_STEPS, Value, resolved, same_elements, upstream
+from jaxprof.hlo.analysis.dataflow import MOST_STEPS, Value, resolved, same_elements, upstream
 from jaxprof.hlo.analysis.flow import Flow, Passage, array_key, flow_of
 from jaxprof.hlo.analysis.kinds import fused, is_collective, reorders
-from jaxprof.hlo.analysis.opcodes import FREE, SAME_PLACE
+from jaxprof.hlo.analysis.opcodes import ELEMENTWISE, FREE, SAME_PLACE
 from jaxprof.hlo.analysis.platform import is_optimised, platform_of
 from jaxprof.hlo.collecting import not_collecting
 from jaxprof.hlo.fusion_reasons import stated

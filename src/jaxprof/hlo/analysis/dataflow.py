@@ -11,16 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.hlo.analysis.opcodes import ARITHMETIC, FINISHING, SAME_PLACE, TRANSCENDENTAL
+from jaxprof.hlo.analysis.opcodes import ELEMENTWISE, FINISHING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Set
 
     from jaxprof.hlo.model import Instruction
     from jaxprof.hlo.shape import Shape
 
-ELEMENTWISE: Final = ARITHMETIC | TRANSCENDENTAL | SAME_PLACE
-"""Operations that give one element for each element of every operand."""
 RENAMING: Final = FINISHING | {"bitcast", "opt-barrier", "optimization-barrier", "add-dependency", "domain"}
 """Operations whose result is their first operand under another name."""
 _DEEPEST: Final = 64
@@ -104,6 +102,17 @@ def upstream(start: Value, through: Callable[[Value, Value], bool], most: int = 
             if operand.key not in seen and through(value, operand):
                 seen.add(operand.key)
                 waiting.append(operand)
+
+
+def made_through(value: Value | None, opcodes: Set[str], most: int = 16) -> Value | None:
+    """Return what `value` was made from by operations of one operand with these opcodes, or the value itself; None if
+    the text does not lead there."""
+    for _ in range(most):
+        if value is None or value.opcode not in opcodes:
+            break
+        made_of = sources(value)
+        value = made_of[0] if made_of else None
+    return value
 
 
 def same_elements(value: Value, operand: Value) -> bool:

@@ -15,7 +15,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.grouping import grouped
-from jaxprof.hlo.analysis.cost.flops import Cost, CostModel
+from jaxprof.hlo.analysis.cost import Cost
+from jaxprof.hlo.analysis.cost.flops import CostModel
 from jaxprof.hlo.analysis.cost.traffic import TrafficModel
 from jaxprof.hlo.analysis.execution import Execution
 from jaxprof.hlo.analysis.kinds import KernelKind, fused, kind_of
@@ -496,7 +497,6 @@ def _precision(heavy: Instruction) -> str:
     return next((level for level in order if level in requested), "default")
 
 
-_ELEMENTWISE: Final = ARITHMETIC | TRANSCENDENTAL
 _BY_ATTRIBUTES: Final = SAME_PLACE | {
     "dot", "slice", "dynamic-slice", "dynamic-update-slice", "gather", "broadcast", "concatenate", "pad",
 }  # fmt: skip
@@ -512,7 +512,7 @@ _LONGEST_COMPARED: Final = 4096
 def alike(instruction: Instruction) -> Hashable | None:
     """Return a key that kernels with the same figures share; None if the text alone does not show it."""
     opcode, read = instruction.opcode, instruction.parts
-    if opcode in _ELEMENTWISE:
+    if opcode in ARITHMETIC or opcode in TRANSCENDENTAL:
         compared_text = ""
     elif opcode in _BY_ATTRIBUTES:
         compared_text = _ORIGIN_TEXT.sub("", read.text[read.inside[1] : read.limit].rstrip())

@@ -15,6 +15,7 @@ from jaxprof.hlo.analysis.cost import library
 from jaxprof.hlo.analysis.cost.linear import is_matmul, is_product
 from jaxprof.hlo.analysis.dataflow import Value
 from jaxprof.hlo.analysis.opcodes import ARITHMETIC, COLLECTIVES, FREE, TRANSCENDENTAL, base_opcode
+from jaxprof.hlo.shape import HOST_MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -48,8 +49,6 @@ _OF_FUSION: Final = {
 }
 _HEAVY: Final = ("scatter", "sort", "fft", "select-and-scatter")
 _COPYING: Final = frozenset({"dynamic_memcpy", "address_computation"})
-_HOST: Final = 5
-"""Memory space of the host in a layout: `S(5)`."""
 
 
 def kind_of(instruction: Instruction, held: Sequence[Instruction] | None = None) -> KernelKind:
@@ -196,7 +195,7 @@ def _crosses_to_host(copy: Instruction) -> bool:
     operand = copy.operand(0)
     shapes = [*copy.shape.leaves(), *(operand.shape.leaves() if operand is not None else ())]
     spaces = {shape.layout.memory_space for shape in shapes if shape.layout and shape.rank}
-    return _HOST in spaces and len(spaces) > 1
+    return HOST_MEMORY in spaces and len(spaces) > 1
 
 
 def reorders(instruction: Instruction) -> bool:

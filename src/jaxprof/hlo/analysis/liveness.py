@@ -26,13 +26,13 @@ from jaxprof.hlo.analysis.execution import Execution
 from jaxprof.hlo.analysis.opcodes import ARITHMETIC, TRANSCENDENTAL
 from jaxprof.hlo.analysis.platform import platform_of
 from jaxprof.hlo.frames import own_frame
+from jaxprof.hlo.shape import HOST_MEMORY
 
 if TYPE_CHECKING:
     from jaxprof.hlo.model import Computation, Instruction, Module
     from jaxprof.hlo.shape import Shape
 
 
-_HOST: Final = 5
 _NAMING: Final = frozenset({"bitcast", "tuple", "get-tuple-element", "opt-barrier", "optimization-barrier", "domain"})
 _FIRST_OPERAND: Final = frozenset({"bitcast", "opt-barrier", "optimization-barrier", "domain", "add-dependency"})
 _IN_PLACE: Final = frozenset({"while", "dynamic-update-slice", "scatter", "async-update", "set-dimension-size"})
@@ -73,7 +73,7 @@ class Spaces:
     def bytes(self, shape: Shape) -> int:
         """Return the bytes of counted memory that a leaf takes, with its padding."""
         space = shape.layout.memory_space if shape.layout else 0
-        return 0 if space == _HOST or (self.tpu and space) else shape.padded_bytes
+        return 0 if space == HOST_MEMORY or (self.tpu and space) else shape.padded_bytes
 
 
 class Scope:

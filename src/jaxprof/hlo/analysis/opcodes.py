@@ -71,6 +71,9 @@ SAME_PLACE: Final = frozenset({"bitcast", "reshape", "copy", "transpose", "conve
 operand.
 """
 
+ELEMENTWISE: Final = ARITHMETIC | TRANSCENDENTAL | SAME_PLACE
+"""Opcodes that give one element for each element of every operand."""
+
 
 def base_opcode(opcode: str) -> str:
     """Return the operation that an opcode starts: `all-reduce` for `all-reduce-start`, `copy` for `copy-start`."""

@@ -1,21 +1,17 @@
-"""Read modules from a file: HLO text or proto, also compressed; anything else is named and refused."""
+"""Read HLO text from a file: text or proto, also compressed; anything else is named and refused."""
 
 from __future__ import annotations
 
 import zlib
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.errors import FileRefusedError, HloError, system_words
 from jaxprof.files import open_regular, read_whole, unpacked
-from jaxprof.hlo.read import parse, proto
+from jaxprof.hlo.read import proto
 from jaxprof.hlo.read.parse import begins_like_hlo
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
-
-    from jaxprof.hlo.model import Module
 
 _MAGIC: Final[tuple[tuple[bytes, str], ...]] = (
     (b"ML\xefR", "MLIR bytecode (StableHLO, most likely)"),
@@ -37,41 +33,16 @@ _UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
 _HEAD_BYTES: Final = 1 << 16
 
 
-def load(path: str | os.PathLike[str]) -> list[Module]:
-    """Return the modules in the file at `path`. Raises HloError if it cannot be read, or is not HLO."""
-    with _naming_path(path):
-        return from_bytes(_read(path))
-
-
 def read_text(path: str | os.PathLike[str]) -> str:
-    """Return the HLO text in the file at `path`; a proto is written out as text. Raises HloError if the file cannot be
-    read, or is neither; whether a text is HLO shows only when it is parsed."""
-    with _naming_path(path):
-        return _text_of(_read(path))
-
-
-@contextmanager
-def _naming_path(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Prefix errors with the file's path."""
+    """Return the HLO text in the file at `path`, in UTF-8 or UTF-16, also packed by gzip; an HloProto or HloModuleProto
+    is written out as text. Raises HloError if the file cannot be read, or is neither; whether a text is HLO shows only
+    when it is parsed."""
     try:
-        yield
-    except HloError as error:
-        raise HloError(f"{path}: {error.what}", error.hint) from None
-
-
-def _read(path: str | os.PathLike[str]) -> bytes:
-    try:
-        return read_whole(path)
+        return _text_of(read_whole(path))
     except OSError as error:
-        raise HloError(system_words(error)) from None
+        raise HloError(f"{path}: {system_words(error)}") from None
     except FileRefusedError as error:
-        raise HloError(error.what, error.hint) from None
-
-
-def from_bytes(data: bytes) -> list[Module]:
-    """Return the modules in `data`: HLO text in UTF-8 or UTF-16, an HloProto or HloModuleProto, each also under
-    gzip."""
-    return parse.modules(_text_of(data))
+        raise HloError(f"{path}: {error.what}", error.hint) from None
 
 
 def _text_of(data: bytes) -> str:

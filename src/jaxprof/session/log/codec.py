@@ -207,8 +207,8 @@ def _refused(name: str, start: bytes) -> FileRefusedError:
         return FileRefusedError(f"{name} is not a jaxprof session", guess)
     return FileRefusedError(
         f"{name} is neither a session nor a profile",
-        f"A session ends in {EXTENSION} and is written by jaxprof run; a profile is the .xplane.pb or .trace.json.gz "
-        "that jax.profiler writes, or its folder.",
+        f"A session ends in {EXTENSION} and is written by jaxprof run; a profile is the .xplane.pb that jax.profiler "
+        "writes, or its folder.",
     )
 
 

@@ -126,5 +126,4 @@ def modules(trace: Trace, kind: str) -> Iterator[TrustCheck]:
         "modules",
         "doubt",
         f"the HLO of {shown} is not in the file, so there are times but no costs or source lines for the kernels",
-        "This format never holds it: open the .xplane.pb." if trace.chrome else None,
     )

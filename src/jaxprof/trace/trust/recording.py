@@ -7,19 +7,12 @@ device's share of the calls, and the cost of the profiler itself.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from jaxprof.events import TrustCheck
 from jaxprof.trace.launch import MOST_APART_PS, hosts_of, launched_on, spans_apart_ps
 from jaxprof.trace.model import PS, Trace
 from jaxprof.trace.trust.row import row
 from jaxprof.units import counted, percent, seconds
-
-CHROME_LIMITS: Final = (1_000_000, 5_000_000)
-"""Event counts at which JAX's Chrome export stops, before and since XLA's pull request 44702 (June 2026).
-
-`TF_PROFILER_TRACE_VIEWER_MAX_EVENTS` sets another limit, so a file with more events than the former may be complete.
-"""
 
 
 def file(trace: Trace) -> Iterator[TrustCheck]:
@@ -39,15 +32,7 @@ def file(trace: Trace) -> Iterator[TrustCheck]:
     dropped = [text for text in trace.warnings if "drop" in text.lower()]
     for text in trace.warnings:
         yield row("dropped" if text in dropped else "profiler_warning", "doubt", f"the profiler says: {text}")
-    if trace.chrome and events in CHROME_LIMITS:
-        yield row(
-            "dropped",
-            "bad",
-            f"the file has {events} events, after which JAX stops writing into this format: "
-            "later events are missing, and these may be device kernels",
-            "Open the .xplane.pb beside it: it has everything.",
-        )
-    elif not dropped:
+    if not dropped:
         yield row("dropped", "good", "the profiler reports no dropped events")
 
 

@@ -6,8 +6,6 @@ Each dialog passes the answer to a function; without an answer it calls nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,8 +17,6 @@ from jaxprof.tui.kit.dialogs import Choose, Option, SaveAs
 
 if TYPE_CHECKING:
     from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
-    from jaxprof.hlo.analysis.kernels import Kernel
-    from jaxprof.hlo.model import Module
     from jaxprof.hlo.open.stages import ModuleStages
     from jaxprof.tui.hlo.code_view import CodeView
     from jaxprof.tui.hlo.modules import OpenedModule
@@ -101,62 +97,25 @@ def ask_file(app: Profiler, open_file: Callable[[Path], object]) -> None:
     AskText("Open HLO", what, "", "Enter opens").ask(app, take)
 
 
-_LONGEST_NAME = 80
-"""Characters of a kernel's name in a file name."""
+def ask_table_file(app: Profiler, table: Callable[[], str]) -> None:
+    """Ask where to write the table of kernels as CSV, and write it. A relative path starts at the current folder."""
+
+    def take(path: Path) -> None:
+        place = Path.cwd() / path
+        place = place / _TABLE_FILE if place.is_dir() else place
+        try:
+            write(place, table())
+        except JaxprofError as error:
+            app.tell(error)
+        else:
+            app.say(str(place), "Written")
+
+    SaveAs("Write to a file", "the table as CSV, its rows as they stand", "", Path.cwd() / _TABLE_FILE).ask_for_path(
+        app, take
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class Export:
-    """A text that can be written to a file: its line in the dialog, the suggested file name, and the text."""
-
-    option: Option
-    file_name: str
-    make: Callable[[], str]
-
-
-def exports(module: Module, kernel: Kernel | None, table: Callable[[], str]) -> list[Export]:
-    """Return the table as it stands and, when the cursor is on a kernel, that kernel as graphs."""
-    rows = Export(Option("the table as CSV", "its rows as they stand"), "kernels.csv", table)
-    if kernel is None:
-        return [rows]
-    name = "".join(character if character.isalnum() or character in "._-" else "_" for character in kernel.name)
-    return [rows] + [
-        Export(
-            Option(f"{words} as DOT", kernel.name),
-            f"{name[:_LONGEST_NAME]}-{what}.dot",
-            partial(kernel_graph, module, kernel, what),
-        )
-        for what, words in (("inside", "what is inside"), ("near", "with its neighbours"))
-    ]
-
-
-def kernel_graph(module: Module, kernel: Kernel, what: str) -> str:
-    """Return a kernel's instructions (`what` is `inside`) or its neighbours (`near`) as a DOT graph."""
-    from jaxprof.hlo import graph
-
-    return graph.to_dot(graph.inside(module, kernel) if what == "inside" else graph.neighbourhood(module, kernel))
-
-
-def ask_and_write(app: Profiler, choices: Sequence[Export]) -> None:
-    """Ask which export to write and where, and write it. A relative path starts at the current folder."""
-
-    def take(number: int) -> None:
-        export = choices[number]
-        dialog = SaveAs("Write to a file", export.option.label, "", Path.cwd() / export.file_name)
-        dialog.ask(app, partial(_write_export, app, export))
-
-    Choose("Write to a file", [export.option for export in choices]).ask(app, take)
-
-
-def _write_export(app: Profiler, export: Export, path: Path) -> None:
-    place = Path.cwd() / path
-    place = place / export.file_name if place.is_dir() else place
-    try:
-        write(place, export.make())
-    except JaxprofError as error:
-        app.tell(error)
-    else:
-        app.say(str(place), "Written")
+_TABLE_FILE = "kernels.csv"
 
 
 def write(path: Path, text: str) -> None:

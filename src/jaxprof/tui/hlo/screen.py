@@ -23,7 +23,7 @@ from jaxprof.text import safe
 from jaxprof.tui.hlo.code_view import CodeView
 from jaxprof.tui.hlo.kernel_side import LISTS, KernelSide
 from jaxprof.tui.hlo.modules import ModuleList, ModuleReader, OpenedModule, rank
-from jaxprof.tui.hlo.questions import ask_and_write, ask_device, ask_file, ask_match, ask_module, ask_user, exports
+from jaxprof.tui.hlo.questions import ask_device, ask_file, ask_match, ask_module, ask_table_file, ask_user
 from jaxprof.tui.hlo.stage_side import TITLES, Match, StageSide
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.captures import (
@@ -527,7 +527,5 @@ class HloScreen(SessionScreen, keys="hlo"):
             ask_about(self.profiler, run)
 
     def action_export(self) -> None:
-        opened, ranked = self._opened, self.lists.ranked
-        if opened is not None and opened.module is not None and opened.kernels is not None:
-            kernel = ranked.kernel if ranked is not None else None
-            ask_and_write(self.profiler, exports(opened.module, kernel, self.lists.csv))
+        if self._opened is not None and self._opened.kernels is not None:
+            ask_table_file(self.profiler, self.lists.csv)

@@ -8,11 +8,10 @@ nothing, or counts once what runs many times. What the text does not show is cou
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import ceil, inf, log2, prod
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.hlo.analysis.cost import library
+from jaxprof.hlo.analysis.cost import NOTHING, OPAQUE, Cost, library
 from jaxprof.hlo.analysis.cost.linear import convolution_flops, dot_flops, is_spread_reduction, matmul_flops, windows
 from jaxprof.hlo.analysis.opcodes import (
     ARITHMETIC,
@@ -31,34 +30,6 @@ if TYPE_CHECKING:
     from jaxprof.hlo.model import Computation, Instruction
     from jaxprof.hlo.shape import Shape
 
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """Cost of computing, without that of moving data (`jaxprof.hlo.analysis.cost.traffic`)."""
-
-    flops: float = 0.0
-    transcendentals: float = 0.0
-    """exp, tanh, sqrt and similar: one per element, not included in `flops`."""
-    estimated: bool = False
-    """Whether a part of the cost depends on the library's algorithm (sort, FFT, factorisations) or on the data."""
-    opaque: int = 0
-    """Number of operations whose cost the text does not show; if there are any, the figures are a lower bound."""
-
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(
-            self.flops + other.flops,
-            self.transcendentals + other.transcendentals,
-            self.estimated or other.estimated,
-            self.opaque + other.opaque,
-        )
-
-    def times(self, count: float) -> Cost:
-        """Return the cost of `count` executions."""
-        return Cost(self.flops * count, self.transcendentals * count, self.estimated, self.opaque)
-
-
-NOTHING: Final = Cost()
-OPAQUE: Final = Cost(opaque=1)
 _COMPLEX_FLOPS: Final = {"add": 2, "subtract": 2, "multiply": 6, "divide": 11, "abs": 3}
 DEEPEST: Final = 100
 """Most nested calls that are followed. XLA's own modules have a few; a file may nest deeper than Python's stack."""
@@ -225,37 +196,10 @@ def _fft(_: CostModel, instruction: Instruction) -> Cost:
     return Cost(flops=transform / 2 if is_real else transform, estimated=True)
 
 
-def _triangular_solve(_: CostModel, instruction: Instruction) -> Cost:
-    matrix, right = _operand_shape(instruction, 0), _operand_shape(instruction, 1)
-    if matrix is None or right is None or matrix.rank < 2:
-        return OPAQUE
-    return Cost(flops=library.triangular_solve_flops(matrix, right))
-
-
-def _cholesky(_: CostModel, instruction: Instruction) -> Cost:
-    matrix = _operand_shape(instruction, 0)
-    return Cost(flops=library.cholesky_flops(matrix)) if matrix is not None and matrix.rank >= 2 else OPAQUE
-
-
-def _top_k(_: CostModel, instruction: Instruction) -> Cost:
-    source = _operand_shape(instruction, 0)
-    result = instruction.shape.leaves()
-    if source is None or not result or not result[0].rank:
-        return OPAQUE
-    return Cost(flops=library.top_k_flops(source, result[0]), estimated=True)
-
-
 def _random(_: CostModel, instruction: Instruction) -> Cost:
     """Count one transcendental per element, XLA's own convention for a generator."""
     leaves = instruction.shape.leaves()
     return Cost(transcendentals=float(leaves[-1].elements), estimated=True) if leaves else OPAQUE
-
-
-def _custom_call(_: CostModel, instruction: Instruction) -> Cost:
-    cost = library.cost_of(instruction)
-    if cost is None:
-        return OPAQUE
-    return Cost(cost.flops, cost.transcendentals, cost.estimated)
 
 
 _FORMULAS: Final[dict[str, Callable[[CostModel, Instruction], Cost]]] = {
@@ -270,11 +214,11 @@ _FORMULAS: Final[dict[str, Callable[[CostModel, Instruction], Cost]]] = {
     "map": _map,
     "sort": _sort,
     "fft": _fft,
-    "triangular-solve": _triangular_solve,
-    "cholesky": _cholesky,
-    "topk": _top_k,
+    "triangular-solve": lambda _model, instruction: library.cost_as("triangular solve", instruction),
+    "cholesky": lambda _model, instruction: library.cost_as("Cholesky", instruction),
+    "topk": lambda _model, instruction: library.cost_as("top-k", instruction),
     "rng": _random,
     "rng-bit-generator": _random,
     "rng-get-and-update-state": lambda _model, _instruction: NOTHING,
-    "custom-call": _custom_call,
+    "custom-call": lambda _model, instruction: library.cost_of(instruction),
 }

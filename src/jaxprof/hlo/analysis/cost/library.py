@@ -9,10 +9,10 @@ table is a library call of unknown cost.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from math import log2, prod
 from typing import TYPE_CHECKING, Final
 
+from jaxprof.hlo.analysis.cost import OPAQUE, Cost
 from jaxprof.hlo.analysis.cost.linear import convolution_flops, dot_flops, matmul_flops, multiply_add_flops
 from jaxprof.text import whole_number
 
@@ -21,16 +21,6 @@ if TYPE_CHECKING:
 
     from jaxprof.hlo.model import Instruction
     from jaxprof.hlo.shape import Shape
-
-
-@dataclass(frozen=True, slots=True)
-class LibraryCost:
-    """FLOPs and transcendentals of one call."""
-
-    flops: float
-    transcendentals: float = 0.0
-    estimated: bool = False
-
 
 _TARGETS: Final[tuple[tuple[str, str], ...]] = (
     (r"__cublas\$(lt\$)?(gemm|matmul|grouped).*|(?i:.*(gemm|matmul).*)", "GEMM"),
@@ -73,19 +63,24 @@ def kind_of(target: str) -> str:
     return "library call"
 
 
-def cost_of(instruction: Instruction) -> LibraryCost | None:
-    """Return the cost of one call; None if target, shapes and settings do not show it."""
+def cost_of(instruction: Instruction) -> Cost:
+    """Return the cost of one call; `OPAQUE` if target, shapes and settings do not show it."""
     declared = _declared(instruction.backend_config)
     if declared is not None:
         return declared
     target = instruction.string("custom_call_target")
     if target in ANNOTATIONS or target in ("MoveToHost", "MoveToDevice", "annotate_device_placement"):
-        return LibraryCost(0.0)
+        return Cost()
     formula = _FORMULAS.get(kind_of(target))
-    return formula(instruction, target) if formula else None
+    return formula(instruction, target) if formula else OPAQUE
 
 
-def _declared(config: Mapping[str, object]) -> LibraryCost | None:
+def cost_as(kind: str, instruction: Instruction) -> Cost:
+    """Return the cost of an instruction that computes what a library call of this kind does."""
+    return _FORMULAS[kind](instruction, "")
+
+
+def _declared(config: Mapping[str, object]) -> Cost | None:
     """Return the cost that the author of a Pallas kernel states in `pl.CostEstimate`."""
     inner = config.get("custom_call_config", config)
     stated = inner.get("cost_estimate") if isinstance(inner, dict) else None
@@ -94,7 +89,7 @@ def _declared(config: Mapping[str, object]) -> LibraryCost | None:
     flops, transcendentals = _number(stated.get("flops", 0)), _number(stated.get("transcendentals", 0))
     if flops is None or transcendentals is None or flops < 0:
         return None
-    return LibraryCost(flops, transcendentals, estimated=True)
+    return Cost(flops, transcendentals, estimated=True)
 
 
 def _number(value: object) -> float | None:
@@ -133,20 +128,20 @@ def integers(values: object) -> list[int]:
     return [number for value in values if (number := whole_number(str(value))) is not None]
 
 
-def _gemm(instruction: Instruction, _: str) -> LibraryCost | None:
+def _gemm(instruction: Instruction, _: str) -> Cost:
     operands, result = _shapes(instruction), _result(instruction)
     if len(operands) < 2 or result is None:
-        return None
+        return OPAQUE
     contracting = integers(gemm_dimensions(instruction).get("lhs_contracting_dimensions"))
     if contracting:
-        return LibraryCost(dot_flops(operands[0], result, contracting))
-    return LibraryCost(matmul_flops(operands[0], operands[1], result))
+        return Cost(dot_flops(operands[0], result, contracting))
+    return Cost(matmul_flops(operands[0], operands[1], result))
 
 
-def _convolution(instruction: Instruction, target: str) -> LibraryCost | None:
+def _convolution(instruction: Instruction, target: str) -> Cost:
     operands, result = _shapes(instruction), _result(instruction)
     if len(operands) < 2 or result is None:
-        return None
+        return OPAQUE
     # The window and labels of a backward call are those of the forward convolution that it belongs to.
     source, kernel, output = operands[0], operands[1], result
     if "BackwardInput" in target:
@@ -154,10 +149,10 @@ def _convolution(instruction: Instruction, target: str) -> LibraryCost | None:
     elif "BackwardFilter" in target:
         kernel, output = result, operands[1]
     flops = convolution_flops(instruction, source, kernel, output)
-    return None if flops is None else LibraryCost(flops)
+    return OPAQUE if flops is None else Cost(flops)
 
 
-def _attention(instruction: Instruction, target: str) -> LibraryCost | None:
+def _attention(instruction: Instruction, target: str) -> Cost:
     """Count two GEMMs over the scores (b, h, q, k) and one exponential each; five GEMMs backwards.
 
     cuDNN's settings hold the shape of the scores; Transformer Engine's hold heads and lengths. A causal mask, which
@@ -166,7 +161,7 @@ def _attention(instruction: Instruction, target: str) -> LibraryCost | None:
     config = instruction.backend_config.get("cudnn_fmha_backend_config")
     operands = _shapes(instruction)
     if not operands or operands[0].rank != 4:
-        return None
+        return OPAQUE
     query = operands[0]
     scores: list[int] = []
     if isinstance(config, dict):
@@ -177,53 +172,35 @@ def _attention(instruction: Instruction, target: str) -> LibraryCost | None:
         given = dict(_SETTING.findall(instruction.attributes.get("backend_config", "")))
         names = ("input_batch", "attn_heads", "q_max_seqlen", "kv_max_seqlen")
         if not all(name in given for name in names):
-            return None
+            return OPAQUE
         scores = [int(given[name]) for name in names]
         depth = int(given.get("qk_head_dim", depth))
     products = 5 if re.search(r"[bB]ackward|bwd", target) else 2
     elements = prod(scores)
-    return LibraryCost(float(products * 2 * elements * depth), float(elements), estimated=True)
+    return Cost(float(products * 2 * elements * depth), float(elements), estimated=True)
 
 
 _SETTING = re.compile(r"(\w+) = (\d{1,15})\b")
 
 
-def top_k_flops(source: Shape, result: Shape) -> float:
-    """Return n log2 k comparisons: one heap of k for each row."""
-    return source.elements * max(1.0, log2(max(2, result.dimensions[-1])))
-
-
-def _top_k(instruction: Instruction, _: str) -> LibraryCost | None:
+def _top_k(instruction: Instruction, _: str) -> Cost:
+    """Count n log2 k comparisons: one heap of k for each row."""
     operands, result = _shapes(instruction), _result(instruction)
     if not operands or result is None or not result.rank:
-        return None
-    return LibraryCost(top_k_flops(operands[0], result), estimated=True)
+        return OPAQUE
+    return Cost(operands[0].elements * log2(max(2, result.dimensions[-1])), estimated=True)
 
 
-def _sort(instruction: Instruction, _: str) -> LibraryCost | None:
+def _sort(instruction: Instruction, _: str) -> Cost:
     operands = _shapes(instruction)
     if not operands or not operands[0].rank:
-        return None
-    return LibraryCost(operands[0].elements * log2(max(2, operands[0].dimensions[-1])), estimated=True)
+        return OPAQUE
+    return Cost(operands[0].elements * log2(max(2, operands[0].dimensions[-1])), estimated=True)
 
 
 def _scale(matrix: Shape) -> float:
     """Return 4 for complex numbers, whose multiplication and addition are 8 FLOPs instead of 2; else 1."""
     return multiply_add_flops(matrix.dtype) / 2
-
-
-def _batch(matrix: Shape) -> int:
-    return prod(matrix.dimensions[:-2])
-
-
-def cholesky_flops(matrix: Shape) -> float:
-    """Return n^3 / 3 for each matrix of the batch."""
-    return _scale(matrix) * _batch(matrix) * matrix.dimensions[-1] ** 3 / 3
-
-
-def triangular_solve_flops(matrix: Shape, right: Shape) -> float:
-    """Return n for each element of the right-hand sides: on average half of n multiplications and additions."""
-    return _scale(matrix) * right.elements * matrix.dimensions[-1]
 
 
 def _qr_flops(m: int, n: int) -> float:
@@ -253,29 +230,33 @@ vectors (Golub and Van Loan, Matrix Computations, 4th ed., 8.3 and 8.6).
 """
 
 
-def _factorisation(kind: str) -> Callable[[Instruction, str], LibraryCost | None]:
-    def formula(instruction: Instruction, _: str) -> LibraryCost | None:
+def _factorisation(kind: str) -> Callable[[Instruction, str], Cost]:
+    def formula(instruction: Instruction, _: str) -> Cost:
         matrices = [shape for shape in _shapes(instruction) if shape.rank >= 2]
         if not matrices:
-            return None
+            return OPAQUE
         matrix = matrices[0]
         flops = _FACTORISATIONS[kind](matrix.dimensions[-2], matrix.dimensions[-1])
-        return LibraryCost(_scale(matrix) * _batch(matrix) * flops, estimated=kind != "Cholesky")
+        return Cost(_scale(matrix) * prod(matrix.dimensions[:-2]) * flops, estimated=kind != "Cholesky")
 
     return formula
 
 
-def _triangular(instruction: Instruction, _: str) -> LibraryCost | None:
+def _triangular(instruction: Instruction, _: str) -> Cost:
+    """Count n for each element of the right-hand sides: on average half of n multiplications and additions."""
     operands = [shape for shape in _shapes(instruction) if shape.rank >= 2]
-    return LibraryCost(triangular_solve_flops(operands[0], operands[1])) if len(operands) >= 2 else None
+    if len(operands) < 2:
+        return OPAQUE
+    matrix, right = operands[:2]
+    return Cost(_scale(matrix) * right.elements * matrix.dimensions[-1])
 
 
-def _callback(instruction: Instruction, _: str) -> LibraryCost | None:
+def _callback(instruction: Instruction, _: str) -> Cost:
     """Return no cost for a Python callback on the host that returns no array (`jax.debug.print`)."""
-    return None if any(leaf.is_array for leaf in instruction.shape.leaves()) else LibraryCost(0.0)
+    return OPAQUE if any(leaf.is_array for leaf in instruction.shape.leaves()) else Cost()
 
 
-_FORMULAS: Final[dict[str, Callable[[Instruction, str], LibraryCost | None]]] = {
+_FORMULAS: Final[dict[str, Callable[[Instruction, str], Cost]]] = {
     "host callback": _callback,
     "GEMM": _gemm,
     "convolution": _convolution,

@@ -11,12 +11,16 @@ placed in on-chip memory cause no traffic.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.hlo.analysis.cost.flops import DEEPEST
-from jaxprof.hlo.analysis.opcodes import ARITHMETIC, SAME_PLACE, TRANSCENDENTAL, base_opcode
+from jaxprof.hlo.analysis.opcodes import ELEMENTWISE, base_opcode
+from jaxprof.hlo.shape import HOST_MEMORY, MAIN_MEMORY
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from jaxprof.hlo.model import Computation, Instruction
     from jaxprof.hlo.shape import Shape
 
@@ -31,7 +35,6 @@ class Traffic:
     """Bytes read of each distinct operand, by name."""
 
 
-_ELEMENTWISE: Final = ARITHMETIC | TRANSCENDENTAL | SAME_PLACE
 _SLICING: Final = frozenset({"slice", "dynamic-slice", "gather"})
 _UPDATING: Final = frozenset({"dynamic-update-slice", "scatter"})
 
@@ -42,7 +45,7 @@ class TrafficModel:
     def __init__(self, missing: set[str], *, tiled: bool = False) -> None:
         """Add the names of operands without an instruction to `missing`."""
         self._known: dict[str, tuple[tuple[float, ...], int, int]] = {}
-        self._size = _tiled_bytes if tiled else _plain_bytes
+        self._size: Callable[[Shape], int] = _tiled_bytes if tiled else attrgetter("bytes")
         """Bytes of a shape in main memory; `tiled` for TPU modules, whose layouts name tiles and memory spaces."""
         self._missing = missing
         self._depth = 0
@@ -182,23 +185,17 @@ def updates_in_place(instruction: Instruction) -> bool:
     return target is not None and _through_bitcasts(target).opcode == "parameter"
 
 
-def _plain_bytes(shape: Shape) -> int:
-    return shape.bytes
-
-
 def _tiled_bytes(shape: Shape) -> int:
     """Return bytes in whole tiles; 0 for arrays on the chip (`S(1)` and every other space except main memory and the
     host)."""
     return sum(
         leaf.padded_bytes if leaf.rank else leaf.bytes
         for leaf in shape.leaves()
-        if leaf.layout is None or leaf.layout.memory_space in (_MAIN_MEMORY, _HOST_MEMORY)
+        if leaf.layout is None or leaf.layout.memory_space in (MAIN_MEMORY, HOST_MEMORY)
     )
 
 
 _MOST_BITCASTS: Final = 1000
-_MAIN_MEMORY: Final = 0
-_HOST_MEMORY: Final = 5
 
 
 def _results(custom_call: Instruction) -> tuple[Shape, ...]:
@@ -218,7 +215,7 @@ def _share(part: Shape, whole: Shape, need: float) -> float:
 def _demand(user: Instruction, number: int, need: float, in_place: bool) -> float:
     """Return the fraction of operand `number` that `user` reads if the fraction `need` of its own value is needed."""
     opcode = user.opcode
-    if opcode in _ELEMENTWISE or opcode in ("concatenate", "pad"):
+    if opcode in ELEMENTWISE or opcode in ("concatenate", "pad"):
         return need
     if opcode == "custom-call":
         return 0.0 if _is_new_buffer(user.operand(number)) else 1.0

@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.hlo.analysis.attention import attention_before, is_any_product
-from jaxprof.hlo.analysis.dataflow import Value, resolved, same_elements, sources, upstream
+from jaxprof.hlo.analysis.dataflow import Value, made_through, resolved, same_elements, sources, upstream
 from jaxprof.hlo.analysis.findings.finding import LARGE_BYTES, HloFinding
 from jaxprof.hlo.analysis.flow import array_key
 from jaxprof.hlo.analysis.kernels import MATRIX_KINDS
@@ -97,7 +97,7 @@ def results(scene: Scene) -> Iterator[HloFinding]:
     seen: dict[tuple[int, tuple[int, ...], int], int] = {}
     needless: list[tuple[int, str, str]] = []
     for number, result in enumerate(root.operand_instructions()):
-        value = _uncopied(Value(result))
+        value = made_through(resolved(Value(result)), {"copy", "copy-start"})
         if value is None or result.shape.is_tuple:
             continue
         size = result.shape.bytes
@@ -169,24 +169,7 @@ def _is_argument(value: Value, result: Value, taken: set[int]) -> bool:
     return number is not None and number not in taken and value.shape.dtype == result.shape.dtype
 
 
-def _uncopied(value: Value) -> Value | None:
-    """Return the value that a result is a mere copy of."""
-    source = resolved(value)
-    for _ in range(16):
-        if source is None or source.opcode not in ("copy", "copy-start"):
-            break
-        made_of = sources(source)
-        source = made_of[0] if made_of else None
-    return source
-
-
 def _is_constant(value: Value) -> bool:
     """Return whether a value is the same in each run: broadcast from a constant, or an iota."""
-    for _ in range(8):
-        if value.opcode in _MADE_OF_NOTHING:
-            return True
-        made_of = sources(value) if value.opcode in ("broadcast", "convert", "copy", "reshape") else []
-        if len(made_of) != 1:
-            return False
-        value = made_of[0]
-    return False
+    source = made_through(value, {"broadcast", "convert", "copy", "reshape"})
+    return source is not None and source.opcode in _MADE_OF_NOTHING

@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.hlo.analysis.attention import is_any_product
-from jaxprof.hlo.analysis.dataflow import Value, resolved, sources
+from jaxprof.hlo.analysis.dataflow import Value, made_through, resolved, sources
 from jaxprof.hlo.analysis.findings.finding import HloFinding, gather
 from jaxprof.hlo.analysis.kernels import MATRIX_KINDS
 from jaxprof.hlo.analysis.kinds import held_in, values_of
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 LARGE_PRODUCT_FLOPS: Final = 1e7
 """FLOPs below which a product is launch-bound, so that its precision does not matter."""
 _NARROW: Final = frozenset({"bf16", "f16"})
+_CONVERT: Final = frozenset({"convert"})
 _REARRANGING: Final = frozenset({"copy", "transpose", "reshape", "broadcast", "slice"})
 _PRECISE: Final = re.compile(r"high|highest|dot_f32_f32_f32|.*_x[369]")
 """Precisions for which a TPU adds up several bfloat16 products, and a GPU does the same or does not use its matrix
@@ -114,24 +115,14 @@ def _carried_sum(body: Computation | None) -> str:
     if root is None or root.opcode != "tuple":
         return ""
     for number, element in enumerate(root.operand_instructions()):
-        value = _unconverted(resolved(Value(element)))
+        value = made_through(resolved(Value(element)), _CONVERT)
         if element.shape.dtype not in _NARROW or value is None or value.opcode != "add":
             continue
         for addend in sources(value):
-            carried = _unconverted(addend)
+            carried = made_through(addend, _CONVERT)
             if carried is not None and carried.opcode == "parameter" and carried.member == (number,):
                 return element.shape.dtype
     return ""
-
-
-def _unconverted(value: Value | None) -> Value | None:
-    """Return the value that a value was converted from, or the value itself."""
-    for _ in range(4):
-        if value is None or value.opcode != "convert":
-            break
-        made_of = sources(value)
-        value = made_of[0] if made_of else None
-    return value
 
 
 def _products(scene: Scene) -> Iterator[tuple[Kernel, Instruction]]:
@@ -151,11 +142,7 @@ def _is_upcast(product: Value) -> bool:
 
 def _held_narrow(value: Value) -> bool:
     """Return whether a float32 array is a converted 16-bit one, at most rearranged since."""
-    for _ in range(8):
-        made_of = sources(value)
-        if value.opcode == "convert" and value.shape.dtype == "f32":
-            return bool(made_of) and made_of[0].shape.dtype in _NARROW
-        if value.opcode not in _REARRANGING or not made_of:
-            return False
-        value = made_of[0]
-    return False
+    converted = made_through(value, _REARRANGING)
+    if converted is None or converted.opcode != "convert" or converted.shape.dtype != "f32":
+        return False
+    return any(source.shape.dtype in _NARROW for source in sources(converted)[:1])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.hlo.analysis.collectives import collectives
-from jaxprof.hlo.analysis.dataflow import Value, sources
+from jaxprof.hlo.analysis.dataflow import Value, made_through, sources
 from jaxprof.hlo.analysis.findings.finding import LARGE_BYTES, gather, total
 
 if TYPE_CHECKING:
@@ -88,8 +88,10 @@ def _reshards(collective: Collective, given_back: set[str]) -> bool:
         return moved.opcode not in _PARTS
     if collective.opcode != "all-gather" or _is_result(instruction):
         return False
-    argument = _argument(moved)
-    return argument is None or (argument.fusions == () and str(argument.shape.without_layout()) not in given_back)
+    source = made_through(moved, _REARRANGING)
+    if source is None or source.opcode not in ("parameter", "constant"):
+        return True  # it was computed
+    return source.fusions == () and str(source.shape.without_layout()) not in given_back
 
 
 def _moved(instruction: Instruction) -> Value | None:
@@ -99,19 +101,6 @@ def _moved(instruction: Instruction) -> Value | None:
         return None
     made_of = sources(Value(instruction))
     return made_of[0] if made_of else None
-
-
-def _argument(value: Value) -> Value | None:
-    """Return the argument or constant that the value is, at most rearranged, also in a loop; None if it was
-    computed."""
-    for _ in range(_MOST):
-        if value.opcode == "parameter" or value.opcode == "constant":
-            return value
-        made_of = sources(value) if value.opcode in _REARRANGING else []
-        if not made_of:
-            return None
-        value = made_of[0]
-    return value
 
 
 def _is_result(instruction: Instruction) -> bool:
