@@ -24,6 +24,8 @@ class Frame(NamedTuple):
     line: int
 
 
+_NOWHERE: Final = Frame("", "", 0)
+
 _INSTALLED = re.compile(
     r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python3\.\d+[/\\]|^<frozen "
     r"|[/\\]jaxprof[/\\](?:engine|measure|program)[/\\]"
@@ -80,37 +82,30 @@ class Tables:
         }
 
     @cached_property
-    def files(self) -> Mapping[int, str]:
-        return self._names("FileNames")
-
-    @cached_property
-    def functions(self) -> Mapping[int, str]:
-        return self._names("FunctionNames")
-
-    @cached_property
     def frames(self) -> Mapping[int, tuple[Frame, int]]:
         """Place and parent (caller) number of each frame number; parent 0 means none.
 
         XLA prints a parent's number plus 1, so that 1 means none; a table in which a 0 occurs is read without that
         shift.
         """
-        locations = self._rows("FileLocations")
+        files, functions = self._names("FileNames"), self._names("FunctionNames")
         rows = self._rows("StackFrames")
+        places = {
+            number: Frame(
+                files.get(location.get("file_name_id", 0), ""),
+                functions.get(location.get("function_name_id", 0), ""),
+                location.get("line", 0),
+            )
+            for number, location in self._rows("FileLocations").items()
+        }
         shift = 0 if any(row.get("parent_frame_id") == 0 for row in rows.values()) else 1
         return {
             number: (
-                self._frame(locations.get(row.get("file_location_id", 0), {})),
+                places.get(row.get("file_location_id", 0), _NOWHERE),
                 row.get("parent_frame_id", 0) - shift,
             )
             for number, row in rows.items()
         }
-
-    def _frame(self, location: Mapping[str, int]) -> Frame:
-        return Frame(
-            self.files.get(location.get("file_name_id", 0), ""),
-            self.functions.get(location.get("function_name_id", 0), ""),
-            location.get("line", 0),
-        )
 
     def stack(self, number: int) -> tuple[Frame, ...]:
         """Return the frames from `number` to the outermost caller. A cyclic table ends where it repeats."""

@@ -21,25 +21,6 @@ from jaxprof.errors import UsageError
 if TYPE_CHECKING:
     from jaxprof.workloads.model import Parameters
 
-_BITS = {
-    "float16": 16,
-    "bfloat16": 16,
-    "float32": 32,
-    "float64": 64,
-    "float8_e4m3fn": 8,
-    "float8_e5m2": 8,
-    "int8": 8,
-    "int16": 16,
-    "int32": 32,
-    "int64": 64,
-    "uint8": 8,
-    "uint16": 16,
-    "uint32": 32,
-    "uint64": 64,
-    "complex64": 64,
-    "complex128": 128,
-    "bool": 8,
-}
 _SHORT = {
     "f16": "float16",
     "bf16": "bfloat16",
@@ -54,6 +35,8 @@ _SHORT = {
     **{f"s{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
     **{f"u{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
 }
+_BITS = {dtype: int((re.findall(r"\d+", dtype) or [8])[0]) for dtype in _SHORT.values()}
+"""Bits of an element by dtype: the first number in its name; a bool has 8."""
 _ARRAY = re.compile(r"\s*(\w+)\s*\[([^\[\]]*)\]\s*")
 _KEY = re.compile(r"key(?:<(\w+)>)?(?:\[([^\[\]]*)\])?")
 _EXAMPLES = (

@@ -14,8 +14,9 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from jaxprof.devices.inventory.hardware import AMD, GOOGLE, NVIDIA, MachineHardware, PciDevice, TargetInterpreter
+from jaxprof.devices.inventory.hardware import AMD, GOOGLE, NVIDIA, MachineHardware, TargetInterpreter
 from jaxprof.devices.inventory.visible import VARIABLE, hides_all, visible_gpus
 from jaxprof.devices.live.nvidia import Gpu, NvidiaListing, normal_pci_bus_id
 
@@ -43,6 +44,11 @@ class Obstacle:
 
     reason: str
     hint: str = ""
+
+    @staticmethod
+    def facts(obstacle: Obstacle | None) -> dict[str, Any]:
+        """Return what a `Device` says of it: that JAX does not use it, and why; nothing without an obstacle."""
+        return {} if obstacle is None else {"used_by_jax": False, "reason": obstacle.reason, "hint": obstacle.hint}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,16 +213,13 @@ def _tpu(machine: MachineHardware, target: TargetInterpreter, environment: Mappi
     obstacle = _platform_hidden("tpu", environment)
     if obstacle is None and target.packages is not None and not _has(target, "libtpu"):
         obstacle = Obstacle(reason=f"libtpu is not installed for {target.python}", hint=install_command("tpu", target))
-    chips: list[tuple[str, str | None]] = [(TPU_KINDS[device.device], device.address) for device in _tpu_chips(machine)]
+    tpus = [device for device in machine.pci if device.vendor == GOOGLE and device.device in TPU_KINDS]
+    chips: list[tuple[str, str | None]] = [(TPU_KINDS[device.device], device.address) for device in tpus]
     if not chips:
         accel = [node for node in machine.tpu_nodes if node.startswith("/dev/accel")]
         named_otherwise = any(device.class_code >> 16 == 0x12 and device.vendor != GOOGLE for device in machine.pci)
         chips = [] if named_otherwise else [(f"TPU at {node}", None) for node in accel]
     return [Accelerator(platform="tpu", kind=kind, pci_bus_id=address, obstacle=obstacle) for kind, address in chips]
-
-
-def _tpu_chips(machine: MachineHardware) -> list[PciDevice]:
-    return [device for device in machine.pci if device.vendor == GOOGLE and device.device in TPU_KINDS]
 
 
 def _platform_hidden(platform: str, environment: Mapping[str, str]) -> Obstacle | None:

@@ -11,12 +11,8 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from jaxprof.light_dataclass import dataclass, field
-
-if TYPE_CHECKING:
-    from importlib.metadata import Distribution
 
 NVIDIA, AMD, GOOGLE = 0x10DE, 0x1002, 0x1AE0
 
@@ -104,15 +100,11 @@ def read_target(python: str = sys.executable) -> TargetInterpreter:
         for package in distributions(name=name, path=folders):
             packages.setdefault(name, package.version)
             if name == "jax" and not extras:
-                extras = _extras(package)
+                extras = tuple(package.metadata.get_all("Provides-Extra") or ())
     for folder in folders:
         for plugin in _names(Path(folder, "jax_plugins"), re.compile(r"xla_(?:cuda|rocm)\d+")):
             packages.setdefault(f"jax-{plugin.removeprefix('xla_')}-plugin", "")
     return TargetInterpreter(python=python, packages=packages, jax_extras=extras)
-
-
-def _extras(distribution: Distribution) -> tuple[str, ...]:
-    return tuple(distribution.metadata.get_all("Provides-Extra") or ())
 
 
 def _site_packages(python: str) -> list[Path]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from jaxprof.devices.inventory.machine import HIDDEN, Device, in_order
+from jaxprof.devices.inventory.machine import HIDDEN, Device, free_id, in_order
 from jaxprof.devices.live.nvidia import normal_pci_bus_id
 
 
@@ -125,18 +125,11 @@ def _unused(rest: Sequence[Device], taken: set[str], errors: Mapping[str, Any]) 
             reason = "JAX does not report enough to match this device"
         identifier = device.id
         if identifier in taken:  # its number was a forecast, and JAX gave that number to another one
-            identifier = f"{HIDDEN if device.platform == 'cuda' else device.platform}:{_free(device, taken)}"
+            platform = HIDDEN if device.platform == "cuda" else device.platform
+            identifier = free_id(platform, taken, device.nvml_key[0] if device.nvml_key is not None else 0)
         taken.add(identifier)
         unused.append(replace(device, id=identifier, used_by_jax=False, reason=reason))
     return unused
-
-
-def _free(device: Device, taken: set[str]) -> int:
-    platform = HIDDEN if device.platform == "cuda" else device.platform
-    number = device.nvml_key[0] if device.nvml_key is not None else 0
-    while f"{platform}:{number}" in taken:
-        number += 1
-    return number
 
 
 def _only(devices: Sequence[Device]) -> Device | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping
 
 from jaxprof.devices.inventory.accelerators import Obstacle, bus_accelerators, cuda_obstacle, gpu_obstacle
 from jaxprof.devices.inventory.hardware import MachineHardware, TargetInterpreter, read_machine, read_target
@@ -92,11 +92,18 @@ def gather(python: str = sys.executable, nvml: Nvml | None = None) -> Facts:
 def local_devices(facts: Facts | None = None) -> tuple[Device, ...]:
     """Return the devices of this machine, without asking JAX: accelerators, the CPU, then what JAX cannot use."""
     facts = gather() if facts is None else facts
-    devices = [cpu_device(facts.cpu), *_nvidia_devices(facts)]
+    cpu = Device(
+        id="cpu:0",
+        platform="cpu",
+        kind=facts.cpu.model,
+        memory_limit_bytes=facts.cpu.memory_bytes,
+        core_count=facts.cpu.usable_cores,
+    )
+    devices = [cpu, *_nvidia_devices(facts)]
     taken = [device.id for device in devices]
     for extra in bus_accelerators(facts.machine, facts.nvidia, facts.target, facts.environment):
         name = HIDDEN if extra.platform == "cuda" else extra.platform
-        identifier = _free_id(name, taken)
+        identifier = free_id(name, taken)
         taken.append(identifier)
         devices.append(
             Device(
@@ -104,9 +111,7 @@ def local_devices(facts: Facts | None = None) -> tuple[Device, ...]:
                 platform=extra.platform,
                 kind=extra.kind,
                 pci_bus_id=extra.pci_bus_id,
-                used_by_jax=None if extra.obstacle is None else False,
-                reason="" if extra.obstacle is None else extra.obstacle.reason,
-                hint="" if extra.obstacle is None else extra.obstacle.hint,
+                **Obstacle.facts(extra.obstacle),
             )
         )
     return in_order(devices)
@@ -119,17 +124,6 @@ def in_order(devices: Iterable[Device]) -> tuple[Device, ...]:
             devices,
             key=lambda device: (device.used_by_jax is False, device.platform == "cpu", device.platform, device.number),
         )
-    )
-
-
-def cpu_device(facts: CpuFacts) -> Device:
-    """Return the CPU as `cpu:0`."""
-    return Device(
-        id="cpu:0",
-        platform="cpu",
-        kind=facts.model,
-        memory_limit_bytes=facts.memory_bytes,
-        core_count=facts.usable_cores,
     )
 
 
@@ -190,14 +184,12 @@ def _nvidia_device(gpu: Gpu, position: int, ordinal: int | None, certain: bool, 
         pci_bus_id=gpu.pci_bus_id,
         nvml_key=gpu.key,
         cuda_ordinal=ordinal if certain else None,
-        used_by_jax=None if obstacle is None else False,
-        reason="" if obstacle is None else obstacle.reason,
-        hint="" if obstacle is None else obstacle.hint,
+        **Obstacle.facts(obstacle),
     )
 
 
-def _free_id(platform: str, taken: Sequence[str]) -> str:
-    number = 0
+def free_id(platform: str, taken: Container[str], number: int = 0) -> str:
+    """Return the first id of the platform, from `number` on, that is not taken."""
     while f"{platform}:{number}" in taken:
         number += 1
     return f"{platform}:{number}"

@@ -162,21 +162,27 @@ class Nvml:
 
     def _gpu(self, index: int) -> Gpu:
         handle = self._handle((index, None))
-        memory = self._ask_of(handle, "nvmlDeviceGetMemoryInfo")
         mode = self._ask_of(handle, "nvmlDeviceGetMigMode")
         enabled = bool(mode[0]) if isinstance(mode, list | tuple) and mode else None
-        gpu = Gpu(
-            index=index,
-            name=_text(self._ask_of(handle, "nvmlDeviceGetName")),
-            uuid=_text(self._ask_of(handle, "nvmlDeviceGetUUID")),
+        gpu = replace(
+            self._described(index, handle),
             pci_bus_id=normal_pci_bus_id(_text(getattr(self._ask_of(handle, "nvmlDeviceGetPciInfo"), "busId", None))),
-            memory_bytes=_integer(getattr(memory, "total", None)),
-            memory_used_bytes=_integer(getattr(memory, "used", None)),
-            memory_free_bytes=_integer(getattr(memory, "free", None)),
             compute_capability=self._capability(handle),
             mig_enabled=enabled,
         )
         return replace(gpu, mig=self._instances(gpu, handle)) if enabled else gpu
+
+    def _described(self, index: int, handle: Any) -> Gpu:
+        """Return what a GPU and a MIG instance both say: name, UUID and memory."""
+        memory = self._ask_of(handle, "nvmlDeviceGetMemoryInfo")
+        return Gpu(
+            index=index,
+            name=_text(self._ask_of(handle, "nvmlDeviceGetName")),
+            uuid=_text(self._ask_of(handle, "nvmlDeviceGetUUID")),
+            memory_bytes=_integer(getattr(memory, "total", None)),
+            memory_used_bytes=_integer(getattr(memory, "used", None)),
+            memory_free_bytes=_integer(getattr(memory, "free", None)),
+        )
 
     def _instances(self, gpu: Gpu, handle: Any) -> tuple[Gpu, ...]:
         instances = []
@@ -184,17 +190,13 @@ class Nvml:
             instance = self._handle((gpu.index, number))
             if instance is None:  # instances may be numbered with gaps
                 continue
-            memory = self._ask_of(instance, "nvmlDeviceGetMemoryInfo")
+            described = self._described(gpu.index, instance)
             instances.append(
-                Gpu(
-                    index=gpu.index,
+                replace(
+                    described,
                     mig_index=number,
-                    name=_text(self._ask_of(instance, "nvmlDeviceGetName")) or gpu.name,
-                    uuid=_text(self._ask_of(instance, "nvmlDeviceGetUUID")),
+                    name=described.name or gpu.name,
                     pci_bus_id=gpu.pci_bus_id,
-                    memory_bytes=_integer(getattr(memory, "total", None)),
-                    memory_used_bytes=_integer(getattr(memory, "used", None)),
-                    memory_free_bytes=_integer(getattr(memory, "free", None)),
                     compute_capability=gpu.compute_capability,
                 )
             )

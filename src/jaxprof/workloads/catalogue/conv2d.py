@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jaxprof.workloads.catalogue import jax, np
 from jaxprof.workloads.decorator import workload
-from jaxprof.workloads.model import Estimate, Parameter, Variant
+from jaxprof.workloads.model import Estimate, Parameter
 
 
 def conv_numpy(images, kernels):
@@ -45,12 +45,8 @@ def estimate(batch, size, channels_in, channels_out, kernel):
         "quick": {"batch": 4, "size": 32, "channels_in": 16, "channels_out": 32, "kernel": 3},
         "published": {"batch": 128, "size": 56, "channels_in": 64, "channels_out": 64, "kernel": 3},
     },
-    variants=[
-        Variant(name="numpy", how="numpy", function=conv_numpy, description="NumPy: windows unfolded, one product"),
-        "jax",
-        "jit",
-        "jit-highest",
-    ],
+    numpy=conv_numpy,
+    variants=["jax", "jit", "jit-highest"],
     estimate=estimate,
     shardings=("0", None),
 )

@@ -39,15 +39,10 @@ def estimate(n):
     inputs=inputs,
     parameters={"n": Parameter(description="rows and columns of both matrices", minimum=1)},
     presets={"quick": {"n": 1024}, "published": {"n": 8192}},
+    numpy=product_numpy,
     variants=[
-        Variant(name="numpy", how="numpy", function=product_numpy, description="NumPy on the host, float32"),
-        Variant(name="jit", how="jit", description="float32, the device's default precision"),
-        Variant(
-            name="jit-highest",
-            how="jit",
-            precision="highest",
-            description="full float32 products (no TF32, no bfloat16 passes)",
-        ),
+        "jit",
+        "jit-highest",
         Variant(
             name="jit-bfloat16",
             how="jit",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jaxprof.workloads.catalogue import jax, jnp, np
 from jaxprof.workloads.decorator import workload
-from jaxprof.workloads.model import THINKING_IN_JAX, Estimate, Parameter, Variant, published_value
+from jaxprof.workloads.model import THINKING_IN_JAX, Estimate, Parameter, published_value
 
 
 def gradient_numpy(x):
@@ -44,11 +44,7 @@ def estimate(n):
     inputs=inputs,
     parameters={"n": Parameter(description="number of points; the first three are 0, 1 and 2", minimum=1)},
     presets={"quick": {"n": 1_000_000}, "published": {"n": 3}},
-    variants=[
-        Variant(name="numpy", how="numpy", function=gradient_numpy, description="NumPy, derivative worked out by hand"),
-        Variant(name="jax", how="eager", description="grad, op by op"),
-        Variant(name="jit", how="jit", description="jit(grad(f)), one compiled program"),
-    ],
+    numpy=gradient_numpy,
     expected=differences,
     against="finite differences",
     noisy_answer=True,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jaxprof.workloads.catalogue import jax, jnp, np
 from jaxprof.workloads.decorator import workload
-from jaxprof.workloads.model import Estimate, Variant
+from jaxprof.workloads.model import Estimate
 
 
 def hessian_numpy(x):
@@ -44,11 +44,7 @@ def estimate():
     ),
     factory=True,
     inputs=inputs,
-    variants=[
-        Variant(name="numpy", how="numpy", function=hessian_numpy, description="NumPy, derivatives worked out by hand"),
-        Variant(name="jax", how="eager", description="forward over reverse mode, op by op"),
-        Variant(name="jit", how="jit", description="jit(jacfwd(jacrev(f))), one compiled program"),
-    ],
+    numpy=hessian_numpy,
     expected=differences,
     against="finite differences",
     noisy_answer=True,

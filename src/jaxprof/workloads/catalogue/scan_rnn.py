@@ -57,8 +57,8 @@ def estimate(length, batch, features, hidden):
         "quick": {"length": 32, "batch": 16, "features": 64, "hidden": 128},
         "published": {"length": 256, "batch": 64, "features": 512, "hidden": 1024},
     },
+    numpy=rnn_numpy,
     variants=[
-        Variant(name="numpy", how="numpy", function=rnn_numpy, description="NumPy, a Python loop"),
         Variant(name="jax", how="eager", function=rnn_loop, description="op by op, a Python loop"),
         Variant(name="scan", how="jit", description="compiled, lax.scan: one step, looped on the device"),
         Variant(name="jit-unrolled", how="jit", function=rnn_loop, description="compiled, the Python loop unrolled"),

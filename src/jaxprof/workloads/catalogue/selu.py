@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jaxprof.workloads.catalogue import jnp, np
 from jaxprof.workloads.decorator import workload
-from jaxprof.workloads.model import Estimate, Parameter, Variant, deephub
+from jaxprof.workloads.model import Estimate, Parameter, deephub
 
 
 def selu_numpy(x, alpha=1.67, lmbda=1.05):
@@ -28,7 +28,6 @@ _N = {"n": 1_000_000}
     parameters={"n": Parameter(description="length of the vector", minimum=1)},
     presets={"quick": _N, "published": _N},
     numpy=selu_numpy,
-    variants=[Variant(name="jax", how="eager", description="jax.numpy op by op, device-resident"), "jit"],
     tolerance={"float32": 1e-5},
     matrix_products=False,
     estimate=estimate,

@@ -42,8 +42,8 @@ _SIZES = {"rows": 150, "columns": 100, "vectors": 10}
         "vectors": Parameter(description="how many vectors it is applied to", minimum=1),
     },
     presets={"quick": _SIZES, "published": _SIZES},
+    numpy=batched_numpy,
     variants=[
-        Variant(name="numpy", how="numpy", function=batched_numpy, description="NumPy, one product for all vectors"),
         Variant(name="naive-loop", how="eager", function=loop, description="op by op, one product for each vector"),
         Variant(name="batched", how="jit", function=batched, description="compiled, batched by hand"),
         Variant(name="vmap", how="jit", description="compiled, batched by vmap"),
