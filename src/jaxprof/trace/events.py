@@ -9,13 +9,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxprof.hlo.read.wire import signed
 from jaxprof.trace.varints import (
     DELIMITED,
     PADDING,
     VARINT,
     Positions,
     fields,
-    signed,
     varint,
     varints,
 )

@@ -54,13 +54,7 @@ def _of_module_lanes(lanes: list[Lane]) -> list[Executions]:
             programs.append((match["name"], int(match["id"]) & PROGRAM_MASK) if match else (name, None))
         for start, end, name in zip(lane.starts.tolist(), lane.ends.tolist(), lane.name_of.tolist(), strict=True):
             groups.setdefault(programs[name], []).append((start, end))
-    return [_executions(program, sorted(spans)) for program, spans in groups.items()]
-
-
-def _executions(program: Program, spans: list[tuple[int, int]]) -> Executions:
-    return Executions(
-        program, np.array([start for start, _ in spans], np.int64), np.array([end for _, end in spans], np.int64)
-    )
+    return [Executions(program, *np.array(sorted(spans), np.int64).T) for program, spans in groups.items()]
 
 
 def _of_ops(trace: Trace, lanes: list[Lane]) -> list[Executions]:

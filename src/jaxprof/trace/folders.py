@@ -23,6 +23,14 @@ class HostFile:
     host: str
     path: Path
 
+    @property
+    def bytes(self) -> int:
+        """Size of the file; 0 if it cannot be told."""
+        try:
+            return self.path.stat().st_size
+        except OSError:
+            return 0
+
 
 @dataclass(frozen=True, slots=True)
 class ProfileRun:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -34,7 +33,7 @@ from jaxprof.grouping import grouped
 from jaxprof.hlo.read.proto import text as hlo_text
 from jaxprof.trace.buffers import buffers_in
 from jaxprof.trace.executions import Program, executions_on
-from jaxprof.trace.folders import HostFile, choose
+from jaxprof.trace.folders import choose
 from jaxprof.trace.model import Trace, program_proto
 from jaxprof.trace.ops import op_times
 from jaxprof.trace.sources import read_chosen
@@ -86,7 +85,7 @@ def import_profile(
     progress = _Progress(emit, check)
     chosen = choose(path, profile_run, hosts)
     named = ", ".join(host.path.name for host in chosen.hosts[:3])
-    progress.stage(f"reading {named}", 0.0, 0.3, size=_size(chosen.hosts))
+    progress.stage(f"reading {named}", 0.0, 0.3, size=sum(host.bytes for host in chosen.hosts))
     trace = read_chosen(chosen, progress.advance)
     if wanted & {"steps", "trust", "compile", TIMELINE}:
         progress.stage(f"{len(trace.ready)} device lanes; reading the host's threads", 0.3, 0.5)
@@ -143,14 +142,6 @@ class _Progress:
         self._told = time.monotonic()
         read = f": {bytes_(round(share * self._size))} of {bytes_(self._size)}" if self._size else ""
         self._emit(ProgressMade(fraction=self._begin + (self._end - self._begin) * share, note=f"{self._note}{read}"))
-
-
-def _size(hosts: Sequence[HostFile]) -> int:
-    total = 0
-    for host in hosts:
-        with suppress(OSError):
-            total += host.path.stat().st_size
-    return total
 
 
 def _programs(table: list[KernelTimes]) -> list[_Program]:

@@ -25,21 +25,14 @@ from jaxprof.trace.intervals import joined, places_of
 from jaxprof.trace.model import ABSENT, NO_OP, PS, Ints, Lane, Trace
 
 _PAIR = re.compile(r"(\w+):([\w,.+-]*)")
-_MOST: Final = {
-    "regs": 1024,
-    "static_shared": 1 << 20,
-    "dynamic_shared": 1 << 20,
-    "private_mem": 1 << 30,
-    "group_mem": 1 << 20,
+_FIGURES: Final = {
+    "regs": ("registers", 1024),
+    "static_shared": ("static_shared_bytes", 1 << 20),
+    "dynamic_shared": ("dynamic_shared_bytes", 1 << 20),
+    "private_mem": ("private_bytes", 1 << 30),
+    "group_mem": ("group_bytes", 1 << 20),
 }
-"""Largest plausible value, by the profiler's name: several times that of any GPU."""
-_NAMES: Final = {
-    "regs": "registers",
-    "static_shared": "static_shared_bytes",
-    "dynamic_shared": "dynamic_shared_bytes",
-    "private_mem": "private_bytes",
-    "group_mem": "group_bytes",
-}
+"""Field of `KernelLaunch` and its largest plausible value, several times that of any GPU, by the profiler's name."""
 _MOST_BLOCKS, _MOST_THREADS = (1 << 31) - 1, 1024
 """Largest grid along one axis (in AMD files it counts threads, which also fits), and most threads of a block."""
 _MOST_COPIED: Final = 1 << 42
@@ -70,10 +63,10 @@ def launch_details(text: str) -> KernelLaunch | None:
     """Return the launch that the text describes; None if it holds no plausible value."""
     details: dict[str, Any] = {}
     for name, value in _PAIR.findall(text):
-        if name in _NAMES:
-            number = _whole(value, _MOST[name])
-            if number is not None:
-                details[_NAMES[name]] = number
+        if name in _FIGURES:
+            ours, most = _FIGURES[name]
+            if (number := _whole(value, most)) is not None:
+                details[ours] = number
         elif name in ("grid", "block"):
             sizes = [_whole(part, _MOST_BLOCKS) for part in value.split(",")]
             threads = int(np.prod([float(size or 0) for size in sizes]))
@@ -149,9 +142,7 @@ def transfers_of(trace: Trace) -> list[CopyTimes]:
 
 def _copy_direction_and_bytes(lane: Lane, index: int, calls: dict[int, tuple[str, str]]) -> tuple[str, int | None]:
     name = lane.names[int(lane.name_of[index])]
-    direction, size = "", None
-    if lane.copy is not None and lane.copy.which[index] != ABSENT:
-        direction, size = copy_details(lane.copy.texts[int(lane.copy.which[index])])
+    direction, size = copy_details(lane.copy.at(index)) if lane.copy is not None else ("", None)
     correlation = int(lane.correlation[index]) if lane.correlation is not None else ABSENT
     call, details = calls.get(correlation, ("", ""))
     if details:
@@ -170,9 +161,7 @@ def _host_calls(trace: Trace) -> dict[int, tuple[str, str]]:
             continue
         copying = lane.matching(_COPY_NAME.search)
         for index in np.flatnonzero(copying & (lane.correlation != ABSENT)).tolist():
-            details = ""
-            if lane.copy is not None and lane.copy.which[index] != ABSENT:
-                details = lane.copy.texts[int(lane.copy.which[index])]
+            details = lane.copy.at(index) if lane.copy is not None else ""
             calls[int(lane.correlation[index])] = (lane.names[int(lane.name_of[index])], details)
     return calls
 
@@ -189,7 +178,7 @@ def launches_of(trace: Trace) -> dict[tuple[str, int], KernelLaunch]:
         for op, index in dict(zip(lane.op_of[rows].tolist(), rows.tolist(), strict=True)).items():
             key, duration = (lane.device, op), int(lane.durations[index])
             if duration >= longest.get(key, (-1, ""))[0]:
-                longest[key] = (duration, lane.launch.texts[int(lane.launch.which[index])])
+                longest[key] = (duration, lane.launch.at(index))
     return {key: details for key, (_, text) in longest.items() if (details := launch_details(text)) is not None}
 
 

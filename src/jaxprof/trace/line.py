@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxprof.hlo.read.wire import signed
 from jaxprof.limits import EVENTS
 from jaxprof.trace.events import BYTES_TAG, STAT_TAG, TEXT_TAG, Events
 from jaxprof.trace.varints import (
@@ -22,7 +23,6 @@ from jaxprof.trace.varints import (
     Positions,
     TruncatedError,
     fields,
-    signed,
     varint,
     varints,
 )
@@ -172,7 +172,7 @@ class PlaneLine:
 def readable_lines(plane: Plane) -> tuple[list[PlaneLine], list[str]]:
     """Return the plane's lines, with events not yet decoded, and what is wrong with the lines that are lost."""
     readable, problems = [], []
-    for begin, end in plane.line_bounds:
+    for begin, end in plane.lines:
         try:
             readable.append(PlaneLine(plane, begin, end))
         except (TruncatedError, IndexError) as error:

@@ -46,6 +46,10 @@ class TextColumn:
     which: Ints
     """Index into `texts`, or `ABSENT`."""
 
+    def at(self, row: int) -> str:
+        """Return the text of one interval; empty if it has none."""
+        return self.texts[int(self.which[row])] if self.which[row] != ABSENT else ""
+
     def select(self, rows: Ints) -> TextColumn:
         """Return the column of these rows."""
         return TextColumn(self.texts, self.which[rows])

@@ -43,7 +43,7 @@ def read_chosen(chosen: ProfileRun, advance: Callable[[float], None] = lambda sh
     """
     traces: list[tuple[str, Trace]] = []
     problems: list[str] = []
-    sizes = [max(1, _size(host.path)) for host in chosen.hosts]
+    sizes = [max(1, host.bytes) for host in chosen.hosts]
     done = 0
     for host, size in zip(chosen.hosts, sizes, strict=True):
         before, share = done / sum(sizes), size / sum(sizes)
@@ -60,13 +60,6 @@ def read_chosen(chosen: ProfileRun, advance: Callable[[float], None] = lambda sh
     trace = together(traces)
     trace.problems += problems
     return trace
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
 
 
 def _within(advance: Callable[[float], None], before: float, share: float, done: float) -> None:

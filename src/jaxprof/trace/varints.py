@@ -108,8 +108,3 @@ def fields_before_cut(data: Bytes, begin: int, end: int) -> Iterator[tuple[int, 
         if not content < end < content + length:
             raise
         yield key >> 3, DELIMITED, content, end, False
-
-
-def signed(value: int) -> int:
-    """Convert an int64 field; negative numbers are written as their two's complement."""
-    return value - (1 << 64) if value >= 1 << 63 else value

@@ -8,7 +8,7 @@ written.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -42,36 +42,9 @@ STAT_ID, STAT_DOUBLE, STAT_UINT64, STAT_INT64, STAT_STRING, STAT_BYTES, STAT_REF
 class EventMetadata:
     """Facts that events of one name share. On TPU and GPU, `stats` holds facts of the HLO."""
 
-    id: int
     name: str
     display_name: str
     stats: dict[str, Value]
-
-
-@dataclass
-class ProtoBytes:
-    """The bytes of an XSpace, and what was counted and could not be read of them."""
-
-    data: Bytes
-    blob: Blob
-    problems: list[str] = field(default_factory=list)
-    """Descriptions of what could not be read."""
-    _left: dict[str, int] = field(default_factory=dict)
-
-    def count(self, limit: Limit, more: int = 1) -> None:
-        """Count items of one kind. Raises FileRefusedError beyond the limit."""
-        left = self._left.get(limit.name)
-        self._left[limit.name] = left = (limit.most if left is None else left) - more
-        if left < 0:
-            raise FileRefusedError(f"the profile has {limit.words}", f"Record fewer steps. {limit.hint}")
-
-    def text(self, begin: int, end: int) -> str:
-        """Return the UTF-8 text between two positions."""
-        return bytes(self.blob[begin:end]).decode("utf-8", "replace")
-
-    def message(self, bounds: tuple[int, int]) -> Message:
-        """Return the message between two positions. Raises HloError if it is damaged."""
-        return Message(bytes(self.blob[slice(*bounds)]))
 
 
 def stats_of(messages: Iterable[Message], names: Mapping[int, str]) -> dict[str, Value]:
@@ -101,7 +74,7 @@ def _value(stat: Message, names: Mapping[int, str]) -> Value | None:
 class Plane:
     """One source of events: the host, a device, or a collection of metadata."""
 
-    def __init__(self, space: ProtoBytes, begin: int, end: int) -> None:
+    def __init__(self, space: Space, begin: int, end: int) -> None:
         """Read the file from `begin` to `end`; the last bytes may be missing."""
         self.space = space
         self.size = end - begin
@@ -109,12 +82,13 @@ class Plane:
         self.name = ""
         self.cut = ""
         """What the plane lacks, if it was truncated or is damaged; else empty."""
-        self._lines: list[tuple[int, int]] = []
+        self.lines: list[tuple[int, int]] = []
+        """Bounds of each line."""
         self._event_metadata: list[tuple[int, int]] = []
         stat_metadata: list[tuple[int, int]] = []
         stats: list[tuple[int, int]] = []
         kept = {
-            PLANE_LINES: self._lines,
+            PLANE_LINES: self.lines,
             PLANE_EVENT_METADATA: self._event_metadata,
             PLANE_STAT_METADATA: stat_metadata,
             PLANE_STATS: stats,
@@ -141,19 +115,14 @@ class Plane:
         self._stats = stats
 
     @property
-    def line_bounds(self) -> Sequence[tuple[int, int]]:
-        """Bounds of each line."""
-        return self._lines
-
-    @property
     def holds_something(self) -> bool:
         """Whether the plane has lines or metadata."""
-        return bool(self._lines or self._event_metadata)
+        return bool(self.lines or self._event_metadata)
 
     @property
     def lost_names(self) -> bool:
         """Whether the plane has events without names, because the names came after the truncation."""
-        return bool(self.cut and self._lines and not self._event_metadata)
+        return bool(self.cut and self.lines and not self._event_metadata)
 
     @cached_property
     def stats(self) -> dict[str, Value]:
@@ -181,7 +150,7 @@ class Plane:
                     continue
                 key, value = entry.number(1), entry.message(2)
                 stats = stats_of(value.messages(5), self.stat_names)
-                by_id[key] = EventMetadata(key, value.text(2), value.text(4), stats)
+                by_id[key] = EventMetadata(value.text(2), value.text(4), stats)
             except HloError as error:
                 self.space.problems.append(f"{self.name}: the name of some events cannot be read: {error}")
         return by_id
@@ -197,13 +166,33 @@ _PLANE_NAME = re.compile(r"/|#|Task Environment$")
 
 
 @dataclass
-class Space(ProtoBytes):
-    """A whole file; `problems` says what could not be read of it."""
+class Space:
+    """A whole file, and what was counted and could not be read of it."""
 
+    data: Bytes
+    blob: Blob
     planes: list[Plane] = field(default_factory=list)
     hosts: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    """Descriptions of what could not be read."""
+    _left: dict[str, int] = field(default_factory=dict)
+
+    def count(self, limit: Limit, more: int = 1) -> None:
+        """Count items of one kind. Raises FileRefusedError beyond the limit."""
+        left = self._left.get(limit.name)
+        self._left[limit.name] = left = (limit.most if left is None else left) - more
+        if left < 0:
+            raise FileRefusedError(f"the profile has {limit.words}", f"Record fewer steps. {limit.hint}")
+
+    def text(self, begin: int, end: int) -> str:
+        """Return the UTF-8 text between two positions."""
+        return bytes(self.blob[begin:end]).decode("utf-8", "replace")
+
+    def message(self, bounds: tuple[int, int]) -> Message:
+        """Return the message between two positions. Raises HloError if it is damaged."""
+        return Message(bytes(self.blob[slice(*bounds)]))
 
 
 def parse_xspace(raw: Blob, name: str, size: int | None = None) -> Space:

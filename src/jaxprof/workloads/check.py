@@ -77,6 +77,8 @@ class Comparison:
     """The number with the largest error in proportion to the accepted one; None if all are equal."""
     note: str = ""
     """What cannot be compared, or was compared in an unusual way."""
+    excess: float = 0.0
+    """Largest error divided by the error accepted there."""
 
 
 def compare(output: Any, expected: Any, tolerance: float, *, elementwise: bool = False) -> Comparison:
@@ -91,7 +93,7 @@ def compare(output: Any, expected: Any, tolerance: float, *, elementwise: bool =
         elements = sum(_array(value).size for _, value in expected_leaves)
         verb = "is" if len(expected_leaves) == 1 else "are"
         note = f"the result has {counted(len(outputs), 'array')}, {len(expected_leaves)} {verb} expected"
-        return Comparison(passed=False, max_relative_error=math.inf, elements=elements, wrong=elements, note=note)
+        return _unlike(elements, note)
     compared = [
         _compare_leaf(path, value, right, tolerance, elementwise=elementwise)
         for (path, value), (_, right) in zip(outputs, expected_leaves, strict=True)
@@ -99,12 +101,18 @@ def compare(output: Any, expected: Any, tolerance: float, *, elementwise: bool =
     worst = max(compared, key=lambda leaf: (not leaf.passed, leaf.excess), default=None)
     return Comparison(
         passed=all(leaf.passed for leaf in compared),
-        max_relative_error=max((leaf.relative_error for leaf in compared), default=0.0),
+        max_relative_error=max((leaf.max_relative_error for leaf in compared), default=0.0),
         elements=sum(leaf.elements for leaf in compared),
         wrong=sum(leaf.wrong for leaf in compared),
         worst=worst.worst if worst is not None else None,
+        excess=worst.excess if worst is not None else 0.0,
         note="; ".join(dict.fromkeys(leaf.note for leaf in compared if leaf.note)),
     )
+
+
+def _unlike(elements: int, note: str) -> Comparison:
+    """Return the comparison of a result of another form, of which no number is right."""
+    return Comparison(False, math.inf, elements, elements, note=note, excess=math.inf)
 
 
 def tolerance(workload: Workload, precision: str, *results: Any) -> float:
@@ -121,35 +129,17 @@ def tolerance(workload: Workload, precision: str, *results: Any) -> float:
     return max([accepted, *(floor for dtype, floor in _FLOOR_BY_DTYPE.items() if dtype in dtypes)])
 
 
-@dataclass(frozen=True, slots=True)
-class _Leaf:
-    """One array compared with another."""
-
-    passed: bool
-    relative_error: float
-    elements: int
-    wrong: int
-    excess: float = 0.0
-    """Largest error divided by the error accepted there."""
-    worst: Element | None = None
-    note: str = ""
-
-
-def _compare_leaf(path: str, output: Any, expected: Any, tolerance: float, *, elementwise: bool) -> _Leaf:
+def _compare_leaf(path: str, output: Any, expected: Any, tolerance: float, *, elementwise: bool) -> Comparison:
     import numpy as np
 
     got, right = _array(output), _array(expected)
-    whole = right.size
-
-    def not_alike(note: str) -> _Leaf:
-        return _Leaf(False, math.inf, whole, whole, math.inf, None, f"{path}: {note}" if path else note)
-
+    whole, where = right.size, f"{path}: " if path else ""
     if got.shape != right.shape:
-        return not_alike(f"the result's shape is {got.shape}, {right.shape} is expected")
+        return _unlike(whole, f"{where}the result's shape is {got.shape}, {right.shape} is expected")
     if not _may_stand_for(_kind(right.dtype), _kind(got.dtype), is_python=isinstance(expected, (int, float, complex))):
-        return not_alike(f"the result is {got.dtype}, {right.dtype} is expected")
+        return _unlike(whole, f"{where}the result is {got.dtype}, {right.dtype} is expected")
     if whole == 0 or np.array_equal(got, right):
-        return _Leaf(True, 0.0, whole, 0)
+        return Comparison(True, 0.0, whole, 0)
     exact = _kind(got.dtype) in ("bool", "integer") and _kind(right.dtype) in ("bool", "integer")
     scales = _Scales.of(got, right, 0.0 if exact else tolerance, elementwise=elementwise)
     errors = _Errors()
@@ -160,9 +150,9 @@ def _compare_leaf(path: str, output: Any, expected: Any, tolerance: float, *, el
     relative = math.inf if errors.unlike else errors.largest / (scales.largest or 1.0)
     index = ", ".join(str(int(number)) for number in np.unravel_index(at, right.shape))
     worst = Element(f"{path}[{index}]" if index else path, _text(flat_got[at]), _text(flat_right[at]))
-    return _Leaf(
+    return Comparison(
         passed=wrong == 0,
-        relative_error=relative,
+        max_relative_error=relative,
         elements=whole,
         wrong=wrong,
         excess=excess,

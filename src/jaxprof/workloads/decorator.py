@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from inspect import signature
-from typing import TYPE_CHECKING, Any, TypeVar, get_overloads, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_overloads, overload
 
 from jaxprof.errors import UsageError, unknown_name
 from jaxprof.events import Scalar
@@ -172,72 +172,52 @@ def _variants(variants: Sequence[str | Variant]) -> tuple[Variant, ...]:
 def declared_parameters(
     declared: Declaration, origin: str
 ) -> tuple[tuple[Parameter, ...], dict[str, dict[str, Scalar]]]:
-    """Return the parameters, and their values by preset: at least `quick` and `published`. Raises UsageError."""
-    defaults = {**_defaults(declared.inputs), **_checked(declared.parameters, origin)}
+    """Return the parameters, and their values by preset: at least `quick` and `published`. Raises UsageError.
+
+    The numbers and words that an inputs function has as its own defaults are parameters, too.
+    """
+    arguments = arguments_by_name(declared.inputs) if declared.inputs is not None else {}
+    own = {
+        key: value
+        for key, value in arguments.items()
+        if isinstance(value, (int, float, str)) and not isinstance(value, bool)
+    }
     presets = declared.presets
-    base = {key: _value(key, default, presets.get("quick", {}), origin) for key, default in defaults.items()}
+    quick = presets.get("quick", {})
+    known = {key: _parameter(key, default, quick, origin) for key, default in {**own, **declared.parameters}.items()}
+    base = {key: value for key, (_, value) in known.items()}
     for preset, values in presets.items():
         for key, value in values.items():
-            if key not in base:
+            if key not in known:
                 raise UsageError(
                     f"{origin}: preset {preset!r} sets {key!r}, which is not a parameter", "Name it in parameters=."
                 )
-            default = defaults[key]
-            if isinstance(default, Parameter):
-                default.read(str(value))
-    parameters = tuple(_parameter(key, default) for key, default in defaults.items())
-    return parameters, {
+            if isinstance(declared.parameters.get(key), Parameter):
+                known[key][0].read(str(value))
+    return tuple(parameter for parameter, _ in known.values()), {
         preset: {**base, **presets.get(preset, {})} for preset in dict.fromkeys(("quick", "published", *presets))
     }
 
 
-def _value(key: str, default: Default, quick: Mapping[str, Scalar], origin: str) -> Scalar:
-    """Return the value of the parameter that counts unless a preset gives another."""
-    if not isinstance(default, Parameter):
-        return default[0] if isinstance(default, tuple) else default
-    if key not in quick:
-        raise UsageError(
-            f"{origin}: parameter {key!r} has no value", f"Give it one: presets={{'quick': {{{key!r}: ...}}}}."
-        )
-    return quick[key]
-
-
-def _parameter(name: str, default: Default) -> Parameter:
+def _parameter(name: str, default: Any, quick: Mapping[str, Scalar], origin: str) -> tuple[Parameter, Scalar]:
+    """Return a parameter, and its value unless a preset gives another. Raises UsageError for a default that is neither
+    a number, words to choose from, nor a `Parameter` with a value in the preset `quick`."""
     if isinstance(default, Parameter):
-        return default
-    if isinstance(default, tuple):
-        return Parameter(name=name, description="one of the words", kind="choice", choices=default)
-    kind = "int" if isinstance(default, int) else "float"
-    return Parameter(name=name, description=f"{default} unless set", kind=kind)  # type: ignore[arg-type]
-
-
-def _defaults(inputs: Callable[..., Any] | None) -> dict[str, Default]:
-    """Return the parameters that an inputs function declares by its own defaults: numbers, and words."""
-    arguments = arguments_by_name(inputs) if inputs is not None else {}
-    return {
-        key: (default,) if isinstance(default, str) else default
-        for key, default in arguments.items()
-        if isinstance(default, (int, float, str)) and not isinstance(default, bool)
-    }
-
-
-def _checked(parameters: Mapping[str, Any], origin: str) -> dict[str, Default]:
-    """Return the declared parameters. Raises UsageError for a default that is neither a number nor words to choose
-    from."""
-    checked: dict[str, Default] = {}
-    for key, default in parameters.items():
-        if isinstance(default, Parameter):
-            checked[key] = replace(default, name=key)
-            continue
-        words = (default,) if isinstance(default, str) else default
-        is_words = isinstance(words, tuple) and words and all(isinstance(word, str) for word in words)
-        if not is_words and (isinstance(default, bool) or not isinstance(default, (int, float))):
+        if name not in quick:
             raise UsageError(
-                f"{origin}: parameter {key!r} cannot be {default!r}",
-                "A parameter's default is a number, a tuple of words to choose from, or a Parameter.",
+                f"{origin}: parameter {name!r} has no value", f"Give it one: presets={{'quick': {{{name!r}: ...}}}}."
             )
-        checked[key] = words
-    return checked
+        return replace(default, name=name), quick[name]
+    words = (default,) if isinstance(default, str) else default
+    if isinstance(words, tuple) and words and all(isinstance(word, str) for word in words):
+        return Parameter(name=name, description="one of the words", kind="choice", choices=words), words[0]
+    if isinstance(default, bool) or not isinstance(default, (int, float)):
+        raise UsageError(
+            f"{origin}: parameter {name!r} cannot be {default!r}",
+            "A parameter's default is a number, a tuple of words to choose from, or a Parameter.",
+        )
+    kind: Literal["int", "float"] = "int" if isinstance(default, int) else "float"
+    return Parameter(name=name, description=f"{default} unless set", kind=kind), default
 
 
 def declaration_of(function: object) -> Declaration | None:

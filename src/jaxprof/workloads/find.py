@@ -66,7 +66,11 @@ def find_all(target: str, arguments: Sequence[str] = (), inputs_from: str = "") 
         return [find(target, arguments, inputs_from=inputs_from)]
     module = _load(target)
     defined = functions_in(module)
-    ready = [name for name in defined if _is_ready(module, name)]
+    ready = [
+        name
+        for name in defined
+        if declaration_of(vars(module)[name]) is not None or _companion(module, name) is not None
+    ]
     if not arguments:
         if not ready and inputs_from and defined:
             namesake = inputs_from.rpartition(":")[2]
@@ -101,10 +105,6 @@ def functions_in(module: ModuleType) -> list[str]:
     beside = {name + ending for name in own for ending in (COMPANION, SHARDINGS)}
     shown = [name for name in own if name not in beside]
     return sorted(shown, key=lambda name: declaration_of(vars(module)[name]) is None)
-
-
-def _is_ready(module: ModuleType, name: str) -> bool:
-    return declaration_of(vars(module)[name]) is not None or _companion(module, name) is not None
 
 
 def _is_own(module: ModuleType, value: object) -> bool:

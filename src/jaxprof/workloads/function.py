@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import inspect
 import sys
-import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -164,7 +163,9 @@ def workload_of(
     return Workload(
         name=declared.name or name,
         title=declared.title or _title(function, written),
-        description=declared.description or _description(written, origin),
+        description=declared.description
+        or " ".join((inspect.getdoc(written) or "").split())
+        or f"A function of {origin.rpartition(':')[0]}.",
         parameters=parameters,
         presets=presets,
         variants=variants,
@@ -243,12 +244,6 @@ def _title(function: Callable[..., Any], written: Callable[..., Any]) -> str:
         return lines[0].strip()
     signature = signature_of(function)
     return f"{getattr(written, '__name__', type(function).__name__)}{signature or '(...)'}"
-
-
-def _description(written: Callable[..., Any], origin: str) -> str:
-    """Return the docstring's text as one paragraph."""
-    text = inspect.getdoc(written) or ""
-    return " ".join(textwrap.dedent(text).split()) or f"A function of {origin.rpartition(':')[0]}."
 
 
 def _inputs(declared: Declaration, origin: str) -> Callable[[Parameters, numpy.random.Generator], tuple[Any, ...]]:
@@ -355,20 +350,15 @@ def _with_checked_specs(
     for spec in declared.specs:
         spec.check(dict.fromkeys(parameters, 1))
     if declared.factory:
-        _refuse_names(declared.specs, origin)
+        for spec in declared.specs:
+            if spec.keyword:  # the function that a factory makes may not have an argument of that name
+                raise UsageError(
+                    f"{origin}: {spec.text} gives an argument of a factory's function by name", "Give it by position."
+                )
         return declared, ()
     _refuse_misfit(function, declared.specs, parameters, origin)
     specs, given_by_name = _ordered(function, declared.specs)
     return replace(declared, specs=specs), given_by_name
-
-
-def _refuse_names(specs: Sequence[Spec], origin: str) -> None:
-    """Raises UsageError if an argument is given by name: the function that a factory makes may not have that name."""
-    for spec in specs:
-        if spec.keyword:
-            raise UsageError(
-                f"{origin}: {spec.text} gives an argument of a factory's function by name", "Give it by position."
-            )
 
 
 def _refuse_misfit(function: Callable[..., Any], specs: Sequence[Spec], parameters: Parameters, origin: str) -> None:

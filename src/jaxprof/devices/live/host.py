@@ -126,7 +126,7 @@ class HostSampler:
             core_utilisation=cores,
             memory_used_bytes=used,
             memory_limit_bytes=limit,
-            load_average=_load_average(),
+            load_average=round(loads[0], 2) if (loads := _ask(psutil.getloadavg)) else None,
             clock_hertz=self._frequency(),
             clock_limit_hertz=self.facts.frequency_limit_hertz,
         )
@@ -178,11 +178,6 @@ def _shares(before: list[tuple[float, float]], now: list[tuple[float, float]], c
             return []
         shares.append(min(1.0, max(0.0, busy / total)))
     return shares
-
-
-def _load_average() -> float | None:
-    loads = _ask(psutil.getloadavg)
-    return round(loads[0], 2) if loads else None
 
 
 def _ask(question: Callable[[], T]) -> T | None:

@@ -15,6 +15,7 @@ import importlib
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -329,22 +330,17 @@ class ProcessNames:
     def describe(self, memory_bytes: Mapping[int, int | None]) -> list[dict[str, Scalar | None]]:
         """Return pid, name, user and memory_bytes of each process, the largest memory first."""
         self._known = {pid: who for pid, who in self._known.items() if pid in memory_bytes}
-        order = sorted(memory_bytes, key=lambda pid: (-(memory_bytes[pid] or 0), pid))
-        return [self._describe(pid, memory_bytes[pid]) for pid in order]
-
-    def _describe(self, pid: int, memory_bytes: int | None) -> dict[str, Scalar | None]:
-        if pid not in self._known:
-            self._known[pid] = _who(pid)
-        name, user = self._known[pid]
-        return {"pid": pid, "name": name, "user": user, "memory_bytes": memory_bytes}
+        self._known |= {pid: _who(pid) for pid in memory_bytes if pid not in self._known}
+        return [
+            {"pid": pid, "name": self._known[pid][0], "user": self._known[pid][1], "memory_bytes": memory_bytes[pid]}
+            for pid in sorted(memory_bytes, key=lambda pid: (-(memory_bytes[pid] or 0), pid))
+        ]
 
 
 def _who(pid: int) -> tuple[str | None, str | None]:
     name = user = None
-    try:
+    with suppress(psutil.Error, OSError, ValueError, KeyError, OverflowError):  # gone, hidden, or a user without a name
         process = psutil.Process(pid)
         name = process.name() or None
         user = process.username() or None
-    except (psutil.Error, OSError, ValueError, KeyError, OverflowError):
-        return name, user  # gone, hidden, or a user id without a name
     return name, user

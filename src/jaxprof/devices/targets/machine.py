@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.devices.targets.chips import Chip, chip
@@ -294,28 +294,23 @@ def _links(known: DevicePeaks, shape: tuple[int, ...] | None) -> tuple[Level, ..
         )
     chip, document = known.link_bandwidth * known.devices_per_chip, f"{known.source}; {torus.document}"
     per_port = chip / torus.ports
-    if shape is None or math.prod(shape) == 1:
-        return (
-            Level(
-                name=known.link,
-                devices=known.devices_per_chip,
-                bandwidth=chip,
-                expected=2 * per_port,
-                latency="ici",
-                document=document,
-            ),
-        )
-    fewest, mean, most = torus.links(shape)
-    return (
-        Level(
-            name=f"ICI, {fewest if fewest == most else f'{fewest} to {most}'} links of {per_port / 1e9:.0f} GB/s",
-            devices=known.devices_per_chip,
-            bandwidth=most * per_port,
-            expected=2 * per_port,
-            units=math.prod(shape),
-            least=fewest * per_port,
-            mean=mean * per_port,
-            latency="ici",
-            document=document,
-        ),
+    level = Level(
+        name=known.link,
+        devices=known.devices_per_chip,
+        bandwidth=chip,
+        expected=2 * per_port,
+        latency="ici",
+        document=document,
     )
+    if shape is None or math.prod(shape) == 1:
+        return (level,)
+    fewest, mean, most = torus.links(shape)
+    in_slice = replace(
+        level,
+        name=f"ICI, {fewest if fewest == most else f'{fewest} to {most}'} links of {per_port / 1e9:.0f} GB/s",
+        bandwidth=most * per_port,
+        units=math.prod(shape),
+        least=fewest * per_port,
+        mean=mean * per_port,
+    )
+    return (in_slice,)

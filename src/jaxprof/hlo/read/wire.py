@@ -26,7 +26,8 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     raise ValueError
 
 
-def _signed(value: int) -> int:
+def signed(value: int) -> int:
+    """Convert an int64 field; negative numbers are written as their two's complement."""
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
@@ -71,20 +72,20 @@ class Message:
     def number(self, number: int) -> int:
         """Return the last value of an integer, enumeration or bool field."""
         value = self._fields.get(number, [0])[-1]
-        return _signed(value) if isinstance(value, int) else 0
+        return signed(value) if isinstance(value, int) else 0
 
     def numbers(self, number: int) -> list[int]:
         """Return all values of a repeated integer field, packed or not."""
         numbers: list[int] = []
         for value in self._fields.get(number, ()):
             if isinstance(value, int):
-                numbers.append(_signed(value))
+                numbers.append(signed(value))
                 continue
             at = 0
             try:
                 while at < len(value):
                     item, at = _varint(value, at)
-                    numbers.append(_signed(item))
+                    numbers.append(signed(item))
             except (ValueError, IndexError):
                 raise HloError("the protobuf is broken: a packed list of numbers ends too soon") from None
         return numbers

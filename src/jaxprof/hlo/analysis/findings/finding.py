@@ -79,11 +79,16 @@ def total(kernel: Kernel) -> int:
 
 
 def gather(code: str, kernels: Sequence[Kernel], one: str, many: str, rest: str) -> Iterator[HloFinding]:
-    """Yield one finding over all the kernels that show it; `one` or `many` follows their number, and `rest` has a
-    placeholder for their bytes."""
-    if not kernels:
+    """Yield one finding over all the kernels that show it, as `gather_sizes` does with their traffic."""
+    yield from gather_sizes(code, [(total(kernel), kernel.name) for kernel in kernels], one, many, rest)
+
+
+def gather_sizes(code: str, sizes: Sequence[tuple[int, str]], one: str, many: str, rest: str) -> Iterator[HloFinding]:
+    """Yield one finding over everything that shows it, each with its bytes and its name; `one` or `many` follows their
+    number, and `rest` has a placeholder for the sum of their bytes."""
+    if not sizes:
         return
-    ordered = sorted(kernels, key=lambda kernel: -total(kernel))
-    moved = sum(total(kernel) for kernel in ordered)
-    message = f"{counted(len(ordered), one, many)} {rest.format(bytes=bytes_(moved))}"
-    yield HloFinding(code, message, tuple(kernel.name for kernel in ordered), moved)
+    ordered = sorted(sizes, key=lambda named: -named[0])
+    whole = sum(size for size, _ in ordered)
+    message = f"{counted(len(ordered), one, many)} {rest.format(bytes=bytes_(whole))}"
+    yield HloFinding(code, message, tuple(dict.fromkeys(name for _, name in ordered)), whole)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from jaxprof.hlo.analysis.attention import attention_before, is_any_product
 from jaxprof.hlo.analysis.dataflow import Value, made_through, resolved, same_elements, sources, upstream
-from jaxprof.hlo.analysis.findings.finding import LARGE_BYTES, HloFinding
+from jaxprof.hlo.analysis.findings.finding import LARGE_BYTES, HloFinding, gather_sizes
 from jaxprof.hlo.analysis.flow import array_key
 from jaxprof.hlo.analysis.kernels import MATRIX_KINDS
 from jaxprof.hlo.analysis.kinds import values_of
@@ -94,29 +94,29 @@ def results(scene: Scene) -> Iterator[HloFinding]:
     if root is None or root.opcode != "tuple":
         return
     own = _aliases(module)
-    seen: dict[tuple[int, tuple[int, ...], int], int] = {}
-    needless: list[tuple[int, str, str]] = []
+    seen: set[tuple[int, tuple[int, ...], int]] = set()
+    needless: list[tuple[int, str]] = []
+    reasons: dict[str, None] = {}
     for number, result in enumerate(root.operand_instructions()):
         value = made_through(resolved(Value(result)), {"copy", "copy-start"})
         if value is None or result.shape.is_tuple:
             continue
-        size = result.shape.bytes
+        reason = ""
         if value.opcode == "parameter":
-            if own.get((number,)) != value.instruction.parameter_number:
-                needless.append((size, result.name, "unchanged arguments"))
+            reason = "unchanged arguments" if own.get((number,)) != value.instruction.parameter_number else ""
         elif _is_constant(value):
-            needless.append((size, result.name, "constants"))
+            reason = "constants"
         elif value.key in seen:
-            needless.append((size, result.name, "the same array twice"))
-        seen[value.key] = number
-    total = sum(size for size, _, _ in needless)
-    if total >= LARGE_BYTES:
-        needless.sort(reverse=True)
-        reasons = ", ".join(dict.fromkeys(why for _, _, why in needless))
-        holding = counted(len(needless), "result of the program holds", "results of the program hold")
-        message = f"{holding} nothing new ({reasons})"
-        names = tuple(dict.fromkeys(name for _, name, _ in needless))
-        yield HloFinding("needless-results", f"{message}: {bytes_(total)} a run", names, total)
+            reason = "the same array twice"
+        if reason:
+            needless.append((result.shape.bytes, result.name))
+            reasons[reason] = None
+        seen.add(value.key)
+    if sum(size for size, _ in needless) >= LARGE_BYTES:
+        rest = f"nothing new ({', '.join(reasons)}): {{bytes}} a run"
+        yield from gather_sizes(
+            "needless-results", needless, "result of the program holds", "results of the program hold", rest
+        )
 
 
 def _aliases(module: Module) -> dict[tuple[int, ...], int]:
@@ -153,15 +153,9 @@ def lost_donation(scene: Scene) -> Iterator[HloFinding]:
         if argument is not None:
             taken.add(argument.instruction.parameter_number or 0)
             updated.append((value.shape.bytes, argument.instruction.name))
-    total = sum(size for size, _ in updated)
-    if len(updated) >= _UPDATED and total >= UPDATED_BYTES:
-        updated.sort(reverse=True)
-        yield HloFinding(
-            "lost-donation",
-            f"{len(updated)} results are updates of arguments that are not donated: {bytes_(total)} more memory",
-            tuple(name for _, name in updated),
-            total,
-        )
+    if len(updated) >= _UPDATED and sum(size for size, _ in updated) >= UPDATED_BYTES:
+        rest = "of arguments that are not donated: {bytes} more memory"
+        yield from gather_sizes("lost-donation", updated, "result is an update", "results are updates", rest)
 
 
 def _is_argument(value: Value, result: Value, taken: set[int]) -> bool:

@@ -7,15 +7,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.hlo.analysis.findings.finding import LARGE_BYTES, HloFinding, gather, total
+from jaxprof.hlo.analysis.findings.finding import LARGE_BYTES, gather, gather_sizes, total
 from jaxprof.hlo.analysis.kinds import reorders
 from jaxprof.hlo.shape import parse_shape
-from jaxprof.units import bytes_, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jaxprof.hlo.analysis.findings.finding import Scene
+    from jaxprof.hlo.analysis.findings.finding import HloFinding, Scene
     from jaxprof.hlo.analysis.flow import Flow
     from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.model import Module
@@ -105,11 +104,7 @@ def constants(scene: Scene) -> Iterator[HloFinding]:
             for instruction in computation.instructions
             if instruction.opcode == "constant" and instruction.shape.bytes >= LARGE_BYTES
         ]
-    if sizes:
-        sizes.sort(reverse=True)
-        size = sum(size for size, _ in sizes)
-        message = f"{counted(len(sizes), 'constant is', 'constants are')} baked into the program: {bytes_(size)}"
-        yield HloFinding("large-constant", message, tuple(name for _, name in sizes), size)
+    yield from gather_sizes("large-constant", sizes, "constant is", "constants are", "baked into the program: {bytes}")
 
 
 _CONSTANT = re.compile(r"= (\w+\[[\d,]*+\])[^\s]*+\s++constant\(")
@@ -144,13 +139,9 @@ def unused(scene: Scene) -> Iterator[HloFinding]:
         size = sum(shape.bytes for number, shape in enumerate(members[:scratch]) if number not in used)
         if size * (kernel.count or 1) >= LARGE_BYTES:
             sizes.append((size * (kernel.count or 1), kernel.name))
-    if sizes:
-        sizes.sort(reverse=True)
-        size = sum(size for size, _ in sizes)
-        message = (
-            f"{counted(len(sizes), 'kernel writes', 'kernels write')} results that nothing reads: {bytes_(size)} a run"
-        )
-        yield HloFinding("unused-output", message, tuple(name for _, name in sizes), size)
+    yield from gather_sizes(
+        "unused-output", sizes, "kernel writes", "kernels write", "results that nothing reads: {bytes} a run"
+    )
 
 
 _HOST_KINDS: Final = frozenset({"host callback", "transfer", "infeed", "outfeed"})
