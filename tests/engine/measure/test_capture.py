@@ -118,7 +118,7 @@ class Profiler:
 def test_a_capture_that_fails_is_told_as_no_data_and_the_run_goes_on(monkeypatch, broken, writes, why):
     profiler = Profiler(monkeypatch, broken, writes=writes)
     recorder, events = reporter()
-    monkeypatch.setattr(capture, "summarise", Mock(side_effect=JaxprofError("the file is damaged")))
+    monkeypatch.setattr(capture, "read_profile", Mock(side_effect=JaxprofError("the file is damaged")))
     capture_run(recorder, lambda: None, 1.0, kind="attribution")
     told = only(events, TrustReported)
     assert (told.kind, [row.message for row in told.rows]) == ("attribution", [f"not captured: {why}"])
@@ -134,18 +134,19 @@ def test_a_capture_reads_what_the_profiler_wrote_and_leaves_nothing_but_what_is_
     profiler, read, under_profiler = Profiler(monkeypatch), [], []
     row = TrustReported(kind="run", rows=[])
 
-    def summarised(path, kind, **given):
-        read.append((path.exists(), kind, given))
+    def derived(existed, kind, **given):
+        read.append((existed, kind, given))
         return [row]
 
-    monkeypatch.setattr(capture, "summarise", summarised)
+    monkeypatch.setattr(capture, "read_profile", Path.exists)
+    monkeypatch.setattr(capture, "events_of", derived)
     kept = str(tmp_path / "kept.pb") if keep else ""
     recorder, events = reporter()
     capture_run(recorder, lambda: under_profiler.append(profiler.running), 1.0, keep=kept)
     assert under_profiler == [True] * 2
     assert (profiler.options.python_tracer_level, profiler.options.host_tracer_level) == (0, 2)
     ((existed, kind, given),) = read
-    assert (existed, kind, given["calls"], given["timed_seconds"], given["kept"]) == (True, "run", 2, 1.0, kept)
+    assert (existed, kind, given["calls"], given["timed_seconds"], given["path"]) == (True, "run", 2, 1.0, kept)
     assert len(given["seconds_of_calls"]) == 2
     assert [event.type for event in events] == ["phase_started", "trust_reported", "phase_ended"]
     assert all(folder.parent == tmp_path / "scratch" for folder in profiler.folders)
