@@ -107,8 +107,9 @@ def test_the_output_joins_the_session(stage, monkeypatch, tmp_path):
 def test_an_empty_call_is_timed_where_it_is_needed_once_the_program_has_ended(
     stage, monkeypatch, text, needed, answer, kept
 ):
-    def timed(interpreter):
+    def timed(interpreter, request):
         assert run.over
+        assert (request.arrays, request.numbers) == (1, 0)
         if isinstance(answer, Exception):
             raise answer
         return answer

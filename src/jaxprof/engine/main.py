@@ -234,7 +234,7 @@ class Engine:
             elif isinstance(request, DevicesRequest):
                 self._reply(_devices)
             elif isinstance(request, EmptyCallRequest):
-                self._reply(_empty_call)
+                self._reply(partial(_empty_call, request))
 
     def _next_request(self) -> Request | ValueError | None:
         self._keeper.working_on = ""
@@ -317,10 +317,10 @@ def _devices() -> object:
     return list_devices()
 
 
-def _empty_call() -> object:
+def _empty_call(request: EmptyCallRequest) -> object:
     from jaxprof.engine.measure.empty_call import empty_call_seconds
 
-    return empty_call_seconds()
+    return empty_call_seconds(request.arrays, request.numbers)
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -191,6 +191,9 @@ class Compiled(Event):
     numpy_bytes: int = 0
     """Bytes that every call copies from NumPy arrays to the device, over all arguments, including those beyond the
     64th. Arguments that are replaced or used without a copy do not count."""
+    numbers: int = 0
+    """Python's numbers among the arguments, each of which every call copies to the device; 0 where the program does not
+    take all of its arguments, and in an older file."""
     reason: str = ""
     """The reason as text; empty for a plain `first`."""
     reason_code: str = "unknown"
@@ -439,12 +442,17 @@ class TransfersSeen(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmptyCallTimed(Event):
-    """How long the smallest call of a compiled function takes with the program's Python and JAX, on this machine."""
+    """How long a call of a compiled function that computes next to nothing takes with the program's Python and JAX, on
+    this machine."""
 
     type: ClassVar[str] = "empty_call_timed"
 
     seconds: float
     """CPU seconds of one call, in the quietest batch of calls."""
+    arrays: int = 1
+    """Arrays among the arguments of the call."""
+    numbers: int = 0
+    """Python's numbers among them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -318,11 +318,11 @@ def jax_devices(
     return asdict(answer)
 
 
-def empty_call_seconds(interpreter: Interpreter, timeout_seconds: float = 20.0) -> float:
+def empty_call_seconds(interpreter: Interpreter, request: EmptyCallRequest, timeout_seconds: float = 20.0) -> float:
     """Return the CPU seconds of an empty call of a compiled function on a CPU, as the engine measures it. Blocks while
     a child does the work, which leaves nothing in the user's dump folder or compilation cache. Raises WorkerError."""
     environment = {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": "", "JAX_ENABLE_COMPILATION_CACHE": "false"}
-    return ask(interpreter, EmptyCallRequest(), environment, timeout_seconds, float)
+    return ask(interpreter, request, environment, timeout_seconds, float)
 
 
 def describe_inputs(

@@ -16,6 +16,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from jaxprof.devices.live.process_state import LOOK_SECONDS, StopWatch
+from jaxprof.engine.protocol.request import EmptyCallRequest
 from jaxprof.errors import JaxprofError
 from jaxprof.events import (
     CaptureWindow,
@@ -294,19 +295,19 @@ class ProgramScheduler(RecordingScheduler):
         from jaxprof.analysis.programs.loop_time import needs_empty_call
 
         interrupted = self._cancel_requests or self._closed or self.session.runs[self._run].status == "cancelled"
-        if (
-            interrupted
-            or self.session.process_count != 1
-            or not needs_empty_call(program_result(self.session, self._run).hot)
-        ):
+        if interrupted or self.session.process_count != 1:
             return
+        hot = program_result(self.session, self._run).hot
+        if not needs_empty_call(hot):
+            return
+        arrays, numbers = hot.brief_call
         try:
-            seconds = empty_call_seconds(self.interpreter)
+            seconds = empty_call_seconds(self.interpreter, EmptyCallRequest(arrays=arrays, numbers=numbers))
         except JaxprofError:
             return  # the verdict says what is unknown
         with self._session_recorder.lock:
             if not self._closed:
-                self._emit(EmptyCallTimed(seconds=seconds))
+                self._emit(EmptyCallTimed(seconds=seconds, arrays=arrays, numbers=numbers))
                 self._session_recorder.flush()
 
     def _emit_sources(self) -> None:

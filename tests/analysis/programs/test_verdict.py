@@ -26,14 +26,16 @@ def verdict(*inside, wall=10.0):
     return made.result(*inside, wall=wall).verdict
 
 
-def inline(ran, held, each, leaves=1, empty=0.0):
-    """A loop in whose call the thread ran without the interpreter's lock, and with it, beside an `empty` call."""
+def inline(ran, held, each, leaves=1, empty=0.0, *, numbers=0, rate=0):
+    """A loop in whose call the thread ran without the interpreter's lock, and with it, beside an `empty` call with as
+    many `numbers`; `rate`: of its iterations a second, as the loop's counter shows it."""
     lines = [
         made.line(88, ran, "device_busy", "step", kind="inline"),
         made.line(88, held, "host_busy", "step", kind="call"),
     ]
-    row = made.compiled(signature=[made.leaf("x", "f32[3]")], signature_more=leaves - 1)
-    timed = [e.EmptyCallTimed(run=made.RUN, seconds=empty)] if empty else []
+    row = made.compiled(signature=[made.leaf("x", "f32[3]")], signature_more=leaves - 1, numbers=numbers)
+    timed = [e.EmptyCallTimed(run=made.RUN, seconds=empty, numbers=numbers)] if empty else []
+    timed += [made.passes(0, [9.0], counts=[9 * rate], found_by="number")] if rate else []
     return [row, *made.steady(10, {"device_busy": ran, "host_busy": held}, lines), made.steps(1000, each), *timed]
 
 
@@ -139,6 +141,10 @@ LOOPS = {
     "an empty call takes nearly as long": inline(0.70, 0.30, 8e-6, empty=7e-6),
     "an empty call is a fifth of it": inline(0.90, 0.10, 30e-6, empty=6e-6),
     "an empty call is half of it": inline(0.90, 0.10, 12e-6, empty=6e-6),
+    "what an empty call takes depends on its numbers": inline(0.80, 0.20, 12e-6, leaves=2, empty=11e-6, numbers=1),
+    "nothing is known of a number that the empty call lacks": inline(0.80, 0.20, 12e-6, leaves=2, empty=6e-6),
+    "timed iterations are too long": inline(0.60, 0.40, 18e-6, empty=6e-6),
+    "and their rate says that an empty call is most of one": inline(0.60, 0.40, 18e-6, empty=6e-6, rate=150_000),
     "waits for a processor may lengthen a launch as much": delayed(inline(0.90, 0.10, 30e-6, empty=6e-6)),
     "a launch is a small part of a computation, delayed or not": delayed(inline(0.60, 0.40, 1e-3)),
     "an empty call has one argument": inline(0.90, 0.10, 30e-6, leaves=5, empty=6e-6),
@@ -184,6 +190,13 @@ LOOPS = {
     "passes that are too few and too short for it": [*loop(CALL, count=1), BRIEF],
     "nothing was seen": [],
 }
+
+
+@pytest.mark.parametrize(
+    ("leaves", "numbers", "called"), [(1, 0, (1, 0)), (3, 2, (1, 2)), (2, 2, (0, 2)), (900, 0, (256, 0))]
+)
+def test_the_empty_call_has_the_arguments_of_the_function_that_is_called(leaves, numbers, called):
+    assert made.result(*inline(0.7, 0.3, 8e-6, leaves, numbers=numbers)).hot.brief_call == called
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,16 @@ def structure():
     step({"w": THREE})
 
 
+def python_numbers():
+    """A bool or an array may come back from the function; a number that is not used is not copied."""
+    step = jax.jit(lambda x, count, flag: x * count + flag)
+    step(FOUR, 2, True)
+    step(FOUR, 2.5, True)
+    step(FOUR, jnp.ones(()), True)
+    unused = jax.jit(lambda x, count: x)
+    unused(FOUR, 2)
+
+
 def static_argument():
     @functools.partial(jax.jit, static_argnames=("n",))
     def repeat(x, n):

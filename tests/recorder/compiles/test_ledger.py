@@ -59,7 +59,7 @@ def in_words(row):
 
     reason = re.sub(r"planted\.py:(\d+)", lambda found: f"`{LINES[int(found[1]) - 1].strip()}`", row["reason"])
     places = {name: row[name] for name in ("called_from", "defined_at", "cleared_at", "made_at")}
-    what = {name: row[name] for name in ("factory", "closure", "library", "numpy_bytes", "unused_donations")}
+    what = {name: row[name] for name in ("factory", "closure", "library", "numpy_bytes", "numbers", "unused_donations")}
     said = [
         f"{row['function']}: {row['reason_code']}: {reason}",
         *(f"  {name} {at(place)}" for name, place in places.items() if place["line"]),

@@ -15,7 +15,7 @@ from statistics import median
 from typing import Final
 
 from jaxprof.analysis.programs.functions import row_seconds
-from jaxprof.events import STAGES, Compiled, LoopSite, ProgramSampled, SourceLocation, StepsCounted
+from jaxprof.events import STAGES, Compiled, EmptyCallTimed, LoopSite, ProgramSampled, SourceLocation, StepsCounted
 from jaxprof.grouping import grouped, totals
 from jaxprof.hot_loop import hot_loop
 from jaxprof.light_dataclass import dataclass, field
@@ -72,12 +72,21 @@ class LoopTimes:
     """By line: seconds, including everything that the line calls, and how often the line began."""
     typical: float = 1.0
     """Median iteration over mean iteration; on a busy machine some iterations wait long for a processor."""
+    per_second: float | None = None
+    """Iterations per second of the loop, timed or not; None if nothing counted them. The timing of lines makes brief
+    iterations longer."""
     most_events: int = 0
     """Beginnings of iterations and lines in the sample window that holds the most of them."""
     uneven: float = 0.0
     """Share of their time that iterations take beyond twice the median. The longest iteration is left out, because it
     may have compiled. A line that begins in every iteration can do its work in only a few: `if i % 50 == 0:
     print(float(loss))`."""
+
+    def passes(self, seconds: float) -> float:
+        """Return the number of iterations in so much time of the loop; 0 if none was timed."""
+        if self.per_second is not None:
+            return seconds * self.per_second
+        return seconds * self.iterations / self.seconds if self.seconds else 0.0
 
     def each(self, line: int) -> float | None:
         """Return the seconds that a line takes once, in a typical iteration; None if it was not timed."""
@@ -139,8 +148,9 @@ class Spots:
         return tuple(sorted(merged, key=lambda spot: -spot.seconds))
 
 
-def line_times(counted: Sequence[StepsCounted], loop: LoopKey | None) -> LoopTimes:
-    """Return the timed lines of a loop; empty if none was timed."""
+def line_times(counted: Sequence[StepsCounted], loop: LoopKey | None, per_second: float | None = None) -> LoopTimes:
+    """Return the timed lines of a loop; empty if none was timed. `per_second`: its iterations per second, if those were
+    counted."""
     lines: dict[int, tuple[float, int]] = {}
     iterations, seconds, most = 0, 0.0, 0
     single: list[float] = []
@@ -157,7 +167,7 @@ def line_times(counted: Sequence[StepsCounted], loop: LoopKey | None) -> LoopTim
             lines[row.line] = (took + row.seconds, hits + row.hits)
     brief = iterations > 0 and 0 < seconds < BRIEF_SECONDS * iterations
     typical = min(1.0, median(single) * iterations / seconds) if single and brief else 1.0
-    return LoopTimes(iterations, seconds, lines, typical, most, _uneven_share(single))
+    return LoopTimes(iterations, seconds, lines, typical, per_second, most, _uneven_share(single))
 
 
 def _uneven_share(iterations: Sequence[float]) -> float:
@@ -179,11 +189,16 @@ interpreter's lock. A thread that runs for longer computes the function itself, 
 LAUNCH_SHARE: Final = 0.5
 """Least time of a launch over the time that the same call spends with the interpreter's lock to look at its arguments.
 An empty call has a ratio of 0.5 to 1.4."""
-LAUNCH_LEAF_SECONDS: Final = 3e-6
-"""Most seconds that each argument adds to a launch; this allows for as many results."""
-EMPTY_CALL_SHARES: Final = (0.75, 1.6)
-"""Least and most time of a call's own work over that of an empty call with one array, measured in another process.
-Brief iterations take up to half as long again while they are timed, so that they are counted as too few."""
+LAUNCH_LEAF_SECONDS: Final = 5e-6
+"""Most seconds that each argument adds to a launch; this allows for as many results (2 µs for both together), or for
+the copy of a number or of a small NumPy array (5 µs)."""
+EMPTY_CALL_SHARES: Final = (0.75, 1.3)
+"""Least and most time of a call's own work over that of an empty call, measured in another process."""
+UNCOUNTED: Final = 1.25
+"""By how much more iterations there may be than those that were timed make up, where nothing counts them: brief ones
+take up to half as long again while their lines are timed."""
+MOST_ARRAYS: Final = 256
+"""Most arrays with which an empty call is timed."""
 NEEDS_EMPTY_CALL_SHARE: Final = 0.2
 """Share of a loop that a launch may or may not account for, from which an empty call is timed."""
 WAKE_SECONDS: Final = 10e-6
@@ -249,6 +264,8 @@ class HotLoop:
     """Seconds in none of `parts`, because no clock says what they go to."""
     briefly_inline: float = 0.0
     """Part of `unknown`: seconds of compiled functions in the calling thread that their launch may account for."""
+    brief_call: tuple[int, int] = (1, 0)
+    """Fewest arrays and fewest Python numbers with which such a function is called."""
     preempted: float = 0.0
     """Seconds in which the thread waited for a processor, in a call in which it may have waited for the device before;
     they are in none of the parts, nor in `unknown`."""
@@ -311,13 +328,13 @@ def loop_figures(
     key: LoopKey | None,
     times: LoopTimes,
     rows: Sequence[Compiled],
-    empty_call_seconds: float | None = None,
+    empty_call: EmptyCallTimed | None = None,
     delay_seconds: float = 0.0,
 ) -> HotLoop:
     """Return the figures of a loop; with `key` None, those of the whole program.
 
-    `empty_call_seconds`: what an empty call of a compiled function takes here; None if unknown. `delay_seconds`: how
-    long the main thread waited for a processor.
+    `empty_call`: what an empty call of a compiled function takes here; None if unknown. `delay_seconds`: how long the
+    main thread waited for a processor.
     """
     inside = [spot for spot in spots if spot.kind not in OUTSIDE and (key is None or spot.site_in(key) is not None)]
     unstaged = tuple(spot for spot in inside if spot.kind not in STAGES)
@@ -331,9 +348,10 @@ def loop_figures(
         parts[part_of(spot, key, working, eager)] += spot.seconds
     preempted = sum(spot.seconds for spot in spots if spot.kind == PREEMPTED and (key is None or spot.site_in(key)))
     delayed = _delayed_share(steady, delay_seconds - preempted)
-    passes = _passes(sum(spot.seconds for spot in steady) + preempted, times)
+    passes = times.passes(sum(spot.seconds for spot in steady) + preempted)
     stretch = 1 / (1 - delayed)
-    inline = _inline_host_seconds(steady, passes, rows, empty_call_seconds, stretch)
+    called = _called_inline(steady, rows)
+    inline = _inline_host_seconds(steady, passes, called, empty_call, stretch, counted=times.per_second is not None)
     for part, seconds in (*inline.items(), (UNKNOWN, _wake_seconds(steady, passes, stretch))):
         parts[part] += seconds
         parts[DEVICE] -= seconds
@@ -365,6 +383,7 @@ def loop_figures(
         unaccounted=unaccounted,
         unknown=unknown,
         briefly_inline=briefly_inline,
+        brief_call=_least_arguments(called),
         preempted=preempted,
         undelayed={**parts, **on_a_quiet_machine},
         calls_python=calls_python,
@@ -433,33 +452,48 @@ def needs_empty_call(loop: HotLoop) -> bool:
     return loop.briefly_inline > NEEDS_EMPTY_CALL_SHARE * loop.seconds
 
 
-def _passes(seconds: float, times: LoopTimes) -> float:
-    """Return the number of iterations in so much time of the loop; 0 if none was timed."""
-    return seconds * times.iterations / times.seconds if times.seconds else 0.0
+def _called_inline(spots: Sequence[Spot], rows: Sequence[Compiled]) -> list[Compiled]:
+    """Return the compilations of the functions that the calling thread may compute itself; those of all functions if
+    none is known to be one."""
+    inline = [spot for spot in spots if spot.kind == "inline"]
+    places = {spot.place for spot in inline}
+    names = {spot.call.removesuffix("()").rpartition(".")[2] for spot in inline}
+    compiled = [row for row in rows if not row.op_by_op]
+    return [row for row in compiled if row.called_from in places or row.function in names] or compiled
+
+
+def _least_arguments(called: Sequence[Compiled]) -> tuple[int, int]:
+    """Return the fewest arrays and the fewest Python numbers with which one of these functions is called."""
+    arrays = min((leaves_of(row) - row.numbers for row in called), default=1)
+    return min(arrays, MOST_ARRAYS), min((row.numbers for row in called), default=0)
 
 
 def _inline_host_seconds(
-    spots: Sequence[Spot], passes: float, rows: Sequence[Compiled], empty_call_seconds: float | None, stretch: float
+    spots: Sequence[Spot],
+    passes: float,
+    called: Sequence[Compiled],
+    empty_call: EmptyCallTimed | None,
+    stretch: float,
+    *,
+    counted: bool,
 ) -> dict[str, float]:
     """Return the part of the inline time of compiled functions that is not the device's. Inline means that the calling
     thread computes the function itself. A launch needs some of this time, an amount known only between two limits,
     which an empty call narrows: it is a launch and the Python around it. `stretch`: by how much waits for a processor
-    may lengthen it."""
+    may lengthen it. `counted`: whether the iterations were."""
     inline = [spot for spot in spots if spot.kind == "inline"]
     inline_seconds = sum(spot.seconds for spot in inline)
     if not inline_seconds or not passes:
         return {UNKNOWN: inline_seconds}
     places = {spot.place for spot in inline}
-    names = {spot.call.removesuffix("()").rpartition(".")[2] for spot in inline}
-    compiled = [row for row in rows if not row.op_by_op]
-    called = [row for row in compiled if row.called_from in places or row.function in names]
-    leaves = max(map(leaves_of, called or compiled), default=1)
+    leaves = max(map(leaves_of, called), default=1)
     count = passes * len(places)
     least, most = (count * seconds for seconds in LAUNCH_SECONDS)
     calls = sum(spot.seconds for spot in spots if spot.kind == "call" and spot.place in places and not spot.through)
-    if empty_call_seconds is not None:
-        least, most = (max(least, count * empty_call_seconds * share - calls) for share in EMPTY_CALL_SHARES)
-        leaves -= 1
+    if empty_call is not None:
+        shares = (EMPTY_CALL_SHARES[0], EMPTY_CALL_SHARES[1] * (1 if counted else UNCOUNTED))
+        least, most = (max(least, count * empty_call.seconds * share - calls) for share in shares)
+        leaves -= min(1, empty_call.arrays) + empty_call.numbers
     launching = min(inline_seconds, max(least, min(most, LAUNCH_SHARE * calls)))
     most = max(launching, min(inline_seconds, stretch * (most + passes * leaves * LAUNCH_LEAF_SECONDS)))
     return {DISPATCH: launching, UNKNOWN: most - launching}

@@ -533,13 +533,15 @@ class ProgramResult:
         from jaxprof.analysis.programs.loop_time import find_hot_loop, line_times, loop_figures
 
         key = find_hot_loop(self.spots, self._program.compiled)
-        times = line_times(self._program.steps, key)
+        where = SourceLocation(key[0], key[2], key[1]) if key is not None else None
+        per_second = next((loop.per_second for loop in self.loops if where and loop.where == where), None)
+        times = line_times(self._program.steps, key, per_second)
         return loop_figures(
             self.spots,
             key,
             times,
             self._program.compiled,
-            self.empty_call_seconds,
+            self._program.empty_call,
             sum(window.delay_seconds or 0.0 for window in self._program.sampled),
         )
 

@@ -136,7 +136,11 @@ class DevicesRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmptyCallRequest:
-    """Time the smallest call of a compiled function in this process; the answer is its CPU seconds."""
+    """Time a call of a compiled function that computes next to nothing, with so many arrays and Python numbers as
+    arguments; the answer is its CPU seconds."""
+
+    arrays: int = 1
+    numbers: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,18 +33,22 @@ class ModuleSize:
     callbacks: bool = False
     """Whether an operation calls Python."""
     constants: list[ProgramArray] = field(default_factory=list)
+    arguments: int | None = None
+    """Number of arguments that the program takes; None if unknown."""
     taken: dict[str, bool] = field(default_factory=dict)
     """By JAX's name of each of the program's arguments, whether an output may reuse its buffer."""
 
 
-def read_module_size(frame: FrameType | None, *, donations: bool = False) -> ModuleSize:
-    """Return the size of the module whose compilation begins at `frame`; with `donations`, also JAX's notes on them."""
+def read_module_size(frame: FrameType | None, *, arguments: bool = False) -> ModuleSize:
+    """Return the size of the module whose compilation begins at `frame`; with `arguments`, also how many it takes, and
+    JAX's notes on those that are donated."""
     looked_at = 0
     while frame is not None and looked_at < _FRAMES_LOOKED_AT and frame_kind(frame) == JAX:
         for value in frame.f_locals.values():
             if type(value).__module__.startswith("jaxlib.mlir") and hasattr(value, "operation"):
                 size = _walk(value.operation)
-                size.taken = _taken(value.operation) if donations else {}
+                if arguments:
+                    _read_arguments(value.operation, size)
                 return size
         frame = frame.f_back
         looked_at += 1
@@ -86,19 +90,20 @@ _NAMED: Final = re.compile(r'loc\("((?:[^"\\]|\\.)*)"[()]')
 _DONATED: Final = ("tf.aliasing_output", "jax.buffer_donor")
 
 
-def _taken(module: Any) -> dict[str, bool]:
-    """Return what JAX has noted on the arguments of the entry function; nothing if it cannot be read."""
+def _read_arguments(module: Any, size: ModuleSize) -> None:
+    """Note the arguments of the entry function; nothing if it cannot be read."""
     for operation in module.regions[0].blocks[0].operations:
         attributes = operation.attributes
         if operation.operation.name == "func.func" and attributes["sym_name"].value == "main":
             arguments = operation.operation.regions[0].blocks[0].arguments
             notes = attributes["arg_attrs"] if "arg_attrs" in attributes else []  # noqa: SIM401 it has no get
-            return {
+            size.arguments = len(arguments)
+            size.taken = {
                 name: any(note in noted for note in _DONATED)
                 for argument, noted in zip(arguments, notes, strict=False)
                 if (name := _location_name(argument.location))
             }
-    return {}
+            return
 
 
 def _location_name(location: Any) -> str:

@@ -132,6 +132,7 @@ class CompilationRow:
     saved_seconds: float | None = None
     operations: int | None = None
     callbacks: bool = False
+    numbers: int = 0
     constants: list[ProgramArray] = field(default_factory=list)
     unused_donations: list[ProgramArray] = field(default_factory=list)
     op_by_op: bool = False
@@ -162,6 +163,7 @@ class CompilationRow:
             signature=shown,
             signature_more=max(0, len(self.signature.leaves) - LEAVES_SHOWN),
             numpy_bytes=self.signature.numpy_bytes,
+            numbers=self.numbers,
             reason="; ".join(filter(None, [reason.words, f"failed: {self.failed}" if self.failed else ""])),
             reason_code=reason.code,
             made_at=reason.made_at,

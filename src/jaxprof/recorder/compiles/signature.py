@@ -88,6 +88,9 @@ class Signature:
     """Those `numpy` leaves whose memory a device on the host could use without a copy."""
     shared: frozenset[int] = field(default=frozenset(), compare=False)
     """Those `numpy` leaves that are used in place, without a copy."""
+    numbers: int = field(default=0, compare=False)
+    """Python's numbers among the leaves. A result that takes the place of one is an array, whose type is as weak only
+    if it depends on nothing else."""
     donated: Mapping[str, int] = field(default_factory=dict, compare=False)
     """Index of each donated leaf, by JAX's own name for it."""
     made: Made | None = field(default=None, compare=False)

@@ -12,7 +12,7 @@ from types import MethodType
 from typing import Any, Final
 
 from jaxprof.light_dataclass import dataclass, field
-from jaxprof.recorder.compiles.arguments import NUMPY, TRACER, LeafReader, TreeReader, hash_of
+from jaxprof.recorder.compiles.arguments import NUMPY, OTHER, TRACER, LeafReader, TreeReader, hash_of
 from jaxprof.recorder.compiles.call_site import ObservedCall
 from jaxprof.recorder.compiles.functions import (
     Identities,
@@ -80,6 +80,7 @@ class _CallParts:
     statics: dict[str, str] = field(default_factory=dict)
     numpy: dict[int, int] = field(default_factory=dict)
     aligned: set[int] = field(default_factory=set)
+    numbers: int = 0
     donated: dict[str, int] = field(default_factory=dict)
     under: set[str] = field(default_factory=set)
 
@@ -142,6 +143,7 @@ class SignatureReader:
             config=config,
             numpy=arguments.numpy,
             aligned=frozenset(arguments.aligned),
+            numbers=arguments.numbers,
             donated=arguments.donated,
         )
 
@@ -170,6 +172,8 @@ class SignatureReader:
                     arguments.numpy[len(arguments.leaves)] = size
                     if size >= WORTH_COPYING_BYTES and self._leaves.is_aligned(leaf, wide):
                         arguments.aligned.add(len(arguments.leaves))
+                elif kind == OTHER and isinstance(leaf, int | float | complex) and not isinstance(leaf, bool):
+                    arguments.numbers += 1
                 arguments.leaves.append(self._leaves.dynamic(leaf, wide, jax))
         return arguments
 
@@ -197,6 +201,7 @@ class SignatureReader:
                 if isinstance(at, int) and at in passed.numpy
             },
             aligned={to for to, at in enumerate(layout.leaves) if at in passed.aligned},
+            numbers=passed.numbers,
             donated={by_place[at]: to for to, at in enumerate(layout.leaves) if isinstance(at, int) and at in by_place},
             under=passed.under,
         )
