@@ -399,7 +399,7 @@ class Truth:
 
 def share_of(part: Callable[[], object], work: Callable[[], object]) -> float:
     """CPU seconds of a call over those of another one: of the quietest of some batches, in turns."""
-    turns = [(usual(part), usual(work)) for _ in range(5)]
+    turns = [(usual(part), usual(work)) for _ in range(3)]
     return min(1.0, min(least for least, _ in turns) / min(whole for _, whole in turns))
 
 
@@ -413,7 +413,7 @@ def usual(work: Callable[[], object]) -> float:
     return (time.thread_time() - ran) / calls
 
 
-CHUNKS = 6
+CHUNKS = 4
 QUEUE = 34
 
 

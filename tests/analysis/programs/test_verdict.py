@@ -56,6 +56,11 @@ def preempted(device, host, waited, delay, unseen=0.0):
     return delayed(made.steady(40, states, lines), delay)
 
 
+def on(platform):
+    devices = [{"id": f"{platform}:0", "platform": platform}]
+    return e.EnvironmentRead(run=made.RUN, python="3.13", numpy="2", devices=devices)
+
+
 def calling_back(held, *, callbacks, line=88):
     """A loop at whose call samples found the lock held for so long, and otherwise Python that the function calls; it
     was compiled at `line`."""
@@ -164,6 +169,11 @@ LOOPS = {
     "waits for a processor are no part": preempted(0.3, 0.1, 0.6, delay=0.6),
     "and what nobody saw stays unknown": preempted(0.3, 0.1, 0.5, delay=0.5, unseen=0.1),
     "Python was kept waiting as well": preempted(0.2, 0.3, 0.5, delay=0.7),
+    "the device is on the same processors, and was kept waiting, too": [
+        *preempted(0.2, 0.3, 0.5, delay=0.7),
+        on("cpu"),
+    ],
+    "a device of its own was not": [*preempted(0.2, 0.3, 0.5, delay=0.7), on("gpu")],
     "Python takes longer however it was kept waiting": preempted(0.05, 0.45, 0.5, delay=0.7),
     "longer than a launch": inline(0.60, 0.40, 1e-3),
     "launching with so many arguments may take as long": inline(0.60, 0.40, 1e-3, leaves=500),

@@ -271,6 +271,8 @@ class HotLoop:
     they are in none of the parts, nor in `unknown`."""
     undelayed: Mapping[str, float] = field(default_factory=dict)
     """`parts` without the time for which the thread waited for a processor."""
+    shares_processors: bool = False
+    """Whether the device is this machine's processors, so that it was kept waiting for them as the thread was."""
     calls_python: frozenset[SourceLocation] = frozenset()
     """Places at which a compiled function may be called that itself calls Python."""
     asleep: tuple[Spot, ...] = ()
@@ -330,11 +332,13 @@ def loop_figures(
     rows: Sequence[Compiled],
     empty_call: EmptyCallTimed | None = None,
     delay_seconds: float = 0.0,
+    *,
+    shares_processors: bool = False,
 ) -> HotLoop:
     """Return the figures of a loop; with `key` None, those of the whole program.
 
     `empty_call`: what an empty call of a compiled function takes here; None if unknown. `delay_seconds`: how long the
-    main thread waited for a processor.
+    main thread waited for a processor. `shares_processors`: as the field.
     """
     inside = [spot for spot in spots if spot.kind not in OUTSIDE and (key is None or spot.site_in(key) is not None)]
     unstaged = tuple(spot for spot in inside if spot.kind not in STAGES)
@@ -386,6 +390,7 @@ def loop_figures(
         brief_call=_least_arguments(called),
         preempted=preempted,
         undelayed={**parts, **on_a_quiet_machine},
+        shares_processors=shares_processors,
         calls_python=calls_python,
         asleep=asleep,
     )

@@ -285,6 +285,12 @@ def _step_figures(
     )
 
 
+def _all_are_processors(run: Run) -> bool:
+    """Return whether JAX saw no device but the machine's own processors."""
+    devices = run.environment.devices if run.environment is not None else []
+    return bool(devices) and all(device.get("platform") == "cpu" for device in devices)
+
+
 def array_figures(counted: Sequence[ArraysCounted], began_seconds: float) -> ArrayFigures | None:
     """Return the live arrays over time; None if they were never counted."""
     if not counted:
@@ -543,6 +549,7 @@ class ProgramResult:
             self._program.compiled,
             self._program.empty_call,
             sum(window.delay_seconds or 0.0 for window in self._program.sampled),
+            shares_processors=_all_are_processors(self.run),
         )
 
     @cached_property

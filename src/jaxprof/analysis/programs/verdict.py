@@ -120,10 +120,11 @@ def _undelayed_share(name: str, loop: HotLoop) -> float | None:
     another part may then be the largest one.
 
     Such time is the machine's, and no part's. In the parts as they were seen, what runs in Python includes such waits,
-    and a wait for the device does not.
+    and a wait for the device does not, unless the device is made of the same processors: it was then kept waiting as
+    well, so that the order of the parts remains, and only by how much is unknown.
     """
     parts = loop.undelayed or loop.parts
-    if parts[name] <= max(seconds for part, seconds in parts.items() if part != name) + loop.unknown:
+    if not loop.shares_processors and parts[name] <= max(seconds for part, seconds in parts.items() if part != name) + loop.unknown:
         return None
     return parts[name] / (sum(parts.values()) + loop.unknown)
 
