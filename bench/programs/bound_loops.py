@@ -2,7 +2,8 @@
 
 A loop is first run for half a second with clocks around its pieces, then without them, for the recording. Of a piece
 that calls a compiled function, the time beyond the thread's own is the device's; where the thread computes the function
-itself (`inline`), all beyond an empty call; `queued` calls are timed once the queue is full.
+itself (`inline`), all beyond an empty call; `queued` calls are timed once the queue is full. Time in which the thread
+waited for a processor is no part's.
 """
 
 from __future__ import annotations
@@ -382,14 +383,16 @@ class Truth:
         self.delayed += delay_seconds() - delayed
         stretch = 1 + (delay_seconds() - delayed) / max(cpu() - worked, 1e-9)
         for (part, work), whole, ran in zip(self.pieces, wall, own, strict=True):
+            running = min(whole, ran * stretch)
+            waited = running - running / stretch
             if part in self.parts:
-                self.parts[part] += whole
+                self.parts[part] += whole - waited
                 continue
-            calling = min(whole, ran * stretch)
+            calling = running / stretch
             if part == "inline":
-                calling = whole * share_of(self.empty, work)
+                calling = (whole - waited) * share_of(self.empty, work)
             self.parts["dispatch"] += calling
-            self.parts["device"] += whole - calling
+            self.parts["device"] += whole - waited - calling
         return took / passes
 
     @property
@@ -431,7 +434,7 @@ def main() -> None:
         run(count)
         ran += time.perf_counter() - began
         truth.measure(0.1 * seconds / CHUNKS)
-    delayed = truth.delayed / sum(truth.parts.values())
+    delayed = truth.delayed / (truth.delayed + sum(truth.parts.values()))
     lines = [line for *_, line in getattr(run, "__func__", run).__code__.co_lines() if line]
     rate = {"rate": CHUNKS * count / ran, "lines": [min(lines), max(lines)]}
     file.write_text(json.dumps({"parts": truth.shares, "delayed": delayed, **rate}))

@@ -150,6 +150,14 @@ LOOPS = {
     "nothing is known of a number that the empty call lacks": inline(0.80, 0.20, 12e-6, leaves=2, empty=6e-6),
     "timed iterations are too long": inline(0.60, 0.40, 18e-6, empty=6e-6),
     "and their rate says that an empty call is most of one": inline(0.60, 0.40, 18e-6, empty=6e-6, rate=150_000),
+    "a thread that waits in its calls does not compute them": [
+        *inline(0.45, 0.05, 100e-6, empty=6e-6),
+        *made.steady(10, {"device_busy": 0.5}, [made.line(88, 0.5, "device_busy", "step")]),
+    ],
+    "one that hardly does computes them": [
+        *inline(0.65, 0.05, 100e-6, empty=6e-6),
+        *made.steady(10, {"device_busy": 0.3}, [made.line(88, 0.3, "device_busy", "step")]),
+    ],
     "waits for a processor may lengthen a launch as much": delayed(inline(0.90, 0.10, 30e-6, empty=6e-6)),
     "a launch is a small part of a computation, delayed or not": delayed(inline(0.60, 0.40, 1e-3)),
     "an empty call has one argument": inline(0.90, 0.10, 30e-6, leaves=5, empty=6e-6),

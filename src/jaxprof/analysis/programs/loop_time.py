@@ -454,7 +454,7 @@ def parts_in(loop: HotLoop, spots: Sequence[Spot]) -> dict[str, float]:
 
 def needs_empty_call(loop: HotLoop) -> bool:
     """Return whether the time of an empty call would help to say what bounds the loop."""
-    return loop.briefly_inline > NEEDS_EMPTY_CALL_SHARE * loop.seconds
+    return loop.briefly_inline > NEEDS_EMPTY_CALL_SHARE * loop.own_seconds
 
 
 def _called_inline(spots: Sequence[Spot], rows: Sequence[Compiled]) -> list[Compiled]:
@@ -484,8 +484,9 @@ def _inline_host_seconds(
 ) -> dict[str, float]:
     """Return the part of the inline time of compiled functions that is not the device's. Inline means that the calling
     thread computes the function itself. A launch needs some of this time, an amount known only between two limits,
-    which an empty call narrows: it is a launch and the Python around it. `stretch`: by how much waits for a processor
-    may lengthen it. `counted`: whether the iterations were."""
+    which an empty call narrows: it is a launch and the Python around it. A thread that is blocked in these calls for at
+    least as long leaves the work to others, and may need any of this time to get it into their queue. `stretch`: by how
+    much waits for a processor may lengthen a launch. `counted`: whether the iterations were."""
     inline = [spot for spot in spots if spot.kind == "inline"]
     inline_seconds = sum(spot.seconds for spot in inline)
     if not inline_seconds or not passes:
@@ -501,6 +502,8 @@ def _inline_host_seconds(
         leaves -= min(1, empty_call.arrays) + empty_call.numbers
     launching = min(inline_seconds, max(least, min(most, LAUNCH_SHARE * calls)))
     most = max(launching, min(inline_seconds, stretch * (most + passes * leaves * LAUNCH_LEAF_SECONDS)))
+    if sum(spot.seconds for spot in spots if spot.kind == "compiled" and spot.place in places) >= inline_seconds:
+        most = inline_seconds
     return {DISPATCH: launching, UNKNOWN: most - launching}
 
 

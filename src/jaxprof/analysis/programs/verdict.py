@@ -124,7 +124,10 @@ def _undelayed_share(name: str, loop: HotLoop) -> float | None:
     well, so that the order of the parts remains, and only by how much is unknown.
     """
     parts = loop.undelayed or loop.parts
-    if not loop.shares_processors and parts[name] <= max(seconds for part, seconds in parts.items() if part != name) + loop.unknown:
+    if (
+        not loop.shares_processors
+        and parts[name] <= max(seconds for part, seconds in parts.items() if part != name) + loop.unknown
+    ):
         return None
     return parts[name] / (sum(parts.values()) + loop.unknown)
 

@@ -192,7 +192,7 @@ class SampleWindow:
         if not on and not off:
             return {(least, "", None, ()): rest}
         blocked = rest * off / (on + off)
-        running, over, lost = rest - blocked, 0.0, 0.0
+        running, over, lost, preempted = rest - blocked, 0.0, 0.0, 0.0
         if self.busy is not None and off:
             # A thread that the scheduler keeps waiting looks blocked: delay counts only if it was also seen running.
             ran = min(rest, self.busy + (self.delay if on else 0.0))
@@ -200,6 +200,8 @@ class SampleWindow:
                 ran = 0.0
             lost = max(self._lock_wait(rest - ran, rest), min(own, rest - ran))
             over = max(0.0, blocked - (rest - ran))
+            if on:  # it was seen running for `running`; the rest of what the clock says is in `over`, too
+                preempted = max(0.0, over - max(0.0, self.busy - running))
             running = rest - blocked if over else ran
             blocked = rest - ran - lost
         shared: _Weights = defaultdict(float)
@@ -210,11 +212,13 @@ class SampleWindow:
             shared[self._as_kind(key, CONTENDED)] += lost * weight / sum(waited.values())
         for key, (took, ran) in self._preempted(blocked, over).items():
             shared[key] += took
-            shared[self._if_running(key) if not on else self._if_preempted(key)] += ran
+            if ran:
+                shared[self._if_preempted(key)] += ran * preempted / over
+                shared[key if on and key[1] == SYNC else self._if_running(key)] += ran * (1 - preempted / over)
         return {key: seconds for key, seconds in shared.items() if seconds > 0}
 
     def _preempted(self, blocked: float, over: float) -> dict[_Key, tuple[float, float]]:
-        """Split each blocked sample's seconds into those in which it was blocked and those in which it was only kept
+        """Split each blocked sample's seconds into those in which it was blocked and those in which it ran, or was kept
         from running. The latter are `over` seconds in all, given first to calls that may run."""
         off = sum(self.blocked.values())
         weights = {key: (blocked + over) * weight / off for key, weight in self.blocked.items()}
@@ -281,39 +285,51 @@ class SampleWindow:
 
         Samples come when the thread releases the interpreter's lock or the processor, and therefore more often at some
         lines than at others. Lines that were not timed keep the samples' share, and so do waits for a processor, which
-        each line's measured time holds in proportion.
+        are a part of their line's measured time.
         """
         inside: dict[int, list[_Key]] = defaultdict(list)
+        waiting: dict[int, list[_Key]] = defaultdict(list)
         around: tuple[Site, ...] = ()
         for key in lines:
             index = next((number for number, site in enumerate(key[3]) if site.loop == timed.loop), None)
-            if index is not None and key[1] != PREEMPTED:
-                inside[key[3][index].line].append(key)
+            if index is not None:
+                (waiting if key[1] == PREEMPTED else inside)[key[3][index].line].append(key)
                 around = around or key[3][index:]
         compiling: dict[int, float] = defaultdict(float)
         for key, weight in self.stage_lines.items():
             for site in key[3]:
                 if site.loop == timed.loop:
                     compiling[site.line] += weight
-        everything = sum(compiling.values()) + sum(lines[key] for keys in inside.values() for key in keys)
+        seen = [key for keys in (*inside.values(), *waiting.values()) for key in keys]
+        everything = sum(compiling.values()) + sum(lines[key] for key in seen)
         covered = min(1.0, sum(timed.seconds.values()) / everything) if everything else 0.0
         took = {line: max(0.0, seconds - covered * compiling[line]) for line, seconds in timed.seconds.items()}
         whole = sum(took.values())
         sampled = sum(lines[key] for line in took for key in inside[line])
         if not sampled or not whole:
             return
+        waited = sum(lines[key] for line in took for key in waiting[line])
+        leaves: dict[int, dict[_Leaf, float]] = {}
         for line, seconds in took.items():
+            each_hit = timed.seconds[line] / timed.hits[line] if timed.hits.get(line) else None
+            wanted = (sampled + waited) * seconds / whole
+            at_line = self._leaves((timed.loop.code, line), wanted, each_hit, timed, [*inside[line], *waiting[line]])
+            for key in waiting[line]:
+                leaf = self._leaf(key, timed, line)
+                at_line[leaf] = max(0.0, at_line.get(leaf, 0.0) - lines[key])
+            leaves[line] = at_line
+        left = sum(sum(at_line.values()) for at_line in leaves.values())
+        if not left:
+            return
+        for line, at_line in leaves.items():
             at: dict[_Leaf, list[_Key]] = defaultdict(list)
             for key in inside[line]:
                 at[self._leaf(key, timed, line)].append(key)
-            here = (timed.loop.code, line)
-            each_hit = timed.seconds[line] / timed.hits[line] if timed.hits.get(line) else None
             sites = (replace(around[0], line=line, call=""), *around[1:])
-            leaves = self._leaves(here, sampled * seconds / whole, each_hit, timed, inside[line])
             above = {above for key in inside[line] for _, above in pairwise(self.paths.get(key[1:], ()))}
-            for leaf, wanted in leaves.items():
-                called = len(leaves) > 1 and leaf in above
-                self._assign(lines, at.pop(leaf, []), wanted, leaf, timed, sites, called=called)
+            for leaf, wanted in at_line.items():
+                called = len(at_line) > 1 and leaf in above
+                self._assign(lines, at.pop(leaf, []), sampled * wanted / left, leaf, timed, sites, called=called)
             for keys in at.values():  # in a function whose time the clock puts at other lines
                 for key in keys:
                     lines.pop(key)
