@@ -95,4 +95,4 @@ def test_every_bench_has_a_small_round_that_the_checks_run():
 def test_the_programs_of_the_answers_expect_codes_of_the_catalogue():
     for program in loaded(DRIVER).programs():
         assert {*program.expected, *program.allowed} <= set(entries()), program.name
-        assert program.how[0] in ("script", "run", "ab"), program.name
+        assert program.how[0] in ("script", "run", "compare"), program.name

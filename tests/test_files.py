@@ -36,7 +36,7 @@ SPECIAL = {
     "a device": lambda path: path.symlink_to("/dev/zero"),
     "a directory": os.mkdir,
 }
-COMMANDS = """show; hlo; import; compare good.jaxprof; export; open; show last; sessions; sessions prune --keep 0;
+COMMANDS = """open; hlo; open --keep; compare good.jaxprof; export; open last; sessions; sessions prune --keep 0;
 sessions rename strange other"""
 
 
@@ -66,7 +66,7 @@ def test_no_command_waits_for_what_is_no_file(kind, call, tmp_path, monkeypatch)
         said = call(*(good if word == good.name else word for word in words), *([path] if takes_a_file else []))
         if takes_a_file:
             assert (said.code, str(path) in said.err) == (2, True), words
-        elif words == ["show", "last"]:
+        elif words == ["open", "last"]:
             assert "selu" in said.out
         assert path.is_fifo() or path.is_symlink()
     assert [path.name for path in Library().paths()] == ["good.jaxprof"]
@@ -92,7 +92,7 @@ def test_the_file_names_the_limit_that_it_exceeds(call, tmp_path, monkeypatch):
     """HLO and the texts of a session: `test_memory_of_readers.py`."""
     monkeypatch.setenv(limits.VARIABLE, "unpacked=100KiB")
     (tmp_path / "a.xplane.pb.gz").write_bytes(gzip.compress(b" " * (1 << 20)))
-    said = call("show", tmp_path / "a.xplane.pb.gz")
+    said = call("open", tmp_path / "a.xplane.pb.gz")
     assert (said.code, "more than 100 KiB" in said.err, "JAXPROF_LIMITS=unpacked=" in said.err) == (2, True, True)
 
 
@@ -140,7 +140,7 @@ def test_a_home_that_nobody_has_is_a_file_that_is_not_there(call):
     assert with_home("~nobody-has-this-name/x") == Path("~nobody-has-this-name/x")
     assert with_home("~/x") == Path.home() / "x"
     assert suggestion("~nobody-has-this-name/x", Path.cwd()) is None
-    for words in (["show"], ["hlo"], ["import"], ["run", "selu", "--python"]):
+    for words in (["open"], ["hlo"], ["open", "--keep"], ["run", "selu", "--python"]):
         assert call(*words, "~nobody-has-this-name/x").code == ExitCode.USAGE
     source = Path(jaxprof.__file__).parent
     assert [path for path in source.rglob("*.py") if re.search(r"(?<!os\.path)\.expanduser\(", path.read_text())] == []

@@ -71,8 +71,8 @@ def files(tmp_path_factory):
     ("lines", "most"),
     [
         (("--help",), set()),
-        (("sessions", "workloads", "workloads selu", "run", "completion bash", "run --help"), {"msgspec"}),
-        (("show PROGRAM",), {"msgspec"}),
+        (("sessions", "run", "run --describe selu", "config completion bash", "run --help"), {"msgspec"}),
+        (("open PROGRAM --format text",), {"msgspec"}),
         (("hlo HLO --kernels",), set()),
         (("script --plain --out OUT EMPTY",), {"msgspec", "psutil", "pynvml"}),
     ],
@@ -98,11 +98,11 @@ def test_our_modules_do_without(modules, without):
 
 LOADED = rows("""
     sessions                 36   session.fold events.captures events.programs
-    show FILE                102  -
-    show FILE --format json  116  -
-    show FILE --kernels      50   -
-    show PROGRAM             66   hlo.read
-    show PROGRAM --compiles  55   analysis.programs.findings analysis.programs.verdict session.log.writer
+    open FILE --format text  102  -
+    open FILE --format json  116  -
+    open FILE --kernels      50   -
+    open PROGRAM --format text 66  hlo.read
+    open PROGRAM --compiles  55   analysis.programs.findings analysis.programs.verdict session.log.writer
     hlo FILE                 58   -
     hlo FILE --kernels       82   stats analysis.run_result
     hlo HLO                  46   session
@@ -166,7 +166,7 @@ def imported(folder):
     "words",
     [
         ("sessions",),
-        ("mcp",),
+        ("agent", "mcp"),
         ("query", "../base.jaxprof", "SELECT 1"),
         ("run", "--from", "../base.jaxprof", "--budget", "0.01", "--launches", "1", "--yes"),
         ("script", "-n", "2", "--out", "out.jaxprof.d", "../program.py"),

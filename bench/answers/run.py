@@ -6,7 +6,7 @@ A program is a file of `programs/`, written as its author would have written it.
 this driver reads, one `key: value` each:
 
     about      what is planted, for the table; nothing else in the program says it
-    how        `script`, `run` or `ab` with its options, as typed: `@` is the program
+    how        `script`, `run` or `compare` with its options, as typed: `@` is the program
     expect     the code of the cause, which must come first: alternatives with `|`; `-`: there is none
     allow      codes of what is true of the program besides: any other finding is a forbidden one
     devices    how many devices the CPU pretends to be

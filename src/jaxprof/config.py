@@ -222,7 +222,7 @@ def keep(name: str, value: Value | None, path: Path | None = None) -> None:
     if value is not None:
         inner[key] = list(value) if isinstance(value, tuple) else value
     if _parse(fresh, path) != wanted:
-        raise UsageError(f"{path}: the line of {name} cannot be changed alone", "`jaxprof config edit` opens the file.")
+        raise UsageError(f"{path}: the line of {name} cannot be changed alone", "Change the file itself.")
     path.parent.mkdir(parents=True, exist_ok=True)
     with taking_place(path) as part:
         part.write_text(fresh, "utf-8")
@@ -302,4 +302,4 @@ def _parse(text: str, path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # a number of 5000 digits is a ValueError
-        raise FileRefusedError(f"{path} is not TOML: {error}", "`jaxprof config edit` opens your file.") from error
+        raise FileRefusedError(f"{path} is not TOML: {error}", "`jaxprof config --help` says what it holds.") from error

@@ -32,7 +32,7 @@ class Said:
 
 
 class Caller:
-    """`call("show", "x")` is `jaxprof open x`. An answer in JSON has to be one line, and what its schema says; the
+    """`call("open", "x")` is `jaxprof open x`. An answer in JSON has to be one line, and what its schema says; the
     commands with which it would go on have to be understood."""
 
     def __init__(self, capsys):

@@ -36,7 +36,7 @@ def test_what_is_left_out_is_counted(call, state_home):
     kept.keep(folder, 0, [*kept.run("r1", 0.01, passed=False), *kept.run("r2", 0.02, status="failed")])
     (folder / "copy.jaxprof").write_bytes((folder / "session-000.jaxprof").read_bytes())
     (folder / "foreign.jaxprof").write_text("hello\x1b[31m\n")
-    out = " ".join(call("history", "matmul").out.split())
+    out = " ".join(call("compare", "--over-time", "matmul").out.split())
     for said in (
         "1 wrong result left aside",
         "Runs that are no points: 1 failed.",

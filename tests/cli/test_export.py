@@ -62,15 +62,15 @@ def test_of_a_session_without_times_that_is_said(call, tmp_path):
 def test_a_profile_is_imported_and_its_timeline_exported(call, tmp_path):
     kept, out, hlo = (tmp_path / name for name in ("kept.jaxprof", "out.json", "m.hlo"))
     profile = write_kernels(tmp_path / "box.xplane.pb.gz", 3, kernel="k\x1b[31m", op="fusion\x1b[2J", module="jit_f")
-    assert [call("import", profile, "-o", kept).code for _ in range(2)] == [0, 2]
-    whole, program = call("show", kept, "--format", "json", "--full").data["runs"]
+    assert [call("open", "--keep", profile, "-o", kept).code for _ in range(2)] == [0, 2]
+    whole, program = call("open", kept, "--format", "json", "--full").data["runs"]
     assert [step["name"] for step in whole["steps"]] == ["jit_f 0", "jit_f 1", "jit_f 2"]
     (kernel,) = program["kernels"]
     assert (kernel["measured"]["executions"], kernel["measured"]["flops_per_second"]) == (3, None)
     assert call("export", kept, "-o", out).code == 0
     intervals = [event for event in json.loads(out.read_text())["traceEvents"] if event["ph"] == "X"]
     assert [(event["ts"], event["dur"]) for event in intervals] == [(0.0, 4.0), (10.0, 4.0), (20.0, 4.0)]
-    shown = call("show", profile).out
+    shown = call("open", profile).out
     assert ("fusion␛[2J" in shown, "\x1b" in shown) == (True, False)
     hlo.write_text(TEXT)
-    assert f"jaxprof hlo {hlo}" in call("import", hlo, "-o", tmp_path / "none.jaxprof").err
+    assert f"jaxprof hlo {hlo}" in call("open", "--keep", hlo, "-o", tmp_path / "none.jaxprof").err

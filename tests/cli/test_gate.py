@@ -221,7 +221,7 @@ def keep(path, flops=100, alias_bytes=64, **plan):
 @pytest.fixture
 def base(tmp_path, call, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert call("baseline", "save", "main", keep(tmp_path / "base.jaxprof")).code == 0
+    assert call("gate", "baseline", "save", "main", keep(tmp_path / "base.jaxprof")).code == 0
 
 
 def row(call, target, *words, limit="flops:1%"):
@@ -257,18 +257,21 @@ def test_a_decision_is_about_one_program_and_one_fact_down_to_its_value(base, ca
 def test_a_torn_file_of_decisions_ends_the_gate(base, call):
     path = Baselines().folder / "main.decisions.json"
     path.write_text('{"schema":1,"dec')
-    for words in (("gate", "base.jaxprof", "--base", "main", "--fail-on", "flops"), ("baseline", "show", "main")):
+    for words in (
+        ("gate", "base.jaxprof", "--base", "main", "--fail-on", "flops"),
+        ("gate", "baseline", "show", "main"),
+    ):
         said = call(*words)
         assert (said.code, "main.decisions.json is damaged" in said.err, said.out) == (2, True, "")
 
 
 def test_list_and_show(base, call, tmp_path):
     row(call, keep(tmp_path / "now.jaxprof", 110), "--accept", WHY)
-    listed = call("baseline", "list", "--format", "json").data["baselines"]
+    listed = call("gate", "baseline", "list", "--format", "json").data["baselines"]
     assert [(one["name"], one["programs"], one["decisions"]) for one in listed] == [("main", 1, 1)]
-    assert "main" in call("baseline", "list").out
-    assert WHY in call("baseline", "show", "main").out
-    data = call("baseline", "show", "main", "--format", "json").data
+    assert "main" in call("gate", "baseline", "list").out
+    assert WHY in call("gate", "baseline", "show", "main").out
+    data = call("gate", "baseline", "show", "main", "--format", "json").data
     (program,) = data["programs"]
     assert (program["facts"]["flops"], program["jax"]) == (100.0, "0.10.2")
     assert data["decisions"][0]["reason"] == WHY
@@ -278,12 +281,12 @@ def test_list_and_show(base, call, tmp_path):
 def test_what_is_there_is_replaced_or_deleted_on_request_alone(base, call, tmp_path):
     row(call, keep(tmp_path / "now.jaxprof", 110), "--accept", WHY)
     for words in (("save", "main", "base.jaxprof"), ("delete", "main")):
-        assert call("baseline", *words).code == 2
+        assert call("gate", "baseline", *words).code == 2
     assert Baselines().names() == ["main"]
-    said = call("baseline", "save", "main", "now.jaxprof", "--force")
+    said = call("gate", "baseline", "save", "main", "now.jaxprof", "--force")
     assert (said.code, "dropped: 1" in said.err) == (0, True)
     assert row(call, tmp_path / "now.jaxprof")[1]["before"] == 110
-    assert call("baseline", "delete", "main", "--yes").code == 0
+    assert call("gate", "baseline", "delete", "main", "--yes").code == 0
     assert Baselines().names() == []
 
 
@@ -293,9 +296,9 @@ def test_several_targets_are_compiled_into_one_baseline(call, tmp_path):
     own.write_text(
         "def one(x):\n    return x + 1\n\ndef two(x):\n    return x * 2\n\ndef bad(x):\n    raise ValueError\n"
     )
-    assert call("baseline", "save", "pair", f"{own}:one", f"{own}:two", "--arg", "f32[8]").code == 0
-    programs = call("baseline", "show", "pair", "--format", "json").data["programs"]
+    assert call("gate", "baseline", "save", "pair", f"{own}:one", f"{own}:two", "--arg", "f32[8]").code == 0
+    programs = call("gate", "baseline", "show", "pair", "--format", "json").data["programs"]
     assert [program["program"].partition(" ")[0] for program in programs] == ["own.py:one", "own.py:two"]
     assert all(program["jax"] for program in programs)
-    said = call("baseline", "save", "worse", f"{own}:bad", "--arg", "f32[8]")
+    said = call("gate", "baseline", "save", "worse", f"{own}:bad", "--arg", "f32[8]")
     assert (said.code, Baselines().names()) == (1, ["pair"])

@@ -46,7 +46,7 @@ def test_a_failure_ends_the_job_with_its_exit_code_and_its_words(call, tmp_path,
     assert "process 0 of 2" not in said.err, "it was ended by us"
     monkeypatch.chdir(tmp_path)
     assert call("script", "-n", "2", "--out", "run", "train.py").code == 2, "there is a job already"
-    data = call("show", "run.jaxprof.d", "--format", "json").data
+    data = call("open", "run.jaxprof.d", "--format", "json").data
     assert [each["status"] for each in data["processes"]] == ["crashed", "failed"]
     assert data["findings"][0]["process"] == 1
 
@@ -186,7 +186,7 @@ def test_of_a_bad_folder_what_is_there_is_shown_and_what_is_missing_is_said(call
     for name, spoil in BAD.items():
         folder = job(tmp_path / name / "run.jaxprof.d", loop(), loop(data=0.3), loop())
         spoil(folder / "process-00001.jaxprof")
-        data = call("show", folder, "--format", "json").data
+        data = call("open", folder, "--format", "json").data
         seen = [f"{each['process']} {each['host']}: {each['status']}" for each in data["processes"]]
         told = "".join(f"  {line}\n" for line in (*seen, *data["notices"]))
         cases[name] = told.replace(str(folder), "FOLDER")

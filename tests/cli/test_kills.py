@@ -164,7 +164,7 @@ def check(case, work, call):
     session = load(work.out, Session)
     (run,) = session.runs.values()
     assert session.notices == []
-    assert call("show", work.out).code == ExitCode.OK
+    assert call("open", work.out).code == ExitCode.OK
     if case.victim == "engine":
         assert (code, run.status) == (ExitCode.FAILED, "crashed")
         assert case.number.name in run.error

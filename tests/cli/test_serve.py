@@ -95,14 +95,14 @@ def test_the_page_grows_with_the_session_until_it_is_over(writer):
 
 def test_a_port_that_is_taken_is_refused(call, writer):
     with PageServer(FollowedPage(writer.path, "s")) as server:
-        done = call("serve", writer.path, "--port", str(server.port))
+        done = call("open", "--browser", writer.path, "--port", str(server.port))
     assert (done.code, f"port {server.port} cannot be used" in done.err) == (2, True)
 
 
 @pytest.mark.process
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for another process")
 def test_the_command_prints_its_address_and_ends_with_ctrl_c(writer):
-    process = start("serve", writer.path)
+    process = start("open", "--browser", writer.path)
     address = process.stdout.readline().strip()
     found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)(/[\w-]{32}/)", address)
     assert found, address

@@ -23,7 +23,7 @@ def test_the_list_has_sizes_and_their_total(call, kept, kept_job):
 
 def test_a_kept_session_may_be_called_like_a_file(call, kept):
     assert call("sessions", "rename", "last", "run.hlo").code == ExitCode.OK
-    assert call("show", "run.hlo").code == ExitCode.OK
+    assert call("open", "run.hlo").code == ExitCode.OK
 
 
 def test_deleting_asks_and_without_a_terminal_wants_yes(call, kept, kept_job, monkeypatch):

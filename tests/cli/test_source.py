@@ -42,7 +42,7 @@ def address(folder):
 def test_each_command_takes_a_url_where_it_takes_a_path(call, folder):
     url = f"file://{folder}"
     of_one = f"{url}/process-00001.jaxprof"
-    assert "process 1 on node1 is late" in call("show", url).out
+    assert "process 1 on node1 is late" in call("open", url).out
     assert "data_waits" in call("explain", of_one).out
     assert call("query", url, "select count(*) as n from runs").out.split() == ["n", "3"]
     assert call("compare", f"{of_one}:r1", f"{url}/process-00000.jaxprof:r1").code == 0
@@ -51,9 +51,9 @@ def test_each_command_takes_a_url_where_it_takes_a_path(call, folder):
 
 
 def test_a_web_server_is_read_as_any_store(call, address):
-    assert "process 1 on node1 is late" in call("show", f"{address}/run.jaxprof.d").out
-    assert "node2, process 2 of 3" in call("show", f"{address}/run.jaxprof.d/process-00002.jaxprof").out
-    gone = call("show", f"{address}/nothing.jaxprof")
+    assert "process 1 on node1 is late" in call("open", f"{address}/run.jaxprof.d").out
+    assert "node2, process 2 of 3" in call("open", f"{address}/run.jaxprof.d/process-00002.jaxprof").out
+    gone = call("open", f"{address}/nothing.jaxprof")
     assert (gone.code, f"there is nothing at {address}/nothing.jaxprof" in gone.err) == (2, True)
 
 
@@ -67,7 +67,7 @@ def test_what_a_store_fails_to_give_is_said_and_the_rest_is_shown(call, folder, 
         return normal(self, path, *rest, **more)
 
     monkeypatch.setattr(flaky, "get_file", broken)
-    said = call("show", f"flaky://{folder}")
+    said = call("open", f"flaky://{folder}")
     assert said.code == 0
     assert "1 of 3 files could not be fetched (process-00002.jaxprof: connection reset by peer)" in said.err
     assert "1 of 3 processes have no session here: 2" in said.out
@@ -77,9 +77,10 @@ def test_what_a_store_fails_to_give_is_said_and_the_rest_is_shown(call, folder, 
 @pytest.mark.parametrize(
     "words",
     [
-        "show", "show --format json", "show --compiles", "explain", "export", "hlo", "import", "compare URL", "rollup",
-        "gate --fail-on flops", "baseline save n", "history", "history --format json", "attach", "run", "script", "ab",
-        "devices", "sessions delete", "baseline show", "completion", "workloads", "",
+        "open", "open --format json", "open --compiles", "explain", "export", "hlo", "open --keep", "compare URL",
+        "run", "sessions rollup", "gate --fail-on flops", "gate baseline save n", "compare --over-time", "open --seconds 2",
+        "compare --over-time --format json", "script", "compare", "devices", "sessions delete", "gate baseline show",
+        "config completion", "run --describe", "",
     ],
 )  # fmt: skip
 def test_no_command_repeats_the_secrets_of_a_url(call, words):
@@ -93,15 +94,16 @@ def test_no_command_repeats_the_secrets_of_a_url(call, words):
 def test_the_copy_here_of_a_url_is_never_named(call, folder, tmp_path):
     (folder / "process-00002.jaxprof").write_bytes(b"")
     url, other = f"file://{folder}", f"file://{job(tmp_path / 'b' / 'other.jaxprof.d', loop(), loop())}"
-    shown = call("show", url)
+    shown = call("open", url)
     assert shown.out.startswith(f"{url}  ·  3 processes")
     assert f"{url}/process-00002.jaxprof is empty" in " ".join(shown.out.split())
-    data = call("show", url, "--format", "json").data
+    data = call("open", url, "--format", "json").data
     assert [data["folder"], *(each["path"] for each in data["processes"])] == [
         url, f"{url}/process-00000.jaxprof", f"{url}/process-00001.jaxprof",
     ]  # fmt: skip
-    words = """show URL --format csv; show URL --compiles; explain URL; explain URL --format json; hlo URL; rollup URL;
-    explain URL --format markdown; compare URL OTHER; compare URL OTHER --format json; export URL; import URL;
+    words = """open URL --format csv; open URL --compiles; explain URL; explain URL --format json; hlo URL;
+    sessions rollup URL;
+    explain URL --format markdown; compare URL OTHER; compare URL OTHER --format json; export URL; open --keep URL;
     compare URL OTHER --format csv; compare URL OTHER --format markdown; query URL 'SELECT * FROM processes'"""
     for line in words.split(";"):
         said = call(*shlex.split(line.replace("URL", url).replace("OTHER", other)))

@@ -117,9 +117,10 @@ def test_no_format_of_a_command_passes_a_control_character_on(call, hostile):
 def test_no_list_and_no_error_passes_a_control_character_on(call, hostile):
     lines = """sessions; sessions list --format json; sessions prune --keep 0;
     sessions delete FILE; sessions scrub FILE --in-place; sessions rename FILE TEXT; sessions delete TEXT;
-    sessions prune --max-size TEXT; show TEXT; show FILE --run TEXT; show last TEXT; open FILE; import FILE;
-    export FILE --run TEXT; compare FILE TEXT; hlo FILE --kernel TEXT; workloads TEXT; run TEXT; run selu --set TEXT;
-    run --from TEXT; ab TEXT selu; attach TEXT; target install TEXT; completion TEXT; TEXT"""
+    sessions prune --max-size TEXT; open TEXT; open FILE --run TEXT; open last TEXT; open FILE --keep;
+    export FILE --run TEXT; compare FILE TEXT; hlo FILE --kernel TEXT; run TEXT; run selu --set TEXT;
+    run --describe TEXT; run --from TEXT; compare TEXT selu; open --seconds 2 TEXT; devices target install TEXT;
+    config completion TEXT; TEXT"""
     given = {"FILE": FILE_NAME, "TEXT": HOSTILE}
     for line in lines.split(";"):
         said = call(*(given.get(word, word) for word in line.split()))
@@ -130,7 +131,7 @@ def test_no_list_and_no_error_passes_a_control_character_on(call, hostile):
 
 
 def test_json_escapes_what_a_terminal_obeys_and_reads_back_as_it_was(call, hostile):
-    said = call("show", hostile, "--format", "json")
+    said = call("open", hostile, "--format", "json")
     assert HOSTILE in {run["workload"] for run in said.data["runs"]}
     for escape in ("\\u001b", "\\u009b", "\\u007f", "\\u202e", "\\u2028", "\\u200b"):
         assert escape in said.out
@@ -143,7 +144,7 @@ def test_json_escapes_what_a_terminal_obeys_and_reads_back_as_it_was(call, hosti
 @pytest.mark.parametrize(
     ("words", "encoding", "variables"),
     [
-        ("show --format json", "latin-1", {"PYTHONIOENCODING": "latin-1"}),
+        ("open --format json", "latin-1", {"PYTHONIOENCODING": "latin-1"}),
         ("export", "utf-8", {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}),
     ],
 )
@@ -191,7 +192,7 @@ def in_shell(line, *words):
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 def test_a_full_or_closed_stdout_is_one_line_and_a_code(tmp_path):
     session = session_file(tmp_path, "name")
-    for words, redirected in ((["show", session], "> /dev/full"), (["export", with_timeline(session, "name")], ">&-")):
+    for words, redirected in ((["open", session], "> /dev/full"), (["export", with_timeline(session, "name")], ">&-")):
         ran = in_shell(redirected, *words)
         *before, last = ran.stderr.splitlines()
         assert last.startswith("jaxprof: stdout cannot be written: "), ran.stderr
@@ -206,6 +207,6 @@ def test_an_interrupt_while_it_starts_is_no_traceback(tmp_path):
     """As of a process of a job that is not up yet."""
     (tmp_path / "click.py").write_text("raise KeyboardInterrupt\n")
     found = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{Path(jaxprof.__file__).parents[1]}"}
-    command = [sys.executable, "-m", "jaxprof", "show", "x"]
+    command = [sys.executable, "-m", "jaxprof", "open", "x"]
     said = subprocess.run(command, env=found, capture_output=True, text=True, check=False)
     assert (said.returncode, said.stderr) == (130, "")

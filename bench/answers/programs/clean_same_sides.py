@@ -1,5 +1,5 @@
 # about: nothing: two ways of writing the same sum
-# how: ab @:one @:other --arg f32[1000000] --launches 3 --budget 12
+# how: compare @:one @:other --arg f32[1000000] --launches 3 --budget 12
 # expect: -
 import jax.numpy as jnp
 

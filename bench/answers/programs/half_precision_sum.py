@@ -1,5 +1,5 @@
 # about: the faster-looking side adds up in bfloat16, and gives other numbers
-# how: ab @:exact @:narrow --arg f32[4096,512] --launches 3 --budget 12
+# how: compare @:exact @:narrow --arg f32[4096,512] --launches 3 --budget 12
 # expect: results_differ
 # allow: slower, wrong_result, dtype-convert, layout-copy
 # set: holdout

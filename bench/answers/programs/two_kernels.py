@@ -1,5 +1,5 @@
 # about: the second version computes the same with a scan over rows, and is much slower
-# how: ab @:whole @:by_rows --arg f32[512,512] --launches 3 --budget 12
+# how: compare @:whole @:by_rows --arg f32[512,512] --launches 3 --budget 12
 # expect: slower
 # allow: small-loop-body, tiny-kernels
 import jax

@@ -1,4 +1,4 @@
-"""Shell completion of workloads, their options, devices, sessions and runs. Imports no jax.
+"""Shell completion of workloads, devices, sessions and baselines. Imports no jax.
 
 On failure it offers no completions. bash inserts a completion as it is, so a session called `$(touch x)` would be run
 with the line: `_offered` is the only place that makes completions, and leaves such names out.
@@ -7,14 +7,12 @@ with the line: `_offered` is the only place that makes completions, and leaves s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import click
     from click.shell_completion import CompletionItem
-
-    from jaxprof.workloads.model import Workload
 
 _INERT: Final = re.compile(r"[\w@%+=:,./][\w@%+=:,./-]*")
 """Words that no shell reads as anything but a word, and no command as an option."""
@@ -39,26 +37,6 @@ def complete_target(ctx: click.Context, parameter: click.Parameter, incomplete: 
     return [*_offered(incomplete, targets), *complete_session(ctx, parameter, incomplete)]
 
 
-def complete_variant(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete variants of the workloads on the line, or of all workloads."""
-    return _offered(incomplete, sorted({variant.name for workload in _typed(ctx) for variant in workload.variants}))
-
-
-def complete_preset(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete presets of the workloads on the line, or of all workloads."""
-    return _offered(incomplete, sorted({preset for workload in _typed(ctx) for preset in workload.presets}))
-
-
-def complete_parameter(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete parameters of the workloads on the line, or of all: `n=`, and `over=rows` for each choice."""
-    descriptions: dict[str, str] = {}
-    for workload in _typed(ctx):
-        for declared in workload.parameters:
-            words = [f"{declared.name}={choice}" for choice in declared.choices] or [f"{declared.name}="]
-            descriptions |= dict.fromkeys(words, declared.description)
-    return _offered(incomplete, dict(sorted(descriptions.items())))
-
-
 def complete_device(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Complete the devices of this machine, without those that JAX cannot use. Does not start JAX."""
     from jaxprof.devices.inventory.machine import local_devices
@@ -72,36 +50,6 @@ def complete_target_device(ctx: click.Context, parameter: click.Parameter, incom
 
     before, comma, _ = incomplete.rpartition(",")
     return _offered(incomplete, sorted(f"{before}{comma}{chip.name}" for chip in CHIPS))
-
-
-def complete_run(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete the runs of the session on the line."""
-    from jaxprof.errors import JaxprofError
-    from jaxprof.session.log import Library
-    from jaxprof.session.log.entry import read_entry
-
-    try:
-        planned = read_entry(Library().find(next(iter(_words(ctx)), ""))).planned
-    except (JaxprofError, OSError):
-        return []
-    return _offered(
-        incomplete, {plan.run: f"{plan.spec.workload} {plan.spec.variant} {plan.spec.device}" for plan in planned}
-    )
-
-
-def _typed(ctx: click.Context) -> list[Workload]:
-    """Return the built-in workloads on the line, or all if there is none."""
-    from jaxprof.workloads import built_in, names
-
-    every = names()
-    chosen = [name for word in _words(ctx) if (name := word.partition(":")[0]) in every]
-    return [built_in(name) for name in chosen or every]
-
-
-def _words(ctx: click.Context) -> list[str]:
-    """Return the arguments on the line. While an option waits for its value, click has not assigned them yet."""
-    values = [ctx.params.get(name) for name in ("names", "target", "file")]
-    return [*ctx.args, *(word for value in values for word in ([value] if isinstance(value, str) else value or ()))]
 
 
 def complete_baseline(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -126,18 +74,11 @@ def complete_session(ctx: click.Context, parameter: click.Parameter, incomplete:
     return items if items and incomplete else [*items, *_files(incomplete)]
 
 
-def _offered(incomplete: str, words: Iterable[str] | Mapping[str, str]) -> list[CompletionItem]:
-    """Return the words that begin with `incomplete` and are inert, with their descriptions, if there are any."""
+def _offered(incomplete: str, words: Iterable[str]) -> list[CompletionItem]:
+    """Return the words that begin with `incomplete` and are inert."""
     from click.shell_completion import CompletionItem
 
-    from jaxprof.text import safe
-
-    described = words if isinstance(words, Mapping) else {}
-    return [
-        CompletionItem(word, help=safe(described[word]) if word in described else None)
-        for word in words
-        if word.startswith(incomplete) and _INERT.fullmatch(word)
-    ]
+    return [CompletionItem(word) for word in words if word.startswith(incomplete) and _INERT.fullmatch(word)]
 
 
 def _files(incomplete: str) -> list[CompletionItem]:

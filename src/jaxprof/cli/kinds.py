@@ -209,7 +209,6 @@ def config_facts() -> Facts:
 
 
 _PLAIN: Final[Mapping[str, tuple[tuple[str, Unit, str], ...]]] = {
-    "sessions-path": (("folder", TEXT, "The folder of the sessions"),),
     "sessions-rename": (("path", TEXT, "Path of the session after it was renamed"),),
     "sessions-delete": (
         ("deleted", LIST, "What was deleted"),

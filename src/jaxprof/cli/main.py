@@ -62,20 +62,6 @@ COMMANDS = {name: "open_" if name == "open" else name for group in GROUPS.values
 WITHIN = {("gate", "baseline"): "baseline", ("sessions", "rollup"): "rollup", ("devices", "target"): "target"}
 """Two words that name a command with its own module."""
 
-FORMER = {
-    "show": ("open", "--format", "text"),
-    "serve": ("open", "--browser"),
-    "import": ("open", "--keep"),
-    "attach": ("open", "--seconds", "2"),
-    "ab": ("compare",),
-    "history": ("compare", "--over-time"),
-    "workloads": ("run", "--describe"),
-    "mcp": ("agent", "mcp"),
-    "completion": ("config", "completion"),
-    **{second: (first, second) for first, second in WITHIN},
-}
-"""Former commands, which still work, with the words that replace each."""
-
 CONFIGURED = frozenset({"run", "compare", "hlo", "gate"})
 """Commands whose options take their defaults from the user's and the project's settings."""
 
@@ -99,12 +85,6 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] in FORMER:
-            now = FORMER[args[0]]
-            if sys.stderr.isatty() and not ctx.resilient_parsing:
-                shown = " ".join(now[:1] if len(now) > 2 else now)  # without an option whose value is an example
-                note(f"`jaxprof {args[0]}` is `jaxprof {shown}` now")
-            args = [*now, *args[1:]]
         within = WITHIN.get((args[0], args[1])) if len(args) > 1 else None
         if within is not None:
             return " ".join(args[:2]), _command(within), args[2:]

@@ -15,14 +15,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from jaxprof.cli.complete import (
-    complete_device,
-    complete_parameter,
-    complete_preset,
-    complete_run,
-    complete_target_device,
-    complete_variant,
-)
+from jaxprof.cli.complete import complete_device, complete_target_device
 from jaxprof.cli.output import Command, combine_options
 from jaxprof.errors import UsageError
 
@@ -61,7 +54,6 @@ preset_option = partial(
     default="quick",
     show_default=True,
     metavar="P",
-    shell_complete=complete_preset,
     help="Sizes: quick, or published.",
 )
 python_option = partial(
@@ -71,14 +63,13 @@ python_option = partial(
     metavar="PATH",
     help="The interpreter whose jax compiles.",
 )
-run_option = partial(click.option, "--run", "run_id", metavar="ID", shell_complete=complete_run)
+run_option = partial(click.option, "--run", "run_id", metavar="ID")
 settings_option = partial(
     click.option,
     "--set",
     "settings",
     multiple=True,
     metavar="NAME=VALUE",
-    shell_complete=complete_parameter,
     help="A parameter of a workload.",
 )
 seed_option = partial(
@@ -95,7 +86,6 @@ variant_option = partial(
     "--variant",
     default="",
     metavar="NAME",
-    shell_complete=complete_variant,
     help="The variant of a workload.",
 )
 yes_option = partial(click.option, "--yes", is_flag=True, help="Do not ask.")
@@ -183,11 +173,6 @@ def capture_seconds(value: str | float) -> float:
     return found
 
 
-def turned_off(context: click.Context, parameter: click.Parameter, value: bool) -> bool:
-    """Return the opposite of a flag's value, because the parameter is named after what the flag turns off."""
-    return not value
-
-
 def _sentence(when: str, text: str) -> str:
     """Return the help of an option: `text` behind `when`, or as a sentence of its own."""
     return f"{when}{text}" if when else text[0].upper() + text[1:]
@@ -246,13 +231,6 @@ def measuring_options(when: str = "") -> Callable[[Command], Command]:
             help=_sentence(when, "hard cap of each process; by default --budget."),
         ),
         silence_option(when),
-        click.option(
-            "--no-check",
-            "check",
-            is_flag=True,
-            callback=turned_off,
-            help=_sentence(when, "do not check the results against the NumPy twin."),
-        ),
         seed_option(help=_sentence(when, "seed of the random inputs.")),
         out_option(help=_sentence(when, "where to write the session.")),
         force_option(),

@@ -184,7 +184,7 @@ class MeasuredSides:
     """Exit code of the measuring: 1 if a side failed or the session could not be kept, else what ended it."""
 
 
-TIMED: Final = ("device", "launches", "budget_seconds", "max_seconds", "max_silence_seconds", "check", "seed")
+TIMED: Final = ("device", "launches", "budget_seconds", "max_seconds", "max_silence_seconds", "seed")
 """Parameters of a command that say how the times of sides are measured."""
 
 

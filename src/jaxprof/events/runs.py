@@ -53,8 +53,6 @@ class RunSpec:
     check: bool = True
     capture: bool = True
     """Whether some calls, and one compile, are repeated under the profiler after the timing."""
-    keep_trace: bool = False
-    """Whether the raw profile is kept with the session."""
     seed: int = 0
     launches: int = 1
     """How many fresh processes measure the run; they share the budget."""

@@ -105,7 +105,7 @@ def xla_flags(placed: Mapping[str, str]) -> str:
 
 def request(of: RunRequest) -> RunRequest:
     """Return the request to the second child: the capture alone."""
-    return replace(of, spec=replace(of.spec, check=False), attribution=True, keep_trace="")
+    return replace(of, spec=replace(of.spec, check=False), attribution=True)
 
 
 def follow(process: EngineProcess, asked: RunRequest, poll_seconds: float) -> Iterator[Event]:

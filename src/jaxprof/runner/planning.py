@@ -93,11 +93,8 @@ class PlanOptions:
     arguments: Sequence[str] = ()
     keep_constants: bool = False
     compilation_cache: bool = False
-    check: bool = True
     capture: bool = True
     """Whether kernels and compile passes are captured, apart from the timed calls."""
-    keep_trace: bool = False
-    """Whether the raw profile is kept beside the session."""
     seed: int = 0
     launches: int = DEFAULT_LAUNCHES
     """Number of fresh processes that measure each run."""
@@ -261,9 +258,7 @@ def _one_size(
                 arguments=tuple(choice.arguments),
                 keep_constants=choice.keep_constants,
                 compilation_cache=choice.compilation_cache,
-                check=choice.check,
                 capture=choice.capture,
-                keep_trace=choice.keep_trace,
                 seed=choice.seed,
                 launches=choice.launches,
             )

@@ -106,7 +106,7 @@ def _follow(session_recorder: SessionRecorder, run: str, made: dict[str, str], f
     planned = plan_profile(Path(folder))
     process = EngineProcess(own_interpreter())
     try:
-        process.send(run_request(run, planned, planned.spec.device, None))
+        process.send(run_request(run, planned, planned.spec.device))
         while True:
             events = process.read(BATCH_SECONDS)
             for event in events:

@@ -228,8 +228,6 @@ class ProgramCommand:
     directory: str = ""
     """The working directory; empty for the current one."""
     options: RecordingOptions = field(default_factory=RecordingOptions)
-    keep_trace: bool = False
-    """Whether the folders with the raw profiles of its capture windows are kept."""
 
     @property
     def name(self) -> str:

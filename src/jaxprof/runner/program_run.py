@@ -239,7 +239,7 @@ class ProgramScheduler(RecordingScheduler):
         from jaxprof.runner.profiles import open_window
 
         def work() -> None:
-            if open_window(self._session_recorder, folder) and not self.program.keep_trace:
+            if open_window(self._session_recorder, folder):
                 shutil.rmtree(folder, ignore_errors=True)
 
         thread = threading.Thread(target=work, name="jaxprof-window", daemon=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from jaxprof.devices.inventory.join import merge
 from jaxprof.devices.inventory.machine import gather, local_devices
@@ -17,7 +16,6 @@ from jaxprof.files import with_home
 from jaxprof.runner.engine_process import host_devices, jax_devices
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.planning import HOST, PlannedRun
-from jaxprof.session_names import EXTENSION
 from jaxprof.workloads import names
 
 
@@ -70,8 +68,8 @@ def _found_again_at(plan: PlannedRun) -> str:
     return f"{with_home(place).resolve()}{colon}{name}" if place.endswith(".py") else target
 
 
-def run_request(run: str, plan: PlannedRun, device: str, log: Path | None) -> Request:
-    """Return the request to the engine; `device` is the device's name in the worker, `log` the session's file."""
+def run_request(run: str, plan: PlannedRun, device: str) -> Request:
+    """Return the request to the engine; `device` is the device's name in the worker."""
     if plan.profile is not None:
         return OpenTraceRequest(
             run=run,
@@ -85,10 +83,6 @@ def run_request(run: str, plan: PlannedRun, device: str, log: Path | None) -> Re
     return RunRequest(
         run=run,
         spec=replace(plan.spec, device=device),
-        # beside the session: `NAME.r2.xplane.pb`
-        keep_trace=str(log.with_name(f"{log.name.removesuffix(EXTENSION)}.{run}.xplane.pb"))
-        if plan.spec.keep_trace and log is not None
-        else "",
         keep_output=plan.keep_output,
     )
 

@@ -153,7 +153,6 @@ def _planned(session: Session, run: Run, baseline: PlannedRun | None) -> Planned
         budget_seconds=plan.timing_seconds,
         argv=_argv(session, run),
         check=plan.check and (run.check is not None or run.status != "ok"),
-        keep_trace=False,
     )
     return PlannedRun(spec=spec, baseline=baseline)
 

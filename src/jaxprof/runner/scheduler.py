@@ -200,7 +200,7 @@ class Scheduler(RecordingScheduler):
         return replace(placement, environment=environment)
 
     def _run_request(self, side: Side, device: str) -> RunRequest:
-        request = run_request(side.run, side.plan, device, self.writer.path)
+        request = run_request(side.run, side.plan, device)
         assert isinstance(request, RunRequest)
         return request
 
@@ -236,7 +236,7 @@ class Scheduler(RecordingScheduler):
             )
             for text in placement.notes:
                 self._session_recorder.emit(WarningRaised(run=run, code="placement", message=text))
-            engine.send(run_request(run, planned, placement.device, self.writer.path))
+            engine.send(run_request(run, planned, placement.device))
             engine.record_readings()
             finished = engine.follow()
         except JaxprofError as error:

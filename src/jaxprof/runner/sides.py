@@ -99,7 +99,6 @@ class SideOptions:
     margin: float = MARGIN
     """Sides whose times differ by less than this share count as the same."""
     arguments: Sequence[str] = ()
-    check: bool = True
     capture: bool = False
     seed: int = 0
     folder: Path | None = None
@@ -126,7 +125,6 @@ def _planned(side: ComparedSide, options: SideOptions, baseline: PlannedRun | No
         **duration_fields(options.launches, options.budget_seconds, options.max_seconds, options.half_width),
         arguments=tuple(side.arguments or options.arguments),
         inputs_from=workload.inputs_from,
-        check=options.check,
         capture=options.capture,
         seed=options.seed,
         side=side.label,

@@ -35,7 +35,7 @@ class UserSettings:
         except JaxprofError as error:
             self._errors.append(error)
         self._errors += [
-            UsageError(str(clash), "`jaxprof config edit` opens your keys.") for clash in clashes(self._keys)
+            UsageError(str(clash), "`jaxprof config set keys.ID KEY` changes one.") for clash in clashes(self._keys)
         ]
         remap(self._keys)
 

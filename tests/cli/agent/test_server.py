@@ -32,7 +32,7 @@ def kept(state_home):
 @asynccontextmanager
 async def serving(state_home, *options):
     environment = {"PYTHONPATH": str(SOURCE), "JAXPROF_HOME": str(state_home)}
-    words = ["-m", "jaxprof", "mcp", *options]
+    words = ["-m", "jaxprof", "agent", "mcp", *options]
     started = mcp.StdioServerParameters(command=sys.executable, args=words, env=environment)
     async with mcp.Client(started, read_timeout_seconds=100) as client:
         yield client
@@ -156,10 +156,10 @@ async def test_a_command_that_writes_without_end_is_killed(monkeypatch):
 
 def test_without_the_extra_or_at_a_terminal_it_says_what_to_do(call, monkeypatch):
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
-    assert "this is a terminal" in call("mcp").err
+    assert "this is a terminal" in call("agent", "mcp").err
     found = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "mcp" else found(name))
-    said = call("mcp")
+    said = call("agent", "mcp")
     assert (said.code, "-m pip install 'mcp>=2.3,<3'" in said.err) == (2, True)
 
 

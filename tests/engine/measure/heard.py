@@ -52,7 +52,7 @@ def measured(function, expected, how, *, inputs="device", estimate=None, control
         expected=lambda parameters, arrays: expected(*arrays),
         estimate=lambda parameters: estimate or Estimate(),
     )
-    request = {name: given.pop(name) for name in ("launch", "keep_output", "keep_trace") if name in given}
+    request = {name: given.pop(name) for name in ("launch", "keep_output") if name in given}
     spec = RunSpec(**{"workload": "w", "variant": how, "how": how, "device": "cpu:0", "budget_seconds": 0.02, **given})
     measure_workload(workload, variant, RunRequest(run="r1", spec=spec, **request), listen, control)
     return events

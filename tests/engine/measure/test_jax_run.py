@@ -129,9 +129,9 @@ def test_the_first_call_op_by_op_is_split_from_what_it_compiles():
 def measured(function, monkeypatch, how="jit", **given):
     """The events of a run, and what was captured."""
     captured = []
-    monkeypatch.setattr(capture, "capture_run", lambda *_, keep, **__: captured.append(f"run, kept as {keep!r}"))
+    monkeypatch.setattr(capture, "capture_run", lambda *_, **__: captured.append("run"))
     monkeypatch.setattr(capture, "capture_compile", lambda *_: captured.append("compile"))
-    events = heard.measured(function, double, how, keep_trace="kept.pb", **given)
+    events = heard.measured(function, double, how, **given)
     assert events[-1].status == "ok", events[-1]
     return events, captured
 
@@ -150,7 +150,7 @@ def test_the_first_launch_measures_everything_and_a_later_one_what_differs_betwe
     both = ["transfer_in", "trace", "lower", "compile", "first_run", "run"]
     events, captured = measured(jax.jit(double), monkeypatch, budget_seconds=0.5)
     assert phases(events) == [*both, "pipelined", "dispatch", "transfer_out", "check"]
-    assert captured == ["run, kept as 'kept.pb'", "compile"]
+    assert captured == ["run", "compile"]
     events, captured = measured(jax.jit(double), monkeypatch, launch=2, budget_seconds=0.5)
     assert phases(events) == both
     assert captured == []
@@ -169,7 +169,7 @@ def test_inputs_that_stay_on_the_host_are_moved_by_each_call(monkeypatch):
     events, captured = measured(kept, monkeypatch, how="jax", inputs="host", check=False)
     assert "transfer_in" not in phases(events)
     assert set(given) == {np.ndarray}
-    assert captured == ["run, kept as 'kept.pb'"], "op by op there is no one compile"
+    assert captured == ["run"], "op by op there is no one compile"
     given.clear()
     events, _ = measured(kept, monkeypatch, how="jax", check=False)
     assert "transfer_in" in phases(events)

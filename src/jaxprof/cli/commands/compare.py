@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from jaxprof.cli.answers import command_line, compare_jobs, new_writer, print_conclusion
-from jaxprof.cli.complete import complete_parameter, complete_target
+from jaxprof.cli.complete import complete_target
 from jaxprof.cli.options import (
     arguments_option,
     device_option,
@@ -56,8 +56,7 @@ def _side_options(command: Callable[..., Any]) -> Callable[..., Any]:
         whom = f" of {whose}."
         for word, parameter, more in (
             ("precision", "precision", {"type": _PRECISIONS, "metavar": "P", "help": f"Matrix precision{whom}"}),
-            ("set", "settings", {"multiple": True, "metavar": "n=4000", "shell_complete": complete_parameter,
-                                 "help": f"A parameter{whom} May be repeated."}),
+            ("set", "settings", {"multiple": True, "metavar": "n=4000", "help": f"A parameter{whom} May be repeated."}),
             ("python", "python", {"metavar": "PATH", "help": f"Interpreter or environment{whom}"}),
             ("env", "environment", {"multiple": True, "metavar": "K=V",
                                     "help": f"A variable in the environment{whom} May be repeated."}),

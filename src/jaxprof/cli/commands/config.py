@@ -8,26 +8,12 @@ from collections.abc import Iterator
 import click
 
 from jaxprof.cli.options import refuse
-from jaxprof.cli.output import ExitCode, format_option, note, print_json, print_lines, print_text
+from jaxprof.cli.output import format_option, note, print_json, print_lines, print_text
 from jaxprof.config import KEYS, SETTINGS, Config, Value, config_path, keep, parsed, read_config
 from jaxprof.text import safe
 from jaxprof.tui.keys import checked, clashes
 
 SHELLS = ("bash", "zsh", "fish")
-_TEMPLATE = """\
-# Settings of jaxprof; see `jaxprof config show` and docs/configuration.md.
-# theme = "jaxprof-light"
-# preset = "quick"
-# devices = ["cuda:0"]
-# budget = 2
-# comparison_budget = 60            # of compare, and of the times of gate
-# upload_wait = 60                  # seconds, of script --out URL, at its end
-# margin = "2%"                     # of compare
-# fail_on = ["kernels", "run:5%"]   # of gate
-
-# [keys]                          # the ids are in docs/keys.md
-# "results.compare" = "ctrl+k"
-"""
 
 
 @click.group("config", invoke_without_command=True)
@@ -82,12 +68,6 @@ def _words(value: Value) -> str:
     return f"{value:g} s" if isinstance(value, float) else value
 
 
-@command.command()
-def path() -> None:
-    """Print the path of your file."""
-    print_text(str(config_path()))
-
-
 @command.command("set")
 @click.argument("name")
 @click.argument("value")
@@ -109,19 +89,6 @@ def unset(name: str) -> None:
     """Take NAME out of your file."""
     keep(name, None)
     note(f"{name} is not set in {config_path()}")
-
-
-@command.command()
-def edit() -> int:
-    """Open your file in $VISUAL or $EDITOR, and check it afterwards."""
-    file = config_path()
-    if not file.exists():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(_TEMPLATE, "utf-8")
-    click.edit(filename=str(file))
-    for clash in clashes(checked(read_config().keys)):
-        note(f"! {clash}")
-    return ExitCode.OK
 
 
 @command.command()

@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxprof.cli.answers import new_writer, print_conclusion, print_session, report_location
-from jaxprof.cli.complete import (
-    complete_device,
-    complete_parameter,
-    complete_session,
-    complete_variant,
-    complete_workload,
-)
+from jaxprof.cli.complete import complete_device, complete_session, complete_workload
 from jaxprof.cli.options import (
     arguments_option,
     force_option,
@@ -27,13 +21,11 @@ from jaxprof.cli.options import (
     positive_seconds,
     preset_option,
     python_option,
-    refuse,
     refuse_others,
     refuse_without,
     seed_option,
     settings_option,
     silence_option,
-    turned_off,
     yes_option,
 )
 from jaxprof.cli.output import ExitCode, asks, format_option, print_text
@@ -60,7 +52,6 @@ if TYPE_CHECKING:
     "variants",
     multiple=True,
     metavar="V",
-    shell_complete=complete_variant,
     help="Only this variant, besides the baseline. May be repeated.",
 )
 @click.option(
@@ -78,7 +69,6 @@ if TYPE_CHECKING:
     "--sweep",
     default="",
     metavar="n=1e3..1e7[:POINTS]",
-    shell_complete=complete_parameter,
     help="Sweep one parameter over a range of sizes.",
 )
 @click.option(
@@ -104,15 +94,7 @@ if TYPE_CHECKING:
 @arguments_option(help="An argument of your function: f32[1024,1024].")
 @keep_constants_option()
 @click.option("--cache", "compilation_cache", is_flag=True, help="Leave JAX's persistent compilation cache on.")
-@click.option("--no-check", "check", is_flag=True, callback=turned_off, help="Do not check the results.")
-@click.option(
-    "--no-capture",
-    "capture",
-    is_flag=True,
-    callback=turned_off,
-    help="Do not run the profiler: no kernel times, no compile passes.",
-)
-@click.option("--keep-trace", is_flag=True, help="Keep the raw .xplane.pb of each run beside the session.")
+@click.option("--no-capture", is_flag=True, help="Do not run the profiler: no kernel times, no compile passes.")
 @seed_option()
 @out_option()
 @yes_option(help="With --from: run what the session names without a question.")
@@ -128,6 +110,7 @@ def command(
     sweep: str,
     max_silence_seconds: float,
     python: Path | None,
+    no_capture: bool,
     out: Path | None,
     yes: bool,
     force: bool,
@@ -147,8 +130,6 @@ def command(
         _refuse_to_describe(names, describe=describe)
         print_catalogue(names[0] if names else None, python, planning["arguments"], form)
         return ExitCode.OK
-    if not planning["capture"]:
-        refuse(("keep_trace",), "keeps what --no-capture omits", "Give only one of them.")
     from jaxprof import workloads
     from jaxprof.cli.selection import HOST, choose, find_workloads, idle_accelerators, plan, read_settings
     from jaxprof.operating_system import refuse_to_run
@@ -162,7 +143,9 @@ def command(
     swept = sweep.partition("=")[0].strip()
     if swept in sizes:
         raise UsageError(f"--set {swept} and --sweep {swept} cannot both set the size", "Give one of them.")
-    options = PlanOptions(devices=choose(devices or [HOST], interpreter), settings=sizes, sweep=sweep, **planning)
+    options = PlanOptions(
+        devices=choose(devices or [HOST], interpreter), settings=sizes, sweep=sweep, capture=not no_capture, **planning
+    )
     if source is not None:
         with _planned_again(source, options, device=options.devices[0] if devices else "", yes=yes) as planned:
             if python and any(run.spec.side for run in planned):
@@ -190,6 +173,7 @@ def _planned_again(source: str, options: PlanOptions, *, device: str, yes: bool)
 
     session, wanted = session_to_repeat(source)  # before `sides_again`, which starts a process for its folder
     changes = {name: getattr(options, name) for name in _CHANGES if is_given(name)}
+    changes |= {} if options.capture else {"capture": False}
     with unwound_by_signals(), sides_again(asks(source, yes=yes)) as sides:
         yield planned_from(session, wanted, changes, device, sides)
 
@@ -233,10 +217,7 @@ def _work(
 
 
 _FIXED_BY_THE_SESSION = ("names", "everything", "variants", "preset", "settings", "sweep", "arguments")
-_CHANGES = (
-    "budget_seconds", "launches", "max_seconds", "keep_constants", "compilation_cache", "check", "capture",
-    "keep_trace", "seed",
-)  # fmt: skip
+_CHANGES = ("budget_seconds", "launches", "max_seconds", "keep_constants", "compilation_cache", "seed")
 """Plan options that change how the runs of a session are repeated."""
 
 

@@ -76,7 +76,6 @@ if TYPE_CHECKING:
     "--transfers", is_flag=True, help="Count implicit copies exactly. The program's stderr is then no terminal."
 )
 @keep_constants_option()
-@click.option("--keep-trace", is_flag=True, help="Keep the folder of the window's raw profile.")
 @format_option("text", "json")
 def command(
     target: str,
@@ -89,7 +88,6 @@ def command(
     plain: bool,
     python: Path | None,
     capture_ranks: str | None,
-    keep_trace: bool,
     form: str,
     **recording: Any,
 ) -> int:
@@ -120,13 +118,11 @@ def command(
         refuse_too_many(processes)
     options = RecordingOptions(**recording)
     if not options.wants_window:
-        no_window = "and no window was requested"
-        refuse(("capture_ranks",), f"chooses who captures, {no_window}", "Add --capture-steps 100.")
-        refuse(("keep_trace",), f"keeps the profile of a window, {no_window}", "--capture-steps N requests one.")
+        refuse(("capture_ranks",), "chooses who captures, and no window was requested", "Add --capture-steps 100.")
     ranks = None
     if capture_ranks is not None:
         ranks = _read_ranks(capture_ranks, processes, process, out, launched=launched)
-    program = ProgramCommand(path=target, arguments=arguments, module=module, options=options, keep_trace=keep_trace)
+    program = ProgramCommand(path=target, arguments=arguments, module=module, options=options)
     interpreter = find_interpreter(python)
     if is_missing(program):
         if is_url(target):

@@ -54,25 +54,15 @@ def list_(form: str) -> None:
 
 
 @command.command()
-@format_option("text", "json")
-def path(form: str) -> None:
-    """Print the folder of the kept sessions."""
-    _print_path("sessions-path", "folder", str(Library().folder), form)
-
-
-@command.command()
 @click.argument("name", shell_complete=complete_session)
 @click.argument("new_name")
 @format_option("text", "json")
 def rename(name: str, new_name: str, form: str) -> None:
     """Give the session, or the job, NAME another name."""
     library = Library()
-    _print_path("sessions-rename", "path", str(library.rename(library.find(name, jobs=True), new_name)), form)
-
-
-def _print_path(kind: str, key: str, place: str, form: str) -> None:
+    place = str(library.rename(library.find(name, jobs=True), new_name))
     if form == "json":
-        print_json(kind, {key: place})
+        print_json("sessions-rename", {"path": place})
     else:
         print_lines([place])
 

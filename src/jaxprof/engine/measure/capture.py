@@ -2,13 +2,12 @@
 
 The profiler disturbs (+46 % was measured on a call of 0.8 ms), so none of its times is a headline: the calls are timed
 here as well, and shown with the undisturbed ones. The Python tracer is off. The profile is written to a temporary
-folder, read, and removed unless it is to be kept.
+folder, read, and removed.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -44,9 +43,7 @@ class NotCaptured(Exception):
     """The profiler could not be used; the message says why."""
 
 
-def capture_run(
-    recorder: Reporter, call: Callable[[], Any], call_seconds: float, *, kind: str = "run", keep: str = ""
-) -> None:
+def capture_run(recorder: Reporter, call: Callable[[], Any], call_seconds: float, *, kind: str = "run") -> None:
     """Capture some steady calls (`call` waits for its result) and emit the contents of their profile."""
     if call_seconds > LONGEST_CALL_SECONDS:
         _report_missing(recorder, kind, f"a call takes {call_seconds:.0f} s, too long to repeat under the profiler")
@@ -62,7 +59,7 @@ def capture_run(
                 call()
                 seconds.append(time.perf_counter() - began)
 
-    _capture(recorder, kind, work, calls=calls, seconds=seconds, timed_seconds=call_seconds, keep=keep)
+    _capture(recorder, kind, work, calls=calls, seconds=seconds, timed_seconds=call_seconds)
 
 
 def capture_compile(recorder: Reporter, compile_again: Callable[[], Any], compile_seconds: float) -> None:
@@ -73,7 +70,7 @@ def capture_compile(recorder: Reporter, compile_again: Callable[[], Any], compil
         )
         return
     jax.clear_caches()
-    _capture(recorder, "compile", compile_again, calls=1, seconds=[], timed_seconds=None, keep="")
+    _capture(recorder, "compile", compile_again, calls=1, seconds=[], timed_seconds=None)
 
 
 def _capture(
@@ -84,7 +81,6 @@ def _capture(
     calls: int,
     seconds: list[float],
     timed_seconds: float | None,
-    keep: str,
 ) -> None:
     """Run `work` under the profiler and emit the contents of its profile. Afterwards `seconds` holds the times of its
     calls."""
@@ -97,11 +93,10 @@ def _capture(
         except NotCaptured as error:
             _report_missing(recorder, kind, str(error))
             return
-        kept = _keep(path, keep) if keep else ""
         try:
             trace = read_profile(path)
             for event in events_of(
-                trace, kind, calls=calls, seconds_of_calls=seconds, timed_seconds=timed_seconds, path=kept
+                trace, kind, calls=calls, seconds_of_calls=seconds, timed_seconds=timed_seconds
             ):
                 recorder.emit(event)
         except JaxprofError as error:
@@ -133,14 +128,6 @@ def _profile_in(folder: Path) -> Path:
     if not files:
         raise NotCaptured("the profiler wrote no file")
     return files[0]
-
-
-def _keep(path: Path, target: str) -> str:
-    try:
-        shutil.copyfile(path, target)
-    except OSError:
-        return ""
-    return target
 
 
 def _report_missing(recorder: Reporter, kind: str, why: str) -> None:

@@ -265,7 +265,7 @@ def _measure(
         for warning in findings.zero_copies(recorder.shared_transfers, calls=shared):
             recorder.emit(warning)
         if request.spec.capture:
-            _capture(recorder, calls, program, call_seconds, request.keep_trace)
+            _capture(recorder, calls, program, call_seconds)
     if program is not None:
         return RunOutput(output, partial(is_elementwise, program.jaxpr))
     return RunOutput(output, partial(traced_is_elementwise, function, calls.arguments))
@@ -282,7 +282,7 @@ def _donating(function: Callable[..., Any], arguments: tuple[Any, ...], leaves: 
     return jax.jit(function, donate_argnums=tuple(donated))
 
 
-def _capture(recorder: Reporter, calls: Calls, program: StagedProgram | None, call_seconds: float, keep: str) -> None:
+def _capture(recorder: Reporter, calls: Calls, program: StagedProgram | None, call_seconds: float) -> None:
     """Capture under the profiler: some more calls, and for a compiled program one more cold compile."""
     from jaxprof.engine.measure.capture import capture_compile, capture_run
 
@@ -290,7 +290,7 @@ def _capture(recorder: Reporter, calls: Calls, program: StagedProgram | None, ca
         (arguments,) = calls.sets(1)
         jax.block_until_ready(calls.function(*arguments))
 
-    capture_run(recorder, call, call_seconds, keep=keep)
+    capture_run(recorder, call, call_seconds)
     if program is not None:
         stages: Any = program.jitted
         capture_compile(recorder, lambda: stages.trace(*calls.arguments).lower().compile(), program.compile_seconds)

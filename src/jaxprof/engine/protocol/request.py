@@ -26,8 +26,6 @@ class RunRequest:
     run: str
     spec: RunSpec
     """Specification of the run, with `device` as this process names it."""
-    keep_trace: str = ""
-    """Path at which the raw profile of the calls is kept; empty if it is not."""
     attribution: bool = False
     """Whether only a capture of kind `attribution` is made, without timing: for a process whose `XLA_FLAGS` make
     kernels report their names."""
