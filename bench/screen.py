@@ -27,7 +27,7 @@ APP = "import sys; from jaxprof.tui.launch import launch; sys.exit(launch())"
 MEASURING = """
 import sys
 from jaxprof.events import RunSpec
-from jaxprof.runner import PlannedRun
+from jaxprof.runner.planning import PlannedRun
 from jaxprof.tui.app import JaxprofApp
 app = JaxprofApp()
 async def start(pilot):

@@ -21,7 +21,8 @@ import sys, time
 from pathlib import Path
 from jaxprof.engine.protocol.request import DevicesRequest
 from jaxprof.events import PhaseStarted
-from jaxprof.runner import Interpreter, engine_process
+from jaxprof.runner import engine_process
+from jaxprof.runner.interpreter import Interpreter
 engine_process.ENGINE = Path(sys.argv[1])
 process = engine_process.EngineProcess(Interpreter(sys.executable, None, "this one"))
 process.send(DevicesRequest())

@@ -1,14 +1,11 @@
-"""`%jaxprof` and `%%jaxprof` in a real IPython shell, and what notebooks show of a session."""
+"""`%%jaxprof` in a real IPython shell, and what notebooks show of a session."""
 
 import functools
-from types import SimpleNamespace
 
 import pytest
 
 import jaxprof
-from jaxprof.api.magics import call_of
 from jaxprof.engine.measure import inprocess
-from jaxprof.errors import UsageError
 
 IPython = pytest.importorskip("IPython")
 
@@ -29,7 +26,7 @@ def shell(monkeypatch, tmp_path):
 
 
 def test_the_session_of_a_line_is_shown_as_text_and_as_markdown(shell):
-    shell.run_cell("s = %jaxprof --budget=0.05 step(x)")
+    shell.run_cell("import jaxprof; s = jaxprof.profile(step, x, budget_seconds=0.05)")
     shown, _ = shell.display_formatter.format(shell.user_ns["s"])
     assert shown["text/plain"] == str(shell.user_ns["s"])
     assert shown["text/markdown"].startswith("jaxprof session ")
@@ -52,28 +49,3 @@ def test_a_cell_is_recorded_and_stays_as_it_is(shell, tmp_path, capsys):
     assert sum(row.count for row in steps) == 2
     shell.run_cell(f"%%jaxprof {tmp_path / 'other.jaxprof'}\n1 / 0")
     assert "ZeroDivisionError" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("text", "args", "name"),
-    [
-        ("f(1, b=2)", (1, 2), "f"),
-        ("f(*pair)", (3, 4), "f"),
-        ("box.f(1, **{'b': 5})", (1, 5), "box.f"),
-        ("f(1, 2).block_until_ready()", (1, 2), "f"),
-    ],
-)
-def test_a_call_is_taken_apart(text, args, name):
-    def f(a, b):
-        return a, b
-
-    function, found, called = call_of(text, {"f": f, "box": SimpleNamespace(f=f), "pair": (3, 4)})
-    assert (found, called) == (args, name)
-    assert function(*found) == args
-
-
-@pytest.mark.parametrize("text", ["", "x", "f(", "f(x) + 1", "y = f(x)"])
-def test_what_is_no_call_is_refused(text):
-    with pytest.raises(UsageError) as refused:
-        call_of(text, {"f": len, "x": []})
-    assert "%jaxprof step" in refused.value.hint

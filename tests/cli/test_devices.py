@@ -5,7 +5,7 @@ import pytest
 from jaxprof.cli import selection as devices
 from jaxprof.devices.inventory.machine import Device
 from jaxprof.errors import UsageError, WorkerError
-from jaxprof.runner import Interpreter, find_interpreter
+from jaxprof.runner.interpreter import Interpreter, find_interpreter
 
 WITHOUT_JAX = Interpreter("/usr/bin/python3", None, "a test")
 GPUS = (
@@ -16,7 +16,7 @@ GPUS = (
 
 
 def test_without_jax_the_machine_is_listed_all_the_same(call, monkeypatch):
-    monkeypatch.setattr("jaxprof.runner.find_interpreter", lambda path: WITHOUT_JAX)
+    monkeypatch.setattr("jaxprof.runner.interpreter.find_interpreter", lambda path: WITHOUT_JAX)
     said = call("devices")
     assert said.code == 0
     assert "has no jax" in said.err

@@ -17,7 +17,8 @@ from jaxprof.cli import sides as cli_sides
 from jaxprof.cli.output import ExitCode
 from jaxprof.cli.run_headless import HeadlessRuns, Progress
 from jaxprof.errors import StorageError
-from jaxprof.runner import Interpreter, Scheduler
+from jaxprof.runner.interpreter import Interpreter
+from jaxprof.runner.scheduler import Scheduler
 from jaxprof.session.log import LogWriter
 from report import sessions
 

@@ -10,7 +10,10 @@ import pytest
 
 from folding import fold
 from jaxprof import events as e
-from jaxprof.runner import Interpreter, PlannedRun, Scheduler, engine_process
+from jaxprof.runner import engine_process
+from jaxprof.runner.interpreter import Interpreter
+from jaxprof.runner.planning import PlannedRun
+from jaxprof.runner.scheduler import Scheduler
 from jaxprof.runner.sides import ComparedSide
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter, load, new_header

@@ -14,9 +14,10 @@ from jaxprof.devices.live.process_state import is_stopped
 from jaxprof.engine.protocol.request import DevicesRequest
 from jaxprof.errors import WorkerError
 from jaxprof.events import LogLine, PhaseStarted
-from jaxprof.runner import Interpreter, engine_process
+from jaxprof.runner import engine_process
 from jaxprof.runner.child import ChildProcess, Pipes
 from jaxprof.runner.engine_process import EngineProcess, ask, describe, jax_devices
+from jaxprof.runner.interpreter import Interpreter
 from runner import engines
 
 pytestmark = pytest.mark.process

@@ -1,4 +1,4 @@
-"""How long runs will take: as the last time where they were measured here, else by what a call needs, or unknown."""
+"""How long runs will take: as the last time where they were measured here, else their budget at least, or unknown."""
 
 from dataclasses import replace
 
@@ -6,16 +6,15 @@ import pytest
 
 from jaxprof import events as e
 from jaxprof.errors import UsageError
-from jaxprof.runner import PlanOptions, plan_runs, read_sweep
 from jaxprof.runner.expected_time import (
     Basis,
     ExpectedTime,
     MeasuredGroup,
     expected_time,
-    few_samples,
     measured_groups,
     seconds_left,
 )
+from jaxprof.runner.planning import PlanOptions, plan_runs, read_sweep
 from jaxprof.session import Run
 from jaxprof.session.log import Library, LogWriter
 from runner.stage import SELU
@@ -50,23 +49,12 @@ def kept(folder, name, *groups, took, host="box", ok=True):
     writer.close()
 
 
-def test_quick_and_published_differ_before_anything_was_measured():
-    quick, published = expected_time(sides(), ()), expected_time(sides(PUBLISHED), ())
-    assert 5 < 1.2 * quick.seconds < published.seconds
-    assert quick.basis == published.basis == Basis.ROUGH
-    assert published.words.endswith("a rough estimate")
-
-
-def test_after_one_run_it_is_what_that_took_and_other_sizes_are_corrected_by_it(tmp_path):
-    before = expected_time(sides(PUBLISHED), ()).seconds
+def test_after_one_run_it_is_what_that_took(tmp_path):
     kept(tmp_path, "one", sides(preset="quick", seed=7), took=60.0)
     known = measured_groups(Library(tmp_path).entries(), "box")
     assert expected_time(sides(), known) == ExpectedTime(60.0, Basis.LAST_TIME)
     assert expected_time(sides(), known).words == "≈ 60 s, as last time"
-    other = expected_time(sides(PUBLISHED), known)
-    assert before is not None
-    assert other.seconds > 1.5 * before, "this machine is slower than was thought"
-    assert other.basis == Basis.ROUGH
+    assert expected_time(sides(PUBLISHED), known).basis == Basis.LEAST, "another size says nothing of this one"
     assert expected_time(sides(launches=1), known).seconds != 60.0
 
 
@@ -79,27 +67,13 @@ def test_only_whole_groups_of_this_machine_count_and_each_once(tmp_path):
     assert [(group.specs[0].parameters, group.seconds) for group in found] == [(PUBLISHED, 30.0), (QUICK, 30.0)]
 
 
-def test_what_a_call_takes_is_not_guessed_for_functions_of_the_users_and_for_accelerators():
-    for specs in (sides(target="/home/me/train.py:step"), sides(device="cuda:0")):
-        expected = expected_time(specs, ())
-        assert expected.basis == Basis.LEAST
-        assert expected.words.startswith("at least")
+def test_what_was_never_measured_takes_at_least_its_budget():
+    assert expected_time(sides(), ()).seconds > 2 * 2.0
+    assert expected_time(sides(), ()).words.startswith("at least")
+    assert expected_time(sides(max_seconds=0.5), ()).seconds < 2 * 2.0 + 3
     compiled = [replace(sides()[1], how="compile")]
     assert expected_time(compiled, ()) == ExpectedTime(None, Basis.UNKNOWN)
     assert expected_time(compiled, [MeasuredGroup(tuple(compiled), 4.0)]) == ExpectedTime(4.0, Basis.LAST_TIME)
-    own = sides(target="/home/me/train.py:step", workload="train.py:step")
-    other_size = MeasuredGroup(tuple(replace(spec, arguments=("f32[8]",)) for spec in own), 500.0)
-    assert expected_time(own, [other_size]).basis == Basis.LEAST, "another size says nothing of this one"
-
-
-def test_a_hard_cap_that_leaves_too_few_samples_is_told_beforehand():
-    assert few_samples(sides(PUBLISHED)) == []
-    assert few_samples(sides(max_seconds=60.0)) == []
-    said = few_samples(sides(PUBLISHED, max_seconds=1e-3))
-    assert [text.split(":")[0] for text in said] == [
-        "matmul numpy will get about 0 samples, not 6",
-        "matmul jit will get about 0 samples, not 6",
-    ]
 
 
 def test_what_is_left_goes_down_and_what_the_turns_say_counts_when_it_is_more():

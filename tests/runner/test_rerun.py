@@ -10,12 +10,13 @@ from folding import fold
 from jaxprof import events as e
 from jaxprof.errors import UsageError
 from jaxprof.redaction import REDACTED
-from jaxprof.runner import find_interpreter, rerun
+from jaxprof.runner import sides
 from jaxprof.runner.from_file import NotAskedFor, kept_variables
+from jaxprof.runner.interpreter import find_interpreter
 from jaxprof.runner.planning import PlannedRun, PlanOptions, plan_runs
 from jaxprof.runner.requests import plan_event, run_request
 from jaxprof.runner.rerun import SidesAgain, plan_again, plan_all_again, recorded_starts, with_changes
-from jaxprof.runner.sides import ComparedSide, SharedInputs, SideOptions, SideTree, compared_as, plan_sides
+from jaxprof.runner.sides import ComparedSide, SideOptions, SideTree, compared, plan_sides
 from jaxprof.tui.results.rerun import code_to_confirm
 from runner.stage import SELU
 
@@ -110,7 +111,7 @@ def test_a_function_that_was_recorded_in_a_program_is_found_with_the_programs_ar
     assert planned.spec.argv == again
     (later,) = plan_again(kept(planned), "r1")  # the session of that run has no program, and says so itself
     assert later.spec.argv == again
-    assert run_request("r1", later, "cpu:0", None).spec.argv == again
+    assert run_request("r1", later, "cpu:0").spec.argv == again
 
 
 def test_a_secret_that_was_not_kept_is_passed_to_nobody(tmp_path):
@@ -124,7 +125,7 @@ def test_a_secret_that_was_not_kept_is_passed_to_nobody(tmp_path):
 
 @pytest.fixture(autouse=True)
 def same(monkeypatch):
-    monkeypatch.setattr(rerun, "same_inputs", lambda planned: SharedInputs(("float32[3]",), True))
+    monkeypatch.setattr(sides, "same_inputs", lambda planned: (["float32[3]"], True))
 
 
 def yes(lines):
@@ -145,10 +146,9 @@ def sides_of(tmp_path, options=None, tree=None, **b):
     first = ComparedSide(label="A", title="A's", tree=tree or SideTree(), **given)
     other = ComparedSide(label="B", title="B's", **given, **b)
     planned = plan_sides([first, other], options or SideOptions(launches=2))
-    both, seconds = [first.spec(), other.spec()], planned[0].group_seconds
-    plan = e.ComparisonPlanned(sides=both, margin=0.05, group_seconds=seconds, notes=["environments differ"])
-    session = kept(*compared_as(plan, planned))
-    session.apply(replace(plan, run="r1", seq=3))
+    planned = compared(planned, [first.spec(), other.spec()], 0.05, ["environments differ"])
+    session = kept(*planned)
+    session.apply(replace(planned[0].comparison, run="r1", seq=3))
     return planned, session
 
 

@@ -6,10 +6,13 @@ from dataclasses import replace
 import pytest
 
 from cli.calling import commit_all
+from hlo_sources import write_kernels
 from jaxprof.devices.inventory.placement import WorkerEnvironment
 from jaxprof.runner import engine_process, scheduler
+from jaxprof.runner.profiles import plan_profile
 from jaxprof.session import Session
 from jaxprof.session.log import load
+from jaxprof.trace import imported
 from runner import engines
 from runner.stage import HERE, Stage, plan
 
@@ -51,6 +54,33 @@ def test_a_revisions_modules_leave_the_compiler_of_a_device_elsewhere_on_the_pat
     stage.scheduler._placement = lambda planned, interpreter: placed
     session = stage.run([replace(plan(), environment={"PYTHONPATH": "tree"}), plan()])
     assert [run.error for run in session.runs.values()] == [os.pathsep.join(["tree", "wheels"]), "wheels"]
+
+
+def test_where_no_engine_can_run_a_profile_is_read_in_this_thread(tmp_path, monkeypatch):
+    """As on Windows."""
+    stage = Stage(tmp_path, monkeypatch, "")
+    really_read = imported.import_profile
+
+    def read(path, run, emit, check, **options):
+        if path.name.startswith("broken"):
+            raise ZeroDivisionError("in the middle")
+        if path.name.startswith("long"):
+            stage.scheduler.cancel(run)
+            check()
+        return really_read(path, run, emit, check, **options)
+
+    monkeypatch.setattr(imported, "import_profile", read)
+    monkeypatch.setattr(scheduler, "can_run", lambda: False)
+    good = write_kernels(tmp_path / "good.xplane.pb").read_bytes()
+    for name, content in {"broken": good, "long": good, "empty": b""}.items():
+        (tmp_path / f"{name}.xplane.pb").write_bytes(content)
+    planned = [plan_profile(tmp_path / f"{name}.xplane.pb") for name in ("good", "broken", "long", "empty")]
+    session = stage.run(planned)
+    ends = [(run.status, run.error) for run in session.runs.values() if run.plan.variant == "profile"]
+    assert ends[:3] == [("ok", ""), ("failed", "ZeroDivisionError: in the middle"), ("cancelled", "cancelled")]
+    assert (ends[3][0], "is empty" in ends[3][1]) == ("failed", True)
+    assert session.complete
+    assert any(run.measured for run in session.runs.values())
 
 
 @pytest.mark.parametrize(("signal_name", "words"), [("SIGKILL", "killed (SIGKILL)"), ("SIGABRT", "XLA aborted")])

@@ -18,12 +18,12 @@ from jaxprof.engine.protocol.request import KeptLeaf
 from jaxprof.errors import UsageError, WorkerError
 from jaxprof.events import SideSpec
 from jaxprof.report.runs import groups
-from jaxprof.runner import Interpreter, sides, turns
+from jaxprof.runner import sides, turns
+from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.sides import (
     SideOptions,
     SideTree,
     duration_fields,
-    environments_differ,
     plan_comparison,
     plan_sides,
     same_inputs,
@@ -237,9 +237,8 @@ def test_sides_that_are_not_called_with_the_same_arguments_are_refused(inputs):
 def test_that_environments_differ_is_noted(inputs):
     inputs.update(A=[leaf()], B=[leaf()])
     other = replace(HERE, jax="0.9.0")
-    assert environments_differ([side("A"), side("B")]) == {}
-    without = side("B", interpreter=replace(HERE, jax=""))
-    assert environments_differ([side("A"), without]) == {"A": "jax 0.10.2", "B": "no jax"}
+    (first, *_) = plan_comparison([side("A"), side("B", interpreter=replace(HERE, jax=""))], SideOptions())
+    assert first.comparison.notes == ["environments differ: A has jax 0.10.2, B has no jax"]
     (first, *_) = plan_comparison([side("A"), side("B", interpreter=other)], SideOptions())
     assert first.comparison.notes == ["environments differ: A has jax 0.10.2, B has jax 0.9.0"]
 

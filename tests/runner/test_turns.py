@@ -15,7 +15,8 @@ import pytest
 from jaxprof import events as e
 from jaxprof.analysis import speedup
 from jaxprof.devices.inventory.placement import WorkerEnvironment
-from jaxprof.runner import PlannedRun, turns
+from jaxprof.runner import turns
+from jaxprof.runner.planning import PlannedRun
 from jaxprof.runner.turns import LEAST_TURNS_SECONDS, LaunchRule
 from jaxprof.session import Session
 from jaxprof.session.log import new_header

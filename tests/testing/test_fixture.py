@@ -8,7 +8,7 @@ import pytest
 
 from jaxprof.devices.targets import parse_target, wheels
 from jaxprof.errors import JaxprofError, UsageError
-from jaxprof.runner import find_interpreter
+from jaxprof.runner.interpreter import find_interpreter
 from jaxprof.testing.elsewhere import target_of
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from jaxprof import events as e
 from jaxprof.errors import WorkerError
-from jaxprof.runner import Interpreter
+from jaxprof.runner.interpreter import Interpreter
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter
 from jaxprof.tui.app import JaxprofApp

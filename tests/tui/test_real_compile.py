@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from jaxprof.events import RunSpec
-from jaxprof.runner import PlannedRun, find_interpreter
+from jaxprof.runner.interpreter import find_interpreter
+from jaxprof.runner.planning import PlannedRun
 from jaxprof.tui.app import JaxprofApp
 from tui.fakes import StillDevices, screen_text, until
 

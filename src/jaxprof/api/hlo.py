@@ -27,7 +27,7 @@ def load_hlo(path: str | Path) -> list[ModuleStages]:
 
 def _session_of_profile(path: Path) -> Session:
     from jaxprof.reaper import TemporaryFolder
-    from jaxprof.runner import session_name, session_of_profile
+    from jaxprof.runner.profiles import session_name, session_of_profile
 
     with TemporaryFolder("profile") as folder:
         return session_of_profile(path, folder / session_name(path))

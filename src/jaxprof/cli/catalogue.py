@@ -41,7 +41,7 @@ def print_catalogue(name: str | None, python: Path | None, arguments: tuple[str,
 def _infos(name: str | None, python: Path | None, arguments: tuple[str, ...]) -> list[WorkloadInfo]:
     if name is not None and is_own(name):
         from jaxprof.cli.selection import describe_own
-        from jaxprof.runner import find_interpreter
+        from jaxprof.runner.interpreter import find_interpreter
 
         return describe_own([name], find_interpreter(python), arguments)
     for option, given in (("--arg", arguments), ("--python", python)):

@@ -20,7 +20,8 @@ from jaxprof.units import counted
 
 if TYPE_CHECKING:
     from jaxprof.hlo.open.stages import ModuleStages
-    from jaxprof.runner import Interpreter, PlannedRun
+    from jaxprof.runner.interpreter import Interpreter
+    from jaxprof.runner.planning import PlannedRun
     from jaxprof.session import Run, Session
 
 
@@ -228,25 +229,21 @@ def compile_session(
     Raises WorkerError if that fails, JaxprofError for a target or an option that does not fit."""
     from jaxprof.devices.inventory.environment import environment_facts
     from jaxprof.operating_system import refuse_to_run
-    from jaxprof.runner import Scheduler, find_interpreter
+    from jaxprof.runner.interpreter import find_interpreter
+    from jaxprof.runner.scheduler import session_of
     from jaxprof.session.log import LogWriter, new_header
 
     refuse_to_run("compiling")
     interpreter = find_interpreter(options.python)
     planned = [plan for target in targets for plan in _planned(target, options, interpreter, variables)]
     writer = LogWriter(new_header(environment_facts()), options.out, replace_existing=options.force)
-    scheduler = Scheduler(writer, interpreter, lambda batch: None)
-    try:
-        scheduler.add(planned)
-        scheduler.run()
-    finally:
-        scheduler.close()
+    session = session_of(planned, writer, interpreter)
     if writer.failure is not None or writer.changed:
         report_location(writer, note)
-    for run in scheduler.session.runs.values():
+    for run in session.runs.values():
         if run.status != "ok":
             raise WorkerError(f"{run.label}: {run.error}", run.advice)
-    return scheduler.session
+    return session
 
 
 def _planned(
@@ -256,7 +253,7 @@ def _planned(
     JaxprofError."""
     from jaxprof.cli.selection import find_workloads, read_settings
     from jaxprof.devices.targets import parse_targets
-    from jaxprof.runner import PlanOptions, plan_compiles
+    from jaxprof.runner.planning import PlanOptions, plan_compiles
 
     name, variant = split_variant(target)
     if variant and options.variant and variant != options.variant:

@@ -15,7 +15,9 @@ from jaxprof.cli.output import refuse_existing
 from jaxprof.cli.run_headless import HeadlessRuns, Progress
 from jaxprof.errors import FileRefusedError, StorageError, system_words
 from jaxprof.reaper import TemporaryFolder
-from jaxprof.runner import PlannedRun, own_interpreter, plan_profile, session_name
+from jaxprof.runner.interpreter import own_interpreter
+from jaxprof.runner.planning import PlannedRun
+from jaxprof.runner.profiles import plan_profile, session_name
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter, new_header
 

@@ -25,8 +25,10 @@ from jaxprof.errors import StorageError
 from jaxprof.events import Event, RunFinished
 from jaxprof.operating_system import signals
 from jaxprof.report.runs import interval_text, versus_text
-from jaxprof.runner import Interpreter, PlannedRun, Scheduler
 from jaxprof.runner.expected_time import left_in_words, seconds_left
+from jaxprof.runner.interpreter import Interpreter
+from jaxprof.runner.planning import PlannedRun
+from jaxprof.runner.scheduler import Scheduler
 from jaxprof.session import Run, Session
 from jaxprof.session.log import LogWriter
 from jaxprof.text import shorten

@@ -17,7 +17,9 @@ from jaxprof.devices.inventory.join import merge
 from jaxprof.devices.inventory.machine import Device, gather, local_devices, parse_device, platforms_of
 from jaxprof.devices.inventory.placement import probe_environment, worker_environment
 from jaxprof.errors import JaxprofError, UsageError, WorkerError, unknown_name
-from jaxprof.runner import Interpreter, PlannedRun, PlanOptions, describe, jax_devices, plan_runs, read_sweep
+from jaxprof.runner.engine_process import describe, jax_devices
+from jaxprof.runner.interpreter import Interpreter
+from jaxprof.runner.planning import PlannedRun, PlanOptions, plan_runs, read_sweep
 from jaxprof.text import safe
 from jaxprof.workloads import built_in
 from jaxprof.workloads.model import WorkloadInfo, workload_info

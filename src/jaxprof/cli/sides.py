@@ -18,7 +18,7 @@ from jaxprof.cli.target import is_compiled_now, split_variant
 from jaxprof.errors import UsageError
 from jaxprof.private import kept_value
 from jaxprof.reaper import TemporaryFolder
-from jaxprof.runner import Interpreter, find_interpreter
+from jaxprof.runner.interpreter import Interpreter, find_interpreter
 from jaxprof.runner.sides import HALF_WIDTH, ComparedSide, SideOptions, SideTree, plan_comparison, tree_note
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from jaxprof.analysis.gate import GateLimit
     from jaxprof.cli.git_revision import FoundBase
     from jaxprof.cli.hlo_target import CompileOptions
-    from jaxprof.runner import PlannedRun
+    from jaxprof.runner.planning import PlannedRun
     from jaxprof.session.log import LogWriter
 
 LABELS = "ABCDEFGHIJ"

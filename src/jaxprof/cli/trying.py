@@ -23,10 +23,10 @@ from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.files import with_home
 from jaxprof.operating_system import refuse_to_run, unwound_by_signals
 from jaxprof.reaper import TemporaryFolder
-from jaxprof.runner import find_interpreter
 from jaxprof.runner.engine_run import MAX_SILENCE_SECONDS
 from jaxprof.runner.fix_trials import FixedSide, plan_fix
 from jaxprof.runner.from_file import NotAskedFor, refuse_fetched
+from jaxprof.runner.interpreter import find_interpreter
 
 if TYPE_CHECKING:
     from jaxprof.analysis.ab import AbResult

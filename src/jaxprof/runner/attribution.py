@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +18,6 @@ from jaxprof.engine.protocol.request import RunRequest
 from jaxprof.errors import JaxprofError
 from jaxprof.events import (
     CaptureTaken,
-    Event,
     KernelsMeasured,
     PhaseEnded,
     PhaseStarted,
@@ -26,15 +25,12 @@ from jaxprof.events import (
     TrustCheck,
     TrustReported,
 )
-from jaxprof.runner.engine_process import EngineProcess
-from jaxprof.runner.session_recorder import BATCH_SECONDS
 from jaxprof.trace.checks import TRUST
 from jaxprof.units import percent, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.runner.interpreter import Interpreter
+    from jaxprof.runner.engine_run import EngineRun
     from jaxprof.runner.session_recorder import SessionRecorder
-    from jaxprof.session import Run
 
 KIND: Final = "attribution"
 FLAG: Final = "--xla_gpu_enable_command_buffer="
@@ -103,70 +99,35 @@ def xla_flags(placed: Mapping[str, str]) -> str:
     return placed.get("XLA_FLAGS", os.environ.get("XLA_FLAGS", ""))
 
 
-def request(of: RunRequest) -> RunRequest:
-    """Return the request to the second child: the capture alone."""
-    return replace(of, spec=replace(of.spec, check=False), attribution=True)
+def capture(session_recorder: SessionRecorder, asked: RunRequest, start: Callable[[], EngineRun]) -> None:
+    """Take the second capture of a run, as one of its phases; if it fails, report why instead.
 
-
-def follow(process: EngineProcess, asked: RunRequest, poll_seconds: float) -> Iterator[Event]:
-    """Yield the events of the second child's capture, as they come; at the end, if it failed, the reason.
-
-    Everything else that the child reports belongs to a run that is measured already, and is left out.
-    """
-    process.send(asked)
-    deadline = time.monotonic() + LIMIT_SECONDS
-    while True:
-        events = process.read(poll_seconds)
-        for event in events:
-            if isinstance(event, _KEPT) and event.kind == KIND:
-                yield replace(event, run=asked.run)
-            elif isinstance(event, RunFinished):
-                if event.status != "ok":
-                    yield untaken(asked.run, event.error or event.status)
-                return
-        if process.over:
-            yield untaken(asked.run, "cancelled" if process.cancelled else process.explain().what)
-            return
-        if time.monotonic() > deadline and not process.cancelled:
-            process.cancel()
-
-
-def capture(
-    session_recorder: SessionRecorder,
-    measured: Run,
-    asked: RunRequest,
-    interpreter: Interpreter,
-    placed: Mapping[str, str],
-    hold: Callable[[EngineProcess | None], object],
-) -> None:
-    """Take the second capture of the run `measured`, as one of its phases; if it fails, report why instead.
-
-    `asked` and `placed` are the first child's request and environment. `hold` is called with the running child, so that
-    it can be cancelled, and with None at its end.
+    `asked`: the request to the first child. `start` starts the second one. All that it reports besides the capture
+    belongs to a run that is measured already, and is left out.
     """
     began = time.monotonic()
     session_recorder.emit(PhaseStarted(run=asked.run, phase="capture_attribution"))
     try:
-        process = EngineProcess(interpreter, environment(placed))
+        engine = start()
     except JaxprofError as error:
         session_recorder.emit(untaken(asked.run, error.what))
         return
-    hold(process)
-    kernels = measured.measured.get("run")
+    engine.keep = lambda event: isinstance(event, _KEPT) and event.kind == KIND
     try:
-        for event in follow(process, request(asked), BATCH_SECONDS):
-            compared = comparison(kernels, measured.measured.get(KIND))
-            if isinstance(event, TrustReported) and compared is not None:
-                event = replace(event, rows=[*event.rows, compared])
-            session_recorder.emit(event)
-            session_recorder.flush_when_due()
-    except JaxprofError as error:
-        session_recorder.emit(untaken(asked.run, error.what))
+        engine.send(replace(asked, spec=replace(asked.spec, check=False), attribution=True))
+        ended = engine.follow()
     finally:
-        hold(None)
-        process.close()
-        took = time.monotonic() - began
-        session_recorder.emit(PhaseEnded(run=asked.run, phase="capture_attribution", seconds=took))
+        engine.close()
+    assert isinstance(ended, RunFinished)
+    measured = session_recorder.session.runs[asked.run]
+    compared = comparison(measured.measured.get("run"), measured.measured.get(KIND))
+    trust = measured.trust.get(KIND)
+    if ended.status != "ok":
+        session_recorder.emit(untaken(asked.run, ended.error or ended.status))
+    elif compared is not None and trust is not None:
+        session_recorder.emit(replace(trust, seq=0, monotonic_seconds=0.0, rows=[*trust.rows, compared]))
+    took = time.monotonic() - began
+    session_recorder.emit(PhaseEnded(run=asked.run, phase="capture_attribution", seconds=took))
 
 
 def untaken(run: str, why: str) -> TrustReported:

@@ -1,124 +1,19 @@
-"""Follow one engine at work on one run: record its events, read its device, report its silence and its end.
-
-On Windows, where the engine's process is not available, a thread of this process reads a profile. It lacks the
-protection of a separate process: a profile that does not fit into memory takes jaxprof down with it, and native code
-that reads a profile cannot be interrupted.
-"""
+"""Follow one engine at work on one run: record its events, read its device, report its silence and its end."""
 
 from __future__ import annotations
 
 import contextlib
-import os
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
-from queue import Empty, SimpleQueue
 
-from jaxprof.engine.protocol.request import OpenTraceRequest, Request
-from jaxprof.errors import JaxprofError, WorkerError
+from jaxprof.engine.protocol.request import Request
+from jaxprof.errors import WorkerError
 from jaxprof.events import DeviceReading, EnvironmentRead, Event, RunFinished, TurnAwaited, WarningRaised
-from jaxprof.runner.child import Exit
 from jaxprof.runner.engine_process import EngineProcess
 from jaxprof.runner.session_recorder import BATCH_SECONDS, DeviceWatch, SessionRecorder
-from jaxprof.session.texts import in_pieces
 from jaxprof.units import seconds
 
-
-class _CancelledError(Exception):
-    pass
-
-
-class ProfileReader:
-    """Reads one profile in a thread. `cancel` and `kill` may be called from any thread, everything else from one."""
-
-    def __init__(self) -> None:
-        self.environment: Mapping[str, str] = {}
-        self.pid = os.getpid()
-        self.cancelled = False
-        """Whether `cancel` was called."""
-        self.over = False
-        """Whether the latest `read` returned the last events."""
-        self._events: SimpleQueue[Event] = SimpleQueue()
-        self._thread: threading.Thread | None = None
-
-    @property
-    def alive(self) -> bool:
-        """Whether events may still come."""
-        return self._thread is None or self._thread.is_alive()
-
-    @property
-    def last_sign_seconds(self) -> float:
-        """Monotonic time now: a thread of this process is always alive."""
-        return time.monotonic()
-
-    def send(self, request: Request) -> None:
-        """Start reading. Raises TypeError for any request other than one for a profile."""
-        if not isinstance(request, OpenTraceRequest):
-            raise TypeError(f"{type(request).__name__} needs an engine")
-        self._thread = threading.Thread(target=self._read, args=(request,), name="jaxprof-profile", daemon=True)
-        self._thread.start()
-
-    def read(self, timeout_seconds: float) -> list[Event]:
-        """Return the events that come within `timeout_seconds`, or at once those that are there."""
-        self.over = not self.alive
-        events: list[Event] = []
-        try:
-            events.append(self._events.get(timeout=0 if self.over else timeout_seconds))
-            while True:
-                events.append(self._events.get_nowait())
-        except Empty:
-            return events
-
-    def cancel(self) -> None:
-        """Ask the thread to end at the next piece of the file."""
-        self.cancelled = True
-
-    def kill(self) -> None:
-        """Do the same as `cancel`: a thread cannot be ended from outside."""
-        self.cancel()
-
-    def close(self) -> None:
-        """End a reading that is still under way; one that has ended leaves nothing to free."""
-        self.cancel()
-
-    def explain(self) -> Exit:
-        """Return why the reading ended without a final event."""
-        return Exit("reading the profile ended early", "Report it, with the profile if you can.")
-
-    def _read(self, request: OpenTraceRequest) -> None:
-        from jaxprof.trace.imported import import_profile
-
-        try:
-            import_profile(
-                Path(request.path),
-                request.run,
-                lambda event: self._emit(event, request.run),
-                self._check,
-                profile_run=request.profile_run,
-                hosts=request.hosts,
-                views=request.views,
-            )
-            ended = RunFinished(status="ok")
-        except _CancelledError:
-            ended = RunFinished(status="cancelled", error="cancelled")
-        except JaxprofError as error:
-            ended = RunFinished(status="failed", error=error.what, advice=error.hint)
-        except Exception as error:  # noqa: BLE001 - a damaged file can break the reader anywhere: that is the result
-            ended = RunFinished(status="failed", error=f"{type(error).__name__}: {error}")
-        self._emit(ended, request.run)
-
-    def _emit(self, event: Event, run: str) -> None:
-        for part in in_pieces(replace(event, run=event.run or run, monotonic_seconds=time.monotonic())):
-            self._events.put(part)
-
-    def _check(self) -> None:
-        if self.cancelled:
-            raise _CancelledError
-
-
-Worker = EngineProcess | ProfileReader
 SILENCE_SECONDS = 15.0
 """Report the worker as silent after this long without a heartbeat (one a second)."""
 MAX_SILENCE_SECONDS = 300.0
@@ -137,7 +32,7 @@ class EngineRun:
     def __init__(
         self,
         run: str,
-        process: Worker,
+        process: EngineProcess,
         recorder: SessionRecorder,
         watch: DeviceWatch,
         *,
@@ -205,16 +100,6 @@ class EngineRun:
             silent_seconds = now - max(began, self.process.last_sign_seconds)
             self._report_silence(silent_seconds)
             self._end_in_time(now - began, silent_seconds)
-
-    def freeze(self) -> None:
-        """Stop the worker until `thaw`; it cannot be followed meanwhile."""
-        if isinstance(self.process, EngineProcess):
-            self.process.freeze()
-
-    def thaw(self) -> None:
-        """Let the worker go on."""
-        if isinstance(self.process, EngineProcess):
-            self.process.thaw()
 
     def processor_seconds(self) -> float | None:
         """Return the processor time of the worker's process and its threads so far; None if it cannot be read."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.errors import UsageError
-from jaxprof.events import ComparisonPlanned, SideSpec
+from jaxprof.events import SideSpec
 from jaxprof.files import is_as_recorded
 from jaxprof.private import FLAGS, HIDDEN, SETTINGS, kept_value
 from jaxprof.redaction import REDACTED
@@ -26,7 +26,7 @@ from jaxprof.runner.from_file import (
 )
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.rerun import plan_again, recorded_starts
-from jaxprof.runner.sides import compared_as, duration_fields, output_file, same_inputs
+from jaxprof.runner.sides import compared, duration_fields, output_file
 from jaxprof.stats import MARGIN
 
 if TYPE_CHECKING:
@@ -34,21 +34,6 @@ if TYPE_CHECKING:
     from jaxprof.session import Run, Session
 
 _RECORD_AGAIN: Final = "Record it again here, then jaxprof explain --try."
-
-
-def _check_machine(session: Session) -> None:
-    """Raise UsageError for a session that another machine wrote."""
-    if session.header.host != socket.gethostname():
-        where = f" ({session.header.host})" if session.header.host else ""
-        raise UsageError(f"the session is from another machine{where}", _RECORD_AGAIN)
-
-
-def _check_unredacted(argv: Sequence[str]) -> None:
-    """Raise UsageError for a command line of which a session did not keep each word."""
-    if any(REDACTED in word for word in argv):
-        raise UsageError(
-            f"a possible secret in its command line was redacted ({REDACTED})", "Pass the secret in a variable."
-        )
 
 
 def check_unchanged(file: Path, session: Session, run: Run) -> None:
@@ -111,38 +96,35 @@ def plan_fix(
             group_seconds=budget_seconds,
         )
 
+    titles = {"A": spec.workload, "B": f"{spec.workload}, {fixed.title}"}
     planned = [side("A"), side("B", donated=fixed.donated)]
-    inputs = same_inputs(planned)
-    name = spec.workload
-    laid = {"A": before, "B": {**before, **fixed.environment}}
-    titles = {"A": name, "B": f"{name}, {fixed.title}"}
-    comparison = ComparisonPlanned(
-        sides=[
-            SideSpec(
-                label=label,
-                title=titles[label],
-                python=interpreter.path,
-                environment={key: kept_value(key, value) for key, value in laid[label].items()},
-            )
-            for label in titles
-        ],
-        margin=MARGIN,
-        group_seconds=budget_seconds,
-        inputs=list(inputs.specs),
-        same_inputs=inputs.same_numbers,
-        notes=[],
-    )
-    return compared_as(comparison, planned), interpreter
+    specs = [
+        SideSpec(
+            label=plan.spec.side,
+            title=titles[plan.spec.side],
+            python=interpreter.path,
+            environment={name: kept_value(name, value) for name, value in plan.environment.items()},
+        )
+        for plan in planned
+    ]
+    return compared(planned, specs, MARGIN, ()), interpreter
 
 
 def _again(session: Session, run: Run) -> PlannedRun:
-    _check_machine(session)
+    """Plan the run again. Raises UsageError for one that cannot be what it was: of another machine, of another file, or
+    started with words that its session did not keep."""
+    if session.header.host != socket.gethostname():
+        where = f" ({session.header.host})" if session.header.host else ""
+        raise UsageError(f"the session is from another machine{where}", _RECORD_AGAIN)
     if run.plan.side:
         raise UsageError(f"{run.label} is a side of a comparison already", "jaxprof run measures the function alone.")
     if run.status != "ok":
         raise UsageError(f"{run.id} {run.label} {run.status}", "Measure it again.")
     planned = plan_again(session, run.id)[-1]
-    _check_unredacted(planned.spec.argv)
+    if any(REDACTED in word for word in planned.spec.argv):
+        raise UsageError(
+            f"a possible secret in its command line was redacted ({REDACTED})", "Pass the secret in a variable."
+        )
     place = planned.spec.target.rpartition(":")[0]
     if place.endswith(".py"):
         check_unchanged(Path(place), session, run)

@@ -58,24 +58,18 @@ def session_of_profile(
     `listen` is called with the engine's events, and `begin` with the scheduler before the reading begins. Raises
     FileRefusedError if `path` is not a profile, and StorageError if the session cannot be written.
     """
-    from jaxprof.runner.scheduler import Scheduler
+    from jaxprof.runner.scheduler import session_of
     from jaxprof.session.log import LogWriter, new_header
 
     planned = plan_profile(path)
     writer = LogWriter(new_header({}), target)
-    scheduler = Scheduler(writer, own_interpreter(), listen)
-    try:
-        scheduler.add([planned])
-        begin(scheduler)
-        scheduler.run()
-    finally:
-        scheduler.close()
-    whole = next(iter(scheduler.session.runs.values()))
+    session = session_of([planned], writer, own_interpreter(), listen, begin)
+    whole = next(iter(session.runs.values()))
     if whole.status != "ok":
         raise FileRefusedError(whole.error or f"{path} could not be read", whole.advice)
     if writer.failure is not None:
         raise writer.failure
-    return scheduler.session
+    return session
 
 
 def session_name(path: Path) -> str:

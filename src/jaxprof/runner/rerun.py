@@ -31,7 +31,7 @@ from jaxprof.runner.from_file import (
     side_words,
 )
 from jaxprof.runner.planning import PlannedRun
-from jaxprof.runner.sides import SideTree, compared_as, duration_fields, output_file, same_inputs, tree_note, variables
+from jaxprof.runner.sides import SideTree, compared, duration_fields, output_file, tree_note, variables
 from jaxprof.session import Run, Session
 from jaxprof.workloads import names
 
@@ -207,16 +207,11 @@ def _comparison(session: Session, first: Run, sides: SidesAgain) -> list[Planned
             planned.append(_side(session, run, specs[label], plan, planned[0] if planned else None, sides))
         except (UsageError, WorkerError) as error:
             raise UsageError(f"side {run.plan.side} cannot be measured again: {error.what}", error.hint) from error
-    inputs = same_inputs(planned)
     targets = {run.plan.side: run.plan.target for run in runs}
     present = [_in_present_tree(spec, partial(sides.present, targets[spec.label])) for spec in plan.sides]
     notes = [tree_note(present), *(note for note in plan.notes if note != tree_note(plan.sides))]
     notes += [_other_tree(was, now) for was, now in zip(plan.sides, present, strict=True)]
-    again = replace(
-        plan, run="", seq=0, monotonic_seconds=0.0, sides=present, inputs=list(inputs.specs),
-        same_inputs=inputs.same_numbers, notes=list(dict.fromkeys(filter(None, notes))),
-    )  # fmt: skip
-    return compared_as(again, planned)
+    return compared(planned, present, plan.margin, list(dict.fromkeys(filter(None, notes))))
 
 
 def _side(

@@ -11,23 +11,30 @@ import os
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from jaxprof.devices.inventory.placement import WorkerEnvironment
 from jaxprof.engine.protocol.request import RunRequest
 from jaxprof.errors import JaxprofError
-from jaxprof.events import RunFinished, WarningRaised, WorkerStarted
+from jaxprof.events import Event, RunFinished, WarningRaised, WorkerStarted
 from jaxprof.operating_system import can_run
 from jaxprof.runner import attribution
 from jaxprof.runner.engine_process import EngineProcess
-from jaxprof.runner.engine_run import MAX_SILENCE_SECONDS, EngineRun, ProfileReader, Worker
+from jaxprof.runner.engine_run import MAX_SILENCE_SECONDS, EngineRun
 from jaxprof.runner.interpreter import Interpreter
-from jaxprof.runner.planning import PlannedRun
+from jaxprof.runner.planning import PlannedRun, ProfileOptions
 from jaxprof.runner.repository import revisions
 from jaxprof.runner.requests import place, plan_event, run_request
 from jaxprof.runner.session_recorder import DeviceWatch, Listener, RecordingScheduler
 from jaxprof.runner.turns import Group, Services, Side
+from jaxprof.session import Session
 from jaxprof.session.log import LogWriter
+from jaxprof.session.texts import in_pieces
+
+
+class _CancelledError(Exception):
+    pass
 
 
 class Scheduler(RecordingScheduler):
@@ -51,9 +58,9 @@ class Scheduler(RecordingScheduler):
         self._ids: dict[PlannedRun, str] = {}
         self._current: dict[str, Side] = {}
         """Runs that are measured together now, by run id."""
-        self._working: dict[str, Worker] = {}
+        self._working: dict[str, EngineProcess] = {}
         """Child that works on a run, by run id."""
-        self._waiting: Worker | None = None
+        self._waiting: EngineProcess | None = None
         self._batches, self._blocks = itertools.count(1), itertools.count(1)
         self._closed = False
 
@@ -204,8 +211,9 @@ class Scheduler(RecordingScheduler):
         assert isinstance(request, RunRequest)
         return request
 
-    def _engine_run(self, side: Side, placement: WorkerEnvironment) -> EngineRun:
-        """Start a worker for the side's run, which `cancel` reaches from now on. Raises JaxprofError."""
+    def _engine_run(self, side: Side, placement: WorkerEnvironment, max_seconds: float | None = None) -> EngineRun:
+        """Start a worker for the side's run, which `cancel` reaches from now on. `max_seconds`: its hard cap; None for
+        what that of the run leaves. Raises JaxprofError."""
         process = self._start(side.plan, placement)
         watch = DeviceWatch(self._interpreter(side.plan).path, side.plan.spec.device)
         self._hold(side.run, process)
@@ -215,13 +223,16 @@ class Scheduler(RecordingScheduler):
             self._session_recorder,
             watch,
             let_go=lambda: self._hold(side.run, None),
-            max_seconds=side.left_seconds,
+            max_seconds=max_seconds if max_seconds is not None else side.left_seconds,
             max_silence_seconds=self.max_silence_seconds,
         )
 
     def _run_untimed(self, run: str, planned: PlannedRun) -> None:
         """Do a run that is not timed (a compile, a profile), from the start of its process to the event that closes
         it."""
+        if planned.profile is not None and not can_run():
+            self._session_recorder.close_run(run, self._read_here(run, planned.profile))
+            return
         try:
             placement = self._place(planned)
             engine = self._engine_run(self._current[run], placement)
@@ -249,6 +260,35 @@ class Scheduler(RecordingScheduler):
                 self._session_recorder.close_run(made, replace(finished, run=made))
         self._session_recorder.close_run(run, finished)
 
+    def _read_here(self, run: str, profile: ProfileOptions) -> RunFinished:
+        """Read a profile in this thread, on a system without engines (Windows): one that does not fit into memory takes
+        jaxprof down with it, and a cancelled reading ends at the next piece of the file."""
+        from jaxprof.trace.imported import import_profile
+
+        made: dict[str, str] = {}
+
+        def take(event: Event) -> None:
+            for part in in_pieces(event):
+                self._session_recorder.take(part, run, made)
+            self._session_recorder.flush_when_due()
+
+        def check() -> None:
+            if self._closed or self._current[run].cancelled:
+                raise _CancelledError
+
+        try:
+            import_profile(
+                Path(profile.path), run, take, check,
+                profile_run=profile.run, hosts=profile.hosts, views=profile.views,
+            )  # fmt: skip
+        except _CancelledError:
+            return RunFinished(status="cancelled", error="cancelled")
+        except JaxprofError as error:
+            return RunFinished(status="failed", error=error.what, advice=error.hint)
+        except Exception as error:  # noqa: BLE001 - a damaged file can break the reader anywhere: that is the result
+            return RunFinished(status="failed", error=f"{type(error).__name__}: {error}")
+        return RunFinished(status="ok")
+
     def _after_first(self, side: Side) -> None:
         """Do what is due once, when the first launch of a run and of those beside it has succeeded."""
         self._attribute(side)
@@ -268,20 +308,16 @@ class Scheduler(RecordingScheduler):
         names."""
         if side.placement is None:
             return
-        run, placement = side.run, side.placement
-        measured, flags = self.session.runs[run], attribution.xla_flags(placement.environment)
+        placement = side.placement
+        measured, flags = self.session.runs[side.run], attribution.xla_flags(placement.environment)
         captured, kernels = measured.captures.get("run"), measured.measured.get("run")
         if attribution.is_needed(side.plan.spec.device, flags, captured, kernels, how=side.plan.spec.how):
-            attribution.capture(
-                self._session_recorder,
-                measured,
-                self._run_request(side, placement.device),
-                self._interpreter(side.plan),
-                placement.environment,
-                lambda process: self._hold(run, process),
-            )
+            second = replace(placement, environment=attribution.environment(placement.environment))
+            request = self._run_request(side, placement.device)
+            start = partial(self._engine_run, side, second, attribution.LIMIT_SECONDS)
+            attribution.capture(self._session_recorder, request, start)
 
-    def _hold(self, run: str, process: Worker | None) -> None:
+    def _hold(self, run: str, process: EngineProcess | None) -> None:
         """Set the child that works on a run, which is the one to cancel; None if there is none."""
         with self._lock:
             if process is None:
@@ -291,7 +327,7 @@ class Scheduler(RecordingScheduler):
             if self._closed:
                 process.kill()
 
-    def _start(self, planned: PlannedRun, placement: WorkerEnvironment) -> Worker:
+    def _start(self, planned: PlannedRun, placement: WorkerEnvironment) -> EngineProcess:
         with self._lock:
             waiting, self._waiting = self._waiting, None
         if waiting is not None:
@@ -300,9 +336,26 @@ class Scheduler(RecordingScheduler):
                 return waiting
             waiting.kill()
             waiting.close()
-        if planned.profile is not None and not can_run():
-            return ProfileReader()
         return EngineProcess(self._interpreter(planned), placement.environment)
+
+
+def session_of(
+    planned: Sequence[PlannedRun],
+    writer: LogWriter,
+    interpreter: Interpreter,
+    listen: Listener = lambda batch: None,
+    begin: Callable[[Scheduler], object] = lambda scheduler: None,
+) -> Session:
+    """Make these runs, one after the other, and return their session. Blocks. `begin` is called with the scheduler
+    before the first one."""
+    scheduler = Scheduler(writer, interpreter, listen)
+    try:
+        scheduler.add(planned)
+        begin(scheduler)
+        scheduler.run()
+    finally:
+        scheduler.close()
+    return scheduler.session
 
 
 def _is_measured(planned: PlannedRun) -> bool:

@@ -172,18 +172,9 @@ def variables(tree: Mapping[str, str], environment: Mapping[str, str], precision
     return {**tree, **environment, **({"JAX_DEFAULT_MATMUL_PRECISION": precision} if precision else {})}
 
 
-@dataclass(frozen=True, slots=True)
-class SharedInputs:
-    """The inputs with which all sides are called."""
-
-    specs: tuple[str, ...]
-    """Dtype and shape of each array."""
-    same_numbers: bool
-
-
-def same_inputs(planned: Sequence[PlannedRun]) -> SharedInputs:
-    """Return the inputs of all sides. Raises UsageError if their arrays differ in number, dtype or shape. Blocks while
-    children make them."""
+def same_inputs(planned: Sequence[PlannedRun]) -> tuple[list[str], bool]:
+    """Return dtype and shape of each array that all sides are called with, and whether their numbers are the same, too.
+    Raises UsageError if the arrays differ in number, dtype or shape. Blocks while children make them."""
     described: dict[str, list[KeptLeaf]] = {}
     for plan in planned:
         assert plan.interpreter is not None
@@ -201,40 +192,35 @@ def same_inputs(planned: Sequence[PlannedRun]) -> SharedInputs:
                 "Start) their sizes.",
             )
     digests = {tuple(leaf.digest for leaf in leaves) for leaves in described.values()}
-    return SharedInputs(tuple(leaf.spec for leaf in baseline), len(digests) == 1)
-
-
-def environments_differ(sides: Sequence[ComparedSide]) -> Mapping[str, str]:
-    """Return the jax version of each side by its label; empty if all are the same."""
-    versions = {side.label: f"jax {side.interpreter.jax}" if side.interpreter.jax else "no jax" for side in sides}
-    return versions if len(set(versions.values())) > 1 else {}
+    return [leaf.spec for leaf in baseline], len(digests) == 1
 
 
 def plan_comparison(sides: Sequence[ComparedSide], options: SideOptions, notes: Iterable[str] = ()) -> list[PlannedRun]:
-    """Plan the runs in order, once the inputs of all sides are known to fit; the first run holds the record of the
-    comparison. Raises UsageError. Blocks while children make the inputs."""
-    planned = plan_sides(sides, options)
-    inputs = same_inputs(planned)
+    """Plan the runs in order, as `compared` returns them. Raises UsageError. Blocks while children make the inputs."""
+    versions = {side.label: f"jax {side.interpreter.jax}" if side.interpreter.jax else "no jax" for side in sides}
     all_notes = list(notes)
-    if versions := environments_differ(sides):
-        all_notes.append(
-            "environments differ: " + ", ".join(f"{label} has {version}" for label, version in versions.items())
-        )
+    if len(set(versions.values())) > 1:
+        has = ", ".join(f"{label} has {version}" for label, version in versions.items())
+        all_notes.append(f"environments differ: {has}")
+    return compared(plan_sides(sides, options), [side.spec() for side in sides], options.margin, all_notes)
+
+
+def compared(
+    planned: Sequence[PlannedRun], sides: Sequence[SideSpec], margin: float, notes: Sequence[str]
+) -> list[PlannedRun]:
+    """Return the runs `planned` as the sides of one comparison, once their inputs are known to fit; the first run holds
+    its record. If their inputs have other numbers, no results are kept, because comparing them would mean nothing.
+    Raises UsageError. Blocks while children make the inputs."""
+    inputs, same_numbers = same_inputs(planned)
     comparison = ComparisonPlanned(
-        sides=[side.spec() for side in sides],
-        margin=options.margin,
+        sides=list(sides),
+        margin=margin,
         group_seconds=planned[0].group_seconds,
-        inputs=list(inputs.specs),
-        same_inputs=inputs.same_numbers,
-        notes=all_notes,
+        inputs=inputs,
+        same_inputs=same_numbers,
+        notes=list(notes),
     )
-    return compared_as(comparison, planned)
-
-
-def compared_as(comparison: ComparisonPlanned, planned: Sequence[PlannedRun]) -> list[PlannedRun]:
-    """Return the sides `planned` with the comparison they belong to. If their inputs differ, no results are kept,
-    because comparing them would mean nothing."""
-    kept = [replace(plan, keep_output=plan.keep_output if comparison.same_inputs else "") for plan in planned]
+    kept = [replace(plan, keep_output=plan.keep_output if same_numbers else "") for plan in planned]
     first = replace(kept[0], comparison=comparison)
     return [first, *(replace(plan, baseline=first) for plan in kept[1:])]
 

@@ -478,14 +478,14 @@ class Group:
         if side.engine is None:
             return
         if side.plan.spec.device.startswith("cpu:"):
-            side.engine.freeze()
+            side.engine.process.freeze()
         elif (used := side.engine.processor_seconds()) is not None:
             side.rest = side.rest or Rest()
             side.rest.begin(used)
 
     def _wake(self, side: Side) -> None:
         assert side.engine is not None
-        side.engine.thaw()
+        side.engine.process.thaw()
         if side.rest is not None and (used := side.engine.processor_seconds()) is not None:
             side.rest.end(used)
 

@@ -17,8 +17,9 @@ from jaxprof.engine.measure.portable import export_for
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.events import RunSpec
 from jaxprof.reaper import TemporaryFolder
-from jaxprof.runner import Scheduler, find_interpreter
+from jaxprof.runner.interpreter import find_interpreter
 from jaxprof.runner.planning import PlannedRun
+from jaxprof.runner.scheduler import session_of
 from jaxprof.session.log import LogWriter, new_header
 
 
@@ -43,21 +44,11 @@ def compile_for(target: Target, spec: RunSpec, function: Callable[..., Any], arg
     platform = "tpu" if target.chip.vendor == "tpu" else "cuda"
     program = export_for(platform, function, arguments)
     session = Session(new_header(command=[]))
-
-    def listen(events: Any) -> None:
-        for event in events:
-            session.apply(event)
-
     with TemporaryFolder("program") as folder:
         path = folder / "program"
         path.write_bytes(program.data)
         planned = PlannedRun(
             spec=spec, compile_only=True, elsewhere=target, exported=str(path), donated=program.donated
         )
-        scheduler = Scheduler(LogWriter(session.header, None), find_interpreter(), listen)
-        try:
-            scheduler.add([planned])
-            scheduler.run()
-        finally:
-            scheduler.close()
+        session_of([planned], LogWriter(session.header, None), find_interpreter(), session.extend)
     return session

@@ -33,7 +33,7 @@ from jaxprof.tui.user_settings import UserSettings
 
 if TYPE_CHECKING:
     from jaxprof.config import Config
-    from jaxprof.runner import Interpreter
+    from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.program import ProgramCommand
     from jaxprof.tui.profiler import PlanSides
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from jaxprof.devices.inventory.machine import Device
     from jaxprof.events import DeviceReading
-    from jaxprof.runner import Interpreter
+    from jaxprof.runner.interpreter import Interpreter
 
 
 HISTORY = 120
@@ -133,7 +133,7 @@ class MachineSource:
         """Return the devices after asking JAX in a child process. Raises WorkerError."""
         from jaxprof.devices.inventory.join import merge
         from jaxprof.devices.inventory.machine import gather, local_devices
-        from jaxprof.runner import jax_devices
+        from jaxprof.runner.engine_process import jax_devices
 
         local = local_devices(gather(interpreter.path))
         merged = merge(local, jax_devices(interpreter))

@@ -22,7 +22,7 @@ from jaxprof.operating_system import can_run, signals
 from jaxprof.text import safe
 
 if TYPE_CHECKING:
-    from jaxprof.runner import Interpreter
+    from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.program import ProgramCommand
     from jaxprof.tui.app import JaxprofApp
     from jaxprof.tui.live import Listener, Live, MadeForProgram, ProgramMaker

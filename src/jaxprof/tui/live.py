@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from textual.app import App
 
     from jaxprof.events import Event
-    from jaxprof.runner import Interpreter, PlannedRun, Scheduler
+    from jaxprof.runner.interpreter import Interpreter
+    from jaxprof.runner.planning import PlannedRun
     from jaxprof.runner.program import ProgramCommand
     from jaxprof.runner.program_run import ProgramScheduler
+    from jaxprof.runner.scheduler import Scheduler
     from jaxprof.session import Session
 
 
@@ -37,7 +39,7 @@ ProgramMaker = Callable[["ProgramCommand", "Interpreter", Listener], MadeForProg
 def make_scheduler(interpreter: Interpreter, listen: Listener) -> Made:
     """Create a scheduler that writes a new session into the user's folder."""
     from jaxprof.devices.inventory.environment import environment_facts
-    from jaxprof.runner import Scheduler
+    from jaxprof.runner.scheduler import Scheduler
     from jaxprof.session import Session
     from jaxprof.session.log import Library, LogWriter, new_header
 
@@ -110,7 +112,7 @@ class Live:
 
     def interpreter(self) -> Interpreter:
         """Return the Python that runs the engine, found at first use. Blocks: for threads only."""
-        from jaxprof.runner import find_interpreter
+        from jaxprof.runner.interpreter import find_interpreter
 
         if self._interpreter is None:
             self._interpreter = find_interpreter()

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from jaxprof.errors import JaxprofError
     from jaxprof.events import Event
-    from jaxprof.runner import PlannedRun
+    from jaxprof.runner.planning import PlannedRun
     from jaxprof.session import Session
 
 

@@ -23,7 +23,7 @@ from jaxprof.tui.messages import Failed
 
 if TYPE_CHECKING:
     from jaxprof.events import Event
-    from jaxprof.runner import Scheduler
+    from jaxprof.runner.scheduler import Scheduler
     from jaxprof.session import Session
     from jaxprof.session.log import Follower
 
@@ -231,7 +231,7 @@ class ProfileReading:
         Raises JaxprofError if it is not a profile or cannot be written, ReadingStoppedError if it was stopped.
         """
         from jaxprof.reaper import TemporaryFolder
-        from jaxprof.runner import session_name, session_of_profile
+        from jaxprof.runner.profiles import session_name, session_of_profile
 
         folder = TemporaryFolder("profile")
         atexit.register(folder.close)

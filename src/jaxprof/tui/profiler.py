@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from textual.widget import AwaitMount
 
     from jaxprof.events import Event
-    from jaxprof.runner import Interpreter, PlannedRun
+    from jaxprof.runner.interpreter import Interpreter
+    from jaxprof.runner.planning import PlannedRun
     from jaxprof.runner.program import ProgramCommand
     from jaxprof.session import Session
     from jaxprof.session.log import Follower, Library

@@ -19,7 +19,9 @@ from jaxprof.events import RunFinished, RunSpec, SessionClosed, TextRecorded, Wa
 from jaxprof.hlo.analysis.collectives import collectives
 from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.read.parse import module
-from jaxprof.runner import PlanOptions, Scheduler, find_interpreter, plan_compiles
+from jaxprof.runner.interpreter import find_interpreter
+from jaxprof.runner.planning import PlanOptions, plan_compiles
+from jaxprof.runner.scheduler import Scheduler
 from jaxprof.session.log import LogWriter, new_header
 from jaxprof.session.log.codec import decode_line
 

@@ -7,7 +7,7 @@ import pytest
 
 from jaxprof import events as e
 from jaxprof.errors import UsageError
-from jaxprof.runner import PlanOptions, plan_runs
+from jaxprof.runner.planning import PlanOptions, plan_runs
 from jaxprof.tui.app import JaxprofApp
 from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.kit.dialogs import Confirm

@@ -28,7 +28,7 @@ def command(python: Path | None, form: str) -> None:
     """List the devices that JAX sees, with live readings, and those that it does not use, with the fix."""
     from jaxprof.cli.selection import find_all
     from jaxprof.report.device_list import devices_report, devices_text
-    from jaxprof.runner import find_interpreter
+    from jaxprof.runner.interpreter import find_interpreter
 
     interpreter = find_interpreter(python)
     devices, problem = find_all(interpreter)

@@ -225,7 +225,7 @@ def launch_app(path: Path | None, python: Path | None, *, follow: bool = False) 
     follow_fetched()
     if python is None:
         return launch(path, follow=follow)  # the app chooses an interpreter after its first frame
-    from jaxprof.runner import find_interpreter
+    from jaxprof.runner.interpreter import find_interpreter
 
     return launch(path, interpreter=find_interpreter(python), follow=follow)
 
@@ -243,8 +243,8 @@ def _attach(address: str, duration: float, out: Path | None, python: Path | None
     from jaxprof.cli.profile_import import import_to
     from jaxprof.operating_system import refuse_to_run
     from jaxprof.reaper import TemporaryFolder
-    from jaxprof.runner import find_interpreter
     from jaxprof.runner.attach import collect, read_address
+    from jaxprof.runner.interpreter import find_interpreter
 
     refuse_to_run("jaxprof open HOST:PORT")
     place = read_address(address)

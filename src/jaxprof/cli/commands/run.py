@@ -32,7 +32,8 @@ from jaxprof.cli.output import ExitCode, asks, format_option, print_text
 from jaxprof.errors import UsageError
 
 if TYPE_CHECKING:
-    from jaxprof.runner import Interpreter, PlannedRun, PlanOptions
+    from jaxprof.runner.interpreter import Interpreter
+    from jaxprof.runner.planning import PlannedRun, PlanOptions
     from jaxprof.session.log import LogWriter
 
 
@@ -133,7 +134,8 @@ def command(
     from jaxprof import workloads
     from jaxprof.cli.selection import HOST, choose, find_workloads, idle_accelerators, plan, read_settings
     from jaxprof.operating_system import refuse_to_run
-    from jaxprof.runner import PlanOptions, find_interpreter
+    from jaxprof.runner.interpreter import find_interpreter
+    from jaxprof.runner.planning import PlanOptions
 
     refuse_to_run("jaxprof run")
     if source is not None:
@@ -189,12 +191,12 @@ def _work(
     """Print `notes` and how long it will take, run the plan to its end and print the session, but not after SIGTERM or
     SIGHUP. Return the exit code."""
     from jaxprof.cli.run_headless import HeadlessRuns, Progress
-    from jaxprof.runner.expected_time import expect, few_samples, measured_before
+    from jaxprof.runner.expected_time import expect, measured_before
     from jaxprof.units import counted
 
     progress = Progress(sys.stderr)
     expected = expect(planned, measured_before())
-    for each in [*notes, *few_samples([run.spec for run in planned])]:
+    for each in notes:
         progress.note(f"note: {each}")
     progress.note(f"{counted(len(planned), 'run')}: {expected.whole.words}")
     headless_runs = HeadlessRuns(writer, interpreter, progress)

@@ -45,7 +45,7 @@ def install(vendor: str, yes: bool, python: Path | None, allow_unpinned: bool, f
     Shows the download size and the licences first. Each file must have the SHA-256 that this jaxprof knows of it.
     """
     from jaxprof.devices.targets import wheels
-    from jaxprof.runner import find_interpreter
+    from jaxprof.runner.interpreter import find_interpreter
 
     interpreter = find_interpreter(python)
     kit = wheels.kit_for(vendor)

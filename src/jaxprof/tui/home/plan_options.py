@@ -23,8 +23,9 @@ from jaxprof.units import counted
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from jaxprof.runner import Interpreter, PlannedRun
     from jaxprof.runner.expected_time import MeasuredGroup
+    from jaxprof.runner.interpreter import Interpreter
+    from jaxprof.runner.planning import PlannedRun
     from jaxprof.tui.profiler import PlanSides
     from jaxprof.workloads.model import Estimate, VariantInfo, WorkloadInfo
 
@@ -105,7 +106,7 @@ class HomeOptions:
 
     def plan(self, infos: Sequence[WorkloadInfo]) -> list[PlannedRun]:
         """Return the runs of `infos`. Raises UsageError, which names the workload with invalid options."""
-        from jaxprof.runner import PlanOptions, plan_runs
+        from jaxprof.runner.planning import PlanOptions, plan_runs
 
         planned: list[PlannedRun] = []
         for info in infos:

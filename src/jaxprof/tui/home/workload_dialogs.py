@@ -105,7 +105,7 @@ class ParametersDialog(FormDialog[ChosenParameters]):
         if name == "sweep":
             if not text:
                 return _SWEEP_HINT
-            from jaxprof.runner import read_sweep
+            from jaxprof.runner.planning import read_sweep
 
             values = read_sweep(text, self._info.parameters).values
             return f"{len(values)} sizes: " + ", ".join(_value_text(value) for value in values)
@@ -175,7 +175,7 @@ def split_specs(text: str) -> list[str]:
 def ask_devices(app: Profiler, info: WorkloadInfo, choices: HomeOptions) -> None:
     """Ask for devices that are not here, and queue the compilation for them."""
     from jaxprof.devices.targets import parse_targets
-    from jaxprof.runner import PlanOptions, plan_compiles
+    from jaxprof.runner.planning import PlanOptions, plan_compiles
 
     chosen = choices.of(info.name)
     options = PlanOptions(preset=choices.preset, settings=chosen.settings, arguments=chosen.arguments)
@@ -218,7 +218,7 @@ def ask_own(app: Profiler, choices: HomeOptions, take: Callable[[list[WorkloadIn
             app.tell(error)
             ask(text)
 
-        from jaxprof.runner import describe
+        from jaxprof.runner.engine_process import describe
 
         app.say("Importing it in a child process…", target)
         in_thread(

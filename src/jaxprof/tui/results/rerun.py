@@ -14,7 +14,7 @@ from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.tui.kit.dialogs import Confirm
 
 if TYPE_CHECKING:
-    from jaxprof.runner import PlannedRun
+    from jaxprof.runner.planning import PlannedRun
     from jaxprof.session import Run, Session
     from jaxprof.tui.profiler import Profiler
 
