@@ -49,7 +49,7 @@ def test_all_that_was_asked_for_is_asked_for_again():
     wishes = {"seed": 7, "capture": False, "keep_constants": True, "compilation_cache": True, "max_seconds": 9.0}
     (again,) = plan_all_again(run_of(workload="selu", target="selu", **wishes))
     assert {name: getattr(again.spec, name) for name in wishes} == wishes
-    request = run_request("r1", again, "gpu:0", None)
+    request = run_request("r1", again, "gpu:0")
     assert request.spec == replace(again.spec, device="gpu:0")
 
 

@@ -24,7 +24,7 @@ from jaxprof.files import with_home
 from jaxprof.operating_system import refuse_to_run, unwound_by_signals
 from jaxprof.reaper import TemporaryFolder
 from jaxprof.runner.engine_run import MAX_SILENCE_SECONDS
-from jaxprof.runner.fix_trials import FixedSide, plan_fix
+from jaxprof.runner.fix_trials import plan_fix
 from jaxprof.runner.from_file import NotAskedFor, refuse_fetched
 from jaxprof.runner.interpreter import find_interpreter
 
@@ -77,9 +77,10 @@ def _try_fix(
     run = session.runs[finding.run]
     try:
         donated = _donated(session, run, finding) if fix.donates else ()
-        fixed = FixedSide(title=fix.title, environment=fix.environment, donated=donated, ask=ask, python=python)
         with TemporaryFolder("try") as folder:
-            planned, interpreter = plan_fix(session, run, fixed, budget_seconds, folder)
+            planned, interpreter = plan_fix(
+                session, run, fix, budget_seconds, folder, donated=donated, ask=ask, python=python
+            )
             measured = measure_planned(planned, interpreter, new_writer(None), MAX_SILENCE_SECONDS)
     except NotAskedFor:
         raise

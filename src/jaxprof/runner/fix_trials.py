@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,6 +30,7 @@ from jaxprof.runner.sides import compared, duration_fields, output_file
 from jaxprof.stats import MARGIN
 
 if TYPE_CHECKING:
+    from jaxprof.analysis.explain.model import MechanicalFix
     from jaxprof.runner.planning import PlannedRun
     from jaxprof.session import Run, Session
 
@@ -54,35 +55,34 @@ _SPARE_SECONDS: Final = 60.0
 """How much longer than the budget a process may live, so that a call that never returns ends."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FixedSide:
-    """The differences of side B from side A."""
-
-    title: str
-    environment: Mapping[str, str]
-    donated: tuple[int, ...] = ()
-    ask: Ask
-    """Called with what would start, before anything is started."""
-    python: Interpreter | None = None
-    """The interpreter that the user named; None if none."""
-
-
 def plan_fix(
-    session: Session, run: Run, fixed: FixedSide, budget_seconds: float, folder: Path
+    session: Session,
+    run: Run,
+    fix: MechanicalFix,
+    budget_seconds: float,
+    folder: Path,
+    *,
+    donated: tuple[int, ...],
+    ask: Ask,
+    python: Interpreter | None,
 ) -> tuple[list[PlannedRun], Interpreter]:
-    """Plan the sides A and B, and return them with the interpreter of both. Their results are written to `folder`.
-    Raises UsageError if the run cannot be repeated as it was. Blocks while a child makes the inputs."""
+    """Plan the side A as it was and the side B with the fix, and return them with the interpreter of both.
+
+    Their results are written to `folder`. `donated`: the arguments that B donates. `ask` is called with what would
+    start, before anything is started. `python`: the interpreter that the user named; None if none. Raises UsageError if
+    the run cannot be repeated as it was. Blocks while a child makes the inputs.
+    """
     again = _again(session, run)
-    interpreter = known_interpreter(run.python, fixed.python)
+    interpreter = known_interpreter(run.python, python)
     before = _settings(run)
     new = {name: value for name, value in before.items() if os.environ.get(name) != value}
-    fixed.ask([f"{line}{with_variables(new)}, by {interpreter.path}" for line in recorded_starts(session, run)])
+    ask([f"{line}{with_variables(new)}, by {interpreter.path}" for line in recorded_starts(session, run)])
     spec = replace(
         again.spec,
         **duration_fields(None, budget_seconds, budget_seconds + _SPARE_SECONDS),
         check=False,
         capture=False,
-        fresh_arguments=bool(fixed.donated),
+        fresh_arguments=bool(donated),
     )
 
     def side(label: str, **changes: Any) -> PlannedRun:
@@ -91,13 +91,13 @@ def plan_fix(
             spec=replace(spec, side=label, **changes),
             baseline=None,
             interpreter=interpreter,
-            environment={**before, **(fixed.environment if label == "B" else {})},
+            environment={**before, **(fix.environment if label == "B" else {})},
             keep_output=output_file(folder, label),
             group_seconds=budget_seconds,
         )
 
-    titles = {"A": spec.workload, "B": f"{spec.workload}, {fixed.title}"}
-    planned = [side("A"), side("B", donated=fixed.donated)]
+    titles = {"A": spec.workload, "B": f"{spec.workload}, {fix.title}"}
+    planned = [side("A"), side("B", donated=donated)]
     specs = [
         SideSpec(
             label=plan.spec.side,

@@ -4,9 +4,11 @@ With `--over-time`, it shows the trend of a figure over the kept sessions."""
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,10 +38,10 @@ from jaxprof.cli.output import (
     print_text,
 )
 from jaxprof.cli.target import Recorded, is_compiled_now, local_word, recorded, refuse_job, split_run
-from jaxprof.cli.trend import TREND, print_trend, trend_options
 from jaxprof.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
+    from jaxprof.analysis.history import LibraryHistory
     from jaxprof.analysis.session_difference import SessionDifference
     from jaxprof.session import Run, Session
 
@@ -89,12 +91,56 @@ _measured_options = combine_options(
 )
 
 
+_TREND: Final = ("phase", "fact", "last", "since")
+"""Parameters that only a trend takes."""
+_AGE = re.compile(r"(\d+(?:\.\d+)?)\s*([mhdw])$")
+_AGES = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def moment(value: str) -> float:
+    """Return a Unix time from an age such as `12h`, `7d`, `2w`, or from a date with or without a time, in UTC. Raises
+    BadParameter."""
+    text = value.strip()
+    try:
+        if age := _AGE.match(text):
+            return time.time() - timedelta(**{_AGES[age.group(2)]: float(age.group(1))}).total_seconds()
+        date = datetime.fromisoformat(text)
+        return (date if date.tzinfo is not None else date.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        raise click.BadParameter(f"{value!r} is neither an age such as 7d nor a date such as 2026-11-20") from None
+
+
+_trend_options = combine_options(
+    click.option(
+        "--over-time",
+        is_flag=True,
+        help="The trend of A (a workload, WORKLOAD:VARIANT, a function of yours), or of all, over the kept sessions.",
+    ),
+    click.option(
+        "--phase",
+        type=click.Choice(("run", "trace", "lower", "compile", "first_run")),
+        help="With --over-time: the steady call (run, the default), or what is paid once.",
+    ),
+    click.option(
+        "--fact",
+        type=click.Choice(("flops", "bytes", "peak")),
+        help="With --over-time: an exact fact instead of a time.",
+    ),
+    click.option(
+        "--last", type=click.IntRange(1), metavar="N", help="With --over-time: the newest N points of each measurement."
+    ),
+    click.option(
+        "--since", type=moment, metavar="WHEN", help="With --over-time: later points alone: 7d, 12h, 2026-11-20 (UTC)."
+    ),
+)
+
+
 @click.command("compare")
 @click.argument("files", metavar="[A] [B]...", nargs=-1, shell_complete=complete_target)
 @target_options("Compile A, B... for h100, tpu-v5e...: exact facts, without the device.")
 @arguments_option(help="An argument of your functions: f32[1024,1024].")
 @_measured_options
-@trend_options
+@_trend_options
 @click.option("--no-run", is_flag=True, help="Run nothing: A and B are sessions, whatever their names are.")
 @format_option("text", "json", "markdown", "csv")
 def command(files: tuple[str, ...], form: str, over_time: bool, no_run: bool, **words: Any) -> int | None:
@@ -115,12 +161,12 @@ def command(files: tuple[str, ...], form: str, over_time: bool, no_run: bool, **
     same as a slower program.
     """
     if over_time:
-        refuse_others("does not apply to a trend over the kept sessions", "files", "over_time", *TREND, "form")
+        refuse_others("does not apply to a trend over the kept sessions", "files", "over_time", *_TREND, "form")
         if len(files) > 1:
             raise UsageError("--over-time takes one workload, or none", f"jaxprof compare --over-time {files[0]}")
-        print_trend(files[0] if files else "", form, **{name: words[name] for name in TREND})
+        _print_trend(files[0] if files else "", form, **{name: words[name] for name in _TREND})
         return None
-    refuse(TREND, "has no effect without --over-time", "Add --over-time.")
+    refuse(_TREND, "has no effect without --over-time", "Add --over-time.")
     if words["targets"]:
         refuse_others("does not apply to programs that are only compiled", "files", "form", *_COMPILED)
         _refuse_alone(files)
@@ -279,3 +325,34 @@ def _print_differences(differences: list[SessionDifference], form: str, next_com
     else:
         written = report.comparison_text if form == "text" else report.comparison_markdown
         print_text("\n\n".join(written(difference) for difference in differences))
+
+
+def _print_trend(
+    workload: str, form: str, *, phase: str | None, fact: str | None, last: int | None, since: float | None
+) -> None:
+    """Print the trend of each measurement of the workload (of all workloads if it is empty), with the points at which
+    it changed for good. Runs of the same workload, variant, kind of device, parameters, arguments and precision on the
+    same hardware are one measurement."""
+    if phase is not None and fact is not None:
+        raise UsageError("--phase chooses a time, and --fact an exact fact", "Give one of them.")
+    from jaxprof.analysis.history import read_history
+    from jaxprof.report import history as report
+    from jaxprof.session.log import Library
+
+    found = read_history(Library().paths(), fact or phase or "run", workload, last=last, since=since)
+    if form == "json":
+        print_json("history", report.history_json(found), _around_changes(found))
+    elif form == "csv":
+        print_pieces([report.history_csv(found)])
+    elif form == "markdown":
+        print_text(report.history_markdown(found))
+    elif workload:
+        print_text(report.history_text(found, report.POINTS_SHOWN if last is None else None))
+    else:
+        print_text(report.overview_text(found))
+
+
+def _around_changes(found: LibraryHistory) -> list[str]:
+    """Return the commands that compare, for each series with a change, the session before and after the latest one."""
+    changes = [(series.changes[-1].last, series.changes[-1].first) for series in found.series if series.changes]
+    return [command_line("compare", f"{last.path}:{last.run}", f"{first.path}:{first.run}") for last, first in changes]

@@ -1,24 +1,61 @@
 """`jaxprof gate TARGET --base BASE --fail-on FACT[:N%]`: whether the exact facts and times of a program are within
-limits. `cli.gating` judges them."""
+limits. It compiles the program and its base, and measures both for times."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import click
 
+from jaxprof.analysis import result as run_result
+from jaxprof.analysis.gate import (
+    GateBase,
+    GateLimit,
+    GateResult,
+    GateRow,
+    arguments_differ,
+    decided,
+    judged,
+    judged_apart,
+    judged_times,
+    of_another_file,
+    old_counts,
+    read_limits,
+    versions_differ,
+    wider_products,
+    with_decision,
+)
+from jaxprof.analysis.run_difference import RunDifference, arguments_of, run_difference
+from jaxprof.cli.answers import command_line, new_writer
 from jaxprof.cli.complete import complete_base, complete_target
+from jaxprof.cli.git_revision import FoundBase, found_base
+from jaxprof.cli.hlo_target import CompileOptions, compiled_programs
 from jaxprof.cli.options import (
     LocalFile,
     arguments_option,
     device_option,
     measuring_options,
     python_option,
+    refuse,
+    refuse_without,
     settings_option,
     target_options,
     variant_option,
 )
-from jaxprof.cli.output import format_option
+from jaxprof.cli.output import ExitCode, format_option, print_json, print_lines, print_text, written_whole
+from jaxprof.cli.sides import TIMED, MeasuredSides, can_be_measured, measure_times
+from jaxprof.cli.target import refuse_job, session_at
+from jaxprof.errors import JaxprofError, UsageError
+from jaxprof.operating_system import unwound_by_signals
+from jaxprof.report import gate as report
+from jaxprof.report.conclusion import conclusion_lines, gate_conclusion
+from jaxprof.session import Run, Session
+from jaxprof.session.log import LogWriter
+from jaxprof.session.log.baselines import Baselines, Decision
 
 
 @click.command("gate")
@@ -53,7 +90,18 @@ from jaxprof.cli.output import format_option
 @measuring_options("For times: ")
 @click.option("--junit", type=LocalFile(), metavar="FILE", help="Write JUnit XML there, too.")
 @format_option("text", "markdown", "json")
-def command(**words: Any) -> int:
+def command(
+    target: str,
+    base: str | None,
+    limits: tuple[str, ...],
+    accept: str | None,
+    strict: bool,
+    junit: Path | None,
+    out: Path | None,
+    force: bool,
+    form: str,
+    **words: Any,
+) -> int:
     """Fail if an exact fact of TARGET, or a time, has grown since BASE.
 
     TARGET is a function of yours (path/to/file.py:function), a workload, or a session (of `run`, or of `hlo --out`).
@@ -65,6 +113,208 @@ def command(**words: Any) -> int:
     compiles. Times are measured in turns: run:5% (a call), first_run, trace, lower, compile. Exit codes: 0 within, 1 a
     side failed, 3 a limit was exceeded, 4 undecided (--strict).
     """
-    from jaxprof.cli.gating import run_gate
+    for each in filter(None, (target, base)):
+        refuse_job("jaxprof gate", each, "a limit")
+    parsed_limits = read_limits(limits)
+    _refuse_ineffective(words["targets"], parsed_limits, timed=any(limit.is_time for limit in parsed_limits))
+    how = {name: words.pop(name) for name in TIMED}
+    options = CompileOptions(**words)
+    result, measured = _compared(
+        target, base, parsed_limits, options, how, lambda: new_writer(out, replace_existing=force), accept
+    )
+    if result is None:
+        assert measured is not None
+        return measured.exit_code
+    if junit is not None:
+        with written_whole(junit, force=True) as place:
+            place.write_text(report.gate_junit(result, strict=strict), encoding="utf-8")
+    _print(result, form, target, measured.path if measured is not None else None)
+    return _exit_code(result, measured, strict=strict)
 
-    return run_gate(**words)
+
+def _compared(
+    target: str,
+    base: str | None,
+    parsed_limits: Sequence[GateLimit],
+    options: CompileOptions,
+    how: Mapping[str, Any],
+    writer: Callable[[], LogWriter],
+    accept: str | None,
+) -> tuple[GateResult | None, MeasuredSides | None]:
+    """Judge each limit. Return the result, None if measuring failed, and what was measured for limits on times."""
+    rows: list[GateRow] = []
+    pairs: list[_Pair] = []
+    notes: list[str] = []
+    measured: MeasuredSides | None = None
+    timed = any(limit.is_time for limit in parsed_limits)
+    with unwound_by_signals(), found_base(target, base) as found:
+        decisions = _decisions(found.about, accept)
+        together = timed and can_be_measured(target, found)
+        if not together or not all(limit.is_time for limit in parsed_limits):
+            pairs = _pairs(target, found, options)
+            for pair in pairs:
+                difference = pair.difference()
+                notes += old_counts(difference, decisions)
+                notes.append(
+                    wider_products(difference, limited=any(limit.fact == "product_bytes" for limit in parsed_limits))
+                )
+                of_pair = judged(pair.label, difference, parsed_limits, decisions)
+                rows += of_pair if accept is None else _accept(found.about.name, pair.run, of_pair, accept)
+        if together:
+            measured = measure_times(target, found, options, how, parsed_limits, writer)
+            if measured.result is None:
+                return None, measured
+            rows += judged_times(_label(measured.result.versus[0].run), measured.result, parsed_limits)
+        elif timed:
+            for pair in pairs:
+                before, now = run_result(pair.base_session, pair.base.id), run_result(pair.session, pair.run.id)
+                rows += judged_apart(pair.label, before, now, parsed_limits)
+    result = GateResult(
+        base=found.about,
+        rows=tuple(rows),
+        notes=(*_notes(pairs, found.about.reading), *dict.fromkeys(filter(None, notes))),
+        measured=measured.result if measured is not None else None,
+    )
+    return result, measured
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A program and its base."""
+
+    session: Session
+    run: Run
+    base_session: Session
+    base: Run
+
+    @property
+    def label(self) -> str:
+        return _label(self.run)
+
+    def difference(self) -> RunDifference:
+        return run_difference(self.base_session, self.base, self.session, self.run)
+
+
+def _notes(pairs: Sequence[_Pair], reading: str) -> tuple[str, ...]:
+    """Return the notes above the rows: other versions, other arguments, and for a kept base another file."""
+    notes = [versions_differ(pair.base, pair.run) for pair in pairs]
+    notes += [
+        arguments_differ(arguments_of(pair.base_session, pair.base), arguments_of(pair.session, pair.run))
+        for pair in pairs
+    ]
+    if reading in ("baseline", "session"):
+        notes += [of_another_file(pair.base, pair.run) for pair in pairs]
+    return tuple(dict.fromkeys(filter(None, notes)))
+
+
+def _pairs(target: str, base: FoundBase, options: CompileOptions) -> list[_Pair]:
+    """Return each program of the target with its base, compiled now or read from a session. Raises JaxprofError."""
+    try:
+        base_programs = _programs(base.target, options, base.variables)
+    except JaxprofError as error:
+        raise base.named(error) from error
+    return [
+        _Pair(session, run, *_counterpart(run, base_programs, base.about.name))
+        for session, run in _programs(target, options)
+    ]
+
+
+def _decisions(base: GateBase, accept: str | None) -> tuple[Decision, ...]:
+    """Return the decisions that were kept beside the base. Raises UsageError if a decision cannot be kept there, and
+    FileRefusedError for a damaged file of decisions."""
+    if accept is not None and not accept.strip():
+        raise UsageError("--accept needs a reason", '--accept "the larger tile is 20 % faster on the target"')
+    if base.reading == "baseline":
+        return Baselines().decisions(base.name)
+    if accept is not None:
+        raise UsageError(
+            f"--accept keeps a decision beside a named baseline, and {base.name} is none",
+            "jaxprof gate baseline save NAME TARGET, then --base NAME.",
+        )
+    return ()
+
+
+def _accept(name: str, run: Run, rows: Sequence[GateRow], reason: str) -> list[GateRow]:
+    """Keep the decision to accept what exceeded a limit, and return the rows with it. Raises FileRefusedError and
+    StorageError."""
+    moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    made_decisions = {row.limit.fact: decided(row, reason, moment, run) for row in rows if row.state == "passed"}
+    if made_decisions:
+        Baselines().decide(name, list(made_decisions.values()))
+    return [
+        with_decision(row, made_decisions[row.limit.fact]) if row.limit.fact in made_decisions else row for row in rows
+    ]
+
+
+def _label(run: Run) -> str:
+    return f"{run.plan.workload} {run.plan.variant} {run.plan.device}"
+
+
+def _refuse_ineffective(targets: str, parsed_limits: Sequence[GateLimit], *, timed: bool) -> None:
+    """Raises UsageError for a time of a device that is not here, and for options of times if no limit is a time."""
+    if timed and targets:
+        limit = next(limit for limit in parsed_limits if limit.is_time)
+        raise UsageError(
+            f"--fail-on {limit.text} is a time, and --for compiles for devices that are not here",
+            "With --for, limit exact facts: kernels, flops, bytes, peak.",
+        )
+    if not timed:
+        refuse((*TIMED, "out", "force"), "applies to times, and no limit is one", "Limit a time: --fail-on run:5%.")
+    refuse_without("out", ("force",))
+
+
+def _exit_code(result: GateResult, measured: MeasuredSides | None, *, strict: bool) -> int:
+    if measured is not None and measured.exit_code:
+        return measured.exit_code
+    if result.outcome == "passed":
+        return ExitCode.LIMIT_PASSED
+    return ExitCode.UNDECIDED if strict and result.outcome == "undecided" else ExitCode.OK
+
+
+def _programs(
+    name: str, options: CompileOptions, variables: Mapping[str, str] | None = None
+) -> list[tuple[Session, Run]]:
+    """Return the compiled programs that an argument names, or the recorded ones of a session. Raises JaxprofError."""
+    session = session_at(name)
+    if session is not None and (recorded := [run for run in session.runs.values() if run.is_program]):
+        return [(session, run) for run in recorded]
+    programs = compiled_programs(name, options, variables)
+    return [(session, run) for session, run in programs if "hlo" in run.texts] or programs
+
+
+def _counterpart(run: Run, programs: list[tuple[Session, Run]], base: str) -> tuple[Session, Run]:
+    """Return the base of `run`: on the same kind of device, and among several the one of the same name and variant."""
+    on_device = [program for program in programs if program[1].device_kind == run.device_kind]
+    if not on_device:
+        kinds = ", ".join(dict.fromkeys(program.device_kind for _, program in programs))
+        raise UsageError(f"{base} has no program on {run.device_kind}", f"It has programs on {kinds}.")
+    plan = run.plan
+    for names in (
+        lambda program: (
+            program.device,
+            program.workload,
+            program.variant,
+            tuple(sorted(program.parameters.items())),
+            program.arguments,
+        ),
+        lambda program: (program.device, program.workload, program.variant),
+        lambda program: (program.workload, program.variant),
+        lambda program: program.workload,
+        lambda program: program.device,
+        lambda program: None,
+    ):
+        alike = [program for program in on_device if names(program[1].plan) == names(plan)]
+        if len(alike) == 1:
+            return alike[0]
+    listed = ", ".join(f"{program.id} {program.label}" for _, program in on_device[:10])
+    raise UsageError(f"{base} has {len(on_device)} programs on {run.device_kind}", f"Keep one of them: {listed}.")
+
+
+def _print(result: GateResult, form: str, target: str, path: str | None) -> None:
+    if form == "json":
+        print_json("gate", report.gate_json(result), [command_line("open", path)] if path is not None else [])
+    elif form == "markdown":
+        print_text(report.gate_markdown(result))
+    else:
+        print_text(report.gate_text(result))
+        print_lines(["", *conclusion_lines(gate_conclusion(result, target), report.WIDTH)])
