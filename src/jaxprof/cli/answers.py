@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING
 import click
 
 from jaxprof.cli.options import words_given
-from jaxprof.cli.output import no_form, note, print_json, print_pieces, print_text, refuse_existing, with_urls
+from jaxprof.cli.output import (
+    no_form,
+    note,
+    print_json,
+    print_pieces,
+    print_text,
+    refuse_existing,
+    rows_wanted,
+    with_urls,
+)
 from jaxprof.cli.target import job_at, job_named
 from jaxprof.errors import FileRefusedError, StorageError, UsageError
 from jaxprof.session_names import EXTENSION, JOB_EXTENSION
@@ -69,7 +78,7 @@ def next_of_session(session: Session, place: str | Path) -> list[str]:
         next_commands.append(command_line("open", place, "--trust"))
     if any(run.compile_passes is not None for run in runs):
         next_commands.append(command_line("open", place, "--compile"))
-    return [*next_commands, command_line("open", place, "--full")]
+    return next_commands if rows_wanted(1) is None else [*next_commands, command_line("open", place, "--full")]
 
 
 def print_session(session: Session, place: str | Path | None, *, live: bool = False) -> None:

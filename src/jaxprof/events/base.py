@@ -7,7 +7,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar, Final
 
@@ -44,6 +45,12 @@ def session_state(*, complete: bool, live: bool, reason: str) -> str:
     if complete:
         return "complete" if reason in ("", "finished") else reason
     return "being written" if live else "interrupted"
+
+
+def with_failures(state: str, statuses: Iterable[str]) -> str:
+    """Return the state of a session with its runs that did not end well: `complete, 1 crashed, 2 cancelled`."""
+    counts = Counter(status for status in statuses if status in STATUSES and status != "ok")
+    return ", ".join([state, *(f"{counts[status]} {status}" for status in STATUSES if counts[status])])
 
 
 FLAT: Mapping[str, bool] = {"flat": True}

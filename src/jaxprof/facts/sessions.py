@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any, Final
 
 from jaxprof.events import DeviceReading, EnvironmentRead
-from jaxprof.events.base import session_state
+from jaxprof.events.base import session_state, with_failures
 from jaxprof.facts import RUN, Fact, Part, Relation, Repeated, SessionFile, at, within
 from jaxprof.facts.units import BYTES, COUNT, INDEX, LIST, MOMENT, NUMBER, OBJECT, SECONDS, SHARE, TEXT, TRUTH
 from jaxprof.session import Phase, Run, Session
@@ -24,6 +24,11 @@ def state_of(session: Session, *, live: bool = False) -> str:
     """Return `complete`, `being written`, `interrupted`, or how the session ended. `live`: it is being written now."""
     reason = session.closed.reason if session.closed is not None else ""
     return session_state(complete=session.complete, live=live, reason=reason)
+
+
+def state_words(session: Session, *, live: bool = False) -> str:
+    """Return the state with the runs that did not end well, for people: `complete, 1 crashed`."""
+    return with_failures(state_of(session, live=live), (run.status for run in session.runs.values()))
 
 
 def _environment(name: str) -> Callable[[SessionFile], Any]:

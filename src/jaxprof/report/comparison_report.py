@@ -13,7 +13,7 @@ from jaxprof.analysis.ab import AbResult, AbVersus, ab_results, side_versus
 from jaxprof.analysis.session_difference import RunComparison, SessionDifference
 from jaxprof.facts import SENTENCE, Fact, at, pick, recorder, within
 from jaxprof.facts.runs import RUNS
-from jaxprof.facts.sessions import state_of
+from jaxprof.facts.sessions import state_of, state_words
 from jaxprof.facts.units import ANY, BY_NAME, LIST, NUMBER, NUMBERS, OBJECT, ROWS, SECONDS, TEXT, TRUTH
 from jaxprof.report.comparison import (
     BUFFERS_COMPARED,
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 def _heading(name: str, session: Session) -> str:
     header = session.header
-    return f"{name}: {header.session}  ·  {header.created}  ·  {header.host}  ·  {state_of(session)}"
+    return f"{name}: {header.session}  ·  {header.created}  ·  {header.host}  ·  {state_words(session)}"
 
 
 def _notes(difference: SessionDifference) -> Iterator[str]:

@@ -179,9 +179,9 @@ def _labels_text(labels: list[str]) -> str:
 
 
 def published_lines(group: RunGroup, width: int = WIDTH) -> Iterator[str]:
-    """Yield the published figures of each source, then those that are given in words, then the caveats."""
-    figures_known = published(group.workload, [result.run.plan.variant for result in group.runs])
-    by_source = grouped((figure.source, figure) for figure in figures_known)
+    """Yield the published figures of these sizes, by source; then those that are given in words, then the caveats."""
+    known = published(group.workload, [result.run.plan.variant for result in group.runs])
+    by_source = grouped((figure.source, figure) for figure in known if _is_of(figure, group))
     for source, figures in by_source.items():
         caveats = dict.fromkeys(figure.caveat for figure in figures if figure.caveat)
         numbers = {caveat: f"[{at}]" for at, caveat in enumerate(caveats, start=1)}
@@ -192,7 +192,6 @@ def published_lines(group: RunGroup, width: int = WIDTH) -> Iterator[str]:
             column("", at("figure"), right=True),
             column("", lambda figure: "" if common else figure.statistic),  # noqa: B023  it is printed at once
             column("", at("hardware"), gives_way=True),
-            column("", lambda figure: _other_parameters(figure, group), str, right=False),
             column("", lambda figure: numbers.get(figure.caveat, ""), str, right=False),  # noqa: B023
         ]
         rows = [figure for figure in figures if figure.seconds is not None]
@@ -203,18 +202,15 @@ def published_lines(group: RunGroup, width: int = WIDTH) -> Iterator[str]:
         yield from islice(text_lines(Table(columns, rows), width=width), 1, None)  # no heading
         for figure in figures:
             if figure.seconds is None:
-                where = ", ".join(part for part in (figure.hardware, _other_parameters(figure, group)) if part)
-                words = f"{figure.variant} on {where}: {figure.text} {numbers.get(figure.caveat, '')}"
+                words = f"{figure.variant} on {figure.hardware}: {figure.text} {numbers.get(figure.caveat, '')}"
                 yield from wrap(words, width=width, indent="    ", first="  ")
         for caveat, number in numbers.items():
             yield from wrap(caveat, width=width, indent="      ", first=f"  {number} ")
 
 
-def _other_parameters(figure: Published, group: RunGroup) -> str:
-    """Return the parameters of a published figure that differ from those of the group."""
-    return parameters_text(
-        {name: value for name, value in figure.parameters.items() if group.parameters.get(name) != value}
-    )
+def _is_of(figure: Published, group: RunGroup) -> bool:
+    """Return whether a published figure is of the group's parameters: one of another size says nothing beside it."""
+    return all(group.parameters.get(name) == value for name, value in figure.parameters.items())
 
 
 def _sweep(session: Session, sweep: SweepGroup, live: bool) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxprof.facts import at, column, pick
-from jaxprof.facts.sessions import environment, state_of
+from jaxprof.facts.sessions import environment, state_words
 from jaxprof.report.renderers import text_lines, wrap
 from jaxprof.report.table import Table
 from jaxprof.session import Session
@@ -35,7 +35,7 @@ def to_text(session: Session, *, live: bool = False) -> str:
 
 def _heading(session: Session, live: bool) -> Iterator[str]:
     header = session.header
-    state = state_of(session, live=live)
+    state = state_words(session, live=live)
     host = header.host
     if session.process_count != 1:
         host += f", process {session.process_index} of {session.process_count or 'an unknown number'}"

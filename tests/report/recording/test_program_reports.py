@@ -68,6 +68,12 @@ def test_a_function_that_was_never_called_is_told_with_what_to_do(code):
     assert (function["status"], function["run"]) == ("not_measured", None)
 
 
+def test_how_many_findings_there_are_is_left_to_the_conclusion_which_counts_those_of_explain():
+    runs = [made.compiled(f"f{number}", "new_function", compile_seconds=1.0, count=20) for number in range(8)]
+    session = fold(made.HEADER, made.program(*runs, wall=20.0))
+    assert "more finding" not in "\n".join(summary_lines(session))
+
+
 def test_the_kernels_of_a_capture_window_are_one_table_and_no_empty_groups():
     session = made.session(made.sampled(0, 5.0, {"host_busy": 5.0}))
     for number, module in enumerate(("jit_init", "jit_step"), start=2):

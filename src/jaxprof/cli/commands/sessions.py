@@ -14,6 +14,7 @@ from jaxprof.cli.complete import complete_session
 from jaxprof.cli.options import force_option, out_option, refuse, yes_option
 from jaxprof.cli.output import ExitCode, delete_after_asking, format_option, notes, print_json, print_lines
 from jaxprof.errors import UsageError
+from jaxprof.events.base import with_failures
 from jaxprof.session.log import Library
 from jaxprof.session_names import EXTENSION
 from jaxprof.units import bytes_, counted, utc_text
@@ -184,10 +185,7 @@ def _state(entry: Entry) -> str:
     if entry.job is not None:
         missing = [f"{entry.job.missing} missing"] if entry.job.missing else []
         return ", ".join([*(f"{count} {status}" for status, count in entry.job.by_status.items()), *missing])
-    cancelled = sum(run.status == "cancelled" for run in entry.closed)
-    failed = sum(run.status != "ok" for run in entry.closed) - cancelled
-    counts = ((failed, "failed"), (cancelled, "cancelled"))
-    return ", ".join([entry.state, *(f"{count} {word}" for count, word in counts if count)])
+    return with_failures(entry.state, (run.status for run in entry.closed))
 
 
 def _delete(library: Library, doomed: Sequence[Path], form: str, *, yes: bool) -> int:

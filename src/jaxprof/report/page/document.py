@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from jaxprof.analysis.explain.derive import explanation
 from jaxprof.analysis.explain.model import RankedFinding
-from jaxprof.facts.sessions import environment, state_of
+from jaxprof.facts.sessions import environment, state_words
 from jaxprof.report.explain import answers, cost_text, place_text
 from jaxprof.report.page.elements import (
     Charts,
@@ -192,7 +192,7 @@ def _finite(data: Any) -> Any:
 
 def _head(session: Session, shown: list[Section], live: bool) -> str:
     header, reported = session.header, environment(session)
-    details = [header.created, header.host, state_of(session, live=live)]
+    details = [header.created, header.host, state_words(session, live=live)]
     details += [f"jax {reported.jax}"] if reported is not None and reported.jax else []
     links = "".join(f'<a href="#{each.anchor}">{text(each.title)}</a>' for each in shown)
     subtitle = text(" · ".join(filter(None, details)))

@@ -111,8 +111,6 @@ def summary_lines(session: Session, run_id: str = "", width: int = WIDTH) -> lis
         lines[1:1] = wrap(verdict(program), width=width, indent="    ", first="  ")
     for finding in program.findings[:_SUMMARY_FINDINGS]:
         lines += wrap(finding_text(program, finding), width=width, indent="    ", first="  ! ")
-    more = len(program.findings) - _SUMMARY_FINDINGS
-    lines += [f"  and {counted(more, 'more finding')}"] if more > 0 else []
     return lines
 
 
