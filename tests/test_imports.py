@@ -101,7 +101,7 @@ LOADED = rows("""
     open FILE --format text  102  -
     open FILE --format json  116  -
     open FILE --kernels      50   -
-    open PROGRAM --format text 66  hlo.read
+    open PROGRAM --format text  66  hlo.read
     open PROGRAM --compiles  55   analysis.programs.findings analysis.programs.verdict session.log.writer
     hlo FILE                 58   -
     hlo FILE --kernels       82   stats analysis.run_result

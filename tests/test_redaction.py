@@ -186,11 +186,10 @@ def test_a_recorded_command_line_has_no_secret_and_the_session_says_so(tmp_path)
 
 
 def test_a_side_of_a_comparison_keeps_no_secret():
-    from jaxprof.cli.sides import AllWords, SideWords, read_sides
+    from jaxprof.cli.sides import sides_of
 
-    words = AllWords(targets=("selu", "selu"), b=SideWords(environment=("HF_TOKEN=sesame", "OMP_NUM_THREADS=1")))
-    with read_sides(words) as read:
-        side = read.sides[1]
+    words = {"arguments": (), "environment_b": ("HF_TOKEN=sesame", "OMP_NUM_THREADS=1")}
+    (_, side), _ = sides_of(("selu", "selu"), words, None)
     assert "sesame" not in side.title + repr(side.spec())
     assert "OMP_NUM_THREADS=1" in side.title
     assert side.environment["HF_TOKEN"] == "sesame", "the process itself gets it"

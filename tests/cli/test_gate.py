@@ -197,8 +197,8 @@ def test_a_revision_and_what_is_there_now_are_measured_and_judged(call, tmp_path
     said = call("gate", "own.py:step", "--fail-on", "run:5%", "--launches", "2", "--format", "json")
     (row,) = said.data["limits"]
     assert (said.code, row["state"]) == (3, "passed")
-    read, how = given
-    assert ([side.tree.revision for side in read.sides], how["launches"]) == (["HEAD", ""], 2)
+    (sides, _), how = given
+    assert ([side.tree.revision for side in sides], how["launches"]) == (["HEAD", ""], 2)
 
 
 WHY = "the new loss needs it"

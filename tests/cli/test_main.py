@@ -10,7 +10,7 @@ import pytest
 
 from cli.calling import environment
 from jaxprof import __version__
-from jaxprof.cli.main import COMMANDS, FORMER, WITHIN, cli
+from jaxprof.cli.main import COMMANDS, WITHIN, cli
 from jaxprof.cli.output import ExitCode
 
 
@@ -19,7 +19,6 @@ def test_help_names_every_command_and_the_exit_codes(call):
     assert said.code == 0
     assert [name for name in COMMANDS if f"  {name} " not in said.out] == []
     assert "130 interrupted" in said.out
-    assert "history" not in call("histroy").err, "a former name is not proposed"
     assert call("--version").out == f"jaxprof {__version__}\n"
 
 
@@ -48,24 +47,12 @@ def test_no_help_has_a_summary_that_is_cut_or_a_type_of_click_for_a_value():
                 assert option.metavar, f"{context.command_path} {option.opts}: click names its type"
 
 
-@pytest.mark.parametrize(
-    "words", [*((name,) for name in COMMANDS), *WITHIN, *((former,) for former in FORMER)], ids=" ".join
-)
+@pytest.mark.parametrize("words", [*((name,) for name in COMMANDS), *WITHIN], ids=" ".join)
 def test_words_that_stand_for_a_command_have_its_help(call, words):
     said = call(*words, "--help")
-    now = " ".join(FORMER[words[0]][:2]) if words[0] in FORMER else " ".join(words)
-    assert (said.code, said.out.startswith(f"Usage: jaxprof {now.split(' --')[0]}")) == (0, True)
+    assert (said.code, said.out.startswith(f"Usage: jaxprof {' '.join(words)}")) == (0, True)
     if len(words) == 2:
         assert f"jaxprof {' '.join(words)}" in call(words[0], "--help").out.rpartition("See also: ")[2]
-
-
-def test_former_commands_do_what_they_did(call, kept):
-    assert call("open", kept).out == call("open", kept).out
-    assert call("run", "--describe").out == call("run").out == call("run", "--describe").out
-    assert (
-        call("compare", "--over-time", "--format", "json").data
-        == call("compare", "--over-time", "--format", "json").data
-    )
 
 
 def test_the_app_refuses_to_start_without_a_terminal(call):

@@ -2,11 +2,9 @@
 file; and a file with several functions, of which the user says which one is meant."""
 
 import inspect
-import sys
 
 import pytest
 
-from cli.calling import environment
 from jaxprof.api.session import profile
 from jaxprof.cli.commands.run import command
 from jaxprof.cli.main import COMMANDS
@@ -17,7 +15,6 @@ from jaxprof.runner.planning import PlanOptions
 from jaxprof.tui.home.plan_options import HomeOptions
 from report import sessions
 from tables import rows
-from terminal import Terminal
 
 
 def test_every_front_end_has_one_default_budget_and_number_of_launches():
@@ -117,7 +114,7 @@ def mine(tmp_path, monkeypatch):
 
 @pytest.mark.process
 @pytest.mark.parametrize("command", ["run", "hlo"])
-def test_where_nobody_can_be_asked_the_functions_are_listed(call, mine, command, state_home):
+def test_the_functions_of_a_file_are_listed(call, mine, command, state_home):
     said = call(command, mine)
     assert (said.code, "mine.py has 2 functions: twice, product" in said.err) == (ExitCode.USAGE, True)
     assert not list(state_home.rglob("*.jaxprof"))
@@ -130,14 +127,3 @@ def test_workloads_lists_them_all_or_those_that_take_the_arguments(call, mine):
     for count, name in ((1, "mine.py:twice:"), (3, "mine.py:helper:")):
         assert call("run", "--describe", mine, *["--arg", "f32[3]"] * count).out.startswith(name)
     assert call("run", "--describe", mine, *["--arg", "f32[3]"] * 4).code == ExitCode.USAGE
-
-
-@pytest.mark.process
-def test_at_a_terminal_the_user_is_asked(mine, tmp_path):
-    words = [sys.executable, "-m", "jaxprof", "run", mine, "--set", "n=3"]
-    with Terminal(words, tmp_path, environment()) as terminal:
-        terminal.until("all)")
-        assert "1  twice  Two times x." in terminal.plain
-        terminal.type(b"2\n")
-        assert terminal.end() == ExitCode.USAGE
-        assert "unknown parameter 'n'" in terminal.plain, "product has none; twice would run"

@@ -78,4 +78,3 @@ def offered(*words):
 def test_what_is_offered_belongs_to_what_was_typed(kept):
     words = {line: offered(*shlex.split(line.replace("KEPT", str(kept)))) for line in cases("completion.txt")}
     held_cases("completion.txt", {line: "".join(f"  {word}\n" for word in found) for line, found in words.items()})
-    assert "vmap-highest" in offered("run", "--variant", "v")

@@ -14,7 +14,7 @@ from jaxprof.session import Session
 from jaxprof.session.log import load
 from jaxprof.trace import imported
 from runner import engines
-from runner.stage import HERE, Stage, plan
+from runner.stage import Stage, plan
 
 pytestmark = pytest.mark.process
 
@@ -150,49 +150,3 @@ def test_an_engine_is_not_timed_out_while_it_starts(tmp_path, monkeypatch):
     monkeypatch.setattr("jaxprof.runner.engine_run.CAP_GRACE_SECONDS", 0.0)
     starting = engines.PREAMBLE + "time.sleep(0.8)\n" + engines.FINISHED
     assert Stage(tmp_path, monkeypatch, starting).run([plan(max_seconds=0.1)]).runs["r1"].status == "ok"
-
-
-def after_preparing(folder, monkeypatch, prepared, *planned):
-    """All children that were started, in order, and the session of runs that came after one was prepared."""
-    made = []
-
-    class Noted(engine_process.EngineProcess):
-        def __init__(self, *given, **options):
-            super().__init__(*given, **options)
-            made.append(self)
-
-    stage = Stage(folder, monkeypatch, engines.GOOD)
-    monkeypatch.setattr(scheduler, "EngineProcess", Noted)
-    stage.scheduler.prepare(prepared)
-    session = stage.run(planned)
-    assert not any(process.alive for process in made)
-    return made, session
-
-
-def test_a_child_that_waits_takes_the_next_run_and_no_other_one(tmp_path, monkeypatch):
-    made, session = after_preparing(tmp_path, monkeypatch, plan(), plan(), plan("other"))
-    assert [session.runs[run].pid for run in ("r1", "r2")] == [process.pid for process in made]
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        plan(how="numpy", variant="numpy"),
-        replace(plan(), interpreter=replace(HERE, chosen="another one")),
-        replace(plan(), environment={"XLA_FLAGS": "--x"}),
-    ],
-    ids=["without jax", "another interpreter", "another environment"],
-)
-def test_a_child_that_waits_for_another_kind_of_run_is_ended(tmp_path, monkeypatch, other):
-    (waiting, used), session = after_preparing(tmp_path, monkeypatch, plan(), other)
-    assert session.runs["r1"].pid == used.pid != waiting.pid
-    assert session.runs["r1"].status == "ok"
-
-
-def test_a_child_that_nothing_came_for_is_ended_with_the_session_and_one_that_could_take_none_is_not_started(
-    tmp_path, monkeypatch
-):
-    useless = (plan(how="numpy"), replace(plan(), interpreter=replace(HERE, jax=None)))
-    for prepared, children in ((plan(), 1), (useless[0], 0), (useless[1], 0)):
-        assert len(after_preparing(tmp_path, monkeypatch, prepared)[0]) == children
-        (tmp_path / "s.jaxprof").unlink()

@@ -268,7 +268,7 @@ def _planned(
     targets = parse_targets(options.targets) if options.targets else []
     devices = targets[0].devices if targets else 1
     try:
-        (info,) = find_workloads([name], interpreter, options.arguments, devices, several=False, variables=variables)
+        (info,) = find_workloads([name], interpreter, options.arguments, devices, variables)
     except UsageError as error:
         if targets and "ValueError" in error.what:  # usually because the file makes its own mesh
             hint = f"It sees {counted(devices, 'device')}, as --for {targets[0].label} says."

@@ -397,9 +397,3 @@ def asks(source: str, *, yes: bool) -> Ask:
         answered.update(new)
 
     return ask
-
-
-def ask(question: str, answers: Sequence[str]) -> str:
-    """Ask on stderr for one of `answers`, and return it."""
-    answer: str = click.prompt(safe(question), type=click.Choice(answers), show_choices=False, err=True)
-    return answer

@@ -13,7 +13,6 @@ from __future__ import annotations
 import secrets
 import signal
 import socket
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Collection, Iterator
@@ -59,18 +58,6 @@ _FROM_THE_TERMINAL = signals("SIGINT", "SIGQUIT")
 _LOOK_SECONDS = 0.25
 """How often, in seconds, the interrupt thread checks whether the program has ended."""
 _PASSED_ON = signals("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
-
-
-def run_missing(python: str, program: ProgramCommand) -> int:
-    """Run a file that does not exist: Python reports that itself, and no session is kept."""
-    code = subprocess.run([python, *program.argv], check=False).returncode
-    note(f"nothing was recorded: there is no {program.path}")
-    return code
-
-
-def is_missing(program: ProgramCommand) -> bool:
-    """Return whether the program is a file that does not exist. For a module, only Python itself can tell."""
-    return not program.module and program.path != "-" and not Path(program.path).exists()
 
 
 def run_plain(

@@ -6,12 +6,10 @@ never runs in this process.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.cli.output import ask, note
 from jaxprof.cli.target import is_own, split_run
 from jaxprof.devices.inventory.join import merge
 from jaxprof.devices.inventory.machine import Device, gather, local_devices, parse_device, platforms_of
@@ -29,16 +27,7 @@ if TYPE_CHECKING:
     from jaxprof.session import Session
 
 HOST = "cpu:0"
-_ALL = "all"
 _KINDS = ("gpu", "cuda", "rocm", "tpu", "metal")
-
-
-@dataclass(frozen=True, slots=True)
-class SelectedRuns:
-    """The runs to make, and notes about the choice."""
-
-    planned: list[PlannedRun]
-    notes: list[str] = field(default_factory=list)
 
 
 def find_workloads(
@@ -46,17 +35,14 @@ def find_workloads(
     interpreter: Interpreter,
     arguments: Sequence[str],
     devices: int = 1,
-    *,
-    several: bool = True,
     variables: Mapping[str, str] | None = None,
     inputs_from: str = "",
 ) -> list[WorkloadInfo]:
-    """Return the workloads of the targets, in order, without repeats. If a file or module has several functions, the
-    user is asked to choose one, or (with `several`) all.
+    """Return the workloads of the targets, in order, without repeats.
 
     `devices`: how many CPU devices a user's file sees while it is imported, and `variables` what is laid over its
     environment. `inputs_from`: the target whose inputs those without any take. Raises UsageError for an unknown name,
-    for a target that cannot be imported, and if there is no terminal to ask on.
+    for a target that cannot be imported, and for a file or module with several functions.
     """
     wanted = list(dict.fromkeys(targets))
     own_targets = [target for target in wanted if is_own(target)]
@@ -69,27 +55,15 @@ def find_workloads(
     for target in own_targets:
         prefix = f"{target}:"
         of_target = [info for info in described if info.origin == target or info.origin.startswith(prefix)]
-        infos[target] = of_target if len(of_target) == 1 else _ask_which(target, of_target, several=several)
+        if len(of_target) > 1:
+            functions = [info.origin.rpartition(":")[2] for info in of_target]
+            raise UsageError(
+                f"{target} has {len(functions)} functions: {', '.join(functions)}",
+                f"Name one: {of_target[0].origin}. jaxprof run --describe {target} lists them.",
+            )
+        infos[target] = of_target
     unique = {info.origin if is_own(target) else target: info for target in wanted for info in infos[target]}
     return list(unique.values())
-
-
-def _ask_which(target: str, infos: Sequence[WorkloadInfo], *, several: bool) -> list[WorkloadInfo]:
-    """Return the functions of `target` that the user chooses. Without a terminal, raises UsageError with the list."""
-    functions = {info.origin.rpartition(":")[2]: info for info in infos}
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise UsageError(
-            f"{target} has {len(infos)} functions: {', '.join(functions)}",
-            f"Name one: {next(iter(functions.values())).origin}. jaxprof run --describe {target} lists them.",
-        )
-    for number, (name, function) in enumerate(functions.items(), start=1):
-        note(f"  {number}  {name}  {function.title}")
-    words = [*(str(number) for number in range(1, len(infos) + 1)), *functions, *([_ALL] if several else [])]
-    question = f"Which function of {target}? (a number{', a name or all' if several else ' or a name'})"
-    answer = ask(question, words)
-    if answer in functions:
-        return [functions[answer]]
-    return list(infos) if answer == _ALL else [infos[int(answer) - 1]]
 
 
 def describe_own(
@@ -107,9 +81,9 @@ def describe_own(
         raise UsageError(error.what, error.hint) from error
 
 
-def plan(infos: Sequence[WorkloadInfo], choice: PlanOptions) -> SelectedRuns:
-    """Return the runs of all these workloads. Each of several takes the variants and settings that it has; a name that
-    none of them has raises UsageError with similar names."""
+def plan(infos: Sequence[WorkloadInfo], choice: PlanOptions) -> tuple[list[PlannedRun], list[str]]:
+    """Return the runs of all these workloads, and notes on what was left out. Each of several takes the variants and
+    settings that it has; a name that none of them has raises UsageError with similar names."""
     variants = {variant.name for info in infos for variant in info.variants}
     for name in choice.variants:
         if name not in variants:
@@ -118,18 +92,19 @@ def plan(infos: Sequence[WorkloadInfo], choice: PlanOptions) -> SelectedRuns:
     for name in choice.settings:
         if name not in parameters:
             raise unknown_name("parameter", name, parameters)
-    chosen = SelectedRuns([])
+    planned: list[PlannedRun] = []
+    notes: list[str] = []
     for info in infos:
         kept = [name for name in choice.variants if name in {variant.name for variant in info.variants}]
         if choice.variants and not kept:
-            chosen.notes.append(f"{info.name} has no variant {' or '.join(choice.variants)}: left out")
+            notes.append(f"{info.name} has no variant {' or '.join(choice.variants)}: left out")
             continue
         accepted = {parameter.name for parameter in info.parameters}
         if choice.sweep and len(infos) == 1:
             read_sweep(choice.sweep, info.parameters)
         settings = {name: text for name, text in choice.settings.items() if name in accepted}
-        chosen.planned.extend(plan_runs([info], replace(choice, variants=kept, settings=settings)))
-    return chosen
+        planned += plan_runs([info], replace(choice, variants=kept, settings=settings))
+    return planned, notes
 
 
 def read_settings(items: Sequence[str]) -> dict[str, str]:

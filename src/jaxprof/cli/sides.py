@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,69 +30,32 @@ if TYPE_CHECKING:
     from jaxprof.session.log import LogWriter
 
 LABELS = "ABCDEFGHIJ"
+_OF_A_SIDE: Final = ("environment", "python", "settings", "precision")
+"""Parameters that hold for all sides; with `_b` behind its name, each holds for B in place of that."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SideWords:
-    """What the command line says about one side."""
-
-    environment: tuple[str, ...] = ()
-    python: str | None = None
-    settings: tuple[str, ...] = ()
-    precision: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AllWords:
-    """What the command line says about all sides, and about B in place of that."""
-
-    targets: tuple[str, ...]
-    revision: str | None = None
-    arguments: tuple[str, ...] = ()
-    all: SideWords = field(default_factory=SideWords)
-    b: SideWords = field(default_factory=SideWords)
-
-    @property
-    def differ(self) -> bool:
-        """Whether A and B differ by more than their targets."""
-        return self.revision is not None or self.b != SideWords()
-
-
-def words_of(targets: tuple[str, ...], words: Mapping[str, Any]) -> AllWords:
-    """Return what the parameters of `compare` say about the sides at these targets."""
-    of_all, of_b = (
-        SideWords(**{field.name: words[f"{field.name}{suffix}"] for field in fields(SideWords)})
-        for suffix in ("", "_b")
-    )
-    return AllWords(targets=targets, revision=words["revision"], arguments=words["arguments"], all=of_all, b=of_b)
-
-
-@dataclass(frozen=True, slots=True)
-class ReadSides:
-    """The sides, and the notes to print before the measuring."""
-
-    sides: list[ComparedSide]
-    notes: list[str]
+Sides = tuple[list[ComparedSide], list[str]]
+"""The sides, and the notes to print before the measuring."""
 
 
 @contextmanager
-def read_sides(words: AllWords) -> Iterator[ReadSides]:
-    """Yield the sides that the words describe; another revision is checked out until the end. Raises UsageError."""
-    targets = _targets(words)
-    if words.revision is None:
-        yield sides_of(words, targets, None)
+def read_sides(targets: tuple[str, ...], words: Mapping[str, Any]) -> Iterator[Sides]:
+    """Yield the sides at these targets, as the parameters of `compare` describe them; another revision is checked out
+    until the end. Raises UsageError."""
+    targets = _both(targets, words)
+    if words.get("revision") is None:
+        yield sides_of(targets, words, None)
         return
-    with checked_out(targets[1], words.revision) as revision:
-        yield sides_of(words, targets, revision)
+    with checked_out(targets[1], words["revision"]) as revision:
+        yield sides_of(targets, words, revision)
 
 
-def _targets(words: AllWords) -> tuple[str, ...]:
-    targets = words.targets
+def _both(targets: tuple[str, ...], words: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the targets, of which one alone stands for two sides. Raises UsageError."""
     if not targets:
         raise UsageError("compare needs the sides to compare", "jaxprof compare old.py:step new.py:step")
-    if words.revision is not None and len(targets) > 1:
+    if words.get("revision") is not None and len(targets) > 1:
         raise UsageError("--git compares one target with another revision of it", "Name the target once.")
-    if len(targets) == 1 and not words.differ:
+    if len(targets) == 1 and not _differ(words):
         raise UsageError(
             "compare needs two sides",
             f"Name the other: jaxprof compare {targets[0]} OTHER; or say how the sides differ, with --git REV, "
@@ -104,14 +67,19 @@ def _targets(words: AllWords) -> tuple[str, ...]:
     return targets * 2 if len(targets) == 1 else targets
 
 
-def sides_of(words: AllWords, targets: Sequence[str], revision: Revision | None) -> ReadSides:
+def _differ(words: Mapping[str, Any]) -> bool:
+    """Return whether A and B differ by more than their targets."""
+    return words.get("revision") is not None or any(words.get(f"{name}_b") for name in _OF_A_SIDE)
+
+
+def sides_of(targets: Sequence[str], words: Mapping[str, Any], revision: Revision | None) -> Sides:
     """Return the sides at these targets, the first of them at `revision`. Raises UsageError."""
     notes: list[str] = []
     interpreters: dict[str | None, Interpreter] = {}
     sides: list[ComparedSide] = []
     for label, target in zip(LABELS, targets, strict=False):
-        side_words = words.b if label == "B" else SideWords()
-        python = side_words.python or words.all.python
+        own = {name: label == "B" and words.get(f"{name}_b") for name in _OF_A_SIDE}
+        python = own["python"] or words.get("python")
         if python not in interpreters:
             interpreters[python] = find_interpreter(Path(python) if python else None)
         if interpreters[python].jax is None:
@@ -119,44 +87,44 @@ def sides_of(words: AllWords, targets: Sequence[str], revision: Revision | None)
                 f"{label}: {interpreters[python].path} has no jax",
                 f"{'--python-b' if label == 'B' else '--python'} PATH names an environment with jax.",
             )
-        environment = {**_variables(words.all.environment), **_variables(side_words.environment)}
+        own_variables = _variables(own["environment"] or ())
+        environment = {**_variables(words.get("environment") or ()), **own_variables}
         place, variant = split_variant(target)
         title, tree = [target], SideTree()
         if revision is not None:
             place, tree = (revision.target(target), revision.then(target)) if label == "A" else (target, revision.now())
         if revision is not None and label == "A":
-            title = [f"{target} at {words.revision}" + f" ({revision.commit})" * (words.revision != revision.commit)]
-        title += [f"{name}={kept_value(name, value)}" for name, value in _variables(side_words.environment).items()]
-        title += side_words.settings
-        title += [f"{side_words.precision} precision"] if side_words.precision else []
-        title += [side_words.python] if side_words.python else []
-        infos = find_workloads(
+            title = [f"{target} at {revision.name}" + f" ({revision.commit})" * (revision.name != revision.commit)]
+        title += [f"{name}={kept_value(name, value)}" for name, value in own_variables.items()]
+        title += own["settings"] or ()
+        title += [f"{own['precision']} precision"] if own["precision"] else []
+        title += [own["python"]] if own["python"] else []
+        (workload,) = find_workloads(
             [place],
             interpreters[python],
-            words.arguments,
-            several=False,
+            words["arguments"],
             variables={**tree.variables, **environment},
             inputs_from=sides[0].workload.target if sides else "",
         )
-        if infos[0].inputs_from:
+        if workload.inputs_from:
             notes.append(f"{label} has no inputs of its own, and is called with those of A")
         side = ComparedSide(
             label=label,
             title=", ".join(title),
-            workload=infos[0],
+            workload=workload,
             variant=variant,
             interpreter=interpreters[python],
             environment=environment,
-            settings={**read_settings(words.all.settings), **read_settings(side_words.settings)},
-            precision=side_words.precision or words.all.precision or "",
+            settings=read_settings([*(words.get("settings") or ()), *(own["settings"] or ())]),
+            precision=own["precision"] or words.get("precision") or "",
             tree=tree,
         )
         sides.append(side)
     if note := tree_note([side.spec() for side in sides]):
         notes.append(note)
-    elif len(set(targets)) == 1 and not words.differ:
+    elif len(set(targets)) == 1 and not _differ(words):
         notes.append("all sides are the same: an A/A comparison, which shows what this machine can tell apart")
-    return ReadSides(sides, notes)
+    return sides, notes
 
 
 def _variables(items: Sequence[str]) -> dict[str, str]:
@@ -189,15 +157,16 @@ TIMED: Final = ("device", "launches", "budget_seconds", "max_seconds", "max_sile
 
 
 def measure(
-    read: ReadSides, folder: Path, how: Mapping[str, Any], make_writer: Callable[[], LogWriter], **more: Any
+    read: Sides, folder: Path, how: Mapping[str, Any], make_writer: Callable[[], LogWriter], **more: Any
 ) -> MeasuredSides:
     """Measure the sides and keep the session. `how`: the parameters `TIMED`; `more`: further options of all sides.
     Raises UsageError for sides that do not fit, before anything runs."""
-    (device,) = choose([how["device"]], read.sides[0].interpreter)
+    sides, notes = read
+    (device,) = choose([how["device"]], sides[0].interpreter)
     timed = {name: how[name] for name in TIMED} | {"device": device}
     options = SideOptions(**timed, folder=folder, **more)
-    planned = plan_comparison(read.sides, options, read.notes)
-    return measure_planned(planned, read.sides[0].interpreter, make_writer(), options.max_silence_seconds)
+    planned = plan_comparison(sides, options, notes)
+    return measure_planned(planned, sides[0].interpreter, make_writer(), options.max_silence_seconds)
 
 
 def measure_planned(
@@ -240,13 +209,13 @@ def measure_times(
     targets, variants = zip(*map(split_variant, sides), strict=True)
     if len(chosen := {each for each in (*variants, compiling.variant) if each}) > 1:
         raise UsageError(f"both sides are measured as one variant, not as {' and '.join(sorted(chosen))}", "Name one.")
-    words = AllWords(
-        targets=targets,
-        revision=base.about.name if revision is not None else None,
-        arguments=tuple(compiling.arguments),
-        all=SideWords(settings=tuple(compiling.settings), python=str(compiling.python) if compiling.python else None),
-    )
-    read = sides_of(words, targets, revision)
+    words = {
+        "revision": base.about.name if revision is not None else None,
+        "arguments": compiling.arguments,
+        "settings": compiling.settings,
+        "python": str(compiling.python) if compiling.python else None,
+    }
+    read = sides_of(targets, words, revision)
     with TemporaryFolder("gate") as folder:
         return measure(
             read,

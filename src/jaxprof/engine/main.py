@@ -202,20 +202,16 @@ class Engine:
         self._control = RunControl()
         self.main_thread = MainThread()
 
-    def serve(self, *, import_jax: bool) -> None:
+    def serve(self) -> None:
         """Serve requests until the end, in a thread of its own."""
         try:
-            self._serve(import_jax=import_jax)
+            self._serve()
         finally:
             self.main_thread.stop()
 
-    def _serve(self, *, import_jax: bool) -> None:
+    def _serve(self) -> None:
         self._reader.start()
         self._keeper.start()
-        if import_jax:
-            from jaxprof.engine.measure.startup import import_ahead
-
-            import_ahead()
         while (request := self._next_request()) is not None:
             if isinstance(request, RunRequest):
                 self._run(request)
@@ -328,13 +324,12 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="jaxprof-engine")
     parser.add_argument("--events-fd", type=int, required=True)
     parser.add_argument("--control-fd", type=int, required=True)
-    parser.add_argument("--import-jax", action="store_true")
     options = parser.parse_args(arguments)
     sys.argv = [""]  # our arguments do not concern the user's functions, which may read them
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the client handles a ctrl+c at the terminal
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     engine = Engine(options.events_fd, options.control_fd)
-    worker = threading.Thread(target=partial(engine.serve, import_jax=options.import_jax), name="jaxprof-worker")
+    worker = threading.Thread(target=engine.serve, name="jaxprof-worker")
     worker.start()
     engine.main_thread.serve()
     worker.join()

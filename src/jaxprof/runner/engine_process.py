@@ -77,9 +77,7 @@ class EngineProcess(ChildProcess):
     """A running engine, in a process group of its own. One thread owns it; only `cancel` and `kill` may be called from
     others."""
 
-    def __init__(
-        self, interpreter: Interpreter, environment: Mapping[str, str] | None = None, *, import_jax: bool = False
-    ) -> None:
+    def __init__(self, interpreter: Interpreter, environment: Mapping[str, str] | None = None) -> None:
         """Start the engine; `environment` is laid over ours. Raises WorkerError if it cannot be started, UsageError on
         Windows."""
         refuse_to_run("measuring")
@@ -104,8 +102,6 @@ class EngineProcess(ChildProcess):
         pipes = Pipes.open()
         command = python_words(interpreter.path, "-u", str(ENGINE))
         command += ["--events-fd", str(pipes.events_write), "--control-fd", str(pipes.control_read)]
-        if import_jax:
-            command.append("--import-jax")
         try:
             super().__init__(
                 command,

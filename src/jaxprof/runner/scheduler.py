@@ -60,7 +60,6 @@ class Scheduler(RecordingScheduler):
         """Runs that are measured together now, by run id."""
         self._working: dict[str, EngineProcess] = {}
         """Child that works on a run, by run id."""
-        self._waiting: EngineProcess | None = None
         self._batches, self._blocks = itertools.count(1), itertools.count(1)
         self._closed = False
 
@@ -87,20 +86,6 @@ class Scheduler(RecordingScheduler):
                     self._session_recorder.emit(replace(plan.comparison, run=run))
             self._session_recorder.flush()
         return ids
-
-    def prepare(self, planned: PlannedRun) -> None:
-        """Start a child that imports jax and waits, so that the next run like `planned` need not do so. Best
-        effort."""
-        if planned.spec.how == "numpy" or self.interpreter.jax is None or planned.interpreter is not None:
-            return
-        environment = self._place(planned).environment
-        with self._lock:
-            if self._waiting is not None or self._current or self._closed:
-                return
-            try:
-                self._waiting = EngineProcess(self.interpreter, environment, import_jax=True)
-            except JaxprofError:  # the run itself will meet the error, and report it
-                self._waiting = None
 
     def run(self) -> None:
         """Run the queue until it is empty."""
@@ -167,11 +152,8 @@ class Scheduler(RecordingScheduler):
                 return
             self._closed = True
             self._queue.clear()
-            for process in (self._waiting, *self._working.values()):
-                if process is not None:
-                    process.kill()
-            if self._waiting is not None:
-                self._waiting.close()
+            for process in self._working.values():
+                process.kill()
             from jaxprof.analysis.ceilings import remember  # `hlo` with it: not before the first frame
 
             self._session_recorder.close(reason, before_the_end=remember)
@@ -214,7 +196,7 @@ class Scheduler(RecordingScheduler):
     def _engine_run(self, side: Side, placement: WorkerEnvironment, max_seconds: float | None = None) -> EngineRun:
         """Start a worker for the side's run, which `cancel` reaches from now on. `max_seconds`: its hard cap; None for
         what that of the run leaves. Raises JaxprofError."""
-        process = self._start(side.plan, placement)
+        process = EngineProcess(self._interpreter(side.plan), placement.environment)
         watch = DeviceWatch(self._interpreter(side.plan).path, side.plan.spec.device)
         self._hold(side.run, process)
         return EngineRun(
@@ -326,17 +308,6 @@ class Scheduler(RecordingScheduler):
             self._working[run] = process
             if self._closed:
                 process.kill()
-
-    def _start(self, planned: PlannedRun, placement: WorkerEnvironment) -> EngineProcess:
-        with self._lock:
-            waiting, self._waiting = self._waiting, None
-        if waiting is not None:
-            fits = waiting.alive and waiting.environment == placement.environment and planned.spec.how != "numpy"
-            if fits and self._interpreter(planned) == self.interpreter:
-                return waiting
-            waiting.kill()
-            waiting.close()
-        return EngineProcess(self._interpreter(planned), placement.environment)
 
 
 def session_of(

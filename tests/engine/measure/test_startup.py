@@ -24,32 +24,14 @@ def imported(module):
 
 
 def test_an_import_is_timed_where_it_takes_place(monkeypatch):
-    monkeypatch.setattr(startup, "_ahead", {})
     assert (imported("json").seconds, imported("json").note) == (None, "already imported")
     monkeypatch.delitem(sys.modules, "colorsys", raising=False)
     fresh = imported("colorsys")
     assert (fresh.seconds > 0, fresh.note) == (True, "")
-    monkeypatch.setattr(startup, "_ahead", {"jax": 2.5})
-    first, second = imported("jax"), imported("jax")
-    assert (first.seconds, first.note) == (2.5, "imported while the worker was idle")
-    assert (second.seconds, second.note) == (None, "already imported"), "it counts once"
 
 
-def test_the_seconds_of_an_import_ahead_are_kept_for_the_run(monkeypatch):
-    ahead = {}
-    clock = iter([1.0, 3.5])
-    monkeypatch.setattr(startup, "_ahead", ahead)
-    monkeypatch.setattr(startup, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
-    startup.import_ahead()
-    assert ahead == {"jax": 2.5}
-
-
-def test_an_import_ahead_that_fails_says_nothing_until_a_run_needs_it(monkeypatch):
-    ahead = {}
-    monkeypatch.setattr(startup, "_ahead", ahead)
+def test_a_jax_that_is_missing_is_named_with_what_installs_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "jax", None)
-    startup.import_ahead()
-    assert ahead == {}
     with pytest.raises(JaxprofError, match="jax is not installed for") as caught:
         startup._import("jax")
     assert caught.value.hint.endswith('-m pip install --upgrade "jax>=0.7.2"')

@@ -206,13 +206,13 @@ def _measured(targets: tuple[str, ...], form: str, words: dict[str, Any]) -> int
     if form not in ("text", "json"):
         raise no_form("a comparison that is measured", form, "text", "json")
     refuse_without("out", ("force",))
-    from jaxprof.cli.sides import measure, read_sides, words_of
+    from jaxprof.cli.sides import measure, read_sides
     from jaxprof.operating_system import refuse_to_run, unwound_by_signals
     from jaxprof.reaper import TemporaryFolder
     from jaxprof.report.comparison_report import ab_json, ab_lines
 
     refuse_to_run("jaxprof compare")
-    with unwound_by_signals(), TemporaryFolder("ab") as folder, read_sides(words_of(targets, words)) as read:
+    with unwound_by_signals(), TemporaryFolder("ab") as folder, read_sides(targets, words) as read:
         measured = measure(
             read,
             folder,

@@ -157,12 +157,11 @@ def command(
             writer = new_writer(out, replace_existing=force)
             return _work(planned, notes, interpreter, writer, form, max_silence_seconds)
     names = (*names, *(workloads.names() if everything else ()))
-    chosen = plan(find_workloads(names, interpreter, options.arguments), options)
+    planned_runs, notes = plan(find_workloads(names, interpreter, options.arguments), options)
     writer = new_writer(out, replace_existing=force)
-    notes = list(chosen.notes)
     if not devices and (idle := idle_accelerators(interpreter)):
         notes.append(f"this runs on {HOST}; there is also {', '.join(idle)} (--device {idle[0]})")
-    return _work(chosen.planned, notes, interpreter, writer, form, max_silence_seconds)
+    return _work(planned_runs, notes, interpreter, writer, form, max_silence_seconds)
 
 
 @contextmanager

@@ -99,7 +99,7 @@ def command(
     Under srun, mpirun or torchrun each process writes into one folder, and `jaxprof open FOLDER` compares them; -n
     starts such a job on this machine.
     """
-    from jaxprof.cli.plain_script import is_missing, refuse_too_many, run_missing
+    from jaxprof.cli.plain_script import refuse_too_many
     from jaxprof.engine.protocol.recording import RecordingOptions
     from jaxprof.job_process import job_process, take_own_variables
     from jaxprof.operating_system import refuse_to_run
@@ -124,12 +124,10 @@ def command(
         ranks = _read_ranks(capture_ranks, processes, process, out, launched=launched)
     program = ProgramCommand(path=target, arguments=arguments, module=module, options=options)
     interpreter = find_interpreter(python)
-    if is_missing(program):
+    if not module and target != "-" and not Path(target).exists():  # of a module, only Python itself can tell
         if is_url(target):
             raise UsageError(f"{target} is a URL, and a program has to be here", "Copy it to this machine first.")
-        if form == "json":
-            raise missing_file(target)
-        return run_missing(interpreter.path, program)
+        raise missing_file(target)
     code = _recorded(
         program, interpreter, process, ranks, out, processes, launched=launched, force=force, form=form, plain=plain
     )

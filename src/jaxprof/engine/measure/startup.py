@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import sys
-import time
 from importlib import import_module
 from typing import Any
 
@@ -16,18 +15,6 @@ from jaxprof.engine.measure.control import Reporter
 from jaxprof.errors import JaxprofError
 
 OLDEST_JAX = (0, 7, 2)
-_ahead: dict[str, float] = {}
-"""Seconds of imports that took place before a run needed them."""
-
-
-def import_ahead() -> None:
-    """Import jax before any request, without touching a backend. A failure appears when a run needs jax."""
-    began = time.perf_counter()
-    try:
-        _import("jax")
-    except JaxprofError:
-        return
-    _ahead["jax"] = time.perf_counter() - began
 
 
 def start_numpy(recorder: Reporter) -> None:
@@ -69,9 +56,7 @@ def _timed_import(recorder: Reporter, module: str) -> None:
     imported = module in sys.modules
     with recorder.phase("import") as phase:
         _import(module)
-        if module in _ahead:
-            phase.seconds, phase.note = _ahead.pop(module), "imported while the worker was idle"
-        elif imported:
+        if imported:
             phase.measured, phase.note = False, "already imported"
 
 
