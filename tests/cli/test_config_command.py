@@ -22,10 +22,10 @@ def test_what_compares_and_compiles_takes_what_is_not_given_from_the_settings(ca
         '[tool.jaxprof]\npreset = "published"\ndevices = ["cuda:1", "cpu:0"]\ncomparison_budget = 90\nmargin = "4%"\n'
     )
     for words, option, usual in rows("""
-        ab    --budget  90
-        ab    --margin  4%
-        hlo   --preset  published
-        gate  --device  cuda:1
+        compare  --budget  90
+        compare  --margin  4%
+        hlo      --preset  published
+        gate     --device  cuda:1
     """):
         said = " ".join(call(words, "--help").out.split())
         assert f"default: {usual}" in said[said.index(f"{option} ") :][:200]

@@ -301,14 +301,14 @@ def test_an_engine_that_is_ended_between_its_turns_was_cancelled(stage):
 @pytest.mark.process
 def test_engines_that_share_a_device_leave_its_memory_to_each_other(stage):
     environments = []
-    start = stage.scheduler._start
+    start = stage.scheduler._engine_run
 
-    def seen(planned, placement, *rest):
+    def seen(side, placement, *rest):
         environments.append(placement.environment)
-        return start(planned, placement, *rest)
+        return start(side, placement, *rest)
 
     stage.scheduler._placement = lambda planned, interpreter: WorkerEnvironment(environment={}, device="cpu:0")
-    stage.scheduler._start = seen
+    stage.scheduler._engine_run = seen
     stage.scheduler.add(planned("alone", device="cuda:0"))
     stage.take("a", "b", device="cuda:0")
     told = [environment.get("XLA_PYTHON_CLIENT_PREALLOCATE") for environment in environments]

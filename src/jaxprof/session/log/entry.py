@@ -9,10 +9,13 @@ import os
 import re
 import shutil
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from jaxprof.errors import FileRefusedError, StorageError, system_words
 from jaxprof.events import Event, Header, RunClosed, RunPlanned, SessionClosed
@@ -29,41 +32,19 @@ _SUMMARY = ("run_closed", "run_planned", "session_closed", "process_identified")
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessOutline:
-    """One process of a job, as a listing shows it."""
-
-    index: int
-    host: str
-    closed: RunClosed | None
-    """The event that closed its program's run; None while it runs, and if nothing closed its session."""
-    complete: bool
-    """Whether its session has an end."""
-    live: bool
-    problem: str
-    """Why its session cannot be read; empty if it can."""
-
-    @property
-    def status(self) -> str:
-        """Status as of a run, or `running`, `interrupted`, `unreadable`."""
-        if self.problem:
-            return "unreadable"
-        if self.closed is not None:
-            return self.closed.status
-        return unfinished(live=self.live)
-
-
-@dataclass(frozen=True, slots=True)
 class JobOutline:
     """The processes of a job, as a listing shows them."""
 
-    processes: tuple[ProcessOutline, ...]
+    processes: tuple[Entry, ...]
+    """Their sessions, each read at its ends alone."""
     count: int | None
     """Number of processes, as they report it; None if it is not known."""
 
     @property
     def hosts(self) -> list[str]:
         """Hosts of the processes, without repeats."""
-        return list(dict.fromkeys(process.host for process in self.processes if process.host))
+        hosts = (process.header.host for process in self.processes if process.header is not None)
+        return list(dict.fromkeys(filter(None, hosts)))
 
     @property
     def missing(self) -> int:
@@ -111,6 +92,13 @@ class Entry:
         return session_state(complete=self.complete, live=self.live, reason=self.reason)
 
     @property
+    def status(self) -> str:
+        """For the session of a process: its status as of a run, or `running`, `interrupted`, `unreadable`."""
+        if self.problem:
+            return "unreadable"
+        return self.closed[-1].status if self.closed else unfinished(live=self.live)
+
+    @property
     def running(self) -> bool:
         """Whether one of its runs goes on, waits or is to come: a writer may hold a session whose runs are over."""
         return self.live and (not self.planned or len(self.closed) < len(self.planned))
@@ -121,8 +109,11 @@ class Entry:
         return list(dict.fromkeys(plan.spec.workload for plan in self.planned))
 
 
-def read_entry(path: Path) -> Entry:
-    """Read one file as a listing shows it: its header and the summaries of its runs. Raises FileNotFoundError."""
+def read_entry(
+    path: Path, events: Callable[[BinaryIO], Iterable[Event]] = lambda file: events_of(file, _SUMMARY)
+) -> Entry:
+    """Read one file as a listing shows it: its header and, of the rest of the open file, these `events`, by default
+    the summaries of its runs. Raises FileNotFoundError."""
     status = path.stat()
     header: Header | None = None
     planned: dict[str, RunPlanned] = {}
@@ -133,7 +124,7 @@ def read_entry(path: Path) -> Entry:
         with open_regular(path) as file:
             header = read_header(file, path.name)
             index, count = header.process_index, header.process_count
-            for event in events_of(file, _SUMMARY):
+            for event in events(file):
                 if isinstance(event, RunPlanned):
                     planned[event.run] = event
                 elif isinstance(event, RunClosed):
@@ -208,25 +199,20 @@ def job_bytes(folder: Path) -> int:
 def read_job_entry(folder: Path) -> Entry:
     """Read a job as a listing shows it. Raises FileNotFoundError if there is no session in it any more."""
     changed = changed_seconds(folder)
-    header: Header | None = None
-    planned: tuple[RunPlanned, ...] = ()
-    processes: list[ProcessOutline] = []
-    counts = set()
+    processes: list[Entry] = []
     newest = {index: path for index, _, path in attempts_in(_sessions(folder))}
     for index, path in newest.items():
-        process, first, plan = _read_ends(index, path, with_plan=not planned)
-        processes.append(process)
-        counts.add(first.process_count if first is not None else 0)
-        header, planned = header or first, planned or plan
+        with_plan = not any(process.planned for process in processes)
+        processes.append(replace(read_entry(path, partial(_ends_of, with_plan=with_plan)), process_index=index))
     readable = [process for process in processes if not process.problem]
-    counts -= {0}
+    counts = {process.process_count for process in processes if process.header is not None} - {0}
     return Entry(
         path=folder,
         size_bytes=job_bytes(folder),
         modified_seconds=changed,
-        header=header,
-        planned=planned * len(readable),
-        closed=tuple(process.closed for process in readable if process.closed is not None),
+        header=next((process.header for process in processes if process.header is not None), None),
+        planned=next((process.planned for process in processes if process.planned), ()) * len(readable),
+        closed=tuple(process.closed[-1] for process in readable if process.closed),
         process_index=0,
         process_count=max(counts, default=0),
         complete=bool(processes) and all(process.complete for process in processes),
@@ -236,30 +222,13 @@ def read_job_entry(folder: Path) -> Entry:
     )
 
 
-def _read_ends(
-    index: int, path: Path, *, with_plan: bool
-) -> tuple[ProcessOutline, Header | None, tuple[RunPlanned, ...]]:
-    """Return a process, the header of its session, and its plan if `with_plan`."""
-    header, closed, complete, problem = None, None, False, ""
-    planned: tuple[RunPlanned, ...] = ()
-    try:
-        with open_regular(path) as file:
-            header = read_header(file, path.name)
-            body = file.tell()
-            if with_plan:
-                event = next(events_of(file, ("run_planned",)), None)
-                planned = (event,) if isinstance(event, RunPlanned) else ()
-            file.seek(max(body, file.seek(0, os.SEEK_END) - _END_BYTES))
-            for event in events_of(file, ("run_closed", "session_closed")):
-                closed = event if isinstance(event, RunClosed) else closed
-                complete = complete or isinstance(event, SessionClosed)
-    except FileRefusedError as error:
-        problem = error.what
-    except OSError as error:
-        problem = f"{path.name} cannot be read: {system_words(error)}"
-    live = not complete and not problem and is_live(path)
-    host = header.host if header is not None else ""
-    return ProcessOutline(index, host, closed, complete, live, problem), header, planned
+def _ends_of(file: BinaryIO, *, with_plan: bool) -> Iterator[Event]:
+    """Yield the events that close the session of a process, and its first plan if `with_plan`: a job has thousands."""
+    body = file.tell()
+    if with_plan:
+        yield from islice(events_of(file, ("run_planned",)), 1)
+    file.seek(max(body, file.seek(0, os.SEEK_END) - _END_BYTES))
+    yield from events_of(file, ("run_closed", "session_closed"))
 
 
 def delete_job(folder: Path) -> None:

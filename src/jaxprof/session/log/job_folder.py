@@ -18,7 +18,7 @@ from typing import Any, Final, Generic, TypeVar
 from jaxprof.errors import FileRefusedError, system_words
 from jaxprof.limits import PROCESSES
 from jaxprof.session.fold import Session
-from jaxprof.session.log.reader import Follower, is_live, load
+from jaxprof.session.log.reader import Follower, is_live
 from jaxprof.session_names import JOB_EXTENSION, PROCESS_NAME, attempts_in
 
 _MOST_NAMED: Final = 8
@@ -98,23 +98,11 @@ class RecordedJob(Generic[S]):
 
 
 def read_job(folder: Path, kind: type[S]) -> RecordedJob[S]:
-    """Read all sessions of the folder, each folded into a `kind`.
-
-    The notices name what cannot be used. Raises FileRefusedError if there is no session in it that can be read.
-    """
-    notices: list[str] = []
-    members: dict[int, JobMember[S]] = {}
-    for index, _, path in _sorted_names(folder, notices):
-        try:
-            session = load(path, kind)
-        except FileRefusedError as error:
-            notices.append(error.what)
-            continue
-        known = members.get(index)
-        if known is not None:
-            notices.append(_started_again(index, known.path))
-        members[index] = JobMember(index, path, session, not session.complete and is_live(path))
-    return recorded_job(folder, members, notices)
+    """Read the sessions of the folder as far as they are written, each folded into a `kind`. The notices name what
+    cannot be used. Raises FileRefusedError if there is no session in it that can be read."""
+    follower = JobFollower(folder, kind)
+    follower.poll()
+    return follower.job
 
 
 def check_job(folder: Path) -> None:

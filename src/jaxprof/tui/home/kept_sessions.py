@@ -76,7 +76,7 @@ def _processes(job: JobOutline, width: int) -> Iterator[Content]:
     missing = f"; {job.missing} of {job.count} have no session in this folder" if job.missing else ""
     yield from _line("processes", f"{len(job.processes)}: {recorded}{missing}", width)
     errors = [
-        (process.index, process.problem or (process.closed.error if process.closed is not None else ""))
+        (process.process_index, process.problem or (process.closed[-1].error if process.closed else ""))
         for process in job.processes
     ]
     failed = [(index, error) for index, error in errors if error]
