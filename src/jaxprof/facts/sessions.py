@@ -27,7 +27,7 @@ def state_of(session: Session, *, live: bool = False) -> str:
 
 
 def state_words(session: Session, *, live: bool = False) -> str:
-    """Return the state with the runs that did not end well, for people: `complete, 1 crashed`."""
+    """Return the state with the runs that failed, for people: `complete, 1 crashed`."""
     return with_failures(state_of(session, live=live), (run.status for run in session.runs.values()))
 
 
