@@ -48,7 +48,7 @@ def session_state(*, complete: bool, live: bool, reason: str) -> str:
 
 
 def with_failures(state: str, statuses: Iterable[str]) -> str:
-    """Return the state of a session with its runs that failed, by how they ended: `complete, 1 crashed, 2 cancelled`."""
+    """Return the state of a session with the ends of its runs that failed: `complete, 1 crashed, 2 cancelled`."""
     counts = Counter(status for status in statuses if status in STATUSES and status != "ok")
     return ", ".join([state, *(f"{counts[status]} {status}" for status in STATUSES if counts[status])])
 
