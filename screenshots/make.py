@@ -98,7 +98,7 @@ def record_sweep(folder: Path) -> Path:
 
 def record_program(folder: Path) -> Path:
     """The finished recording of the example as a program."""
-    from jaxprof.runner import find_interpreter
+    from jaxprof.runner.interpreter import find_interpreter
     from jaxprof.runner.program import ProgramCommand
     from jaxprof.runner.program_run import ProgramScheduler
     from jaxprof.session.log import LogWriter, new_header

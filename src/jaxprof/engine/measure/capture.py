@@ -95,9 +95,7 @@ def _capture(
             return
         try:
             trace = read_profile(path)
-            for event in events_of(
-                trace, kind, calls=calls, seconds_of_calls=seconds, timed_seconds=timed_seconds
-            ):
+            for event in events_of(trace, kind, calls=calls, seconds_of_calls=seconds, timed_seconds=timed_seconds):
                 recorder.emit(event)
         except JaxprofError as error:
             _report_missing(recorder, kind, error.what)
