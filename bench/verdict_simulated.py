@@ -32,9 +32,10 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 import numpy as np  # noqa: E402
 
-from jaxprof.stats import LaunchBlocks, compare, narrow_enough  # noqa: E402
 from jaxprof.stats.bootstrap import bootstrap_medians  # noqa: E402
+from jaxprof.stats.comparison import compare, narrow_enough  # noqa: E402
 from jaxprof.stats.student import t_quantile  # noqa: E402
+from jaxprof.stats.turns import LaunchBlocks  # noqa: E402
 from stats.machines import MACHINES, Machine, in_turns  # noqa: E402
 
 BLOCKS = 60

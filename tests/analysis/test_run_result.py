@@ -10,8 +10,8 @@ from jax import lax
 from analysis.made_runs import STEADY, program_text, run, session
 from golden import figures_text, held_cases
 from jaxprof import events as e
-from jaxprof.analysis import result, results, sweep_groups
-from jaxprof.analysis.run_result import COUNTED, run_cost
+from jaxprof.analysis.run_result import COUNTED, result, results, run_cost
+from jaxprof.analysis.sweeps import sweep_groups
 from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.open.parsed import modules
 

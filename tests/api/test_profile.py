@@ -11,7 +11,7 @@ import pytest
 
 import jaxprof
 from hlo_sources import SOURCES
-from jaxprof.analysis import result
+from jaxprof.analysis.run_result import result
 from jaxprof.engine.measure import inprocess
 from jaxprof.hlo.analysis.kernels import kernels
 

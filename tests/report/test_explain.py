@@ -22,7 +22,8 @@ from jaxprof.report import explain
 from jaxprof.report.conclusion import conclusion, largest
 from jaxprof.report.envelope import json_pieces
 from jaxprof.report.renderers import wrap
-from jaxprof.stats import Block, LaunchBlocks, compare
+from jaxprof.stats.comparison import compare
+from jaxprof.stats.turns import Block, LaunchBlocks
 from jaxprof.text import columns
 from jaxprof.units import parts_of, spread
 from report import sessions

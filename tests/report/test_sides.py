@@ -9,7 +9,7 @@ from jaxprof.analysis.session_difference import session_difference
 from jaxprof.report.comparison_report import comparison_json
 from jaxprof.report.json import to_dict
 from jaxprof.report.sides import basis_lines, more_launches_text, verdict_line
-from jaxprof.stats import compare
+from jaxprof.stats.comparison import compare
 from jaxprof.stats.turns import Block, LaunchBlocks
 from report.sessions import HEADER, environment, later_launches, turns
 

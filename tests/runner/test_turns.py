@@ -20,7 +20,7 @@ from jaxprof.runner.planning import PlannedRun
 from jaxprof.runner.turns import LEAST_TURNS_SECONDS, LaunchRule
 from jaxprof.session import Session
 from jaxprof.session.log import new_header
-from jaxprof.stats import compare, narrow_enough
+from jaxprof.stats.comparison import compare, narrow_enough
 from jaxprof.stats.turns import PROBES
 from runner.engines import PREAMBLE
 from runner.stage import Stage, plan
@@ -409,9 +409,9 @@ def test_a_width_ends_them_after_three(monkeypatch):
         return compare([])
 
     monkeypatch.setattr(speedup, "compared", compared)
-    monkeypatch.setattr("jaxprof.stats.narrow_enough", narrow)
+    monkeypatch.setattr("jaxprof.stats.comparison.narrow_enough", narrow)
     rule = LaunchRule(None, 0.02, Clock())
     assert [rule.ends(session(), ["r1", "r2"]) for _ in range(3)] == [False, False, True]
     assert looked == ["B"]
-    monkeypatch.setattr("jaxprof.stats.narrow_enough", narrow_enough)
+    monkeypatch.setattr("jaxprof.stats.comparison.narrow_enough", narrow_enough)
     assert not rule.ends(session(), ["r1", "r2"]), "nothing measured is not narrow"

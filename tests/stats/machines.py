@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jaxprof.stats import Block, LaunchBlocks, balanced_order
+from jaxprof.stats.turns import Block, LaunchBlocks, balanced_order
 
 CALL_SECONDS = 0.005
 BLOCK_MILLISECONDS = 10

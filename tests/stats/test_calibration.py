@@ -9,7 +9,7 @@ import functools
 import numpy as np
 import pytest
 
-from jaxprof.stats import compare, corrected, narrow_enough
+from jaxprof.stats.comparison import compare, corrected, narrow_enough
 from stats.machines import MACHINES, Machine, in_turns
 
 SESSIONS = 100

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from golden import figures_text, held_cases
-from jaxprof.stats import change_points, compare, compare_apart, refuse
-from jaxprof.stats.changes import SHORTEST, _best_cut
+from jaxprof.stats.changes import SHORTEST, _best_cut, change_points
+from jaxprof.stats.comparison import compare, compare_apart, refuse
 from jaxprof.stats.growth import growth, growth_interval, judge_growth
 from kept_histories import medians
 from stats.machines import neighbours

@@ -8,18 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from golden import figures_text, held_cases
-from jaxprof.stats import (
-    Block,
-    LaunchBlocks,
-    balanced_order,
-    compare,
-    compare_apart,
-    corrected,
-    narrow_enough,
-    refuse,
-    summarise_launches,
-)
+from jaxprof.stats.comparison import compare, compare_apart, corrected, narrow_enough, refuse
+from jaxprof.stats.launches import summarise_launches
 from jaxprof.stats.location import Spread, of_difference
+from jaxprof.stats.turns import Block, LaunchBlocks, balanced_order
 
 
 def launch(*medians, wobble=0.004, blocks=16, in_turns=True):

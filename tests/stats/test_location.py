@@ -9,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from golden import figures_text, held, held_cases
-from jaxprof.stats import break_even_calls, histogram, median_interval, outliers, summarise, total_seconds, two_modes
 from jaxprof.stats.bootstrap import bootstrap_medians
+from jaxprof.stats.breakeven import break_even_calls, total_seconds
 from jaxprof.stats.location import Location, Spread, bounded_exp, launch_mean, location, of_difference
+from jaxprof.stats.modes import two_modes
 from jaxprof.stats.student import t_quantile
+from jaxprof.stats.summary import histogram, median_interval, outliers, summarise
 from stats.machines import neighbours
 
 

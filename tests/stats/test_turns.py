@@ -11,18 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from golden import figures_text, held_cases
-from jaxprof.stats import (
+from jaxprof.stats.launches import summarise_launches, summarise_run, turns_over_alone
+from jaxprof.stats.summary import summarise
+from jaxprof.stats.turns import (
+    LONGEST_PROBED_SECONDS,
+    PROBES,
     Block,
     LaunchBlocks,
     balanced_order,
+    change_within,
     in_blocks,
+    plan_probes,
     plan_turns,
-    summarise,
-    summarise_launches,
-    summarise_run,
-    turns_over_alone,
+    settling_seconds,
 )
-from jaxprof.stats.turns import LONGEST_PROBED_SECONDS, PROBES, change_within, plan_probes, settling_seconds
 
 
 def test_two_sides_take_turns_in_abba_baab():

@@ -19,7 +19,7 @@ from jaxprof.analysis.speedup import compared
 from jaxprof.events import ComparisonPlanned, ResultsCompared, SideSpec, WarningRaised, finite
 from jaxprof.session import Run, Session
 from jaxprof.session.run import UNLIKE_RESULTS
-from jaxprof.stats import MARGIN, TimeComparison, Verdict
+from jaxprof.stats.comparison import MARGIN, TimeComparison, Verdict
 from jaxprof.units import counted
 
 if TYPE_CHECKING:

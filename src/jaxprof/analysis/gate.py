@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from jaxprof.analysis.run_result import RunResult
     from jaxprof.analysis.session_difference import PhaseDifference
     from jaxprof.session import Run
-    from jaxprof.stats import TimeComparison
+    from jaxprof.stats.comparison import TimeComparison
 
 _LIMIT: Final = re.compile(r"\s*(?P<fact>[a-z_]+)\s*(?::\s*(?P<growth>\d+(?:\.\d+)?)\s*%\s*)?")
 

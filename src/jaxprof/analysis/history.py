@@ -27,8 +27,7 @@ from jaxprof.events import RunSpec, Scalar
 from jaxprof.session import Run, Session
 from jaxprof.session.log.reader import OUTLINE, read_outline
 from jaxprof.session_names import EXTENSION
-from jaxprof.stats import change_points
-from jaxprof.stats.changes import SHORTEST
+from jaxprof.stats.changes import SHORTEST, change_points
 from jaxprof.stats.turns import middle
 
 PHASES_KEPT: Final = ("run", "trace", "lower", "compile", "first_run")

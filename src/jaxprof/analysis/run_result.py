@@ -30,23 +30,11 @@ from jaxprof.analysis.speedup import (
 from jaxprof.errors import JaxprofError
 from jaxprof.events import COUNTED_BY_XLA, PHASES, STARTUP_PHASES, CheckReported, DeviceReading, WarningRaised
 from jaxprof.session import Run, Session
-from jaxprof.stats import (
-    Block,
-    LaunchBlocks,
-    LaunchSummary,
-    Modes,
-    Summary,
-    break_even_calls,
-    median_interval,
-    middle,
-    outliers,
-    summarise,
-    summarise_launches,
-    summarise_run,
-    two_modes,
-)
-from jaxprof.stats.breakeven import total_seconds
-from jaxprof.stats.turns import change_within
+from jaxprof.stats.breakeven import break_even_calls, total_seconds
+from jaxprof.stats.launches import LaunchSummary, summarise_launches, summarise_run
+from jaxprof.stats.modes import Modes, two_modes
+from jaxprof.stats.summary import Summary, median_interval, outliers, summarise
+from jaxprof.stats.turns import Block, LaunchBlocks, change_within, middle
 from jaxprof.units import and_more, counted, integer, percent, seconds, spread
 
 if TYPE_CHECKING:

@@ -23,7 +23,8 @@ from jaxprof.analysis.speedup import compared
 from jaxprof.events import RevisionRead
 from jaxprof.pairs import Pair, paired, pairs
 from jaxprof.session import Run, Session
-from jaxprof.stats import Block, LaunchBlocks, TimeComparison, compare, compare_apart, corrected, refuse
+from jaxprof.stats.comparison import TimeComparison, compare, compare_apart, corrected, refuse
+from jaxprof.stats.turns import Block, LaunchBlocks
 
 if TYPE_CHECKING:
     from jaxprof.analysis.finding import Finding

@@ -14,20 +14,9 @@ from typing import Generic, TypeVar
 from jaxprof.events import DeviceReading
 from jaxprof.session import Run, Session
 from jaxprof.session.run import UNLIKE_RESULTS, RunLaunch
-from jaxprof.stats import (
-    BLOCK_SECONDS,
-    Block,
-    LaunchBlocks,
-    TimeComparison,
-    Verdict,
-    compare,
-    compare_apart,
-    in_blocks,
-    is_rough,
-    middle,
-    refuse,
-    turns_over_alone,
-)
+from jaxprof.stats.comparison import TimeComparison, Verdict, compare, compare_apart, is_rough, refuse
+from jaxprof.stats.launches import turns_over_alone
+from jaxprof.stats.turns import BLOCK_SECONDS, Block, LaunchBlocks, in_blocks, middle
 from jaxprof.units import counted
 
 Derived = TypeVar("Derived")

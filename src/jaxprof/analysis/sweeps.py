@@ -9,7 +9,7 @@ from itertools import pairwise
 from jaxprof.analysis.run_result import RunResult, result
 from jaxprof.grouping import grouped
 from jaxprof.session import Session
-from jaxprof.stats import Verdict
+from jaxprof.stats.comparison import Verdict
 from jaxprof.units import integer
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jaxprof import session as fold_room
-from jaxprof.analysis import RunResult, results
+from jaxprof.analysis.run_result import RunResult, results
 from jaxprof.errors import StorageError, UsageError
 from jaxprof.operating_system import refuse_to_run
 from jaxprof.remote.place import path_here

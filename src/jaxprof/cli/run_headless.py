@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any, TextIO
 
-from jaxprof.analysis import RunResult, result
+from jaxprof.analysis.run_result import RunResult, result
 from jaxprof.cli.output import SIGNAL_BASE, ExitCode
 from jaxprof.errors import StorageError
 from jaxprof.events import Event, RunFinished

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.analysis import RunResult, results
 from jaxprof.analysis.memory import peak_memory
+from jaxprof.analysis.run_result import RunResult, results
 from jaxprof.events import STAGES
 from jaxprof.facts import RUN, Fact, Relation, at
 from jaxprof.facts.units import (

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from jaxprof.analysis import RunResult, result
 from jaxprof.analysis.ab import AbResult, ab_results
+from jaxprof.analysis.run_result import RunResult, result
 from jaxprof.analysis.speedup import steady_samples
 from jaxprof.events import PHASES, SCHEMA_MAJOR, SCHEMA_MINOR, STARTUP_PHASES
 from jaxprof.facts import SENTENCE, Fact, at, pick, recorder, within
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from jaxprof.analysis.memory import MemoryPicture
     from jaxprof.analysis.programs.derive import AskedFunction
     from jaxprof.analysis.programs.result import ProgramResult
-    from jaxprof.stats import Summary
+    from jaxprof.stats.summary import Summary
 
 _PHASES_OF = {
     "numpy": ("run",),

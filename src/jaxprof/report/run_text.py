@@ -7,7 +7,8 @@ from dataclasses import replace
 from itertools import islice
 from typing import Final
 
-from jaxprof.analysis import RunResult, SweepGroup, SweepLine, sweep_groups
+from jaxprof.analysis.run_result import RunResult
+from jaxprof.analysis.sweeps import SweepGroup, SweepLine, sweep_groups
 from jaxprof.events import WarningRaised
 from jaxprof.facts import Fact, at, column
 from jaxprof.facts.runs import RunRow

@@ -6,8 +6,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from jaxprof.analysis import RunResult, results
-from jaxprof.analysis.run_result import modes_text
+from jaxprof.analysis.run_result import RunResult, modes_text, results
 from jaxprof.errors import UsageError
 from jaxprof.events import Scalar
 from jaxprof.facts import Fact, at, column, pick

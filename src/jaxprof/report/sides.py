@@ -9,15 +9,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from jaxprof.analysis import RunResult
 from jaxprof.analysis.ab import AbResult, AbVersus
+from jaxprof.analysis.run_result import RunResult
 from jaxprof.analysis.speedup import more_launches
 from jaxprof.events import ResultsCompared, SideSpec
 from jaxprof.facts import Fact, at
 from jaxprof.facts.units import COUNT, INDEX, LIST, NUMBER, OBJECT, RATIO, ROWS, SHARE, TEXT, TEXT_BY_NAME, TRUTH
 from jaxprof.report.renderers import wrap
 from jaxprof.report.runs import interval_beside
-from jaxprof.stats import TimeComparison
+from jaxprof.stats.comparison import TimeComparison
 from jaxprof.units import and_more, integer, percent, ratio_interval, seconds
 
 

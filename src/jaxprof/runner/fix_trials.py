@@ -27,7 +27,7 @@ from jaxprof.runner.from_file import (
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.rerun import plan_again, recorded_starts
 from jaxprof.runner.sides import compared, duration_fields, output_file
-from jaxprof.stats import MARGIN
+from jaxprof.stats.comparison import MARGIN
 
 if TYPE_CHECKING:
     from jaxprof.analysis.explain.model import MechanicalFix

@@ -19,7 +19,7 @@ from jaxprof.runner.engine_process import describe_inputs
 from jaxprof.runner.engine_run import MAX_SILENCE_SECONDS
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.planning import HOST, PlannedRun
-from jaxprof.stats import MARGIN
+from jaxprof.stats.comparison import MARGIN
 from jaxprof.workloads.model import VariantInfo, WorkloadInfo
 
 MOST_LAUNCHES = 10

@@ -44,15 +44,16 @@ from jaxprof.runner.engine_run import EngineRun
 from jaxprof.runner.planning import PlannedRun
 from jaxprof.runner.session_recorder import BATCH_SECONDS, SessionRecorder
 from jaxprof.session import Session
-from jaxprof.stats import BLOCK_SECONDS, plan_turns
 from jaxprof.stats.turns import (
     ALONE_SAMPLES,
     ALONE_SECONDS,
     ALONE_SHARE,
     ALONE_WARM_IN_SECONDS,
+    BLOCK_SECONDS,
     LEAST_BLOCKS,
     UNPROBED_WARM_IN_SECONDS,
     plan_probes,
+    plan_turns,
     settling_seconds,
 )
 from jaxprof.units import percent, seconds
@@ -114,7 +115,7 @@ class LaunchRule:
 
     def _is_narrow(self, session: Session, runs: Sequence[str]) -> bool:
         from jaxprof.analysis.speedup import compared
-        from jaxprof.stats import narrow_enough
+        from jaxprof.stats.comparison import narrow_enough
 
         if self._half_width is None:
             return False

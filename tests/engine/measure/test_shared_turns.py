@@ -12,8 +12,7 @@ from jaxprof.engine.measure.shared_turns import (
     TurnsControl,
     await_rest,
 )
-from jaxprof.stats import plan_turns
-from jaxprof.stats.turns import PROBES
+from jaxprof.stats.turns import PROBES, plan_turns
 
 
 class Stage:

@@ -3,7 +3,7 @@
 import re
 
 from jaxprof.hlo.analysis.origin import HloSourceLocation
-from jaxprof.stats import summarise
+from jaxprof.stats.summary import summarise
 from jaxprof.tui.kit.format import ago, half_width, half_width_short, interval, moment
 from jaxprof.tui.kit.python_source import excerpt
 

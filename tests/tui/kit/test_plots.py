@@ -6,7 +6,8 @@ import pytest
 from textual.content import Content
 
 from golden import held_cases
-from jaxprof.stats import summarise, two_modes
+from jaxprof.stats.modes import two_modes
+from jaxprof.stats.summary import summarise
 from jaxprof.text import columns, safe
 from jaxprof.tui.kit.canvas import Scale, spanning
 from jaxprof.tui.kit.phase_bars import PhaseRow, phase_bars

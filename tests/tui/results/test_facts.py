@@ -4,7 +4,7 @@ import pytest
 
 from golden import held_cases
 from jaxprof import events as e
-from jaxprof.analysis import results
+from jaxprof.analysis.run_result import results
 from jaxprof.analysis.speedup import Speedup
 from jaxprof.text import safe
 from jaxprof.tui.kit.format import clock, speedup_short, speedup_style, speedup_text

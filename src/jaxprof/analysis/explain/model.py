@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.hlo.open.stages import ModuleStages
     from jaxprof.session import Run, Session
-    from jaxprof.stats import TimeComparison
+    from jaxprof.stats.comparison import TimeComparison
 
 _STARTED: Final = ("script", "module")
 """Ways in which jaxprof itself started a program, and can start it again."""

@@ -11,7 +11,6 @@ from typing import Any
 
 import click
 
-from jaxprof.analysis import result as run_result
 from jaxprof.analysis.gate import (
     GateBase,
     GateLimit,
@@ -30,6 +29,7 @@ from jaxprof.analysis.gate import (
     with_decision,
 )
 from jaxprof.analysis.run_difference import RunDifference, arguments_of, run_difference
+from jaxprof.analysis.run_result import result as run_result
 from jaxprof.cli.answers import command_line, new_writer
 from jaxprof.cli.complete import complete_base, complete_target
 from jaxprof.cli.git_revision import FoundBase, found_base

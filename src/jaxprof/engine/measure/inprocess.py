@@ -34,7 +34,7 @@ from jaxprof.events import (
     WorkerStarted,
 )
 from jaxprof.session.texts import in_pieces
-from jaxprof.stats import summarise_run
+from jaxprof.stats.launches import summarise_run
 from jaxprof.workloads.callables import arguments_by_name, in_order, last_by_name, signature_of
 from jaxprof.workloads.decorator import Declaration, declaration_of
 from jaxprof.workloads.function import workload_of

@@ -296,7 +296,7 @@ def _burst(trial: Trial, clock: Clock, calls: int, most: int, seconds: float, ga
 
 def precise(samples: list[float]) -> bool:
     """Whether the median of `samples` is known to `PRECISE_HALFWIDTH`."""
-    from jaxprof.stats import median_interval
+    from jaxprof.stats.summary import median_interval
 
     interval = median_interval(samples)
     if interval is None:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 from jaxprof.engine.measure.control import RunControl
 from jaxprof.engine.protocol.request import TurnRequest
-from jaxprof.stats import plan_turns
 from jaxprof.stats.turns import (
     ALONE_SAMPLES,
     ALONE_SECONDS,
@@ -25,6 +24,7 @@ from jaxprof.stats.turns import (
     ALONE_WARM_IN_SECONDS,
     UNPROBED_WARM_IN_SECONDS,
     plan_probes,
+    plan_turns,
     settling_seconds,
 )
 

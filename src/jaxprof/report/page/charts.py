@@ -9,17 +9,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from heapq import nlargest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from jaxprof.analysis import RunResult
 from jaxprof.analysis.flame import PICOSECONDS, FlameGraph
 from jaxprof.analysis.memory import SCHEDULE, MemoryPicture
 from jaxprof.analysis.programs.result import ProgramResult
-from jaxprof.analysis.run_result import ONCE_PHASES, BreakEvenCurve, break_even_curve, modes_text
+from jaxprof.analysis.run_result import ONCE_PHASES, BreakEvenCurve, RunResult, break_even_curve, modes_text
 from jaxprof.analysis.speedup import steady_samples
 from jaxprof.events import PassTimes, StepTimes
 from jaxprof.facts.runs import RunRow
 from jaxprof.report.page.elements import Charts
 from jaxprof.report.recording.words import words
-from jaxprof.stats import histogram
+from jaxprof.stats.summary import histogram
 from jaxprof.units import bytes_, counted, integer, seconds
 
 if TYPE_CHECKING:

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxprof.analysis import sweep_groups
 from jaxprof.analysis.ab import ab_result
 from jaxprof.analysis.flame import program_flame
 from jaxprof.analysis.programs.derive import program_result
-from jaxprof.analysis.sweeps import SweepGroup
+from jaxprof.analysis.sweeps import SweepGroup, sweep_groups
 from jaxprof.facts import Fact, column
 from jaxprof.facts.programs import rows_of
 from jaxprof.report.page import charts as draw

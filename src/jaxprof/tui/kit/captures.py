@@ -286,7 +286,7 @@ def _row_lines(row: TrustCheck, width: int) -> list[Content]:
 
 def ask_about(app: Profiler, run: Run) -> None:
     """List all checks of a run's captures in a dialog."""
-    from jaxprof.analysis import result
+    from jaxprof.analysis.run_result import result
 
     summary = result(app.session, run.id).summary
     app.push_screen(TrustDialog(source_of(app.session, run), summary.median if summary is not None else None))

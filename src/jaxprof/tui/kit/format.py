@@ -13,11 +13,12 @@ from jaxprof.text import safe
 from jaxprof.units import UNKNOWN, counted, integer, percent, ratio, ratio_interval, seconds, spread
 
 if TYPE_CHECKING:
-    from jaxprof.analysis import RunResult
+    from jaxprof.analysis.run_result import RunResult
     from jaxprof.analysis.speedup import Speedup
     from jaxprof.events import Scalar, SourceLocation
     from jaxprof.session import Run, Session
-    from jaxprof.stats import Summary, Verdict
+    from jaxprof.stats.comparison import Verdict
+    from jaxprof.stats.summary import Summary
 
 
 STATUS_MARKS = {

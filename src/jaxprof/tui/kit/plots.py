@@ -23,7 +23,8 @@ from jaxprof.tui.kit.drawing import SPARKS, styled_runs
 from jaxprof.units import counted, scaled, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.stats import Modes, Summary
+    from jaxprof.stats.modes import Modes
+    from jaxprof.stats.summary import Summary
 
 
 STYLES = ("$baseline", "$primary", "$phase-compile", "$phase-transfer", "$phase-lower", "$phase-first", "$better")
@@ -199,7 +200,7 @@ def distribution(
     scale and in words; each has a peak on the axis in place of the median, which is typical of neither."""
     if summary is None or len(samples) < _FEWEST or width < 16 or height < 3:
         return Content.styled(empty if len(samples) < _FEWEST else "no room", "$quiet")
-    from jaxprof.stats import histogram
+    from jaxprof.stats.summary import histogram
 
     finer = 2 if modes is None else 4
     bins = min(width, max(4, math.ceil(finer * math.sqrt(len(samples)))))
@@ -284,7 +285,7 @@ def trend(
     edge."""
     if summary is None or width < 16 or height < 3:
         return Content.styled(empty if summary is None else "no room", "$quiet")
-    from jaxprof.stats import outliers
+    from jaxprof.stats.summary import outliers
 
     far = outliers(samples, modes)
     near = [value for value, is_far in zip(samples, far, strict=True) if not is_far] or list(samples)

@@ -13,7 +13,7 @@ from textual.content import Content
 from jaxprof.analysis.ab import sides_beside
 from jaxprof.analysis.speedup import Speedup
 from jaxprof.errors import UsageError
-from jaxprof.stats import is_rough
+from jaxprof.stats.comparison import is_rough
 from jaxprof.text import safe, shorten
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.drawing import hang

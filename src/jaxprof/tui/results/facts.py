@@ -25,7 +25,7 @@ from jaxprof.tui.kit.table_columns import Cell, TableColumn, header_line, placed
 from jaxprof.units import UNKNOWN, bytes_, counted, integer, scaled, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis import RunResult
+    from jaxprof.analysis.run_result import RunResult
     from jaxprof.events import Scalar
 
 NAME = 15

@@ -20,8 +20,7 @@ from jaxprof.tui.kit.plots import WAITING
 from jaxprof.units import percent, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis import RunResult
-    from jaxprof.analysis.run_result import IntervalWidth
+    from jaxprof.analysis.run_result import IntervalWidth, RunResult
     from jaxprof.session import Run
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 
-from jaxprof.analysis import result as result_of
 from jaxprof.analysis.ab import side_title
 from jaxprof.analysis.run_result import Convergence, break_even_curve
+from jaxprof.analysis.run_result import result as result_of
 from jaxprof.analysis.speedup import steady_samples
 from jaxprof.report.run_text import published_lines, sweep_table
 from jaxprof.text import safe, shorten
@@ -47,8 +47,8 @@ from jaxprof.units import counted, integer, seconds
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from jaxprof.analysis import RunResult, SweepGroup, SweepLine
-    from jaxprof.analysis.run_result import BreakEvenCurve
+    from jaxprof.analysis.run_result import BreakEvenCurve, RunResult
+    from jaxprof.analysis.sweeps import SweepGroup, SweepLine
     from jaxprof.report.runs import RunGroup
     from jaxprof.session import Run, Session
 

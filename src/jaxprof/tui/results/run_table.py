@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.content import Content
 
-from jaxprof.analysis import RunResult, SweepGroup, result, sweep_groups
 from jaxprof.analysis.memory import peak_memory
 from jaxprof.analysis.programs.derive import program_result
-from jaxprof.analysis.run_result import SAMPLED_PHASES, is_uncounted, prompt_cost, run_cost
+from jaxprof.analysis.run_result import SAMPLED_PHASES, RunResult, is_uncounted, prompt_cost, result, run_cost
+from jaxprof.analysis.sweeps import SweepGroup, sweep_groups
 from jaxprof.report.runs import break_even_text
 from jaxprof.text import columns, shorten
 from jaxprof.tui.keys import key_of

@@ -35,7 +35,8 @@ from jaxprof.units import counted, seconds
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from jaxprof.analysis import RunResult, SweepGroup
+    from jaxprof.analysis.run_result import RunResult
+    from jaxprof.analysis.sweeps import SweepGroup
     from jaxprof.session import Run, Session
 
 
