@@ -1,7 +1,6 @@
 """The totals of a range: busy and idle time of each lane, and what took it. The kind of an interval. Where to go in a
 row: the next idle stretch, the longest, the same again."""
 
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -11,7 +10,7 @@ from golden import cases, figures_text, held_cases
 from jaxprof.analysis.lanes.kinds import KINDS, kind_of
 from jaxprof.analysis.lanes.navigation import longest_idle, longest_interval, next_idle
 from jaxprof.analysis.lanes.rows import lanes_of
-from jaxprof.analysis.lanes.totals import device_totals, range_totals
+from jaxprof.analysis.lanes.totals import range_totals
 from jaxprof.analysis.timeline import Timeline, TimelineCounter, TimelineLane
 
 SPAN = 60
@@ -69,8 +68,7 @@ def test_intervals_that_overlap_without_nesting_are_busy_time_once(given, begin,
 
 
 THREADS = [lane("cpu:0", f"pool/{n}", "thread", [("dot", 10 * n, 20)]) for n in range(2)]
-"""Two threads from 0 to 20 and from 10 to 30; each is idle half of the time, the device a quarter of it."""
-PYTHON = lane("host", "python", "host", [("f", 0, 40)])
+"""Two threads from 0 to 20 and from 10 to 30; each is idle half of the time."""
 OF_TPUS = made(
     lane("tpu:0", "XLA Modules", "modules", [("jit_f", 0, 50)]),
     lane("tpu:0", "XLA Ops", "ops", [("dot", 0, 20), ("add", 20, 10)]),
@@ -81,16 +79,11 @@ OF_TPUS = made(
 )
 
 
-def test_totals_of_lanes_devices_and_kernels():
+def test_totals_of_lanes_and_kernels():
     """The kernels of a device are counted once, and counters are no lanes."""
     found = range_totals(OF_TPUS, 0, 50)
-    working, cut = made(*THREADS, PYTHON), made(replace(THREADS[0], left_out=1), THREADS[1])
-    devices = [*device_totals(working, 0, 40), *device_totals(cut, 0, 40)]
     told = {
         "lanes": figures_text(*found.lanes, *range_totals(made(*THREADS), 0, 40).lanes),
-        "idle where none of its threads works, unknown where some was left out": figures_text(
-            *([each, each.idle_ns, each.busy_share] for each in devices)
-        ),
         **{f"kernels of {each}": figures_text(*found.kernels(OF_TPUS, each)) for each in ("tpu:0", "tpu:1", "host")},
     }
     held_cases("totals_of_lanes.txt", told)

@@ -303,7 +303,6 @@ KINDS: Final[Mapping[str, Callable[[], Facts]]] = {
     "session": _session_facts,
     **{f"session-{view}": partial(_view, view) for view in ("kernels", "compile", "steps", "memory", "trust", "flame")},
     **{f"session-{view}": partial(_program_view, view) for view in ("compiles", "findings", "transfers", "timeline")},
-    "session-lanes": lambda: (_rows("runs", "Runs with a timeline", _report_facts("lanes", "RANGE")),),
     "sessions-scrub": lambda: (Fact("path", TEXT, "The copy"), *SCRUBBED),
     "sessions": lambda: _in_folder(
         "sessions", "The sessions, the newest first", ENTRY, Fact("size_bytes", BYTES, "Size of all of them")

@@ -84,7 +84,6 @@ _KEPT: Final[Mapping[str, Mapping[str, int | tuple[str, ...] | Callable[[dict[st
     "session-kernels": {"runs.kernels": 20},
     "session-compile": {"runs.compile": 20},
     "session-steps": {"runs.steps": 20},
-    "session-lanes": {"runs.lanes": 40, "runs.lanes.names": 3, "runs.kernels": 20},
     "hlo-diff": {"computations": 20, "computations.lines": 20, "kernels": 20},
     "session-memory": {"runs.memory.live_bytes": 0},
     "hlo-memory": {"programs.memory.live_bytes": 0},

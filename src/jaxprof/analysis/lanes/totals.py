@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxprof.analysis.lanes.kinds import COUNTED_LANES
 from jaxprof.analysis.lanes.rows import LaneGroup, LaneRow, Lanes
-from jaxprof.trace.intervals import Coverage, joined
+from jaxprof.trace.intervals import Coverage
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,26 +56,6 @@ class LaneTotals:
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceTotals:
-    """Totals of a device in a range, over all of its streams or threads."""
-
-    device: str
-    span_ns: int
-    busy_ns: int | None
-    """Nanoseconds in which any stream or thread ran something; None if intervals are left out."""
-
-    @property
-    def busy_share(self) -> float | None:
-        """Busy share of the range, from 0 to 1; None if unknown."""
-        return None if self.busy_ns is None else self.busy_ns / max(1, self.span_ns)
-
-    @property
-    def idle_ns(self) -> int | None:
-        """Nanoseconds in which no stream or thread ran anything; None if unknown."""
-        return None if self.busy_ns is None else self.span_ns - self.busy_ns
-
-
-@dataclass(frozen=True, slots=True)
 class RangeTotals:
     """Totals of all lanes in a range."""
 
@@ -108,20 +88,6 @@ def range_totals(lanes: Lanes, begin: int, end: int) -> RangeTotals:
         end,
         tuple(totals(at, lane, begin, end) for at, lane in enumerate(lanes.lanes) if lane.summary.values is None),
     )
-
-
-def device_totals(lanes: Lanes, begin: int, end: int) -> tuple[DeviceTotals, ...]:
-    """Return the totals of each device from `begin` to `end`, over all lanes that hold each kernel once."""
-    found = []
-    for device in dict.fromkeys(lane.device for lane in lanes.lanes if lane.kind in COUNTED_LANES):
-        own = [lane for lane in lanes.lanes if lane.device == device and lane.kind in COUNTED_LANES]
-        rows = [row for lane in own for row in lane.rows if row.level == 0]
-        parts = [(row.starts[part], row.ends[part]) for row in rows for part in [row.inside(begin, end)]]
-        ran = Coverage.of(joined(starts for starts, _ in parts), joined(ends for _, ends in parts))
-        busy = int(ran.within(*np.array([[begin], [end]], np.int64))[0])
-        whole = all(lane.left_out == 0 for lane in own)
-        found.append(DeviceTotals(device, end - begin, busy if whole else None))
-    return tuple(found)
 
 
 def totals(at: int, lane: LaneGroup, begin: int, end: int) -> LaneTotals:

@@ -31,7 +31,6 @@ from jaxprof.cli.options import (
     refuse_others,
     refuse_without,
     run_option,
-    seconds_of,
     view_options,
 )
 from jaxprof.cli.output import (
@@ -60,15 +59,14 @@ if TYPE_CHECKING:
     from jaxprof.session import Session
 
 _ADDRESS: Final = re.compile(r"(localhost|\d+(\.\d+){3}|\[[\da-f:]+\]):\d{1,5}")
-_PRINTING_PARAMETERS: Final = ("form", "run_id", "begin", "end")
+_PRINTING_PARAMETERS: Final = ("form", "run_id")
 """Parameters other than views that request printed output."""
 _VIEWS_TO_DERIVE: Final[dict[str | None, tuple[str, ...]]] = {
     None: ("kernels", "steps", "compile", "memory", "trust"),
-    "lanes": ("timeline",),
     "flame": ("kernels", "trust"),
     **{view: (view,) for view in ("kernels", "compile", "steps", "memory", "trust")},
 }
-"""The views to derive from a profile for a chosen view; without one, all but the timeline, which is not printed."""
+"""The views to derive from a profile for a chosen view, or for none; the timeline is not printed."""
 
 
 @click.command("open")
@@ -85,17 +83,8 @@ _VIEWS_TO_DERIVE: Final[dict[str | None, tuple[str, ...]]] = {
         "findings": "For a program: what to change, and at which line.",
         "transfers": "For a program: implicit copies between host and device.",
         "timeline": "For a program: where its wall time went.",
-        "lanes": "Busy and idle time of each lane of the timeline, and its kernels, --from a time --to another.",
     }
 )
-@click.option(
-    "--from",
-    "begin",
-    metavar="TIME",
-    type=seconds_of,
-    help="With --lanes: from this time of the timeline, 1.5ms or 2s.",
-)
-@click.option("--to", "end", metavar="TIME", type=seconds_of, help="With --lanes: up to this time.")
 @run_option(help="Only this run (r2) and its baseline.")
 @click.option("--browser", is_flag=True, help="Show the page in a browser, and follow the session.")
 @click.option(
@@ -161,7 +150,7 @@ def command(file: str, python: Path | None, browser: bool, follow: bool, **words
         return None
     refuse(("force",), "replaces the file of --out", "Add --out FILE.")
     if not follow and not is_given("python") and _is_printed():
-        return _print(file, words["begin"], words["end"], words["run_id"], words["form"])
+        return _print(file, words["run_id"], words["form"])
     refuse_others("does not apply to the app", "file", "follow", "python", "profile_run", "hosts")
     return _open(file, python, follow=follow)
 
@@ -319,15 +308,13 @@ def _ssh_destination() -> str:
         return host
 
 
-def _print(file: str, begin: float | None, end: float | None, run_id: str | None, form: str) -> int:
+def _print(file: str, run_id: str | None, form: str) -> int:
     from jaxprof.analysis.opener import Kind, kind_of
 
     view, job = chosen_view(), job_named(file)
     if job is None and kind_of(with_home(file)) is Kind.HLO:
         refuse_of_profile(file)
         return _print_hlo(file, view, run_id, form)
-    if view != "lanes":
-        refuse(("begin", "end"), "has no effect without --lanes", "Add --lanes, or leave it out.")
     if job is not None:
         _print_job(job, view, run_id, form)
         return ExitCode.OK
@@ -336,7 +323,7 @@ def _print(file: str, begin: float | None, end: float | None, run_id: str | None
         if view is None:
             _print_session(session, form, found.given, live=found.live)
         else:
-            _print_view(view, session, form, found.given, begin, end)
+            _print_view(view, session, form, found.given)
     return ExitCode.OK
 
 
@@ -384,12 +371,11 @@ def _print_session(session: Session, form: str, path: Path, *, live: bool = Fals
         print_text(profile_text(session) if is_profile(session) else to_text(session, live=live))
 
 
-def _print_view(view: str, session: Session, form: str, path: Path, begin: float | None, end: float | None) -> None:
-    """Print one view of the captures, or of a program; of lanes from `begin` to `end`. Raises UsageError for a format
-    that it does not have, and for a range with nothing in it."""
+def _print_view(view: str, session: Session, form: str, path: Path) -> None:
+    """Print one view of the captures, or of a program. Raises UsageError for a format that it does not have."""
     if form == "markdown":
         raise no_form(f"--{view}", form, "text", "json", "csv")
-    as_json, as_csv, as_text = _forms_of(view, session, begin, end)
+    as_json, as_csv, as_text = _forms_of(view, session)
     if form == "json":
         others = [line for line in next_of_session(session, path) if f" --{view} " not in line]
         print_json(f"session-{view}", as_json(), others)
@@ -399,13 +385,8 @@ def _print_view(view: str, session: Session, form: str, path: Path, begin: float
         print_text(as_text())
 
 
-def _forms_of(view: str, session: Session, begin: float | None, end: float | None) -> list[Callable[[], Any]]:
+def _forms_of(view: str, session: Session) -> list[Callable[[], Any]]:
     """Return the functions that make the JSON, the CSV and the text of a view."""
-    if view == "lanes":
-        from jaxprof.report.lanes import lanes_csv, lanes_json, lanes_text, ranges
-
-        found = ranges(session, begin, end)
-        return [partial(lanes_json, found), partial(lanes_csv, found), partial(lanes_text, found)]
     if view in ("compiles", "findings", "transfers", "timeline"):
         from jaxprof.report.recording.tables import program_view_csv, program_view_json
         from jaxprof.report.recording.text import program_view_text
