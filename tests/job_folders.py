@@ -12,15 +12,8 @@ import numpy as np
 import program_events
 from folding import fold, written
 from jaxprof import events as e
-from jaxprof.analysis.jobs.step_grid import (
-    OWN,
-    StepGrid,
-    alignment_notices,
-    alignments,
-    grid_of_traces,
-    loop_trace,
-    passes_of,
-)
+from jaxprof.analysis.jobs.figures import process_figures
+from jaxprof.analysis.jobs.step_grid import OWN, StepGrid, aligned, grid_of_traces, loop_trace
 from jaxprof.analysis.timeline import TEXT_NAME, VERSION
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import JobMember, RecordedJob, recorded_job
@@ -202,10 +195,7 @@ def step_grid(
     values_of: str = OWN,
 ) -> StepGrid:
     """The steps `first` to `last` of a job, by default all, from the whole sessions of its processes."""
-    laid = alignments([passes for member in job.members if (passes := passes_of(member)) is not None])
-    shifts = {each.index: each.shift for each in laid}
-    traces = [
-        trace.shifted(shifts.get(trace.index, 0)) for member in job.members if (trace := loop_trace(member)) is not None
-    ]
+    found = (loop_trace(member, process_figures(member)) for member in job.members)
+    traces, notices = aligned([trace for trace in found if trace is not None])
     grid = grid_of_traces(traces, [member.index for member in job.members], columns, first, last, values_of)
-    return replace(grid, notices=(*grid.notices, *alignment_notices(laid)))
+    return replace(grid, notices=(*grid.notices, *notices))

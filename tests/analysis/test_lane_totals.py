@@ -1,7 +1,6 @@
 """The totals of a range: busy and idle time of each lane, and what took it. The kind of an interval. Where to go in a
 row: the next idle stretch, the longest, the same again."""
 
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -224,8 +224,9 @@ class Arrivals:
     """Exchange time of the median instance."""
     exchange_fast_seconds: float
     """Exchange time at the fastest tenth of the instances."""
-    exposed_seconds: tuple[float, ...]
-    """By process: exchange time in which its device did nothing else, over all instances."""
+    exposed_seconds: float
+    """Exchange time in which the device of the median process did nothing else, over all instances. An estimate, and an
+    upper bound if the profiler did not record all kernels."""
     exchanged: Exchanged | None
     """What is exchanged; None if no process has the HLO of its program."""
     waited_seconds: tuple[float, ...]
@@ -241,6 +242,32 @@ class Arrivals:
     """By process: how far its clock is ahead of the first process's clock, estimated from the ends."""
     uncertain_seconds: float
     """Largest median residue of the ends."""
+    one_host: bool = True
+    """Whether all processes of the job are on one host; what links between hosts allow is unknown."""
+
+    @property
+    def exposed_share(self) -> float:
+        """Exposed exchange as a share of the captured time."""
+        return self.exposed_seconds / self.span_seconds
+
+    @property
+    def bus_bytes_per_second(self) -> float | None:
+        """`Exchanged.bus_bytes` over the median exchange; None if unknown."""
+        return self._bus_rate(self.exchange_median_seconds)
+
+    @property
+    def fast_bus_bytes_per_second(self) -> float | None:
+        """`Exchanged.bus_bytes` over the fastest tenth of the exchanges; None if unknown."""
+        return self._bus_rate(self.exchange_fast_seconds)
+
+    @property
+    def possible_bytes_per_second(self) -> float | None:
+        """Bus bandwidth that the devices' links allow; None if unknown, as for CPUs and for several hosts."""
+        return self._bus_rate(self.exchanged.bound_seconds) if self.exchanged is not None and self.one_host else None
+
+    def _bus_rate(self, took: float | None) -> float | None:
+        moved = self.exchanged.bus_bytes if self.exchanged is not None else None
+        return moved / took if moved and took else None
 
 
 def arrivals(captures: Iterable[Mapping[str, CollectiveEvents]], notices: list[str]) -> list[Arrivals]:
@@ -318,6 +345,7 @@ def _measured(
     for place in range(len(aligned)):
         others = np.delete(waits, place, axis=0)[:, last == place]
         caused.append(float(np.median(others, axis=0).sum()) if others.size else 0.0)
+    exposed = [np.minimum(events.exposed[row], exchange).sum() for events, row in zip(aligned, rows, strict=True)]
     ends = aligned[0].ends[rows[0]]
     late = [np.median(np.delete(taken, place, axis=0), axis=0) - taken[place] for place in range(len(aligned))]
     return Arrivals(
@@ -328,9 +356,7 @@ def _measured(
         exchange_seconds=float(exchange.sum()),
         exchange_median_seconds=float(np.median(exchange)),
         exchange_fast_seconds=float(np.quantile(exchange, 0.1)),
-        exposed_seconds=tuple(
-            float(np.minimum(events.exposed[row], exchange).sum()) for events, row in zip(aligned, rows, strict=True)
-        ),
+        exposed_seconds=float(np.median(exposed)),
         exchanged=next((events.exchanged for events in aligned if events.exchanged is not None), None),
         waited_seconds=tuple(float(row.sum()) for row in waits),
         last_count=tuple(int((last == place).sum()) for place in range(len(aligned))),

@@ -1,4 +1,4 @@
-"""The figures of one run: medians with intervals, phases, speed-up, break-even, convergence, cost, rates, warnings.
+"""The figures of one run: medians with intervals, phases, speed-up, break-even, cost, rates, warnings.
 
 FLOPs, transcendentals and bytes of a call are counted from its HLO, which is the only source of these figures. XLA's
 `cost_analysis` is never read: it counts the body of a loop once, however often the loop runs, and counts nothing for
@@ -26,6 +26,7 @@ from jaxprof.analysis.speedup import (
     others_cores,
     readings_during,
     steady_samples,
+    turn_launches,
 )
 from jaxprof.errors import JaxprofError
 from jaxprof.events import COUNTED_BY_XLA, PHASES, STARTUP_PHASES, CheckReported, DeviceReading, WarningRaised
@@ -489,24 +490,12 @@ def _summary(run: Run, series: str) -> Summary | None:
     return _summaries.of((samples,), len(samples), derive) if samples else None
 
 
-def steady_summary(run: Run, first: int | None = None) -> Summary | None:
-    """Summarise the steady run, or its `first` samples. The interval is computed over launches, or over blocks if there
-    is a single launch."""
-    if first is None and disturbed(run):
-        calls = run.series["alone"].calls_per_sample
-        return summarise_run(run.samples("alone"), alone_launches(run), calls)
-    samples = run.samples("run")[:first]
-    left = len(samples)
-    launches: list[LaunchBlocks] = []
-    for launch in run.launches:
-        blocks: list[Block] = []
-        for turn in launch.turns:
-            if left > 0:
-                blocks.append(Block(0, turn.seconds[:left]))
-                left -= len(turn.seconds)
-        if blocks:
-            launches.append(LaunchBlocks(tuple(blocks)))
-    return summarise_run(samples, launches, run.series["run"].calls_per_sample if "run" in run.series else 1)
+def steady_summary(run: Run) -> Summary | None:
+    """Summarise the steady run. The interval is computed over launches, or over blocks if there is a single launch."""
+    if disturbed(run):
+        return summarise_run(run.samples("alone"), alone_launches(run), run.series["alone"].calls_per_sample)
+    calls = run.series["run"].calls_per_sample if "run" in run.series else 1
+    return summarise_run(run.samples("run"), turn_launches(run.launches), calls)
 
 
 def _stage_spreads(run: Run) -> dict[str, Summary]:
@@ -563,32 +552,3 @@ def break_even_curve(derived: RunResult, baseline: RunResult | None) -> BreakEve
         first_seconds=first if first is not None else derived.summary.median,
         break_even_calls=derived.versus.break_even_calls if derived.versus is not None else None,
     )
-
-
-_FIRST_SAMPLES = 8
-
-
-@dataclass(frozen=True, slots=True)
-class IntervalWidth:
-    """Width of the median's interval after this many samples."""
-
-    samples: int
-    relative_halfwidth: float | None
-    """Half the interval's width over the median; None if the samples give no interval."""
-
-
-class Convergence:
-    """Interval widths of runs as samples arrive. They are kept: each doubling of the samples costs one summary."""
-
-    def __init__(self) -> None:
-        self._widths: dict[str, list[IntervalWidth]] = {}
-
-    def of(self, run: Run) -> tuple[IntervalWidth, ...]:
-        """Return the widths of a run so far; none before its first eight samples."""
-        widths = self._widths.setdefault(run.id, [])
-        count = _FIRST_SAMPLES << len(widths)
-        while count <= len(run.samples("run")):
-            summary = steady_summary(run, count)
-            widths.append(IntervalWidth(count, summary.relative_halfwidth if summary is not None else None))
-            count <<= 1
-        return tuple(widths)

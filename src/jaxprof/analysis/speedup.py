@@ -64,12 +64,16 @@ def disturbed(run: Run) -> Disturbed | None:
 
 
 def _turns_or_alone(run: Run, launches: Sequence[RunLaunch]) -> Disturbed | None:
-    turns = [LaunchBlocks(tuple(Block(0, turn.seconds) for turn in launch.turns)) for launch in launches]
-    compared = turns_over_alone(turns, alone_launches(run))
+    compared = turns_over_alone(turn_launches(launches), alone_launches(run))
     if compared is None or not compared[1]:
         return None
     alone = middle([middle(launch.alone) for launch in launches])
     return Disturbed(alone * compared[0], alone)
+
+
+def turn_launches(launches: Sequence[RunLaunch]) -> list[LaunchBlocks]:
+    """Return the calls of each launch in its turns, a block each; launches without turns are left out."""
+    return [LaunchBlocks(tuple(Block(0, turn.seconds) for turn in launch.turns)) for launch in launches if launch.turns]
 
 
 def steady_samples(run: Run) -> list[float]:

@@ -10,7 +10,6 @@ from typing import Final
 from jaxprof.analysis.arrivals import Arrivals
 from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.jobs.figures import ProcessFigures
-from jaxprof.analysis.jobs.findings import CollectiveFigures
 from jaxprof.analysis.jobs.job import Goodput, JobFigures
 from jaxprof.analysis.jobs.late import shared
 from jaxprof.facts import Fact, at, recorder
@@ -67,7 +66,7 @@ ARRIVALS: Final[tuple[Fact[ArrivalRow], ...]] = (
 )  # fmt: skip
 
 
-COLLECTIVES: Final[tuple[Fact[CollectiveFigures], ...]] = (
+COLLECTIVES: Final[tuple[Fact[Arrivals], ...]] = (
     Fact("name", TEXT, "Name of the HLO instruction", title="collective"),
     Fact("opcode", TEXT, "The HLO operation", at("exchanged.opcode"), "opcode"),
     Fact("bytes", BYTES, "Size of what is exchanged", at("exchanged.bytes"), "bytes"),
@@ -186,7 +185,7 @@ def _arrival_lines(arrivals: Arrivals) -> Iterator[str]:
         yield from wrap(note, width=_WIDTH, indent="  ")
 
 
-def _collective_lines(figures: Sequence[CollectiveFigures]) -> Iterator[str]:
+def _collective_lines(figures: Sequence[Arrivals]) -> Iterator[str]:
     yield from text_lines(Table(COLLECTIVES, figures))
     for note in (
         "alone: estimate of the exchange in which the device of the median process ran no other kernel",

@@ -16,7 +16,8 @@ from jaxprof.analysis.explain.catalogue import entries
 from jaxprof.analysis.explain.jobs import explanation_of_job
 from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.jobs.job import compare_with_others, job_figures
-from jaxprof.report.hosts import nothing_found
+from jaxprof.facts import recorder
+from jaxprof.report.hosts import COLLECTIVES, nothing_found
 from job_folders import ALL_REDUCE, captures, late_from, loop, recorded, stderr, wavering
 
 LONG = bool(os.environ.get("JAXPROF_LONG"))
@@ -309,7 +310,8 @@ def test_a_slow_device_arrives_last_at_the_collectives(skip, clocks):
 
 def test_how_much_of_the_time_an_exchange_takes_and_what_its_links_carry(jobs):
     cases = [case for case in (*FOUND, *NOTHING) if "exchange" in case]
-    held_cases("exchanges.txt", {case: figures_text(*jobs[case].collectives) for case in cases})
+    record = recorder(COLLECTIVES)
+    held_cases("exchanges.txt", {case: figures_text(*map(record, jobs[case].collectives)) for case in cases})
     [one] = jobs["an exchange that takes much of the time"].collectives
     assert one.exposed_share == pytest.approx(0.36, abs=0.03)
     assert one.bus_bytes_per_second == pytest.approx(1.5 * 4 * 2**20 / one.exchange_median_seconds)

@@ -67,7 +67,7 @@ def test_blocks_hold_all_windows_evenly(count):
 def test_how_sure_a_mean_is(shares, samples, variance):
     found = blocks(process(shares, samples=samples))
     assert float(late._Means([found], "data").variances[0]) == pytest.approx(variance)
-    assert not found.knows(OWN_WORK)
+    assert OWN_WORK not in found.shares
 
 
 USUAL = [0.1 + 0.001 * (at % 3) for at in range(20)]

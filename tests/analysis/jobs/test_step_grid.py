@@ -2,6 +2,7 @@
 host, by the pattern of their ends; what stands out, and what is not known."""
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,18 +13,8 @@ import program_events
 from golden import figures_text, held_cases
 from jaxprof import events as e
 from jaxprof.analysis.jobs.figures import LoopWindows
-from jaxprof.analysis.jobs.step_grid import (
-    ProcessPasses,
-    StepGrid,
-    alignment_notices,
-    alignments,
-    grid_of_traces,
-    lost_seconds,
-    step_outliers,
-    trace_of,
-)
+from jaxprof.analysis.jobs.step_grid import StepGrid, aligned, grid_of_traces, trace_of
 from jaxprof.analysis.programs.loop_time import PARTS
-from jaxprof.analysis.programs.result import pass_series
 from job_folders import loop, recorded, step_grid
 from program_events import BEGAN, passes
 
@@ -150,9 +141,8 @@ def process(
 ):  # fmt: skip
     """It was seen from the pass `skipped` of the job on, and numbers it `first`."""
     began = 50.0 + sum(lengths[:skipped])
-    series = pass_series([passes(first, lengths[skipped:], name=name, began_seconds=began)])
-    assert series is not None
-    return ProcessPasses(index, host, clock, series)
+    found = trace(index, [passes(first, lengths[skipped:], name=name, began_seconds=began)])
+    return replace(found, host=host, clock_seconds=clock)
 
 
 AWAY = {"host": "other", "clock": 1012.0}
@@ -172,15 +162,17 @@ TWO = {
 
 
 def test_where_the_steps_of_another_process_are():
-    held_cases("alignments.txt", {case: figures_text(*alignments(two)) for case, two in TWO.items()})
+    told = {}
+    for case, two in TWO.items():
+        (_, other), notices = aligned(two)
+        told[case] = figures_text({"shift": other.passes.begins[0] - two[1].passes.begins[0]}, *notices)
+    held_cases("alignments.txt", told)
 
 
 def test_what_holds_for_many_processes_is_said_of_a_few():
-    laid = alignments([process(0, 3, 3), *(process(index, 103, 3) for index in range(1, 7))])
-    *few, rest = alignment_notices(laid)
+    _, (*few, rest) = aligned([process(0, 3, 3), *(process(index, 103, 3) for index in range(1, 7))])
     assert [words.split(" is aligned")[0] for words in few] == ["process 1", "process 2", "process 3"]
     assert rest == "the same holds for 3 more processes"
-    assert alignment_notices(alignments([process(0, 3, 3), process(1, 20, 20)])) == ()
 
 
 def test_the_grid_of_a_job_has_the_same_step_in_a_column():
@@ -200,8 +192,7 @@ def seen(seconds, samples=NAN):
     values = np.array(seconds)
     seen_samples, ratio = np.where(np.isnan(values), 0.0, samples), np.ones(values.shape)
     tens = np.full(values.shape[1], 10)
-    grid = StepGrid(tuple(range(len(values))), np.cumsum(tens) - 10, tens, values, seen_samples, ratio, "step", "own")
-    return step_outliers(grid)
+    return StepGrid(tuple(range(len(values))), np.cumsum(tens) - 10, tens, values, seen_samples, ratio, "step", "own")
 
 
 BESIDE = [[0.02] * 4, [0.02] * 4]
@@ -224,7 +215,7 @@ def test_what_stands_out_and_what_it_loses():
     told = {}
     for case, shown in CASES.items():
         found = seen(*shown)
-        told[case] = figures_text({"lost": lost_seconds(found), "levels": found.levels, "ratio": found.ratio})
+        told[case] = figures_text({"lost": found.lost_seconds, "levels": found.levels, "ratio": found.ratio})
     held_cases("outliers_of_grids.txt", told)
 
 
@@ -232,7 +223,7 @@ def test_what_stands_out_and_what_it_loses():
 def test_nobody_loses_time_where_all_are_alike(count):
     """Twenty jobs of samples of one share, which differ by chance alone."""
     jobs = [np.random.default_rng(seed).binomial(50, 0.1, (count, 60)) / 50 for seed in range(20)]
-    assert sum(len(lost_seconds(seen(shares, 50))) for shares in jobs) <= 1
+    assert sum(len(seen(shares, 50).lost_seconds) for shares in jobs) <= 1
     jobs[1][3] += 0.05
-    assert list(lost_seconds(seen(jobs[1], 50))) == [3], "a small difference over many columns"
-    assert not lost_seconds(seen([[0.1] * 60, [0.11] * 60], 50)), "of two that may be chance"
+    assert list(seen(jobs[1], 50).lost_seconds) == [3], "a small difference over many columns"
+    assert not seen([[0.1] * 60, [0.11] * 60], 50).lost_seconds, "of two that may be chance"

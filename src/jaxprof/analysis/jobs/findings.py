@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import fmean, median
 from typing import Final
 
 import numpy as np
 
-from jaxprof.analysis.arrivals import Arrivals, Exchanged
+from jaxprof.analysis.arrivals import Arrivals
 from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.jobs.figures import DeviceClock, OwnArguments, ProcessFigures, processes_named, same_loop
 from jaxprof.analysis.jobs.late import FALSE_ALARM_RATE, LEAST_DIFFERENCE, inflation_of, spread_of
@@ -339,59 +339,7 @@ LEAST_EXPOSED: Final = 0.1
 """Share of the captured time from which exposed exchange is reported, as for the steps of one capture."""
 
 
-@dataclass(frozen=True, slots=True)
-class CollectiveFigures:
-    """One collective of a job, over the processes that captured it."""
-
-    name: str
-    """Name of the HLO instruction."""
-    instances: int
-    span_seconds: float
-    exposed_seconds: float
-    """Seconds of exchange during which the device of the median process did nothing else, over all instances. An
-    estimate, and an upper bound if the profiler did not record all kernels."""
-    exchange_median_seconds: float
-    exchanged: Exchanged | None
-    bus_bytes_per_second: float | None
-    """`Exchanged.bus_bytes` over the median exchange; None if unknown."""
-    fast_bus_bytes_per_second: float | None
-    """`Exchanged.bus_bytes` over the fastest tenth of the exchanges; None if unknown."""
-    possible_bytes_per_second: float | None
-    """Bus bandwidth that the devices' links allow; None if unknown, as for CPUs and for several hosts."""
-
-    @property
-    def exposed_share(self) -> float:
-        """Exposed exchange as a share of the captured time."""
-        return self.exposed_seconds / self.span_seconds
-
-
-def collective_figures(seen: Sequence[Arrivals], hosts: Collection[str]) -> tuple[CollectiveFigures, ...]:
-    """Return the figures in the order of `seen`; `hosts` are the hosts of all processes."""
-    return tuple(_collective_figures(each, one_host=len(set(hosts)) == 1) for each in seen)
-
-
-def _collective_figures(seen: Arrivals, *, one_host: bool) -> CollectiveFigures:
-    exchanged = seen.exchanged
-    moved = exchanged.bus_bytes if exchanged is not None else None
-    bound = exchanged.bound_seconds if exchanged is not None and one_host else None
-
-    def rate(took: float | None) -> float | None:
-        return moved / took if moved and took else None
-
-    return CollectiveFigures(
-        name=seen.name,
-        instances=seen.instances,
-        span_seconds=seen.span_seconds,
-        exposed_seconds=median(seen.exposed_seconds),
-        exchange_median_seconds=seen.exchange_median_seconds,
-        exchanged=exchanged,
-        bus_bytes_per_second=rate(seen.exchange_median_seconds),
-        fast_bus_bytes_per_second=rate(seen.exchange_fast_seconds),
-        possible_bytes_per_second=rate(bound),
-    )
-
-
-def exposed(collectives: Sequence[CollectiveFigures]) -> Iterator[Finding]:
+def exposed(collectives: Sequence[Arrivals]) -> Iterator[Finding]:
     """Yield a finding if the devices of a job only exchange for a considerable part of the captured time."""
     if not collectives:
         return
@@ -408,7 +356,7 @@ def exposed(collectives: Sequence[CollectiveFigures]) -> Iterator[Finding]:
     yield Finding("exposed-exchange", message, seconds=took)
 
 
-def _collective_text(collective: CollectiveFigures) -> str:
+def _collective_text(collective: Arrivals) -> str:
     exchanged = collective.exchanged
     if exchanged is None:
         return f"{collective.name}, {counted(collective.instances, 'time')}"
@@ -417,7 +365,7 @@ def _collective_text(collective: CollectiveFigures) -> str:
     return f"{collective.name}, {exchanged.opcode} of {bytes_(exchanged.bytes)}{among}, {times}"
 
 
-def _bandwidth_text(collective: CollectiveFigures) -> str:
+def _bandwidth_text(collective: Arrivals) -> str:
     """Describe the bus bandwidth that is reached, and what the links allow."""
     reached, fast, possible = (
         collective.bus_bytes_per_second, collective.fast_bus_bytes_per_second, collective.possible_bytes_per_second

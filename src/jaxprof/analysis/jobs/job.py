@@ -10,7 +10,7 @@ device computes more slowly than it could.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -32,9 +32,7 @@ from jaxprof.analysis.jobs.figures import (
     share_beside,
 )
 from jaxprof.analysis.jobs.findings import (
-    CollectiveFigures,
     clocks_apart,
-    collective_figures,
     exposed,
     failed_at,
     failures,
@@ -217,16 +215,19 @@ class JobFigures:
     count: int
     processes: tuple[ProcessFigures, ...]
     findings: tuple[Finding, ...]
-    arrivals: Arrivals | None
-    """Arrivals at the collective with the most total time; None if fewer than two processes captured it."""
     notices: tuple[str, ...]
     """What is missing, or could not be compared."""
     goodput: Goodput | None = None
     """Wall time of the processes by cause; None if no process was seen in a loop."""
     compared: int = 0
     """Number of processes whose own work could be compared with that of the others."""
-    collectives: tuple[CollectiveFigures, ...] = ()
-    """Collectives with the most total time, if several processes captured them."""
+    collectives: tuple[Arrivals, ...] = ()
+    """Arrivals at the collectives with the most total time, if several processes captured them."""
+
+    @property
+    def arrivals(self) -> Arrivals | None:
+        """Arrivals at the collective with the most total time; None if fewer than two processes captured it."""
+        return self.collectives[0] if self.collectives else None
 
     @property
     def names_somebody(self) -> bool:
@@ -259,25 +260,23 @@ def figures_of(
     compared = comparable(processes, notices)
     alone, late = list(recompiles(processes)), list(stragglers(compared))
     late += clearly_late(processes, {finding.index for finding in late})
-    by_collective = arrivals(captures, notices)
-    at_collectives = by_collective[0] if by_collective else None
+    one_host = len({process.host for process in processes}) == 1
+    collectives = tuple(replace(each, one_host=one_host) for each in arrivals(captures, notices))
     slow: list[Finding] = []
-    if at_collectives is not None:
+    if collectives:
         explained = {finding.index for finding in (*alone, *late) if finding.index is not None}
-        slow += last_to_arrive(at_collectives, processes, explained, {process.index for process in compared})
+        slow += last_to_arrive(collectives[0], processes, explained, {process.index for process in compared})
     late += with_cost(list(uneven_shards(processes)), slow)
     apart = clocks_apart(began)
-    exchanges = collective_figures(by_collective, {process.host for process in processes})
     of_processes = (*failures(processes, apart), *stopped(processes), *alone, *late, *throttled(processes))
     return JobFigures(
         with_urls(folder),
         job,
         count,
         processes,
-        (*of_processes, *exposed(exchanges)),
-        at_collectives,
+        (*of_processes, *exposed(collectives)),
         tuple(map(with_urls, notices)),
         goodput(processes, None if apart else failed_at(processes)),
         len(compared),
-        exchanges,
+        collectives,
     )

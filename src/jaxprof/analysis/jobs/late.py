@@ -80,10 +80,6 @@ class LoopBlocks:
     """Share of the loop's time by block, for each of `PARTS_OF_ITS_OWN`, and for `OWN_WORK` if it is known in all
     blocks."""
 
-    def knows(self, what: str) -> bool:
-        """Return whether this share is known in all blocks."""
-        return what in self.shares
-
 
 class _Means:
     """Mean and variance of one share over the blocks of each process, as arrays with one entry per process."""
@@ -95,8 +91,8 @@ class _Means:
         shares[is_block] = np.concatenate([loop.shares[what] for loop in loops])
         samples[is_block] = np.concatenate([loop.samples for loop in loops])
         self.means: Array = np.nansum(shares, axis=1) / counts
-        self._deviations = shares - self.means[:, None]
-        between = np.nansum(self._deviations**2, axis=1) / (counts - 1) / counts
+        deviations = shares - self.means[:, None]
+        between = np.nansum(deviations**2, axis=1) / (counts - 1) / counts
         if what not in _BY_CLOCK:
             seen = samples.sum(axis=1)
             share = (self.means * seen + 1) / (seen + 2)
@@ -104,11 +100,8 @@ class _Means:
         self.variances: Array = between
         self.usual: Array = _median_of_others(self.means) if len(loops) > 1 else self.means
         """Median of the other processes' means, by process."""
-
-    @property
-    def inflation(self) -> float:
+        self.inflation = inflation_of(deviations)
         """Factor by which the variances grow because successive blocks are alike."""
-        return inflation_of(self._deviations)
 
 
 def inflation_of(deviations: Array) -> float:
@@ -256,14 +249,13 @@ class LoopComparison:
             return False
         return 1 / math.comb(len(mine) + len(theirs), len(mine)) <= chance
 
-    def excess_of(self, process: ProcessFigures, what: str) -> Excess | None:
-        """Return the excess of a process; None if it is not among the loops, or is the only one."""
-        at = next((number for number, loop in enumerate(self.loops) if loop.process is process), None)
-        return None if at is None or len(self.loops) < 2 else self.excess(at, what)
+    def place_of(self, process: ProcessFigures) -> int | None:
+        """Return the number of a process; None if it is not among the loops."""
+        return next((number for number, loop in enumerate(self.loops) if loop.process is process), None)
 
     def knows(self, what: str) -> bool:
         """Return whether all loops have this share."""
-        return all(loop.knows(what) for loop in self.loops)
+        return all(what in loop.shares for loop in self.loops)
 
     def _means_of(self, what: str) -> _Means:
         if what not in self._means:
@@ -332,15 +324,18 @@ class Differences:
         """Take `shares` by process (at least two) and cell; NaN where a process has none."""
         self._cell = cell_seconds
         self.tests = shares.shape[1]
-        self._least = least_cells(self.tests)
-        self._more: Array = shares - (shares[::-1] if len(shares) == 2 else _usual_shares(shares))
+        self._least = min(LEAST_CELLS, max(FEWEST_CELLS, self.tests // 2))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # cells in which no process has a share
+            usual = shares[::-1] if len(shares) == 2 else np.nanmedian(shares, axis=0)
+        self._more: Array = shares - usual
         self._worth = _worth_naming(self._more, self._least)
 
     def stretch(self, number: int) -> tuple[LatePeriod, LatePeriod] | None:
         """Return the period in which a process is most above the others, and the period that can be reported.
 
         The second period also covers the time before and after the first that is as late, or too short to be shown
-        otherwise. None if no difference of at least `least_cells` cells is worth naming.
+        otherwise. None if no difference of enough cells is worth naming.
         """
         if not self._worth[number]:
             return None
@@ -370,11 +365,6 @@ class Differences:
         """Return the period from one known cell to the cell before another."""
         began = float(known[low] * self._cell) if low else 0.0
         return LatePeriod(began, float((known[high - 1] + 1) * self._cell) if high < len(known) else None)
-
-
-def least_cells(cells: int) -> int:
-    """Return the smallest number of cells in a late period, for a loop of `cells` cells."""
-    return min(LEAST_CELLS, max(FEWEST_CELLS, cells // 2))
 
 
 def differences(loops: Sequence[LoopWindows], origins: Sequence[float], whats: Iterable[str]) -> dict[str, Differences]:
@@ -419,12 +409,6 @@ def _worth_naming(more: Array, least: int) -> Array:
         means = (sums[:, length:] - sums[:, :-length]) / length
         worth |= (is_known & (means >= LEAST_DIFFERENCE - _ROUNDING)).any(axis=1)
     return worth
-
-
-def _usual_shares(shares: Array) -> Array:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # cells in which no process has a share
-        return np.asarray(np.nanmedian(shares, axis=0))
 
 
 OWN: Final = (*PARTS_OF_ITS_OWN, COMPILE)
@@ -520,21 +504,7 @@ def clearly_late(processes: Sequence[ProcessFigures], named: Collection[int | No
         if share - usual < CLEAR_EXCESS or not _clock_agrees(process, others):
             continue
         assert process.loop is not None
-        message = (
-            f"process {process.index} on {process.host} is late: {_TEXTS[part]} takes {percent_or_less(share)} of its "
-            f"loop, {percent_or_less(usual)} on the others, {_waiting_text(process, others, part)}"
-        )
-        late_seconds = (share - usual) * process.loop.seconds
-        yield Finding(
-            "straggler",
-            message,
-            (process.loop.line_of(part),),
-            own_fix=_ADVICE[part],
-            seconds=late_seconds,
-            index=process.index,
-            part=part,
-            since_seconds=0.0,
-        )
+        yield _straggler(process, others, part, (share, usual), (share - usual) * process.loop.seconds)
 
 
 def _clear_shares(process: ProcessFigures, others: Sequence[ProcessFigures], part: str) -> tuple[float, float]:
@@ -549,15 +519,9 @@ def _clear_shares(process: ProcessFigures, others: Sequence[ProcessFigures], par
 def _clock_agrees(process: ProcessFigures, others: Sequence[ProcessFigures]) -> bool:
     """Return whether the main thread worked, or waited for something other than its device, for more of its loop than
     the others. True if a clock is missing."""
-    own_shares = [_own_share(each) for each in (process, *others)]
-    mine, *theirs = [each for each in own_shares if each is not None] if None not in own_shares else [1.0, 0.0]
-    return mine - median(theirs) >= _CLEAR_EXCESS_BY_CLOCK
-
-
-def _own_share(process: ProcessFigures) -> float | None:
-    windows = process.windows
-    whole, own = float(windows.seconds.sum()), float(windows.own_seconds.sum())
-    return own / whole if whole > 0 and not math.isnan(own) else None
+    windows = [each.windows for each in (process, *others)]
+    own_shares = [float(each.own_seconds.sum() / each.seconds.sum()) if len(each) else math.nan for each in windows]
+    return any(map(math.isnan, own_shares)) or own_shares[0] - median(own_shares[1:]) >= _CLEAR_EXCESS_BY_CLOCK
 
 
 def shared(processes: Sequence[ProcessFigures]) -> list[tuple[str, float, float]]:
@@ -586,7 +550,8 @@ def _lateness(
         tested = most if reported.is_whole else reported
         if not tested.is_whole:
             within = _comparison(loops, tested, 2 * more.tests)
-            period_excess = within.excess_of(loops[number].process, what)
+            place = within.place_of(loops[number].process)
+            period_excess = within.excess(place, what) if place is not None and len(within.loops) > 1 else None
             if period_excess is not None and period_excess.is_certain:
                 if reported.is_whole:  # too little time before or after to show that the process was not late in it
                     excess = replace(excess, is_certain=excess.difference >= LEAST_DIFFERENCE)
@@ -607,29 +572,41 @@ def _finding(
     loop: _Loop, others: Sequence[ProcessFigures], excess: Excess, comparison: LoopComparison, period: LatePeriod
 ) -> Finding:
     process, windows = loop.process, loop.within(period)
-    place = next(at for at, blocks in enumerate(comparison.loops) if blocks.process is process)
-    by_part = [comparison.excess(place, part) for part in PARTS_OF_ITS_OWN]
-    most = max(by_part, key=lambda each: each.difference)
-    reported = (
-        most if excess.what == OWN_WORK and most.difference >= max(LEAST_DIFFERENCE, excess.difference / 3) else excess
-    )
+    place = comparison.place_of(process)
+    assert place is not None
+    most = max((comparison.excess(place, part) for part in PARTS_OF_ITS_OWN), key=lambda each: each.difference)
+    samples_agree = most.difference >= max(LEAST_DIFFERENCE, excess.difference / 3)
+    reported = most if excess.what == OWN_WORK and samples_agree else excess
     step = next((int(step) for step in windows.first_steps if step == step), None)  # NaN if unknown
     of_loop = share_beside(process, others, reported.what) if period.is_whole and reported.what != OWN_WORK else None
-    share, usual = of_loop or (reported.share, reported.usual)
+    cost = excess.difference * float(windows.seconds.sum())
+    return _straggler(process, others, reported.what, of_loop or (reported.share, reported.usual), cost, period, step)
+
+
+def _straggler(
+    process: ProcessFigures,
+    others: Sequence[ProcessFigures],
+    what: str,
+    shares: tuple[float, float],
+    cost_seconds: float,
+    period: LatePeriod = WHOLE,
+    step: int | None = None,
+) -> Finding:
+    """Return the finding about a late process. `shares` are its share and the usual one; `step` is the number of the
+    first step in the period, if steps are numbered."""
     message = (
-        f"process {process.index} on {process.host} is late{_since_text(period, step)}: {_TEXTS[reported.what]} takes "
-        f"{percent_or_less(share)} of {'its loop' if period.is_whole else 'that time'}, "
-        f"{percent_or_less(usual)} on the others, {_waiting_text(process, others, reported.what)}"
+        f"process {process.index} on {process.host} is late{_since_text(period, step)}: {_TEXTS[what]} takes "
+        f"{percent_or_less(shares[0])} of {'its loop' if period.is_whole else 'that time'}, "
+        f"{percent_or_less(shares[1])} on the others, {_waiting_text(process, others, what)}"
     )
-    where = process.loop.line_of(reported.what) if process.loop is not None and reported.what != OWN_WORK else None
     return Finding(
         "straggler",
         message,
-        (where,),
-        own_fix=_ADVICE[reported.what],
-        seconds=excess.difference * float(windows.seconds.sum()),
+        (process.loop.line_of(what) if process.loop is not None and what != OWN_WORK else None,),
+        own_fix=_ADVICE[what],
+        seconds=cost_seconds,
         index=process.index,
-        part=reported.what,
+        part=what,
         since_seconds=period.began_seconds,
         until_seconds=period.ended_seconds,
         since_step=step,

@@ -22,21 +22,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Final, Literal
 
 import numpy as np
 
 from jaxprof.analysis.arrivals import LEAST_INSTANCES, align
-from jaxprof.analysis.jobs.figures import (
-    Array,
-    LoopWindows,
-    ProcessFigures,
-    process_figures,
-    processes_named,
-)
-from jaxprof.analysis.programs.derive import program_result
+from jaxprof.analysis.jobs.figures import Array, LoopWindows, ProcessFigures, processes_named
 from jaxprof.analysis.programs.loop_time import COMPILE, COPY, DATA, DISPATCH, HOST, PARTS
-from jaxprof.analysis.programs.passes import PassSeries, pass_series
+from jaxprof.analysis.programs.passes import pass_series
 from jaxprof.events import SourceLocation, StepsCounted, StepsTaken
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import JobMember
@@ -70,13 +64,22 @@ class LoopTrace:
     windows: LoopWindows
     spans: Intervals
     """Position of the sample windows; windows before the first numbered iteration or after the last have no length."""
+    began: Array
+    """When entry i began, on the monotonic clock of the process's host; empty if iterations have no numbers."""
     numbered_by: str = ""
     """Variable of the program that numbers the iterations; empty if they are counted from the first one seen."""
+    host: str = ""
+    clock_seconds: float = 0.0
+    """Unix time at which the monotonic clock showed 0; equal for all processes of one boot of one host."""
+
+    @property
+    def ended(self) -> Array:
+        """When each entry ended, on the monotonic clock."""
+        moments: Array = np.maximum.accumulate(self.began + self.seconds)
+        return moments
 
     def shifted(self, shift: int) -> LoopTrace:
         """Return this trace with `shift` added to its iteration numbers."""
-        if not shift or self.unit != "step":
-            return self
         passes, spans = (Intervals(each.begins + shift, each.ends + shift) for each in (self.passes, self.spans))
         return replace(self, passes=passes, spans=spans)
 
@@ -86,15 +89,14 @@ class LoopTrace:
         return int(((self.spans.ends > low) & (self.spans.begins <= high)).sum())
 
 
-def loop_trace(member: JobMember[Session], figures: ProcessFigures | None = None) -> LoopTrace | None:
-    """Return the hot loop of a process from its session; None if no loop was seen. `figures` are the figures of the
-    process, if they are already known."""
+def loop_trace(member: JobMember[Session], figures: ProcessFigures) -> LoopTrace | None:
+    """Return the hot loop of a process from its session and its figures; None if no loop was seen."""
     program = next((run.program for run in member.session.programs if run.program is not None), None)
     if program is None:
         return None
-    figures = figures if figures is not None else process_figures(member)
     where = figures.loop.where if figures.loop is not None else None
-    return trace_of(member.index, where, figures.windows, program.passes, program.steps)
+    trace = trace_of(member.index, where, figures.windows, program.passes, program.steps)
+    return replace(trace, host=figures.host, clock_seconds=figures.clock_offset_seconds) if trace is not None else None
 
 
 def trace_of(
@@ -108,31 +110,24 @@ def trace_of(
     times = _times(windows)
     series = pass_series(passes, where)
     if series is not None:
-        begins, counts, began, seconds = _columns(series)
+        begins, counts, began, seconds = map(np.concatenate, zip(*map(_entries, series.stretches), strict=True))
         axis = Intervals(begins, begins + counts)
         clock = np.maximum.accumulate(np.stack([began, began + seconds], axis=1).ravel())
         places = np.interp(times, clock, np.stack([axis.begins, axis.ends], axis=1).ravel())
         spans = Intervals(places[:, 0], places[:, 1])
-        return LoopTrace(index, "step", axis, counts, seconds, windows, spans, series.stretches[0].numbered_by)
+        return LoopTrace(index, "step", axis, counts, seconds, windows, spans, began, series.stretches[0].numbered_by)
     if not len(windows):
         return None
+    origin = times[0, 0]
     timed = sorted(
-        (max(0.0, event.monotonic_seconds - event.seconds - times[0, 0]), event.seconds, event.count)
+        (max(0.0, event.monotonic_seconds - event.seconds - origin), event.seconds, event.count)
         for event in counted
         if where is not None and event.where == where and event.count > 0 and event.seconds > 0
     )
-    table = np.asarray(timed, dtype="f8").reshape(-1, 3)
-    bounds = np.maximum.accumulate(np.stack([table[:, 0], table[:, 0] + table[:, 1]], axis=1).ravel()).reshape(-1, 2)
-    places = times - times[0, 0]
-    return LoopTrace(
-        index,
-        "time",
-        Intervals(bounds[:, 0], bounds[:, 1]),
-        table[:, 2],
-        table[:, 1],
-        windows,
-        Intervals(places[:, 0], places[:, 1]),
-    )
+    begins, seconds, counts = np.asarray(timed, dtype="f8").reshape(-1, 3).T
+    bounds = np.maximum.accumulate(np.stack([begins, begins + seconds], axis=1).ravel()).reshape(-1, 2)
+    axis, spans = Intervals(*bounds.T), Intervals(*(times - origin).T)
+    return LoopTrace(index, "time", axis, counts, seconds, windows, spans, np.empty(0))
 
 
 def _times(windows: LoopWindows) -> Array:
@@ -143,17 +138,11 @@ def _times(windows: LoopWindows) -> Array:
     return np.stack([begins, ends], axis=1)
 
 
-def _columns(series: PassSeries) -> tuple[Array, Array, Array, Array]:
+def _entries(event: StepsTaken) -> tuple[Array, Array, Array, Array]:
     """Return, by entry: number of the first iteration, iterations, monotonic begin, seconds."""
-    firsts, counts, begins, seconds = [], [], [], []
-    for event in series.stretches:
-        took = np.asarray(event.seconds, dtype="f8")
-        each = np.asarray(event.counts or np.ones(len(took)), dtype="f8")
-        firsts.append(event.first + np.cumsum(each) - each)
-        counts.append(each)
-        begins.append(event.began_seconds + np.cumsum(took) - took)
-        seconds.append(took)
-    return np.concatenate(firsts), np.concatenate(counts), np.concatenate(begins), np.concatenate(seconds)
+    took = np.asarray(event.seconds, dtype="f8")
+    counts = np.asarray(event.counts or np.ones(len(took)), dtype="f8")
+    return event.first + np.cumsum(counts) - counts, counts, event.began_seconds + np.cumsum(took) - took, took
 
 
 FEW_STEPS: Final = 3.0
@@ -167,129 +156,76 @@ _MOST_ENDS: Final = 2000
 _MOST_NOTICES: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessPasses:
-    """The iterations of one process of a job."""
-
-    index: int
-    host: str
-    clock_seconds: float
-    """Unix time at which the process's monotonic clock showed 0; equal for all processes of one boot of one host."""
-    series: PassSeries
-
-
-@dataclass(frozen=True, slots=True)
-class StepAlignment:
-    """How the iterations of one process align with those of the first process."""
-
-    index: int
-    shift: int
-    """Number of an iteration on the first process minus its number on this one."""
-    by: Literal["number", "clock", "pattern", "nothing"]
-    notice: str = ""
-    """Text for the reader; empty if the numbers agree."""
-
-
-def passes_of(member: JobMember[Session]) -> ProcessPasses | None:
-    """Return the iterations of one process from its session; None if none was timed."""
-    run = next(iter(member.session.programs), None)
-    series = program_result(member.session, run.id).passes if run is not None else None
-    header = member.session.header
-    clock = header.wall_seconds - header.monotonic_seconds
-    return ProcessPasses(member.index, header.host, clock, series) if series is not None else None
-
-
-def alignments(processes: Sequence[ProcessPasses]) -> tuple[StepAlignment, ...]:
-    """Align the iterations of each process with those of the first process, in the given order."""
-    if not processes:
-        return ()
-    first = processes[0]
-    itself = StepAlignment(first.index, 0, "number" if first.series.numbered_by else "nothing")
-    return (itself, *(_alignment(first, other) for other in processes[1:]))
-
-
-def alignment_notices(aligned: Sequence[StepAlignment]) -> tuple[str, ...]:
-    """Return the notices of the first few alignments, and how many more there are."""
-    notices = [each.notice for each in aligned if each.notice]
+def aligned(traces: Sequence[LoopTrace]) -> tuple[tuple[LoopTrace, ...], tuple[str, ...]]:
+    """Number the iterations of all loops as those of the first one that has numbers. Return the loops, and the notices
+    about the first few whose own numbers do not suffice."""
+    numbered = [trace for trace in traces if trace.unit == "step"]
+    found = {trace.index: _alignment(numbered[0], trace) for trace in numbered[1:]}
+    notices = [notice for _, notice in found.values() if notice]
     more = len(notices) - _MOST_NOTICES
-    return (
-        *notices[:_MOST_NOTICES],
-        *([f"the same holds for {counted(more, 'more process', 'more processes')}"] if more > 0 else []),
-    )
+    rest = [f"the same holds for {counted(more, 'more process', 'more processes')}"] if more > 0 else []
+    shifted = (trace.shifted(found[trace.index][0]) if trace.index in found else trace for trace in traces)
+    return tuple(shifted), (*notices[:_MOST_NOTICES], *rest)
 
 
-def _alignment(first: ProcessPasses, other: ProcessPasses) -> StepAlignment:
-    name = first.series.numbered_by
-    numbered = bool(name) and name == other.series.numbered_by
+def _alignment(first: LoopTrace, other: LoopTrace) -> tuple[int, str]:
+    """Return the number of an iteration on the first process minus its number on the other one, and the text for the
+    reader; no text if the numbers agree."""
+    name = first.numbered_by
+    numbered = bool(name) and name == other.numbered_by
     same_clock = first.host == other.host and abs(first.clock_seconds - other.clock_seconds) < _SAME_CLOCK_SECONDS
-    label = f"process {other.index}"
-    if same_clock:
-        distance = _distance(first.series, other.series)
-        if distance is not None:
-            middle, spread = distance
-            if numbered and abs(middle) <= FEW_STEPS:
-                return StepAlignment(other.index, 0, "number")
-            if spread <= _STEADY_STEPS:
-                shift = round(middle)
-                why = (
-                    f"its {name} is {abs(shift)} {'behind' if shift > 0 else 'ahead of'} that of process {first.index}"
-                    if numbered
-                    else "its steps and theirs have no common counter"
-                )
-                notice = f"{label} is aligned with the others by the clock: {why}"
-                return StepAlignment(other.index, shift, "clock", notice)
-    if numbered:
-        return StepAlignment(other.index, 0, "number")
-    return _by_pattern(first, other, same_clock=same_clock)
+    distance = _distance(first, other) if same_clock else None
+    if distance is not None:
+        middle, spread = distance
+        if numbered and abs(middle) <= FEW_STEPS:
+            return 0, ""
+        if spread <= _STEADY_STEPS:
+            shift = round(middle)
+            why = (
+                f"its {name} is {abs(shift)} {'behind' if shift > 0 else 'ahead of'} that of process {first.index}"
+                if numbered
+                else "its steps and theirs have no common counter"
+            )
+            return shift, f"process {other.index} is aligned with the others by the clock: {why}"
+    return (0, "") if numbered else _by_pattern(first, other, same_clock=same_clock)
 
 
-def _by_pattern(first: ProcessPasses, other: ProcessPasses, *, same_clock: bool) -> StepAlignment:
-    label = f"process {other.index}"
-    ends = [_single_iterations(each) for each in (first, other)]
+def _by_pattern(first: LoopTrace, other: LoopTrace, *, same_clock: bool) -> tuple[int, str]:
+    (ours, our_ends), (theirs, their_ends) = map(_single_iterations, (first, other))
     fit = None
-    if not same_clock and min(len(moments) for _, moments in ends) >= LEAST_INSTANCES:
-        fit = align(ends[0][1], ends[1][1], same_clock=False)
+    if not same_clock and min(len(ours), len(theirs)) >= LEAST_INSTANCES:
+        fit = align(our_ends, their_ends, same_clock=False)
     if fit is None:
-        notice = (
-            f"the steps of {label} are numbered from the first one seen, and cannot be matched with the steps of the "
-            "others"
+        return 0, (
+            f"the steps of process {other.index} are numbered from the first one seen, and cannot be matched with the "
+            "steps of the others"
         )
-        return StepAlignment(other.index, 0, "nothing", notice)
     places, _, residue = fit
-    shift = int(ends[0][0][max(0, -places)] - ends[1][0][max(0, places)])
-    steps = residue / max(1e-9, float(np.median(np.diff(ends[0][1]))))
-    notice = (
-        f"{label} is aligned with the others by the pattern of its step ends, which fits to {steps:.2f} steps: "
-        "the processes have no common step counter"
+    steps = residue / max(1e-9, float(np.median(np.diff(our_ends))))
+    return int(ours[max(0, -places)] - theirs[max(0, places)]), (
+        f"process {other.index} is aligned with the others by the pattern of its step ends, which fits to {steps:.2f} "
+        "steps: the processes have no common step counter"
     )
-    return StepAlignment(other.index, shift, "pattern", notice)
 
 
-def _distance(first: PassSeries, other: PassSeries) -> tuple[float, float] | None:
+def _distance(first: LoopTrace, other: LoopTrace) -> tuple[float, float] | None:
     """Return by how many iterations the numbers of `first` are ahead at the ends of those of `other`. The result is the
     median and the median deviation from it. None if too few ends lie in the time in which both were timed."""
-    numbers, moments = _ends(first)
-    theirs, at = _ends(other)
+    moments, at = first.ended, other.ended
     common = (at >= moments[0]) & (at <= moments[-1])
     if common.sum() < _LEAST_ENDS:
         return None
-    ahead = np.interp(at[common], moments, numbers) - theirs[common]
+    ahead = np.interp(at[common], moments, first.passes.ends) - other.passes.ends[common]
     middle = float(np.median(ahead))
     return middle, float(np.median(np.abs(ahead - middle)))
 
 
-def _ends(series: PassSeries) -> tuple[Array, Array]:
-    """Return, by entry, the number of the last iteration and when it ended on the monotonic clock."""
-    numbers, counts, began, seconds = _columns(series)
-    return numbers + counts - 1, np.maximum.accumulate(began + seconds)
-
-
-def _single_iterations(process: ProcessPasses) -> tuple[Array, Array]:
+def _single_iterations(trace: LoopTrace) -> tuple[Array, Array]:
     """Return numbers and ends, in Unix time, of the last gapless iterations that were timed one by one."""
-    numbers, counts, began, seconds = _columns(process.series)
+    numbers = trace.passes.begins
     after_gaps = np.flatnonzero(np.diff(numbers, prepend=-np.inf) != 1)  # an entry of several makes a gap, too
-    first = max(after_gaps[-1], len(numbers) - _MOST_ENDS) if counts[-1] == 1 else len(numbers)
-    return numbers[first:], process.clock_seconds + began[first:] + seconds[first:]
+    first = max(after_gaps[-1], len(numbers) - _MOST_ENDS) if trace.counts[-1] == 1 else len(numbers)
+    return numbers[first:], trace.clock_seconds + trace.began[first:] + trace.seconds[first:]
 
 
 STEP: Final = "step"
@@ -302,11 +238,16 @@ LEAST_COVERED: Final = 0.5
 """Smallest share of a column's steps that sample windows must cover; with less, the parts are unknown."""
 VALUES: Final = (OWN, STEP, *PARTS)
 """Values that a grid can show: a process's own work in a step, the whole step, or one of its parts."""
+RATIOS: Final = (1.05, 1.1, 1.25, 1.5, 2.0)
+"""Bounds of the levels, as multiples of the usual step: of the median process, or of the other one if there are two."""
+UNKNOWN: Final = -1
+_BY_CHANCE: Final = 2.0
+"""Standard errors below which a cell counts as equal to what it is compared with."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class StepGrid:
-    """Values of R processes in C columns."""
+    """Values of R processes in C columns, and what stands out in them."""
 
     processes: tuple[int, ...]
     """Process index of each row; includes processes that recorded no loop."""
@@ -328,7 +269,12 @@ class StepGrid:
     notices: tuple[str, ...] = field(default=())
     """What could not be aligned with the rest."""
 
-    @property
+    @cached_property
+    def usual_seconds(self) -> Array:
+        """R x C: what each value is compared with. NaN: no other process."""
+        return usual_of(self.seconds)
+
+    @cached_property
     def ratio(self) -> Array:
         """R x C: the compared step with this process's value in place of the usual one, relative to that step.
 
@@ -336,8 +282,47 @@ class StepGrid:
         other one if there are two. NaN: unknown, or no other process.
         """
         with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = 1 + (self.seconds - usual_of(self.seconds)) / self.step_seconds
+            ratio = 1 + (self.seconds - self.usual_seconds) / self.step_seconds
         return np.where(np.isfinite(ratio), ratio, np.nan)
+
+    @cached_property
+    def error_seconds(self) -> Array:
+        """R x C: standard error of `seconds` (with two processes, of their difference) from the number of samples; 0
+        where values rest on no samples."""
+        known = ~np.isnan(self.seconds)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.clip(self.seconds / self.step_seconds, 0.0, 1.0)
+            error = np.sqrt(share * (1 - share) / self.samples) * self.step_seconds
+        error = np.where(np.isnan(self.samples) & known, 0.0, error)
+        return np.where(known.sum(axis=0) == 2, np.sqrt(np.nansum(error**2, axis=0)), error)
+
+    @cached_property
+    def levels(self) -> Array:
+        """R x C: 0 at or below the usual value, or where so few samples show no difference; 1 from a ratio of
+        `RATIOS[0]`, and so on up to the length of `RATIOS`; `UNKNOWN` where the value is unknown."""
+        certain = self.seconds - self.usual_seconds > _BY_CHANCE * self.error_seconds
+        levels = np.searchsorted(RATIOS, np.nan_to_num(self.ratio, nan=1.0), side="right").astype("i1")
+        levels[~certain] = 0
+        levels[np.isnan(self.seconds)] = UNKNOWN
+        return levels
+
+    @property
+    def lost_seconds(self) -> dict[int, float]:
+        """By process, the seconds above the median process (with two, above the other one), over all columns.
+
+        Columns in which no other process is known are left out, and so are processes whose excess may be chance. The
+        bound grows with the number of processes, like the largest of so many values by chance: `sqrt(2 ln R) + 1`
+        standard errors.
+        """
+        weights = np.where(np.isnan(self.usual_seconds), 0, self.steps)
+        total = np.nansum((self.seconds - self.usual_seconds) * weights, axis=1)
+        error = np.sqrt(np.nansum((self.error_seconds * weights) ** 2, axis=1))
+        bound = math.sqrt(2 * math.log(max(2, len(self.processes)))) + 1
+        return {
+            index: float(lost)
+            for index, lost, within in zip(self.processes, total, error, strict=True)
+            if lost > bound * within
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -425,10 +410,10 @@ def assembled(
     left_out: Sequence[int],
 ) -> StepGrid:
     """Build the grid from the sums of its columns; `names` are the variables that number the steps."""
-    notices = [
-        f"{processes_named(left_out)} cannot be compared with the others: only some processes number their steps"
-    ]
-    notices = notices if left_out else []
+    notices = []
+    if left_out:
+        who = processes_named(left_out)
+        notices.append(f"{who} cannot be compared with the others: only some processes number their steps")
     if len(names) > 1:
         notices.append("the processes number their steps by different variables: one number may mean several steps")
     by_step = unit == "step" or values_of == STEP
@@ -515,62 +500,3 @@ def extent_of(traces: Sequence[LoopTrace]) -> tuple[float, float] | None:
     return (
         (min(float(each.begins[0]) for each in known), max(float(each.ends[-1]) for each in known)) if known else None
     )
-
-
-RATIOS: Final = (1.05, 1.1, 1.25, 1.5, 2.0)
-"""Bounds of the levels, as multiples of the usual step: of the median process, or of the other one if there are two."""
-UNKNOWN: Final = -1
-_BY_CHANCE: Final = 2.0
-"""Standard errors below which a cell counts as equal to what it is compared with."""
-
-
-@dataclass(frozen=True, slots=True)
-class StepOutliers:
-    """A grid, and what stands out in it; all arrays are R x C, with NaN for unknown."""
-
-    grid: StepGrid
-    usual_seconds: Array
-    """What each value is compared with; see `usual_of`."""
-    ratio: Array
-    """Same as `StepGrid.ratio`."""
-    error_seconds: Array
-    """Standard error of `grid.seconds` (with two processes, of their difference) from the number of samples; 0 where
-    values rest on no samples."""
-    levels: Array
-    """0 at or below the usual value, or where so few samples show no difference; 1 from a ratio of `RATIOS[0]`, and so
-    on up to the length of `RATIOS`; `UNKNOWN` where the value is unknown."""
-
-
-def step_outliers(grid: StepGrid) -> StepOutliers:
-    """Return how far above the others each process is in each column."""
-    usual, ratio = usual_of(grid.seconds), grid.ratio
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.clip(grid.seconds / grid.step_seconds, 0.0, 1.0)
-        error = np.sqrt(share * (1 - share) / grid.samples) * grid.step_seconds
-        error = np.where(np.isnan(grid.samples) & ~np.isnan(grid.seconds), 0.0, error)
-        of_two = np.sum(~np.isnan(grid.seconds), axis=0) == 2
-        error = np.where(of_two, np.sqrt(np.nansum(error**2, axis=0)), error)
-        certain = grid.seconds - usual > _BY_CHANCE * error
-    levels = np.searchsorted(RATIOS, np.nan_to_num(ratio, nan=1.0), side="right").astype("i1")
-    levels[~certain] = 0
-    levels[np.isnan(grid.seconds)] = UNKNOWN
-    return StepOutliers(grid, usual, ratio, error, levels)
-
-
-def lost_seconds(seen: StepOutliers) -> dict[int, float]:
-    """Return, by process, the seconds above the median process (with two, above the other one), over all columns.
-
-    Columns in which no other process is known are left out, and so are processes whose excess may be chance. The bound
-    grows with the number of processes, like the largest of so many values by chance: `sqrt(2 ln R) + 1` standard
-    errors.
-    """
-    grid = seen.grid
-    weights = np.where(np.isnan(seen.usual_seconds), 0, grid.steps)
-    total = np.nansum((grid.seconds - seen.usual_seconds) * weights, axis=1)
-    error = np.sqrt(np.nansum((seen.error_seconds * weights) ** 2, axis=1))
-    bound = math.sqrt(2 * math.log(max(2, len(grid.processes)))) + 1
-    return {
-        index: float(lost)
-        for index, lost, within in zip(grid.processes, total, error, strict=True)
-        if lost > bound * within
-    }

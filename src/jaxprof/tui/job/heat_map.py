@@ -27,7 +27,7 @@ from jaxprof.tui.kit.table_view import TableView
 from jaxprof.units import UNKNOWN, integer, percent, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.jobs.step_grid import StepGrid, StepOutliers
+    from jaxprof.analysis.jobs.step_grid import StepGrid
 
 
 MILLISECONDS: Final = 1000
@@ -185,11 +185,11 @@ def column_span(grid: StepGrid, column: int) -> str:
     return f"step {integer(last)}" if length <= 1 else f"steps {integer(round(first))} to {integer(last)}"
 
 
-def cell_words(seen: StepOutliers, row: int, column: int) -> str:
+def cell_words(grid: StepGrid, row: int, column: int) -> str:
     """Return the exact values of a cell (its steps, its seconds a step, what they are compared with, the ratio), or
     why it is unknown."""
-    grid, where = seen.grid, column_span(seen.grid, column)
-    value, usual = float(grid.seconds[row, column]), float(seen.usual_seconds[row, column])
+    where = column_span(grid, column)
+    value, usual = float(grid.seconds[row, column]), float(grid.usual_seconds[row, column])
     what = TITLES[grid.values_of].partition(":")[0].partition(",")[0].lower()
     if math.isnan(value):
         why = "no step recorded" if grid.values_of == STEP else "too few samples, or no step recorded"
@@ -208,11 +208,11 @@ def cell_words(seen: StepOutliers, row: int, column: int) -> str:
     words += f", {against.removeprefix('the ') if known > 2 else against} {figure(usual)}"
     if figure is seconds and grid.values_of != STEP:
         words += f" of {seconds(float(grid.step_seconds[row, column]))}"
-    ratio = float(seen.ratio[row, column])
+    ratio = float(grid.ratio[row, column])
     words += f", {ratio:.2f}×" if not math.isnan(ratio) else f", {UNKNOWN}×"
     samples = float(grid.samples[row, column])
     if samples > 0:
-        unsure = "" if ratio < RATIOS[0] or seen.levels[row, column] else f", too few to separate it from {against}"
+        unsure = "" if ratio < RATIOS[0] or grid.levels[row, column] else f", too few to separate it from {against}"
         words += f": estimate from {samples:.0f} samples{unsure}"
     return words
 
@@ -242,8 +242,6 @@ class JobMap(TableView[MapLine], keys="job_map"):
             id=id,
         )  # fmt: skip
         self.browse, self.values_of = MapBrowse(), SHOWN[0]
-        self.seen: StepOutliers | None = None
-        """The steps that are drawn; None before the first grid."""
         self._processes: Sequence[MapLine] = ()
         self.grouped: bool | None = None
         """Whether the processes of a host share a row; None means only if they are many."""
@@ -252,13 +250,12 @@ class JobMap(TableView[MapLine], keys="job_map"):
 
     def forget(self) -> None:
         """Prepare for another job."""
-        self.browse, self.seen = MapBrowse(), None
+        self.browse = MapBrowse()
         self.show_rows({})
 
-    def show_steps(self, seen: StepOutliers, *, whole: bool) -> None:
+    def show_steps(self, grid: StepGrid, *, whole: bool) -> None:
         """Show a grid of steps; `whole` means that it has all steps."""
-        self.seen = seen
-        self.browse.take(seen.grid, whole=whole)
+        self.browse.take(grid, whole=whole)
         self._changed()
 
     def show_processes(self, processes: Sequence[MapLine]) -> None:
@@ -313,13 +310,13 @@ class JobMap(TableView[MapLine], keys="job_map"):
     @property
     def facts(self) -> str:
         """The exact values under the cursor."""
-        seen, column, line = self.seen, self.browse.column, self.current_row
-        if seen is not None and not len(seen.grid.steps):
+        grid, column, line = self.browse.grid, self.browse.column, self.current_row
+        if grid is not None and not len(grid.steps):
             return "No steps recorded yet."
-        if seen is None or column is None or line is None or line.index not in seen.grid.processes:
+        if grid is None or column is None or line is None or line.index not in grid.processes:
             return ""
         name = f"{line.host}: process {line.index}" if len(line.processes) > 1 else f"process {line.index}"
-        return f"{name}, {cell_words(seen, seen.grid.processes.index(line.index), column)}"
+        return f"{name}, {cell_words(grid, grid.processes.index(line.index), column)}"
 
     # -- drawing ----------------------------------------------------------------------------------------------
 
@@ -335,14 +332,14 @@ class JobMap(TableView[MapLine], keys="job_map"):
 
     def _marks(self, row: MapLine, width: int) -> Iterator[tuple[str, str]]:
         """Yield the characters of a row with their styles; for a host, those of its worst process in each column."""
-        seen = self.seen
-        rows = [at for at, index in enumerate(seen.grid.processes) if index in row.processes] if seen else []
-        if seen is None or not rows:
+        grid = self.browse.grid
+        rows = [at for at, index in enumerate(grid.processes) if index in row.processes] if grid else []
+        if grid is None or not rows:
             return
         import numpy as np
 
-        ratios = np.where(np.isnan(seen.ratio[rows]), -np.inf, seen.ratio[rows]).max(axis=0).tolist()
-        levels = seen.levels[rows].max(axis=0).tolist()
+        ratios = np.where(np.isnan(grid.ratio[rows]), -np.inf, grid.ratio[rows]).max(axis=0).tolist()
+        levels = grid.levels[rows].max(axis=0).tolist()
         column = self.browse.column if row is self.current_row else None
         for at, (level, ratio) in enumerate(zip(levels, ratios, strict=True)):
             room = left_of(at + 1, len(levels), width) - left_of(at, len(levels), width)

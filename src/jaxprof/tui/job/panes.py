@@ -27,15 +27,12 @@ from jaxprof.tui.kit.threads import in_thread
 from jaxprof.units import UNKNOWN, bytes_, counted, percent, percent_or_less, scaled, seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from textual.app import ComposeResult
 
     from jaxprof.analysis.arrivals import Arrivals
     from jaxprof.analysis.jobs.figures import ProcessFigures
-    from jaxprof.analysis.jobs.findings import CollectiveFigures
     from jaxprof.analysis.jobs.job import JobFigures, ProcessComparison
-    from jaxprof.analysis.jobs.step_grid import StepOutliers
+    from jaxprof.analysis.jobs.step_grid import StepGrid
     from jaxprof.tui.job.reading import JobInView
     from jaxprof.tui.kit.table_columns import Cell
 
@@ -51,18 +48,16 @@ class ArrivalTable(ReportList):
         self.show_table(table, {row.index: row for row in table.rows} if table is not None else {})
 
 
-def arrivals_title(seen: Arrivals | None, exchanges: Sequence[CollectiveFigures] = ()) -> str:
+def arrivals_title(seen: Arrivals | None) -> str:
     """Return the title of the arrivals: the collective, its executions, the time of the exchange itself, its bytes
     and rate."""
     if seen is None:
         return "Arrivals"
-    of_name = (figures for figures in exchanges if figures.name == seen.name)
-    collective = next((figures for figures in of_name if figures.bus_bytes_per_second), None)
     moved = ""
-    if collective is not None and collective.exchanged is not None:
-        moved = f", {bytes_(collective.exchanged.bytes)} at {scaled(collective.bus_bytes_per_second, 'B/s')}"
-        if collective.possible_bytes_per_second is not None:
-            moved += f" of {scaled(collective.possible_bytes_per_second, 'B/s')}"
+    if seen.exchanged is not None and seen.bus_bytes_per_second:
+        moved = f", {bytes_(seen.exchanged.bytes)} at {scaled(seen.bus_bytes_per_second, 'B/s')}"
+        if seen.possible_bytes_per_second is not None:
+            moved += f" of {scaled(seen.possible_bytes_per_second, 'B/s')}"
     exchange = seconds(seen.exchange_seconds)
     return f"{seen.name}: {counted(seen.instances, 'execution')}, the exchange itself {exchange}{moved}"
 
@@ -340,9 +335,9 @@ class JobPanes(Guarded, Container):
             return
         self._requested, columns, values_of = requested, view.columns, view.values_of
 
-        def show(seen: StepOutliers) -> None:
+        def show(grid: StepGrid) -> None:
             if requested == self._requested:  # no other grid was requested since
-                view.show_steps(seen, whole=first is None)
+                view.show_steps(grid, whole=first is None)
 
         in_thread(self, lambda: job.steps(columns, first, last, values_of), "steps", then=show)
 
@@ -368,8 +363,7 @@ class JobPanes(Guarded, Container):
         self._frame("ranks", VIEWS["ranks"], " · ".join(filter(None, [*words, rows.order_in_words])))
         self._frame("map", view.title, view.note)
         seen = job.figures.arrivals if job is not None else None
-        exchanges = job.figures.collectives if job is not None else ()
-        self._frame("arrivals", safe(arrivals_title(seen, exchanges)), clock_note(seen))
+        self._frame("arrivals", safe(arrivals_title(seen)), clock_note(seen))
 
     def _frame(self, name: str, title: str, subtitle: str) -> None:
         box = self.query_one(f"#{name}-box")

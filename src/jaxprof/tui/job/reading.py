@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jaxprof.analysis.arrivals import CollectiveEvents
     from jaxprof.analysis.jobs.figures import ProcessFigures
     from jaxprof.analysis.jobs.job import JobFigures
-    from jaxprof.analysis.jobs.step_grid import LoopTrace, ProcessPasses, StepGrid, StepOutliers
+    from jaxprof.analysis.jobs.step_grid import LoopTrace, StepGrid
     from jaxprof.session import Session
     from jaxprof.session.log.job_folder import JobFollower
 
@@ -54,12 +54,12 @@ class JobInView:
     lost_seconds: Mapping[int, float]
     """By process, the seconds that its own work takes more than that of the median process; an estimate."""
 
-    def steps(self, columns: int, first: float | None, last: float | None, values_of: str) -> StepOutliers:
+    def steps(self, columns: int, first: float | None, last: float | None, values_of: str) -> StepGrid:
         """Return the steps `first` to `last` of all processes in so many columns. Blocks: for threads."""
-        from jaxprof.analysis.jobs.step_grid import STEP, step_outliers
+        from jaxprof.analysis.jobs.step_grid import STEP
 
         columns = columns if values_of == STEP else min(columns, self.job_steps.windows(first, last))
-        return step_outliers(self.job_steps.grid(columns, first, last, values_of))
+        return self.job_steps.grid(columns, first, last, values_of)
 
 
 class JobReading:
@@ -155,7 +155,6 @@ class _Sessions:
     _follower: JobFollower[Session] | None = None
     _figures: dict[int, ProcessFigures] = field(default_factory=dict)
     _traces: dict[int, LoopTrace | None] = field(default_factory=dict)
-    _passes: dict[int, ProcessPasses | None] = field(default_factory=dict)
     _captures: dict[int, Mapping[str, CollectiveEvents]] = field(default_factory=dict)
     _notices: tuple[str, ...] | None = None
 
@@ -164,7 +163,7 @@ class _Sessions:
         from jaxprof.analysis.arrivals import collective_events
         from jaxprof.analysis.jobs.figures import process_figures
         from jaxprof.analysis.jobs.job import figures_of
-        from jaxprof.analysis.jobs.step_grid import alignment_notices, alignments, loop_trace, passes_of
+        from jaxprof.analysis.jobs.step_grid import aligned, loop_trace
         from jaxprof.session import Session
         from jaxprof.session.log.job_folder import JobFollower
 
@@ -180,17 +179,14 @@ class _Sessions:
             if index in changed:
                 self._figures[index] = process_figures(member)
                 self._traces[index] = loop_trace(member, self._figures[index])
-                self._passes[index] = passes_of(member)
                 self._captures[index] = collective_events(index, member.session)
         here = [member.index for member in job.members]
         began = [(member.session.header.host, member.session.header.wall_seconds) for member in job.members]
         processes = tuple(self._figures[index] for index in here)
         captures = [self._captures[index] for index in here]
         figures = figures_of(str(job.folder), job.job, job.count, processes, captures, began, job.notices)
-        aligned = alignments([passes for index in here if (passes := self._passes[index]) is not None])
-        shifts = {alignment.index: alignment.shift for alignment in aligned}
-        traces = [trace.shifted(shifts.get(index, 0)) for index in here if (trace := self._traces[index]) is not None]
-        steps = _Traces(tuple(traces), tuple(here), alignment_notices(aligned))
+        traces, notices = aligned([trace for index in here if (trace := self._traces[index]) is not None])
+        steps = _Traces(traces, tuple(here), notices)
         return _in_view(figures, steps)
 
 
@@ -219,8 +215,8 @@ class _Traces:
 
 def _in_view(figures: JobFigures, steps: StepsOfJob) -> JobInView:
     """Return a job with the seconds that each process loses, and the notices about how its steps were aligned."""
-    from jaxprof.analysis.jobs.step_grid import OWN, lost_seconds, step_outliers
+    from jaxprof.analysis.jobs.step_grid import OWN
 
     grid = steps.grid(_LOSS_COLUMNS, None, None, OWN)
-    lost = lost_seconds(step_outliers(grid)) if len(grid.steps) else {}
+    lost = grid.lost_seconds if len(grid.steps) else {}
     return JobInView(replace(figures, notices=(*figures.notices, *grid.notices)), steps, lost)

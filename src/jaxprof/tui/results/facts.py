@@ -54,15 +54,14 @@ def wrapped(text: str, width: int, style: str = "", indent: str = "") -> list[Co
     return lines
 
 
-def figure_lines(result: RunResult, baseline: str, width: int, so_far: str = "", side: str = "") -> list[Content]:
-    """Return the figures of the steady run, each with its interval or its source. `so_far`: how the interval of a run
-    in progress has narrowed; `side`: which side of a comparison the run is."""
+def figure_lines(result: RunResult, baseline: str, width: int, side: str = "") -> list[Content]:
+    """Return the figures of the steady run, each with its interval or its source. `side`: which side of a
+    comparison the run is."""
     summary, run = result.summary, result.run
     lines = fact("side", side, width) if side else []
     if summary is None:
         return lines
     lines += fact("median", f"{seconds(summary.median)}{half_width(summary)}", width, interval(summary), "bold")
-    lines += fact("so far", so_far, width, style="$quiet") if so_far else []
     calls = run.series["run"].calls_per_sample
     spread = f"{seconds(summary.minimum)} to {seconds(summary.maximum)}, MAD {seconds(summary.mad)}"
     lines += fact("samples", integer(summary.count) + (f" of {calls} calls" if calls > 1 else ""), width, spread)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -17,10 +16,10 @@ from jaxprof.tui.kit.format import clock
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.phase_bars import SHOWN, STYLES, title
 from jaxprof.tui.kit.plots import WAITING
-from jaxprof.units import percent, seconds
+from jaxprof.units import seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.run_result import IntervalWidth, RunResult
+    from jaxprof.analysis.run_result import RunResult
     from jaxprof.session import Run
 
 
@@ -108,10 +107,6 @@ class PhaseStrip(Guarded, Widget):
         return clock(monotonic() + self.shift_seconds - (step.began_seconds or 0.0))
 
 
-_WIDTHS_SHOWN = 4
-"""Interval widths shown: the first one, and the latest."""
-
-
 def why_no_samples(run: Run) -> str:
     """Return the text in place of the samples."""
     if run.plan.how == "compile":
@@ -130,13 +125,3 @@ def launch_text(run: Run) -> str:
         return shorten(run.note, 48)
     number = run.launches[-1].number if run.launches else 1
     return f"launch {number} of {run.plan.launches}" if number > 1 else ""
-
-
-def convergence_text(widths: Sequence[IntervalWidth]) -> str:
-    """Return how an interval narrowed, such as `± 8.1 % at 8 samples, …, 1.1 % at 256`; empty without one."""
-    known = [width for width in widths if width.relative_halfwidth is not None]
-    if not known:
-        return ""
-    texts = [f"{percent(width.relative_halfwidth)} at {width.samples}" for width in known]
-    between = ["…"] if len(texts) > _WIDTHS_SHOWN else []
-    return "± " + ", ".join([f"{texts[0]} samples", *between, *texts[1:][1 - _WIDTHS_SHOWN :]])

@@ -9,7 +9,7 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 
 from jaxprof.analysis.ab import side_title
-from jaxprof.analysis.run_result import Convergence, break_even_curve
+from jaxprof.analysis.run_result import break_even_curve
 from jaxprof.analysis.run_result import result as result_of
 from jaxprof.analysis.speedup import steady_samples
 from jaxprof.report.run_text import published_lines, sweep_table
@@ -41,7 +41,7 @@ from jaxprof.tui.results.facts import (
     phase_lines,
     warning_lines,
 )
-from jaxprof.tui.results.phase_strip import PhaseStrip, convergence_text, launch_text, steps, why_no_samples
+from jaxprof.tui.results.phase_strip import PhaseStrip, launch_text, steps, why_no_samples
 from jaxprof.units import counted, integer, seconds
 
 if TYPE_CHECKING:
@@ -61,7 +61,6 @@ class ResultPanel(ScrollPane):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._titles = ("", "")
-        self._convergence = Convergence()
 
     def compose(self) -> ComposeResult:
         yield PhaseStrip(id="strip")
@@ -92,10 +91,6 @@ class ResultPanel(ScrollPane):
     def strip(self) -> PhaseStrip:
         """The phases of a run in progress, with their clocks."""
         return self.query_one(PhaseStrip)
-
-    def forget(self) -> None:
-        """Prepare for another session."""
-        self._convergence = Convergence()
 
     def show(
         self,
@@ -155,12 +150,11 @@ class ResultPanel(ScrollPane):
         live, name = run.shown.status == "running", baseline_name(session, run)
         self.strip.display = live and not run.is_program
         self.strip.show(steps(result, growing=growing) if live else ())
-        so_far = convergence_text(self._convergence.of(run)) if live else ""
         self._show("failure", key, lambda width: failure_lines(result, width))
         self._show("phases", key, lambda width: [] if live else _bars(group, result, width))
         side = side_title(session, run)
         self._show("figures", key, lambda width: [OF_PROGRAM] if run.is_program else
-                   figure_lines(result, name, width, so_far, side), "" if run.is_program else "figures")  # fmt: skip
+                   figure_lines(result, name, width, side), "" if run.is_program else "figures")  # fmt: skip
         self._show("warnings", key, lambda width: warning_lines(result, width), "warnings")
         self._show("memory", (key, run.memory is None), lambda width: memory_lines(result, width), "memory")
         self._show("published", key, lambda width: [] if live else _published(group, width), "published by others")

@@ -70,7 +70,6 @@ class ResultsScreen(SessionScreen, keys="results"):
         session, grows = self.profiler.session, self.profiler.session_grows
         if replaced:
             self._followed = ""
-            self._panel.forget()
         rows = self._rows
         rows.shift_seconds = self._panel.strip.shift_seconds = self.profiler.opened.clock_shift_seconds
         rows.cancelling = self.profiler.live.cancelling if self._ours else frozenset()
