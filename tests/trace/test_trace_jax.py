@@ -170,7 +170,7 @@ def test_they_are_those_of_the_executable_and_of_a_dump_in_words(captured):
     (stages,) = modules_at(folder / "dump")
     dumped = memory_of_dump(stages)
     assert (dumped.source, dumped.peak_bytes) == ("buffer assignment", expected.peak_bytes)
-    assert {part.kind: part.bytes for part in dumped.parts} == expected.parts
+    assert dumped.parts == expected.parts
     assert {(one.bytes, one.instruction) for one in dumped.buffers} == {(size, name) for size, _, name in rows}
 
 

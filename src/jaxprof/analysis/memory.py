@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.opener import module_of
 from jaxprof.events import BuffersReported, HeldBuffer, MemoryReported
+from jaxprof.light_dataclass import dataclass
 from jaxprof.session import Run, Session
 
 if TYPE_CHECKING:
@@ -34,32 +35,12 @@ REQUEST: Final = "request"
 KINDS: Final = ("argument", "output", "temporary", "constant")
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryPart:
-    """One kind of memory that a peak consists of."""
-
-    kind: str
-    """One of `KINDS`."""
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryBuffer:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryBuffer(HeldBuffer):
     """A value in memory; if several values use one place in turn, the value that names the place."""
 
-    bytes: int
-    kind: str
-    """One of `KINDS`."""
-    instruction: str
-    """HLO instruction that creates the value; empty if unknown."""
-    shape: str
-    op_name: str
-    file: str
-    line: int | None
     at_peak: bool | None
     """Whether the value is alive at the highest point of `live_bytes`; None if unknown."""
-    shared_with: int
-    """Number of other values that use the same place before or after this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +52,8 @@ class MemoryPicture:
     peak_bytes: int | None
     """Sum of the parts: what XLA planned that the program holds (`peak_memory`). From a schedule, it is what must be
     alive at once, which is less. None if only a request is known."""
-    parts: tuple[MemoryPart, ...]
-    """Known parts that are not empty, largest first."""
+    parts: Mapping[str, int]
+    """Bytes of the known parts that are not empty, by one of `KINDS`, largest first."""
     buffers: tuple[MemoryBuffer, ...]
     """Buffers, largest first; only the first few hundred of a large program."""
     live_bytes: tuple[int, ...]
@@ -96,7 +77,7 @@ def peak_memory(run: Run | None) -> int | None:
     if run.buffers is not None and run.buffers.peak_bytes is not None:
         return run.buffers.peak_bytes
     parts = _totals(run.memory)
-    return sum(part.bytes for part in parts) if parts else None
+    return sum(parts.values()) if parts else None
 
 
 def buffers_of(session: Session, run_id: str) -> MemoryPicture | None:
@@ -111,13 +92,11 @@ def buffers_of(session: Session, run_id: str) -> MemoryPicture | None:
         return _reported(reported, estimate, asked)
     parts = _totals(run.memory)
     if parts:
-        sums = MemoryPicture(TOTALS, peak_memory(run), parts, (), (), asked)
-        if estimate is None:
-            return sums
-        return replace(sums, buffers=estimate.buffers, live_bytes=estimate.live_bytes, schedule=estimate.schedule)
+        derived = estimate or MemoryPicture(TOTALS, None, {}, (), (), None)
+        return replace(derived, source=TOTALS, peak_bytes=sum(parts.values()), parts=parts, asked_bytes=asked)
     if estimate is not None:
         return replace(estimate, asked_bytes=asked)
-    return MemoryPicture(REQUEST, None, (), (), (), asked) if asked is not None else None
+    return MemoryPicture(REQUEST, None, {}, (), (), asked) if asked is not None else None
 
 
 _SIZE = r"(?P<size>\d{1,30}(?:\.\d{1,30})?)\s*(?P<unit>(?:[KMGTPE]i?)?(?:B|bytes)?)\b"
@@ -151,47 +130,31 @@ def _requested_bytes(run: Run) -> int | None:
     return asked_bytes(run.error) if run.status in ("failed", "crashed") else None
 
 
-def _totals(memory: MemoryReported | None) -> tuple[MemoryPart, ...]:
+def _totals(memory: MemoryReported | None) -> Mapping[str, int]:
     """Return the sums that XLA reported; empty if one is missing. A donated argument does not count as an output
     too."""
     if memory is None:
-        return ()
+        return {}
     argument, output, temporary = memory.argument_bytes, memory.output_bytes, memory.temporary_bytes
     if argument is None or output is None or temporary is None:
-        return ()
-    return _parts({"argument": argument, "output": output - (memory.alias_bytes or 0), "temporary": temporary})
+        return {}
+    return _largest_first({"argument": argument, "output": output - (memory.alias_bytes or 0), "temporary": temporary})
 
 
-def _parts(sizes: Mapping[str, int]) -> tuple[MemoryPart, ...]:
-    parts = (MemoryPart(kind, size) for kind, size in sizes.items() if size > 0)
-    return tuple(sorted(parts, key=lambda part: -part.bytes))
+def _largest_first(sizes: Mapping[str, int]) -> Mapping[str, int]:
+    return {kind: size for kind, size in sorted(sizes.items(), key=lambda item: -item[1]) if size > 0}
 
 
 def _reported(event: BuffersReported, estimate: MemoryPicture | None, asked: int | None) -> MemoryPicture:
     alive = {buffer.instruction for buffer in estimate.buffers if buffer.at_peak} if estimate is not None else None
-    parts = {kind: size for kind, size in event.parts.items() if kind in KINDS}
     return MemoryPicture(
         source=event.source,
         peak_bytes=event.peak_bytes,
-        parts=_parts(parts),
-        buffers=tuple(_buffer(row, alive) for row in event.buffers),
+        parts=_largest_first({kind: size for kind, size in event.parts.items() if kind in KINDS}),
+        buffers=tuple(MemoryBuffer(**asdict(row), at_peak=_is_at_peak(row, alive)) for row in event.buffers),
         live_bytes=estimate.live_bytes if estimate is not None else tuple(event.live_bytes),
         asked_bytes=asked,
         schedule=estimate.schedule if estimate is not None else None,
-    )
-
-
-def _buffer(row: HeldBuffer, alive: set[str] | None) -> MemoryBuffer:
-    return MemoryBuffer(
-        bytes=row.bytes,
-        kind=row.kind,
-        instruction=row.instruction,
-        shape=row.shape,
-        op_name=row.op_name,
-        file=row.file,
-        line=row.line,
-        at_peak=_is_at_peak(row, alive),
-        shared_with=row.shared_with,
     )
 
 
@@ -225,19 +188,10 @@ def memory_of(module: Module) -> MemoryPicture | None:
     if live is None:
         return None
     buffers = tuple(as_buffer(value) for value in live.values)
-    return MemoryPicture(SCHEDULE, live.peak_bytes, _parts(live.parts), buffers, live.live_bytes, None, live)
+    return MemoryPicture(SCHEDULE, live.peak_bytes, _largest_first(live.parts), buffers, live.live_bytes, None, live)
 
 
 def as_buffer(value: LiveValue) -> MemoryBuffer:
     """Return a value of the schedule as a buffer that shares its place with no other."""
-    return MemoryBuffer(
-        bytes=value.bytes,
-        kind=value.kind,
-        instruction=value.instruction,
-        shape=value.shape,
-        op_name=value.op_name,
-        file=value.file,
-        line=value.line,
-        at_peak=value.at_peak,
-        shared_with=0,
-    )
+    named = {each.name: getattr(value, each.name) for each in fields(HeldBuffer) if each.name != "shared_with"}
+    return MemoryBuffer(**named, at_peak=value.at_peak)

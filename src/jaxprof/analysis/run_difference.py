@@ -334,9 +334,8 @@ def _memory_facts(picture: MemoryPicture | None) -> _Facts:
     one."""
     if picture is None or picture.peak_bytes is None:
         return {}
-    parts = {part.kind: part.bytes for part in picture.parts}
     missing = 0 if picture.source in (ASSIGNMENT, SCHEDULE) else None
-    return {"peak": picture.peak_bytes, **{kind: parts.get(kind, missing) for kind in KINDS}}
+    return {"peak": picture.peak_bytes, **{kind: picture.parts.get(kind, missing) for kind in KINDS}}
 
 
 def _collectives(before: Module, after: Module) -> tuple[CollectiveDifference, ...]:

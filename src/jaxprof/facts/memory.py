@@ -71,8 +71,7 @@ _PEAK: Final[tuple[Fact[Liveness], ...]] = (
 MEMORY: Final[tuple[Fact[MemoryPicture], ...]] = (
     Fact("source", TEXT, "Where the peak comes from: buffer assignment, memory analysis (sums), schedule, request"),
     Fact("peak_bytes", BYTES, "The peak memory: what XLA planned that the program holds"),
-    Fact("parts", NUMBER_BY_NAME, "Parts of the peak: argument, output, temporary, constant",
-         lambda picture: {part.kind: part.bytes for part in picture.parts}),
+    Fact("parts", NUMBER_BY_NAME, "Parts of the peak: argument, output, temporary, constant"),
     Fact("asked_bytes", BYTES, "What was requested when memory ran out"),
     Fact("buffers", ROWS, "Buffers of the executable, the largest first", inside=BUFFERS),
     Fact("live_bytes", NUMBERS, "Bytes that are live over the schedule: an estimate",

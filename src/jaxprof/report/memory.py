@@ -66,7 +66,7 @@ def memory_heading(picture: MemoryPicture) -> Iterator[str]:
     whole = picture.peak_bytes or 1
     if picture.parts:
         yield ", ".join(
-            f"{_PLURALS[part.kind]} {bytes_(part.bytes)} ({percent(part.bytes / whole)})" for part in picture.parts
+            f"{_PLURALS[kind]} {bytes_(size)} ({percent(size / whole)})" for kind, size in picture.parts.items()
         )
 
 

@@ -151,9 +151,9 @@ def peak_lines(picture: MemoryPicture, width: int) -> list[Content]:
     else:
         first = Content.styled("The peak memory is unknown.", "$text-muted")
     lines = [first.truncate(width, ellipsis=True)]
-    whole = sum(part.bytes for part in picture.parts)
+    whole = sum(picture.parts.values())
     if whole:
-        parts = ((part.bytes, *STYLES.get(part.kind, OTHER)) for part in picture.parts)
+        parts = ((size, *STYLES.get(kind, OTHER)) for kind, size in picture.parts.items())
         lines.append(stacked(parts, whole, width))
         full, short = (_part_items(picture, whole, shares=shares) for shares in (True, False))
         lines.append((full if full.cell_length <= width else short).truncate(width, ellipsis=True))
@@ -165,11 +165,11 @@ def peak_lines(picture: MemoryPicture, width: int) -> list[Content]:
 
 def _part_items(picture: MemoryPicture, whole: int, *, shares: bool) -> Content:
     items = []
-    for part in picture.parts:
-        mark, style = STYLES.get(part.kind, OTHER)
-        share = f" {percent(part.bytes / whole)}" if shares else ""
+    for kind, size in picture.parts.items():
+        mark, style = STYLES.get(kind, OTHER)
+        share = f" {percent(size / whole)}" if shares else ""
         items.append(
-            Content.assemble((f"{mark} ", style), f"{safe(part.kind)} ", (bytes_(part.bytes), "bold"),
+            Content.assemble((f"{mark} ", style), f"{safe(kind)} ", (bytes_(size), "bold"),
                              (share, "$text-muted"))
         )  # fmt: skip
     return Content("   ").join(items)
