@@ -16,7 +16,7 @@ from folding import fold
 from golden import figures_text, held, held_cases
 from jaxprof import events as e
 from jaxprof.analysis.explain.derive import explanation
-from jaxprof.analysis.explain.model import Abstention, FindingCost, FixTrial, NumbersCompared, RankedFinding
+from jaxprof.analysis.explain.model import Abstention, FindingCost, FixTrial, RankedFinding
 from jaxprof.analysis.finding import Finding
 from jaxprof.report import explain
 from jaxprof.report.conclusion import conclusion, largest
@@ -109,10 +109,9 @@ def test_what_was_compiled_and_not_run_says_so():
     assert f"verify: {command}" in explain.explanation_lines(explanation(session, "s"))
 
 
-EQUAL = NumbersCompared(agree=True, relative=0.0)
-CLOSE = NumbersCompared(agree=True, relative=1.2e-7)
-OFF = NumbersCompared(agree=False, relative=3e-3)
-UNKNOWN = NumbersCompared(note="one of them was not kept")
+EQUAL = e.ResultsCompared(alike=True, agree=True, relative=0.0)
+CLOSE = e.ResultsCompared(alike=True, agree=True, relative=1.2e-7)
+OFF = e.ResultsCompared(alike=True, agree=False, relative=3e-3)
 
 
 def times(ratio, *, spread=0.001):
@@ -128,7 +127,7 @@ def trial(ratio=2.0, *, spread=0.001, **fields):
 TRIALS = {
     "equal results": trial(),
     "close results": trial(numbers=CLOSE),
-    "results that were not compared": trial(numbers=UNKNOWN),
+    "results that were not compared": trial(numbers=None),
     "other results": trial(numbers=OFF),
     "other results, as they should be": trial(numbers=OFF, other_numbers="another precision"),
     "no faster": trial(1.0),

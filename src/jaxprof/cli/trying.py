@@ -11,8 +11,8 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from jaxprof.analysis.explain.catalogue import find_entry
-from jaxprof.analysis.explain.derive import explanation_to_try
-from jaxprof.analysis.explain.model import FixTrial, MechanicalFix, NumbersCompared, fix_of
+from jaxprof.analysis.explain.derive import explanation
+from jaxprof.analysis.explain.model import TRIED, FixTrial, MechanicalFix
 from jaxprof.analysis.memory import peak_memory
 from jaxprof.analysis.opener import Kind, kind_of, module_of
 from jaxprof.cli.answers import new_writer
@@ -51,7 +51,7 @@ def explanation_with_trials(
     refuse_unrecorded(file)
     with recorded(file or "last") as found:
         refuse_fetched(found.path)
-        explained = explanation_to_try(found.session, found.name, wanted)
+        explained = explanation(found.session, found.name, code=wanted)
     if wanted and not explained.findings:
         raise UsageError(f"the session has no finding {wanted}", f"jaxprof explain {found.name} lists those it has.")
     if not any(finding.mechanical for finding in explained.findings):
@@ -70,9 +70,10 @@ def _try_fix(
 ) -> RankedFinding:
     """Return the finding with the result of trying its mechanical fix. `python`: the interpreter that the user named;
     None if there is none."""
-    fix, session = fix_of(finding, explained.subject), explained.session
-    if fix is None or session is None:
+    session = explained.session
+    if not finding.mechanical or session is None:
         return finding
+    fix = TRIED[finding.code]
     note(f"trying {finding.code}: {fix.title}")
     run = session.runs[finding.run]
     try:
@@ -112,20 +113,12 @@ def _trial_of(result: AbResult, fix: MechanicalFix) -> FixTrial:
         if label == "B":
             return FixTrial(fix=fix.title, failed=True, reason=f"with it the call fails: {error}")
         return FixTrial(fix=fix.title, reason=f"the call fails as it is: {error}")
-    compared = versus.results
-    numbers = None
-    if compared is not None:
-        numbers = NumbersCompared(
-            agree=compared.agree,
-            relative=compared.relative if compared.alike else None,
-            note=compared.note or compared.where,
-        )
     return FixTrial(
         fix=fix.title,
         times=versus.times,
         seconds=(_medians(result.baseline), _medians(versus.run)),
         bytes=(peak_memory(result.baseline), peak_memory(versus.run)) if fix.donates else None,
-        numbers=numbers,
+        numbers=versus.results,
         other_numbers=fix.other_numbers,
     )
 

@@ -11,7 +11,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.analysis.explain.catalogue import SOURCES, entries
-from jaxprof.analysis.explain.model import Abstention, Explanation, FindingCost, RankedFinding, command, mechanical_of
+from jaxprof.analysis.explain.model import TRIED, Abstention, Explanation, FindingCost, RankedFinding, command
 from jaxprof.analysis.measured import longest_kernel, whole_profile
 from jaxprof.facts import Fact, at, recorder
 from jaxprof.facts.units import (
@@ -39,7 +39,8 @@ from jaxprof.units import UNKNOWN, bytes_, counted, percent, ratio_interval, sec
 if TYPE_CHECKING:
     from jaxprof.analysis.ceilings import Utilisation
     from jaxprof.analysis.explain.catalogue import CatalogueEntry
-    from jaxprof.analysis.explain.model import FixTrial, NumbersCompared
+    from jaxprof.analysis.explain.model import FixTrial
+    from jaxprof.events import ResultsCompared
     from jaxprof.session import Session
 
 
@@ -145,17 +146,20 @@ def _numbers_text(trial: FixTrial) -> str:
     return f"{words}: {trial.other_numbers}" if trial.other_numbers and numbers.relative else words
 
 
-def _agreement(numbers: NumbersCompared) -> str:
-    if numbers.agree is None:
-        return f"the results were not compared: {numbers.note}"
+def _agreement(numbers: ResultsCompared) -> str:
     if numbers.agree and numbers.relative == 0:
         return "the results are equal"
     if numbers.agree:
         return f"the results agree to {numbers.relative:.1e}"
     if numbers.relative is None:
-        return f"the results differ: {numbers.note or 'one of them is not finite'}"
-    at = f" ({numbers.note})" if numbers.note else ""
+        return f"the results differ: {_of_numbers(numbers) or 'one of them is not finite'}"
+    at = f" ({_of_numbers(numbers)})" if _of_numbers(numbers) else ""
     return f"the results differ by {numbers.relative:.1e}{at}"
+
+
+def _of_numbers(numbers: ResultsCompared) -> str:
+    """Return what is not alike, or the array with the largest error."""
+    return numbers.note or numbers.where
 
 
 TRIAL: Final[tuple[Fact[FixTrial], ...]] = (
@@ -176,7 +180,7 @@ TRIAL: Final[tuple[Fact[FixTrial], ...]] = (
     Fact("numbers", OBJECT, "How far the results with and without the fix agree", inside=(
         Fact("agree", TRUTH, "Whether they agree within the tolerance"),
         Fact("relative", NUMBER, "The largest relative difference; null where not finite"),
-        Fact("note", TEXT, "What else is to be known"),
+        Fact("note", TEXT, "What else is to be known", _of_numbers),
     )),
     Fact("session", TEXT, "Where the comparison is kept"),
 )  # fmt: skip
@@ -541,8 +545,8 @@ def entry_lines(entry: CatalogueEntry) -> Iterator[str]:
     yield ""
     yield from wrap(entry.means, width=WIDTH, indent="  ")
     yield from wrap(entry.fix, width=WIDTH, indent="    ", first="  → ")
-    if fix := mechanical_of(entry.code):
-        tried = f"can be measured: jaxprof explain SESSION --try --code {entry.code} ({fix})"
+    if fix := TRIED.get(entry.code):
+        tried = f"can be measured: jaxprof explain SESSION --try --code {entry.code} ({fix.title})"
         yield from wrap(tried, width=WIDTH, indent="    ", first="  ")
     yield ""
     page, _, heading = entry.page.partition("#")
@@ -556,7 +560,12 @@ ENTRY: Final[tuple[Fact[CatalogueEntry], ...]] = (
     Fact("title", TEXT, "What it says, in a line"),
     Fact("means", TEXT, "What it means"),
     Fact("fix", TEXT, "What to do about it"),
-    Fact("mechanical", TEXT, "What --try changes to measure the fix", lambda entry: mechanical_of(entry.code)),
+    Fact(
+        "mechanical",
+        TEXT,
+        "What --try changes to measure the fix",
+        lambda entry: TRIED[entry.code].title if entry.code in TRIED else "",
+    ),
     Fact("page", TEXT, "The page of the documents"),
 )
 """An entry of the catalogue."""

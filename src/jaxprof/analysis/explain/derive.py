@@ -6,7 +6,6 @@ cost. Nothing is guessed to fill the list, and the same input gives the same exp
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
@@ -15,13 +14,13 @@ from jaxprof.analysis.ab import AbResult, ab_results
 from jaxprof.analysis.explain.model import (
     MOST_ABSTENTIONS,
     MOST_FINDINGS,
+    TRIED,
     Abstention,
     Explanation,
     RankedFinding,
     Scope,
     Subject,
     command,
-    fix_of,
     program_verified,
     run_verified,
 )
@@ -57,8 +56,9 @@ _AT_MOST_WEIGHT: Final = 0.5
 """Weight of an upper bound on the saved time; it ranks behind a certain cost of the same size."""
 
 
-def explanation(session: Session, name: str, *, most: int = MOST_FINDINGS) -> Explanation:
-    """Return what to do about a session, or a profile that was read as one, in at most `most` findings.
+def explanation(session: Session, name: str, *, code: str = "") -> Explanation:
+    """Return what to do about a session, or a profile that was read as one, in at most `MOST_FINDINGS` findings; with
+    `code`, in all findings of that code.
 
     `name` is the session's name in commands. Reads the HLO of its runs, which can take a second, so call it in a
     thread. Damaged parts raise nothing: they are left out as in all views.
@@ -72,15 +72,7 @@ def explanation(session: Session, name: str, *, most: int = MOST_FINDINGS) -> Ex
         collected.findings += side_findings(result, name)
         collected.abstentions += side_abstentions(result, name)
     _add_runs(session, runs, name, collected)
-    return _explained(name, _subject(session, recorded, compared, runs), collected, session=session, most=most)
-
-
-def explanation_to_try(session: Session, name: str, code: str = "") -> Explanation:
-    """Return the explanation; with `code`, all findings of that code, whatever their rank."""
-    if not code:
-        return explanation(session, name)
-    explained = explanation(session, name, most=sys.maxsize)
-    return replace(explained, findings=tuple(each for each in explained.findings if each.code == code))
+    return _explained(name, _subject(session, recorded, compared, runs), collected, session=session, code=code)
 
 
 def explanation_of_modules(modules: Sequence[ModuleStages], name: str) -> Explanation:
@@ -110,7 +102,9 @@ def explanation_of_modules(modules: Sequence[ModuleStages], name: str) -> Explan
         collected.abstentions += module_abstentions(module)
     if failure is not None and not read:
         raise failure
-    collected.not_read(len(modules))
+    if len(modules) > MOST_MODULES:
+        reason = f"the HLO of {len(modules) - MOST_MODULES} more programs was not read"
+        collected.abstentions.append(Abstention("not-read", reason))
     collected.abstentions.append(
         Abstention("no-times", "HLO alone: how long its kernels take is unknown, so costs are bytes")
     )
@@ -121,13 +115,6 @@ def explanation_of_modules(modules: Sequence[ModuleStages], name: str) -> Explan
 class _Collected:
     findings: list[RankedFinding] = field(default_factory=list)
     abstentions: list[Abstention] = field(default_factory=list)
-
-    def not_read(self, modules: int) -> None:
-        """Note that only the first modules were read, if there are more."""
-        if modules > MOST_MODULES:
-            self.abstentions.append(
-                Abstention("not-read", f"the HLO of {modules - MOST_MODULES} more programs was not read")
-            )
 
 
 def _add_programs(session: Session, name: str, collected: _Collected) -> list[ProgramResult]:
@@ -242,26 +229,24 @@ def _explained(
     *,
     session: Session | None = None,
     modules: tuple[ModuleStages, ...] = (),
-    most: int = MOST_FINDINGS,
+    code: str = "",
 ) -> Explanation:
-    ranked = list(_with_fixes(sorted(_merged(_without_duplicates(collected.findings)), key=_rank), subject))
-    unknown = tuple(dict.fromkeys(_first_of_each_code(collected.abstentions)))
+    ranked = sorted(_merged(_without_duplicates(collected.findings)), key=_rank)
+    if subject == "runs":
+        ranked = [replace(each, mechanical=TRIED[each.code].title) if each.code in TRIED else each for each in ranked]
+    shown = [each for each in ranked if each.code == code] if code else ranked[:MOST_FINDINGS]
+    unknown: dict[str, Abstention] = {}
+    for abstention in collected.abstentions:  # of many runs, one that says what is missing is enough
+        unknown.setdefault(abstention.code, abstention)
     return Explanation(
         name=name,
         subject=subject,
-        findings=tuple(ranked[:most]),
-        left_out=max(0, len(ranked) - most),
-        abstentions=unknown[:MOST_ABSTENTIONS],
+        findings=tuple(shown),
+        left_out=0 if code else len(ranked) - len(shown),
+        abstentions=tuple(unknown.values())[:MOST_ABSTENTIONS],
         session=session,
         modules=modules,
     )
-
-
-def _with_fixes(findings: Iterable[RankedFinding], subject: Subject) -> Iterator[RankedFinding]:
-    """Yield the findings, each with the fix that can be tried."""
-    for finding in findings:
-        fix = fix_of(finding, subject)
-        yield finding if fix is None else replace(finding, mechanical=fix.title)
 
 
 def _without_duplicates(findings: Sequence[RankedFinding]) -> Iterator[RankedFinding]:
@@ -297,12 +282,3 @@ def _rank(finding: RankedFinding) -> tuple[bool, bool, float, int, str, str]:
     weight = (seconds or 0.0) * (_AT_MOST_WEIGHT if cost.at_most else 1.0)
     first = finding.code != "program_failed"
     return not finding.fault, first, -weight, -(cost.bytes or 0), finding.code, finding.run
-
-
-def _first_of_each_code(abstentions: Iterable[Abstention]) -> Iterator[Abstention]:
-    """Yield the first abstention of each code: of many runs, one that says what is missing is enough."""
-    seen: set[str] = set()
-    for abstention in abstentions:
-        if abstention.code not in seen:
-            seen.add(abstention.code)
-            yield abstention

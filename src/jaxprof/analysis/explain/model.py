@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from jaxprof.events import SourceLocation
+from jaxprof.events import ResultsCompared, SourceLocation
 from jaxprof.files import is_as_recorded
 from jaxprof.redaction import REDACTED
 from jaxprof.session.log.state import with_urls
@@ -232,19 +232,6 @@ Outcome: TypeAlias = Literal["faster", "slower", "same", "inconclusive", "failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NumbersCompared:
-    """Whether the changed side computes the same numbers as the recorded side."""
-
-    agree: bool | None = None
-    """Whether the difference is within what two ways to compute the same may have; None if nothing could be
-    compared."""
-    relative: float | None = None
-    """Largest relative difference; 0 if all are equal, None if unknown."""
-    note: str = ""
-    """What is not alike, or why nothing could be compared."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FixTrial:
     """A fix compared with what it replaces, both measured in fresh processes."""
 
@@ -260,7 +247,8 @@ class FixTrial:
     """Median call of each launch in seconds: of the recorded side, then of the changed side."""
     bytes: tuple[int | None, int | None] | None = None
     """Bytes that a call of each side holds at once, if the fix is one of memory."""
-    numbers: NumbersCompared | None = None
+    numbers: ResultsCompared | None = None
+    """Results of the changed side compared with those of the recorded one; None if they could not be compared."""
     other_numbers: str = ""
     """Why the fix changes the numbers, if it does."""
     session: str = ""
@@ -276,7 +264,7 @@ class FixTrial:
     @property
     def differs(self) -> bool:
         """Whether the numbers differ without an explanation by the fix; a faster side is then no gain."""
-        return self.numbers is not None and self.numbers.agree is False and not self.other_numbers
+        return self.numbers is not None and not self.numbers.agree and not self.other_numbers
 
     @property
     def saved_bytes(self) -> int | None:
@@ -315,14 +303,3 @@ TRIED: Final[Mapping[str, MechanicalFix]] = {
     ),
 }
 """Changes to the process or the call of a measured function, by the code of the finding."""
-
-
-def fix_of(finding: RankedFinding, subject: Subject) -> MechanicalFix | None:
-    """Return the change that tries the fix of a finding; None if its fix is a change of the program."""
-    return TRIED.get(finding.code) if subject == "runs" else None
-
-
-def mechanical_of(code: str) -> str:
-    """Return what can be tried for the findings of a code; empty if nothing can."""
-    fix = TRIED.get(code)
-    return fix.title if fix is not None else ""
