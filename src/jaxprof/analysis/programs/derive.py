@@ -17,16 +17,7 @@ if TYPE_CHECKING:
 _MOST_KEPT = 16
 
 
-@dataclass(slots=True)
-class _Kept:
-    """Sums of a program, its last result, and the key from which that was derived."""
-
-    sums: ProgramSums
-    key: tuple[object, ...] = ()
-    result: ProgramResult | None = None
-
-
-_kept: dict[int, _Kept] = {}
+_kept: dict[int, ProgramSums] = {}
 
 
 def program_result(session: Session, run_id: str) -> ProgramResult:
@@ -34,20 +25,20 @@ def program_result(session: Session, run_id: str) -> ProgramResult:
     has sent nothing yet, gives a result in which nothing was seen."""
     run = session.runs[run_id]
     program = run.program if run.program is not None else RecordedProgram()
-    kept = _kept.get(id(program))
-    if kept is None or kept.sums.program is not program:  # an id can be reused once its object is gone
+    sums = _kept.get(id(program))
+    if sums is None or sums.program is not program:  # an id can be reused once its object is gone
         if len(_kept) >= _MOST_KEPT:
             _kept.clear()
-        kept = _Kept(ProgramSums(program))
+        sums = ProgramSums(program)
         if run.program is not None:
-            _kept[id(program)] = kept
+            _kept[id(program)] = sums
     key = _key(session, run, program)
-    if kept.result is None or kept.key != key or kept.result.run is not run:
+    if sums.result is None or sums.key != key or sums.result.run is not run:
         last = run.ended_seconds if run.over and run.ended_seconds is not None else session.last_seconds
         began = _began(run, program, last)
         announced = program.ended.wall_seconds if program.ended is not None else max(0.0, last - began)
-        kept.key, kept.result = key, ProgramResult(run, kept.sums, began, announced, _findings, _remarks)
-    return kept.result
+        sums.key, sums.result = key, ProgramResult(run, sums, began, announced, _find)
+    return sums.result
 
 
 def _key(session: Session, run: Run, program: RecordedProgram) -> tuple[object, ...]:
@@ -69,16 +60,10 @@ def _key(session: Session, run: Run, program: RecordedProgram) -> tuple[object, 
     return (*lengths, running, *kept, clock, run.status, run.started_seconds)
 
 
-def _findings(program: ProgramResult) -> tuple[Finding, ...]:
-    from jaxprof.analysis.programs.findings import findings
+def _find(program: ProgramResult) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
+    from jaxprof.analysis.programs.findings import findings, remarks
 
-    return findings(program)
-
-
-def _remarks(program: ProgramResult) -> tuple[Finding, ...]:
-    from jaxprof.analysis.programs.findings import remarks
-
-    return remarks(program)
+    return findings(program), remarks(program)
 
 
 def _began(run: Run, program: RecordedProgram, last: float) -> float:

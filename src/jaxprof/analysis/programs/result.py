@@ -18,7 +18,6 @@ from jaxprof.analysis.programs.pauses import Pause, pauses
 from jaxprof.events import (
     PROGRAM_STATES,
     STAGES,
-    ArraysCounted,
     Compiled,
     CopiesSeen,
     Note,
@@ -27,7 +26,6 @@ from jaxprof.events import (
     StageRunning,
     StepsCounted,
     StepsTaken,
-    TransfersSeen,
 )
 from jaxprof.grouping import grouped, totals
 from jaxprof.light_dataclass import dataclass
@@ -179,32 +177,6 @@ class ProgramTotals:
         return tuple(sorted(times, key=lambda line: -line.seconds))
 
 
-def time_line(states: Mapping[str, float], wall_seconds: float) -> tuple[Share, ...]:
-    """Return the share of every state of `PROGRAM_STATES` and of the time not seen. The shares add up to
-    `wall_seconds`, which must be at least the sum of the states."""
-    shares = [Share(state, states.get(state, 0.0), state in EXACT_STATES) for state in PROGRAM_STATES]
-    missing = max(0.0, wall_seconds - sum(share.seconds for share in shares))
-    return (*shares, Share(NOT_SEEN, missing, False))
-
-
-def segments(
-    sampled: Iterable[ProgramSampled], began_seconds: float, wall_seconds: float
-) -> Iterator[tuple[str, float]]:
-    """Yield the time line as (state, seconds) in order of time. The order of states within a sample window is unknown,
-    so they follow the order of `PROGRAM_STATES`."""
-    at, end = began_seconds, began_seconds + wall_seconds
-    for window in sampled:
-        if window.began_seconds > at:
-            yield NOT_SEEN, window.began_seconds - at
-        for state in PROGRAM_STATES:
-            seconds = window.states.get(state, 0.0)
-            if seconds > 0:
-                yield state, seconds
-        at = max(at, window.monotonic_seconds)
-    if end > at:
-        yield NOT_SEEN, end - at
-
-
 _FEW_STEPS = 5
 """Number of single steps below which no jitter is given."""
 
@@ -291,41 +263,6 @@ def _all_are_processors(run: Run) -> bool:
     return bool(devices) and all(device.get("platform") == "cpu" for device in devices)
 
 
-def array_figures(counted: Sequence[ArraysCounted], began_seconds: float) -> ArrayFigures | None:
-    """Return the live arrays over time; None if they were never counted."""
-    if not counted:
-        return None
-    devices: dict[str, int] = {}
-    for event in counted:
-        for device, used in event.devices.items():
-            devices[device] = max(used, devices.get(device, 0))
-    return ArrayFigures(
-        counts=tuple((event.monotonic_seconds - began_seconds, event.count, event.bytes) for event in counted),
-        peak_count=max(event.count for event in counted),
-        peak_bytes=max(event.bytes for event in counted),
-        device_peak_bytes=devices,
-    )
-
-
-def transfers(seen: Sequence[TransfersSeen]) -> tuple[Transfer, ...]:
-    """Sum the copies by direction, source, place and type: copies that JAX counted first, then by bytes and count. The
-    guard's counts without known bytes stay apart from those with known bytes."""
-    by_place = grouped((_copied_at(row), row) for event in seen for row in event.rows)
-    copies = [
-        Transfer(
-            direction=direction,
-            source=source,
-            where=where,
-            count=sum(row.count for row in rows),
-            bytes=_sum_of_known(row.bytes for row in rows) if source == "guard" else None,
-            seconds=_sum_of_known(row.seconds for row in rows),
-            type=kind,
-        )
-        for (direction, source, where, kind, _), rows in by_place.items()
-    ]
-    return tuple(sorted(copies, key=_copy_order))
-
-
 def _copied_at(row: CopiesSeen) -> tuple[str, str, SourceLocation | None, str, bool]:
     where = SourceLocation(row.file, row.line, row.function) if row.file else None
     return row.direction, row.source, where, row.type, row.source == "guard" and row.bytes is None
@@ -364,6 +301,9 @@ class ProgramSums:
 
     def __init__(self, program: RecordedProgram) -> None:
         self.program = program
+        self.key: tuple[object, ...] = ()
+        """What `result` was derived from."""
+        self.result: ProgramResult | None = None
         self._totals, self._ledger = ProgramTotals(), FunctionLedger()
 
     @property
@@ -399,8 +339,8 @@ class ProgramResult:
     """Monotonic time at which the program began."""
     announced_seconds: float
     """Reported wall time; for a program that is running or was interrupted, the time until its last event."""
-    find: Callable[[ProgramResult], tuple[Finding, ...]] = dataclasses.field(repr=False)
-    remark: Callable[[ProgramResult], tuple[Finding, ...]] = dataclasses.field(repr=False)
+    find: Callable[[ProgramResult], tuple[tuple[Finding, ...], tuple[Finding, ...]]] = dataclasses.field(repr=False)
+    """Derives the findings and the remarks."""
 
     @property
     def _program(self) -> RecordedProgram:
@@ -449,7 +389,9 @@ class ProgramResult:
     @cached_property
     def timeline(self) -> tuple[Share, ...]:
         """Shares of the main thread's time, which add up to `wall_seconds`; the last share is the time not seen."""
-        return time_line(self._totals.states, self.wall_seconds)
+        states = self._totals.states
+        shares = [Share(state, states[state], state in EXACT_STATES) for state in PROGRAM_STATES]
+        return (*shares, Share(NOT_SEEN, max(0.0, self.wall_seconds - sum(states.values())), False))
 
     @property
     def samples(self) -> int:
@@ -508,13 +450,39 @@ class ProgramResult:
 
     @cached_property
     def transfers(self) -> tuple[Transfer, ...]:
-        """Copies, those that JAX counted first."""
-        return transfers(self._program.transfers)
+        """Copies by direction, source, place and type: those that JAX counted first, then by bytes and count. The
+        guard's counts without known bytes stay apart from those with known bytes."""
+        by_place = grouped((_copied_at(row), row) for event in self._program.transfers for row in event.rows)
+        copies = [
+            Transfer(
+                direction=direction,
+                source=source,
+                where=where,
+                count=sum(row.count for row in rows),
+                bytes=_sum_of_known(row.bytes for row in rows) if source == "guard" else None,
+                seconds=_sum_of_known(row.seconds for row in rows),
+                type=kind,
+            )
+            for (direction, source, where, kind, _), rows in by_place.items()
+        ]
+        return tuple(sorted(copies, key=_copy_order))
 
     @cached_property
     def arrays(self) -> ArrayFigures | None:
         """Live arrays over time; None if they were never counted."""
-        return array_figures(self._program.arrays, self.began_seconds)
+        counted = self._program.arrays
+        if not counted:
+            return None
+        devices: dict[str, int] = {}
+        for event in counted:
+            for device, used in event.devices.items():
+                devices[device] = max(used, devices.get(device, 0))
+        return ArrayFigures(
+            counts=tuple((event.monotonic_seconds - self.began_seconds, event.count, event.bytes) for event in counted),
+            peak_count=max(event.count for event in counted),
+            peak_bytes=max(event.bytes for event in counted),
+            device_peak_bytes=devices,
+        )
 
     @cached_property
     def notes(self) -> tuple[Note, ...]:
@@ -565,14 +533,18 @@ class ProgramResult:
         return pauses(self._program.stops, self.began_seconds)
 
     @cached_property
-    def findings(self) -> tuple[Finding, ...]:
-        """Findings, those whose fix saves most first. They are derived on first access."""
+    def _found(self) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
         return self.find(self)
 
-    @cached_property
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Findings, those whose fix saves most first. They are derived on first access."""
+        return self._found[0]
+
+    @property
     def remarks(self) -> tuple[Finding, ...]:
         """Facts that hold for nearly every run like this one."""
-        return self.remark(self)
+        return self._found[1]
 
     @property
     def steps(self) -> StepFigures | None:
@@ -618,5 +590,16 @@ class ProgramResult:
         return seconds / self.wall_seconds if seconds is not None and self.wall_seconds > 0 else None
 
     def segments(self) -> Iterator[tuple[str, float]]:
-        """Yield the time line as (state, seconds) in order of time; the seconds add up to the wall time."""
-        return segments(self.sample_windows, self.began_seconds, self.wall_seconds)
+        """Yield the time line as (state, seconds) in order of time; the seconds add up to the wall time. The order of
+        states within a sample window is unknown, so they follow the order of `PROGRAM_STATES`."""
+        at, end = self.began_seconds, self.began_seconds + self.wall_seconds
+        for window in self.sample_windows:
+            if window.began_seconds > at:
+                yield NOT_SEEN, window.began_seconds - at
+            for state in PROGRAM_STATES:
+                seconds = window.states.get(state, 0.0)
+                if seconds > 0:
+                    yield state, seconds
+            at = max(at, window.monotonic_seconds)
+        if end > at:
+            yield NOT_SEEN, end - at
