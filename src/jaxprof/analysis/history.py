@@ -23,7 +23,7 @@ from jaxprof.analysis.run_difference import measurement
 from jaxprof.analysis.run_result import COUNTED_FACTS, run_cost, summaries_over_launches
 from jaxprof.analysis.session_difference import environment_facts
 from jaxprof.errors import FileRefusedError, unknown_name
-from jaxprof.events import RunSpec, Scalar
+from jaxprof.events import RunSpec
 from jaxprof.session import Run, Session
 from jaxprof.session.log.reader import OUTLINE, read_outline
 from jaxprof.session_names import EXTENSION
@@ -102,16 +102,11 @@ class MeasurementHistory:
     """History of one measurement: one workload, variant, device kind, parameters, arguments and precision on one
     hardware."""
 
-    workload: str
-    variant: str
-    target: str
-    """File and name of a user's function; otherwise empty."""
+    plan: RunSpec
+    """Plan of the newest point."""
     device_kind: str
     machine: str
     """Processor and cores of the host, as text."""
-    parameters: Mapping[str, Scalar]
-    arguments: tuple[str, ...]
-    precision: str
     points: tuple[HistoryPoint, ...]
     """Points in order of time, at least one."""
     changes: tuple[LastingChange, ...]
@@ -257,26 +252,10 @@ def _series(members: list[tuple[Session, Run, HistoryPoint]], measure: str, last
     members.sort(key=lambda member: member[2].wall_seconds)
     session, run, _ = members[-1]
     points = [point for *_, point in members][-last if last else None :]
-    points = [
-        point if number == 0 else replace(point, changed=_changed(points[number - 1], point))
-        for number, point in enumerate(points)
-    ]
+    points[1:] = [replace(point, changed=_changed(last, point)) for last, point in pairwise(points)]
     searched = [point for point in points if not point.wrong]
     changes, unclear = (list(_exact_changes(searched)), "") if measure in FACTS_KEPT else _lasting_changes(searched)
-    plan = run.plan
-    return MeasurementHistory(
-        plan.workload,
-        plan.variant,
-        plan.target,
-        run.device_kind,
-        _machine(session),
-        dict(plan.parameters),
-        plan.arguments,
-        plan.precision,
-        tuple(points),
-        tuple(changes),
-        unclear,
-    )
+    return MeasurementHistory(run.plan, run.device_kind, _machine(session), tuple(points), tuple(changes), unclear)
 
 
 def _lasting_changes(points: list[HistoryPoint]) -> tuple[list[LastingChange], str]:

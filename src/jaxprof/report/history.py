@@ -46,8 +46,9 @@ def _utc(wall_seconds: float) -> datetime:
 def series_name(series: MeasurementHistory, *, where: bool = True) -> str:
     """Return all that distinguishes a measurement, `matmul jit · n = 1 000 · cpu`; `where` includes the device and the
     machine."""
-    parts = [f"{series.workload} {series.variant}", parameters_text(dict(series.parameters))]
-    parts += [", ".join(series.arguments), series.precision]
+    plan = series.plan
+    parts = [f"{plan.workload} {plan.variant}", parameters_text(plan.parameters), ", ".join(plan.arguments)]
+    parts.append(plan.precision)
     if where:
         parts += [series.device_kind, series.machine]
     return " · ".join(part for part in parts if part)
@@ -156,14 +157,14 @@ _CHANGED: Final[tuple[Fact[EnvironmentDifference], ...]] = (
 )
 _SERIES: Final[tuple[Fact[PointRow], ...]] = (
     *within(at("series"), (
-        Fact("workload", TEXT, "Name of the workload, the function or the program"),
-        Fact("variant", TEXT, "numpy, jax, jit, or a name of the user's"),
-        Fact("target", TEXT, "The function, FILE.py:function; null for a workload"),
+        Fact("workload", TEXT, "Name of the workload, the function or the program", at("plan.workload")),
+        Fact("variant", TEXT, "numpy, jax, jit, or a name of the user's", at("plan.variant")),
+        Fact("target", TEXT, "The function, FILE.py:function; null for a workload", at("plan.target")),
         Fact("device_kind", TEXT, "Kind of the device"),
         Fact("machine", TEXT, "The machine"),
-        Fact("parameters", BY_NAME, "Parameters of the workload", lambda series: dict(series.parameters)),
-        Fact("arguments", LIST, "The arguments as they were given, f32[1024,1024]"),
-        Fact("precision", TEXT, "The effective precision of matrix products"),
+        Fact("parameters", BY_NAME, "Parameters of the workload", at("plan.parameters")),
+        Fact("arguments", LIST, "The arguments as they were given, f32[1024,1024]", at("plan.arguments")),
+        Fact("precision", TEXT, "The effective precision of matrix products", at("plan.precision")),
     )),
     Fact("measure", TEXT, "Which figure: run, compile, flops", at("history.measure")),
 )  # fmt: skip

@@ -205,7 +205,9 @@ class HistoryScreen(SessionScreen, keys="history"):
 
         key: Hashable = (id(history), id(measurement))
         plot = self.query_one("#history-plot", Picture)
-        plot.border_title = Content(f"{history.title} · {safe(measurement.workload)} {safe(measurement.variant)}")
+        plot.border_title = Content(
+            f"{history.title} · {safe(measurement.plan.workload)} {safe(measurement.plan.variant)}"
+        )
         plot.show(key, lambda width, height: history_plot(history, measurement, width, height))
         paragraphs = [
             (f"{moment(change.first.wall_seconds)} {change_text(history, change)}", change_style(change))
