@@ -70,21 +70,11 @@ def run_stacks(session: Session, run: Run) -> list[WeightedStack]:
     return line_stacks(program_result(session, run.id)) if run.is_program else kernel_stacks(session, run)
 
 
-def captured_stacks(session: Session, run: Run) -> list[WeightedStack]:
-    """Return the stacks of a run; for a whole profile, those of all its programs."""
-    from jaxprof.analysis.profile import is_whole, programs_of
-
-    if not is_whole(run):
-        return run_stacks(session, run)
-    return [stack for part in (run, *programs_of(session, run)) for stack in kernel_stacks(session, part)]
-
-
 def kernel_stacks(session: Session, run: Run) -> list[WeightedStack]:
     """Return the kernels of a run under their program and named scopes. The weight is the self time of all executions
     in the run's capture; without a capture, it is the least time of one call. Empty if neither is known."""
-    kernels = kernels_of(session, run.id)
+    kernels, of_run = kernels_of(session, run.id), measured(session, run.id)
     by_name = {kernel.name: kernel for kernel in kernels or ()}
-    of_run = measured(session, run.id)
     if of_run is not None and (of_run.kernels or any(of_run.unattributed_seconds.values())):
         return [
             WeightedStack(_frames(row.module, row.name, by_name.get(row.name)), row.self_seconds, row.count, run=run.id)
@@ -95,19 +85,14 @@ def kernel_stacks(session: Session, run: Run) -> list[WeightedStack]:
             for device, took in of_run.unattributed_seconds.items()
             if took > 0
         ]
-    if not kernels:
+    ranking = _ranking(session, run)
+    if ranking is None:
         return []
-    from jaxprof.analysis.ceilings import ceilings_for, machine_of_run
-    from jaxprof.analysis.ranking import KernelCeilings
-
-    ceilings = KernelCeilings(machine_of_run(run, ceilings_for(session, run)))
-    rows = (ceilings.row(number, kernel) for number, kernel in enumerate(kernels))
     return [
-        WeightedStack(_frames("", row.kernel.name, row.kernel), least, int(row.kernel.count or 0), measured=False,
-                      run=run.id)
-        for row in rows
-        if (least := row.least_seconds)
-    ]  # fmt: skip
+        WeightedStack(_frames("", kernel.name, kernel), least, kernel.count or 0, measured=False, run=run.id)
+        for kernel in ranking.kernels
+        if (least := ranking.least(kernel))
+    ]
 
 
 def scope_names(path: OpPath | None) -> tuple[str, ...]:
@@ -528,7 +513,10 @@ def run_flame(session: Session, run: Run) -> FlameGraph | None:
 def kernel_flame(session: Session, run: Run) -> FlameGraph | None:
     """Return the kernels of a run, or of all programs of a whole profile; None if nothing is known. May read HLO, so
     call it in a thread."""
-    stacks = captured_stacks(session, run)
+    from jaxprof.analysis.profile import is_whole, programs_of
+
+    parts = [run, *programs_of(session, run)] if is_whole(run) else [run]
+    stacks = [stack for part in parts for stack in kernel_stacks(session, part)]
     if stacks and all(stack.measured for stack in stacks):
         return stacks_flame(stacks, "measured", "scope")
     ranking = _ranking(session, run)
