@@ -28,7 +28,7 @@ from datetime import UTC, datetime
 from operator import attrgetter
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from jaxprof.errors import JaxprofError
 from jaxprof.files import private_folder, taking_place
@@ -192,12 +192,11 @@ def remember(session: Session, folder: Path | None = None) -> None:
     kept = _kept(folder)
     for kind, measured in fresh.items():
         kept[kind] = kept.get(kind, MeasuredCeilings()).best(measured)
-    payload = {kind: asdict(ceilings) for kind, ceilings in kept.items()}
     path = _path(folder)
     with suppress(OSError):
         private_folder(path.parent)
         with taking_place(path) as place:
-            place.write_text(json.dumps(payload, indent=1), encoding="utf-8")
+            place.write_text(json.dumps({kind: asdict(each) for kind, each in kept.items()}, indent=1))
 
 
 def kept_at() -> int:
@@ -224,26 +223,15 @@ def _path(folder: Path | None = None) -> Path:
 def _kept(folder: Path | None) -> dict[str, MeasuredCeilings]:
     """Return the kept ceilings by device kind; empty if there is no readable file.
 
-    Entries of older versions are ignored: they do not say when and with how many bytes a rate was measured, so it may
+    A file of an older version is ignored: it does not say when and with how many bytes a rate was measured, so it may
     be the rate of a cache or of a busy machine.
     """
+    import msgspec
+
     try:
-        payload: Any = json.loads(_path(folder).read_text())
-        return {
-            str(kind): MeasuredCeilings(
-                None if entry["memory"] is None else _rate(entry["memory"]),
-                {str(dtype): _rate(rate) for dtype, rate in entry["products"].items()},
-            )
-            for kind, entry in payload.items()
-            if "memory" in entry
-        }
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return msgspec.json.decode(_path(folder).read_bytes(), type=dict[str, MeasuredCeilings])
+    except (OSError, msgspec.MsgspecError):
         return {}
-
-
-def _rate(kept: dict[str, Any]) -> MeasuredRate:
-    size = kept["call_bytes"]
-    return MeasuredRate(float(kept["per_second"]), None if size is None else float(size), float(kept["measured"]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

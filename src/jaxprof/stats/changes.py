@@ -155,35 +155,39 @@ def _step_ratios(series: NDArray[np.float64]) -> NDArray[np.float64]:
     import numpy as np
 
     ends = np.array([_best_cut(row)[2] for row in series])
+    has_cut = ends > 0
     ratios = np.zeros(len(series))
-    for end in np.unique(ends[ends > 0]):
-        rows = np.flatnonzero(ends == end)
-        ratios[rows] = _ratios_until(series[rows, :end], series.shape[1])
+    if has_cut.any():
+        ratios[has_cut] = _ratios_until(series[has_cut], ends[has_cut])
     return ratios
 
 
-def _ratios_until(series: NDArray[np.float64], whole: int) -> NDArray[np.float64]:
-    """Return the ratios of rows that are the first values of series of length `whole`: the matrix that makes the series
-    independent begins with the one that makes the rows independent."""
+def _ratios_until(series: NDArray[np.float64], ends: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return the ratios of rows that count until their `ends`. The matrix that makes a series independent is lower
+    triangular: it does the same to the first values of the series, so that all rows share its products."""
     import numpy as np
 
-    rows, count = series.shape
-    steps = (np.arange(count) >= np.arange(SHORTEST, count - SHORTEST + 1)[:, None]).astype(np.float64)
-    series = series - series.mean(axis=1, keepdims=True)
-    smallest = np.maximum((series * series).sum(axis=1), np.finfo(np.float64).tiny) * _EXACT
-    level, stepped = np.full(rows, -np.inf), np.full(rows, -np.inf)
-    for matrix, sizes in _whitenings(whole):
-        whitening, size = matrix[:count, :count], sizes[:count].sum()
-        constant = whitening.sum(axis=1)
-        constant /= np.linalg.norm(constant)
-        values, shapes = series @ whitening.T, steps @ whitening.T
-        values -= np.outer(values @ constant, constant)
-        shapes -= np.outer(shapes @ constant, constant)
-        shapes /= np.linalg.norm(shapes, axis=1)[:, None]
+    count = series.shape[1]
+    inside = np.arange(count) < ends[:, None]
+    series = series - (series * inside).sum(axis=1, keepdims=True) / ends[:, None]
+    smallest = np.maximum((series * series * inside).sum(axis=1), np.finfo(np.float64).tiny) * _EXACT
+    cuts = np.arange(SHORTEST, count - SHORTEST + 1)
+    is_cut = cuts <= ends[:, None] - SHORTEST
+    steps = (np.arange(count)[:, None] >= cuts).astype(np.float64)
+    level, stepped = np.full(len(series), -np.inf), np.full(len(series), -np.inf)
+    for whitening, sizes in _whitenings(count):
+        constant, shapes = whitening.sum(axis=1), whitening @ steps
+        lengths, size = np.cumsum(constant**2), np.cumsum(sizes)[ends - 1]
+        shape_lengths = np.cumsum(shapes**2, axis=0)
+        shape_lengths -= np.cumsum(shapes * constant[:, None], axis=0) ** 2 / lengths[:, None]
+        values = (series @ whitening.T) * inside
+        values -= (values @ constant / lengths[ends - 1])[:, None] * constant * inside
         left = (values * values).sum(axis=1)
-        explained = ((values @ shapes.T) ** 2).max(axis=1)
-        np.maximum(level, -count / 2 * np.log(np.maximum(left, smallest)) - size, out=level)
-        np.maximum(stepped, -count / 2 * np.log(np.maximum(left - explained, smallest)) - size, out=stepped)
+        explained = np.zeros(is_cut.shape)
+        np.divide((values @ shapes) ** 2, shape_lengths[ends - 1], out=explained, where=is_cut)
+        remainder = left - explained.max(axis=1)
+        np.maximum(level, -ends / 2 * np.log(np.maximum(left, smallest)) - size, out=level)
+        np.maximum(stepped, -ends / 2 * np.log(np.maximum(remainder, smallest)) - size, out=stepped)
     ratios: NDArray[np.float64] = stepped - level
     return ratios
 
