@@ -97,7 +97,7 @@ class CompileWatch:
             self.seen.append(Compilation(key, event))
 
 
-UNKNOWN_MEMORY = MemoryPicture("unknown", None, (), (), (), None)
+UNKNOWN_MEMORY = MemoryPicture("unknown", None, {}, (), (), None)
 
 
 class ProgramFacts:

@@ -12,7 +12,9 @@ from golden import figures_text, held_cases
 from jaxprof import events as e
 from jaxprof.analysis.explain import derive, model, sources
 from jaxprof.analysis.finding import Finding
+from jaxprof.hlo.open.stages import ModuleStages
 from jaxprof.session import Run
+from report import sessions
 
 GIVEN = {"target": "f.py:step", "arguments": ("f32[8]", "3")}
 
@@ -243,12 +245,11 @@ def test_a_list_is_short_and_says_how_many_are_left_out():
     assert explained(abstentions=twice).abstentions == (twice[0], twice[2])
 
 
-def test_of_more_modules_than_are_read_it_is_said():
-    found = derive._Collected()
-    found.not_read(derive.MOST_MODULES)
-    assert found.abstentions == []
-    found.not_read(derive.MOST_MODULES + 2)
-    assert [each.reason for each in found.abstentions] == ["the HLO of 2 more programs was not read"]
+def test_of_more_modules_than_are_read_it_is_said(monkeypatch):
+    monkeypatch.setattr(derive, "MOST_MODULES", 1)
+    stages = ModuleStages(key="m", label="m", stages={"hlo": lambda: sessions.HLO})
+    unknown = derive.explanation_of_modules([stages] * 3, "dump").abstentions
+    assert "the HLO of 2 more programs was not read" in [each.reason for each in unknown]
 
 
 @pytest.mark.parametrize(("more", "launches"), [(7, 12), (None, 15), (400, 100)])
