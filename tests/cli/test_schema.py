@@ -31,7 +31,6 @@ from job_folders import captures, job, loop, process
 from report import sessions, test_sides
 from report.test_device_list import CPU_READING, GPU_READING, joined
 from tables import rows
-from tui import profiles
 
 TWO_MODES = [
     sessions.plan("r1", "numpy", "numpy"),
@@ -115,7 +114,6 @@ def made(tmp_path_factory):
         "single": single,
         "runs": sessions.events(),
         "captured": sessions.captured_events(),
-        "traced": profiles.captured().events,
         "sides": sides(),
         "swept": sessions.swept_events(),
         "planned": sessions.torn_events(),

@@ -36,7 +36,7 @@ def comparable(figures):
     """With the sample windows as a roll-up has them: to the millisecond, and in 17 bits."""
     processes = [replace(each, windows=_rounded(each.windows)) for each in figures.processes]
     found = [replace(finding, seconds=finding.seconds and round(finding.seconds, 2)) for finding in figures.findings]
-    return replace(figures, processes=tuple(processes), findings=tuple(found), goodput=None, arrivals=None)
+    return replace(figures, processes=tuple(processes), findings=tuple(found), goodput=None, collectives=())
 
 
 def _rounded(of):
@@ -72,6 +72,8 @@ def test_roll_ups_say_what_the_sessions_say(tmp_path, read_sessions):
     found = read_job_figures(roll_all(tmp_path))
     assert not read_sessions
     assert comparable(found) == comparable(expected)
+    [both] = zip(found.collectives, expected.collectives, strict=True)
+    assert both[0].exposed_seconds == pytest.approx(both[1].exposed_seconds)
     assert "1 of 6 processes have no session here: 3" in found.notices
     assert found.goodput.causes == pytest.approx(expected.goodput.causes, rel=1e-3, abs=1e-3)
     assert found.arrivals.last_count == expected.arrivals.last_count
