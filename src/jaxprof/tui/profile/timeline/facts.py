@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,8 @@ from textual.content import Content
 from jaxprof.analysis.lanes.kinds import COUNTER, KINDS, WORDS
 from jaxprof.analysis.profile import mean_step
 from jaxprof.events import StepParts, StepTimes
-from jaxprof.report.lanes import KERNELS, LANES, KernelOfRange, LaneOfRange
+from jaxprof.facts import Fact
+from jaxprof.facts.units import COUNT, SECONDS, SHARE, TEXT
 from jaxprof.report.table import Table
 from jaxprof.text import safe, shorten
 from jaxprof.tui.keys import key_of
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from jaxprof.analysis.lanes.rows import LaneGroup, LaneRow, Lanes
     from jaxprof.analysis.lanes.totals import RangeTotals
     from jaxprof.events import StepsMeasured
-    from jaxprof.facts import Fact
     from jaxprof.tui.profile.timeline.browse import Browse
 
 
@@ -250,16 +249,27 @@ def range_facts(lanes: Lanes, totals: RangeTotals, lane: int, width: int, height
     idle = sum(total.left_out == 0 for total in totals.lanes if total not in ran)
     left = max(24, (width - _GAP) // 2)
     right = width - _GAP - left
-    of_lanes = [
-        LaneOfRange(lanes.lanes[total.lane].device, lane_name(lanes.lanes[total.lane]), "", total) for total in ran
-    ]
-    of_names = [KernelOfRange(group.device, total, totals.span_ns) for total in names]
-    tables = zip_longest(
-        _table([fact for fact in LANES if fact.key in _OF_A_LANE], of_lanes, left, height - 1),
-        _table([replace(fact, title=title) if fact.key == "name" else fact for fact in KERNELS if fact.key != "device"],
-               of_names, right, height - 1),
-        fillvalue=Content(" " * left),
+    of_a_lane = (
+        Fact("lane", TEXT, "The stream, thread or line", lambda each: lane_name(lanes.lanes[each.lane]), "lane",
+             widest=40),
+        Fact("busy_share", SHARE, "Busy share of the range; of several threads their mean", title="share"),
+        Fact("busy_seconds", SECONDS, "How long anything ran; of several threads their sum", _seconds("busy_ns"),
+             "busy"),
+        Fact("idle_seconds", SECONDS, "How long nothing ran; of several threads their sum", _seconds("idle_ns"),
+             "idle"),
+        Fact("count", COUNT, "Events that are at least partly in the range", title="events"),
     )  # fmt: skip
+    of_a_name = (
+        Fact("self_seconds", SECONDS, "Time without what ran inside it", _seconds("self_ns"), "self"),
+        Fact("share", SHARE, "Share of the range", lambda each: each.self_ns / max(1, totals.span_ns), "of range"),
+        Fact("count", COUNT, "Executions", title="times"),
+        Fact("name", TEXT, "What ran", title=title, widest=60),
+    )
+    tables = zip_longest(
+        _table(of_a_lane, ran, left, height - 1),
+        _table(of_a_name, names, right, height - 1),
+        fillvalue=Content(" " * left),
+    )
     head = Content.assemble(
         (name, "bold $accent"), f"  {seconds(totals.span_ns * NS)}  from {seconds(totals.begin * NS, 5)} "
         f"to {seconds(totals.end * NS, 5)}",
@@ -269,7 +279,9 @@ def range_facts(lanes: Lanes, totals: RangeTotals, lane: int, width: int, height
     return Content("\n").join(lines[:height])
 
 
-_OF_A_LANE = ("lane", "busy_share", "busy_seconds", "idle_seconds", "count")
+def _seconds(key: str) -> Callable[[Any], float | None]:
+    """Return a function that reads nanoseconds as seconds."""
+    return lambda total: None if (took := getattr(total, key)) is None else took * NS
 
 
 def _table(facts: Sequence[Fact[Any]], rows: Sequence[Any], width: int, height: int) -> list[Content]:
