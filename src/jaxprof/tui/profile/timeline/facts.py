@@ -249,7 +249,7 @@ def range_facts(lanes: Lanes, totals: RangeTotals, lane: int, width: int, height
     idle = sum(total.left_out == 0 for total in totals.lanes if total not in ran)
     left = max(24, (width - _GAP) // 2)
     right = width - _GAP - left
-    of_a_lane = (
+    of_a_lane: tuple[Fact[Any], ...] = (
         Fact("lane", TEXT, "The stream, thread or line", lambda each: lane_name(lanes.lanes[each.lane]), "lane",
              widest=40),
         Fact("busy_share", SHARE, "Busy share of the range; of several threads their mean", title="share"),
@@ -259,7 +259,7 @@ def range_facts(lanes: Lanes, totals: RangeTotals, lane: int, width: int, height
              "idle"),
         Fact("count", COUNT, "Events that are at least partly in the range", title="events"),
     )  # fmt: skip
-    of_a_name = (
+    of_a_name: tuple[Fact[Any], ...] = (
         Fact("self_seconds", SECONDS, "Time without what ran inside it", _seconds("self_ns"), "self"),
         Fact("share", SHARE, "Share of the range", lambda each: each.self_ns / max(1, totals.span_ns), "of range"),
         Fact("count", COUNT, "Executions", title="times"),
