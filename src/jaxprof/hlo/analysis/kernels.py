@@ -24,7 +24,7 @@ from jaxprof.hlo.analysis.opcodes import ARITHMETIC, SAME_PLACE, TRANSCENDENTAL,
 from jaxprof.hlo.analysis.origin import HloSourceLocation, OpPath, Origin, op_path, origins, sources_of
 from jaxprof.hlo.analysis.platform import platform_of
 from jaxprof.hlo.collecting import not_collecting
-from jaxprof.hlo.launches import Launches, launches
+from jaxprof.hlo.dumped import Launches, launches
 from jaxprof.hlo.read.plain import Gaps
 
 if TYPE_CHECKING:

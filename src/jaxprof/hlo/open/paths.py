@@ -15,8 +15,7 @@ from weakref import ref
 
 from jaxprof.errors import FileRefusedError, HloError, missing_file, system_words
 from jaxprof.files import open_regular
-from jaxprof.hlo import launches
-from jaxprof.hlo.fusion_reasons import DUMP_ENDING, with_reasons
+from jaxprof.hlo.dumped import DUMP_ENDING, thunk_files, with_launches, with_reasons
 from jaxprof.hlo.open import parsed
 from jaxprof.hlo.open.stages import ModuleStages
 from jaxprof.hlo.read import files
@@ -178,8 +177,8 @@ def _with_comments(path: Path, text: str) -> str:
     reasons = path.with_name(f"{match['module']}{DUMP_ENDING}")
     if reasons.is_file():
         text = with_reasons(text, files.read_text(reasons))
-    if (thunks := launches.dumped_files(path.parent, match["module"])) is not None:
-        text = launches.with_launches(text, *map(files.read_text, thunks))
+    if (thunks := thunk_files(path.parent, match["module"])) is not None:
+        text = with_launches(text, *map(files.read_text, thunks))
     return text
 
 
