@@ -25,7 +25,7 @@ _PAGE: Final = 16384
 _MOST_KNOWN: Final = 1 << 14
 """Most distinct metadata of kernels whose origins are remembered while they are read."""
 _DEEPEST: Final = 8
-"""Most nested fusions, as `kinds.inside` follows them."""
+"""Most nested fusions, as `kinds.fused` follows them."""
 
 Place = tuple[str, HloSourceLocation | None]
 """`op_name` and `source` of an origin."""
@@ -118,7 +118,7 @@ def _places(instruction: Instruction, texts: tuple[str, ...] | None) -> list[Pla
         from jaxprof.hlo.analysis.kinds import fused
 
         own = instruction.metadata
-        inside = [held.metadata for held in fused(instruction)] if instruction.opcode == "fusion" else []
+        inside = [held.metadata for held in fused(instruction)]
     all_origins = origins(own, inside, instruction.computation.module.stack_of)
     return [(origin.op_name, origin.source) for origin in all_origins]
 
@@ -138,7 +138,7 @@ def _metadata(instruction: Instruction) -> tuple[str, ...] | None:
 
 
 def _add_held(texts: list[str], computation: Computation | None, depth: int) -> bool:
-    """Add the metadata of what `kinds.inside` finds in a computation; False if it is not plain."""
+    """Add the metadata of what `kinds.fused` finds in a computation; False if it is not plain."""
     if computation is None or depth > _DEEPEST:
         return True
     if computation.is_synthetic:
