@@ -12,8 +12,8 @@ from jaxprof.analysis.jobs.step_grid import StepGrid
 from jaxprof.session.log import LogWriter
 from jaxprof.session_names import session_path
 from jaxprof.tui.job.heat_map import MARKS, JobMap, MapLine, by_host, cell_words
-from jaxprof.tui.job.panes import VIEWS, RankTable
-from jaxprof.tui.job.screen import JobFindings, JobScreen
+from jaxprof.tui.job.panes import RankTable
+from jaxprof.tui.job.screen import VIEWS, JobFindings, JobScreen
 from tui.fakes import HOSTILE, SMALL, walking
 
 pytestmark = pytest.mark.usefixtures("small_catalogue", "one_moment")

@@ -46,12 +46,12 @@ def environment_facts(facts: Facts | None = None) -> dict[str, Value]:
     }
 
 
-def container_hint(environment: Mapping[str, str]) -> str | None:
+def container_hint(environment: Mapping[str, str], root: Path = Path("/")) -> str | None:
     """Return `docker`, `podman`, `apptainer` or `kubernetes`; None if nothing indicates a container."""
     if "KUBERNETES_SERVICE_HOST" in environment:
         return "kubernetes"
     for path, name in _CONTAINERS:
-        if Path(path).exists():
+        if (root / path.lstrip("/")).exists():
             return name
     return None
 

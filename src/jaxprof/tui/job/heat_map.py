@@ -123,7 +123,10 @@ class MapBrowse(AxisBrowse):
 
 MARKS: Final = "·░▒▓█"
 """Characters by level. From the last of `RATIOS` on, a digit shows the multiple of the usual step."""
-STYLES: Final = ("$text-disabled", "$heat-1", "$heat-2", "$heat-3", "$heat-4", "bold $background on $heat-5")
+STYLES: Final = (
+    *(f"{colour} on $background" for colour in ("$text-disabled", "$heat-1", "$heat-2", "$heat-3", "$heat-4")),
+    "bold $background on $heat-5",
+)
 """Styles by level."""
 TITLES: Final = {
     OWN: "Own work", STEP: "Step time", DATA: "Data", HOST: "Host: Python", DISPATCH: "Dispatch: calling JAX",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Final, Protocol
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from jaxprof.analysis.jobs.figures import ProcessFigures
     from jaxprof.analysis.jobs.job import JobFigures
     from jaxprof.analysis.jobs.step_grid import LoopTrace, StepGrid
-    from jaxprof.session import Session
-    from jaxprof.session.log.job_folder import JobFollower
 
 _LOSS_COLUMNS: Final = 100
 """Columns of the grid from which the lost seconds are computed."""
@@ -67,56 +65,34 @@ class JobReading:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._rolled: _RolledUp | None = _RolledUp(folder)
-        """None once the sessions have to be followed."""
         self._sessions: _Sessions | None = None
-
-    def read(self) -> JobInView | None:
-        """Return the job as it is now; None if nothing has changed since the last call. Blocks: for threads.
-
-        Raises FileRefusedError if the folder has no session that can be read.
-        """
-        if self._rolled is not None:
-            job = self._rolled.read()
-            if self._rolled.serves:
-                return job
-            self._rolled = None
-        if self._sessions is None:
-            self._sessions = _Sessions(self.folder)
-        return self._sessions.read()
-
-
-class _RolledUp:
-    """Reads a job from its roll-ups, and from the few sessions that have none."""
-
-    def __init__(self, folder: Path) -> None:
-        self.serves = True
-        """Whether roll-ups suffice; if not, the sessions have to be followed."""
-        self._folder = folder
+        """Set once the sessions have to be followed, because roll-ups do not suffice."""
         self._seen: object = None
+        """Fingerprint of the folder at the last reading of its roll-ups."""
         self._due = 0.0
 
     def read(self) -> JobInView | None:
-        """Return the job as it is now; None if nothing has changed, if the next reading is not due, or if `serves`
-        becomes False.
+        """Return the job as it is now; None if nothing has changed since the last call, or the next reading is not due.
+        Blocks: for threads.
 
-        Raises FileRefusedError if the folder cannot be read.
+        Raises FileRefusedError if the folder has no session that can be read.
         """
+        if self._sessions is not None:
+            return self._sessions.read()
         from jaxprof.rollup.grid import JobSteps
         from jaxprof.rollup.job import SESSIONS_READ, read_roll_ups
 
         began = time.monotonic()
-        if began < self._due or (seen := _fingerprint(self._folder)) == self._seen:
+        if began < self._due or (seen := _fingerprint(self.folder)) == self._seen:
             return None
-        files = read_roll_ups(self._folder)
+        files = read_roll_ups(self.folder)
         rest = files.rest
         few = len(files.sessions) <= SESSIONS_READ
         if not files.rolled or len(rest) > SESSIONS_READ or (few and any(map(_may_grow, rest.values()))):
-            self.serves = False
-            return None
+            self._sessions = _Sessions(self.folder)
+            return self._sessions.read()
         files.read_rest()
-        steps = JobSteps(files)
-        job = _in_view(files.job_figures(), steps)
+        job = _in_view(files.job_figures(), JobSteps(files))
         self._seen = seen
         if any(process.status == "running" for process in job.figures.processes):
             ended = time.monotonic()
@@ -147,16 +123,25 @@ def _may_grow(session: Path) -> bool:
         return False
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What was derived from the session of a process."""
+
+    figures: ProcessFigures
+    trace: LoopTrace | None
+    captures: Mapping[str, CollectiveEvents]
+
+
 class _Sessions:
     """Follows the sessions of a job."""
 
-    folder: Path
-    _follower: JobFollower[Session] | None = None
-    _figures: dict[int, ProcessFigures] = field(default_factory=dict)
-    _traces: dict[int, LoopTrace | None] = field(default_factory=dict)
-    _captures: dict[int, Mapping[str, CollectiveEvents]] = field(default_factory=dict)
-    _notices: tuple[str, ...] | None = None
+    def __init__(self, folder: Path) -> None:
+        from jaxprof.session import Session
+        from jaxprof.session.log.job_folder import JobFollower
+
+        self._follower = JobFollower(folder, Session)
+        self._read: dict[int, _Read] = {}
+        self._notices: tuple[str, ...] | None = None
 
     def read(self) -> JobInView | None:
         """Return the job as `JobReading.read` does."""
@@ -164,30 +149,26 @@ class _Sessions:
         from jaxprof.analysis.jobs.figures import process_figures
         from jaxprof.analysis.jobs.job import figures_of
         from jaxprof.analysis.jobs.step_grid import aligned, loop_trace
-        from jaxprof.session import Session
-        from jaxprof.session.log.job_folder import JobFollower
 
-        if self._follower is None:
-            self._follower = JobFollower(self.folder, Session)
         changed = self._follower.poll()
         job = self._follower.job
         if not changed and job.notices == self._notices:
             return None
         self._notices = job.notices
         for member in job.members:
-            index = member.index
-            if index in changed:
-                self._figures[index] = process_figures(member)
-                self._traces[index] = loop_trace(member, self._figures[index])
-                self._captures[index] = collective_events(index, member.session)
-        here = [member.index for member in job.members]
+            if member.index in changed:
+                figures = process_figures(member)
+                self._read[member.index] = _Read(
+                    figures,
+                    loop_trace(member, figures),
+                    collective_events(member.index, member.session),
+                )
+        here = {member.index: self._read[member.index] for member in job.members}
         began = [(member.session.header.host, member.session.header.wall_seconds) for member in job.members]
-        processes = tuple(self._figures[index] for index in here)
-        captures = [self._captures[index] for index in here]
-        figures = figures_of(str(job.folder), job.job, job.count, processes, captures, began, job.notices)
-        traces, notices = aligned([trace for index in here if (trace := self._traces[index]) is not None])
-        steps = _Traces(traces, tuple(here), notices)
-        return _in_view(figures, steps)
+        processes, captures = tuple(each.figures for each in here.values()), [each.captures for each in here.values()]
+        of_job = figures_of(str(job.folder), job.job, job.count, processes, captures, began, job.notices)
+        traces, notices = aligned([each.trace for each in here.values() if each.trace is not None])
+        return _in_view(of_job, _Traces(traces, tuple(here), notices))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,15 +9,15 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from textual.containers import Vertical
+from textual.containers import Container, Vertical
 from textual.content import Content
 from textual.widgets import Static
 
 from jaxprof.errors import JaxprofError
 from jaxprof.session.log.state import url_of
 from jaxprof.text import safe
-from jaxprof.tui.job.heat_map import JobMap
-from jaxprof.tui.job.panes import MAIN, VIEWS, JobPanes, RankTable
+from jaxprof.tui.job.heat_map import JobMap, MapLine, legend
+from jaxprof.tui.job.panes import ArrivalTable, BesideTable, RankTable, rows_of
 from jaxprof.tui.job.reading import JobInView, JobReading
 from jaxprof.tui.kit.claims import Claim, ClaimList
 from jaxprof.tui.kit.drawing import cell
@@ -26,14 +26,18 @@ from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen_bars import StageTabs
+from jaxprof.tui.kit.table_view import TableView
 from jaxprof.tui.kit.threads import in_thread
 from jaxprof.tui.kit.views import ViewsScreen
 from jaxprof.units import counted, seconds
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
+    from textual.widget import Widget
 
+    from jaxprof.analysis.arrivals import Arrivals
     from jaxprof.analysis.jobs.job import JobFigures
+    from jaxprof.analysis.jobs.step_grid import StepGrid
 
 
 def claims_of(job: JobFigures) -> list[Claim]:
@@ -59,8 +63,13 @@ EMPTY = """No job is open.
 jaxprof script -n 4 train.py     starts four processes here, and records each
 srun jaxprof script train.py     records those that a launcher starts
 jaxprof open train.jaxprof.d     shows the folder that they write"""
+VIEWS = {"map": "Steps", "ranks": "Processes", "beside": "Beside the others", "arrivals": "Arrivals"}
 _LEAST_BELOW = 9
 """Lines that always remain below the findings."""
+_LEAST_LINES = 10
+"""Least height of the map while another view is below it."""
+_LINES_AROUND = 6
+"""Lines of the map that are no rows: its axis, the facts and the legend below, and the frame."""
 
 
 class JobScreen(ViewsScreen, keys="job"):
@@ -70,7 +79,8 @@ class JobScreen(ViewsScreen, keys="job"):
     TICK_SECONDS = 1.0
     """How often the folder is read; while a reading takes longer, the next one waits for it."""
     AUTO_FOCUS = "#map"
-    VIEWS, MAIN = VIEWS, MAIN
+    VIEWS = VIEWS
+    MAIN = ("ranks", "beside", "arrivals")
 
     def __init__(self) -> None:
         super().__init__()
@@ -80,6 +90,8 @@ class JobScreen(ViewsScreen, keys="job"):
         """Why the last reading failed; None if it did not."""
         self._busy = False
         """Whether a thread is reading the folder."""
+        self._requested: tuple[object, ...] = ()
+        """Key of the grid of steps that was requested last."""
 
     def compose_body(self) -> ComposeResult:
         yield Static(Content(EMPTY), id="job-empty")
@@ -89,7 +101,27 @@ class JobScreen(ViewsScreen, keys="job"):
             yield JobFindings("Reading the job…", id="job-findings")
         yield StageTabs(id="job-tabs")
         yield FilterLine("ranks")
-        yield JobPanes(id="job-body")
+        widgets: dict[str, tuple[Widget, ...]] = {
+            "map": (JobMap(id="map"), Lines(id="map-facts"), Lines(id="map-legend")),
+            "ranks": (RankTable(id="ranks"),),
+            "beside": (BesideTable(id="beside"),),
+            "arrivals": (ArrivalTable("after the others", "waits for others", "its clock", id="arrivals"),),
+        }
+        with Container(id="job-body"):
+            for name, inside in widgets.items():
+                with Vertical(id=f"{name}-box", classes="box") as box:
+                    box.border_title = VIEWS[name]
+                    yield from inside
+
+    @property
+    def map(self) -> JobMap:
+        """The heat map."""
+        return self.query_one(JobMap)
+
+    @property
+    def ranks(self) -> RankTable:
+        """The processes."""
+        return self.query_one(RankTable)
 
     # -- reading ----------------------------------------------------------------------------------------------
 
@@ -107,8 +139,9 @@ class JobScreen(ViewsScreen, keys="job"):
         self.set_class(folder is None, "-empty")
         if folder is not None and (self._reading is None or self._reading.folder != folder):
             self._reading, self._job, self._error = JobReading(folder), None, None
-            self._busy = False
-            self.query_one(JobPanes).forget()
+            self._busy, self._requested = False, ()
+            self.map.forget()
+            self.ranks.show_rows({})
             self._show()
         self.action_read()
         self.set_clock(True)
@@ -136,9 +169,12 @@ class JobScreen(ViewsScreen, keys="job"):
         self._busy = False
         if not self.whole or (job is None and str(error) == str(self._error)):
             return
-        self._error = error
+        first, self._error = self._job is None, error
         self._job = job if job is not None else self._job
         self._show()
+        if first and self._job is not None:
+            self.map.show_worst_first()
+            self._go_to_worst(self._job)
 
     # -- showing ----------------------------------------------------------------------------------------------
 
@@ -148,7 +184,11 @@ class JobScreen(ViewsScreen, keys="job"):
         claims = [Claim(self._with_folder_name(error.what), "!", fix=error.hint, style="")] if error is not None else []
         self.query_one(JobFindings).show([*claims, *(claims_of(figures) if figures is not None else ())])
         if self._job is not None and error is None:
-            self.query_one(JobPanes).show(self._job)
+            self.ranks.show(self._job.figures, self._job.lost_seconds)
+            self.query_one(ArrivalTable).show(self._job.figures.arrivals)
+            self.on_filter_line_edited()
+            self._show_comparison()
+            self._make_steps()
         self.share_room()
         self.refresh_bindings()
 
@@ -196,7 +236,113 @@ class JobScreen(ViewsScreen, keys="job"):
             room = self.size.height - 4
             most = min(room // 2, room - _LEAST_BELOW) - 2
             box.styles.height = self.query_one(JobFindings).lines_wanted(max(24, self.size.width - 3), most) + 2
-            self.call_after_refresh(lambda: self.query_one(JobPanes).share_height(both=self._both))
+            self.call_after_refresh(self._share_height)
+
+    def _share_height(self) -> None:
+        """Give the map only the lines that its rows need while another view is below it, else all."""
+        box, figures = self.query_one("#map-box"), self.figures
+        if self._both and figures is not None:
+            most = max(_LEAST_LINES, self.query_one("#job-body").size.height // 2)
+            box.styles.height = min(most, len(figures.processes) + _LINES_AROUND)
+        else:
+            box.styles.clear_rule("height")
+
+    # -- one cursor for all views -----------------------------------------------------------------------------
+
+    def _go_to_worst(self, job: JobInView) -> None:
+        """Move the cursor to the process that a finding is about, the most expensive first; else to that which loses
+        most."""
+        costs = {
+            finding.index: finding.seconds or 0.0
+            for finding in job.figures.findings
+            if finding.code != "failed-after" and finding.index is not None
+        }
+        costs = costs or dict(job.lost_seconds)
+        if costs:
+            self._follow(max(costs, key=lambda index: costs[index]))
+
+    def _follow(self, index: int | None) -> None:
+        """Move the cursor of both views to that process."""
+        if index is not None:
+            self.ranks.move_to_key(index)
+            if self.map.process != index:
+                self.map.go_to(index)
+
+    @on(JobMap.Moved)
+    @on(RowList.Highlighted, "#map")
+    def _map_cursor_moved(self) -> None:
+        if self.map.has_focus:
+            self._follow(self.map.process)
+        self._show_frames()
+
+    @on(RowList.Highlighted, "#ranks")
+    def _table_cursor_moved(self) -> None:
+        if self.ranks.current_row is not None and self.ranks.has_focus:
+            self._follow(self.ranks.current_row.index)
+        self._show_comparison()
+
+    def _show_comparison(self) -> None:
+        """Show the process under the cursor beside the others."""
+        rank, figures = self.ranks.current_row, self.figures
+        if figures is None or rank is None:
+            return
+        from jaxprof.analysis.jobs.job import compare_with_others
+
+        comparison = compare_with_others(figures.processes, rank.index)
+        self.query_one(BesideTable).show_rows(rows_of(comparison) if comparison is not None else {})
+        self._frame("beside", f"Process {rank.index} on {safe(rank.host)} beside the median of the others", "")
+
+    def on_filter_line_edited(self) -> None:
+        """Show on the map only the processes that the filter leaves in the table."""
+        job = self._job
+        if job is None:
+            return
+        accused = {finding.index for finding in job.figures.findings if finding.code != "failed-after"}
+        shown = set(self.ranks.left_by_filter())
+        self.map.show_processes(
+            [
+                MapLine(index, process.host, job.lost_seconds.get(index, 0.0), index in accused, (index,))
+                for process in job.figures.processes
+                if (index := process.index) in shown
+            ]
+        )
+        self._show_frames()
+
+    @on(JobMap.StepsRequested)
+    def _make_steps(self) -> None:
+        """Make the grid of the steps in view, in a thread; only the grid requested last is shown."""
+        job, view = self._job, self.map
+        if job is None or not view.size.width:
+            return
+        first, last = view.browse.requested
+        requested = (id(job), view.columns, first, last, view.values_of)
+        if requested == self._requested:
+            return
+        self._requested, columns, values_of = requested, view.columns, view.values_of
+
+        def show(grid: StepGrid) -> None:
+            if requested == self._requested:  # no other grid was requested since
+                view.show_steps(grid, whole=first is None)
+
+        in_thread(self, lambda: job.steps(columns, first, last, values_of), "steps", then=show)
+
+    @on(TableView.Sorted)
+    def _show_frames(self) -> None:
+        """Show what is under the cursor of the map, the titles, the orders, and how many rows are hidden."""
+        rows, view, figures = self.ranks, self.map, self.figures
+        facts, count = view.facts, len(figures.processes) if figures is not None else 0
+        self.query_one("#map-facts", Lines).show(facts, lambda width: Content.styled(facts, "bold").wrap(width)[:2])
+        self.query_one("#map-legend", Lines).show(count, lambda width: [legend(count)] if count else [])
+        words = [f"{rows.hidden} hidden"] if rows.hidden else []
+        self._frame("ranks", VIEWS["ranks"], " · ".join(filter(None, [*words, rows.order_in_words])))
+        self._frame("map", view.title, view.note)
+        self._frame("arrivals", *_arrivals_frame(figures.arrivals if figures is not None else None))
+
+    def _frame(self, name: str, title: str, subtitle: str) -> None:
+        box = self.query_one(f"#{name}-box")
+        for which, text in (("border_title", title), ("border_subtitle", subtitle)):
+            if str(getattr(box, which) or "") != text:
+                setattr(box, which, Content(text))
 
     # -- keys -------------------------------------------------------------------------------------------------
 
@@ -212,25 +358,21 @@ class JobScreen(ViewsScreen, keys="job"):
         self.query_one(JobFindings).focus()
 
     def action_copy(self) -> None:
-        figures, view = self.figures, self.query_one(JobMap)
-        if view.has_focus and view.facts:
-            self.copy(view.facts)
+        figures = self.figures
+        if self.map.has_focus and self.map.facts:
+            self.copy(self.map.facts)
         elif figures is not None:
             from jaxprof.report.hosts import to_text
 
             self.copy(to_text(figures), figures.folder)
 
-    def on_filter_line_edited(self) -> None:
-        self.query_one(JobPanes).show_filtered()
-
     @on(RowList.Chosen, "#ranks")
     def _open_rank(self) -> None:
-        rank = self.query_one(RankTable).current_row
-        self._open(rank.index if rank is not None else None)
+        self._open(self.ranks.current_row.index if self.ranks.current_row is not None else None)
 
     @on(RowList.Chosen, "#map")
     def _open_on_map(self) -> None:
-        self._open(self.query_one(JobMap).process)
+        self._open(self.map.process)
 
     @on(RowList.Chosen, "#job-findings")
     def _open_finding(self) -> None:
@@ -239,9 +381,9 @@ class JobScreen(ViewsScreen, keys="job"):
 
     def _open(self, index: int | None) -> None:
         """Open the session of a process."""
-        process = self.query_one(JobPanes).process_at(index)
-        if process is not None:
-            self.profiler.open_session(Path(process.path))
+        paths = {process.index: process.path for process in self.figures.processes} if self.figures is not None else {}
+        if index in paths:
+            self.profiler.open_session(Path(paths[index]))
 
 
 def _status_counts(figures: JobFigures) -> str:
@@ -250,3 +392,11 @@ def _status_counts(figures: JobFigures) -> str:
     if len(states) == 1:
         return f"all {next(iter(states))}"
     return ", ".join(f"{count} {status}" for status, count in states.most_common())
+
+
+def _arrivals_frame(seen: Arrivals | None) -> tuple[str, str]:
+    """Return the title, the collective with its exchange, and the subtitle, what the column of clocks means."""
+    if seen is None:
+        return VIEWS["arrivals"], ""
+    title = f"{seen.name}: {counted(seen.instances, 'execution')}, the exchange itself {seconds(seen.exchange_seconds)}"
+    return safe(title), f"its clock: offset from the first process, ± {seconds(seen.uncertain_seconds)}"

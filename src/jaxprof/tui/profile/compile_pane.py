@@ -13,7 +13,7 @@ from textual.containers import Container, Vertical
 from textual.content import Content
 
 from jaxprof.analysis.measured import seconds_of_threads, stage_times
-from jaxprof.text import columns, safe
+from jaxprof.text import columns
 from jaxprof.tui.kit.drawing import bar, cell
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.picture import Lines
@@ -82,6 +82,8 @@ class PassTree(TreeView["PassTimes"], keys="passes"):
             ),
             id=id,
         )  # fmt: skip
+        self.words = ""
+        """Text shown in place of the tree."""
         self._root: PassTimes | None = None
         self._paths: dict[int, Path] = {}
         """The path of each node, by its id."""
@@ -95,6 +97,10 @@ class PassTree(TreeView["PassTimes"], keys="passes"):
         self.opened_at_first = frozenset(self.opened)
         self.show_rows({(): root} if root is not None else {})
         self.move_to(0)
+
+    @property
+    def empty_text(self) -> str:
+        return self.words
 
     @property
     def order_in_words(self) -> str:
@@ -144,7 +150,6 @@ class CompilePane(Guarded, Container):
             yield Lines(id="stages")
         with Vertical(id="pass-box", classes="box") as box:
             box.border_title = "Phases and passes"
-            yield Lines(id="no-passes")
             yield PassTree(id="passes")
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -158,21 +163,17 @@ class CompilePane(Guarded, Container):
 
     def show(self, data: PassTimes | None, words: str) -> None:
         """Show the tree of a log, or `words` that explain why there is none."""
-        self.query_one("#stage-box").display = data is not None
-        self.query_one("#passes").display = data is not None
-        self.query_one("#no-passes", Lines).show(
-            (data is None, words),
-            lambda width: Content.styled(safe(words), "$text-muted").wrap(width) if data is None else (),
-        )
-        if data is self._data and data is not None:
-            return
-        self._data = data
-        self.query_one(PassTree).show(data)
+        box, tree = self.query_one("#stage-box"), self.query_one(PassTree)
+        box.display, tree.words = data is not None, words
+        if data is not self._data or data is None:
+            self._data = data
+            tree.show(data)
+            tree.refresh()
         if data is not None:
             self.query_one("#stages", Lines).show(id(data), lambda width: stage_lines(data, width, self._most))
             worked = seconds_of_threads(data)
             parallel = f" · {seconds(worked)} of all threads" if worked > data.seconds * 1.02 else ""
-            self.query_one("#stage-box").border_subtitle = Content(f"{seconds(data.seconds)}{parallel}")
+            box.border_subtitle = Content(f"{seconds(data.seconds)}{parallel}")
         self._show_order()
 
     def on_row_list_highlighted(self) -> None:

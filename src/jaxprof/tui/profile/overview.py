@@ -24,9 +24,8 @@ from jaxprof.units import bytes_, counted, integer, percent_or_less, seconds
 if TYPE_CHECKING:
     from jaxprof.analysis.profile import DeviceSteps, ProfileOverview, ProfileProgram
 
-KERNELS, PROGRAMS, DEVICES, DOUBTS = 12, 8, 16, 4
-"""Most kernels, programs, devices and doubts shown; with empty lines left, more kernels and programs. A line counts
-the rest."""
+KERNELS, PROGRAMS, DEVICES, DOUBTS = 16, 8, 16, 4
+"""Most kernels, programs, devices and doubts shown. A line counts the rest."""
 _SPREAD_WIDTH = 100
 """Least width at which devices have the middle half of their steps, and kernels their shortest and longest execution;
 in a narrow terminal, names have the room."""
@@ -38,33 +37,19 @@ class OverviewList(FactList, keys="overview"):
     EMPTY = "Reading the profile…"
 
     def show_profile(self, about: object, profile: ProfileOverview) -> None:
-        """Show a profile, with as many kernels as there is room for."""
-        self.show(about, lambda width: overview_facts(profile, width, self.size.height))
-
-    def on_resize(self) -> None:
-        self.rebuild()
+        """Show a profile."""
+        self.show(about, lambda width: overview_facts(profile, width))
 
 
-def overview_facts(profile: ProfileOverview, width: int, height: int = 0) -> Sequence[FactLine]:
-    """Return all lines of the overview in `width` columns, with more kernels and programs while `height` has empty
-    lines."""
-    lines = _lines(profile, width, KERNELS, PROGRAMS)
-    room = height - len(lines)
-    if room <= 0:
-        return lines
-    kernels = max(KERNELS, min(len(profile.kernels), KERNELS + room))
-    return _lines(profile, width, kernels, PROGRAMS + room - (kernels - KERNELS))
-
-
-def _lines(profile: ProfileOverview, width: int, kernels: int, programs: int) -> list[FactLine]:
-    parts = [list(part) for part in (
-        _head(profile), _doubts(profile, width), _devices(profile.devices, width),
-        _kernels(profile, width, kernels), _programs(profile.programs, width, programs),
-    )]  # fmt: skip
+def overview_facts(profile: ProfileOverview, width: int) -> Sequence[FactLine]:
+    """Return all lines of the overview in `width` columns."""
     lines: list[FactLine] = []
-    for part in parts:
-        lines += [Content("")] if lines and part else []
-        lines += part
+    for part in (
+        _head(profile), _doubts(profile, width), _devices(profile.devices, width), _kernels(profile, width),
+        _programs(profile.programs, width),
+    ):  # fmt: skip
+        made = list(part)
+        lines += [Content(""), *made] if lines and made else made
     return lines
 
 
@@ -106,8 +91,8 @@ def _devices(devices: Sequence[DeviceSteps], width: int) -> Iterator[FactLine]:
         yield Content.styled(f"and {len(devices) - DEVICES} more devices", "$text-muted")
 
 
-def _kernels(profile: ProfileOverview, width: int, most: int) -> Iterator[FactLine]:
-    shown = profile.kernels[:most]
+def _kernels(profile: ProfileOverview, width: int) -> Iterator[FactLine]:
+    shown = profile.kernels[:KERNELS]
     if not shown:
         yield heading("Kernels", "none were recorded")
         return
@@ -124,13 +109,13 @@ def _kernels(profile: ProfileOverview, width: int, most: int) -> Iterator[FactLi
             yield Content.styled(safe(f"{seconds(took)} on {device} belong to no HLO op"), "$text-muted")
 
 
-def _programs(programs: Sequence[ProfileProgram], width: int, most: int) -> Iterator[FactLine]:
-    if not programs:
+def _programs(programs: Sequence[ProfileProgram], width: int) -> Iterator[FactLine]:
+    shown = programs[:PROGRAMS]
+    if not shown:
         return
-    rest = len(programs) - most
-    yield heading("Programs", f"the longest {most} of {len(programs)}" if rest > 0 else "")
-    targets = [FactTarget("", "", run=program.run) if program.has_hlo else None for program in programs[:most]]
-    yield from _table(Table(_PROGRAM, programs[:most]), targets, width)
+    yield heading("Programs", f"the longest {len(shown)} of {len(programs)}" if len(programs) > len(shown) else "")
+    targets = [FactTarget("", "", run=program.run) if program.has_hlo else None for program in shown]
+    yield from _table(Table(_PROGRAM, shown), targets, width)
 
 
 def _peak(program: ProfileProgram) -> str:

@@ -9,37 +9,17 @@ from collections.abc import Hashable, Mapping, Sequence
 
 from textual.content import Content
 
-from jaxprof.analysis.programs.functions import FunctionCompiles, ReasonCount, brief, briefest, row_seconds
+from jaxprof.analysis.programs.functions import FunctionCompiles, ReasonCount, briefest, row_seconds
 from jaxprof.events import Compiled, SignatureLeaf
+from jaxprof.report.recording.words import why_again
 from jaxprof.text import columns, safe
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.dialogs import TextDialog
 from jaxprof.tui.kit.drawing import bar, cell, hang
 from jaxprof.tui.kit.format import place_in_full, place_text
-from jaxprof.tui.kit.table_columns import Cell, Span, TableColumn, either, in_order
+from jaxprof.tui.kit.table_columns import Cell, TableColumn, either, in_order
 from jaxprof.tui.kit.table_view import TreeView
 from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, seconds
-
-REASON_WORDS = {
-    "first": "first time",
-    "shape": "shape",
-    "dtype": "dtype",
-    "weak_type": "weak type",
-    "structure": "structure",
-    "static_argument": "static argument",
-    "new_function": "new function",
-    "sharding": "sharding",
-    "config": "config",
-    "closure": "new closure",
-    "caches_cleared": "caches cleared",
-    "unknown": "unknown reason",
-}
-
-
-def reason_text(row: Compiled) -> str:
-    """Return why a row of the ledger was compiled, in words."""
-    return brief(row.reason) if row.reason else REASON_WORDS.get(row.reason_code, row.reason_code)
-
 
 LABEL = 13
 _CACHE = {"hit": "hit", "miss": "miss: it was compiled", "off": "off"}
@@ -75,7 +55,7 @@ def compilation_lines(row: Compiled, width: int) -> list[Content]:
         if text:
             lines.extend(hang(Content.styled(label.ljust(LABEL), "$primary"), text, width, style))
 
-    say("why", reason_text(row), "bold")
+    say("why", why_again(row), "bold")
     say("called from", place_in_full(row.called_from) or "not known")
     say("defined at", place_in_full(row.defined_at))
     say("thread", row.thread)
@@ -146,12 +126,16 @@ def reasons_text(function: FunctionCompiles) -> str:
     return "; ".join(reason.text + _times_of(reason) for reason in _ranked(function))
 
 
+def _kind_of(code: str) -> str:
+    return "first time" if code == "first" else code.replace("_", " ")
+
+
 def _kinds(row: LedgerRow) -> str:
     """Return the kinds of the reasons, such as `shape ×41, dtype`."""
     if isinstance(row, Compiled):
-        return REASON_WORDS.get(row.reason_code, row.reason_code)
+        return _kind_of(row.reason_code)
     listed = [reason for reason in _ranked(row) if reason.code != "first" or len(row.reasons) == 1]
-    return ", ".join(REASON_WORDS.get(reason.code, reason.code) + _times_of(reason) for reason in listed)
+    return ", ".join(_kind_of(reason.code) + _times_of(reason) for reason in listed)
 
 
 class LedgerList(TreeView[LedgerRow], keys="ledger"):
@@ -169,9 +153,6 @@ class LedgerList(TreeView[LedgerRow], keys="ledger"):
                 TableColumn("time", _time, 9, right=True, sort=_by_time),
                 TableColumn("of all", self._share, 7, right=True, style="$text-muted", gap=2),
                 TableColumn("", self._bar, 12, priority=2),
-                TableColumn("trace", lambda row: self._stage(row, "trace"), 8, priority=1),
-                TableColumn("lower", lambda row: _stage_seconds(row, "lower"), 8, priority=1),
-                TableColumn("compile", lambda row: _stage_seconds(row, "compile"), 8, priority=1),
                 TableColumn("reason", self._reason, 32, weight=3),
             ),
             order="time",
@@ -228,17 +209,13 @@ class LedgerList(TreeView[LedgerRow], keys="ledger"):
 
     def _share(self, row: LedgerRow) -> Cell:
         if isinstance(row, Compiled):
-            return _size(row), "$quiet"
+            return ""
         return percent(row.seconds / self._wall) if self._wall else UNKNOWN
 
     def _bar(self, row: LedgerRow) -> Cell:
         if isinstance(row, Compiled):
             return ""
         return lambda width: bar(row.seconds / self._wall if self._wall else None, width, "$phase-compile")
-
-    def _stage(self, row: LedgerRow, stage: str) -> Cell:
-        """Return a stage of a compilation; for a function, its reasons, which start in the column of the stages."""
-        return _stage_seconds(row, stage) if isinstance(row, Compiled) else Span(self._reason(row))
 
     def _reason(self, row: LedgerRow) -> Cell:
         """Return the whole reasons, or as much as there is room for; `below` then shows all of them."""
@@ -248,8 +225,9 @@ class LedgerList(TreeView[LedgerRow], keys="ledger"):
         return lambda width: cell(whole, width, style) if width >= _CUT_FROM else either(*forms, style=style)(width)
 
     def below(self, index: int, width: int) -> list[Content]:
-        row = self.row(self.key_at(index))
-        if row is None or columns(safe(_whole_reason(row))) <= self._reason_room(row, width):
+        row, place = self.row(self.key_at(index)), self._placed(width)[-1]
+        room = place.width if place.column.title == "reason" else 0
+        if row is None or columns(safe(_whole_reason(row))) <= room:
             return []
         style = _reason_style(row)
         if isinstance(row, Compiled):
@@ -261,12 +239,6 @@ class LedgerList(TreeView[LedgerRow], keys="ledger"):
             head = Content.styled(f"    {integer(reason.count):>{digits}} × ", "$quiet")
             lines += hang(head, reason.text, width - 1, style)
         return lines
-
-    def _reason_room(self, row: LedgerRow, width: int) -> int:
-        """Return the columns available for a row's reasons: for a function, from the stages to the edge."""
-        places = {place.column.title: place for place in self._placed(width)}
-        place = places.get("reason") if isinstance(row, Compiled) else places.get("trace", places.get("reason"))
-        return width - place.left if place is not None else 0
 
     # -- keys -------------------------------------------------------------------------------------------------
 
@@ -281,9 +253,9 @@ def _whole_reason(row: LedgerRow) -> str:
     if not isinstance(row, Compiled):
         return reasons_text(row)
     if row.cache != "hit":
-        return reason_text(row)
+        return why_again(row)
     saved = f", saved {seconds(row.saved_seconds)}" if row.saved_seconds is not None else ""
-    return f"[from the cache{saved}] {reason_text(row)}"
+    return f"[from the cache{saved}] {why_again(row)}"
 
 
 def _reason_style(row: LedgerRow) -> str:
@@ -311,19 +283,6 @@ def _time(row: LedgerRow) -> Cell:
 
 def _of_a_library(function: FunctionCompiles) -> bool:
     return function.library or function.op_by_op
-
-
-def _stage_seconds(row: LedgerRow, stage: str) -> tuple[str, str]:
-    style = "$text-muted" if isinstance(row, Compiled) and row.reason_code == "first" else "$warning"
-    return seconds(getattr(row, f"{stage}_seconds")) if isinstance(row, Compiled) else "", style
-
-
-def _size(row: Compiled) -> str:
-    """Return the bytes of a compilation's constants, else the number of its operations."""
-    constants = sum(constant.bytes or 0 for constant in row.constants)
-    if constants:
-        return bytes_(constants, 2)
-    return f"{integer(row.operations)} op" if row.operations is not None else ""
 
 
 def _kind(row: Compiled) -> str:

@@ -6,39 +6,75 @@ except the two clocks of the head, which tick while the program runs.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from textual.containers import Vertical
+from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Static
 
+from jaxprof.analysis.flame import program_flame
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.events import Compiled, SourceLocation
+from jaxprof.report.conclusion import program_cost
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.captures import can_capture, capture, is_ours, last_window
+from jaxprof.tui.kit.claims import Claim, ClaimList
+from jaxprof.tui.kit.explanation import cost_lines
 from jaxprof.tui.kit.filter import FilterLine
+from jaxprof.tui.kit.format import place_text
 from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.icicle import IciclePane
-from jaxprof.tui.kit.log_pane import OUTPUT_TITLE, LastLines
+from jaxprof.tui.kit.log_pane import OUTPUT_TITLE, LastLines, LogPane
+from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.program_summary import ProgramHead, head_of
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen_bars import StageTabs
 from jaxprof.tui.kit.views import ViewsScreen
 from jaxprof.tui.program.ledger import CompilationDialog, LedgerList
-from jaxprof.tui.program.line_profile import HotLineList, SourceLines
-from jaxprof.tui.program.panes import MAIN, VIEWS, AdviceList, ProgramPanes
-from jaxprof.units import integer
+from jaxprof.tui.program.line_profile import MOST, HotLineList, SourceLines, hottest
+from jaxprof.tui.program.time_pane import TimePane
+from jaxprof.units import counted, integer, percent, seconds
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
+    from textual.widget import Widget
 
-    from jaxprof.session import Run
+    from jaxprof.analysis.programs.result import ProgramResult
+    from jaxprof.session import Run, Session
 
 CANCELLING = (
     "Interrupted, as by ctrl+c. Press {key} again to terminate the program.",
     "Sent a termination signal. Press {key} again to kill the program.",
     "Killing the program.",
 )
+
+
+VIEWS = {
+    "findings": "Findings",
+    "ledger": "Ledger",
+    "lines": "Lines",
+    "flame": "Flame",
+    "time": "Time",
+    "output": "Process output",
+}
+MAIN = ("findings", "ledger", "lines", "flame")
+"""Views that share the main area of a large terminal; the others have areas of their own below it."""
+
+
+class AdviceList(ClaimList, keys="advice"):
+    """The findings of a program; Enter shows the line that one is about."""
+
+
+def claims_of(result: ProgramResult) -> Iterator[Claim]:
+    """Return the findings, then remarks that are true of most programs."""
+    for finding in result.findings:
+        saves = f"; would save about {seconds(finding.saves_seconds, 2)}" if finding.saves_seconds else ""
+        cost = seconds(finding.seconds) if finding.seconds is not None else ""
+        place = place_text(finding.where, result.directory)
+        yield Claim(finding.message + saves, "", cost, place, finding.advice, finding.where)
+    for remark in result.remarks:
+        yield Claim(f"{remark.message}. {remark.advice}", style="$text-muted")
 
 
 def nothing_recorded() -> str:
@@ -70,6 +106,8 @@ class ProgramScreen(ViewsScreen, keys="program"):
     def __init__(self) -> None:
         super().__init__()
         self._run = ""
+        self._result: ProgramResult | None = None
+        """The figures that are shown."""
         self._cancelled = ("", 0)
         """The program that the user has cancelled, and how often."""
 
@@ -78,7 +116,23 @@ class ProgramScreen(ViewsScreen, keys="program"):
         yield ProgramHead(id="program-head")
         yield StageTabs(id="program-tabs")
         yield FilterLine("ledger", "findings", "lines")
-        yield ProgramPanes(id="program-body")
+        widgets: dict[str, Widget] = {
+            "findings": AdviceList("No findings.", id="findings"),
+            "ledger": LedgerList(id="ledger"),
+            "lines": HotLineList(id="lines"),
+            "flame": IciclePane("flame"),
+            "time": TimePane(id="time"),
+            "output": LogPane(id="output", of_program=True),
+        }
+        with Vertical(id="program-body"):
+            for area, names in (("program-main", MAIN), ("program-below", ("time", "output"))):
+                with Horizontal(id=area):
+                    for name in names:
+                        with Vertical(id=f"{name}-pane", classes="box") as box:
+                            box.border_title = VIEWS[name]
+                            if name == "findings":
+                                yield Lines(id="costs")
+                            yield widgets[name]
         with Vertical(id="last-output") as box:
             box.border_title = OUTPUT_TITLE
             yield LastLines(of_program=True, id="last-lines")
@@ -96,7 +150,8 @@ class ProgramScreen(ViewsScreen, keys="program"):
         if replaced or self.run is None:
             self._choose()
         if replaced or self._run != before:
-            self.query_one(ProgramPanes).forget()
+            self._result = None
+            self.query_one(LedgerList).forget()
         if replaced or self._run != before or self._run in runs:
             self._show()
 
@@ -141,10 +196,48 @@ class ProgramScreen(ViewsScreen, keys="program"):
         head.show(
             head_of(session, result, growing=self.profiler.session_grows, silent=self.profiler.opened.silent_since)
         )
-        self.query_one(ProgramPanes).show(session, result)
+        self._show_views(session, result)
         self.query_one(LastLines).show(run.id, run.log)
         self.share_room()
         self.set_clock(head.runs)
+
+    def _show_views(self, session: Session, result: ProgramResult) -> None:
+        """Show the current figures of the program in all views."""
+        if self._result is not result:
+            same = self._result is not None and self._result.run.id == result.run.id
+            self.query_one(IciclePane).show(program_flame(result), "No time was recorded yet.", same=same)
+        self._result = result
+        wall, directory = result.wall_seconds or None, result.directory
+        self.query_one(LedgerList).show(result.functions, wall, directory)
+        self.query_one(AdviceList).show(claims_of(result))
+        costs = program_cost(result)
+        self.query_one("#costs", Lines).show(costs, lambda width: cost_lines(*costs, width))
+        self.query_one(HotLineList).show(hottest(result.lines, MOST), wall, directory)
+        self.query_one("#output", LogPane).show(result.run.id, result.run.log)
+        self.query_one(TimePane).show(session, result)
+        self._show_sums()
+
+    @on(LedgerList.Sorted)
+    def _show_sums(self) -> None:
+        """Show the totals of the lists on their frames."""
+        result = self._result
+        if result is None:
+            return
+        rows = self.query_one(LedgerList)
+        share = percent(result.of_wall(result.compile_seconds))
+        words = [f"{integer(result.compile_count)} in {seconds(result.compile_seconds)}, {share} of the wall time"]
+        words += [f"{rows.hidden} hidden"] if rows.hidden else []
+        found = len(result.findings)
+        them = "it" if found == 1 else "them"
+        how = f"{counted(found, 'finding')} · {key_of('program.explain')} shows how to verify {them}"
+        for name, text in {
+            "ledger": " · ".join([*words, rows.order_in_words]) if result.functions else "",
+            "findings": how if found else "",
+            "lines": counted(result.samples, "sample") if result.samples else "",
+            "time": f"{seconds(result.wall_seconds)} of wall time" if result.wall_seconds else "",
+            "output": counted(len(result.run.log), "line") if result.run.log else "",
+        }.items():
+            self.query_one(f"#{name}-pane").border_subtitle = Content(text)
 
     def on_resize(self) -> None:
         self.call_after_refresh(self.share_room)  # when the screen has the classes of its new size
@@ -166,7 +259,12 @@ class ProgramScreen(ViewsScreen, keys="program"):
                 self.query_one(ProgramHead).runs and bool(self.run.log) and "output" not in shown, "-watched"
             )
             self.show_tabs(shown, notes)
-            self.query_one(ProgramPanes).display_only(shown)
+            for name in VIEWS:
+                self.query_one(f"#{name}-pane").display = name in shown
+            below = self.query_one("#program-below")
+            self.query_one("#program-main").display = bool(shown & set(MAIN))
+            below.display = bool(shown - set(MAIN))
+            below.set_class(bool(shown & set(MAIN)), "-low")
 
     def _shown(self, wrote: bool) -> frozenset[str]:
         """Return the views to display: the main one, on a wide terminal a second one beside it, time and output below
@@ -195,7 +293,7 @@ class ProgramScreen(ViewsScreen, keys="program"):
             super().action_filter()
 
     def on_filter_line_edited(self) -> None:
-        self.query_one(ProgramPanes).show_sums()
+        self._show_sums()
 
     @on(RowList.Chosen, "#ledger")
     def _compilation(self) -> None:

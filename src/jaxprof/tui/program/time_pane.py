@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.events import ArraysCounted, DeviceReading, ProgramSampled
+    from jaxprof.session import Session
 
 
 def states_by_column(sampled: Iterable[ProgramSampled], axis: Scale, columns: int) -> list[dict[str, float]]:
@@ -170,10 +171,18 @@ class TimePane(Guarded, VerticalScroll, can_focus=True):
         yield Lines(id="time-table")
         yield Lines(id="time-more")
 
-    def show(self, key: Hashable, result: ProgramResult, axis: Scale, tracks: Sequence[Track]) -> None:
-        """Show the time of a program; nothing is redrawn until `key` changes."""
+    def show(self, session: Session, result: ProgramResult) -> None:
+        """Show the time of a program; little is redrawn until more of it was recorded."""
+        program = result.run.program
+        axis = Scale(result.began_seconds, result.began_seconds + result.wall_seconds)
+        tracks = array_tracks(program.arrays if program is not None else ())
+        readings = session.readings
+        for device in sorted(readings, key=lambda name: (name.startswith("cpu"), name))[:DEVICES]:
+            tracks += device_tracks(device, readings[device], axis)
+        counted = len(program.arrays) + len(program.transfers) if program is not None else 0
+        key = (result.run.id, len(result.sample_windows), counted, result.ended, round(result.wall_seconds))
         high = self.screen.size.height >= 34
-        shown = list(tracks) if high else list(tracks)[:4]
+        shown = tracks if high else tracks[:4]
 
         def pictures(width: int) -> list[Content]:
             if not result.sample_windows:

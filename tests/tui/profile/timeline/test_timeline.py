@@ -142,7 +142,6 @@ def test_whatever_is_pressed_the_cursor_is_in_view_and_every_line_is_shown_once(
         lines = [line for y in range(room) if (line := browse.line_at(y)) is not None]
         assert len(lines) == len(set(lines)) == min(room, len(browse.places))
         assert browse.line in lines
-        assert [browse.shown_at(line) for line in lines] == list(range(len(lines)))
         assert len({place.lane for place in browse.places}) == len(LANES.lanes)
 
 

@@ -72,10 +72,6 @@ class Browse(AxisBrowse):
         """Return the line that is shown `y` lines below the ruler; None if there is none."""
         return y + self.top if y + self.top < len(self.places) else None
 
-    def shown_at(self, line: int) -> int | None:
-        """Return how many lines below the ruler a line is shown; None if it is out of view."""
-        return line - self.top if 0 <= line - self.top < self.room else None
-
     def row(self, place: TimelineRow) -> tuple[LaneGroup, LaneRow]:
         """Return the lane of a line, and its row or summary."""
         lane = self.lanes.lanes[place.lane]

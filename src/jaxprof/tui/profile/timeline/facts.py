@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +10,8 @@ from textual.content import Content
 
 from jaxprof.analysis.lanes.kinds import COUNTER, KINDS, WORDS
 from jaxprof.analysis.profile import mean_step
-from jaxprof.events import StepParts, StepTimes
-from jaxprof.facts import Fact
-from jaxprof.facts.units import COUNT, SECONDS, SHARE, TEXT
+from jaxprof.events import StepTimes
+from jaxprof.facts import Fact, at, column
 from jaxprof.report.table import Table
 from jaxprof.text import safe, shorten
 from jaxprof.tui.keys import key_of
@@ -20,7 +19,7 @@ from jaxprof.tui.kit.drawing import cell, stacked
 from jaxprof.tui.kit.table_columns import table_lines
 from jaxprof.tui.profile.timeline.browse import extent
 from jaxprof.tui.profile.timeline.drawing import busy_share, lane_name
-from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, scaled, seconds
+from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, percent_or_less, scaled, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.lanes.navigation import End, Stretch
@@ -146,10 +145,6 @@ FOUND_BY = {
 }
 
 
-_NOTHING = StepTimes(start_seconds=0.0, seconds=0.0, parts=StepParts())
-"""Shown while the cursor is between two steps."""
-
-
 def steps_of(event: StepsMeasured | None) -> list[StepTimes]:
     """Return the steps that took any time, which can be drawn."""
     return [step for step in event.steps if step.seconds > 0] if event is not None else []
@@ -168,65 +163,47 @@ def step_lines(event: StepsMeasured | None, time: float, device: str, width: int
         return [Content.styled("The parts of a step are unknown: no steps and no kernels were found.", "$text-muted")]
     here = step_at(steps, time, device)
     whole = [step for step in steps if step.complete] or steps
-    average = mean_step(whole)
-    shown = here if here is not None else average
-    rows = [(f"{_step_count(whole)}, mean", average)]
-    if here is not None:
-        note = "" if here.complete else " (not whole)"
-        rows.insert(0, (f"{here.name}{note}", here))
-    else:
-        rows.insert(0, ("between the steps", _NOTHING))
-    lines = [_bar_line(name, step, width) for name, step in rows]
-    return [*lines, _legend(shown, width), _found_by(event, shown, width)]
+    mean = mean_step(whole)
+    name = "between the steps" if here is None else here.name if here.complete else f"{here.name} (not whole)"
+    lines = [_bar_line(name, here, width), _bar_line(f"{_step_count(whole)}, mean", mean, width)]
+    return [*lines, *(line.truncate(width, ellipsis=True) for line in (_legend(here or mean), _found_by(event, mean)))]
 
 
 def _step_count(steps: Sequence[StepTimes]) -> str:
     """Return `10 steps`, or `10×4 steps` if each of four devices took ten."""
     devices = len({step.device for step in steps})
-    count = f"{len(steps) // devices}×{devices}" if devices > 1 and len(steps) % devices == 0 else str(len(steps))
-    return f"{count} step{'s' if len(steps) != 1 else ''}"
+    if devices > 1 and len(steps) % devices == 0:
+        return f"{len(steps) // devices}×{devices} steps"
+    return counted(len(steps), "step")
 
 
-def _bar_line(name: str, step: StepTimes, width: int) -> Content:
+def _bar_line(name: str, step: StepTimes | None, width: int) -> Content:
     label = 18 if width < 100 else 30
-    head = Content.assemble(
-        cell(name, label, "$foreground"),
-        " ",
-        cell(seconds(step.seconds) if step.seconds else "", 8, "bold", right=True),
+    line = Content.assemble(
+        cell(name, label, "$foreground"), " ", cell(seconds(step.seconds) if step else "", 8, "bold", right=True), "  "
     )
-    room = max(4, width - label - 11)
+    if step is None:
+        return line
     parts = ((getattr(step.parts, name), mark, style) for name, (_, mark, style) in PARTS.items())
-    return Content.assemble(head, "  ", stacked(parts, step.seconds, room) if step.seconds > 0 else " " * room)
+    return line + stacked(parts, step.seconds, max(4, width - label - 11))
 
 
-def _legend(step: StepTimes, width: int) -> Content:
-    """Return the legend: each part that took any time, with its share if there is room for all shares."""
-    parts = [(name, getattr(step.parts, name)) for name in PARTS]
-    shown = [(name, part) for name, part in parts if part or name == "kernels"]
-    line = Content("")
-    for gap, shares in (("   ", True), ("  ", True), ("  ", False)):
-        items = []
-        for name, part in shown:
-            words, mark, style = PARTS[name]
-            share = f" {percent(part / step.seconds)}" if shares and step.seconds else ""
-            items.append(
-                Content.assemble((f"{mark} ", style), f"{words} ", (seconds(part), "bold"), (share, "$text-muted"))
-            )
-        line = Content(gap).join(items)
-        if line.cell_length <= width:
-            break
-    return line.truncate(width, ellipsis=True)
+def _legend(step: StepTimes) -> Content:
+    """Return the legend: each part that took any time, with its share."""
+    parts = [(getattr(step.parts, name), *words) for name, words in PARTS.items()]
+    return Content("  ").join(
+        Content.assemble((f"{mark} ", style), f"{words} ", (seconds(part), "bold"),
+                         (f" {percent(part / step.seconds)}", "$text-muted"))
+        for part, words, mark, style in parts if part
+    )  # fmt: skip
 
 
-def _found_by(event: StepsMeasured, step: StepTimes, width: int) -> Content:
-    words = FOUND_BY.get(event.found_by, shorten(event.found_by or "-", 40))
+def _found_by(event: StepsMeasured, step: StepTimes) -> Content:
+    words = FOUND_BY.get(event.found_by, event.found_by or UNKNOWN)
     parts = [f"steps {words}" if event.found_by != "whole" else words]
-    none = [words for name, (words, _, _) in PARTS.items() if getattr(step.parts, name) == 0]
-    if none:
-        parts.append(f"no {', '.join(none)}")
     if step.collectives_overlapped_seconds > 0:
         parts.append(f"collectives overlapped {seconds(step.collectives_overlapped_seconds)}")
-    return Content.styled(" · ".join(parts), "$text-muted").truncate(width, ellipsis=True)
+    return Content.styled(safe(" · ".join(parts)), "$text-muted")
 
 
 _GAP = 3
@@ -249,21 +226,18 @@ def range_facts(lanes: Lanes, totals: RangeTotals, lane: int, width: int, height
     idle = sum(total.left_out == 0 for total in totals.lanes if total not in ran)
     left = max(24, (width - _GAP) // 2)
     right = width - _GAP - left
-    of_a_lane: tuple[Fact[Any], ...] = (
-        Fact("lane", TEXT, "The stream, thread or line", lambda each: lane_name(lanes.lanes[each.lane]), "lane",
-             widest=40),
-        Fact("busy_share", SHARE, "Busy share of the range; of several threads their mean", title="share"),
-        Fact("busy_seconds", SECONDS, "How long anything ran; of several threads their sum", _seconds("busy_ns"),
-             "busy"),
-        Fact("idle_seconds", SECONDS, "How long nothing ran; of several threads their sum", _seconds("idle_ns"),
-             "idle"),
-        Fact("count", COUNT, "Events that are at least partly in the range", title="events"),
-    )  # fmt: skip
-    of_a_name: tuple[Fact[Any], ...] = (
-        Fact("self_seconds", SECONDS, "Time without what ran inside it", _seconds("self_ns"), "self"),
-        Fact("share", SHARE, "Share of the range", lambda each: each.self_ns / max(1, totals.span_ns), "of range"),
-        Fact("count", COUNT, "Executions", title="times"),
-        Fact("name", TEXT, "What ran", title=title, widest=60),
+    of_a_lane = (
+        column("lane", lambda total: lane_name(lanes.lanes[total.lane]), widest=40),
+        column("share", at("busy_share"), percent_or_less),
+        column("busy", at("busy_ns"), _time),
+        column("idle", at("idle_ns"), _time),
+        column("events", at("count"), integer),
+    )
+    of_a_name = (
+        column("self", at("self_ns"), _time),
+        column("of range", lambda total: total.self_ns / max(1, totals.span_ns), percent_or_less),
+        column("times", at("count"), integer),
+        column(title, at("name"), widest=60),
     )
     tables = zip_longest(
         _table(of_a_lane, ran, left, height - 1),
@@ -279,9 +253,8 @@ def range_facts(lanes: Lanes, totals: RangeTotals, lane: int, width: int, height
     return Content("\n").join(lines[:height])
 
 
-def _seconds(key: str) -> Callable[[Any], float | None]:
-    """Return a function that reads nanoseconds as seconds."""
-    return lambda total: None if (took := getattr(total, key)) is None else took * NS
+def _time(nanoseconds: int | None) -> str:
+    return seconds(nanoseconds and nanoseconds * NS)
 
 
 def _table(facts: Sequence[Fact[Any]], rows: Sequence[Any], width: int, height: int) -> list[Content]:

@@ -40,7 +40,7 @@ class TimelineView(Browsing, keys="timeline"):
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         *(f"timeline--{kind}" for kind in KINDS),
         "timeline--ruler", "timeline--title", "timeline--title-cursor", "timeline--gap", "timeline--hit",
-        "timeline--cursor", "timeline--rule", "timeline--range", "timeline--link", "timeline--map",
+        "timeline--cursor", "timeline--rule", "timeline--range", "timeline--map",
         "timeline--map-window",
     }  # fmt: skip
 
@@ -134,10 +134,9 @@ class TimelineView(Browsing, keys="timeline"):
         else:
             strip = self._lane_line(browse, line) if line is not None else Strip.blank(width, self.rich_style)
         strip = self._with_range(browse, strip.adjust_cell_length(width, self.rich_style))
-        strip = self._with_link(browse, strip, y - _HEAD)
         if y < _HEAD:
-            return self._with_mark(strip, browse.cursor, "▼", "cursor")
-        return self._with_mark(strip, browse.cursor, "", "cursor") if line == browse.line else strip
+            return self._with_cursor(browse, strip, "▼")
+        return self._with_cursor(browse, strip) if line == browse.line else strip
 
     def _map_line(self, browse: Browse) -> Strip:
         """Return the map, with the length of the whole beside it."""
@@ -187,14 +186,14 @@ class TimelineView(Browsing, keys="timeline"):
 
     # -- what is drawn over the lines -------------------------------------------------------------------------
 
-    def _with_mark(self, strip: Strip, time: int, character: str, style: str) -> Strip:
-        """Draw the column of a time in a style, with `character` if one is given."""
-        column = self.browse.window.column_of(time, self._width) if self.browse is not None else -1
+    def _with_cursor(self, browse: Browse, strip: Strip, character: str = "") -> Strip:
+        """Draw the column of the cursor, with `character` if one is given."""
+        column = browse.window.column_of(browse.cursor, self._width)
         if not 0 <= column < self._width:
             return strip
         at = self._gutter + 1 + column
         before, under, after = strip.divide([at, at + 1, strip.cell_length])
-        return Strip.join([before, Strip([Segment(character or under.text, self._style(style))]), after])
+        return Strip.join([before, Strip([Segment(character or under.text, self._style("cursor"))]), after])
 
     def _with_range(self, browse: Browse, strip: Strip) -> Strip:
         """Draw the columns of the selected range on another background; a name keeps that of its interval."""
@@ -215,20 +214,6 @@ class TimelineView(Browsing, keys="timeline"):
             for segment in inside
         ]
         return Strip.join([before, Strip(lit), after])
-
-    def _with_link(self, browse: Browse, strip: Strip, y: int) -> Strip:
-        """Draw an arrow to the other end of the link under the cursor, in the column where that end begins."""
-        end, here = browse.linked, browse.shown_at(browse.line)
-        places = enumerate(browse.places)
-        line = next((n for n, p in places if end and p.lane == end.lane and p.row in (-1, end.row)), None)
-        if end is None or here is None or line is None:
-            return strip
-        down, there = line > browse.line, browse.shown_at(line)
-        reach = there if there is not None else (self._room if down else -1)
-        if not min(here, reach) <= y <= max(here, reach) or y == here:
-            return strip
-        start = int(browse.lanes.lanes[end.lane].rows[end.row].starts[end.index])
-        return self._with_mark(strip, start, ("▼" if down else "▲") if y == there else "│", "link")
 
     # -- keys -------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,68 @@
+"""XLA's own reasons for not fusing a producer with its consumers, as its GPU compiler writes them down.
+
+The pass `priority-fusion` dumps its steps (`NAME.priority_fusion_dump.txt`, the text form of XLA's
+`FusionProcessDumpProto`) if `--xla_dump_hlo_pass_re` names it. The last step about a producer holds the final reason.
+The reasons are kept as comments at the end of the module's text, so that they go wherever the text goes.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from jaxprof.hlo.source import comments_begin, with_comments
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jaxprof.hlo.model import Module
+
+DUMP_ENDING: Final = ".priority_fusion_dump.txt"
+DUMP_PASS: Final = "priority-fusion"
+"""Name of the pass for `--xla_dump_hlo_pass_re`."""
+_STEP: Final = re.compile(r"^fusion_steps \{\s+(\w+) \{\n(.*?)^  \}\n\}", re.MULTILINE | re.DOTALL)
+_FIELD: Final = re.compile(r'^\s+(\w+): (?:"((?:[^"\\]|\\.)*)"|([-\d.e+]+))\s*$', re.MULTILINE)
+_COMMENT: Final = re.compile(r"^// XLA priority-fusion: (\S+): (.*)$", re.MULTILINE)
+_MOST_CHARACTERS: Final = 300
+"""Most characters of one reason."""
+
+
+def with_reasons(text: str, dump: str) -> str:
+    """Return the HLO text of one module with XLA's reasons from `dump` as comments at its end."""
+    reasons = _final_reasons(dump)
+    return with_comments(text, "".join(f"// XLA priority-fusion: {name}: {reason}\n" for name, reason in reasons))
+
+
+def stated(module: Module) -> dict[str, str]:
+    """Return XLA's reason for each producer that it did not fuse, by the producer's name; empty if none are kept."""
+    return module.once(_stated)
+
+
+def _stated(module: Module) -> dict[str, str]:
+    text = module.source.text
+    return dict(_COMMENT.findall(text, comments_begin(text)))
+
+
+def _final_reasons(dump: str) -> Iterator[tuple[str, str]]:
+    words: dict[str, str] = {}
+    for step in _STEP.finditer(dump):
+        fields = {name: quoted or number for name, quoted, number in _FIELD.findall(step[2])}
+        producer = fields.get("producer_name", "")
+        words.pop(producer, None)
+        if step[1] == "producer_ineligible":
+            words[producer] = fields.get("reason", "")
+        elif step[1] == "update_priority":
+            fused, apart = _microseconds(fields.get("us_fused")), _microseconds(fields.get("us_unfused"))
+            if fused is not None and apart is not None and fused > apart:
+                words[producer] = f"{fused:.4g} µs as one kernel, {apart:.4g} µs apart, by its cost model"
+    for producer, reason in words.items():
+        plain = " ".join(reason.replace("\\n", " ").split())[:_MOST_CHARACTERS]
+        if producer and plain and not producer.split()[1:]:
+            yield producer, plain
+
+
+def _microseconds(number: str | None) -> float | None:
+    try:
+        return float(number or "")
+    except ValueError:
+        return None
