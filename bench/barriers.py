@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
 from jaxprof.hlo.analysis.barriers import barriers  # noqa: E402
-from jaxprof.hlo.fusion_reasons import stated  # noqa: E402
+from jaxprof.hlo.dumped import stated  # noqa: E402
 from jaxprof.hlo.model import Module  # noqa: E402
 from jaxprof.hlo.open.paths import modules_at  # noqa: E402
 from jaxprof.hlo.read import parse  # noqa: E402

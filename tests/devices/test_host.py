@@ -20,7 +20,6 @@ from jaxprof.devices.inventory.environment import environment_facts
 from jaxprof.devices.inventory.hardware import PciDevice, read_machine, read_target
 from jaxprof.devices.inventory.join import merge
 from jaxprof.devices.inventory.machine import Device, local_devices
-from jaxprof.devices.live import host
 from jaxprof.devices.live.cgroup import Limits, MemoryGroup, read_limits
 from jaxprof.devices.live.host import HostSampler
 from jaxprof.devices.live.monitor import Monitor
@@ -42,13 +41,12 @@ def test_use_is_what_happened_on_our_cores_between_two_readings(monkeypatch):
     assert reading.utilisation == pytest.approx(0.625)
 
 
-def test_where_psutil_knows_nothing_all_is_unknown(monkeypatch, tmp_path):
+def test_where_psutil_knows_nothing_all_is_unknown(monkeypatch):
     def missing(*arguments, **options):
         raise FileNotFoundError("/proc/stat")
 
     for name in ("cpu_times", "virtual_memory", "cpu_freq", "getloadavg", "cpu_count"):
         monkeypatch.setattr(psutil, name, missing)
-    monkeypatch.setattr(host, "CPUINFO", tmp_path / "none")
     reading = HostSampler(limits=Limits()).read()
     assert (reading.utilisation, reading.memory_used_bytes, reading.memory_limit_bytes) == (None, None, None)
     assert (reading.load_average, reading.clock_hertz, reading.core_utilisation) == (None, None, [])

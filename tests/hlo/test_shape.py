@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jaxprof.hlo import source as module
 from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.analysis.origin import HloSourceLocation
-from jaxprof.hlo.launches import Launches, launches, with_launches
+from jaxprof.hlo.dumped import Launches, launches, with_launches
 from jaxprof.hlo.open.paths import modules_at
 from jaxprof.hlo.places import LineOrigin, without_comments, without_locations
 from jaxprof.hlo.read import parse

@@ -172,11 +172,11 @@ def memory_of_dump(stages: ModuleStages) -> MemoryPicture | None:
     schedule. Raises JaxprofError if its text cannot be read."""
     module = stages.module()
     estimate = module.once(memory_of)
-    if "assignment" not in stages.beside:
+    if stages.assignment is None:
         return estimate
     from jaxprof.trace.buffers import buffers_in_dump
 
-    reported = buffers_in_dump(stages.beside["assignment"](), module)
+    reported = buffers_in_dump(stages.assignment(), module)
     return _reported(reported, estimate, None) if reported is not None else estimate
 
 

@@ -68,16 +68,6 @@ class Source:
         return lines
 
 
-def with_comments(text: str, comments: str) -> str:
-    """Return HLO text with lines of comments at its end, so that they go wherever the text goes."""
-    return f"{text}{'' if text.endswith(chr(10)) else chr(10)}{comments}" if comments else text
-
-
-def comments_begin(text: str) -> int:
-    """Return the offset after the last computation of HLO text, from which `with_comments` has added lines."""
-    return max(text.rfind("\n}"), 0)
-
-
 @dataclass(frozen=True, slots=True)
 class Problem:
     """A place that could not be read, and what was expected there. The rest of the module is still read."""

@@ -1,8 +1,10 @@
-"""What can make a capture doubtful: the title of each check, and what to do about it. Standard library only."""
+"""What can make a capture doubtful: the title of each check, and what to do about it. Needs no numpy."""
 
 from __future__ import annotations
 
 from typing import Final
+
+from jaxprof.events import TrustCheck
 
 TRUST: Final[dict[str, tuple[str, str]]] = {
     "no_kernels": ("no kernels were recorded", "Run a compiled program while the profiler is on."),
@@ -62,3 +64,13 @@ TRUST: Final[dict[str, tuple[str, str]]] = {
     ),
 }
 """Title and fix of each check, by its code."""
+
+CLEARLY: Final = 0.01
+"""Share of the time below which something is not worth a doubt."""
+
+
+def row(code: str, verdict: str, message: str, own_fix: str | None = None) -> TrustCheck:
+    """Return the result of a check; `verdict` is `good`, `doubt`, `bad` or `unknown`. A doubtful one has the fix of its
+    check, unless this case has one of its own."""
+    usual = TRUST[code][1] if verdict in ("bad", "doubt") else ""
+    return TrustCheck(code=code, verdict=verdict, message=message, advice=usual if own_fix is None else own_fix)

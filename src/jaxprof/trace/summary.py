@@ -35,7 +35,6 @@ VIEWS = ("kernels", "steps", "compile", "memory", "trust", TIMELINE)
 def events_of(
     trace: Trace,
     kind: str,
-    run: str = "",
     *,
     calls: int | None = None,
     seconds_of_calls: Sequence[float] = (),
@@ -44,7 +43,7 @@ def events_of(
     table: list[KernelTimes] | None = None,
     views: Collection[str] = VIEWS,
 ) -> Iterator[Event]:
-    """Yield the events of a profile, for the run with the id `run`.
+    """Yield the events of a profile.
 
     `kind` is that of `CaptureTaken`; `calls` and `seconds_of_calls` are what the capture measured itself;
     `timed_seconds` is the earlier time of a call without the profiler; `path` is that of the kept raw file, empty if it
@@ -57,7 +56,6 @@ def events_of(
     wall_seconds = (span[1] - span[0]) * PS if span is not None else None
     seconds_with = median(seconds_of_calls) if seconds_of_calls else None
     yield CaptureTaken(
-        run=run,
         kind=kind,
         platform=trace.platform,
         calls=calls,
@@ -69,7 +67,6 @@ def events_of(
     )
     if kind != "compile" and "kernels" in wanted:
         yield KernelsMeasured(
-            run=run,
             kind=kind,
             calls=calls,
             rows=op_times(trace) if table is None else table,
@@ -78,10 +75,10 @@ def events_of(
         )
     steps = steps_of(trace) if kind != "compile" and wanted & {"steps", "trust", "timeline"} else None
     if steps is not None and steps.rows:
-        yield StepsMeasured(run=run, found_by=steps.found_by, steps=steps.rows, devices=steps.devices)
+        yield StepsMeasured(found_by=steps.found_by, steps=steps.rows, devices=steps.devices)
     tree = compile_tree(trace) if wanted & {"compile", "trust"} else None
     if tree is not None and kind in ("compile", "imported") and "compile" in wanted:
-        yield CompilePasses(run=run, tree=tree)
+        yield CompilePasses(tree=tree)
     has_timeline = "timeline" in wanted and kind != "compile"
     if "trust" in wanted:
         rows = trust_rows(
@@ -94,9 +91,9 @@ def events_of(
             seconds_with=seconds_with,
             timed_seconds=timed_seconds,
         )
-        yield TrustReported(run=run, kind=kind, rows=rows)
+        yield TrustReported(kind=kind, rows=rows)
     if has_timeline and trace.lanes:
-        yield TextRecorded(run=run, name=TIMELINE, text=timeline_text(trace))
+        yield TextRecorded(name=TIMELINE, text=timeline_text(trace))
 
 
 def _busy_share(steps: Steps | None, seconds_of_calls: Sequence[float]) -> float | None:

@@ -8,7 +8,7 @@ from jax import lax
 
 from hlo.analysis.programs import compiled, parameters, result_of, written
 from jaxprof.hlo.analysis.barriers import REASONS, barriers
-from jaxprof.hlo.fusion_reasons import with_reasons
+from jaxprof.hlo.dumped import with_reasons
 
 
 def _updated(x, u, i):

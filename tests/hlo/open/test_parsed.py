@@ -13,7 +13,7 @@ import pytest
 import jaxprof
 from hlo_sources import BEFORE, BOTH_STAGES, DUMPED, FILES, FOLDERS, PROTO, TEXT
 from jaxprof.errors import FileRefusedError, HloError
-from jaxprof.hlo.fusion_reasons import stated
+from jaxprof.hlo.dumped import stated
 from jaxprof.hlo.open.parsed import ParsedTexts
 from jaxprof.hlo.open.paths import holds_hlo, modules_at
 from jaxprof.hlo.read import parse

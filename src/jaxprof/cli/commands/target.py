@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from jaxprof.cli.options import python_option, yes_option
 from jaxprof.cli.output import confirmed, format_option, note, print_json, print_lines
+
+if TYPE_CHECKING:
+    from jaxprof.devices.targets.chips import Vendor
 
 VENDORS = ("nvidia", "tpu")
 
@@ -39,7 +43,7 @@ def list_(form: str) -> None:
 @python_option()
 @click.option("--allow-unpinned", is_flag=True, help="Install versions whose hashes this jaxprof does not know.")
 @format_option("text", "json")
-def install(vendor: str, yes: bool, python: Path | None, allow_unpinned: bool, form: str) -> None:
+def install(vendor: Vendor, yes: bool, python: Path | None, allow_unpinned: bool, form: str) -> None:
     """Download the compiler for VENDOR's devices. Your own environment stays as it is.
 
     Shows the download size and the licences first. Each file must have the SHA-256 that this jaxprof knows of it.
@@ -48,8 +52,8 @@ def install(vendor: str, yes: bool, python: Path | None, allow_unpinned: bool, f
     from jaxprof.runner.interpreter import find_interpreter
 
     interpreter = find_interpreter(python)
-    kit = wheels.kit_for(vendor)
-    there = wheels.installed(kit.vendor, interpreter.path)
+    kit = wheels.KITS[vendor]
+    there = wheels.installed(vendor, interpreter.path)
     if there is not None:
         note(f"already installed in {there}")
     else:
@@ -58,7 +62,7 @@ def install(vendor: str, yes: bool, python: Path | None, allow_unpinned: bool, f
             note(f"  {package}: {licence}")
         if not confirmed("Install?", yes=yes):
             raise click.Abort
-    place = there or wheels.install(kit.vendor, interpreter.path, note, allow_unpinned=allow_unpinned)
+    place = there or wheels.install(vendor, interpreter.path, note, allow_unpinned=allow_unpinned)
     if there is None:
         note(f"installed in {place}")
     if form == "json":
@@ -69,11 +73,11 @@ def install(vendor: str, yes: bool, python: Path | None, allow_unpinned: bool, f
 @command.command("remove")
 @click.argument("vendor", type=click.Choice(VENDORS))
 @format_option("text", "json")
-def remove(vendor: str, form: str) -> None:
+def remove(vendor: Vendor, form: str) -> None:
     """Delete VENDOR's compilers, of every version of jax."""
     from jaxprof.devices.targets import wheels
 
-    removed = wheels.remove(wheels.kit_for(vendor).vendor)
+    removed = wheels.remove(vendor)
     note(f"removed {len(removed)} folders" if removed else "nothing was installed")
     if form == "json":
         print_json("target-remove", {"vendor": vendor, "removed": list(map(str, removed))})

@@ -46,12 +46,12 @@ def environment_facts(facts: Facts | None = None) -> dict[str, Value]:
     }
 
 
-def container_hint(environment: Mapping[str, str], root: Path = Path("/")) -> str | None:
+def container_hint(environment: Mapping[str, str]) -> str | None:
     """Return `docker`, `podman`, `apptainer` or `kubernetes`; None if nothing indicates a container."""
     if "KUBERNETES_SERVICE_HOST" in environment:
         return "kubernetes"
     for path, name in _CONTAINERS:
-        if (root / path.lstrip("/")).exists():
+        if Path(path).exists():
             return name
     return None
 

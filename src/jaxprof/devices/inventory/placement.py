@@ -15,7 +15,6 @@ from jaxprof import units
 from jaxprof.devices.inventory.machine import Device
 from jaxprof.devices.inventory.visible import ORDER_VARIABLE, VARIABLE, settled_order
 from jaxprof.errors import UsageError, unknown_name
-from jaxprof.events import DeviceReading
 
 PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
 FRACTIONS = ("XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION")
@@ -33,23 +32,21 @@ class WorkerEnvironment:
     notes: tuple[str, ...] = ()
 
 
-def probe_environment(environment: Mapping[str, str] | None = None) -> dict[str, str]:
+def probe_environment() -> dict[str, str]:
     """Return variables for the process that only lists devices: it takes no GPU memory, and numbers GPUs as
     `local_devices` does."""
-    ours = os.environ if environment is None else environment
-    return {PREALLOCATE: "false", **settled_order(ours)}
+    return {PREALLOCATE: "false", **settled_order(os.environ)}
 
 
 def worker_environment(
     device: str,
     devices: Iterable[Device],
     environment: Mapping[str, str] | None = None,
-    reading: DeviceReading | None = None,
 ) -> WorkerEnvironment:
     """Return the variables for a worker on the device with that id, from `devices`.
 
-    `reading`, if it is newer than the list, gives the free memory. Raises UsageError for a device that is not listed
-    (naming similar ones) or that JAX does not use (with what fixes that).
+    Raises UsageError for a device that is not listed (naming similar ones) or that JAX does not use (with what fixes
+    that).
     """
     ours = os.environ if environment is None else environment
     by_id = {candidate.id: candidate for candidate in devices}
@@ -68,17 +65,15 @@ def worker_environment(
     if chosen.platform == "cuda":
         variables |= _only_this(chosen, ours)
         name = "cuda:0"  # the only GPU of a process is always the first
-    note = preallocation_note(chosen, ours, reading)
+    note = preallocation_note(chosen, ours)
     if note:
         variables[PREALLOCATE] = "false"
     return WorkerEnvironment(environment=variables, device=name, notes=(note,) if note else ())
 
 
-def preallocation_note(device: Device, environment: Mapping[str, str], reading: DeviceReading | None = None) -> str:
+def preallocation_note(device: Device, environment: Mapping[str, str]) -> str:
     """Return why preallocation must be off on `device`, as a sentence; empty if it may stay on, or is unknown."""
     total, free = device.memory_limit_bytes, device.memory_free_bytes
-    if reading is not None and reading.memory_limit_bytes is not None and reading.memory_used_bytes is not None:
-        total, free = reading.memory_limit_bytes, reading.memory_limit_bytes - reading.memory_used_bytes
     if total is None or free is None or not _preallocates(environment):
         return ""
     fraction = _fraction(environment)

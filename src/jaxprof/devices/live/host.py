@@ -78,10 +78,10 @@ def read_cpu(limits: Limits | None = None) -> CpuFacts:
     )
 
 
-def cpu_model(cpuinfo: Path = CPUINFO) -> str | None:
+def cpu_model() -> str | None:
     """Return the processor's product name; None if nothing reports it (many ARM servers)."""
     try:
-        match = _MODEL.search(cpuinfo.read_text(encoding="utf-8", errors="replace"))
+        match = _MODEL.search(CPUINFO.read_text(encoding="utf-8", errors="replace"))
     except OSError:
         match = None
     if match:

@@ -27,11 +27,9 @@ class Monitor:
         devices: Sequence[Device],
         host: HostSampler | None = None,
         nvml: Nvml | None = None,
-        history_length: int = HISTORY_LENGTH,
     ) -> None:
         self._host = host or HostSampler()
         self._nvml = nvml or Nvml()
-        self._history_length = history_length
         self._devices: tuple[Device, ...] = ()
         self._history: dict[str, deque[DeviceReading]] = {}
         self.follow(devices)
@@ -40,7 +38,7 @@ class Monitor:
         """Read these devices from now on. A device that stays keeps its history, even under a new id (by UUID)."""
         former = {device.uuid or device.id: self._history[device.id] for device in self._devices}
         new = {device.id: former.get(device.uuid or device.id) for device in devices}
-        kept = {name: deque(maxlen=self._history_length) if old is None else old for name, old in new.items()}
+        kept = {name: deque(maxlen=HISTORY_LENGTH) if old is None else old for name, old in new.items()}
         self._devices, self._history = tuple(devices), kept
 
     def read(self) -> list[DeviceReading]:

@@ -90,11 +90,11 @@ class Nvml:
     thread-safe: one thread owns it.
     """
 
-    def __init__(self, module: Any = None, processes: ProcessNames | None = None) -> None:
+    def __init__(self, module: Any = None) -> None:
         self._module = module
         self._handles: dict[tuple[int, int | None], Any] = {}
         self._opened = False
-        self._processes = processes or ProcessNames()
+        self._processes = ProcessNames()
         self.problem = ""
 
     def listing(self) -> NvidiaListing:

@@ -175,7 +175,10 @@ def _estimate(collective: Collective, machine: Machine) -> tuple[float, str]:
     moving = max(sent)
     if collective.opcode not in ("all-reduce", "all-gather", "reduce-scatter"):
         far = any(moved for moved, level in zip(sent, machine.levels, strict=True) if level.latency == "network")
-        return min(_direct(protocol, moving, far=far) for protocol in _RING), "direct"
+        steps = (
+            (each.begin + (each.network if far else each.nvlink)) * 1e-6 + moving / each.efficiency for each in _RING
+        )
+        return min(steps), "direct"
     whole = max(len(group) for group in collective.groups or ((),))
     outer = machine.levels[-1]
     hosts = _spread(collective, outer.devices).units if outer.latency == "network" else 1
@@ -196,12 +199,6 @@ def _estimate(collective: Collective, machine: Machine) -> tuple[float, str]:
         for protocol in _TREE
     )
     return (tree, "tree") if tree < ring else (ring, "ring")
-
-
-def _direct(protocol: _Protocol, moving: float, *, far: bool) -> float:
-    """Return the seconds of one direct step from device to device."""
-    step = protocol.network if far else protocol.nvlink
-    return (protocol.begin + step) * 1e-6 + moving / protocol.efficiency
 
 
 def _expected(collective: Collective, level: Level, *, once: bool = False) -> float:

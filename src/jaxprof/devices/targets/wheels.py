@@ -41,11 +41,6 @@ print(json.dumps({
     "requires": requires, "has": {name: version(name) for name in sys.argv[1:]},
 }))
 """
-_VARIABLES: dict[Vendor, dict[str, str]] = {
-    "nvidia": {"JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1"},
-    # libtpu locks the machine's TPUs, of which there are none: two compiles at once would exclude each other.
-    "tpu": {"TPU_SKIP_MDS_QUERY": "1", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1"},
-}
 FOLDER_VARIABLE = "JAXPROF_TARGETS"
 """Variable that names a folder for the wheels other than the user's state folder."""
 _PINS = Path(__file__).with_name("pins.txt")
@@ -56,32 +51,31 @@ _INSTALL_TIMEOUT_SECONDS = 1800
 class Kit:
     """Packages needed to compile for one vendor's devices."""
 
-    vendor: Vendor
     megabytes: int
     """Approximate download size; unpacked, the packages take two to three times as much."""
     licences: tuple[tuple[str, str], ...]
     """Name and licence of each package, as the packages state them."""
+    variables: dict[str, str]
+    """Variables for the child that compiles."""
 
 
 KITS: dict[Vendor, Kit] = {
     "nvidia": Kit(
-        "nvidia",
         223,
         (
             ("jax-cuda12-plugin", "Apache-2.0"),
             ("jax-cuda12-pjrt", "Apache-2.0"),
             ("nvidia-cuda-nvcc-cu12", "NVIDIA proprietary (CUDA Toolkit EULA)"),
         ),
+        {"JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1"},
     ),
-    "tpu": Kit("tpu", 190, (("libtpu", "Google Cloud Platform Terms of Service"),)),
+    "tpu": Kit(
+        190,
+        (("libtpu", "Google Cloud Platform Terms of Service"),),
+        # libtpu locks the machine's TPUs, of which there are none: two compiles at once would exclude each other.
+        {"TPU_SKIP_MDS_QUERY": "1", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1"},
+    ),
 }
-
-
-def kit_for(vendor: str) -> Kit:
-    """Return the kit of that vendor. Raises UsageError."""
-    if vendor in KITS:
-        return KITS[vendor]
-    raise UsageError(f"unknown vendor {vendor!r}", f"Known: {', '.join(KITS)}.")
 
 
 def _facts(python: str, packages: tuple[str, ...]) -> dict[str, Any]:
@@ -161,8 +155,7 @@ def environment(vendor: Vendor, python: str) -> dict[str, str]:
     missing packages."""
     kit = KITS[vendor]
     facts = _facts(python, tuple(name for name, _ in kit.licences))
-    common = {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3"}
-    common |= _VARIABLES[vendor]
+    common = {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3", **kit.variables}
     place = folder(vendor, facts)
     if (place / "complete").exists():
         return {**common, "PYTHONPATH": os.pathsep.join([str(place), *filter(None, [os.environ.get("PYTHONPATH")])])}

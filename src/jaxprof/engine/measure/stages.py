@@ -30,8 +30,7 @@ from jax.experimental.compilation_cache import compilation_cache
 
 from jaxprof.engine.measure.control import Reporter
 from jaxprof.events import BuffersReported, MemoryReported, TextRecorded, finite
-from jaxprof.hlo import launches
-from jaxprof.hlo.fusion_reasons import DUMP_ENDING, DUMP_PASS, with_reasons
+from jaxprof.hlo.dumped import DUMP_ENDING, DUMP_PASS, thunk_files, with_launches, with_reasons
 from jaxprof.trace.buffers import LARGEST_MODULE_BYTES
 from jaxprof.trace.buffers import buffers_of as read_buffers
 
@@ -350,13 +349,13 @@ class _Dump:
         if not written:
             return
         self.reasons = written[-1].read_text("utf-8", "replace")
-        thunks = launches.dumped_files(folder, written[-1].name.removesuffix(DUMP_ENDING))
+        thunks = thunk_files(folder, written[-1].name.removesuffix(DUMP_ENDING))
         if thunks is not None:
             self.thunks = (thunks[0].read_text("utf-8", "replace"), thunks[1].read_text("utf-8", "replace"))
 
     def added_to(self, hlo: str) -> str:
         """Return the module's text with the dump as comments."""
-        return launches.with_launches(with_reasons(hlo, self.reasons), *self.thunks)
+        return with_launches(with_reasons(hlo, self.reasons), *self.thunks)
 
 
 @contextmanager

@@ -130,7 +130,7 @@ def _is_over_keys(scores: _Scores, second: Value, number: int) -> bool:
     sizes = product_sizes(scores.product.instruction)
     if taken is None or probabilities is None or sizes is None:
         return True
-    keys, dimensions, (batch, *sides) = scores.softmax.keys, probabilities.shape.dimensions, sizes
+    keys, dimensions, (batch, *sides) = scores.keys, probabilities.shape.dimensions, sizes
     batches = {batch * other for side in sides if side % keys == 0 for other in (1, side // keys)}
     sums_over_keys = _size(dimensions, taken.contracting) == keys
     return sums_over_keys and _size(dimensions, taken.batch) in batches and not _is_routing(scores)
@@ -154,13 +154,13 @@ def _size(dimensions: Sequence[int], axes: Iterable[int]) -> int:
 
 def _is_routing(scores: _Scores) -> bool:
     """Return whether the same scores also have a softmax over other axes."""
-    for value in _elementwise_users(scores.product):
-        other = _scores(value) if value.opcode == "exponential" else None
-        if other is not None and other.product.instruction is scores.product.instruction:
-            ours, theirs = scores.softmax, other.softmax
-            if ours.keys != theirs.keys or (ours.dimensions == theirs.dimensions and ours.over != theirs.over):
-                return True
-    return False
+    others = (_scores(value) for value in _elementwise_users(scores.product) if value.opcode == "exponential")
+    return any(
+        other is not None
+        and other.product.instruction is scores.product.instruction
+        and (scores.keys != other.keys or (scores.dimensions == other.dimensions and scores.over != other.over))
+        for other in others
+    )
 
 
 def _elementwise_users(start: Value) -> Iterator[Value]:
@@ -190,29 +190,25 @@ class _Scores:
     """Reduction that computes the maximum."""
 
     @property
-    def softmax(self) -> _Softmax:
-        """What the maximum is taken over."""
+    def over(self) -> tuple[int, ...]:
+        """Dimensions that the maximum is taken over."""
         reduction = self.maximum.instruction
-        reduced = reduction.operand(0)
-        dimensions = reduced.shape.dimensions if reduced is not None else ()
         if is_spread_reduction(reduction):
-            sliding = windows(reduction)
-            over = tuple(axis for axis, window in enumerate(sliding) if window.size > 1)
-            return _Softmax(max(1, _size(dimensions, over)), dimensions, over)
-        keys = self.product.elements // max(1, self.maximum.elements)
-        return _Softmax(max(1, keys), dimensions, reduction.integers("dimensions"))
+            return tuple(axis for axis, window in enumerate(windows(reduction)) if window.size > 1)
+        return reduction.integers("dimensions")
 
+    @property
+    def dimensions(self) -> tuple[int, ...]:
+        """Sizes of the array whose maximum is taken."""
+        reduced = self.maximum.instruction.operand(0)
+        return reduced.shape.dimensions if reduced is not None else ()
 
-@dataclass(frozen=True, slots=True)
-class _Softmax:
-    """The scores that one softmax is over."""
-
-    keys: int
-    """Number of scores in a row."""
-    dimensions: tuple[int, ...]
-    """Dimensions of the array whose rows they are."""
-    over: tuple[int, ...]
-    """Those of its dimensions that the rows extend over."""
+    @property
+    def keys(self) -> int:
+        """Number of scores in a row, which one softmax is over."""
+        if is_spread_reduction(self.maximum.instruction):
+            return max(1, _size(self.dimensions, self.over))
+        return max(1, self.product.elements // max(1, self.maximum.elements))
 
 
 def _scores(exponential: Value) -> _Scores | None:

@@ -1,6 +1,6 @@
 """Explain why two kernels are not one: for each array that goes through memory between them, the reason and its cost.
 
-If XLA's own reason is kept with the text (`hlo.fusion_reasons`: GPU modules compiled here, and dumps that have it),
+If XLA's own reason is kept with the text (`hlo.dumped`: GPU modules compiled here, and dumps that have it),
 that is the reason, in XLA's words. Otherwise HLO only shows what lies between the kernels; the reasons derived from it
 are tried in a fixed order, beginning with those that no edit of the program removes. If none applies, the reason is
 `not-told`; this module does not guess.
@@ -25,7 +25,7 @@ from jaxprof.hlo.analysis.kinds import fused, is_collective, reorders
 from jaxprof.hlo.analysis.opcodes import ELEMENTWISE, FREE, SAME_PLACE
 from jaxprof.hlo.analysis.platform import is_optimised, platform_of
 from jaxprof.hlo.collecting import not_collecting
-from jaxprof.hlo.fusion_reasons import stated
+from jaxprof.hlo.dumped import stated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 RENAMING: Final = FINISHING | {"bitcast", "opt-barrier", "optimization-barrier", "add-dependency", "domain"}
 """Operations whose result is their first operand under another name."""
 _DEEPEST: Final = 64
+_MOST_OF_ONE: Final = 16
+"""Most operations of one operand that are gone back through."""
 MOST_STEPS: Final = 512
 """Most values that one search visits: a chain of fusions is shorter, and a search must not read a whole module."""
 
@@ -90,12 +92,12 @@ def sources(value: Value) -> list[Value]:
     return [source for source in operands if source is not None]
 
 
-def upstream(start: Value, through: Callable[[Value, Value], bool], most: int = MOST_STEPS) -> Iterator[Value]:
+def upstream(start: Value, through: Callable[[Value, Value], bool]) -> Iterator[Value]:
     """Yield `start` and its inputs, each once. The search goes on from a value to its operand if `through(value,
     operand)`."""
     seen = {start.key}
     waiting = [start]
-    while waiting and len(seen) <= most:
+    while waiting and len(seen) <= MOST_STEPS:
         value = waiting.pop()
         yield value
         for operand in sources(value):
@@ -104,10 +106,10 @@ def upstream(start: Value, through: Callable[[Value, Value], bool], most: int = 
                 waiting.append(operand)
 
 
-def made_through(value: Value | None, opcodes: Set[str], most: int = 16) -> Value | None:
+def made_through(value: Value | None, opcodes: Set[str]) -> Value | None:
     """Return what `value` was made from by operations of one operand with these opcodes, or the value itself; None if
     the text does not lead there."""
-    for _ in range(most):
+    for _ in range(_MOST_OF_ONE):
         if value is None or value.opcode not in opcodes:
             break
         made_of = sources(value)

@@ -24,7 +24,7 @@ from jaxprof.hlo.analysis.opcodes import ARITHMETIC, SAME_PLACE, TRANSCENDENTAL,
 from jaxprof.hlo.analysis.origin import HloSourceLocation, OpPath, Origin, op_path, origins, sources_of
 from jaxprof.hlo.analysis.platform import platform_of
 from jaxprof.hlo.collecting import not_collecting
-from jaxprof.hlo.launches import Launches, launches
+from jaxprof.hlo.dumped import Launches, launches
 from jaxprof.hlo.read.plain import Gaps
 
 if TYPE_CHECKING:
@@ -183,8 +183,7 @@ class Kernel:
             instruction = self.instruction
             module = instruction.computation.module
             own = instruction.metadata
-            inner_instructions = fused(instruction) if instruction.opcode == "fusion" else ()
-            self._origins = origins(own, [inner.metadata for inner in inner_instructions], module.stack_of)
+            self._origins = origins(own, [inner.metadata for inner in fused(instruction)], module.stack_of)
         return self._origins
 
     @property
@@ -393,12 +392,12 @@ class KernelAnalysis:
 
     def _traits(self, instruction: Instruction) -> KernelTraits:
         opcode = instruction.opcode
-        inner_instructions = fused(instruction) if opcode == "fusion" else []
+        inner_instructions = fused(instruction)
         kind = kind_of(instruction, inner_instructions)
         cost = self.costs.instruction(instruction)
         traffic = self.traffic.kernel(instruction)
         self._gaps.missing.update(name for name in instruction.called if self.module.get(name) is None)
-        heavy = _heaviest(instruction, inner_instructions)
+        heavy = next((inner for inner in inner_instructions if inner.opcode in HEAVY), instruction)
         wrapped = instruction.wrapped_opcode if opcode == "async-start" else ""
         return KernelTraits(
             kind=kind.words,
@@ -472,19 +471,10 @@ HEAVY: Final = ("dot", "ragged-dot", "scaled-dot", "convolution")
 """Opcodes of matrix products and convolutions."""
 
 
-def _heaviest(instruction: Instruction, inner_instructions: list[Instruction]) -> Instruction:
-    """Return the instruction that determines a kernel's dtype: the first dot or convolution in it, or itself."""
-    return next((inner for inner in inner_instructions if inner.opcode in HEAVY), instruction)
-
-
 def _dtype(instruction: Instruction, heavy: Instruction, kind: KernelKind) -> str:
-    if kind.words in MATRIX_KINDS:
-        operand = heavy.operand(0)
-        if operand is not None:
-            leaves = operand.shape.leaves()
-            if leaves:
-                return leaves[0].dtype
-    leaves = instruction.shape.leaves()
+    """Return the dtype of a kernel, of which `heavy` is the first dot or convolution, or the kernel itself."""
+    operand = heavy.operand(0) if kind.words in MATRIX_KINDS else None
+    leaves = (operand.shape.leaves() if operand is not None else ()) or instruction.shape.leaves()
     return leaves[0].dtype if leaves else ""
 
 

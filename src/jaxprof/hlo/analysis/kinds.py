@@ -105,22 +105,22 @@ def generator_of(fusion: Instruction) -> str:
     return old if isinstance(old, str) else ""
 
 
-def inside(computation: Computation | None, depth: int = 0) -> Iterable[Instruction]:
+def _inside(computation: Computation, depth: int = 0) -> Iterable[Instruction]:
     """Yield the instructions of a fused computation and of the fusions in it, without parameters."""
-    if computation is None or depth > 8:
+    if depth > 8:
         return
     for instruction in computation.instructions:
         if instruction.opcode == "fusion":
             for inner in instruction.called_computations():
-                yield from inside(inner, depth + 1)
+                yield from _inside(inner, depth + 1)
         elif instruction.opcode != "parameter":
             yield instruction
 
 
-def fused(fusion: Instruction) -> list[Instruction]:
-    """Return the instructions in a fusion, without parameters."""
-    called = fusion.called_computations()
-    return list(inside(called[0])) if called else []
+def fused(kernel: Instruction) -> list[Instruction]:
+    """Return the instructions in a fusion, without parameters; none for any other kernel."""
+    called = kernel.called_computations() if kernel.opcode == "fusion" else ()
+    return list(_inside(called[0])) if called else []
 
 
 def held_in(kernel: Instruction) -> list[Instruction]:

@@ -2,7 +2,7 @@
 
 `Kernel.origins` keeps values for each kernel that was asked, and reads the module's instructions one by one. Half a
 million kernels have a few thousand different origins: here each origin is kept once, and a kernel is a few numbers.
-Reading them still takes seconds, so it reports progress and can be cancelled.
+Reading them still takes seconds, so it can be cancelled.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PAGE: Final = 16384
 _MOST_KNOWN: Final = 1 << 14
 """Most distinct metadata of kernels whose origins are remembered while they are read."""
 _DEEPEST: Final = 8
-"""Most nested fusions, as `kinds.inside` follows them."""
+"""Most nested fusions, as `kinds.fused` follows them."""
 
 Place = tuple[str, HloSourceLocation | None]
 """`op_name` and `source` of an origin."""
@@ -78,28 +78,20 @@ class OriginColumns:
         self._starts.append(len(self._place_numbers))
 
 
-def origin_columns(
-    kernels: Sequence[Kernel],
-    tell: Callable[[int], object] = lambda done: None,
-    cancelled: Callable[[], bool] = lambda: False,
-) -> OriginColumns | None:
-    """Read the origins of all kernels of a module, and call `tell` with the number done; None if `cancelled` returned
-    True. May take seconds, so run it in a thread."""
+def origin_columns(kernels: Sequence[Kernel], cancelled: Callable[[], bool] = lambda: False) -> OriginColumns | None:
+    """Read the origins of all kernels of a module; None if `cancelled` returned True. May take seconds, so run it in a
+    thread."""
     with not_collecting():
-        return _read(kernels, tell, cancelled)
+        return _read(kernels, cancelled)
 
 
-def _read(
-    kernels: Sequence[Kernel], tell: Callable[[int], object], cancelled: Callable[[], bool]
-) -> OriginColumns | None:
+def _read(kernels: Sequence[Kernel], cancelled: Callable[[], bool]) -> OriginColumns | None:
     columns = OriginColumns()
     numbers: dict[Place, int] = {}
     remembered: dict[tuple[str, ...], tuple[tuple[int, ...], int]] = {}
     for done, kernel in enumerate(kernels):
-        if done % _PAGE == 0:
-            if cancelled():
-                return None
-            tell(done)
+        if done % _PAGE == 0 and cancelled():
+            return None
         texts = _metadata(kernel.instruction)
         numbered = remembered.get(texts) if texts is not None else None
         if numbered is None:
@@ -126,7 +118,7 @@ def _places(instruction: Instruction, texts: tuple[str, ...] | None) -> list[Pla
         from jaxprof.hlo.analysis.kinds import fused
 
         own = instruction.metadata
-        inside = [held.metadata for held in fused(instruction)] if instruction.opcode == "fusion" else []
+        inside = [held.metadata for held in fused(instruction)]
     all_origins = origins(own, inside, instruction.computation.module.stack_of)
     return [(origin.op_name, origin.source) for origin in all_origins]
 
@@ -146,7 +138,7 @@ def _metadata(instruction: Instruction) -> tuple[str, ...] | None:
 
 
 def _add_held(texts: list[str], computation: Computation | None, depth: int) -> bool:
-    """Add the metadata of what `kinds.inside` finds in a computation; False if it is not plain."""
+    """Add the metadata of what `kinds.fused` finds in a computation; False if it is not plain."""
     if computation is None or depth > _DEEPEST:
         return True
     if computation.is_synthetic:

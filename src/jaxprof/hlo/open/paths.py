@@ -15,8 +15,7 @@ from weakref import ref
 
 from jaxprof.errors import FileRefusedError, HloError, missing_file, system_words
 from jaxprof.files import open_regular
-from jaxprof.hlo import launches
-from jaxprof.hlo.fusion_reasons import DUMP_ENDING, with_reasons
+from jaxprof.hlo.dumped import DUMP_ENDING, thunk_files, with_launches, with_reasons
 from jaxprof.hlo.open import parsed
 from jaxprof.hlo.open.stages import ModuleStages
 from jaxprof.hlo.read import files
@@ -39,7 +38,6 @@ the module go on after that (`-buffer-assignment`, `_memory-usage-report`).
 """
 _DEVICE: Final = re.compile(r'^device_description_str: "([^"\\]{1,100})"', re.MULTILINE)
 _MOST_CONFIG_BYTES: Final = 64 << 10
-_BESIDE: Final = {"assignment": "-buffer-assignment.txt"}
 HOW_TO_DUMP: Final = (
     "XLA_FLAGS=--xla_dump_to=FOLDER makes a folder of HLO; jax.jit(f).lower(...).compile().as_text() gives text."
 )
@@ -81,7 +79,7 @@ def modules_at(path: Path) -> list[ModuleStages]:
             is_part=len(modules) > 1,
             file=path.name,
             recorded_seconds=recorded,
-            beside=_beside(path),
+            assignment=_assignment(path),
         )
         for number, module in enumerate(modules)
     ]
@@ -104,19 +102,18 @@ def _in_folder(folder: Path) -> list[ModuleStages]:
             stages={stage: _reader(path) for stage, path in ({"hlo": next(iter(stages.values()))} | stages).items()},
             device=_device_kind(folder / f"{module}.gpu_target_config.pbtxt"),
             recorded_seconds=next(iter(stages.values())).stat().st_mtime,
-            beside=_beside(stages.get("hlo")),
+            assignment=_assignment(stages.get("hlo")),
         )
         for module, stages in by_module.items()
     ]
 
 
-def _beside(path: Path | None) -> dict[str, Callable[[], str]]:
-    """Return functions that read the other files that XLA dumped about a module, by the names of
-    `ModuleStages.beside`."""
+def _assignment(path: Path | None) -> Callable[[], str] | None:
+    """Return a function that reads the assignment of buffers that XLA dumped beside a module; None without one."""
     if path is None or not _DUMP.fullmatch(stem := _stem(path.name)):
-        return {}
-    dumped = {name: path.with_name(f"{stem}{ending}") for name, ending in _BESIDE.items()}
-    return {name: partial(files.read_text, beside) for name, beside in dumped.items() if beside.is_file()}
+        return None
+    dumped = path.with_name(f"{stem}-buffer-assignment.txt")
+    return partial(files.read_text, dumped) if dumped.is_file() else None
 
 
 def _device_kind(config: Path) -> str:
@@ -178,8 +175,8 @@ def _with_comments(path: Path, text: str) -> str:
     reasons = path.with_name(f"{match['module']}{DUMP_ENDING}")
     if reasons.is_file():
         text = with_reasons(text, files.read_text(reasons))
-    if (thunks := launches.dumped_files(path.parent, match["module"])) is not None:
-        text = launches.with_launches(text, *map(files.read_text, thunks))
+    if (thunks := thunk_files(path.parent, match["module"])) is not None:
+        text = with_launches(text, *map(files.read_text, thunks))
     return text
 
 

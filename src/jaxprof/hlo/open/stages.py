@@ -6,7 +6,7 @@ Nothing is read before it is needed, and reading blocks, so screens do it in thr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ class ModuleStages:
     """Name of the file that holds the module, if that says more than the label."""
     device: str = ""
     """`cuda:0`; for a dump JAX's kind of the device that it was compiled for, if the dump says it."""
-    beside: Mapping[str, Callable[[], str]] = field(default_factory=dict)
-    """Functions that read other files that XLA dumped about the module: `assignment` (of buffers)."""
+    assignment: Callable[[], str] | None = None
+    """Function that reads the assignment of buffers that XLA dumped beside the module; None without one."""
     recorded_seconds: float | None = None
     """Unix time of the recording; newer source files may differ from what ran."""
 

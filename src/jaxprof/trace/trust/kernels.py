@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from jaxprof.events import TrustCheck
+from jaxprof.trace.checks import CLEARLY, row
 from jaxprof.trace.launch import LaunchOutcome, copies_of, hosts_of, launched_on
 from jaxprof.trace.model import NO_OP, Trace
-from jaxprof.trace.trust.row import CLEARLY, row
 from jaxprof.units import counted, percent
 
 

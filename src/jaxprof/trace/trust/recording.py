@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxprof.events import TrustCheck
+from jaxprof.trace.checks import row
 from jaxprof.trace.launch import MOST_APART_PS, hosts_of, launched_on, spans_apart_ps
 from jaxprof.trace.model import PS, Trace
-from jaxprof.trace.trust.row import row
 from jaxprof.units import counted, percent, seconds
 
 

@@ -8,8 +8,8 @@ from typing import Final
 
 from jaxprof.events import TrustCheck
 from jaxprof.grouping import grouped, totals
+from jaxprof.trace.checks import CLEARLY, row
 from jaxprof.trace.steps import STEPS_KEPT, Steps
-from jaxprof.trace.trust.row import CLEARLY, row
 from jaxprof.units import counted, percent, seconds
 
 _UNRECORDED: Final = 0.2

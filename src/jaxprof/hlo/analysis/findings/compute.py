@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from jaxprof.hlo.analysis.findings.finding import Scene
     from jaxprof.hlo.analysis.kernels import Kernel
-    from jaxprof.hlo.analysis.origin import HloSourceLocation
     from jaxprof.hlo.model import Instruction
 
 
@@ -126,11 +125,11 @@ def recomputed(scene: Scene) -> list[Kernel]:
         for origin in kernel.origins
         if not origin.path.recomputed and origin.path.direction != "backward"
     }
-    return [kernel for kernel, _ in scene.pairs if ".remat" in kernel.name or _is_second(kernel, first)]
 
+    def is_second(kernel: Kernel) -> bool:
+        return kernel.path.recomputed and (kernel.path.primitive, kernel.origins[0].source) in first
 
-def _is_second(kernel: Kernel, first: set[tuple[str, HloSourceLocation | None]]) -> bool:
-    return kernel.path.recomputed and (kernel.path.primitive, kernel.origins[0].source) in first
+    return [kernel for kernel, _ in scene.pairs if ".remat" in kernel.name or is_second(kernel)]
 
 
 def loops(scene: Scene) -> Iterator[HloFinding]:
