@@ -32,9 +32,9 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 import numpy as np  # noqa: E402
 
-from jaxprof.stats.bootstrap import bootstrap_medians  # noqa: E402
 from jaxprof.stats.comparison import compare, narrow_enough  # noqa: E402
 from jaxprof.stats.student import t_quantile  # noqa: E402
+from jaxprof.stats.summary import bootstrap_medians  # noqa: E402
 from jaxprof.stats.turns import LaunchBlocks  # noqa: E402
 from stats.machines import MACHINES, Machine, in_turns  # noqa: E402
 
@@ -78,7 +78,7 @@ def turns(launches: int, *, beside_others: bool = False) -> Way:
     def judge(random: np.random.Generator, machine: Machine, slower: float) -> Judged:
         measured = machine.measure(random, in_turns(random, launches, BLOCKS), slower)
         found = compare(measured, beside_others=beside_others)
-        return Judged(found.verdict(), found.low, found.high)
+        return Judged(found.verdict, found.low, found.high)
 
     return judge
 
@@ -89,7 +89,7 @@ def turns_until_narrow(random: np.random.Generator, machine: Machine, slower: fl
         found = compare(measured[:launches], by_width=True)
         if narrow_enough(found, WANTED_WIDTH):
             break
-    return Judged(found.verdict(), found.low, found.high)
+    return Judged(found.verdict, found.low, found.high)
 
 
 def one_process_each(random: np.random.Generator, machine: Machine, slower: float) -> Judged:

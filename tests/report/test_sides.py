@@ -51,7 +51,7 @@ def test_of_sides_that_are_alike_more_launches_only_show_that():
         return [LaunchBlocks(tuple([Block(0, (1e-3,)), Block(1, (1e-3 / ratio,))] * 10)) for ratio in ratios]
 
     near, apart = compare(of_ratios(0.95, 1.06, 1.0, 1.01, 0.98)), compare(of_ratios(0.9, 1.6, 1.0, 1.5, 0.95))
-    assert (near.verdict(), apart.verdict()) == ("inconclusive", "inconclusive")
+    assert (near.verdict, apart.verdict) == ("inconclusive", "inconclusive")
     assert "would only show that both are equally fast, within ± 2.0 %" in more_launches_text(near)
     assert more_launches_text(apart).endswith(" more launches would decide it)")
 
@@ -66,7 +66,7 @@ def test_a_ratio_that_is_not_that_of_the_medians_says_where_both_come_from():
 
 def test_the_kept_margin_is_the_one_that_counts():
     wide, narrow = session_with(1e-3 / 1.04, 0.08), session_with(1e-3 / 1.04, 0.01)
-    assert [ab_result(each, "r1").versus[0].verdict for each in (wide, narrow)] == ["same", "faster"]
+    assert [ab_result(each, "r1").versus[0].times.verdict for each in (wide, narrow)] == ["same", "faster"]
     assert verdict_line(ab_result(wide, "r1").versus[0]).startswith("B is as fast as A, within ± 8.0 %")
     assert to_dict(wide)["runs"][1]["versus"]["verdict"] == "same"
     other = session_difference(narrow, narrow, run_before="r2", run_after="r1")

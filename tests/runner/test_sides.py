@@ -116,7 +116,7 @@ def test_each_side_has_its_own_environment_and_interpreter(three):
 @pytest.mark.process
 def test_all_that_are_compared_with_a_are_one_family_in_whole_launches(three):
     times = compared(three, three.runs["r1"], three.runs["r2"])
-    assert (times.verdict(), times.by_width) == ("slower", False)
+    assert (times.verdict, times.by_width) == ("slower", False)
     assert times.family == 2, "B and C"
     assert [len(run.launches) for run in three.runs.values()] == [3, 3, 3]
 
@@ -125,7 +125,7 @@ def test_all_that_are_compared_with_a_are_one_family_in_whole_launches(three):
 @pytest.mark.parametrize(("run", "verdict"), [("r2", "slower"), ("r3", "same")])
 def test_what_happens_once_in_a_process_is_compared_over_launches(three, run, verdict):
     (pair,) = session_difference(three, three, run_before="r1", run_after=run).runs
-    assert [row.times.verdict() for row in pair.phases if row.phase == "compile"] == [verdict]
+    assert [row.times.verdict for row in pair.phases if row.phase == "compile"] == [verdict]
 
 
 @pytest.mark.process
@@ -133,7 +133,7 @@ def test_sides_of_other_sizes_and_precisions_are_compared_on_purpose(stage):
     b = side("B", settings={"n": "4000"}, precision="highest", environment={"TAKES": "5e-4"})
     session = stage.compare(side("A"), b)
     (pair,) = session_difference(session, session, run_before="r1", run_after="r2").runs
-    assert next(row.times.verdict() for row in pair.phases if row.phase == "run") == "faster"
+    assert next(row.times.verdict for row in pair.phases if row.phase == "run") == "faster"
     (group,) = groups(session)
     assert [group.label(one.run) for one in group.runs] == ["A jit", "B jit"], "one table, whatever differs"
 
@@ -150,8 +150,8 @@ def test_results_of_another_dtype_are_refused_a_verdict(stage, monkeypatch):
     monkeypatch.setenv("RESULT_OF_B", results(stage.folder, "half", np.ones(3, np.float16)))
     session = stage.compare(side("A"), side("B", environment={"TAKES": "5e-4"}))
     times = compared(session, session.runs["r1"], session.runs["r2"])
-    assert times.verdict() == "inconclusive"
-    assert "float32[3] and float16[3]" in times.reason()
+    assert times.verdict == "inconclusive"
+    assert "float32[3] and float16[3]" in times.reason
     assert [one.code for one in session.runs["r2"].warnings] == ["unlike_results"]
 
 
@@ -159,7 +159,7 @@ def test_results_of_another_dtype_are_refused_a_verdict(stage, monkeypatch):
 def test_other_results_are_said_and_leave_the_verdict_alone(stage, monkeypatch):
     monkeypatch.setenv("RESULT_OF_B", results(stage.folder, "off", np.full(3, 1.03, np.float32)))
     session = stage.compare(side("A"), side("B", environment={"TAKES": "5e-4"}))
-    assert compared(session, session.runs["r1"], session.runs["r2"]).verdict() == "faster"
+    assert compared(session, session.runs["r1"], session.runs["r2"]).verdict == "faster"
     (warning,) = session.runs["r2"].warnings
     assert warning.code == "results_differ"
     assert "differs from A's by 3.0e-02" in warning.message
@@ -173,8 +173,8 @@ def test_a_side_that_fails_ends_the_comparison_and_wins_nothing(stage, monkeypat
     assert {run.plan.side: run.status for run in session.runs.values()}[broken] == "failed"
     assert max(len(run.launches) for run in session.runs.values()) == 1, "there is nothing left to compare"
     times = compared(session, session.runs["r1"], session.runs["r2"])
-    assert times.verdict() == "inconclusive"
-    assert "failed" in times.reason()
+    assert times.verdict == "inconclusive"
+    assert "failed" in times.reason
 
 
 @pytest.mark.process
@@ -182,11 +182,11 @@ def test_another_kind_of_device_and_throttling_on_one_side_are_refused(three):
     session = copy.deepcopy(three)
     first, other = session.runs["r1"], session.runs["r2"]
     session.apply(e.DeviceReading(run="r2", device="cpu:0", throttle_reasons=["heat"]))
-    assert "throttled its clocks during its run only" in compared(session, first, other).reason()
+    assert "throttled its clocks during its run only" in compared(session, first, other).reason
     for run, kind in ((first, "H100"), (other, "H200")):
         devices = [{"id": "cpu:0", "platform": "cpu", "kind": kind}]
         run.environment = e.EnvironmentRead(python="3.11", numpy="2", devices=devices)
-    assert compared(session, first, other).reason() == "another kind of device (H100, H200)"
+    assert compared(session, first, other).reason == "another kind of device (H100, H200)"
 
 
 @pytest.fixture

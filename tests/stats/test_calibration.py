@@ -22,7 +22,7 @@ def sessions(machine, launches, slower=0.0, count=SESSIONS):
 
 
 def share(verdicts, *wanted):
-    return sum(one.verdict() in wanted for one in verdicts) / len(verdicts)
+    return sum(one.verdict in wanted for one in verdicts) / len(verdicts)
 
 
 def covered(comparisons, truth):
@@ -72,7 +72,7 @@ def test_looking_after_each_launch_until_it_is_narrow_does_not_make_verdicts_of_
         measured = machine.measure(random, in_turns(random, 20, 1))
         launches = next((n for n in range(2, 21) if narrow_enough(compare(measured[:n]), 0.02)), 20)
         found = compare(measured[:launches], by_width=True)
-        wrong += found.verdict() in ("faster", "slower")
+        wrong += found.verdict in ("faster", "slower")
         missed += not found.low <= 1 <= found.high
     assert wrong / SESSIONS <= 0.08
     assert missed / SESSIONS <= 0.08

@@ -43,8 +43,8 @@ def launches(*ratios, **settings):
 def test_verdicts_and_their_reasons(ratios, verdict, reason):
     measured = launches(*ratios)
     found, back = compare(measured), compare(measured, 1, 0)
-    assert (found.verdict(), found.reason()) == (verdict, reason)
-    assert back.verdict() == {"faster": "slower", "slower": "faster"}.get(verdict, verdict)
+    assert (found.verdict, found.reason) == (verdict, reason)
+    assert back.verdict == {"faster": "slower", "slower": "faster"}.get(verdict, verdict)
     assert (back.ratio, back.low) == pytest.approx((1 / found.ratio, 1 / found.high))
 
 
@@ -52,14 +52,14 @@ def test_a_ratio_within_the_margin_is_neither_faster_nor_slower():
     near = compare(launches(*[1.005, 1.015, 1.025] * 2, wobble=0))
     assert 1 < near.low < near.ratio < 1.02 < near.interval(0.90)[1]
     for found in (near, replace(near, ratio=1 / near.ratio)):
-        assert (found.verdict(), found.reason()) == ("inconclusive", "the difference is about the margin of 2 %")
-        more = found.units + found.launches_to_decide()
+        assert (found.verdict, found.reason) == ("inconclusive", "the difference is about the margin of 2 %")
+        more = found.units + found.launches_to_decide
         assert found.is_near
-        assert [found._with_launches(units).verdict() for units in (more, more - 1)] == ["same", "inconclusive"]
-    assert near.verdict(0) == near.verdict(0.014) == "faster"
-    assert replace(near, ratio=1 / near.ratio).verdict(0) == "slower"
-    assert near.reason(0.0155) == "the difference is about the margin of 1.55 %"
-    assert replace(near, ratio=1.02).launches_to_decide() is None
+        assert [found._with_launches(units).verdict for units in (more, more - 1)] == ["same", "inconclusive"]
+    assert replace(near, margin=0).verdict == replace(near, margin=0.014).verdict == "faster"
+    assert replace(near, ratio=1 / near.ratio, margin=0).verdict == "slower"
+    assert replace(near, margin=0.0155).reason == "the difference is about the margin of 1.55 %"
+    assert replace(near, ratio=1.02).launches_to_decide is None
     assert not replace(near, ratio=1.03).is_near
 
 
@@ -106,22 +106,22 @@ COMPARED = {
 def test_what_a_comparison_rests_on():
     told = {}
     for case, found in COMPARED.items():
-        said = {"low": found.low, "high": found.high, "verdict": found.verdict(), "reason": found.reason()}
-        told[case] = figures_text(found, {**said, "launches to decide": found.launches_to_decide()})
+        said = {"low": found.low, "high": found.high, "verdict": found.verdict, "reason": found.reason}
+        told[case] = figures_text(found, {**said, "launches to decide": found.launches_to_decide})
     held_cases("comparisons.txt", told)
 
 
 def test_one_launch_says_less_than_a_margin():
     found = compare(launches(1.2, wobble=0.01))
-    assert [found.verdict(margin) for margin in (0.15, 0.3)] == ["faster", "same"]
-    assert found.reason(0.199) == "one launch cannot show a difference under 20 %"
+    assert [replace(found, margin=margin).verdict for margin in (0.15, 0.3)] == ["faster", "same"]
+    assert replace(found, margin=0.199).reason == "one launch cannot show a difference under 20 %"
 
 
 def test_beside_other_processes_the_fast_calls_decide():
     """What takes a processor from one block of a pair scatters pairs by half; the fast calls are those without it."""
 
     def verdicts(ratio, **how):
-        return [compare(_beside_a_neighbour(ratio, seed), **how).verdict() for seed in range(20)]
+        return [compare(_beside_a_neighbour(ratio, seed), **how).verdict for seed in range(20)]
 
     assert verdicts(1 / 1.1).count("slower") < 10
     assert verdicts(1 / 1.1, beside_others=True).count("slower") >= 19
@@ -146,8 +146,8 @@ def test_the_interval_of_what_was_measured_apart_is_welchs_over_the_launches():
 def test_a_sample_that_is_no_time_refuses_the_comparison(bad, side):
     spoilt = LaunchBlocks((*launch(0.01, 0.005).blocks, Block(side, (bad,))))
     found = compare([*launches(2, 2.1, 2.2), spoilt])
-    assert (found.ratio, found.low, found.reason()) == (None, None, "a sample is not a time")
-    assert compare_apart([[0.01, bad]], [[0.001]]).reason() == "a sample is not a time"
+    assert (found.ratio, found.low, found.reason) == (None, None, "a sample is not a time")
+    assert compare_apart([[0.01, bad]], [[0.001]]).reason == "a sample is not a time"
     assert summarise_launches([spoilt], side) is None
     assert summarise_launches([spoilt], 1 - side) is not None
 
@@ -159,7 +159,7 @@ def test_a_sample_that_is_no_time_refuses_the_comparison(bad, side):
 def test_a_side_without_samples_never_wins(measured):
     for found in (compare(measured), compare(measured, 1, 0), compare_apart([[0.1]], [[]]), compare_apart([], [[0.1]])):
         assert (found.ratio, found.low, found.half_width) == (None, None, None)
-        assert (found.verdict(), found.reason()) == ("inconclusive", "a side has no samples")
+        assert (found.verdict, found.reason) == ("inconclusive", "a side has no samples")
         assert not narrow_enough(found, 1.0)
 
 
@@ -167,18 +167,18 @@ def test_many_comparisons_widen_each_interval():
     one = compare(launches(1.03, 1.05, 1.07))
     family = corrected([one] * 5)
     assert family[0].low < one.low
-    assert (one.verdict(), {found.verdict() for found in family}) == ("faster", {"inconclusive"})
-    assert corrected([one, compare([]), refuse(one, "no")])[0].verdict() == "faster"
+    assert (one.verdict, {found.verdict for found in family}) == ("faster", {"inconclusive"})
+    assert corrected([one, compare([]), refuse(one, "no")])[0].verdict == "faster"
     assert corrected([]) == []
 
 
 def test_how_many_more_launches_would_decide():
     found = compare(launches(1.0, 1.06, 1.03))
-    assert found.verdict() == "inconclusive"
-    more = found.launches_to_decide()
+    assert found.verdict == "inconclusive"
+    more = found.launches_to_decide
     assert 1 <= more <= 10
-    assert compare(launches(*[1.0, 1.06, 1.03] * math.ceil(1 + more / 3))).verdict() == "faster"
-    assert compare(launches(*[0.9, 1.112])).launches_to_decide(1e-6) is None
+    assert compare(launches(*[1.0, 1.06, 1.03] * math.ceil(1 + more / 3))).verdict == "faster"
+    assert replace(compare(launches(*[0.9, 1.112])), margin=1e-6).launches_to_decide is None
 
 
 def test_measuring_stops_by_the_width_that_is_shown_whatever_the_ratio():
@@ -225,10 +225,10 @@ def test_whatever_was_measured_is_compared_or_refused(measured, by_width, family
     found = compare(measured, by_width=by_width)
     sides = ([block.seconds for launch in measured for block in launch.of_side(side)] for side in (0, 1))
     apart = compare_apart(*sides)
-    assert (apart.verdict(), apart.launches_to_decide()) == ("inconclusive", None)
+    assert (apart.verdict, apart.launches_to_decide) == ("inconclusive", None)
     for one in (found, *corrected([found] * family)[:1]):
-        assert (one.verdict() == "inconclusive") == bool(one.reason())
-        assert one.launches_to_decide() != 0 or one.verdict() != "inconclusive"
+        assert (one.verdict == "inconclusive") == bool(one.reason)
+        assert one.launches_to_decide != 0 or one.verdict != "inconclusive"
         assert one.low is None or 0 < one.low <= one.ratio <= one.high
     assert found.ratio is None or all(block.is_time for one in measured for block in one.blocks if block.side < 2)
     summary = summarise_launches(measured)
@@ -238,4 +238,4 @@ def test_whatever_was_measured_is_compared_or_refused(measured, by_width, family
 @pytest.mark.parametrize("margin", [-0.01, math.nan])
 def test_a_margin_is_not_negative(margin):
     with pytest.raises(ValueError, match="a margin is a share"):
-        compare(launches(1.1, 1.2)).verdict(margin)
+        _ = replace(compare(launches(1.1, 1.2)), margin=margin).verdict

@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from golden import figures_text, held, held_cases
-from jaxprof.stats.bootstrap import bootstrap_medians
-from jaxprof.stats.breakeven import break_even_calls, total_seconds
+from jaxprof.analysis.run_result import break_even_calls, total_seconds
 from jaxprof.stats.location import Location, Spread, bounded_exp, launch_mean, location, of_difference
 from jaxprof.stats.modes import two_modes
 from jaxprof.stats.student import t_quantile
-from jaxprof.stats.summary import histogram, median_interval, outliers, summarise
+from jaxprof.stats.summary import bootstrap_medians, histogram, median_interval, outliers, summarise
 from stats.machines import neighbours
 
 

@@ -19,7 +19,7 @@ from jaxprof.analysis.speedup import compared
 from jaxprof.events import ComparisonPlanned, ResultsCompared, SideSpec, WarningRaised, finite
 from jaxprof.session import Run, Session
 from jaxprof.session.run import UNLIKE_RESULTS
-from jaxprof.stats.comparison import MARGIN, TimeComparison, Verdict
+from jaxprof.stats.comparison import MARGIN, TimeComparison
 from jaxprof.units import counted
 
 if TYPE_CHECKING:
@@ -164,16 +164,6 @@ class AbVersus:
     def label(self) -> str:
         """Label of the side, such as `B`."""
         return self.run.plan.side
-
-    @property
-    def verdict(self) -> Verdict:
-        """Verdict on the side's time."""
-        return self.times.verdict()
-
-    @property
-    def reason(self) -> str:
-        """Why there is no verdict; otherwise empty."""
-        return self.times.reason()
 
 
 @dataclass(frozen=True, slots=True)

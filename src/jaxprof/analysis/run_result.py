@@ -31,7 +31,6 @@ from jaxprof.analysis.speedup import (
 from jaxprof.errors import JaxprofError
 from jaxprof.events import COUNTED_BY_XLA, PHASES, STARTUP_PHASES, CheckReported, DeviceReading, WarningRaised
 from jaxprof.session import Run, Session
-from jaxprof.stats.breakeven import break_even_calls, total_seconds
 from jaxprof.stats.launches import LaunchSummary, summarise_launches, summarise_run
 from jaxprof.stats.modes import Modes, two_modes
 from jaxprof.stats.summary import Summary, median_interval, outliers, summarise
@@ -507,6 +506,34 @@ def _stage_spreads(run: Run) -> dict[str, Summary]:
         if spread is not None:
             spreads[stage] = spread
     return spreads
+
+
+def total_seconds(calls: int, once_seconds: float, first_seconds: float, call_seconds: float) -> float:
+    """Return the total time of `calls` calls: the one-time cost, the first call, and the others. Zero calls cost
+    nothing."""
+    if calls <= 0:
+        return 0.0
+    return once_seconds + first_seconds + (calls - 1) * call_seconds
+
+
+def break_even_calls(
+    baseline_seconds: float, once_seconds: float, first_seconds: float, call_seconds: float
+) -> int | None:
+    """Return the smallest number of calls after which `total_seconds` is at most `calls * baseline_seconds`.
+
+    `baseline_seconds` is one call of the baseline, which has no one-time cost. None if it never breaks even.
+    Solves once + first + (k - 1) * call <= k * baseline for k.
+    """
+    gain = baseline_seconds - call_seconds
+    debt = once_seconds + first_seconds - call_seconds
+    if debt <= gain:
+        return 1
+    if gain <= 0:
+        return None
+    calls = max(1, math.floor(debt / gain))
+    while total_seconds(calls, once_seconds, first_seconds, call_seconds) > calls * baseline_seconds:
+        calls += 1
+    return calls
 
 
 _FEWEST_CALLS = 10

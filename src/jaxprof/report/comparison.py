@@ -76,8 +76,8 @@ def _ratio(row: PhaseDifference) -> str:
 
 
 def _verdict(row: PhaseDifference) -> str:
-    reason = row.times.reason()
-    return f"{row.times.verdict()}: {reason}" if reason else row.times.verdict()
+    reason = row.times.reason
+    return f"{row.times.verdict}: {reason}" if reason else row.times.verdict
 
 
 def _sides(key: str, unit: Unit, meaning: str, of: str | None = None, title: str = "") -> Iterator[Fact[Any]]:
@@ -103,8 +103,8 @@ PHASES: Final[tuple[Fact[PhaseDifference], ...]] = (
     Fact("ratio_low", RATIO, "Lower bound of the 95 % interval of the ratio", at("times.low")),
     Fact("ratio_high", RATIO, "Upper bound of the 95 % interval", at("times.high")),
     column("verdict", _verdict, gives_way=True),
-    Fact("verdict", TEXT, "faster, slower, same or inconclusive", lambda row: row.times.verdict()),
-    Fact("reason", TEXT, "Why it is inconclusive", lambda row: row.times.reason()),
+    Fact("verdict", TEXT, "faster, slower, same or inconclusive", at("times.verdict")),
+    Fact("reason", TEXT, "Why it is inconclusive", at("times.reason")),
 )
 FIGURES: Final[tuple[Fact[FigureDifference], ...]] = (
     Fact("fact", TEXT, "Which figure: flops, bytes, peak, kernels, compiles", at("code")),

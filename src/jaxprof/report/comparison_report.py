@@ -266,7 +266,7 @@ def comparison_csv(differences: Iterable[SessionDifference]) -> Iterator[str]:
 
 
 _CSV_SOURCES: Final[tuple[tuple[str, str, str, Callable[[Any], str | None], str, str], ...]] = (
-    ("phase", "phases", "phase", lambda row: row.times.verdict(), "{}_seconds", "second"),
+    ("phase", "phases", "phase", lambda row: row.times.verdict, "{}_seconds", "second"),
     ("fact", "difference.facts", "code", at("status"), "{}", ""),
     ("kernel", "difference.kernels.rows", "name", at("status"), "{}_seconds", "second"),
     ("collective", "difference.collectives", "opcode", at("status"), "{}_bytes", "byte"),

@@ -102,7 +102,7 @@ def trial_sentence(trial: FixTrial) -> str:
     if times.ratio is None or outcome == "inconclusive":
         from jaxprof.report.sides import more_launches_text
 
-        words = f"inconclusive: {times.reason()}{more_launches_text(times)}"
+        words = f"inconclusive: {times.reason}{more_launches_text(times)}"
         speed = f", {ratio_interval(times.ratio, times.low, times.high)} as fast" if times.ratio is not None else ""
         return f"{words}{speed}; {numbers}"
     measured = f"{ratio_interval(times.ratio, times.low, times.high)} as fast{_medians_text(trial)}"
@@ -119,7 +119,7 @@ def _memory_trial_sentence(trial: FixTrial) -> str:
     times = trial.times
     assert times is not None
     if trial.outcome == "inconclusive" or times.ratio is None:
-        speed = f"whether it is faster is not known: {times.reason()}"
+        speed = f"whether it is faster is not known: {times.reason}"
     elif trial.outcome == "same":
         speed = "it is as fast"
     else:

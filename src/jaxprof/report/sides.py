@@ -71,11 +71,11 @@ def _how_medians_differ(result: AbResult) -> str:
 
 def verdict_line(versus: AbVersus) -> str:
     """Return the verdict in a sentence: `B is faster than A, and the results agree to 1.2e-07 (2 ULP)`."""
-    verdict = versus.verdict
+    verdict = versus.times.verdict
     if verdict == "same":
         sentence = f"{versus.label} is as fast as A, within ± {percent(versus.times.margin)}"
     elif verdict == "inconclusive":
-        sentence = f"{versus.label} against A: inconclusive, {versus.reason}"
+        sentence = f"{versus.label} against A: inconclusive, {versus.times.reason}"
         sentence += more_launches_text(versus.times)
     else:
         sentence = f"{versus.label} is {verdict} than A"
@@ -86,7 +86,7 @@ def verdict_line(versus: AbVersus) -> str:
 
 def more_launches_text(times: TimeComparison) -> str:
     """Return what more launches would show, in parentheses after a space; an empty text if that is not known."""
-    shown = more_launches(times.launches_to_decide(), is_near=times.is_near)
+    shown = more_launches(times.launches_to_decide, is_near=times.is_near)
     within = f", within ± {percent(times.margin)}" if times.is_near else ""
     return f" ({shown}{within})" if shown else ""
 
@@ -136,17 +136,16 @@ def _medians(result: AbResult) -> Iterator[str]:
 
 VERSUS: Final[tuple[Fact[AbVersus], ...]] = (
     Fact("side", TEXT, "The side that is compared with A", at("label")),
-    Fact("verdict", TEXT, "faster, slower, same or inconclusive"),
+    Fact("verdict", TEXT, "faster, slower, same or inconclusive", at("times.verdict")),
     Fact("sentence", TEXT, "The verdict in words", verdict_line),
-    Fact("reason", TEXT, "Why it is inconclusive"),
+    Fact("reason", TEXT, "Why it is inconclusive", at("times.reason")),
     Fact("margin", SHARE, "Differences within it are called the same", at("times.margin")),
     Fact("ratio", RATIO, "How many times as fast as A it is", at("times.ratio")),
     Fact("low", RATIO, "Lower bound of the 95 % interval of the ratio", at("times.low")),
     Fact("high", RATIO, "Upper bound of the 95 % interval of the ratio", at("times.high")),
     Fact("half_width", SHARE, "Half of the width of the interval over the ratio", at("times.half_width")),
     Fact("launches", COUNT, "Launches that were measured", at("times.launches")),
-    Fact("launches_to_decide", COUNT, "How many more launches would give a verdict",
-         lambda versus: versus.times.launches_to_decide()),
+    Fact("launches_to_decide", COUNT, "How many more launches would give a verdict", at("times.launches_to_decide")),
     Fact("unit", TEXT, "What the interval rests on: launch or block", at("times.unit")),
     Fact("units", COUNT, "How many launches or blocks it rests on", at("times.units")),
     Fact("measured", TEXT, "How the sides were measured, in words", at("times.how")),

@@ -101,30 +101,32 @@ class TimeComparison:
         half = self._half_width(0.95)
         return None if half is None else bounded_exp(half) - 1
 
-    def verdict(self, margin: float | None = None) -> Verdict:
-        """Return the verdict on `other`.
+    @property
+    def verdict(self) -> Verdict:
+        """Verdict on `other`.
 
         `same`: the 90 % interval lies wholly within ± `margin` (two one-sided tests: D. J. Schuirmann, 1987), even if
         it excludes 1: nobody acts on so small a difference. Otherwise `faster` or `slower`: the 95 % interval excludes
         1, and the ratio itself lies beyond `margin`; with one launch the interval has to lie beyond `ONE_LAUNCH`,
         because two processes of one program differ, too. Otherwise, and whenever `reason` gives one, `inconclusive`.
-        `margin` is the comparison's own unless it is given. Raises ValueError for a negative one.
         """
-        return self._judge(margin)[0]
+        return self._judge()[0]
 
-    def reason(self, margin: float | None = None) -> str:
-        """Return why the verdict is `inconclusive`, in a few words; empty if it is not."""
-        return self._judge(margin)[1]
+    @property
+    def reason(self) -> str:
+        """Why the verdict is `inconclusive`, in a few words; empty if it is not."""
+        return self._judge()[1]
 
-    def launches_to_decide(self, margin: float | None = None) -> int | None:
-        """Return how many more launches would give a verdict, if ratio and spread stay as they are.
+    @property
+    def launches_to_decide(self) -> int | None:
+        """Number of further launches that would give a verdict, if ratio and spread stay as they are.
 
         None if that is not known (one launch, a refusal) or more than `MOST_LAUNCHES` would be needed; 0 if there is a
         verdict.
         """
-        if self.verdict(margin) != "inconclusive":
+        if self.verdict != "inconclusive":
             return 0
-        return self.launches_until(lambda times: times.verdict(margin) != "inconclusive")
+        return self.launches_until(lambda times: times.verdict != "inconclusive")
 
     def launches_until(self, decided: Callable[[TimeComparison], bool]) -> int | None:
         """Return how many more launches would make it `decided`, if ratio and spread stay as they are. None if that is
@@ -145,10 +147,7 @@ class TimeComparison:
     @property
     def is_near(self) -> bool:
         """Whether the ratio lies within the margin around 1: more launches can then show nothing but `same`."""
-        return self._lies_within(self.margin)
-
-    def _lies_within(self, margin: float) -> bool:
-        return self.ratio is not None and 1 / (1 + margin) <= self.ratio <= 1 + margin
+        return self.ratio is not None and 1 / (1 + self.margin) <= self.ratio <= 1 + self.margin
 
     def _half_width(self, confidence: float) -> float | None:
         if not self.spreads or self.ratio is None:
@@ -157,10 +156,9 @@ class TimeComparison:
         shared = 1 - (1 - confidence) / self.family / (_STOPPING if stopped else 1)
         return max(spread.half_width(shared) for spread in self.spreads)
 
-    def _judge(self, margin: float | None) -> tuple[Verdict, str]:
-        margin = self.margin if margin is None else margin
-        if not margin >= 0:
-            raise ValueError(f"a margin is a share from 0 on, not {margin}")
+    def _judge(self) -> tuple[Verdict, str]:
+        if not self.margin >= 0:
+            raise ValueError(f"a margin is a share from 0 on, not {self.margin}")
         if self.refusal:
             return "inconclusive", self.refusal
         if self.ratio is None:
@@ -170,16 +168,16 @@ class TimeComparison:
         wide, narrow = self.interval(0.95), self.interval(0.90)
         if wide is None or narrow is None:
             return "inconclusive", "too few independent blocks"
-        edge = 1.0 if self.unit == "launch" else 1 + max(margin, ONE_LAUNCH)
-        if _reach(narrow) < math.log1p(margin):
+        edge = 1.0 if self.unit == "launch" else 1 + max(self.margin, ONE_LAUNCH)
+        if _reach(narrow) < math.log1p(self.margin):
             return "same", ""
         if wide[0] > edge or wide[1] < 1 / edge:
-            if self._lies_within(margin):
-                return "inconclusive", f"the difference is about the margin of {100 * margin:g} %"
+            if self.is_near:
+                return "inconclusive", f"the difference is about the margin of {100 * self.margin:g} %"
             return ("faster" if self.ratio > 1 else "slower"), ""
         if wide[0] <= 1 <= wide[1]:
             return "inconclusive", "the interval contains 1"
-        return "inconclusive", f"one launch cannot show a difference under {100 * max(margin, ONE_LAUNCH):.0f} %"
+        return "inconclusive", f"one launch cannot show a difference under {100 * max(self.margin, ONE_LAUNCH):.0f} %"
 
     def _with_launches(self, launches: int) -> TimeComparison:
         """Return this comparison as it would be after `launches` launches with the same spread."""

@@ -255,8 +255,8 @@ def test_of_more_modules_than_are_read_it_is_said(monkeypatch):
 @pytest.mark.parametrize(("more", "launches"), [(7, 12), (None, 15), (400, 100)])
 def test_a_comparison_without_a_verdict_is_measured_in_as_many_launches_as_decide_it(more, launches):
     side = Run("r2", e.RunSpec(workload="f", variant="jit", how="jit", device="cpu:0", side="B"))
-    times = SimpleNamespace(launches=5, launches_to_decide=lambda: more, is_near=False)
-    of = {"times": times, "label": "B", "reason": "", "run": side}
-    versus = [SimpleNamespace(verdict=verdict, **of) for verdict in ("inconclusive", "faster", "same")]
+    of = {"launches": 5, "launches_to_decide": more, "is_near": False, "reason": ""}
+    times = [SimpleNamespace(verdict=verdict, **of) for verdict in ("inconclusive", "faster", "same")]
+    versus = [SimpleNamespace(times=each, label="B", run=side) for each in times]
     (told,) = sources.side_abstentions(SimpleNamespace(versus=versus), "s")
     assert told.command == f"jaxprof run --from s --launches {launches}"

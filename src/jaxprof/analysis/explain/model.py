@@ -259,7 +259,7 @@ class FixTrial:
         """What the comparison shows about the time."""
         if self.times is None:
             return "failed" if self.failed else "not tried"
-        return self.times.verdict()
+        return self.times.verdict
 
     @property
     def differs(self) -> bool:

@@ -189,7 +189,7 @@ def side_findings(compared: AbResult, name: str) -> Iterator[RankedFinding]:
     """Yield the sides of a comparison that are slower than A, with the kernels that grew."""
     first = compared.sides[0].summary
     for versus in compared.versus:
-        if versus.verdict == "slower" and first is not None:
+        if versus.times.verdict == "slower" and first is not None:
             yield _slower_finding(compared, versus, first.median, name)
 
 
@@ -228,12 +228,12 @@ def _slower_finding(compared: AbResult, versus: AbVersus, median: float, name: s
 def side_abstentions(compared: AbResult, name: str) -> Iterator[Abstention]:
     """Yield the comparisons without a verdict, and how many launches would decide them."""
     for versus in compared.versus:
-        if versus.verdict == "inconclusive":
+        if versus.times.verdict == "inconclusive":
             question = "is as fast as A" if versus.times.is_near else "is faster than A"
-            launches = versus.times.launches + (versus.times.launches_to_decide() or _MORE_LAUNCHES)
+            launches = versus.times.launches + (versus.times.launches_to_decide or _MORE_LAUNCHES)
             yield Abstention(
                 "inconclusive",
-                f"whether {versus.label} {question}: {versus.reason or 'the interval holds both'}",
+                f"whether {versus.label} {question}: {versus.times.reason or 'the interval holds both'}",
                 measured_longer(name, versus.run, min(100, launches)),
             )
 

@@ -198,7 +198,7 @@ def head_lines(difference: SessionDifference, width: int) -> list[Content]:
     lines: list[Content] = []
     versus = side_versus(pair.session_before, before, after)
     if versus is not None:
-        style = verdict_style(versus.verdict, rough=is_rough(versus.times.low, versus.times.high))
+        style = verdict_style(versus.times.verdict, rough=is_rough(versus.times.low, versus.times.high))
         lines += hang(Content(" "), verdict_line(versus), width, f"bold {style}")
     if phase is None or speedup is None:
         lines += hang(Content(" "), f"{theirs} against {ours}: the times are not compared, no call was timed", width)
