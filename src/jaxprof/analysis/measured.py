@@ -17,6 +17,7 @@ from jaxprof.grouping import grouped, totals
 from jaxprof.session import Run, Session
 
 if TYPE_CHECKING:
+    from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
     from jaxprof.hlo.analysis.kernels import Kernel
 
 KINDS = ("attribution", "run", "imported")
@@ -115,9 +116,15 @@ def measured(session: Session, run_id: str) -> MeasuredKernels | None:
     event = _capture_of(run)
     if event is None:
         return None
+    kernels, device = kernels_of(session, run_id), None
+    if kernels:
+        from jaxprof.analysis.ceilings import ceilings_for
+
+        device = ceilings_for(session, run)
+    in_hlo = {kernel.name: kernel for kernel in kernels} if kernels is not None else None
     return MeasuredKernels(
         kind=event.kind,
-        kernels=_kernels(event, _static_costs(session, run)),
+        kernels=_kernels(event, in_hlo, device),
         transfers=tuple(event.transfers),
         unattributed_seconds=dict(event.unattributed_seconds),
     )
@@ -127,7 +134,7 @@ def seconds_per_call(run: Run | None) -> dict[str, float]:
     """Return the self seconds of each HLO op in one call on one device, by name; empty if no capture has them. Reads no
     HLO, and so takes no noticeable time."""
     event = _capture_of(run) if run is not None else None
-    kernels = _kernels(event, None) if event is not None else ()
+    kernels = _kernels(event) if event is not None else ()
     # Of equal names in several programs, keep the one that took the longest, as `MeasuredKernels.by_name` does.
     return {kernel.name: kernel.per_call_seconds for kernel in reversed(kernels) if kernel.per_call_seconds is not None}
 
@@ -157,25 +164,14 @@ def _capture_of(run: Run) -> KernelsMeasured | None:
     return next((event for event in events if event.rows), events[0] if events else None)
 
 
-def _kernels(event: KernelsMeasured, static: Mapping[str, _Static] | None) -> tuple[MeasuredKernel, ...]:
+def _kernels(
+    event: KernelsMeasured, in_hlo: Mapping[str, Kernel] | None = None, device: DevicePeaks | None = None
+) -> tuple[MeasuredKernel, ...]:
     """Return the kernels of a capture, longest self time first."""
     groups = grouped(((row.module, row.program, row.name), row) for row in event.rows)
     whole = sum(row.self_seconds for rows in groups.values() for row in rows)
-    kernels = [_kernel(rows, event, whole, static) for rows in groups.values()]
+    kernels = [_kernel(rows, event, whole, in_hlo, device) for rows in groups.values()]
     return tuple(sorted(kernels, key=lambda kernel: -kernel.self_seconds))
-
-
-@dataclass(frozen=True, slots=True)
-class _Static:
-    """Cost of one execution of a kernel according to the HLO and the device."""
-
-    flops: float | None
-    bytes: float | None
-    peak: float | None
-    bandwidth: float | None
-
-
-_UNKNOWN = _Static(None, None, None, None)
 
 
 def kernels_of(session: Session, run_id: str) -> tuple[Kernel, ...] | None:
@@ -188,40 +184,26 @@ def kernels_of(session: Session, run_id: str) -> tuple[Kernel, ...] | None:
     return kernels(module)
 
 
-def _static_costs(session: Session, run: Run) -> dict[str, _Static] | None:
-    """Return the costs by kernel name; None without HLO, which is read only if the run has it. The start of an
-    asynchronous pair has no rates, because its data moves until the matching done."""
-    kernels = kernels_of(session, run.id)
-    if kernels is None:
-        return None
-    from jaxprof.analysis.ceilings import ceilings_for
-    from jaxprof.hlo.analysis.cost.roofline import roofline
-
-    device = ceilings_for(session, run)
-    by_name: dict[str, _Static] = {}
-    for kernel in kernels:
-        if kernel.asynchronous:
-            by_name[kernel.name] = _UNKNOWN
-            continue
-        peak = roofline(kernel, device).peak if device is not None else None
-        by_name[kernel.name] = _Static(
-            kernel.flops, kernel.bytes, peak, device.bandwidth if device is not None else None
-        )
-    return by_name
-
-
 def _kernel(
     rows: Sequence[KernelTimes],
     event: KernelsMeasured,
     whole: float,
-    statics: Mapping[str, _Static] | None,
+    in_hlo: Mapping[str, Kernel] | None,
+    device: DevicePeaks | None,
 ) -> MeasuredKernel:
     longest = max(rows, key=lambda row: row.self_seconds)
     name, count = longest.name, sum(row.count for row in rows)
     wall, self_seconds = sum(row.wall_seconds for row in rows), sum(row.self_seconds for row in rows)
-    static = (statics or {}).get(name, _UNKNOWN)
-    flops_per_second = static.flops * count / wall if static.flops is not None and wall > 0 else None
-    bytes_per_second = static.bytes * count / wall if static.bytes is not None and wall > 0 else None
+    static = (in_hlo or {}).get(name)
+    flops_per_second = bytes_per_second = of_peak = of_bandwidth = None
+    if static is not None and wall > 0 and not static.asynchronous:  # its data moves until the matching done
+        flops_per_second = static.flops * count / wall if static.flops is not None else None
+        bytes_per_second = static.bytes * count / wall if static.bytes is not None else None
+        if device is not None:
+            from jaxprof.hlo.analysis.cost.roofline import roofline
+
+            of_peak = _share(flops_per_second, roofline(static, device).peak)
+            of_bandwidth = _share(bytes_per_second, device.bandwidth)
     return MeasuredKernel(
         name=name,
         module=longest.module,
@@ -237,9 +219,9 @@ def _kernel(
         share=self_seconds / whole if whole > 0 else None,
         flops_per_second=flops_per_second,
         bytes_per_second=bytes_per_second,
-        of_peak=_share(flops_per_second, static.peak),
-        of_bandwidth=_share(bytes_per_second, static.bandwidth),
-        in_hlo=None if statics is None else name in statics,
+        of_peak=of_peak,
+        of_bandwidth=of_bandwidth,
+        in_hlo=None if in_hlo is None else name in in_hlo,
         names=tuple(dict.fromkeys(kernel_name for row in rows for kernel_name in row.kernels)),
         launch=longest.launch,
         uncertain=any(row.uncertain for row in rows),

@@ -288,7 +288,7 @@ def test_a_process_beside_the_others():
         "another": compare_with_others(processes, 2),
         "alone": compare_with_others(processes[:1], 0),
     }
-    told = {case: figures_text(*(seen.parts or ["no parts"]), *seen.compiled) for case, seen in beside.items()}
+    told = {case: figures_text(*(seen.parts or ["no parts"]), *sum(seen.compiled, ())) for case, seen in beside.items()}
     held_cases("process_beside_others.txt", told)
     assert compare_with_others(processes, 7) is None
 

@@ -27,6 +27,7 @@ from jaxprof.analysis.jobs.figures import (
     UNSEEN,
     USEFUL,
     WAITING,
+    CompiledAgain,
     ProcessFigures,
     process_figures,
     share_beside,
@@ -46,6 +47,7 @@ from jaxprof.analysis.jobs.findings import (
 from jaxprof.analysis.jobs.late import IN_STEP, clearly_late, comparable, stragglers
 from jaxprof.analysis.programs.loop_time import COMPILE, DEVICE, PARTS
 from jaxprof.events import SourceLocation
+from jaxprof.grouping import grouped
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import RecordedJob
 from jaxprof.session.log.state import with_urls
@@ -140,28 +142,15 @@ class PartComparison:
 
 
 @dataclass(frozen=True, slots=True)
-class RecompileComparison:
-    """A function that was compiled more than once on a process, compared with the others."""
-
-    function: str
-    count: int
-    """Exact number of compilations on this process after the first."""
-    others_most: int
-    """Largest such number of any other process."""
-    seconds: float
-    reason: str
-    called_from: SourceLocation | None
-
-
-@dataclass(frozen=True, slots=True)
 class ProcessComparison:
     """Differences between a process and the others."""
 
     index: int
     parts: tuple[PartComparison, ...] | None
     """Parts of the loop, largest difference first; None if too little was seen of its loop, or of any other."""
-    compiled: tuple[RecompileComparison, ...]
-    """Recompiled functions, the largest excess over the others first."""
+    compiled: tuple[tuple[CompiledAgain, int], ...]
+    """Recompiled functions, each with the largest number of recompilations on any other process; the largest excess
+    over the others first."""
 
 
 def compare_with_others(processes: Sequence[ProcessFigures], index: int) -> ProcessComparison | None:
@@ -186,24 +175,11 @@ def _parts(process: ProcessFigures, others: Sequence[ProcessFigures]) -> tuple[P
     return tuple(sorted(rows, key=lambda row: -row.more_seconds))
 
 
-def _compiled(process: ProcessFigures, others: Sequence[ProcessFigures]) -> list[RecompileComparison]:
-    most: dict[tuple[str, int | None], int] = {}
-    for other in others:
-        for each in other.again or ():
-            key = each.function, each.defined_line
-            most[key] = max(most.get(key, 0), each.count)
-    rows = [
-        RecompileComparison(
-            each.function,
-            each.count,
-            most.get((each.function, each.defined_line), 0),
-            each.seconds,
-            each.reason,
-            each.called_from,
-        )
-        for each in process.again or ()
-    ]
-    return sorted(rows, key=lambda row: (row.others_most - row.count, -row.seconds))
+def _compiled(process: ProcessFigures, others: Sequence[ProcessFigures]) -> list[tuple[CompiledAgain, int]]:
+    counts = [((each.function, each.defined_line), each.count) for other in others for each in other.again or ()]
+    most = {function: max(all_counts) for function, all_counts in grouped(counts).items()}
+    rows = [(each, most.get((each.function, each.defined_line), 0)) for each in process.again or ()]
+    return sorted(rows, key=lambda row: (row[1] - row[0].count, -row[0].seconds))
 
 
 @dataclass(frozen=True, slots=True)

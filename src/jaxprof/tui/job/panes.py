@@ -65,10 +65,10 @@ def rows_of(comparison: ProcessComparison) -> dict[Hashable, BesideRow | Heading
         )
     again = f"{counted(len(comparison.compiled), 'function')}; others: the most in any other process"
     rows["again"] = TextRow(f" Recompiled: {again if comparison.compiled else 'nothing'}")
-    for function in comparison.compiled:
-        here, others, worse = function.count, function.others_most, function.count >= 2 * function.others_most + 2
+    for function, most in comparison.compiled:
+        worse = function.count >= 2 * most + 2
         rows["compiled", function.function, function.called_from] = BesideRow(
-            function.function, f"{here}×", f"{others}×", seconds(function.seconds), function.reason, worse
+            function.function, f"{function.count}×", f"{most}×", seconds(function.seconds), function.reason, worse
         )
     return rows
 

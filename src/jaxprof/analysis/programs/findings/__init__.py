@@ -110,52 +110,47 @@ def stopped(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
         )
 
 
-_CHECKS: Final[dict[str, Callable[[ProgramResult, Claims], Iterator[Finding]]]] = {
-    "program_failed": program_failed,
-    "stopped": stopped,
-    "debug_settings": compiling.debug_settings,
-    "caches_cleared": compiling.caches_cleared,
-    "closure_varies": compiling.closure_varies,
-    "recompile_in_loop": compiling.recompile_in_loop,
-    "varying_shapes": compiling.varying_shapes,
-    "static_argument_varies": compiling.static_argument_varies,
-    "weak_type_flips": compiling.weak_type_flips,
-    "arguments_vary": compiling.arguments_vary,
-    "cache_thrashing": compiling.cache_thrashing,
-    "large_program": compiling.large_program,
-    "callback_in_loop": loops.callback_in_loop,
-    "repeated_fetch": loops.repeated_fetch,
-    "host_sync": loops.host_sync,
-    "numpy_argument": arrays.numpy_argument,
-    "op_by_op_loop": loops.op_by_op_loop,
-    "implicit_transfers": arrays.implicit_transfers,
-    "data_waits": loops.data_waits,
-    "host_work": loops.host_work,
-    "dispatch_bound": loops.dispatch_bound,
-    "many_tiny_jits": compiling.many_tiny_jits,
-    "slow_tracing": compiling.slow_tracing,
-    "captured_constants": compiling.captured_constants,
-    "arrays_grow": arrays.arrays_grow,
-    "unused_donation": arrays.unused_donation,
-}
-_REMARKS: Final[dict[str, Callable[[ProgramResult], Iterator[Finding]]]] = {
-    "compile_dominates": compiling.compile_dominates,
-    "cache_off": compiling.cache_off,
-}
-CODES: Final = tuple(_CHECKS)
-"""Every code that a finding can have."""
-REMARKS: Final = tuple(_REMARKS)
-"""Every code that a remark can have."""
+_CHECKS: Final[tuple[Callable[[ProgramResult, Claims], Iterator[Finding]], ...]] = (
+    program_failed,
+    stopped,
+    compiling.debug_settings,
+    compiling.caches_cleared,
+    compiling.closure_varies,
+    compiling.recompile_in_loop,
+    compiling.varying_shapes,
+    compiling.static_argument_varies,
+    compiling.weak_type_flips,
+    compiling.arguments_vary,
+    compiling.cache_thrashing,
+    compiling.large_program,
+    loops.callback_in_loop,
+    loops.repeated_fetch,
+    loops.host_sync,
+    arrays.numpy_argument,
+    loops.op_by_op_loop,
+    arrays.implicit_transfers,
+    loops.data_waits,
+    loops.host_work,
+    loops.dispatch_bound,
+    compiling.many_tiny_jits,
+    compiling.slow_tracing,
+    compiling.captured_constants,
+    arrays.arrays_grow,
+    arrays.unused_donation,
+)
+_REMARKS: Final = (compiling.compile_dominates, compiling.cache_off)
+CODES, REMARKS = (tuple(check.__name__ for check in checks) for checks in (_CHECKS, _REMARKS))
+"""Every code that a finding, or a remark, can have; the check that yields it has its name."""
 
 
 def findings(result: ProgramResult) -> tuple[Finding, ...]:
     """Return the findings of a program: its failure, then those with the largest saving, then those of unknown
     saving."""
     claims = Claims(result)
-    every = claims.bounded([finding for look in _CHECKS.values() for finding in look(result, claims)])
+    every = claims.bounded([finding for look in _CHECKS for finding in look(result, claims)])
     return tuple(sorted(every, key=lambda found: (found.code != "program_failed", -(found.saves_seconds or 0.0))))
 
 
 def remarks(result: ProgramResult) -> tuple[Finding, ...]:
     """Return remarks about the run as a whole, which no line of the program can change."""
-    return tuple(remark for look in _REMARKS.values() for remark in look(result))
+    return tuple(remark for look in _REMARKS for remark in look(result))
