@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby, takewhile
 from statistics import median
 from typing import Final
 
 from jaxprof.events import STAGES, Compiled, SourceLocation
+from jaxprof.grouping import grouped, totals
 from jaxprof.light_dataclass import dataclass, field
 from jaxprof.text import safe
 
@@ -387,64 +388,46 @@ class FunctionLedger:
 
 
 @dataclass(slots=True)
-class _Reason:
-    """Rows of one reason so far."""
-
-    rows: list[Compiled] = field(default_factory=list)
-    count: int = 0
-    seconds: float = 0.0
-    callers: Counter[SourceLocation | None] = field(default_factory=Counter)
-    texts: Counter[str] = field(default_factory=Counter)
-
-
-@dataclass(slots=True)
 class _Group:
     """Rows of one function so far."""
 
     rows: list[Compiled] = field(default_factory=list)
-    reasons: dict[str, _Reason] = field(default_factory=dict)
     signatures: Signatures = field(default_factory=Signatures)
 
     def take(self, row: Compiled) -> None:
         self.rows.append(row)
         self.signatures.take(row)
-        reason = self.reasons.get(row.reason_code)
-        if reason is None:
-            reason = self.reasons[row.reason_code] = _Reason()
-        reason.rows.append(row)
-        reason.count += row.count
-        reason.seconds += row_seconds(row)
-        reason.callers[row.called_from or None] += row.count
-        if row.reason:
-            reason.texts[row.reason] += row.count
 
     def result(self) -> FunctionCompiles:
         first, varying = self.rows[0], self.signatures.variations()
-        callers: Counter[SourceLocation | None] = Counter()
-        for reason in self.reasons.values():
-            callers.update(reason.callers)
-        counted = []
-        for code, reason in self.reasons.items():
-            varied = _varying_for(code, reason, varying)
-            words, arrays = _reason_text(code, reason, varied), varied if code in _VARYING else ()
-            counted.append(ReasonCount(code, reason.count, reason.seconds, words, _top_caller(reason.callers), arrays))
+        by_reason = grouped((row.reason_code, row) for row in self.rows)
+        reasons = [_reason_count(code, rows, varying) for code, rows in by_reason.items()]
         return FunctionCompiles(
             function=first.function,
             defined_at=first.defined_at or None,
-            called_from=_top_caller(callers),
-            count=sum(reason.count for reason in counted),
-            seconds=sum(reason.seconds for reason in counted),
+            called_from=_top_caller(self.rows),
+            count=sum(reason.count for reason in reasons),
+            seconds=sum(reason.seconds for reason in reasons),
             rows=tuple(self.rows),
-            reasons=tuple(sorted(counted, key=lambda reason: -reason.count)),
+            reasons=tuple(sorted(reasons, key=lambda reason: -reason.count)),
             varying=varying,
-            padding=self.signatures.padding() if "shape" in self.reasons else None,
+            padding=self.signatures.padding() if "shape" in by_reason else None,
             op_by_op=first.op_by_op,
             library=first.library,
         )
 
 
-def _top_caller(callers: Counter[SourceLocation | None]) -> SourceLocation | None:
-    return callers.most_common(1)[0][0]
+def _top_caller(rows: Iterable[Compiled]) -> SourceLocation | None:
+    callers = totals((row.called_from or None, row.count) for row in rows)
+    return max(callers, key=lambda caller: callers[caller])
+
+
+def _reason_count(code: str, rows: Sequence[Compiled], varying: Sequence[Variation]) -> ReasonCount:
+    count, texts = sum(row.count for row in rows), totals((row.reason, row.count) for row in rows if row.reason)
+    varied = _varying_for(code, texts, varying)
+    text = _reason_text(code, count, texts, varied)
+    seconds = sum(map(row_seconds, rows))
+    return ReasonCount(code, count, seconds, text, _top_caller(rows), varied if code in _VARYING else ())
 
 
 _PLAIN = {
@@ -463,31 +446,31 @@ _MOST_NAMED = 3
 """Largest number of arguments named in one reason; the rest are counted."""
 
 
-def _varying_for(code: str, reason: _Reason, varying: Sequence[Variation]) -> tuple[Variation, ...]:
+def _varying_for(code: str, texts: Iterable[str], varying: Sequence[Variation]) -> tuple[Variation, ...]:
     """Return the arguments that varied for that reason: for a shape, those whose shape changed, not all that ever
     changed."""
     if code == "static_argument":
         return tuple(argument for argument in varying if argument.static)
     if code not in _VARYING:
         return ()
-    return changed_arguments(code, reason.texts) or tuple(argument for argument in varying if not argument.static)
+    return changed_arguments(code, texts) or tuple(argument for argument in varying if not argument.static)
 
 
-def _reason_text(code: str, reason: _Reason, varying: Sequence[Variation]) -> str:
+def _reason_text(code: str, count: int, texts: Mapping[str, int], varying: Sequence[Variation]) -> str:
     """Return the reason of several rows in one phrase."""
     if code == "first":
         return _PLAIN[code]
-    if len(reason.texts) == 1 and (reason.count == 1 or not varying):
-        return safe(brief(next(iter(reason.texts))))
+    if len(texts) == 1 and (count == 1 or not varying):
+        return safe(brief(next(iter(texts))))
     kind = code.replace("_", " ")
-    names = [Change(kind, name, "") for name in changed_names(code, reason.texts)]
+    names = [Change(kind, name, "") for name in changed_names(code, texts)]
     if changes := [Change(kind, argument.name, argument.summary) for argument in varying] or names:
         more = f" and {len(changes) - _MOST_NAMED} more" if len(changes) > _MOST_NAMED else ""
-        if any(words.endswith((" more difference", " more differences")) for words in reason.texts):
+        if any(words.endswith((" more difference", " more differences")) for words in texts):
             more = " and more"  # a text leaves out some changes, so that their number is unknown
         if code == "config":
             return safe(", ".join(change.name for change in changes[:_MOST_NAMED]) + more + " changed")
         return safe(listed(changes[:_MOST_NAMED], _VERBS.get(code, "")) + more)
     if code in _VARYING or code == "static_argument":
         return f"{kind} varies"
-    return _PLAIN.get(code) or (safe(brief(reason.texts.most_common(1)[0][0])) if reason.texts else "reason unknown")
+    return _PLAIN.get(code) or (safe(brief(max(texts, key=lambda text: texts[text]))) if texts else "reason unknown")
