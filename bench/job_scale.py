@@ -132,7 +132,7 @@ def _fresh(script: str, folder: Path) -> dict[str, Any]:
 
 def make(folder: Path, processes: int, steps: int) -> None:
     """The roll-ups of a job of which the last but one process is missing."""
-    from jaxprof.rollup.files import write
+    from jaxprof.rollup.making import write
 
     folder.mkdir(parents=True)
     late, again = LATE * processes // 1000, AGAIN * processes // 1000
@@ -174,7 +174,7 @@ def _of(index: int, tables: dict[str, Any], folder: Path) -> dict[str, Any]:
 def _noisy(values: Any, share: float, rng: np.random.Generator) -> Any:
     import pyarrow as pa
 
-    from jaxprof.rollup.rows import rounded
+    from jaxprof.rollup.schema import rounded
 
     array = values.to_numpy()
     return pa.array(rounded(array * (1 + share * rng.standard_normal(len(array)))))
@@ -183,7 +183,7 @@ def _noisy(values: Any, share: float, rng: np.random.Generator) -> Any:
 def _tables(kind: str, processes: int, steps: int) -> dict[str, Any]:
     """The roll-up of a synthetic session."""
     from jaxprof import events as e
-    from jaxprof.rollup.files import build
+    from jaxprof.rollup.making import build
     from jaxprof.session import Session
     from jaxprof.session.log.job_folder import JobMember
 
@@ -194,7 +194,7 @@ def _tables(kind: str, processes: int, steps: int) -> dict[str, Any]:
     session = Session(header)
     session.extend(_events(kind, steps))
     path = Path("process-00000.jaxprof")
-    return build(JobMember(0, path, session, False), 40 * steps, 1)[0]
+    return build(JobMember(0, path, session, False), 40 * steps, 1)
 
 
 def _events(kind: str, steps: int) -> Iterator[Any]:

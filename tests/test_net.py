@@ -71,9 +71,9 @@ def sql_rows(path):
 
 def rolled_up(path):
     """Each table of the roll-up of a process, as CSV."""
-    from jaxprof.rollup.files import build
+    from jaxprof.rollup.making import build
 
-    tables, _ = build(JobMember(1, path, load(path, Session), live=False), 1000, 2000)
+    tables = build(JobMember(1, path, load(path, Session), live=False), 1000, 2000)
     yield from ((name, csv_of(rows)) for name, rows in tables.items() if rows.num_rows)
 
 

@@ -76,7 +76,7 @@ def test_everything_is_listed_printed_exported_and_kept_and_nothing_is_run(home)
         "show kept": "selu",
         "show kept --format json": '"data":',
         "show kept --format csv": "\n",
-        "show kept --format markdown": "| ",
+        "show kept --format markdown": "```text",
         "export captured.jaxprof": "traceEvents",
         "hlo module.hlo": "loop_fusion",
         "hlo module.hlo --kernels": "kernel",

@@ -29,7 +29,7 @@ def test_the_session_of_a_line_is_shown_as_text_and_as_markdown(shell):
     shell.run_cell("import jaxprof; s = jaxprof.profile(step, x, budget_seconds=0.05)")
     shown, _ = shell.display_formatter.format(shell.user_ns["s"])
     assert shown["text/plain"] == str(shell.user_ns["s"])
-    assert shown["text/markdown"].startswith("jaxprof session ")
+    assert shown["text/markdown"].startswith("```text\nsession ")
     listed, _ = shell.display_formatter.format([shell.user_ns["s"]])
     assert listed["text/plain"].startswith("[<jaxprof.Session")
 

@@ -23,7 +23,7 @@ from jaxprof.analysis.ab import ab_results
 from jaxprof.analysis.gate import GateBase, GateResult, judged_times, read_limits
 from jaxprof.cli import kinds
 from jaxprof.cli.main import wants_json
-from jaxprof.report.comparison_report import ab_json
+from jaxprof.report.comparison import ab_json
 from jaxprof.report.device_list import devices_report
 from jaxprof.report.envelope import answer_pieces
 from jaxprof.report.gate import gate_json

@@ -18,7 +18,6 @@ from jaxprof.errors import FileRefusedError, UsageError
 from jaxprof.remote import upload
 from jaxprof.remote.mirror import Mirror
 from jaxprof.remote.place import RemotePlace, is_url, path_here
-from jaxprof.remote.store import StoredFile, StoreFailure
 from jaxprof.remote.upload import RATE, SentFile, Uploader, Version, is_due
 from jaxprof.session.log.reader import is_live
 from jaxprof.session.log.state import url_of
@@ -63,20 +62,19 @@ def test_a_folder_is_fetched_whole_and_only_for_its_owner(folder):
     assert Flaky.reads == [], "what has not changed is not fetched again"
     os.utime(folder / "process-00001.jaxprof", (1, 1))
     mirror_of(folder).refresh()
-    assert Flaky.reads == [("process-00001.jaxprof", 0)]
+    assert Flaky.reads == ["process-00001.jaxprof"]
     Flaky.error = ConnectionError("no route to host")
     (said,) = mirror_of(folder).refresh()
     assert "no route to host" in said
     assert ": the copy of " in said, "what was fetched is there"
 
 
-def test_of_a_session_that_grew_the_rest_is_fetched_and_appended(folder):
+def test_a_session_that_grew_is_continued_in_its_file(folder):
     path = folder / "process-00000.jaxprof"
     whole = path.read_bytes()
     path.write_bytes(whole[:-500])
     mirror = mirror_of(folder)
     mirror.refresh()
-    Flaky.reads.clear()
     copy = mirror.path / path.name
     with copy.open("rb") as follower:
         follower.read()
@@ -84,7 +82,6 @@ def test_of_a_session_that_grew_the_rest_is_fetched_and_appended(folder):
         mirror.refresh()
         assert follower.read() == whole[-500:], "whoever follows it reads on in the same file"
     assert copy.read_bytes() == whole
-    assert Flaky.reads == [(path.name, len(whole) - 500 - 256)]
     path.write_bytes(b'{"other": 1}\n' * 1000 + whole)
     mirror.refresh()
     assert copy.read_bytes() == path.read_bytes(), "another session, which is longer"
@@ -161,7 +158,7 @@ class LyingServer(BaseHTTPRequestHandler):
 
     def do_GET(self):
         with suppress(OSError):
-            self.send_response(206 if "Range" in self.headers else 200)
+            self.send_response(200)
             self.end_headers()
             self.wfile.write(b"x" * 10)
             if "silent" in self.path:
@@ -197,9 +194,6 @@ def test_a_web_server_that_sends_without_end_or_nothing_is_given_up(liar, place,
     monkeypatch.setenv("JAXPROF_LIMITS", "fetched=1MiB")
     monkeypatch.setattr("jaxprof.remote.store._SILENT_SECONDS", 0.5 if "silent" in place else 20.0)
     mirror = Mirror(RemotePlace(f"{liar}/{place}"))
-    if place == "known/a.jaxprof":
-        with pytest.raises(StoreFailure, match="more than was requested"):  # of what it has grown by
-            mirror.store.read(StoredFile("", f"{liar}/{place}", 1000, "", None), 500)
     with pytest.raises(FileRefusedError) as refused:
         mirror.refresh()
     assert what in refused.value.what

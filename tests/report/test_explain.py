@@ -1,4 +1,4 @@
-"""Text that fits a small terminal, JSON that fits a prompt, Markdown that shows every character. The sentence about a
+"""Text that fits a small terminal, JSON that fits a prompt. The sentence about a
 fix that was tried: a gain is claimed where there is one, and nowhere else. The three lines at the end of what
 measures: the largest cost first, parts that add up, nothing left unsaid."""
 
@@ -74,13 +74,6 @@ def test_json_fits_a_prompt_however_long_its_sentences_are():
     assert len(data["findings"]) == 5
     assert data["findings"][0]["cost"]["ci95_seconds"] == [5.612, 6.412]
     assert data["findings"][0]["evidence"]["source"] == "experiments/train_the_model.py:1234"
-
-
-def test_markdown_has_each_finding_and_no_fence_can_be_closed():
-    text = explain.explanation_markdown(crowded(2, verify="jaxprof script 'a```b.py'"))
-    assert text.count("static\\_argument\\_varies") == 2
-    assert text.count("``````sh") == 2
-    assert text.count("``````") == 4
 
 
 COSTS = [
@@ -199,4 +192,4 @@ def test_parts_are_in_the_unit_of_the_whole_and_a_wide_interval_is_its_ends():
     ],
 )
 def test_a_number_is_not_parted_from_its_unit(text, width, lines):
-    assert wrap(text, width=width, indent="") == lines
+    assert wrap(text, first="", width=width) == lines

@@ -83,14 +83,13 @@ def answer(kind, data, limit=None):
 
 
 RUNS = {"runs": [{"parts": [{"n": 1}, {"n": 2}, {"n": 3}], "ci95": [1.0, 2.0]}, {"parts": [{"n": 4}, {"n": 5}]}]}
-TREE = {"name": "compile", "children": [{"name": "a", "children": [{"name": "b", "children": []}]}]}
-SAMPLED = {"runs": [{"id": "r1", "samples_seconds": [0.1, 0.2, 0.3], "compile_passes": TREE}, {"id": "r2"}]}
+SAMPLED = {"runs": [{"id": "r1", "samples_seconds": [0.1, 0.2, 0.3], "settings": {"a": 1}}, {"id": "r2"}]}
 CHECKS = [{"code": f"c{n}", "verdict": verdict} for n, verdict in enumerate(["good", "doubt", "good", "bad"])]
 ANSWERS = {
     "the envelope": answer("any", {"a": 1}),
     "rows inside rows are counted together": answer("any", RUNS, 2),
     "an interval stays whole": answer("any", RUNS, 1),
-    "raw samples and trees of passes are left out": answer("session", SAMPLED),
+    "raw samples and settings are left out": answer("session", SAMPLED),
     "of fewer runs": answer("session", SAMPLED, 1),
     "they are there on request": answer("session", SAMPLED, 0),
     "of the checks of a capture the doubtful ones are kept": answer("session", {"runs": [{"trust": CHECKS}]}),

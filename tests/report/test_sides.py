@@ -6,7 +6,7 @@ from folding import fold
 from jaxprof import events as e
 from jaxprof.analysis.ab import ab_result
 from jaxprof.analysis.session_difference import session_difference
-from jaxprof.report.comparison_report import comparison_json
+from jaxprof.report.comparison import comparison_json
 from jaxprof.report.json import to_dict
 from jaxprof.report.sides import basis_lines, more_launches_text, verdict_line
 from jaxprof.stats.comparison import compare

@@ -1,4 +1,4 @@
-"""One table as text, Markdown, CSV and JSON."""
+"""One table as text, CSV and JSON, and a report as Markdown."""
 
 import csv
 import io
@@ -14,8 +14,7 @@ from golden import held
 from jaxprof.events import SourceLocation
 from jaxprof.facts import Fact, at, column, json_schema
 from jaxprof.facts.units import BYTES, INDEX, LIST, OBJECT, SECONDS, TEXT, plain
-from jaxprof.report.renderers import markdown_lines, records, safe_cell, text_lines, to_csv_text, wrap
-from jaxprof.report.table import Table
+from jaxprof.report.renderers import Table, markdown, records, safe_cell, text_lines, to_csv_text, wrap
 from jaxprof.text import columns
 
 
@@ -44,9 +43,16 @@ TABLE = Table(COLUMNS, ROWS, "kernels <all>", ("and a note",))
 
 
 def test_one_table_in_every_form():
-    """Titles and quantities in text, every character in Markdown, keys and numbers as they are in CSV and JSON."""
-    forms = [text_lines(TABLE), markdown_lines(TABLE), to_csv_text(TABLE).splitlines(), map(json.dumps, records(TABLE))]
+    """Titles and quantities in text, keys and numbers as they are in CSV and JSON."""
+    forms = [text_lines(TABLE), to_csv_text(TABLE).splitlines(), map(json.dumps, records(TABLE))]
     held("table.txt", "".join(f"{line}\n" for form in forms for line in form))
+
+
+@pytest.mark.parametrize(
+    ("text", "fence"), [("no tick", "```"), ("a``b", "```"), ("```sh", "````"), ("`````", "``````")]
+)
+def test_no_report_closes_the_block_of_code_that_holds_it(text, fence):
+    assert markdown(text) == f"{fence}text\n{text}\n{fence}"
 
 
 def test_the_schema_has_what_json_has():
@@ -68,7 +74,7 @@ def test_one_column_gives_way_until_a_line_fits_and_wrapping_never_breaks_a_word
     assert max(map(columns, lines)) == 40
     assert "…" in lines[1]
     assert "v" * 10 in lines[1]
-    assert wrap("a " + "b" * 30, width=10, indent="  ", first="- ") == ["- a", "  " + "b" * 30]
+    assert wrap("a " + "b" * 30, first="- ", width=10) == ["- a", "  " + "b" * 30]
 
 
 def read_back(cell):
@@ -107,5 +113,5 @@ def test_in_a_notebook_it_stays_small():
         return Session._repr_markdown_(program_events.session(*compiles))
 
     many = [program_events.compiled(f"step{number}", "shape") for number in range(500)]
-    assert "and 480 more functions" in shown(*many)
+    assert "and 490 more functions" in shown(*many)
     assert len(shown(program_events.compiled("f" * 100_000, "shape"))) < 20_000

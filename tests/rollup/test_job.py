@@ -15,10 +15,9 @@ from jaxprof.analysis.jobs.job import job_figures
 from jaxprof.analysis.jobs.step_grid import VALUES
 from jaxprof.rollup import ENDING, FOLDER
 from jaxprof.rollup import job as rollup_job
-from jaxprof.rollup.files import file_of
 from jaxprof.rollup.grid import JobSteps
 from jaxprof.rollup.job import outdated, read_job_figures, read_job_files
-from jaxprof.rollup.making import roll_up
+from jaxprof.rollup.making import file_of, roll_up
 from jaxprof.rollup.reading import _bounded, compact_all, connected, files_of, sound_rows
 from jaxprof.session import Session
 from jaxprof.session.log import load as load_session
@@ -28,7 +27,7 @@ from job_folders import captures, job, loop, process, stderr, step_grid, waverin
 
 def roll_all(folder):
     for _, path in job_sessions(folder)[0]:
-        assert not roll_up(path, folder).error
+        assert not roll_up(path).error
     return folder
 
 
@@ -244,7 +243,7 @@ def test_it_is_the_same_from_roll_ups_and_from_sessions(rolled, monkeypatch, nam
 @pytest.mark.parametrize("values_of", VALUES[:2])
 def test_wide_columns_are_filled_from_blocks_of_steps(tmp_path, monkeypatch, values_of):
     numbered(tmp_path, passes(4096), passes(4096, seed=1), passes(2048, 2048, seed=2))
-    monkeypatch.setattr("jaxprof.rollup.rows.MOST_STEPS", 2)  # nothing else can be as fine
+    monkeypatch.setattr("jaxprof.rollup.schema.MOST_STEPS", 2)  # nothing else can be as fine
     expected = step_grid(read_job(tmp_path, Session), 64, values_of=values_of)
     found = steps_in(roll_all(tmp_path)).grid(64, values_of=values_of)
     assert found.seconds == pytest.approx(expected.seconds, rel=1e-3, abs=1e-6, nan_ok=True), "64 steps are 4 blocks"

@@ -73,13 +73,14 @@ class Session(fold_room.Session):
         return to_text(self)
 
     def _repr_markdown_(self) -> str:
-        """Return tables for notebooks; of a long report the beginning."""
-        from jaxprof.report.markdown import to_markdown
+        """Return the report for notebooks; of a long one the beginning."""
+        from jaxprof.report.renderers import markdown
+        from jaxprof.report.text import to_text
 
-        text = to_markdown(self)
+        text = to_text(self)
         if len(text) <= _LONGEST_IN_NOTEBOOKS:
-            return text
-        return text[:_LONGEST_IN_NOTEBOOKS].rpartition("\n")[0] + "\n\n`print(session)` shows all of it."
+            return markdown(text)
+        return markdown(text[:_LONGEST_IN_NOTEBOOKS].rpartition("\n")[0]) + "\n\n`print(session)` shows all of it."
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """Print in IPython: the report if a line returns the session, the short form inside a list."""

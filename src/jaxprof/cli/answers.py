@@ -19,6 +19,7 @@ from jaxprof.cli.output import (
     note,
     print_json,
     print_pieces,
+    print_report,
     print_text,
     refuse_existing,
     rows_wanted,
@@ -230,7 +231,7 @@ def compare_jobs(files: Sequence[str], form: str) -> bool:
     if len({folder.resolve() for folder in jobs}) < len(jobs):
         raise UsageError("the same job is given twice", "Name two different ones.")
     from jaxprof.analysis.jobs.difference import job_difference
-    from jaxprof.report import job_comparison
+    from jaxprof.report import hosts
     from jaxprof.rollup.job import read_job_figures
 
     first, *others = map(read_job_figures, jobs)
@@ -238,10 +239,7 @@ def compare_jobs(files: Sequence[str], form: str) -> bool:
     if form == "json":
         sessions = [next(iter(job.processes)).path for job in (first, *others)]
         next_commands = [*(command_line("explain", folder) for folder in jobs), command_line("compare", *sessions)]
-        print_json("job-comparison", {"comparisons": list(map(job_comparison.to_json, differences))}, next_commands)
-    elif form == "csv":
-        print_pieces(job_comparison.to_csv(differences))
+        print_json("job-comparison", {"comparisons": list(map(hosts.difference_json, differences))}, next_commands)
     else:
-        written = job_comparison.to_text if form == "text" else job_comparison.to_markdown
-        print_text("\n\n".join(map(written, differences)))
+        print_report("\n\n".join(map(hosts.difference_text, differences)), form)
     return True

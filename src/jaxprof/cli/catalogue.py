@@ -13,8 +13,7 @@ from jaxprof.cli.output import note, print_json, print_lines
 from jaxprof.cli.target import is_own
 from jaxprof.errors import UsageError
 from jaxprof.facts import Fact, at, column, pick, recorder
-from jaxprof.report.renderers import text_lines, wrap
-from jaxprof.report.table import Table
+from jaxprof.report.renderers import Table, text_lines, wrap
 from jaxprof.text import safe, safe_lines
 from jaxprof.units import integer
 from jaxprof.workloads.model import Parameter, Published, WorkloadInfo, workload_info
@@ -62,7 +61,7 @@ def _list_lines(infos: list[WorkloadInfo]) -> Iterator[str]:
 def _detail_lines(info: WorkloadInfo) -> Iterator[str]:
     yield safe(f"{info.name}: {info.title}")
     yield ""
-    yield from wrap(info.description, width=WIDTH, indent="")
+    yield from wrap(info.description, first="")
     if info.parameters:
         yield ""
         yield from text_lines(_parameters(info), indent="")
@@ -116,9 +115,9 @@ def _published(figures: tuple[Published, ...]) -> Iterator[str]:
         if figure.seconds is None:
             caveat = f" [{numbers[figure.caveat]}]" if figure.caveat else ""
             words = f"{figure.variant} on {figure.hardware}: {figure.text} ({figure.source}){caveat}"
-            yield from wrap(words, width=WIDTH, indent="    ", first="")
+            yield from wrap(words, first="", hang=4)
     for caveat, number in numbers.items():
-        yield from wrap(caveat, width=WIDTH, indent="    ", first=f"[{number}] ")
+        yield from wrap(caveat, first=f"[{number}] ")
 
 
 def _value(value: object) -> str:

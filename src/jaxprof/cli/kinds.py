@@ -267,12 +267,12 @@ def _in_folder(key: str, meaning: str, inside: Facts, *more: Fact[Any]) -> Facts
 
 
 KINDS: Final[Mapping[str, Callable[[], Facts]]] = {
-    "ab": lambda: (Fact("session", TEXT, "Where the comparison is kept"), *_report_facts("comparison_report", "AB")),
+    "ab": lambda: (Fact("session", TEXT, "Where the comparison is kept"), *_report_facts("comparison", "AB")),
     "baseline": partial(_report_facts, "gate", "BASELINE"),
     "baselines": lambda: _in_folder("baselines", "The kept baselines", _report_facts("gate", "BASELINES")),
     "catalogue": lambda: (_rows("findings", "Every code", _report_facts("explain", "ENTRY")[:3]),),
     "comparison": lambda: (
-        _rows("comparisons", "One for each session after the first", _report_facts("comparison_report", "DIFFERENCE")),
+        _rows("comparisons", "One for each session after the first", _report_facts("comparison", "DIFFERENCE")),
     ),
     "config": config_facts,
     "devices": lambda: (_rows("devices", "The devices of this machine", _report_facts("device_list", "DEVICES")),),
@@ -289,7 +289,7 @@ KINDS: Final[Mapping[str, Callable[[], Facts]]] = {
         _rows(
             "comparisons",
             "One for each job after the first",
-            _report_facts("job_comparison", "JOB_DIFFERENCE"),
+            _report_facts("hosts", "JOB_DIFFERENCE"),
         ),
     ),
     "query": lambda: (

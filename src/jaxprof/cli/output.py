@@ -26,7 +26,7 @@ from jaxprof.text import json_escape, safe, safe_text
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-    from jaxprof.report.table import Table
+    from jaxprof.report.renderers import Table
     from jaxprof.runner.from_file import Ask
 
 SIGNAL_BASE = 128
@@ -238,6 +238,13 @@ def rows_wanted(usual: int) -> int | None:
 def print_text(text: str) -> None:
     """Print a text of one or several lines on stdout."""
     click.echo(safe_text(text))
+
+
+def print_report(text: str, form: str) -> None:
+    """Print a report in text; with the form `markdown` as a block of code."""
+    from jaxprof.report.renderers import markdown
+
+    print_text(markdown(text) if form == "markdown" else text)
 
 
 def print_lines(lines: Iterable[str]) -> None:

@@ -23,8 +23,9 @@ from jaxprof.analysis.run_result import RunResult, result
 from jaxprof.cli.output import SIGNAL_BASE, ExitCode
 from jaxprof.errors import StorageError
 from jaxprof.events import Event, RunFinished
+from jaxprof.facts.runs import interval_text
 from jaxprof.operating_system import signals
-from jaxprof.report.runs import interval_text, versus_text
+from jaxprof.report.runs import versus_text
 from jaxprof.runner.expected_time import left_in_words, seconds_left
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.planning import PlannedRun

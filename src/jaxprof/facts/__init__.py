@@ -7,7 +7,7 @@ empty cell in CSV, a dash for people; never 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
@@ -63,9 +63,6 @@ class Fact(Generic[Row]):
     """Heading in tables for people; None if these leave the fact out."""
     inside: tuple[Fact[Any], ...] = ()
     """Facts of an object, or of each row of a list."""
-    alike: Callable[[Any], Hashable | None] | None = None
-    """Returns an equal value for rows inside that differ only in their first fact, whose other facts are then read
-    once; None for a row like no other."""
     when: Callable[[Row], Any] | None = None
     """Returns whether the JSON of a row has the key; None if the JSON of every row has it."""
     show: Callable[[Any], str] | None = None
@@ -103,8 +100,6 @@ class Fact(Generic[Row]):
         read = self.reader()
         if self.inside:
             inner = recorder(self.inside)
-            if self.alike is not None:
-                inner = _once_if_alike(inner, self.inside[0], self.alike)
             if self.unit.by_name:
                 return lambda row: {name: inner(value) for name, value in read(row).items()}
             if self.unit.json == "object":
@@ -123,30 +118,6 @@ def _recorded(record: Callable[[Any], dict[str, Any]], rows: Iterable[Any] | Non
     return map(record, rows) if isinstance(rows, Iterator) else [record(row) for row in rows]
 
 
-_MOST_ALIKE: Final = 1 << 14
-
-
-def _once_if_alike(
-    record: Callable[[Any], dict[str, Any]], first: Fact[Any], alike: Callable[[Any], Hashable | None]
-) -> Callable[[Any], dict[str, Any]]:
-    """Return `record` with a cache by `Fact.alike`, for a million rows of which many differ only in the fact
-    `first`."""
-    key, read = first.key, first.json_reader()
-    known: dict[Hashable, dict[str, Any]] = {}
-
-    def record_once(row: Any) -> dict[str, Any]:
-        kind = alike(row)
-        record_of_kind = known.get(kind) if kind is not None else None
-        if record_of_kind is not None:
-            return {**record_of_kind, key: read(row)}
-        new = record(row)
-        if kind is not None and len(known) < _MOST_ALIKE:
-            known[kind] = new
-        return new
-
-    return record_once
-
-
 def column(
     title: str,
     read: Callable[[Any], Any],
@@ -158,6 +129,13 @@ def column(
 ) -> Fact[Any]:
     """Return a column that only people see: words about a row, or figures that other facts have."""
     return Fact("", TEXT, "", read, title, show=show, right=right, widest=widest, gives_way=gives_way)
+
+
+def optional(
+    key: str, unit: Unit, meaning: str, read: Callable[[Any], Any] | None = None, *, inside: tuple[Fact[Any], ...] = ()
+) -> Fact[Any]:
+    """Return a fact whose key is left out of the JSON of a row for which it is false, empty or unknown."""
+    return Fact(key, unit, meaning, read, inside=inside, when=read or at(key))
 
 
 def recorder(facts: Iterable[Fact[Row]]) -> Callable[[Row], dict[str, Any]]:
@@ -231,7 +209,7 @@ class Relation:
     facts: tuple[Fact[Any], ...]
     rows: Callable[[SessionFile], Iterable[Any]] | None = None
     """Derives the rows of a session."""
-    arrays: Callable[[SessionFile], Iterable[Part]] | None = None
+    arrays: Callable[[Any], Iterable[Part]] | None = None
     """Derives the columns of a session, in place of `rows`, if there are too many rows to read one by one."""
 
     def parts(self, file: SessionFile) -> Iterable[Part]:

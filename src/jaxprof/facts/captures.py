@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from jaxprof.facts import RUN, Encoded, Fact, Part, Relation, Repeated, SessionFile, at, columns, recorder, within
-from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, NUMBERS, ROWS, SECONDS, SHARE, TEXT, TRUTH
+from jaxprof.facts import RUN, Encoded, Fact, Part, Relation, Repeated, SessionFile, at, columns, within
+from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, NUMBERS, SECONDS, SHARE, TEXT, TRUTH
 from jaxprof.units import UNKNOWN, seconds
 
 if TYPE_CHECKING:
@@ -119,37 +118,20 @@ def pass_rows(tree: PassTimes) -> Iterator[PassRow]:
     return walk(tree, tree.name, 0)
 
 
-_PASS: Final[tuple[Fact[PassTimes], ...]] = (
-    Fact("name", TEXT, "Name of the pass"),
-    Fact("stage", TEXT, "Stage of the compiler", title="stage"),
-    Fact("seconds", SECONDS, "What it took, with the passes inside it", title="total"),
-    Fact("self_seconds", SECONDS, "What it took without the passes inside it; these add up to the whole", title="self"),
-    Fact("count", COUNT, "How often it ran", title="times"),
-)
 PASSES: Final[tuple[Fact[PassRow], ...]] = (
     Fact("path", TEXT, "The names on the way to it, with / between them"),
     Fact("depth", INDEX, "0 for the whole compilation"),
-    *within(at("node"), _PASS),
+    *within(at("node"), (
+        Fact("name", TEXT, "Name of the pass"),
+        Fact("stage", TEXT, "Stage of the compiler", title="stage"),
+        Fact("seconds", SECONDS, "What it took, with the passes inside it", title="total"),
+        Fact("self_seconds", SECONDS, "What it took without the passes inside it; these add up to the whole",
+             title="self"),
+        Fact("count", COUNT, "How often it ran", title="times"),
+    )),
     Fact("share", SHARE, "Share of the whole compilation, in 0..1", title="share"),
-)
-"""Facts of the phases and passes of a compile, as rows."""
-
-
-@cache
-def _tree_recorder() -> Callable[[PassTimes], dict[str, Any]]:
-    return recorder(TREE)
-
-
-TREE: Final[tuple[Fact[PassTimes], ...]] = (
-    *_PASS,
-    Fact(
-        "children",
-        ROWS,
-        "The passes inside it, with the same keys",
-        lambda node: list(map(_tree_recorder(), node.children)),
-    ),
-)
-"""Facts of the phases and passes of a compile, as a tree."""
+)  # fmt: skip
+"""Facts of the phases and passes of a compile."""
 
 
 @dataclass(frozen=True, slots=True)

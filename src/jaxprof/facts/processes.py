@@ -9,9 +9,7 @@ from typing import Any, Final
 
 from jaxprof.analysis.jobs.figures import LoopFigures, ProcessFigures, process_figures
 from jaxprof.analysis.jobs.step_grid import LoopTrace, extent_of, loop_trace
-from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.programs.loop_time import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST, part_key
-from jaxprof.analysis.programs.result import ProgramResult
 from jaxprof.facts import Fact, Relation, SessionFile, at, within
 from jaxprof.facts.units import COUNT, INDEX, NUMBER, RATE, SECONDS, SHARE, TEXT, TRUTH, UNIX_TIME
 from jaxprof.session.log.job_folder import JobMember
@@ -52,12 +50,6 @@ class ProcessFile(SessionFile):
     def trace(self) -> LoopTrace | None:
         """Hot loop of the process; None if none was seen."""
         return loop_trace(JobMember(self.index, self.path, self.session, self.live), self.figures)
-
-    @cached_property
-    def result(self) -> ProgramResult | None:
-        """Program of the process; None if the session has none."""
-        run = next(iter(self.session.programs), None)
-        return program_result(self.session, run.id) if run is not None else None
 
     @property
     def clock_seconds(self) -> float:

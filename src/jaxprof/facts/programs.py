@@ -9,7 +9,7 @@ from typing import Any, Final
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.programs.result import ProgramResult
 from jaxprof.events import SourceLocation
-from jaxprof.facts import RUN, SENTENCE, Fact, Relation, SessionFile, at, columns, within
+from jaxprof.facts import RUN, SENTENCE, Fact, Relation, SessionFile, at, columns, optional, within
 from jaxprof.facts.units import (
     BY_NAME,
     BYTES,
@@ -85,11 +85,6 @@ def share(row: ProgramRow) -> float | None:
     return row.program.of_wall(row.item.seconds)
 
 
-def _if_true(key: str, unit: Unit, meaning: str) -> Fact[Any]:
-    """Return a fact whose key is left out of a row for which it is false or empty."""
-    return Fact(key, unit, meaning, when=at(key))
-
-
 _ARRAY: Final[tuple[Fact[Any], ...]] = (
     Fact("type", TEXT, "Its dtype and shape, f32[4]"),
     Fact("bytes", BYTES, "Its size"),
@@ -97,13 +92,13 @@ _ARRAY: Final[tuple[Fact[Any], ...]] = (
 _ARGUMENT: Final[tuple[Fact[Any], ...]] = (
     Fact("name", TEXT, "Its name"),
     Fact("type", TEXT, "Its dtype and shape, or a static value"),
-    _if_true("static", TRUTH, "It is a static argument"),
-    _if_true("weak_type", TRUTH, "Its dtype gives way to others'"),
-    _if_true("sharding", TEXT, "How it is sharded"),
+    optional("static", TRUTH, "It is a static argument"),
+    optional("weak_type", TRUTH, "Its dtype gives way to others'"),
+    optional("sharding", TEXT, "How it is sharded"),
     Fact("from", TEXT, "numpy: it is copied to the device at each call", lambda leaf: "numpy", when=at("from_numpy")),
     Fact("bytes", BYTES, "Size of the NumPy array", when=at("from_numpy")),
-    _if_true("replaced", TRUTH, "Only the first call passes it from NumPy: params = step(params)"),
-    _if_true("zero_copy", TRUTH, "A CPU uses the NumPy array in place"),
+    optional("replaced", TRUTH, "Only the first call passes it from NumPy: params = step(params)"),
+    optional("zero_copy", TRUTH, "A CPU uses the NumPy array in place"),
 )
 COMPILES: Final[tuple[ProgramFact, ...]] = (
     _of_item("function", TEXT, "JAX's name of the compiled function"),

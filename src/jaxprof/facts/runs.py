@@ -29,6 +29,7 @@ from jaxprof.facts.units import (
 )
 from jaxprof.session import Run, RunEnd, Session
 from jaxprof.text import json_text
+from jaxprof.units import UNKNOWN, spread
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.result import ProgramResult
@@ -59,6 +60,18 @@ def run_rows(session: Session, *, live: bool = False) -> Iterator[RunRow]:
         yield RunRow(run.plan.variant, result, run.end(deserted=not live), program)
 
 
+def interval_text(result: RunResult) -> str:
+    """Return the interval of the median relative to it, `± 0.9 %`; both ends if it is wider than the median."""
+    summary = result.summary
+    return UNKNOWN if summary is None else spread(summary.relative_halfwidth, summary.low, summary.high)
+
+
+def interval_beside(result: RunResult) -> str:
+    """Return `interval_text` as it follows the median: ` ± 0.9 %`, ` (12 ms to 96 ms)`; empty if it is unknown."""
+    text = interval_text(result)
+    return "" if text == UNKNOWN else f" {text}" if text.startswith("±") else f" ({text})"
+
+
 def _phase(name: str) -> Callable[[RunRow], float | None]:
     def read(row: RunRow) -> float | None:
         if row.program is None:
@@ -80,10 +93,6 @@ def _transfer_rate(row: RunRow) -> float | None:
 def _warnings(row: RunRow) -> str:
     of_program: Iterable[str] = (finding.code for finding in row.program.findings) if row.program is not None else ()
     return " ".join([*(warning.code for warning in row.result.warnings), *of_program])
-
-
-def _wall_seconds(row: RunRow) -> float | None:
-    return row.program.wall_seconds if row.program is not None else at("run.closed.wall_seconds")(row)
 
 
 _ALL: Final = "; of a program all its compilations together"
@@ -160,7 +169,8 @@ RUNS: Final = Relation(
         Fact("break_even_calls", COUNT, "Calls after which the one-time cost is won back; NULL: never, or unknown",
              at("result.versus.break_even_calls")),
         Fact("warnings", TEXT, "Codes of its warnings and findings, with spaces between them", _warnings),
-        Fact("wall_seconds", SECONDS, "From the start of the run to its end", _wall_seconds),
+        Fact("wall_seconds", SECONDS, "From the start of the run to its end",
+             lambda row: at("program.wall_seconds" if row.program else "run.closed.wall_seconds")(row)),
         Fact("side", TEXT, "Which side of a measured comparison it is: A, B...", at("run.plan.side")),
         Fact("commit", TEXT, "Git commit of the measured file, abbreviated", at("run.revision.commit")),
         Fact("dirty", TRUTH, "Whether there were changes that were not committed", at("run.revision.dirty")),

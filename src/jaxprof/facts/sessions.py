@@ -150,25 +150,24 @@ def _readings(file: SessionFile) -> Iterator[_ReadingRow]:
         yield _ReadingRow(reading.monotonic_seconds - zero, reading)
 
 
+READING: Final[tuple[Fact[DeviceReading], ...]] = (
+    Fact("utilisation", SHARE, "Share of the time in which it was busy, in 0..1"),
+    Fact("memory_used_bytes", BYTES, "Memory in use"),
+    Fact("memory_limit_bytes", BYTES, "Memory that there is"),
+    Fact("power_watts", NUMBER, "Power"),
+    Fact("temperature_celsius", NUMBER, "Temperature"),
+    Fact("clock_hertz", NUMBER, "Clock"),
+    Fact("load_average", NUMBER, "Load average of the host: processes that want to run"),
+    Fact("throttle_reasons", LIST, "Why it is throttled"),
+)
+"""Facts of a live reading of a device."""
 READINGS: Final = Relation(
     "readings",
     "Live readings of the devices while the session was recorded",
     (
         Fact("device", TEXT, "cpu:0, cuda:0", at("reading.device")),
         Fact("at_seconds", SECONDS, "Seconds since the session began"),
-        *within(
-            at("reading"),
-            [
-                Fact("utilisation", SHARE, "Share of the time in which it was busy, in 0..1"),
-                Fact("memory_used_bytes", BYTES, "Memory in use"),
-                Fact("memory_limit_bytes", BYTES, "Memory that there is"),
-                Fact("power_watts", NUMBER, "Power"),
-                Fact("temperature_celsius", NUMBER, "Temperature"),
-                Fact("clock_hertz", NUMBER, "Clock"),
-                Fact("load_average", NUMBER, "Load average of the host: processes that want to run"),
-                Fact("throttle_reasons", LIST, "Why it is throttled, as a JSON list"),
-            ],
-        ),
+        *within(at("reading"), READING),
     ),
     _readings,
 )

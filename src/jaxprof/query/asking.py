@@ -1,24 +1,21 @@
-"""Query sessions in SQL: gather their tables, or read copies of them, and compute the answer in a separate process.
+"""Query sessions in SQL: gather their tables, and compute the answer in a separate process.
 
 That process (`query.database`) is killed when the query takes too long, or when nobody waits for it any more.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import re
 import subprocess
 import sys
 import threading
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -29,62 +26,10 @@ from jaxprof.operating_system import python_words
 from jaxprof.query.columnar import arrow_schema, arrow_table, clean_text
 from jaxprof.query.tables import SESSION, TABLES
 from jaxprof.reaper import REAPER
-from jaxprof.session.log.state import derived_folder, make_derived_folder, with_urls
-from jaxprof.text import json_text
-from jaxprof.version import __version__
+from jaxprof.session.log.state import with_urls
 
 if TYPE_CHECKING:
     from jaxprof.session import Session
-
-_FORMAT: Final = 6
-"""Version of the cached tables. Count it up whenever a table is derived in another way."""
-
-
-def stamp(path: Path, table: Relation, *, live: bool) -> dict[str, Any]:
-    """Return what the table of a session depends on: equal stamps have equal tables. Raises OSError if the session does
-    not exist."""
-    from jaxprof.analysis.ceilings import kept_at
-
-    status = path.stat()
-    schema = repr([(fact.key, fact.unit.sql) for fact in table.facts])
-    return {
-        "format": _FORMAT,
-        "jaxprof": __version__,
-        "table": hashlib.sha256(f"{table.name}{schema}".encode()).hexdigest(),
-        "size_bytes": status.st_size,
-        "modified_ns": status.st_mtime_ns,
-        "live": live,
-        "ceilings_ns": kept_at(),
-    }
-
-
-def read_cached(path: Path, table: Relation, wanted: dict[str, Any]) -> tuple[Any, list[str]] | None:
-    """Return the copy of a table with the stamp `wanted`, and the notices of the session; None without such a copy."""
-    try:
-        with (derived_folder(path) / f"{table.name}.arrow").open("rb") as file:
-            head, body = json.loads(file.readline()), file.read()
-        if head["stamp"] != wanted or head["crc32"] != zlib.crc32(body):
-            return None
-        rows = pa.ipc.open_stream(body).read_all()
-        return (rows, list(map(str, head["notices"]))) if rows.schema.equals(arrow_schema(table)) else None
-    except (OSError, ValueError, LookupError, TypeError, pa.ArrowException):
-        return None
-
-
-def write_cached(path: Path, table: Relation, made: Any, wanted: dict[str, Any], notices: list[str]) -> None:
-    """Keep a copy of a table under its stamp `wanted`, whole or not at all."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, made.schema) as writer:
-        writer.write_table(made)
-    body = sink.getvalue().to_pybytes()
-    head = json_text({"stamp": wanted, "crc32": zlib.crc32(body), "notices": notices})
-    with suppress(OSError):
-        partial = make_derived_folder(path) / f".{table.name}.{os.getpid()}"
-        try:
-            partial.write_bytes(head.encode() + b"\n" + body)
-            partial.replace(partial.with_name(f"{table.name}.arrow"))
-        finally:
-            partial.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +40,7 @@ class AskedSession:
     """Name of the session in the column `session`."""
     path: Path
     session: Session | None = None
-    """A profile that was read as a session, whose tables are not kept; None for a file, which is read if needed."""
+    """A profile that was read as a session; None for a file, which is read if needed."""
     optional: bool = False
     """Whether a session that cannot be read is left out, with a notice."""
     process: Any = None
@@ -272,13 +217,13 @@ def gather(sources: Iterable[AskedSession], names: Sequence[str]) -> tuple[dict[
     notices: list[str] = []
     for source in sources:
         try:
-            tables_of_source = _tables_of(source, [TABLES[name] for name in names])
+            tables_of_source = list(_tables_of(source, [TABLES[name] for name in names]))
         except FileRefusedError as error:
             if not source.optional:
                 raise
             notices.append(f"{source.name} was left out: {with_urls(error.what)}")
             continue
-        for name, (table, table_notices) in tables_of_source.items():
+        for name, table, table_notices in tables_of_source:
             session = pa.DictionaryArray.from_arrays(
                 pa.repeat(pa.scalar(0, pa.int8()), len(table)), pa.array([clean_text(source.name)])
             )
@@ -291,47 +236,31 @@ def gather(sources: Iterable[AskedSession], names: Sequence[str]) -> tuple[dict[
     return tables, list(dict.fromkeys(notices))
 
 
-def _tables_of(source: AskedSession, tables: Sequence[Relation]) -> dict[str, tuple[Any, list[str]]]:
-    """Return each table by name with the notices of the session. Tables without a cached copy are derived from the
-    session, which is then read once."""
-    if source.session is not None:
-        return _derived(SessionFile(source.path, source.session), tables)
-    if source.process is not None:
-        rest = [table for table in tables if table.name != "processes"]
-        of_session = _tables_of(replace(source, process=None), rest) if rest else {}
-        return {**of_session, "processes": (source.process, [])}
+def _tables_of(source: AskedSession, tables: Sequence[Relation]) -> Iterator[tuple[str, Any, list[str]]]:
+    """Yield name and rows of each table of a session, with what could not be read of it."""
+    file: SessionFile | None = None
+    for table in tables:
+        if table.name == "processes" and source.process is not None:
+            yield table.name, source.process, []
+            continue
+        if file is None:
+            file = _read(source)
+        file.notices.clear()
+        rows = arrow_table(table, file)
+        yield table.name, rows, [*file.session.notices, *file.notices]
+
+
+def _read(source: AskedSession) -> SessionFile:
+    """Read the session, unless it was read already."""
     from jaxprof.session import Session
     from jaxprof.session.log import load
     from jaxprof.session.log.reader import is_live
 
+    if source.session is not None:
+        return SessionFile(source.path, source.session)
     live = is_live(source.path)
-    try:
-        stamps = {table.name: stamp(source.path, table, live=live) for table in tables}
-    except OSError:
-        stamps = {}
-    results = {}
-    for table in tables:
-        cached = read_cached(source.path, table, stamps[table.name]) if stamps else None
-        if cached is not None:
-            results[table.name] = cached
-    missing = [table for table in tables if table.name not in results]
-    if missing:
-        session = load(source.path, Session)
-        derived = _derived(SessionFile(source.path, session, live and not session.complete), missing)
-        for table in missing if stamps else ():
-            rows, notices = derived[table.name]
-            write_cached(source.path, table, rows, stamps[table.name], notices)
-        results |= derived
-    return results
-
-
-def _derived(file: SessionFile, tables: Sequence[Relation]) -> dict[str, tuple[Any, list[str]]]:
-    derived = {}
-    for table in tables:
-        file.notices.clear()
-        rows = arrow_table(table, file)
-        derived[table.name] = rows, [*file.session.notices, *file.notices]
-    return derived
+    session = load(source.path, Session)
+    return SessionFile(source.path, session, live and not session.complete)
 
 
 def _whole_schema(table: Relation) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import date, time, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import IO, Any, Final
 
 import pyarrow as pa
@@ -12,11 +13,12 @@ import pyarrow as pa
 from jaxprof.errors import UsageError
 from jaxprof.facts import Fact
 from jaxprof.facts.units import TEXT
-from jaxprof.report.table import Table
+from jaxprof.report.renderers import Table
 from jaxprof.text import json_text
 from jaxprof.units import UNKNOWN
 
 _WIDEST: Final = 60
+_NUMBERS: Final = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
 _DIGITS: Final = 6
 
 
@@ -45,10 +47,10 @@ def rows_table(schema: Any, rows: Iterable[list[Any]]) -> Table[list[Any]]:
             field.name,
             TEXT,
             "A column of the SELECT",
-            _cell_reader(index),
+            partial(_cell, index),
             field.name,
             show=_shown,
-            right=_is_number(field.type),
+            right=any(kind(field.type) for kind in _NUMBERS),
             widest=_WIDEST if len(schema) > 1 else 0,
         )
         for index, field in enumerate(schema)
@@ -56,12 +58,8 @@ def rows_table(schema: Any, rows: Iterable[list[Any]]) -> Table[list[Any]]:
     return Table(columns, rows)
 
 
-def _is_number(type_: Any) -> bool:
-    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_))
-
-
-def _cell_reader(index: int) -> Any:
-    return lambda row: plain_value(row[index])
+def _cell(index: int, row: list[Any]) -> Any:
+    return plain_value(row[index])
 
 
 def _shown(value: Any) -> str:

@@ -1,12 +1,11 @@
-"""Keep a local copy of a place in a store, in the cache folder, and refresh what has changed since.
+"""Keep a local copy of a place in a store, in the cache folder, and fetch again what has changed since.
 
-A session only grows, so only the new part of a longer one is fetched and appended: a reader that follows the file goes
-on reading it. Several processes may refresh the same copy, one at a time.
+A file is current while its size and its time are those of the store. A session only grows, so that a longer one is
+continued in place: a reader that follows the file goes on reading it.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import threading
@@ -18,18 +17,19 @@ from pathlib import Path
 from typing import Final
 
 from jaxprof.errors import JaxprofError, StorageError, system_words
-from jaxprof.files import private_folder, taking_place
+from jaxprof.files import PARTIAL, private_folder
 from jaxprof.remote.place import RemotePlace
 from jaxprof.remote.store import Store, StoredFile, StoreFailure, store_error
 from jaxprof.session.log.state import FETCHED_FROM, fetched_folder
+from jaxprof.session.log.writer import lock_as_writer
 from jaxprof.session_names import EXTENSION
 
-_KNOWN: Final = "files.json"
-_LOCK: Final = "lock"
 _OVERLAP: Final = 256
-"""Bytes of a session that are fetched again, to check that it was continued and not replaced."""
+"""Bytes at the end of the copy of a session that a longer one has, too, if it continues the copy."""
 _END_BYTES: Final = 1 << 12
 """Bytes at the end of a session that are searched for its last event."""
+_CLOCK_SECONDS: Final = 1e-3
+"""Difference of two times of a file that are the same: a time is rounded when it is set."""
 _FETCH_THREADS: Final = 8
 _KEPT_SECONDS: Final = 30 * 86_400.0
 _RUNNING_SECONDS: Final = 300.0
@@ -56,16 +56,17 @@ class Mirror:
     def refresh(self, progress: Progress | None = None) -> list[str]:
         """Fetch what has changed. Returns what could not be fetched, a line each, if the copy can be used nevertheless.
         Raises FileRefusedError if there is no usable copy, StorageError if the disk refuses a write."""
-        place = self.store.place
+        place, note = self.store.place, self._folder / FETCHED_FROM
         try:
             private_folder(self._folder)
-            (self._folder / FETCHED_FROM).write_text(place.shown, "utf-8")
-            with _exclusive(self._folder / _LOCK):
-                return self._refresh(progress)
+            with _exclusive(self._folder / "lock"):
+                lines = self._refresh(progress)
+                note.write_text(place.shown, "utf-8")
+                return lines
         except StoreFailure as failure:
-            if failure.missing or not (self._read_known() and self.path.exists()):
+            if failure.missing or not (note.exists() and self.path.exists()):
                 raise store_error(place, failure) from failure
-            when = time.strftime("%Y-%m-%d %H:%M", time.localtime((self._folder / _KNOWN).stat().st_mtime))
+            when = time.strftime("%Y-%m-%d %H:%M", time.localtime(note.stat().st_mtime))
             return [f"{place.shown} cannot be reached ({failure.words}): the copy of {when} is shown"]
         except OSError as error:
             raise StorageError(
@@ -85,98 +86,71 @@ class Mirror:
         threading.Thread(target=work, name="jaxprof-fetch", daemon=True).start()
 
     def _refresh(self, progress: Progress | None) -> list[str]:
-        for partial in self._folder.glob("**/.*.partial"):  # of a process that was killed
-            partial.unlink(missing_ok=True)
         files = self.store.files()
-        known = self._read_known()
-        files.sort(key=lambda file: (not file.name.startswith("rollup/"), file.name))  # they are small, and show all
-        due = [file for file in files if not self._is_current(file, known.get(file.name))]
+        self._delete_others(files)
+        due = [file for file in files if not self._is_current(file)]
+        due.sort(key=lambda file: (not file.name.startswith("rollup/"), file.name))  # they are small, and show all
         failures: dict[str, StoreFailure] = {}
         done = 0
 
         def fetch(file: StoredFile) -> None:
             nonlocal done
             try:
-                known[file.name] = self._fetch(file, known.get(file.name))
+                self._fetch(file)
             except StoreFailure as failure:
                 failures[file.name] = failure
             done += 1
             if progress is not None:
                 progress(done, len(due))
 
-        if self.store.takes_several and len(due) > 1:
-            with ThreadPoolExecutor(_FETCH_THREADS, "jaxprof-fetch") as pool:
-                list(pool.map(fetch, due))
-        else:
-            for file in due:
-                fetch(file)
-        self._delete_missing(files, known)
-        with taking_place(self._folder / _KNOWN) as fresh:
-            fresh.write_text(json.dumps(known), "utf-8")
-        if failures and not known:
+        with ThreadPoolExecutor(_FETCH_THREADS if self.store.takes_several else 1, "jaxprof-fetch") as pool:
+            list(pool.map(fetch, due))
+        if failures and not any(self._target(file).exists() for file in files):
             raise next(iter(failures.values()))
         self._lock_running(files)
         return _failure_lines(self.store.place, failures, len(files))
 
-    def _fetch(self, file: StoredFile, before: list[int | str] | None) -> list[int | str]:
+    def _fetch(self, file: StoredFile) -> None:
         target = self._target(file)
         private_folder(target.parent)
-        if before is None or not self._continue(file, target):
-            partial = target.with_name(f".{target.name}.partial")
-            try:
-                self.store.fetch(file, partial)
-                size = partial.stat().st_size
-                if size < file.size:
-                    raise StoreFailure(f"only {size} of {file.size} bytes arrived")
-                partial.chmod(0o600)
+        partial = target.with_name(f".{target.name}{PARTIAL}")
+        try:
+            self.store.fetch(file, partial)
+            size = partial.stat().st_size
+            if size < file.size:
+                raise StoreFailure(f"only {size} of {file.size} bytes arrived")
+            partial.chmod(0o600)
+            if target.name.endswith(EXTENSION) and _continues(partial, target):
+                with partial.open("rb") as longer, target.open("r+b") as copy:
+                    longer.seek(copy.seek(0, os.SEEK_END))
+                    shutil.copyfileobj(longer, copy)
+            else:
                 self._unlock(target)
                 partial.replace(target)
-            finally:
-                partial.unlink(missing_ok=True)
-        return [target.stat().st_size, file.version]
+        finally:
+            partial.unlink(missing_ok=True)
+        if file.modified_seconds is not None:
+            os.utime(target, (file.modified_seconds, file.modified_seconds))
 
-    def _continue(self, file: StoredFile, target: Path) -> bool:
-        """Append the new part of a session to its copy. Returns whether the session was continued and not replaced."""
-        if not target.name.endswith(EXTENSION) or not target.is_file():
+    def _is_current(self, file: StoredFile) -> bool:
+        if file.modified_seconds is None:
             return False
-        size = target.stat().st_size
-        if not _OVERLAP <= size < file.size:
-            return False
-        rest = self.store.read(file, size - _OVERLAP)
-        with target.open("r+b") as copy:
-            copy.seek(size - _OVERLAP)
-            if len(rest) != file.size - size + _OVERLAP or copy.read() != rest[:_OVERLAP]:
-                return False
-            copy.seek(0, os.SEEK_END)
-            copy.write(rest[_OVERLAP:])
-        return True
-
-    def _is_current(self, file: StoredFile, before: list[int | str] | None) -> bool:
-        if before is None or not file.version or before != [file.size, file.version]:
-            return False
-        target = self._target(file)
-        return target.is_file() and target.stat().st_size == file.size
+        with suppress(OSError):
+            status = self._target(file).stat()
+            return status.st_size == file.size and abs(status.st_mtime - file.modified_seconds) < _CLOCK_SECONDS
+        return False
 
     def _target(self, file: StoredFile) -> Path:
         return self.path / file.name if file.name else self.path
 
-    def _read_known(self) -> dict[str, list[int | str]]:
-        """Return size and version of the fetched files, by name."""
-        try:
-            read = json.loads((self._folder / _KNOWN).read_text("utf-8"))
-        except (OSError, ValueError):
-            return {}
-        return read if isinstance(read, dict) else {}
-
-    def _delete_missing(self, files: list[StoredFile], known: dict[str, list[int | str]]) -> None:
-        """Delete the copies of files that the store does not have any more."""
-        stored = {file.name for file in files}
-        for name in [name for name in known if name not in stored]:
-            del known[name]
-            target = self.path / name if name else self.path
-            self._unlock(target)
-            with suppress(OSError):
-                target.unlink(missing_ok=True)
+    def _delete_others(self, files: list[StoredFile]) -> None:
+        """Delete the copies of files that the store does not have any more, and what killed processes left."""
+        stored = {self._target(file) for file in files}
+        for path in [*self._folder.glob(f".*{PARTIAL}"), *self.path.rglob("*")]:
+            if path not in stored and not path.is_dir():
+                self._unlock(path)
+                with suppress(OSError):
+                    path.unlink(missing_ok=True)
 
     def _lock_running(self, files: list[StoredFile]) -> None:
         """Lock the copies of running sessions as a local writer would, because this process is what extends them."""
@@ -187,24 +161,15 @@ class Mirror:
                 continue
             changed = file.modified_seconds or max(recent, default=0.0)
             running = time.time() - changed < _RUNNING_SECONDS and not _has_end(target)
-            if running and target not in self._locked:
-                self._lock(target)
-            elif not running:
+            if not running:
                 self._unlock(target)
-
-    def _lock(self, path: Path) -> None:
-        try:
-            import fcntl
-        except ImportError:
-            return
-        with suppress(OSError):
-            file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BaseException:
-                os.close(file)
-                raise
-            self._locked[path] = file
+            elif target not in self._locked:
+                file_number = os.open(target, os.O_RDONLY | os.O_CLOEXEC)
+                try:
+                    lock_as_writer(file_number)
+                    self._locked[target] = file_number
+                except BlockingIOError:  # another process follows the same copy
+                    os.close(file_number)
 
     def _unlock(self, path: Path) -> None:
         file = self._locked.pop(path, None)
@@ -219,6 +184,17 @@ def forget_old(now: float) -> None:
             with suppress(OSError):
                 if now - note.stat().st_mtime > _KEPT_SECONDS:
                     shutil.rmtree(note.parent, ignore_errors=True)
+
+
+def _continues(fresh: Path, copy: Path) -> bool:
+    """Return whether a fetched session begins with its copy, as far as the last bytes of the copy tell."""
+    with suppress(OSError), fresh.open("rb") as longer, copy.open("rb") as shorter:
+        place = max(0, shorter.seek(0, os.SEEK_END) - _OVERLAP)
+        shorter.seek(place)
+        longer.seek(place)
+        end = shorter.read()
+        return len(end) == _OVERLAP and longer.read(_OVERLAP) == end
+    return False
 
 
 def _failure_lines(place: RemotePlace, failures: dict[str, StoreFailure], count: int) -> list[str]:

@@ -6,7 +6,6 @@ for callers that go on without the store, and `store_error` makes an error with 
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import shutil
@@ -21,7 +20,7 @@ from typing import Any, Final, TypeVar
 
 from jaxprof.errors import FileRefusedError, JaxprofError, MissingFileError, UsageError
 from jaxprof.files import PARTIAL, PRIVATE, open_regular, private_folder, taking_place
-from jaxprof.limits import FETCH_TIME, FETCHED, FETCHED_FILES, HELD_OF_FETCHED
+from jaxprof.limits import FETCH_TIME, FETCHED, FETCHED_FILES
 from jaxprof.remote.place import REFUSED, URLS, RemotePlace
 
 PACKAGES: Final = {
@@ -45,12 +44,6 @@ _REFUSALS: Final = (
     "authentication", "invalidaccesskeyid", "signaturedoesnotmatch", "expiredtoken", "401", "403", "login",
 )  # fmt: skip
 """Texts in the message or class name of an error that mean that the store refuses access."""
-_WEB: Final = frozenset(("http", "https"))
-_VERSIONS: Final = (
-    "ETag", "etag", "md5Hash", "content_md5", "generation", "Last-Modified", "LastModified", "last_modified",
-    "updated", "mtime", "modified",
-)  # fmt: skip
-"""Keys in fsspec's description of a file whose value changes with the content of the file."""
 _LOCAL: Final = frozenset(("file", "local"))
 """Schemes of places on this machine, where files are written so that only their owner can read them."""
 _NO_STORES: Final = frozenset(
@@ -87,69 +80,50 @@ class StoredFile:
     """Path in fsspec's file system."""
     size: int
     """Size in bytes; -1 if the store does not report it."""
-    version: str
-    """Text that changes with the content of the file; empty if the store does not report one."""
     modified_seconds: float | None
     """When the file was written, in Unix time by the store's clock; None if unknown."""
 
 
 class Intake:
     """Limits of bytes and time for one refresh of a place, counted while data arrives, because a store may send more
-    than the sizes in its listing."""
+    than the sizes in its listing. Its calls are given up if no data arrives for a while; a call then goes on until it
+    notices that, but nothing waits for it."""
 
     def __init__(self, place: RemotePlace) -> None:
         self._shown = place.shown
         self._lock = threading.Lock()
         self._bytes = 0
-        self._end = time.monotonic() + FETCH_TIME.most
-        self._most = FETCHED.most
-
-    def take(self, count: int) -> None:
-        """Count received bytes. Raises FileRefusedError for too many bytes, StoreFailure after the time limit."""
-        with self._lock:
-            self._bytes += count
-            if self._bytes > self._most:
-                raise FileRefusedError(f"what {self._shown} sends is {FETCHED.words}", FETCHED.hint)
-        self.seconds_left()
-
-    def seconds_left(self) -> float:
-        """Return the time that is left. Raises StoreFailure after the time limit."""
-        left = self._end - time.monotonic()
-        if left <= 0:
-            raise StoreFailure(f"it took {FETCH_TIME.words}. {FETCH_TIME.hint}")
-        return left
-
-
-class StoreCall:
-    """One call of a store, which is given up if no data arrives for a while. The call itself goes on until it notices
-    that, but nothing waits for it."""
-
-    def __init__(self, intake: Intake, most_bytes: int | None = None) -> None:
-        self._intake = intake
-        self._left = most_bytes
         self._last = time.monotonic()
+        self._end = self._last + FETCH_TIME.most
+        self._most = FETCHED.most
         self._given_up = False
 
     def take(self, count: int) -> None:
-        """Count received bytes. Raises StoreFailure if the call was given up, or for more bytes than were requested."""
-        self._last = time.monotonic()
-        if self._left is not None:
-            self._left -= count
-        if self._given_up or (self._left is not None and self._left < 0):
-            raise StoreFailure("it sends more than was requested")
-        self._intake.take(count)
+        """Count received bytes. Raises FileRefusedError for too many bytes, StoreFailure after the time limit, and if
+        the store was given up."""
+        with self._lock:
+            self._last = time.monotonic()
+            self._bytes += count
+            if self._bytes > self._most:
+                raise FileRefusedError(f"what {self._shown} sends is {FETCHED.words}", FETCHED.hint)
+        if self._given_up:
+            raise StoreFailure("it was given up")
+        self._due()
 
     def wait_for(self, call: Callable[[], T]) -> T:
         """Return or raise what `call` does. Raises StoreFailure if the store is silent, or after the time limit."""
-
-        def due() -> float:
-            return min(self._last + _SILENT_SECONDS, time.monotonic() + self._intake.seconds_left())
-
+        self._last = time.monotonic()
         try:
-            return _until(due, call)
-        except BaseException:
+            return _until(self._due, call)
+        except StoreFailure:
             self._given_up = True
             raise
+
+    def _due(self) -> float:
+        """Return until when to wait for more. Raises StoreFailure after the time limit."""
+        if time.monotonic() >= self._end:
+            raise StoreFailure(f"it took {FETCH_TIME.words}. {FETCH_TIME.hint}")
+        return min(self._last + _SILENT_SECONDS, self._end)
 
     def callback(self) -> Any:
         """Return a callback for fsspec's file systems, which counts each piece."""
@@ -226,38 +200,17 @@ class Store:
             raise StoreFailure("there is nothing", missing=True)
         return self._within_limit(files)
 
-    def file(self, name: str) -> StoredFile:
-        """Return the file of that name in the folder. Raises StoreFailure."""
-        path = self._path(name)
-        with self._failures():
-            self._files.invalidate_cache()
-            return _stored(name, path, self._wait_for(lambda: self._files.info(path)))
-
     def fetch(self, file: StoredFile, target: Path) -> None:
         """Write the content of a file to `target`. Raises StoreFailure, FileRefusedError for more than the limits
         allow, and OSError if the disk refuses."""
-        transfer = StoreCall(self._intake)
+        intake = self._intake
         with self._failures():
             if getattr(self._files, "protocol", None) == ("file", "local"):
-                _copy(file.path, target, transfer)
+                _copy(file.path, target, intake)
             else:
-                transfer.wait_for(lambda: self._files.get_file(file.path, str(target), callback=transfer.callback()))
+                intake.wait_for(lambda: self._files.get_file(file.path, str(target), callback=intake.callback()))
         if not target.exists():  # some file systems treat a file that has gone as a folder
             raise StoreFailure("it has gone", missing=True)
-
-    def read(self, file: StoredFile, start: int) -> bytes:
-        """Return the bytes of a file from `start` to its listed size, or no bytes if they are too many for memory.
-        Raises StoreFailure."""
-        if file.size - start > HELD_OF_FETCHED:
-            return b""
-        transfer = StoreCall(self._intake, file.size - start)
-        with self._failures():
-            if self.place.scheme not in _WEB:
-                return bytes(transfer.wait_for(lambda: self._files.cat_file(file.path, start=start, end=file.size)))
-            data, headers = io.BytesIO(), {"Range": f"bytes={start}-{file.size - 1}"}
-            more = {"headers": headers, "callback": transfer.callback()}
-            transfer.wait_for(lambda: self._files.get_file(file.path, data, **more))
-            return data.getvalue()
 
     def _within_limit(self, files: list[StoredFile]) -> list[StoredFile]:
         if sum(max(file.size, 0) for file in files) > FETCHED.most:
@@ -266,7 +219,7 @@ class Store:
 
     def _wait_for(self, call: Callable[[], T]) -> T:
         """Return the result of a call that fetches no content."""
-        return StoreCall(self._intake).wait_for(call)
+        return self._intake.wait_for(call)
 
     def put(self, source: Path, name: str) -> None:
         """Write the file as `name`, so that a reader gets either the former content or all of the new. Raises
@@ -370,11 +323,11 @@ class Store:
             raise _failure(self.place, error) from error
 
 
-def _copy(source: str, target: Path, transfer: StoreCall) -> None:
+def _copy(source: str, target: Path, intake: Intake) -> None:
     """Copy a file of this machine without fsspec, which would wait for a named pipe and copy a device for ever."""
     with open_regular(source) as file, target.open("wb") as copy:
         while piece := file.read(_PIECE):
-            transfer.take(len(piece))
+            intake.take(len(piece))
             copy.write(piece)
 
 
@@ -453,8 +406,7 @@ def store_error(place: RemotePlace, failure: StoreFailure) -> JaxprofError:
 
 def _stored(name: str, path: str, info: Mapping[str, Any]) -> StoredFile:
     size = info.get("size")
-    version = next((f"{info[key]}" for key in _VERSIONS if info.get(key)), "")
-    return StoredFile(name, path, -1 if size is None else int(size), version, _seconds(info))
+    return StoredFile(name, path, -1 if size is None else int(size), _seconds(info))
 
 
 def _seconds(info: Mapping[str, Any]) -> float | None:

@@ -1,33 +1,57 @@
-"""Compare sessions in tables: environments, then for each run its times, exact facts, kernels, collectives, findings.
+"""Report a comparison, of two sessions or of the sides of a measured one: environments, then for each run its times,
+exact facts, kernels, collectives, findings.
 
-Text and Markdown show what differs and count the rest; CSV and JSON have everything. A value that a side does not have
-is a dash, and its row has no difference.
+Text shows what differs and counts the rest; JSON has everything. A value that a side does not have is a dash, and its
+row has no difference.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from jaxprof.analysis.ab import AbResult, AbVersus, ab_results, side_versus
 from jaxprof.analysis.difference import FACTS, EnvironmentDifference, FigureDifference
 from jaxprof.analysis.kernel_difference import KernelChange, KernelDifference, KernelDifferences
 from jaxprof.analysis.run_difference import CollectiveDifference
 from jaxprof.analysis.session_difference import PhaseDifference, RunComparison, SessionDifference
-from jaxprof.facts import Fact, at, column
+from jaxprof.facts import SENTENCE, Fact, at, column, optional, pick, recorder, within
 from jaxprof.facts.kernels import places_text
-from jaxprof.facts.units import ANY, BYTES, COUNT, INDEX, LIST, NUMBER, RATIO, ROWS, SECONDS, TEXT, TRUTH, Unit
+from jaxprof.facts.runs import RUNS
+from jaxprof.facts.sessions import state_of, state_words
+from jaxprof.facts.units import (
+    ANY,
+    BY_NAME,
+    BYTES,
+    COUNT,
+    INDEX,
+    LIST,
+    NUMBER,
+    NUMBERS,
+    OBJECT,
+    RATIO,
+    ROWS,
+    SECONDS,
+    TEXT,
+    TRUTH,
+    Unit,
+)
 from jaxprof.pairs import Pair
 from jaxprof.report.recording.words import words
-from jaxprof.report.runs import parameters_text
-from jaxprof.report.table import Table
+from jaxprof.report.renderers import Table, text_lines, wrap
+from jaxprof.report.runs import most_important, parameters_text
+from jaxprof.report.sides import KEPT, PLAN, SPEC, VERSUS, SideRow, ab_head, side_rows, verdict_line
+from jaxprof.session import Run, Session
+from jaxprof.text import safe
 from jaxprof.units import UNKNOWN, bytes_, growth, integer, ratio_interval, scaled, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.finding import Finding
     from jaxprof.analysis.memory import MemoryBuffer
     from jaxprof.analysis.programs.functions import FunctionCompiles
+    from jaxprof.analysis.session_difference import ProgramDifference
     from jaxprof.hlo.analysis.findings.finding import HloFinding
 
 WIDTH: Final = 100
@@ -364,3 +388,223 @@ def environment_table(difference: SessionDifference) -> Table[EnvironmentDiffere
     else:
         notes = (f"the environments are the same ({same} entries)",)
     return Table(ENVIRONMENT, rows, notes=notes)
+
+
+def _notes(difference: SessionDifference) -> Iterator[str]:
+    for session in (difference.before, difference.after):
+        yield from (f"note: {notice}" for notice in session.notices)
+    if not difference.runs:
+        yield "No run of the first session matches a run of the second: " + _why_no_pair(difference)
+    for side, runs in (("first", difference.only_before), ("second", difference.only_after)):
+        for run in runs:
+            parameters = parameters_text(run.plan.parameters)
+            yield f"only in the {side} session: {run.id} {run.label}{f' ({parameters})' if parameters else ''}"
+
+
+def _why_no_pair(difference: SessionDifference) -> str:
+    for side, session in (("first", difference.before), ("second", difference.after)):
+        if not session.runs:
+            return f"the {side} has no runs."
+    return (
+        "workload, variant, kind of device and parameters must be equal. To compare two runs all the same, name a run "
+        "of each: jaxprof compare FIRST:r1 SECOND:r1."
+    )
+
+
+def comparison_text(difference: SessionDifference) -> str:
+    """Return the whole report, without a line break at its end."""
+    lines: list[str] = []
+    for name, session in (("first", difference.before), ("second", difference.after)):
+        header = session.header
+        lines.append(
+            safe(f"{name}: {header.session}  ·  {header.created}  ·  {header.host}  ·  {state_words(session)}")
+        )
+        if difference.before is not difference.after:  # not two runs of one session
+            for kept in (versus for result in ab_results(session) for versus in result.versus):
+                lines += wrap(verdict_line(kept), hang=2, width=WIDTH)
+    lines.append("")
+    lines += text_lines(environment_table(difference), width=WIDTH)
+    for pair in difference.runs:
+        heading = safe(title(pair))
+        lines += ["", *wrap(heading, first="", hang=2, width=WIDTH), "─" * min(WIDTH, len(heading))]
+        if (versus := side_versus(pair.session_before, pair.before, pair.after)) is not None:
+            lines += wrap(verdict_line(versus), width=WIDTH)
+        lines += wrap(answer(pair), width=WIDTH)
+        for reason in pair.difference.unlike:
+            lines.append(safe(f"  not the same measurement: {reason}"))
+        for table in tables(pair):
+            if table_lines := list(text_lines(table, width=WIDTH)):
+                lines += ["", *table_lines]
+    if notes := list(_notes(difference)):
+        lines.append("")
+        for note in notes:
+            lines += wrap(note, first="", hang=2, width=WIDTH)
+    return "\n".join(lines)
+
+
+RUN_COMPARED: Final[tuple[Fact[Run], ...]] = (
+    Fact("run", TEXT, "Id of the run", at("id")),
+    Fact("workload", TEXT, "Name of the workload, the function or the program", at("plan.workload")),
+    Fact("variant", TEXT, "numpy, jax, jit, or a name of the user's", at("plan.variant")),
+    Fact("device", TEXT, "Where it ran", at("plan.device")),
+    Fact("parameters", BY_NAME, "Parameters of the workload", lambda run: dict(run.plan.parameters)),
+    Fact("status", TEXT, "How it ended", at("shown.status")),
+)
+_SIDE: Final[tuple[Fact[Session], ...]] = (
+    Fact("session", TEXT, "Identity of the session", at("header.session")),
+    Fact("created", TEXT, "When it was begun, in UTC", at("header.created")),
+    Fact("host", TEXT, "Name of the machine", at("header.host")),
+    Fact("state", TEXT, "complete, interrupted, or the signal that ended it", state_of),
+    Fact("notices", LIST, "What of the session could not be read"),
+    Fact("comparisons", ROWS, "Measured comparisons that it holds", ab_results, inside=KEPT),
+)
+_OF_BOTH: Final[tuple[Fact[Any], ...]] = (
+    Fact("before", NUMBER, "The figure of the first program"),
+    Fact("after", NUMBER, "The figure of the second program"),
+)
+
+
+def _sum(key: str, meaning: str, code: str) -> Fact[ProgramDifference]:
+    def read(difference: ProgramDifference) -> FigureDifference:
+        return next(row for row in difference.sums if row.code == code)
+
+    return Fact(key, OBJECT, meaning, read, inside=_OF_BOTH)
+
+
+_PROGRAM: Final[tuple[Fact[ProgramDifference], ...]] = (
+    _sum("steps_per_second", "Steps of the hottest loop a second", "steps a second"),
+    _sum("wall_seconds", "Wall time", "wall time"),
+    _sum("compiles", "Compilations", "compilations"),
+    _sum("compile_seconds", "Time of all compilations", "compile time"),
+    Fact("functions", ROWS, "What was compiled, by function", inside=FUNCTIONS_COMPARED),
+    Fact("timeline", ROWS, "What the main thread's time was spent on", at("states"), inside=STATES_COMPARED),
+    Fact("findings", ROWS, "What is worth changing", inside=PROGRAM_FINDINGS_COMPARED),
+)
+
+
+def _timed_kernels(pair: RunComparison) -> KernelDifferences | None:
+    """Return the kernels of a pair; None unless the times of all of them are known."""
+    kernels = pair.difference.kernels
+    return None if kernels is None or kernels.difference_seconds is None else kernels
+
+
+PAIR: Final[tuple[Fact[RunComparison], ...]] = (
+    Fact("before", OBJECT, "The first run", inside=RUN_COMPARED),
+    Fact("after", OBJECT, "The second run", inside=RUN_COMPARED),
+    Fact("side", OBJECT, "How the two compare, where they were measured in turns",
+         lambda pair: side_versus(pair.session_before, pair.before, pair.after), inside=VERSUS),
+    Fact("unlike", LIST, "Why the two runs are not the same measurement", at("difference.unlike")),
+    Fact("differs", TRUTH, "Whether they differ in exact facts; null if unknown", at("difference.differs")),
+    Fact("answer", TEXT, "What differs in exact facts, in a line", answer),
+    Fact("phases", ROWS, "The phases of a call", inside=PHASES),
+    *within(at("difference"), (
+        Fact("facts", ROWS, "Exact figures, which have no noise", inside=FIGURES),
+        Fact("kernels", ROWS, "Kernels", at("kernels.rows"), inside=KERNELS_COMPARED),
+    )),
+    Fact("kernels_seconds", OBJECT, "Time of all kernels of a call", _timed_kernels, inside=(
+        Fact("before", SECONDS, "Time of all kernels on the first side", at("before_seconds")),
+        Fact("after", SECONDS, "Time of all kernels on the second side", at("after_seconds")),
+        Fact("difference", SECONDS, "The second less the first", at("difference_seconds")),
+    )),
+    *within(at("difference"), (
+        Fact("collectives", ROWS, "Collectives", inside=COLLECTIVES_COMPARED),
+        Fact("findings", ROWS, "What is worth changing in the HLO", inside=FINDINGS_COMPARED),
+        Fact("buffers", ROWS, "Buffers", inside=BUFFERS_COMPARED),
+        Fact("passes", ROWS, "Stages of the compiler", inside=STAGES_COMPARED),
+    )),
+    optional("program", OBJECT, "What differs between two recorded programs", inside=_PROGRAM),
+)  # fmt: skip
+DIFFERENCE: Final[tuple[Fact[SessionDifference], ...]] = (
+    Fact("before", OBJECT, "The first session", inside=_SIDE),
+    Fact("after", OBJECT, "The second session", inside=_SIDE),
+    Fact("environment", ROWS, "Versions, devices, machine and settings", inside=ENVIRONMENT),
+    Fact("runs", ROWS, "Runs that belong together", inside=PAIR),
+    Fact("only_before", ROWS, "Runs that only the first session has", inside=RUN_COMPARED),
+    Fact("only_after", ROWS, "Runs that only the second session has", inside=RUN_COMPARED),
+)
+comparison_json: Final = recorder(DIFFERENCE)
+"""Return a comparison as JSON-ready data, with nothing rounded or left out."""
+
+
+def ab_lines(result: AbResult) -> Iterator[str]:
+    """Yield the report of a measured comparison as text."""
+    yield from ab_head(result, WIDTH)
+    for versus in result.versus:
+        yield from _all_differences(result, versus)
+    yield ""
+    for side in result.failed:
+        run = side.run
+        yield from wrap(f"{run.plan.side} {run.status}: {run.error}", first="  ✗ ", width=WIDTH)
+        yield from wrap(run.advice, first="    ", width=WIDTH)
+    yield from _warnings(result)
+
+
+def _all_differences(result: AbResult, versus: AbVersus) -> Iterator[str]:
+    """Yield what differs between A and one side: the environments, exact facts, kernels, and last the phases."""
+    difference = result.difference(versus)
+    (pair,) = difference.runs
+    yield ""
+    yield from wrap(f"A → {versus.label}: {answer(pair)}", hang=2, width=WIDTH)
+    listed = list(tables(pair))
+    times = [table for table in listed if table.columns is PHASES]
+    exact = [table for table in listed if table.columns is not PHASES]
+    for table in (environment_table(difference), *exact, *times):
+        lines = list(text_lines(named(table, "A", versus.label), width=WIDTH))
+        if lines:
+            yield ""
+            yield from lines
+
+
+def _warnings(result: AbResult) -> Iterator[str]:
+    labels_by_message: dict[str, list[str]] = {}
+    shown, more = most_important([warning for side in result.sides for warning in side.warnings])
+    for side in result.sides:
+        for warning in (warning for warning in side.warnings if warning.message in shown):
+            labels_by_message.setdefault(warning.message, []).append(side.run.plan.side)
+    for message, labels in labels_by_message.items():
+        yield from wrap(f"{', '.join(labels)}: {message}", first="  ! ", width=WIDTH)
+    yield from (*more, "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """A side compared with A, with everything that differs between the two."""
+
+    versus: AbVersus
+    difference: SessionDifference
+
+    @property
+    def pair(self) -> RunComparison:
+        return self.difference.runs[0]
+
+
+_VERSUS: Final[tuple[Fact[_Compared], ...]] = (
+    *within(at("versus"), VERSUS),
+    *within(at("pair"), (fact for fact in PAIR if fact.key != "side")),
+    Fact("environment", ROWS, "What differs between the environments",
+         lambda row: environment_table(row.difference).rows, inside=ENVIRONMENT),
+)  # fmt: skip
+_MEASURED_SIDE: Final[tuple[Fact[SideRow], ...]] = (
+    *SPEC,
+    *within(
+        at("result"),
+        (
+            *pick(RUNS.facts, "workload", "variant", "device"),
+            Fact("python", TEXT, "Version of Python", at("run.python")),
+            Fact("jax", TEXT, "Version of jax", at("run.environment.jax")),
+            Fact("status", TEXT, "How it ended", at("run.status")),
+            Fact("error", TEXT, "Why it failed", at("run.error")),
+            Fact("median_seconds", SECONDS, "Median time of a call", at("summary.median")),
+            Fact("ci95_seconds", NUMBERS, "Its 95 % interval, [low, high]", at("summary.ci95")),
+            Fact("warnings", ROWS, "Warnings: why the figures are less certain than they look", inside=SENTENCE[:2]),
+        ),
+    ),
+)  # fmt: skip
+AB: Final[tuple[Fact[AbResult], ...]] = (
+    *PLAN,
+    Fact("versus", ROWS, "Each side beside A",
+         lambda result: [_Compared(versus, result.difference(versus)) for versus in result.versus], inside=_VERSUS),
+    Fact("sides", ROWS, "What was compared", side_rows, inside=_MEASURED_SIDE),
+)  # fmt: skip
+ab_json: Final = recorder(AB)
+"""Return a measured comparison as JSON-ready data: times in seconds, shares from 0 to 1, None for unknown."""

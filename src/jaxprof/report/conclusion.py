@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.grouping import totals
-from jaxprof.report.renderers import wrap
+from jaxprof.report.renderers import WIDTH, wrap
 from jaxprof.text import safe
 from jaxprof.units import bytes_, counted, parts_of, percent, seconds, whole_percents
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from jaxprof.analysis.session_difference import SessionDifference
     from jaxprof.session import Session
 
-WIDTH: Final = 80
 _LARGEST: Final = 3
 _LEAST_SHARE: Final = 0.005
 """Parts with a smaller share are not named, because they would show as 0 %."""
@@ -52,7 +51,7 @@ def conclusion_lines(result: Conclusion, width: int = WIDTH) -> Iterator[str]:
     """Yield the three parts with their labels, wrapped to `width` columns, and the command under them."""
     indent = " " * _LABEL_WIDTH
     for label, text in (("costs most", result.cost), ("how sure", result.certainty), ("do next", result.action)):
-        yield from wrap(text, width=width, indent=indent, first=f"{label:<{_LABEL_WIDTH}}")
+        yield from wrap(text, first=f"{label:<{_LABEL_WIDTH}}", width=width)
     if result.command:
         yield f"{indent}{safe(result.command)}"
 
@@ -91,9 +90,11 @@ def cost_and_certainty(explanation: Explanation) -> tuple[str, str]:
         largest = max((finding.cost.bytes or 0 for finding in explanation.findings), default=0)
         cost = f"{bytes_(largest)} of traffic, by the first finding" if largest else "unknown"
         return cost, "HLO alone has no times: costs are bytes"
+    from jaxprof.analysis.ab import ab_results
+
     derive_by_subject: Mapping[str, Callable[[Session], tuple[str, str]]] = {
         "program": _longest_program_cost,
-        "comparison": _stored_comparison_cost,
+        "comparison": lambda session: comparison_cost(ab_results(session)),
         "runs": _runs_cost,
         "profile": _profile_cost,
     }
@@ -166,12 +167,12 @@ def _runs_cost(session: Session) -> tuple[str, str]:
     if not measured:
         only_compiled = any(run.plan.how == "compile" for run in session.runs.values())
         return ("unknown: compiled, and not run" if only_compiled else _NO_COST), "no time was measured"
-    run = max(compiled or measured, key=_first_call_seconds)
+    once = {result.run.id: sum(filter(None, result.one_time_phases.values())) for result in measured}
+    run = max(
+        compiled or measured,
+        key=lambda result: once[result.run.id] or (result.summary.median if result.summary is not None else 0.0),
+    )
     return _first_call_text(run), _run_certainty(session, run)
-
-
-def _first_call_seconds(run: RunResult) -> float:
-    return sum(filter(None, run.one_time_phases.values())) or (run.summary.median if run.summary is not None else 0.0)
 
 
 def _first_call_text(run: RunResult) -> str:
@@ -184,7 +185,8 @@ def _first_call_text(run: RunResult) -> str:
 
 
 def _run_certainty(session: Session, run: RunResult) -> str:
-    from jaxprof.report.runs import check_text, interval_text, versus_text
+    from jaxprof.facts.runs import interval_text
+    from jaxprof.report.runs import check_text, versus_text
     from jaxprof.units import UNKNOWN
 
     launches = max(1, len(run.run.launches))
@@ -206,12 +208,6 @@ def _run_certainty(session: Session, run: RunResult) -> str:
     if doubts:
         parts.append(counted(len(doubts), "warning"))
     return "; ".join(parts)
-
-
-def _stored_comparison_cost(session: Session) -> tuple[str, str]:
-    from jaxprof.analysis.ab import ab_results
-
-    return comparison_cost(ab_results(session))
 
 
 def comparison_cost(compared: Sequence[AbResult]) -> tuple[str, str]:

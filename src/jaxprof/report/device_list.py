@@ -10,12 +10,10 @@ from jaxprof import units
 from jaxprof.devices.inventory.machine import Device
 from jaxprof.events import DeviceReading, Scalar
 from jaxprof.facts import Fact, at, column, within
-from jaxprof.facts.units import BYTES, INDEX, LIST, NUMBER, NUMBERS, OBJECT, ROWS, SHARE, TEXT, TRUTH
-from jaxprof.report.renderers import records, text_lines, wrap
-from jaxprof.report.table import Table
+from jaxprof.facts.sessions import READING
+from jaxprof.facts.units import BYTES, INDEX, NUMBER, NUMBERS, OBJECT, ROWS, TEXT, TRUTH
+from jaxprof.report.renderers import WIDTH, Table, records, text_lines, wrap
 from jaxprof.text import safe
-
-WIDTH = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +67,6 @@ def _power(row: ListedDevice) -> str | None:
     return f"{watts:.0f} W" if limit is None else f"{watts:.0f}/{limit:.0f} W"
 
 
-def _celsius(degrees: float | None) -> str:
-    return units.UNKNOWN if degrees is None else f"{degrees:.0f} °C"
-
-
 def memory_text(used: float | None, limit: float | None) -> str:
     """Return `98.2 / 139.8 GiB`, in the unit of the limit; a dash for what is unknown."""
     if limit is None and used is None:
@@ -86,10 +80,10 @@ def memory_text(used: float | None, limit: float | None) -> str:
 
 def _details(device: Device, reading: DeviceReading | None, width: int) -> Iterator[str]:
     for label, text in _labelled_facts(device, reading):
-        yield from wrap(f"{device.id}: {label}{text}", width=width, indent="    ", first="  ")
+        yield from wrap(f"{device.id}: {label}{text}", hang=2, width=width)
     if device.used_by_jax is False:
         reason = f"{device.id}: not used by JAX: {device.reason or 'the reason is not known'}"
-        yield from wrap(reason, width=width, indent="    ", first="  ")
+        yield from wrap(reason, hang=2, width=width)
         if device.hint:
             yield f"    {safe(device.hint)}"
 
@@ -128,17 +122,10 @@ def process_text(process: Mapping[str, Scalar | None]) -> str:
 
 
 _READING: Final[tuple[Fact[DeviceReading], ...]] = (
-    Fact("utilisation", SHARE, "Share of the time in which it was busy, in 0..1"),
+    *READING,
     Fact("core_utilisation", NUMBERS, "Share of the time in which each core was busy, in 0..1"),
-    Fact("memory_used_bytes", BYTES, "Memory in use"),
-    Fact("memory_limit_bytes", BYTES, "Memory that there is"),
-    Fact("power_watts", NUMBER, "Power"),
     Fact("power_limit_watts", NUMBER, "The most that it may draw"),
-    Fact("temperature_celsius", NUMBER, "Temperature"),
-    Fact("clock_hertz", NUMBER, "Clock"),
     Fact("clock_limit_hertz", NUMBER, "The highest clock"),
-    Fact("load_average", NUMBER, "Load average of the host: processes that want to run"),
-    Fact("throttle_reasons", LIST, "Why it is throttled"),
     Fact("processes", ROWS, "Who uses it", inside=(
         Fact("pid", INDEX, "Id of the process", lambda process: process.get("pid")),
         Fact("name", TEXT, "Its name", lambda process: process.get("name")),
@@ -162,7 +149,11 @@ DEVICES: Final[tuple[Fact[ListedDevice], ...]] = (
     Fact("memory_limit_bytes", BYTES, "Memory that there is"),
     column("memory", lambda row: memory_text(row.memory_used_bytes, row.memory_limit_bytes), widest=20),
     column("power", _power, right=True, widest=11),
-    column("temp", at("reading.temperature_celsius"), _celsius),
+    column(
+        "temp",
+        at("reading.temperature_celsius"),
+        lambda degrees: units.UNKNOWN if degrees is None else f"{degrees:.0f} °C",
+    ),
     column("clock", at("reading.clock_hertz"), lambda rate: units.scaled(rate, "Hz")),
     *within(
         at("device"),

@@ -20,10 +20,10 @@ _NUMBERS: Final = 50
 """Most entries of a list of numbers, such as an interval, whatever the limit of rows."""
 _DIGITS: Final = 9
 """Significant digits of a number in a bounded answer: nanoseconds of a second, with two thirds of the characters."""
+_DIGITS_OF: Final = {"query": 0, "explanation": 4}
+"""Digits of kinds that have others. 0: numbers are not rounded, because the user's request computed them."""
 _EXACT_FROM: Final = 1e6
 """Numbers from this size on, such as times of day, FLOPs and rates, are not rounded."""
-_EXACT_KINDS: Final = frozenset({"query"})
-"""Kinds whose numbers are never rounded, because the user's request computed them."""
 
 _COMPARED: Final[Mapping[str, int]] = {
     "kernels": 10,
@@ -62,8 +62,6 @@ _KEPT: Final[Mapping[str, Mapping[str, int | tuple[str, ...] | Callable[[dict[st
         "runs.phases.transfer_out.*": _TRANSFER,
         "runs.captures": 0,
         "runs.device_steps.*": ("device", "count", "median_seconds", "idle_share"),
-        "runs.compile_passes": 0,
-        "runs.steps": 0,
         "runs.trust": _is_doubtful,
         "runs.trust.*": ("kind", "code", "verdict"),
         "runs.copies": 10,
@@ -155,7 +153,7 @@ class Bounds:
         that lost keys."""
         self._limit = limit
         self._kept = _KEPT.get(kind, {})
-        self._exact = kind in _EXACT_KINDS
+        self._digits = _DIGITS_OF.get(kind, _DIGITS)
 
     def cut(self, data: Any) -> Any:
         """Return the data, bounded. An iterator stays an iterator, whose rows are counted as they are taken."""
@@ -168,8 +166,8 @@ class Bounds:
             return self._rows(value, path)
         if isinstance(value, list | tuple):
             return self._list(value, path)
-        if isinstance(value, float) and abs(value) < _EXACT_FROM and not self._exact:
-            return float(f"{value:.{_DIGITS}g}")
+        if isinstance(value, float) and abs(value) < _EXACT_FROM and self._digits:
+            return float(f"{value:.{self._digits}g}")
         return value
 
     def _object(self, value: dict[str, Any], path: str) -> dict[str, Any]:
@@ -213,18 +211,12 @@ class Bounds:
 
 
 def _size(value: Any) -> int:
-    """Return the number of rows of a list or of objects of a tree; 1 for any other value, 0 for an empty one."""
+    """Return the number of rows of a list; 1 for any other value, 0 for an empty one."""
     if isinstance(value, Iterator):
         return sum(1 for _ in value)
-    if isinstance(value, dict):
-        return 1 + sum(sum(map(_size, inner)) for inner in value.values() if _is_rows(inner)) if value else 0
     if isinstance(value, list | tuple):
         return len(value)
-    return 0 if value is None or value == "" else 1
-
-
-def _is_rows(value: Any) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(row, dict) for row in value)
+    return 0 if value is None or value in ("", {}) else 1
 
 
 def answer_pieces(kind: str, data: Any, next_commands: Sequence[str] = (), limit: int | None = None) -> Iterator[str]:

@@ -1,11 +1,11 @@
-"""Render an explanation: as text that fits a screen, as Markdown for a pull request, as JSON that fits a prompt.
+"""Render an explanation: as text that fits a screen, and as JSON that fits a prompt.
 
 It includes the results of trying fixes, and how much of the device's peak the runs reach.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from jaxprof.analysis.explain.catalogue import SOURCES, entries
 from jaxprof.analysis.explain.model import TRIED, Abstention, Explanation, FindingCost, RankedFinding, command
 from jaxprof.analysis.measured import longest_kernel, whole_profile
-from jaxprof.facts import Fact, at, recorder
+from jaxprof.facts import Fact, at, optional, recorder
 from jaxprof.facts.units import (
     BYTES,
     COUNT,
@@ -30,9 +30,9 @@ from jaxprof.facts.units import (
     SHARE,
     TEXT,
     TRUTH,
-    Unit,
 )
-from jaxprof.report.renderers import markdown, wrap
+from jaxprof.report.envelope import Bounds
+from jaxprof.report.renderers import WIDTH, wrap
 from jaxprof.text import columns, json_text, safe, shorten
 from jaxprof.units import UNKNOWN, bytes_, counted, percent, ratio_interval, seconds
 
@@ -57,33 +57,22 @@ def utilisation_text(use: Utilisation) -> str:
     return ", ".join(parts)
 
 
-def to_four_digits(value: float | None) -> float | None:
-    """Round a figure to four significant digits, so that an explanation stays small."""
-    return None if value is None else float(f"{value:.4g}")
-
-
-def rounded(key: str) -> Callable[[Any], float | None]:
-    """Return a function that reads the figure at `key` and rounds it with `to_four_digits`."""
-    read = at(key)
-    return lambda row: to_four_digits(read(row))
-
-
-def rounded_interval(row: Any) -> list[float | None] | None:
-    """Return `[low, high]` of a row, rounded; None if either is unknown."""
-    return None if row.low is None or row.high is None else [to_four_digits(row.low), to_four_digits(row.high)]
+def _interval(row: Any) -> list[float] | None:
+    """Return `[low, high]` of a row; None if either is unknown."""
+    return None if row.low is None or row.high is None else [row.low, row.high]
 
 
 UTILISATION: Final[tuple[Fact[Utilisation], ...]] = (
     Fact("run", TEXT, "Id of the run"),
     Fact("of", TEXT, "What was timed: call or step"),
-    Fact("seconds", SECONDS, "Time of the call or step", rounded("seconds")),
-    Fact("mfu", SHARE, "Share of the peak that the FLOPs of the model reach", rounded("mfu")),
-    Fact("hfu", SHARE, "Share of the peak that all FLOPs reach, recomputed ones included", rounded("hfu")),
+    Fact("seconds", SECONDS, "Time of the call or step"),
+    Fact("mfu", SHARE, "Share of the peak that the FLOPs of the model reach"),
+    Fact("hfu", SHARE, "Share of the peak that all FLOPs reach, recomputed ones included"),
     Fact("at_least", TRUTH, "Whether the shares are lower bounds"),
-    Fact("roofline", SHARE, "Share of the roofline of the whole", rounded("roofline")),
-    Fact("flops", FLOPS, "FLOPs of the matrix products", rounded("flops")),
-    Fact("recomputed_flops", FLOPS, "FLOPs that are computed again (rematerialisation)", rounded("recomputed_flops")),
-    Fact("peak_flops_per_second", RATE, "The peak of the device for these dtypes", rounded("peak_flops_per_second")),
+    Fact("roofline", SHARE, "Share of the roofline of the whole"),
+    Fact("flops", FLOPS, "FLOPs of the matrix products"),
+    Fact("recomputed_flops", FLOPS, "FLOPs that are computed again (rematerialisation)"),
+    Fact("peak_flops_per_second", RATE, "The peak of the device for these dtypes"),
     Fact("dtypes", LIST, "The dtypes of the matrix products"),
     Fact("peak_source", TEXT, "Where the peak comes from"),
     Fact("reason", TEXT, "Why mfu is unknown"),
@@ -168,12 +157,12 @@ TRIAL: Final[tuple[Fact[FixTrial], ...]] = (
          lambda trial: trial.outcome.replace(" ", "_")),
     Fact("gains", TRUTH, "Whether the fix helps and the results agree"),
     Fact("sentence", TEXT, "The outcome in words", trial_sentence),
-    Fact("ratio", RATIO, "How many times as fast it is", rounded("times.ratio")),
+    Fact("ratio", RATIO, "How many times as fast it is", at("times.ratio")),
     Fact("ci95", NUMBERS, "Its 95 % interval, [low, high]",
-         lambda trial: trial.times and rounded_interval(trial.times)),
+         lambda trial: trial.times and _interval(trial.times)),
     Fact("before_seconds", NUMBERS, "Times without the fix, in the order of the launches",
-         lambda trial: list(map(to_four_digits, trial.seconds[0]))),
-    Fact("after_seconds", NUMBERS, "Times with the fix", lambda trial: list(map(to_four_digits, trial.seconds[1]))),
+         lambda trial: trial.seconds[0]),
+    Fact("after_seconds", NUMBERS, "Times with the fix", lambda trial: trial.seconds[1]),
     Fact("before_bytes", BYTES, "What a call holds at once without it; null unless the fix is one of memory",
          lambda trial: trial.bytes and trial.bytes[0]),
     Fact("after_bytes", BYTES, "What a call holds at once with it", lambda trial: trial.bytes and trial.bytes[1]),
@@ -187,7 +176,6 @@ TRIAL: Final[tuple[Fact[FixTrial], ...]] = (
 """The result of trying a fix."""
 
 
-WIDTH: Final = 80
 HEIGHT: Final = 23
 """Lines of a small terminal, with one left for the prompt."""
 _SENTENCE_LIMITS: Final = (300, 200, 120, 70)
@@ -244,7 +232,8 @@ def _session_lines(session: Session, explanation: Explanation) -> Iterator[str]:
     elif explanation.subject != "comparison":
         from jaxprof.analysis.ceilings import of_call
         from jaxprof.analysis.run_result import results
-        from jaxprof.report.runs import interval_beside, versus_text
+        from jaxprof.facts.runs import interval_beside
+        from jaxprof.report.runs import versus_text
 
         for result in results(session):
             run = result.run
@@ -337,7 +326,7 @@ def explanation_lines(explanation: Explanation, *, full: bool = False, width: in
 def _lines(explanation: Explanation, room: _Room) -> Iterator[str]:
     answer_room = replace(room, sentence=room.sentence + room.commands)
     for line in answers(explanation):
-        yield from _cut(line, answer_room, indent="    ", first="")
+        yield from _cut(line, answer_room, hang=4)
     if not explanation.findings:
         yield explanation.nothing_found
     commands = list(dict.fromkeys(finding.verify for finding in explanation.findings))
@@ -346,9 +335,9 @@ def _lines(explanation: Explanation, room: _Room) -> Iterator[str]:
     if explanation.left_out:
         yield f"   and {explanation.left_out} more: {_where_the_rest_is(explanation)}"
     if len(commands) == 1:
-        yield from _cut(f"{_verify_label(explanation)} {commands[0]}", room, indent="        ", first="")
+        yield from _cut(f"{_verify_label(explanation)} {commands[0]}", room, hang=8)
     if command := try_command(explanation):
-        yield from _cut(f"measure these fixes: {command}", room, indent="        ", first="")
+        yield from _cut(f"measure these fixes: {command}", room, hang=8)
     shown = explanation.abstentions[: room.abstentions]
     for number, abstention in enumerate(shown, start=1):
         repeated = any(following.command == abstention.command for following in shown[number : number + 1])
@@ -387,65 +376,28 @@ def _finding_lines(number: int, finding: RankedFinding, room: _Room, *, verify: 
         yield shorten(head, room.width)
         if source:
             yield shorten(f"   {source}", room.width)
-    yield from _cut(finding.message, room, indent="   ")
-    yield from _cut(finding.fix, room, indent="     ", first="   → ")
+    yield from _cut(finding.message, room, first="   ")
+    yield from _cut(finding.fix, room, first="   → ")
     if finding.trial is not None:
-        yield from wrap(f"tried: {finding.trial.fix}", width=room.width, indent="     ", first="   ")
-        yield from wrap(trial_sentence(finding.trial), width=room.width, indent="     ", first="   ")
+        yield from wrap(f"tried: {finding.trial.fix}", first="   ", hang=2, width=room.width)
+        yield from wrap(trial_sentence(finding.trial), first="   ", hang=2, width=room.width)
     if verify and room.commands:
-        yield from _cut(f"{verify} {finding.verify}", room, indent="     ", first="   ")
+        yield from _cut(f"{verify} {finding.verify}", room, first="   ", hang=2)
 
 
 def _abstention_lines(abstention: Abstention, room: _Room, *, with_command: bool) -> Iterator[str]:
-    yield from _cut(abstention.reason, room, indent="   ", first="? ")
+    yield from _cut(abstention.reason, room, first="? ", hang=1)
     if abstention.command and with_command:
-        yield from _cut(abstention.command, room, indent="     ", first="   ")
+        yield from _cut(abstention.command, room, first="   ", hang=2)
 
 
-def _cut(text: str, room: _Room, *, indent: str, first: str | None = None) -> list[str]:
+def _cut(text: str, room: _Room, *, first: str = "", hang: int = 0) -> list[str]:
     """Wrap the text into at most `room.sentence` lines. The last one ends in an ellipsis if something was cut."""
-    lines = wrap(text, width=room.width, indent=indent, first=first)
+    lines = wrap(text, first=first, hang=hang, width=room.width)
     if len(lines) <= room.sentence:
         return lines
     kept = lines[: room.sentence]
     return [*kept[:-1], shorten(f"{kept[-1]} {lines[room.sentence].strip()}", room.width)]
-
-
-def explanation_markdown(explanation: Explanation) -> str:
-    """Return the explanation as Markdown for a pull request or an issue."""
-    return "\n".join(_markdown_lines(explanation))
-
-
-def _markdown_lines(explanation: Explanation) -> Iterator[str]:
-    yield f"### {markdown(explanation.name)}"
-    yield ""
-    yield from (f"- {markdown(line)}" for line in answers(explanation))
-    yield ""
-    if not explanation.findings:
-        yield "No finding above its threshold."
-    for number, finding in enumerate(explanation.findings, start=1):
-        place = place_text(finding)
-        at = f" at {markdown(place)}" if place else ""
-        yield f"{number}. **{markdown(finding.code)}**: {markdown(cost_text(finding.cost))}{at}  "
-        yield f"   {markdown(finding.message)}  "
-        yield f"   {markdown(finding.fix)}" + ("  " if finding.trial is not None else "")
-        if finding.trial is not None:
-            yield f"   Tried: {markdown(finding.trial.fix)}; {markdown(trial_sentence(finding.trial))}"
-        yield from _fenced(finding.verify)
-    if explanation.left_out:
-        yield f"\nAnd {explanation.left_out} more."
-    if explanation.abstentions:
-        yield from ("", "Unknown:", "")
-    for abstention in explanation.abstentions:
-        yield f"- {markdown(abstention.reason)}"
-        yield from _fenced(abstention.command)
-
-
-def _fenced(command: str) -> Iterator[str]:
-    """Yield a command as a code block inside a list item, with a fence that the command cannot close."""
-    if command:
-        fence = "`" * (3 + command.count("`"))
-        yield from ("", f"   {fence}sh", f"   {safe(command)}", f"   {fence}", "")
 
 
 def _source(finding: RankedFinding) -> str | None:
@@ -456,34 +408,29 @@ def _source(finding: RankedFinding) -> str | None:
     return where.short(finding.directory) if inside else where.text
 
 
-def _if_any(key: str, unit: Unit, meaning: str, read: Callable[[RankedFinding], Any] | None = None) -> Fact[Any]:
-    """Return a fact whose key is left out of a row without a value."""
-    return Fact(key, unit, meaning, read, when=read or at(key))
-
-
 _EVIDENCE: Final[tuple[Fact[RankedFinding], ...]] = (
-    _if_any("run", TEXT, "Id of the run"),
-    _if_any("also", LIST, "More runs that have it", lambda finding: finding.also[:5]),
-    _if_any("source", TEXT, "file:line", _source),
-    _if_any("line", TEXT, "Text of that line", lambda finding: finding.code_line[:_CODE_LINE_CHARACTERS]),
-    _if_any(
+    optional("run", TEXT, "Id of the run"),
+    optional("also", LIST, "More runs that have it", lambda finding: finding.also[:5]),
+    optional("source", TEXT, "file:line", _source),
+    optional("line", TEXT, "Text of that line", lambda finding: finding.code_line[:_CODE_LINE_CHARACTERS]),
+    optional(
         "kernels",
         LIST,
         "Kernels that it is about, those with the most weight first",
         lambda finding: finding.kernels[:_KERNELS_NAMED],
     ),
     Fact("process", INDEX, "Which process of a job, from 0", when=lambda finding: finding.process is not None),
-    _if_any("host", TEXT, "Where that process ran"),
-    _if_any("function", TEXT, "The compiled function"),
-    _if_any("compilations", COUNT, "Compilations that it rests on"),
+    optional("host", TEXT, "Where that process ran"),
+    optional("function", TEXT, "The compiled function"),
+    optional("compilations", COUNT, "Compilations that it rests on"),
 )
 _COST: Final[tuple[Fact[FindingCost], ...]] = (
     Fact("of", TEXT, "What share is a part of: program, call, compile, profile or module", at("scope")),
-    Fact("seconds", SECONDS, "What it cost", rounded("seconds")),
+    Fact("seconds", SECONDS, "What it cost"),
     Fact("ci95_seconds", NUMBERS, "Its 95 % interval, [low, high]; null where it is exact or its error unknown",
-         rounded_interval),
-    Fact("saves_seconds", SECONDS, "What changing it would save: an estimate", rounded("saves_seconds")),
-    Fact("share", SHARE, "Share of the whole, in 0..1", rounded("share")),
+         _interval),
+    Fact("saves_seconds", SECONDS, "What changing it would save: an estimate"),
+    Fact("share", SHARE, "Share of the whole, in 0..1"),
     Fact("bytes", BYTES, "Traffic of one call, or memory that it holds"),
     Fact("held", TRUTH, "Whether bytes are memory"),
     Fact("estimate", TRUTH, "Whether seconds is an estimate", lambda cost: cost.estimate or cost.at_most),
@@ -533,7 +480,7 @@ def facts_of_explanation(longest: int = _SENTENCE_LIMITS[0]) -> tuple[Fact[Expla
 def explanation_json(explanation: Explanation) -> dict[str, Any]:
     """Return the documented form (docs/json.md), with sentences cut and numbers rounded so that it stays small."""
     for longest in _SENTENCE_LIMITS:
-        data = recorder(facts_of_explanation(longest))(explanation)
+        data: dict[str, Any] = Bounds("explanation").cut(recorder(facts_of_explanation(longest))(explanation))
         if len(json_text(data)) <= _MOST_CHARACTERS:
             break
     return data
@@ -541,13 +488,13 @@ def explanation_json(explanation: Explanation) -> dict[str, Any]:
 
 def entry_lines(entry: CatalogueEntry) -> Iterator[str]:
     """Yield an entry of the catalogue in lines of at most 80 columns."""
-    yield from wrap(f"{entry.code}: {entry.title}", width=WIDTH, indent="  ", first="")
+    yield from wrap(f"{entry.code}: {entry.title}", first="", hang=2)
     yield ""
-    yield from wrap(entry.means, width=WIDTH, indent="  ")
-    yield from wrap(entry.fix, width=WIDTH, indent="    ", first="  → ")
+    yield from wrap(entry.means)
+    yield from wrap(entry.fix, first="  → ")
     if fix := TRIED.get(entry.code):
         tried = f"can be measured: jaxprof explain SESSION --try --code {entry.code} ({fix.title})"
-        yield from wrap(tried, width=WIDTH, indent="    ", first="  ")
+        yield from wrap(tried, hang=2)
     yield ""
     page, _, heading = entry.page.partition("#")
     section = f", {heading.replace('-', ' ')}" if heading else ""

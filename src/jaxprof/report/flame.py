@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from jaxprof.analysis.flame import PICOSECONDS, ROOT, FlameFrame, FlameGraph, run_flame
@@ -11,8 +12,7 @@ from jaxprof.analysis.profile import is_whole
 from jaxprof.analysis.run_result import IMPORTED
 from jaxprof.facts import Fact, at, column
 from jaxprof.facts.units import BYTES, COUNT, LIST, SECONDS, SHARE, TEXT, TRUTH
-from jaxprof.report.renderers import text_lines
-from jaxprof.report.table import Table
+from jaxprof.report.renderers import Table, text_lines
 from jaxprof.session import Run, Session
 
 _LEAST_SHARE_SHOWN: Final = 0.005
@@ -27,61 +27,45 @@ class FlameRow:
     frame: FlameFrame
     depth: int
 
-    @property
-    def name(self) -> str:
-        return self.graph.tree.name_of(self.frame)
 
-    @property
-    def total(self) -> int:
-        return self.graph.tree.total_of(self.frame)
-
-    @property
-    def own(self) -> int:
-        return self.graph.tree.own_of(self.frame)
-
-    @property
-    def path(self) -> list[str]:
-        """Names of the frames on the way from the root, without the root."""
-        tree = self.graph.tree
-        return [tree.names[node] for node in tree.path(self.frame.node)]
-
-    @property
-    def share(self) -> float:
-        return self.graph.tree.share_of(self.frame)
-
-    @property
-    def share_of_parent(self) -> float | None:
-        parent = self.graph.tree.around(self.frame)
-        whole = self.graph.tree.totals[parent] if parent is not None else 0
-        return self.total / whole if whole else None
-
-    @property
-    def count(self) -> int | None:
-        counted = self.graph.by == "scope" and not self.frame.size
-        return (self.graph.tree.counts[self.frame.node] or None) if counted else None
+def _share_of_parent(row: FlameRow) -> float | None:
+    tree = row.graph.tree
+    parent = tree.around(row.frame)
+    whole = tree.totals[parent] if parent is not None else 0
+    return tree.total_of(row.frame) / whole if whole else None
 
 
-def _seconds(row: FlameRow, amount: int) -> float | None:
-    return amount / PICOSECONDS if row.graph.basis != "bytes" else None
+def _count(row: FlameRow) -> int | None:
+    counted = row.graph.by == "scope" and not row.frame.size
+    return (row.graph.tree.counts[row.frame.node] or None) if counted else None
 
 
-def _bytes(row: FlameRow, amount: int) -> int | None:
-    return amount if row.graph.basis == "bytes" else None
+def _amount(row: FlameRow, *, own: bool) -> int:
+    return row.graph.tree.own_of(row.frame) if own else row.graph.tree.total_of(row.frame)
+
+
+def _seconds(row: FlameRow, *, own: bool = False) -> float | None:
+    return _amount(row, own=own) / PICOSECONDS if row.graph.basis != "bytes" else None
+
+
+def _bytes(row: FlameRow, *, own: bool = False) -> int | None:
+    return _amount(row, own=own) if row.graph.basis == "bytes" else None
 
 
 FLAME: Final[tuple[Fact[FlameRow], ...]] = (
-    Fact("path", LIST, "The names on the way to the frame, the outermost first"),
-    Fact("share", SHARE, "Share of everything, in 0..1", title="of all"),
-    Fact("share_of_parent", SHARE, "Share of what it is directly inside", title="of parent"),
-    Fact("seconds", SECONDS, "Time of the frame with all inside it", lambda row: _seconds(row, row.total)),
-    Fact("self_seconds", SECONDS, "Time of the frame without the frames inside it", lambda row: _seconds(row, row.own)),
-    Fact("bytes", BYTES, "Bytes of the frame with all inside it", lambda row: _bytes(row, row.total)),
-    Fact("self_bytes", BYTES, "Bytes of the frame without the frames inside it", lambda row: _bytes(row, row.own)),
-    column("total", lambda row: row.graph.text(row.total), right=True),
-    column("self", lambda row: row.graph.text(row.own) if row.own else None, right=True),
-    Fact("count", COUNT, "How often it ran", title="times"),
-    column("frame", lambda row: "  " * row.depth + row.name, widest=90),
-)
+    Fact("path", LIST, "The names on the way to the frame, the outermost first",
+         lambda row: [row.graph.tree.names[node] for node in row.graph.tree.path(row.frame.node)]),
+    Fact("share", SHARE, "Share of everything, in 0..1", lambda row: row.graph.tree.share_of(row.frame), "of all"),
+    Fact("share_of_parent", SHARE, "Share of what it is directly inside", _share_of_parent, "of parent"),
+    Fact("seconds", SECONDS, "Time of the frame with all inside it", _seconds),
+    Fact("self_seconds", SECONDS, "Time of the frame without the frames inside it", partial(_seconds, own=True)),
+    Fact("bytes", BYTES, "Bytes of the frame with all inside it", _bytes),
+    Fact("self_bytes", BYTES, "Bytes of the frame without the frames inside it", partial(_bytes, own=True)),
+    column("total", lambda row: row.graph.text(_amount(row, own=False)), right=True),
+    column("self", lambda row: row.graph.text(own) if (own := _amount(row, own=True)) else None, right=True),
+    Fact("count", COUNT, "How often it ran", _count, "times"),
+    column("frame", lambda row: "  " * row.depth + row.graph.tree.name_of(row.frame), widest=90),
+)  # fmt: skip
 GRAPH: Final[tuple[Fact[FlameGraph], ...]] = (
     Fact("amounts", TEXT, "What the amounts are: measured, sampled, least (a lower bound) or bytes", at("basis")),
     Fact("estimate", TRUTH, "Whether they are estimates", at("is_estimate")),
@@ -111,18 +95,6 @@ def graph_lines(graph: FlameGraph) -> Iterator[str]:
     return text_lines(Table(FLAME, list(_tree_rows(graph)), notes=notes))
 
 
-def flame_rows(session: Session, run: Run) -> Iterator[FlameRow]:
-    """Yield the frames of a run, the largest first; none if it has no graph."""
-    graph = graph_of(session, run)
-    return graph_rows(graph) if graph is not None else iter(())
-
-
-def flame_lines(session: Session, run: Run) -> Iterator[str]:
-    """Yield the flame graph of a run as text; nothing if it has no graph."""
-    graph = graph_of(session, run)
-    return graph_lines(graph) if graph is not None else iter(())
-
-
 def _tree_rows(graph: FlameGraph) -> Iterator[FlameRow]:
     """Yield the frames of the tree, a parent before its children; the small frames inside a frame are one row."""
     tree = graph.tree
@@ -138,6 +110,6 @@ def _tree_rows(graph: FlameGraph) -> Iterator[FlameRow]:
         large += large + 1 == len(inside)  # a single small frame is shown by its name
         rows = [FlameRow(graph, FlameFrame(node), row.depth + 1) for node in inside[:large]]
         rest = FlameRow(graph, FlameFrame(row.frame.node, large, len(inside) - large), row.depth + 1)
-        if large < len(inside) and rest.total:
+        if large < len(inside) and _amount(rest, own=False):
             rows.append(rest)
         pending += reversed(rows)

@@ -1,4 +1,4 @@
-"""Report the outcome of a gate, with a line for each limit: text, Markdown, JSON and JUnit XML; and named baselines: a
+"""Report the outcome of a gate, with a line for each limit: text, JSON and JUnit XML; and named baselines: a
 list of them, or the exact facts and decisions of one."""
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ from jaxprof.analysis.gate import GateBase, GateResult, GateRow, program_name, v
 from jaxprof.analysis.run_difference import facts_of
 from jaxprof.analysis.speedup import more_launches
 from jaxprof.events import ResultsCompared
-from jaxprof.facts import RUN, Fact, at, column, recorder, within
+from jaxprof.facts import RUN, Fact, at, column, pick, recorder, within
 from jaxprof.facts.units import BYTES, COUNT, LIST, NUMBER, NUMBER_BY_NAME, OBJECT, ROWS, TEXT, TRUTH
-from jaxprof.report.comparison import figure, growth_text, signed
-from jaxprof.report.renderers import markdown, markdown_lines, text_lines, wrap
+from jaxprof.report.comparison import FIGURES, figure, growth_text, signed
+from jaxprof.report.renderers import Table, text_lines, wrap
 from jaxprof.report.sides import VERSUS, basis_lines, results_text
-from jaxprof.report.table import Table
 from jaxprof.session import Run, Session
 from jaxprof.session.log import Entry
 from jaxprof.session.log.baselines import Decision
@@ -91,14 +90,11 @@ LIMITS: Final[tuple[Fact[GateRow], ...]] = (
     column("baseline", lambda row: figure(row.figure.before, row.figure.unit), right=True),
     column("now", lambda row: figure(row.figure.after, row.figure.unit), right=True),
     column("difference", _growth, right=True),
-    Fact("before", NUMBER, "The figure of the base", at("figure.before")),
-    Fact("after", NUMBER, "The figure now", at("figure.after")),
-    Fact("unit", TEXT, "Its unit: second, byte, flop; null for a count", at("figure.unit")),
+    *within(at("figure"), pick(FIGURES, "before", "after", "unit")),
     Fact("growth", NUMBER, "The second over the first, less 1"),
     Fact("growth_low", NUMBER, "Lower bound of the 95 % interval of the growth"),
     Fact("growth_high", NUMBER, "Upper bound of the 95 % interval"),
     Fact("launches_to_decide", NUMBER, "How many more launches would give a verdict"),
-    column("reason", _reason),
     Fact("reason", TEXT, "Why it is undecided"),
     Fact("accepted", OBJECT, "The decision that allows it", inside=DECISION),
 )
@@ -112,22 +108,15 @@ def row_text(row: GateRow) -> str:
 
 def gate_text(result: GateResult) -> str:
     """Return the outcome, what the base is, a line for each limit, and one for each reason."""
-    lines = wrap(_answer(result), width=WIDTH, indent="  ", first="")
+    lines = wrap(_answer(result), first="", hang=2, width=WIDTH)
     for note in notes(result):
-        lines += wrap(note, width=WIDTH, indent="  ")
-    lines += text_lines(Table([fact for fact in LIMITS if fact.title != "reason"], result.rows))
+        lines += wrap(note, width=WIDTH)
+    lines += text_lines(Table(LIMITS, result.rows))
     for row in result.rows:
         if reason := _reason(row):
             state = "" if row.accepted is not None else f"{_state(row)}: "
-            lines += wrap(f"{row.limit.text} {state}{reason}", width=WIDTH, indent="    ", first="  ")
+            lines += wrap(f"{row.limit.text} {state}{reason}", hang=2, width=WIDTH)
     return "\n".join(lines)
-
-
-def gate_markdown(result: GateResult) -> str:
-    """Return the outcome, what the base is, and a table of the limits, as Markdown for a pull request."""
-    lines = [f"**jaxprof gate: {markdown(_answer(result))}**", ""]
-    lines += [f"- {markdown(note)}" for note in notes(result)]
-    return "\n".join([*lines, "", *markdown_lines(Table(LIMITS, result.rows))])
 
 
 def notes(result: GateResult) -> Iterator[str]:
@@ -254,7 +243,7 @@ def baseline_lines(entry: BaselineEntry, session: Session) -> Iterator[str]:
         title, unit = (fact.title, fact.unit) if fact is not None else (decision.fact, "byte")
         detail = f" ({decision.detail})" if decision.detail else ""
         accepted = f"{decision.program}: {title} {figure(decision.value, unit)}{detail}: {decision.reason}"
-        yield from wrap(f"{accepted} ({utc_text(decision.decided)})", width=WIDTH, indent="    ", first="  ")
+        yield from wrap(f"{accepted} ({utc_text(decision.decided)})", hang=2, width=WIDTH)
 
 
 _PROGRAM: Final[tuple[Fact[tuple[Session, Run]], ...]] = (

@@ -1,4 +1,4 @@
-"""Render histories as text, Markdown, CSV and JSON: an overview, or each with its points and lasting changes."""
+"""Render histories as text, CSV and JSON: an overview, or each with its points and lasting changes."""
 
 from __future__ import annotations
 
@@ -9,17 +9,15 @@ from typing import Final
 
 from jaxprof.analysis.difference import EnvironmentDifference
 from jaxprof.analysis.history import FEWEST, HistoryPoint, LastingChange, LibraryHistory, MeasurementHistory
-from jaxprof.facts import Fact, at, column, recorder, within
+from jaxprof.facts import Fact, at, column, pick, recorder, within
 from jaxprof.facts.units import BY_NAME, COUNT, LIST, NUMBER, NUMBER_BY_NAME, RATIO, ROWS, TEXT, TRUTH
-from jaxprof.report.comparison import figure, signed
-from jaxprof.report.renderers import markdown, markdown_lines, text_lines, to_csv_text, wrap
+from jaxprof.report.comparison import ENVIRONMENT, figure, signed
+from jaxprof.report.renderers import WIDTH, Table, text_lines, to_csv_text, wrap
 from jaxprof.report.runs import parameters_text
-from jaxprof.report.table import Table
 from jaxprof.stats.changes import LONGEST, SIGNIFICANCE
 from jaxprof.text import safe, shorten
-from jaxprof.units import UNKNOWN, integer, percent, ratio
+from jaxprof.units import UNKNOWN, counted, integer, percent, ratio
 
-WIDTH: Final = 80
 POINTS_SHOWN: Final = 20
 """Most points of a history that the text lists by default, the newest ones."""
 APART: Final = (
@@ -100,14 +98,14 @@ def outcome(history: LibraryHistory, series: MeasurementHistory) -> str:
     """Return what was found in a history, in a sentence."""
     used = sum(not point.wrong for point in series.points)
     wrong = len(series.points) - used
-    aside = f"; {wrong} wrong result{_s(wrong)} left aside" if wrong else ""
+    aside = f"; {counted(wrong, 'wrong result')} left aside" if wrong else ""
     count = len(series.changes)
     if history.unit != "second":
-        return (f"{count} change{_s(count)}, exact" if count else f"the same in {used} point{_s(used)}") + aside
+        return (f"{counted(count, 'change')}, exact" if count else f"the same in {counted(used, 'point')}") + aside
     if not series.searched:
-        return f"{used} point{_s(used)}: changes are searched for from {FEWEST} points on{aside}"
+        return f"{counted(used, 'point')}: changes are searched for from {FEWEST} points on{aside}"
     method = f"e-divisive over {min(used, LONGEST)} points, at a significance of {SIGNIFICANCE:g}"
-    verdict = f"{count} lasting change{_s(count)}" if count else "no lasting change"
+    verdict = counted(count, "lasting change") if count else "no lasting change"
     if series.unclear:
         verdict = f"{verdict}; no verdict of the rest" if count else "no verdict"
         verdict += f": {series.unclear}"
@@ -150,11 +148,7 @@ def _version(name: str) -> Fact[PointRow]:
     return Fact(name, TEXT, f"Version of {name}", lambda row: row.point.environment.get(name))
 
 
-_CHANGED: Final[tuple[Fact[EnvironmentDifference], ...]] = (
-    Fact("name", TEXT, "Name of what changed in the environment"),
-    Fact("before", TEXT, "What it was"),
-    Fact("after", TEXT, "What it is since then"),
-)
+_CHANGED: Final = pick(ENVIRONMENT, "name", "before", "after")
 _SERIES: Final[tuple[Fact[PointRow], ...]] = (
     *within(at("series"), (
         Fact("workload", TEXT, "Name of the workload, the function or the program", at("plan.workload")),
@@ -227,27 +221,23 @@ def notes(history: LibraryHistory) -> list[str]:
     """Return what was left out, a sentence each, and a caution if times changed."""
     lines = [APART] if history.unit == "second" and any(series.changes for series in history.series) else []
     if history.left_out:
-        counted = ", ".join(f"{count} {reason}" for reason, count in history.left_out.items())
-        lines.append(f"Runs that are no points: {counted}.")
+        reasons = ", ".join(f"{count} {reason}" for reason, count in history.left_out.items())
+        lines.append(f"Runs that are no points: {reasons}.")
     if history.copies:
         verb = "holds" if history.copies == 1 else "hold"
-        lines.append(f"{history.copies} file{_s(history.copies)} {verb} a session that another file holds, too.")
+        lines.append(f"{counted(history.copies, 'file')} {verb} a session that another file holds, too.")
     if history.refused:
-        lines.append(f"{len(history.refused)} file{_s(len(history.refused))} not read: {history.refused[0]}.")
-    lines += [f"{count} session{_s(count)}: {notice}." for notice, count in history.notices.items()]
+        lines.append(f"{counted(len(history.refused), 'file')} not read: {history.refused[0]}.")
+    lines += [f"{counted(count, 'session')}: {notice}." for notice, count in history.notices.items()]
     return lines
-
-
-def _s(count: int) -> str:
-    return "" if count == 1 else "s"
 
 
 def overview_text(history: LibraryHistory) -> str:
     """Return a line for each measurement, without a line break at the end."""
-    lines = [f"{history.title} in {history.sessions} session{_s(history.sessions)}, the latest first"]
+    lines = [f"{history.title} in {counted(history.sessions, 'session')}, the latest first"]
     lines += text_lines(overview_table(history), width=WIDTH) if history.series else ["  no points"]
     for note in notes(history):
-        lines += wrap(note, width=WIDTH, indent="  ")
+        lines += wrap(note)
     return "\n".join(lines)
 
 
@@ -257,18 +247,18 @@ def history_text(history: LibraryHistory, shown: int | None = POINTS_SHOWN) -> s
     for series in history.series:
         lines += [*_series_lines(history, series, shown), ""]
     for note in notes(history) or ([] if history.series else ["No points."]):
-        lines += wrap(note, width=WIDTH, indent="  ", first="")
+        lines += wrap(note, first="", hang=2)
     return "\n".join(lines).rstrip("\n")
 
 
 def _series_lines(history: LibraryHistory, series: MeasurementHistory, shown: int | None) -> Iterator[str]:
     name = safe(series_name(series))
-    yield from wrap(name, width=WIDTH, indent="  ", first="")
+    yield from wrap(name, first="", hang=2)
     yield "─" * min(WIDTH, len(name))
     values = [point.value for point in series.points]
     ends = " to ".join(dict.fromkeys(figure(value, history.unit) for value in (min(values), max(values))))
     yield f"  {trend(series, WIDTH - 4)}"
-    yield from wrap(f"{history.title}, {ends}; {outcome(history, series)}", width=WIDTH, indent="  ")
+    yield from wrap(f"{history.title}, {ends}; {outcome(history, series)}")
     yield ""
     rows = _rows(history, series)[-shown if shown else None :]
     heading, *drawn = text_lines(Table(_POINT, rows), width=WIDTH)
@@ -278,20 +268,8 @@ def _series_lines(history: LibraryHistory, series: MeasurementHistory, shown: in
     for number, (row, line) in enumerate(zip(rows, drawn, strict=True)):
         if (number or row.change) and row.what_changed:
             mark = "══ " if row.change else " · "
-            yield from wrap(row.what_changed, width=WIDTH, indent="     ", first=f"  {mark}")
+            yield from wrap(row.what_changed, first=f"  {mark}", hang=2)
         yield line
-
-
-def history_markdown(history: LibraryHistory) -> str:
-    """Return each measurement with all its points and its changes, as Markdown for a report."""
-    lines: list[str] = []
-    columns = [*_POINT, column("changed", at("what_changed"))]
-    for series in history.series:
-        heading = f"{history.title}; {outcome(history, series)}"
-        lines += [f"### {markdown(series_name(series))}", "", markdown(heading), ""]
-        lines += [*markdown_lines(Table(columns, _rows(history, series))), ""]
-    lines += [f"- {markdown(note)}" for note in notes(history)]
-    return "\n".join(lines).rstrip("\n")
 
 
 def history_csv(history: LibraryHistory) -> str:

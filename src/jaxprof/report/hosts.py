@@ -1,33 +1,31 @@
-"""Render a job as text, JSON and CSV: its processes side by side, which of them are late, and what is missing."""
+"""Report a job, its processes side by side, which of them are late, and what is missing; and two jobs beside each
+other, by figures over their processes and the findings that only one of them has."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import fmean
-from typing import Final
+from typing import Any, Final
 
 from jaxprof.analysis.arrivals import Arrivals
 from jaxprof.analysis.finding import Finding
+from jaxprof.analysis.jobs.difference import JobDifference, JobRow, OverProcesses
 from jaxprof.analysis.jobs.figures import ProcessFigures
 from jaxprof.analysis.jobs.job import Goodput, JobFigures
 from jaxprof.analysis.jobs.late import shared
-from jaxprof.facts import Fact, at, recorder
+from jaxprof.facts import SENTENCE, Fact, at, column, recorder
 from jaxprof.facts.processes import FIGURES, PART_SECONDS
-from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, LIST, OBJECT, ROWS, SECONDS, SHARE, TEXT
-from jaxprof.report.renderers import text_lines, wrap
-from jaxprof.report.table import Table
+from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, LIST, NUMBER, OBJECT, ROWS, SECONDS, SHARE, TEXT
+from jaxprof.grouping import grouped
+from jaxprof.report.renderers import WIDTH, Table, text_lines, wrap
 from jaxprof.text import safe
-from jaxprof.units import counted, percent, scaled, seconds
-
-_WIDTH: Final = 80
-
+from jaxprof.units import UNKNOWN, counted, integer, percent, scaled, seconds
 
 FINDINGS: Final[tuple[Fact[Finding], ...]] = (
-    Fact("code", TEXT, "What kind it is, as the documents list them"),
+    *SENTENCE,
     Fact("process", INDEX, "The process that it is about; null of the whole job", at("index")),
-    Fact("message", TEXT, "The sentence, with its figures"),
-    Fact("advice", TEXT, "What to do about it"),
     Fact("part", TEXT, "What makes a process late: a part of its loop"),
     Fact("seconds", SECONDS, "What it cost"),
     Fact("since_seconds", SECONDS, "Time in its loop at which it became late; 0 if from the start"),
@@ -42,27 +40,28 @@ FINDINGS: Final[tuple[Fact[Finding], ...]] = (
 class ArrivalRow:
     """How one process arrives at a collective."""
 
-    index: int
-    last_count: int
-    last_share: float
-    waited_seconds: float
-    caused_seconds: float
-    late_seconds: float
-    offset_seconds: float
+    arrivals: Arrivals
+    place: int
+    """Its place in the tuples of the arrivals."""
+
+
+def _of_process(attribute: str) -> Callable[[ArrivalRow], Any]:
+    return lambda row: getattr(row.arrivals, attribute)[row.place]
 
 
 ARRIVALS: Final[tuple[Fact[ArrivalRow], ...]] = (
-    Fact("process", INDEX, "Index of the process in its job", at("index"), "process"),
-    Fact("last_count", COUNT, "Executions at which it arrived last", title="arrives last"),
-    Fact("last_share", SHARE, "Share of the executions at which it arrived last", title="share"),
+    Fact("process", INDEX, "Index of the process in its job", _of_process("indices"), "process"),
+    Fact("last_count", COUNT, "Executions at which it arrived last", _of_process("last_count"), "arrives last"),
+    Fact("last_share", SHARE, "Share of the executions at which it arrived last",
+         lambda row: row.arrivals.last_count[row.place] / row.arrivals.instances, "share"),
     Fact("late_seconds", SECONDS,
          "Typical delay after the median arrival of the other processes; negative if earlier",
-         title="after the others"),
-    Fact("caused_wait_seconds", SECONDS, "What the median process of the others waited for it", at("caused_seconds"),
-         "others wait for it"),
-    Fact("waited_seconds", SECONDS, "What it waited for others", title="waits for others"),
-    Fact("clock_offset_seconds", SECONDS, "By how much its clock is ahead of the first one's", at("offset_seconds"),
-         "its clock"),
+         lambda row: fmean(row.arrivals.late_seconds[row.place]), "after the others"),
+    Fact("caused_wait_seconds", SECONDS, "What the median process of the others waited for it",
+         _of_process("caused_seconds"), "others wait for it"),
+    Fact("waited_seconds", SECONDS, "What it waited for others", _of_process("waited_seconds"), "waits for others"),
+    Fact("clock_offset_seconds", SECONDS, "By how much its clock is ahead of the first one's",
+         _of_process("offset_seconds"), "its clock"),
 )  # fmt: skip
 
 
@@ -86,13 +85,7 @@ COLLECTIVES: Final[tuple[Fact[Arrivals], ...]] = (
 
 def arrival_table(arrivals: Arrivals) -> Table[ArrivalRow]:
     """Return the table with a row for each process whose capture holds the collective."""
-    late = list(map(fmean, arrivals.late_seconds))
-    columns = (arrivals.last_count, arrivals.waited_seconds, arrivals.caused_seconds, late, arrivals.offset_seconds)
-    rows = [
-        ArrivalRow(index, last, last / arrivals.instances, waited, caused, after, offset)
-        for index, last, waited, caused, after, offset in zip(arrivals.indices, *columns, strict=True)
-    ]
-    return Table(ARRIVALS, rows)
+    return Table(ARRIVALS, [ArrivalRow(arrivals, place) for place in range(len(arrivals.indices))])
 
 
 def process_table(job: JobFigures) -> Table[ProcessFigures]:
@@ -103,14 +96,14 @@ def process_table(job: JobFigures) -> Table[ProcessFigures]:
 def to_text(job: JobFigures) -> str:
     """Return the report: first what is missing, then what was found, then the processes."""
     heading = f"{job.folder}  ·  {counted(job.count, 'process', 'processes')}" + (f"  ·  {job.job}" if job.job else "")
-    lines = [safe(heading), "─" * min(_WIDTH, len(heading))]
+    lines = [safe(heading), "─" * min(WIDTH, len(heading))]
     for notice in job.notices:
-        lines += wrap(safe(notice), width=_WIDTH, indent="    ", first="  ! ")
+        lines += wrap(safe(notice), first="  ! ")
     lines += ["", *summary_lines(job), ""]
     lines += text_lines(process_table(job))
     if any(process.shares is not None for process in job.processes):
         words = f"{', '.join(PART_SECONDS)}: shares of the time of its loop, from samples"
-        lines += wrap(words, width=_WIDTH, indent="  ")
+        lines += wrap(words)
     if job.goodput is not None:
         lines += ["", *goodput_lines(job.goodput)]
     if job.arrivals is not None:
@@ -164,8 +157,6 @@ def goodput_lines(goodput: Goodput) -> Iterator[str]:
         f"goodput ≈ {percent(goodput.shares['useful'])} of {seconds(goodput.seconds)} "
         f"({counted(goodput.processes, 'process', 'processes')} together), from samples; upper bound: time that all "
         "processes wait together counts as useful",
-        width=_WIDTH,
-        indent="  ",
     )
 
 
@@ -173,8 +164,6 @@ def _arrival_lines(arrivals: Arrivals) -> Iterator[str]:
     yield from wrap(
         f"{arrivals.name}: {counted(arrivals.instances, 'execution')} in {seconds(arrivals.span_seconds)}, "
         f"the exchange itself {seconds(arrivals.exchange_seconds)}",
-        width=_WIDTH,
-        indent="  ",
     )
     yield ""
     yield from text_lines(arrival_table(arrivals))
@@ -182,7 +171,7 @@ def _arrival_lines(arrivals: Arrivals) -> Iterator[str]:
         "after the others: typical delay after the median arrival of the other processes; negative: earlier",
         f"its clock: ahead of the first one's, estimated from the ends to ± {seconds(arrivals.uncertain_seconds)}",
     ):
-        yield from wrap(note, width=_WIDTH, indent="  ")
+        yield from wrap(note)
 
 
 def _collective_lines(figures: Sequence[Arrivals]) -> Iterator[str]:
@@ -191,7 +180,7 @@ def _collective_lines(figures: Sequence[Arrivals]) -> Iterator[str]:
         "alone: estimate of the exchange in which the device of the median process ran no other kernel",
         "bus: bandwidth of the median exchange (as of nccl-tests), and of the fastest tenth; possible: by its links",
     ):
-        yield from wrap(note, width=_WIDTH, indent="  ")
+        yield from wrap(note)
 
 
 def answer_lines(job: JobFigures) -> list[str]:
@@ -210,12 +199,12 @@ def answer_lines(job: JobFigures) -> list[str]:
 
 def summary_lines(job: JobFigures) -> list[str]:
     """Return all findings; or that no process stands out, what was compared, and what was not."""
-    lines = [] if job.names_somebody else wrap(nothing_found(job), width=_WIDTH, indent="  ")
+    lines = [] if job.names_somebody else wrap(nothing_found(job))
     for finding in job.findings:
         cost = f" ({seconds(finding.seconds)})" if finding.seconds is not None else ""
         where = f", at {finding.where.short()}" if finding.where else ""
-        lines += wrap(safe(finding.message + where + cost), width=_WIDTH, indent="    ", first="  ✗ ")
-        lines += wrap(safe(finding.advice), width=_WIDTH, indent="    ")
+        lines += wrap(safe(finding.message + where + cost), first="  ✗ ")
+        lines += wrap(safe(finding.advice), first="    ")
     return lines
 
 
@@ -276,3 +265,94 @@ JOB: Final[tuple[Fact[JobFigures], ...]] = (
 )  # fmt: skip
 to_dict: Final = recorder(JOB)
 """Return a job as JSON-ready data."""
+
+
+_FORMATS: Final[dict[str, Callable[[Any], str]]] = {
+    "count": integer, "seconds": seconds, "rate": scaled, "share": percent,
+}  # fmt: skip
+_LABELS: Final = {fact.key: fact.title or "" for fact in FIGURES}
+
+
+def _figure(row: JobRow, over: OverProcesses | None) -> str:
+    """Return the value of the median process, with the smallest and the largest one: `12 ms (11 ms to 15 ms)`."""
+    if over is None:
+        return UNKNOWN
+    middle, low, high = map(_FORMATS[row.measure], (over.middle, over.low, over.high))
+    return middle if low == high else f"{middle} ({low} to {high})"
+
+
+def _verdict(row: JobRow) -> str:
+    if row.verdict in ("more", "less") and row.difference:
+        return f"{row.verdict} by {abs(row.difference) * 100:.0f} points"
+    return row.verdict
+
+
+_OVER: Final[tuple[Fact[OverProcesses], ...]] = (
+    Fact("median", NUMBER, "Value of the median process", at("middle")),
+    Fact("low", NUMBER, "Smallest value of a process"),
+    Fact("high", NUMBER, "Largest value of a process"),
+    Fact("processes", COUNT, "How many processes have it", at("count")),
+)
+FIGURES_COMPARED: Final[tuple[Fact[JobRow], ...]] = (
+    Fact("key", TEXT, "Which figure: a column of processes", title="of a process", show=_LABELS.__getitem__,
+         right=False),
+    column("A", lambda row: _figure(row, row.before), right=True),
+    column("B", lambda row: _figure(row, row.after), right=True),
+    column("verdict", _verdict),
+    Fact("unit", TEXT, "count, seconds, rate (a second), share (of the loop)", at("measure")),
+    Fact("before", OBJECT, "Over the processes of the first job; null where none has it", inside=_OVER),
+    Fact("after", OBJECT, "Over the processes of the second job; null where none has it", inside=_OVER),
+    Fact("verdict", TEXT, "same or differs (exact), more, less or same (shares), undecided"),
+    Fact("reason", TEXT, "Why it is undecided"),
+    Fact("difference", NUMBER, "Difference of the means over processes, the second less the first"),
+    Fact("ci95_low", NUMBER, "Lower bound of its 95 % interval over processes", at("low")),
+    Fact("ci95_high", NUMBER, "Upper bound of the 95 % interval", at("high")),
+)  # fmt: skip
+
+
+def difference_text(difference: JobDifference) -> str:
+    """Return the report: first why the jobs may not be comparable, then facts and times, then the findings that only
+    one job has."""
+    before, after = difference.before, difference.after
+    processes = counted(after.count, "process", "processes")
+    heading = f"A {Path(before.folder).name}  ·  B {Path(after.folder).name}  ·  {processes}"
+    lines = [safe(heading), "─" * min(WIDTH, len(heading))]
+    for notice in difference.notices:
+        lines += wrap(safe(notice), first="  ! ")
+    lines += ["", *text_lines(Table(FIGURES_COMPARED, difference.rows)), *_reason_lines(difference)]
+    lines += ["", *_finding_lines(difference)]
+    basis = "the median process (smallest to largest); compilations are exact, shares come from samples"
+    lines += wrap(basis)
+    return "\n".join(lines)
+
+
+def _reason_lines(difference: JobDifference) -> Iterator[str]:
+    """Yield why there is no verdict, each reason once."""
+    by_reason = grouped((row.reason, _LABELS[row.key]) for row in difference.rows if row.reason)
+    for reason, labels in by_reason.items():
+        yield from wrap(f"undecided ({', '.join(labels)}): {reason}", hang=2)
+
+
+def _finding_lines(difference: JobDifference) -> Iterator[str]:
+    for which, findings in (("only in A", difference.gone), ("only in B", difference.new)):
+        for finding in findings:
+            yield from wrap(safe(f"{which}: {finding.message}"), first="  ✗ ", hang=2)
+    if not difference.gone and not difference.new:
+        both = len(difference.before.findings)
+        yield f"  the same {counted(both, 'finding')} in both" if both else "  no finding in either"
+
+
+_SIDE: Final[tuple[Fact[JobFigures], ...]] = (
+    Fact("folder", TEXT, "Folder of the job"),
+    Fact("process_count", COUNT, "Processes of the job; null where it is not known", at("count")),
+)
+JOB_DIFFERENCE: Final[tuple[Fact[JobDifference], ...]] = (
+    Fact("before", OBJECT, "The first job", inside=_SIDE),
+    Fact("after", OBJECT, "The second job", inside=_SIDE),
+    Fact("notices", LIST, "Why they may not be compared"),
+    Fact("figures", ROWS, "Figures of both jobs, over their processes", at("rows"), inside=FIGURES_COMPARED),
+    Fact("findings_gone", ROWS, "What was found in the first one alone", at("gone"), inside=FINDINGS),
+    Fact("findings_new", ROWS, "What was found in the second one alone", at("new"), inside=FINDINGS),
+)
+difference_json: Final = recorder(JOB_DIFFERENCE)
+"""Return the comparison of two jobs as JSON-ready data."""

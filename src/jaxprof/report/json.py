@@ -6,7 +6,6 @@ sizes in bytes. Within one major version of `schema`, keys are only added.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -15,25 +14,23 @@ from jaxprof.analysis.ab import AbResult, ab_results
 from jaxprof.analysis.run_result import RunResult, result
 from jaxprof.analysis.speedup import steady_samples
 from jaxprof.events import PHASES, SCHEMA_MAJOR, SCHEMA_MINOR, STARTUP_PHASES
-from jaxprof.facts import SENTENCE, Fact, at, pick, recorder, within
-from jaxprof.facts.captures import COPIES, DEVICE_STEPS, STEPS, TREE, TRUST, trust_rows
+from jaxprof.facts import SENTENCE, Fact, at, optional, pick, recorder, within
+from jaxprof.facts.captures import COPIES, DEVICE_STEPS, TRUST, trust_rows
 from jaxprof.facts.kernels import KERNEL_OF_RUN, kernel_rows
 from jaxprof.facts.memory import MEMORY
 from jaxprof.facts.programs import ASKED, COMPILES, FINDINGS, PROGRAM, TRANSFERS, rows_of
 from jaxprof.facts.runs import RUNS
-from jaxprof.facts.sessions import environment
+from jaxprof.facts.sessions import SESSIONS, environment
 from jaxprof.facts.units import (
     BY_NAME,
     BYTE_RATE,
     BYTES,
     COUNT,
-    INDEX,
     LIST,
     NUMBER,
     NUMBER_BY_NAME,
     NUMBERS,
     OBJECT,
-    RATIO,
     ROWS,
     SECONDS,
     SHARE,
@@ -248,7 +245,7 @@ PHASE: Final[tuple[Fact[_PhaseRow], ...]] = (
                                       Fact("share", SHARE, "Its share of the samples", lambda mode: mode[1])))),
     Fact("launches_seconds", NUMBERS, "What it took in each launch", _launches,
          when=lambda phase: phase.name in phase.derived.over_launches),
-    Fact("note", TEXT, "What else is known of it", at("recorded.note"), when=at("recorded.note")),
+    optional("note", TEXT, "What else is known of it", at("recorded.note")),
 )  # fmt: skip
 
 
@@ -260,13 +257,10 @@ def _phases(row: _RunRow) -> dict[str, _PhaseRow]:
 
 
 _MEMORY: Final[tuple[Fact[_MemoryRow], ...]] = (
+    *pick(RUNS.facts, "argument_bytes", "output_bytes", "temporary_bytes", "allocator_peak_bytes"),
     *within(at("run.memory"), (
-        Fact("argument_bytes", BYTES, "Memory of the arguments"),
-        Fact("output_bytes", BYTES, "Memory of the results"),
-        Fact("temporary_bytes", BYTES, "Memory of the temporaries"),
         Fact("alias_bytes", BYTES, "Memory of outputs that take the place of donated arguments"),
         Fact("generated_code_bytes", BYTES, "The machine code"),
-        Fact("allocator_peak_bytes", BYTES, "Peak of the device's allocator, measured"),
         Fact("allocator_limit_bytes", BYTES, "What the allocator may take"),
         Fact("xla_peak_bytes", BYTES, "XLA's own peak, without what loops and, on a CPU, intermediates need",
              at("peak_bytes")),
@@ -294,25 +288,22 @@ CHECK: Final[tuple[Fact[Any], ...]] = (
 )  # fmt: skip
 
 
-def _speedup_interval(derived: RunResult) -> list[float] | None:
-    low, high = at("versus.speedup.low")(derived), at("versus.speedup.high")(derived)
+def _speedup_interval(row: _RunRow) -> list[float] | None:
+    low, high = at("result.versus.speedup.low")(row), at("result.versus.speedup.high")(row)
     return None if low is None or high is None else [low, high]
 
 
-_VERSUS: Final[tuple[Fact[RunResult], ...]] = (
+_VERSUS: Final[tuple[Fact[_RunRow], ...]] = (
     Fact("run", TEXT, "Id of the baseline", at("run.plan.baseline")),
-    Fact("speedup", RATIO, "The baseline's median over this one's", at("versus.speedup.ratio")),
-    Fact("ci95", NUMBERS, "Its 95 % interval, [low, high]", _speedup_interval),
-    Fact("break_even_calls", COUNT, "Calls after which the one-time cost is won back; null: never, or unknown",
-         at("versus.break_even_calls")),
-    Fact("verdict", TEXT, "faster, slower, same or inconclusive", at("versus.speedup.verdict")),
-    Fact("reason", TEXT, "Why it is inconclusive", at("versus.speedup.reason")),
-    Fact("basis", TEXT, "What the interval rests on, in words", at("versus.speedup.basis")),
-    Fact("launches", COUNT, "Launches that it rests on", at("versus.speedup.launches")),
-    Fact("launches_to_decide", COUNT, "How many more launches would give a verdict",
-         at("versus.speedup.launches_to_decide")),
-    Fact("between_share", SHARE, "Share of the variance of a ratio that lies between launches",
-         at("versus.speedup.between_share")),
+    *pick(RUNS.facts, "speedup", "break_even_calls", "verdict"),
+    Fact("ci95", NUMBERS, "The 95 % interval of the speed-up, [low, high]", _speedup_interval),
+    *within(at("result.versus.speedup"), (
+        Fact("reason", TEXT, "Why it is inconclusive"),
+        Fact("basis", TEXT, "What the interval rests on, in words"),
+        Fact("launches", COUNT, "Launches that it rests on"),
+        Fact("launches_to_decide", COUNT, "How many more launches would give a verdict"),
+        Fact("between_share", SHARE, "Share of the variance of a ratio that lies between launches"),
+    )),
 )  # fmt: skip
 PUBLISHED: Final[tuple[Fact[Any], ...]] = (
     Fact("variant", TEXT, "numpy, jax, jit, or another name"),
@@ -373,8 +364,7 @@ RUN: Final[tuple[Fact[_RunRow], ...]] = (
     Fact("id", TEXT, "Id of the run: r1", at("run.id")),
     *pick(RUNS.facts, "workload", "variant", "how", "device"),
     *within(at("run"), (
-        Fact("side", TEXT, "Which side of a measured comparison it is: A, B...", at("plan.side"),
-             when=at("plan.side")),
+        optional("side", TEXT, "Which side of a measured comparison it is: A, B...", at("plan.side")),
         Fact("parameters", BY_NAME, "Parameters of the workload", lambda run: dict(run.plan.parameters)),
         Fact("preset", TEXT, "Name of the sizes", at("plan.preset")),
     )),
@@ -392,8 +382,9 @@ RUN: Final[tuple[Fact[_RunRow], ...]] = (
     Fact("cost_note", TEXT, "Why they are unknown, or an upper bound", at("result.cost.note"), when=_is_costed),
     Fact("memory", OBJECT, "What the executable takes", inside=_MEMORY,
          when=lambda row: row.is_jit or row.memory is not None),
-    Fact("check", OBJECT, "Whether the result is right", at("run.check"), inside=CHECK, when=at("run.check")),
-    Fact("versus", OBJECT, "The run beside its baseline", at("result"), inside=_VERSUS, when=at("run.plan.baseline")),
+    optional("check", OBJECT, "Whether the result is right", at("run.check"), inside=CHECK),
+    Fact("versus", OBJECT, "The run beside its baseline", lambda row: row, inside=_VERSUS,
+         when=at("run.plan.baseline")),
     Fact("kernels", ROWS, "Kernels: what the device launches",
          lambda row: list(kernel_rows(row.session, row.run)) or None, inside=KERNEL_OF_RUN,
          when=lambda row: row.is_jit or row.run.measured),
@@ -402,26 +393,21 @@ RUN: Final[tuple[Fact[_RunRow], ...]] = (
     Fact("copies", ROWS, "Copies of the capture", at("measured.transfers"), inside=COPIES, when=at("measured")),
     Fact("unattributed_seconds", NUMBER_BY_NAME, "Time of each device on no HLO op",
          lambda row: dict(row.measured.unattributed_seconds), when=at("measured")),
-    Fact("steps_found_by", TEXT, "annotation, modules or whole", at("run.steps.found_by"), when=at("run.steps")),
     Fact("device_steps", ROWS, "The steps of each device as a whole", _device_steps, inside=DEVICE_STEPS,
          when=at("run.steps")),
-    Fact("steps", ROWS, "Steps of the capture", at("run.steps.steps"), inside=STEPS, when=at("run.steps")),
-    Fact("compile_passes", OBJECT, "The phases and passes of the compile, as a tree", at("run.compile_passes.tree"),
-         inside=TREE, when=at("run.compile_passes")),
     Fact("trust", ROWS, "Whether the captures can be trusted, check by check", lambda row: trust_rows(row.run),
          inside=TRUST, when=at("run.trust")),
     *_OF_PROGRAM,
     _COPIES,
     Fact("settings", BY_NAME, "Settings that change a measurement", at("run.environment.settings"),
          when=at("run.environment")),
-    Fact("revision", OBJECT, "Git revision of the measured file", at("run.revision"), when=at("run.revision"), inside=(
+    optional("revision", OBJECT, "Git revision of the measured file", at("run.revision"), inside=(
         Fact("repository", TEXT, "Its folder"),
         Fact("commit", TEXT, "Git commit, abbreviated"),
         Fact("dirty", TRUTH, "Whether there were changes that were not committed; null if unknown"),
     )),
-    Fact("published", ROWS, "Figures that others published",
-         lambda row: published(row.run.plan.workload, [row.run.plan.variant]), inside=PUBLISHED,
-         when=lambda row: published(row.run.plan.workload, [row.run.plan.variant])),
+    optional("published", ROWS, "Figures that others published",
+             lambda row: published(row.run.plan.workload, [row.run.plan.variant]), inside=PUBLISHED),
     Fact("warnings", ROWS, "Warnings: why the figures are less certain than they look", at("result.warnings"),
          inside=SENTENCE),
 )  # fmt: skip
@@ -445,10 +431,6 @@ class _SessionRow:
         return ab_results(self.session)
 
 
-def _version(name: str) -> Callable[[Session], Any]:
-    return lambda session: at(name)(environment(session))
-
-
 def _devices(session: Session) -> list[dict[str, Any]]:
     devices: dict[str, dict[str, Any]] = {}
     for run in session.runs.values():
@@ -457,32 +439,29 @@ def _devices(session: Session) -> list[dict[str, Any]]:
     return list(devices.values())
 
 
-_HEADER: Final[tuple[Fact[Session], ...]] = (
-    Fact("id", TEXT, "Identity of the session, whatever its file is called", at("header.session")),
-    Fact("created", TEXT, "When it was begun, in UTC", at("header.created")),
-    Fact("complete", TRUTH, "Whether its writer closed it properly"),
-    Fact("ended", TEXT, "finished, interrupted, or the name of a signal", at("closed.reason")),
-    Fact("host", TEXT, "Name of the machine", at("header.host")),
-    Fact("process_index", INDEX, "Which process of a job it was, from 0"),
-    Fact("process_count", COUNT, "Processes of that job", lambda session: session.process_count or None),
-    Fact("command", LIST, "The command line", lambda session: list(session.header.command)),
-    Fact("notices", LIST, "What of the file could not be read"),
-)
-_ENVIRONMENT: Final[tuple[Fact[Session], ...]] = (
-    *(Fact(name, TEXT, f"Version of {name}", _version(name)) for name in ("jax", "jaxlib", "numpy", "python")),
-    Fact("devices", ROWS, "The devices that JAX saw", _devices),
+_HEADER: Final[tuple[Fact[_SessionRow], ...]] = (
+    *pick(SESSIONS.facts, "id", "created", "host", "command", "process_index", "process_count"),
+    *within(at("session"), (
+        Fact("complete", TRUTH, "Whether its writer closed it properly"),
+        Fact("ended", TEXT, "finished, interrupted, or the name of a signal", at("closed.reason")),
+        Fact("notices", LIST, "What of the file could not be read"),
+    )),
+)  # fmt: skip
+_ENVIRONMENT: Final[tuple[Fact[_SessionRow], ...]] = (
+    *pick(SESSIONS.facts, "jax", "jaxlib", "numpy", "python"),
+    Fact("devices", ROWS, "The devices that JAX saw", lambda row: _devices(row.session)),
     Fact("settings", BY_NAME, "Settings that change a measurement",
-         lambda session: dict(at("settings")(environment(session)) or {})),
-    Fact("machine", BY_NAME, "What is known of the machine", lambda session: dict(session.header.environment)),
+         lambda row: dict(at("settings")(environment(row.session)) or {})),
+    Fact("machine", BY_NAME, "What is known of the machine", lambda row: dict(row.session.header.environment)),
 )  # fmt: skip
 SESSION: Final[tuple[Fact[_SessionRow], ...]] = (
     Fact("schema", TEXT, "Version of the session file's schema", lambda _: f"{SCHEMA_MAJOR}.{SCHEMA_MINOR}"),
-    Fact("jaxprof", TEXT, "Version of jaxprof that wrote it", at("session.header.jaxprof")),
-    Fact("session", OBJECT, "The session itself", inside=_HEADER),
-    Fact("environment", OBJECT, "Versions, devices, machine and settings", at("session"), inside=_ENVIRONMENT),
+    *pick(SESSIONS.facts, "jaxprof"),
+    Fact("session", OBJECT, "The session itself", lambda row: row, inside=_HEADER),
+    Fact("environment", OBJECT, "Versions, devices, machine and settings", lambda row: row, inside=_ENVIRONMENT),
     *within(at("first_program"), (*_OF_PROGRAM, _COPIES)),
     Fact("runs", ROWS, "Runs: one variant of a workload, or a program", inside=RUN),
-    Fact("comparisons", ROWS, "Measured comparisons that it holds", inside=KEPT, when=at("comparisons")),
+    optional("comparisons", ROWS, "Measured comparisons that it holds", inside=KEPT),
 )  # fmt: skip
 
 

@@ -19,8 +19,7 @@ from jaxprof.facts.kernels import NAME, RANKED, places_text
 from jaxprof.facts.units import SECONDS, SHARE, plain
 from jaxprof.hlo.analysis.kernels import kernels, stream
 from jaxprof.hlo.analysis.notices import NOT_OPTIMISED, notices, outline
-from jaxprof.report.renderers import text_lines
-from jaxprof.report.table import Table, joined
+from jaxprof.report.renderers import Table, joined, text_lines
 from jaxprof.text import safe
 from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, scaled, seconds
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from jaxprof.analysis.memory import REQUEST, SCHEDULE, MemoryPicture
 from jaxprof.facts import pick
 from jaxprof.facts.memory import ALIVE, BUFFERS, place, thinned
-from jaxprof.report.renderers import text_lines
-from jaxprof.report.table import Table
+from jaxprof.report.renderers import Table, text_lines
 from jaxprof.units import bytes_, percent
 
 if TYPE_CHECKING:

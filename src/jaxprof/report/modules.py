@@ -12,7 +12,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
-from jaxprof.facts import SENTENCE, Fact, at, column, pick, within
+from jaxprof.facts import SENTENCE, Fact, at, column, optional, pick, within
 from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, LIST, OBJECT, ROWS, SECONDS, TEXT, TRUTH
 from jaxprof.hlo.analysis.barriers import barriers
 from jaxprof.hlo.analysis.collectives import collectives
@@ -21,9 +21,8 @@ from jaxprof.hlo.analysis.kernels import kernels, totals
 from jaxprof.hlo.analysis.notices import NOT_OPTIMISED, notices, problems
 from jaxprof.hlo.analysis.origin import place_of
 from jaxprof.hlo.analysis.platform import platform_of
-from jaxprof.report.kernels import KERNEL, LARGE, KernelOptions, likeness, released, rows_of
-from jaxprof.report.renderers import text_lines
-from jaxprof.report.table import Table
+from jaxprof.report.kernels import KERNEL, LARGE, KernelOptions, released, rows_of
+from jaxprof.report.renderers import Table, text_lines
 from jaxprof.text import safe
 from jaxprof.units import and_more, bytes_, scaled, seconds
 
@@ -139,7 +138,7 @@ def facts_of_program(view: str | None = None, choice: KernelOptions = _EXECUTION
     view_facts: dict[str, tuple[Fact[HloProgram], ...]] = {
         "kernels": (
             Fact("kernels", ROWS, "Its kernels", partial(_kernels, choice=choice, keep=view is None),
-                 inside=KERNEL, alike=likeness),
+                 inside=KERNEL),
         ),
         "barriers": (
             Fact("barriers", ROWS, "Kernels that share an array and are not one, the most bytes first",
@@ -170,7 +169,7 @@ def facts_of_program(view: str | None = None, choice: KernelOptions = _EXECUTION
                          inside=COLLECTIVES, when=at("machine")),
     )  # fmt: skip
     return (
-        Fact("run", TEXT, "Id of its run", at("run.id"), when=at("run")),
+        optional("run", TEXT, "Id of its run", at("run.id")),
         Fact("label", TEXT, "Name of its run for people", when=at("run")),
         Fact("module", TEXT, "Name of the HLO module", at("hlo.name")),
         *((Fact("computations", ROWS, "Its computations", _computations, inside=_COMPUTATION),)

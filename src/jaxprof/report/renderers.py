@@ -1,22 +1,29 @@
-"""Render a table as text, Markdown, CSV and JSON, each with the one escaping function of its medium.
+"""A table as a value, facts as columns over rows that hold measured values; and its renderers, each with the one
+escaping function of its medium.
 
-Text aligns columns by what a terminal shows, not by code points. CSV has no cell that a spreadsheet would take for a
-formula."""
+Text and HTML take the facts with a title and format each cell as a quantity; CSV and JSON take the facts with a key and
+write numbers unformatted. Text aligns columns by what a terminal shows, not by code points. CSV has no cell that a
+spreadsheet would take for a formula.
+"""
 
 from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, Final
+from operator import itemgetter
+from typing import Any, Final, Generic
 
-from jaxprof.facts import Row, columns, recorder
-from jaxprof.report.table import Table, cells_of, texts
+from jaxprof.facts import Fact, Row, columns, recorder, within
+from jaxprof.facts.units import TEXT, plain
 from jaxprof.text import columns as terminal_columns
 from jaxprof.text import json_text, safe, safe_lines, shorten
 from jaxprof.units import UNKNOWN
 
+WIDTH: Final = 80
+"""Columns of a line of a report, unless it is wider."""
 GAP = "  "
 PAGE = 500
 """Rows of the first page: a table from an iterator, which may have a million rows, is printed after so many were
@@ -43,7 +50,7 @@ def text_lines(table: Table[Any], *, indent: str = "  ", width: int = 0, all_col
         whole = not paged or len(page) < PAGE
         yield from _aligned(table, page, None if whole else iter(table.rows), indent, width, all_columns)
     for note in table.notes:
-        yield from wrap(note, width=width, indent=indent) if width else [indent + safe(note)]
+        yield from wrap(note, first=indent, width=width) if width else [indent + safe(note)]
 
 
 def _aligned(
@@ -132,14 +139,14 @@ _NO_BREAK = "\x1f"
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|(?:[num\u00b5]?s|min|h|[KMGT]?i?B)\b)")
 
 
-def wrap(text: str, *, width: int, indent: str, first: str | None = None) -> list[str]:
-    """Break `text` into lines of at most `width` columns. A longer word stays whole, and so does a number with its
-    unit: `3.2 s`, `8 %`."""
+def wrap(text: str, *, first: str = "  ", hang: int = 0, width: int = WIDTH) -> list[str]:
+    """Break `text` into lines of at most `width` columns: `first` is before the first one, and the others are indented
+    by as much and `hang` more. A longer word stays whole, and so does a number with its unit: `3.2 s`, `8 %`."""
     lines = textwrap.wrap(
         _BEFORE_UNIT.sub(_NO_BREAK, safe(text)),
         width,
-        initial_indent=indent if first is None else first,
-        subsequent_indent=indent,
+        initial_indent=first,
+        subsequent_indent=" " * (len(first) + hang),
         break_long_words=False,
         break_on_hyphens=False,
     )
@@ -151,25 +158,10 @@ def _pad(cell: str, width: int, right: bool) -> str:
     return space + cell if right else cell + space
 
 
-_SPECIAL = re.compile(r"([\\`*_\[\]<>|#~&$]|^[-+](?= )|^[-=](?=[-=]))")
-
-
-def markdown(text: str) -> str:
-    """Return `text` on one line, escaped so that Markdown shows every character of it."""
-    return _SPECIAL.sub(r"\\\1", safe(text))
-
-
-def markdown_lines(table: Table[Row]) -> Iterator[str]:
-    """Yield the title, the table and the notes, with empty lines between them."""
-    if table.title:
-        yield from (markdown(table.title), "")
-    columns = table.for_people()
-    yield f"| {' | '.join(markdown(column.title or '') for column in columns)} |"
-    yield f"|{'|'.join('--:' if column.is_right else '---' for column in columns)}|"
-    for cells in texts(table):
-        yield f"| {' | '.join(map(markdown, cells))} |"
-    for note in table.notes:
-        yield from ("", markdown(note))
+def markdown(report: str) -> str:
+    """Return a report in text as Markdown: a block of code, with a fence that nothing in the report can close."""
+    fence = "`" * max(3, *(len(ticks) + 1 for ticks in re.findall("`+", report)), 0)
+    return f"{fence}text\n{report}\n{fence}"
 
 
 _FORMULA: Final = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
@@ -219,3 +211,71 @@ class _Echo:
 def records(table: Table[Row]) -> Iterator[dict[str, Any]]:
     """Yield each row as a JSON-ready object with the keys of its facts."""
     return map(recorder(table.columns), table.rows)
+
+
+_MOST_REMEMBERED: Final = 4096
+"""Texts of numbers that are kept for each column."""
+
+
+def remembering(show: Callable[[Any], str]) -> Callable[[Any], str]:
+    """Return `show` with a cache, so that a number is formatted once: in a long table most numbers repeat."""
+    known: dict[float, str] = {}
+
+    def shown(cell: Any) -> str:
+        if cell.__class__ is not float and cell.__class__ is not int:
+            return show(cell)
+        text = known.get(cell)
+        if text is None:
+            text = show(cell)
+            if len(known) < _MOST_REMEMBERED:
+                known[cell] = text
+        return text
+
+    return shown
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Generic[Row]):
+    """Rows under columns. Rows from an iterator are printed as they come, and can be read once."""
+
+    columns: Sequence[Fact[Row]]
+    rows: Iterable[Row]
+    title: str = ""
+    """A line before the table."""
+    notes: tuple[str, ...] = ()
+    """Lines after the table, for people only."""
+    alike: Callable[[Row], Hashable | None] | None = None
+    """Returns an equal value for rows that differ only in their first cell, whose other cells are then formatted once;
+    None for a row like no other."""
+
+    def for_people(self) -> list[Fact[Row]]:
+        """Return the columns of text, Markdown and HTML."""
+        return [column for column in self.columns if column.title is not None]
+
+    def first(self, count: int, rest: str = "and {} more") -> Table[Row]:
+        """Return the table with its first `count` rows, and a note of how many were left out. `rest`: format of the
+        note."""
+        rows = list(self.rows)
+        left = len(rows) - count
+        notes = (rest.format(left), *self.notes) if left > 0 else self.notes
+        return replace(self, rows=rows[:count], notes=notes)
+
+
+def cells_of(table: Table[Row]) -> Callable[[Row], list[str]]:
+    """Return a function that makes the cells of a row as people read them."""
+    readers = [
+        (fact.reader(), fact.shown if fact.shown is plain else remembering(fact.shown)) for fact in table.for_people()
+    ]
+    return lambda row: [show(read(row)) for read, show in readers]
+
+
+def texts(table: Table[Row]) -> Iterator[list[str]]:
+    """Yield the cells of each row as people read them."""
+    return map(cells_of(table), table.rows)
+
+
+def joined(key: str, facts: Iterable[Fact[Row]], parts: Iterable[tuple[str, Iterable[Row]]]) -> Table[tuple[str, Row]]:
+    """Join several tables with the same facts into one. Its first column, `key`, names the part of each row."""
+    rows = ((name, row) for name, part in parts for row in part)
+    of_part = Fact(key, TEXT, "Which one it is of", itemgetter(0))
+    return Table([of_part, *within(itemgetter(1), facts)], rows)

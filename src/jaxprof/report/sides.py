@@ -14,9 +14,9 @@ from jaxprof.analysis.run_result import RunResult
 from jaxprof.analysis.speedup import more_launches
 from jaxprof.events import ResultsCompared, SideSpec
 from jaxprof.facts import Fact, at
+from jaxprof.facts.runs import interval_beside
 from jaxprof.facts.units import COUNT, INDEX, LIST, NUMBER, OBJECT, RATIO, ROWS, SHARE, TEXT, TEXT_BY_NAME, TRUTH
 from jaxprof.report.renderers import wrap
-from jaxprof.report.runs import interval_beside
 from jaxprof.stats.comparison import TimeComparison
 from jaxprof.units import and_more, integer, percent, ratio_interval, seconds
 
@@ -33,18 +33,18 @@ def ab_head(result: AbResult, width: int) -> Iterator[str]:
     """Yield the verdicts, what the sides are, and what the ratios rest on, laid out in lines of at most `width`
     columns."""
     for versus in result.versus:
-        yield from wrap(verdict_line(versus), width=width, indent="  ", first="")
+        yield from wrap(verdict_line(versus), first="", hang=2, width=width)
     yield ""
     yield from _labelled(((side.label, side.title) for side in result.plan.sides), width)
     for note in (*result.plan.notes, inputs_line(result)):
-        yield from wrap(note, width=width, indent="       ")
+        yield from wrap(note, first="       ", width=width)
     yield ""
     yield from _labelled(basis_lines(result), width)
 
 
 def _labelled(lines: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
     for label, text in lines:
-        yield from wrap(text, width=width, indent="       ", first=f"  {label:<5}")
+        yield from wrap(text, first=f"  {label:<5}", width=width)
 
 
 def basis_lines(result: AbResult) -> Iterator[tuple[str, str]]:
@@ -206,4 +206,4 @@ KEPT: Final[tuple[Fact[AbResult], ...]] = (
     Fact("sides", ROWS, "What was compared", side_rows, inside=SPEC),
 )
 """A measured comparison as a part of its session, without the differences between the programs that
-`report.comparison_report` derives."""
+`report.comparison` derives."""

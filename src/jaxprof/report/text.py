@@ -6,12 +6,10 @@ from collections.abc import Iterator
 
 from jaxprof.facts import at, column, pick
 from jaxprof.facts.sessions import environment, state_words
-from jaxprof.report.renderers import text_lines, wrap
-from jaxprof.report.table import Table
+from jaxprof.report.renderers import Table, text_lines, wrap
 from jaxprof.session import Session
 from jaxprof.text import safe
 
-WIDTH = 80
 KERNELS_SHOWN = 10
 """Most kernels of a capture window that are listed."""
 
@@ -24,7 +22,7 @@ def to_text(session: Session, *, live: bool = False) -> str:
 
         lines += ["", *program_lines(session, run, live=live)]
     if not all(run.is_program for run in session.runs.values()):
-        from jaxprof.report.run_text import run_lines  # only for a session with measured runs
+        from jaxprof.report.runs import run_lines  # only for a session with measured runs
 
         lines += run_lines(session, live=live)
     lines += _capture_lines(session)
@@ -48,7 +46,7 @@ def _heading(session: Session, live: bool) -> Iterator[str]:
         if devices:
             yield safe("  ·  ".join(devices))
     for notice in session.notices:
-        yield from wrap(notice, width=WIDTH, indent="  ", first="note: ")
+        yield from wrap(notice, first="note: ")
 
 
 def _capture_lines(session: Session) -> Iterator[str]:

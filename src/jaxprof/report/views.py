@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.facts import RUN, Fact, at, column, pick, recorder
 from jaxprof.facts.units import OBJECT, ROWS, TEXT
-from jaxprof.report.renderers import text_lines, to_csv_text, wrap
-from jaxprof.report.table import Table, joined
+from jaxprof.report.renderers import Table, joined, text_lines, to_csv_text, wrap
 from jaxprof.session import Run, Session
 from jaxprof.text import safe
 from jaxprof.units import UNKNOWN, bytes_, integer, percent, ratio, scaled, seconds
@@ -52,9 +51,9 @@ def view_of(view: str) -> tuple[tuple[Fact[Any], ...], _Rows]:
 
         return BUFFERS, lambda session, run: picture.buffers if (picture := buffers_of(session, run.id)) else None
     if view == "flame":
-        from jaxprof.report.flame import FLAME, flame_rows
+        from jaxprof.report.flame import FLAME, graph_of, graph_rows
 
-        return tuple(FLAME), flame_rows
+        return FLAME, lambda session, run: graph_rows(graph) if (graph := graph_of(session, run)) else None
     from jaxprof.facts import captures
 
     if view == "compile":
@@ -323,9 +322,9 @@ def _trust(_: Session, run: Run) -> Iterator[str]:
 
 
 def _trust_row(row: TrustCheck) -> Iterator[str]:
-    yield from wrap(row.message, width=WIDTH, indent=" " * 12, first=f"    {row.verdict:<8}")
+    yield from wrap(row.message, first=f"    {row.verdict:<8}", width=WIDTH)
     if row.advice:
-        yield from wrap(row.advice, width=WIDTH, indent=" " * 12)
+        yield from wrap(row.advice, first=" " * 12, width=WIDTH)
 
 
 def _memory(session: Session, run: Run) -> Iterator[str]:
@@ -336,9 +335,10 @@ def _memory(session: Session, run: Run) -> Iterator[str]:
 
 
 def _flame(session: Session, run: Run) -> Iterator[str]:
-    from jaxprof.report.flame import flame_lines
+    from jaxprof.report.flame import graph_lines, graph_of
 
-    return flame_lines(session, run)
+    graph = graph_of(session, run)
+    return graph_lines(graph) if graph is not None else iter(())
 
 
 _TEXTS: dict[str, Callable[[Session, Run], Iterator[str]]] = {

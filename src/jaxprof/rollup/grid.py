@@ -6,7 +6,6 @@ without a usable roll-up is read from its session.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from jaxprof.analysis.jobs.step_grid import (
     OWN,
     OWN_PARTS,
     ColumnSums,
+    LoopTrace,
     StepGrid,
     add_trace,
     assembled,
@@ -31,7 +31,7 @@ from jaxprof.analysis.jobs.step_grid import (
 )
 from jaxprof.analysis.programs.loop_time import COMPILE
 from jaxprof.rollup.job import JobFiles
-from jaxprof.rollup.rows import MOST_BLOCKS, PART_COLUMNS, WORKED
+from jaxprof.rollup.schema import MOST_BLOCKS, PART_COLUMNS, WORKED
 
 if TYPE_CHECKING:
     from jaxprof.rollup.reading import RolledUp
@@ -45,13 +45,12 @@ class JobSteps:
     """The steps of a job whose files were read."""
 
     def __init__(self, files: JobFiles) -> None:
-        self._folder, self._rolled, self._traces = files.folder, files.rolled, files.traces
-        rolled = files.rolled.items()
-        unit_of = {index: roll_up.unit for index, roll_up in rolled if roll_up.unit and roll_up.begins is not None}
-        unit_of |= {index: trace.unit for index, trace in files.traces.items()}
-        self._unit = common_unit(list(unit_of.values()))
-        self._used = sorted(index for index, unit in unit_of.items() if unit == self._unit)
-        self._left_out = sorted(set(unit_of) - set(self._used))
+        self._folder = files.folder
+        loops = {index: roll_up for index, roll_up in files.rolled.items() if roll_up.unit and roll_up.extent}
+        both: dict[int, RolledUp | LoopTrace] = {**loops, **files.traces}
+        self._unit = common_unit([loop.unit or "" for loop in both.values()])
+        self._used = {index: loop for index, loop in sorted(both.items()) if loop.unit == self._unit}
+        self._left_out = sorted(both.keys() - self._used.keys())
         self._indices = sorted({*files.figures, *files.sessions})
 
     def grid(
@@ -64,17 +63,16 @@ class JobSteps:
         rows = {index: row for row, index in enumerate(self._indices)}
         sums = ColumnSums.nothing(len(rows), len(edges) - 1)
         notices: list[str] = []
-        rolled = [self._rolled[index] for index in self._used if index in self._rolled]
+        rolled = [loop for loop in self._used.values() if not isinstance(loop, LoopTrace)]
         if rolled and len(edges) > 1:
             from jaxprof.rollup.reading import connected
 
             with connected(self._folder) as connection:
                 _RolledSteps(connection, self._folder, rolled, notices).add(sums, rows, edges, parts)
-        counters = {roll_up.numbered_by or "" for roll_up in rolled}
-        for index in self._used:
-            if index in self._traces:
-                add_trace(sums, rows[index], self._traces[index], edges, parts)
-                counters.add(self._traces[index].numbered_by)
+        for index, loop in self._used.items():
+            if isinstance(loop, LoopTrace):
+                add_trace(sums, rows[index], loop, edges, parts)
+        counters = {loop.numbered_by or "" for loop in self._used.values()}
         if self._unit == "step" and "" in counters:
             notices.append("steps are counted from the first one that was seen of each process")
         elif self._unit == "step":
@@ -85,28 +83,15 @@ class JobSteps:
     def windows(self, first: float | None, last: float | None) -> int:
         """Return how many sample windows the median process has from `first` to `last`, at least 1. For roll-ups, the
         windows are taken to have equal lengths."""
-        counts = []
-        for index in self._used:
-            if index in self._traces:
-                counts.append(self._traces[index].windows_between(first, last))
-                continue
-            roll_up = self._rolled[index]
-            begins, ends = roll_up.begins or 0.0, roll_up.ends or 0.0
-            low, high = max(begins, begins if first is None else first), min(ends, ends if last is None else last)
-            counts.append(math.ceil(roll_up.windows * max(0.0, high - low) / (ends - begins)) if ends > begins else 0)
+        counts = [loop.windows_between(first, last) for loop in self._used.values()]
         return max(1, round(median(counts))) if counts else 1
 
     def _extent(self) -> tuple[float, float] | None:
         """Return where the first loop begins and the last one ends; None without a loop."""
-        rolled = [self._rolled[index] for index in self._used if index in self._rolled]
-        extents = [
-            (roll_up.begins, roll_up.ends)
-            for roll_up in rolled
-            if roll_up.begins is not None and roll_up.ends is not None
-        ]
-        of_traces = extent_of([self._traces[index] for index in self._used if index in self._traces])
-        extents += [of_traces] if of_traces is not None else []
-        return (min(low for low, _ in extents), max(high for _, high in extents)) if extents else None
+        loops = self._used.values()
+        extents = [extent_of([loop]) if isinstance(loop, LoopTrace) else loop.extent for loop in loops]
+        known = [extent for extent in extents if extent is not None]
+        return (min(low for low, _ in known), max(high for _, high in known)) if known else None
 
 
 class _RolledSteps:
@@ -124,7 +109,7 @@ class _RolledSteps:
         whole = " + ".join(PART_COLUMNS.values())
         step_sums = (sums.seconds, sums.counts)
         window_sums = (sums.part_seconds, sums.window_seconds, sums.samples, sums.covered)
-        longest = max((roll_up.ends or 0.0) - (roll_up.begins or 0.0) for roll_up in self._rolled)
+        longest = max(end - begin for begin, end in (loop.extent or (0.0, 0.0) for loop in self._rolled))
         if edges[1] - edges[0] >= _WIDE * longest / MOST_BLOCKS:
             values = ("seconds", "count", of_blocks, whole, "samples", "covered")
             self._fill((*step_sums, *window_sums), "overview", values, rows, edges)
@@ -134,12 +119,7 @@ class _RolledSteps:
             self._fill(window_sums, "parts", (of_windows, whole, "samples", "ends - begins"), rows, edges)
 
     def _fill(
-        self,
-        into: Sequence[Array],
-        table: str,
-        values: Sequence[str],
-        rows: Mapping[int, int],
-        edges: Array,
+        self, into: Sequence[Array], table: str, values: Sequence[str], rows: Mapping[int, int], edges: Array
     ) -> None:
         """Fill the arrays `into` with the sums of the columns `values` of a table."""
         from jaxprof.rollup.reading import numbers, sound_columns
@@ -163,11 +143,7 @@ def _shifted_numbers(rolled: Sequence[RolledUp]) -> list[str]:
     """Return a notice if step numbers of processes may not correspond: a process that begins as far from the first
     process's number as it ends may have restored its counter. Only the clocks in its session tell which steps
     correspond, and a roll-up does not have them."""
-    known = [
-        (roll_up.process, roll_up.begins, roll_up.ends)
-        for roll_up in rolled
-        if roll_up.begins is not None and roll_up.ends
-    ]
+    known = [(roll_up.process, *roll_up.extent) for roll_up in rolled if roll_up.extent is not None]
     if not known:
         return []
     first, first_begin, first_end = known[0]

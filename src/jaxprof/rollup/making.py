@@ -1,33 +1,32 @@
-"""Make roll-ups of existing sessions, which are on a disk or in a store: of one, in any process on any host, or of all
-sessions of a job at once.
+"""Make roll-ups: of one session, in any process, or of several in processes of this machine. Read and write their
+files, `run.jaxprof.d/rollup/<table>/process-00002.parquet`, each whole or not there.
 
-A roll-up does not depend on what makes it: a process of this machine, or a task on another host.
+Files have PLAIN and dictionary encodings and zstd, which every engine that reads Parquet supports.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any, Final, TypeVar
+
+import pyarrow.parquet as parquet
 
 from jaxprof.errors import FileRefusedError, JaxprofError, system_words
+from jaxprof.facts.processes import ProcessFile
+from jaxprof.files import taking_place
 from jaxprof.operating_system import processors, safe_path_of_children
-from jaxprof.reaper import TemporaryFolder
-from jaxprof.remote.place import RemotePlace, is_url
-from jaxprof.rollup import FOLDER
+from jaxprof.query.columnar import arrow_schema, arrow_table
+from jaxprof.rollup import ENDING, FOLDER
+from jaxprof.rollup.schema import PROCESSES, TABLES
 from jaxprof.session import Session
 from jaxprof.session.log import load
-from jaxprof.session.log.job_folder import JobMember, newest_sessions, no_session_in
+from jaxprof.session.log.job_folder import JobMember
 from jaxprof.session.log.reader import is_live
 from jaxprof.session_names import process_number
-
-if TYPE_CHECKING:
-    from jaxprof.remote.store import Store, StoredFile
 
 T = TypeVar("T")
 
@@ -48,10 +47,9 @@ class RollUpReport:
     """What could not be read of the session."""
 
 
-def roll_up(session_path: Path, folder: Path) -> RollUpReport:
-    """Make the roll-up of a session in the folder of its job, in any process. An error is reported and not raised, so
-    that a damaged session does not stop the others."""
-    from jaxprof.rollup.files import build, write
+def roll_up(session_path: Path) -> RollUpReport:
+    """Make the roll-up of a session beside it, in any process. An error is reported and not raised, so that a damaged
+    session does not stop the others."""
 
     index = process_number(session_path.name)
     try:
@@ -59,13 +57,13 @@ def roll_up(session_path: Path, folder: Path) -> RollUpReport:
         session = load(session_path, Session)
         index = session.process_index if index is None else index
         live = not session.complete and is_live(session_path)
-        tables, notices = build(JobMember(index, session_path, session, live), status.st_size, status.st_mtime_ns)
-        size = write(folder, index, tables)
+        tables = build(JobMember(index, session_path, session, live), status.st_size, status.st_mtime_ns)
+        size = write(session_path.parent, index, tables)
     except JaxprofError as error:
         return RollUpReport(index or 0, session_path.name, None, None, error.what)
     except OSError as error:
         return RollUpReport(index or 0, session_path.name, None, None, system_words(error))
-    return RollUpReport(index, session_path.name, size, status.st_size, "", (*session.notices, *notices))
+    return RollUpReport(index, session_path.name, size, status.st_size, "", tuple(session.notices))
 
 
 def in_processes(
@@ -89,102 +87,55 @@ def in_processes(
             ) from error
 
 
-@dataclass(frozen=True, slots=True)
-class SessionPlace:
-    """A session in the folder of a job."""
-
-    folder: str
-    """Path that every worker sees, or URL."""
-    name: str
+_GROUP_ROWS: Final = 2048
+"""Rows of a row group. Its statistics have the bounds of its steps, so that a reader of some steps skips other
+groups."""
 
 
-def due_in(folder: str, *, every: bool = False) -> tuple[list[SessionPlace], list[str]]:
-    """Return the sessions whose roll-up is missing or does not hold all of them (with `every`, all sessions), and what
-    was left out.
-
-    Raises UsageError and FileRefusedError if the folder, or the store, cannot be used or has no session.
-    """
-    if not is_url(folder):
-        from jaxprof.rollup.job import outdated
-
-        paths, left_out = outdated(Path(folder), every=every)
-        return [SessionPlace(str(path.parent.absolute()), path.name) for path in paths], left_out
-    from jaxprof.remote.store import Store, StoreFailure, store_error
-
-    place = RemotePlace(folder)
-    try:
-        store = Store(place)
-        files = {file.name: file for file in store.files()}
-        notices: list[str] = []
-        sessions = newest_sessions(files, notices)
-        if not sessions:
-            raise no_session_in(place.shown)
-        current = set() if every else _current(store, files, sessions)
-    except StoreFailure as failure:
-        raise store_error(place, failure) from failure
-    return [SessionPlace(folder, name) for index, name in sessions if index not in current], notices
+def build(member: JobMember[Session], size_bytes: int, modified_ns: int) -> dict[str, Any]:
+    """Derive the tables of one process, as Arrow tables by name. `size_bytes`, `modified_ns`: size and time of the
+    session's file before the session was read."""
+    file = ProcessFile(
+        member.path, member.session, member.live, index=member.index, bytes=size_bytes, modified_ns=modified_ns
+    )
+    return {name: arrow_table(table, file) for name, table in TABLES.items()}
 
 
-def roll_up_at(session: SessionPlace) -> RollUpReport:
-    """Make the roll-up of one session in the folder of its job. An error is reported and not raised."""
-    from jaxprof.remote.store import StoreFailure
-
-    try:
-        if is_url(session.folder):
-            return _roll_up_stored(session)
-        return roll_up(Path(session.folder, session.name), Path(session.folder))
-    except StoreFailure as failure:
-        error = failure.words
-    except JaxprofError as refused:
-        error = refused.what
-    except OSError as refused:
-        error = system_words(refused)
-    return RollUpReport(process_number(session.name) or 0, session.name, None, None, error)
-
-
-def _current(store: Store, files: dict[str, StoredFile], sessions: Sequence[tuple[int, str]]) -> set[int]:
-    """Return the processes whose roll-up in the store holds all of their session."""
-    from jaxprof.rollup.reading import connected, read_processes
-
-    with TemporaryFolder("rollup") as folder:
-        for name, file in files.items():
-            if name.startswith(f"{FOLDER}/processes/"):
-                target = folder / name
-                target.parent.mkdir(parents=True, exist_ok=True)
-                store.fetch(file, target)
-        with connected(folder) as connection:
-            rolled = read_processes(connection, folder, [])
-    sizes = {name: file.size for name, file in files.items()}
-    return {index for index, name in sessions if index in rolled and rolled[index].holds(name, sizes[name])}
+def write(folder: Path, index: int, tables: Mapping[str, Any]) -> int:
+    """Write the tables of a process into the folder of its job, in place of older ones; a table without rows gets no
+    file. The table `processes` is written last, because it names the session of all tables. Returns the size in bytes.
+    Raises OSError."""
+    size = 0
+    for name in TABLES:
+        path = file_of(folder, name, index)
+        if not len(tables[name]):
+            path.unlink(missing_ok=True)
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with taking_place(path, only_regular=True) as fresh:
+            parquet.write_table(tables[name], fresh, **_options(name))
+        size += path.stat().st_size
+    return size
 
 
-def _roll_up_stored(session: SessionPlace) -> RollUpReport:
-    from jaxprof.remote.store import Store
-    from jaxprof.rollup.files import file_of
-    from jaxprof.rollup.schema import TABLES
-
-    store = Store(RemotePlace(session.folder))
-    with TemporaryFolder("rollup") as folder:
-        path = folder / session.name
-        file = store.file(session.name)
-        store.fetch(file, path)
-        if file.modified_seconds is not None:  # a roll-up keeps when its session was written, not when it was fetched
-            os.utime(path, (file.modified_seconds, file.modified_seconds))
-        report = roll_up(path, folder)
-        if report.bytes is None:
-            return report
-        for name in TABLES:  # `processes` last, as they are written: it names the session of all tables
-            table = file_of(folder, name, report.process)
-            if table.exists():
-                store.put(table, table.relative_to(folder).as_posix())
-            else:
-                _delete(store, table.relative_to(folder).as_posix())
-    return report
+def _options(name: str) -> dict[str, Any]:
+    """Return the options for writing a table. In a table of one row, dictionaries and statistics would be larger than
+    the data; numbers that differ in each row are larger with a dictionary."""
+    if name == PROCESSES.name:
+        return {"compression": "zstd", "use_dictionary": False, "write_statistics": False, "store_schema": False}
+    encoded = [fact.key for fact in TABLES[name].facts if fact.unit.sql != "DOUBLE"]
+    return {"compression": "zstd", "use_dictionary": encoded, "store_schema": False, "row_group_size": _GROUP_ROWS}
 
 
-def _delete(store: Store, name: str) -> None:
-    """Delete the table of an earlier roll-up, if there is one."""
-    from jaxprof.remote.store import StoreFailure
+def file_of(folder: Path, table: str, index: int) -> Path:
+    """Return the file of a table of a process in the folder of its job."""
+    return folder / FOLDER / table / f"process-{index:05}{ENDING}"
 
-    with suppress(StoreFailure):
-        store.delete(store.file(name))
+
+def read_table(path: Path, table: str) -> Any:
+    """Read one file of a roll-up. Raises OSError, and ValueError for a file that this version of jaxprof did not write;
+    pyarrow's own errors are ValueErrors or OSErrors."""
+    rows = parquet.read_table(path, partitioning=None)
+    if not rows.schema.equals(arrow_schema(TABLES[table])):
+        raise ValueError("its columns are not those of this table")
+    return rows

@@ -8,12 +8,13 @@ the names, sizes and times of the files that it was made of, and it is used as l
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -30,8 +31,7 @@ from jaxprof.limits import PROCESSES as PROCESSES_READ
 from jaxprof.limits import QUERY_TIME, bounded_memory
 from jaxprof.query.connection import connect
 from jaxprof.rollup import ENDING, FOLDER
-from jaxprof.rollup.rows import PART_COLUMNS
-from jaxprof.rollup.schema import FORMAT
+from jaxprof.rollup.schema import FORMAT, PART_COLUMNS
 from jaxprof.units import and_more, integer
 
 T = TypeVar("T")
@@ -42,16 +42,11 @@ MANY: Final = 128
 """Processes from which on sample windows are merged, and tables are kept as one file."""
 WINDOWS_OF_MANY: Final = 40
 """Most sample windows of a process after windows are merged."""
-_COLUMNS: Final = (
-    "process", "path", "session_id", "job", "process_count", "jaxprof", "complete", "session_bytes",
-    "session_modified_ns", "clock_seconds", "began_seconds", "unit", "numbered_by", "begins", "ends", "windows",
-    "figures",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class RolledUp:
-    """The roll-up of one process."""
+    """The roll-up of one process: columns of the table `processes`."""
 
     process: int
     path: str
@@ -84,6 +79,17 @@ class RolledUp:
     def holds(self, name: str, size: int) -> bool:
         """Return whether the roll-up holds all of the session of that name with `size` bytes, which has ended."""
         return self.complete and name == self.path and size == self.session_bytes
+
+    @property
+    def extent(self) -> tuple[float, float] | None:
+        """Where the loop begins and ends, in `unit`; None without a loop."""
+        return None if self.begins is None or self.ends is None else (self.begins, self.ends)
+
+    def windows_between(self, first: float | None, last: float | None) -> int:
+        """Return the number of sample windows from `first` to `last`, if all have the same length."""
+        begins, ends = self.extent or (0.0, 0.0)
+        low, high = begins if first is None else max(begins, first), ends if last is None else min(ends, last)
+        return math.ceil(self.windows * max(0.0, high - low) / (ends - begins)) if ends > begins else 0
 
     @property
     def age_seconds(self) -> float:
@@ -192,7 +198,7 @@ def _listed(files: Sequence[Path]) -> str:
 
 
 def _is_sound(path: Path, table: str) -> bool:
-    from jaxprof.rollup.files import read_table  # importing Arrow takes longer than reading all sound files
+    from jaxprof.rollup.making import read_table  # importing Arrow takes longer than reading all sound files
 
     try:
         with bounded_memory():
@@ -204,12 +210,13 @@ def _is_sound(path: Path, table: str) -> bool:
 
 def read_processes(connection: Any, folder: Path, notices: list[str]) -> dict[int, RolledUp]:
     """Return the roll-ups of the processes by index. Roll-ups that cannot be used add a notice."""
-    select = f"SELECT format, {', '.join(_COLUMNS)} FROM {{files}}"
+    columns = [column.name for column in fields(RolledUp)]
+    select = f"SELECT format, {', '.join(columns)} FROM {{files}}"
     rolled: dict[int, RolledUp] = {}
     others = 0
     rows = sound_rows(connection, folder, "processes", select, notices, 4 * PROCESSES_READ.most)
     for version, *values in rows:
-        row: dict[str, Any] = dict(zip(_COLUMNS, values, strict=True))
+        row: dict[str, Any] = dict(zip(columns, values, strict=True))
         try:
             if version != FORMAT:
                 raise ValueError(version)

@@ -80,14 +80,14 @@ class RollUpRecorder:
         """Write the roll-up. Returns the processor time that it took, in seconds."""
         began = time.thread_time()
         try:
-            from jaxprof.rollup.files import build, write
+            from jaxprof.rollup.making import build, write
 
             began = time.thread_time()  # the import does not count, because it happens once
             status = self._path.stat()  # before the events are taken: the roll-up has all that this size covers
             while self._arrived:
                 self._session.extend(self._arrived.popleft())
             member = JobMember(self._index, self._path, self._session, not self._session.complete)
-            write(self._path.parent, self._index, build(member, status.st_size, status.st_mtime_ns)[0])
+            write(self._path.parent, self._index, build(member, status.st_size, status.st_mtime_ns))
             self.failure = None
         except _FAILURES as error:  # neither a full disk nor a bug here may disturb the recording
             self.failure = error

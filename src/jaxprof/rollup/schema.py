@@ -6,29 +6,179 @@ is bounded, whatever the session is: a row of a long loop holds several steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Iterator
 from dataclasses import replace
-from operator import itemgetter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from jaxprof.facts import Fact, Part, Relation, Repeated, SessionFile, at, within
+from jaxprof.analysis.arrivals import collective_events
+from jaxprof.analysis.jobs.figures import LoopWindows
+from jaxprof.analysis.jobs.step_grid import OWN_PARTS, ColumnSums, add_trace, extent_of
+from jaxprof.analysis.programs.loop_time import PARTS
+from jaxprof.facts import Fact, Part, Relation, Repeated, at
 from jaxprof.facts.processes import FIGURES, PART_SECONDS, ProcessFile
 from jaxprof.facts.processes import PROCESSES as OF_JOB
-from jaxprof.facts.programs import text_of
-from jaxprof.facts.units import BYTES, COUNT, INDEX, LIST, NUMBER, SECONDS, SHARE, TEXT, TRUTH, UNIX_TIME
-from jaxprof.rollup import rows
+from jaxprof.facts.units import BYTES, COUNT, INDEX, NUMBER, SECONDS, TEXT, UNIX_TIME
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.jobs.figures import Array
+
+WORKED: Final = "worked_seconds"
+PART_COLUMNS: Final = {part: PART_SECONDS[part].key for part in PARTS}
+"""The column of each part of the loop."""
+MOST_STEPS: Final = 1 << 14
+"""Most rows of `steps`: of a longer loop, two or more neighbouring steps share a row."""
+MOST_WINDOWS: Final = 1 << 9
+"""Most rows of `parts`."""
+MOST_BLOCKS: Final = 1 << 9
+"""Most rows of `overview`."""
+MOST_COLLECTIVES: Final = 4
+"""Most different collectives."""
+MOST_INSTANCES: Final = 1000
+"""Most executions of one collective."""
+_BITS: Final = 14
+"""Significant bits of times, a precision of 0.006 %: the rest is noise of clocks, which does not compress."""
+_MILLISECOND: Final = 1e3
+
+
+def window_count(file: ProcessFile) -> int:
+    """Return the number of rows in `parts`."""
+    return len(_groups(len(file.trace.windows), MOST_WINDOWS)) if file.trace is not None else 0
+
+
+def stored_figures(file: ProcessFile) -> str:
+    """Return the figures of a process as JSON, without the sample windows, which are the table `parts`, and without the
+    folder, which may be another one for a reader."""
+    import msgspec
+
+    figures = replace(file.figures, windows=LoopWindows.of(), path=file.path.name)
+    stored = msgspec.to_builtins(figures, enc_hook=np.ndarray.tolist) | {"windows": []}
+    return msgspec.json.encode(stored).decode()
+
+
+def steps(file: ProcessFile) -> Iterator[Part]:
+    """Yield `steps`, the timed steps of the hot loop; nothing without any."""
+    trace = file.trace
+    if trace is None or not len(trace.counts):
+        return
+    groups = _groups(len(trace.counts), MOST_STEPS)
+    yield {
+        "process": Repeated(file.index),
+        "begins": trace.passes.begins[groups],
+        "ends": trace.passes.ends[_last(groups, len(trace.counts))],
+        "count": np.add.reduceat(trace.counts, groups).astype("i8"),
+        "seconds": rounded(np.add.reduceat(trace.seconds, groups)),
+    }
+
+
+def overview(file: ProcessFile) -> Iterator[Part]:
+    """Yield `overview`, the loop in at most `MOST_BLOCKS` blocks of equal size, of `2 ** n` steps each; nothing without
+    a loop."""
+    trace = file.trace
+    extent = extent_of([trace]) if trace is not None else None
+    if trace is None or extent is None or extent[1] <= extent[0]:
+        return
+    edges = _block_edges(*extent, whole=trace.unit == "step")
+    sums = ColumnSums.nothing(1, len(edges) - 1)
+    add_trace(sums, 0, trace, edges, PARTS)
+    of_parts = {}
+    for column, summed in {WORKED: OWN_PARTS, **{PART_COLUMNS[part]: (part,) for part in PARTS}}.items():
+        of_one = ColumnSums.nothing(1, len(edges) - 1)
+        add_trace(of_one, 0, trace, edges, summed)
+        of_parts[column] = rounded(of_one.part_seconds[0])
+    yield {
+        "process": Repeated(file.index),
+        "begins": edges[:-1].astype("f8"),
+        "ends": edges[1:].astype("f8"),
+        "count": rounded(sums.counts[0], 30),
+        "seconds": rounded(sums.seconds[0]),
+        "covered": rounded(sums.covered[0]),
+        "samples": rounded(sums.samples[0]),
+        **of_parts,
+    }
+
+
+def _block_edges(begin: float, end: float, *, whole: bool) -> Array:
+    if not whole:
+        return np.linspace(begin, end, MOST_BLOCKS + 1)
+    size = 1
+    while end - begin > size * (MOST_BLOCKS - 1):
+        size *= 2
+    first = math.floor(begin / size)
+    return np.arange(first, math.ceil(end / size) + 1, dtype="i8") * size
+
+
+def parts(file: ProcessFile) -> Iterator[Part]:
+    """Yield `parts`, the sample windows of the hot loop; nothing without any."""
+    trace = file.trace
+    if trace is None or not len(trace.windows):
+        return
+    count = len(trace.windows)
+    groups = _groups(count, MOST_WINDOWS)
+    began = trace.windows.began_seconds[groups] + file.clock_seconds
+    yield {
+        "process": Repeated(file.index),
+        "begins": rounded(trace.spans.begins[groups], 30),
+        "ends": rounded(trace.spans.ends[_last(groups, count)], 30),
+        "number": np.arange(len(groups)),
+        "began_seconds": np.round(began * _MILLISECOND) / _MILLISECOND,
+        "seconds": rounded(np.add.reduceat(trace.windows.seconds, groups)),
+        "own_seconds": rounded(np.add.reduceat(trace.windows.own_seconds, groups)),
+        "first_step": np.fmin.reduceat(trace.windows.first_steps, groups),
+        "samples": rounded(np.add.reduceat(trace.windows.samples, groups)),
+        **{PART_COLUMNS[part]: rounded(np.add.reduceat(trace.windows.part(part), groups)) for part in PARTS},
+    }
+
+
+def collectives(file: ProcessFile) -> Iterator[Part]:
+    """Yield `collectives`, the executions of the collectives that took most time; nothing without any."""
+    by_name = collective_events(file.index, file.session)
+    longest = sorted(by_name.values(), key=lambda events: -float(np.sum(events.ends - events.starts)))
+    for events in longest[:MOST_COLLECTIVES]:
+        starts, ends = events.starts[:MOST_INSTANCES], events.ends[:MOST_INSTANCES]
+        exchanged = events.exchanged
+        yield {
+            "process": Repeated(file.index),
+            "name": Repeated(events.name),
+            "instance": np.arange(len(starts)),
+            "began_seconds": starts,
+            "seconds": rounded(ends - starts),
+            "exposed_seconds": rounded(events.exposed[:MOST_INSTANCES]),
+            "opcode": Repeated(exchanged and exchanged.opcode),
+            "bytes": Repeated(exchanged and exchanged.bytes),
+            "devices": Repeated(exchanged and exchanged.devices),
+            "least_seconds": Repeated(exchanged and exchanged.bound_seconds),
+        }
+
+
+def rounded(values: Array, bits: int = _BITS) -> Array:
+    """Round the values to `bits` significant bits."""
+    fraction, exponent = np.frexp(values)
+    result: Array = np.ldexp(np.round(np.ldexp(fraction, bits)), exponent - bits)
+    return result
+
+
+def _groups(count: int, most: int) -> Array:
+    """Divide `count` neighbours into groups of equal size, at most `most`. Returns the first index of each group."""
+    return np.arange(0, count, max(1, -(-count // most)))
+
+
+def _last(groups: Array, count: int) -> Array:
+    """Return the last index of each group."""
+    return np.append(groups[1:], count) - 1
+
 
 FORMAT: Final = 4
 """Version of the tables. Count it up whenever the meaning of a table changes."""
 PROCESS: Final = FIGURES[0]
 _OF_FILE: Final[tuple[Fact[ProcessFile], ...]] = (
-    Fact("windows", COUNT, "Its rows in the table parts", rows.window_count),
+    Fact("windows", COUNT, "Its rows in the table parts", window_count),
     Fact("session_bytes", BYTES, "Size of the session that was read", at("bytes")),
     Fact("session_modified_ns", INDEX, "When the session had been written last, in Unix ns", at("modified_ns")),
     Fact("format", INDEX, "Version of these tables", lambda file: FORMAT),
-    Fact("figures", TEXT, "All figures of the process for jaxprof itself, as JSON", rows.stored_figures),
+    Fact("figures", TEXT, "All figures of the process for jaxprof itself, as JSON", stored_figures),
 )
 """Facts that only a roll-up has: its format, and the session that it was made of."""
 
@@ -43,31 +193,6 @@ PROCESSES: Final = Relation(
 _PARTS: Final = tuple(PART_SECONDS.values())
 
 
-def _columns(derive: Callable[[Any], Part | None]) -> Callable[[SessionFile], Iterator[Part]]:
-    """Return the columns that `derive` has for a process, with the column `process`; none if it has none."""
-
-    def parts(file: SessionFile) -> Iterator[Part]:
-        assert isinstance(file, ProcessFile)
-        columns = derive(file)
-        if columns is not None:
-            yield {"process": Repeated(file.index), **columns}
-
-    return parts
-
-
-def _listed(
-    name: str, meaning: str, derive: Callable[[ProcessFile], Sequence[Any]], facts: tuple[Fact[Any], ...]
-) -> Relation:
-    """Return the relation of the rows that `derive` has for a process, with the column `process`."""
-    readers = [(fact.key, fact.reader()) for fact in facts]
-
-    def columns(file: ProcessFile) -> Part | None:
-        found = derive(file)
-        return {key: [read(row) for row in found] for key, read in readers} if found else None
-
-    return Relation(name, meaning, (PROCESS, *facts), arrays=_columns(columns))
-
-
 _BEGINS: Final = "Number of its first step; where the process has the unit time, seconds since its loop began"
 
 STEPS: Final = Relation(
@@ -80,7 +205,7 @@ STEPS: Final = Relation(
         Fact("count", COUNT, "Steps in this row"),
         Fact("seconds", SECONDS, "What they took together, rounded to 14 bits"),
     ),
-    arrays=_columns(rows.steps),
+    arrays=steps,
 )
 OVERVIEW: Final = Relation(
     "overview",
@@ -94,14 +219,14 @@ OVERVIEW: Final = Relation(
         Fact("covered", NUMBER, "How much of the block sample windows saw, in the unit of begins"),
         Fact("samples", NUMBER, "Samples of the stack in it"),
         Fact(
-            rows.WORKED,
+            WORKED,
             SECONDS,
             "Time in which the process itself worked: by the CPU clock of its main thread and the compile ledger, "
             "without such a clock the sum of the parts below except device_seconds",
         ),
         *_PARTS,
     ),
-    arrays=_columns(rows.overview),
+    arrays=overview,
 )
 PARTS_TABLE: Final = Relation(
     "parts",
@@ -118,45 +243,8 @@ PARTS_TABLE: Final = Relation(
         Fact("samples", NUMBER, "Samples of the stack, in the loop"),
         *_PARTS,
     ),
-    arrays=_columns(rows.parts),
+    arrays=parts,
 )
-COMPILES: Final = _listed(
-    "compiles",
-    "The compile ledger by function",
-    rows.compiles,
-    (
-        Fact("function", TEXT, "JAX's name of the function"),
-        Fact("defined_at", TEXT, "file:line of its definition", lambda function: text_of(function.defined_at)),
-        Fact("called_from", TEXT, "file:line of the call that compiled it most often",
-             lambda function: text_of(function.called_from)),
-        Fact("count", COUNT, "Compilations"),
-        Fact("again", COUNT, "Those of them that were not the first",
-             lambda function: sum(reason.count for reason in function.reasons if reason.code != "first")),
-        Fact("seconds", SECONDS, "What all of them took"),
-        Fact("reason_code", TEXT, "The most frequent reason",
-             lambda function: function.reasons[0].code if function.reasons else None),
-        Fact("reason", TEXT, "The reason in words",
-             lambda function: function.reasons[0].text if function.reasons else None),
-        Fact("library", TRUTH, "Whether it is one of a library, or a single operation",
-             lambda function: function.library or function.op_by_op),
-    ),
-)  # fmt: skip
-OPS: Final = _listed(
-    "ops",
-    "Kernels and other operations of the captures, those that took most: a row for each on each device",
-    rows.ops,
-    (
-        Fact("run", TEXT, "Id of the run that was captured"),
-        Fact("device", TEXT, "gpu:0, cpu:0"),
-        Fact("module", TEXT, "The HLO module"),
-        Fact("op", TEXT, "The HLO instruction, or the name of what ran"),
-        Fact("count", COUNT, "How often it ran", lambda row: len(row.durations)),
-        Fact("seconds", SECONDS, "All of its executions together", lambda row: float(row.durations.sum())),
-        Fact("p50_seconds", SECONDS, "Median execution", lambda row: float(np.median(row.durations))),
-        Fact("p95_seconds", SECONDS, "95th percentile of the executions",
-             lambda row: float(np.quantile(row.durations, 0.95))),
-    ),
-)  # fmt: skip
 COLLECTIVES: Final = Relation(
     "collectives",
     "Executions of the collectives that took most time, in the last capture",
@@ -172,27 +260,7 @@ COLLECTIVES: Final = Relation(
         Fact("devices", COUNT, "Devices that exchange with each other"),
         Fact("least_seconds", SECONDS, "Lower bound by the bandwidth of the device's links; null if unknown"),
     ),
-    arrays=_columns(rows.collectives),
+    arrays=collectives,
 )
-READINGS: Final = _listed(
-    "readings",
-    "Readings of the devices, evenly thinned",
-    rows.readings,
-    (
-        Fact("device", TEXT, "gpu:0, cpu:0", lambda row: row[1].device),
-        Fact("at_seconds", UNIX_TIME, "When it was taken, in Unix time of the host", itemgetter(0)),
-        *within(itemgetter(1), (
-            Fact("utilisation", SHARE, "Share of the time in which it was busy, in 0..1"),
-            Fact("memory_bytes", BYTES, "Memory in use", at("memory_used_bytes")),
-            Fact("power_watts", NUMBER, "Power"),
-            Fact("temperature_celsius", NUMBER, "Temperature"),
-            Fact("clock_hertz", NUMBER, "Clock rate"),
-            Fact("throttled", LIST, "Why the device was slowed down, as a JSON list",
-                 lambda reading: reading.throttle_reasons or None),
-        )),
-    ),
-)  # fmt: skip
-TABLES: Final = {
-    table.name: table for table in (STEPS, OVERVIEW, PARTS_TABLE, COMPILES, OPS, COLLECTIVES, READINGS, PROCESSES)
-}
+TABLES: Final = {table.name: table for table in (STEPS, OVERVIEW, PARTS_TABLE, COLLECTIVES, PROCESSES)}
 """Tables by name, in the order in which they are written: `processes` last, because it vouches for the others."""

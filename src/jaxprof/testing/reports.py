@@ -26,8 +26,7 @@ from jaxprof.events import SessionClosed
 from jaxprof.facts import Fact, at, column
 from jaxprof.report.comparison import figure, growth_text
 from jaxprof.report.gate import LIMITS
-from jaxprof.report.renderers import text_lines
-from jaxprof.report.table import Table
+from jaxprof.report.renderers import Table, text_lines
 from jaxprof.session import Run
 from jaxprof.session.log import Library, new_header
 from jaxprof.session.log.baselines import Baselines

@@ -114,26 +114,19 @@ ENTRY main {
 
 
 def test_what_kernels_share_is_printed_as_if_each_were_read(monkeypatch):
-    """As rows of text after the first page, and in JSON."""
-    from jaxprof.analysis.hlo_program import HloProgram
-    from jaxprof.facts import recorder
-    from jaxprof.hlo.open.stages import ModuleStages
-    from jaxprof.report import kernels, modules, renderers
+    """As rows of text after the first page."""
+    from jaxprof.report import kernels, renderers
 
     monkeypatch.setattr(kernels, "LARGE", 0)
     monkeypatch.setattr(renderers, "PAGE", 1)
 
     def printed():
-        stages = ModuleStages("", "", {"hlo": lambda: _NEARLY_ALIKE})
-        made = recorder(modules.facts_of_program("kernels"))(HloProgram(stages))
-        return list(kernels.kernel_lines(module(_NEARLY_ALIKE), None)), list(made["kernels"])
+        return list(kernels.kernel_lines(module(_NEARLY_ALIKE), None))
 
-    text, rows = printed()
-    assert [row["name"] for row in rows] == [row["name"] for row in printed()[1]]
-    assert len({(row["count"], row["line"], row["read_bytes"]) for row in rows}) > 5
-    for at in (kernels, modules):
-        monkeypatch.setattr(at, "likeness", lambda row: None)
-    assert (text, rows) == printed()
+    text = printed()
+    assert len({line[40:] for line in text}) > 5
+    monkeypatch.setattr(kernels, "likeness", lambda row: None)
+    assert text == printed()
 
 
 def _chain(count):

@@ -11,7 +11,8 @@ from jaxprof.report.json import to_dict
 from jaxprof.report.recording.tables import letters, rounded
 from jaxprof.report.recording.text import program_view_text, summary_lines
 from jaxprof.report.recording.words import verdict
-from jaxprof.report.text import WIDTH, to_text
+from jaxprof.report.renderers import WIDTH
+from jaxprof.report.text import to_text
 from jaxprof.text import columns
 from report import sessions
 

@@ -14,7 +14,6 @@ from jaxprof.limits import DEPTH
 from jaxprof.report import views
 from jaxprof.report.envelope import json_pieces
 from jaxprof.report.json import to_dict
-from jaxprof.report.markdown import to_markdown
 from jaxprof.report.recording.tables import VIEWS, program_view_json
 from jaxprof.report.recording.text import program_view_text
 from jaxprof.report.runs import to_csv
@@ -116,7 +115,7 @@ def test_every_report_shows_the_most_extreme_value_that_is_read(name):
 
 
 def _show(session, name):
-    to_text(session), to_markdown(session), to_csv(session)
+    to_text(session), to_csv(session)
     "".join(json_pieces(to_dict(session)))
     if name == "program":
         for view in VIEWS:

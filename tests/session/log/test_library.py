@@ -14,13 +14,6 @@ from jaxprof.errors import StorageError, UsageError
 from jaxprof.session.log import Library, LogWriter, new_header
 from jaxprof.session.log.entry import read_entry
 from jaxprof.session.log.reader import is_live
-from jaxprof.session.log.state import (
-    derived_folder,
-    forget_derived,
-    forget_derived_of_lost,
-    make_derived_folder,
-    state_folder,
-)
 from report import sessions
 
 
@@ -199,15 +192,14 @@ def test_names_find_a_job_only_where_one_will_do(library):
     assert library.search("last", jobs=True) == library.folder / "new.jaxprof"
 
 
-def test_delete_takes_the_whole_folder_and_what_was_derived_and_no_folder_that_holds_anything_else(library):
+def test_delete_takes_the_whole_folder_and_no_folder_that_holds_anything_else(library):
     folder, kept = job(library), job(library, "other")
-    derived = make_derived_folder(folder / "process-00001.jaxprof")
     (kept / "model.ckpt").write_text("a week of training")
     before = sorted(kept.rglob("*"))
     library.delete(folder)
     with pytest.raises(StorageError, match=r"it also holds model\.ckpt"):
         library.delete(kept)
-    assert (folder.exists(), derived.exists(), sorted(kept.rglob("*"))) == (False, False, before)
+    assert (folder.exists(), sorted(kept.rglob("*"))) == (False, before)
 
 
 def test_a_job_that_runs_is_neither_deleted_nor_renamed_nor_pruned(library):
@@ -228,9 +220,8 @@ def test_a_job_that_runs_is_neither_deleted_nor_renamed_nor_pruned(library):
 
 def test_rename_keeps_it_a_job(library):
     folder = job(library)
-    derived = make_derived_folder(folder / "process-00001.jaxprof")
     renamed = library.rename(folder, "better.jaxprof.d")
-    assert (renamed.name, derived.exists()) == ("better.jaxprof.d", False)
+    assert renamed.name == "better.jaxprof.d"
     assert [entry.path for entry in library.listed()] == [renamed]
     job(library)
     with pytest.raises(StorageError, match="already exists"):
@@ -259,29 +250,3 @@ def test_jobs_in_the_current_folder_are_listed_and_never_pruned(state_home, tmp_
     assert [entry.path for entry in library.listed()] == [folder]
     assert library.search("last", jobs=True) == folder
     assert library.prunable(keep=0) == []
-
-
-def test_each_session_has_one_folder_that_is_the_users_own_and_goes_with_it(library):
-    one, other = make(library, "x"), make(library, "y")
-    assert not derived_folder(one).exists()
-    for session in (one, other):
-        made = make_derived_folder(session)
-        assert made == derived_folder(session) == make_derived_folder(session), "it is there already"
-        assert made.is_relative_to(state_folder())
-        assert made.stat().st_mode & 0o777 == 0o700
-    for _ in range(2):  # the second time, it is gone already
-        forget_derived(one)
-        assert (derived_folder(one).exists(), derived_folder(other).exists()) == (False, True)
-
-
-def test_what_was_derived_from_sessions_that_are_lost_goes(library):
-    kept, lost, unnamed, torn = (make(library, name) for name in "abcd")
-    folders = {session: make_derived_folder(session) for session in (kept, lost, unnamed, torn)}
-    lost.unlink()
-    (note,) = folders[unnamed].iterdir()
-    note.write_bytes(b"\xff")
-    (note,) = folders[torn].iterdir()
-    note.unlink()
-    note.mkdir()
-    forget_derived_of_lost()
-    assert [session for session, folder in folders.items() if folder.exists()] == [kept]

@@ -35,6 +35,7 @@ from jaxprof.cli.output import (
     print_json,
     print_lines,
     print_pieces,
+    print_report,
     print_text,
 )
 from jaxprof.cli.target import Recorded, is_compiled_now, local_word, recorded, refuse_job, split_run
@@ -167,6 +168,8 @@ def command(files: tuple[str, ...], form: str, over_time: bool, no_run: bool, **
         _print_trend(files[0] if files else "", form, **{name: words[name] for name in _TREND})
         return None
     refuse(_TREND, "has no effect without --over-time", "Add --over-time.")
+    if form == "csv":
+        raise no_form("a comparison of A with B", form, "text", "json", "markdown")
     if words["targets"]:
         refuse_others("does not apply to programs that are only compiled", "files", "form", *_COMPILED)
         _refuse_alone(files)
@@ -209,7 +212,7 @@ def _measured(targets: tuple[str, ...], form: str, words: dict[str, Any]) -> int
     from jaxprof.cli.sides import measure, read_sides
     from jaxprof.operating_system import refuse_to_run, unwound_by_signals
     from jaxprof.reaper import TemporaryFolder
-    from jaxprof.report.comparison_report import ab_json, ab_lines
+    from jaxprof.report.comparison import ab_json, ab_lines
 
     refuse_to_run("jaxprof compare")
     with unwound_by_signals(), TemporaryFolder("ab") as folder, read_sides(targets, words) as read:
@@ -316,15 +319,12 @@ def _compare_sessions(sides: list[_Side], form: str) -> None:
 
 
 def _print_differences(differences: list[SessionDifference], form: str, next_commands: Sequence[str] = ()) -> None:
-    from jaxprof.report import comparison_report as report
+    from jaxprof.report import comparison as report
 
     if form == "json":
         print_json("comparison", {"comparisons": list(map(report.comparison_json, differences))}, next_commands)
-    elif form == "csv":
-        print_pieces(report.comparison_csv(differences))
     else:
-        written = report.comparison_text if form == "text" else report.comparison_markdown
-        print_text("\n\n".join(written(difference) for difference in differences))
+        print_report("\n\n".join(map(report.comparison_text, differences)), form)
 
 
 def _print_trend(
@@ -344,10 +344,9 @@ def _print_trend(
         print_json("history", report.history_json(found), _around_changes(found))
     elif form == "csv":
         print_pieces([report.history_csv(found)])
-    elif form == "markdown":
-        print_text(report.history_markdown(found))
-    elif workload:
-        print_text(report.history_text(found, report.POINTS_SHOWN if last is None else None))
+    elif workload or form == "markdown":
+        shown = report.POINTS_SHOWN if last is None and form == "text" else None
+        print_report(report.history_text(found, shown), form)
     else:
         print_text(report.overview_text(found))
 

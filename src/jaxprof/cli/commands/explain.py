@@ -10,7 +10,7 @@ import click
 from jaxprof.cli.answers import command_line, explained_job, in_json
 from jaxprof.cli.complete import complete_session
 from jaxprof.cli.options import positive_seconds, profile_options, python_option, refuse, refuse_without, yes_option
-from jaxprof.cli.output import format_option, print_json, print_lines, print_text
+from jaxprof.cli.output import format_option, print_json, print_lines, print_report
 from jaxprof.cli.target import job_named, local_source, recorded, refuse_of_profile, refuse_unrecorded
 from jaxprof.files import with_home
 
@@ -99,10 +99,8 @@ def _print(explained: Explanation, form: str, *, full: bool) -> None:
 
     if form == "json":
         print_json("explanation", explain.explanation_json(explained), _next(explained))
-    elif form == "markdown":
-        print_text(explain.explanation_markdown(explained))
     else:
-        print_lines(explain.explanation_lines(explained, full=full))
+        print_report("\n".join(explain.explanation_lines(explained, full=full or form == "markdown")), form)
 
 
 def _next(explained: Explanation) -> list[str]:

@@ -46,7 +46,7 @@ from jaxprof.cli.options import (
     target_options,
     variant_option,
 )
-from jaxprof.cli.output import ExitCode, format_option, print_json, print_lines, print_text, written_whole
+from jaxprof.cli.output import ExitCode, format_option, print_json, print_lines, print_report, written_whole
 from jaxprof.cli.sides import TIMED, MeasuredSides, can_be_measured, measure_times
 from jaxprof.cli.target import refuse_job, session_at
 from jaxprof.errors import JaxprofError, UsageError
@@ -313,8 +313,7 @@ def _counterpart(run: Run, programs: list[tuple[Session, Run]], base: str) -> tu
 def _print(result: GateResult, form: str, target: str, path: str | None) -> None:
     if form == "json":
         print_json("gate", report.gate_json(result), [command_line("open", path)] if path is not None else [])
-    elif form == "markdown":
-        print_text(report.gate_markdown(result))
-    else:
-        print_text(report.gate_text(result))
+        return
+    print_report(report.gate_text(result), form)
+    if form == "text":
         print_lines(["", *conclusion_lines(gate_conclusion(result, target), report.WIDTH)])

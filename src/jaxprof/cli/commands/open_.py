@@ -40,6 +40,7 @@ from jaxprof.cli.output import (
     note,
     print_json,
     print_pieces,
+    print_report,
     print_text,
     refuse_existing,
 )
@@ -360,15 +361,11 @@ def _print_session(session: Session, form: str, path: Path, *, live: bool = Fals
         from jaxprof.report.runs import to_csv
 
         print_pieces([to_csv(session, live=live)])
-    elif form == "markdown":
-        from jaxprof.report.markdown import to_markdown
-
-        print_text(to_markdown(session, live=live))
     else:
         from jaxprof.report.text import to_text
         from jaxprof.report.views import is_profile, profile_text
 
-        print_text(profile_text(session) if is_profile(session) else to_text(session, live=live))
+        print_report(profile_text(session) if is_profile(session) else to_text(session, live=live), form)
 
 
 def _print_view(view: str, session: Session, form: str, path: Path) -> None:

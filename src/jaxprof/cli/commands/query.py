@@ -29,8 +29,7 @@ from jaxprof.cli.target import job_at, job_named, local_source, recorded
 from jaxprof.errors import UsageError, unknown_name
 from jaxprof.facts import recorder
 from jaxprof.files import with_home
-from jaxprof.report.renderers import text_lines
-from jaxprof.report.table import Table
+from jaxprof.report.renderers import Table, text_lines
 from jaxprof.session.log import Library
 from jaxprof.session_names import EXTENSION
 

@@ -125,20 +125,16 @@ def delete(names: tuple[str, ...], yes: bool, form: str) -> int:
 def prune(keep: int | None, older_than: float | None, max_size: int | None, yes: bool, form: str) -> int:
     """Delete old sessions and jobs, after asking. Only those in the folder of sessions; what is being written is
     kept."""
-    from jaxprof.session.log.state import forget_derived_of_lost
-
     if keep is None and older_than is None and max_size is None:
         raise UsageError("nothing says what to delete", "Give --keep N, --older-than DAYS or --max-size SIZE.")
     library = Library()
-    forget_derived_of_lost()
     return _delete(library, library.prunable(keep=keep, older_than_days=older_than, max_bytes=max_size), form, yes=yes)
 
 
 def _list(form: str) -> None:
     from jaxprof.cli.kinds import ENTRY
     from jaxprof.facts import at, column, pick, recorder
-    from jaxprof.report.renderers import text_lines
-    from jaxprof.report.table import Table
+    from jaxprof.report.renderers import Table, text_lines
 
     library = Library()
     entries = list(library.listed())

@@ -27,8 +27,7 @@ def list_(form: str) -> None:
     """List the devices that jaxprof can compile for."""
     from jaxprof.cli.kinds import target_facts
     from jaxprof.devices.targets import CHIPS
-    from jaxprof.report.renderers import records, text_lines
-    from jaxprof.report.table import Table
+    from jaxprof.report.renderers import Table, records, text_lines
 
     table = Table(target_facts(), CHIPS)
     if form == "json":

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from jaxprof.analysis.flame import PICOSECONDS, FlameGraph
 from jaxprof.analysis.memory import SCHEDULE, MemoryPicture
-from jaxprof.analysis.programs.result import ProgramResult
 from jaxprof.analysis.run_result import ONCE_PHASES, BreakEvenCurve, RunResult, break_even_curve, modes_text
 from jaxprof.analysis.speedup import steady_samples
 from jaxprof.events import PassTimes, StepTimes
@@ -39,38 +38,40 @@ _PHASES: Final = (*ONCE_PHASES, "transfer_in", "first_run", "run", "transfer_out
 _PARTS: Final = ("kernels", "transfers", "collectives_exposed", "launch_gaps", "idle")
 
 
-def phases(charts: Charts, rows: Sequence[RunRow]) -> Iterator[str]:
-    """Draw the phases of each run up to one steady call, on one scale."""
-    bars = [
-        {"label": row.label, "parts": parts}
-        for row in rows
-        if (parts := _known((name, row.result.phase_seconds.get(name)) for name in _PHASES))
+def bars(charts: Charts, caption: str, rows: Iterable[tuple[str, Iterable[tuple[str, float | None]]]]) -> Iterator[str]:
+    """Draw bars on one scale, each with its label, of the named parts that took time; nothing without any."""
+    drawn = [
+        {
+            "label": label,
+            "parts": [
+                {"state": name, "label": words(name), "seconds": took}
+                for name, took in parts
+                if took is not None and took > 0
+            ],
+        }
+        for label, parts in rows
     ]
-    if bars:
-        yield charts.figure("bars", "phases of each run; run is one steady call", {"rows": bars})
+    if drawn := [bar for bar in drawn if bar["parts"]]:
+        yield charts.figure("bars", caption, {"rows": drawn})
 
 
-def states(charts: Charts, program: ProgramResult) -> Iterator[str]:
-    """Draw what the wall time of a program's main thread was spent on."""
-    parts = _known((share.state, share.seconds) for share in program.timeline)
-    if parts:
-        yield charts.figure("bars", "the main thread's time", {"rows": [{"label": "", "parts": parts}]})
+def phases(charts: Charts, rows: Sequence[RunRow]) -> Iterator[str]:
+    """Draw the phases of each run up to one steady call."""
+    caption = "phases of each run; run is one steady call"
+    parts = [(row.label, [(name, row.result.phase_seconds.get(name)) for name in _PHASES]) for row in rows]
+    return bars(charts, caption, parts)
 
 
 def steps(charts: Charts, rows: Sequence[StepTimes]) -> Iterator[str]:
     """Draw what the time of each step was spent on, for the first steps."""
     drawn = rows[:_STEPS_DRAWN]
     several = len({step.device for step in drawn}) > 1
-    bars = [
-        {
-            "label": f"{step.name} {step.device}" if several else step.name,
-            "parts": _known((name, getattr(step.parts, name)) for name in _PARTS),
-        }
+    left = f" (the first {len(drawn)} of {integer(len(rows))})" if len(rows) > len(drawn) else ""
+    parts = [
+        (f"{step.name} {step.device}" if several else step.name, [(name, getattr(step.parts, name)) for name in _PARTS])
         for step in drawn
     ]
-    if bars:
-        left = f" (the first {len(drawn)} of {integer(len(rows))})" if len(rows) > len(drawn) else ""
-        yield charts.figure("bars", f"what each step was spent on{left}", {"rows": bars})
+    return bars(charts, f"what each step was spent on{left}", parts)
 
 
 def distribution(charts: Charts, label: str, result: RunResult) -> Iterator[str]:
@@ -239,10 +240,3 @@ def live_memory(charts: Charts, picture: MemoryPicture) -> Iterator[str]:
     caption = f"live size over the schedule, an estimate: at most {bytes_(max(picture.live_bytes))}{peak}"
     x = list(range(len(sizes)))
     yield lines(charts, caption, "place in the schedule", x, "bytes", [("live", sizes)], stepped=True)
-
-
-def _known(parts: Iterable[tuple[str, float | None]]) -> list[dict[str, Any]]:
-    """Return the parts that took time, with the name that the style has for each, and its label."""
-    return [
-        {"state": name, "label": words(name), "seconds": took} for name, took in parts if took is not None and took > 0
-    ]

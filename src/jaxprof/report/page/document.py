@@ -32,14 +32,15 @@ from jaxprof.report.page.elements import (
     section,
     text,
 )
-from jaxprof.report.page.of_captures import (
+from jaxprof.report.page.sections import (
     compile_section,
     kernels_section,
     memory_section,
+    programs_section,
+    runs_section,
     steps_section,
     trust_section,
 )
-from jaxprof.report.page.of_runs import programs_section, runs_section
 from jaxprof.session import Session
 from jaxprof.text import json_text
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, Final
 
-from jaxprof.report.table import Table
+from jaxprof.report.renderers import Table
 from jaxprof.text import safe, safe_lines
 from jaxprof.units import UNKNOWN, integer
 

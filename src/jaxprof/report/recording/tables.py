@@ -11,8 +11,7 @@ from jaxprof.analysis.programs.result import NOT_SEEN, ProgramResult
 from jaxprof.facts import RUN, Fact, at, column, pick
 from jaxprof.facts.programs import COMPILES, LINES, TRANSFERS, VIEWS, ProgramFact, ProgramRow, rows_of, share
 from jaxprof.report.recording.words import cache, ledger_title, words
-from jaxprof.report.renderers import records, to_csv_text
-from jaxprof.report.table import Table
+from jaxprof.report.renderers import Table, records, to_csv_text
 from jaxprof.session import Session
 from jaxprof.units import UNKNOWN, counted, integer, percent, seconds, whole_steps
 
@@ -94,18 +93,9 @@ LINES_TEXT: Final[tuple[ProgramFact, ...]] = (
     column("state", at("item.state"), lambda state: words(state or ""), right=False),
     *pick(LINES, "call"),
 )
-FUNCTION: Final[ProgramFact] = column("function", at("item.function"), gives_way=True)
-TIMES: Final[ProgramFact] = column("times", at("item.count"), integer)
-TIME: Final[ProgramFact] = column("time", at("item.seconds"), seconds)
-WHY: Final[ProgramFact] = column(
-    "why again",
-    lambda row: "; ".join(f"{integer(why.count)} × {why.text}" for why in row.item.reasons if why.code != "first"),
-    str,
-    right=False,
-)
 FUNCTIONS: Final[tuple[ProgramFact, ...]] = (
-    TIMES,
-    TIME,
+    column("times", at("item.count"), integer),
+    column("time", at("item.seconds"), seconds),
     column("share", share, percent),
     column(
         "function",
@@ -116,8 +106,12 @@ FUNCTIONS: Final[tuple[ProgramFact, ...]] = (
     column("cache", lambda row: cache(row.item.rows)),
 )
 """Columns of the compile ledger by function in text, where the reasons have lines of their own."""
-FUNCTIONS_AND_WHY: Final = (FUNCTION, TIMES, TIME, CALLED_FROM, WHY)
-"""Columns of the compile ledger by function in media with room for long cells."""
+_WHY: Final[ProgramFact] = column(
+    "why again",
+    lambda row: "; ".join(f"{integer(why.count)} × {why.text}" for why in row.item.reasons if why.code != "first"),
+    str,
+    right=False,
+)
 
 
 def program_view_json(session: Session, view: str) -> dict[str, Any]:
@@ -182,4 +176,4 @@ def time_line_rows(program: ProgramResult) -> list[TimeLineRow]:
 
 def functions_table(program: ProgramResult) -> Table[ProgramRow]:
     """Return the table of compiled functions with the reasons, the most expensive function first."""
-    return Table(FUNCTIONS_AND_WHY, rows_of(program, program.functions), ledger_title(program))
+    return Table((*FUNCTIONS, _WHY), rows_of(program, program.functions), ledger_title(program))

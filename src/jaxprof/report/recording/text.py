@@ -27,7 +27,6 @@ from jaxprof.report.recording.tables import (
 )
 from jaxprof.report.recording.words import (
     ARGV_WIDTH,
-    WIDTH,
     command,
     compilations,
     finding_text,
@@ -41,8 +40,7 @@ from jaxprof.report.recording.words import (
     widest_error,
     words,
 )
-from jaxprof.report.renderers import text_lines, wrap
-from jaxprof.report.table import Table
+from jaxprof.report.renderers import WIDTH, Table, text_lines, wrap
 from jaxprof.session import Run, Session
 from jaxprof.text import columns, safe, shorten
 from jaxprof.units import bytes_, counted, integer, percent, seconds
@@ -108,9 +106,9 @@ def summary_lines(session: Session, run_id: str = "", width: int = WIDTH) -> lis
     lines += [f"  note: {note.message or words(note.code)}" for note in program.notes[:_SUMMARY_NOTES]]
     lines = [shorten(line, width) for line in lines]
     if program.verdict.kind is None:
-        lines[1:1] = wrap(verdict(program), width=width, indent="    ", first="  ")
+        lines[1:1] = wrap(verdict(program), hang=2, width=width)
     for finding in program.findings[:_SUMMARY_FINDINGS]:
-        lines += wrap(finding_text(program, finding), width=width, indent="    ", first="  ! ")
+        lines += wrap(finding_text(program, finding), first="  ! ", width=width)
     return lines
 
 
@@ -119,19 +117,17 @@ def _head(session: Session, program: ProgramResult, live: bool) -> Iterator[str]
     yield heading
     yield "─" * min(WIDTH, columns(heading))
     if columns(command(program)) > ARGV_WIDTH:
-        yield from wrap(command(program), width=WIDTH, indent="    ", first="  ")
+        yield from wrap(command(program), hang=2)
     ended = program.run.end(deserted=not live)
     if ended.status not in ("ok", "running", "queued"):
         failure = ended.status if ended.error in ("", ended.status) else f"{ended.status}: {ended.error}"
-        yield from wrap(failure, width=WIDTH, indent="    ", first="  ✗ ")
-        yield from wrap(ended.advice, width=WIDTH, indent="    ")
+        yield from wrap(failure, first="  ✗ ")
+        yield from wrap(ended.advice, first="    ")
     for stage in program.running:
         took = seconds(max(0.0, program.began_seconds + program.wall_seconds - stage.began_seconds))
         at = stage.called_from
         where = f", from {at.short(program.directory)}" if at else ""
-        yield from wrap(
-            f"{stage.stage} of {stage.function}{where}: {took} so far", width=WIDTH, indent="    ", first="  "
-        )
+        yield from wrap(f"{stage.stage} of {stage.function}{where}: {took} so far", hang=2)
 
 
 def _time_line(program: ProgramResult) -> Iterator[str]:
@@ -146,8 +142,6 @@ def _time_line(program: ProgramResult) -> Iterator[str]:
         yield from wrap(
             f"Exact is what JAX announced; estimates are from {counted(program.samples, 'sample')} of the main "
             f"thread's stack{_error(program.samples)}.",
-            width=WIDTH,
-            indent="  ",
         )
 
 
@@ -162,17 +156,17 @@ def _finding_list(program: ProgramResult) -> Iterator[str]:
         count = len(program.findings)
         yield "1 finding" if count == 1 else f"{count} findings, those first that would save most"
     for finding in program.findings:
-        yield from wrap(finding_text(program, finding), width=WIDTH, indent="    ", first="  ! ")
-        yield from wrap(finding.advice, width=WIDTH, indent="      ", first="    → ")
+        yield from wrap(finding_text(program, finding), first="  ! ")
+        yield from wrap(finding.advice, first="    → ")
     for footer in program.remarks:
-        yield from wrap(f"{footer.message}. {footer.advice}", width=WIDTH, indent="    ", first="  · ")
+        yield from wrap(f"{footer.message}. {footer.advice}", first="  · ")
 
 
 def _verdict_lines(program: ProgramResult) -> Iterator[str]:
-    yield from wrap(verdict(program), width=WIDTH, indent="  ")
+    yield from wrap(verdict(program))
     if others := verdict_parts(program):
         text = f"besides: {others}" if program.verdict.kind else others
-        yield from wrap(text, width=WIDTH, indent="    ", first="  ")
+        yield from wrap(text, hang=2)
 
 
 def _line_list(program: ProgramResult) -> Iterator[str]:
@@ -192,13 +186,13 @@ def parts_beside(program: ProgramResult, width: int = WIDTH) -> Iterator[list[st
 
 def _loops(program: ProgramResult, width: int) -> Iterator[str]:
     for steps in program.loops[:_LOOPS_SHOWN]:
-        yield from wrap(loop(program, steps), width=width, indent="  ", first="")
+        yield from wrap(loop(program, steps), first="", hang=2, width=width)
 
 
 def _copies_remark(program: ProgramResult, width: int = WIDTH) -> list[str]:
     from jaxprof.analysis.programs.findings.arrays import copies_remark  # and with it all findings
 
-    return wrap(copies_remark(program.run, program.transfers), width=width, indent="  ")
+    return wrap(copies_remark(program.run, program.transfers), width=width)
 
 
 def _transfer_list(program: ProgramResult, width: int = WIDTH) -> Iterator[str]:
@@ -231,9 +225,9 @@ def _array_lines(program: ProgramResult, width: int) -> Iterator[str]:
 def _notes(program: ProgramResult, width: int) -> Iterator[str]:
     """Yield what the recording did not see, its warnings, and its cost."""
     for note in program.notes:
-        yield from wrap(note.message or words(note.code), width=width, indent="  ", first="note: ")
+        yield from wrap(note.message or words(note.code), first="note: ", width=width)
     for warning in program.run.warnings:
-        yield from wrap(f"{warning.message}. {warning.advice}", width=width, indent="  ", first="note: ")
+        yield from wrap(f"{warning.message}. {warning.advice}", first="note: ", width=width)
     if program.own_seconds is not None:
         share = percent(program.of_wall(program.own_seconds))
         yield safe(f"profiler overhead {share} of the wall time: {seconds(program.own_seconds, 2)} of CPU time")
@@ -272,15 +266,15 @@ def _ledger_lines(program: ProgramResult) -> Iterator[str]:
     yield lines[0]
     for line, row in zip(lines[1:], program.compiles, strict=True):
         yield line
-        yield from wrap(why_again(row), width=WIDTH, indent=" " * 8, first=" " * 6)
-        yield from wrap(signature(row), width=WIDTH, indent=" " * 8, first=" " * 6)
+        yield from wrap(why_again(row), first=" " * 6, hang=2)
+        yield from wrap(signature(row), first=" " * 6, hang=2)
 
 
 def _stage_ranges(function: FunctionCompiles) -> Iterator[str]:
     """Yield the range of each stage over the compilations of a function; nothing for a single compilation."""
     stages = [f"{name} {_range(spread.minimum, spread.maximum)}" for name, spread in function.spreads().items()]
     if stages:
-        yield from wrap(f"each: {', '.join(stages)}", width=WIDTH, indent=" " * 12, first=" " * 9)
+        yield from wrap(f"each: {', '.join(stages)}", first=" " * 9, hang=3)
 
 
 def _range(least: float, most: float) -> str:
@@ -292,7 +286,7 @@ def _reasons(function: FunctionCompiles) -> Iterator[str]:
     """Yield why a function was compiled again, a line for each kind of reason."""
     again = [reason for reason in function.reasons if reason.code != "first"]
     for reason in again[:_REASONS_SHOWN]:
-        yield from wrap(f"{integer(reason.count)} × {reason.text}", width=WIDTH, indent=" " * 12, first=" " * 9)
+        yield from wrap(f"{integer(reason.count)} × {reason.text}", first=" " * 9, hang=3)
     if len(again) > _REASONS_SHOWN:
         yield f"         and {len(again) - _REASONS_SHOWN} more kinds of reason"
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from jaxprof.analysis.finding import Finding
     from jaxprof.analysis.programs.verdict import Verdict
 
-WIDTH: Final = 80
 _ARGUMENTS_SHOWN: Final = 4
 _MUCH_PREEMPTED: Final = 0.05
 """Share of a loop's time from which the wait for a processor is mentioned."""

@@ -22,7 +22,6 @@ from jaxprof.events import Event, Header, RunClosed, RunPlanned, SessionClosed
 from jaxprof.events.base import session_state, unfinished
 from jaxprof.files import open_regular, with_home
 from jaxprof.session.log.reader import events_of, is_live, read_header
-from jaxprof.session.log.state import forget_derived
 from jaxprof.session_names import EXTENSION, JOB_EXTENSION, attempts_in, process_number
 
 if TYPE_CHECKING:
@@ -234,7 +233,7 @@ def _ends_of(file: BinaryIO, *, with_plan: bool) -> Iterator[Event]:
 def delete_job(folder: Path) -> None:
     """Delete the folder of a job with all that jaxprof has written there. Raises StorageError, and deletes nothing, if
     one of its processes runs, or the folder holds anything else."""
-    _refuse_live(folder, "deleted")
+    refuse_live(folder, "deleted")
     try:
         strange = sorted(path.name for path in folder.iterdir() if not _is_ours(path))
         if strange:
@@ -243,22 +242,12 @@ def delete_job(folder: Path) -> None:
                 + (f" and {len(strange) - 1} more" if len(strange) > 1 else ""),
                 "Move files that are not part of the job elsewhere, or delete the folder with `rm -r`.",
             )
-        for path in _sessions(folder):
-            forget_derived(path)
         if folder.is_symlink():
             folder.unlink()
         else:
             shutil.rmtree(folder)
     except OSError as error:
         raise StorageError(f"{folder} cannot be deleted: {system_words(error)}") from error
-
-
-def prepare_move(folder: Path) -> None:
-    """Prepare the folder for another name. Raises StorageError if one of the job's processes runs, because its roll-up
-    would go on under the old one."""
-    _refuse_live(folder, "renamed")
-    for path in _sessions(folder):
-        forget_derived(path)
 
 
 def copy_job(folder: Path, target: Path, *, replace: bool = False) -> Path:
@@ -284,7 +273,7 @@ def is_job_live(folder: Path) -> bool:
     return any(map(is_live, _sessions(folder)))
 
 
-def _refuse_live(folder: Path, done: str) -> None:
+def refuse_live(folder: Path, done: str) -> None:
     if is_job_live(folder):
         what = f"{folder.name} cannot be {done}: its processes are running"
         raise StorageError(what, "Wait until they are over.")

@@ -21,12 +21,12 @@ from jaxprof.session.log.entry import (
     delete_job,
     is_job_live,
     job_bytes,
-    prepare_move,
     read_entry,
     read_job_entry,
+    refuse_live,
 )
 from jaxprof.session.log.reader import is_live
-from jaxprof.session.log.state import forget_derived, state_folder, url_of
+from jaxprof.session.log.state import state_folder, url_of
 from jaxprof.session_names import EXTENSION, JOB_EXTENSION
 
 
@@ -141,9 +141,7 @@ class Library:
         if target == path:
             return path
         if is_job:
-            prepare_move(path)
-        else:
-            forget_derived(path)
+            refuse_live(path, "renamed")
         return _moved(path, target)
 
     def copy(self, path: Path, target: Path, *, replace: bool = False) -> Path:
@@ -173,7 +171,6 @@ class Library:
         if is_live(path):
             raise StorageError(f"{path.name} is being written now", "Wait until its runs are over, or cancel them.")
         try:
-            forget_derived(path)
             path.unlink(missing_ok=True)
         except OSError as error:
             raise StorageError(f"{path} cannot be deleted: {system_words(error)}") from error

@@ -1,15 +1,13 @@
-"""The user's state folder, which holds what is derived from sessions: never beside a session that came from elsewhere.
+"""The user's state folder, and the folders of what was fetched from URLs.
 
-This user's jaxprof wrote everything in it, so it can be trusted; it can be deleted at any time.
+This user's jaxprof wrote everything in them, so they can be trusted; they can be deleted at any time.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import secrets
-import shutil
 from pathlib import Path
 
 from jaxprof.files import private_folder
@@ -20,8 +18,6 @@ FETCHED_FROM = "url.txt"
 """Name of the file in each folder of what was fetched or is uploaded that holds its URL."""
 _IN_FETCHED = r"[0-9a-f]{16}[/\\][\w.+@-]*[\w+@-]"
 """Pattern for the key of a URL and its last part, below the folder of what was fetched."""
-_SESSION = "session.txt"
-"""Name of the file in each derived folder that holds the path of its session."""
 
 
 def state_folder() -> Path:
@@ -32,41 +28,6 @@ def state_folder() -> Path:
     from platformdirs import user_state_path
 
     return user_state_path("jaxprof")
-
-
-def derived_folder(session: Path) -> Path:
-    """Return the folder for what is derived from the session at this path. It need not exist."""
-    name = hashlib.sha256(str(session.resolve()).encode("utf-8", "backslashreplace")).hexdigest()[:24]
-    return _all() / name
-
-
-def make_derived_folder(session: Path) -> Path:
-    """Return `derived_folder(session)`, made if it does not exist. Raises OSError."""
-    folder = derived_folder(session)
-    if not (folder / _SESSION).exists():
-        private_folder(folder)
-        (folder / _SESSION).write_text(str(session.resolve()), "utf-8", "backslashreplace")
-    return folder
-
-
-def forget_derived(session: Path) -> None:
-    """Delete what is derived from the session at this path."""
-    shutil.rmtree(derived_folder(session), ignore_errors=True)
-
-
-def forget_derived_of_lost() -> None:
-    """Delete what is derived from sessions that no longer exist."""
-    for note in _all().glob(f"*/{_SESSION}"):
-        try:
-            lost = not Path(note.read_text("utf-8")).exists()
-        except (OSError, ValueError):
-            lost = True
-        if lost:
-            shutil.rmtree(note.parent, ignore_errors=True)
-
-
-def _all() -> Path:
-    return state_folder() / "derived"
 
 
 def fetched_folder() -> Path:

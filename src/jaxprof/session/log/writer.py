@@ -56,7 +56,7 @@ def new_header(environment: dict[str, Any] | None = None, command: list[str] | N
     )
 
 
-def _lock(file: int) -> None:
+def lock_as_writer(file: int) -> None:
     """Lock the file as being written. Raises BlockingIOError if another process holds the lock. Windows has no lock: no
     program is recorded there, and a profile becomes a session in seconds."""
     try:
@@ -213,7 +213,7 @@ class LogWriter:
             return
         try:
             self._file = os.open(path, flags, FILE_MODE)
-            _lock(self._file)
+            lock_as_writer(self._file)
             if replace_existing:
                 os.ftruncate(self._file, 0)
                 path.chmod(FILE_MODE)

@@ -32,7 +32,8 @@ class ArrivalTable(ReportList):
     def show(self, seen: Arrivals | None) -> None:
         """Show which process arrives last; None if there are no captures."""
         table = arrival_table(seen) if seen is not None else None
-        self.show_table(table, {row.index: row for row in table.rows} if table is not None else {})
+        rows = dict(zip(seen.indices, table.rows, strict=True)) if seen is not None and table is not None else {}
+        self.show_table(table, rows)
 
 
 _MARKED_SHARE = 0.05

@@ -43,7 +43,7 @@ def cost_lines(cost: str, certainty: str, width: int) -> list[Content]:
 def _labelled(label: str, text: str, width: int, style: str) -> list[Content]:
     from jaxprof.report.renderers import wrap
 
-    lines = wrap(text, width=max(12, width - _LABEL), indent="")
+    lines = wrap(text, first="", width=max(12, width - _LABEL))
     heads = [label, *[""] * (len(lines) - 1)]
     return [
         Content.assemble((head.ljust(_LABEL), "$primary"), (line, style))

@@ -17,7 +17,7 @@ from jaxprof.units import UNKNOWN
 
 if TYPE_CHECKING:
     from jaxprof.facts import Fact
-    from jaxprof.report.table import Table
+    from jaxprof.report.renderers import Table
 
 Row = TypeVar("Row")
 Drawing = Callable[[int], Content]

@@ -33,7 +33,7 @@ from jaxprof.tui.kit.table_columns import (
 )
 
 if TYPE_CHECKING:
-    from jaxprof.report.table import Table
+    from jaxprof.report.renderers import Table
 
 
 class Heading:

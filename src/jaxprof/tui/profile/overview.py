@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from textual.content import Content
 
 from jaxprof.facts import Fact, at, column
-from jaxprof.report.table import Table
+from jaxprof.report.renderers import Table
 from jaxprof.report.views import device_columns, measured_table
 from jaxprof.text import safe
 from jaxprof.tui.keys import key_of

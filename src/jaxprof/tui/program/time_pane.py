@@ -12,7 +12,7 @@ from textual.content import Content
 
 from jaxprof.report.recording.tables import TIME_LINE_TEXT, time_line_rows
 from jaxprof.report.recording.text import parts_beside
-from jaxprof.report.table import Table
+from jaxprof.report.renderers import Table
 from jaxprof.text import safe
 from jaxprof.tui.kit.canvas import Scale, ruler
 from jaxprof.tui.kit.drawing import cell, spark

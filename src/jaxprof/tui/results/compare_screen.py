@@ -159,7 +159,7 @@ class CompareScreen(SessionScreen, keys="compare"):
     def action_copy(self) -> None:
         if self._difference is None:
             return
-        from jaxprof.report.comparison_report import comparison_text
+        from jaxprof.report.comparison import comparison_text
 
         first = head_lines(self._difference, 200)[0].plain.strip()
         self.copy(f"{first}\n\n{comparison_text(self._difference)}", first)

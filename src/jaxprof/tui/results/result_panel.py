@@ -12,7 +12,7 @@ from jaxprof.analysis.ab import side_title
 from jaxprof.analysis.run_result import break_even_curve
 from jaxprof.analysis.run_result import result as result_of
 from jaxprof.analysis.speedup import steady_samples
-from jaxprof.report.run_text import published_lines, sweep_table
+from jaxprof.report.runs import published_lines, sweep_table
 from jaxprof.text import safe, shorten
 from jaxprof.tui.kit.format import baseline_name
 from jaxprof.tui.kit.phase_bars import UNTIL_FIRST, PhaseRow, first_result, phase_bars

@@ -15,8 +15,7 @@ from textual.containers import Vertical
 from textual.content import Content
 
 from jaxprof.errors import UsageError
-from jaxprof.report.run_text import sweep_table
-from jaxprof.report.runs import break_even_text
+from jaxprof.report.runs import break_even_text, sweep_table
 from jaxprof.runner.expected_time import left_in_words, seconds_left
 from jaxprof.text import safe
 from jaxprof.tui.keys import key_of

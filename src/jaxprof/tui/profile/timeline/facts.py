@@ -12,7 +12,7 @@ from jaxprof.analysis.lanes.kinds import COUNTER, KINDS, WORDS
 from jaxprof.analysis.profile import mean_step
 from jaxprof.events import StepTimes
 from jaxprof.facts import Fact, at, column
-from jaxprof.report.table import Table
+from jaxprof.report.renderers import Table
 from jaxprof.text import safe, shorten
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.drawing import cell, stacked
