@@ -390,7 +390,7 @@ class Truth:
                 continue
             calling = running / stretch
             if part == "inline":
-                calling = (whole - waited) * share_of(self.empty, work)
+                calling *= share_of(self.empty, work)
             self.parts["dispatch"] += calling
             self.parts["device"] += whole - waited - calling
         return took / passes

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
+from functools import lru_cache
 from typing import Any, ClassVar, Final
 
 from jaxprof.light_dataclass import dataclass, field
@@ -235,15 +236,22 @@ def _cut(value: Any) -> Any:
 
 def fields_of(row: Any) -> dict[str, Any]:
     """Return the JSON form of an event or a row. Not `asdict`, which copies each number of each list."""
-    if not is_dataclass(row):
-        raise TypeError(f"{type(row).__name__} cannot be part of an event")
     values: dict[str, Any] = {}
-    for item in fields(row):
-        if "flat" in item.metadata:
-            values |= fields_of(getattr(row, item.name))
+    for name, flat in _layout(type(row)):
+        if flat:
+            values |= fields_of(getattr(row, name))
         else:
-            values[item.name] = getattr(row, item.name)
+            values[name] = getattr(row, name)
     return values
+
+
+@lru_cache(maxsize=256)
+def _layout(kind: type[Any]) -> tuple[tuple[str, bool], ...]:
+    """Return the fields of a class, and whether those of their values take their place; a program waits for an event,
+    and `dataclasses.fields` is half of what its encoding takes."""
+    if not is_dataclass(kind):
+        raise TypeError(f"{kind.__name__} cannot be part of an event")
+    return tuple((item.name, "flat" in item.metadata) for item in fields(kind))
 
 
 def finite(value: float | None) -> float | None:

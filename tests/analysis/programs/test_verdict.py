@@ -183,6 +183,10 @@ LOOPS = {
     ],
     "a device of its own was not": [*preempted(0.2, 0.3, 0.5, delay=0.7), on("gpu")],
     "Python takes longer however it was kept waiting": preempted(0.05, 0.45, 0.5, delay=0.7),
+    "waits for a processor while the program sets up are not the loop's": [
+        *delayed([made.sampled(0, 9.0, {"host_busy": 9.0}, [made.line(12, 9.0, "host_busy", "sort()", loop=None)])], 8),
+        *preempted(0.2, 0.3, 0.5, delay=0.5),
+    ],
     "longer than a launch": inline(0.60, 0.40, 1e-3),
     "launching with so many arguments may take as long": inline(0.60, 0.40, 1e-3, leaves=500),
     "asking for a result, going to sleep and waking up take microseconds": waits(20e-6),

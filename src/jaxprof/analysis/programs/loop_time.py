@@ -15,7 +15,16 @@ from statistics import median
 from typing import Final
 
 from jaxprof.analysis.programs.functions import row_seconds
-from jaxprof.events import STAGES, Compiled, EmptyCallTimed, LoopSite, ProgramSampled, SourceLocation, StepsCounted
+from jaxprof.events import (
+    STAGES,
+    Compiled,
+    EmptyCallTimed,
+    LoopSite,
+    ProgramSampled,
+    SampledLine,
+    SourceLocation,
+    StepsCounted,
+)
 from jaxprof.grouping import grouped, totals
 from jaxprof.hot_loop import hot_loop
 from jaxprof.light_dataclass import dataclass, field
@@ -55,6 +64,9 @@ class Spot:
     """Bytes of the largest array that was read there."""
     through: str = ""
     """Library or callback that the time goes through, as in `ProgramSampled.lines`."""
+    delay: float = 0.0
+    """Seconds for which the thread waited for a processor there, if such waits are spread evenly over all lines of a
+    window at which it ran."""
 
     def site_in(self, loop: LoopKey | None) -> LoopSite | None:
         """Return the site of this spot in a loop; None if the spot is outside the loop, or there is no loop."""
@@ -121,6 +133,8 @@ class Spots:
         for window in sampled[self.consumed :]:
             sites = window.sites
             length = window.monotonic_seconds - window.began_seconds - window.states.get("stopped", 0.0)
+            running = sum(line.seconds for line in window.lines if _may_be_delayed(line))
+            delay = (window.delay_seconds or 0.0) / running if running > 0 else 0.0
             for line in window.lines:
                 if not line.file or line.seconds <= 0:
                     continue
@@ -133,19 +147,26 @@ class Spots:
                     around,
                     line.through,
                 )
-                total = self._totals.setdefault(key, [0.0, 0.0, 0.0])
+                total = self._totals.setdefault(key, [0.0, 0.0, 0.0, 0.0])
                 total[0] += line.seconds
                 total[1] += window.samples * line.seconds / length if length > 0 else 0.0
                 total[2] = max(total[2], line.bytes or 0)
+                total[3] += delay * line.seconds if _may_be_delayed(line) else 0.0
         self.consumed = len(sampled)
 
     def spots(self) -> tuple[Spot, ...]:
         """Return the spots, longest time first."""
         merged = [
-            Spot(where, state, kind, call, sites, took, samples, int(size) or None, through)
-            for (where, state, kind, call, sites, through), (took, samples, size) in self._totals.items()
+            Spot(where, state, kind, call, sites, took, samples, int(size) or None, through, delay)
+            for (where, state, kind, call, sites, through), (took, samples, size, delay) in self._totals.items()
         ]
         return tuple(sorted(merged, key=lambda spot: -spot.seconds))
+
+
+def _may_be_delayed(line: SampledLine | Spot) -> bool:
+    """Return whether the thread ran there, outside compilations, or waited only for a processor."""
+    runs = line.kind in ("inline", PREEMPTED) or line.state not in _BLOCKED
+    return runs and line.kind not in STAGES and line.seconds > 0
 
 
 def line_times(counted: Sequence[StepsCounted], loop: LoopKey | None, per_second: float | None = None) -> LoopTimes:
@@ -331,14 +352,13 @@ def loop_figures(
     times: LoopTimes,
     rows: Sequence[Compiled],
     empty_call: EmptyCallTimed | None = None,
-    delay_seconds: float = 0.0,
     *,
     shares_processors: bool = False,
 ) -> HotLoop:
     """Return the figures of a loop; with `key` None, those of the whole program.
 
-    `empty_call`: what an empty call of a compiled function takes here; None if unknown. `delay_seconds`: how long the
-    main thread waited for a processor. `shares_processors`: as the field.
+    `empty_call`: what an empty call of a compiled function takes here; None if unknown. `shares_processors`: as the
+    field.
     """
     inside = [spot for spot in spots if spot.kind not in OUTSIDE and (key is None or spot.site_in(key) is not None)]
     unstaged = tuple(spot for spot in inside if spot.kind not in STAGES)
@@ -350,8 +370,9 @@ def loop_figures(
     parts = dict.fromkeys((*PARTS, UNKNOWN), 0.0)
     for spot in steady:
         parts[part_of(spot, key, working, eager)] += spot.seconds
-    preempted = sum(spot.seconds for spot in spots if spot.kind == PREEMPTED and (key is None or spot.site_in(key)))
-    delayed = _delayed_share(steady, delay_seconds - preempted)
+    waiting = [spot for spot in spots if spot.kind == PREEMPTED and (key is None or spot.site_in(key))]
+    preempted = sum(spot.seconds for spot in waiting)
+    delayed = _delayed_share(steady, sum(spot.delay for spot in (*steady, *waiting)) - preempted)
     passes = times.passes(sum(spot.seconds for spot in steady) + preempted)
     stretch = 1 / (1 - delayed)
     called = _called_inline(steady, rows)
@@ -396,14 +417,9 @@ def loop_figures(
     )
 
 
-def _runs(spot: Spot) -> bool:
-    """Return whether the thread ran, or waited only for a processor."""
-    return spot.kind == "inline" or spot.state not in _BLOCKED
-
-
 def _delayed_share(spots: Sequence[Spot], delay_seconds: float) -> float:
     """Return the share of the running time in which the thread waited for a processor."""
-    running = sum(spot.seconds for spot in spots if _runs(spot))
+    running = sum(spot.seconds for spot in spots if _may_be_delayed(spot))
     return min(_MOST_DELAYED, max(0.0, delay_seconds) / running) if running else 0.0
 
 
@@ -414,7 +430,7 @@ def _running_seconds(
     the inline time is not the device's."""
     running = dict.fromkeys(PARTS, 0.0)
     for spot in spots:
-        if _runs(spot):
+        if _may_be_delayed(spot):
             running[part(spot)] = running.get(part(spot), 0.0) + spot.seconds
     for other, seconds in inline.items():
         running[other] = running.get(other, 0.0) + seconds

@@ -516,7 +516,6 @@ class ProgramResult:
             times,
             self._program.compiled,
             self._program.empty_call,
-            sum(window.delay_seconds or 0.0 for window in self._program.sampled),
             shares_processors=_all_are_processors(self.run),
         )
 

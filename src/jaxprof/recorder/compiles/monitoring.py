@@ -53,8 +53,6 @@ class Watcher(Protocol):
 
 
 _watchers: list[Watcher] = []
-
-
 _registered: list[bool] = []
 
 
@@ -81,44 +79,34 @@ def unwatch(watcher: Watcher) -> None:
 
 @unseen
 def _on_scalar(event: str, value: float, **details: Any) -> None:
-    stage = _STAGES.get(event)
-    if stage is None:
-        return
-    for watcher in _watchers:
-        try:
-            watcher.stage_began(stage, str(details.get("fun_name") or "unknown"), sys._getframe(2))
-        except Exception as error:  # the program must not be affected; the watcher counts and reports it
-            if raised_by_program(error):
-                raise
-            watcher.problem(error)
+    if event in _STAGES:
+        frame = sys._getframe(2)
+        _pass_on(lambda watcher: watcher.stage_began(_STAGES[event], _function(details), frame))
 
 
 @unseen
 def _on_duration(event: str, duration: float, **details: Any) -> None:
-    stage = _STAGES.get(event)
-    if stage is None and event != _SAVED:
-        return
-    for watcher in _watchers:
-        try:
-            if stage is None:
-                watcher.cache_saved(duration)
-            else:
-                watcher.stage_ended(stage, str(details.get("fun_name") or "unknown"))
-        except Exception as error:
-            if raised_by_program(error):
-                raise
-            watcher.problem(error)
+    if event in _STAGES:
+        _pass_on(lambda watcher: watcher.stage_ended(_STAGES[event], _function(details)))
+    elif event == _SAVED:
+        _pass_on(lambda watcher: watcher.cache_saved(duration))
 
 
 @unseen
 def _on_event(event: str, **details: Any) -> None:
-    what = _CACHE_EVENTS.get(event)
-    if what is None:
-        return
+    if event in _CACHE_EVENTS:
+        _pass_on(lambda watcher: watcher.cache_event(_CACHE_EVENTS[event]))
+
+
+def _function(details: dict[str, Any]) -> str:
+    return str(details.get("fun_name") or "unknown")
+
+
+def _pass_on(event: Callable[[Watcher], None]) -> None:
     for watcher in _watchers:
         try:
-            watcher.cache_event(what)
-        except Exception as error:
+            event(watcher)
+        except Exception as error:  # the program must not be affected; the watcher counts and reports it
             if raised_by_program(error):
                 raise
             watcher.problem(error)
