@@ -10,7 +10,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
-from functools import lru_cache
 from typing import Any, ClassVar, Final
 
 from jaxprof.light_dataclass import dataclass, field
@@ -234,10 +233,10 @@ def _cut(value: Any) -> Any:
     return _cut(fields_of(value)) if is_dataclass(value) else value
 
 
-def fields_of(row: Any) -> dict[str, Any]:
+def fields_of(row: object) -> dict[str, Any]:
     """Return the JSON form of an event or a row. Not `asdict`, which copies each number of each list."""
     values: dict[str, Any] = {}
-    for name, flat in _layout(type(row)):
+    for name, flat in _layouts.get(type(row)) or _layout(type(row)):
         if flat:
             values |= fields_of(getattr(row, name))
         else:
@@ -245,13 +244,16 @@ def fields_of(row: Any) -> dict[str, Any]:
     return values
 
 
-@lru_cache(maxsize=256)
+_layouts: dict[type[Any], tuple[tuple[str, bool], ...]] = {}
+"""Fields of a class, and whether those of their values take their place. A program waits for its events, and
+`dataclasses.fields` is half of what the encoding of one takes."""
+
+
 def _layout(kind: type[Any]) -> tuple[tuple[str, bool], ...]:
-    """Return the fields of a class, and whether those of their values take their place; a program waits for an event,
-    and `dataclasses.fields` is half of what its encoding takes."""
     if not is_dataclass(kind):
         raise TypeError(f"{kind.__name__} cannot be part of an event")
-    return tuple((item.name, "flat" in item.metadata) for item in fields(kind))
+    _layouts[kind] = layout = tuple((item.name, "flat" in item.metadata) for item in fields(kind))
+    return layout
 
 
 def finite(value: float | None) -> float | None:

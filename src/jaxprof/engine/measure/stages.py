@@ -160,7 +160,6 @@ _STAGES = {
     "/jax/core/compile/backend_compile_duration": "compile",
 }
 _CACHE_HIT = "/jax/compilation_cache/cache_hits"
-_CACHE_MISS = "/jax/compilation_cache/cache_misses"
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,7 +411,6 @@ class CompileLedger:
 
     spans: list[StageSpan] = field(default_factory=list)
     cache_hits: int = 0
-    cache_misses: int = 0
 
     def count(self, stage: str) -> int:
         """Return how many times a stage occurred."""
@@ -486,4 +484,3 @@ def _on_duration(event: str, duration_secs: float, **details: Any) -> None:
 def _on_event(event: str, **details: Any) -> None:
     for ledger in _open:
         ledger.cache_hits += event == _CACHE_HIT
-        ledger.cache_misses += event == _CACHE_MISS
