@@ -125,17 +125,6 @@ class Instruction:
         """Names of the instructions of this computation that it takes, in order, with repetitions."""
         return self.parts.operands
 
-    @property
-    def takes_compact_element(self) -> bool:
-        """Whether an operand is written `%x#0`, an element of a tuple (`--xla_dump_compact_gte`); `operands` has the
-        tuple."""
-        return self.parts.has_compact_element
-
-    @property
-    def binds_late(self) -> bool:
-        """Whether this is an `async-update` that brings operands to a start that has none; `called` ignores them."""
-        return self.opcode == "async-update" and len(self.operands) > 1
-
     def operand(self, number: int) -> Instruction | None:
         """Return the instruction that operand `number` names; None if there is no such operand or no such
         instruction."""
@@ -211,8 +200,8 @@ class Instruction:
 
     @property
     def stack(self) -> tuple[Frame, ...]:
-        """Stack frames, innermost first: see `Module.stack`."""
-        return self.computation.module.stack(self)
+        """Stack frames, innermost first: see `Module.stack_of`."""
+        return self.computation.module.stack_of(self.metadata)
 
     @property
     def literal(self) -> str:
@@ -511,15 +500,12 @@ class Module:
         )
         return {name: tuple(instructions) for name, instructions in callers.items()}
 
-    def stack(self, instruction: Instruction) -> tuple[Frame, ...]:
-        """Return where `instruction` was called from, innermost frame first; empty if the text does not say.
+    def stack_of(self, metadata: Metadata) -> tuple[Frame, ...]:
+        """Return where an instruction with such metadata was called from, innermost frame first; empty if the text does
+        not say.
 
         A module without tables has at most one frame, from `source_file` and `source_line`.
         """
-        return self.stack_of(instruction.metadata)
-
-    def stack_of(self, metadata: Metadata) -> tuple[Frame, ...]:
-        """Return the stack of an instruction with such metadata: see `stack`."""
         frames = self.tables.stack(metadata.stack_frame_id)
         if frames or not metadata.source_file:
             return frames

@@ -65,12 +65,18 @@ def lanes_of(space: Space, advance: Callable[[float], None] = lambda share: None
     trace.errors, trace.warnings = list(space.errors), list(space.warnings)
     trace.lost_names = [plane.name for plane in space.planes if plane.lost_names]
     # Each plane is read twice: for its lines, then for their events.
-    done = _Progress(2 * sum(plane.size for plane in space.planes), advance)
+    whole, done = max(1, 2 * sum(plane.size for plane in space.planes)), 0
+
+    def count(plane: Plane) -> None:
+        nonlocal done
+        done += plane.size
+        advance(done / whole)
+
     lines: dict[int, list[PlaneLine]] = {}
     for plane in space.planes:
         lines[id(plane)], damaged = readable_lines(plane)
         trace.problems += [f"{plane.name}: a line cannot be read: {problem}" for problem in damaged]
-        done.add(plane.size)
+        count(plane)
     stamps = [line.timestamp_ns for of_plane in lines.values() for line in of_plane if line.has_events]
     trace.origin_ns = _origin(stamps)
     ops = OpNumbers()
@@ -83,26 +89,14 @@ def lanes_of(space: Space, advance: Callable[[float], None] = lambda share: None
         elif plane.name == _TASK_PLANE:
             _guarded(trace, plane.name, _recording, plane, trace)
         if not _is_host(plane):
-            done.add(plane.size)
+            count(plane)
     for plane in space.planes:
         if _is_host(plane):
             _host_lanes(plane, lines[id(plane)], trace, ops)
-            done.add(plane.size)
+            count(plane)
     trace.ops = ops.list
     match_kernels(trace)
     return trace
-
-
-class _Progress:
-    """Progress of the reading."""
-
-    def __init__(self, whole: int, advance: Callable[[float], None]) -> None:
-        self._whole, self._advance, self._done = max(1, whole), advance, 0
-
-    def add(self, size: int) -> None:
-        """Add `size` bytes that were read."""
-        self._done += size
-        self._advance(self._done / self._whole)
 
 
 def _is_host(plane: Plane) -> bool:

@@ -46,13 +46,7 @@ def find(target: str, arguments: Sequence[str] = (), argv: Sequence[str] = (), i
     module = _load(place, argv)
     if not wanted:
         raise UsageError(f"{place} is a file or module, not a function", _hint(place, module))
-    return _workload(module, place, wanted, arguments, _lender_finder(inputs_from))
-
-
-def _lender_finder(target: str) -> Callable[[], Workload] | None:
-    """Return what finds the workload that lends its inputs. It is imported after the workload that takes them, which
-    may share its name."""
-    return (lambda: find(target)) if target else None
+    return _workload(module, place, wanted, arguments, inputs_from)
 
 
 def find_all(target: str, arguments: Sequence[str] = (), inputs_from: str = "") -> list[Workload]:
@@ -75,7 +69,7 @@ def find_all(target: str, arguments: Sequence[str] = (), inputs_from: str = "") 
         if not ready and inputs_from and defined:
             namesake = inputs_from.rpartition(":")[2]
             borrowing = [namesake] if namesake in defined else defined
-            return [_workload(module, target, name, (), _lender_finder(inputs_from)) for name in borrowing]
+            return [_workload(module, target, name, (), inputs_from) for name in borrowing]
         if not ready:
             raise UsageError(f"{target} declares no workload", _hint(target, module))
         return [_workload(module, target, name) for name in ready]
@@ -118,7 +112,7 @@ def _workload(
     place: str,
     wanted: str,
     arguments: Sequence[str] = (),
-    lend: Callable[[], Workload] | None = None,
+    inputs_from: str = "",
 ) -> Workload:
     function = _attribute(module, place, wanted)
     short = Path(place).name if place.endswith(".py") else place
@@ -129,7 +123,8 @@ def _workload(
         companion=_companion(module, wanted),
         shardings=_shardings(module, wanted),
         arguments=arguments,
-        lend=lend,
+        # Found after the workload that takes the inputs, which may share the name of the one that lends them.
+        lend=(lambda: find(inputs_from)) if inputs_from else None,
     )
     if workload.name in names():
         raise UsageError(

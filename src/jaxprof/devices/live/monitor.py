@@ -46,7 +46,7 @@ class Monitor:
         readings = []
         cpu: DeviceReading | None = None
         for device in self._devices:
-            if device.platform == "cpu" and _local(device):
+            if device.platform == "cpu" and device.core_count is not None:  # the cores that psutil knows
                 cpu = self._host.read(device.id) if cpu is None else replace(cpu, device=device.id)
                 reading = cpu
             elif device.nvml_key is not None:
@@ -64,8 +64,3 @@ class Monitor:
     def close(self) -> None:
         """Release NVML."""
         self._nvml.close()
-
-
-def _local(device: Device) -> bool:
-    """Return whether the device has cores of this host, the only ones that psutil knows."""
-    return device.core_count is not None

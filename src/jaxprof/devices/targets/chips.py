@@ -106,19 +106,14 @@ def _nvidia(
     )
 
 
-def _tpu(name: str, kind: str, topology: str, shape: str, devices: int, config: str) -> Chip:
-    return Chip(
-        name=name,
-        vendor="tpu",
-        device_kind=kind,
-        topology=topology,
-        default_shape=shape,
-        devices=devices,
-        chip_config=config,
-    )
-
-
-CHIPS: Final = (*(_nvidia(*row) for row in _NVIDIA), *(_tpu(*row) for row in _TPU))
+CHIPS: Final = (
+    *(_nvidia(*row) for row in _NVIDIA),
+    *(
+        Chip(name=name, vendor="tpu", device_kind=kind, topology=topology, default_shape=shape, devices=devices,
+             chip_config=config)
+        for name, kind, topology, shape, devices, config in _TPU
+    ),
+)  # fmt: skip
 
 
 def chip(name: str) -> Chip:

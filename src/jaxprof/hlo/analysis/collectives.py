@@ -53,13 +53,14 @@ STARTS, FINISHES = "async-collective-start", "async-collective-done"
 def collectives(module: Module) -> tuple[Collective, ...]:
     """Return the collectives of `module` with their bytes and groups, in execution order."""
     return tuple(
-        _collective(kernel, instruction)
-        for kernel, instruction in analysis_of(module).pairs
+        _collective(kernel)
+        for kernel in analysis_of(module).kernels
         if is_collective(kernel.kind) and not kernel.name.startswith(FINISHES)
     )
 
 
-def _collective(kernel: Kernel, instruction: Instruction) -> Collective:
+def _collective(kernel: Kernel) -> Collective:
+    instruction = kernel.instruction
     inner = _unwrapped(instruction)
     opcode = base_opcode(inner.opcode)
     permutes = opcode == "collective-permute"

@@ -153,14 +153,11 @@ _RUNNING: Final = ("while(", "conditional(", " call(", "\tcall(", "\ncall(", "-s
 
 def _calls_of(instruction: Instruction) -> list[CallEdge]:
     """Return the computations that an instruction runs."""
-    opcode = instruction.opcode
-    if opcode in CONTROL:
-        return _edges(instruction)
-    inner = _async_computation(instruction) if opcode == "async-start" else ""
-    return [CallEdge(instruction, inner, 1)] if inner else []
-
-
-def _edges(instruction: Instruction) -> list[CallEdge]:
+    if instruction.opcode == "async-start":
+        inner = _async_computation(instruction)
+        return [CallEdge(instruction, inner, 1)] if inner else []
+    if instruction.opcode not in CONTROL:
+        return []
     called = instruction.called
     if instruction.opcode == "while":
         trips = trip_count(instruction)

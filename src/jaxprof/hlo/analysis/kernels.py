@@ -336,13 +336,10 @@ class KernelAnalysis:
         self._all = tuple(self._made)
         self._made = []
 
-    def first(self, count: int) -> Sequence[Kernel]:
-        """Return the first `count` kernels, or all if there are fewer; the others are read on request."""
-        return self._between(0, count)
-
-    def _between(self, begin: int, end: int) -> Sequence[Kernel]:
-        """Return the kernels at positions `begin` to `end`, of which there may be fewer. Other kernels are not copied,
-        so reading all pages takes linear time."""
+    def _page(self, begin: int) -> Sequence[Kernel]:
+        """Return the kernels from position `begin` on, at most a page of them. Other kernels are not copied, so reading
+        all pages takes linear time."""
+        end = begin + _PAGE
         with self._lock:
             if self._all is not None:
                 return self._all[begin:end]
@@ -359,14 +356,9 @@ class KernelAnalysis:
             self._gaps.is_complete = True
             return
         at = 0
-        while page := self._between(at, at + _PAGE):
+        while page := self._page(at):
             yield from page
             at += len(page)
-
-    @property
-    def pairs(self) -> Iterator[tuple[Kernel, Instruction]]:
-        """Each kernel with its instruction."""
-        return ((kernel, kernel.instruction) for kernel in self.kernels)
 
     def _make(self) -> Iterator[Kernel]:
         large = len(self.module.text) > _LARGE

@@ -44,9 +44,9 @@ def _trouble(instruction: Instruction) -> str:
         return "not an instruction"
     if not instruction.shape.dtype:
         return "the shape is impossible or cannot be read"
-    if instruction.takes_compact_element:
+    if instruction.parts.has_compact_element:
         return "an element of a tuple (name#0) is read as the whole tuple: dump without --xla_dump_compact_gte"
-    if instruction.binds_late:
+    if instruction.opcode == "async-update" and len(instruction.operands) > 1:
         return "operands added after an asynchronous operation started are ignored"
     return ""
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from jaxprof.hlo.analysis.origin import HloSourceLocation, place_of
 
 if TYPE_CHECKING:
-    from jaxprof.hlo.model import Computation, Instruction
+    from jaxprof.hlo.model import Instruction
     from jaxprof.hlo.shape import Shape
 
 _MOST_ROWS: Final = 20_000
@@ -49,49 +49,41 @@ class TreeRow:
 def tree(kernel: Instruction) -> tuple[TreeRow, ...]:
     """Return the rows of a kernel's tree; for an instruction that is not a fusion, itself and the names of its
     operands."""
-    rows: list[TreeRow] = []
     called = kernel.called_computations() if kernel.opcode == "fusion" else ()
-    if not called or called[0].root is None:
-        _Walk(rows).single(kernel)
-    else:
-        _Walk(rows).computation(called[0], kernel.operands)
-    return tuple(rows)
+    root = called[0].root if called else None
+    if root is not None:
+        return tuple(_of_fusion(root, kernel.operands))
+    operands = (
+        _row(operand, 1, (), operand.name, seen=False, opcode="parameter") for operand in kernel.operand_instructions()
+    )
+    return (_row(kernel, 0, (), "", seen=False), *operands)
 
 
-class _Walk:
-    """Depth-first walk with a stack of its own, because a fusion may be a chain of thousands of instructions."""
-
-    def __init__(self, rows: list[TreeRow]) -> None:
-        self._rows = rows
-
-    def single(self, kernel: Instruction) -> None:
-        self._rows.append(_row(kernel, 0, (), "", seen=False))
-        for operand in kernel.operand_instructions():
-            self._rows.append(_row(operand, 1, (), operand.name, seen=False, opcode="parameter"))
-
-    def computation(self, computation: Computation, operands: tuple[str, ...]) -> None:
-        root = computation.root
-        assert root is not None
-        shown: set[tuple[str, str]] = set()
-        stack: list[tuple[Instruction, int, _Scope]] = [(root, 0, _Scope(operands))]
-        while stack and len(self._rows) < _MOST_ROWS:
-            instruction, depth, scope = stack.pop()
-            instruction, scope = scope.resolve(instruction)
-            if instruction.opcode == "parameter":
-                self._rows.append(_row(instruction, depth, (), scope.operand(instruction), seen=False))
-                continue
-            inner, constants = _split(instruction)
-            key = (instruction.computation.name, instruction.name)
-            seen = key in shown and bool(inner)
-            self._rows.append(_row(instruction, depth, constants, "", seen=seen))
-            if seen:
-                continue
-            shown.add(key)
-            nested = instruction.called_computations() if instruction.opcode == "fusion" else ()
-            if nested and nested[0].root is not None:
-                stack.append((nested[0].root, depth + 1, _Scope(instruction.operands, instruction, scope)))
-            else:
-                stack.extend((operand, depth + 1, scope) for operand in reversed(inner))
+def _of_fusion(root: Instruction, operands: tuple[str, ...]) -> list[TreeRow]:
+    """Return the rows of a fused computation. The walk has a stack of its own, because a fusion may be a chain of
+    thousands of instructions."""
+    rows: list[TreeRow] = []
+    shown: set[tuple[str, str]] = set()
+    stack: list[tuple[Instruction, int, _Scope]] = [(root, 0, _Scope(operands))]
+    while stack and len(rows) < _MOST_ROWS:
+        instruction, depth, scope = stack.pop()
+        instruction, scope = scope.resolve(instruction)
+        if instruction.opcode == "parameter":
+            rows.append(_row(instruction, depth, (), scope.operand(instruction), seen=False))
+            continue
+        inner, constants = _split(instruction)
+        key = (instruction.computation.name, instruction.name)
+        seen = key in shown and bool(inner)
+        rows.append(_row(instruction, depth, constants, "", seen=seen))
+        if seen:
+            continue
+        shown.add(key)
+        nested = instruction.called_root if instruction.opcode == "fusion" else None
+        if nested is not None:
+            stack.append((nested, depth + 1, _Scope(instruction.operands, instruction, scope)))
+        else:
+            stack.extend((operand, depth + 1, scope) for operand in reversed(inner))
+    return rows
 
 
 @dataclass(frozen=True, slots=True)

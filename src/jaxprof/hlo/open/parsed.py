@@ -85,11 +85,5 @@ class ParsedTexts:
 _TEXTS: Final = ParsedTexts()
 
 
-def modules(text: str) -> Sequence[Module]:
-    """Return the modules in `text`, parsed once per process. Raises HloError if there are none."""
-    return _TEXTS.modules(text)
-
-
-def release() -> None:
-    """Free the unreferenced modules, when another session is opened."""
-    _TEXTS.release()
+modules, release = _TEXTS.modules, _TEXTS.release
+"""Texts of this process: parsed once, and released when another session is opened."""

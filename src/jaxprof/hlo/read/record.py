@@ -66,7 +66,7 @@ class Metadata(NamedTuple):
     source_file: str = ""
     source_line: int = 0
     stack_frame_id: int = 0
-    """Frame of the module's table; 0 means none. `Module.stack` walks it."""
+    """Frame of the module's table; 0 means none. `Module.stack_of` walks it."""
     text: str = ""
     """All metadata, as written between the braces."""
 
@@ -117,7 +117,8 @@ class Record:
 
     @property
     def has_compact_element(self) -> bool:
-        """Whether an operand is an element of a tuple in the short form: `%x#0`, for a `get-tuple-element`."""
+        """Whether an operand is an element of a tuple in the short form (`--xla_dump_compact_gte`): `%x#0`, for a
+        `get-tuple-element`; `operands` has the tuple."""
         start, end = self.inside
         if self.opcode in NO_OPERANDS or self.text.find("#", start, end) < 0:
             return False

@@ -33,7 +33,7 @@ LARGE_GEMM_FLOPS: Final = 1e7
 def float64(scene: Scene) -> Iterator[HloFinding]:
     if not scene.on_accelerator:
         return
-    kernels = [kernel for kernel, _ in scene.pairs if kernel.dtype in ("f64", "c128") and kernel.flops]
+    kernels = [kernel for kernel in scene.kernels if kernel.dtype in ("f64", "c128") and kernel.flops]
     yield from gather(
         "float64-on-accelerator", kernels, "kernel computes", "kernels compute", "in float64: {bytes} a run"
     )
@@ -45,14 +45,14 @@ def tiny(scene: Scene) -> Iterator[HloFinding]:
         return
     tiny = [
         kernel
-        for kernel, _ in scene.pairs
+        for kernel in scene.kernels
         if kernel.flops is not None
         and kernel.flops < TINY_FLOPS
         and kernel.bytes < TINY_BYTES
         and kernel.shape.bytes < TINY_BYTES
     ]
     launches = sum(kernel.count or 1 for kernel in tiny)
-    everything = sum(kernel.count or 1 for kernel, _ in scene.pairs)
+    everything = sum(kernel.count or 1 for kernel in scene.kernels)
     if launches < FEW or launches * 2 < everything:
         return
     ordered = sorted(tiny, key=lambda kernel: -(kernel.count or 1))
@@ -70,11 +70,11 @@ def odd_sizes(scene: Scene) -> Iterator[HloFinding]:
         return
     kernels: list[Kernel] = []
     sizes: list[str] = []
-    for kernel, instruction in scene.pairs:
+    for kernel in scene.kernels:
         if kernel.kind != "GEMM" or (kernel.flops or 0) < LARGE_GEMM_FLOPS:
             continue
         multiple = 128 if scene.platform == "tpu" else _GPU_MULTIPLE.get(kernel.dtype, 8)
-        odd = [size for size in _gemm_sizes(instruction) if size % multiple and size > multiple]
+        odd = [size for size in _gemm_sizes(kernel.instruction) if size % multiple and size > multiple]
         if odd:
             kernels.append(kernel)
             sizes += [str(size) for size in odd]
@@ -101,7 +101,7 @@ def rematerialised(scene: Scene) -> Iterator[HloFinding]:
     """Find kernels that compute a second time what the forward pass computed."""
     kernels = recomputed(scene)
     flops = _flops(kernels)
-    share = f" ({percent(flops / whole)} of all FLOPs)" if (whole := _flops([each for each, _ in scene.pairs])) else ""
+    share = f" ({percent(flops / whole)} of all FLOPs)" if (whole := _flops(scene.kernels)) else ""
     rest = f"values that the forward pass did not keep: {scaled(flops, 'FLOP')}{share}, {{bytes}} a run"
     yield from gather("rematerialisation", kernels, "kernel recomputes", "kernels recompute", rest)
 
@@ -121,7 +121,7 @@ def recomputed(scene: Scene) -> list[Kernel]:
         return []
     first = {
         (origin.path.primitive, origin.source)
-        for kernel, _ in scene.pairs
+        for kernel in scene.kernels
         for origin in kernel.origins
         if not origin.path.recomputed and origin.path.direction != "backward"
     }
@@ -129,7 +129,7 @@ def recomputed(scene: Scene) -> list[Kernel]:
     def is_second(kernel: Kernel) -> bool:
         return kernel.path.recomputed and (kernel.path.primitive, kernel.origins[0].source) in first
 
-    return [kernel for kernel, _ in scene.pairs if ".remat" in kernel.name or is_second(kernel)]
+    return [kernel for kernel in scene.kernels if ".remat" in kernel.name or is_second(kernel)]
 
 
 def loops(scene: Scene) -> Iterator[HloFinding]:
@@ -137,7 +137,7 @@ def loops(scene: Scene) -> Iterator[HloFinding]:
     if scene.platform not in _TINY_IN_LOOP:
         return
     tiny_bytes, tiny_flops = _TINY_IN_LOOP[scene.platform]
-    bodies = grouped((kernel.computation, kernel) for kernel, _ in scene.pairs)
+    bodies = grouped((kernel.computation, kernel) for kernel in scene.kernels)
     for edges in scene.table.execution.edges.values():
         for edge in edges:
             if edge.caller.opcode != "while" or edge.callee not in edge.caller.called[:1]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from jaxprof.hlo.analysis.kernels import Kernel
-    from jaxprof.hlo.model import Instruction, Module
+    from jaxprof.hlo.model import Module
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +57,15 @@ class Scene:
         self._working: dict[int, frozenset[str]] = {}
 
     @property
-    def pairs(self) -> Iterator[tuple[Kernel, Instruction]]:
-        """The kernels with their instructions, in order."""
-        return self.table.pairs
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The module's kernels, in execution order."""
+        return self.table.kernels
 
-    def opcodes(self, kernel: Kernel, instruction: Instruction) -> frozenset[str]:
+    def opcodes(self, kernel: Kernel) -> frozenset[str]:
         """Return the operations in a kernel, without those that cost nothing."""
         opcodes = self._working.get(kernel.likeness)
         if opcodes is None:
-            held = frozenset(inner.opcode for inner in held_in(instruction))
+            held = frozenset(inner.opcode for inner in held_in(kernel.instruction))
             opcodes = self._working[kernel.likeness] = held - FREE
         return opcodes
 

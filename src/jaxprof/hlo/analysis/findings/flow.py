@@ -62,10 +62,10 @@ def _attentions(scene: Scene) -> Iterator[Attention]:
     # Without a reduction there is no softmax, and each search back from a product would visit up to 512 values in vain.
     if " reduce" not in scene.table.module.text:
         return
-    for kernel, instruction in scene.pairs:
+    for kernel in scene.kernels:
         if kernel.kind not in MATRIX_KINDS or kernel.kind == "attention":
             continue
-        for value in values_of(instruction):
+        for value in values_of(kernel.instruction):
             attention = attention_before(value) if is_any_product(value.instruction) else None
             # If the scores are the smaller array, storing them is cheap.
             if attention is not None and attention.scores.elements > value.elements:

@@ -37,7 +37,11 @@ def upcast_products(scene: Scene) -> Iterator[HloFinding]:
     nothing."""
     if not scene.on_accelerator:
         return
-    kernels = [kernel for kernel, instruction in _products(scene) if any(map(_is_upcast, _in_kernel(instruction)))]
+    kernels = [
+        kernel
+        for kernel in _products(scene)
+        if any(is_any_product(value.instruction) and _is_upcast(value) for value in values_of(kernel.instruction))
+    ]
     yield from gather(
         "upcast-product", kernels, "product computes", "products compute",
         "in float32 with operands converted from 16-bit floats: {bytes} a run",
@@ -48,9 +52,7 @@ def precise_products(scene: Scene) -> Iterator[HloFinding]:
     """Find products of float32 arrays at a precision that takes several passes."""
     if not scene.on_accelerator:
         return
-    kernels = [
-        kernel for kernel, _ in _products(scene) if kernel.dtype == "f32" and _PRECISE.fullmatch(kernel.precision)
-    ]
+    kernels = [kernel for kernel in _products(scene) if kernel.dtype == "f32" and _PRECISE.fullmatch(kernel.precision)]
     words = ", ".join(dict.fromkeys(kernel.precision for kernel in kernels))
     yield from gather(
         "precise-product", kernels, "float32 product", "float32 products", f"at precision {words}: {{bytes}} a run"
@@ -66,8 +68,8 @@ def narrow_sums(scene: Scene) -> Iterator[HloFinding]:
     says: a backend that sums in parts, or keeps more bits on the way, loses less.
     """
     found: dict[str, tuple[int, str]] = {}
-    for kernel, instruction in scene.pairs:
-        for inner in held_in(instruction):
+    for kernel in scene.kernels:
+        for inner in held_in(kernel.instruction):
             number, dtype = _reduced(inner)
             if dtype and number >= _TAKEN_UP[dtype] and number > found.get(kernel.name, (0, ""))[0]:
                 found[kernel.name] = number, dtype
@@ -125,14 +127,10 @@ def _carried_sum(body: Computation | None) -> str:
     return ""
 
 
-def _products(scene: Scene) -> Iterator[tuple[Kernel, Instruction]]:
-    for kernel, instruction in scene.pairs:
-        if kernel.kind in MATRIX_KINDS and (kernel.flops or 0) >= LARGE_PRODUCT_FLOPS:
-            yield kernel, instruction
-
-
-def _in_kernel(instruction: Instruction) -> Iterator[Value]:
-    return (value for value in values_of(instruction) if is_any_product(value.instruction))
+def _products(scene: Scene) -> list[Kernel]:
+    return [
+        kernel for kernel in scene.kernels if kernel.kind in MATRIX_KINDS and (kernel.flops or 0) >= LARGE_PRODUCT_FLOPS
+    ]
 
 
 def _is_upcast(product: Value) -> bool:

@@ -12,7 +12,7 @@ from jaxprof.hlo.analysis.kinds import reorders
 from jaxprof.hlo.shape import parse_shape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Set
 
     from jaxprof.hlo.analysis.findings.finding import HloFinding, Scene
     from jaxprof.hlo.analysis.flow import Flow
@@ -20,49 +20,41 @@ if TYPE_CHECKING:
     from jaxprof.hlo.model import Module
 
 
-_LAYOUT: Final = frozenset({"copy", "transpose"})
 _AROUND: Final = frozenset({"copy", "transpose", "reshape", "slice", "broadcast", "pad"})
 
 
+def _only(scene: Scene, doing: Set[str], beside: Set[str]) -> list[Kernel]:
+    """Return the kernels with large traffic that do one of these operations, and besides at most the others."""
+    return [
+        kernel
+        for kernel in scene.kernels
+        if total(kernel) >= LARGE_BYTES and (opcodes := scene.opcodes(kernel)) & doing and opcodes <= doing | beside
+    ]
+
+
 def layout_copies(scene: Scene) -> Iterator[HloFinding]:
-    kernels = []
-    for kernel, instruction in scene.pairs:
-        opcodes = scene.opcodes(kernel, instruction)
-        if total(kernel) >= LARGE_BYTES and opcodes & _LAYOUT and opcodes <= _AROUND and reorders(instruction):
-            kernels.append(kernel)
+    kernels = [kernel for kernel in _only(scene, {"copy", "transpose"}, _AROUND) if reorders(kernel.instruction)]
     yield from gather(
         "layout-copy", kernels, "kernel only rewrites", "kernels only rewrite", "arrays in another order: {bytes} a run"
     )
 
 
 def converts(scene: Scene) -> Iterator[HloFinding]:
-    kernels = [
-        kernel
-        for kernel, instruction in scene.pairs
-        if total(kernel) >= LARGE_BYTES
-        and "convert" in (opcodes := scene.opcodes(kernel, instruction))
-        and opcodes <= _AROUND | {"convert"}
-    ]
+    kernels = _only(scene, {"convert"}, _AROUND)
     yield from gather(
         "dtype-convert", kernels, "kernel only changes", "kernels only change", "the dtype of arrays: {bytes} a run"
     )
 
 
 def broadcasts(scene: Scene) -> Iterator[HloFinding]:
-    kernels = []
-    for kernel, instruction in scene.pairs:
-        opcodes = scene.opcodes(kernel, instruction)
-        if (
-            kernel.bytes_written >= LARGE_BYTES
-            and kernel.bytes_read * 16 <= kernel.bytes_written
-            and "broadcast" in opcodes
-            and opcodes <= {"broadcast", "reshape", "convert", "copy", "transpose"}
-        ):
-            kernels.append(kernel)
-    kernels = _read_whole(scene.flow, kernels) if kernels else kernels
+    kernels = [
+        kernel
+        for kernel in _only(scene, {"broadcast"}, {"reshape", "convert", "copy", "transpose"})
+        if kernel.bytes_written >= LARGE_BYTES and kernel.bytes_read * 16 <= kernel.bytes_written
+    ]
     yield from gather(
         "broadcast-materialised",
-        kernels,
+        _read_whole(scene.flow, kernels) if kernels else [],
         "kernel writes",
         "kernels write",
         "a broadcast array to memory: {bytes} a run",
@@ -85,13 +77,7 @@ def _read_whole(flow: Flow, kernels: list[Kernel]) -> list[Kernel]:
 
 
 def padding(scene: Scene) -> Iterator[HloFinding]:
-    kernels = [
-        kernel
-        for kernel, instruction in scene.pairs
-        if total(kernel) >= LARGE_BYTES
-        and "pad" in (opcodes := scene.opcodes(kernel, instruction))
-        and opcodes <= {"pad", "copy", "transpose", "reshape", "slice"}
-    ]
+    kernels = _only(scene, {"pad"}, {"copy", "transpose", "reshape", "slice"})
     yield from gather("padding", kernels, "kernel only pads", "kernels only pad", "arrays: {bytes} a run")
 
 
@@ -127,7 +113,8 @@ def _has_large_constant(module: Module) -> bool:
 
 def unused(scene: Scene) -> Iterator[HloFinding]:
     sizes: list[tuple[int, str]] = []
-    for kernel, instruction in scene.pairs:
+    for kernel in scene.kernels:
+        instruction = kernel.instruction
         if kernel.results < 2 or kernel.asynchronous or instruction.is_root:
             continue
         members = instruction.shape.tuple_shapes
@@ -148,7 +135,7 @@ _HOST_KINDS: Final = frozenset({"host callback", "transfer", "infeed", "outfeed"
 
 
 def host(scene: Scene) -> Iterator[HloFinding]:
-    kernels = [kernel for kernel, _ in scene.pairs if kernel.kind in _HOST_KINDS]
+    kernels = [kernel for kernel in scene.kernels if kernel.kind in _HOST_KINDS]
     yield from gather(
         "host-transfer", kernels, "kernel exchanges", "kernels exchange", "data with the host: {bytes} a run"
     )
