@@ -275,7 +275,7 @@ def _constant_bytes(module: Module) -> int:
     analyses of absent devices do not include this figure."""
     from jaxprof.hlo.analysis.kernels import analysis_of
 
-    running = (module.get(name) for name in analysis_of(module).execution.post_order())
+    running = (module.get(name) for name in analysis_of(module).execution.post_order)
     instructions = (instruction for each in running if each is not None for instruction in each.instructions)
     return sum(instruction.shape.bytes for instruction in instructions if instruction.opcode == "constant")
 

@@ -6,8 +6,8 @@ Times are integer picoseconds from the trace's origin. Nothing here knows a file
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +50,7 @@ class TextColumn:
         """Return the text of one interval; empty if it has none."""
         return self.texts[int(self.which[row])] if self.which[row] != ABSENT else ""
 
-    def select(self, rows: Ints) -> TextColumn:
+    def __getitem__(self, rows: Ints) -> TextColumn:
         """Return the column of these rows."""
         return TextColumn(self.texts, self.which[rows])
 
@@ -106,26 +106,14 @@ class Lane:
     def select(self, rows: Ints) -> Lane:
         """Return a lane of these intervals (their indices), in the same order."""
 
-        def part(column: Ints | None) -> Ints | None:
-            return None if column is None else column[rows]
+        columns = {name: getattr(self, name) for name in _COLUMNS}
+        return replace(self, **{name: column[rows] for name, column in columns.items() if column is not None})
 
-        return Lane(
-            device=self.device,
-            name=self.name,
-            kind=self.kind,
-            starts=self.starts[rows],
-            durations=self.durations[rows],
-            names=self.names,
-            name_of=self.name_of[rows],
-            op_of=self.op_of[rows],
-            correlation=part(self.correlation),
-            step=part(self.step),
-            execution=part(self.execution),
-            launch=None if self.launch is None else self.launch.select(rows),
-            copy=None if self.copy is None else self.copy.select(rows),
-            guessed=None if self.guessed is None else self.guessed[rows],
-            thread=self.thread,
-        )
+
+_COLUMNS: Final = (
+    "starts", "durations", "name_of", "op_of", "correlation", "step", "execution", "launch", "copy", "guessed"
+)  # fmt: skip
+"""Fields of a lane that have a value for each interval."""
 
 
 @dataclass(frozen=True, slots=True)

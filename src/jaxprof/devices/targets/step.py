@@ -47,7 +47,7 @@ def elapsed_seconds(module: Module, seconds: Callable[[Kernel], float], branch: 
     kernels = {(kernel.computation, kernel.name): kernel for kernel in table.kernels}
     scheduled = module.attributes.get("is_scheduled") == "true"
     elapsed: dict[str, float | None] = {}
-    for name in table.execution.post_order():
+    for name in table.execution.post_order:
         computation = module.get(name)
         if computation is not None:
             elapsed[name] = _elapsed(computation, table, kernels, seconds, elapsed, branch, scheduled=scheduled)

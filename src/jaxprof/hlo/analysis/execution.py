@@ -53,7 +53,8 @@ class Execution:
         self.module = module
         self.edges: dict[str, tuple[CallEdge, ...]] = {}
         """Calls of each reachable computation, in order."""
-        self._post_order: list[str] = []
+        self.post_order: list[str] = []
+        """The reachable computations, each after all that it runs."""
         if module.entry is not None:
             self._visit(module.entry)
         self._counts = self._multiply(module.entry.name if module.entry else "")
@@ -82,10 +83,6 @@ class Execution:
             else:
                 stack.pop()
 
-    def post_order(self) -> list[str]:
-        """Return the reachable computations, each after all that it runs."""
-        return self._post_order
-
     def _visit(self, entry: Computation) -> None:
         entered = {entry.name}
         stack = [(entry, iter(self._find_edges(entry)))]
@@ -98,7 +95,7 @@ class Execution:
                     stack.append((callee, iter(self._find_edges(callee))))
                     break
             else:
-                self._post_order.append(computation.name)
+                self.post_order.append(computation.name)
                 stack.pop()
 
     def _find_edges(self, computation: Computation) -> tuple[CallEdge, ...]:
@@ -131,8 +128,8 @@ class Execution:
     def _multiply(self, entry: str) -> dict[str, tuple[int | None, bool]]:
         """Return how often each computation runs; callers come before their callees."""
         counts: dict[str, tuple[int | None, bool]] = {entry: (1, False)}
-        place = {name: number for number, name in enumerate(self._post_order)}
-        for name in reversed(self._post_order):
+        place = {name: number for number, name in enumerate(self.post_order)}
+        for name in reversed(self.post_order):
             runs, conditional = counts.get(name, (0, False))
             for edge in self.edges[name]:
                 if place.get(edge.callee, len(place)) >= place[name]:

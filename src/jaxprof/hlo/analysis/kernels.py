@@ -413,7 +413,7 @@ class KernelAnalysis:
         execution = self.execution
         by_computation: dict[str, ModuleTotals] = {}
         launching = grouped((kernel.computation, kernel) for kernel in self.kernels)
-        for name in execution.post_order():
+        for name in execution.post_order:
             total = _NO_TOTAL
             for kernel in launching.get(name, ()):
                 total = _add(total, _kernel_totals(kernel), 1)

@@ -26,7 +26,7 @@ from jaxprof.hlo.analysis.execution import Execution
 from jaxprof.hlo.analysis.opcodes import ARITHMETIC, TRANSCENDENTAL
 from jaxprof.hlo.analysis.platform import platform_of
 from jaxprof.hlo.frames import own_frame
-from jaxprof.hlo.shape import HOST_MEMORY
+from jaxprof.hlo.shape import HOST_MEMORY, MAIN_MEMORY
 
 if TYPE_CHECKING:
     from jaxprof.hlo.model import Computation, Instruction, Module
@@ -63,29 +63,23 @@ class BufferSlot:
         return self.last if self.successor is None else max(self.successor.first - 1, self.first)
 
 
-@dataclass(frozen=True, slots=True)
-class Spaces:
-    """Rule for which memory is counted: the device's own. On a TPU every other space is on the chip; elsewhere only 5,
-    the host, is not counted."""
-
-    tpu: bool
-
-    def bytes(self, shape: Shape) -> int:
-        """Return the bytes of counted memory that a leaf takes, with its padding."""
-        space = shape.layout.memory_space if shape.layout else 0
-        return 0 if space == HOST_MEMORY or (self.tpu and space) else shape.padded_bytes
+def _counted_bytes(shape: Shape, *, tpu: bool) -> int:
+    """Return the bytes of the device's own memory that a leaf takes, with its padding. On a TPU every other space is on
+    the chip; elsewhere only the host's memory is not counted."""
+    space = shape.layout.memory_space if shape.layout else MAIN_MEMORY
+    return 0 if space == HOST_MEMORY or (tpu and space) else shape.padded_bytes
 
 
 class Scope:
     """The slots of one computation, and what is alive at each of its instructions."""
 
     def __init__(
-        self, computation: Computation, inner: Mapping[str, list[Scope]], spaces: Spaces, *, is_entry: bool
+        self, computation: Computation, inner: Mapping[str, list[Scope]], *, tpu: bool, is_entry: bool
     ) -> None:
         self.inner = inner
         self.instructions = computation.instructions
         self.slots: list[BufferSlot] = []
-        self._spaces = spaces
+        self._tpu = tpu
         self._is_entry = is_entry
         self._contents: dict[str, list[BufferSlot]] = {}
         self._offsets: dict[str, list[int]] = {}
@@ -126,7 +120,10 @@ class Scope:
             kind = "argument" if self._is_entry else "given"
         elif instruction.opcode == "constant":
             kind = "constant"
-        made = [BufferSlot(self._spaces.bytes(leaf), instruction, leaf, kind, position, position) for leaf in leaves]
+        made = [
+            BufferSlot(_counted_bytes(leaf, tpu=self._tpu), instruction, leaf, kind, position, position)
+            for leaf in leaves
+        ]
         self.slots += made
         return made
 
@@ -339,16 +336,16 @@ def liveness(module: Module) -> Liveness | None:
     if not module.is_scheduled or module.entry is None or not module.entry.instructions:
         return None
     execution = Execution(module)
-    spaces = Spaces(tpu=platform_of(module) == "tpu")
+    tpu = platform_of(module) == "tpu"
     done: dict[str, Scope] = {}
-    for name in execution.post_order():
+    for name in execution.post_order:
         computation = module.get(name)
         if computation is not None:
             inner: dict[str, list[Scope]] = {}
             for edge in execution.edges[name]:
                 if edge.callee in done:
                     inner.setdefault(edge.caller.name, []).append(done[edge.callee])
-            done[name] = Scope(computation, inner, spaces, is_entry=computation is module.entry)
+            done[name] = Scope(computation, inner, tpu=tpu, is_entry=computation is module.entry)
     entry = done.get(module.entry.name)
     return _summary(entry, done) if entry is not None else None
 
