@@ -22,7 +22,9 @@ from jaxprof.trace.timeline import timeline_text
 from report.sessions import HEADER
 
 
-@pytest.mark.parametrize(("beside", "hint"), [("box.xplane.pb", "box.xplane.pb"), ("", "an .xplane.pb beside it")])
+@pytest.mark.parametrize(
+    ("beside", "hint"), [("box.xplane.pb", "box.xplane.pb"), ("", "the .xplane.pb that JAX writes")]
+)
 def test_a_chrome_trace_is_refused_with_the_profile_that_is_beside_it(beside, hint, tmp_path):
     for name in ("another.xplane.pb", beside) if beside else ():
         (tmp_path / name).write_bytes(space_bytes([cpu_plane()]))

@@ -95,11 +95,13 @@ def read_file(path: Path, advance: Callable[[float], None] = lambda share: None)
 
 def _not_json(path: Path) -> FileRefusedError:
     """Refuse a Chrome trace, and name the profile that JAX wrote beside it, if it is there."""
-    own = path.name.partition(".")[0]
-    beside = sorted(xplanes_in(path.absolute().parent), key=lambda file: not file.name.startswith(own))
+    host = path.name.partition(".trace.json")[0]
+    beside = sorted(xplanes_in(path.absolute().parent), key=lambda file: not file.name.startswith(host))
     return FileRefusedError(
         f"{path} is JSON: jaxprof does not read Chrome traces",
-        f"Open {beside[0]}, which is beside it." if beside else "JAX writes an .xplane.pb beside it: open that.",
+        f"Open {beside[0]}, which is beside it."
+        if beside and "trace.json" in path.name
+        else "A profile is the .xplane.pb that JAX writes beside a .trace.json.gz.",
     )
 
 
