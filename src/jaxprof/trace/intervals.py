@@ -6,18 +6,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxprof.trace.model import Ints, Lane
-
-if TYPE_CHECKING:
-    from jaxprof.trace.executions import Executions
+from jaxprof.trace.model import Ints
 
 MOST = 1 << 62
 """Limit for sums of times."""
+
+
+class Spans(Protocol):
+    """Intervals as two columns: a lane, or the executions of a program."""
+
+    @property
+    def starts(self) -> Ints:
+        """Begin of each interval."""
+
+    @property
+    def ends(self) -> Ints:
+        """End of each interval."""
 
 
 def joined(columns: Iterable[Ints]) -> Ints:
@@ -217,7 +226,7 @@ class Coverage:
         return Coverage(begin[new], end[last])
 
     @staticmethod
-    def over(parts: Iterable[Lane | Executions]) -> Coverage:
+    def over(parts: Iterable[Spans]) -> Coverage:
         """Return the union of the intervals of all parts."""
         each = list(parts)
         return Coverage.of(joined(part.starts for part in each), joined(part.ends for part in each))
