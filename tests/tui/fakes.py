@@ -11,12 +11,12 @@ from unittest.mock import patch
 from rich.console import Console
 
 from jaxprof import events as e
+from jaxprof.devices.inventory.machine import Device
 from jaxprof.errors import WorkerError
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter
 from jaxprof.tui.app import JaxprofApp
-from jaxprof.tui.device_monitor import DeviceFacts
 from jaxprof.tui.kit.explanation import READING
 from jaxprof.workloads.model import Estimate, Parameter, Published, VariantInfo, WorkloadInfo
 
@@ -34,17 +34,17 @@ PATIENCE_SECONDS = 30.0
 class StillDevices:
     """A machine whose readings never change: an H200 that JAX uses, a CPU, and a GPU that JAX does not use."""
 
-    CPU = DeviceFacts("cpu:0", "AMD EPYC 9654", "16 cores")
+    CPU = Device(id="cpu:0", platform="cpu", kind="AMD EPYC 9654", core_count=16)
 
-    def facts(self):
+    def local(self):
         return [self.CPU]
 
     def usable(self, interpreter):
         hidden = {"reason": "CUDA_VISIBLE_DEVICES hides it", "hint": "unset CUDA_VISIBLE_DEVICES"}
         return [
-            DeviceFacts("cuda:0", "NVIDIA H200", "sm 9.0", usable=True),
-            replace(self.CPU, usable=True),
-            DeviceFacts("nvidia:1", "NVIDIA T4", usable=False, **hidden),
+            Device(id="cuda:0", platform="cuda", kind="NVIDIA H200", compute_capability="9.0", used_by_jax=True),
+            replace(self.CPU, used_by_jax=True),
+            Device(id="nvidia:1", platform="cuda", kind="NVIDIA T4", used_by_jax=False, **hidden),
         ]
 
     def read(self):
@@ -178,17 +178,17 @@ class Stage:
         self.scheduler = None
         self.programs = []
         """Of every program that was started."""
-        self.app = JaxprofApp(
-            path, interpreter=PYTHON, make=self._make, make_program=self._make_program, devices=devices, **options
-        )
+        self.app = JaxprofApp(path, interpreter=PYTHON, make=self._make, devices=devices, **options)
         self.app.folder = Path("/a folder that is not there")
 
-    def _make(self, interpreter, listen):
+    def _make(self, program, interpreter, listen):
+        if program is not None:
+            return self._make_program(program, listen)
         header = replace(HEADER, session="feedfeedfeed")
         self.scheduler = FakeConductor(header, listen)
         return self.scheduler, Session(header), Path("/state/2026-11-18T11-06-40-feed.jaxprof")
 
-    def _make_program(self, program, interpreter, listen):
+    def _make_program(self, program, listen):
         header = replace(HEADER, session="cafecafecafe")
         made = FakeProgramConductor(header, program, listen)
         self.programs.append(made)

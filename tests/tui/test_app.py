@@ -95,14 +95,16 @@ async def test_a_full_disk_and_a_dead_worker_are_told_runs_join_one_session_and_
             await walk.until(lambda ends=ends: scheduler.closed == ends)
 
 
-async def test_ctrl_c_cancels_the_run_and_a_second_one_quits(monkeypatch):
+async def test_ctrl_c_cancels_the_run_with_its_queue_and_a_second_one_quits(monkeypatch):
     monkeypatch.setattr("jaxprof.tui.app.TWICE_SECONDS", 60.0)
     async with walking(MIDDLE) as walk:
         scheduler = await started(walk)
         scheduler.emit(e.WorkerStarted(run="r1", pid=1, python="python"))
         await walk.until(lambda: walk.app.session.runs["r1"].status == "running")
+        await walk.press("1 enter")
+        await walk.until(lambda: len(walk.app.session.runs) == 6, "three more runs, of another batch")
         await walk.press("ctrl+c")
-        await walk.until(lambda: scheduler.cancelled == ["r1"])
+        await walk.until(lambda: scheduler.cancelled == ["r3", "r2", "r1"])
         assert scheduler.closed == ""
         await walk.press("ctrl+c")
         await walk.until(lambda: scheduler.closed == "finished")
@@ -153,6 +155,7 @@ async def test_wrong_files_are_refused_and_every_empty_screen_says_what_fills_it
             else:
                 walk.app.action_go(mode)
             await walk.shows(words, gone=LedgerList.EMPTY)
+            assert mode != "job" or "Filter" not in walk.text.splitlines()[-1], "keys that do nothing are hidden"
             await walk.press(keys)
             assert walk.app.return_code is None
             while len(walk.app.screen_stack) > 1:
@@ -268,7 +271,7 @@ def test_the_users_theme_wins_over_the_terminals():
         ({"results.compare": "j"}, ["rows.down"]),
         ({"results.compare": "ctrl+p"}, ["app.palette"]),
         ({"results.compare": "d"}, []),  # of Home, which is not there at the same time
-        ({"run.pause": "p", "run.resume": "p"}, []),  # at any time one of the two does something
+        ({"results.pause": "p", "results.resume": "p"}, []),  # at any time one of the two does something
         ({"results.compare": "s", "results.sort": "f12"}, []),
     ],
 )

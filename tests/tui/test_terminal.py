@@ -5,6 +5,7 @@ that only a terminal gets.
 """
 
 import os
+import re
 import sys
 
 import pytest
@@ -62,10 +63,11 @@ def brings(terminal, key, text):
     terminal.loses(text)
 
 
-def quits(terminal, code=0):
-    """Leaves with `q`; the app ends in good order, and nothing is left on the terminal."""
+def quits(terminal, code=0, says=""):
+    """Leaves with `q`; the app ends in good order, and no more than what it says is left on the terminal."""
     terminal.type(b"q")
-    assert (terminal.end(), terminal.screen.text.strip()) == (code, "")
+    assert terminal.end() == code
+    assert re.fullmatch(says, "".join(terminal.screen.text.split()))
     assert [terminal.shown.count(f"\x1b[?1049{final}") for final in "hl"] == [1, 1]
 
 
@@ -119,7 +121,7 @@ def test_a_program_is_recorded_and_its_exit_code_is_the_apps(python, tmp_path):
             terminal.type(letter)
             terminal.loses("What can be done here")
             terminal.sees(title)
-        quits(terminal, code=3)
+        quits(terminal, code=3, says=r"session:/.*\.jaxprof")
 
 
 KIND = "\x1b[?62;22c"

@@ -7,6 +7,7 @@ asks first while a run is in progress, except at the second ctrl+c; every child 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -16,18 +17,11 @@ from textual.app import App
 from textual.widgets import Input
 
 from jaxprof.tui.comparison import LiveComparison
-from jaxprof.tui.device_monitor import (
-    DeviceMonitor,
-    DevicesFound,
-    DeviceSource,
-    DeviceTable,
-    MachineSource,
-    ReadingsTaken,
-)
+from jaxprof.tui.device_monitor import DeviceMonitor, DeviceSource, DeviceTable, MachineSource
 from jaxprof.tui.kit.threads import in_thread
-from jaxprof.tui.live import Live, Maker, ProgramMaker, make_program_scheduler, make_scheduler
-from jaxprof.tui.messages import DevicesChanged, EventsArrived, LiveChanged, SidesPlanned
-from jaxprof.tui.profiler import MODES, Profiler
+from jaxprof.tui.live import Live, Maker, make_scheduler
+from jaxprof.tui.messages import DevicesChanged, EventsArrived, LiveChanged
+from jaxprof.tui.profiler import SCREENS, Profiler, made
 from jaxprof.tui.theme import DARK, LIGHT, VARIABLES
 from jaxprof.tui.user_settings import UserSettings
 
@@ -51,7 +45,9 @@ class JaxprofApp(Profiler, keys="app"):
 
     TITLE = "jaxprof"
     CSS_PATH = "shell.tcss"
-    MODES: ClassVar[dict[str, Any]] = {mode.name: mode.make for mode in MODES}
+    MODES: ClassVar[dict[str, Any]] = {
+        mode: partial(made, f"{mode}.screen", screen) for mode, screen in SCREENS.items()
+    }
     DEFAULT_MODE = "home"
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
@@ -62,7 +58,6 @@ class JaxprofApp(Profiler, keys="app"):
         *,
         interpreter: Interpreter | None = None,
         make: Maker = make_scheduler,
-        make_program: ProgramMaker = make_program_scheduler,
         program: ProgramCommand | None = None,
         follow: bool = False,
         config: Config | None = None,
@@ -73,9 +68,11 @@ class JaxprofApp(Profiler, keys="app"):
         """`light`: the terminal has a light background, which the theme follows unless the user has chosen one."""
         super().__init__(driver_class=driver_class)
         self.user = UserSettings(self, self.tell, config)
-        self.live = Live(self, interpreter, make, make_program)
+        self.live = Live(self, interpreter, make)
         self.devices = DeviceTable()
-        self.monitor = DeviceMonitor(self, devices or MachineSource, self.live.interpreter)
+        self.monitor = DeviceMonitor(
+            self, self.devices, devices or MachineSource, self.live.interpreter, self._tell_devices
+        )
         """Reads the devices while the app is open."""
         self.comparison = LiveComparison(self)
         self._open_first, self._follow_first = path, follow
@@ -110,19 +107,6 @@ class JaxprofApp(Profiler, keys="app"):
 
     # -- devices, runs, comparisons ---------------------------------------------------------------------------
 
-    def on_devices_found(self, message: DevicesFound) -> None:
-        """Store the devices, or why JAX could not list them."""
-        if message.error is not None:
-            self.devices.fail(message.error.what, message.error.hint)
-        else:
-            self.devices.set_facts(message.facts)
-        self.devices.asked = self.devices.asked or message.asked
-        self._tell_devices()
-
-    def on_readings_taken(self, message: ReadingsTaken) -> None:
-        self.devices.take(message.readings)
-        self._tell_devices()
-
     def _tell_devices(self) -> None:
         for screen in self.screens_in_view():
             screen.post_message(DevicesChanged())
@@ -141,9 +125,6 @@ class JaxprofApp(Profiler, keys="app"):
 
     def start_comparison(self, plan: PlanSides) -> None:
         self.comparison.start(plan)
-
-    def on_sides_planned(self, message: SidesPlanned) -> None:
-        self.comparison.was_planned(message)
 
     def action_menu(self) -> None:
         """Open the menu. Its key is an ordinary letter in a text field and in the menu itself."""
@@ -170,7 +151,7 @@ class JaxprofApp(Profiler, keys="app"):
             self.say("Press ctrl+c again to quit.", "The comparison is cancelled")
         elif self.live.busy:
             self.live.cancel_current()
-            self.say("Press ctrl+c again to quit.", "Cancelling the run", severity="warning")
+            self.say("Press ctrl+c again to quit.", "Cancelling the run and its queue", severity="warning")
         else:
             self.say("Press ctrl+c again to quit.", "Nothing is running")
 

@@ -12,11 +12,16 @@ from typing import TYPE_CHECKING
 
 from jaxprof.errors import StorageError, UsageError, system_words
 from jaxprof.tui.keys import key_of
-from jaxprof.tui.kit.threads import in_daemon
-from jaxprof.tui.messages import EventsArrived, SidesPlanned
+from jaxprof.tui.kit.threads import OneThread
+from jaxprof.tui.messages import EventsArrived
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from threading import Event
+
+    from jaxprof.errors import JaxprofError
     from jaxprof.reaper import TemporaryFolder
+    from jaxprof.runner.planning import PlannedRun
     from jaxprof.session import Run, Session
     from jaxprof.tui.profiler import PlanSides, Profiler
 
@@ -26,66 +31,60 @@ class LiveComparison:
 
     def __init__(self, app: Profiler) -> None:
         self._app = app
-        self._asked = 0
+        self._thread = OneThread("compare")
         self._planning = False
+        self._planned = 0
+        """Number of comparisons so far."""
         self._folder: TemporaryFolder | None = None
 
     def start(self, plan: PlanSides) -> None:
-        """Plan a comparison. Refused while something runs, which making the inputs would disturb."""
+        """Plan a comparison. Raises UsageError while something runs, which making the inputs would disturb, and
+        StorageError without a folder for the results."""
+        app = self._app
         if self._planning:
-            self._app.say("Preparing the inputs of both sides; ctrl+c cancels.", "Comparing")
+            app.say("Preparing the inputs of both sides; ctrl+c cancels.", "Comparing")
             return
-        if self._app.live.busy:
-            self._app.tell(
-                UsageError(
-                    "another run is in progress",
-                    "A comparison first prepares the inputs of both sides, which would disturb that run: wait until it "
-                    "ends, or cancel it.",
-                )
-            )
-            return
-        try:
-            folder = self._new_folder()
-        except StorageError as error:
-            self._app.tell(error)
-            return
-        self._asked += 1
+        if app.live.busy:
+            advice = "Preparing the inputs of both sides would disturb that run: wait until it ends, or cancel it."
+            raise UsageError("another run is in progress", advice)
+        folder = self._new_folder()
+
+        def work(stop: Event) -> None:
+            planned = plan(app.live.interpreter(), folder)
+            app.call_later(self._queue, stop, planned)
+
         self._planning = True
-        number, interpreter = self._asked, self._app.live.interpreter
-        in_daemon(
-            lambda: self._post(SidesPlanned(number, plan(interpreter(), folder))),
-            "compare",
-            lambda error: self._post(SidesPlanned(number, (), error)),
-        )
-        self._app.say("jaxprof prepares the inputs of both sides, then measures A, A' and B in turns.", "Comparing")
+        self._thread.begin(work, lambda error: app.call_later(self._failed, error))
+        app.say("jaxprof prepares the inputs of both sides, then measures A, A' and B in turns.", "Comparing")
 
     def give_up(self) -> bool:
         """Drop the comparison that is being planned; return False if there is none."""
+        self._thread.stop()
         was_planning, self._planning = self._planning, False
         return was_planning
 
-    def was_planned(self, message: SidesPlanned) -> None:
+    def _failed(self, error: JaxprofError) -> None:
+        self._planning = False
+        self._app.tell(error)
+
+    def _queue(self, stop: Event, planned: Sequence[PlannedRun]) -> None:
         """Queue the sides, and go to the runs if the user is still on Start."""
-        if not self._planning or message.number != self._asked:
+        if stop.is_set():
             return
         self._planning = False
         app = self._app
-        if message.error is not None:
-            app.tell(message.error)
-        elif app.current_mode == "home" and len(app.screen_stack) == 1:
-            app.start_runs(message.planned)
+        if app.current_mode == "home" and len(app.screen_stack) == 1:
+            app.start_runs(planned)
         else:
-            app.queue_runs(message.planned)
+            app.queue_runs(planned)
             app.say(f"Summary ({key_of('app.mode.summary')}) shows the progress.", "The comparison is being measured")
 
     def look(self, message: EventsArrived) -> None:
         """Show a comparison whose last side has just ended if the user waits for it beside the runs, otherwise announce
         it."""
-        session = message.session
-        if session is None or session is not self._app.live.session:
-            return
-        for first, second in _ended(session, message):
-            self._show(session, first, second)
+        if message.session is self._app.live.session:
+            for first, second in _ended(message.session, message):
+                self._show(message.session, first, second)
 
     def _show(self, session: Session, first: Run, second: Run) -> None:
         app, key = self._app, key_of("results.compare")
@@ -103,7 +102,7 @@ class LiveComparison:
 
     def close(self) -> None:
         """Remove the results. No side may still run."""
-        self._planning = False
+        self._thread.stop()
         if self._folder is not None:
             self._folder.close()
             self._folder = None
@@ -113,16 +112,13 @@ class LiveComparison:
         from jaxprof.reaper import TemporaryFolder
 
         self._folder = self._folder or TemporaryFolder("compare")
-        folder = self._folder.path / str(self._asked + 1)
+        self._planned += 1
+        folder = self._folder.path / str(self._planned)
         try:
             folder.mkdir()
         except OSError as error:
             raise StorageError(f"cannot create {folder}: {system_words(error)}") from error
         return folder
-
-    def _post(self, message: SidesPlanned) -> None:
-        if self._app.is_running:
-            self._app.post_message(message)
 
 
 def _ended(session: Session, message: EventsArrived) -> list[tuple[Run, Run]]:

@@ -9,17 +9,14 @@ from typing import TYPE_CHECKING, Any
 from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.widgets import Static
 
 from jaxprof.text import shorten
-from jaxprof.tui.keys import key_of
-from jaxprof.tui.kit.dialogs import Dialog
+from jaxprof.tui.keys import in_words, key_of
+from jaxprof.tui.kit.dialogs import TextDialog
 from jaxprof.tui.kit.drawing import hang
-from jaxprof.tui.kit.screen_bars import StageTabs, Tab
 from jaxprof.tui.profiler import PLACES, ModeScreen
 
 if TYPE_CHECKING:
-    from textual.app import ComposeResult
     from textual.screen import Screen
 
 
@@ -40,7 +37,7 @@ class Stop:
     seen: str
     """Example of what the screen then shows."""
 
-    def text(self, width: int, *, here: bool) -> Content:
+    def lines(self, width: int, *, here: bool) -> list[Content]:
         """Return two lines: the question, then the keys and what they show; `here`: this is the screen in view."""
         place = next(place for place in PLACES if place.name == self.place)
         mark = "▸" if here else " "
@@ -49,7 +46,7 @@ class Stop:
         way = _ACTION.sub(lambda action: key_of(action[1]), self.way)
         room = width - _INDENT - len(way) - 3
         line = Content.assemble(" " * _INDENT, (way, "$footer-key-foreground"), " → ", shorten(self.seen, max(8, room)))
-        return Content("\n").join([head, line.stylize_before("$text-muted")])
+        return [head, line.stylize_before("$text-muted")]
 
 
 STOPS = (
@@ -68,56 +65,35 @@ STOPS = (
 )  # fmt: skip
 
 
-def tour(width: int, place: str) -> Content:
+def tour(width: int, place: str) -> list[Content]:
     """Return all stops; those of the screen in view are marked."""
-    stops = [stop.text(width, here=stop.place == place) for stop in STOPS]
-    advice, search = key_of("program.explain"), key_of("app.palette")
+    stops = [line for stop in STOPS for line in stop.lines(width, here=stop.place == place)]
+    advice, search = in_words("program.explain"), key_of("app.palette")
     last = f"Figures are examples. {advice}: what to change. {search}: search everything."
-    return Content("\n").join([*stops, Content(""), Content.styled(last, "$text-muted")])
+    return [*stops, Content(""), Content.styled(last, "$text-muted")]
 
 
-PAGES = (Tab("tour", "Tour", "Tour"), Tab("keys", "Keys of this screen", "Keys"))
-
-
-class HelpScreen(Dialog[None], keys="help"):
+class HelpScreen(TextDialog, keys="help"):
     """The tour, and all keys of the screen below, in groups."""
 
+    CLASSES = "dialog help"
+
     def __init__(self, below: Screen[Any]) -> None:
-        super().__init__()
+        super().__init__("Help", f"{key_of('help.turn')} the other page · {key_of('help.close')} closes")
         self._below = below
-        self.page = "tour"
-        """Name of the page in view."""
-
-    def compose(self) -> ComposeResult:
-        with VerticalScroll(classes="dialog help") as box:
-            box.border_title = "Help"
-            box.border_subtitle = f"{key_of('help.turn')} the other page · {key_of('help.close')} closes"
-            yield StageTabs()
-            yield Static(markup=False)
-
-    def on_mount(self) -> None:
-        self._show()
-
-    def on_resize(self) -> None:
-        """Wrap the text again for the new width."""
-        self.call_after_refresh(self._show)
+        self._on_tour = True
+        """Whether the tour is in view, not the keys."""
 
     def action_turn(self) -> None:
-        self.action_tab("tour" if self.page == "keys" else "keys")
-
-    def action_tab(self, page: str) -> None:
-        self.page = page
-        self._show()
+        self._on_tour = not self._on_tour
+        self.show(self._on_tour)
         self.query_one(VerticalScroll).scroll_home(animate=False)
 
-    def _show(self) -> None:
-        self.query_one(StageTabs).show(PAGES, frozenset([self.page]))
-        text = self.query_one(Static)
-        width = max(40, text.size.width)
+    def lines(self, width: int) -> list[Content]:
         place = self._below.place if isinstance(self._below, ModeScreen) else ""
-        text.update(tour(width, place) if self.page == "tour" else self._keys(width))
+        return tour(width, place) if self._on_tour else self._keys(width)
 
-    def _keys(self, width: int) -> Content:
+    def _keys(self, width: int) -> list[Content]:
         lines: list[Content] = []
         for place, actions in self._groups().items():
             lines += [Content("")] if lines else []
@@ -128,7 +104,7 @@ class HelpScreen(Dialog[None], keys="help"):
                     (f"  {shown:<12} ", "bold $footer-key-foreground"), f"{same[0].description:<16} "
                 )
                 lines += hang(head, same[0].tooltip, width, "$text-muted")
-        return Content("\n").join(lines)
+        return lines
 
     def _groups(self) -> dict[str, dict[str, list[Binding]]]:
         """Return bindings by place (focused pane, screen, app) and action."""

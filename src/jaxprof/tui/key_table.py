@@ -1,9 +1,9 @@
 """Every key of the app: what it means, and what it does where. Key bars, help, palette and docs are made from this
 table.
 
-A key has one meaning on every screen and in every dialog, and so has a letter in the menu. Actions without a key of
-their own are in the menu. Destructive actions have a capital letter, or ask first. No other file declares a key
-(`tests/tui/test_keys.py`). Knows no Textual, so that `jaxprof config` can check a user's keys.
+A key has one meaning on every screen and in every dialog. Actions without a key of their own are in the menu.
+Destructive actions have a capital letter, or ask first. No other file declares a key (`tests/tui/test_keys.py`). Knows
+no Textual, so that `jaxprof config` can check a user's keys.
 """
 
 from __future__ import annotations
@@ -82,81 +82,9 @@ MEANINGS: dict[str, str] = {
     "ctrl+q": "Quit, also from a dialog",
     "ctrl+p": "Search everything: actions, kernels, lines, functions, sessions, findings, settings",
     "ctrl+z": "Suspend; fg in the shell comes back",
-    # in the menu
-    "m:a": "What to do: the findings, the most expensive first",
-    "m:A": "All of them: mark all workloads, history of all, list all buffers",
-    "m:b": "What was compiled, for how long, and why",
-    "m:B": "Compile for a device that is not here",
-    "m:d": "Choose devices",
-    "m:D": "Delete a session, after a question",
-    "m:E": "Export: write what is here to a file",
-    "m:f": "Findings: what is worth changing, and where",
-    "m:F": "Give one thing the full room, or go back to several",
-    "m:g": "Group the rows",
-    "m:h": "HLO: what XLA made of it",
-    "m:H": "History over the kept sessions",
-    "m:i": "Switch between the lists and the instructions (the text)",
-    "m:I": "The longest idle period",
-    "m:l": "What the process wrote: its log, its output",
-    "m:L": "The source lines that took the time",
-    "m:m": "What makes up the peak of memory",
-    "m:M": "Go to the same thing elsewhere: in other stages, from a kernel to its launch",
-    "m:O": "Outline of what takes the time: the flame graph (icicle), frame by frame",
-    "m:o": "Open a file",
-    "m:p": "Switch between quick and published sizes",
-    "m:P": "Delete old sessions, after a question",
-    "m:Q": "Cancel all: what runs and what waits, after a question",
-    "m:R": "Choose the run, or program, to show",
-    "m:S": "Reverse the order",
-    "m:t": "Timeline: when things ran",
-    "m:T": "Where the time went, added up",
-    "m:u": "Users of a value",
-    "m:v": "Variants of a workload",
-    "m:V": "Verify the capture: the list of all checks",
-    "m:W": "Watch a program that is being recorded now",
-    "m:x": "Profile a script",
-    "m:X": "Exchange the sides: the other run becomes the baseline",
-    "m:Z": "Open or close all",
-    "m:.": "The next event, change or place",
-    "m:comma": "The event, change or place before",
-    "m:*": "The same thing again: search for its name",
-    "m:}": "The next idle period",
-    "m:{": "The previous idle period",
-    "m:$": "The longest event: what one thing costs most",
-    "m:0": "The whole of it",
-    "m:U": "Update: read the files again",
-    "m:1": "The first tab",
-    "m:3": "The third tab",
-    "m:4": "The fourth tab",
-    "m:6": "The sixth tab",
-    "m:7": "The seventh tab",
-    "m:8": "The eighth tab",
-    "m:9": "The ninth tab",
-    "m:_": "Hide the details of lines",
 }
 """Meaning of a key wherever it does something, by Textual's names of the keys; several keys with one meaning stand
-together. Questions, which have no other letters, are answered with `y` and `n`."""
-
-FORMER: dict[str, str] = {
-    **{f"app.mode.{name}": "app.mode.summary" for name in ("run", "results", "program", "job")},
-    "app.mode.home": "app.mode.start", "app.mode.sessions": "app.mode.start", "app.mode.hlo": "app.mode.kernels",
-    "app.mode.profile": "app.mode.timeline",
-    **{f"run.{name}": f"results.{name}" for name in (
-        "open", "cancel", "cancel_all", "again", "pause", "resume", "log", "hlo", "timeline", "compile", "memory",
-    )},
-    **{f"sessions.{name}": f"home.{name}" for name in ("open_file", "prune", "filter", "history", "back")},
-    **{f"sessions.{name}": f"own_code.{name}" for name in ("rename", "save_as", "delete", "copy")},
-    **{f"{group}.{name}": f"scroll.{name}" for group in ("run_detail", "compare") for name in ("down", "up")},
-    "session_list.open": "own_code.choose", "points.open": "report_list.open", "measurements.enter": "report_list.open",
-    **{f"code.{name}": f"text.{name}" for name in (
-        "left", "right", "follow", "users", "back", "forward", "short", "copy",
-    )},
-    **{f"job_map.{name}": f"rows.{name}" for name in ("up", "down", "page_up", "page_down")},
-    "timeline.again": "timeline_pane.again", "timeline.again_before": "timeline_pane.previous",
-    "run.close_log": "results.unzoom", "run_detail.close": "results.unzoom", "run_detail.hlo": "results.hlo",
-    "run_detail.copy": "results.copy", "run_detail.next": "results.next", "run_detail.previous": "results.previous",
-}  # fmt: skip
-"""Former actions that a user's keys may still name, and the actions that replaced them."""
+together. Questions, which have no other letters, are answered with `y` and `n`. The menu says what its letters do."""
 
 # fmt: off
 _TABS = (
@@ -174,6 +102,14 @@ _PAUSE = (
 _MATCHES = (
     Key("next", "n", "next(1)", "Next", "Go to the next match", HIDDEN),
     Key("previous", "N", "next(-1)", "Previous match", "Go to the previous match", HIDDEN),
+)
+_MOVES = (
+    Key("up", "up k", "move(-1)", "Up", "Go to the row above", HIDDEN),
+    Key("down", "down j", "move(1)", "Down", "Go to the row below", HIDDEN),
+    Key("page_up", "pageup", "page(-1)", "Page up", "Go a page up", HIDDEN),
+    Key("page_down", "pagedown", "page(1)", "Page down", "Go a page down", HIDDEN),
+    Key("first", "home", "edge(-1)", "First", "Go to the first row", HIDDEN),
+    Key("last", "end", "edge(1)", "Last", "Go to the last row", HIDDEN),
 )
 _PAN = (
     Key("left", "left h", "browse('pan', -1)", "Earlier", "Pan to the left; at the start, move the cursor", HIDDEN),
@@ -208,7 +144,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("quit", "q", "quit", "Quit", "Quit jaxprof; asks first while a run is in progress"),
         Key("quit_always", "ctrl+q", "quit", "Quit", "Quit jaxprof", HIDDEN, priority=True),
         Key("interrupt", "ctrl+c", "interrupt", "Cancel the run",
-            "Cancel the current run; press twice to quit", HIDDEN),
+            "Cancel the current run and what waits behind it; twice: quit", HIDDEN),
         Key("suspend", "ctrl+z", "suspend_process", "Suspend", "Leave for the shell; fg there comes back", HIDDEN),
         Key("back", "escape", "back", "Back", "Go back to the previous screen", HIDDEN),
         Key("stop_reading", "escape", "stop_reading", "Stop reading",
@@ -216,12 +152,11 @@ GROUPS: dict[str, KeyGroup] = {
     )),
     "home": KeyGroup("Start", (
         Key("filter", "slash", "filter", "Filter", "Show only rows that contain these words", priority=True),
-        Key("edit", "e", "edit", "Parameters", "Sizes, sweep, time budget and launches"),
+        Key("edit", "e", "edit", "Parameters", "Sizes, sweep, variants, time budget and launches"),
         Key("preset", "m:p", "preset", "Preset", "Switch between quick and published sizes"),
         Key("open_file", "m:o", "open_file", "Open file", "Open a session, a profile or HLO by its path"),
-        Key("follow", "m:W", "follow", "Follow", "Follow a program that is being recorded now"),
+        Key("follow", "m:W", "follow", "Follow", "Follow a program that is recorded elsewhere"),
         Key("devices", "m:d", "devices", "Devices", "Choose the devices to run on"),
-        Key("variants", "m:v", "variants", "Variants", "Choose variants and see their source"),
         Key("own", "plus", "own", "Add function", "Add a function of your own to measure: file.py:function", FIRST),
         Key("program", "m:x", "program", "Profile script", "Run and record a script of your own: train.py", FIRST),
         Key("compile_for", "m:B", "compile_for", "Compile for",
@@ -231,7 +166,6 @@ GROUPS: dict[str, KeyGroup] = {
         Key("history", "m:H", "history", "History",
             "Results of this workload over the kept sessions", HIDDEN),
         Key("run", "r", "run", "Run", "Run the marked workloads, or this one", HIDDEN),
-        Key("prune", "m:P", "prune", "Prune", "Delete old sessions; shows which, asks first", HIDDEN),
         Key("back", "escape", "back", "Back", "Clear the filter, or go back to the list", HIDDEN),
         *_PANES,
     )),
@@ -245,11 +179,6 @@ GROUPS: dict[str, KeyGroup] = {
     "workloads": KeyGroup("Start: workloads", (
         Key("run", "enter", "choose", "Run", "Run the marked workloads, or this one"),
         Key("mark", "space", "mark", "Mark", "Mark or unmark this workload"),
-        Key("all", "m:A", "screen.mark_all", "All", "Mark all workloads in the list, or none", HIDDEN),
-    )),
-    "variants": KeyGroup("Start: variants", (
-        Key("run", "enter", "screen.run", "Run", "Run the marked workloads, or this one"),
-        Key("mark", "space", "mark", "Include", "Include this variant, or leave it out"),
     )),
     "devices": KeyGroup("Start: devices", (
         Key("mark", "space enter", "mark", "Run on", "Mark or unmark this device to run on"),
@@ -347,12 +276,8 @@ GROUPS: dict[str, KeyGroup] = {
         Key("enter", "enter", "choose", "Kernel", "Go to the kernel of this row"),
     )),
     "text": KeyGroup("Kernels: text", (
-        Key("up", "up k", "move(-1)", "Up", "Go to the line above", HIDDEN),
-        Key("down", "down j", "move(1)", "Down", "Go to the line below", HIDDEN),
-        Key("page_up", "pageup", "page(-1)", "Page up", "Go a page up", HIDDEN),
-        Key("page_down", "pagedown space", "page(1)", "Page down", "Go a page down", HIDDEN),
-        Key("first", "home", "edge(-1)", "First", "Go to the first line", HIDDEN),
-        Key("last", "end", "edge(1)", "Last", "Go to the last line", HIDDEN),
+        *_MOVES,
+        Key("space", "space", "page(1)", "Page down", "Go a page down", HIDDEN),
         Key("scroll_left", "shift+left", "sideways(-1)", "Scroll left", "Scroll to the start of long lines", HIDDEN),
         Key("scroll_right", "shift+right", "sideways(1)", "Scroll right", "Scroll to the end of long lines", HIDDEN),
         Key("left", "left h", "name(-1)", "Previous name", "Choose the previous name; without one, scroll", HIDDEN),
@@ -531,12 +456,7 @@ GROUPS: dict[str, KeyGroup] = {
         *_ORDER,
     )),
     "rows": KeyGroup("Lists", (
-        Key("up", "up k", "move(-1)", "Up", "Go to the row above", HIDDEN),
-        Key("down", "down j", "move(1)", "Down", "Go to the row below", HIDDEN),
-        Key("page_up", "pageup", "page(-1)", "Page up", "Go a page up", HIDDEN),
-        Key("page_down", "pagedown", "page(1)", "Page down", "Go a page down", HIDDEN),
-        Key("first", "home", "edge(-1)", "First", "Go to the first row", HIDDEN),
-        Key("last", "end", "edge(1)", "Last", "Go to the last row", HIDDEN),
+        *_MOVES,
     )),
     "table": KeyGroup("Tables", (
         Key("left", "shift+left", "sideways(-1)", "Columns left",
@@ -563,10 +483,6 @@ GROUPS: dict[str, KeyGroup] = {
         Key("leave", "escape", "leave", "Cancel", "Close without an answer"),
     )),
     "form": KeyGroup("Forms", (
-        Key("next", "down", "app.focus_next", "Next", "Go to the next field", HIDDEN),
-        Key("before", "up", "app.focus_previous", "Previous", "Go to the field before", HIDDEN),
-    )),
-    "script": KeyGroup("Profile a script", (
         Key("next", "down", "app.focus_next", "Next", "Go to the next field", HIDDEN, priority=True),
         Key("before", "up", "app.focus_previous", "Previous", "Go to the field before", HIDDEN, priority=True),
     )),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jaxprof.tui.key_table import FORMER, GROUPS, HIDDEN, MEANINGS, Key
+from jaxprof.tui.key_table import GROUPS, HIDDEN, MEANINGS, Key
 
 if TYPE_CHECKING:
     from textual.binding import BindingType
@@ -70,18 +70,12 @@ def remap(keys: Mapping[str, str]) -> None:
 
 
 def checked(keys: Mapping[str, str]) -> dict[str, str]:
-    """Return a user's keys by binding id, as Textual names them; a former id becomes that of the action that replaced
-    it.
-
-    Raises UsageError for an unknown action, and if there is no key.
-    """
+    """Return a user's keys by binding id, as Textual names them. Raises UsageError for an unknown action, and if there
+    is no key."""
     from jaxprof.errors import UsageError, unknown_name
 
     by_action: dict[str, str] = {}
-    for binding_id, keys_text in keys.items():
-        action = FORMER.get(binding_id, binding_id)
-        if action != binding_id and (action in keys or action in by_action):
-            continue
+    for action, keys_text in keys.items():
         if action not in ACTIONS:
             raise unknown_name("action", action, ACTIONS)
         by_action[action] = ",".join(word.strip() for word in keys_text.split(",") if word.strip())
@@ -131,6 +125,11 @@ def key_of(binding_id: str) -> str:
     """Return the key of an action for a text on screen: `a`, `Esc`. Raises KeyError for an unknown id."""
     first = (_remapped.get(binding_id) or ",".join(keys_of(ACTIONS[binding_id]))).split(",")[0].strip()
     return shown(first)
+
+
+def in_words(binding_id: str) -> str:
+    """Return the key of an action for a sentence: `q`, or `m, then V` for a letter of the menu."""
+    return ", then ".join(key_of(binding_id).split(" "))
 
 
 def shown(key: str) -> str:

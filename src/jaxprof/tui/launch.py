@@ -18,6 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from jaxprof.errors import UsageError
 from jaxprof.operating_system import can_run, signals
 from jaxprof.text import safe
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.program import ProgramCommand
     from jaxprof.tui.app import JaxprofApp
-    from jaxprof.tui.live import Listener, Live, MadeForProgram, ProgramMaker
+    from jaxprof.tui.live import Listener, Live, Made
 
 ENDING_SIGNALS = signals("SIGTERM", "SIGHUP", "SIGQUIT", "SIGINT")
 PATIENCE_SECONDS = 3.0
@@ -38,35 +39,42 @@ RESTORE = (
 normal screen and colours."""
 
 
-def launch(path: Path | None = None, *, interpreter: Interpreter | None = None, follow: bool = False) -> int:
-    """Open the app, with the session at `path` if one is given; return the exit code of the process.
+def launch(
+    path: Path | None = None,
+    *,
+    program: ProgramCommand | None = None,
+    interpreter: Interpreter | None = None,
+    follow: bool = False,
+) -> int:
+    """Open the app, with the session at `path` if one is given; return the exit code of the process. Raises UsageError
+    without a terminal.
 
-    `follow`: follow the session even if no writer is visible from here.
+    `follow`: follow the session even if no writer is visible from here. With a `program`, start it; its session goes to
+    `path`, or into the user's folder, and the exit code is the program's. Quitting while the program runs ends it. If a
+    signal ends the app, the exit code is 128 plus the number of the signal.
     """
-    if _refused():
-        return 2
-    app = _make_app(path=path, interpreter=interpreter, follow=follow)
+    if problem := terminal_problem():
+        instead = "jaxprof run NAME measures without the app, and jaxprof open FILE prints a session."
+        raise UsageError(problem, instead)
+    opened, out = (path, None) if program is None else (None, path)
+    app = _make_app(out, path=opened, program=program, interpreter=interpreter, follow=follow)
     _run(app)
-    return app.return_code or 0
+    return app.return_code or (_exit_code(app.live) if program is not None else 0)
 
 
-def launch_program(program: ProgramCommand, *, path: Path | None = None, interpreter: Interpreter | None = None) -> int:
-    """Open the app and start a program in it; return the program's exit code.
-
-    The session goes to `path`, or into the user's folder. Quitting while the program runs ends the program, and returns
-    its exit code. If a signal ends the app, the exit code is 128 plus the number of the signal.
-    """
-    if _refused():
-        return 2
-    app = _make_app(program=program, interpreter=interpreter, session_path=path)
-    _run(app)
-    return app.return_code or _exit_code(app.live)
+def _exit_code(live: Live) -> int:
+    """Return the program's exit code, after waiting for a program that is just ending; 1 if it never started."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while live.program is not None and live.exit_code is None and time.monotonic() < until:
+        time.sleep(0.01)
+    code = live.exit_code
+    return code if code is not None else 1
 
 
-def _make_app(*, session_path: Path | None = None, **options: Any) -> JaxprofApp:
+def _make_app(out: Path | None, **options: Any) -> JaxprofApp:
     """Create the app in colours that suit the terminal: the user's theme, otherwise one by the terminal's background,
-    which the terminal reports while the app is imported. A program's session goes to `session_path`, or into the user's
-    folder."""
+    which the terminal reports while the app is imported. The first session goes to `out`, or into the user's folder; a
+    rerun of the program has its session there."""
     from jaxprof.config import read_config
     from jaxprof.tui.terminal_background import Background, Question
 
@@ -75,51 +83,23 @@ def _make_app(*, session_path: Path | None = None, **options: Any) -> JaxprofApp
     answer = Background()
     try:
         from jaxprof.tui.app import JaxprofApp
+        from jaxprof.tui.live import make_scheduler
         from jaxprof.tui.terminal_driver import driver_for_this_terminal
     finally:
         if question is not None:
             answer = question.answer()
-    if session_path is not None:
-        options["make_program"] = _once_at(session_path)
+    places = [out]
+
+    def make(program: ProgramCommand | None, interpreter: Interpreter, listen: Listener) -> Made:
+        return make_scheduler(program, interpreter, listen, places.pop() if places else None)
+
     driver = driver_for_this_terminal(answer.typed)
-    return JaxprofApp(config=config, driver_class=driver, light=bool(answer.light), **options)
-
-
-def _exit_code(live: Live) -> int:
-    """Return the program's exit code, after waiting for a program that is just ending; 1 if it never started."""
-    until = time.monotonic() + PATIENCE_SECONDS
-    while live.started and live.exit_code is None and time.monotonic() < until:
-        time.sleep(0.01)
-    code = live.exit_code
-    return code if code is not None else 1
-
-
-def _once_at(path: Path) -> ProgramMaker:
-    """Return a maker that writes the first session to `path`; a rerun of the program gets a session in the user's
-    folder."""
-    from jaxprof.tui.live import make_program_scheduler
-
-    places = [path]
-
-    def make(program: ProgramCommand, interpreter: Interpreter, listen: Listener) -> MadeForProgram:
-        return make_program_scheduler(program, interpreter, listen, places.pop() if places else None)
-
-    return make
-
-
-def _refused() -> bool:
-    """Report on stderr why the app cannot open here, if it cannot; return whether that is so."""
-    problem = terminal_problem()
-    if problem:
-        sys.stderr.write(
-            f"jaxprof: {safe(problem)}\n  jaxprof --help lists the commands that work without a terminal.\n"
-        )
-    return bool(problem)
+    return JaxprofApp(config=config, driver_class=driver, light=bool(answer.light), make=make, **options)
 
 
 def _run(app: JaxprofApp) -> None:
-    """Run the app, then close the session and the children. An error of Textual's own code, which none of our handlers
-    sees, is reported in one line, with its traceback in `errors.log`."""
+    """Run the app, close the session and the children, and name the session. An error of Textual's own code, which none
+    of our handlers sees, is reported in one line, with its traceback in `errors.log`."""
     from rich.console import Console
 
     crash = io.StringIO()
@@ -129,8 +109,8 @@ def _run(app: JaxprofApp) -> None:
             app.run()
         finally:
             app.live.close()
-            if app.live.file_change:
-                sys.stderr.write(f"jaxprof: {safe(app.live.file_change)}\n")
+            if app.live.kept:
+                sys.stderr.write(f"session: {safe(app.live.kept)}\n")
             if crash.getvalue():
                 sys.stderr.write(_crash_lines(crash.getvalue()))
 

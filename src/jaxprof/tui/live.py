@@ -29,62 +29,47 @@ if TYPE_CHECKING:
 
 
 Listener = Callable[[list["Event"]], None]
-Made = tuple["Scheduler", "Session", Path | None]
+Made = tuple["Scheduler | ProgramScheduler", "Session", Path | None]
 """A scheduler, the empty session that the UI thread folds, and the path of the log."""
-MadeForProgram = tuple["ProgramScheduler", "Session", Path | None]
-Maker = Callable[["Interpreter", Listener], Made]
-ProgramMaker = Callable[["ProgramCommand", "Interpreter", Listener], MadeForProgram]
+Maker = Callable[["ProgramCommand | None", "Interpreter", Listener], Made]
 
 
-def make_scheduler(interpreter: Interpreter, listen: Listener) -> Made:
-    """Create a scheduler that writes a new session into the user's folder."""
+def make_scheduler(
+    program: ProgramCommand | None, interpreter: Interpreter, listen: Listener, path: Path | None = None
+) -> Made:
+    """Create a scheduler of runs, or one of `program`, that writes a new session to `path`, or into the user's
+    folder."""
     from jaxprof.devices.inventory.environment import environment_facts
+    from jaxprof.runner.program_run import ProgramScheduler
     from jaxprof.runner.scheduler import Scheduler
     from jaxprof.session import Session
     from jaxprof.session.log import Library, LogWriter, new_header
 
     header = new_header(environment_facts())
-    path = Library().new_path(header)
-    return Scheduler(LogWriter(header, path), interpreter, listen), Session(header), path
-
-
-def make_program_scheduler(
-    program: ProgramCommand, interpreter: Interpreter, listen: Listener, path: Path | None = None
-) -> MadeForProgram:
-    """Create a scheduler that writes a new session of `program` to `path`, or into the user's folder."""
-    from jaxprof.devices.inventory.environment import environment_facts
-    from jaxprof.runner.program_run import ProgramScheduler
-    from jaxprof.session import Session
-    from jaxprof.session.log import Library, LogWriter, new_header
-
-    header = new_header(environment_facts())
     path = path if path is not None else Library().new_path(header)
-    return ProgramScheduler(LogWriter(header, path), interpreter, listen, program), Session(header), path
+    writer = LogWriter(header, path)
+    if program is None:
+        return Scheduler(writer, interpreter, listen), Session(header), path
+    return ProgramScheduler(writer, interpreter, listen, program), Session(header), path
 
 
 class Live:
     """Starts and cancels what this app writes. The UI thread may call every method; only `close` waits.
 
-    `_lock` guards the choice of scheduler and `_driving`: of two threads that add runs, one drives the queue, and the
-    other leaves its runs to it. `session` is folded on the UI thread alone.
+    `_lock` guards the choice of scheduler and `busy`: of two threads that add runs, one drives the queue, and the other
+    leaves its runs to it. `session` is folded on the UI thread alone.
     """
 
-    def __init__(
-        self,
-        app: App[Any],
-        interpreter: Interpreter | None = None,
-        make: Maker = make_scheduler,
-        make_program: ProgramMaker = make_program_scheduler,
-    ) -> None:
+    def __init__(self, app: App[Any], interpreter: Interpreter | None = None, make: Maker = make_scheduler) -> None:
         self._app = app
         self._make = make
-        self._make_program = make_program
         self._interpreter = interpreter
         self._lock = threading.Lock()
-        self._driving = False
         self._scheduler: Scheduler | ProgramScheduler | None = None
         self._storage_failure_reported = False
         self._ended = False
+        self.busy = False
+        """Whether a run is in progress or queued."""
         self.session: Session | None = None
         """The session being written, folded on the UI thread; None before the first run."""
         self.planned: dict[str, PlannedRun] = {}
@@ -96,19 +81,9 @@ class Live:
         """Ids of the runs that were asked to end; the session reports when they have ended."""
 
     @property
-    def busy(self) -> bool:
-        """Whether a run is in progress or queued."""
-        return self._driving
-
-    @property
     def exit_code(self) -> int | None:
         """Exit code of the program; None without a program, or while it is unknown."""
         return getattr(self._scheduler, "exit_code", None)
-
-    @property
-    def started(self) -> bool:
-        """Whether a program has been started."""
-        return self.program is not None and bool(self.session is not None and self._scheduler is not None)
 
     def interpreter(self) -> Interpreter:
         """Return the Python that runs the engine, found at first use. Blocks: for threads only."""
@@ -137,11 +112,13 @@ class Live:
         self._request(lambda scheduler: scheduler.cancel(run))
 
     def cancel_current(self) -> None:
-        """Cancel the current run; queued runs go on."""
-        if self.session is not None:
-            for run in self.session.runs.values():
-                if run.status == "running":
-                    self.cancel(run.id)
+        """Cancel the current run, and what joined the queue together with it: its other variants and sizes."""
+        waiting = [run for run in self.session.runs.values() if not run.over] if self.session is not None else []
+        running = [run for run in waiting if run.status == "running"]
+        current = {run.batch for run in (running or waiting[:1])}
+        runs = [run.id for run in waiting if run.batch in current]
+        self.cancelling.update(runs)
+        self._request(lambda scheduler: [scheduler.cancel(run) for run in reversed(runs)])  # nothing begins meanwhile
 
     def cancel_all(self) -> None:
         """Cancel the current run and all queued runs."""
@@ -149,8 +126,9 @@ class Live:
             self.cancelling |= {run.id for run in self.session.runs.values() if not run.over}
         self._request(lambda scheduler: scheduler.cancel_all())
 
-    def move_to(self, path: Path, done: Callable[[], object] | None = None) -> None:
-        """Move the session to another file and continue writing there. A failure arrives as `StorageFailed`."""
+    def move_to(self, path: Path, done: Callable[[], object]) -> None:
+        """Move the session to another file, continue writing there, and then call `done` on the UI thread. A failure
+        arrives as `StorageFailed`."""
         self._in_thread(lambda: self._move_to(path, done), "move")
 
     def close(self, reason: str = "finished") -> None:
@@ -160,11 +138,15 @@ class Live:
             self._scheduler.close(reason)
 
     @property
-    def file_change(self) -> str:
-        """Return what happened to the session's file while it was written, known after `close`; empty for nothing."""
-        return self._scheduler.file_change if self._scheduler is not None else ""
+    def kept(self) -> str:
+        """Where the session was kept, and what happened to its file while it was written, known after `close`; empty if
+        there is no session or it could not be written."""
+        scheduler = self._scheduler
+        if scheduler is None or scheduler.storage_failure is not None:
+            return ""
+        return f"{self.path}" + (f" ({scheduler.file_change})" if scheduler.file_change else "")
 
-    def _request(self, request: Callable[[Scheduler | ProgramScheduler], None]) -> None:
+    def _request(self, request: Callable[[Scheduler | ProgramScheduler], object]) -> None:
         scheduler = self._scheduler
         if scheduler is not None:
             self._in_thread(lambda: request(scheduler), "ask")
@@ -179,81 +161,68 @@ class Live:
         expected = expect(planned, measured_before()).of_groups
         with self._lock:
             if self._scheduler is None or self.program is not None:
-                if self._driving:
-                    raise UsageError(
-                        "a program is running", "Wait until it ends: measuring now would distort the results of both."
-                    )
-                self._close_before()
-                sessions: list[Session] = []
-                scheduler, session, self.path = self._make(interpreter, self._listener(sessions))
-                sessions.append(session)
-                self._scheduler, self.session, self.program = scheduler, session, None
+                self._begin(None, interpreter)
             scheduler = cast("Scheduler", self._scheduler)
             self.planned.update(zip(scheduler.add(planned, expected), planned, strict=True))
-            if self._driving:
+            if self.busy:
                 return
-            self._set_driving(True)
+            self._set_busy(True)
         self._drive(scheduler)
 
     def _start_program(self, program: ProgramCommand) -> None:
         interpreter = self.interpreter()
         with self._lock:
-            if self._driving:
-                raise UsageError(
-                    "another run is in progress", "Wait until it ends, or cancel it, then start the program."
-                )
-            self._close_before()
-            sessions: list[Session] = []
-            scheduler, session, self.path = self._make_program(program, interpreter, self._listener(sessions))
-            sessions.append(session)
-            self._scheduler, self.session, self.program = scheduler, session, program
+            scheduler = cast("ProgramScheduler", self._begin(program, interpreter))
             scheduler.start()
-            self._set_driving(True)
+            self._set_busy(True)
         self._drive(scheduler)
 
-    def _close_before(self) -> None:
-        """Close the previous session. The caller holds the lock."""
+    def _begin(self, program: ProgramCommand | None, interpreter: Interpreter) -> Scheduler | ProgramScheduler:
+        """Close the previous session and begin another one. The caller holds the lock. Raises UsageError while anything
+        is in progress."""
+        if self.busy:
+            what = "a program is running" if self.program is not None else "another run is in progress"
+            raise UsageError(what, "Wait until it ends, or cancel it: at once, each would distort the other's results.")
         if self._scheduler is not None:
             self._scheduler.close()
+
+        def listen(events: list[Event]) -> None:
+            self._post(EventsArrived(events, session))
+            failure = scheduler.storage_failure
+            if failure is not None and not self._storage_failure_reported:
+                self._storage_failure_reported = True
+                self._post(StorageFailed(failure))
+
+        scheduler, session, path = self._make(program, interpreter, listen)
+        self._scheduler, self.session, self.path, self.program = scheduler, session, path, program
         self.planned, self._storage_failure_reported, self.cancelling = {}, False, set()
+        return scheduler
 
     def _drive(self, scheduler: Scheduler | ProgramScheduler) -> None:
         """Work through the queue until it is empty.
 
-        `busy` is read under the lock: a run added at the last moment is either seen here, or its thread sees that
-        `_driving` is off and drives the queue itself. From then on the next thread may drive, so nothing is changed any
-        more.
+        Whether it is empty is read under the lock: a run added at the last moment is either seen here, or its thread
+        sees that nobody is busy and drives the queue itself. From then on the next thread may drive, so nothing is
+        changed any more.
         """
         try:
             while True:
                 scheduler.run()
                 with self._lock:
                     if not scheduler.busy or self._ended:
-                        self._set_driving(False)
+                        self._set_busy(False)
                         return
         except BaseException:
             with self._lock:
-                self._set_driving(False)
+                self._set_busy(False)
             raise
 
-    def _set_driving(self, driving: bool) -> None:
+    def _set_busy(self, busy: bool) -> None:
         """Set whether the queue is driven. The caller holds the lock, so that the app receives the changes in order."""
-        self._driving = driving
-        self._post(LiveChanged(busy=driving))
+        self.busy = busy
+        self._post(LiveChanged(busy=busy))
 
-    def _listener(self, sessions: list[Session]) -> Listener:
-        """Return a listener for one scheduler; `made` contains its session before a screen looks at an event."""
-
-        def listen(events: list[Event]) -> None:
-            self._post(EventsArrived(events, sessions))
-            failure = self._scheduler.storage_failure if self._scheduler is not None else None
-            if failure is not None and not self._storage_failure_reported:
-                self._storage_failure_reported = True
-                self._post(StorageFailed(failure))
-
-        return listen
-
-    def _move_to(self, path: Path, done: Callable[[], object] | None) -> None:
+    def _move_to(self, path: Path, done: Callable[[], object]) -> None:
         if self._scheduler is None:
             return
         try:
@@ -262,8 +231,7 @@ class Live:
             self._post(StorageFailed(error))
             return
         self.path, self._storage_failure_reported = path, False
-        if done is not None:
-            self._app.call_from_thread(done)
+        self._app.call_from_thread(done)
 
     def _post(self, message: Any) -> None:
         if self._app.is_running:

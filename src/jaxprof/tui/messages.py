@@ -8,11 +8,8 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from jaxprof.errors import JaxprofError
     from jaxprof.events import Event
-    from jaxprof.runner.planning import PlannedRun
     from jaxprof.session import Session
 
 
@@ -33,12 +30,8 @@ class EventsArrived(Message):
     """A batch of events of a session that this app writes, as its log has them. Posted by the scheduler's thread."""
 
     events: list[Event]
-    _sessions: list[Session]
-
-    @property
-    def session(self) -> Session | None:
-        """Session of these events; the app may have started another one since."""
-        return self._sessions[0] if self._sessions else None
+    session: Session
+    """Session of these events; the app may have started another one since."""
 
 
 @dataclass
@@ -46,16 +39,6 @@ class LiveChanged(Message, bubble=False):
     """The queue of runs became empty or busy. The app passes the message on to the screen in view."""
 
     busy: bool
-
-
-@dataclass
-class SidesPlanned(Message):
-    """A thread has planned comparison request `number`."""
-
-    number: int
-    planned: Sequence[PlannedRun]
-    error: JaxprofError | None = None
-    """Why there is no plan; None if there is one."""
 
 
 @dataclass

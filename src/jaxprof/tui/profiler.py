@@ -47,37 +47,22 @@ PlanSides = Callable[["Interpreter", "Path"], "list[PlannedRun]"]
 """Plans the sides of a comparison, whose results go into the folder. Raises UsageError; blocks: for threads only."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mode:
-    """One mode of the app."""
-
-    name: str
-    screen: str
-    """Class name of the screen, in `jaxprof.tui.<name>.screen`."""
-
-    place: str
-    """Name of the place (one of `PLACES`) that this mode is a form of."""
-
-    def make(self) -> Screen[None]:
-        """Create a screen of this mode."""
-        return made(f"{self.name}.screen", self.screen)
+SCREENS = {
+    "home": "HomeScreen", "results": "ResultsScreen", "program": "ProgramScreen", "job": "JobScreen",
+    "hlo": "HloScreen", "profile": "ProfileScreen",
+}  # fmt: skip
+"""The modes of the app, and the class of the screen of each, in `jaxprof.tui.<mode>.screen`."""
+PLACES_OF = {
+    "home": "start", "results": "summary", "program": "summary", "job": "summary", "hlo": "kernels",
+    "profile": "timeline",
+}  # fmt: skip
+"""The place (one of `PLACES`) that each mode is a form of."""
 
 
 def made(module: str, screen: str, *arguments: object) -> Screen[None]:
     """Create a screen from a module of the app; the module is imported when the screen is first needed."""
     new: Screen[None] = getattr(import_module(f"jaxprof.tui.{module}"), screen)(*arguments)
     return new
-
-
-MODES = (
-    Mode("home", "HomeScreen", "start"),
-    Mode("results", "ResultsScreen", "summary"),
-    Mode("program", "ProgramScreen", "summary"),
-    Mode("job", "JobScreen", "summary"),
-    Mode("hlo", "HloScreen", "kernels"),
-    Mode("profile", "ProfileScreen", "timeline"),
-)
-PLACES_OF = {mode.name: mode.place for mode in MODES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,13 +294,15 @@ class Profiler(Guarded, App[None]):
             return self.reading is not None and isinstance(self.screen, ModeScreen)
         return super().check_action(action, parameters)
 
-    def ask_for_file(self) -> None:
-        """Ask for a path and open it in the mode that fits it."""
+    def ask_for_file(
+        self, title: str = "Open", words: str = "A session, a profile or its folder, or HLO.", *, follow: bool = False
+    ) -> None:
+        """Ask for a path and open it in the mode that fits it; `follow`: as `open_session` does."""
         from jaxprof.files import with_home
         from jaxprof.tui.kit.dialogs import AskText
 
-        dialog = AskText("Open", "A session, a profile or its folder, or HLO.", "", "Enter opens")
-        dialog.ask(self, lambda text: self.open_session((Path.cwd() / with_home(text)).resolve()))
+        dialog = AskText(title, words, "", "Enter opens")
+        dialog.ask(self, lambda text: self.open_session((Path.cwd() / with_home(text)).resolve(), follow=follow))
 
     # -- what this app writes ---------------------------------------------------------------------------------
 
@@ -339,8 +326,6 @@ class Profiler(Guarded, App[None]):
     def fold(self, message: EventsArrived) -> None:
         """Fold the events that this app has written; report a failed run on every screen."""
         session = message.session
-        if session is None:
-            return
         session.extend(message.events)
         # The program screen itself shows at its head how a program ended.
         for error, title in alerts(message.events, programs=self.current_mode != "program"):

@@ -44,7 +44,7 @@ async def test_a_change_is_shown_at_its_point_and_points_lead_to_their_sessions(
         threads.append(threading.current_thread())
         return read(*arguments, **options)
 
-    monkeypatch.setattr(history, "read_history", noted)
+    monkeypatch.setattr("jaxprof.tui.history.screen.read_history", noted)
     async with walking((120, 70)) as walk:
         screen = await opened(walk)
         assert threads

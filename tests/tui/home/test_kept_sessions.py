@@ -1,15 +1,14 @@
 """Kept sessions and jobs on Start: their rows, the summary, and everything that can be done with a file."""
 
 import os
-import threading
 from pathlib import Path
 
 import pytest
 from textual.widgets import Input
 
 import job_folders
-from jaxprof.session.log import Library, LogWriter, new_header
-from jaxprof.tui.home.own_code import OwnCodeDetail, OwnCodeList
+from jaxprof.session.log import LogWriter, new_header
+from jaxprof.tui.home.own_code import OwnCodeList
 from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.kit.format import ago
 from tui.fakes import HOSTILE, NOW, SMALL, keep_session, walking
@@ -97,63 +96,20 @@ async def test_what_a_session_is_and_what_is_done_with_its_file(kept, tmp_path, 
         assert walk.app.session_path == kept[0]
 
 
-async def test_deletes_and_prunes_after_asking(kept, shelf, monkeypatch):
+async def test_deletes_after_asking(kept, shelf):
     async with walking(SIZE) as walk:
         await listed(walk)
-        await walk.through("""
-            m P | @Choose | 3 sessions | !all but the newest 20
-            end enter | @Confirm
-            escape | @HomeScreen
-        """)
-        assert kept_keys(walk) == kept
-        monkeypatch.setattr("jaxprof.tui.home.kept_sessions._RULES", (("all but the newest 2", {"keep": 2}),))
-        await walk.through("""
-            m P | @Choose
-            enter | @Confirm | 1 session,
-            y | !unreadable
-        """)
-        assert kept_keys(walk) == kept[:2]
-
         for key in ("escape", "enter", "y"):  # no has the focus
             assert kept[0].exists()
             await walk.through(f"home m D | @Confirm\n{key} | @HomeScreen")
-        await walk.until(lambda: kept_keys(walk) == [kept[1]])
+        await walk.until(lambda: kept_keys(walk) == kept[1:])
         assert not kept[0].exists()
 
         writer = LogWriter(new_header(), shelf / "theirs.jaxprof")
         walk.screen.list_sessions()
-        await listed(walk, 2)
+        await listed(walk)
         await walk.through("home | ● running\nm D y | is being written now")
         assert (shelf / "theirs.jaxprof").exists()
-        writer.close()
-
-
-async def test_prune_offers_what_it_finds_in_a_thread_and_one_that_is_written_again_keeps_no_other(
-    kept, kept_job, shelf, monkeypatch
-):
-    prunable, threads = Library.prunable, []
-
-    def noted(library, **options):
-        threads.append(threading.current_thread())
-        return prunable(library, **options)
-
-    monkeypatch.setattr(Library, "prunable", noted)
-    monkeypatch.setattr(
-        "jaxprof.tui.home.kept_sessions._RULES",
-        (("none of them", {"keep": 9}), ("all", {"keep": 0})),
-    )
-    async with walking(SIZE) as walk:
-        await listed(walk, 4)
-        await walk.through("""
-            m P | @Choose | 3 sessions and 1 job, | !none of them
-            enter | @Confirm | 3 sessions and 1 job,
-        """)
-        assert threading.main_thread() not in threads
-        writer = LogWriter(new_header(), shelf / "new.jaxprof", replace_existing=True)
-        await walk.press("y", "is being written now")
-        await walk.until(lambda: kept_keys(walk) == [kept[0]])
-        await walk.press("m P", "There is nothing to prune.")
-        assert walk.screen is await walk.on(HomeScreen)
         writer.close()
 
 
@@ -161,7 +117,7 @@ async def test_a_long_summary_is_scrolled_and_wrapped_for_the_size_of_the_termin
     keep_session(shelf, "long", *((f"w{n}", "jit", "ok", 1e-3) for n in range(20)))
     async with walking(SMALL) as walk:
         await listed(walk, 1)
-        detail = walk.find(OwnCodeDetail)
+        detail = walk.screen.query_one("#detail")
         await walk.until(lambda: detail.max_scroll_y > 0)
         detail.focus()
         assert "✓ w19" not in walk.text
@@ -228,7 +184,7 @@ async def test_a_job_is_one_row_which_is_opened_renamed_and_deleted_whole(kept, 
         await listed(walk, 4)
         renamed = kept_job.with_name("first.jaxprof.d")
         await answer(walk, "home e", "first")
-        await walk.until(lambda: rows.current_row is not None and rows.current_row.path == renamed)
+        await walk.until(lambda: rows.entry is not None and rows.entry.path == renamed)
         await walk.through("m D | Delete this job? | roll-ups\ny | @HomeScreen")
         await walk.until(lambda: len(kept_keys(walk)) == 3)
         assert not renamed.exists()

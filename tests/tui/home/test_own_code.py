@@ -96,7 +96,7 @@ async def test_a_program_that_is_recorded_now_is_followed_and_one_that_has_ended
     async with walking(SMALL) as walk:
         await walk.until(lambda: "serve.py" in listed(walk))
         await walk.shows("running")
-        await walk.press("m W")
+        await walk.press("home enter")
         await walk.until(lambda: walk.app.session_path == path)
         assert walk.app.session_grows
     assert read_entry(path).running

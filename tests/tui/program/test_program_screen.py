@@ -252,7 +252,7 @@ def test_a_program_that_starts_as_another_one_ends_is_busy():
                 second.start()
                 assert again.wait(20)
 
-    live = Live(cast(Any, SimpleNamespace(is_running=True, post_message=post)), PYTHON, make_program=make)
+    live = Live(cast(Any, SimpleNamespace(is_running=True, post_message=post)), PYTHON, make=make)
     lock, live._lock = live._lock, cast(Any, Gate())
     first, second = (threading.Thread(target=live._start_program, args=(PROGRAM,)) for _ in range(2))
     first.start()

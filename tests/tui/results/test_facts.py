@@ -8,6 +8,7 @@ from jaxprof.analysis.run_result import results
 from jaxprof.analysis.speedup import Speedup
 from jaxprof.text import safe
 from jaxprof.tui.kit.format import clock, speedup_short, speedup_style, speedup_text
+from jaxprof.tui.kit.table_columns import table_lines
 from jaxprof.tui.results import facts
 from jaxprof.tui.results.screen import row_text
 from tui import session_tapes as sessions
@@ -16,7 +17,15 @@ from tui.session_tapes import Tape
 
 @pytest.mark.parametrize(
     ("elapsed", "shown"),
-    [(-1, "0.0 s"), (0, "0.0 s"), (12.39, "12.3 s"), (59.94, "59.9 s"), (61.5, "1:01 min"), (3725, "1:02:05 h")],
+    [
+        (-1, "0.0 s"),
+        (0, "0.0 s"),
+        (12.39, "12.3 s"),
+        (59.94, "59.9 s"),
+        (84.9, "84 s"),
+        (125.9, "2 min 05 s"),
+        (3725, "1 h 02 min"),
+    ],
 )
 def test_a_clock_never_shows_a_time_that_has_not_come(elapsed, shown):
     assert clock(elapsed) == shown
@@ -98,7 +107,7 @@ def lines_of(result, width):
     """All that the panel says of a run."""
     return [
         *facts.figure_lines(result, "numpy", width),
-        *facts.phase_lines(result, width),
+        *table_lines(facts.phase_table(result), width),
         *facts.memory_lines(result, width),
         *facts.environment_lines(result, width),
         *facts.warning_lines(result, width),

@@ -24,7 +24,7 @@ class Now:
 
     def __init__(self, monkeypatch, tape):
         self.seconds = tape.now
-        for module in ("results.run_table", "results.phase_strip", "results.screen"):
+        for module in ("results.run_table", "results.screen"):
             monkeypatch.setattr(f"jaxprof.tui.{module}.monotonic", lambda: self.seconds)
 
 
@@ -68,9 +68,9 @@ async def test_a_long_compile_ticks_while_nothing_is_said_until_the_screen_is_le
     now = Now(monkeypatch, tape)
     async with walking(SMALL) as walk:
         screen = await walk.show(tape, "results", "▶ jit", "1 of 3 done · 1 queued")
-        assert walk.text.count("2.5 s") == 2  # in the list, and among the phases
+        await walk.shows("2.5 s")
         now.seconds += 40.05
-        await walk.until(lambda: walk.text.count("42.5 s") == 2)
+        await walk.shows("42.5 s")
         await walk.press("4")
         await walk.until(lambda: screen._clock is None)
         await walk.press("2")
@@ -117,7 +117,7 @@ async def test_samples_are_shown_as_they_come_and_a_later_launch_has_clocks_of_i
             ("jit-highest", "waiting", "1.5", "s"),
         ]
         assert "█" not in "".join(rows), "the bar is of the steady run"
-        await walk.press("up", "launch 2 of 3 · running · pid 4800", "▶ 1.5 s")  # of this launch, not of the first one
+        await walk.press("up", "launch 2 of 3 · running · pid 4800")
         told = len(tape.events)
         tape.add(e.PhaseEnded, "r2", phase="compile", seconds=1.5)
         tape.add(e.PhaseStarted, "r2", phase="run")

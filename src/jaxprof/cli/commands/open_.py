@@ -195,8 +195,6 @@ def _open(file: str, python: Path | None, *, follow: bool) -> int:
     if kind is Kind.HLO:
         refuse_of_profile(file)
         return launch_app(with_home(file), python)
-    if kind is Kind.PROFILE:
-        _refuse_without_terminal()
     with recorded(file) as found:
         if found.imported is None:
             from jaxprof.session import Session
@@ -211,22 +209,12 @@ def launch_app(path: Path | None, python: Path | None, *, follow: bool = False) 
     """Start the app with the session at `path`, and return its exit code. Raises UsageError without a terminal."""
     from jaxprof.tui.launch import launch
 
-    _refuse_without_terminal()
     follow_fetched()
     if python is None:
         return launch(path, follow=follow)  # the app chooses an interpreter after its first frame
     from jaxprof.runner.interpreter import find_interpreter
 
     return launch(path, interpreter=find_interpreter(python), follow=follow)
-
-
-def _refuse_without_terminal() -> None:
-    from jaxprof.tui.launch import terminal_problem
-
-    problem = terminal_problem()
-    if problem:
-        instead = "jaxprof run NAME measures without the app, and jaxprof open FILE prints a session."
-        raise UsageError(problem, instead)
 
 
 def _attach(address: str, duration: float, out: Path | None, python: Path | None, form: str, *, force: bool) -> None:

@@ -211,11 +211,11 @@ def _run_alone(
 
     if plain or form == "json" or not _has_terminal():
         return run_plain(program, interpreter, out, force=force, form=form)
-    from jaxprof.tui.launch import launch_program
+    from jaxprof.tui.launch import launch
 
     if out is not None:
         clear_place(out, replace_existing=force)
-    return launch_program(program, path=out, interpreter=interpreter)
+    return launch(out, program=program, interpreter=interpreter)
 
 
 def _has_terminal() -> bool:

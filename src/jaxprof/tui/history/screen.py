@@ -7,17 +7,35 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 
-from jaxprof.analysis.history import HistoryPoint, LastingChange, LibraryHistory, MeasurementHistory
+from jaxprof.analysis.history import (
+    FACTS_KEPT,
+    PHASES_KEPT,
+    HistoryPoint,
+    LastingChange,
+    LibraryHistory,
+    MeasurementHistory,
+    read_history,
+)
 from jaxprof.errors import JaxprofError, UsageError
-from jaxprof.report.history import change_text, overview_table, points_table, series_name
-from jaxprof.text import safe, safe_text
-from jaxprof.tui.keys import key_of
+from jaxprof.report.history import (
+    APART,
+    change_text,
+    history_text,
+    notes,
+    outcome,
+    overview_table,
+    points_table,
+    series_name,
+)
+from jaxprof.text import safe
+from jaxprof.tui.keys import in_words
 from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.format import moment, verdict_style
 from jaxprof.tui.kit.guard import on
@@ -30,13 +48,15 @@ from jaxprof.tui.kit.threads import in_thread
 from jaxprof.units import bytes_, counted, ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from textual.app import ComposeResult
 
     from jaxprof.report.history import PointRow
 
 
+_CHANGES_SHOWN = 2
+"""The newest changes, shown below the list; the list of points has all of them."""
 _MARKED_MOST = 2
 """Columns of the chart per point from which every point has a marker."""
 
@@ -94,10 +114,6 @@ def point_rows(history: LibraryHistory, measurement: MeasurementHistory) -> dict
     return rows
 
 
-_CHANGES_SHOWN = 2
-"""The newest changes, shown below the list; the list of points has all of them."""
-
-
 class HistoryScreen(SessionScreen, keys="history"):
     """The measurements on the left, with the changes of the one under the cursor; its chart and points on the right."""
 
@@ -138,19 +154,14 @@ class HistoryScreen(SessionScreen, keys="history"):
     def action_read(self) -> None:
         self.query_one("#measurements-box").border_subtitle = "reading…"
         wanted = self._workload, self._measure
+        workload, measure = wanted
         in_thread(
             self,
-            lambda: self._read(*wanted),
+            lambda: read_history(self.profiler.library().paths(), measure, workload),
             "history",
             then=lambda history: self._show(wanted, history),
             failed=lambda error: self._show(wanted, None, error),
         )
-
-    def _read(self, workload: str, measure: str) -> LibraryHistory:
-        """Read the folder: for threads only. Raises UsageError for a workload that no session measured."""
-        from jaxprof.analysis.history import read_history
-
-        return read_history(self.profiler.library().paths(), measure, workload)
 
     def _show(self, wanted: tuple[str, str], history: LibraryHistory | None, error: JaxprofError | None = None) -> None:
         """Show what the thread has read, unless the user has chosen something else since."""
@@ -163,15 +174,13 @@ class HistoryScreen(SessionScreen, keys="history"):
         box.border_subtitle = counted(sessions, "session") if sessions else ""
         series = dict(enumerate(history.series)) if history is not None else {}
         self._list("measurements").show_table(overview_table(history) if history is not None else None, series)
-        self._show_notes()
-        if error is not None:
-            key = key_of("history.all")
-            unknown = f"No kept session measured {safe(self._workload)}. Run it, or press {key} for all workloads."
-            self._show_message(unknown if isinstance(error, UsageError) else safe_text(str(error)))
-        elif history is None or not history.series:
-            self._show_message("No kept session has this measure.")
-        else:
+        self._show_lines(
+            "notes", [(note, "$text-muted") for note in notes(history) if note != APART] if history else []
+        )
+        if series:
             self._show_measurement()
+        else:
+            self._show_message(error)
         self.refresh_bindings()
 
     # -- showing ----------------------------------------------------------------------------------------------
@@ -187,27 +196,21 @@ class HistoryScreen(SessionScreen, keys="history"):
     def _measurement_highlighted(self) -> None:
         self.once_settled(self._show_measurement)
 
-    def _show_notes(self) -> None:
-        """Show notes on what the history leaves out."""
-        from jaxprof.report.history import APART, notes
-
-        left_out = [note for note in notes(self._history) if note != APART] if self._history is not None else []
-        self.query_one("#history-notes", Lines).show(
-            tuple(left_out),
-            lambda width: [line for note in left_out for line in hang(Content(" "), note, width, "$text-muted")],
+    def _show_lines(self, name: str, paragraphs: Sequence[tuple[str, str]]) -> None:
+        """Show texts, each with its style, below the list."""
+        self.query_one(f"#history-{name}", Lines).show(
+            tuple(paragraphs),
+            lambda width: [line for text, style in paragraphs for line in hang(Content(" "), text, width, style)],
         )
 
     def _show_measurement(self) -> None:
         history, measurement = self._history, self._measurement
         if history is None or measurement is None:
             return
-        from jaxprof.report.history import APART, outcome
-
-        key: Hashable = (id(history), id(measurement))
         plot = self.query_one("#history-plot", Picture)
-        plot.border_title = Content(
-            f"{history.title} · {safe(measurement.plan.workload)} {safe(measurement.plan.variant)}"
-        )
+        plan = measurement.plan
+        plot.border_title = Content(f"{history.title} · {safe(plan.workload)} {safe(plan.variant)}")
+        key: Hashable = (id(history), id(measurement))
         plot.show(key, lambda width, height: history_plot(history, measurement, width, height))
         paragraphs = [
             (f"{moment(change.first.wall_seconds)} {change_text(history, change)}", change_style(change))
@@ -215,20 +218,21 @@ class HistoryScreen(SessionScreen, keys="history"):
         ]
         paragraphs.append((f"{outcome(history, measurement)}.", ""))
         paragraphs += [(APART, "$text-muted")] if measurement.changes and history.unit == "second" else []
-        self.query_one("#history-found", Lines).show(
-            key, lambda width: [line for text, style in paragraphs for line in hang(Content(" "), text, width, style)]
-        )
+        self._show_lines("found", paragraphs)
         points = self._list("points")
         points.show_table(points_table(history, measurement), point_rows(history, measurement))
         points.action_edge(1)
 
-    def _show_message(self, words: str) -> None:
+    def _show_message(self, error: JaxprofError | None) -> None:
+        """Show why there is no measurement."""
+        words = "No kept session has this measure." if error is None else str(error)
+        if isinstance(error, UsageError):
+            all_workloads = f"press {in_words('history.all')} for all workloads"
+            words = f"No kept session measured {self._workload}. Run it, or {all_workloads}."
         plot = self.query_one("#history-plot", Picture)
         plot.border_title = ""
         plot.show(words, lambda width, height: Content(""))
-        self.query_one("#history-found", Lines).show(
-            words, lambda width: [line for text in words.splitlines() for line in hang(Content(" "), text, width)]
-        )
+        self._show_lines("found", [(line, "") for line in words.splitlines()])
         self._list("points").show_table(None, {})
 
     # -- keys -------------------------------------------------------------------------------------------------
@@ -242,8 +246,6 @@ class HistoryScreen(SessionScreen, keys="history"):
         return super().check_action(action, parameters)
 
     def action_measure(self, step: int) -> None:
-        from jaxprof.analysis.history import FACTS_KEPT, PHASES_KEPT
-
         every = (*PHASES_KEPT, *FACTS_KEPT)
         self._measure = every[(every.index(self._measure) + step) % len(every)]
         self.action_read()
@@ -256,10 +258,6 @@ class HistoryScreen(SessionScreen, keys="history"):
         history, measurement = self._history, self._measurement
         if history is None or measurement is None:
             return
-        from dataclasses import replace
-
-        from jaxprof.report.history import history_text
-
         self.copy(history_text(replace(history, series=(measurement,)), None), series_name(measurement))
 
     @on(RowList.Chosen, "#measurements")

@@ -13,7 +13,7 @@ from textual.message import Message
 
 from jaxprof.analysis.ranking import Ranking, RooflinePoint, roofline_ceilings, roofline_points
 from jaxprof.text import columns, shorten_middle
-from jaxprof.tui.keys import key_of
+from jaxprof.tui.keys import in_words
 from jaxprof.tui.kit.canvas import Canvas, Scale, axis_lines
 from jaxprof.tui.kit.picture import Picture
 from jaxprof.units import counted, percent, scaled
@@ -105,7 +105,7 @@ def roofline_plot(ranking: Ranking, numbers: Sequence[int], chosen: int | None, 
     if ranking.device is None:
         return _note(
             "The ceilings of this device are unknown.",
-            f"{key_of('hlo.device')} chooses a known device to compare the kernels with; "
+            f"Press {in_words('hlo.device')} to choose a known device to compare the kernels with; "
             "`jaxprof run gemm-peak triad` measures those of this machine.",
             width,
             height,

@@ -10,7 +10,7 @@ from collections.abc import Hashable
 from textual.content import Content
 
 from jaxprof import units
-from jaxprof.tui.device_monitor import DeviceFacts, DeviceRow, DeviceTable
+from jaxprof.tui.device_monitor import DeviceRow, DeviceTable
 from jaxprof.tui.kit.drawing import bar, cell, heat, mark, spark
 from jaxprof.tui.kit.table_columns import Drawing, TableColumn
 from jaxprof.tui.kit.table_view import Heading, TableView, TextRow
@@ -26,12 +26,13 @@ class DeviceList(TableView[DeviceRow], keys="devices"):
     """One row per device, and a hint below each device that JAX does not use."""
 
     MARKS = True
+    EMPTY = "Looking for devices…"
 
     def __init__(self, devices: DeviceTable, chosen: list[str], *, id: str | None = None) -> None:
         super().__init__(
             (
-                TableColumn("", lambda device: self._mark(device.facts), 1),
-                TableColumn("device", lambda device: (device.facts.id, _strength(device.facts)), 8),
+                TableColumn("", lambda row: " " if _unused(row) else mark(row.device.id in self._chosen), 1),
+                TableColumn("device", lambda row: (row.device.id, "$quiet" if _unused(row) else "bold"), 8),
                 TableColumn("readings", _name_and_readings, 8, weight=1),
             ),
             titles=False,
@@ -43,35 +44,36 @@ class DeviceList(TableView[DeviceRow], keys="devices"):
     def show_devices(self) -> None:
         """Show the devices as they are now."""
         rows: dict[Hashable, DeviceRow | Heading] = {}
-        for device in self._devices:
-            facts = device.facts
-            rows[facts.id] = device
-            if facts.usable is False and facts.hint:
-                rows[facts.id, "hint"] = TextRow(f"            {facts.hint}", "$accent")
+        for row in self._devices:
+            rows[row.device.id] = row
+            if _unused(row) and row.device.hint:
+                rows[row.device.id, "hint"] = TextRow(f"            {row.device.hint}", "$accent")
         self.show_rows(rows)
 
-    def _mark(self, facts: DeviceFacts) -> Content:
-        return Content(" ") if facts.usable is False else mark(facts.id in self._chosen)
+
+def _unused(row: DeviceRow) -> bool:
+    return row.device.used_by_jax is False
 
 
-def _strength(facts: DeviceFacts) -> str:
-    return "$quiet" if facts.usable is False else "bold"
-
-
-def _name_and_readings(device: DeviceRow) -> Drawing:
+def _name_and_readings(row: DeviceRow) -> Drawing:
     """Return the name, then the readings, or why JAX does not use it; what does not fit is left out, least important
     first."""
-    facts = device.facts
+    device = row.device
+    name = device.kind or device.platform.upper()
 
     def draw(width: int) -> Content:
-        if facts.usable is False:
-            name = cell(facts.name, min(24, max(8, (width + HEAD) // 4)), "$quiet")
-            rest = width - name.cell_length - 1
-            return name + Content(" ") + cell(f"not used by JAX: {facts.reason}", rest, "$warning")
+        if _unused(row):
+            head = cell(name, min(24, max(8, (width + HEAD) // 4)), "$quiet")
+            rest = width - head.cell_length - 1
+            return head + Content(" ") + cell(f"not used by JAX: {device.reason}", rest, "$warning")
         wide = width >= WIDE
-        label = f"{facts.name} · {facts.detail}" if facts.detail and wide else facts.name or facts.detail
-        line = cell(label, 26 if wide else 14, "$text-muted") + Content(" ")
-        for part in _readings(device):
+        details = [name] if name else []
+        if wide and device.core_count is not None:
+            details.append(f"{device.core_count:g} core{'s' if device.core_count != 1 else ''}")
+        if wide and device.compute_capability is not None:
+            details.append(f"sm {device.compute_capability}")
+        line = cell(" · ".join(details), 26 if wide else 14, "$text-muted") + Content(" ")
+        for part in _readings(row):
             if line.cell_length + part.cell_length <= width:
                 line = line + part
         return line
@@ -79,18 +81,19 @@ def _name_and_readings(device: DeviceRow) -> Drawing:
     return draw
 
 
-def _readings(device: DeviceRow) -> list[Content]:
+def _readings(row: DeviceRow) -> list[Content]:
     """Return the readings as pieces of one line, the most important first, each of a width that does not change."""
-    reading = device.reading
+    reading = row.reading
     if reading is None:
         return [Content.styled("reading…", "$quiet")]
     utilisation, used, limit = reading.utilisation, reading.memory_used_bytes, reading.memory_limit_bytes
     share = used / limit if used is not None and limit else None
+    whole = None if utilisation is None else round(utilisation, 2)  # noise in the decimals does not redraw the line
     pieces = [
         Content.assemble(
-            spark(device.history, 10, heat(utilisation)),
+            spark(row.history, 10, heat(utilisation)),
             " ",
-            cell(units.percent(_whole(utilisation)), 5, right=True),
+            cell(units.percent(whole), 5, right=True),
             "  ",
         ),
         Content.assemble(
@@ -116,8 +119,3 @@ def _readings(device: DeviceRow) -> list[Content]:
         count = len(reading.processes)
         pieces.append(Content.styled(units.counted(count, "process"), "$quiet"))
     return pieces
-
-
-def _whole(share: float | None) -> float | None:
-    """Return a share in whole percents, so that noise in the decimals does not redraw the line."""
-    return None if share is None else round(share, 2)

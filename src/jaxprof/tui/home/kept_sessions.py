@@ -1,12 +1,11 @@
-"""A kept session or job: its summary, and what can be done with its file: rename, copy, delete it, prune old ones.
+"""A kept session or job: its summary, and what can be done with its file: rename, copy, delete it.
 
 No session is folded for this. Everything that deletes shows what, and asks first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,17 +14,14 @@ from textual.message import Message
 
 from jaxprof import units
 from jaxprof.errors import JaxprofError
-from jaxprof.session.log.library import total_bytes
-from jaxprof.session_names import JOB_EXTENSION
 from jaxprof.text import safe
-from jaxprof.tui.kit.dialogs import AskText, Choose, Confirm, Option, SaveAs
+from jaxprof.tui.kit.dialogs import AskText, Confirm, SaveAs
 from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.format import moment, status_mark
 from jaxprof.tui.kit.table_columns import TableColumn, placed, row_line
-from jaxprof.tui.kit.threads import in_thread
 
 if TYPE_CHECKING:
-    from jaxprof.events import RunClosed, RunSpec
+    from jaxprof.events import RunPlanned
     from jaxprof.session.log import Entry, Library
     from jaxprof.session.log.entry import JobOutline
     from jaxprof.tui.kit.screen import SessionScreen
@@ -63,8 +59,7 @@ def session_summary(entry: Entry, open_path: Path | None, width: int) -> list[Co
     lines.append(Content(""))
     if entry.job is not None:
         return [*lines, *_processes(entry.job, width)]
-    closed = {event.run: event for event in entry.closed}
-    lines += _runs([SummarisedRun(plan.spec, closed.get(plan.run), entry.live) for plan in entry.planned], width)
+    lines += _runs(entry, width)
     if not entry.planned:
         lines.append(Content.styled("This session contains no runs.", "$text-muted"))
     return lines
@@ -106,63 +101,31 @@ def _state(entry: Entry, open_path: Path | None) -> str:
     return ", ".join(words)
 
 
-@dataclass(frozen=True, slots=True)
-class SummarisedRun:
-    """A run of a saved session: its plan, and how it ended."""
-
-    plan: RunSpec
-    closed: RunClosed | None
-    live: bool
-    """Whether a process still writes the session."""
-
-    def mark(self) -> Content:
-        """Return the mark of its status."""
-        return status_mark(self.closed.status if self.closed is not None else "running" if self.live else "")
-
-    def median(self) -> str:
-        """Return the median of a call."""
-        return units.seconds(self.closed.median_seconds if self.closed is not None else None)
-
-    def sizes(self) -> str:
-        """`n=1000, k=32`."""
-        return ", ".join(f"{name}={value}" for name, value in self.plan.parameters.items())
-
-    def error_lines(self, width: int) -> list[Content]:
-        """Return the error to show below the run; nothing without one."""
-        if self.closed is None or not self.closed.error:
-            return []
-        style = "$error" if self.closed.status != "cancelled" else "$warning"
-        return hang(Content("   "), self.closed.error, width, style)
-
-
-_RUN_COLUMNS: Sequence[TableColumn[SummarisedRun]] = (
-    TableColumn("", SummarisedRun.mark, 1),
-    TableColumn("workload", lambda run: run.plan.workload, 8, most=34, fits=True),
-    TableColumn("variant", lambda run: run.plan.variant, 5, most=24, fits=True),
-    TableColumn("device", lambda run: run.plan.device, 7, fits=True, style="$text-muted"),
-    TableColumn("median", SummarisedRun.median, 9, gap=2, right=True, style="bold"),
-    TableColumn("parameters", SummarisedRun.sizes, 8, weight=1, style="$text-muted"),
-)
-
-
-def _runs(runs: Sequence[SummarisedRun], width: int) -> Iterator[Content]:
+def _runs(entry: Entry, width: int) -> Iterator[Content]:
     """Yield a line per run, and its error."""
-    layout = placed(_RUN_COLUMNS, width, runs, margin=0)
-    for run in runs:
-        yield row_line(run, layout, width).rstrip()
-        yield from run.error_lines(width)
+    closed = {event.run: event for event in entry.closed}
+    waiting = "running" if entry.live else ""
 
+    def sizes(plan: RunPlanned) -> str:
+        return ", ".join(f"{name}={value}" for name, value in plan.spec.parameters.items())
 
-_RULES: Final[tuple[tuple[str, dict[str, int]], ...]] = (
-    ("older than a year", {"older_than_days": 365}),
-    ("older than 90 days", {"older_than_days": 90}),
-    ("older than 30 days", {"older_than_days": 30}),
-    ("older than a week", {"older_than_days": 7}),
-    ("all but the newest 100", {"keep": 100}),
-    ("all but the newest 20", {"keep": 20}),
-    ("all", {"keep": 0}),
-)
-"""What can be pruned, with the options of `Library.prunable`."""
+    def median(plan: RunPlanned) -> str:
+        return units.seconds(closed[plan.run].median_seconds if plan.run in closed else None)
+
+    columns: Sequence[TableColumn[RunPlanned]] = (
+        TableColumn("", lambda plan: status_mark(closed[plan.run].status if plan.run in closed else waiting), 1),
+        TableColumn("workload", lambda plan: plan.spec.workload, 8, most=34, fits=True),
+        TableColumn("variant", lambda plan: plan.spec.variant, 5, most=24, fits=True),
+        TableColumn("device", lambda plan: plan.spec.device, 7, fits=True, style="$text-muted"),
+        TableColumn("median", median, 9, gap=2, right=True, style="bold"),
+        TableColumn("parameters", sizes, 8, weight=1, style="$text-muted"),
+    )
+    layout = placed(columns, width, entry.planned, margin=0)
+    for plan in entry.planned:
+        yield row_line(plan, layout, width).rstrip()
+        ended = closed.get(plan.run)
+        if ended is not None and ended.error:
+            yield from hang(Content("   "), ended.error, width, "$warning" if ended.status == "cancelled" else "$error")
 
 
 def rename(screen: SessionScreen, entry: Entry) -> None:
@@ -200,52 +163,6 @@ def delete(screen: SessionScreen, entry: Entry) -> None:
     question = f"{what}, {units.bytes_(entry.size_bytes)}. This cannot be undone."
     dialog = Confirm(title, question, "Delete")
     dialog.ask(screen.app, lambda yes: _do(screen, lambda library: library.delete(entry.path)))
-
-
-def prune(screen: SessionScreen) -> None:
-    """Ask which old sessions to delete, among the rules that match any, and delete them after a question."""
-    library = screen.profiler.library()
-
-    def matching() -> list[tuple[Option, list[Path]]]:
-        doomed = [(rule, library.prunable(**options)) for rule, options in _RULES]
-        return [(Option(rule, _counted(paths)), paths) for rule, paths in doomed if paths]
-
-    def ask(found: list[tuple[Option, list[Path]]]) -> None:
-        if not screen.is_current:
-            return
-        if found:
-            dialog = Choose("Prune sessions", [option for option, _ in found])
-            dialog.ask(screen.app, lambda number: _prune(screen, *found[number]))
-        else:
-            screen.say("There is nothing to prune.")
-
-    in_thread(screen, matching, "what can be pruned", then=ask)
-
-
-def _prune(screen: SessionScreen, rule: Option, paths: list[Path]) -> None:
-    """Delete these sessions and jobs after a question."""
-    question = f"{rule.note}: {rule.label}. Sessions that are being written are kept. This cannot be undone."
-    dialog = Confirm("Delete all of these?", question, "Delete")
-    dialog.ask(screen.app, lambda yes: _do(screen, lambda library: _delete_all(library, paths)))
-
-
-def _counted(paths: Sequence[Path]) -> str:
-    """Return how many sessions and jobs these are, and their size: `2 sessions and 1 job, 34 KiB`."""
-    jobs = sum(path.name.endswith(JOB_EXTENSION) for path in paths)
-    counts = (units.counted(count, noun) for count, noun in ((len(paths) - jobs, "session"), (jobs, "job")) if count)
-    return f"{' and '.join(counts)}, {units.bytes_(total_bytes(paths))}"
-
-
-def _delete_all(library: Library, paths: Iterable[Path]) -> None:
-    """Delete all that can be deleted: a session may be written again meanwhile. Raises the first error afterwards."""
-    errors = []
-    for path in paths:
-        try:
-            library.delete(path)
-        except JaxprofError as error:
-            errors.append(error)
-    if errors:
-        raise errors[0]
 
 
 def _do(screen: SessionScreen, what: Callable[[Library], Path | None]) -> None:

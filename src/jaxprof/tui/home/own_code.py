@@ -17,7 +17,6 @@ from textual.content import Content
 from jaxprof.text import safe, shorten
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.format import ago
-from jaxprof.tui.kit.picture import Lines, ScrollPane
 from jaxprof.tui.kit.table_columns import Span, TableColumn
 from jaxprof.tui.kit.table_view import TableView
 
@@ -30,7 +29,6 @@ MOST_BEFORE = 3
 """Most programs listed that were profiled before."""
 MOST_HERE = 5
 """Most programs of this folder listed; completion in the dialog offers the others."""
-MOST_LIVE = 2
 _SOURCE_SHOWN = 4_000
 """Characters of a program's source that the pane beside the list shows."""
 TOUR = "app.help"
@@ -51,12 +49,10 @@ class OwnRow:
     """Id of the key that does the same as Enter; empty if there is none."""
     form: ScriptForm | None = None
     """The program that Enter offers to run; None if the row is no program."""
-    path: Path | None = None
-    """The session that Enter opens; None if the row is no session."""
     source: str = ""
     """Beginning of the program's source."""
     entry: Entry | None = None
-    """The saved session or job that Enter opens; None for a running one."""
+    """The kept session or job that Enter opens."""
 
     @property
     def key(self) -> str:
@@ -110,30 +106,19 @@ WAYS = (
 
 
 def rows(
-    live: Sequence[Entry],
-    before: Sequence[tuple[Entry, ScriptForm]],
-    here: Sequence[Path],
-    kept: Sequence[Entry] = (),
-    *,
-    more: bool = False,
+    before: Sequence[tuple[Entry, ScriptForm]], here: Sequence[Path], kept: Sequence[Entry] = (), *, more: bool = False
 ) -> list[OwnRow]:
-    """Return the running programs, those profiled before, those in this folder, the kept sessions, then the ways to
-    measure. `more`: there are older sessions, too.
+    """Return the kept sessions that are recorded now, the programs profiled before, those in this folder, the other
+    sessions, then the ways to measure. `more`: there are older sessions, too.
 
     The tour is listed only if there is no program and no session.
     """
-    listed = [*_running(live), *_before(before)]
-    known = {(row.form.directory, row.form.program) for row in listed if row.form is not None}
+    known = {(form.directory, form.program) for _, form in before}
     new = [path for path in here if (str(path.parent), path.name) not in known]
-    yours = [*listed, *_here(new[:MOST_HERE]), *map(_kept, kept), *([_OLDER] if more else [])]
+    first = [_kept(entry) for entry in kept if entry.running]
+    others = [_kept(entry) for entry in kept if not entry.running]
+    yours = [*first, *_before(before), *_here(new[:MOST_HERE]), *others, *([_OLDER] if more else [])]
     return [*yours, *(way for way in WAYS if not yours or way.action != TOUR)]
-
-
-def _running(live: Iterable[Entry]) -> Iterator[OwnRow]:
-    for entry in live:
-        name = ", ".join(entry.workloads) or entry.name
-        explains = f"{name} is being recorded now, into {entry.path}. Enter follows it."
-        yield OwnRow(name, "● running", explains, path=entry.path)
 
 
 def _before(programs: Iterable[tuple[Entry, ScriptForm]]) -> Iterator[OwnRow]:
@@ -172,7 +157,7 @@ def _kept(entry: Entry) -> OwnRow:
         note = f"{entry.job.missing} missing"
     elif entry.state != "complete":
         note = entry.state
-    return OwnRow(", ".join(entry.workloads) or entry.name, note, path=entry.path, entry=entry)
+    return OwnRow(", ".join(entry.workloads) or entry.name, note, entry=entry)
 
 
 def _beginning(path: Path) -> str:
@@ -190,13 +175,10 @@ def own_programs(entries: Iterable[Entry], folder: Path, *, more: bool = False) 
     from jaxprof.tui.kit.script_dialog import form_of_argv
     from jaxprof.workloads.scripts import scripts_with_jax
 
-    live: list[Entry] = []
-    kept: list[Entry] = []
+    kept = list(entries)
     before: dict[ScriptForm, Entry] = {}
-    for entry in entries:
-        is_program = entry.job is None and any(plan.spec.how == "program" for plan in entry.planned)
-        (live if is_program and entry.running and len(live) < MOST_LIVE else kept).append(entry)
-        if not is_program:
+    for entry in kept:
+        if entry.job is not None or not any(plan.spec.how == "program" for plan in entry.planned):
             continue
         started = program_start(entry.path) if len(before) < MOST_BEFORE else None
         if started is None or started.how not in ("script", "module") or not started.argv:
@@ -204,7 +186,7 @@ def own_programs(entries: Iterable[Entry], folder: Path, *, more: bool = False) 
         form = form_of_argv(tuple(started.argv), started.directory, started.options)
         if _can_start(form):
             before.setdefault(form, entry)
-    return rows(live, [(entry, form) for form, entry in before.items()], scripts_with_jax(folder), kept, more=more)
+    return rows([(entry, form) for form, entry in before.items()], scripts_with_jax(folder), kept, more=more)
 
 
 def _can_start(form: ScriptForm) -> bool:
@@ -243,7 +225,9 @@ class OwnCodeList(TableView[OwnRow], keys="own_code"):
 
     def show(self, own_rows: Sequence[OwnRow]) -> None:
         """Show these rows. A cursor on the first row stays there; elsewhere it stays on its row."""
-        self.show_rows({row.path or (row.action, row.title, row.form): row for row in own_rows})
+        self.show_rows(
+            {row.entry.path if row.entry is not None else (row.action, row.title, row.form): row for row in own_rows}
+        )
 
     def haystack(self, row: OwnRow) -> str:
         entry = row.entry
@@ -281,21 +265,8 @@ class OwnCodeList(TableView[OwnRow], keys="own_code"):
             super().action_move(step)
 
 
-class OwnCodeDetail(ScrollPane):
-    """The full explanation of the row under the cursor."""
-
-    def __init__(self, *, id: str | None = None) -> None:
-        self._lines = Lines()
-        super().__init__(self._lines, id=id)
-
-    def show(self, row: OwnRow | None, open_path: Path | None) -> None:
-        """Show the row; for a session, its summary. `open_path` is the session that is open."""
-        self._lines.show((row, open_path), lambda width: _detail(row, open_path, width))
-
-
-def _detail(row: OwnRow | None, open_path: Path | None, width: int) -> list[Content]:
-    if row is None:
-        return []
+def row_lines(row: OwnRow, open_path: Path | None, width: int) -> list[Content]:
+    """Return what the row is; for a session, its summary. `open_path` is the session that is open."""
     if row.entry is not None:
         from jaxprof.tui.home.kept_sessions import session_summary  # not needed for the first frame
 
@@ -312,8 +283,8 @@ def plan_text(row: OwnRow, width: int) -> Content:
     """Return what Enter does, in one line."""
     if row.form is not None:
         what, rest = f"profile {row.title}", " · asks for its arguments, then runs it unchanged"
-    elif row.path is not None:
-        what, rest = f"{'follow' if row.entry is None else 'open'} {row.title}", ""
+    elif row.entry is not None:
+        what, rest = f"open {row.title}", ""
     else:
         what, rest = row.title, f" · also {row.key} on Start" if row.key else ""
     return Content.assemble(

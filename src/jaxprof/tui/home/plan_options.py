@@ -5,19 +5,17 @@ The same module makes the plan, so that Enter does what the line says.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from textual.content import Content
-from textual.widgets import Static
 
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.events import DEFAULT_BUDGET_SECONDS, DEFAULT_LAUNCHES
 from jaxprof.text import columns, safe
 from jaxprof.tui.keys import key_of
-from jaxprof.tui.kit.guard import Guarded
 from jaxprof.units import counted
 
 if TYPE_CHECKING:
@@ -69,17 +67,6 @@ class HomeOptions:
             self.marked.remove(workload)
         else:
             self.marked.append(workload)
-
-    def toggle_all(self, workloads: Iterable[str]) -> None:
-        """Mark all of these; unmark them if all are marked."""
-        names = list(workloads)
-        others = [name for name in self.marked if name not in names]
-        self.marked = others if set(names) <= set(self.marked) else [*others, *names]
-
-    def toggle_variant(self, info: WorkloadInfo, variant: str) -> None:
-        """Leave a variant out, or include it again. The baseline always runs: everything is compared with it."""
-        if variant != info.baseline:
-            self.of(info.name).left_out ^= {variant}
 
     def toggle_device(self, device: str) -> None:
         """Add or remove a device; at least one remains."""
@@ -152,7 +139,7 @@ class HomeOptions:
             if not any(variant.how == "jit" for variant in self.included(info)):
                 raise UsageError(
                     f"{info.name} has no compiled variant to compare",
-                    f"{key_of('home.variants')} goes to its variants; Space includes one again.",
+                    f"{key_of('home.edit')} on it opens its parameters, which have the variants.",
                 )
         device, preset = self.devices[0], self.preset
         options = [(info, deepcopy(self.of(info.name)), self.included(info)) for info in infos]
@@ -180,22 +167,11 @@ class HomeOptions:
         return tuple(variant for variant in info.variants if variant.name not in self.of(info.name).left_out)
 
 
-class PlanLine(Guarded, Static):
-    """The line that says what Enter runs; empty until there is something to run."""
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id, markup=False)
-
-    def show(self, chosen: Sequence[WorkloadInfo], choices: HomeOptions, before: Sequence[MeasuredGroup]) -> None:
-        """Show what Enter would run and how long it will take, or the error in the options.
-
-        `before` is what was measured on this machine, the newest first.
-        """
-        if chosen:
-            self.update(_plan(chosen, choices, before, self.app.size.width), layout=False)
-
-
-def _plan(chosen: Sequence[WorkloadInfo], choices: HomeOptions, before: Sequence[MeasuredGroup], width: int) -> Content:
+def plan_line(
+    chosen: Sequence[WorkloadInfo], choices: HomeOptions, before: Sequence[MeasuredGroup], width: int
+) -> Content:
+    """Return what Enter would run and how long it will take, or the error in the options. `before` is what was measured
+    on this machine, the newest first."""
     from jaxprof.runner.expected_time import expect
 
     try:

@@ -7,6 +7,7 @@ there are.
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -14,23 +15,26 @@ from typing import TYPE_CHECKING, cast
 from textual import events
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
+from textual.widgets import Static
 
 from jaxprof.errors import JaxprofError
-from jaxprof.files import with_home
 from jaxprof.text import safe
 from jaxprof.tui.home.device_list import DeviceList
-from jaxprof.tui.home.own_code import OwnCodeDetail, OwnCodeList, OwnRow, own_programs, plan_text
-from jaxprof.tui.home.plan_options import HomeOptions, PlanLine
-from jaxprof.tui.home.workloads import SourcePane, WorkloadDetail, WorkloadList, last_medians
+from jaxprof.tui.home.own_code import OwnCodeList, OwnRow, own_programs, plan_text, row_lines
+from jaxprof.tui.home.plan_options import HomeOptions, plan_line
+from jaxprof.tui.home.workloads import WorkloadList, description, last_medians
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.guard import on
+from jaxprof.tui.kit.picture import Lines, ScrollPane
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.threads import in_thread
-from jaxprof.tui.messages import Failed, LiveChanged
+from jaxprof.tui.messages import LiveChanged
 from jaxprof.workloads import names
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from textual.app import ComposeResult
 
     from jaxprof.runner.expected_time import MeasuredGroup
@@ -45,12 +49,16 @@ LISTED = 40
 """Number of kept sessions that are listed, and in which programs are looked for, until the user asks for all."""
 EXAMPLE = "selu"
 HOW_TO_FOLLOW = (
-    "No session in your folder is being recorded. Start a program here ({key} on Start), or one that records itself "
-    "(with jaxprof.record('x.jaxprof'): ...). Or give the path of a session that is recorded elsewhere, for example on "
-    "another host:"
+    "Start lists what is recorded into your folder, by this app or by a program that records itself (with "
+    "jaxprof.record(): ...); Enter follows it there. Path of a session that is recorded elsewhere, such as on another "
+    "host:"
 )
-_OF_A_WORKLOAD = frozenset({"edit", "preset", "variants", "compile_for", "compare", "run"})
+_OF_A_WORKLOAD = frozenset({"edit", "preset", "compile_for", "compare", "run"})
 """Actions on the workload under the cursor, or on the marked ones."""
+
+
+def _nothing(width: int) -> Iterable[Content]:
+    return ()
 
 
 class HomeScreen(SessionScreen, keys="home"):
@@ -78,6 +86,10 @@ class HomeScreen(SessionScreen, keys="home"):
         """Earlier measurements on this machine, from which the duration of the plan is estimated."""
         self._device_proposed = False
         """Whether the first accelerator has been chosen for the user already."""
+        self._own_in_view = True
+        """Whether the pane beside the lists, Enter and the keys belong to your code, not to the workloads."""
+        self._in_detail = True, ""
+        """Whether the pane beside the lists describes your code, and the title of what it describes."""
 
     def compose_body(self) -> ComposeResult:
         user = self.profiler.user.config
@@ -98,12 +110,9 @@ class HomeScreen(SessionScreen, keys="home"):
                 with Vertical(id="workloads-box", classes="box") as box:
                     box.border_title = "Workloads"
                     yield WorkloadList(self._names, self._infos, self.choices)
-            source = SourcePane()
-            with Horizontal(id="detail-box", classes="box"):
-                yield WorkloadDetail(self.choices, source)
-                yield source
-                yield OwnCodeDetail(id="own-detail")
-        yield PlanLine(id="plan")
+            with Vertical(id="detail-box", classes="box"), ScrollPane(id="detail"):
+                yield Lines()
+        yield Static(id="plan", markup=False)
 
     def on_mount(self) -> None:
         self.query_one(DeviceList).show_devices()
@@ -137,8 +146,7 @@ class HomeScreen(SessionScreen, keys="home"):
             if info.name not in self._names:
                 self._names.append(info.name)
         self.query_one(WorkloadList).show_rows({name: name for name in self._names})
-        self._show_detail()
-        self._show_plan()
+        self._show_row()
         if self._example_waits and EXAMPLE in self._infos:
             self.action_example()
 
@@ -168,7 +176,7 @@ class HomeScreen(SessionScreen, keys="home"):
         devices = self.profiler.devices
         if devices.asked and not self._device_proposed:
             self._device_proposed = True
-            accelerator = next((device.facts.id for device in devices if device.facts.usable), None)
+            accelerator = next((row.device.id for row in devices if row.device.used_by_jax), None)
             if accelerator is not None and self.choices.devices == ["cpu:0"]:
                 self.choices.devices[:] = [accelerator]
                 self._show_plan()
@@ -205,49 +213,32 @@ class HomeScreen(SessionScreen, keys="home"):
         name = self.query_one(WorkloadList).workload
         return self._infos.get(name) if name is not None else None
 
-    @property
-    def own_in_view(self) -> bool:
-        """Whether the pane beside the lists, Enter and the keys belong to your code, not to the workloads."""
-        return self.query_one("#detail-box").has_class("-own")
-
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """Let the list that gets the focus decide what is shown; the devices change nothing."""
-        if isinstance(event.widget, OwnCodeList | WorkloadList):
-            self._show_side(own=isinstance(event.widget, OwnCodeList))
-
-    def _show_side(self, *, own: bool) -> None:
-        if not self.whole or own == self.own_in_view:
-            return
-        self.query_one("#detail-box").set_class(own, "-own")
-        self._show_row()
-        self.refresh_bindings()
+        own = isinstance(event.widget, OwnCodeList)
+        if self.whole and own != self._own_in_view and isinstance(event.widget, OwnCodeList | WorkloadList):
+            self._own_in_view = own
+            self._show_row()
+            self.refresh_bindings()
 
     def _show_row(self) -> None:
-        """Show the row under the cursor of the list in view, and what Enter does with it."""
-        if self.own_in_view:
-            self._show_own()
-        else:
-            self._show_detail()
-            self._show_plan()
-
-    def _show_own(self) -> None:
-        """Show the row of your code under the cursor, if that list is in view."""
-        if not self.own_in_view:
-            return
-        row = self.query_one(OwnCodeList).current_row
-        self.query_one(OwnCodeDetail).show(row, self.profiler.session_path)
-        self.query_one("#detail-box").border_title = Content(safe(row.title) if row is not None else "")
+        """Show the row under the cursor of the list in view, from its first line on if it is another one, and what
+        Enter does with it."""
+        row, info = self.query_one(OwnCodeList).current_row, self.info
+        title = ""
+        draw: Callable[[int], Iterable[Content]] = _nothing
+        if self._own_in_view and row is not None:
+            title, draw = row.title, partial(row_lines, row, self.profiler.session_path)
+        elif not self._own_in_view and info is not None:
+            last = last_medians(info.name, self.choices.parameters(info), self._entries)
+            title, draw = info.name, partial(description, info, self.choices, last)
+        self.query_one("#detail-box").border_title = Content(safe(title))
+        pane = self.query_one("#detail", ScrollPane)
+        pane.query_one(Lines).show(object(), lambda width: list(draw(max(24, width))))
+        if self._in_detail != (self._own_in_view, title):
+            self._in_detail = self._own_in_view, title
+            pane.scroll_home(animate=False)
         self._show_plan()
-
-    def _show_detail(self) -> None:
-        if self.own_in_view:
-            return
-        info = self.info
-        box = self.query_one("#detail-box")
-        box.border_title = Content(safe(info.name) if info is not None else "")
-        sizes = self.choices.parameters(info) if info is not None else {}
-        last = last_medians(info.name, sizes, self._entries) if info is not None else {}
-        self.query_one(WorkloadDetail).show_info(info, last, self.choices.estimate(info) if info is not None else None)
 
     def _chosen(self) -> list[WorkloadInfo]:
         """Return the marked workloads, or the one under the cursor."""
@@ -256,11 +247,13 @@ class HomeScreen(SessionScreen, keys="home"):
 
     def _show_plan(self) -> None:
         """Show in one line what Enter will do."""
-        row = self.query_one(OwnCodeList).current_row if self.own_in_view else None
+        row = self.query_one(OwnCodeList).current_row if self._own_in_view else None
+        width, chosen = self.app.size.width, self._chosen()
         if row is not None:
-            self.query_one(PlanLine).update(plan_text(row, self.app.size.width), layout=False)
-            return
-        self.query_one(PlanLine).show(self._chosen(), self.choices, self._before)
+            self.query_one("#plan", Static).update(plan_text(row, width), layout=False)
+        elif chosen:
+            line = plan_line(chosen, self.choices, self._before, width)
+            self.query_one("#plan", Static).update(line, layout=False)
 
     def _show_marks(self) -> None:
         listed = self.query_one(WorkloadList)
@@ -275,25 +268,15 @@ class HomeScreen(SessionScreen, keys="home"):
 
     # -- your code ---------------------------------------------------------------------------------------------
 
-    @on(OwnCodeList.Highlighted, "#own-code")
-    def _own_in_view(self) -> None:
+    @on(RowList.Highlighted, "#own-code, #workloads")
+    def _highlighted(self) -> None:
         self.refresh_bindings()
-        self.once_settled(self._show_another)
-
-    def _show_another(self) -> None:
-        """Show another row of your code, from its first line on."""
-        self.query_one(OwnCodeDetail).scroll_home(animate=False)
-        self._show_own()
+        self.once_settled(self._show_row)
 
     @property
     def entry(self) -> Entry | None:
         """The kept session or job under the cursor; None if the row is another one."""
-        return self.query_one(OwnCodeList).entry if self.own_in_view else None
-
-    def action_prune(self) -> None:
-        from jaxprof.tui.home.kept_sessions import prune
-
-        prune(self)
+        return self.query_one(OwnCodeList).entry if self._own_in_view else None
 
     @on(RowList.Chosen, "#own-code")
     async def _own_opened(self) -> None:
@@ -301,9 +284,9 @@ class HomeScreen(SessionScreen, keys="home"):
         if row is None:
             return
         if row.form is not None:
-            self._ask_for_program(row.form)
-        elif row.path is not None:
-            self.profiler.open_session(row.path, follow=row.entry is None)
+            self.action_program(row.form)
+        elif row.entry is not None:
+            self.profiler.open_session(row.entry.path)
         else:
             await self.run_action(row.action)
 
@@ -318,33 +301,9 @@ class HomeScreen(SessionScreen, keys="home"):
         self.profiler.ask_for_file()
 
     def action_follow(self) -> None:
-        from jaxprof.tui.kit.dialogs import AskText, Choose, Option
-
-        def follow(path: Path) -> None:
-            self.profiler.open_session(path, follow=True)
-
-        live = [entry for entry in self._entries if entry.running]
-        if len(live) == 1:
-            follow(live[0].path)
-        elif live:
-            options = [Option(", ".join(entry.workloads) or entry.name, str(entry.path)) for entry in live]
-            Choose("Follow", options).ask(self.app, lambda number: follow(live[number].path))
-        else:
-            dialog = AskText(
-                "Follow a running program", HOW_TO_FOLLOW.format(key=key_of("home.program")), "", "Enter follows"
-            )
-            dialog.ask(self.app, lambda text: follow((Path.cwd() / with_home(text)).resolve()))
+        self.profiler.ask_for_file("Follow a running program", HOW_TO_FOLLOW, follow=True)
 
     # -- messages of the lists ---------------------------------------------------------------------------------
-
-    @on(WorkloadList.Highlighted, "#workloads")
-    def _workload_in_view(self) -> None:
-        self.once_settled(self._show_workload)
-
-    def _show_workload(self) -> None:
-        self._show_detail()
-        if not self.choices.marked:
-            self._show_plan()
 
     @on(RowList.Marked, "#workloads")
     def _workload_marked(self, message: RowList.Marked) -> None:
@@ -352,51 +311,24 @@ class HomeScreen(SessionScreen, keys="home"):
         message.rows.refresh_row(message.index)
         self._show_marks()
 
-    def action_mark_all(self) -> None:
-        listed = self.query_one(WorkloadList)
-        self.choices.toggle_all(str(key) for key in listed.keys)
-        listed.refresh()
-        self._show_marks()
-
     @on(RowList.Chosen, "#workloads")
     def action_run(self) -> None:
         self._start(self._chosen())
 
     def _start(self, chosen: list[WorkloadInfo]) -> None:
-        try:
-            planned = self.choices.plan(chosen)
-        except JaxprofError as error:
-            self.profiler.tell(error)
-            return
-        if planned:
+        if planned := self.choices.plan(chosen):
             self.profiler.start_runs(planned)
 
     @on(RowList.Marked, "#devices")
     @on(RowList.Chosen, "#devices")
     def _device_toggled(self, message: RowList.Highlighted) -> None:
         name = str(message.rows.key_at(message.index))
-        device = self.profiler.devices.get(name)
-        if device is not None and device.facts.usable is False:
-            self.profiler.tell(JaxprofError(device.facts.reason, device.facts.hint), f"JAX does not use {name}")
+        device = self.profiler.devices.rows[name].device
+        if device.used_by_jax is False:
+            self.profiler.tell(JaxprofError(device.reason, device.hint), f"JAX does not use {name}")
             return
         self.choices.toggle_device(name)
         self.query_one(DeviceList).refresh()
-        self._show_plan()
-
-    @on(RowList.Marked, "#detail")
-    def _variant_toggled(self) -> None:
-        info, variant = self.info, self.query_one(WorkloadDetail).variant
-        if info is None or variant is None:
-            return
-        if variant == info.baseline:
-            self.say("The others are compared with it.", "The baseline always runs")
-        self.choices.toggle_variant(info, variant)
-        self.query_one(WorkloadDetail).refresh()
-        self._refresh_row()
-
-    def _refresh_row(self) -> None:
-        listed = self.query_one(WorkloadList)
-        listed.refresh_row(listed.cursor)
         self._show_plan()
 
     # -- keys --------------------------------------------------------------------------------------------------
@@ -410,7 +342,7 @@ class HomeScreen(SessionScreen, keys="home"):
 
     def on_filter_line_edited(self) -> None:
         self._show_marks()
-        self._show_own()
+        self._show_row()
 
     def on_filter_line_left(self) -> None:
         """Go to the workloads that are left, else to what is left of your own."""
@@ -421,7 +353,7 @@ class HomeScreen(SessionScreen, keys="home"):
         lines = self.query("FilterLine").results()  # by name, because `FilterLine` is imported at first use
         if filtering := next((line for line in lines if cast("FilterLine", line).value), None):
             cast("FilterLine", filtering).action_clear_filter()
-        elif self.own_in_view or self.focused is self.query_one(WorkloadList):
+        elif self._own_in_view or self.focused is self.query_one(WorkloadList):
             self.query_one(OwnCodeList).focus()
         else:
             self.query_one(WorkloadList).focus()
@@ -429,26 +361,21 @@ class HomeScreen(SessionScreen, keys="home"):
     def action_preset(self) -> None:
         self.choices.next_preset()
         self.profiler.user.keep("preset", self.choices.preset)
-        self._show_detail()
-        self._show_plan()
+        self._show_row()
 
     def action_devices(self) -> None:
         self.query_one(DeviceList).focus()
 
-    def action_variants(self) -> None:
-        self.settle()
-        self._show_side(own=False)
-        self.query_one(WorkloadDetail).focus()
-
     def action_edit(self) -> None:
         if self.info is not None:
-            from jaxprof.tui.home.workload_dialogs import ask_parameters
+            from jaxprof.tui.home.workload_dialogs import ParametersDialog
 
-            ask_parameters(self.profiler, self.info, self.choices, self._info_changed)
+            ParametersDialog(self.info, self.choices).ask(self.app, lambda changed: self._options_changed())
 
-    def _info_changed(self) -> None:
-        self._show_detail()
-        self._refresh_row()
+    def _options_changed(self) -> None:
+        listed = self.query_one(WorkloadList)
+        listed.refresh_row(listed.cursor)
+        self._show_row()
 
     def action_compile_for(self) -> None:
         if self.info is not None:
@@ -460,24 +387,18 @@ class HomeScreen(SessionScreen, keys="home"):
         """Hide what is about a workload unless the cursor is on one, and Compare unless two are marked."""
         if not self.whole:
             return super().check_action(action, parameters)
-        if action in _OF_A_WORKLOAD and self.own_in_view:
+        if action in _OF_A_WORKLOAD and self._own_in_view:
             return False
         if action == "history":
-            return self.entry is not None or not self.own_in_view
+            return self.entry is not None or not self._own_in_view
         if action == "compare":
             return len(self.choices.marked) == 2
         return super().check_action(action, parameters)
 
     def action_compare(self) -> None:
         infos = [self._infos[name] for name in self.choices.marked if name in self._infos]
-        if len(infos) != 2:  # not described yet
-            return
-        try:
-            plan = self.choices.comparison(infos)
-        except JaxprofError as error:
-            self.profiler.tell(error)
-            return
-        self.profiler.start_comparison(plan)
+        if len(infos) == 2:  # both are described
+            self.profiler.start_comparison(self.choices.comparison(infos))
 
     def action_history(self) -> None:
         if self.entry is not None:
@@ -486,10 +407,7 @@ class HomeScreen(SessionScreen, keys="home"):
         elif self.info is not None:
             self.profiler.show_history(self.info.target or self.info.name)
 
-    def action_program(self) -> None:
-        self._ask_for_program()
-
-    def _ask_for_program(self, form: ScriptForm | None = None) -> None:
+    def action_program(self, form: ScriptForm | None = None) -> None:
         from jaxprof.tui.kit.script_dialog import ask_for_program
 
         ask_for_program(self.profiler, form)
@@ -504,7 +422,3 @@ class HomeScreen(SessionScreen, keys="home"):
         if infos:
             self.query_one(WorkloadList).move_to_key(infos[0].name)
             self.query_one(WorkloadList).focus()
-
-    def on_failed(self, message: Failed) -> None:
-        self.profiler.tell(message.error)
-        message.stop()

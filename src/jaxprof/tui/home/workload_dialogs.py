@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,93 +14,85 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Input
 
-from jaxprof.errors import JaxprofError, UsageError
+from jaxprof.errors import JaxprofError, UsageError, unknown_name
 from jaxprof.files import with_home
 from jaxprof.text import safe
 from jaxprof.tui.kit.dialogs import AskText, FormDialog, form_keys
 from jaxprof.tui.kit.threads import in_thread
-from jaxprof.workloads.model import WorkloadInfo
+from jaxprof.workloads.model import Parameter, WorkloadInfo
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from jaxprof.tui.home.plan_options import HomeOptions
     from jaxprof.tui.profiler import Profiler
-    from jaxprof.workloads.model import Parameter
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenParameters:
-    """The values that the user entered for a workload."""
-
-    settings: dict[str, str]
-    """Parameters that differ from the preset."""
-    sweep: str
-    budget_seconds: float
-    launches: int
-
-
-_BUDGET_HINT = "seconds of sampling per run, for all workloads"
+_BUDGET = Parameter(
+    name="budget", description="seconds of sampling per run, for all workloads", kind="float", minimum=1e-3, maximum=1e6
+)
+_LAUNCHES = Parameter(
+    name="launches", description="fresh processes of each run, which share its budget", minimum=1, maximum=100
+)
+_ONE_LAUNCH = "one process per run: variation between processes is not measured"
 _SWEEP_HINT = "n=1e3..1e7, n=1e3..1e7:12 or n=100,200,400"
-_MOST_LAUNCHES = 100
 
 
-class ParametersDialog(FormDialog[ChosenParameters]):
-    """One line per parameter, then the sweep, then the time budget of each run and its launches."""
+class ParametersDialog(FormDialog[bool]):
+    """One line per parameter, then the sweep, the variants, the time budget of each run and its launches. What the user
+    enters goes into `choices`."""
 
     def __init__(self, info: WorkloadInfo, choices: HomeOptions) -> None:
         super().__init__()
         self._info = info
         self._choices = choices
         self._preset = {name: _value_text(value) for name, value in info.presets.get(choices.preset, {}).items()}
+        self._numbers = {f"p{index}": parameter for index, parameter in enumerate(info.parameters)}
+        """Parameters of the workload by the names of their fields."""
 
     def compose(self) -> ComposeResult:
-        chosen = self._choices.of(self._info.name)
+        info, choices = self._info, self._choices
+        chosen = choices.of(info.name)
         with VerticalScroll(classes="dialog wide-dialog", can_focus=False) as box:
-            box.border_title = Content(safe(f"Parameters of {self._info.name}"))
+            box.border_title = Content(safe(f"Parameters of {info.name}"))
             box.border_subtitle = form_keys("applies")
-            for index, parameter in enumerate(self._info.parameters):
+            for name, parameter in self._numbers.items():
                 value = chosen.settings.get(parameter.name, self._preset.get(parameter.name, ""))
-                yield from self.field(f"p{index}", parameter.name, value, _parameter_hint(parameter))
-            if self._info.parameters:
+                yield from self.field(name, parameter.name, value, _parameter_hint(parameter))
+            if self._numbers:
                 yield from self.field("sweep", "sweep", chosen.sweep, _SWEEP_HINT)
-            budget = f"{self._choices.budget_seconds:g}"
-            yield from self.field("budget", "budget", budget, _BUDGET_HINT)
-            launches = str(self._choices.launches)
-            yield from self.field("launches", "launches", launches, _launches_hint(self._choices.launches))
+            variants = ", ".join(variant.name for variant in choices.included(info))
+            yield from self.field("variants", "variants", variants, self._variants_hint())
+            yield from self.field("budget", "budget", f"{choices.budget_seconds:g}", _parameter_hint(_BUDGET))
+            yield from self.field("launches", "launches", str(choices.launches), _launches_hint(choices.launches))
             yield from self.buttons("Apply", "Reset")
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
-        if event.button.id == "other":  # `FormDialog` handles the other buttons: Textual calls both handlers
-            self._reset()
-
-    def _reset(self) -> None:
-        for index, parameter in enumerate(self._info.parameters):
-            self.query_one(f"#p{index}", Input).value = self._preset.get(parameter.name, "")
-        for field in self.query("#sweep").results(Input):
-            field.value = ""
+        if event.button.id != "other":  # `FormDialog` handles the other buttons: Textual calls both handlers
+            return
+        usual = {name: self._preset.get(parameter.name, "") for name, parameter in self._numbers.items()}
+        usual |= {"sweep": "", "variants": ", ".join(variant.name for variant in self._info.variants)}
+        for field in self.query(Input):
+            field.value = usual.get(str(field.id), field.value)
         self.query(Input).first().focus()
 
-    def filled(self) -> ChosenParameters:
-        settings = {}
-        for index, parameter in enumerate(self._info.parameters):
-            text = self.value(f"p{index}")
-            if text != self._preset.get(parameter.name, ""):
-                settings[parameter.name] = text
-        sweep = self.value("sweep") if self._info.parameters else ""
-        return ChosenParameters(settings, sweep, float(self.value("budget")), int(self.value("launches")))
+    def filled(self) -> bool:
+        chosen = self._choices.of(self._info.name)
+        texts = {parameter.name: self.value(name) for name, parameter in self._numbers.items()}
+        chosen.settings = {name: text for name, text in texts.items() if text != self._preset.get(name, "")}
+        chosen.sweep = self.value("sweep") if self._numbers else ""
+        included = self._variants(self.value("variants"))
+        chosen.left_out = {variant.name for variant in self._info.variants} - included
+        self._choices.budget_seconds = float(_BUDGET.read(self.value("budget")))
+        self._choices.launches = int(_LAUNCHES.read(self.value("launches")))
+        return True
 
     def read(self, name: str, text: str) -> str:
-        if name == "budget":
-            try:
-                seconds = float(text)
-            except ValueError:
-                raise UsageError(f"the budget must be a number of seconds, not {text!r}", "2 is the default.") from None
-            if not 0 < seconds < 1e6:
-                raise UsageError("the budget must be above 0 seconds", "2 is the default.")
-            return _BUDGET_HINT
         if name == "launches":
-            return _launches_hint(_launches(text))
+            return _launches_hint(int(_LAUNCHES.read(text)))
+        if name == "variants":
+            self._variants(text)
+            return self._variants_hint()
         if name == "sweep":
             if not text:
                 return _SWEEP_HINT
@@ -109,27 +100,27 @@ class ParametersDialog(FormDialog[ChosenParameters]):
 
             values = read_sweep(text, self._info.parameters).values
             return f"{len(values)} sizes: " + ", ".join(_value_text(value) for value in values)
-        parameter = self._info.parameters[int(name[1:])]
+        parameter = self._numbers.get(name, _BUDGET)
         parameter.read(text)
         return _parameter_hint(parameter)
 
+    def _variants_hint(self) -> str:
+        return f"of {', '.join(variant.name for variant in self._info.variants)}; the others are left out"
 
-def _launches(text: str) -> int:
-    """Return a number of launches. Raises UsageError."""
-    advice = f"Give 1 to {_MOST_LAUNCHES}; 3 is the default."
-    try:
-        launches = int(text)
-    except ValueError:
-        raise UsageError(f"launches must be a whole number, not {text!r}", advice) from None
-    if not 1 <= launches <= _MOST_LAUNCHES:
-        raise UsageError(f"{launches} launches are too {'few' if launches < 1 else 'many'}", advice)
-    return launches
+    def _variants(self, text: str) -> set[str]:
+        """Return the variants named in `text`. Raises UsageError for an unknown one, and without the baseline."""
+        named, known = set(text.replace(",", " ").split()), [variant.name for variant in self._info.variants]
+        for name in sorted(named.difference(known)):
+            raise unknown_name("variant", name, known)
+        if self._info.baseline not in named:
+            raise UsageError(
+                f"{self._info.baseline} is missing", "It is the baseline: the others are compared with it."
+            )
+        return named
 
 
 def _launches_hint(launches: int) -> str:
-    if launches == 1:
-        return "one process per run: variation between processes is not measured"
-    return "fresh processes of each run, which share its budget"
+    return _ONE_LAUNCH if launches == 1 else _parameter_hint(_LAUNCHES)
 
 
 def _parameter_hint(parameter: Parameter) -> str:
@@ -185,18 +176,6 @@ def ask_devices(app: Profiler, info: WorkloadInfo, choices: HomeOptions) -> None
     devices = "h100, a100:8, 4xh100:8, tpu-v5e, tpu-v6e:4x4; several with commas"
     dialog = AskText(f"Compile {info.name} for", explanation, "h100", "Enter compiles", devices)
     dialog.ask_until(app, lambda text: app.start_runs(plan_compiles(info, "", options, parse_targets(text))))
-
-
-def ask_parameters(app: Profiler, info: WorkloadInfo, choices: HomeOptions, changed: Callable[[], object]) -> None:
-    """Ask for sizes, sweep, time budget and launches of a workload, and store them in `choices`."""
-
-    def take(answer: ChosenParameters) -> None:
-        chosen = choices.of(info.name)
-        chosen.settings, chosen.sweep = answer.settings, answer.sweep
-        choices.budget_seconds, choices.launches = answer.budget_seconds, answer.launches
-        changed()
-
-    ParametersDialog(info, choices).ask(app, take)
 
 
 def ask_own(app: Profiler, choices: HomeOptions, take: Callable[[list[WorkloadInfo]], object]) -> None:

@@ -12,8 +12,8 @@ from textual.style import Style
 from jaxprof.analysis.profile import is_whole, programs_of, with_hlo
 from jaxprof.analysis.run_result import IMPORTED
 from jaxprof.analysis.timeline import TEXT_NAME
-from jaxprof.text import safe
-from jaxprof.tui.keys import key_of
+from jaxprof.text import safe, shorten
+from jaxprof.tui.keys import in_words, key_of
 from jaxprof.tui.kit.dialogs import TextDialog
 from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.picture import Lines
@@ -220,10 +220,14 @@ class TrustLine(Lines):
             self.clear()
             return
         key = (run.id, run.shown.status, tuple(len(event.rows) for event in run.trust.values()))
-        self.show(key, lambda width: [_line(run).truncate(max(1, width - 1), ellipsis=True)])
+        self.show(key, lambda width: [_line(run, width).truncate(max(1, width - 1), ellipsis=True)])
 
 
-def _line(run: Run) -> Content:
+_LEAST_MESSAGE = 24
+"""Columns of a message that are shown in the narrowest terminal."""
+
+
+def _line(run: Run, width: int) -> Content:
     rows = trust_of(run)
     if not rows:
         return Content.assemble((" - ", "bold $quiet"), (safe(why_no_capture(run)), "$text-muted"))
@@ -231,13 +235,14 @@ def _line(run: Run) -> Content:
     mark, style = MARKS.get(worst.verdict, MARKS["unknown"])
     same = sum(row.check.verdict == worst.verdict for row in rows)
     click = Style.from_meta({"@click": "screen.trust"})
+    key = f"  {in_words('hlo.trust')}: all checks"
     if worst.verdict == "good":
         words = [(f"Capture OK: {len(rows)} checks passed", "$text-muted")]
     else:
         more = f" (and {same - 1} more)" if same > 1 else ""
-        words = [(safe(worst.message), "$foreground"), (more, "$text-muted")]
-    key = (f"{key_of('hlo.trust')} ", "bold $footer-key-foreground")
-    return Content.assemble((f" {mark} ", style), key, *words).stylize(click)
+        room = max(_LEAST_MESSAGE, width - len(more) - len(key) - 5)
+        words = [(shorten(safe(worst.message), room), "$foreground"), (more, "$text-muted")]
+    return Content.assemble((f" {mark} ", style), *words, (key, "$footer-key-foreground")).stylize(click)
 
 
 class TrustDialog(TextDialog, keys="trust"):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from textual.content import Content
 
 from jaxprof.text import shorten
-from jaxprof.tui.keys import key_of
+from jaxprof.tui.keys import in_words, key_of
 from jaxprof.tui.kit.dialogs import TextDialog
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.threads import in_thread
@@ -77,7 +77,7 @@ class ExplanationHead(Lines):
 def conclusion_lines(result: Conclusion, width: int, *, whole: bool) -> list[Content]:
     """Return what costs most and what to do, as a command that measures ends; `whole`: also how certain that is, and
     each part in full."""
-    key = f" ({key_of('results.explain')}: all of it)"
+    key = f" (for all of it: {in_words('results.explain')})"
     room = _SHORT * (width - _LABEL) - 2 * len(key)  # lines end between words
     cost, action = (text if whole else shorten(text, max(_LABEL, room)) for text in (result.cost, result.action))
     return [

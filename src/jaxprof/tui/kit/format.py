@@ -42,15 +42,11 @@ def status_mark(status: str) -> Content:
 
 
 def clock(elapsed_seconds: float) -> str:
-    """Return an elapsed time as a clock: tenths of a second up to a minute, then minutes and seconds, then hours."""
-    if elapsed_seconds < 0:
-        return "0.0 s"
+    """Return an elapsed time that counts: tenths of a second up to a minute, whole seconds after it, in the words of
+    `units.seconds`, as every report has it once it has ended."""
     if elapsed_seconds < 59.95:
-        return f"{int(elapsed_seconds * 10) / 10:.1f} s"
-    whole = int(elapsed_seconds)
-    if whole < 3600:
-        return f"{whole // 60}:{whole % 60:02d} min"
-    return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d} h"
+        return f"{max(0, int(elapsed_seconds * 10)) / 10:.1f} s"
+    return seconds(int(elapsed_seconds), significant=2)
 
 
 def half_width(summary: Summary | None) -> str:

@@ -170,8 +170,8 @@ def report(node: MessagePump, error: Exception, where: str) -> None:
     if isinstance(error, NoMatches) and not (app.is_running and node.is_attached):
         return
     reported = _reported.setdefault(app, {})
-    if now - reported.get(where, float("-inf")) < QUIET_SECONDS:
-        return
+    if ".action_" not in where and now - reported.get(where, float("-inf")) < QUIET_SECONDS:
+        return  # an action is what the user asked for just now
     reported[where] = now
     shown = error if isinstance(error, JaxprofError) else defect(error, f"{where} failed")
     if app.is_running:

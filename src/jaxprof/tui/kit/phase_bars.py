@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import cycle
 
 from textual.content import Content
 
 from jaxprof.text import columns, shorten
-from jaxprof.tui.kit.drawing import EIGHTHS, cell, stacked
+from jaxprof.tui.kit.drawing import EIGHTHS, cell
 from jaxprof.units import seconds
 
 STYLES = {
@@ -27,13 +26,7 @@ STYLES = {
     "transfer_out": "$phase-transfer",
 }
 SHOWN = ("trace", "lower", "compile", "transfer_in", "first_run", "run", "transfer_out")
-UNTIL_FIRST = SHOWN[: SHOWN.index("first_run") + 1]
-"""Phases up to the first result."""
 _SHORT = {"transfer_in": "copy in", "first_run": "1st run", "transfer_out": "copy out"}
-_FILLS = "█▓▒░▚"
-"""Fill characters of stacked phases, which make them differ without colours."""
-_LEAST_IN_LEGEND = 0.5
-"""Per cent; the legend leaves out smaller shares, which have no room in the bar either."""
 _LABEL_LIMIT = 18
 _NARROW, _NARROW_LABEL = 90, 12
 
@@ -95,24 +88,3 @@ def plain_bar(share: float, width: int, style: str) -> Content:
     full, rest = divmod(eighths, 8)
     text = "█" * full + (EIGHTHS[rest] if rest else "")
     return Content.styled(text, style) + " " * (width - len(text))
-
-
-def first_result(phases: Mapping[str, float | None], width: int) -> list[Content]:
-    """Return the cost of a first result: the phases up to it, end to end on a linear scale, with a legend of those that
-    show."""
-    upto = [phase for phase in UNTIL_FIRST if phases.get(phase)]
-    values = {phase: seconds_ for phase in upto if (seconds_ := phases[phase])}
-    total = sum(values.values())
-    if not total:
-        return []
-    fills = dict(zip(values, cycle(_FILLS), strict=False))
-    stack = stacked(((value, fills[phase], STYLES[phase]) for phase, value in values.items()), total, width)
-    legend = [Content("")]
-    for phase, value in values.items():
-        if (share := value / total * 100) < _LEAST_IN_LEGEND:
-            continue
-        name = f"{title(phase)} {share:.0f} %  "
-        if legend[-1].cell_length + columns(name) > width:
-            legend.append(Content(""))
-        legend[-1] += Content.assemble((f"{fills[phase]} ", STYLES[phase]), (name, "$text-muted"))
-    return [stack, *(line.rstrip() for line in legend)]

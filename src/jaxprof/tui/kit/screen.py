@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from textual.widget import Widget
 
-from jaxprof.tui.keys import key_of
+from jaxprof.tui.keys import in_words
 from jaxprof.tui.kit.screen_bars import KeyBar, ModeBar, ReadingLine, TooSmall
 from jaxprof.tui.messages import LiveChanged, SessionChanged
 from jaxprof.tui.profiler import ModeScreen, Profiler
@@ -99,7 +99,7 @@ class SessionScreen(ModeScreen):
 
         profiler = self.profiler
         if profiler.session_grows:
-            hint = f"Press {key_of('results.explain')} once it has ended."
+            hint = f"Press {in_words('results.explain')} once it has ended."
             profiler.tell(UsageError("the session is still being written", hint))
             return
         self.app.push_screen(ExplanationDialog(profiler.session, self._called))

@@ -211,7 +211,7 @@ _READERS: Mapping[str, Callable[[str], object]] = {
 """Parser of each field except the program, whose path depends on the directory."""
 
 
-class ScriptDialog(FormDialog[ScriptForm], keys="script"):
+class ScriptDialog(FormDialog[ScriptForm]):
     """Asks for a program: a file or a module, its arguments, its directory, and what to record besides the ledger."""
 
     def __init__(self, form: ScriptForm | None = None, *, question: str = "") -> None:

@@ -14,7 +14,7 @@ from jaxprof.facts import Fact, at, column
 from jaxprof.report.renderers import Table
 from jaxprof.report.views import device_columns, measured_table
 from jaxprof.text import safe
-from jaxprof.tui.keys import key_of
+from jaxprof.tui.keys import in_words
 from jaxprof.tui.kit.captures import MARKS
 from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.fact_list import FactLine, FactList, FactTarget, Leads, heading
@@ -77,7 +77,9 @@ def _doubts(profile: ProfileOverview, width: int) -> Iterator[FactLine]:
             lines += hang(Content("  "), row.advice, width, "$text-muted")
         yield from lines
     if len(doubted) > DOUBTS:
-        yield Content.styled(f"  and {len(doubted) - DOUBTS} more: {key_of('profile.trust')} lists them", "$text-muted")
+        yield Content.styled(
+            f"  and {len(doubted) - DOUBTS} more: {in_words('profile.trust')} lists them", "$text-muted"
+        )
 
 
 def _devices(devices: Sequence[DeviceSteps], width: int) -> Iterator[FactLine]:

@@ -17,7 +17,7 @@ from jaxprof.analysis.flame import program_flame
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.events import Compiled, SourceLocation
 from jaxprof.report.conclusion import program_cost
-from jaxprof.tui.keys import key_of
+from jaxprof.tui.keys import in_words, key_of
 from jaxprof.tui.kit.captures import can_capture, capture, is_ours, last_window
 from jaxprof.tui.kit.claims import Claim, ClaimList
 from jaxprof.tui.kit.explanation import cost_lines
@@ -229,7 +229,7 @@ class ProgramScreen(ViewsScreen, keys="program"):
         words += [f"{rows.hidden} hidden"] if rows.hidden else []
         found = len(result.findings)
         them = "it" if found == 1 else "them"
-        how = f"{counted(found, 'finding')} · {key_of('program.explain')} shows how to verify {them}"
+        how = f"{counted(found, 'finding')} · {in_words('program.explain')} shows how to verify {them}"
         for name, text in {
             "ledger": " · ".join([*words, rows.order_in_words]) if result.functions else "",
             "findings": how if found else "",

@@ -103,8 +103,7 @@ class CompareScreen(SessionScreen, keys="compare"):
 
     def compose_body(self) -> ComposeResult:
         with ScrollPane(id="compare-scroll"):
-            yield Lines(id="compare-head")
-            yield Lines(id="compare-facts")
+            yield Lines()
 
     # -- showing ----------------------------------------------------------------------------------------------
 
@@ -119,7 +118,7 @@ class CompareScreen(SessionScreen, keys="compare"):
 
     def _start(self) -> None:
         self._difference = None
-        self._show_message(Content.styled("comparing…", "$text-muted"))
+        self._show_message("comparing…", "$text-muted")
         runs, session = self._runs, self._session
         assert session is not None
         in_thread(
@@ -127,7 +126,7 @@ class CompareScreen(SessionScreen, keys="compare"):
             lambda: compare(session, *runs),
             "compare",
             then=lambda difference: self._show(runs, difference),
-            failed=lambda error: self._show_message(Content.styled(safe(str(error)), "$error")),
+            failed=lambda error: self._show_message(safe(str(error)), "$error"),
         )
 
     def _show(self, runs: tuple[str, str], difference: SessionDifference) -> None:
@@ -135,14 +134,12 @@ class CompareScreen(SessionScreen, keys="compare"):
         if runs != self._runs or not self.whole:
             return
         self._difference = difference
-        self.query_one("#compare-head", Lines).show(runs, lambda width: head_lines(difference, width))
-        self.query_one("#compare-facts", Lines).show(runs, lambda width: fact_lines(difference, width))
+        self.query_one(Lines).show(runs, lambda width: [*head_lines(difference, width), *fact_lines(difference, width)])
         self.query_one("#compare-scroll").scroll_home(animate=False)
         self.refresh_bindings()
 
-    def _show_message(self, words: Content) -> None:
-        self.query_one("#compare-head", Lines).show(words.plain, lambda width: [words.truncate(width, ellipsis=True)])
-        self.query_one("#compare-facts", Lines).clear()
+    def _show_message(self, words: str, style: str) -> None:
+        self.query_one(Lines).show(words, lambda width: hang(Content(""), words, width, style))
 
     # -- keys -------------------------------------------------------------------------------------------------
 
@@ -191,35 +188,37 @@ def head_lines(difference: SessionDifference, width: int) -> list[Content]:
     from jaxprof.report.sides import verdict_line
 
     (pair,) = difference.runs
-    before, after = pair.before, pair.after
-    ours, theirs = names(before, after)
+    ours, theirs = names(pair.before, pair.after)
     phase = next((phase for phase in pair.phases if phase.phase == "run"), None)
     speedup = Speedup.of(phase.times) if phase is not None else None
-    lines: list[Content] = []
-    versus = side_versus(pair.session_before, before, after)
+    paragraphs: list[tuple[str, str, str]] = []  # what stands before it, text, style
+    versus = side_versus(pair.session_before, pair.before, pair.after)
     if versus is not None:
         style = verdict_style(versus.times.verdict, rough=is_rough(versus.times.low, versus.times.high))
-        lines += hang(Content(" "), verdict_line(versus), width, f"bold {style}")
+        paragraphs.append(("", verdict_line(versus), f"bold {style}"))
     if phase is None or speedup is None:
-        lines += hang(Content(" "), f"{theirs} against {ours}: the times are not compared, no call was timed", width)
+        paragraphs.append(("", f"{theirs} against {ours}: the times are not compared, no call was timed", ""))
     else:
         words = speedup.words(ours)
         sentence = f"{theirs} against {ours}: {words}" if speedup.verdict == "inconclusive" else f"{theirs} is {words}"
         if versus is None:
-            lines += hang(Content(" "), sentence, width, f"bold {speedup_style(speedup)}")
+            paragraphs.append(("", sentence, f"bold {speedup_style(speedup)}"))
         parts = [f"{speedup_text(speedup)}  {speedup.basis}"]
         parts.append(f"{seconds(phase.before_seconds)} → {seconds(phase.after_seconds)} a call, medians")
         if speedup.between_share is not None:
             parts.append(f"{percent(speedup.between_share)} of the variance is between launches")
-        lines += hang(Content(" "), "  ·  ".join(parts), width)
-    for label, run in (("first", before), ("second", after)):
-        plan = run.plan
-        note = " · ".join(part for part in (plan.device, parameters_text(plan.parameters), plan.precision) if part)
-        what = side_title(pair.session_before, run) or f"{plan.workload} {plan.variant}"
-        lines += hang(Content.styled(f" {label:<7}", "$text-muted"), f"{what} · {note}", width)
-    for reason in pair.difference.unlike:
-        lines += hang(Content.styled(" ! ", "$warning"), f"not the same measurement: {reason}", width, "$warning")
-    return [*lines, *hang(Content.styled(" exact  ", "$text-muted"), answer(pair), width), Content("")]
+        paragraphs.append(("", "  ·  ".join(parts), ""))
+    for label, run in (("first", pair.before), ("second", pair.after)):
+        what = side_title(pair.session_before, run) or f"{run.plan.workload} {run.plan.variant}"
+        notes = (what, run.plan.device, parameters_text(run.plan.parameters), run.plan.precision)
+        paragraphs.append((f"{label:<7}", " · ".join(filter(None, notes)), ""))
+    paragraphs += [("! ", f"not the same measurement: {why}", "$warning") for why in pair.difference.unlike]
+    paragraphs += [("exact  ", answer(pair), ""), ("", "", "")]
+    return [
+        line
+        for before, text, style in paragraphs
+        for line in hang(Content.styled(f" {before}", "$text-muted"), text, width, style)
+    ]
 
 
 def fact_lines(difference: SessionDifference, width: int) -> list[Content]:

@@ -5,32 +5,40 @@ All functions are pure, from values to `Content`. An unknown value is a dash; an
 
 from __future__ import annotations
 
-import textwrap
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from jaxprof.analysis.memory import peak_memory
 from jaxprof.analysis.run_result import modes_text, what_is_wrong, worst_element
+from jaxprof.analysis.session_difference import environment_facts
+from jaxprof.facts import Fact, column, pick
+from jaxprof.facts.runs import RUNS, RunRow
 from jaxprof.report.runs import break_even_text, one_time_text
+from jaxprof.report.table import Table
 from jaxprof.text import safe, safe_lines
+from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.format import (
     half_width,
     interval,
     speedup_text,
     versus_style,
 )
-from jaxprof.tui.kit.phase_bars import STYLES, plain_bar, title
-from jaxprof.tui.kit.table_columns import Cell, TableColumn, header_line, placed, row_line
+from jaxprof.tui.kit.phase_bars import title
 from jaxprof.units import UNKNOWN, bytes_, counted, integer, scaled, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.run_result import RunResult
-    from jaxprof.events import Scalar
 
 NAME = 15
-_NOTES_FROM = 74
-"""Width from which the table of phases has notes."""
+_ONE_CALL = pick(
+    RUNS.facts, "dispatch_median_seconds", "pipelined_median_seconds", "first_after_pause_seconds", "flops",
+    "flops_per_second", "accessed_bytes", "bytes_per_second",
+)  # fmt: skip
+"""Facts of one call."""
+_MEMORY = pick(RUNS.facts, "peak_bytes", "argument_bytes", "output_bytes", "temporary_bytes", "allocator_peak_bytes")
+_MOST_COMPILED = 12
+"""Most functions listed that were compiled op by op."""
 
 
 def fact(name: str, value: str | Content, width: int, note: str = "", style: str = "") -> list[Content]:
@@ -43,61 +51,55 @@ def fact(name: str, value: str | Content, width: int, note: str = "", style: str
     return [Content.styled(f"{name:<{NAME}}", "$text-muted") + first, *(indent + line for line in others)]
 
 
-def wrapped(text: str, width: int, style: str = "", indent: str = "") -> list[Content]:
-    """Return text from outside, made safe and wrapped to `width`."""
-    lines: list[Content] = []
+def _paragraphs(text: str, width: int, style: str = "", head: str = "") -> Iterator[Content]:
+    """Yield the lines of a text from outside, made safe and wrapped, below each other behind `head`."""
     for line in safe_lines(text):
-        lines += [
-            Content.styled(part, style)
-            for part in textwrap.wrap(line, max(10, width), initial_indent=indent, subsequent_indent=indent) or [""]
-        ]
-    return lines
+        yield from hang(Content.styled(head, style), line, width, style)
 
 
 def figure_lines(result: RunResult, baseline: str, width: int, side: str = "") -> list[Content]:
-    """Return the figures of the steady run, each with its interval or its source. `side`: which side of a
-    comparison the run is."""
+    """Return the figures of the steady run, each with its interval or its source. `side`: which side of a comparison
+    the run is."""
     summary, run = result.summary, result.run
-    lines = fact("side", side, width) if side else []
+    lines: list[Content] = []
+
+    def add(name: str, value: str | Content, note: str = "", style: str = "") -> None:
+        lines.extend(fact(name, value, width, note, style) if value else ())
+
+    add("side", side)
     if summary is None:
         return lines
-    lines += fact("median", f"{seconds(summary.median)}{half_width(summary)}", width, interval(summary), "bold")
+    add("median", f"{seconds(summary.median)}{half_width(summary)}", interval(summary), "bold")
     calls = run.series["run"].calls_per_sample
     spread = f"{seconds(summary.minimum)} to {seconds(summary.maximum)}, MAD {seconds(summary.mad)}"
-    lines += fact("samples", integer(summary.count) + (f" of {calls} calls" if calls > 1 else ""), width, spread)
+    add("samples", integer(summary.count) + (f" of {calls} calls" if calls > 1 else ""), spread)
     if summary.p95 is not None:
-        lines += fact("mean", seconds(summary.mean), width, f"95 % took at most {seconds(summary.p95)}")
+        add("mean", seconds(summary.mean), f"95 % took at most {seconds(summary.p95)}")
     if result.modes is not None:
-        lines += fact("two modes", modes_text(result.modes), width, "the median is typical of neither", "$warning")
+        add("two modes", modes_text(result.modes), "the median is typical of neither", "$warning")
     if result.moved_nothing:
-        lines += fact("speed-up", UNKNOWN, width, "nothing was moved: the result shares its argument's memory")
+        add("speed-up", UNKNOWN, "nothing was moved: the result shares its argument's memory")
     if result.versus is not None:
         speedup = result.versus.speedup
-        text = Content.styled(speedup_text(speedup), versus_style(result))
         basis = f", {speedup.basis}" if speedup.verdict != "inconclusive" else ""
-        lines += fact("speed-up", text, width, speedup.words(baseline) + basis)
+        add("speed-up", speedup_text(speedup), speedup.words(baseline) + basis, versus_style(result))
         if result.once_seconds is not None:
-            lines += fact("break-even", break_even_text(result), width, "until the one-time cost is won back")
+            add("break-even", break_even_text(result), "until the one-time cost is won back")
             if result.one_time_phases:
-                whole = f"{seconds(sum(result.one_time_phases.values()))}: "
-                lines += fact("one-time cost", whole + one_time_text(result), width, style="$quiet")
-    if run.plan.how != "numpy":
-        note = "median, until the call returned"
-        lines += fact("dispatch", seconds(result.dispatch_median_seconds), width, note)
-        note = "median a call, awaiting only the last of many"
-        lines += fact("pipelined", seconds(result.pipelined_median_seconds), width, note)
-    if result.first_after_pause_seconds is not None:
-        note = "median of the first calls after the turn of another run"
-        lines += fact("after pause", seconds(result.first_after_pause_seconds), width, note)
-    cost = result.cost
-    if cost.source or cost.note:
-        note = f"{scaled(cost.flops, 'FLOP')} a call"
-        lines += fact("rate", scaled(result.flops_per_second, "FLOP/s"), width, note)
-        note = f"{scaled(cost.bytes_accessed, 'B')} a call"
-        lines += fact("traffic", scaled(result.bytes_per_second, "B/s"), width, note)
-        for words in filter(None, (cost.source and f"source: {cost.source}", cost.note)):
-            lines += fact("", words, width, style="$quiet")
-    return [*lines, *check_lines(result, width)]
+                whole = seconds(sum(result.one_time_phases.values()))
+                add("one-time cost", f"{whole}: {one_time_text(result)}", style="$quiet")
+    for words in filter(None, (result.cost.source and f"source: {result.cost.source}", result.cost.note)):
+        add("cost", words, style="$quiet")
+    return [*lines, *_of_relation(_ONE_CALL, result, width), *check_lines(result, width)]
+
+
+def _of_relation(facts: Iterable[Fact[RunRow]], result: RunResult, width: int) -> Iterator[Content]:
+    """Yield those of the facts of a run that are known, each with its meaning."""
+    row = RunRow("", result, result.run.shown)
+    for each in facts:
+        if (text := each.text(row)) not in ("", UNKNOWN):
+            name = each.title or each.key.removesuffix("_bytes").replace("_", " ")
+            yield from fact(name, text, width, each.meaning)
 
 
 def check_lines(result: RunResult, width: int) -> list[Content]:
@@ -110,131 +112,65 @@ def check_lines(result: RunResult, width: int) -> list[Content]:
     note = ", ".join([*values, *(words for words in (check.against, check.note) if words)])
     if check.passed is None:
         return fact("result", UNKNOWN, width, note)
-    word = Content.styled("✓ right", "$better") if check.passed else Content.styled("✗ wrong", "bold $error")
-    lines = fact("result", word, width, note)
     if not check.passed:
-        lines += wrapped(what_is_wrong(check), width, "$error", indent=" " * NAME)
-    elif worst_element(check):
+        wrong = _paragraphs(what_is_wrong(check), width, "$error", " " * NAME)
+        return [*fact("result", "✗ wrong", width, note, "bold $error"), *wrong]
+    lines = fact("result", "✓ right", width, note, "$better")
+    if worst_element(check):
         lines += fact("", f"furthest off{worst_element(check)}", width, style="$quiet")
     return lines
 
 
-def phase_lines(result: RunResult, width: int) -> list[Content]:
-    """Return all phases, with start-up and copies: time, bar, bytes, rate and a note."""
-    if not result.phase_seconds:
-        return []
-    longest = max((value for value in result.phase_seconds.values() if value), default=0.0)
-    room_for_notes = width >= _NOTES_FROM
-    bar_width = max(5, min(30, width - 12 - 9 - 25 - (28 if room_for_notes else 0)))
+def phase_table(result: RunResult) -> Table[str]:
+    """Return the table of all phases, with start-up and copies: time, bytes, rate, and how it was measured."""
+    timings = result.run.phases
 
     def moved(phase: str) -> int | None:
-        timing = result.run.phases.get(phase)
-        return timing.bytes if timing is not None else None
+        return timings[phase].bytes if phase in timings else None
 
-    def size(phase: str) -> str:
-        count = moved(phase)
-        return bytes_(count) if count is not None else ""
-
-    def rate(phase: str) -> Cell:
-        timing, took, count = result.run.phases.get(phase), result.phase_seconds[phase], moved(phase)
-        if timing is not None and timing.zero_copy:
-            return "zero-copy", "$accent"
+    def rate(phase: str) -> str:
+        took, count = result.phase_seconds[phase], moved(phase)
+        if phase in timings and timings[phase].zero_copy:
+            return "zero-copy"
         return scaled(count / took, "B/s") if count and took else ""
 
-    def picture(phase: str) -> Cell:
-        took = result.phase_seconds[phase]
-        return plain_bar(took / longest, bar_width, STYLES.get(phase, "$quiet")) if took and longest else ""
+    def note(phase: str) -> str:
+        timing = timings.get(phase)
+        if timing is not None and (timing.note or timing.zero_copy):
+            return timing.note or "no byte was moved"
+        summary = result.transfers.get(phase) or (result.summary if phase == "run" else None)
+        return f"median of {counted(summary.count, 'sample')}" if summary is not None else ""
 
-    def time(phase: str) -> Cell:
-        return seconds(result.phase_seconds[phase]), "bold" if phase == "run" else ""
-
-    layout = placed(
-        (
-            TableColumn[str]("phase", lambda phase: (title(phase), STYLES.get(phase, "$quiet")), 12, gap=0),
-            TableColumn("time", time, 9, right=True, gap=2),
-            TableColumn("", picture, bar_width, gap=2),
-            TableColumn("bytes", size, 9, right=True, style="$text-muted", gap=2),
-            TableColumn("rate", rate, 9, right=True, style="$text-muted", gap=2 if room_for_notes else 0),
-            *([TableColumn[str]("", lambda phase: _phase_note(result, phase), 0, weight=1, style="$quiet")]
-              if room_for_notes else []),
-        ),
-        width,
-        margin=0,
-    )  # fmt: skip
-    lines = [header_line(layout).stylize("bold $text-muted")]
-    lines += [row_line(phase, layout, width) for phase in result.phase_seconds]
-    return [line.truncate(width, ellipsis=True) for line in lines]
-
-
-def _phase_note(result: RunResult, phase: str) -> str:
-    """Return how the figure was measured, or the engine's note on it."""
-    timing = result.run.phases.get(phase)
-    if timing is not None and timing.note:
-        return timing.note
-    if timing is not None and timing.zero_copy:
-        return "no byte was moved"
-    summary = result.transfers.get(phase) or (result.summary if phase == "run" else None)
-    return f"median of {counted(summary.count, 'sample')}" if summary is not None else ""
+    columns: tuple[Fact[str], ...] = (
+        column("phase", title),
+        column("time", lambda phase: result.phase_seconds[phase], seconds),
+        column("bytes", moved, lambda count: "" if count is None else bytes_(count)),
+        column("rate", rate, str, right=True),
+        column("", note, str, gives_way=True),
+    )
+    return Table(columns, tuple(result.phase_seconds))
 
 
 def memory_lines(result: RunResult, width: int) -> list[Content]:
     """Return the memory of the compiled program and of the allocator."""
-    memory = result.run.memory
-    if memory is None:
-        return []
-    analysis = "XLA's memory_analysis"
-    rows = (
-        ("peak memory", peak_memory(result.run), "what the program holds while it runs, as XLA planned it"),
-        ("arguments", memory.argument_bytes, analysis),
-        ("outputs", memory.output_bytes, analysis),
-        ("donated", memory.alias_bytes or None, "of the outputs, reusing the memory of arguments"),
-        ("temporaries", memory.temporary_bytes, analysis),
-        ("allocator peak", memory.allocator_peak_bytes, _limit(memory.allocator_limit_bytes)),
-    )
-    return [line for name, value, note in rows if value is not None for line in fact(name, bytes_(value), width, note)]
-
-
-def _limit(limit: int | None) -> str:
-    return "measured" if limit is None else f"measured, of {bytes_(limit)}"
+    return list(_of_relation(_MEMORY, result, width))
 
 
 def environment_lines(result: RunResult, width: int) -> list[Content]:
     """Return the environment of the run: versions, device, settings."""
-    environment = result.run.environment
-    if environment is None:
+    if result.run.environment is None:
         return []
-    versions = f"Python {environment.python}, NumPy {environment.numpy}"
-    if environment.jax is not None:
-        versions += f", jax {environment.jax}" + (
-            f" (jaxlib {environment.jaxlib})" if environment.jaxlib != environment.jax else ""
-        )
-    lines = fact("versions", versions, width)
-    device = next((entry for entry in environment.devices if entry.get("id") == result.run.plan.device), None)
-    if device is not None:
-        lines += fact("device", result.run.plan.device, width, str(device.get("kind", "")))
-    settings = [
-        f"{name.replace('_', ' ')} {_plain(value)}" for name, value in environment.settings.items() if value is not None
-    ]
-    if settings:
-        lines += fact("settings", " · ".join(settings), width)
-    lines += fact("python", result.run.python or UNKNOWN, width)
-    return lines
-
-
-def _plain(value: Scalar) -> str:
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    known = environment_facts(result.run)
+    settings = " · ".join(f"{name.replace('_', ' ')} {value}" for name, value in known.items())
+    return [*fact("settings", settings, width), *fact("interpreter", result.run.python or UNKNOWN, width)]
 
 
 def warning_lines(result: RunResult, width: int) -> list[Content]:
     """Return each warning with its advice."""
     lines: list[Content] = []
     for warning in result.warnings:
-        message = wrapped(warning.message, width - 2, "$warning", "  ")
-        if message:
-            message[0] = Content.assemble(("! ", "bold $warning"), message[0][2:])
-        lines += [*message, *wrapped(warning.advice, width - 2, "$text-muted", "  ")]
+        lines += hang(Content.styled("! ", "bold $warning"), warning.message, width, "$warning")
+        lines += _paragraphs(warning.advice, width, "$text-muted", "  ")
     return lines
 
 
@@ -243,14 +179,11 @@ def failure_lines(result: RunResult, width: int) -> list[Content]:
     run = result.run
     if not run.shown.error or run.shown.status == "ok":
         return []
-    lines = [*wrapped(run.shown.error, width, "$error"), *wrapped(run.shown.advice, width, "$text-muted")]
-    trace = run.finished.traceback if run.finished is not None else ""
+    lines = [*_paragraphs(run.shown.error, width, "$error"), *_paragraphs(run.shown.advice, width, "$text-muted")]
+    trace = run.finished.traceback.rstrip() if run.finished is not None else ""
     if trace.strip():
-        lines += [Content(""), *(Content.styled(line, "$quiet") for line in safe_lines(trace.rstrip()))]
+        lines += [Content(""), *(Content.styled(line, "$quiet") for line in safe_lines(trace))]
     return lines
-
-
-_MOST_COMPILED = 12
 
 
 def compile_lines(result: RunResult, width: int) -> list[Content]:

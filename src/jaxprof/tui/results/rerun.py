@@ -24,7 +24,8 @@ _LONGEST = 800
 
 
 def run_again(app: Profiler, run: Run) -> None:
-    """Queue a run and its baseline again, after the user has agreed to code that only a session file names."""
+    """Queue a run and its baseline again, after the user has agreed to code that only a session file names. Raises
+    UsageError for code that cannot be shown."""
     if run.is_program:
         from jaxprof.tui.kit.script_dialog import rerun_program
 
@@ -34,13 +35,9 @@ def run_again(app: Profiler, run: Run) -> None:
     if run.id in plans:
         app.start_runs(planned_again(app.session, run.id, plans))
         return
-    try:
-        shown = code_to_confirm(app.session, run, app.session_path)
-    except JaxprofError as error:
-        app.tell(error)
-        return
+    shown = code_to_confirm(app.session, run, app.session_path)
 
-    def start(yes: bool = True) -> None:
+    def start(yes: bool) -> None:
         try:
             app.start_runs(planned_again(app.session, run.id, plans))
         except JaxprofError as error:
@@ -50,7 +47,7 @@ def run_again(app: Profiler, run: Run) -> None:
         question = f"This run comes from the session file. It runs the code of:\n{shown}"
         Confirm("Run again", question, "Run").ask(app, start)
     else:
-        start()
+        start(yes=True)
 
 
 def planned_again(session: Session, run_id: str, plans: Mapping[str, PlannedRun]) -> list[PlannedRun]:

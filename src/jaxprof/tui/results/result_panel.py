@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal
 from textual.content import Content
 
 from jaxprof.analysis.ab import side_title
@@ -15,11 +16,12 @@ from jaxprof.analysis.speedup import steady_samples
 from jaxprof.report.runs import published_lines, sweep_table
 from jaxprof.text import safe, shorten
 from jaxprof.tui.kit.format import baseline_name
-from jaxprof.tui.kit.phase_bars import UNTIL_FIRST, PhaseRow, first_result, phase_bars
+from jaxprof.tui.kit.phase_bars import PhaseRow, phase_bars
 from jaxprof.tui.kit.picture import Lines, Picture, ScrollPane
 from jaxprof.tui.kit.plots import (
     MARKERS,
     STYLES,
+    WAITING,
     Axis,
     Mark,
     PlotLine,
@@ -38,17 +40,16 @@ from jaxprof.tui.results.facts import (
     failure_lines,
     figure_lines,
     memory_lines,
-    phase_lines,
+    phase_table,
     warning_lines,
 )
-from jaxprof.tui.results.phase_strip import PhaseStrip, launch_text, steps, why_no_samples
-from jaxprof.units import counted, integer, seconds
+from jaxprof.units import counted, integer
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from jaxprof.analysis.run_result import BreakEvenCurve, RunResult
-    from jaxprof.analysis.sweeps import SweepGroup, SweepLine
+    from jaxprof.analysis.sweeps import SweepGroup
     from jaxprof.report.runs import RunGroup
     from jaxprof.session import Run, Session
 
@@ -63,23 +64,14 @@ class ResultPanel(ScrollPane):
         self._titles = ("", "")
 
     def compose(self) -> ComposeResult:
-        yield PhaseStrip(id="strip")
-        yield Lines(id="failure")
-        yield Lines(id="crossovers")
+        yield Lines(id="head")
         with Horizontal(id="sweep-plots"):
             yield Picture(id="sweep-time")
             yield Picture(id="sweep-speedup")
         yield Lines(id="sweep-table")
-        yield Lines(id="phases")
         with Horizontal(classes="columns"):
-            with Vertical(classes="column"):
-                yield Lines(id="figures")
-                yield Lines(id="warnings")
-                yield Lines(id="memory")
-            with Vertical(classes="column"):
-                yield Lines(id="published")
-                yield Lines(id="compiles")
-                yield Lines(id="environment")
+            yield Lines(id="left", classes="column")
+            yield Lines(id="right", classes="column")
         with Horizontal(id="samples", classes="columns"):
             yield Picture(id="distribution", classes="column")
             yield Picture(id="trend", classes="column")
@@ -87,105 +79,110 @@ class ResultPanel(ScrollPane):
             yield Lines(id="each-phase", classes="column")
             yield Picture(id="break-even", classes="column")
 
-    @property
-    def strip(self) -> PhaseStrip:
-        """The phases of a run in progress, with their clocks."""
-        return self.query_one(PhaseStrip)
-
     def show(
-        self,
-        session: Session,
-        result: RunResult | None,
-        group: RunGroup | None,
-        sweep: SweepGroup | None,
-        growing: bool,
+        self, session: Session, result: RunResult | None, group: RunGroup | None, sweep: SweepGroup | None
     ) -> None:
-        """Show a run of `session` beside the others of its group, or a sweep; hide itself without either. `growing`: a
-        process still writes the session."""
+        """Show a run of `session` beside the others of its group, or a sweep; hide itself without either."""
         self.display = result is not None or sweep is not None
-        titles = ("", "")
         if sweep is not None:
             titles = (f"{shorten(sweep.workload, 40)} over {safe(sweep.parameter)}", "")
-        elif result is not None:
-            titles = (shorten(result.run.label, 60), safe(_state(result.run)))
+        else:
+            titles = (shorten(result.run.label, 60), safe(_state(result.run))) if result is not None else ("", "")
         if titles != self._titles:
             self._titles = titles
             self.border_title, self.border_subtitle = map(Content, titles)
-        self._show_sweep(sweep)
-        self._show_run(session, result, group, growing)
-        self._show_samples(session, result, growing)
-
-    def _show(self, name: str, key: Hashable, draw: Callable[[int], Sequence[Content]], title: str = "") -> None:
-        """Show lines, below a blank line and a `title` if there is one."""
-        titled = (lambda width: _under(title, draw(width))) if title else draw
-        self.query_one(f"#{name}", Lines).show(key, titled)
-
-    def _show_sweep(self, sweep: SweepGroup | None) -> None:
         self.query_one("#sweep-plots").display = sweep is not None
-        if sweep is None:
-            self._clear("crossovers", "sweep-table")
-            return
+        for name in ("head", "sweep-table", "left", "right", "each-phase") if result is None or group is None else ():
+            self.query_one(f"#{name}", Lines).clear()
+        if sweep is not None:
+            self._show_sweep(sweep)
+        if result is not None and group is not None:
+            self._show_run(session, result, group)
+        self._show_samples(session, result)
+
+    def _lines(self, name: str, key: Hashable, draw: Callable[[int], Iterable[Content]]) -> None:
+        self.query_one(f"#{name}", Lines).show(key, lambda width: list(draw(width)))
+
+    def _show_sweep(self, sweep: SweepGroup) -> None:
         key = tuple((line.label, line.sizes, tuple(result.summary for result in line.results)) for line in sweep.lines)
         self.query_one("#sweep-time", Picture).show(key, lambda w, h: time_plot(sweep, w, h))
         self.query_one("#sweep-speedup", Picture).show(key, lambda w, h: speedup_plot(sweep, w, h))
-        self._show("crossovers", key, lambda width: crossover_lines(sweep))
-        self._show("sweep-table", key, lambda width: [Content(""), *table_lines(sweep_table(sweep), width)])
+        self._lines("head", key, lambda width: crossover_lines(sweep))
+        self._lines("sweep-table", key, lambda width: (Content(""), *table_lines(sweep_table(sweep), width)))
 
-    def _clear(self, *names: str) -> None:
-        for name in names:
-            self.query_one(f"#{name}", Lines).clear()
-
-    def _show_run(self, session: Session, result: RunResult | None, group: RunGroup | None, growing: bool) -> None:
-        """Show what is known of a run in words and tables. While it is in progress, its phases are in the strip."""
-        if result is None or group is None:
-            self._clear("failure", "phases", "figures", "warnings", "memory", "published", "compiles", "environment",
-                        "each-phase")  # fmt: skip
-            return
+    def _show_run(self, session: Session, result: RunResult, group: RunGroup) -> None:
+        """Show what is known of a run in words and tables."""
         run = result.run
+        self.query_one("#sweep-table", Lines).clear()
         measured = tuple((other.run.id, tuple(other.phase_seconds.items())) for other in group.runs)
         baseline = session.runs.get(run.plan.baseline)
         theirs = len(baseline.samples("run")) if baseline is not None else 0
-        key = (run.id, measured, result.summary, run.shown.status, len(result.warnings), run.check is None, result.cost,
-               theirs)  # fmt: skip
+        parts = run.check is None, run.memory is None, run.environment is None, len(run.compiles), len(result.warnings)
+        key = (run.id, measured, result.summary, run.shown.status, result.cost, theirs, parts)
         live, name = run.shown.status == "running", baseline_name(session, run)
-        self.strip.display = live and not run.is_program
-        self.strip.show(steps(result, growing=growing) if live else ())
-        self._show("failure", key, lambda width: failure_lines(result, width))
-        self._show("phases", key, lambda width: [] if live else _bars(group, result, width))
         side = side_title(session, run)
-        self._show("figures", key, lambda width: [OF_PROGRAM] if run.is_program else
-                   figure_lines(result, name, width, side), "" if run.is_program else "figures")  # fmt: skip
-        self._show("warnings", key, lambda width: warning_lines(result, width), "warnings")
-        self._show("memory", (key, run.memory is None), lambda width: memory_lines(result, width), "memory")
-        self._show("published", key, lambda width: [] if live else _published(group, width), "published by others")
-        compiled = (key, len(run.compiles))
-        self._show("compiles", compiled, lambda width: compile_lines(result, width), "compiled op by op")
-        self._show("environment", (key, run.environment is None), lambda width: environment_lines(result, width),
-                   "environment")  # fmt: skip
-        self._show("each-phase", key, lambda width: [] if live else _phases(result, width), "phase by phase")
 
-    def _show_samples(self, session: Session, result: RunResult | None, growing: bool) -> None:
+        def left(width: int) -> Iterator[Content]:
+            if run.is_program:
+                yield OF_PROGRAM
+            else:
+                yield from _under("figures", figure_lines(result, name, width, side))
+            yield from _under("warnings", warning_lines(result, width))
+            yield from _under("memory", memory_lines(result, width))
+
+        def right(width: int) -> Iterator[Content]:
+            yield from _under("published by others", [] if live else _published(group, width))
+            yield from _under("compiled op by op", compile_lines(result, width))
+            yield from _under("environment", environment_lines(result, width))
+
+        self._lines("head", key, lambda width: (*failure_lines(result, width), *_bars(group, result, width)))
+        self._lines("left", key, left)
+        self._lines("right", key, right)
+        self._lines(
+            "each-phase",
+            key,
+            lambda width: [] if live else _under("phase by phase", list(table_lines(phase_table(result), width))),
+        )
+
+    def _show_samples(self, session: Session, result: RunResult | None) -> None:
         """Show the samples of a run, its break-even, or why it has no samples."""
-        pictures, break_even = self.query_one("#samples"), self.query_one("#break-even", Picture)
+        run = result.run if result is not None and not result.run.is_program else None
+        samples = steady_samples(run) if run is not None else ()
+        live = run is not None and run.shown.status == "running"
         curve = None
-        if result is None or result.run.is_program:
-            pictures.display = False
-        else:
-            run, samples = result.run, steady_samples(result.run)
-            live = run.shown.status == "running"
-            pictures.display = bool(samples) or live
-            empty = why_no_samples(run)
-            key, summary, modes = (run.id, len(samples), empty), result.summary, result.modes
-            spread, order = self.query_one("#distribution", Picture), self.query_one("#trend", Picture)
+        if result is not None and run is not None and not live and run.plan.baseline in session.runs:
+            curve = break_even_curve(result, result_of(session, run.plan.baseline))
+        spread, order = self.query_one("#distribution", Picture), self.query_one("#trend", Picture)
+        self.query_one("#samples").display = bool(samples) or live
+        if result is not None and run is not None:
+            empty, summary, modes = why_no_samples(run), result.summary, result.modes
+            key = (run.id, len(samples), empty)
             spread.show(key, lambda w, h: distribution(samples, summary, w, h, empty, modes))
             order.show(key, lambda w, h: trend(samples, summary, w, h, empty, modes))
-            baseline = run.plan.baseline
-            if not live and baseline in session.runs:
-                curve = break_even_curve(result, result_of(session, baseline))
+        break_even = self.query_one("#break-even", Picture)
         break_even.display = curve is not None
         if curve is not None:
-            shown = curve
-            break_even.show(curve, lambda w, h: break_even_plot(shown, w, h))
+            break_even.show(curve, partial(break_even_plot, curve))
+
+
+def why_no_samples(run: Run) -> str:
+    """Return the text in place of the samples."""
+    if run.plan.how == "compile":
+        return "compiled, and not run" if run.shown.over else "this is compiled, and not run"
+    if run.plan.how == "imported":
+        return "an opened profile: its kernels have times, but no call was timed"
+    return "no samples were taken" if run.shown.over else WAITING
+
+
+def launch_text(run: Run) -> str:
+    """Return `launch 2 of 3, in turns with 2 more` while a run is in progress; empty with one launch, or in the
+    first."""
+    if run.shown.status != "running":
+        return ""
+    if run.current_phase == "run" and run.note:
+        return shorten(run.note, 48)
+    number = run.launches[-1].number if run.launches else 1
+    return f"launch {number} of {run.plan.launches}" if number > 1 else ""
 
 
 def _state(run: Run) -> str:
@@ -210,15 +207,6 @@ def _bars(group: RunGroup, result: RunResult, width: int) -> list[Content]:
         if other.phase_seconds
     ]
     return phase_bars(rows, width) if rows else []
-
-
-def _phases(result: RunResult, width: int) -> list[Content]:
-    """Return the table of phases, and below it the cost of a first result, phase by phase."""
-    table = phase_lines(result, width)
-    bars = first_result(result.phase_seconds, width) if result.run.plan.how != "numpy" else []
-    first = sum(took for phase in UNTIL_FIRST if (took := result.phase_seconds.get(phase)) is not None)
-    head = Content.styled(f"time to the first result: {seconds(first)}, on a linear scale", "$quiet")
-    return [*table, Content(""), head, *bars] if bars else table
 
 
 def _published(group: RunGroup, width: int) -> list[Content]:
@@ -248,30 +236,26 @@ def break_even_plot(curve: BreakEvenCurve, width: int, height: int) -> Content:
     )
 
 
-def _style(sweep: SweepGroup, line: SweepLine) -> tuple[str, str]:
-    """Return colour and marker of a line, the same in both plots; the baseline is dimmed."""
-    if line is sweep.baseline:
-        return STYLES[0], MARKERS[0]
-    others = [other for other in sweep.lines if other is not sweep.baseline]
-    index = others.index(line)
-    return STYLES[1 + index % (len(STYLES) - 1)], MARKERS[1 + index % (len(MARKERS) - 1)]
-
-
-def _label(sweep: SweepGroup, line: SweepLine) -> str:
-    return line.label if len({other.device for other in sweep.lines}) > 1 else line.variant
+def _sweep_lines(sweep: SweepGroup, figure: Callable[[RunResult], float | None]) -> list[PlotLine]:
+    """Return a line through a figure of each variant over the size, in the same colours in every plot; the baseline is
+    dimmed. A variant without that figure has no line."""
+    several = len({line.device for line in sweep.lines}) > 1
+    others = [line for line in sweep.lines if line is not sweep.baseline]
+    lines = []
+    for line in sweep.lines:
+        at = others.index(line) if line in others else -1
+        style = STYLES[1 + at % (len(STYLES) - 1)] if line in others else STYLES[0]
+        marker = MARKERS[1 + at % (len(MARKERS) - 1)] if line in others else MARKERS[0]
+        values = zip(line.sizes, map(figure, line.results), strict=True)
+        points = tuple((size, value) for size, value in values if value is not None)
+        if points:
+            lines.append(PlotLine(line.label if several else line.variant, points, style, marker))
+    return lines
 
 
 def time_plot(sweep: SweepGroup, width: int, height: int) -> Content:
     """Return the plot of the time of a call over the size."""
-    lines = []
-    for line in sweep.lines:
-        style, marker = _style(sweep, line)
-        points = tuple(
-            (size, result.summary.median)
-            for size, result in zip(line.sizes, line.results, strict=True)
-            if result.summary is not None
-        )
-        lines.append(PlotLine(_label(sweep, line), points, style, marker))
+    lines = _sweep_lines(sweep, lambda result: result.summary.median if result.summary is not None else None)
     x_axis = Axis(safe(sweep.parameter), count_tick, log=True)
     return line_plot(lines, x_axis, Axis("time of a call", seconds_tick, log=True), width, height)
 
@@ -279,33 +263,18 @@ def time_plot(sweep: SweepGroup, width: int, height: int) -> Content:
 def speedup_plot(sweep: SweepGroup, width: int, height: int) -> Content:
     """Return the plot of the speed-up over the size, with a line at 1 (equal to the baseline) and marks at the
     crossovers."""
-    lines = []
+    lines = _sweep_lines(sweep, lambda result: result.versus.speedup.ratio if result.versus is not None else None)
     sizes = [size for line in sweep.lines for size in line.sizes]
-    for line in sweep.lines:
-        if line is sweep.baseline:
-            continue
-        style, marker = _style(sweep, line)
-        points = tuple(
-            (size, result.versus.speedup.ratio)
-            for size, result in zip(line.sizes, line.results, strict=True)
-            if result.versus is not None
-        )
-        lines.append(PlotLine(_label(sweep, line), points, style, marker))
     if sizes and sweep.baseline is not None:
-        name = f"equal to {_label(sweep, sweep.baseline)}"
-        lines.append(PlotLine(name, ((min(sizes), 1.0), (max(sizes), 1.0)), STYLES[0], dotted=True))
+        equal = ((min(sizes), 1.0), (max(sizes), 1.0))
+        lines.append(PlotLine(f"equal to {sweep.baseline.variant}", equal, STYLES[0], dotted=True))
     marks = [
-        Mark(crossover.size, 1.0, f"{safe(sweep.parameter)} ≈ {rounded(crossover.size)}")
+        Mark(crossover.size, 1.0, f"{safe(sweep.parameter)} ≈ {integer(float(f'{crossover.size:.2g}'))}")
         for crossover in sweep.crossovers()
         if crossover.size is not None
     ]
     x_axis = Axis(safe(sweep.parameter), count_tick, log=True)
     return line_plot(lines, x_axis, Axis("speed-up", ratio_tick, log=True), width, height, marks)
-
-
-def rounded(size: float) -> str:
-    """Return an interpolated size with two digits, which is its precision."""
-    return integer(float(f"{size:.2g}"))
 
 
 def crossover_lines(sweep: SweepGroup) -> list[Content]:

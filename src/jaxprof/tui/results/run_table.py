@@ -6,7 +6,7 @@ A tick of the clock redraws the rows of runs in progress alone. A row is a run, 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Set
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, cast
@@ -125,10 +125,10 @@ class RunTable(TableView[RunResult]):
         """Ids of the runs to compare, in the order in which they were marked."""
         self._next = ""
         """Id of the queued run that begins next."""
-        self.shift_seconds = 0.0
-        """Seconds that the writer's clock is ahead of ours, if another machine writes the session."""
-        self.cancelling: Set[str] = frozenset()
-        """Ids of the runs that this app has been asked to cancel."""
+
+    @property
+    def _profiler(self) -> Profiler:
+        return cast("Profiler", self.app)
 
     def toggle(self, run: str) -> None:
         """Mark a run, or unmark it."""
@@ -140,7 +140,7 @@ class RunTable(TableView[RunResult]):
 
     @property
     def empty_text(self) -> str:
-        return _nothing_measured(cast("Profiler", self.app)) if not self.total else super().empty_text
+        return _nothing_measured(self._profiler) if not self.total else super().empty_text
 
     def show(self, session: Session, runs: frozenset[str], *, growing: bool = False) -> None:
         """Show `session`, in which `runs` changed; `growing`: a process still writes it. Unchanged rows are not
@@ -240,8 +240,8 @@ class RunTable(TableView[RunResult]):
         return draw
 
     def _phase(self, run: Run) -> tuple[str, str]:
-        status = run.shown.status
-        if run.id in self.cancelling and not run.shown.over:
+        status, live = run.shown.status, self._profiler.live
+        if self._session is live.session and run.id in live.cancelling and not run.shown.over:
             return "cancelling", "bold $warning"
         if run.id == self._next:
             return "next", "$accent"
@@ -255,7 +255,7 @@ class RunTable(TableView[RunResult]):
     def _clock(self, run: Run) -> str:
         """Return the time in the current phase while somebody writes the session."""
         began = _began_seconds(run) if self._growing else None
-        return clock(monotonic() + self.shift_seconds - began) if began is not None else ""
+        return clock(monotonic() + self._profiler.opened.clock_shift_seconds - began) if began is not None else ""
 
     def _bar(self, run_result: RunResult) -> Cell:
         longest = self._longest[run_result.run.id]

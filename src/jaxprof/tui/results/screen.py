@@ -70,8 +70,6 @@ class ResultsScreen(SessionScreen, keys="results"):
         if replaced:
             self._followed = ""
         rows = self._rows
-        rows.shift_seconds = self._panel.strip.shift_seconds = self.profiler.opened.clock_shift_seconds
-        rows.cancelling = self.profiler.live.cancelling if self._ours else frozenset()
         rows.show(session, runs, growing=grows)
         if not grows:
             rows.move_to_key(self.profiler.run_in_view)
@@ -133,7 +131,6 @@ class ResultsScreen(SessionScreen, keys="results"):
 
     def tick(self) -> None:
         self._rows.tick()
-        self._panel.strip.tick()
         self._show_summary()
 
     def on_row_list_highlighted(self, message: RunTable.Highlighted) -> None:
@@ -168,7 +165,7 @@ class ResultsScreen(SessionScreen, keys="results"):
         run = result.run if result is not None else None
         group = self._rows.group_of(run.id) if run is not None else None
         self.set_class(run is not None and bool(run.log), "-wrote")
-        self._panel.show(session, result, group, sweep, self.profiler.session_grows)
+        self._panel.show(session, result, group, sweep)
         self.query_one(LogPane).show(run.id if run is not None else "", run.log if run is not None else ())
         self.refresh_bindings()
 
@@ -238,13 +235,12 @@ class ResultsScreen(SessionScreen, keys="results"):
             return
         from jaxprof.tui.results.compare_screen import unfit
 
-        refused = unfit(run) if run.id not in rows.marked else None
-        if refused is None and run.id not in rows.marked and len(rows.marked) == 2:
-            hint = f"{key_of('results.mark')} on one of them unmarks it; {key_of('results.compare')} compares them."
-            refused = UsageError("two runs are marked already", hint)
-        if refused is not None:
-            self.profiler.tell(refused)
-            return
+        if run.id not in rows.marked:
+            if refused := unfit(run):
+                raise refused
+            if len(rows.marked) == 2:
+                hint = f"{key_of('results.mark')} on one of them unmarks it; {key_of('results.compare')} compares them."
+                raise UsageError("two runs are marked already", hint)
         rows.toggle(run.id)
         rows.action_move(1)
         self._show_summary()
@@ -253,13 +249,8 @@ class ResultsScreen(SessionScreen, keys="results"):
         from jaxprof.tui.results.compare_screen import CompareScreen, in_comparison, in_order
 
         session, marked, run = self.profiler.session, self._rows.marked, self.chosen
-        try:
-            sides = in_comparison(session, run) if run is not None and not marked else None
-            first, second = sides or in_order(session, marked)
-        except UsageError as error:
-            self.profiler.tell(error)
-            return
-        self.app.push_screen(CompareScreen(first, second))
+        sides = in_comparison(session, run) if run is not None and not marked else None
+        self.app.push_screen(CompareScreen(*(sides or in_order(session, marked))))
 
     def action_history(self) -> None:
         run = self.chosen
@@ -293,20 +284,15 @@ class ResultsScreen(SessionScreen, keys="results"):
         run = self.chosen
         if run is not None and not run.shown.over:
             self.profiler.live.cancel(run.id)
-            self._show_cancelling()
+            self._rows.redraw([run.id])  # at once, because its end may take a moment
 
     def action_cancel_all(self) -> None:
         def cancel(yes: bool) -> None:
             self.profiler.live.cancel_all()
-            self._show_cancelling()
+            self._rows.redraw()
 
         question = "The current run and all queued runs are cancelled. What they have measured so far is kept."
         Confirm("Cancel all runs?", question, "Cancel all").ask(self.app, cancel)
-
-    def _show_cancelling(self) -> None:
-        """Show at once that a run is being cancelled, because its end may take a moment."""
-        self._rows.cancelling = self.profiler.live.cancelling
-        self._rows.redraw(self._rows.cancelling)
 
     def action_pause(self) -> None:
         super().action_pause()
