@@ -69,7 +69,7 @@ def tour(width: int, place: str) -> list[Content]:
     """Return all stops; those of the screen in view are marked."""
     stops = [line for stop in STOPS for line in stop.lines(width, here=stop.place == place)]
     advice, search = in_words("program.explain"), key_of("app.palette")
-    last = f"Figures are examples. {advice}: what to change. {search}: search everything."
+    last = f"Example figures. {advice}: what to change. {search}: search everything."
     return [*stops, Content(""), Content.styled(last, "$text-muted")]
 
 
@@ -91,9 +91,9 @@ class HelpScreen(TextDialog, keys="help"):
 
     def lines(self, width: int) -> list[Content]:
         place = self._below.place if isinstance(self._below, ModeScreen) else ""
-        return tour(width, place) if self._on_tour else self._keys(width)
+        return tour(width, place) if self._on_tour else self._key_lines(width)
 
-    def _keys(self, width: int) -> list[Content]:
+    def _key_lines(self, width: int) -> list[Content]:
         lines: list[Content] = []
         for place, actions in self._groups().items():
             lines += [Content("")] if lines else []

@@ -63,7 +63,7 @@ class ParametersDialog(FormDialog[bool]):
                 yield from self.field("sweep", "sweep", chosen.sweep, _SWEEP_HINT)
             variants = ", ".join(variant.name for variant in choices.included(info))
             yield from self.field("variants", "variants", variants, self._variants_hint())
-            yield from self.field("budget", "budget", f"{choices.budget_seconds:g}", _parameter_hint(_BUDGET))
+            yield from self.field("budget", "budget", f"{choices.budget_seconds:g}", _BUDGET.description)
             yield from self.field("launches", "launches", str(choices.launches), _launches_hint(choices.launches))
             yield from self.buttons("Apply", "Reset")
 
@@ -100,9 +100,11 @@ class ParametersDialog(FormDialog[bool]):
 
             values = read_sweep(text, self._info.parameters).values
             return f"{len(values)} sizes: " + ", ".join(_value_text(value) for value in values)
-        parameter = self._numbers.get(name, _BUDGET)
-        parameter.read(text)
-        return _parameter_hint(parameter)
+        if name == "budget":
+            _BUDGET.read(text)
+            return _BUDGET.description
+        self._numbers[name].read(text)
+        return _parameter_hint(self._numbers[name])
 
     def _variants_hint(self) -> str:
         return f"of {', '.join(variant.name for variant in self._info.variants)}; the others are left out"

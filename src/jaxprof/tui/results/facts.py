@@ -99,7 +99,7 @@ def _of_relation(facts: Iterable[Fact[RunRow]], result: RunResult, width: int) -
     for each in facts:
         if (text := each.text(row)) not in ("", UNKNOWN):
             name = each.title or each.key.removesuffix("_bytes").replace("_", " ")
-            yield from fact(name, text, width, each.meaning)
+            yield from fact(name, text, width, each.meaning.partition(";")[0])
 
 
 def check_lines(result: RunResult, width: int) -> list[Content]:
