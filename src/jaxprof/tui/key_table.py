@@ -111,18 +111,27 @@ _MOVES = (
     Key("first", "home", "edge(-1)", "First", "Go to the first row", HIDDEN),
     Key("last", "end", "edge(1)", "Last", "Go to the last row", HIDDEN),
 )
-_PAN = (
+_AXIS = (
+    Key("zoom_in", "plus", "browse('zoom_by', 1)", "Zoom in", "Show half as much around the cursor"),
+    Key("zoom_out", "minus", "browse('zoom_by', -1)", "Out", "Show twice as much around the cursor"),
+    Key("whole", "m:0", "browse('show_whole')", "Whole", "Show all of it"),
     Key("left", "left h", "browse('pan', -1)", "Earlier", "Pan to the left; at the start, move the cursor", HIDDEN),
     Key("right", "right l", "browse('pan', 1)", "Later", "Pan to the right; at the end, move the cursor", HIDDEN),
     Key("step_left", "shift+left", "browse('step', -1)", "Previous column",
         "Move the cursor a column to the left", HIDDEN),
     Key("step_right", "shift+right", "browse('step', 1)", "Next column",
         "Move the cursor a column to the right", HIDDEN),
+    Key("home", "home", "browse('edge', -1)", "Start", "Go to the start", HIDDEN),
+    Key("end", "end", "browse('edge', 1)", "End", "Go to the end", HIDDEN),
 )
 _ORDER = (
     Key("sort", "s", "sort_by_next", "Sort", "Sort by the next column"),
     Key("turn", "m:S", "turn", "Reverse", "Reverse the order", HIDDEN),
 )
+_FILTER = Key("filter", "slash", "filter", "Filter", "Show only rows that contain these words", priority=True)
+_EXPLAIN = Key("explain", "m:a", "explain", "What to do", "What to change, the most expensive first", HIDDEN)
+_TRUST = Key("trust", "m:V", "trust", "Checks", "List every check of this capture", HIDDEN)
+_CLOSE = Key("close", "escape q", "dismiss", "Close", "Go back")
 _OF_A_PROCESS = (Key("open", "enter", "choose", "Open", "Open the session of this process; Esc comes back"),)
 GROUPS: dict[str, KeyGroup] = {
     "app": KeyGroup("Everywhere", (
@@ -151,7 +160,7 @@ GROUPS: dict[str, KeyGroup] = {
             "Stop reading the profile; the session in view stays", HIDDEN, priority=True),
     )),
     "home": KeyGroup("Start", (
-        Key("filter", "slash", "filter", "Filter", "Show only rows that contain these words", priority=True),
+        _FILTER,
         Key("edit", "e", "edit", "Parameters", "Sizes, sweep, variants, time budget and launches"),
         Key("preset", "m:p", "preset", "Preset", "Switch between quick and published sizes"),
         Key("open_file", "m:o", "open_file", "Open file", "Open a session, a profile or HLO by its path"),
@@ -199,7 +208,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("memory", "m:m", "profile('memory')", "Memory", "What makes up this run's peak memory", HIDDEN),
         Key("history", "m:H", "history", "History",
             "Results of this workload over the kept sessions", HIDDEN),
-        Key("explain", "m:a", "explain", "What to do", "What to change, the most expensive first", HIDDEN),
+        _EXPLAIN,
         Key("sort", "s", "sort", "Sort", "Sort by the next column"),
         Key("reverse", "m:S", "reverse", "Reverse", "Reverse the order", HIDDEN),
         Key("copy", "y", "copy", "Copy", "Copy this row as text"),
@@ -240,7 +249,7 @@ GROUPS: dict[str, KeyGroup] = {
             "Choose the device to compare kernels with", HIDDEN),
         Key("profile", "m:t", "profile", "Timeline", "Show this kernel in the run's timeline", HIDDEN),
         Key("memory", "m:m", "memory", "Memory", "Show what makes up the peak memory", HIDDEN),
-        Key("trust", "m:V", "trust", "Checks", "List every check of the measured times", HIDDEN),
+        _TRUST,
         Key("export", "m:E", "export", "Export",
             "Write the table as CSV", HIDDEN),
         Key("open", "m:o", "open_file", "Open file",
@@ -302,7 +311,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("compile", "m:b", "tab('compile')", "Compile",
             "Show the compile's time by phase and pass"),
         Key("memory", "m:m", "tab('memory')", "Memory", "Show what makes up the peak memory"),
-        Key("trust", "m:V", "trust", "Checks", "List every check of this capture", HIDDEN),
+        _TRUST,
         Key("run", "m:R", "choose_run", "Choose run", "Choose the run to show"),
         Key("back", "escape", "back", "Back", "Clear the search, or go back"),
         *_TABS,
@@ -317,11 +326,8 @@ GROUPS: dict[str, KeyGroup] = {
         Key("hlo", "m:h", "hlo", "HLO", "Go to the HLO of the kernel under the cursor"),
     )),
     "timeline": KeyGroup("Timeline", (
-        Key("zoom_in", "plus", "browse('zoom_by', 1)", "Zoom in", "Show half the time around the cursor"),
-        Key("zoom_out", "minus", "browse('zoom_by', -1)", "Out", "Show twice the time around the cursor"),
-        Key("whole", "m:0", "browse('show_whole')", "Whole", "Show the whole recording"),
+        *_AXIS,
         Key("fit", "m:F", "browse('fit')", "Fit", "Zoom to the range, or to what the cursor is on", HIDDEN),
-        *_PAN,
         Key("next_event", "m:.", "browse('event', 1)", "Next event",
             "Go to the next event of this lane", HIDDEN),
         Key("last_event", "m:comma", "browse('event', -1)", "Previous event",
@@ -334,8 +340,6 @@ GROUPS: dict[str, KeyGroup] = {
             "Go to the longest idle period, then the next"),
         Key("longest", "m:$", "longest('interval')", "Longest event",
             "Go to the longest event (or value), then the next", HIDDEN),
-        Key("home", "home", "browse('edge', -1)", "Start", "Go to the start of the recording", HIDDEN),
-        Key("end", "end", "browse('edge', 1)", "End", "Go to the end of the recording", HIDDEN),
         Key("up", "up k", "browse('move', -1)", "Lane above", "Go to the lane above", HIDDEN),
         Key("down", "down j", "browse('move', 1)", "Lane below", "Go to the lane below", HIDDEN),
         Key("range", "space", "browse('mark')", "Range",
@@ -373,8 +377,7 @@ GROUPS: dict[str, KeyGroup] = {
             "Show the time by line as a flame graph", HIDDEN),
         Key("time", "m:T", "tab('time')", "Time", "Show where the time went, summed and over time", HIDDEN),
         Key("output", "m:l", "tab('output')", "Output", "Show what the program printed", HIDDEN),
-        Key("filter", "slash", "filter", "Filter", "Show only functions, findings and lines with these words",
-            priority=True),
+        _FILTER,
         Key("capture", "w", "capture", "Capture",
             "Profile it for a moment; if ended, run it again", FIRST),
         Key("cancel", "C", "cancel", "Cancel",
@@ -383,7 +386,7 @@ GROUPS: dict[str, KeyGroup] = {
         *_PAUSE,
         Key("profile", "m:t", "profile", "Timeline", "Show the timeline of the last capture"),
         Key("hlo", "m:h", "hlo", "HLO", "Show kernels and HLO of the last capture"),
-        Key("explain", "m:a", "explain", "What to do", "What to change, the most expensive first", HIDDEN),
+        _EXPLAIN,
         Key("zoom", "m:F", "zoom", "Zoom", "Large terminal: one view alone, or several", HIDDEN),
         Key("unfilter", "escape", "unfilter", "Back", "Clear the filter, or show several views again", HIDDEN),
         *_TABS,
@@ -414,8 +417,7 @@ GROUPS: dict[str, KeyGroup] = {
     "flame_pane": KeyGroup("Flame graph, searched", (
         Key("search", "slash", "search", "Search", "Mark the frames with this in their name, and show their share",
             priority=True),
-        Key("next", "n", "next(1)", "Next", "Go to the next match, the largest first", HIDDEN),
-        Key("previous", "N", "next(-1)", "Previous match", "Go to the match before", HIDDEN),
+        *_MATCHES,
         Key("copy", "y", "copy", "Copy", "Copy this frame's path and figures", HIDDEN),
         Key("clear", "escape", "clear", "Clear", "End the search", HIDDEN),
     )),
@@ -428,7 +430,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("arrivals", "m:4", "tab('arrivals')", "Arrivals",
             "Show who comes last to the collective", HIDDEN),
         Key("zoom", "m:F", "zoom", "Zoom", "Large terminal: one view alone, or two", HIDDEN),
-        Key("filter", "slash", "filter", "Filter", "Show only processes with these words", priority=True),
+        _FILTER,
         Key("copy", "y", "copy", "Copy", "Copy the job; on the steps: the cell's values"),
         *_PANES,
         Key("read", "m:U", "read", "Reload", "Read the folder again", HIDDEN),
@@ -439,14 +441,9 @@ GROUPS: dict[str, KeyGroup] = {
         Key("values", "right_square_bracket", "values(1)", "Values",
             "Show the next: own work, step time, or one part of the steps"),
         Key("values_before", "left_square_bracket", "values(-1)", "Values before", "Show the values before", HIDDEN),
-        Key("zoom_in", "plus", "browse('zoom_by', 1)", "Zoom in", "Show half the steps around the cursor"),
-        Key("zoom_out", "minus", "browse('zoom_by', -1)", "Out", "Show twice the steps around the cursor"),
-        Key("whole", "m:0", "browse('show_whole')", "Whole", "Show all steps", HIDDEN),
+        *_AXIS,
         *_ORDER,
         Key("group", "m:g", "group", "Group", "Show a host as one row, with its worst"),
-        *_PAN,
-        Key("home", "home", "browse('edge', -1)", "Start", "Go to the first step", HIDDEN),
-        Key("end", "end", "browse('edge', 1)", "End", "Go to the last step", HIDDEN),
     )),
     "job_findings": KeyGroup("Summary: job: findings", (
         *_OF_A_PROCESS,
@@ -500,7 +497,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("other", "left right h l", "app.focus_next", "Other", "Go to the other button", HIDDEN),
     )),
     "help": KeyGroup("Help", (
-        Key("close", "escape q", "dismiss", "Close", "Back to the screen"),
+        _CLOSE,
         Key("turn", "question_mark right_square_bracket left_square_bracket", "turn", "Other page",
             "The tour, or the keys of the screen"),
     )),
@@ -509,10 +506,10 @@ GROUPS: dict[str, KeyGroup] = {
         Key("copy", "y", "copy", "Copy", "Copy the first command that verifies a fix"),
     )),
     "trust": KeyGroup("Checks of a capture", (
-        Key("close", "escape q", "dismiss", "Close", "Close the list of checks"),
+        _CLOSE,
     )),
     "compilation": KeyGroup("A compilation", (
-        Key("close", "escape q", "dismiss", "Close", "Back to the ledger"),
+        _CLOSE,
         Key("source", "enter", "source", "Source", "The line that it was called from"),
         Key("copy", "y", "copy", "Copy", "Copy all of it as text"),
     )),

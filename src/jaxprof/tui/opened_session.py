@@ -11,15 +11,11 @@ import atexit
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from textual.message import Message
-
-from jaxprof.errors import FileRefusedError, JaxprofError
-from jaxprof.tui.messages import Failed
+from jaxprof.errors import FileRefusedError
 
 if TYPE_CHECKING:
     from jaxprof.events import Event
@@ -148,33 +144,11 @@ class OpenedSession:
         self._locked = locked
 
 
-@dataclass
-class SessionOpened(Message):
-    """A thread has read a session. `written`: another process still writes it."""
-
-    follower: Follower[Session]
-    path: Path
-    written: bool
-    go: str
-    """Mode to go to; empty for the one that fits the session."""
-
-
-@dataclass
-class ReadingChanged(Message, bubble=False):
-    """The reading of a profile made progress, or is over."""
-
-    reading: ProfileReading
-
-
 def read(
-    path: Path,
-    go: str,
-    post: Callable[[SessionOpened | Failed], object],
-    *,
-    follow: bool = False,
-    reading: ProfileReading | None = None,
-) -> None:
-    """Read a session file, or the profile of `reading`, and post the session or the error. For threads.
+    path: Path, *, follow: bool = False, reading: ProfileReading | None = None
+) -> tuple[Follower[Session], Path, bool] | None:
+    """Read a session file, or the profile of `reading`: return what follows its file, its path, and whether another
+    process still writes it; None if the reading was stopped. For threads. Raises JaxprofError.
 
     `follow`: follow the session even if no writer is visible from here, as in a folder that another host writes to.
     """
@@ -187,18 +161,15 @@ def read(
             path = reading.as_session()
         follower = Follower(path, Session)
         follower.poll()
-        written = not follower.session.complete and (follow or is_live(path))
-        if not written:
-            follower.finish()
     except ReadingStoppedError:
-        return
-    except JaxprofError as error:
-        post(Failed(error))
-        return
+        return None
     finally:
         if reading is not None:
             reading.end()
-    post(SessionOpened(follower, path, written=written, go=go))
+    written = not follower.session.complete and (follow or is_live(path))
+    if not written:
+        follower.finish()
+    return follower, path, written
 
 
 class ReadingStoppedError(Exception):

@@ -21,7 +21,7 @@ from jaxprof.tui.keys import IN_MENU, action_of, key_of, shown
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.threads import in_thread
 from jaxprof.tui.messages import EventsArrived, Failed, SessionChanged, StorageFailed
-from jaxprof.tui.opened_session import OpenedSession, ReadingChanged, SessionOpened, read
+from jaxprof.tui.opened_session import OpenedSession, ProfileReading, read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from jaxprof.session.log import Follower, Library
     from jaxprof.tui.device_monitor import DeviceTable
     from jaxprof.tui.live import Live
-    from jaxprof.tui.opened_session import ProfileReading
     from jaxprof.tui.user_settings import UserSettings
 
 
@@ -246,20 +245,20 @@ class Profiler(Guarded, App[None]):
             return
         self.stop_reading()
         if kind is Kind.PROFILE:
-            from jaxprof.tui.opened_session import ProfileReading
-
-            self.reading = ProfileReading(path, lambda reading: self.post_message(ReadingChanged(reading)))
+            self.reading = ProfileReading(path, lambda reading: self.call_later(self._reading_changed, reading))
             self.show_state()
-        work = partial(read, path, go, self.post_message, follow=follow, reading=self.reading)
-        in_thread(self, work, "open")
+        work = partial(read, path, follow=follow, reading=self.reading)
+        in_thread(self, work, "open", then=partial(self._show_opened, go))
 
-    def on_session_opened(self, message: SessionOpened) -> None:
-        """Show the session that a thread has read, and its notices."""
-        session = message.follower.session
-        self.set_session(session, message.path, message.follower if message.written else None)
-        for notice in session.notices:
-            self.say(notice, message.path.name, severity="warning")
-        self._go_to(message.go or place_of(session))
+    def _show_opened(self, go: str, opened: tuple[Follower[Session], Path, bool] | None) -> None:
+        """Show the session that a thread has read, and its notices; None if the reading was stopped."""
+        if opened is None:
+            return
+        follower, path, written = opened
+        self.set_session(follower.session, path, follower if written else None)
+        for notice in follower.session.notices:
+            self.say(notice, path.name, severity="warning")
+        self._go_to(go or place_of(follower.session))
 
     def _go_to(self, mode: str) -> None:
         """Go to a mode; an opened profile starts at its overview, a program at its findings."""
@@ -276,10 +275,10 @@ class Profiler(Guarded, App[None]):
             self.reading = None
             self.show_state()
 
-    def on_reading_changed(self, message: ReadingChanged) -> None:
+    def _reading_changed(self, reading: ProfileReading) -> None:
         """Show the progress of reading a profile; ignore a reading that was stopped."""
-        if message.reading is self.reading:
-            if message.reading.over:
+        if reading is self.reading:
+            if reading.over:
                 self.reading = None
             self.show_state()
 

@@ -14,8 +14,8 @@ from jaxprof.analysis.run_result import modes_text, what_is_wrong, worst_element
 from jaxprof.analysis.session_difference import environment_facts
 from jaxprof.facts import Fact, column, pick
 from jaxprof.facts.runs import RUNS, RunRow
+from jaxprof.report.renderers import Table
 from jaxprof.report.runs import break_even_text, one_time_text
-from jaxprof.report.table import Table
 from jaxprof.text import safe, safe_lines
 from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.format import (
