@@ -198,26 +198,15 @@ def _memory_errors() -> Iterator[None]:
         raise UsageError(f"SQL: the query needs {QUERY_MEMORY.words}", f"Ask for less. {QUERY_MEMORY.hint}") from error
 
 
-def tables_of(sql: str, sources: Sequence[AskedSession]) -> tuple[dict[str, Any], list[str]]:
+def tables_of(sql: str, sources: Iterable[AskedSession]) -> tuple[dict[str, Any], list[str]]:
     """Return all tables by name, with rows only in those that the query may read, and what could not be read. Raises
     FileRefusedError."""
-    tables, notices = gather(sources, _tables_in(sql))
-    return {name: tables.get(name) or _whole_schema(table).empty_table() for name, table in TABLES.items()}, notices
-
-
-def _tables_in(sql: str) -> list[str]:
-    """Return the tables that a query may read: those that it names, or all if it can compute names (`query_table`)."""
-    words = {word.lower() for word in re.findall(r"\w+", sql)}
-    return list(TABLES) if words & {"query", "query_table"} else [name for name in TABLES if name in words]
-
-
-def gather(sources: Iterable[AskedSession], names: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
-    """Return the tables of these names over all sessions, and what could not be read. Raises FileRefusedError."""
-    parts: dict[str, list[Any]] = {name: [] for name in names}
+    wanted = [TABLES[name] for name in _tables_in(sql)]
+    parts: dict[str, list[Any]] = {name: [] for name in TABLES}
     notices: list[str] = []
     for source in sources:
         try:
-            tables_of_source = list(_tables_of(source, [TABLES[name] for name in names]))
+            tables_of_source = list(_tables_of(source, wanted))
         except FileRefusedError as error:
             if not source.optional:
                 raise
@@ -229,11 +218,18 @@ def gather(sources: Iterable[AskedSession], names: Sequence[str]) -> tuple[dict[
             )
             parts[name].append(table.add_column(0, SESSION.key, session))
             notices += (f"{source.name}: {notice}" for notice in table_notices)
+    first = pa.field(SESSION.key, pa.string())
     tables = {
-        name: pa.concat_tables(listed) if listed else _whole_schema(TABLES[name]).empty_table()
-        for name, listed in parts.items()
+        name: pa.concat_tables(parts[name]) if parts[name] else arrow_schema(table).insert(0, first).empty_table()
+        for name, table in TABLES.items()
     }
     return tables, list(dict.fromkeys(notices))
+
+
+def _tables_in(sql: str) -> list[str]:
+    """Return the tables that a query may read: those that it names, or all if it can compute names (`query_table`)."""
+    words = {word.lower() for word in re.findall(r"\w+", sql)}
+    return list(TABLES) if words & {"query", "query_table"} else [name for name in TABLES if name in words]
 
 
 def _tables_of(source: AskedSession, tables: Sequence[Relation]) -> Iterator[tuple[str, Any, list[str]]]:
@@ -261,7 +257,3 @@ def _read(source: AskedSession) -> SessionFile:
     live = is_live(source.path)
     session = load(source.path, Session)
     return SessionFile(source.path, session, live and not session.complete)
-
-
-def _whole_schema(table: Relation) -> Any:
-    return arrow_schema(table).insert(0, pa.field(SESSION.key, pa.string()))

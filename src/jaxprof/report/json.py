@@ -358,8 +358,8 @@ _OF_PROGRAM: Final[tuple[Fact[_RunRow], ...]] = (
     )),
     _program_rows("compiles", "The compile ledger, a row for each compilation", COMPILES),
     _program_rows("findings", "What is worth changing", FINDINGS),
+    _program_rows("transfers", "Implicit copies between host and device", TRANSFERS),
 )  # fmt: skip
-_COPIES: Final = _program_rows("transfers", "Implicit copies between host and device", TRANSFERS)
 RUN: Final[tuple[Fact[_RunRow], ...]] = (
     Fact("id", TEXT, "Id of the run: r1", at("run.id")),
     *pick(RUNS.facts, "workload", "variant", "how", "device"),
@@ -397,8 +397,6 @@ RUN: Final[tuple[Fact[_RunRow], ...]] = (
          when=at("run.steps")),
     Fact("trust", ROWS, "Whether the captures can be trusted, check by check", lambda row: trust_rows(row.run),
          inside=TRUST, when=at("run.trust")),
-    *_OF_PROGRAM,
-    _COPIES,
     Fact("settings", BY_NAME, "Settings that change a measurement", at("run.environment.settings"),
          when=at("run.environment")),
     optional("revision", OBJECT, "Git revision of the measured file", at("run.revision"), inside=(
@@ -459,7 +457,7 @@ SESSION: Final[tuple[Fact[_SessionRow], ...]] = (
     *pick(SESSIONS.facts, "jaxprof"),
     Fact("session", OBJECT, "The session itself", lambda row: row, inside=_HEADER),
     Fact("environment", OBJECT, "Versions, devices, machine and settings", lambda row: row, inside=_ENVIRONMENT),
-    *within(at("first_program"), (*_OF_PROGRAM, _COPIES)),
+    *within(at("first_program"), _OF_PROGRAM),
     Fact("runs", ROWS, "Runs: one variant of a workload, or a program", inside=RUN),
     optional("comparisons", ROWS, "Measured comparisons that it holds", inside=KEPT),
 )  # fmt: skip

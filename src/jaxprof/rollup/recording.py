@@ -27,17 +27,6 @@ _GROWTH: Final = 1.5
 _LONGEST_SECONDS: Final = 300.0
 _COST: Final = 0.005
 """Most of one processor that writing may take, as a share of the pause that follows."""
-_FAILURES: Final = (
-    OSError,
-    ValueError,
-    TypeError,
-    LookupError,
-    AttributeError,
-    ArithmeticError,
-    RuntimeError,
-    MemoryError,
-)
-"""Errors of the file system and of Arrow, and those from damaged or unexpected events."""
 
 
 class RollUpRecorder:
@@ -89,7 +78,7 @@ class RollUpRecorder:
             member = JobMember(self._index, self._path, self._session, not self._session.complete)
             write(self._path.parent, self._index, build(member, status.st_size, status.st_mtime_ns))
             self.failure = None
-        except _FAILURES as error:  # neither a full disk nor a bug here may disturb the recording
+        except Exception as error:  # noqa: BLE001  neither a full disk nor a bug here may disturb the recording
             self.failure = error
         self.written += 1
         return time.thread_time() - began
