@@ -223,14 +223,8 @@ class Engine:
                 self._pipe.answer(
                     EngineAnswer(error=str(request), advice="The client and the engine have different versions.")
                 )
-            elif isinstance(request, DescribeRequest):
-                self._reply(partial(_describe, request))
-            elif isinstance(request, InputsRequest):
-                self._reply(partial(_inputs, request))
-            elif isinstance(request, DevicesRequest):
-                self._reply(_devices)
-            elif isinstance(request, EmptyCallRequest):
-                self._reply(partial(_empty_call, request))
+            else:
+                self._reply(partial(_ANSWERS[type(request)], request))
 
     def _next_request(self) -> Request | ValueError | None:
         self._keeper.working_on = ""
@@ -307,7 +301,7 @@ def _inputs(request: InputsRequest) -> object:
     return describe(inputs_of(request.spec))
 
 
-def _devices() -> object:
+def _devices(_: DevicesRequest) -> object:
     from jaxprof.engine.measure.jax_devices import list_devices
 
     return list_devices()
@@ -317,6 +311,14 @@ def _empty_call(request: EmptyCallRequest) -> object:
     from jaxprof.engine.measure.empty_call import empty_call_seconds
 
     return empty_call_seconds(request.arrays, request.numbers)
+
+
+_ANSWERS: dict[type[Any], Callable[[Any], object]] = {
+    DescribeRequest: _describe,
+    InputsRequest: _inputs,
+    DevicesRequest: _devices,
+    EmptyCallRequest: _empty_call,
+}
 
 
 def main(arguments: Sequence[str]) -> None:

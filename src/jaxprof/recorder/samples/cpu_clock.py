@@ -105,46 +105,39 @@ def run_delay_seconds(task: int) -> float:
 
 def run_delay_or_none(task: int) -> float | None:
     """Return how long a thread of this process was ready to run while others had the CPU; None if the system does not
-    report it (only Linux does).
-
-    `task`: the system's id of the thread (`native_id`). No descriptor is kept open, because descriptor numbers belong
-    to the program. The interpreter's lock is released meanwhile.
-    """
-    try:
-        with open(f"/proc/self/task/{task}/schedstat", "rb", buffering=0) as stream:
-            return int((stream.read(96) or b"").split()[1]) * 1e-9
-    except (OSError, ValueError, IndexError):
-        return None
+    report it (only Linux does). `task`: the system's id of the thread (`native_id`)."""
+    return _read(f"/proc/self/task/{task}/schedstat", lambda text: int(text.split()[1]) * 1e-9)
 
 
 def steal_seconds() -> float:
     """Return how long the host of a virtual machine had processors that this machine wanted, summed over them; 0 if the
     system does not report it (proc(5), /proc/stat: the eighth number of `cpu`, in ticks)."""
-    try:
-        with open("/proc/stat", "rb", buffering=0) as stream:
-            return int((stream.read(200) or b"").split(b"\n", 1)[0].split()[8]) / _TICKS
-    except (OSError, ValueError, IndexError):
-        return 0.0
+    return _read("/proc/stat", lambda text: int(text.split()[8]) / _TICKS) or 0.0
 
 
 def pressure_seconds() -> float | None:
     """Return how long, so far, at least one thread of the machine was ready to run and had no processor; None if the
     system does not report it (Linux 4.20: /proc/pressure/cpu, the `total` of `some`, in microseconds)."""
-    try:
-        with open("/proc/pressure/cpu", "rb", buffering=0) as stream:
-            return int((stream.read(200) or b"").split(b"\n", 1)[0].rpartition(b"total=")[2]) * 1e-6
-    except (OSError, ValueError):
-        return None
+    return _read("/proc/pressure/cpu", lambda text: int(text.rpartition(b"total=")[2]) * 1e-6)
 
 
-def runnable_threads() -> int:
+def runnable_threads() -> float:
     """Return how many threads of the whole machine run or could run at this moment; 0 if the system does not report it
     (proc(5), /proc/loadavg: the fourth field)."""
+    return _read("/proc/loadavg", lambda text: int(text.split()[3].partition(b"/")[0])) or 0
+
+
+def _read(path: str, figure: Callable[[bytes], float]) -> float | None:
+    """Return the figure in the first line of one of the system's files; None if there is no such file or figure.
+
+    No descriptor is kept open, because descriptor numbers belong to the program. The interpreter's lock is released
+    meanwhile.
+    """
     try:
-        with open("/proc/loadavg", "rb", buffering=0) as stream:
-            return int((stream.read(100) or b"").split()[3].partition(b"/")[0])
+        with open(path, "rb", buffering=0) as stream:
+            return figure((stream.read(200) or b"").partition(b"\n")[0])
     except (OSError, ValueError, IndexError):
-        return 0
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,41 +24,10 @@ _SITES_OF_A_STACK: Final = 6
 WORTH_COPYING_BYTES: Final = 65_536
 """Copying a ready array smaller than this takes no time: the thread is only waking up."""
 
-(
-    HOST,
-    IDLE,
-    CALL,
-    READ,
-    DISPATCH,
-    COMPILED,
-    FED,
-    CALLBACK,
-    SYNC,
-    TRANSFER,
-    DATA,
-    IMPORT,
-    INLINE,
-    UNSEEN,
-    CONTENDED,
-    PREEMPTED,
-) = (
-    "host",
-    "idle",
-    "call",
-    "read",
-    "dispatch",
-    "compiled",
-    "fed",
-    "callback",
-    "sync",
-    "transfer",
-    "data",
-    "import",
-    "inline",
-    "unseen",
-    "contended",
-    "preempted",
-)
+HOST, IDLE, CALL, READ = "host", "idle", "call", "read"
+DISPATCH, COMPILED, FED, CALLBACK = "dispatch", "compiled", "fed", "callback"
+SYNC, TRANSFER, DATA, IMPORT = "sync", "transfer", "data", "import"
+INLINE, UNSEEN, CONTENDED, PREEMPTED = "inline", "unseen", "contended", "preempted"
 """`idle`: blocked until something comes from outside (`select`, `epoll`), as a server is between requests; this is no
 part of the loop's time. `call`: the Python code around the call of a compiled function, such as libraries' wrappers and
 the flattening of arguments. `read`: `np.asarray`, which waits for a JAX array without a Python frame that shows it; a
