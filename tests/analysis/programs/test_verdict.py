@@ -191,6 +191,7 @@ LOOPS = {
     "launching with so many arguments may take as long": inline(0.60, 0.40, 1e-3, leaves=500),
     "asking for a result, going to sleep and waking up take microseconds": waits(20e-6),
     "brief waits are no part of these": waits(2e-3),
+    "waits for a processor do not lengthen what the thread itself does in a wait": delayed(waits(100e-6), 0.3),
     "a single operation waits behind a compiled function": loop(OPERATION),
     "a single operation is alone": made.steady(10, {"device_busy": 0.8}, [OPERATION]),
     "a loop is known by what was compiled in it": [

@@ -377,7 +377,7 @@ def loop_figures(
     stretch = 1 / (1 - delayed)
     called = _called_inline(steady, rows)
     inline = _inline_host_seconds(steady, passes, called, empty_call, stretch, counted=times.per_second is not None)
-    for part, seconds in (*inline.items(), (UNKNOWN, _wake_seconds(steady, passes, stretch))):
+    for part, seconds in (*inline.items(), (UNKNOWN, _wake_seconds(steady, passes))):
         parts[part] += seconds
         parts[DEVICE] -= seconds
     running = _running_seconds(steady, inline, lambda spot: part_of(spot, key, working, eager))
@@ -523,12 +523,12 @@ def _inline_host_seconds(
     return {DISPATCH: launching, UNKNOWN: most - launching}
 
 
-def _wake_seconds(spots: Sequence[Spot], passes: float, stretch: float) -> float:
-    """Return the part of the wait for results that may be the thread's own work, lengthened by waits for a
-    processor."""
+def _wake_seconds(spots: Sequence[Spot], passes: float) -> float:
+    """Return the part of the wait for results that may be the thread's own work. Waits for a processor are left out of
+    it already: by its clocks, the thread was blocked there."""
     waiting = [spot for spot in spots if spot.kind == "sync"]
     count = passes * len({spot.place for spot in waiting})
-    return min(sum(spot.seconds for spot in waiting), stretch * count * WAKE_SECONDS)
+    return min(sum(spot.seconds for spot in waiting), count * WAKE_SECONDS)
 
 
 def leaves_of(row: Compiled) -> int:
