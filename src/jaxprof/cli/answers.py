@@ -16,7 +16,6 @@ import click
 from jaxprof.cli.options import words_given
 from jaxprof.cli.output import (
     no_form,
-    note,
     print_json,
     print_pieces,
     print_report,
@@ -28,7 +27,6 @@ from jaxprof.cli.output import (
 from jaxprof.cli.target import job_at, job_named
 from jaxprof.errors import FileRefusedError, StorageError, UsageError
 from jaxprof.session_names import EXTENSION, JOB_EXTENSION
-from jaxprof.units import counted
 
 if TYPE_CHECKING:
     from jaxprof.analysis.explain.jobs import JobStart
@@ -103,13 +101,6 @@ def print_conclusion(session: Session, place: Path | None, write: Callable[[str]
     found = conclusion(explained)
     for line in conclusion_lines(found if place is not None else replace(found, command="")):
         write(line)
-
-
-def print_imported(session: Session, place: Path, form: str) -> None:
-    """Print where the session is that was made of a profile, and the session itself if the format is JSON."""
-    note(f"session: {place} ({counted(len(session.runs) - 1, 'program')})")
-    if form == "json":
-        print_session(session, place)
 
 
 def new_writer(out: Path | None, *, replace_existing: bool = False, process: JobProcess | None = None) -> LogWriter:

@@ -20,7 +20,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -58,6 +58,8 @@ _FROM_THE_TERMINAL = signals("SIGINT", "SIGQUIT")
 _LOOK_SECONDS = 0.25
 """How often, in seconds, the interrupt thread checks whether the program has ended."""
 _PASSED_ON = signals("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
+Capture = Callable[[float | None, int | None], None]
+"""Requests a capture window of this many seconds or steps."""
 
 
 def run_plain(
@@ -68,7 +70,7 @@ def run_plain(
     force: bool,
     form: str = "text",
     member: JobProcess | None = None,
-    capturing: Callable[[Capturing], CaptureChoice] | None = None,
+    capturing: Callable[[Capture], CaptureChoice] | None = None,
     started: Started | None = None,
 ) -> int:
     """Run the program to its end, then print a summary, and the session if `form` is `json`. Return its exit code.
@@ -90,7 +92,7 @@ def run_plain(
         )
         if started is not None:
             started.take_signals()
-        pass_to(process)
+        pass_to(process.signal)
         from jaxprof.runner.program_run import ProgramScheduler
 
         writer = writer or writer_of(out)
@@ -99,7 +101,7 @@ def run_plain(
             from jaxprof.rollup.recording import roll_up_recorder
 
             rollup = roll_up_recorder(writer.header, writer.path)
-        listen = rollup.listen if rollup is not None else _ignore_events
+        listen = rollup.listen if rollup is not None else lambda events: None  # there is no screen
         scheduler = ProgramScheduler(writer, interpreter, listen, program, process=process)
         run = scheduler.start()
         if member is None:
@@ -107,7 +109,7 @@ def run_plain(
             import jaxprof.analysis.explain.derive  # noqa: F401
             import jaxprof.analysis.programs.findings  # noqa: F401
             import jaxprof.report.recording.text  # noqa: F401
-        choice = capturing(scheduler) if capturing is not None else None
+        choice = capturing(scheduler.capture) if capturing is not None else None
         scheduler.run()
         if choice is not None:
             choice.close()
@@ -149,30 +151,15 @@ def note(text: str) -> None:
     output.note(f"jaxprof: {shorten(text, 2000)}")
 
 
-def _ignore_events(events: object) -> None:
-    """Ignore events, because there is no screen."""
-
-
-class Capturing(Protocol):
-    """Requests capture windows of a program."""
-
-    def capture(self, seconds: float | None = None, steps: int | None = None) -> None:
-        """Request a window of this many seconds or steps."""
-
-
-class Signalled(Protocol):
-    """Receives signals: a program, or the processes of a job."""
-
-    def signal(self, number: int) -> None:
-        """Pass a signal on."""
+Pass = Callable[[int], None]
+"""Passes a signal on, to a program or to the processes of a job."""
 
 
 @contextmanager
-def passing_signals() -> Iterator[Callable[[Signalled], None]]:
-    """Keep signals from ending this process while the program runs. Yield a function that takes the program's process,
-    and passes on to it the signals that arrived earlier. An ignored signal (nohup) stays ignored, for the program
-    too."""
-    programs: list[Signalled] = []
+def passing_signals() -> Iterator[Callable[[Pass], None]]:
+    """Keep signals from ending this process while the program runs. Yield a function that takes what passes them on to
+    the program, those that arrived earlier first. An ignored signal (nohup) stays ignored, for the program too."""
+    programs: list[Pass] = []
     early: list[int] = []
 
     def leave_to_program(number: int, frame: FrameType | None) -> None:
@@ -184,9 +171,9 @@ def passing_signals() -> Iterator[Callable[[Signalled], None]]:
 
     def send() -> None:
         while programs and early:
-            programs[0].signal(early.pop(0))
+            programs[0](early.pop(0))
 
-    def pass_to(program: Signalled) -> None:
+    def pass_to(program: Pass) -> None:
         programs.append(program)
         send()
         # Not earlier: the program would inherit the mask, and never see an interrupt.
@@ -218,7 +205,7 @@ class _Interrupts:
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def begin(self, program: Signalled, numbers: set[signal.Signals]) -> None:
+    def begin(self, program: Pass, numbers: set[signal.Signals]) -> None:
         """Pass the signals that a process sent on to the program, from now on. Call in the main thread."""
         if not hasattr(signal, "sigtimedwait") or not numbers:
             return
@@ -236,12 +223,12 @@ class _Interrupts:
             self._thread.join()
             signal.pthread_sigmask(signal.SIG_UNBLOCK, self._numbers)
 
-    def _take(self, program: Signalled) -> None:
+    def _take(self, program: Pass) -> None:
         while not self._over.is_set():
             sent = signal.sigtimedwait(self._numbers, _LOOK_SECONDS)
             # signals from the terminal have the kernel's own codes, which are positive
             if sent is not None and sent.si_code <= 0 and not self._over.is_set():
-                program.signal(sent.si_signo)
+                program(sent.si_signo)
 
 
 _NOT_PASSED_AS_OPTIONS: Final = ("target", "arguments", "processes", "oversubscribe", "out", "force", "plain", "form")
@@ -288,7 +275,7 @@ def run_process(
 
 def _capturing(
     program: ProgramCommand, ranks: CaptureRanks, index: int, folder: Path
-) -> tuple[ProgramCommand, Callable[[Capturing], CaptureChoice] | None]:
+) -> tuple[ProgramCommand, Callable[[Capture], CaptureChoice] | None]:
     """Return the program with the window of this process; and, if the choice is made while it runs, the function that
     makes the object that decides."""
     from dataclasses import replace
@@ -303,10 +290,9 @@ def _capturing(
         (folder / CHOICE).unlink(missing_ok=True)  # left by an earlier job
     after = options.capture_after_seconds if options.capture_after_seconds is not None else DEFAULT_AFTER_SECONDS
 
-    def choose(scheduler: Capturing) -> CaptureChoice:
-        return CaptureChoice(
-            ranks, index, folder, after, lambda: scheduler.capture(options.capture_seconds, options.capture_steps)
-        )
+    def choose(capture: Capture) -> CaptureChoice:
+        request = partial(capture, options.capture_seconds, options.capture_steps)
+        return CaptureChoice(ranks, index, folder, after, request)
 
     return own_program, choose
 
@@ -341,7 +327,7 @@ def launch_job(count: int, out: Path | None, *, force: bool, form: str) -> int:
     job = f"{socket.gethostname()}-{secrets.token_hex(4)}"
     with passing_signals() as pass_to:
         launch = JobLaunch(command, count, job, output=2 if form == "json" else None)
-        pass_to(launch)
+        pass_to(launch.signal)
         code = launch.wait(lambda index, code: note(f"process {index} of {count} ended with exit code {code}"))
     _report(folder, form)
     return code

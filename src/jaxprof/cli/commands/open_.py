@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from jaxprof.cli.answers import next_of_session, print_imported, print_job, print_session
+from jaxprof.cli.answers import next_of_session, print_job, print_session
 from jaxprof.cli.complete import complete_session
 from jaxprof.cli.options import (
     capture_seconds,
@@ -55,6 +55,7 @@ from jaxprof.cli.target import (
 )
 from jaxprof.errors import FileRefusedError, UsageError, missing_file, system_words, unknown_name
 from jaxprof.files import with_home
+from jaxprof.units import counted
 
 if TYPE_CHECKING:
     from jaxprof.session import Session
@@ -218,7 +219,7 @@ def launch_app(path: Path | None, python: Path | None, *, follow: bool = False) 
 
 
 def _attach(address: str, duration: float, out: Path | None, python: Path | None, form: str, *, force: bool) -> None:
-    from jaxprof.cli.profile_import import import_to
+    """Capture the program at an address, and keep the profile as a session."""
     from jaxprof.operating_system import refuse_to_run
     from jaxprof.reaper import TemporaryFolder
     from jaxprof.runner.attach import collect, read_address
@@ -232,8 +233,23 @@ def _attach(address: str, duration: float, out: Path | None, python: Path | None
     with TemporaryFolder("attach") as folder:
         note(f"capturing {place} for {duration:g} s")
         collect(place, duration, folder, find_interpreter(python))
-        session = import_to(folder, target, replace=force and out is not None)
-    print_imported(session, target, form)
+        _import(folder, target, form, force=force and out is not None)
+
+
+def _keep(path: Path, out: Path | None, form: str, *, force: bool) -> None:
+    """Keep the profile at `path` as a session."""
+    from jaxprof.analysis.opener import Kind, kind_of
+
+    target = _new_session(out, form)
+    if not path.exists():
+        raise missing_file(path)
+    if job_at(str(path)) is not None:
+        raise FileRefusedError(f"{path} is a job, not a profile", f"jaxprof open {path} prints it.")
+    kind = kind_of(path) if path.is_file() else None
+    if kind in (Kind.HLO, Kind.SESSION):
+        printing = "hlo" if kind is Kind.HLO else "open"
+        raise FileRefusedError(f"{path} is {kind.value}, not a profile", f"jaxprof {printing} {path} prints it.")
+    _import(path, target, form, force=force and out is not None)
 
 
 def _new_session(out: Path | None, form: str) -> Path:
@@ -248,20 +264,14 @@ def _new_session(out: Path | None, form: str) -> Path:
     return out if out is not None else Library().new_path(new_header({}))
 
 
-def _keep(path: Path, out: Path | None, form: str, *, force: bool) -> None:
-    from jaxprof.analysis.opener import Kind, kind_of
+def _import(profile: Path, target: Path, form: str, *, force: bool) -> None:
+    """Make a session of the profile, and print where it is; the session itself if the format is JSON."""
     from jaxprof.cli.profile_import import import_to
 
-    target = _new_session(out, form)
-    if not path.exists():
-        raise missing_file(path)
-    if job_at(str(path)) is not None:
-        raise FileRefusedError(f"{path} is a job, not a profile", f"jaxprof open {path} prints it.")
-    kind = kind_of(path) if path.is_file() else None
-    if kind in (Kind.HLO, Kind.SESSION):
-        printing = "hlo" if kind is Kind.HLO else "open"
-        raise FileRefusedError(f"{path} is {kind.value}, not a profile", f"jaxprof {printing} {path} prints it.")
-    print_imported(import_to(path, target, replace=force and out is not None), target, form)
+    session = import_to(profile, target, replace=force)
+    note(f"session: {target} ({counted(len(session.runs) - 1, 'program')})")
+    if form == "json":
+        print_session(session, target)
 
 
 def _serve(file: str, port: int) -> None:

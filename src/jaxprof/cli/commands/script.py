@@ -99,13 +99,15 @@ def command(
     Under srun, mpirun or torchrun each process writes into one folder, and `jaxprof open FOLDER` compares them; -n
     starts such a job on this machine.
     """
-    from jaxprof.cli.plain_script import refuse_too_many
+    from jaxprof.cli.plain_script import launch_job, refuse_too_many, run_process
+    from jaxprof.cli.remote_output import is_job_name, output_place
     from jaxprof.engine.protocol.recording import RecordingOptions
     from jaxprof.job_process import job_process, take_own_variables
     from jaxprof.operating_system import refuse_to_run
     from jaxprof.remote.place import is_url
     from jaxprof.runner.interpreter import find_interpreter
     from jaxprof.runner.program import ProgramCommand
+    from jaxprof.session_names import session_path
 
     refuse_to_run("jaxprof script")
     process = job_process()
@@ -128,10 +130,20 @@ def command(
         if is_url(target):
             raise UsageError(f"{target} is a URL, and a program has to be here", "Copy it to this machine first.")
         raise missing_file(target)
-    code = _recorded(
-        program, interpreter, process, ranks, out, processes, launched=launched, force=force, form=form, plain=plain
-    )
-    if process.count == 1 and not launched:  # processes of a job may share one terminal
+    is_member = process.count != 1 or launched
+    is_job = processes is not None or is_member or is_job_name(out)
+    index = process.index if processes is None else None
+    with output_place(out, job=is_job, index=index, force=force) as at:
+        path = at.path
+        if processes is not None:
+            code = launch_job(processes, path, force=force, form=form)
+        elif is_member:
+            code = run_process(program, interpreter, process, path, ranks, force=force, quiet=launched, taken=at.taken)
+        else:
+            if is_job and path is not None:
+                path = session_path(path, 0, () if force else at.taken)
+            code = _run_alone(program, interpreter, path, force=force, form=form, plain=plain)
+    if not is_member:  # processes of a job may share one terminal
         note_own_options(target, arguments)
     return code
 
@@ -146,43 +158,6 @@ def note_own_options(path: str, arguments: tuple[str, ...]) -> None:
 
         verb = "goes" if len(given) == 1 else "go"
         note(f"{' and '.join(given)} {verb} to {path}; jaxprof's own options stand before it")
-
-
-def _recorded(
-    program: ProgramCommand,
-    interpreter: Interpreter,
-    process: JobProcess,
-    ranks: CaptureRanks | None,
-    out: str | None,
-    processes: int | None,
-    *,
-    launched: bool,
-    force: bool,
-    form: str,
-    plain: bool,
-) -> int:
-    """Record the program: as a job started here, as one process of a job, or alone. Return the exit code."""
-    from jaxprof.cli.remote_output import is_job_name, output_place
-    from jaxprof.session_names import session_path
-
-    is_member = process.count != 1 or launched
-    is_job = processes is not None or is_member or is_job_name(out)
-    index = process.index if processes is None else None
-    with output_place(out, job=is_job, index=index, force=force) as at:
-        if processes is not None:
-            from jaxprof.cli.plain_script import launch_job
-
-            return launch_job(processes, at.path, force=force, form=form)
-        if is_member:
-            from jaxprof.cli.plain_script import run_process
-
-            return run_process(
-                program, interpreter, process, at.path, ranks, force=force, quiet=launched, taken=at.taken
-            )
-        path = at.path
-        if is_job and path is not None:
-            path = session_path(path, 0, () if force else at.taken)
-        return _run_alone(program, interpreter, path, force=force, form=form, plain=plain)
 
 
 def _read_ranks(
@@ -207,17 +182,14 @@ def _read_ranks(
 def _run_alone(
     program: ProgramCommand, interpreter: Interpreter, out: Path | None, *, force: bool, form: str, plain: bool
 ) -> int:
+    """Record the program in the app; plainly on request, if its output goes elsewhere, and if it reads stdin."""
     from jaxprof.cli.plain_script import run_plain
 
-    if plain or form == "json" or not _has_terminal():
+    has_terminal = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
+    if plain or form == "json" or not has_terminal:
         return run_plain(program, interpreter, out, force=force, form=form)
     from jaxprof.tui.launch import launch
 
     if out is not None:
         clear_place(out, replace_existing=force)
     return launch(out, program=program, interpreter=interpreter)
-
-
-def _has_terminal() -> bool:
-    """Return whether to open the app: not for a program whose output goes elsewhere, or that reads stdin."""
-    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
