@@ -10,9 +10,8 @@ from jaxprof.version import __version__
 
 TYPE_CHECKING = False  # importing `typing` would take half of the time that starting a recording takes
 if TYPE_CHECKING:
-    from jaxprof.api.hlo import load_hlo
     from jaxprof.api.recording import Recording, record
-    from jaxprof.api.session import Session, load, profile
+    from jaxprof.api.session import Session, load, load_hlo, profile
     from jaxprof.errors import FileRefusedError, JaxprofError, StorageError, UsageError
     from jaxprof.workloads.decorator import workload
 
@@ -39,7 +38,7 @@ _HOME = {
     "StorageError": "errors",
     "UsageError": "errors",
     "load": "api.session",
-    "load_hlo": "api.hlo",
+    "load_hlo": "api.session",
     "load_ipython_extension": "api.magics",
     "profile": "api.session",
     "record": "api.recording",

@@ -9,7 +9,7 @@ import pytest
 from jaxprof.devices.targets import parse_target, wheels
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.runner.interpreter import find_interpreter
-from jaxprof.testing.elsewhere import target_of
+from jaxprof.testing.programs import target_of
 
 
 @jax.jit

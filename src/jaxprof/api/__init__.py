@@ -14,8 +14,7 @@ It uses the same engine as the terminal app, without the child process: the call
 
 from __future__ import annotations
 
-from jaxprof.api.hlo import load_hlo
 from jaxprof.api.recording import Recording, record
-from jaxprof.api.session import Session, load, profile
+from jaxprof.api.session import Session, load, load_hlo, profile
 
 __all__ = ["Recording", "Session", "load", "load_hlo", "profile", "record"]

@@ -1,5 +1,5 @@
 """The session of the Python API: loaded from a file, or made by `jaxprof.profile`, which measures a function in the
-caller's own process, with their jax, devices and settings.
+caller's own process, with their jax, devices and settings; and HLO, whatever file or folder holds it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from jaxprof.session_names import EXTENSION
 
 if TYPE_CHECKING:
     from jaxprof.events import Event, Header
+    from jaxprof.hlo.open.stages import ModuleStages
 
 _LONGEST_IN_NOTEBOOKS = 16_000
 """Most characters that a notebook shows of a session."""
@@ -96,6 +97,28 @@ def load(path: str | Path) -> Session:
     """Load the session in a file, even one that was interrupted. Raises FileRefusedError if it is not a session, and
     UsageError for a URL."""
     return load_file(path_here(path, "`jaxprof open URL` and the other commands fetch it."), Session)
+
+
+def load_hlo(path: str | Path) -> list[ModuleStages]:
+    """Return the modules at `path`: HLO text or proto, also `.gz`; a folder that XLA dumped into; a session; a profile.
+
+    Each has a `label`, its `stages` (`hlo`, `hlo_before`, and for a session `stablehlo`, `jaxpr`), `text(stage)` and
+    `module()`, whose kernels `kernels` of `jaxprof.hlo.analysis.kernels` returns. If only the text from before XLA's
+    passes was dumped, that is the module.
+
+    Raises FileRefusedError if there is no HLO.
+    """
+    from jaxprof.analysis.opener import open_hlo
+
+    return open_hlo(path_here(path, "`jaxprof hlo URL` fetches it."), _session_of_profile).modules
+
+
+def _session_of_profile(path: Path) -> fold_room.Session:
+    from jaxprof.reaper import TemporaryFolder
+    from jaxprof.runner.profiles import session_name, session_of_profile
+
+    with TemporaryFolder("profile") as folder:
+        return session_of_profile(path, folder / session_name(path))
 
 
 def profile(

@@ -134,15 +134,11 @@ class Launched:
             self._obey(line)
 
     def _obey(self, line: bytes) -> None:
-        from jaxprof.engine.protocol.recording import CaptureRequest, decode_program_request
+        from jaxprof.engine.protocol.recording import decode_program_request
 
         request = decode_program_request(line)
-        if self._recorder is None:
-            return
-        if isinstance(request, CaptureRequest):
+        if self._recorder is not None:
             self._recorder.capture(seconds=request.seconds, steps=request.steps)
-        else:
-            self._recorder.end_capture()
 
     def _end(self) -> None:
         """End the recording when the program ends normally. Does nothing in a forked child, where the program has not

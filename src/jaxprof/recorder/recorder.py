@@ -143,14 +143,8 @@ class Recorder:
                 self._safely(what, step)
 
     def capture(self, seconds: float | None = None, steps: int | None = None) -> None:
-        """Request a window with JAX's profiler on, for so many seconds or steps, or until `end_capture`."""
+        """Request a window with JAX's profiler on, for so many seconds or steps, or until the end."""
         self._requests.append((seconds, steps))
-
-    def end_capture(self) -> None:
-        """End the window that is on or pending."""
-        self._requests.clear()
-        if self._window is not None:
-            self._safely("the capture window", self._window.end)
 
     def _jax_imported(self, seconds: float | None) -> None:
         if self._over or self._watching or os.getpid() != self._owner:

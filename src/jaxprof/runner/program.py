@@ -31,8 +31,6 @@ from typing import TYPE_CHECKING, Final
 from jaxprof.early_start import VARIABLE, Started, enlarge, environment
 from jaxprof.engine.protocol.recording import (
     CaptureRequest,
-    EndCaptureRequest,
-    ProgramRequest,
     RecordingOptions,
     encode_program_request,
 )
@@ -312,11 +310,8 @@ class ProgramProcess(ChildProcess):
 
     def capture(self, seconds: float | None = None, steps: int | None = None) -> None:
         """Request a window in which JAX's profiler is on. A program that does not read requests gets none."""
-        self._send(CaptureRequest(seconds=seconds, steps=steps))
-
-    def end_capture(self) -> None:
-        """End the window that is on or waiting."""
-        self._send(EndCaptureRequest())
+        with contextlib.suppress(OSError):
+            os.write(self._control, encode_program_request(CaptureRequest(seconds=seconds, steps=steps)))
 
     def signal(self, number: int) -> None:
         """Pass on a signal that was sent to us but meant for the program."""
@@ -349,10 +344,6 @@ class ProgramProcess(ChildProcess):
                 self._process.wait(patience_seconds / 2)
                 break
         self.kill()
-
-    def _send(self, request: ProgramRequest) -> None:
-        with contextlib.suppress(OSError):
-            os.write(self._control, encode_program_request(request))
 
     def _wait_seconds(self, at_most_seconds: float) -> float:
         held = self._guard.wait_seconds(time.monotonic()) if self._guard is not None else None

@@ -182,11 +182,6 @@ class ProgramScheduler(RecordingScheduler):
         if self._process is not None:
             self._process.capture(seconds, steps)
 
-    def end_capture(self) -> None:
-        """End the window that is on."""
-        if self._process is not None:
-            self._process.end_capture()
-
     def cancel(self, run: str) -> None:
         """Interrupt the program as ctrl+c would; a second call sends SIGTERM, a third one SIGKILL. Other ids are
         ignored."""

@@ -16,6 +16,7 @@ from jaxprof.analysis.memory import MemoryPicture, buffers_of
 from jaxprof.analysis.run_difference import facts_of
 from jaxprof.analysis.run_result import SAMPLED_PHASES
 from jaxprof.api.session import Session
+from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.events import (
     Compiled,
     CompileObserved,
@@ -25,6 +26,7 @@ from jaxprof.events import (
     RunClosed,
     RunFinished,
     RunPlanned,
+    RunSpec,
     SamplesTaken,
     SessionClosed,
     WarningRaised,
@@ -35,6 +37,7 @@ from jaxprof.session import Run
 from jaxprof.session.log import new_header
 
 if TYPE_CHECKING:
+    from jaxprof.devices.targets import Target
     from jaxprof.recorder.calls.kept_call import KeptArguments
 
 
@@ -173,8 +176,6 @@ class CalledProgram(ProgramFacts):
 
     def for_device(self, device: str, call: MadeCall) -> ProgramFacts:
         """Return the program of such a call, compiled once for each device."""
-        from jaxprof.testing.elsewhere import compile_for, target_of
-
         target = target_of(device)
         known = self._elsewhere.get(target.label)
         if known is None:
@@ -326,3 +327,49 @@ def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
         call.__name__ = type(function).__name__
         return call
     return function
+
+
+def target_of(device: str) -> Target:
+    """Return the one device that `device` names: `h100`. Skip the test if its compiler is not installed. Raises
+    UsageError."""
+    import pytest
+
+    from jaxprof.devices.targets import parse_target, wheels
+    from jaxprof.runner.interpreter import find_interpreter
+
+    target = parse_target(device)
+    if target.devices != 1:
+        raise UsageError(
+            f"{device} is {target.devices} devices", "Tests take one device; jaxprof hlo --for takes several."
+        )
+    try:
+        wheels.environment(target.chip.vendor, find_interpreter().path)
+    except JaxprofError as error:
+        pytest.skip(f"jaxprof: {error.what}. {error.hint}")
+    return target
+
+
+def compile_for(target: Target, spec: RunSpec, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Session:
+    """Compile the program for a device that is not here, and return its session of one run: exported from this process,
+    where the function may be anything that can be called, and compiled in a child that has the device's compiler.
+
+    A compile that fails is a failed run. Raises what the function and its export raise.
+    """
+    from jaxprof.engine.measure.portable import export_for
+    from jaxprof.reaper import TemporaryFolder
+    from jaxprof.runner.interpreter import find_interpreter
+    from jaxprof.runner.planning import PlannedRun
+    from jaxprof.runner.scheduler import session_of
+    from jaxprof.session.log import LogWriter
+
+    platform = "tpu" if target.chip.vendor == "tpu" else "cuda"
+    program = export_for(platform, function, arguments)
+    session = Session(new_header(command=[]))
+    with TemporaryFolder("program") as folder:
+        path = folder / "program"
+        path.write_bytes(program.data)
+        planned = PlannedRun(
+            spec=spec, compile_only=True, elsewhere=target, exported=str(path), donated=program.donated
+        )
+        session_of([planned], LogWriter(session.header, None), find_interpreter(), session.extend)
+    return session

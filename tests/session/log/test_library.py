@@ -46,7 +46,6 @@ def test_listing_reads_summaries_of_the_newest_first(library):
     assert [closed.median_seconds for closed in old.closed] == [1e-3]
     assert odd.header is None
     assert "neither a session nor a profile" in odd.problem
-    assert library.size_bytes() == sum(entry.size_bytes for entry in (new, old, odd))
     assert [entry.name for entry in library.entries(limit=2)] == ["new", "old"]
 
 
@@ -97,8 +96,6 @@ def test_rename_copy_delete(library, tmp_path):
     assert copied.read_bytes() == renamed.read_bytes()
     assert copied == tmp_path / "c.jaxprof"
     assert copied.stat().st_mode & 0o777 == 0o600
-    again = library.copy(library.folder / "b.jaxprof", copied, replace=True)
-    assert again.read_bytes() == (library.folder / "b.jaxprof").read_bytes()
     deeper = library.copy(renamed, tmp_path / "one" / "two" / "d.jaxprof")
     assert deeper.read_bytes() == renamed.read_bytes()
     with pytest.raises(StorageError):
@@ -235,7 +232,7 @@ def test_a_copy_is_whole_and_never_over_another(library, tmp_path):
     assert copied == tmp_path / "elsewhere" / folder.name
     assert len(list(copied.rglob("*"))) == len(list(folder.rglob("*")))
     with pytest.raises(StorageError, match="already exists"):
-        library.copy(folder, copied, replace=True)
+        library.copy(folder, copied)
     new, old = make(library, "new", 3e9), make(library, "old", 1e9)
     assert library.prunable(keep=1) == [folder, old]
     assert library.prunable(max_bytes=new.stat().st_size + 10) == [folder, old], "by the size of all of it"

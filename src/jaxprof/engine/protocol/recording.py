@@ -39,31 +39,25 @@ class RecordingOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureRequest:
-    """Switch JAX's profiler on for so many seconds or steps; with neither, until `EndCaptureRequest`."""
+    """Switch JAX's profiler on for so many seconds or steps; with neither, until the end."""
 
     seconds: float | None = None
     steps: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndCaptureRequest:
-    """End the capture window that is on or pending."""
+_KINDS: Final = {"capture": CaptureRequest}
 
 
-ProgramRequest = CaptureRequest | EndCaptureRequest
-_KINDS: Final[dict[str, type[ProgramRequest]]] = {"capture": CaptureRequest, "end_capture": EndCaptureRequest}
-
-
-def encode_program_request(request: ProgramRequest) -> bytes:
+def encode_program_request(request: CaptureRequest) -> bytes:
     """Return one line of JSON with its line break."""
     return write_request(request, _KINDS)
 
 
-def decode_program_request(line: bytes) -> ProgramRequest:
+def decode_program_request(line: bytes) -> CaptureRequest:
     """Return the request on `line`. Raises ValueError for anything else."""
     cls, fields = read_request(line, _KINDS)
     try:
-        request: ProgramRequest = cls(**fields)
+        request: CaptureRequest = cls(**fields)
     except TypeError as error:
         raise ValueError(f"not a request: {error}") from error
     return request

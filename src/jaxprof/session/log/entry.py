@@ -250,7 +250,7 @@ def delete_job(folder: Path) -> None:
         raise StorageError(f"{folder} cannot be deleted: {system_words(error)}") from error
 
 
-def copy_job(folder: Path, target: Path, *, replace: bool = False) -> Path:
+def copy_job(folder: Path, target: Path) -> Path:
     """Copy the folder of a job, into a folder under its own name. Raises StorageError if the target exists."""
     target = with_home(target)
     try:
@@ -259,8 +259,7 @@ def copy_job(folder: Path, target: Path, *, replace: bool = False) -> Path:
         if not target.name.endswith(JOB_EXTENSION):
             target = target.with_name(target.name + JOB_EXTENSION)
         if target.exists():
-            hint = "Give another name." if not replace else "A job is not copied over another one: give another name."
-            raise StorageError(f"{target} already exists", hint)
+            raise StorageError(f"{target} already exists", "Give another name.")
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copytree(folder, target)
     except OSError as error:

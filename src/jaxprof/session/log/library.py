@@ -126,10 +126,6 @@ class Library:
         kept = path.parent.absolute() == self.folder.absolute()
         return path.name.removesuffix(EXTENSION) if kept else url_of(path) or str(path)
 
-    def size_bytes(self) -> int:
-        """Return the size of all listed sessions and jobs on disk, in bytes."""
-        return total_bytes([*self.paths(), *self.job_folders()])
-
     def rename(self, path: Path, name: str) -> Path:
         """Rename the session, or the folder of a job, within its folder. Raises UsageError or StorageError."""
         is_job = _is_job(path, "renamed")
@@ -144,16 +140,16 @@ class Library:
             refuse_live(path, "renamed")
         return _moved(path, target)
 
-    def copy(self, path: Path, target: Path, *, replace: bool = False) -> Path:
+    def copy(self, path: Path, target: Path) -> Path:
         """Copy the session, or the job ("save as"), into a folder under its own name. Raises StorageError if the target
         exists."""
         if path.is_dir() and _is_job(path, "copied"):
-            return copy_job(path, target, replace=replace)
+            return copy_job(path, target)
         target = with_home(target)
         try:
             if target.is_dir():
                 target = target / path.name
-            if target.exists() and not replace:
+            if target.exists():
                 raise StorageError(f"{target} already exists", "Give another name.")
             private_folder(target.parent)
             with taking_place(target, PRIVATE) as fresh:
