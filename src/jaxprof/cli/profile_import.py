@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
 from jaxprof.cli.options import profile_part
-from jaxprof.cli.output import refuse_existing
+from jaxprof.cli.output import written_whole
 from jaxprof.cli.run_headless import HeadlessRuns, Progress
-from jaxprof.errors import FileRefusedError, StorageError, system_words
+from jaxprof.errors import FileRefusedError, StorageError
+from jaxprof.files import private_folder
 from jaxprof.reaper import TemporaryFolder
 from jaxprof.runner.interpreter import own_interpreter
 from jaxprof.runner.planning import PlannedRun
@@ -40,22 +40,9 @@ def import_to(path: Path, target: Path, views: tuple[str, ...] = (), *, replace:
     Raises UsageError, FileRefusedError or StorageError. Ends the command on an interrupt.
     """
     planned = plan_profile(path, *profile_part(), views)
-    if not replace:
-        refuse_existing(target)
-    partial = target.with_name(
-        f".{target.name[:50]}.{os.urandom(4).hex()}.partial"
-    )  # not named like a session, so it is not listed and never `last`
-    writer = LogWriter(new_header({}), partial, replace_existing=True)
-    try:
-        session = _read(planned, writer, path)
-        assert writer.path is not None
-        writer.path.replace(target)  # which `close` may have put elsewhere
-    except OSError as error:
-        raise StorageError(f"{target} cannot be written: {system_words(error)}", "Name another place.") from error
-    finally:
-        with suppress(OSError):  # a read-only folder, which has none
-            partial.unlink(missing_ok=True)
-    return session
+    private_folder(target.parent)
+    with written_whole(target, force=replace) as partial:
+        return _read(planned, LogWriter(new_header({}), partial, replace_existing=True), path)
 
 
 def _read(planned: PlannedRun, writer: LogWriter, path: Path) -> Session:

@@ -89,9 +89,7 @@ def open_window(session_recorder: SessionRecorder, folder: str) -> bool:
         finished = _follow(session_recorder, run, made, folder)
     except JaxprofError as error:
         finished = RunFinished(status="failed", error=error.what, advice=error.hint)
-    for other in [*made.values(), run]:
-        if session_recorder.session.runs[other].closed is None:
-            session_recorder.close_run(other, finished)
+    session_recorder.close_runs([*made.values(), run], finished)
     session_recorder.flush()
     return finished.status == "ok"
 

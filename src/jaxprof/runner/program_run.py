@@ -273,10 +273,7 @@ class ProgramScheduler(RecordingScheduler):
         notes = [*ended.notes, *self._notes]
         self._emit(replace(ended, exit_code=process.exit_code, wall_seconds=wall, notes=notes, monotonic_seconds=0.0))
         finished = self._finished(process)
-        for made in self._made.values():
-            if self.session.runs[made].closed is None:
-                self._session_recorder.close_run(made, finished)
-        self._session_recorder.close_run(self._run, finished)
+        self._session_recorder.close_runs([*self._made.values(), self._run], finished)
         process.close()
         self._session_recorder.flush()
         self._time_empty_call()

@@ -213,7 +213,7 @@ class Scheduler(RecordingScheduler):
         """Do a run that is not timed (a compile, a profile), from the start of its process to the event that closes
         it."""
         if planned.profile is not None and not can_run():
-            self._session_recorder.close_run(run, self._read_here(run, planned.profile))
+            self._read_here(run, planned.profile)
             return
         try:
             placement = self._place(planned)
@@ -237,12 +237,9 @@ class Scheduler(RecordingScheduler):
         finally:
             engine.close()
         assert isinstance(finished, RunFinished)
-        for made in engine.made.values():
-            if self.session.runs[made].closed is None:
-                self._session_recorder.close_run(made, replace(finished, run=made))
-        self._session_recorder.close_run(run, finished)
+        self._session_recorder.close_runs([*engine.made.values(), run], finished)
 
-    def _read_here(self, run: str, profile: ProfileOptions) -> RunFinished:
+    def _read_here(self, run: str, profile: ProfileOptions) -> None:
         """Read a profile in this thread, on a system without engines (Windows): one that does not fit into memory takes
         jaxprof down with it, and a cancelled reading ends at the next piece of the file."""
         from jaxprof.trace.imported import import_profile
@@ -258,18 +255,19 @@ class Scheduler(RecordingScheduler):
             if self._closed or self._current[run].cancelled:
                 raise _CancelledError
 
+        finished = RunFinished(status="ok")
         try:
             import_profile(
                 Path(profile.path), run, take, check,
                 profile_run=profile.run, hosts=profile.hosts, views=profile.views,
             )  # fmt: skip
         except _CancelledError:
-            return RunFinished(status="cancelled", error="cancelled")
+            finished = RunFinished(status="cancelled", error="cancelled")
         except JaxprofError as error:
-            return RunFinished(status="failed", error=error.what, advice=error.hint)
+            finished = RunFinished(status="failed", error=error.what, advice=error.hint)
         except Exception as error:  # noqa: BLE001 - a damaged file can break the reader anywhere: that is the result
-            return RunFinished(status="failed", error=f"{type(error).__name__}: {error}")
-        return RunFinished(status="ok")
+            finished = RunFinished(status="failed", error=f"{type(error).__name__}: {error}")
+        self._session_recorder.close_runs([*made.values(), run], finished)
 
     def _after_first(self, side: Side) -> None:
         """Do what is due once, when the first launch of a run and of those beside it has succeeded."""

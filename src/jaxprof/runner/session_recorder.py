@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -107,12 +107,16 @@ class SessionRecorder:
             self.emit(replace(finished, run=run))
             self.emit(closing(self.session.runs[run], finished))
 
+    def close_runs(self, runs: Iterable[str], finished: RunFinished) -> None:
+        """End those of the runs that are still open."""
+        for run in runs:
+            if self.session.runs[run].closed is None:
+                self.close_run(run, finished)
+
     def close(self, reason: str, before_the_end: Callable[[Session], object] | None = None) -> None:
         """Close the open runs and the log; `before_the_end` is called with the whole session."""
         with self.lock:
-            for run in self.session.runs.values():
-                if run.closed is None:
-                    self.close_run(run.id, RunFinished(status="cancelled", error=f"the session {reason}"))
+            self.close_runs(list(self.session.runs), RunFinished(status="cancelled", error=f"the session {reason}"))
             if before_the_end is not None:
                 before_the_end(self.session)
             self.emit(SessionClosed(reason=reason))

@@ -80,7 +80,7 @@ def _saved(name: str, targets: tuple[str, ...], options: CompileOptions, *, repl
     if compiled:
         with baselines.replacing(name, replace=replace_existing) as path:
             compile_session(list(dict.fromkeys(targets)), replace(options, out=path, force=True))
-            if not path.exists() or not load(path, Session).complete:
+            if not path.stat().st_size or not load(path, Session).complete:
                 raise StorageError(f"the baseline {name} could not be written to {baselines.folder}")
         return baselines.path(name), dropped
     find_modules(targets[0], None, None, options)  # the same refusals: no session, options without an effect

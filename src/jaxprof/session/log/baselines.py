@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +18,9 @@ from typing import Final
 import msgspec
 
 from jaxprof.errors import FileRefusedError, StorageError, UsageError, system_words, unknown_name
-from jaxprof.files import private_folder
+from jaxprof.files import PRIVATE, private_folder, taking_place
 from jaxprof.session.log.reader import is_live
 from jaxprof.session.log.state import state_folder
-from jaxprof.session.log.writer import FILE_MODE
 from jaxprof.session_names import EXTENSION
 
 DECISIONS: Final = ".decisions.json"
@@ -101,18 +99,13 @@ class Baselines:
         path = self.path(name)
         if path.exists() and not replace:
             raise UsageError(f"there is a baseline {name} already", "Give another name, or --force to replace it.")
-        fresh = self._beside(path)
         try:
             private_folder(self.folder)
-            yield fresh
-            fresh.chmod(FILE_MODE)
-            self._decisions(name).unlink(missing_ok=True)
-            fresh.replace(path)
+            with taking_place(path, PRIVATE) as fresh:
+                yield fresh
+                self._decisions(name).unlink(missing_ok=True)
         except OSError as error:
             raise StorageError(f"the baseline cannot be written to {path}: {system_words(error)}") from error
-        finally:
-            with contextlib.suppress(OSError):
-                fresh.unlink(missing_ok=True)
 
     def save(self, name: str, session: Path, *, replace: bool) -> Path:
         """Keep a copy of the session file as the baseline `name`. Raises what `replacing` does, and UsageError
@@ -158,24 +151,16 @@ class Baselines:
         with self._locked():
             fresh = {(one.program, one.fact): one for one in (*self.decisions(name), *decisions)}
             data = msgspec.json.format(msgspec.json.encode(_File(_SCHEMA, list(fresh.values()))), indent=2) + b"\n"
-            temporary = self._beside(path)
             try:
-                with temporary.open("xb") as file:
-                    os.chmod(temporary, FILE_MODE)
+                with taking_place(path, PRIVATE) as fresh_file, fresh_file.open("wb") as file:
                     file.write(data)
                     file.flush()
                     os.fsync(file.fileno())
-                temporary.replace(path)
             except OSError as error:
-                with contextlib.suppress(OSError):
-                    temporary.unlink(missing_ok=True)
                 raise StorageError(f"the decision cannot be written to {path}: {system_words(error)}") from error
 
     def _decisions(self, name: str) -> Path:
         return self.path(name).with_name(name + DECISIONS)
-
-    def _beside(self, path: Path) -> Path:
-        return path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
