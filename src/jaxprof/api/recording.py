@@ -162,11 +162,6 @@ def file_for(path: Path, process: JobProcess) -> Path:
     return path if process.count == 1 else path.with_name(f"{path.stem}.process{process.index}{path.suffix}")
 
 
-def file_of_its_own(path: Path, host: str) -> Path:
-    """Return another name beside `path`, which another process of the program writes: with our host and process id."""
-    return path.with_name(f"{path.stem}.{host}-{os.getpid()}{path.suffix}")
-
-
 _LAUNCHER = "jaxprof.recorder.launch"
 """A module that is imported only in programs that `jaxprof script` has started."""
 _lock = threading.RLock()
@@ -224,7 +219,7 @@ def record(
         )
     instead = "Record here, and copy it there; `jaxprof script --out URL` records to a store."
     target = path_here(path, instead) if path is not None else None
-    return _start_recording(target, "record", options, process, replace=replace)
+    return _start_recording(target, "record", options, process, replace_existing=replace)
 
 
 def record_cell(path: Path | None, title: str = "cell", name_of: Callable[[str], str] = str) -> Recording:
@@ -233,7 +228,7 @@ def record_cell(path: Path | None, title: str = "cell", name_of: Callable[[str],
     from jaxprof.engine.protocol.recording import RecordingOptions
 
     cell = Cell(title, name_of)
-    return _start_recording(path, "cell", RecordingOptions(), job_process(), replace=False, cell=cell)
+    return _start_recording(path, "cell", RecordingOptions(), job_process(), replace_existing=False, cell=cell)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +259,7 @@ def _start_recording(
     options: RecordingOptions,
     process: JobProcess,
     *,
-    replace: bool,
+    replace_existing: bool,
     cell: Cell | None = None,
 ) -> Recording:
     refuse_to_run("recording a program")
@@ -274,41 +269,26 @@ def _start_recording(
                 f"this program is already being recorded, into {_current[0].path}",
                 "One recording at a time: end the first one with its `with` block, or `recording.stop()`.",
             )
-        recording = _new_recording(path, how, options, process, replace=replace, cell=cell)
-        if recording.active:
-            _current.append(recording)
+        if _LAUNCHER in sys.modules:
+            note = "not recorded: jaxprof script is already recording this program"
+            return Recording(path or Path(), None, how, options, note=note)
+        header = new_header(header_environment())
+        header = replace(header, process_index=process.index, process_count=process.count, job=process.job)
+        target = file_for(path if path is not None else Library().new_path(header), process)
+        try:
+            log = ProgramLog(header, target, replace_existing=replace_existing)
+        except StorageError:
+            if not is_live(target):
+                raise
+            if _is_child():
+                note = f"not recorded: the parent process writes {target}"
+                return Recording(target, None, how, options, note=note)
+            # Another process of the program writes the first one.
+            own = target.with_name(f"{target.stem}.{socket.gethostname()}-{os.getpid()}{target.suffix}")
+            log = ProgramLog(header, own, replace_existing=replace_existing)
+        recording = Recording(log.path, log, how, options, cell=cell)
+        _current.append(recording)
     return recording
-
-
-def _new_recording(
-    path: Path | None,
-    how: str,
-    options: RecordingOptions,
-    process: JobProcess,
-    *,
-    replace: bool,
-    cell: Cell | None = None,
-) -> Recording:
-    if _LAUNCHER in sys.modules:
-        note = "not recorded: jaxprof script is already recording this program"
-        return Recording(path or Path(), None, how, options, note=note)
-    header = new_header(header_environment())
-    header = _with_process(header, process)
-    target = file_for(path if path is not None else Library().new_path(header), process)
-    try:
-        log = ProgramLog(header, target, replace_existing=replace)
-    except StorageError:
-        if not is_live(target):
-            raise
-        if _is_child():
-            note = f"not recorded: the parent process writes {target}"
-            return Recording(target, None, how, options, note=note)
-        log = ProgramLog(header, file_of_its_own(target, socket.gethostname()), replace_existing=replace)
-    return Recording(log.path, log, how, options, cell=cell)
-
-
-def _with_process(header: Any, process: JobProcess) -> Any:
-    return replace(header, process_index=process.index, process_count=process.count, job=process.job)
 
 
 def _is_child() -> bool:

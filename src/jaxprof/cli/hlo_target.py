@@ -93,7 +93,11 @@ def find_modules(
         return _modules_at_path(with_home(target), run, number)
     if is_compiled_now(target):
         if alone:
-            _refuse_choosing(target)
+            refuse(
+                ("run_id", "number"),
+                f"chooses among existing programs, and {target} is compiled now",
+                "--variant chooses what is compiled; --out FILE keeps it as a session.",
+            )
         return _compile(target, options, variables)
     from jaxprof.session.log import Library
 
@@ -153,15 +157,6 @@ def _refuse_compiling(target: str) -> None:
     )
 
 
-def _refuse_choosing(target: str) -> None:
-    """Raises UsageError if an option chooses one of several programs, and there is only one."""
-    refuse(
-        ("run_id", "number"),
-        f"chooses among existing programs, and {target} is compiled now",
-        "--variant chooses what is compiled; --out FILE keeps it as a session.",
-    )
-
-
 def _modules_at_path(path: Path, run: str | None, number: int | None) -> list[HloProgram]:
     refuse_job("jaxprof hlo", str(path), "HLO")
     kind = kind_of(path)
@@ -169,11 +164,16 @@ def _modules_at_path(path: Path, run: str | None, number: int | None) -> list[Hl
         refuse(("number",), f"chooses a module of a dump, and {path} is a session", "Choose a run of it with --run.")
     elif kind is not Kind.PROFILE and run is not None:
         raise UsageError(f"{path} is not a session", "--run chooses a run of a session, --module N a module of a dump.")
+    source = open_hlo(path, _session_of_profile)
     if kind in (Kind.SESSION, Kind.PROFILE):
-        return _only_numbered(_modules_of_source(open_hlo(path, _session_of_profile), run), number, str(path))
-    sources = open_hlo(path, _session_of_profile).modules
-    modules = _readable(sources) if path.is_dir() else list(map(HloProgram, sources))
-    return _only_numbered(modules, number, str(path))
+        modules = _modules_of_source(source, run)
+    else:
+        modules = _readable(source.modules) if path.is_dir() else list(map(HloProgram, source.modules))
+    if number is None:
+        return modules
+    if number > len(modules):
+        raise UsageError(f"{path} has {len(modules)} modules", f"--module takes 1 to {len(modules)}.")
+    return [modules[number - 1]]
 
 
 def _session_of_profile(path: Path) -> Session:
@@ -199,14 +199,6 @@ def _readable(sources: Sequence[ModuleStages]) -> list[HloProgram]:
         raise failure
     modules[0].notes += notes
     return modules
-
-
-def _only_numbered(modules: list[HloProgram], number: int | None, label: str) -> list[HloProgram]:
-    if number is None:
-        return modules
-    if number > len(modules):
-        raise UsageError(f"{label} has {len(modules)} modules", f"--module takes 1 to {len(modules)}.")
-    return [modules[number - 1]]
 
 
 def _modules_of_source(source: HloSource, run: str | None) -> list[HloProgram]:
