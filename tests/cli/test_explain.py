@@ -4,6 +4,7 @@ measured, what is said of it, and what is not tried."""
 import hashlib
 import json
 import os
+import re
 import socket
 import sys
 from dataclasses import replace
@@ -48,6 +49,15 @@ def test_what_to_ask_next_verifies_a_fix_or_fills_what_is_unknown(call, tmp_path
     assert commands[0] == "jaxprof script --plain train.py --epochs 3"
     assert answer["next"][0] == "jaxprof script --format json train.py --epochs 3"
     assert len(answer["next"]) == len(commands)
+
+
+def test_the_findings_that_are_counted_are_those_that_are_printed(call, tmp_path):
+    slow = [program_events.compiled(f"f{number}", "new_function", compile_seconds=1.0, count=20) for number in range(8)]
+    path = written(tmp_path / "many.jaxprof", program_events.program(*slow, wall=20.0), program_events.HEADER)
+    numbered = re.compile(r"^\d+\. ", re.MULTILINE)
+    short, full = call("explain", path).out, call("explain", path, "--full").out
+    left_out = int(re.search(r"and (\d+) more: --full has them", short)[1])
+    assert (len(numbered.findall(short)), len(numbered.findall(full))) == (5, 5 + left_out)
 
 
 STEP = """

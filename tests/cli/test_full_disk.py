@@ -112,9 +112,9 @@ def test_a_program_is_recorded_elsewhere(disk):
 @pytest.mark.parametrize(
     ("way", "words"),
     [
-        ("full", "baseline save old s.jaxprof --force"),
+        ("full", "gate baseline save old s.jaxprof --force"),
         ("almost full", "export s.jaxprof -o PLACE/old.json --force --format html"),
-        ("read-only", "import host.xplane.pb -o PLACE/x.jaxprof"),
+        ("read-only", "open --keep host.xplane.pb -o PLACE/x.jaxprof"),
     ],
 )
 def test_what_cannot_be_written_is_one_line_and_what_was_there_stays(way, words, disk):

@@ -84,6 +84,9 @@ def started(tmp_path, monkeypatch):
             assert "--oversubscribe" not in command
             counts.append(count)
 
+        def signal(self, number):
+            """Nothing has started."""
+
         def wait(self, failed):
             return 0
 

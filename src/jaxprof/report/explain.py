@@ -352,8 +352,10 @@ def _verify_label(explanation: Explanation) -> str:
 
 
 def _where_the_rest_is(explanation: Explanation) -> str:
-    of_job = explanation.subject == "job"
-    return command("open", explanation.name) + " has them" if of_job else "--format json and open --findings have them"
+    """Return what prints the findings that are left out."""
+    if explanation.subject == "job":
+        return command("open", explanation.name) + " has them"
+    return command("hlo", explanation.name, "--findings") + " has them" if explanation.modules else "--full has them"
 
 
 def try_command(explanation: Explanation) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 )
 @python_option(help="With --try: the interpreter that starts it, if not the one here.")
 @yes_option(help="With --try: start what the session names without a question.")
-@click.option("--full", is_flag=True, help="Print the findings in full, even if they fill more than a screen.")
+@click.option("--full", is_flag=True, help="Print every finding in full, even if they fill more than a screen.")
 @profile_options
 @format_option("text", "json", "markdown", bounded=())
 def command(
@@ -71,12 +72,14 @@ def command(
         refuse(("file", "full", "profile_run", "hosts"), "has no effect beside --code", "Leave it out.")
         _print_entry(code, form)
         return
+    from jaxprof.analysis.explain.model import MOST_FINDINGS
+
     if form != "text":
         refuse(("full",), "applies to text", "JSON and Markdown do not depend on a screen.")
-    _print(_explain(file), form, full=full)
+    _print(_explain(file, sys.maxsize if full else MOST_FINDINGS), form, full=full)
 
 
-def _explain(file: str | None) -> Explanation:
+def _explain(file: str | None, most: int) -> Explanation:
     folder = job_named(file if file is not None else "last")
     if folder is not None:
         refuse_of_profile(file or "the last job")
@@ -91,7 +94,7 @@ def _explain(file: str | None) -> Explanation:
         return explanation_of_modules(modules_at(with_home(file)), file)
     refuse_unrecorded(file)
     with recorded(file or "last", ("kernels", "steps", "trust")) as found:
-        return explanation(found.session, found.name)
+        return explanation(found.session, found.name, most=most)
 
 
 def _print(explained: Explanation, form: str, *, full: bool) -> None:
