@@ -45,6 +45,17 @@ def test_runs_of_a_built_in_workload_are_planned_as_they_were():
     assert [one.spec.target for one in again] == ["selu"] * len(again)
 
 
+@pytest.mark.parametrize("wanted", ["", "r2"])
+def test_runs_that_name_each_other_as_their_baseline_are_planned_once(wanted):
+    """No writer makes them; a file can have them."""
+    spec = spec_of(workload="selu", target="selu")
+    session = fold(
+        e.Header(session="4f2a"),
+        [e.RunPlanned(run=f"r{number}", spec=replace(spec, baseline=f"r{3 - number}")) for number in (1, 2)],
+    )
+    assert len(plan_all_again(session, wanted)) == 2
+
+
 def test_all_that_was_asked_for_is_asked_for_again():
     wishes = {"seed": 7, "capture": False, "keep_constants": True, "compilation_cache": True, "max_seconds": 9.0}
     (again,) = plan_all_again(run_of(workload="selu", target="selu", **wishes))

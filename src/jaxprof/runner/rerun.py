@@ -64,11 +64,9 @@ def plan_again(session: Session, run_id: str, sides: SidesAgain | None = None) -
     run = session.runs[run_id]
     if run.plan.side:
         return _comparison(session, session.runs.get(run.plan.baseline, run), sides or SidesAgain())
-    first = session.runs.get(run.plan.baseline)
-    if first is None:
-        return [_planned(session, run, None)]
-    baseline = _planned(session, first, None)
-    return [baseline, _planned(session, run, baseline)]
+    made: dict[str, PlannedRun] = {}
+    _with_baseline(session, run, made)
+    return list(made.values())
 
 
 def plan_all_again(session: Session, wanted: str = "", sides: SidesAgain | None = None) -> list[PlannedRun]:
@@ -84,9 +82,11 @@ def plan_all_again(session: Session, wanted: str = "", sides: SidesAgain | None 
         try:
             if run.plan.side:
                 if run.id not in made:
-                    made |= _by_run(session, run, plan_again(session, run.id, sides))
-                continue
-            _with_baseline(session, run, made)
+                    first = session.runs.get(run.plan.baseline, run)
+                    again = plan_again(session, run.id, sides)
+                    made |= zip((each.id for each in _sides(session, first)), again, strict=True)
+            else:
+                _with_baseline(session, run, made)
         except UsageError as error:
             refused.append(error)
     if refused and (wanted or not made):
@@ -132,12 +132,14 @@ def _call(session: Session, run: Run) -> str:
     return f"{call}{f' with sys.argv {shlex.join(argv)}' if argv else ''}, in {os.getcwd()}"
 
 
-def _with_baseline(session: Session, run: Run, made: dict[str, PlannedRun]) -> PlannedRun:
+def _with_baseline(session: Session, run: Run, made: dict[str, PlannedRun]) -> None:
+    """Plan a run again, and before it the run that it is compared with. A baseline has none of its own: in a file two
+    runs can name each other."""
+    first = session.runs.get(run.plan.baseline)
+    if first is not None and first.id not in made:
+        made[first.id] = _planned(session, first, None)
     if run.id not in made:
-        first = session.runs.get(run.plan.baseline)
-        baseline = _with_baseline(session, first, made) if first is not None else None
-        made[run.id] = _planned(session, run, baseline)
-    return made[run.id]
+        made[run.id] = _planned(session, run, made[first.id] if first is not None else None)
 
 
 def _planned(session: Session, run: Run, baseline: PlannedRun | None) -> PlannedRun:
@@ -170,12 +172,6 @@ def with_changes(planned: PlannedRun, changes: Mapping[str, Any], baseline: Plan
     comparison = planned.comparison and replace(planned.comparison, group_seconds=group_seconds)
     spec = replace(planned.spec, **fields)
     return replace(planned, spec=spec, baseline=baseline, group_seconds=group_seconds, comparison=comparison)
-
-
-def _by_run(session: Session, side: Run, planned: list[PlannedRun]) -> dict[str, PlannedRun]:
-    """Return the sides planned again, by the id of the run that each repeats."""
-    first = session.runs.get(side.plan.baseline, side)
-    return dict(zip((run.id for run in _sides(session, first)), planned, strict=True))
 
 
 def _sides(session: Session, first: Run) -> list[Run]:
