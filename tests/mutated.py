@@ -165,10 +165,10 @@ def _read_profile(path):
 READERS = {"session": lambda path: load(path, Session), "hlo": _read_hlo, "profile": _read_profile}
 COMMANDS = {
     "session": """
-        show {file}
-        show {file} --format json
-        show {file} --format csv
-        show {file} --format markdown
+        open {file}
+        open {file} --format json
+        open {file} --format csv
+        open {file} --format markdown
         explain {file}
         explain {file} --format json
         sessions
@@ -183,8 +183,8 @@ COMMANDS = {
         explain {file}
     """,
     "profile": """
-        show {file}
-        import {file} -o {out}
+        open {file}
+        open --keep {file} -o {out}
         export {file} -o {out}
     """,
 }

@@ -73,23 +73,23 @@ def test_everything_is_listed_printed_exported_and_kept_and_nothing_is_run(home)
     (home / "broken.xplane.pb").write_bytes(b"\x0a\xff\xff\x03 no planes")
     seen = {
         "sessions": "kept",
-        "show kept": "selu",
-        "show kept --format json": '"data":',
-        "show kept --format csv": "\n",
-        "show kept --format markdown": "```text",
+        "open kept": "selu",
+        "open kept --format json": '"data":',
+        "open kept --format csv": "\n",
+        "open kept --format markdown": "```text",
         "export captured.jaxprof": "traceEvents",
         "hlo module.hlo": "loop_fusion",
         "hlo module.hlo --kernels": "kernel",
         "hlo captured.jaxprof --kernels": "selu",
-        "show box.xplane.pb": "add.1",
+        "open box.xplane.pb": "add.1",
         "export box.xplane.pb --run r1": "traceEvents",
-        "import box.xplane.pb --out box.jaxprof": "",
+        "open --keep box.xplane.pb --out box.jaxprof": "",
     }
     refused = {
-        "import broken.xplane.pb --out broken.jaxprof": "broken.xplane.pb",
+        "open --keep broken.xplane.pb --out broken.jaxprof": "broken.xplane.pb",
         "run selu": "WSL",
         "script x.py": "WSL",
-        "attach 9999": "WSL",
+        "open --seconds 2 9999": "WSL",
         "hlo selu": "WSL",
     }
     *said, devices = call(home, *(line.split() for line in (*seen, *refused, "devices")))
