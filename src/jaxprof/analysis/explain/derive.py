@@ -56,9 +56,9 @@ _AT_MOST_WEIGHT: Final = 0.5
 """Weight of an upper bound on the saved time; it ranks behind a certain cost of the same size."""
 
 
-def explanation(session: Session, name: str, *, code: str = "") -> Explanation:
-    """Return what to do about a session, or a profile that was read as one, in at most `MOST_FINDINGS` findings; with
-    `code`, in all findings of that code.
+def explanation(session: Session, name: str, *, code: str = "", most: int = MOST_FINDINGS) -> Explanation:
+    """Return what to do about a session, or a profile that was read as one, in at most `most` findings; with `code`,
+    in all findings of that code.
 
     `name` is the session's name in commands. Reads the HLO of its runs, which can take a second, so call it in a
     thread. Damaged parts raise nothing: they are left out as in all views.
@@ -72,7 +72,9 @@ def explanation(session: Session, name: str, *, code: str = "") -> Explanation:
         collected.findings += side_findings(result, name)
         collected.abstentions += side_abstentions(result, name)
     _add_runs(session, runs, name, collected)
-    return _explained(name, _subject(session, recorded, compared, runs), collected, session=session, code=code)
+    return _explained(
+        name, _subject(session, recorded, compared, runs), collected, session=session, code=code, most=most
+    )
 
 
 def explanation_of_modules(modules: Sequence[ModuleStages], name: str) -> Explanation:
@@ -230,11 +232,12 @@ def _explained(
     session: Session | None = None,
     modules: tuple[ModuleStages, ...] = (),
     code: str = "",
+    most: int = MOST_FINDINGS,
 ) -> Explanation:
     ranked = sorted(_merged(_without_duplicates(collected.findings)), key=_rank)
     if subject == "runs":
         ranked = [replace(each, mechanical=TRIED[each.code].title) if each.code in TRIED else each for each in ranked]
-    shown = [each for each in ranked if each.code == code] if code else ranked[:MOST_FINDINGS]
+    shown = [each for each in ranked if each.code == code] if code else ranked[:most]
     unknown: dict[str, Abstention] = {}
     for abstention in collected.abstentions:  # of many runs, one that says what is missing is enough
         unknown.setdefault(abstention.code, abstention)

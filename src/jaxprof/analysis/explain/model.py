@@ -187,7 +187,7 @@ class Explanation:
     """Name of the session, file or profile in commands."""
     subject: Subject
     findings: tuple[RankedFinding, ...]
-    """At most `MOST_FINDINGS` findings."""
+    """At most `MOST_FINDINGS` findings, unless more were asked for."""
     left_out: int
     """Number of further findings."""
     abstentions: tuple[Abstention, ...]
