@@ -13,6 +13,8 @@ from textual.widgets import Button
 
 import jaxprof.tui
 import program_events
+from jaxprof.analysis.programs.derive import program_result
+from jaxprof.facts.programs import ProgramRow
 from jaxprof.tui.help import STOPS, tour
 from jaxprof.tui.home.own_code import TOUR, own_programs
 from jaxprof.tui.home.screen import HomeScreen
@@ -202,6 +204,12 @@ def test_keys_are_written_as_people_write_them_and_a_text_names_the_key_that_the
     assert key_of("results.compare") == "c"
 
 
+def compilation():
+    """The first row of a ledger."""
+    result = program_result(recorded.finished().session(), "r1")
+    return ProgramRow(result, result.compiles[0])
+
+
 DRAWN = {"up": "↑", "down": "↓", "left": "←", "right": "→"}
 LINES = [Option(f"line {number}") for number in range(9)]
 DIALOGS = {
@@ -210,7 +218,7 @@ DIALOGS = {
     "question": lambda: Confirm("Delete it?", "This cannot be undone.", "Delete"),
     "choice": lambda: Choose("Which?", LINES),
     "script": ScriptDialog,
-    "compilation": lambda: CompilationDialog(recorded.finished().session().runs["r1"].program.compiled[0]),
+    "compilation": lambda: CompilationDialog(compilation()),
     "source": lambda: SourceLines(program_events.at(3)),
 }
 

@@ -1,4 +1,4 @@
-"""Reduces the output to the terminal: only pieces that change are written, and only ASCII if the terminal has nothing
+"""Reduces the output to the terminal: only cells that change are written, and only ASCII if the terminal has nothing
 else.
 
 Both happen where the bytes are written, so that no widget, ours or one of Textual's, needs a second way to draw: a
@@ -11,6 +11,7 @@ import os
 import re
 import signal
 import sys
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.operating_system import can_run
@@ -18,16 +19,18 @@ from jaxprof.text import columns
 from jaxprof.tui.terminal_background import keys_of_typed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from types import FrameType
 
     from textual.driver import Driver
 
 
-Piece = tuple[int, int, int, str]
-"""Text of one style: its row, the columns where it begins and ends, and what is written, which ends in no style."""
+Cell = tuple[str, str]
+"""A character with its combining marks, and its style: of a blank, only what shows on blanks. The second cell of a wide
+character is empty."""
 
 _PIECE = re.compile(
-    r"\x1b\[(?P<row>\d+);(?P<column>\d+)H|(?:\x1b\[[\d;]*m)?(?P<text>[^\x00-\x1f\x7f]+)(?:\x1b\[0m)?|\n"
+    r"\x1b\[(?P<row>\d+);(?P<column>\d+)H|\x1b\[(?P<style>[\d;]*)m|(?P<text>[^\x00-\x1f\x7f]+)|(?P<line>\n)"
 )
 _MODES = re.compile(r"(?:\x1b\[[?>=<][\d;]*\$?[a-z]|\x1b\]52;[^\x07\x1b]*(?:\x07|\x1b\\))+")
 """Sequences that change no cell: terminal modes, queries, and the clipboard."""
@@ -35,16 +38,20 @@ _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 """Sequences around a frame, for terminals that show a frame all at once."""
 _SCREENS: Final = "\x1b[?1049"
 """Prefix of the sequences that switch between the two screens of a terminal."""
+_COLOUR = re.compile(r"[34]8;(?:2;\d+;\d+;\d+|5;\d+)")
+_SHOWN_ON_BLANKS: Final = frozenset({"4", "7", "9", "21", "53"})
+"""Style parameters that show on blanks: underline, reverse, strike, double underline, overline."""
 
 
-class ChangedPieces:
+class ChangedCells:
     """Tracks what one terminal shows, for one thread that writes to it."""
 
     def __init__(self) -> None:
-        self._rows: dict[int, dict[int, Piece]] = {}
-        """Pieces that the terminal is known to show, by row and by the column where they begin."""
+        self._rows: dict[int, dict[int, Cell]] = {}
+        """Cells that the terminal is known to show, by row and column."""
         self._place: tuple[int, int] | None = None
         """Row and column of the cursor; None if unknown."""
+        self._style = ""
         self._begins = ""
         self._stale = False
 
@@ -68,52 +75,87 @@ class ChangedPieces:
     def _changes(self, data: str, size: tuple[int, int]) -> str:
         if _MODES.fullmatch(data) and _SCREENS not in data:
             return data
-        pieces = _pieces(data)
-        if self._stale or pieces is None:
+        wanted = _wanted(data)
+        if self._stale or wanted is None:
             self._rows, self._place, self._stale = {}, None, False
-        if pieces is None:
-            return data
-        written = [change for piece in pieces if (change := self._change(piece))]
-        if any(row >= size[1] or end > size[0] for row, _, end, _ in pieces):
+        if wanted is None:
+            plain, self._style = ("\x1b[0m" if self._style else ""), ""  # as Textual itself, leave no style behind
+            return plain + data
+        written = "".join(self._change(y, x, cell) for y, x, cell in wanted)
+        if any(y >= size[1] or x >= size[0] for y, x, _ in wanted):
             self.forget()  # the frame exceeds the terminal, which shows the excess in its last cells
-        return "".join(written)
+        return written
 
-    def _change(self, piece: Piece) -> str:
-        """Return what makes the terminal show a piece, which may be no more than the place of the cursor."""
-        y, begin, end, text = piece
-        shown = self._rows.setdefault(y, {})
-        if text and shown.get(begin) == piece:
+    def _change(self, y: int, x: int, cell: Cell | None) -> str:
+        """Return what makes the terminal show a cell; without one, what moves the cursor there."""
+        row = self._rows.setdefault(y, {})
+        if cell is not None and row.get(x) == cell:
             return ""
-        there = self._place == (y, begin)
-        if text:
-            kept = {at: other for at, other in shown.items() if other[2] <= begin or end <= at}
-            self._rows[y] = {**kept, begin: piece}
-        self._place = y, end
-        return text if there else f"\x1b[{y + 1};{begin + 1}H{text}"
+        move = "" if self._place == (y, x) else f"\x1b[{y + 1};{x + 1}H"
+        self._place = y, x
+        if cell is None:
+            return move
+        character, style = cell
+        if row.get(x, cell)[0] == "":
+            row.pop(x - 1, None)  # the other half of a wide character is gone
+        if row.get(x + 1, cell)[0] == "":
+            del row[x + 1]
+        row[x], width = cell, columns(character)
+        if width == 2:
+            row[x + 1] = ("", style)
+        self._place = y, x + width
+        if style == self._style or (character == " " and style == _on_blanks(self._style)):
+            return move + character
+        self._style = style
+        return f"{move}\x1b[0;{style}m{character}" if style else f"{move}\x1b[0m{character}"
 
 
-def _pieces(data: str) -> list[Piece] | None:
-    """Return the pieces that `data` writes, and where it leaves the cursor, if that is elsewhere than behind the last
-    one; None if `data` holds more than text, styles and places."""
-    pieces: list[Piece] = []
-    place: tuple[int, int] | None = None
-    at, moved = 0, False
+def _wanted(data: str) -> list[tuple[int, int, Cell | None]] | None:
+    """Return the cells that `data` writes with their rows and columns, and last, without a cell, where it leaves the
+    cursor, if it says so; None if `data` holds more than text, styles and places."""
+    cells: list[tuple[int, int, Cell | None]] = []
+    y = x = -1
+    style, at, moved = "", 0, False
     while at < len(data):
         found = _PIECE.match(data, at)
-        if found is None:
+        if found is None or (found["text"] and y < 0):
             return None
         at = found.end()
         if found["row"]:
-            place, moved = (int(found["row"]) - 1, int(found["column"]) - 1), True
-        elif not found["text"]:  # the end of a line: a place follows, or nothing
-            place, moved = None, False
-        elif place is None:
-            return None
+            y, x, moved = int(found["row"]) - 1, int(found["column"]) - 1, True
+        elif found["style"] is not None:
+            style = found["style"].removeprefix("0").removeprefix(";")  # every style from Textual is complete
+        elif found["line"]:  # a place follows, or nothing
+            y, moved = -1, False
         else:
-            row, begin = place
-            place, moved = (row, begin + columns(found["text"])), False
-            pieces.append((row, begin, place[1], found[0]))
-    return [*pieces, (*place, place[1], "")] if place is not None and moved else pieces
+            moved = False
+            for character in _characters(found["text"]):
+                cells.append((y, x, (character, _on_blanks(style) if character == " " else style)))
+                x += columns(character)
+    return [*cells, (y, x, None)] if moved else cells
+
+
+def _characters(text: str) -> Iterable[str]:
+    """Return the characters of a text, each with its combining marks."""
+    if text.isascii():
+        return text
+    found: list[str] = []
+    for character in text:
+        if found and not columns(character):
+            found[-1] += character
+        else:
+            found.append(character)
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _on_blanks(style: str) -> str:
+    """Return the part of a style that shows on a blank: its background, or all of it if it draws on blanks."""
+    attributes = _COLOUR.sub("", style).split(";")
+    if _SHOWN_ON_BLANKS.intersection(attributes):
+        return style
+    colours = [*_COLOUR.findall(style), *(code for code in attributes if len(code) > 1)]
+    return next((colour for colour in reversed(colours) if colour[0] == "4" or colour[:2] == "10"), "")
 
 
 ASCII_VARIABLE = "JAXPROF_ASCII"
@@ -187,7 +229,7 @@ def driver_for_this_terminal(typed: str = "") -> type[Driver] | None:
         """Writes only what differs from what the terminal shows."""
 
         in_ascii = wants_ascii()
-        _pieces = ChangedPieces()
+        _cells = ChangedCells()
 
         def start_application_mode(self) -> None:
             for key, character in waiting:
@@ -197,7 +239,7 @@ def driver_for_this_terminal(typed: str = "") -> type[Driver] | None:
             resized = signal.getsignal(signal.SIGWINCH)
 
             def forget(number: int, frame: FrameType | None) -> None:
-                self._pieces.forget()  # at a resize, each terminal rearranges its content in its own way
+                self._cells.forget()  # at a resize, each terminal rearranges its content in its own way
                 if callable(resized):
                     resized(number, frame)
 
@@ -209,7 +251,7 @@ def driver_for_this_terminal(typed: str = "") -> type[Driver] | None:
                 size = os.get_terminal_size(self.fileno)
             except OSError:  # the terminal is gone
                 size = os.terminal_size((0, 0))
-            if changes := self._pieces.changes(shown, size):
+            if changes := self._cells.changes(shown, size):
                 super().write(changes)
 
     return LeanDriver

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 OPEN_FROM = 0.1
 """A node with at least this share of the compile is open at first."""
 DEEPEST = 64
-STAGES_SHORT, STAGES_TALL = 7, 16
-"""Most stages shown on a low and on a tall terminal."""
+STAGES = 8
+"""Most stages shown."""
 
 
 Path = tuple[int, ...]
@@ -46,13 +46,13 @@ def _walk(node: PassTimes, path: Path = ()) -> Iterator[tuple[Path, PassTimes]]:
             yield from _walk(child, (*path, at))
 
 
-def stage_lines(tree: PassTimes, width: int, most: int) -> list[Content]:
-    """Return a bar for each stage; if there are more than `most`, the shortest ones share one bar."""
+def stage_lines(tree: PassTimes, width: int) -> list[Content]:
+    """Return a bar for each stage; if there are very many, the shortest ones share one bar."""
     rows = [(times.stage, times.seconds) for times in stage_times(tree)]
     whole = sum(time for _, time in rows)
-    if len(rows) > most:
-        rest = rows[most - 1 :]
-        rows = [*rows[: most - 1], (f"{len(rest)} others", sum(time for _, time in rest))]
+    if len(rows) > STAGES:
+        rest = rows[STAGES - 1 :]
+        rows = [*rows[: STAGES - 1], (f"{len(rest)} others", sum(time for _, time in rest))]
     if not whole:
         return [Content.styled("No phase of this compile took any time.", "$text-muted")]
     room = max(4, width - 19 - 9 - 9)
@@ -156,11 +156,6 @@ class CompilePane(Guarded, Container):
         super().__init__(id=id)
         self._data: object = None
 
-    @property
-    def _most(self) -> int:
-        """Number of stages that there is room for."""
-        return STAGES_SHORT if self.screen.size.height < 34 else STAGES_TALL
-
     def show(self, data: PassTimes | None, words: str) -> None:
         """Show the tree of a log, or `words` that explain why there is none."""
         box, tree = self.query_one("#stage-box"), self.query_one(PassTree)
@@ -170,7 +165,7 @@ class CompilePane(Guarded, Container):
             tree.show(data)
             tree.refresh()
         if data is not None:
-            self.query_one("#stages", Lines).show(id(data), lambda width: stage_lines(data, width, self._most))
+            self.query_one("#stages", Lines).show(id(data), lambda width: stage_lines(data, width))
             worked = seconds_of_threads(data)
             parallel = f" · {seconds(worked)} of all threads" if worked > data.seconds * 1.02 else ""
             box.border_subtitle = Content(f"{seconds(data.seconds)}{parallel}")

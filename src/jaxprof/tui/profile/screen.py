@@ -6,7 +6,6 @@ profile also has an overview, which is its first view.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.containers import Container, Vertical
@@ -54,33 +53,27 @@ if TYPE_CHECKING:
 class MemoryPane(MemoryView):
     """The memory of one run."""
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._session: Session | None = None
-        self._run = ""
+    _key: object = None
+    """The session and the run whose memory is shown."""
 
     def show(self, session: Session, run: Run | None, words: str = "") -> None:
         """Derive the memory of a run in a thread, and show it. `words` explain why there is none, where that is
         known."""
-        if words or run is None:
-            self._session, self._run = session, ""
+        before, self._key = self._key, (id(session), run.id) if run is not None and not words else None
+        if run is None or words:
             self.show_words(words)
             return
-        fresh = run.id != self._run or session is not self._session
-        self._session, self._run = session, run.id
-        if fresh:
+        if self._key != before:
             self.show_words("Analysing the memory…")
-        in_thread(self, lambda: buffers_of(session, run.id), "memory", then=partial(self._take, run.id))
+        key = self._key
 
-    def _take(self, run_id: str, picture: MemoryPicture | None) -> None:
-        session = self._session
-        if session is None or run_id != self._run or run_id not in session.runs:
-            return
-        run = session.runs[run_id]
-        if picture is None:
-            self.show_words(why_no_memory(run))
-        else:
-            self.show_picture(picture, readings_of(session, run), allocator_line(run))
+        def take(picture: MemoryPicture | None) -> None:
+            if key == self._key and picture is None:
+                self.show_words(why_no_memory(run))
+            elif key == self._key and picture is not None:
+                self.show_picture(picture, readings_of(session, run), allocator_line(run))
+
+        in_thread(self, lambda: buffers_of(session, run.id), "memory", then=take)
 
 
 def readings_of(session: Session, run: Run) -> list[MemoryReading]:
@@ -110,15 +103,36 @@ def allocator_line(run: Run) -> Content:
     return Content.assemble("allocator peak, measured: ", (bytes_(memory.allocator_peak_bytes), "bold"), of)
 
 
+_NO_MEMORY = {
+    "numpy": "NumPy's memory is unknown: XLA compiles no program for it.",
+    "eager": "An op-by-op run has no single program whose memory could be shown.",
+    "imported": "This profile has no HLO of the program, from which its memory could be derived.",
+}
+_NO_PASSES = {
+    "numpy": "NumPy compiles nothing.",
+    "eager": "An op-by-op run compiles each op by itself: the details of the run list the time of each.",
+    "imported": "This profile has no compilation with phases. Start the profile before the first call of a function to "
+    "record it.",
+}
+"""Why a run has none, by how it was run."""
+
+
 def why_no_memory(run: Run) -> str:
     """Return why a run has no memory to show."""
-    if run.plan.how == "numpy":
-        return "NumPy's memory is unknown: XLA compiles no program for it."
-    if run.plan.how == "eager":
-        return "An op-by-op run has no single program whose memory could be shown."
-    if run.plan.how == "imported":
-        return "This profile has no HLO of the program, from which its memory could be derived."
-    return "No memory was recorded." if run.over else "The program is not compiled yet."
+    over = "No memory was recorded." if run.over else "The program is not compiled yet."
+    return _NO_MEMORY.get(run.plan.how, over)
+
+
+def why_no_passes(run: Run) -> str:
+    """Return why a run has no compile passes to show."""
+    if run.plan.how in _NO_PASSES:
+        return _NO_PASSES[run.plan.how]
+    if not run.over:
+        return "The compile is captured after the timing, which has not finished yet."
+    untaken = [row.message for row in run.trust["compile"].rows] if "compile" in run.trust else []
+    if untaken and "compile" not in run.captures:
+        return f"The compile was not captured: {untaken[0]}."
+    return "The compile was not captured (--no-capture, or a session of an older version)."
 
 
 VIEWS = {"overview": "Overview", "timeline": "Timeline", "flame": "Flame", "compile": "Compile", "memory": "Memory"}
@@ -191,38 +205,41 @@ class ProfileScreen(SessionScreen, keys="profile"):
         self._run = run_id
         session = self.profiler.session
         run = session.runs.get(run_id)
-        self.query_one(TrustLine).show_run(source_of(session, run) if run is not None else None)
+        source = source_of(session, run) if run is not None else None
+        self.query_one(TrustLine).show_run(source)
         self._show_tabs()
-        if run is None:
-            nothing = nothing_was_run(self.profiler)
-            self.query_one(TimelinePane).show(session, "", None, nothing)
-            self.query_one(CompilePane).show(None, nothing)
-            self.query_one(MemoryPane).show(session, None, nothing)
-            if self._view == "flame":
-                self._show_flame(None)
-            return
-        source = source_of(session, run)
-        missing = self._missing(run)
         self.refresh_bindings()
-        words = "" if TEXT_NAME in source.texts else missing or f"No timeline. {why_no_capture(run)}"
-        self.query_one(TimelinePane).show(session, source.id if TEXT_NAME in source.texts else "", source.steps, words)
-        self._show_overview(run)
-        passes = run.compile_passes
-        self.query_one(CompilePane).show(passes.tree if passes is not None else None, missing or why_no_passes(run))
-        if self._view == "flame":
-            self._show_flame(run)
-        if self._view == "memory":
-            self.query_one(MemoryPane).show(session, with_hlo(session, run), missing)
+        words = self._words(run)
+        if run is None or source is None:
+            self.query_one(TimelinePane).show(session, "", None, words)
+            self.query_one(CompilePane).show(None, words)
+        else:
+            recorded, passes = TEXT_NAME in source.texts, run.compile_passes
+            why = "" if recorded else words or f"No timeline. {why_no_capture(run)}"
+            self.query_one(TimelinePane).show(session, source.id if recorded else "", source.steps, why)
+            self.query_one(CompilePane).show(passes.tree if passes is not None else None, words or why_no_passes(run))
+            self._show_overview(run)
+        self._show_derived(run)
 
-    def _show_flame(self, run: Run | None) -> None:
-        """Read the flame graph in a thread, because that reads the HLO of the programs."""
-        session, pane = self.profiler.session, self.query_one(IciclePane)
+    def _words(self, run: Run | None) -> str:
+        """Return why there is nothing to show: nothing was run, or the program was not captured; empty otherwise."""
         if run is None:
-            pane.show(None, nothing_was_run(self.profiler))
-            return
-        key = (id(session), run.id, tuple(run.measured), tuple(run.texts))
-        words = self._missing(run) or f"No kernels. {why_no_capture(run)}"
-        pane.read(key, lambda: kernel_flame(session, run), words)
+            return nothing_was_run(self.profiler)
+        program = uncaptured_program(self.profiler.session)
+        return how_to_capture(self.profiler, program) if program is run else ""
+
+    def _show_derived(self, run: Run | None) -> None:
+        """Show the flame graph or the memory while it is in view: a thread derives them from the HLO of the
+        programs."""
+        session, words = self.profiler.session, self._words(run)
+        if self._view == "memory":
+            self.query_one(MemoryPane).show(session, with_hlo(session, run) if run is not None else None, words)
+        elif self._view == "flame" and run is None:
+            self.query_one(IciclePane).show(None, words)
+        elif self._view == "flame" and run is not None:
+            key = (id(session), run.id, tuple(run.measured), tuple(run.texts))
+            why = words or f"No kernels. {why_no_capture(run)}"
+            self.query_one(IciclePane).read(key, lambda: kernel_flame(session, run), why)
 
     @on(IciclePane.OpenRequested)
     def _kernel_of_frame(self, message: IciclePane.OpenRequested) -> None:
@@ -234,11 +251,6 @@ class ProfileScreen(SessionScreen, keys="profile"):
             self.say("The HLO of this kernel was not recorded.", "No HLO")
         else:
             self.profiler.show_hlo(run.id, kernel=graph.tree.names[message.node])
-
-    def _missing(self, run: Run | None) -> str:
-        """Return how to capture `run`, if it is a program without a capture."""
-        program = uncaptured_program(self.profiler.session)
-        return how_to_capture(self.profiler, program) if program is not None and program is run else ""
 
     def _show_overview(self, run: Run) -> None:
         """Read the overview of a profile in a thread, because that reads the HLO of its programs."""
@@ -288,18 +300,12 @@ class ProfileScreen(SessionScreen, keys="profile"):
         return super().check_action(action, parameters)
 
     def action_tab(self, name: str) -> None:
-        session = self.profiler.session
-        run = session.runs.get(self._run)
         if name not in VIEWS or not self.check_action("tab", (name,)):
             return
         self._view = name
         for view in VIEWS:
             self.query_one(f"#{view}").display = view == name
-        if name == "flame":
-            self._show_flame(run)
-        if name == "memory":
-            words = self._missing(run) if run is not None else nothing_was_run(self.profiler)
-            self.query_one(MemoryPane).show(session, with_hlo(session, run) if run is not None else None, words)
+        self._show_derived(self.profiler.session.runs.get(self._run))
         self.query_one(FOCUS[name]).focus()
         self._show_tabs()
         self.show_state()
@@ -357,25 +363,6 @@ class ProfileScreen(SessionScreen, keys="profile"):
             return
         if self._view != "timeline" or not self.query_one(TimelinePane).step_back():
             self.profiler.step_back()
-
-
-def why_no_passes(run: Run) -> str:
-    """Return why a run has no compile passes to show."""
-    if run.plan.how == "numpy":
-        return "NumPy compiles nothing."
-    if run.plan.how == "eager":
-        return "An op-by-op run compiles each op by itself: the details of the run list the time of each."
-    if run.plan.how == "imported":
-        return (
-            "This profile has no compilation with phases. Start the profile before the first call of a function to "
-            "record it."
-        )
-    if not run.over:
-        return "The compile is captured after the timing, which has not finished yet."
-    untaken = [row.message for row in run.trust["compile"].rows] if "compile" in run.trust else []
-    if untaken and "compile" not in run.captures:
-        return f"The compile was not captured: {untaken[0]}."
-    return "The compile was not captured (--no-capture, or a session of an older version)."
 
 
 def run_of_op(session: Session, run_id: str, module: str, program: str | None) -> str | None:

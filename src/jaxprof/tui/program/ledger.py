@@ -6,12 +6,16 @@ The most expensive function comes first; `s` changes the order. The filter searc
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
 
 from textual.content import Content
 
 from jaxprof.analysis.programs.functions import FunctionCompiles, ReasonCount, briefest, row_seconds
-from jaxprof.events import Compiled, SignatureLeaf
-from jaxprof.report.recording.words import why_again
+from jaxprof.events import Compiled
+from jaxprof.facts import Fact
+from jaxprof.facts.programs import COMPILES, ProgramRow
+from jaxprof.facts.units import TRUTH
+from jaxprof.report.recording.words import why_again, words
 from jaxprof.text import columns, safe
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.dialogs import TextDialog
@@ -19,18 +23,17 @@ from jaxprof.tui.kit.drawing import bar, cell, hang
 from jaxprof.tui.kit.format import place_in_full, place_text
 from jaxprof.tui.kit.table_columns import Cell, TableColumn, either, in_order
 from jaxprof.tui.kit.table_view import TreeView
-from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, seconds
+from jaxprof.units import UNKNOWN, integer, percent, seconds
 
-LABEL = 13
-_CACHE = {"hit": "hit", "miss": "miss: it was compiled", "off": "off"}
+LABEL = 18
 
 
 class CompilationDialog(TextDialog, keys="compilation"):
     """The facts of a compilation; Enter shows the line that it was called from."""
 
-    def __init__(self, row: Compiled) -> None:
+    def __init__(self, row: ProgramRow) -> None:
         keys = f"Enter shows the line, {key_of('compilation.copy')} copies, {key_of('compilation.close')} closes"
-        super().__init__(f"Compilation of {row.function}", keys)
+        super().__init__(f"Compilation of {row.item.function}", keys)
         self._row = row
 
     def lines(self, width: int) -> list[Content]:
@@ -39,67 +42,37 @@ class CompilationDialog(TextDialog, keys="compilation"):
     def action_source(self) -> None:
         from jaxprof.tui.program.line_profile import SourceLines
 
-        if place := self._row.called_from or self._row.defined_at:
+        if place := self._row.item.called_from or self._row.item.defined_at:
             self.app.push_screen(SourceLines(place))
 
     def action_copy(self) -> None:
         text = "\n".join(line.plain.rstrip() for line in compilation_lines(self._row, 200))
-        self.copy(text, self._row.function)
+        self.copy(text, self._row.item.function)
 
 
-def compilation_lines(row: Compiled, width: int) -> list[Content]:
-    """Return the facts of a compilation, wrapped to `width`."""
-    lines: list[Content] = []
-
-    def say(label: str, text: str, style: str = "") -> None:
-        if text:
-            lines.extend(hang(Content.styled(label.ljust(LABEL), "$primary"), text, width, style))
-
-    say("why", why_again(row), "bold")
-    say("called from", place_in_full(row.called_from) or "not known")
-    say("defined at", place_in_full(row.defined_at))
-    say("thread", row.thread)
-    say("merged", f"{integer(row.count)} compilations in one row, because there were very many" * (row.count > 1))
-    stages = (("trace", row.trace_seconds), ("lower", row.lower_seconds), ("compile", row.compile_seconds))
-    say("stages", ", ".join(f"{name} {seconds(value) if value is not None else 'none'}" for name, value in stages))
-    saved = f", which saved {seconds(row.saved_seconds)}" if row.saved_seconds is not None else ""
-    say("cache", _CACHE.get(row.cache or "", row.cache or "") + saved)
-    say("size", counted(row.operations, "operation") if row.operations is not None else "")
-    kinds = ["one primitive, op by op"] * row.op_by_op + ["defined in a library"] * row.library
-    say("kind", ", ".join(kinds))
-    if row.constants:
-        lines += [Content(""), Content.styled("large constants in it", "bold $primary")]
-        lines += [
-            Content.assemble(cell(bytes_(constant.bytes), 10, right=True), "  ", safe(constant.type))
-            for constant in row.constants
-        ]
-    return [*lines, Content(""), *_signature(row, width)]
-
-
-def _from_numpy(leaf: SignatureLeaf) -> str:
-    if leaf.zero_copy:
-        return "from NumPy, zero-copy"
-    if leaf.replaced:
-        return "from NumPy in the first call"
-    return f"from NumPy, {bytes_(leaf.bytes)} a call"
-
-
-def _signature(row: Compiled, width: int) -> list[Content]:
-    """Return the arguments of a compilation, a line each."""
-    if not row.signature:
-        return [Content.styled("Arguments unknown.", "$text-muted")]
-    lines = [Content.styled("arguments", "bold $primary")]
-    names = [safe(leaf.name) for leaf in row.signature]
-    room = min(max(map(columns, names)), max(12, width // 2)) + 2
-    for name, leaf in zip(names, row.signature, strict=True):
-        notes = ["static"] * leaf.static + ["weak type"] * leaf.weak_type
-        notes += [leaf.sharding] if leaf.sharding else []
-        notes += [_from_numpy(leaf)] if leaf.from_numpy else []
-        head = Content.assemble(cell(name, room), (safe(leaf.type), "bold"), "  ")
-        lines += hang(head, ", ".join(notes), width, "$text-muted") if notes else [head]
-    if row.signature_more:
-        lines.append(Content.styled(f"and {integer(row.signature_more)} more", "$text-muted"))
+def compilation_lines(row: ProgramRow, width: int) -> list[Content]:
+    """Return what is known of a compilation, wrapped to `width`: its figures, then its lists, such as its arguments."""
+    known = [(fact, value) for fact in COMPILES if fact.key not in _LEFT_OUT and (value := fact.reader()(row))]
+    lines = [Content.styled("Arguments unknown.", "$text-muted")] * (not row.item.signature)
+    for fact, _ in known:
+        if not fact.inside:
+            label = Content.styled((fact.title or words(fact.key)).ljust(LABEL), "$primary")
+            lines += hang(label, fact.text(row), width, "bold" if fact.key == "reason" else "")
+    for fact, value in known:
+        if fact.inside:
+            lines += [Content(""), Content.styled(words(fact.key), "bold $primary")]
+            lines += [line for each in value for line in hang(Content("  "), _in_words(fact.inside, each), width)]
     return lines
+
+
+_LEFT_OUT = ("function", "called_in")
+"""Facts of a compilation that stand in the title, and beside the line."""
+
+
+def _in_words(facts: Sequence[Fact[Any]], each: object) -> str:
+    """Return what is known of one row of a list: its name, its type, and what is true of it."""
+    known = [fact for fact in facts if (fact.when is None or fact.when(each)) and fact.reader()(each)]
+    return "  ".join(words(fact.key) if fact.unit is TRUTH else fact.text(each) for fact in known)
 
 
 _PLACE_FROM = 10
@@ -127,7 +100,7 @@ def reasons_text(function: FunctionCompiles) -> str:
 
 
 def _kind_of(code: str) -> str:
-    return "first time" if code == "first" else code.replace("_", " ")
+    return "first time" if code == "first" else words(code)
 
 
 def _kinds(row: LedgerRow) -> str:

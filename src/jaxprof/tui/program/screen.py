@@ -16,6 +16,7 @@ from textual.widgets import Static
 from jaxprof.analysis.flame import program_flame
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.events import Compiled, SourceLocation
+from jaxprof.facts.programs import ProgramRow
 from jaxprof.report.conclusion import program_cost
 from jaxprof.tui.keys import in_words, key_of
 from jaxprof.tui.kit.captures import can_capture, capture, is_ours, last_window
@@ -299,8 +300,8 @@ class ProgramScreen(ViewsScreen, keys="program"):
     def _compilation(self) -> None:
         """Show all of one compilation."""
         row = self.query_one(LedgerList).current_row
-        if isinstance(row, Compiled):
-            self.app.push_screen(CompilationDialog(row))
+        if isinstance(row, Compiled) and self._result is not None:
+            self.app.push_screen(CompilationDialog(ProgramRow(self._result, row)))
 
     @on(RowList.Chosen, "#findings")
     def _source_of_finding(self) -> None:

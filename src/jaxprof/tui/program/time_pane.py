@@ -94,38 +94,36 @@ class Track:
 
 def device_tracks(device: str, readings: Sequence[DeviceReading], axis: Scale) -> list[Track]:
     """Return utilisation, power and memory of a device within the axis, as far as the device reports them."""
-    begin, end = axis.low - 1, axis.high + 1
-    inside = [reading for reading in readings if begin <= reading.monotonic_seconds <= end]
+    inside = [reading for reading in readings if axis.low - 1 <= reading.monotonic_seconds <= axis.high + 1]
     if not inside:
         return []
-
-    def track(label: str, values: Sequence[float | None], high: float | None, figure: str) -> list[Track]:
-        readable = [value for value in values if value is not None]
-        if not readable:
-            return []
-        points = tuple(zip((reading.monotonic_seconds for reading in inside), values, strict=True))
-        return [Track(label, points, high or max(readable) or 1.0, figure)]
-
     last = inside[-1]
     short = device.replace("cuda:", "gpu:") if len(device) > 6 else device
+    values: tuple[tuple[str, Sequence[float | None], float | None, str], ...] = (
+        ("util", [reading.utilisation for reading in inside], 1.0, percent(last.utilisation)),
+        ("mem", [reading.memory_used_bytes for reading in inside], last.memory_limit_bytes,
+         bytes_(last.memory_used_bytes)),
+        ("watt", [reading.power_watts for reading in inside], last.power_limit_watts, scaled(last.power_watts, "W")),
+    )  # fmt: skip
+    times = [reading.monotonic_seconds for reading in inside]
     return [
-        *track(f"{short} util", [reading.utilisation for reading in inside], 1.0, percent(last.utilisation)),
-        *track(f"{short} mem", [reading.memory_used_bytes for reading in inside],
-               last.memory_limit_bytes, bytes_(last.memory_used_bytes)),
-        *track(f"{short} watt", [reading.power_watts for reading in inside], last.power_limit_watts,
-               scaled(last.power_watts, "W")),
-    ]  # fmt: skip
+        Track(f"{short} {label}", tuple(zip(times, shown, strict=True)), high or max(known) or 1.0, figure)
+        for label, shown, high, figure in values
+        if (known := [value for value in shown if value is not None])
+    ]
 
 
 def array_tracks(arrays: Sequence[ArraysCounted]) -> list[Track]:
     """Return the number of live arrays, and their bytes."""
     if not arrays:
         return []
-    times = [counted.monotonic_seconds for counted in arrays]
-    counts, sizes = [float(counted.count) for counted in arrays], [float(counted.bytes) for counted in arrays]
+    times, last = [counted.monotonic_seconds for counted in arrays], arrays[-1]
     return [
-        Track("arrays", tuple(zip(times, counts, strict=True)), max(counts) or 1.0, integer(counts[-1]), "$better"),
-        Track("in bytes", tuple(zip(times, sizes, strict=True)), max(sizes) or 1.0, bytes_(sizes[-1]), "$better"),
+        Track(label, tuple(zip(times, map(float, values), strict=True)), max(values) or 1.0, figure, "$better")
+        for label, values, figure in (
+            ("arrays", [counted.count for counted in arrays], integer(last.count)),
+            ("in bytes", [counted.bytes for counted in arrays], bytes_(last.bytes)),
+        )
     ]
 
 

@@ -284,22 +284,18 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         self._take_kernel()
 
     def _take_kernel(self) -> None:
-        if self._kernel and self.view.lanes is not None:
-            name, self._kernel = self._kernel, ""
-            if not self._go_to_kernel(name):
-                self.say(f"{safe(name)} is not in this recording.")
-
-    def _go_to_kernel(self, name: str) -> bool:
+        name, lanes = self._kernel, self.view.lanes
+        if not name or lanes is None:
+            return
         from jaxprof.analysis.lanes.navigation import search
 
-        lanes = self.view.lanes
-        if lanes is None:
-            return False
+        self._kernel = ""
         matches = search(lanes, re.compile(f"^{re.escape(name)}$"))
         first = next((n for n, lane in enumerate(matches.lane.tolist()) if lanes.lanes[lane].on_device), None)
         if first is not None:
             self._go_to(matches, first)
-        return first is not None
+        else:
+            self.say(f"{safe(name)} is not in this recording.")
 
 
 def _median(matches: Matches) -> str:
