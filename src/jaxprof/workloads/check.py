@@ -24,8 +24,6 @@ from jaxprof.units import counted
 from jaxprof.workloads.callables import is_key, leaves
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy
 
     from jaxprof.workloads.model import Workload
@@ -47,6 +45,7 @@ spectrum, or off the diagonal of a matrix times its inverse."""
 MOST_INEXACT = 0.10
 """Share of the numbers of an elementwise result that may be off relative to themselves, because terms cancelled."""
 _CHUNK = 1 << 20
+"""How many numbers are compared at a time, so that no temporary array is as large as the result."""
 _SAMPLED = 1 << 18
 """How many numbers of a larger array, evenly spread, its typical magnitude is taken from."""
 
@@ -141,9 +140,9 @@ def _compare_leaf(path: str, output: Any, expected: Any, tolerance: float, *, el
     if whole == 0 or np.array_equal(got, right):
         return Comparison(True, 0.0, whole, 0)
     exact = _kind(got.dtype) in ("bool", "integer") and _kind(right.dtype) in ("bool", "integer")
-    scales = _Scales.of(got, right, 0.0 if exact else tolerance, elementwise=elementwise)
-    errors = _Errors()
     flat_got, flat_right = got.reshape(-1), right.reshape(-1)
+    scales = _Scales.of(flat_got, flat_right, 0.0 if exact else tolerance, elementwise=elementwise)
+    errors = _Errors()
     for start in range(0, whole, _CHUNK):
         errors.add(start, flat_got[start : start + _CHUNK], flat_right[start : start + _CHUNK], scales)
     wrong, excess, at = errors.verdict(scales)
@@ -174,7 +173,7 @@ class _Scales:
 
     @classmethod
     def of(cls, got: Any, right: Any, tolerance: float, *, elementwise: bool) -> _Scales:
-        largest = max((_largest(right[part]) for part in _parts(right)), default=0.0)
+        largest = max(_largest(right[start : start + _CHUNK]) for start in range(0, right.size, _CHUNK))
         dtypes = (str(got.dtype), str(right.dtype))
         smallest = max(_SMALLEST_NORMAL.get(name, 2.0**-126) for name in dtypes) if tolerance else 0.0
         return cls(tolerance, largest, max(_typical(right), SPREAD * largest), smallest, elementwise)
@@ -232,16 +231,6 @@ def _peak(values: Any, start: int) -> tuple[float, int]:
     return float(values[at]), start + at
 
 
-def _parts(array: Any) -> Iterator[Any]:
-    """Yield indices that go through an array a part at a time, so that no copy of the whole is made."""
-    if array.ndim == 0:
-        yield ()
-        return
-    rows = max(1, _CHUNK // max(1, array.size // len(array)))
-    for start in range(0, len(array), rows):
-        yield slice(start, start + rows)
-
-
 def _largest(part: Any) -> float:
     import numpy as np
 
@@ -249,11 +238,10 @@ def _largest(part: Any) -> float:
     return float(np.max(magnitudes, initial=0.0, where=np.isfinite(magnitudes)))
 
 
-def _typical(array: Any) -> float:
+def _typical(flat: Any) -> float:
     """Return the median magnitude of the numbers that are not 0."""
     import numpy as np
 
-    flat = array.reshape(-1)
     magnitudes = np.abs(_wide(flat[:: max(1, flat.size // _SAMPLED)]))
     finite = magnitudes[np.isfinite(magnitudes) & (magnitudes > 0)]
     return float(np.median(finite)) if finite.size else 0.0

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,13 +120,13 @@ def bus_accelerators(
 
 
 def install_command(
-    platform: str, target: TargetInterpreter, driver: tuple[int, ...] = (), gpus: Iterable[Gpu] = ()
+    platform: str, target: TargetInterpreter, driver: tuple[int, ...] = (), gpus: Sequence[Gpu] = ()
 ) -> str:
     """Return the pip command that installs JAX for `platform` in `target`, at the version of its jax.
 
     Pinning jax keeps a training environment as it is: only what is missing is added.
     """
-    extra = _extra(platform, target, driver, list(gpus))
+    extra = _extra(platform, target, driver, gpus)
     version = (target.packages or {}).get("jax")
     pin = f"=={version}" if version else ""
     upgrade = "" if version else "-U "
@@ -145,12 +145,11 @@ def _extra(platform: str, target: TargetInterpreter, driver: tuple[int, ...], gp
 
 
 def _plugin_obstacle(
-    platform: str, target: TargetInterpreter, driver: tuple[int, ...] = (), gpus: Iterable[Gpu] = ()
+    platform: str, target: TargetInterpreter, driver: tuple[int, ...] = (), gpus: Sequence[Gpu] = ()
 ) -> Obstacle | None:
     """Return the obstacle of a plugin that is missing, or does not fit jaxlib or the driver; else None."""
     if target.packages is None:
         return None
-    gpus = list(gpus)
     command = install_command(platform, target, driver, gpus)
     pattern = re.compile(rf"jax-{platform}\d+-plugin")
     plugins = {name: version for name, version in target.packages.items() if pattern.fullmatch(name)}
@@ -192,14 +191,11 @@ def _nvidia_on_bus(machine: MachineHardware, listing: NvidiaListing, target: Tar
         reason = "the NVIDIA driver is not loaded"
         hint = f"Install NVIDIA's driver (580 or newer runs CUDA 12 and 13), then: {command}"
     obstacle = Obstacle(reason=reason, hint=hint)
-    if not missing and not listing.gpus and machine.nvidia_proc_gpus:  # a container without the PCI bus
-        return [
-            Accelerator(platform="cuda", kind="NVIDIA GPU", pci_bus_id=None, obstacle=obstacle)
-            for _ in range(machine.nvidia_proc_gpus)
-        ]
+    addresses: list[str | None] = [device.address for device in missing]
+    if not addresses and not listing.gpus:  # a container without the PCI bus
+        addresses = [None] * machine.nvidia_proc_gpus
     return [
-        Accelerator(platform="cuda", kind="NVIDIA GPU", pci_bus_id=device.address, obstacle=obstacle)
-        for device in missing
+        Accelerator(platform="cuda", kind="NVIDIA GPU", pci_bus_id=address, obstacle=obstacle) for address in addresses
     ]
 
 

@@ -259,14 +259,33 @@ class _KernelView:
 
 
 def _reason(passage: Passage, made: _KernelView, used: _KernelView, flow: Flow) -> str:
-    for code, test in _TESTS:
-        if test(passage, made, used, flow):
-            return code
-    return "not-told"
+    return next((code for code, applies in _tried(passage, made, used, flow) if applies), "not-told")
 
 
-def _communicates(look: _KernelView) -> bool:
-    return is_collective(look.kernel.kind) or look.kernel.kind in _HOST_KINDS
+def _tried(passage: Passage, made: _KernelView, used: _KernelView, flow: Flow) -> Iterator[tuple[str, bool]]:
+    """Yield each reason and whether it applies. Nothing is computed for the reasons after the first that does."""
+    both = made, used
+    kinds = {made.kernel.kind, used.kernel.kind}
+    opcodes = {made.instruction.opcode, used.instruction.opcode}
+    yield "control-flow", passage.value.crossed
+    yield "communication", any(is_collective(kind) or kind in _HOST_KINDS for kind in kinds)
+    yield "library-call", any(map(_is_library, both))
+    yield "split-k", any(map(_adds_parts, both))
+    yield "reduction", _is_reduced(passage, made, used)
+    yield "matrix-product", not kinds.isdisjoint(_PRODUCT_KINDS)
+    yield "whole-array", not kinds.isdisjoint(_WHOLE_ARRAY_KINDS)
+    yield "layout", any(map(_moves, both))
+    yield "buffer-copy", "copy" in opcodes
+    yield "scatter", "scatter" in kinds
+    yield "cpu-rule", _is_apart_on_cpu(made, used)
+    yield "several-users", flow.readers(passage.value) > 1
+    yield "program-output", array_key(passage.value) in flow.outputs
+    yield (
+        "recomputation",
+        used.once("repeats", used.places(passage.operand), lambda: used.repeats(passage.operand)),
+    )
+    yield "size-limit", _too_large(passage, made, used)
+    yield "library-call", any(map(_is_generated, both))
 
 
 def _is_library(look: _KernelView) -> bool:
@@ -298,10 +317,6 @@ def _is_reduced(passage: Passage, made: _KernelView, used: _KernelView) -> bool:
         places = used.places(passage.operand)
         return not used.once("keeps shape", places, lambda: used.keeps_shape(passage.operand))
     return made.once("spread", member, lambda: made.reduces_to(member) is _Reduced.AND_SPREAD)
-
-
-def _repeats(passage: Passage, used: _KernelView) -> bool:
-    return used.once("repeats", used.places(passage.operand), lambda: used.repeats(passage.operand))
 
 
 def _moves(look: _KernelView) -> bool:
@@ -337,7 +352,7 @@ def _may_exceed_operands(passage: Passage) -> bool:
     return producer.operands + consumer.operands + producer.results + consumer.results > MOST_OPERANDS
 
 
-def _too_large(passage: Passage, made: _KernelView, used: _KernelView, _flow: Flow) -> bool:
+def _too_large(passage: Passage, made: _KernelView, used: _KernelView) -> bool:
     if passage.producer.instructions + passage.consumer.instructions > MANY_INSTRUCTIONS:
         return True
     if not _may_exceed_operands(passage):
@@ -345,32 +360,3 @@ def _too_large(passage: Passage, made: _KernelView, used: _KernelView, _flow: Fl
     operands = {*made.instruction.operands, *used.instruction.operands}
     results = len(made.instruction.shape.leaves()) + len(used.instruction.shape.leaves())
     return len(operands) + results > MOST_OPERANDS
-
-
-_TESTS: Final[tuple[tuple[str, Callable[[Passage, _KernelView, _KernelView, Flow], bool]], ...]] = (
-    ("control-flow", lambda passage, made, used, flow: passage.value.crossed),
-    (
-        "communication",
-        lambda passage, made, used, flow: _communicates(made) or _communicates(used),
-    ),
-    ("library-call", lambda passage, made, used, flow: _is_library(made) or _is_library(used)),
-    ("split-k", lambda passage, made, used, flow: _adds_parts(used) or _adds_parts(made)),
-    ("reduction", lambda passage, made, used, flow: _is_reduced(passage, made, used)),
-    (
-        "matrix-product",
-        lambda passage, made, used, flow: made.kernel.kind in _PRODUCT_KINDS or used.kernel.kind in _PRODUCT_KINDS,
-    ),
-    (
-        "whole-array",
-        lambda passage, made, used, flow: not {made.kernel.kind, used.kernel.kind}.isdisjoint(_WHOLE_ARRAY_KINDS),
-    ),
-    ("layout", lambda passage, made, used, flow: _moves(made) or _moves(used)),
-    ("buffer-copy", lambda passage, made, used, flow: "copy" in (made.instruction.opcode, used.instruction.opcode)),
-    ("scatter", lambda passage, made, used, flow: "scatter" in (made.kernel.kind, used.kernel.kind)),
-    ("cpu-rule", lambda passage, made, used, flow: _is_apart_on_cpu(made, used)),
-    ("several-users", lambda passage, made, used, flow: flow.readers(passage.value) > 1),
-    ("program-output", lambda passage, made, used, flow: array_key(passage.value) in flow.outputs),
-    ("recomputation", lambda passage, made, used, flow: _repeats(passage, used)),
-    ("size-limit", _too_large),
-    ("library-call", lambda passage, made, used, flow: _is_generated(made) or _is_generated(used)),
-)
