@@ -8,7 +8,7 @@ are given as recorded; `stats.compare` and `compare_apart` say what they prove.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -22,6 +22,7 @@ from jaxprof.session import Run, Session
 
 if TYPE_CHECKING:
     from jaxprof.analysis.kernel_difference import KernelDifferences
+    from jaxprof.hlo.analysis.collectives import Collective
     from jaxprof.hlo.analysis.findings.finding import HloFinding
     from jaxprof.hlo.model import Module
 
@@ -116,7 +117,7 @@ def run_difference(session_a: Session, run_a: Run, session_b: Session, run_b: Ru
             (session_a, run_a), (session_b, run_b), memory, (*modules.facts, *exact_facts(*map(_product_facts, asked)))
         ),
         collectives=modules.collectives,
-        products=_products(*asked),
+        products=_products(asked[0][1], asked[1][1]) if asked[0] and asked[1] else None,
         findings=modules.findings,
         passes=_passes(run_a, run_b),
         buffers=_buffers(*memory),
@@ -151,16 +152,10 @@ def module_difference(
     from jaxprof.hlo.analysis.findings.catalogue import findings
 
     kernels = kernel_differences(before, after, before_measured, after_measured)
+    facts = exact_facts(_module_facts(before), _module_facts(after))
     if before is None or after is None:
-        sides = [_module_facts(before), _module_facts(after)]
-        return ModuleDifference(kernels, exact_facts(*sides), None, None)
-    exchanged = _collectives(before, after)
-    return ModuleDifference(
-        kernels,
-        exact_facts(_module_facts(before), _module_facts(after)),
-        exchanged,
-        _findings(findings(before), findings(after)),
-    )
+        return ModuleDifference(kernels, facts, None, None)
+    return ModuleDifference(kernels, facts, _collectives(before, after), _findings(findings(before), findings(after)))
 
 
 def unlike(run_a: Run, run_b: Run) -> tuple[str, ...]:
@@ -208,32 +203,21 @@ def _module_facts(module: Module | None) -> _Facts:
     from jaxprof.hlo.analysis.kernels import kernels
 
     listed = kernels(module)
-    exchanged = collectives(module)
-    counts = [kernel.count for kernel in listed]
-    exchanges = [collective.kernel.count for collective in exchanged]
-    moved = [collective.bytes * (collective.kernel.count or 0) for collective in exchanged]
+    counts = [kernel.count for kernel in listed if kernel.count is not None]
+    executions, moved = _exchanged(collectives(module))
     return {
         "kernels": len(listed),
-        "launches": _sum(counts),
+        "launches": sum(counts) if len(counts) == len(listed) else None,
         **_cost_facts(module_cost(module)),
         "constant": _constant_bytes(module),
-        "collectives": _sum(exchanges),
-        "collective_bytes": None if None in exchanges else sum(moved),
+        "collectives": executions,
+        "collective_bytes": moved,
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _RequestedProducts:
-    """Operands and FLOPs of a program's products in one call."""
-
-    operand_bytes: int
-    flops: dict[str, float]
-    """FLOPs by the widest dtype of the operands."""
-
-
-def _requested_products(session: Session, run: Run) -> _RequestedProducts | None:
-    """Return the products of the module before optimisation; None without it, or if the number of executions is
-    unknown."""
+def _requested_products(session: Session, run: Run) -> tuple[int, dict[str, float]] | None:
+    """Return the bytes of all operands, and the FLOPs by the widest dtype of the operands, of the products in the
+    module before optimisation; None without it, or if the number of executions is unknown."""
     module = read_module(session, run, "hlo_before")
     if module is None or module.entry is None:
         return None
@@ -250,24 +234,18 @@ def _requested_products(session: Session, run: Run) -> _RequestedProducts | None
         operand_bytes += kernel.count * sum(shape.bytes for shape in shapes)
         widest = max((shape.dtype for shape in shapes), key=lambda dtype: DTYPE_BITS.get(dtype, 0), default="")
         flops[widest] += kernel.total_flops
-    return _RequestedProducts(operand_bytes, flops)
+    return operand_bytes, flops
 
 
-def _product_facts(products: _RequestedProducts | None) -> _Facts:
-    return {} if products is None else {"product_bytes": products.operand_bytes}
+def _product_facts(products: tuple[int, dict[str, float]] | None) -> _Facts:
+    return {} if products is None else {"product_bytes": products[0]}
 
 
-def _products(
-    before: _RequestedProducts | None, after: _RequestedProducts | None
-) -> tuple[FigureDifference, ...] | None:
-    if before is None or after is None:
-        return None
+def _products(before: Mapping[str, float], after: Mapping[str, float]) -> tuple[FigureDifference, ...]:
     from jaxprof.hlo.shape import DTYPE_BITS
 
-    dtypes = sorted({*before.flops, *after.flops}, key=lambda dtype: (-DTYPE_BITS.get(dtype, 0), dtype))
-    return tuple(
-        FigureDifference(each, before.flops.get(each, 0.0), after.flops.get(each, 0.0), "flop") for each in dtypes
-    )
+    dtypes = sorted({*before, *after}, key=lambda dtype: (-DTYPE_BITS.get(dtype, 0), dtype))
+    return tuple(FigureDifference(each, before.get(each, 0.0), after.get(each, 0.0), "flop") for each in dtypes)
 
 
 def _constant_bytes(module: Module) -> int:
@@ -278,11 +256,6 @@ def _constant_bytes(module: Module) -> int:
     running = (module.get(name) for name in analysis_of(module).execution.post_order)
     instructions = (instruction for each in running if each is not None for instruction in each.instructions)
     return sum(instruction.shape.bytes for instruction in instructions if instruction.opcode == "constant")
-
-
-def _sum(values: Iterable[int | None]) -> int | None:
-    counts = list(values)
-    return None if None in counts else sum(value for value in counts if value is not None)
 
 
 def _facts(
@@ -341,21 +314,23 @@ def _memory_facts(picture: MemoryPicture | None) -> _Facts:
 def _collectives(before: Module, after: Module) -> tuple[CollectiveDifference, ...]:
     from jaxprof.hlo.analysis.collectives import collectives
 
-    sides: list[dict[tuple[str, int | None], list[tuple[int | None, int]]]] = []
-    for module in (before, after):
-        groups: dict[tuple[str, int | None], list[tuple[int | None, int]]] = defaultdict(list)
+    groups: dict[tuple[str, int | None], tuple[list[Collective], list[Collective]]] = {}
+    for side, module in enumerate((before, after)):
         for collective in collectives(module):
-            groups[collective.opcode, collective.group_size].append((collective.kernel.count, collective.bytes))
-        sides.append(groups)
+            groups.setdefault((collective.opcode, collective.group_size), ([], []))[side].append(collective)
     differences: list[CollectiveDifference] = []
-    for key in dict.fromkeys((*sides[0], *sides[1])):
-        counts = [_sum(count for count, _ in side.get(key, ())) for side in sides]
-        moved = [
-            None if count is None else sum(size * (times or 0) for times, size in side.get(key, ()))
-            for count, side in zip(counts, sides, strict=True)
-        ]
-        differences.append(CollectiveDifference(*key, *counts, *moved))
+    for kind, sides in groups.items():
+        (before_count, before_bytes), (after_count, after_bytes) = map(_exchanged, sides)
+        differences.append(CollectiveDifference(*kind, before_count, after_count, before_bytes, after_bytes))
     return tuple(differences)
+
+
+def _exchanged(found: Sequence[Collective]) -> tuple[int | None, int | None]:
+    """Return the executions of collectives and the bytes that they exchange; None if a trip count is unknown."""
+    counts = [each.kernel.count for each in found if each.kernel.count is not None]
+    if len(counts) < len(found):
+        return None, None
+    return sum(counts), sum(count * each.bytes for count, each in zip(counts, found, strict=True))
 
 
 def _findings(before: Sequence[HloFinding], after: Sequence[HloFinding]) -> tuple[Pair[HloFinding], ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 
@@ -154,52 +155,19 @@ class End:
     index: int
 
 
-@dataclass(frozen=True, slots=True)
-class Links:
-    """The ends of all links, in order of their correlation id; all arrays have the same length."""
-
-    correlation: Ints
-    lane: Ints
-    row: Ints
-    index: Ints
-    on_device: Ints
-
-    @classmethod
-    def of(cls, lanes: Lanes) -> Links:
-        """Return the links of all rows."""
-        parts = []
-        for at, lane in enumerate(lanes.lanes):
-            for number, row in enumerate(lane.rows):
-                if row.correlation is None:
-                    continue
-                linked = np.flatnonzero(row.correlation >= 0)
-                count = len(linked)
-                parts.append(
-                    (row.correlation[linked], np.full(count, at), np.full(count, number), linked,
-                     np.full(count, int(lane.on_device)))
-                )  # fmt: skip
-        nothing = np.zeros(0, np.int64)
-        columns = [np.concatenate([nothing, *column]) for column in zip(*parts, strict=True)] or [nothing] * 5
-        order = np.argsort(columns[0], kind="stable")
-        return cls(*(column[order] for column in columns))
-
-    def other_end(self, lanes: Lanes, end: End) -> End | None:
-        """Return the first kernel of a launch, or the launch of a kernel; None if there is none."""
-        row = lanes.lanes[end.lane].rows[end.row]
-        if row.correlation is None or row.correlation[end.index] < 0:
-            return None
-        wanted = row.correlation[end.index]
-        low, high = (
-            np.searchsorted(self.correlation, wanted, "left"),
-            np.searchsorted(self.correlation, wanted, "right"),
-        )
-        here = int(lanes.lanes[end.lane].on_device)
-        others = [n for n in range(int(low), int(high)) if self.on_device[n] != here]
-        if not others:
-            return None
-        starts = [int(self._starts(lanes, n)) for n in others]
-        first = others[int(np.argmin(starts))]
-        return End(int(self.lane[first]), int(self.row[first]), int(self.index[first]))
-
-    def _starts(self, lanes: Lanes, number: int) -> int:
-        return int(lanes.lanes[int(self.lane[number])].rows[int(self.row[number])].starts[int(self.index[number])])
+def other_end(lanes: Lanes, end: End) -> End | None:
+    """Return the first kernel of a launch, or the launch of a kernel; None if there is none. One pass over the rows of
+    the other side."""
+    here = lanes.lanes[end.lane]
+    correlation = here.rows[end.row].correlation
+    if correlation is None or correlation[end.index] < 0:
+        return None
+    others = [
+        (int(row.starts[index]), End(at, number, index))
+        for at, lane in enumerate(lanes.lanes)
+        if lane.on_device != here.on_device
+        for number, row in enumerate(lane.rows)
+        if row.correlation is not None
+        for index in np.flatnonzero(row.correlation == correlation[end.index]).tolist()
+    ]
+    return min(others, key=itemgetter(0))[1] if others else None

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from golden import held_cases
 from jaxprof import events as e
 from jaxprof.analysis.lanes.kinds import KINDS
-from jaxprof.analysis.lanes.navigation import End, Links, search
+from jaxprof.analysis.lanes.navigation import End, other_end, search
 from jaxprof.analysis.lanes.rows import DEEPEST, lanes_of
 from jaxprof.analysis.timeline import Timeline, TimelineCounter, TimelineLane, read_timeline, readings_within
 from jaxprof.errors import FileRefusedError
@@ -108,7 +108,7 @@ def joined_lanes(kernels, launches):
 def test_from_a_launch_to_its_kernel_and_back_and_the_cursor_follows():
     lanes = joined_lanes([7, 8, -1], [8, -1, 7])
     ends = {(0, 0): End(1, 0, 1), (1, 0): End(0, 0, 2), (1, 2): None, (0, 1): None}
-    assert {at: Links.of(lanes).other_end(lanes, End(at[0], 0, at[1])) for at in ends} == ends
+    assert {at: other_end(lanes, End(at[0], 0, at[1])) for at in ends} == ends
     browse = Browse(joined_lanes([4], [4]), 60, 10)
     browse.event(1)
     for device, moment in (("host", 0), ("gpu:0", 100)):

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from jaxprof.analysis.lanes.navigation import (
     End,
-    Links,
     Stretch,
     idle_around,
     longest_idle,
     longest_interval,
     next_idle,
+    other_end,
 )
 from jaxprof.tui.kit.axis_browse import AxisBrowse, AxisWindow
 
@@ -46,7 +46,6 @@ class Browse(AxisBrowse):
         """All lines."""
         self.anchor: int | None = None
         """Where the range begins, which ends at the cursor; None without a range."""
-        self.links = Links.of(lanes)
         self.width = width
         self._longest: tuple[str, TimelineRow, Stretch] | None = None
         """The last jump to a longest interval or idle time: its kind, its row, and its target."""
@@ -209,13 +208,13 @@ class Browse(AxisBrowse):
     def linked(self) -> End | None:
         """The kernel of the launch under the cursor, or the launch of the kernel; None without a link."""
         under = self.under_cursor
-        if under is None or not len(self.links.correlation):
+        if under is None:
             return None
         lane, row, index = under
         number = next((n for n, candidate in enumerate(lane.rows) if candidate is row), None)
         if number is None or index is None:
             return None
-        return self.links.other_end(self.lanes, End(self.places[self.line].lane, number, index))
+        return other_end(self.lanes, End(self.places[self.line].lane, number, index))
 
     def follow(self) -> None:
         """Go to the other end of the link under the cursor."""

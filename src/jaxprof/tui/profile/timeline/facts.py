@@ -94,8 +94,8 @@ def cursor_lines(browse: Browse, width: int) -> list[Content]:
         if op is not None:
             hlo_op = browse.lanes.ops[op]
             parts.append(f"op {hlo_op.name if hlo_op.name != name else ''}".strip() + f" of {hlo_op.module or '-'}")
-        if browse.linked is not None:
-            parts.append(link_words(browse.lanes, lane, browse.linked, begin))
+        if (linked := browse.linked) is not None:
+            parts.append(link_words(browse.lanes, lane, linked, begin))
         room = max(12, width - len(details) - 6)
         head = Content.assemble((shorten(name, room), "bold"), "  ", ("■ ", STYLES[kind]), details)
     rest = Content.styled(safe(" · ".join(filter(None, [*parts, where, share]))), "$text-muted")
