@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from statistics import mean, median, quantiles
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.measured import MeasuredKernel, kernels_together, measured
 from jaxprof.analysis.run_result import IMPORTED
@@ -20,6 +20,9 @@ from jaxprof.grouping import grouped, totals
 from jaxprof.session import Run, Session
 from jaxprof.text import safe
 from jaxprof.units import percent
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.memory import MemoryPicture
 
 FOUND_BY: Mapping[str, str] = {
     "annotation": "their annotations",
@@ -138,34 +141,26 @@ _MEMORY_OF: Final = 8
 class ProfileProgram:
     """A program that ran during the profile."""
 
-    run: str
-    """Id of the program's run."""
-    name: str
-    program: str | None
-    """Id of the program in the profile, in decimal digits."""
-    calls: int | None
+    run: Run
     seconds: float
     """Self time of its kernels on all devices, in seconds."""
     share: float | None
     """Share of the self time of all programs, from 0 to 1."""
-    has_hlo: bool
-    peak_bytes: int | None
-    """Peak bytes of its memory, if its HLO gives it."""
-    peak_is_estimate: bool
+    memory: MemoryPicture | None
+    """Its memory; None without HLO, and for all but the longest programs."""
+
+    @property
+    def has_hlo(self) -> bool:
+        """Whether the profile has the program's HLO."""
+        return "hlo" in self.run.texts
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileOverview:
     """Overview of a profile."""
 
-    run: str
-    """Id of the run of the whole profile."""
-    label: str
-    platform: str
-    seconds: float | None
-    """Seconds from the first event to the last."""
-    events: int | None
-    bytes: int | None
+    run: Run
+    """The run of the whole profile."""
     devices: tuple[DeviceSteps, ...]
     kernels: tuple[tuple[str, MeasuredKernel], ...]
     """Kernels of all programs, each with the id of its run and its share of the whole; longest self time first."""
@@ -206,7 +201,6 @@ def with_hlo(session: Session, run: Run) -> Run:
 def overview(session: Session, run: Run) -> ProfileOverview:
     """Return the overview of the profile whose whole is `run`. Reads the HLO of its longest programs, so call it in a
     thread."""
-    capture = run.captures.get(IMPORTED)
     programs = programs_of(session, run)
     of_whole = measured(session, run.id)
     kernels = kernels_together(session, [run.id, *(program.id for program in programs)])
@@ -215,12 +209,7 @@ def overview(session: Session, run: Run) -> ProfileOverview:
     order = {verdict: number for number, verdict in enumerate(VERDICTS)}
     rows = [row for event in run.trust.values() for row in event.rows]
     return ProfileOverview(
-        run=run.id,
-        label=run.label,
-        platform=capture.platform if capture is not None else "",
-        seconds=capture.wall_seconds if capture is not None else None,
-        events=capture.events if capture is not None else None,
-        bytes=capture.bytes if capture is not None else None,
+        run=run,
         devices=device_steps(run.steps),
         kernels=tuple(kernels),
         programs=tuple(
@@ -239,16 +228,4 @@ def _program(session: Session, run: Run, seconds: float, whole: float, *, memory
     if memory and "hlo" in run.texts:
         with suppress(JaxprofError):  # the HLO view says why it cannot be read
             picture = buffers_of(session, run.id)
-    event = run.measured.get(IMPORTED)
-    program = run.plan.parameters.get("program")
-    return ProfileProgram(
-        run=run.id,
-        name=run.plan.workload,
-        program=None if program is None else str(program),
-        calls=event.calls if event is not None else None,
-        seconds=seconds,
-        share=seconds / whole if whole > 0 else None,
-        has_hlo="hlo" in run.texts,
-        peak_bytes=picture.peak_bytes if picture is not None else None,
-        peak_is_estimate=picture.is_estimate if picture is not None else False,
-    )
+    return ProfileProgram(run, seconds, seconds / whole if whole > 0 else None, picture)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from textual.content import Content
 
+from jaxprof.analysis.run_result import IMPORTED
 from jaxprof.facts import Fact, at, column
 from jaxprof.report.renderers import Table
 from jaxprof.report.views import device_columns, measured_table
@@ -55,14 +56,17 @@ def overview_facts(profile: ProfileOverview, width: int) -> Sequence[FactLine]:
 
 def _head(profile: ProfileOverview) -> Iterator[FactLine]:
     devices = len(profile.devices)
-    facts = [
-        profile.platform,
-        counted(devices, "device") if devices else "no device",
-        seconds(profile.seconds) if profile.seconds is not None else "",
-        counted(profile.events, "event") if profile.events is not None else "",
-        bytes_(profile.bytes) if profile.bytes is not None else "",
-    ]
-    yield heading(profile.label, " · ".join(fact for fact in facts if fact))
+    facts = [counted(devices, "device") if devices else "no device"]
+    capture = profile.run.captures.get(IMPORTED)
+    if capture is not None:
+        facts = [
+            capture.platform,
+            *facts,
+            seconds(capture.wall_seconds) if capture.wall_seconds is not None else "",
+            counted(capture.events, "event") if capture.events is not None else "",
+            bytes_(capture.bytes) if capture.bytes is not None else "",
+        ]
+    yield heading(profile.run.label, " · ".join(fact for fact in facts if fact))
 
 
 def _doubts(profile: ProfileOverview, width: int) -> Iterator[FactLine]:
@@ -102,7 +106,7 @@ def _kernels(profile: ProfileOverview, width: int) -> Iterator[FactLine]:
     yield heading(
         "Kernels", f"the longest {len(shown)} of {integer(len(profile.kernels))}, self time" if rest else "self time"
     )
-    with_hlo = {program.run for program in profile.programs if program.has_hlo}
+    with_hlo = {program.run.id for program in profile.programs if program.has_hlo}
     targets = [FactTarget("", kernel.name, kernel=True, run=run) if run in with_hlo else None for run, kernel in shown]
     table = measured_table([kernel for _, kernel in shown], programs=True, spread=width >= _SPREAD_WIDTH)
     yield from _table(table, targets, width)
@@ -116,23 +120,29 @@ def _programs(programs: Sequence[ProfileProgram], width: int) -> Iterator[FactLi
     if not shown:
         return
     yield heading("Programs", f"the longest {len(shown)} of {len(programs)}" if len(programs) > len(shown) else "")
-    targets = [FactTarget("", "", run=program.run) if program.has_hlo else None for program in shown]
+    targets = [FactTarget("", "", run=program.run.id) if program.has_hlo else None for program in shown]
     yield from _table(Table(_PROGRAM, shown), targets, width)
 
 
 def _peak(program: ProfileProgram) -> str:
-    estimated = program.peak_is_estimate and program.peak_bytes is not None
-    return bytes_(program.peak_bytes) + (" est." if estimated else "")
+    memory = program.memory
+    peak = memory.peak_bytes if memory is not None else None
+    return bytes_(peak) + (" est." if memory is not None and memory.is_estimate and peak is not None else "")
+
+
+def _calls(program: ProfileProgram) -> str:
+    event = program.run.measured.get(IMPORTED)
+    return integer(event.calls if event is not None else None)
 
 
 def _program_name(program: ProfileProgram) -> str:
-    return program.name + ("" if program.has_hlo else "  no HLO in the profile")
+    return program.run.plan.workload + ("" if program.has_hlo else "  no HLO in the profile")
 
 
 _PROGRAM: Final[tuple[Fact[ProfileProgram], ...]] = (
     column("share", at("share"), percent_or_less, right=True),
     column("self", at("seconds"), seconds, right=True),
-    column("calls", at("calls"), integer, right=True),
+    column("calls", _calls, right=True),
     column("peak memory", _peak, right=True),
     column("program", _program_name, gives_way=True),
 )
