@@ -185,14 +185,6 @@ def _lane_part(run: Run, timeline: Timeline, lane: TimelineLane) -> Part:
     }
 
 
-def _steps(run: Run) -> Iterable[StepTimes]:
-    return run.steps.steps if run.steps is not None else ()
-
-
-def _passes(run: Run) -> Iterable[PassRow]:
-    return pass_rows(run.compile_passes.tree) if run.compile_passes is not None else ()
-
-
 RELATIONS: Final = (
     Relation(
         "intervals",
@@ -213,12 +205,13 @@ RELATIONS: Final = (
         ),
         arrays=_intervals,
     ),
-    _relation("steps", "Where the time of each step of a capture went, on each device", STEPS, _steps),
+    _relation("steps", "Where the time of each step of a capture went, on each device", STEPS,
+              lambda run: run.steps.steps if run.steps is not None else ()),
     _relation(
         "passes",
         "The phases and passes of each compilation that was captured, a parent before its children",
         PASSES,
-        _passes,
+        lambda run: pass_rows(run.compile_passes.tree) if run.compile_passes is not None else (),
     ),
-)
+)  # fmt: skip
 """Tables of SQL."""

@@ -11,7 +11,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.analysis.explain.catalogue import SOURCES, entries
-from jaxprof.analysis.explain.model import TRIED, Abstention, Explanation, FindingCost, RankedFinding, command
+from jaxprof.analysis.explain.model import TRIED, Explanation, FindingCost, RankedFinding, command
 from jaxprof.analysis.measured import longest_kernel, whole_profile
 from jaxprof.facts import Fact, at, optional, recorder
 from jaxprof.facts.units import (
@@ -336,12 +336,14 @@ def _lines(explanation: Explanation, room: _Room) -> Iterator[str]:
         yield f"   and {explanation.left_out} more: {_where_the_rest_is(explanation)}"
     if len(commands) == 1:
         yield from _cut(f"{_verify_label(explanation)} {commands[0]}", room, hang=8)
-    if command := try_command(explanation):
-        yield from _cut(f"measure these fixes: {command}", room, hang=8)
+    if trying := try_command(explanation):
+        yield from _cut(f"measure these fixes: {trying}", room, hang=8)
     shown = explanation.abstentions[: room.abstentions]
     for number, abstention in enumerate(shown, start=1):
         repeated = any(following.command == abstention.command for following in shown[number : number + 1])
-        yield from _abstention_lines(abstention, room, with_command=room.commands and not repeated)
+        yield from _cut(abstention.reason, room, first="? ", hang=1)
+        if abstention.command and room.commands and not repeated:
+            yield from _cut(abstention.command, room, first="   ", hang=2)
 
 
 def _verify_label(explanation: Explanation) -> str:
@@ -385,12 +387,6 @@ def _finding_lines(number: int, finding: RankedFinding, room: _Room, *, verify: 
         yield from wrap(trial_sentence(finding.trial), first="   ", hang=2, width=room.width)
     if verify and room.commands:
         yield from _cut(f"{verify} {finding.verify}", room, first="   ", hang=2)
-
-
-def _abstention_lines(abstention: Abstention, room: _Room, *, with_command: bool) -> Iterator[str]:
-    yield from _cut(abstention.reason, room, first="? ", hang=1)
-    if abstention.command and with_command:
-        yield from _cut(abstention.command, room, first="   ", hang=2)
 
 
 def _cut(text: str, room: _Room, *, first: str = "", hang: int = 0) -> list[str]:

@@ -343,13 +343,10 @@ def _note_lines(mark: str, notes: _Notes) -> Iterator[str]:
     """Yield the messages that share an advice, then the advice."""
     for advice, messages in notes.items():
         for message, labels in messages.items():
-            yield from wrap(f"{_labels_text(labels)}: {message}", first=f"  {mark} ")
+            distinct = list(dict.fromkeys(labels))
+            named = and_more(distinct, 4 if len(distinct) <= 4 else 3)
+            yield from wrap(f"{named}: {message}", first=f"  {mark} ")
         yield from wrap(advice, first="    ")
-
-
-def _labels_text(labels: list[str]) -> str:
-    distinct = list(dict.fromkeys(labels))
-    return and_more(distinct, 4 if len(distinct) <= 4 else 3)
 
 
 def published_lines(group: RunGroup, width: int = WIDTH) -> Iterator[str]:
