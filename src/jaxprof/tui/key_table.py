@@ -250,8 +250,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("profile", "m:t", "profile", "Timeline", "Show this kernel in the run's timeline", HIDDEN),
         Key("memory", "m:m", "memory", "Memory", "Show what makes up the peak memory", HIDDEN),
         _TRUST,
-        Key("export", "m:E", "export", "Export",
-            "Write the table as CSV", HIDDEN),
+        Key("export", "m:E", "export", "Export", "Write the table as CSV", HIDDEN),
         Key("open", "m:o", "open_file", "Open file",
             "Open HLO (text or proto), or XLA's dumps", HIDDEN),
         *_PANES,
@@ -271,21 +270,21 @@ GROUPS: dict[str, KeyGroup] = {
     )),
     "kernels": KeyGroup("Kernels: kernels", (
         Key("enter", "enter", "choose", "Text", "Go to the kernel's text; on a group, open or close it"),
-        Key("sort", "s", "sort", "Sort", "Sort by the next column"),
-        Key("turn", "m:S", "turn", "Reverse", "Reverse the order", HIDDEN),
+        *_ORDER,
         Key("group", "m:g", "group", "Group", "Group by kind, line, scope or direction"),
         Key("open", "space", "open_group", "Open group", "Open or close the group", HIDDEN),
         Key("open_all", "m:Z", "open_groups", "Open all", "Open or close all groups", HIDDEN),
+    )),
+    "roofline": KeyGroup("Kernels: roofline", (
         Key("point_before", "left h", "point(-1)", "Point before",
-            "On the roofline, go to the next point of less FLOPs per byte", HIDDEN),
+            "Go to the next point of less FLOPs per byte", HIDDEN),
         Key("point_after", "right l", "point(1)", "Next point",
-            "On the roofline, go to the next point of more FLOPs per byte", HIDDEN),
+            "Go to the next point of more FLOPs per byte", HIDDEN),
     )),
     "kernel_notes": KeyGroup("Kernels: findings and barriers", (
         Key("enter", "enter", "choose", "Kernel", "Go to the kernel of this row"),
     )),
     "text": KeyGroup("Kernels: text", (
-        *_MOVES,
         Key("space", "space", "page(1)", "Page down", "Go a page down", HIDDEN),
         Key("scroll_left", "shift+left", "sideways(-1)", "Scroll left", "Scroll to the start of long lines", HIDDEN),
         Key("scroll_right", "shift+right", "sideways(1)", "Scroll right", "Scroll to the end of long lines", HIDDEN),
@@ -358,6 +357,8 @@ GROUPS: dict[str, KeyGroup] = {
     )),
     "buffers": KeyGroup("Memory", (
         Key("hlo", "enter", "choose", "HLO", "Go to the instruction that makes this buffer"),
+    )),
+    "memory": KeyGroup("Memory: over the schedule", (
         Key("before", "left h", "step(-1)", "Earlier",
             "Go to the instruction before, and list what is alive there"),
         Key("after", "right l", "step(1)", "Later", "Go to the next instruction, and list what is alive there"),

@@ -8,9 +8,9 @@ from textual.widgets import Input
 
 from hlo_sources import BOTH_STAGES, SOURCES, WRONG
 from jaxprof import events as e
+from jaxprof.analysis.ranking import roofline_points
 from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.tui.hlo.kernels import KernelTable
-from jaxprof.tui.hlo.roofline import RooflineView, roofline_frame
 from jaxprof.tui.hlo.screen import HloScreen
 from jaxprof.tui.kit.fact_list import FactList
 from jaxprof.tui.messages import SessionChanged
@@ -127,7 +127,7 @@ async def test_stages_barriers_sources_and_the_order_of_the_kernels(tmp_path):
         await opened(walk, program_session())
         table.set_filter("")
         await walk.press("s m S")
-        assert (table.rows.wanted.sort, table.rows.wanted.turned) == ("name", True)
+        assert (table.rows.wanted.sort, table.rows.wanted.turned) == ("order", True)
         await walk.press("m g home enter")
         assert [key[0] for key in table.keys if isinstance(key, tuple)] == ["loop fusion", "GEMM", "reduction"]
         assert len(table.keys) == 3 + 4 - 2
@@ -142,15 +142,15 @@ async def test_the_cursor_goes_from_point_to_point_of_the_roofline_and_names_all
             m d | @Choose
             'h200 enter | share of least time (a lower bound) | 4.80 TB/s
         """)
-        kernels, view = walk.find(KernelTable), walk.find(RooflineView)
-        frame = roofline_frame(kernels.rows.ranking, kernels.rows.numbers, view.size.width, view.size.height)
+        kernels = walk.find(KernelTable)
+        points, _ = roofline_points(kernels.rows.ranking, kernels.rows.numbers)
 
         async def chosen(point):
             await walk.until(lambda: kernels.ranked is not None and kernels.ranked.number == point.number)
             below = walk.text.partition("FLOP/B")[2]
             assert all(kernels.rows.ranking.kernels[number].name in below for number in point.numbers)
 
-        order = sorted(frame.points, key=lambda point: (point.intensity, point.flops_per_second))
+        order = sorted(points, key=lambda point: (point.intensity, point.flops_per_second))
         assert len(order) > 2
         kernels.select(order[0].number)
         for keys, at in (("right", 1), ("right left left", 0)):
@@ -270,6 +270,6 @@ async def test_the_memory_of_a_file_stands_above_it(tmp_path):
     )
     async with walking(stage=Stage(path)) as walk:
         await walk.shows("out")
-        await walk.press("m m", "2 buffers of 2.00 KiB alive at the highest point: out")
+        await walk.press("m m", "2 buffers of 2.00 KiB alive at the highest point · out")
         await walk.press("down enter", "ROOT")
         assert isinstance(walk.screen, HloScreen)

@@ -92,12 +92,13 @@ def shown():
 def test_groups_open_and_close_and_their_kernels_are_indented():
     rows = shown()
     rows.group_by("kind")
-    assert [rows.depth(at) for at in range(len(rows.keys))] == [int(isinstance(key, int)) for key in rows.keys]
+    assert rows.depths == dict.fromkeys(range(len(KERNELS)), 1)
     first = next(iter(rows.groups.values()))
     whole = len(rows.groups) + len(KERNELS)
     lengths = []
-    for turn in (lambda: rows.turn_group(first), rows.turn_groups, rows.turn_groups):
-        turn()
+    for closed in ({first.path}, set(), set(rows.groups)):
+        rows.closed = closed
+        rows.arrange(fresh=False)
         lengths.append(len(rows.keys))
     assert lengths == [whole - len(first.members), whole, len(rows.groups)], "one closed, then all opened, all closed"
     assert len(rows.numbers) == len(KERNELS), "a closed group has kernels too"

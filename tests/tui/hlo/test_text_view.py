@@ -27,11 +27,7 @@ class Viewer(App[None]):
     """The pane alone, with the menu."""
 
     BINDINGS: ClassVar[list[BindingType]] = [("m", "menu", "Menu")]
-    CSS = """
-    TextPane, CodeView { height: 1fr; }
-    .text-view--chosen { text-style: reverse; } .text-view--hit { text-style: underline; }
-    .text-view--name { color: red; } .text-view--shape { color: green; } .text-view--opcode { color: blue; }
-    """
+    CSS = "TextPane, CodeView { height: 1fr; }"
 
     def __init__(self, document):
         super().__init__()
@@ -84,6 +80,11 @@ async def test_lines_are_as_wide_as_the_view_and_hostile_text_is_not_obeyed():
         assert "[b]bold[/x] ␛[31mred␛[0m \\u202egnp tab␍" in text_at(view, 0)
         assert "␇bell \\x9b2J 漢字" in text_at(view, 1)
         assert view.render_line(1).cell_length == 80
+        view.show(Document("x" * 100 + "middle" + "y" * 10_000 + "end"))
+        assert text_at(view, 0).endswith("xxx…"), "what goes on beyond the edge is marked"
+        await pilot.press(*["shift+right"] * 3)
+        assert text_at(view, 0)[3:].startswith("…xxx")
+        assert "xxxmiddleyyy" in text_at(view, 0)
 
 
 async def test_the_ways_through_hlo_and_the_copy():
@@ -103,9 +104,9 @@ async def test_the_ways_through_hlo_and_the_copy():
         for start, user in ((grad, line_of("ROOT %tuple.1")), (header, tanh), (dot, dot)):
             view.go(start)
             await pilot.press("m", "u")
-            assert view.cursor == user
-        await pilot.pause()
+            await until(pilot, lambda user=user: view.cursor == user)
         app = view.app
+        await until(pilot, lambda: app.asked)
         assert [(one.name, one.lines) for one in app.asked] == [("dot.1", [tanh, grad])]
         await pilot.press("y")
         assert app.clipboard == LINES[dot].strip()
@@ -119,7 +120,7 @@ async def searched(pilot, text):
     pane = pilot.app.query_one(TextPane)
     await pilot.press("slash", *text)
     await until(pilot, lambda: pane.hits is not None)
-    return pane.count.plain
+    return pane.count
 
 
 async def test_a_search_counts_wraps_and_refuses_a_broken_expression():
@@ -133,12 +134,12 @@ async def test_a_search_counts_wraps_and_refuses_a_broken_expression():
         await pilot.press("enter")
         for key, at in (("n", 1), ("n", 0), ("N", 1)):
             await pilot.press(key)
-            assert (view.cursor, pane.count.plain) == (hits[at], f"{at + 1} of 2")
+            assert (view.cursor, pane.count) == (hits[at], f"{at + 1} of 2")
         await pilot.press("slash", "escape")
         assert not pane.searching
         await pilot.press("slash", *"a(b")
         await pilot.pause()
-        assert pane.count.plain.startswith("not a regular expression")
+        assert pane.count.startswith("not a regular expression")
         assert view.cursor == hits[1]
 
 

@@ -2,8 +2,13 @@
 
 import re
 
+from textual.content import Content
+
 from jaxprof.hlo.analysis.origin import HloSourceLocation
+from jaxprof.report.conclusion import Conclusion
 from jaxprof.stats.summary import summarise
+from jaxprof.tui.kit.drawing import hang, whole_parts
+from jaxprof.tui.kit.explanation import conclusion_lines
 from jaxprof.tui.kit.format import ago, half_width, half_width_short, interval, moment
 from jaxprof.tui.kit.python_source import excerpt
 
@@ -31,3 +36,27 @@ def test_a_source_file_is_read_only_if_it_is_one(tmp_path):
     assert excerpt(HloSourceLocation(str(path), 2), 1).lines == ((1, "a = 1"), (2, "b = 2"), (3, "c = 3"))
     for bad in ("/dev/zero", str(tmp_path), "/no/such/file", "a\0b"):
         assert excerpt(HloSourceLocation(bad, 1), 1).lines == ()
+
+
+def test_the_largest_costs_are_never_cut_and_an_action_between_words():
+    cost = "r3 jit: compiling 137.6 ms (49 %), lowering 130.9 ms (30 %), first run 24 ms (10 %), the rest 31 ms (11 %)"
+    lines = conclusion_lines(Conclusion(cost, "", "fold the constants " * 20), 78, whole=False)
+    text = " ".join(line.plain[12:].strip() for line in lines)
+    assert text.startswith(cost)
+    assert "constants … (" in text
+    assert all(line.cell_length <= 78 for line in lines)
+
+
+def test_a_part_with_a_figure_is_shown_whole_or_not_at_all():
+    parts = ("8 buffers of 6.00 KiB", "instruction 3 of 40", "x")
+    assert [whole_parts(parts, width).plain for width in (45, 26, 20)] == [
+        "8 buffers of 6.00 KiB · instruction 3 of 40",
+        "8 buffers of 6.00 KiB · x",
+        "instruction 3 of 40",
+    ]
+
+
+def test_a_wrapped_number_stays_with_its_unit():
+    lines = hang(Content("bytes "), "2.00 MiB = 1.50 MiB read + 512 KiB written " + "x" * 50, 36)
+    assert [line.plain for line in lines][:2] == ["bytes 2.00 MiB = 1.50 MiB read +", "      512 KiB written"]
+    assert all(line.cell_length <= 36 for line in lines)

@@ -1,9 +1,6 @@
 """Asking for a program: what is typed, what is read of it, and what completes it."""
 
-from pathlib import Path
-
 import pytest
-from textual.widgets import Input
 
 from jaxprof.engine.protocol.recording import RecordingOptions
 from jaxprof.errors import UsageError
@@ -18,7 +15,6 @@ from jaxprof.tui.kit.script_dialog import (
     read_function,
     read_program,
     read_transfers,
-    suggestion,
 )
 from tui.fakes import HOSTILE, SMALL, walking
 
@@ -80,29 +76,18 @@ def test_what_cannot_be_read_is_refused(read, text, what, folder):
         read(*((text, folder) if read is read_program else (text,)))
 
 
-def test_files_are_completed(folder):
-    assert suggestion("tr", folder) == "train.py"
-    assert suggestion("mo", folder) == "models/"
-    assert suggestion("models/", folder) == "models/net.py"
-    assert suggestion(f"{folder}/tra", Path("/")) == f"{folder}/train.py"
-    assert suggestion("tr", folder, folders_only=True) is None
-    assert {suggestion(text, folder) for text in ("notes", "no/such/folder/x", "-m tr")} == {None}
-
-
 @pytest.mark.usefixtures("catalogue", "shelf")
 async def test_a_program_is_started_from_home(folder, monkeypatch):
     monkeypatch.chdir(folder)
     async with walking(SMALL) as walk:
         await walk.until(lambda: getattr(walk.screen, "info", None))
         await walk.press("m x")
-        dialog = await walk.on("ScriptDialog")
+        await walk.on("ScriptDialog")
         await walk.until(lambda: walk.app.focused)
         # Typed in order: where the second error shows, the first would.
         await walk.press("z down ''open up", "cannot be split", gone="there is no file")
         await walk.press("backspace down" + " backspace" * 5 + " up enter", "no program is given")
-        await walk.press("t r", "train.py")
-        await walk.press("right")
-        await walk.until(lambda: dialog.query_one("#program", Input).value == "train.py")
+        await walk.press("'train.py", "train.py")
         await walk.press("down '--n space 3 down down down down 'exact enter", "train.py --n 3")
         await walk.mode("program")
         program = walk.stage.programs[0].program

@@ -72,7 +72,7 @@ async def test_a_profile_opens_at_its_overview_and_a_measured_run_has_none(tmp_p
         lines = walk.find(OverviewList)
         assert place_of(profiles.captured().session()) == "results"
         assert (walk.app.current_mode, walk.app.focused) == ("profile", lines)
-        await walk.press("m m", "an estimate from the schedule")
+        await walk.press("m m", "estimated from the schedule")
         assert walk.find(MemoryPane).display
         await walk.press("m T")
         while lines.target is None:
@@ -148,7 +148,7 @@ async def test_the_timeline_under_keys():
         await walk.through("""
             | match 10 of 10
             escape / ( | not a regular expression
-            escape m V | @TrustDialog | --no-command-buffers | 10 steps were found | 2.20 ms a call
+            escape m V | @TrustDialog | --no-command-buffers | 10 steps were found
         """)
 
 
@@ -224,7 +224,7 @@ async def test_the_tree_of_passes_and_the_buffers_that_are_alive_at_the_cursor(m
 
         await opened(walk, view="memory")
         await walk.through("""
-            | temporary 3.81 MiB 33 % | selu.py:12 | +2
+            | temporaries 3.81 MiB (33 %) | selu.py:12 | +2
             down enter | #hlo
         """)
         read = threading.Event()

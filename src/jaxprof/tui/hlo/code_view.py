@@ -1,9 +1,9 @@
 """A text of any size, drawn line by line as it comes into view: coloured, and with search matches marked. Keys go from
 a name to its definition and its users, back and forward.
 
-Textual's own text area takes 20 s for 200 000 lines. This view slices, makes safe and colours only the lines that are
-shown, caches the drawn lines, and sends nothing while nothing changes. Every line is made safe before it is drawn;
-markup is never parsed.
+Textual's own text area takes 20 s for 200 000 lines. This list slices, makes safe and colours only the lines that are
+shown. Every line is made safe before it is drawn; markup is never parsed. Where a line goes on beyond the edge, an
+ellipsis stands.
 """
 
 from __future__ import annotations
@@ -11,56 +11,46 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
 
-from rich.segment import Segment
-from rich.style import Style as RichStyle
 from textual import events
 from textual.cache import LRUCache
-from textual.geometry import Region, Size
+from textual.content import Content
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from jaxprof.hlo.read.lexer import Language, SpanKind, lex
-from jaxprof.text import columns, safe
-from jaxprof.tui.hlo.document import Document, Name, column
-from jaxprof.tui.hlo.text_search import Hits
-from jaxprof.tui.kit.guard import Guarded
+from jaxprof.hlo.read.lexer import Language, SpanKind, TextSpan, lex
+from jaxprof.text import safe
+from jaxprof.tui.hlo.document import Document, Hits, Name
+from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.threads import in_thread
 
-PIECE = 8192
-"""Characters of a line that are drawn at once. Longer lines (such as a literal of megabytes) are drawn in pieces."""
-KEPT = 4096
+_HALF = 4096
+"""Half of the characters of a line that are coloured at once: longer lines, such as a literal of megabytes, are drawn
+in pieces that overlap by half."""
+_KEPT = 4096
 """Number of drawn lines in the cache."""
-SIDEWAYS = 16
-ABOVE = 3
-"""Lines that stay in view above and below the cursor."""
-
-
-READ_AT_ONCE = 20_000
-"""Users of a name are searched at once in a text with fewer lines than this, else in a thread."""
-MOST_PLACES = 200
+_SIDEWAYS = 16
+_MOST_PLACES = 200
 """Number of places that the history keeps."""
+_STYLES = {
+    SpanKind.COMMENT: "$code-comment italic",
+    SpanKind.STRING: "$code-string",
+    SpanKind.NUMBER: "$code-number",
+    SpanKind.NAME: "$code-name",
+    SpanKind.SHAPE: "$phase-lower",
+    SpanKind.LAYOUT: "$code-comment",
+    SpanKind.OPCODE: "bold $code-name",
+    SpanKind.KEYWORD: "bold $code-keyword",
+    SpanKind.ATTRIBUTE: "$code-keyword",
+    SpanKind.PUNCTUATION: "$quiet",
+}
 
 Place = tuple[Document, int]
 """A document and a line of it, as an entry of the history."""
 
 
-class CodeView(Guarded, ScrollView, can_focus=True, keys="text"):
+class CodeView(RowList, keys="text"):
     """Shows one document at a time, with a cursor on a line, which can also choose a name of its line."""
-
-    ALLOW_SELECT = False
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "text-view--cursor",
-        "text-view--gutter",
-        "text-view--hit",
-        "text-view--chosen",
-        *(f"text-view--{kind}" for kind in SpanKind),
-    }
-
-    class Moved(Message):
-        """Posted when the cursor moves to another line, or another document is shown."""
 
     @dataclass
     class ManyUsers(Message):
@@ -70,16 +60,17 @@ class CodeView(Guarded, ScrollView, can_focus=True, keys="text"):
         name: str
         lines: list[int]
 
-    def __init__(self, document: Document | None = None, *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
-        self._document = document or Document("")
-        self._cursor = 0
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._document = Document("")
+        self._left = 0
+        """Number of characters that are out of view on the left."""
         self._hits: Hits | None = None
-        self._positions: LRUCache[int, tuple[Document, int]] = LRUCache(16)
-        self._strips: LRUCache[tuple[int, int], tuple[str, Strip]] = LRUCache(KEPT)
-        self._part_styles: dict[str, RichStyle] = {}
-        self._name_at = -1
-        """Index of the chosen name in the line of the cursor; -1 for none."""
+        self._chosen = (-1, -1)
+        """The line of the chosen name, and the index of the name in that line."""
+        self._positions: LRUCache[int, Place] = LRUCache(16)
+        self._strips: LRUCache[tuple[int, int, int], Strip] = LRUCache(_KEPT)
+        """Drawn lines without marks, by line, characters on the left, and width."""
         self._back: list[Place] = []
         self._forward: list[Place] = []
         self.show_document: Callable[[Document], None] = self.show
@@ -92,241 +83,149 @@ class CodeView(Guarded, ScrollView, can_focus=True, keys="text"):
         """The document that is shown."""
         return self._document
 
-    @property
-    def cursor(self) -> int:
-        """The line that the cursor is on, from 0."""
-        return self._cursor
-
     def show(self, document: Document) -> None:
         """Show another document, at the line where the reader last left it."""
         if document is self._document:
             return
-        self._positions[id(self._document)] = (self._document, self._cursor)
-        _, self._cursor = self._positions.get(id(document)) or (document, 0)
-        self._document = document
-        self._hits = None
-        self._name_at = -1
+        self._positions[id(self._document)] = (self._document, self.cursor)
+        _, line = self._positions.get(id(document)) or (document, 0)
+        self._document, self._hits, self._chosen = document, None, (-1, -1)
         self._strips.clear()
-        self._resize()
-        self.scroll_to(x=0, animate=False, force=True)
-        self._reveal(center=True)
-        self.refresh()
-        self.post_message(self.Moved())
+        self.set_keys(range(document.line_count))
+        self.go(line)
 
     def show_hits(self, hits: Hits | None) -> None:
         """Mark the matches of a search; None marks nothing."""
         self._hits = hits
         self.refresh()
 
-    def go(self, line: int, *, center: bool = False) -> None:
-        """Move the cursor to a line and bring it into view, near the centre with `center`."""
-        line = max(0, min(line, self._document.line_count - 1))
-        before, self._cursor = self._cursor, line
-        self._name_at = -1
-        self.refresh_line(before)
-        self.refresh_line(line)
-        self._reveal(center=center)
-        if center and self.scroll_x:
-            self.scroll_to(x=0, animate=False, force=True)
-        if before != line:
-            self.post_message(self.Moved())
+    def go(self, line: int) -> None:
+        """Move the cursor to a line, and bring the beginning of the line into view."""
+        self._chosen = (-1, -1)
+        self._shift(0)
+        self.move_to(line)
 
-    # -- measures ---------------------------------------------------------------------------------------------
+    def _bring_into_view(self) -> None:
+        """Scroll by a line when the cursor steps over the edge; show a line that is farther away in the upper third."""
+        top, height = round(self.scroll_y), self.scrollable_content_region.height
+        beyond = max(top - self.cursor, self.cursor - (top + height - 1))
+        if height and beyond > 1:
+            self.scroll_to(y=max(0, self.cursor - height // 3), animate=False, force=True)
+        elif height:
+            super()._bring_into_view()
+
+    # -- drawing ----------------------------------------------------------------------------------------------
 
     @property
-    def number_width(self) -> int:
+    def _gutter(self) -> int:
         """Columns that the line numbers take."""
         return len(str(self._document.line_count)) + 2
 
-    def _resize(self) -> None:
-        self.virtual_size = Size(self.number_width + self._document.widest + 1, self._document.line_count)
-
-    def _reveal(self, *, center: bool = False) -> None:
-        height = self.scrollable_content_region.height
-        if height < 1:
-            return  # not laid out yet: on_resize does it
-        row, top = self._cursor, round(self.scroll_y)
-        margin = min(ABOVE, (height - 1) // 2)
-        if top + margin <= row < top + height - margin:
-            return
-        if center:
-            target = row - height // 3
-        elif row < top + margin:
-            target = row - margin
-        else:
-            target = row - height + 1 + margin
-        self.scroll_to(y=max(0, target), animate=False, force=True)
-
-    def refresh_line(self, line: int) -> None:
-        """Redraw a line if it is in view."""
-        y = line - round(self.scroll_y)
-        if 0 <= y < self.size.height:
-            self.refresh(Region(0, y, self.size.width, 1))
-
-    # -- drawing ----------------------------------------------------------------------------------------------
+    @property
+    def _room(self) -> int:
+        """Columns for the text of a line."""
+        return max(1, self.scrollable_content_region.width - self._gutter)
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
         self._strips.clear()
-        self._part_styles.clear()
-
-    def _style(self, part: str) -> RichStyle:
-        style = self._part_styles.get(part)
-        if style is None:
-            style = self.get_component_rich_style(f"text-view--{part}", partial=True) if part else self.rich_style
-            self._part_styles[part] = style
-        return style
 
     def render_line(self, y: int) -> Strip:
-        width = self.size.width
-        number = y + round(self.scroll_y)
-        base = self._style("")
-        if number >= self._document.line_count:
-            return Strip.blank(width, base)
-        on_cursor = number == self._cursor
-        if on_cursor:
-            base = base + self._style("cursor")
-        room = max(0, width - self.number_width)
-        left = round(self.scroll_x)
-        body = self._body(number, left, left + room, marked=on_cursor)
-        body = body.extend_cell_length(room).apply_style(base)
-        return Strip.join([self._number(number, on_cursor).apply_style(base), body])
+        line = y + round(self.scroll_y)
+        if line == self.cursor or self._hits is not None:
+            return super().render_line(y)
+        key = (line, self._left, self.size.width)
+        strip = self._strips.get(key)
+        if strip is None:
+            strip = self._strips[key] = super().render_line(y)
+        return strip
 
-    def _number(self, number: int, on_cursor: bool) -> Strip:
-        text = f"{number + 1:>{self.number_width - 2}}{'▸' if on_cursor else ' '} "
-        return Strip([Segment(text, self._style("gutter"))], self.number_width)
-
-    def _body(self, number: int, left: int, right: int, *, marked: bool) -> Strip:
-        """Return the columns from `left` to `right` of a line, with its marks."""
-        piece = left // (PIECE // 2)
-        text, strip = self._drawn(number, piece)
-        shift = piece * (PIECE // 2)
-        spans: list[tuple[int, int, str]] = []
+    def draw_row(self, index: int, width: int) -> Content:
+        begin = self._left // _HALF * _HALF
+        line, language = safe(self._document.line(index)[begin : begin + 2 * _HALF]), self._document.language
+        spans = lex(line, language) if language is not None else [TextSpan(SpanKind.TEXT, line)]
+        text = Content.assemble(*((span.text, _STYLES.get(span.kind, "")) for span in spans))
         if self._hits is not None:
-            hits = self._hits.pattern.finditer(text)
-            spans += [(hit.start(), hit.end(), "hit") for hit in hits if hit.end() > hit.start()]
-        name = self.marked_name() if marked and piece == 0 else None
-        if name is not None:
-            spans.append((name.start, name.end, "chosen"))
-        for start, end, part in spans:
-            strip = self._overlay(strip, columns(text[:start]), columns(text[:end]), part)
-        return strip.crop(left - shift, right - shift)
+            for hit in self._hits.pattern.finditer(line):
+                text = text.stylize("$background on $accent", hit.start(), hit.end())
+        name = self._chosen_in(index)
+        if name is not None and not begin:
+            text = text.stylize("bold underline reverse", name.start, name.end)
+        room = max(1, width - self._gutter)
+        text = text[self._left - begin : self._left - begin + room + 1]
+        if self._left and text.plain:
+            text = Content("…") + text[1:]
+        mark = "▸" if index == self.cursor else " "
+        number = Content.styled(f"{index + 1:>{self._gutter - 2}}{mark} ", "$quiet")
+        return number + text.truncate(room, ellipsis=True)
 
-    def _overlay(self, strip: Strip, start: int, end: int, part: str) -> Strip:
-        length = strip.cell_length
-        cuts = [min(start, length), min(end, length), length]
-        before, within, after = strip.divide(cuts)
-        style = self._style(part)
-        marked = [Segment(segment.text, (segment.style or RichStyle()) + style) for segment in within]
-        return Strip([*before, *marked, *after])
-
-    def _drawn(self, number: int, piece: int) -> tuple[str, Strip]:
-        """Return a piece of a line, made safe and coloured."""
-        drawn = self._strips.get((number, piece))
-        if drawn is None:
-            begin = piece * (PIECE // 2)
-            text = safe(self._document.line(number)[begin : begin + PIECE])
-            language = self._document.language
-            if language is None:
-                segments = [Segment(text)]
-            else:
-                segments = [Segment(span.text, self._style(span.kind)) for span in lex(text, language)]
-            drawn = self._strips[number, piece] = (text, Strip(segments, columns(text)))
-        return drawn
-
-    # -- keys -------------------------------------------------------------------------------------------------
-
-    def on_resize(self) -> None:
-        self._resize()
-        self._reveal(center=True)
-
-    def action_move(self, step: int) -> None:
-        self.go(self._cursor + step)
-
-    def action_page(self, step: int) -> None:
-        height = max(1, self.scrollable_content_region.height)
-        page = max(1, height - 2)
-        self.scroll_to(y=round(self.scroll_y) + step * page, animate=False, force=True)
-        self.action_move(step * page)
-
-    def action_edge(self, step: int) -> None:
-        self.go(0 if step < 0 else self._document.line_count - 1, center=True)
+    # -- from side to side ------------------------------------------------------------------------------------
 
     def action_sideways(self, step: int) -> None:
-        self.scroll_to(x=max(0, round(self.scroll_x) + step * SIDEWAYS), animate=False, force=True)
+        top = round(self.scroll_y)
+        longest = max(len(self._document.line(line)) for line in range(top, top + max(1, self.size.height)))
+        self._shift(min(self._left + step * _SIDEWAYS, max(self._left, longest - self._room + 1)))
+
+    def _shift(self, left: int) -> None:
+        if max(0, left) != self._left:
+            self._left = max(0, left)
+            self.refresh()
 
     def reveal_offset(self, offset: int) -> None:
-        """Bring the character at an offset of the text into view, horizontally too."""
-        raw = self._document.line(self._cursor)
-        within = max(0, offset - self._document.offset(self._cursor))
-        at = within if within > PIECE else column(raw, within)
-        self.reveal_columns(at, at + 8)
+        """Bring the character at an offset of the text into view, from side to side too."""
+        at = max(0, offset - self._document.offset(self.cursor))
+        self._reveal(at, at + 8)
 
-    def reveal_columns(self, start: int, end: int) -> None:
-        """Scroll horizontally until these columns are in view."""
-        room = max(1, self.scrollable_content_region.width - self.number_width)
-        left = round(self.scroll_x)
-        if end > left + room:
-            self.scroll_to(x=max(0, min(start, end - room + 4)), animate=False, force=True)
-        elif start < left:
-            self.scroll_to(x=0 if end < room else start, animate=False, force=True)
-
-    # -- mouse ------------------------------------------------------------------------------------------------
-
-    def line_at(self, event: events.MouseEvent) -> tuple[int, int] | None:
-        """Return the line and column under the mouse; the column is negative over the line numbers."""
-        offset = event.get_content_offset(self)
-        if offset is None:
-            return None
-        line = offset.y + round(self.scroll_y)
-        if line >= self._document.line_count:
-            return None
-        within: int = offset.x - self.number_width
-        return line, within if within < 0 else within + round(self.scroll_x)
+    def _reveal(self, start: int, end: int) -> None:
+        """Scroll from side to side until these characters are in view."""
+        if end >= self._left + self._room:
+            self._shift(min(start, end - self._room + 4))
+        elif start <= self._left:
+            self._shift(0 if end < self._room else start - 1)
 
     # -- names and places -------------------------------------------------------------------------------------
 
     def jump(self, line: int) -> None:
         """Go to a line, and remember this place in the history."""
         self.remember()
-        self.go(line, center=True)
+        self.go(line)
 
     def remember(self) -> None:
         """Remember this place in the history."""
         self._back.append((self.document, self.cursor))
-        del self._back[:-MOST_PLACES]
+        del self._back[:-_MOST_PLACES]
         self._forward.clear()
+
+    def forget(self) -> None:
+        """Forget the history and where documents were left, because other documents will be shown."""
+        self._back.clear()
+        self._forward.clear()
+        self._positions.clear()
 
     @property
     def chosen_name(self) -> str:
         """The chosen name in the cursor's line; empty for none."""
-        name = self.marked_name()
+        name = self._chosen_in(self.cursor)
         return name.text if name is not None else ""
 
-    def marked_name(self) -> Name | None:
-        """Return the chosen name in the cursor's line; None without one."""
-        names = self._names()
-        return names[self._name_at] if 0 <= self._name_at < len(names) else None
+    def _chosen_in(self, line: int) -> Name | None:
+        at, number = self._chosen
+        return self._names(line)[number] if at == line and number >= 0 else None
 
-    def _names(self) -> list[Name]:
+    def _names(self, line: int) -> Sequence[Name]:
         navigation = self.document.navigation
-        line = safe(self.document.line(self.cursor)[:PIECE])
-        return list(navigation.names(line)) if navigation is not None else []
+        return navigation.names(safe(self.document.line(line)[: 2 * _HALF])) if navigation is not None else ()
 
     def action_name(self, step: int) -> None:
-        names = self._names()
-        if not names:
+        names, at = self._names(self.cursor), self._chosen[1] if self._chosen[0] == self.cursor else -1
+        if not names or (at < 0 and step < 0):
             self.action_sideways(step)
             return
-        if self._name_at < 0 and step < 0:
-            self.action_sideways(step)
-            return
-        self._name_at = max(-1, min(self._name_at + step, len(names) - 1))
-        self.refresh_line(self.cursor)
-        if self._name_at >= 0:
-            name = names[self._name_at]
-            line = safe(self.document.line(self.cursor)[:PIECE])
-            self.reveal_columns(columns(line[: name.start]), columns(line[: name.end]))
+        at = max(-1, min(at + step, len(names) - 1))
+        self._chosen = (self.cursor, at)
+        self.refresh_row(self.cursor)
+        if at >= 0:
+            self._reveal(names[at].start, names[at].end)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Dim the ways along names in a text without them."""
@@ -345,7 +244,7 @@ class CodeView(Guarded, ScrollView, can_focus=True, keys="text"):
         name = chosen or navigation.main_name(self.cursor)
         line = navigation.definition(name, self.cursor) if name else None
         if line is None:
-            self._notify_briefly(f"{name} is not defined in this text" if name else "no name in this line")
+            self.say(f"{name} is not defined in this text" if name else "no name in this line", timeout=3)
         else:
             self.jump(line)
 
@@ -355,19 +254,17 @@ class CodeView(Guarded, ScrollView, can_focus=True, keys="text"):
             return
         document, line = self.document, self.cursor
         name = self.chosen_name or navigation.defined_name(line)
-        if not name:
-            self._notify_briefly("this line defines no name")
-        elif document.line_count < READ_AT_ONCE:
-            self._go_to_user(document, name, navigation.users(name, line))
-        else:
+        if name:
             go_to_user = partial(self._go_to_user, document, name)
             in_thread(self, lambda: navigation.users(name, line), "users", then=go_to_user)
+        else:
+            self.say("this line defines no name", timeout=3)
 
     def _go_to_user(self, document: Document, name: str, lines: Sequence[int]) -> None:
         if document is not self.document:
             return
         if not lines:
-            self._notify_briefly(f"nothing uses {name}")
+            self.say(f"nothing uses {name}", timeout=3)
         elif len(lines) == 1:
             self.jump(lines[0])
         else:
@@ -376,27 +273,21 @@ class CodeView(Guarded, ScrollView, can_focus=True, keys="text"):
     def action_history(self, step: int) -> None:
         source, target = (self._back, self._forward) if step < 0 else (self._forward, self._back)
         if not source:
-            self._notify_briefly("no place to go back to" if step < 0 else "no place to go forward to")
+            self.say("no place to go back to" if step < 0 else "no place to go forward to", timeout=3)
             return
         target.append((self.document, self.cursor))
         document, line = source.pop()
         if document is not self.document:
             self.show_document(document)
-        self.go(line, center=True)
-
-    def forget(self) -> None:
-        """Forget the history and where documents were left, because other documents will be shown."""
-        self._back.clear()
-        self._forward.clear()
-        self._positions.clear()
+        self.go(line)
 
     def action_short(self) -> None:
         """Hide metadata and the backend's configuration of all lines, or show them again."""
         if self.document.language is not Language.HLO:
-            self._notify_briefly("only HLO has details to hide")
+            self.say("only HLO has details to hide", timeout=3)
             return
         self.document.short = not self.document.short
-        self._name_at = -1
+        self._chosen = (-1, -1)
         self._strips.clear()
         self.refresh()
 
@@ -405,28 +296,18 @@ class CodeView(Guarded, ScrollView, can_focus=True, keys="text"):
         text = navigation.statement(self.cursor) if navigation is not None else ""
         text = text or self.document.line(self.cursor)
         shown = "\n".join(safe(line) for line in text.strip().split("\n"))
-        self.app.copy_to_clipboard(shown)
-        self._notify_briefly(f"copied {len(shown)} characters")
-
-    def _notify_briefly(self, text: str) -> None:
-        self.say(text, timeout=3)
+        self.copy(shown, f"{len(shown)} characters")
 
     def on_click(self, event: events.Click) -> None:
-        under_mouse = self.line_at(event)
-        if under_mouse is None:
+        """Choose the name under the mouse; a double click follows it."""
+        event.prevent_default()  # else `RowList` handles the click
+        line, offset = self._row_at(event), event.get_content_offset(self)
+        if line < 0 or offset is None:
             return
-        line, at = under_mouse
-        if line != self.cursor:
-            self.go(line)
-        if at < 0:
-            return
-        text = safe(self.document.line(line)[:PIECE])
-        under = (
-            number
-            for number, name in enumerate(self._names())
-            if columns(text[: name.start]) <= at < columns(text[: name.end])
-        )
-        self._name_at = next(under, -1)
-        self.refresh_line(line)
-        if event.chain == 2 and self._name_at >= 0:
+        self.move_to(line)
+        at = offset.x - self._gutter + self._left
+        under = (number for number, name in enumerate(self._names(line)) if name.start <= at < name.end)
+        self._chosen = (line, next(under, -1))
+        self.refresh_row(line)
+        if event.chain == 2 and self.chosen_name:
             self.action_follow()

@@ -1,14 +1,16 @@
-"""A text of any size to be shown: its lines by number, its language, and how to move through it.
+"""A text of any size to be shown: its lines by number, its language, how to move through it, and a search.
 
-The text is not split or copied: a line is sliced when it is shown. Building a document reads the text once (for the
-number of lines and the widest line). That takes 0.1 s for a million lines, so build a large document in a thread. Moves
-in HLO use its model, and parse only the computation at the line, even in a module of a million instructions.
+The text is not split or copied: a line is sliced when it is shown. Building a document counts its lines. Moves in HLO
+use its model, and parse only the computation at the line, even in a module of a million instructions. A search goes
+piece by piece, so that its thread can be stopped and lets others work; its matches are offsets in an array, eight bytes
+each. Empty matches do not count.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from array import array
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -17,10 +19,10 @@ from jaxprof.hlo.model import Computation
 from jaxprof.hlo.read.lexer import Language
 from jaxprof.hlo.read.syntax import short_text
 from jaxprof.hlo.source import Source
-from jaxprof.text import columns, safe
+from jaxprof.units import integer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from jaxprof.hlo.model import Instruction, Module
 
@@ -95,15 +97,6 @@ class HloNavigation:
         computation = item if isinstance(item, Computation) else item.computation
         return None if computation.is_synthetic else item.line - 1
 
-    def line_of_kernel(self, computation: str, name: str) -> int | None:
-        """Return the line of the instruction `name` in `computation`; None if no module has it."""
-        for module in self.modules:
-            holder = module.get(computation)
-            instruction = holder.get(name) if holder is not None else None
-            if instruction is not None:
-                return self.line_of(instruction)
-        return None
-
     # -- by name ----------------------------------------------------------------------------------------------
 
     def names(self, line: str) -> Sequence[Name]:
@@ -168,13 +161,6 @@ class HloNavigation:
         return computation.header if computation is not None else ""
 
 
-_BLOCK = 1 << 20
-_LONG = 1 << 14
-"""Non-ASCII lines longer than this are measured in characters, not in columns."""
-_GROUP, _GROUPS = 32, 16
-"""Lines that are sliced together, because finding the first costs more than the others; and groups in the cache."""
-
-
 class Document:
     """One text with its lines, counted from 0."""
 
@@ -185,37 +171,17 @@ class Document:
         self.navigation = navigation
         """How to move through it by names; None for a text without them."""
         self.line_count = max(1, self.source.line_count)
-        self._lines: dict[int, list[str]] = {}
-        self._short = False
-        self.widest = _widest(text)
-        """Columns of the widest line; for a very long line, its characters."""
+        self.short = False
+        """Whether lines are shown without metadata and the backend's configuration; `text` always has both."""
 
     @property
     def text(self) -> str:
         return self.source.text
 
-    @property
-    def short(self) -> bool:
-        """Whether lines are shown without metadata and the backend's configuration; `text` always has both."""
-        return self._short
-
-    @short.setter
-    def short(self, short: bool) -> None:
-        self._short = short
-        self._lines.clear()
-
     def line(self, number: int) -> str:
         """Return line `number`; empty outside of the text."""
-        if not 0 <= number < self.line_count:
-            return ""
-        group, place = divmod(number, _GROUP)
-        lines = self._lines.get(group)
-        if lines is None:
-            if len(self._lines) >= _GROUPS:
-                self._lines.clear()
-            lines = self.source.lines(group * _GROUP + 1, _GROUP)
-            lines = self._lines[group] = list(map(short_text, lines)) if self._short else lines
-        return lines[place] if place < len(lines) else ""
+        line = next(iter(self.source.lines(number + 1, 1)), "") if number >= 0 else ""
+        return short_text(line) if self.short else line
 
     def offset(self, number: int) -> int:
         """Return where line `number` begins in the text."""
@@ -226,22 +192,47 @@ class Document:
         return self.source.line(offset) - 1
 
 
-def column(raw: str, offset: int) -> int:
-    """Return the column at which character `offset` of a line is shown."""
-    return columns(safe(raw[:offset]))
+_PIECE = 1 << 18
+"""Characters per piece. A piece takes about a millisecond, during which the thread holds the interpreter lock."""
+MOST = 1_000_000
+"""Most matches kept; a search with more of them is marked as incomplete."""
 
 
-def _widest(text: str) -> int:
-    """Return the columns of the widest line. Splits the text block by block, so that only part of the lines exists
-    at a time."""
-    widest = at = 0
-    while at < len(text):
-        end = text.find("\n", at + _BLOCK)
-        end = len(text) if end < 0 else end
-        lines = text[at:end].split("\n")
-        if text[at:end].isascii():
-            widest = max(widest, max(map(len, lines)))
-        else:
-            widest = max(widest, max(len(line) if len(line) > _LONG else columns(safe(line)) for line in lines))
-        at = end + 1
-    return widest
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """The matches of a search."""
+
+    pattern: re.Pattern[str]
+    offsets: array[int]
+    """Offsets of the matches, ascending."""
+    complete: bool = True
+    """False if there are more matches than are kept."""
+
+    def following(self, offset: int, step: int) -> int | None:
+        """Return the index of the next or previous match from `offset`, wrapping around the text; None without any."""
+        if not self.offsets:
+            return None
+        if step > 0:
+            return bisect_right(self.offsets, offset) % len(self.offsets)
+        return (bisect_left(self.offsets, offset) - 1) % len(self.offsets)
+
+    def words(self, index: int | None) -> str:
+        """Return the state of the search: `3 of 128`, `none` or `1 000 000 or more`."""
+        if not self.offsets:
+            return "none"
+        shown = integer(len(self.offsets)) + ("" if self.complete else " or more")
+        return f"{index + 1} of {shown}" if index is not None else shown
+
+
+def search(text: str, pattern: re.Pattern[str], wanted: Callable[[], bool] = lambda: True) -> Hits | None:
+    """Return the matches of a pattern in a text; None once the search is no longer `wanted`. Blocks: for threads."""
+    offsets, at = array("Q"), 0
+    while at < len(text) and len(offsets) < MOST:
+        if not wanted():
+            return None
+        end = text.find("\n", min(at + _PIECE, len(text)))
+        end = len(text) if end < 0 else end + 1
+        found = (match for match in pattern.finditer(text, at, end) if match.end() > match.start())
+        offsets.extend(match.start() for match in found)
+        at = end
+    return Hits(pattern, offsets[:MOST], complete=len(offsets) < MOST)

@@ -5,18 +5,20 @@ The source line comes first, because readers look for it first. Estimates are la
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from heapq import nlargest
 from math import isnan
 from typing import TYPE_CHECKING
 
 from textual.content import Content
 
+from jaxprof.facts.kernels import places_text
 from jaxprof.hlo.analysis.origin import HloSourceLocation
 from jaxprof.hlo.analysis.tree import tree
 from jaxprof.report.kernels import times
 from jaxprof.text import columns, safe, shorten
-from jaxprof.tui.kit.drawing import cell
+from jaxprof.tui.kit.drawing import cell, hang
 from jaxprof.tui.kit.fact_list import FactLine, FactTarget, Leads, heading, paragraph
 from jaxprof.tui.kit.python_source import excerpt, numbered
 from jaxprof.units import UNKNOWN, bytes_, counted, percent, scaled, seconds
@@ -24,6 +26,7 @@ from jaxprof.units import UNKNOWN, bytes_, counted, percent, scaled, seconds
 if TYPE_CHECKING:
     from jaxprof.analysis.ranking import KernelGroup, Ranked
     from jaxprof.hlo.analysis.barriers import Barrier
+    from jaxprof.hlo.analysis.findings.finding import HloFinding
     from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.analysis.origin import Origin
     from jaxprof.hlo.analysis.tree import TreeRow
@@ -32,6 +35,8 @@ if TYPE_CHECKING:
 MOST_ORIGINS = 200
 MOST_BARRIERS = 12
 MOST_MEMBERS = 200
+MOST_PLACES = 200
+"""Most locations listed for a finding."""
 _LABEL = 12
 
 # -- a kernel ---------------------------------------------------------------------------------------------------------
@@ -81,18 +86,25 @@ def _origins(kernel: Kernel, width: int, recorded_seconds: float | None, around:
         facts += source_facts(first.source, width, recorded_seconds, _function(first), around)
     if kernel.op_name:
         facts += paragraph(kernel.op_name, width, "$text-muted")
-    shown = {first.source} if first is not None else set()
-    others: list[Origin] = []
-    for origin in [*located, *(origin for origin in kernel.origins if origin.source is None)]:
-        if origin is not first and (origin.source is None or origin.source not in shown):
-            shown.add(origin.source)
-            others.append(origin)
+    by_place: dict[HloSourceLocation | None, Origin] = {}
+    for origin in located:
+        by_place.setdefault(origin.source, origin)
+    others = [*list(by_place.values())[1:], *(origin for origin in kernel.origins if origin.source is None)]
     if others:
         facts.append(heading("Also from", f"{counted(len(others), 'more place')} fused into it"))
         facts += [_origin(origin, width) for origin in others[:MOST_ORIGINS]]
-        if len(others) > MOST_ORIGINS:
-            facts.append(Content.styled(f"  and {len(others) - MOST_ORIGINS} more", "$quiet"))
+        facts += _and_more(len(others) - MOST_ORIGINS)
     return facts
+
+
+def _named(name: str, beside: str, style: str, width: int, target: FactTarget | None) -> FactLine:
+    """Return the line of a kernel with something beside it, which leads to the kernel."""
+    room = max(8, width - columns(safe(beside)) - 1)
+    return Leads(Content.assemble(cell(name, room), " ", (safe(beside), style)), target)
+
+
+def _and_more(count: int) -> list[FactLine]:
+    return [Content.styled(f"  and {count} more", "$quiet")] if count > 0 else []
 
 
 def _function(origin: Origin) -> str:
@@ -101,8 +113,7 @@ def _function(origin: Origin) -> str:
 
 def _origin(origin: Origin, width: int) -> Content:
     place = origin.source
-    where = f"{place.file.rpartition('/')[2]}:{place.line}" if place is not None else UNKNOWN
-    text = cell(where, min(24, max(12, width // 3)), "$code-name")
+    text = cell(places_text([place]) if place is not None else UNKNOWN, min(24, max(12, width // 3)), "$code-name")
     lines = excerpt(place, 0).lines if place is not None else ()
     code = lines[0][1].strip() if lines else origin.op_name
     direction = " ∂" if origin.path.direction == "backward" else ""
@@ -138,53 +149,39 @@ def source_facts(
 
 
 def _cost(ranked: Ranked, width: int) -> list[FactLine]:
-    kernel = ranked.kernel
-    roof = ranked.roof
-    count = "" if kernel.count == 1 else f"for one of {times(ranked)} executions"
-    facts = [heading("Cost", "; ".join(part for part in ("estimate from the shapes", count) if part))]
-    flops = scaled(kernel.flops) + (" (approximately)" if kernel.estimated else "")
-    if kernel.transcendentals:
-        flops += f" + {scaled(kernel.transcendentals)} transcendental"
-    facts.append(figure_fact("FLOPs", flops if kernel.flops is not None else "unknown: a library call reports none"))
-    parts = [bytes_(kernel.bytes), f"= {bytes_(kernel.bytes_read)} read", f"+ {bytes_(kernel.bytes_written)} written"]
-    fits = columns(" ".join(parts)) <= width - _LABEL
-    lines = [" ".join(parts)] if fits else parts
-    facts += [figure_fact("" if number else "bytes", line) for number, line in enumerate(lines)]
-    intensity = f"{scaled(kernel.intensity)} FLOP/B" if kernel.intensity is not None else UNKNOWN
-    if roof is not None and roof.ridge is not None:
-        intensity += f" (the ridge is at {scaled(roof.ridge)})"
-    facts.append(figure_fact("intensity", intensity))
+    kernel, roof, over = ranked.kernel, ranked.roof, ranked.over
+    figures = {"FLOPs": "unknown: a library call reports none"}
+    if kernel.flops is not None:
+        figures["FLOPs"] = scaled(kernel.flops) + (" (approximately)" if kernel.estimated else "")
+        if kernel.transcendentals:
+            figures["FLOPs"] += f" + {scaled(kernel.transcendentals)} transcendental"
+    moved = f"{bytes_(kernel.bytes_read)} read + {bytes_(kernel.bytes_written)} written"
+    figures["bytes"] = f"{bytes_(kernel.bytes)} = {moved}"
+    figures["intensity"] = f"{scaled(kernel.intensity)} FLOP/B" if kernel.intensity is not None else UNKNOWN
     if roof is not None:
-        bound = f", bound by {ranked.bound}" if ranked.bound else ""
-        facts.append(figure_fact("at least", f"{seconds(ranked.least_once)}{bound}"))
-    facts += _links(ranked)
+        figures["intensity"] += f" (the ridge is at {scaled(roof.ridge)})" if roof.ridge is not None else ""
+        figures["at least"] = seconds(ranked.least_once) + (f", bound by {ranked.bound}" if ranked.bound else "")
+    if over is not None and over.bound_seconds is not None and over.link:
+        estimate = f"estimate {seconds(over.estimate_seconds)}, as a {over.way}"
+        figures["links"] = f"at least {seconds(over.bound_seconds)} over {over.link}; {estimate}"
     if ranked.measured_seconds is not None:
         of_roof = ranked.least_seconds / ranked.measured_seconds if ranked.least_seconds else None
         reached = f": {percent(of_roof)} of the roofline" if of_roof is not None else ""
-        facts.append(figure_fact("measured", f"{seconds(ranked.measured_seconds)} a call, the mean{reached}"))
+        figures["measured"] = f"{seconds(ranked.measured_seconds)} a call, the mean{reached}"
     if kernel.precision and kernel.precision != "default":
-        facts.append(figure_fact("precision", kernel.precision))
-    if (launches := kernel.launches) is not None:
-        facts += [figure_fact("" if number else "launches", part) for number, part in enumerate(launches.parts)]
+        figures["precision"] = kernel.precision
+    if kernel.launches is not None:
+        figures["launches"] = ", ".join(kernel.launches.parts)
     if kernel.asynchronous:
-        facts.append(figure_fact("", "asynchronous: it overlaps with what follows"))
-    return facts
+        figures[""] = "asynchronous: it overlaps with what follows"
+    count = "" if kernel.count == 1 else f"; for one of {times(ranked)} executions"
+    return [heading("Cost", f"estimate from the shapes{count}"), *_figures(figures, width)]
 
 
-def _links(ranked: Ranked) -> list[FactLine]:
-    """Return the time of a collective over the links: the bound and the estimate."""
-    over = ranked.over
-    if over is None or over.bound_seconds is None or not over.link:
-        return []
-    return [
-        figure_fact("links", f"at least {seconds(over.bound_seconds)} over {over.link}"),
-        figure_fact("", f"estimate {seconds(over.estimate_seconds)}, as a {over.way}"),
-    ]
-
-
-def figure_fact(label: str, text: str) -> FactLine:
-    """Return a figure with its label."""
-    return Content.assemble((f"{label:<{_LABEL}}", "$text-muted"), safe(text))
+def _figures(figures: Mapping[str, str], width: int) -> list[FactLine]:
+    """Return figures with their labels."""
+    heads = {label: Content.styled(f"{label:<{_LABEL}}", "$text-muted") for label in figures}
+    return [line for label, text in figures.items() for line in hang(heads[label], text, width)]
 
 
 # -- what is inside ---------------------------------------------------------------------------------------------------
@@ -208,33 +205,25 @@ def branches(rows: Sequence[TreeRow]) -> list[str]:
 
     An only child is not indented but gets an arrow: a chain of a hundred operations takes a hundred lines, not columns.
     """
-    children: list[int] = [0] * len(rows)
     parents: list[int] = []
-    stack: list[int] = []
+    path: list[int] = []
     for number, row in enumerate(rows):
-        del stack[row.depth :]
-        parents.append(stack[-1] if stack else -1)
-        if stack:
-            children[stack[-1]] += 1
-        stack.append(number)
-    left = children.copy()
+        del path[row.depth :]
+        parents.append(path[-1] if path else -1)
+        path.append(number)
+    left = Counter(parents)
+    with_one_child = {parent for parent, count in left.items() if count == 1}
     prefixes: list[str] = []
     inner: list[str] = []
     """For each row, how the prefixes of its children begin."""
-    for number in range(len(rows)):
-        parent = parents[number]
-        if parent < 0:
-            prefixes.append("")
-            inner.append("")
-            continue
+    for parent in parents:
         left[parent] -= 1
-        if children[parent] == 1:
-            prefixes.append(inner[parent] + "← ")
-            inner.append(inner[parent])
-        else:
-            last = left[parent] == 0
-            prefixes.append(inner[parent] + ("└ " if last else "├ "))
-            inner.append(inner[parent] + ("  " if last else "│ "))
+        before = inner[parent] if parent >= 0 else ""
+        mark, further = ("├ ", "│ ") if left[parent] else ("└ ", "  ")
+        if parent in with_one_child:
+            mark, further = "← " if parent >= 0 else "", ""
+        prefixes.append(before + mark)
+        inner.append(before + further)
     return prefixes
 
 
@@ -275,13 +264,9 @@ def _barriers(opened: OpenedModule, kernel: Kernel, width: int) -> list[FactLine
         other = barrier.producer if barrier.consumer == kernel.name else barrier.consumer
         arrow = "←" if barrier.consumer == kernel.name else "→"
         target = FactTarget(barrier.computation, other, kernel=True)
-        size = bytes_(barrier.bytes)
-        name = cell(other, max(8, width - 3 - len(size)))
-        facts.append(Leads(Content.assemble((f"{arrow} ", "$text-muted"), name, " ", (size, "$accent")), target))
+        facts.append(_named(f"{arrow} {other}", bytes_(barrier.bytes), "$accent", width, target))
         facts += paragraph(reason_words(barrier), width, "$text-muted", indent="    ")
-    if len(near) > MOST_BARRIERS:
-        facts.append(Content.styled(f"  and {len(near) - MOST_BARRIERS} more", "$quiet"))
-    return facts
+    return [*facts, *_and_more(len(near) - MOST_BARRIERS)]
 
 
 def reason_words(barrier: Barrier) -> str:
@@ -302,19 +287,62 @@ def group_facts(group: KernelGroup, width: int) -> list[FactLine]:
     file, colon, line = title.rpartition(":")
     if colon and line.isdecimal() and len(line) < 19:
         facts += source_facts(HloSourceLocation(file, int(line)), width, None)[1:]
-    facts += [
-        heading("Cost", "estimate from the shapes; for all executions"),
-        figure_fact("share", percent(group.share)),
-        figure_fact("FLOPs", scaled(group.total("flops"))),
-        figure_fact("bytes", bytes_(group.total("bytes"))),
-    ]
+    figures = {
+        "share": percent(group.share), "FLOPs": scaled(group.total("flops")), "bytes": bytes_(group.total("bytes"))
+    }  # fmt: skip
     least = group.total("least")
-    if least is not None:
-        facts.append(figure_fact("at least", seconds(least)))
+    figures |= {"at least": seconds(least)} if least is not None else {}
+    facts += [heading("Cost", "estimate from the shapes; for all executions"), *_figures(figures, width)]
     facts.append(heading("Kernels"))
     for row in group.ranking.rows(heaviest):
         share = "<0.1 %" if row.share is not None and row.share < 0.001 else percent(row.share)
-        name = cell(row.kernel.name, max(8, width - len(share) - 1))
         target = FactTarget(row.kernel.computation, row.kernel.name, kernel=True)
-        facts.append(Leads(Content.assemble(name, " ", (share, "$text-muted")), target))
+        facts.append(_named(row.kernel.name, share, "$text-muted", width, target))
+    return facts
+
+
+# -- a barrier or a finding --------------------------------------------------------------------------------------------
+
+
+def barrier_facts(opened: OpenedModule, barrier: Barrier, width: int) -> list[FactLine]:
+    """Return everything about a barrier."""
+    facts = [
+        Content.styled(barrier.reason.replace("-", " "), "bold $accent"),
+        *paragraph(reason_words(barrier), width),
+        heading("The array"),
+        Content.styled(shorten(str(barrier.shape), width), "$code-number"),
+        *_figures({"would save": f"{bytes_(barrier.bytes)} a run (estimate)"}, width),
+    ]
+    for label, name in (("Written by", barrier.producer), ("Read by", barrier.consumer)):
+        facts.append(heading(label))
+        same_name = (kernel for kernel in opened.kernels or () if kernel.name == name)
+        kernel = min(same_name, key=lambda kernel: kernel.computation != barrier.computation, default=None)
+        if kernel is None:
+            facts.append(Content(shorten(name, width)))
+            continue
+        facts.append(Leads(Content(shorten(name, width)), FactTarget(kernel.computation, name, kernel=True)))
+        facts.append(Content.styled(shorten(kind_of(kernel), width), "$secondary"))
+        if kernel.source is not None:
+            facts += source_facts(kernel.source, width, opened.program.recorded_seconds, around=0)
+    return facts
+
+
+def finding_facts(opened: OpenedModule, finding: HloFinding, width: int) -> list[FactLine]:
+    """Return everything about a finding."""
+    facts = [
+        Content.styled(finding.code.replace("-", " "), "bold $accent"),
+        *paragraph(finding.message, width),
+        heading("What to do"),
+        *paragraph(finding.advice, width),
+    ]
+    if finding.bytes is not None:
+        facts += _figures({"bytes": f"{bytes_(finding.bytes)} a run (estimate)"}, width)
+    facts.append(heading("Where", counted(len(finding.where), "place")))
+    wanted = frozenset(finding.where[:MOST_PLACES])
+    by_name = {kernel.name: kernel for kernel in opened.kernels or () if kernel.name in wanted}
+    for name in finding.where[:MOST_PLACES]:
+        kernel = by_name.get(name)
+        place = kernel.source if kernel is not None else None
+        target = FactTarget(kernel.computation, name, kernel=True) if kernel is not None else None
+        facts.append(_named(name, places_text([place]) if place is not None else "", "$code-name", width, target))
     return facts

@@ -1,17 +1,15 @@
 """The kernels of a program as a table: the rows (filtered, sorted, grouped), how they are drawn, and their keys.
 
 Reading the origins (source lines, named scopes) of a large program takes seconds: the thread that reads a program reads
-them last. Until then, what a filter, an order or a grouping needs of them waits, and the rows stay as they were.
+them last. A filter, an order or a grouping that needs them waits until then.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
-from textual import events
 from textual.content import Content
 from textual.message import Message
 
@@ -30,9 +28,9 @@ from jaxprof.analysis.ranking import (
 )
 from jaxprof.hlo.analysis.origin_columns import OriginColumns
 from jaxprof.report.kernels import COLUMNS, total_text
-from jaxprof.tui.kit.drawing import Cut, bar, cell
-from jaxprof.tui.kit.row_list import RowList
-from jaxprof.tui.kit.table_columns import Cell, Placed, TableColumn, header_line, placed, row_line
+from jaxprof.tui.kit.drawing import bar, cell
+from jaxprof.tui.kit.table_columns import Cell, TableColumn
+from jaxprof.tui.kit.table_view import TableView
 from jaxprof.units import UNKNOWN, counted, integer, seconds
 
 OPEN_UP_TO = 40
@@ -65,12 +63,13 @@ class KernelRows:
         """Whether the rows wait for origins that are not read yet."""
         self.changes = 0
         """Number of times that the rows were arranged; it changes whenever the rows change."""
+        self.closed: set[tuple[str, ...]] = set()
+        """Paths of the groups whose kernels are out of view."""
         self._filter = ""
         self._filtered: Sequence[int] = ()
         """The kernels that the filter leaves, sorted."""
-        self._closed: set[tuple[str, ...]] = set()
-        self._depths = bytearray()
-        """Indentation of each row; empty unless the rows are grouped."""
+        self.depths: dict[Hashable, int] = {}
+        """Indentation of each kernel; empty unless they are grouped."""
 
     @property
     def hidden(self) -> int:
@@ -87,50 +86,32 @@ class KernelRows:
             numbers += group.members
         return numbers
 
-    def depth(self, index: int) -> int:
-        """Return how far a row is indented."""
-        return self._depths[index] if self._depths else 0
-
-    def is_closed(self, group: KernelGroup) -> bool:
-        """Return whether the kernels of a group are out of view."""
-        return group.path in self._closed
-
     # -- what changes them ------------------------------------------------------------------------------------
 
     def show(self, ranking: Ranking) -> None:
         """Take the kernels of another program, or other figures of the same."""
         ranking.know_from(self.ranking)
         self.ranking = ranking
-        self._arrange(fresh=True)
+        self.arrange(fresh=True)
 
     def set_filter(self, text: str) -> bool:
         """Leave only kernels with these words; return False if they were set already."""
         if text == self._filter:
             return False
         self._filter = text
-        self._arrange(fresh=False)
+        self.arrange(fresh=False)
         return True
 
     def sort_by(self, column: str) -> None:
         """Sort by a column; if the table is sorted by it already, reverse the order."""
         turned = not self.wanted.turned if column == self.wanted.sort else False
         self.wanted = self.wanted._replace(sort=column, turned=turned)
-        self._arrange(fresh=False)
+        self.arrange(fresh=False)
 
     def group_by(self, grouping: str) -> None:
         """Group by one of `GROUPINGS`."""
         self.wanted = self.wanted._replace(grouping=grouping)
-        self._arrange(fresh=True)
-
-    def turn_group(self, group: KernelGroup) -> None:
-        """Open or close a group."""
-        self._closed ^= {group.path}
-        self._arrange(fresh=False)
-
-    def turn_groups(self) -> None:
-        """Open all groups, or close all if all are open."""
-        self._closed = set() if self._closed else set(self.groups)
-        self._arrange(fresh=False)
+        self.arrange(fresh=True)
 
     def take_origins(self, origins: OriginColumns) -> bool:
         """Take the origins of all kernels; return whether rows waited for them, which are now arranged as the user
@@ -138,61 +119,41 @@ class KernelRows:
         self.ranking.know_origins(origins)
         waited = self.waits
         if waited:
-            self._arrange(fresh=self.wanted.grouping != self.arrangement.grouping)
+            self.arrange(fresh=True)
         return waited
 
     # -- how they are arranged --------------------------------------------------------------------------------
 
-    def _arrange(self, *, fresh: bool) -> None:
+    def arrange(self, *, fresh: bool) -> None:
         """Filter, sort and group the rows; `fresh` forgets which groups are open."""
-        knows = self._knows_what_is_needed()
-        self.arrangement = self.wanted if knows else _without_origins(self.wanted, self.arrangement)
-        sort, turned, grouping = self.arrangement
-        left = filtered(self.ranking, self._filter, by_origins=knows or not needs_origins(self._filter))
+        needed = (
+            self.wanted.sort in SORTED_BY_ORIGINS
+            or self.wanted.grouping in GROUPED_BY_ORIGINS
+            or needs_origins(self._filter)
+        )
+        self.waits = needed and not self.ranking.knows_origins
+        sort, turned, grouping = self.arrangement = Arrangement() if self.waits else self.wanted
+        left = filtered(self.ranking, self._filter, by_origins=not self.waits)
         self._filtered = ordered(self.ranking, left, sort, turned=turned)
         outermost = grouped(self.ranking, self._filtered, grouping) if grouping != "none" else []
         self.groups = {group.path: group for group in _walk(outermost)}
         if fresh:
-            self._closed = set(self.groups) if len(self._filtered) > OPEN_UP_TO else set()
-        self._fill(outermost)
-        self.changes += 1
-
-    def _knows_what_is_needed(self) -> bool:
-        """Return whether everything is known that the filter, the order and the groups need."""
-        sort, _, grouping = self.wanted
-        needed = sort in SORTED_BY_ORIGINS or grouping in GROUPED_BY_ORIGINS or needs_origins(self._filter)
-        self.waits = needed and not self.ranking.knows_origins
-        return not self.waits
-
-    def _fill(self, outermost: Sequence[KernelGroup]) -> None:
-        self._depths = bytearray()
-        if self.arrangement.grouping == "none":
-            self.keys = self._filtered
-            return
+            self.closed = set(self.groups) if len(self._filtered) > OPEN_UP_TO else set()
+        self.depths = {}
         keys: list[Hashable] = []
         for group in outermost:
             self._add(keys, group)
-        self.keys = keys
+        self.keys = keys if grouping != "none" else self._filtered
+        self.changes += 1
 
     def _add(self, keys: list[Hashable], group: KernelGroup) -> None:
         keys.append(group.path)
-        self._depths.append(min(len(group.path) - 1, DEEPEST))
-        if group.path in self._closed:
+        if group.path in self.closed:
             return
         for inner in group.groups:
             self._add(keys, inner)
         keys.extend(group.members)
-        self._depths += bytes([min(len(group.path), DEEPEST)]) * len(group.members)
-
-
-def _without_origins(wanted: Arrangement, now: Arrangement) -> Arrangement:
-    """Return the wanted arrangement without the parts that need origins; these stay as they are now."""
-    if now.sort in SORTED_BY_ORIGINS:  # left from a program with known origins
-        now = now._replace(sort=Arrangement().sort, turned=False)
-    if now.grouping in GROUPED_BY_ORIGINS:
-        now = now._replace(grouping=Arrangement().grouping)
-    sort, turned = (now if wanted.sort in SORTED_BY_ORIGINS else wanted)[:2]
-    return Arrangement(sort, turned, (now if wanted.grouping in GROUPED_BY_ORIGINS else wanted).grouping)
+        self.depths |= dict.fromkeys(group.members, len(group.path))
 
 
 def _walk(groups: Sequence[KernelGroup]) -> Iterator[KernelGroup]:
@@ -202,66 +163,63 @@ def _walk(groups: Sequence[KernelGroup]) -> Iterator[KernelGroup]:
 
 
 _BAR = 6
-_WIDTHS = {
-    "measured": 9, "least": 9, "name": 18, "kind": 8, "times": 6, "flops": 8, "bytes": 9, "intensity": 7, "bound": 8,
-    "source": 8,
-}  # fmt: skip
-"""The columns from left to right, with their least widths."""
-_PRIORITIES = ("measured", "least", "source", "kind", "bytes", "times", "bound", "flops", "intensity")
-"""The columns in the order in which they appear as the terminal gets wider."""
-_STYLES = {
-    "name": "bold", "kind": "$text-muted", "times": "$text-muted", "source": "$code-name", "least": "$text-muted",
-}  # fmt: skip
-_CUTS: dict[str, Cut] = {"name": "middle", "source": "start"}
+_LAYOUT: dict[str, dict[str, Any]] = {
+    "measured": {"width": 9, "priority": 1},
+    "least": {"width": 9, "priority": 2, "style": "$text-muted"},
+    "name": {"width": 18, "weight": 1, "style": "bold", "cut": "middle"},
+    "kind": {"width": 8, "most": 16, "fits": True, "priority": 4, "style": "$text-muted"},
+    "times": {"width": 6, "priority": 6, "style": "$text-muted"},
+    "flops": {"width": 8, "priority": 8},
+    "bytes": {"width": 9, "priority": 5},
+    "intensity": {"width": 7, "priority": 9},
+    "bound": {"width": 8, "priority": 7},
+    "source": {"width": 8, "most": 26, "fits": True, "priority": 3, "style": "$code-name", "cut": "start"},
+}
+"""The columns from left to right. By their priorities they appear as the terminal gets wider."""
 _MEASURED_NAMES = 500
 """Kernels whose names are measured for the width of their column."""
 _NAME_AT_MOST = 48
 _BOUNDS = {"memory": "$phase-transfer", "compute": "$phase-compile"}
 
 
-class KernelTable(RowList, keys="kernels"):
-    """One row per kernel, and one per group if kernels are grouped."""
+def _indented(depth: int, text: str) -> str:
+    return "  " * min(depth, DEEPEST) + text
 
-    EMPTY = "No kernels here."
 
-    @dataclass
-    class PointRequested(Message):
-        """Requests the kernel of the next point of the roofline, to the right or left."""
+class KernelTable(TableView[Hashable], keys="kernels"):
+    """One row per kernel, and one per group if kernels are grouped. A row is its key: a number or a path."""
 
-        step: int
+    UNSORTED = "in the order of execution"
 
     class Arranged(Message):
         """Posted when the table is sorted, grouped or filtered differently."""
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__((), id=id)
         self.rows = KernelRows()
-        self._empty_text = self.EMPTY
-        self._layout: tuple[object, dict[str, Placed[int]]] = (None, {})
         self.noun = "kernel"
         """What a row is called in the title: before XLA's passes, a module has operations."""
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Hide the keys while there are no kernels."""
-        if action in ("choose", "sort", "turn", "group", "open_group", "open_groups", "point"):
+        if action in ("choose", "sort_by_next", "turn", "group", "open_group", "open_groups"):
             return self.count > 0
         return super().check_action(action, parameters)
 
     # -- what is shown ----------------------------------------------------------------------------------------
 
-    def show_kernels(self, ranking: Ranking) -> None:
-        """Show the kernels of another program, or other figures of the same."""
+    def line_of(self, key: Hashable) -> Hashable:
+        return key
+
+    def show_kernels(self, ranking: Ranking, empty: str) -> None:
+        """Show the kernels of another program, or other figures of the same; `empty` is shown if there are none."""
+        self.empty = empty
         self.rows.show(ranking)
         self._show_rows()
 
     @property
     def empty_text(self) -> str:
-        return "Reading where the kernels came from…" if self.rows.waits else self._empty_text
-
-    def set_empty_text(self, text: str) -> None:
-        """Set the text that is shown while there are no kernels."""
-        self._empty_text = text
-        self.refresh()
+        return "Reading where the kernels came from…" if self.rows.waits else self.empty
 
     def set_filter(self, text: str) -> None:
         """Show only rows with these words."""
@@ -269,7 +227,16 @@ class KernelTable(RowList, keys="kernels"):
             self._show_rows()
 
     def _show_rows(self) -> None:
-        self.set_keys(self.rows.keys)
+        ranking, wanted = self.rows.ranking, self.rows.wanted
+        unknown = {"least", "bound"} if ranking.device is None else set()
+        unknown |= {"measured"} if ranking.basis != "measured" else set()
+        # A column with a `sort` can be clicked; the rows themselves are sorted in `KernelRows`.
+        named = {"share": TableColumn("share", self._share, _BAR + 5, sort=hash)}
+        named |= {name: self._column(name) for name in _LAYOUT if name not in unknown}
+        self._columns, self._order = tuple(named.values()), named.get(wanted.sort)
+        self.backwards = COLUMNS[wanted.sort].is_right == wanted.turned
+        self._names = {id(column): name for name, column in named.items()}
+        self.show_keys(self.rows.keys)
         self.post_message(self.Arranged())
 
     @property
@@ -285,33 +252,28 @@ class KernelTable(RowList, keys="kernels"):
     @property
     def words(self) -> str:
         """The number of rows, for a title: `42 kernels · 3 hidden`."""
-        total, hidden = len(self.rows.ranking), self.rows.hidden
-        parts = [f"{integer(total)} {self.noun}{'s' if total != 1 else ''}"]
-        if hidden:
-            parts.append(f"{integer(hidden)} hidden")
-        return " · ".join(parts)
+        hidden = f" · {integer(self.rows.hidden)} hidden" if self.rows.hidden else ""
+        return counted(len(self.rows.ranking), self.noun) + hidden
 
     @property
-    def arrangement(self) -> str:
-        """For the subtitle: the basis of the shares, whether origins are still being read, and the grouping."""
-        parts = [f"share of {BASES[self.rows.ranking.basis]}"]
-        if self.rows.waits:
-            parts.insert(0, "reading origins…")
-        step = self.rows.ranking.step
+    def arrangement(self) -> list[str]:
+        """For the subtitle, the most important first: whether origins are still being read, the grouping, the order,
+        the basis of the shares."""
+        step, arranged = self.rows.ranking.step, self.rows.arrangement
+        parts = ["reading origins…"] if self.rows.waits else []
+        parts += [GROUPINGS[arranged.grouping]] if arranged.grouping != "none" else []
+        parts += [self.UNSORTED] if arranged.sort == "order" else []
+        parts.append(f"share of {BASES[self.rows.ranking.basis]}")
         if step is not None and step.bound_seconds is not None:
             parts.append(f"a run at least {seconds(step.bound_seconds)}")
             if step.estimate_seconds != step.bound_seconds:
                 parts.append(f"estimate {seconds(step.estimate_seconds)}")
-        if self.rows.arrangement.grouping != "none":
-            parts.append(GROUPINGS[self.rows.arrangement.grouping])
-        return " · ".join(parts)
+        return parts
 
     def select(self, number: int) -> bool:
         """Move the cursor to a kernel; return False if it is not shown."""
-        if not self.shows(number):
-            return False
         self.move_to_key(number)
-        return True
+        return self.current == number
 
     def take_origins(self, origins: OriginColumns) -> None:
         """Arrange the rows as the user wanted, now that the origins are known."""
@@ -320,84 +282,45 @@ class KernelTable(RowList, keys="kernels"):
 
     # -- drawing ----------------------------------------------------------------------------------------------
 
-    def _placed(self, width: int) -> dict[str, Placed[int]]:
-        """Return the columns that fit, by their names."""
-        ranking, grouping = self.rows.ranking, self.rows.arrangement.grouping
-        key = (width, id(ranking), len(ranking), grouping)
-        if self._layout[0] != key:
-            have = {"least": ranking.device is not None, "bound": ranking.device is not None,
-                    "measured": ranking.basis == "measured"}  # fmt: skip
-            every = {"share": TableColumn("share", self._share, _BAR + 5)}
-            every |= {name: self._column(name) for name in _WIDTHS if have.get(name, True)}
-            layout = placed(list(every.values()), width - 1, range(self.count))
-            names = {id(column): name for name, column in every.items()}
-            self._layout = key, {names[id(place.column)]: place for place in layout}
-        return self._layout[1]
-
-    def _column(self, name: str) -> TableColumn[int]:
-        width, shown = _WIDTHS[name], COLUMNS[name]
-        most = {"source": 26, "kind": 16}.get(name, width)
+    def _column(self, name: str) -> TableColumn[Hashable]:
+        shown, layout = COLUMNS[name], _LAYOUT[name]
         if name == "name":
             sample = self.rows.ranking.rows(range(min(_MEASURED_NAMES, len(self.rows.ranking))))
             indent = 6 if self.rows.arrangement.grouping != "none" else 0
-            most = min(_NAME_AT_MOST, indent + max((len(row.kernel.name) for row in sample), default=width))
+            longest = max((len(row.kernel.name) for row in sample), default=0)
+            layout = layout | {"most": min(_NAME_AT_MOST, max(layout["width"], indent + longest))}
         return TableColumn(
-            shown.title or "", lambda index: self._cell(name, index), width, weight=int(name == "name"),
-            fits=name in ("source", "kind"), most=most, right=shown.is_right, cut=_CUTS.get(name, "end"),
-            priority=_PRIORITIES.index(name) + 1 if name in _PRIORITIES else 0,
-        )  # fmt: skip
+            shown.title or "", lambda key: self._cell(name, key), right=shown.is_right, sort=hash, **layout
+        )
 
-    def _share(self, index: int) -> Content:
+    def _share(self, key: Hashable) -> Content:
         """Return a bar with its per cent, eleven columns wide."""
-        key = self.key_at(index)
         share = self.rows.groups[key].share if isinstance(key, tuple) else self.rows.ranking[cast(int, key)].share
         text = UNKNOWN if share is None else "<1%" if 0 < share < 0.01 else f"{share * 100:.0f}%"
         return Content.assemble(bar(share, _BAR), cell(text, 5, "" if share is not None else "$quiet", right=True))
 
-    def _cell(self, name: str, index: int) -> Cell:
-        key = self.key_at(index)
+    def _cell(self, name: str, key: Hashable) -> Cell:
         if isinstance(key, tuple):
             return self._group_cell(name, self.rows.groups[key])
-        row = self.rows.ranking[cast(int, key)]
-        text = COLUMNS[name].text(row)
+        text = COLUMNS[name].text(self.rows.ranking[cast(int, key)])
         if name == "name":
-            return "  " * self.rows.depth(index) + text, "bold"
-        style = "$quiet" if text == UNKNOWN else _STYLES.get(name, "")
-        return text, _BOUNDS.get(text, style) if name == "bound" else style
+            return _indented(self.rows.depths.get(key, 0), text)
+        return (text, "$quiet") if text == UNKNOWN else (text, _BOUNDS[text]) if text in _BOUNDS else text
 
     def _group_cell(self, name: str, group: KernelGroup) -> Cell:
         if name == "name":
             label = group.path[-1].rpartition("/")[2] if self.rows.arrangement.grouping == "source" else group.path[-1]
-            mark = "▸" if self.rows.is_closed(group) else "▾"
-            return f"{'  ' * min(len(group.path) - 1, DEEPEST)}{mark} {label}", "bold"
+            mark = "▸" if group.path in self.rows.closed else "▾"
+            return _indented(len(group.path) - 1, f"{mark} {label}")
         return counted(group.count, "kernel") if name == "kind" else total_text(name, group), "$text-muted"
-
-    def draw_header(self, width: int) -> Content | None:
-        layout, arranged = self._placed(width), self.rows.arrangement
-        place = layout.get(arranged.sort)
-        backwards = COLUMNS[arranged.sort].is_right == arranged.turned
-        return header_line(list(layout.values()), place.column if place is not None else None, backwards=backwards)
-
-    def draw_row(self, index: int, width: int) -> Content:
-        return row_line(index, list(self._placed(width).values()), width)
 
     # -- keys -------------------------------------------------------------------------------------------------
 
-    def action_sort(self) -> None:
-        sortable = [*self._placed(self.scrollable_content_region.width), "order"]
-        sort = self.rows.wanted.sort
-        at = sortable.index(sort) if sort in sortable else -1
-        self.sort_by(sortable[(at + 1) % len(sortable)])
-
-    def sort_by(self, column: str) -> None:
-        """Sort by a column; if the table is sorted by it already, reverse the order."""
-        self.rows.sort_by(column)
+    def sort_by(self, column: TableColumn[Hashable] | None, *, backwards: bool | None = None) -> None:
+        """Sort by a column, None for the order of execution; if the table is sorted by it already, reverse the
+        order."""
+        self.rows.sort_by(self._names[id(column)] if column is not None else "order")
         self._show_rows()
-        if column == "order":
-            self.say("In the order of execution.", "Sorted", timeout=2)
-
-    def action_turn(self) -> None:
-        self.sort_by(self.rows.wanted.sort)
 
     def action_group(self) -> None:
         groupings = list(GROUPINGS)
@@ -409,22 +332,14 @@ class KernelTable(RowList, keys="kernels"):
         self._show_rows()
 
     def action_open_group(self) -> None:
-        group = self.group
-        if group is not None:
-            self.rows.turn_group(group)
-            self._show_rows()
-
-    def action_point(self, step: int) -> None:
-        self.post_message(self.PointRequested(step))
+        if self.group is not None:
+            self.rows.closed ^= {self.group.path}
+            self._arrange_groups()
 
     def action_open_groups(self) -> None:
-        self.rows.turn_groups()
-        self._show_rows()
+        self.rows.closed = set() if self.rows.closed else set(self.rows.groups)
+        self._arrange_groups()
 
-    def on_click(self, event: events.Click) -> None:
-        offset = event.get_content_offset(self)
-        if offset is not None and offset.y == 0:
-            event.prevent_default()  # else `RowList` handles the click
-            for key, place in self._placed(self.scrollable_content_region.width).items():
-                if place.left <= offset.x <= place.left + place.width:
-                    self.sort_by(key)
+    def _arrange_groups(self) -> None:
+        self.rows.arrange(fresh=False)
+        self._show_rows()

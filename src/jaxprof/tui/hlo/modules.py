@@ -118,14 +118,9 @@ class OpenedModule:
 
     def kernel_line(self, computation: str, name: str) -> int | None:
         """Return the line of a kernel, or of any instruction, in the optimised HLO."""
-        stage = self.stages.get("hlo")
-        navigation = stage.document.navigation if stage is not None else None
-        if navigation is None:
-            return None
+        navigation = self.stages["hlo"].document.navigation if "hlo" in self.stages else None
         instruction = self.instruction(computation, name)
-        if instruction is not None:
-            return navigation.line_of(instruction)
-        return navigation.line_of_kernel(computation, name)
+        return navigation.line_of(instruction) if navigation is not None and instruction is not None else None
 
     def instruction(self, computation: str, name: str) -> Instruction | None:
         """Return an instruction of the optimised HLO by name."""

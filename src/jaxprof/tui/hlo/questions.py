@@ -97,6 +97,9 @@ def ask_file(app: Profiler, open_file: Callable[[Path], object]) -> None:
     AskText("Open HLO", what, "", "Enter opens").ask(app, take)
 
 
+_TABLE_FILE = "kernels.csv"
+
+
 def ask_table_file(app: Profiler, table: Callable[[], str]) -> None:
     """Ask where to write the table of kernels as CSV, and write it. A relative path starts at the current folder."""
 
@@ -113,9 +116,6 @@ def ask_table_file(app: Profiler, table: Callable[[], str]) -> None:
     SaveAs("Write to a file", "the table as CSV, its rows as they stand", "", Path.cwd() / _TABLE_FILE).ask_for_path(
         app, take
     )
-
-
-_TABLE_FILE = "kernels.csv"
 
 
 def write(path: Path, text: str) -> None:

@@ -28,6 +28,7 @@ from jaxprof.tui.hlo.stage_side import TITLES, Match, StageSide
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.captures import (
     TrustLine,
+    ask_about,
     can_capture,
     capture,
     how_to_capture,
@@ -55,27 +56,15 @@ if TYPE_CHECKING:
     from jaxprof.hlo.open.stages import ModuleStages
 
 
-def available(opened: OpenedModule | None) -> list[str]:
-    """Return the tabs that can be shown: all lists, and the stages that were recorded."""
-    stages = opened.program.stages if opened is not None else {}
-    return [*LISTS, *(stage.name for stage in STAGES if stage.name in stages)]
-
-
 def tabs_of(opened: OpenedModule | None) -> list[Tab]:
     """Return all tabs. A stage that was not recorded is dimmed, except for the HLO before the passes, which is left
     out."""
-    there = available(opened)
-    counts = {
-        "kernels": opened.kernels if opened is not None else None,
-        "findings": opened.findings if opened is not None else None,
-        "barriers": opened.barriers if opened is not None else None,
-    }
+    there = opened.program.stages if opened is not None else {}
     tabs = []
     for name, title in LISTS.items():
-        rows = counts.get(name)
+        rows = getattr(opened, name, None)
         more = "+" if name == "kernels" and opened is not None and not opened.complete else ""
-        count = f"{len(rows)}{more}" if rows is not None else ""
-        tabs.append(Tab(name, title, title, count))
+        tabs.append(Tab(name, title, title, f"{len(rows)}{more}" if rows is not None else ""))
     return tabs + [
         Tab(stage.name, stage.title, stage.short, enabled=stage.name in there, stage=True)
         for stage in STAGES
@@ -83,30 +72,8 @@ def tabs_of(opened: OpenedModule | None) -> list[Tab]:
     ]
 
 
-def empty_text(why: str, fills: str) -> Content:
-    """Return why there is no module, and how to get one."""
-    return Content.assemble(
-        (safe(why), "bold"),
-        "\n\n",
-        (f"{safe(fills)}\n" if fills else "", "$text-muted"),
-        (key_of("hlo.open"), "bold $footer-key-foreground"),
-        (" opens HLO text, an HLO proto, or a folder of XLA's dumps.", "$text-muted"),
-    )
-
-
 MOST = 3
 """Most notices shown; there are seldom more."""
-
-
-def notice_lines(notices: Sequence[Notice], width: int) -> list[Content]:
-    """Return the notices of a module, one per line, the serious ones first."""
-    shown = sorted(notices, key=lambda notice: not notice.serious)[:MOST]
-    return [
-        Content.assemble(
-            (f" ! {safe(notice.code.replace('-', ' '))}", "bold $warning"), f": {safe(notice.message)}"
-        ).truncate(width - 1, ellipsis=True)
-        for notice in shown
-    ]
 
 
 class MemoryScreen(SessionScreen, keys="module_memory"):
@@ -164,7 +131,8 @@ class HloScreen(SessionScreen, keys="hlo"):
         super().__init__()
         self._module_list = ModuleList()
         self._opened: OpenedModule | None = None
-        self._tab = "kernels"
+        self.in_text = False
+        """Whether the tab in view is a text."""
         self._device: DevicePeaks | None = None
         """The device that the user chose; None for the program's own device."""
         self._run_seen = ""
@@ -183,7 +151,6 @@ class HloScreen(SessionScreen, keys="hlo"):
             yield StageSide(id="hlo-texts")
 
     def on_mount(self) -> None:
-        self.lists.show_tab("kernels")
         self.show_tab("kernels", focus=False)
 
     # -- which program ----------------------------------------------------------------------------------------
@@ -249,7 +216,8 @@ class HloScreen(SessionScreen, keys="hlo"):
             return
         lists, texts = self.lists, self.texts
         if part in TITLES:
-            texts.stage_ready(part)
+            if part == texts.stage:
+                texts.show_stage(part)
             error = opened.errors.get(part)
             if part == "hlo" and error is not None:
                 lists.show_failure(f"{error.what} {error.hint}".strip())
@@ -257,17 +225,25 @@ class HloScreen(SessionScreen, keys="hlo"):
             self._show_notices(opened.notices)
             self._rank()
         elif part in ("findings", "barriers"):
-            lists.show_notes()
+            lists.show_notes(opened)
         elif part == "origins" and opened.origins is not None:
             lists.table.take_origins(opened.origins)
         elif part == "over":
             if opened.kernels is None and "hlo" not in opened.errors:
                 lists.show_failure("The optimised HLO of this run was not recorded.")
-            texts.stage_ready(texts.stage)
+            texts.show_stage(texts.stage)
         self.show_tabs()
 
     def _show_notices(self, notices: Sequence[Notice]) -> None:
-        self.query_one("#hlo-notices", Lines).show(notices, lambda width: notice_lines(notices, width))
+        """Show the notices of the module, one per line, the serious ones first."""
+        lines = [
+            Content.assemble(
+                (f" ! {safe(notice.code.replace('-', ' '))}", "bold $warning"), f": {safe(notice.message)}"
+            )
+            for notice in sorted(notices, key=lambda notice: not notice.serious)[:MOST]
+        ]
+        box = self.query_one("#hlo-notices", Lines)
+        box.show(notices, lambda width: [line.truncate(max(1, width - 1), ellipsis=True) for line in lines])
 
     def _rank(self) -> None:
         opened = self._opened
@@ -277,7 +253,7 @@ class HloScreen(SessionScreen, keys="hlo"):
         run = session.runs.get(opened.program.key)
         measured = seconds_per_call(run)
         self.query_one(TrustLine).show_run(source_of(session, run) if run is not None and measured else None)
-        self.lists.show_ranking(rank(session, opened, measured, self._device))
+        self.lists.show_ranking(opened, rank(session, opened, measured, self._device))
         self._take_kernel()
         self._follow()
 
@@ -286,24 +262,24 @@ class HloScreen(SessionScreen, keys="hlo"):
         self.set_class(nothing, "-empty")
         self.refresh_bindings()
         if nothing:
-            self.query_one("#hlo-empty", Static).update(empty_text(*self._why_empty()))
+            why, _, fills = self._why_empty().partition(". ")
+            opens = (" opens HLO text, an HLO proto, or a folder of XLA's dumps.", "$text-muted")
+            key = (key_of("hlo.open"), "bold $footer-key-foreground")
+            words = Content.assemble((f"{why.rstrip('.')}.", "bold"), "\n\n", (f"{fills}\n", "$text-muted"), key, opens)
+            self.query_one("#hlo-empty", Static).update(words)
 
-    def _why_empty(self) -> tuple[str, str]:
-        """Return why no module is open, and how to open one."""
+    def _why_empty(self) -> str:
+        """Return in two sentences why no module is open, and how to open one."""
         program = uncaptured_program(self.profiler.session)
         if program is not None:
-            why, _, fills = how_to_capture(self.profiler, program).partition(". ")
-            return f"{why}.", fills
+            return how_to_capture(self.profiler, program)
         if self.profiler.session_grows:
-            return "No run has been compiled yet.", "Compiled variants (jit) appear here once XLA has compiled them."
-        if not self.profiler.session.runs:
-            what, where = opened_without_runs(self.profiler)
-            start = key_of("app.mode.start")
-            return (
-                what or "No session is open.",
-                where or f"Press {start} to profile your code, run a workload, or open a session.",
-            )
-        return "No compiled program in this session.", "Only compiled variants (jit) have HLO."
+            return "No run has been compiled yet. Compiled variants (jit) appear here once XLA has compiled them."
+        if self.profiler.session.runs:
+            return "No compiled program in this session. Only compiled variants (jit) have HLO."
+        what, where = opened_without_runs(self.profiler)
+        start = f"Press {key_of('app.mode.start')} to profile your code, run a workload, or open a session."
+        return f"{what} {where}" if what else f"No session is open. {start}"
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer a capture while the screen is empty for want of one."""
@@ -329,9 +305,9 @@ class HloScreen(SessionScreen, keys="hlo"):
         return self.query_one(StageSide)
 
     @property
-    def in_text(self) -> bool:
-        """Whether the tab in view is a text."""
-        return self._tab in TITLES
+    def tab(self) -> str:
+        """The tab in view: a list or a stage."""
+        return self.texts.stage if self.in_text else self.lists.tab
 
     @property
     def _both(self) -> bool:
@@ -340,12 +316,12 @@ class HloScreen(SessionScreen, keys="hlo"):
 
     def show_tabs(self) -> None:
         """Redraw the tabs with what is known by now."""
-        shown = {self.lists.tab, self.texts.stage} if self._both else {self._tab}
+        shown = {self.lists.tab, self.texts.stage} if self._both else {self.tab}
         self.query_one(StageTabs).show(tabs_of(self._opened), frozenset(shown))
 
     def show_tab(self, name: str, *, focus: bool = True) -> None:
         """Bring a tab into view."""
-        self._tab = name
+        self.in_text = name in TITLES
         self.set_class(self.in_text, "-text")
         if self.in_text:
             self.texts.show_stage(name)
@@ -356,20 +332,19 @@ class HloScreen(SessionScreen, keys="hlo"):
             (self.texts.view if self.in_text else self.lists.current_list).focus()
 
     def action_tab(self, name: str) -> None:
-        if name in available(self._opened):
+        if any(tab.name == name and tab.enabled for tab in tabs_of(self._opened)):
             self.show_tab(name)
         elif name in TITLES:
             self.say(f"{TITLES[name]} was not recorded for this program.")
 
     def action_next_tab(self, step: int) -> None:
-        names = available(self._opened)
-        at = names.index(self._tab) if self._tab in names else 0
+        names = [tab.name for tab in tabs_of(self._opened) if tab.enabled]
+        at = names.index(self.tab) if self.tab in names else 0
         self.show_tab(names[(at + step) % len(names)])
 
     @on(StageSide.StageRequested)
-    def _stage_wanted(self, message: StageSide.StageRequested) -> None:
+    def _stage_wanted(self) -> None:
         """Follow the texts to a stage that they chose themselves."""
-        self._tab = message.stage
         self.show_tabs()
 
     # -- from one side to the other -----------------------------------------------------------------------------
@@ -377,11 +352,8 @@ class HloScreen(SessionScreen, keys="hlo"):
     def action_other_side(self) -> None:
         if self.in_text:
             self.to_lists()
-            return
-        ranked = self.lists.ranked
-        if ranked is not None and self.texts.stage == "hlo":
-            self.texts.go_to_kernel(*ranked.key)
-        self.show_tab(self.texts.stage)
+        else:
+            self.show_tab(self.texts.stage)
 
     def to_lists(self) -> None:
         """Go back to the lists, to the kernel at the cursor of the text."""
@@ -408,19 +380,12 @@ class HloScreen(SessionScreen, keys="hlo"):
         if not self.lists.select("", name):
             self.say(f"{safe(name)} is not a kernel of this program.")
 
-    def bring_text_along(self) -> bool:
-        """Move the text to the kernel under the cursor of the lists; return False if the kernel has no line. Does
-        nothing while a text is in view."""
-        if self.in_text:
-            return True
-        ranked = self.lists.ranked
-        return ranked is not None and self.texts.go_to_kernel(*ranked.key)
-
     @on(KernelSide.Highlighted)
     def _follow(self) -> None:
-        """Move the text to the cursor of the lists when they are side by side."""
-        if self._both and not self.in_text and self.lists.ranked is not None:
-            self.bring_text_along()
+        """Move the text to the cursor of the lists."""
+        ranked = self.lists.ranked
+        if not self.in_text and ranked is not None:
+            self.texts.go_to_kernel(*ranked.key)
             self.show_tabs()
 
     # -- looking for something ------------------------------------------------------------------------------------
@@ -443,8 +408,13 @@ class HloScreen(SessionScreen, keys="hlo"):
             self.profiler.step_back()
 
     @on(KernelSide.OpenRequested)
-    def _text_wanted(self, message: KernelSide.OpenRequested) -> None:
-        self.to_text_of(message.target)
+    def _open(self, message: KernelSide.OpenRequested) -> None:
+        """Go to a kernel in the table, or to the text of what is no kernel there."""
+        target = message.target
+        if not target.kernel or not self.lists.select(target.computation, target.name):
+            self.to_text_of(target)
+        elif self.lists.tab not in ("kernels", "roofline"):
+            self.show_tab("kernels")
 
     @on(CodeView.ManyUsers)
     def _choose_user(self, message: CodeView.ManyUsers) -> None:
@@ -453,13 +423,7 @@ class HloScreen(SessionScreen, keys="hlo"):
     # -- keys -------------------------------------------------------------------------------------------------
 
     def action_match(self) -> None:
-        if not self.bring_text_along():
-            return
-        texts = self.texts
-        if texts.small:
-            self._go_to_match(texts.matches())
-        else:
-            in_thread(self, texts.matches, "matches", then=self._go_to_match)
+        in_thread(self, self.texts.matches, "matches", then=self._go_to_match)
 
     def _go_to_match(self, matches: list[Match]) -> None:
         opened = self._opened
@@ -520,8 +484,6 @@ class HloScreen(SessionScreen, keys="hlo"):
             self.app.push_screen(MemoryScreen(opened.program, opened.module, self.to_text_of))
 
     def action_trust(self) -> None:
-        from jaxprof.tui.kit.captures import ask_about
-
         run = self.profiler.session.runs.get(self._opened.program.key) if self._opened is not None else None
         if run is not None and run.measured:
             ask_about(self.profiler, run)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textual.containers import Vertical
@@ -13,14 +12,15 @@ from jaxprof.errors import UsageError
 from jaxprof.hlo.open.stages import STAGES
 from jaxprof.text import safe
 from jaxprof.tui.hlo.code_view import CodeView
-from jaxprof.tui.hlo.document import Document
+from jaxprof.tui.hlo.document import Document, Hits, search
 from jaxprof.tui.hlo.kernel_detail import source_facts
-from jaxprof.tui.hlo.text_search import Hits, search
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.fact_list import FactLine, FactList
 from jaxprof.tui.kit.filter import FilterLine, compiled
 from jaxprof.tui.kit.guard import Guarded, on
+from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.threads import in_thread
+from jaxprof.units import integer
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -31,35 +31,28 @@ if TYPE_CHECKING:
 
 
 class TextPane(Guarded, Vertical, keys="text_pane"):
-    """A text and its search."""
+    """A text and its search; the frame counts lines and matches."""
 
-    class Counted(Message):
-        """Posted when `count` changes."""
-
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
-        self._hits: Hits | None = None
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id, classes="box")
+        self.hits: Hits | None = None
+        """The matches of the last search; None until it is over."""
+        self.count = ""
+        """The number of matches and the index of the one in view, or the error in the regular expression."""
         self._hit_index: int | None = None
         self._search_start = 0
         self._searched: Document | None = None
         self._wanted: object = None
         """Identity of the last search."""
-        self.count = Content("")
-        """The number of matches and the index of the one in view, or the error in the regular expression."""
 
     def compose(self) -> ComposeResult:
         yield FilterLine(placeholder="regular expression")
-        yield CodeView()
+        yield CodeView(id="code")
 
     @property
     def view(self) -> CodeView:
         """The text."""
         return self.query_one(CodeView)
-
-    @property
-    def hits(self) -> Hits | None:
-        """The matches of the last search; None until it is over."""
-        return self._hits
 
     def show(self, document: Document) -> None:
         """Show a document; an open search continues in it."""
@@ -67,6 +60,7 @@ class TextPane(Guarded, Vertical, keys="text_pane"):
         pattern = self.query_one(FilterLine).value
         if self.searching and pattern and self._searched is not document:
             self._search(pattern, jump=False)
+        self._show_count(self.count)
 
     # -- searching --------------------------------------------------------------------------------------------
 
@@ -84,7 +78,7 @@ class TextPane(Guarded, Vertical, keys="text_pane"):
 
     def _search(self, text: str, *, jump: bool) -> None:
         """Search in a thread; with `jump`, move the cursor to the first match from where the search began."""
-        self._hits, self._hit_index, self._searched = None, None, self.view.document
+        self.hits, self._hit_index, self._searched = None, None, self.view.document
         wanted = self._wanted = object()
         self.view.show_hits(None)
         self._show_count("…" if text else "")
@@ -93,7 +87,7 @@ class TextPane(Guarded, Vertical, keys="text_pane"):
         try:
             pattern = compiled(text)
         except UsageError as error:
-            self._show_count(error.what, "$error")
+            self._show_count(error.what)
             return
         body = self.view.document.text
         in_thread(
@@ -106,42 +100,41 @@ class TextPane(Guarded, Vertical, keys="text_pane"):
     def _take(self, wanted: object, hits: Hits | None, jump: bool) -> None:
         if hits is None or wanted is not self._wanted:
             return  # another search has begun
-        self._hits = hits
+        self.hits = hits
         self.view.show_hits(hits)
-        if jump:
-            self._go_to(hits.following(self._search_start - 1, 1), keep=True)
-        self._show_count(hits.words(self._hit_index), "" if hits.offsets else "$warning")
+        index = hits.following(self._search_start - 1, 1) if jump else None
+        if index is not None:
+            self._show_hit(hits, index)
+        self._show_count(hits.words(index))
 
-    def _go_to(self, index: int | None, *, keep: bool = False) -> None:
-        hits = self._hits
-        if hits is None or index is None:
-            return
-        offset = hits.offsets[index]
+    def _show_hit(self, hits: Hits, index: int) -> None:
         self._hit_index = index
-        line = self.view.document.number(offset)
-        if keep:
-            self.view.go(line, center=True)
-        else:
-            self.view.jump(line)
-        self.view.reveal_offset(offset)
+        self.view.go(self.view.document.number(hits.offsets[index]))
+        self.view.reveal_offset(hits.offsets[index])
 
     def action_next(self, step: int) -> None:
-        hits = self._hits
+        hits, document, cursor = self.hits, self.view.document, self.view.cursor
         if hits is None:
             self.action_search()
             return
-        if not hits.offsets:
-            self._show_count(hits.words(None), "$warning")
-            return
-        at = hits.offsets[self._hit_index] if self._hit_index is not None else None
-        here = self.view.document.number(at) == self.view.cursor if at is not None else False
-        offset = at if here and at is not None else self.view.document.offset(self.view.cursor) - (step > 0)
-        self._go_to(hits.following(offset, step))
-        self._show_count(hits.words(self._hit_index))
+        at = hits.offsets[self._hit_index] if self._hit_index is not None else -1
+        if at < 0 or document.number(at) != cursor:  # the cursor has left the match
+            at = document.offset(cursor) - (step > 0)
+        index = hits.following(at, step)
+        if index is not None:
+            self.view.remember()
+            self._show_hit(hits, index)
+        self._show_count(hits.words(index))
 
-    def _show_count(self, text: str, style: str = "$text-muted") -> None:
-        self.count = Content.styled(safe(text), style or "$text-muted")
-        self.post_message(self.Counted())
+    @on(RowList.Highlighted, "#code")
+    def _count_lines(self) -> None:
+        self._show_count(self.count)
+
+    def _show_count(self, text: str) -> None:
+        """Count the matches as given, and the lines of a text."""
+        self.count, document = text, self.view.document
+        at = f"{integer(self.view.cursor + 1)} of {integer(document.line_count)}" if document.text else ""
+        self.border_subtitle = Content(safe(" · ".join(filter(None, (text, at)))))
 
     def clear_search(self) -> None:
         """Stop the search and show no matches."""
@@ -167,22 +160,17 @@ Match = tuple[str, int]
 class StageSide(Guarded, Vertical):
     """Shows one stage at a time, and the origin of the line at the cursor."""
 
-    @dataclass
     class StageRequested(Message):
         """Reports that the history led to another stage."""
-
-        stage: str
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._opened: OpenedModule | None = None
-        self._stage = "hlo"
-        self._pending: tuple[str, str] | None = None
-        """Computation and name of the kernel to go to once the text has been read."""
+        self.stage = "hlo"
+        """The name of the stage in view."""
 
     def compose(self) -> ComposeResult:
-        with Vertical(id="text-box", classes="box"):
-            yield TextPane(id="text")
+        yield TextPane(id="text-box")
         with Vertical(id="origin-box", classes="box") as box:
             box.border_title = "Comes from"
             yield FactList(id="origin")
@@ -204,13 +192,8 @@ class StageSide(Guarded, Vertical):
         return self.query_one(TextPane)
 
     @property
-    def stage(self) -> str:
-        """The name of the stage in view."""
-        return self._stage
-
-    @property
     def _current(self) -> Stage | None:
-        return self._opened.stages.get(self._stage) if self._opened is not None else None
+        return self._opened.stages.get(self.stage) if self._opened is not None else None
 
     @property
     def _navigation(self) -> HloNavigation | None:
@@ -220,156 +203,106 @@ class StageSide(Guarded, Vertical):
     def show_program(self, opened: OpenedModule | None) -> None:
         """Show another program, which may not have been read yet."""
         self._opened = opened
-        self._pending = None
         self.view.forget()
-        self.show_stage(self._stage)
+        self.show_stage(self.stage)
 
     def show_stage(self, stage: str) -> None:
         """Show a stage, or why it cannot be shown."""
-        self._stage = stage
+        self.stage = stage
         current = self._current
-        if current is not None:
-            self.pane.show(current.document)
-            self._begin_at_entry()
-        else:
-            self.pane.show(Document(self._missing()))
-        self._show_title()
+        self.pane.show(current.document if current is not None else Document(self._missing()))
+        self._begin_at_entry()
+        title = f"{self._opened.program.title} · {TITLES[stage]}" if self._opened is not None else ""
+        self.pane.border_title = Content(safe(title))
         self._show_origin()
-
-    def stage_ready(self, stage: str) -> None:
-        """Show a stage that has been read, if it is in view."""
-        if stage == self._stage:
-            self.show_stage(stage)
-        if stage == "hlo" and self._pending is not None:
-            computation, name = self._pending
-            self._pending = None
-            self.go_to_kernel(computation, name)
-        elif stage == self._stage:
-            self._begin_at_entry()
 
     def _begin_at_entry(self) -> None:
         """Go to the entry computation: a module begins with tables that few readers want."""
         opened, navigation = self._opened, self._navigation
         if opened is None or navigation is None or self.view.cursor:
             return
-        module = opened.module if self._stage == "hlo" else navigation.modules[0]
+        module = opened.module if self.stage == "hlo" else navigation.modules[0]
         entry = module.entry if module is not None else None
         line = navigation.line_of(entry) if entry is not None else None
         if line is not None:
-            self.view.go(line, center=True)
+            self.view.go(line)
 
     def _missing(self) -> str:
         opened = self._opened
         if opened is None:
             return ""
-        error = opened.errors.get(self._stage)
+        error = opened.errors.get(self.stage)
         if error is not None:
             return str(error)
-        if self._stage in opened.program.stages and not opened.over:
+        if self.stage in opened.program.stages and not opened.over:
             return "reading…"
-        return f"{TITLES[self._stage]} was not recorded for this program."
-
-    def _show_title(self) -> None:
-        box = self.query_one("#text-box")
-        opened, current = self._opened, self._current
-        if opened is None:
-            box.border_title, box.border_subtitle = "", ""
-            return
-        box.border_title = Content(safe(f"{opened.program.title} · {TITLES[self._stage]}"))
-        count = current.document.line_count if current is not None else 0
-        words = f"{self.view.cursor + 1:,} of {count:,}".replace(",", "\u202f") if current is not None else ""
-        matches_found = self.pane.count
-        box.border_subtitle = Content.assemble(matches_found, " · " if matches_found else "", words)
+        return f"{TITLES[self.stage]} was not recorded for this program."
 
     def _show_document(self, document: Document) -> None:
         """Show the stage of a document that the history led to."""
-        opened = self._opened
-        stages = opened.stages.values() if opened is not None else ()
+        stages = self._opened.stages.values() if self._opened is not None else ()
         stage = next((stage.name for stage in stages if stage.document is document), None)
-        if stage is None:
-            return
-        self.show_stage(stage)
-        self.post_message(self.StageRequested(stage))
+        if stage is not None:
+            self.show_stage(stage)
+            self.post_message(self.StageRequested())
 
     def go_to_kernel(self, computation: str, name: str, *, remember: bool = False) -> bool:
-        """Show an instruction's line in the optimised HLO; return False if it has no line or is not read yet."""
-        opened = self._opened
-        if opened is None:
-            return False
-        if "hlo" not in opened.stages:
-            self._pending = (computation, name)
-            return False
-        line = opened.kernel_line(computation, name)
-        if line is None:
-            return False
-        self.go(("hlo", line), remember=remember)
-        return True
+        """Show an instruction's line in the optimised HLO; return False if it has no line."""
+        line = self._opened.kernel_line(computation, name) if self._opened is not None else None
+        if line is not None:
+            self.go(("hlo", line), remember=remember)
+        return line is not None
 
     def go(self, match: Match, *, remember: bool = True) -> None:
         """Go to a line of a stage."""
         stage, line = match
         if remember:
             self.view.remember()
-        if stage != self._stage or (self._current and self.view.document is not self._current.document):
+        if stage != self.stage:
             self.show_stage(stage)
-        self.view.go(line, center=True)
-        self._show_origin()
+        self.view.go(line)
 
     def kernel_at_cursor(self) -> tuple[str, str] | None:
         """Return the instruction at the cursor, as computation and name; None unless the optimised HLO is in view."""
         navigation = self._navigation
-        if navigation is None or self._stage != "hlo":
+        if navigation is None or self.stage != "hlo":
             return None
         instruction = navigation.instruction(self.view.cursor)
         return (instruction.computation.name, instruction.name) if instruction is not None else None
 
     # -- where a line came from --------------------------------------------------------------------------------
 
-    @on(TextPane.Counted)
-    def _counted(self) -> None:
-        self._show_title()
-
-    @on(CodeView.Moved)
-    def _moved(self) -> None:
-        self._show_title()
-        self._show_origin()
-
-    def spot(self) -> LineOrigin | None:
+    def _origin(self) -> LineOrigin | None:
         """Return where the line at the cursor came from; None if the text does not record it."""
         current = self._current
         return current.places.of(self.view.cursor) if current is not None else None
 
-    @property
-    def small(self) -> bool:
-        """Whether the stages are small enough to search for matching lines at each move of the cursor."""
-        stages = self._opened.stages.values() if self._opened is not None else ()
-        return sum(len(stage.document.text) for stage in stages) <= SMALL_TEXTS
-
     def matches(self) -> list[Match]:
-        """Return the lines of all other stages that came from the same place as the cursor's line. Slow unless
-        `small`."""
-        spot, opened = self.spot(), self._opened
-        if spot is None or opened is None:
+        """Return the lines of all other stages that came from the same place as the cursor's line. Slow for large
+        texts."""
+        origin, opened = self._origin(), self._opened
+        if origin is None or opened is None:
             return []
         return [
             (name, line)
             for name in TITLES
-            if name in opened.stages and name != self._stage
-            for line in opened.stages[name].places.lines(spot)
+            if name in opened.stages and name != self.stage
+            for line in opened.stages[name].places.lines(origin)
         ]
 
+    @on(RowList.Highlighted, "#code")
     def _show_origin(self) -> None:
-        opened, spot = self._opened, self.spot()
+        opened, origin = self._opened, self._origin()
         facts = self.query_one("#origin", FactList)
         if opened is None or self._current is None:
             facts.show(None, lambda width: ())
             return
-        recorded = opened.program.recorded_seconds
-        matches = self.matches() if self.small else None
+        small = sum(len(stage.document.text) for stage in opened.stages.values()) <= SMALL_TEXTS
+        matches = self.matches() if small else None
         around = 1 if self.size.height >= 30 else 0
         facts.show(
-            (self._stage, self.view.cursor, len(opened.stages)),
-            lambda width: _origin_facts(spot, matches, width, recorded, around),
+            (self.stage, self.view.cursor, len(opened.stages)),
+            lambda width: _origin_facts(origin, matches, width, opened.program.recorded_seconds, around),
         )
 
     def on_resize(self) -> None:
@@ -377,24 +310,18 @@ class StageSide(Guarded, Vertical):
 
 
 def _origin_facts(
-    spot: LineOrigin | None, matches: list[Match] | None, width: int, recorded_seconds: float | None, around: int
+    origin: LineOrigin | None, matches: list[Match] | None, width: int, recorded_seconds: float | None, around: int
 ) -> list[FactLine]:
-    if spot is None:
+    if origin is None:
         return [Content.styled("This line has no source location.", "$quiet")]
     facts: list[FactLine] = []
-    if spot.place is not None:
-        facts += source_facts(spot.place, width, recorded_seconds, around=around)
-    if matches is None:
-        facts.append(
-            Content.assemble(
-                (f"{key_of('hlo.match')} ", _KEY_STYLE),
-                (" finds the matching lines of other stages", "$text-muted"),
-            )
-        )
-    elif matches:
-        facts.append(_matches_line(matches))
-    if spot.op_name:
-        names = Content.styled(safe(spot.op_name), "$text-muted")
+    if origin.place is not None:
+        facts += source_facts(origin.place, width, recorded_seconds, around=around)
+    if matches is None or matches:
+        words = "finds the matching lines of other stages" if matches is None else _matches_text(matches)
+        facts.append(Content.assemble((f"{key_of('hlo.match')}  ", _KEY_STYLE), (words, "$text-muted")))
+    if origin.op_name:
+        names = Content.styled(safe(origin.op_name), "$text-muted")
         if facts and isinstance(facts[0], Content) and facts[0].cell_length + names.cell_length + 3 <= width:
             facts[0] = Content.assemble(facts[0], "   ", names)
         else:
@@ -402,14 +329,12 @@ def _origin_facts(
     return facts
 
 
-def _matches_line(matches: list[Match]) -> Content:
-    """Return the matching lines of the other stages, such as `m jaxpr 12, 14 · StableHLO 8`."""
-    parts: list[Content | tuple[str, str]] = [(f"{key_of('hlo.match')} ", _KEY_STYLE)]
+def _matches_text(matches: list[Match]) -> str:
+    """Return the matching lines of the other stages, such as `jaxpr 12, 14  ·  StableHLO 8`."""
+    parts = []
     for name, title in TITLES.items():
         lines = [line for stage, line in matches if stage == name]
-        if not lines:
-            continue
-        shown = ", ".join(str(line + 1) for line in lines[:_SHOWN_LINES])
-        more = f" +{len(lines) - _SHOWN_LINES}" if len(lines) > _SHOWN_LINES else ""
-        parts += [(" " if len(parts) == 1 else "  ·  ", "$quiet"), (f"{title} ", "$text-muted"), (shown + more, "")]
-    return Content.assemble(*parts)
+        if lines:
+            shown = ", ".join(str(line + 1) for line in lines[:_SHOWN_LINES])
+            parts.append(f"{title} {shown}" + (f" +{len(lines) - _SHOWN_LINES}" if len(lines) > _SHOWN_LINES else ""))
+    return "  ·  ".join(parts)

@@ -25,10 +25,10 @@ from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.row_list import RowList
+from jaxprof.tui.kit.screen import ViewsScreen
 from jaxprof.tui.kit.screen_bars import StageTabs
 from jaxprof.tui.kit.table_view import TableView
 from jaxprof.tui.kit.threads import in_thread
-from jaxprof.tui.kit.views import ViewsScreen
 from jaxprof.units import counted, seconds
 
 if TYPE_CHECKING:

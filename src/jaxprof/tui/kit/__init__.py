@@ -1,6 +1,6 @@
 """What screens share. Knows no screen.
 
-- screens: `screen` (the base of all), `views` (several views of one thing), `screen_bars` (the lines above and below),
+- screens: `screen` (the base of all, also of those with several views), `screen_bars` (the lines above and below),
   `captures` (views that several have, and the checks of a capture)
 - lists and tables: `row_list` (the base), `table_columns` (columns as data), `table_view` (tables and trees),
   `fact_list`, `filter`, `claims` (findings, with what proves them)

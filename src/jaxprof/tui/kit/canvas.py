@@ -27,52 +27,29 @@ class Canvas:
     """
 
     def __init__(self, width: int, height: int) -> None:
-        self.width = max(0, width)
-        self.height = max(0, height)
+        self.width, self.height = max(0, width), max(0, height)
+        self._dots_across, self._dots_down = 2 * self.width, 4 * self.height
         self._bits = [[0] * self.width for _ in range(self.height)]
         self._styles = [[""] * self.width for _ in range(self.height)]
         self._covers: list[list[str]] = [[""] * self.width for _ in range(self.height)]
 
-    @property
-    def dot_columns(self) -> int:
-        """The number of dots in a row."""
-        return 2 * self.width
-
-    @property
-    def dot_rows(self) -> int:
-        """The number of dots in a column."""
-        return 4 * self.height
-
     def dot(self, x: int, y: int, style: str = "") -> None:
         """Set one dot; ignore dots outside the canvas."""
-        if 0 <= x < self.dot_columns and 0 <= y < self.dot_rows:
+        if 0 <= x < self._dots_across and 0 <= y < self._dots_down:
             row, column = y // 4, x // 2
             self._bits[row][column] |= _DOTS[x % 2][y % 4]
             self._styles[row][column] = style
 
     def dot_at(self, across: float, up: float) -> tuple[int, int]:
         """Return the column and row of the dot at shares of the width and the height; 0, 0 is at the lower left."""
-        return round(across * (self.dot_columns - 1)), round((1 - up) * (self.dot_rows - 1))
+        return round(across * (self._dots_across - 1)), round((1 - up) * (self._dots_down - 1))
 
     def line(self, start: tuple[int, int], end: tuple[int, int], style: str = "", *, every: int = 1) -> None:
-        """Draw a straight line between two dots (Bresenham's algorithm); `every` above 1 makes it dotted."""
-        (x, y), (end_x, end_y) = start, end
-        across, down = abs(end_x - x), -abs(end_y - y)
-        step_x, step_y = (1 if x < end_x else -1), (1 if y < end_y else -1)
-        error, count = across + down, 0
-        while True:
-            if count % every == 0:
-                self.dot(x, y, style)
-            if (x, y) == (end_x, end_y):
-                return
-            count += 1
-            twice = 2 * error
-            if twice >= down:
-                error += down
-                x += step_x
-            if twice <= across:
-                error += across
-                y += step_y
+        """Draw a straight line between two dots; `every` above 1 makes it dotted."""
+        across, down = end[0] - start[0], end[1] - start[1]
+        steps = max(abs(across), abs(down), 1)
+        for step in range(0, steps + 1, every):
+            self.dot(start[0] + round(across * step / steps), start[1] + round(down * step / steps), style)
 
     def put(self, column: int, row: int, text: str, style: str = "") -> None:
         """Cover cells from `column` on with characters of one column each."""
@@ -103,7 +80,7 @@ class Canvas:
 
     def row_of(self, up: float) -> int:
         """Return the row of cells at a share of the height, 0 at the bottom and 1 at the top, clipped to the canvas."""
-        return min(self.height - 1, max(0, round((1 - up) * (self.dot_rows - 1)) // 4))
+        return min(self.height - 1, max(0, round((1 - up) * (self._dots_down - 1)) // 4))
 
     def _row(self, row: int) -> Content:
         cells = zip(self._bits[row], self._covers[row], self._styles[row], strict=True)

@@ -12,12 +12,12 @@ from textual.style import Style
 from jaxprof.analysis.profile import is_whole, programs_of, with_hlo
 from jaxprof.analysis.run_result import IMPORTED
 from jaxprof.analysis.timeline import TEXT_NAME
+from jaxprof.grouping import grouped
 from jaxprof.text import safe, shorten
 from jaxprof.tui.keys import in_words, key_of
 from jaxprof.tui.kit.dialogs import TextDialog
 from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.picture import Lines
-from jaxprof.units import counted, percent, seconds
 
 if TYPE_CHECKING:
     from jaxprof.events import TrustCheck
@@ -248,37 +248,17 @@ def _line(run: Run, width: int) -> Content:
 class TrustDialog(TextDialog, keys="trust"):
     """The list of the checks of a run's captures."""
 
-    def __init__(self, run: Run, median_seconds: float | None) -> None:
+    def __init__(self, run: Run) -> None:
         super().__init__("Can this capture be trusted?", f"↑ ↓ scroll, {key_of('trust.close')} closes")
-        self._run, self._median = run, median_seconds
+        self._run = run
 
     def lines(self, width: int) -> list[Content]:
-        rows = trust_of(self._run)
         lines: list[Content] = []
-        for kind in dict.fromkeys((*self._run.captures, *self._run.trust)):
+        for kind, rows in grouped((row.kind, row.check) for row in trust_of(self._run)).items():
             lines += [Content("")] if lines else []
-            lines += self._heading(kind, width)
-            for row in rows:
-                if row.kind == kind:
-                    lines += _row_lines(row.check, width)
+            lines.append(Content.styled(CAPTURES.get(kind, safe(kind)), "bold $primary"))
+            lines += [line for check in rows for line in _row_lines(check, width)]
         return lines or [Content.styled(safe(why_no_capture(self._run)), "$text-muted")]
-
-    def _heading(self, kind: str, width: int) -> list[Content]:
-        capture = self._run.captures.get(kind)
-        parts: list[str] = []
-        if capture is not None:
-            if capture.calls is not None:
-                parts.append(counted(capture.calls, "call"))
-            if capture.events is not None:
-                parts.append(counted(capture.events, "event"))
-            if capture.seconds_with is not None:
-                parts.append(f"{seconds(capture.seconds_with)} a call with the profiler on")
-                if self._median:
-                    change = capture.seconds_with / self._median - 1
-                    parts.append(f"{'+' if change >= 0 else '-'}{percent(abs(change))} compared with the run")
-        note = " · ".join(parts)
-        head = Content.assemble((CAPTURES.get(kind, safe(kind)), "bold $primary"), "  ")
-        return hang(head, note, width, "$text-muted")
 
 
 def _row_lines(row: TrustCheck, width: int) -> list[Content]:
@@ -291,7 +271,4 @@ def _row_lines(row: TrustCheck, width: int) -> list[Content]:
 
 def ask_about(app: Profiler, run: Run) -> None:
     """List all checks of a run's captures in a dialog."""
-    from jaxprof.analysis.run_result import result
-
-    summary = result(app.session, run.id).summary
-    app.push_screen(TrustDialog(source_of(app.session, run), summary.median if summary is not None else None))
+    app.push_screen(TrustDialog(source_of(app.session, run)))

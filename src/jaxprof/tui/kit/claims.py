@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ from textual.content import Content
 
 from jaxprof.text import safe
 from jaxprof.tui.kit.drawing import cell
-from jaxprof.tui.kit.row_list import RowList
+from jaxprof.tui.kit.table_view import TableView
 
 _COST = 8
 _INDENT = _COST + 4
@@ -33,68 +33,44 @@ class Claim:
     style: str = "bold"
 
 
-class ClaimList(RowList):
+class ClaimList(TableView[Claim]):
     """The first line of each claim, and the lines below it, for all claims if there is room."""
 
     UNFOLDS = True
 
     def __init__(self, empty: str, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self.EMPTY = empty  # type: ignore[misc]
-        self._claims: dict[Hashable, Claim] = {}
-        self._words: list[str] = []
+        super().__init__((), titles=False, id=id)
+        self.empty = empty
 
     def show(self, claims: Iterable[Claim]) -> None:
         """Show other claims."""
-        by_key: dict[Hashable, Claim] = {(claim.mark, claim.text): claim for claim in claims}
-        if by_key != self._claims:
-            self._claims = by_key
-            self._list()
+        self.show_rows({(claim.mark, claim.text): claim for claim in claims})
 
-    def set_filter(self, text: str) -> None:
-        self._words = text.casefold().split()
-        self._list()
-
-    def _list(self) -> None:
-        texts = {key: f"{claim.text} {claim.place} {claim.fix}".casefold() for key, claim in self._claims.items()}
-        self.set_keys([key for key, text in texts.items() if all(word in text for word in self._words)])
+    def haystack(self, row: Claim) -> str:
+        return f"{row.text} {row.place} {row.fix}"
 
     @property
     def claim(self) -> Claim | None:
         """The claim under the cursor."""
-        return self._claims.get(self.current) if self._keys else None
+        return self.current_row
+
+    def _lines_at(self, index: int, width: int) -> list[Content]:
+        claim = self.row(self.key_at(index))
+        return _lines(claim, width) if claim is not None else []
 
     def lines_wanted(self, width: int, most: int) -> int:
         """Return how many of `most` lines the list needs: enough for all claims, or if they do not fit, for the longest
         one in full and one line of each other claim."""
-        counts = [len(_lines(self._claims[key], width)) for key in self._keys] or [1]
+        counts = [len(self._lines_at(index, width)) for index in range(self.count)] or [1]
         return max(1, min(most, sum(counts) if sum(counts) <= most else len(counts) - 1 + max(counts)))
 
-    def draw_row(self, index: int, width: int) -> Content:
-        claim = self._claims[self._keys[index]]
+    def first_line(self, index: int, row: Claim, width: int) -> Content:
         if index in self._below:
-            return _lines(claim, width)[0]
-        return _head(claim) + cell(claim.text, width - _INDENT, claim.style)
+            return self._lines_at(index, width)[0]
+        return _head(row) + cell(row.text, width - _INDENT, row.style)
 
     def below(self, index: int, width: int) -> Sequence[Content]:
-        return _lines(self._claims[self._keys[index]], width)[1:]
-
-    def _fitting(self, below: Mapping[int, Sequence[Content]], left: int) -> dict[int, Sequence[Content]]:
-        """Also return the lines of the other claims, from the first on, as far as `left` lines reach; the last ones may
-        be cut."""
-        shown = super()._fitting(below, left)
-        left -= sum(map(len, shown.values()))
-        width = max(1, self.scrollable_content_region.width)
-        for index, lines in below.items():
-            if left > 0 and index != self._cursor:
-                cut = len(lines) > left
-                shown[index] = [*lines[: left - 1], _continued(lines[left - 1], width)] if cut else lines
-                left -= len(shown[index])
-        return dict(sorted(shown.items()))
-
-
-def _continued(line: Content, width: int) -> Content:
-    return line.rstrip().truncate(max(1, width - 2)) + Content(" …")
+        return self._lines_at(index, width)[1:]
 
 
 def _head(claim: Claim) -> Content:

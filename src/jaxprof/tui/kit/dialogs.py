@@ -27,7 +27,6 @@ from jaxprof.tui.theme import STYLES
 
 if TYPE_CHECKING:
     from textual.app import App, ComposeResult
-    from textual.suggester import Suggester
 
 
 Answer = TypeVar("Answer")
@@ -50,19 +49,11 @@ class Dialog(Guarded, ModalScreen[Answer], keys="dialog"):
     def action_leave(self) -> None:
         self.dismiss(None)
 
-    def field(
-        self,
-        name: str,
-        label: str,
-        value: str,
-        hint: str,
-        placeholder: str = "",
-        suggester: Suggester | None = None,
-    ) -> ComposeResult:
+    def field(self, name: str, label: str, value: str, hint: str, placeholder: str = "") -> ComposeResult:
         """Yield an input line with its label and hint."""
         with Horizontal(classes="field"):
             yield Label(safe(label), markup=False, classes="field-name")
-            yield Input(value, id=name, placeholder=placeholder, compact=True, suggester=suggester)
+            yield Input(value, id=name, placeholder=placeholder, compact=True)
         yield Static(safe(hint), id=f"{name}-hint", markup=False, classes="field-hint")
 
     def buttons(self, take: str, other: str = "") -> ComposeResult:

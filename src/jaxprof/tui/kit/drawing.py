@@ -35,6 +35,16 @@ def cell(text: str, width: int, style: str = "", *, right: bool = False, cut: Cu
     return Content.styled(gap + line if right else line + gap, style)
 
 
+def whole_parts(parts: Iterable[str | Content], width: int) -> Content:
+    """Return the parts that fit, with dots between them. None is cut: half a figure is a wrong one."""
+    line = Content("")
+    for part in parts:
+        longer = Content.assemble(line, (" · ", "$rule") if line.plain else "", part)
+        if part and longer.cell_length <= width:
+            line = longer
+    return line
+
+
 def styled_runs(characters: Iterable[tuple[str, str]]) -> Content:
     """Join characters with their styles into one line; neighbours of the same style are merged."""
     return Content.assemble(
@@ -80,10 +90,12 @@ def heat(fraction: float | None) -> str:
 
 
 def hang(head: Content, text: str, width: int, style: str = "") -> list[Content]:
-    """Return `head` followed by `text`, wrapped to `width` with a hanging indent."""
-    indent = head.cell_length
-    lines = Content.styled(safe(text), style).wrap(max(12, width - indent)) or [Content("")]
-    return [head + lines[0], *(Content(" " * indent) + line for line in lines[1:])]
+    """Return `head` followed by `text`, wrapped to `width` with a hanging indent. A number stays with its unit."""
+    from jaxprof.report.renderers import wrap
+
+    indent, room = head.cell_length, max(12, width - head.cell_length)
+    lines = [piece for line in wrap(text, first="", width=room) for piece in Content.styled(line, style).wrap(room)]
+    return [head + (lines[0] if lines else ""), *(Content(" " * indent) + line for line in lines[1:])]
 
 
 def stacked(parts: Iterable[tuple[float, str, str]], whole: float, width: int) -> Content:

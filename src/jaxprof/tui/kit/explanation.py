@@ -3,11 +3,13 @@ a dialog."""
 
 from __future__ import annotations
 
+import textwrap
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
-from jaxprof.text import shorten
+from jaxprof.text import safe
 from jaxprof.tui.keys import in_words, key_of
 from jaxprof.tui.kit.dialogs import TextDialog
 from jaxprof.tui.kit.picture import Lines
@@ -24,7 +26,7 @@ _TALL: Final = 34
 _LABEL: Final = 12
 """Columns of the label before each line."""
 _SHORT: Final = 2
-"""Most lines of each part below that height."""
+"""Most lines of the action below that height."""
 
 
 def explain(session: Session, name: str) -> Explanation:
@@ -43,11 +45,11 @@ def cost_lines(cost: str, certainty: str, width: int) -> list[Content]:
 def _labelled(label: str, text: str, width: int, style: str) -> list[Content]:
     from jaxprof.report.renderers import wrap
 
+    heads = chain([label], repeat(""))
     lines = wrap(text, first="", width=max(12, width - _LABEL))
-    heads = [label, *[""] * (len(lines) - 1)]
     return [
         Content.assemble((head.ljust(_LABEL), "$primary"), (line, style))
-        for head, line in zip(heads, lines, strict=True)
+        for head, line in zip(heads, lines, strict=False)
     ]
 
 
@@ -76,12 +78,12 @@ class ExplanationHead(Lines):
 
 def conclusion_lines(result: Conclusion, width: int, *, whole: bool) -> list[Content]:
     """Return what costs most and what to do, as a command that measures ends; `whole`: also how certain that is, and
-    each part in full."""
+    each part in full. No figure is cut: only the action is shortened, between words."""
     key = f" (for all of it: {in_words('results.explain')})"
     room = _SHORT * (width - _LABEL) - 2 * len(key)  # lines end between words
-    cost, action = (text if whole else shorten(text, max(_LABEL, room)) for text in (result.cost, result.action))
+    action = result.action if whole else textwrap.shorten(safe(result.action), max(_LABEL, room), placeholder=" …")
     return [
-        *_labelled("costs most", cost, width, "bold"),
+        *_labelled("costs most", result.cost, width, "bold"),
         *(_labelled("how sure", result.certainty, width, "$text-muted") if whole else ()),
         *_labelled("do next", action + key, width, ""),
     ]

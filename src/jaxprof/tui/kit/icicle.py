@@ -24,7 +24,7 @@ from textual.strip import Strip
 from jaxprof.analysis.flame import ROOT, WHOLE, FlameFrame
 from jaxprof.errors import UsageError
 from jaxprof.text import columns, safe, shorten, shorten_middle
-from jaxprof.tui.kit.drawing import bar, cell, hang
+from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.filter import FilterLine, compiled
 from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.icicle_browse import FlameBrowse
@@ -246,21 +246,6 @@ class Icicle(Browsing, keys="flame"):
         elif frame is not None:
             self._into(frame, opens=event.chain == 2)
 
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        event.stop()
-        self._scroll(-1)
-
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        event.stop()
-        self._scroll(1)
-
-    def _scroll(self, step: int) -> None:
-        """Scroll the rows if not all of them fit; the cursor stays."""
-        if self.browse is not None:
-            last = len(self.browse.rows) - self._room // self._high
-            self._scrolled = max(0, min(self._scrolled + step, last))
-            self.refresh()
-
     def on_resize(self) -> None:
         if self.browse is not None:
             self.browse.resize(self._width)
@@ -271,11 +256,6 @@ class Icicle(Browsing, keys="flame"):
 
     def on_blur(self) -> None:
         self.refresh()
-
-
-_LISTED_FROM = 34
-"""Least terminal height, in lines, that has room for the list of what is inside a frame."""
-_LISTED, _LISTED_AT_MOST = 6, 14
 
 
 def figures(graph: FlameGraph, frame: FlameFrame) -> str:
@@ -289,24 +269,6 @@ def figures(graph: FlameGraph, frame: FlameFrame) -> str:
     times = 0 if frame.size else tree.counts[frame.node]
     words += [f"{integer(times)} times"] if times > 1 and graph.by == "scope" else []
     return " · ".join(words)
-
-
-def inside_lines(graph: FlameGraph, frame: FlameFrame, width: int, most: int) -> list[Content]:
-    """Return the parts of a frame, the largest first."""
-    tree = graph.tree
-    children, total = tree.frames_in(frame), tree.total_of(frame)
-    lines = [
-        Content.assemble(
-            cell(percent(tree.totals[child] / total), 7, "$text-muted", right=True), " ",
-            bar(tree.totals[child] / total, 12), " ",
-            cell(graph.text(tree.totals[child]), 9, "bold", right=True), "  ",
-            cell(tree.names[child], max(8, width - 33)),
-        )
-        for child in children[:most] if total
-    ]  # fmt: skip
-    if len(children) > most:
-        lines.append(Content.styled(f"and {integer(len(children) - most)} smaller", "$quiet"))
-    return lines
 
 
 class IciclePane(Guarded, Vertical, keys="flame_pane"):
@@ -390,10 +352,6 @@ class IciclePane(Guarded, Vertical, keys="flame_pane"):
             yield Content.styled(safe(found), "bold $accent")
         elif graph.remark:
             yield Content.styled(graph.remark, "$warning")
-        room = (self.screen.size.height - _LISTED_FROM) // 2 + _LISTED
-        if room >= _LISTED and (lines := inside_lines(graph, frame, width, min(room, _LISTED_AT_MOST))):
-            yield Content("")
-            yield from lines
 
     @property
     def found(self) -> str:

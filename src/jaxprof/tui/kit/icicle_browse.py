@@ -7,7 +7,6 @@ column; frames that would be narrower than one column are folded into one span, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -59,11 +58,13 @@ def _under(tree: FlameTree, span: IcicleSpan, *, whole: bool) -> list[IcicleSpan
         first, count = frame.first + large, len(children) - large
         pieces = min(width, max(2, width // _PART_COLUMNS)) if whole and not large else 1
         parts += _divided(tree, frame.node, first, count, pieces)
-    spans, at = [], begin
-    columns = _columns([amount for _, amount in parts], tree.own_of(frame), width)
-    for (inner, _), columns_taken in zip(parts, columns, strict=True):
-        spans.append(IcicleSpan(at, at + columns_taken, inner))
-        at += columns_taken
+    spans, at, done = [], begin, 0
+    for number, (inner, amount) in enumerate(parts, start=1):
+        done += amount
+        until = begin + (2 * done * width + total) // (2 * total)  # rounded
+        until = min(max(at + 1, until), end - len(parts) + number)  # a part that is too narrow still has a column
+        spans.append(IcicleSpan(at, until, inner))
+        at = until
     if at < end:
         spans.append(IcicleSpan(at, end, None))
     return spans
@@ -81,22 +82,6 @@ def _divided(tree: FlameTree, node: int, first: int, count: int, pieces: int) ->
         if amount:
             parts.append((frame, amount))
     return parts
-
-
-def _columns(amounts: Sequence[int], self_time: int, width: int) -> list[int]:
-    """Return the width of each part by largest remainder, at least one column each; what is left is the frame's self
-    time."""
-    total = sum(amounts) + self_time
-    shares = [amount * width for amount in (*amounts, self_time)]
-    columns = [share // total for share in shares]
-    order = sorted(range(len(columns)), key=lambda part: -(shares[part] % total))
-    for part in order[: width - sum(columns)]:
-        columns[part] += 1
-    for part in range(len(amounts)):
-        if not columns[part]:
-            columns[max(range(len(columns)), key=lambda index: columns[index] - (index < len(amounts)))] -= 1
-            columns[part] = 1
-    return columns[:-1]
 
 
 @dataclass(slots=True)

@@ -6,29 +6,29 @@ The cursor starts at the peak.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from textual.containers import Container, Horizontal, Vertical
 from textual.content import Content
-from textual.message import Message
 
 from jaxprof.analysis.memory import as_buffer
+from jaxprof.facts.memory import place
+from jaxprof.report.memory import memory_heading
 from jaxprof.text import safe
 from jaxprof.tui.keys import key_of
-from jaxprof.tui.kit.drawing import bar, hang, stacked
-from jaxprof.tui.kit.guard import Guarded, on
+from jaxprof.tui.kit.drawing import bar, hang, stacked, whole_parts
+from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.picture import Lines, Picture
 from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, count_tick, line_plot, whole_tick
 from jaxprof.tui.kit.table_columns import Drawing, TableColumn
 from jaxprof.tui.kit.table_view import TableView
-from jaxprof.units import UNKNOWN, bytes_, counted, percent
+from jaxprof.units import UNKNOWN, bytes_, counted
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from jaxprof.analysis.memory import MemoryBuffer, MemoryPicture
-    from jaxprof.hlo.analysis.liveness import Liveness
 
 
 STYLES = {
@@ -45,14 +45,6 @@ class BufferList(TableView["MemoryBuffer"], keys="buffers"):
 
     EMPTY = "The buffers are unknown."
 
-    @dataclass
-    class Stepped(Message):
-        """Requests to move the cursor over the schedule by `step` instructions, or to the next `change` of the live
-        size in that direction; 0 switches between all buffers and those alive at the cursor."""
-
-        step: int
-        change: bool = False
-
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(
             (
@@ -60,7 +52,7 @@ class BufferList(TableView["MemoryBuffer"], keys="buffers"):
                 TableColumn("", lambda buffer: ("◂" if buffer.at_peak else "", "$warning"), 1),
                 TableColumn("kind", _kind, 11),
                 TableColumn("argument or op", _name, 20, weight=5),
-                TableColumn("source", _where, 12, weight=2, style="$code-name"),
+                TableColumn("source", lambda buffer: place(buffer) or UNKNOWN, 12, weight=2, style="$code-name"),
                 TableColumn("shape", lambda buffer: buffer.shape, 12, weight=2, style="$text-muted"),
                 TableColumn("instruction", lambda buffer: buffer.instruction or UNKNOWN, 16, weight=3, priority=1),
                 TableColumn("", self._bar, 16, priority=2),
@@ -86,19 +78,8 @@ class BufferList(TableView["MemoryBuffer"], keys="buffers"):
         return self.current_row.instruction if self.current_row is not None else ""
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Hide the keys while there are no buffers."""
-        if action in ("choose", "step", "change", "all"):
-            return bool(self.total)
-        return super().check_action(action, parameters)
-
-    def action_step(self, step: int) -> None:
-        self.post_message(self.Stepped(step))
-
-    def action_change(self, step: int) -> None:
-        self.post_message(self.Stepped(step, change=True))
-
-    def action_all(self) -> None:
-        self.post_message(self.Stepped(0))
+        """Hide the key while there are no buffers."""
+        return self.total > 0 if action == "choose" else super().check_action(action, parameters)
 
 
 def _kind(buffer: MemoryBuffer) -> tuple[str, str]:
@@ -114,108 +95,40 @@ def _name(buffer: MemoryBuffer) -> str:
     return name + (f" +{buffer.shared_with}" if buffer.shared_with else "")
 
 
-def _where(buffer: MemoryBuffer) -> str:
-    line = f":{buffer.line}" if buffer.line is not None else ""
-    return f"{base_name(buffer.file)}{line}" if buffer.file else UNKNOWN
-
-
-def base_name(path: str) -> str:
-    """Return the last part of a path of any operating system."""
-    return path.replace("\\", "/").rsplit("/", 1)[-1]
-
-
-SOURCES = {
-    "buffer assignment": "from XLA's buffer assignment",
-    "schedule": "an estimate from the schedule of the HLO",
-    "memory analysis": "from XLA's memory analysis",
-    "request": "only the requested size is known",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryReading:
-    """Bytes in use on the device at a time in seconds since the run began."""
-
-    at: float
-    bytes: int
+Size = tuple[float, int]
+"""A position, in seconds of a run or in instructions of a schedule, and the bytes in use there."""
 
 
 def peak_lines(picture: MemoryPicture, width: int) -> list[Content]:
-    """Return the peak, and its parts as a bar and in numbers."""
-    if picture.peak_bytes is not None:
-        first = Content.assemble(
-            "peak memory ",
-            (bytes_(picture.peak_bytes), "bold"),
-            f"  {SOURCES.get(picture.source, safe(picture.source))}",
-        )
-    else:
-        first = Content.styled("The peak memory is unknown.", "$text-muted")
-    lines = [first.truncate(width, ellipsis=True)]
+    """Return the request that failed if memory ran out, the peak, and its parts in numbers and as a bar."""
+    lines = [line for text in memory_heading(picture) for line in hang(Content(""), text, width)]
     whole = sum(picture.parts.values())
     if whole:
         parts = ((size, *STYLES.get(kind, OTHER)) for kind, size in picture.parts.items())
         lines.append(stacked(parts, whole, width))
-        full, short = (_part_items(picture, whole, shares=shares) for shares in (True, False))
-        lines.append((full if full.cell_length <= width else short).truncate(width, ellipsis=True))
-    if picture.asked_bytes is not None:
-        words = f"{bytes_(picture.asked_bytes)}, which was refused"
-        lines += hang(Content.styled("requested ", "bold $error"), words, width)
-    return lines
+    return lines or [Content.styled("The peak memory is unknown.", "$text-muted")]
 
 
-def _part_items(picture: MemoryPicture, whole: int, *, shares: bool) -> Content:
-    items = []
-    for kind, size in picture.parts.items():
-        mark, style = STYLES.get(kind, OTHER)
-        share = f" {percent(size / whole)}" if shares else ""
-        items.append(
-            Content.assemble((f"{mark} ", style), f"{safe(kind)} ", (bytes_(size), "bold"),
-                             (share, "$text-muted"))
-        )  # fmt: skip
-    return Content("   ").join(items)
-
-
-LivePoint = tuple[int, int]
-"""Position of an instruction in the schedule, and the bytes alive there."""
-
-
-def live_plot(points: Sequence[LivePoint], at: int, width: int, height: int) -> Content:
+def live_plot(points: Sequence[Size], at: int, width: int, height: int) -> Content:
     """Return a plot of the live size after each instruction of the schedule, with its highest point marked, and the
     cursor."""
     peak = max(range(len(points)), key=lambda number: points[number][1])
-    lines, x, y = _live_frame(points)
-    scale, _ = unit_of(points[peak][1])
-    place, size = points[at]
-    marks = [Mark(float(points[peak][0]), points[peak][1] / scale, f"highest {bytes_(points[peak][1])}")]
+    marks = [Mark(*points[peak], f"highest {bytes_(points[peak][1])}")]
     if at != peak:
-        lines = [*lines, PlotLine("", ((place, 0.0), (place, size / scale)), "$accent", dotted=True)]
-        marks.append(Mark(float(place), size / scale, bytes_(size), "bold $accent", "◆"))
-    return line_plot(lines, x, y, width, height, marks)
+        marks.append(Mark(*points[at], bytes_(points[at][1]), "bold $accent", "◆"))
+    ends = [*(place for place, _ in points[1:]), points[-1][0] + 1]
+    held = [(place, size) for (start, size), end in zip(points, ends, strict=True) for place in (start, end)]
+    return size_plot(held, Axis("the schedule's instructions", whole_tick), "alive", width, height, marks)
 
 
-def _live_frame(points: Sequence[LivePoint]) -> tuple[list[PlotLine], Axis, Axis]:
-    scale, unit = unit_of(max(size for _, size in points))
-    line = PlotLine("live", tuple((float(at), size / scale) for at, size in steps(points)), "$phase-compile")
-    return [line], Axis("the schedule's instructions", whole_tick), Axis(f"{unit} alive", count_tick, zero=True)
-
-
-def steps(points: Sequence[LivePoint]) -> list[LivePoint]:
-    """Return the corners of the curve: a size holds until the next instruction."""
-    corners: list[LivePoint] = []
-    for at, size in points:
-        if not corners or corners[-1][1] != size:
-            if corners:
-                corners.append((at, corners[-1][1]))
-            corners.append((at, size))
-    return [*corners, (points[-1][0] + 1, points[-1][1])] if points else []
-
-
-def readings_plot(readings: Sequence[MemoryReading], width: int, height: int) -> Content:
-    """Return a plot of the memory in use on the device during the run."""
-    scale, unit = unit_of(max(reading.bytes for reading in readings))
-    line = PlotLine("in use", tuple((reading.at, reading.bytes / scale) for reading in readings), "$phase-run")
-    x = Axis("seconds of the run", count_tick)
-    return line_plot([line], x, Axis(f"{unit} in use", count_tick, zero=True), width, height)
+def size_plot(
+    sizes: Sequence[Size], x_axis: Axis, what: str, width: int, height: int, marks: Sequence[Mark] = ()
+) -> Content:
+    """Return a plot of sizes in the binary unit that suits them."""
+    scale, unit = unit_of(max(size for _, size in sizes))
+    line = PlotLine("", tuple((at, size / scale) for at, size in sizes), "$phase-compile")
+    marks = [replace(mark, y=mark.y / scale) for mark in marks]
+    return line_plot([line], x_axis, Axis(f"{unit} {what}", count_tick, zero=True), width, height, marks)
 
 
 def unit_of(size: int) -> tuple[int, str]:
@@ -228,7 +141,7 @@ CHANGE = 0.01
 """Least change of the live size, as a share of the peak, at which the keys for changes stop."""
 
 
-class MemoryView(Guarded, Container):
+class MemoryView(Guarded, Container, keys="memory"):
     """The memory of one program."""
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -264,7 +177,7 @@ class MemoryView(Guarded, Container):
             self.query_one(f"#{name}").display = False
 
     def show_picture(
-        self, picture: MemoryPicture, readings: Sequence[MemoryReading] = (), measured: Content | None = None
+        self, picture: MemoryPicture, readings: Sequence[Size] = (), measured: Content | None = None
     ) -> None:
         """Show the memory of a program, the `readings` of its device in the run, and what its allocator `measured`."""
         self.query_one("#memory-head", Lines).show(
@@ -277,13 +190,17 @@ class MemoryView(Guarded, Container):
         live_widget, readings_widget = (self.query_one(f"#{name}-plot", Picture) for name in ("live", "readings"))
         live_widget.display, readings_widget.display = bool(picture.live_bytes), len(readings) > 1
         self.query_one("#memory-plots").display = bool(picture.live_bytes) or len(readings) > 1
-        readings_widget.show(tuple(readings), lambda w, h: readings_plot(readings, w, h))
+        seconds = Axis("seconds of the run", count_tick)
+        readings_widget.show(tuple(readings), lambda w, h: size_plot(readings, seconds, "in use", w, h))
         self.query_one("#buffer-box").display = True
         if picture is not self._picture:
             self._picture, self._at = picture, peak_of(picture)
         self._show_cursor()
         if self.display and self.screen.focused is None:  # it is lost while the list is hidden
             self.query_one(BufferList).focus()
+
+    def on_resize(self) -> None:
+        self._show_cursor()
 
     # -- the cursor over the schedule -------------------------------------------------------------------------
 
@@ -298,36 +215,40 @@ class MemoryView(Guarded, Container):
             plot = self.query_one("#live-plot", Picture)
             plot.show((points, at), lambda width, height: live_plot(points, at, width, height))
         box, listed = self.query_one("#buffer-box"), self.query_one(BufferList)
+        width = self.size.width - 4
         if schedule is None or self._all:
             listed.show(picture.buffers)
-            box.border_title = "Largest buffers"
-            marks = "◂ alive at the peak · +n others reuse its memory" if picture.buffers else ""
-            more = f" · {key_of('buffers.all')} alive at the cursor" if schedule is not None else ""
-            box.border_subtitle = Content(marks + more)
+            marks = ("◂ alive at the peak", "+n others reuse its memory") if picture.buffers else ()
+            back = (f"{key_of('memory.all')} alive at the cursor",) if schedule is not None else ()
+            box.border_title, box.border_subtitle = "Largest buffers", whole_parts((*marks, *back), width)
             return
-        alive = tuple(as_buffer(value) for value in schedule.alive(self._at))
+        alive, point = tuple(map(as_buffer, schedule.alive(self._at))), schedule.points[self._at]
         listed.show(alive)
-        at_peak = schedule.points[self._at].bytes == schedule.peak_bytes
-        size = schedule.points[self._at].bytes
-        lower = bytes_(schedule.peak_bytes - size)
-        below = "the highest point" if at_peak else f"the cursor, {lower} below the highest"
-        box.border_title = Content(
-            f"{counted(len(alive), 'buffer')} of {bytes_(size)} alive at {below}: {where(schedule, self._at)}"
-        )
-        keys = "← → by instruction"
-        changes = f"{key_of('buffers.change_before')} {key_of('buffers.next_change')} by change"
-        box.border_subtitle = Content(f"{keys} · {changes} · {key_of('buffers.all')} all buffers")
+        lower = schedule.peak_bytes - point.bytes
+        below = f"the cursor, {bytes_(lower)} below the highest" if lower else "the highest point"
+        first = f"{counted(len(alive), 'buffer')} of {bytes_(point.bytes)} alive at {below}"
+        position = f"instruction {point.position + 1} of {schedule.length}"
+        box.border_title = whole_parts((first, safe(point.instruction), safe(place(point) or ""), position), width)
+        changes = f"{key_of('memory.change_before')} {key_of('memory.next_change')} by change"
+        keys = ("← → by instruction", changes, f"{key_of('memory.all')} all buffers")
+        box.border_subtitle = whole_parts(keys, width)
 
-    @on(BufferList.Stepped)
-    def _stepped(self, message: BufferList.Stepped) -> None:
-        live = self._picture.live_bytes if self._picture is not None else ()
-        if not message.step:
-            self._all = not self._all
-            self._show_cursor()
-        elif not message.change:
-            self._move_to(self._at + message.step)
-        elif live:
-            self._move_to(next_change(live, self._at, message.step))
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Hide the keys while there is no schedule."""
+        if action in ("step", "change", "all"):
+            return self._picture is not None and self._picture.schedule is not None
+        return super().check_action(action, parameters)
+
+    def action_step(self, step: int) -> None:
+        self._move_to(self._at + step)
+
+    def action_change(self, step: int) -> None:
+        if self._picture is not None:
+            self._move_to(next_change(self._picture.live_bytes, self._at, step))
+
+    def action_all(self) -> None:
+        self._all = not self._all
+        self._show_cursor()
 
     def _move_to(self, number: int) -> None:
         picture = self._picture
@@ -348,7 +269,7 @@ class MemoryView(Guarded, Container):
         return True
 
 
-def points_of(picture: MemoryPicture) -> tuple[LivePoint, ...]:
+def points_of(picture: MemoryPicture) -> tuple[Size, ...]:
     """Return the positions in the schedule with the bytes alive at each."""
     if picture.schedule is None:
         return tuple(enumerate(picture.live_bytes))
@@ -369,10 +290,3 @@ def next_change(live: Sequence[int], at: int, step: int) -> int:
         if abs(live[number] - live[number - 1]) >= least:
             return number
     return end - 1 if step > 0 else 0
-
-
-def where(schedule: Liveness, at: int) -> str:
-    """Return `fusion.3, model.py:88, instruction 12 of 40`."""
-    point = schedule.points[at]
-    line = f", {base_name(point.file)}:{point.line}" if point.file else ""
-    return safe(f"{point.instruction}{line}, instruction {point.position + 1} of {schedule.length}")

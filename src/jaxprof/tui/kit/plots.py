@@ -9,6 +9,7 @@ Every line has its own marker at its points and in the legend, so that lines dif
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -33,7 +34,7 @@ MARKERS = "●▲◆■○◇□"
 
 @dataclass(frozen=True, slots=True)
 class PlotLine:
-    """Points joined by straight lines, in the units of the axes."""
+    """Points, joined by straight lines unless they stand alone, in the units of the axes."""
 
     label: str
     """Name in the legend; empty leaves the line out of it."""
@@ -42,6 +43,7 @@ class PlotLine:
     marker: str = ""
     """Marker drawn at each point; empty for none."""
     dotted: bool = False
+    joined: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ def line_plot(
     frame = _frame(lines, x_axis, y_axis, width, height)
     if frame is None:
         some = any(line.points for line in lines)
-        return _nothing("no room for the plot" if some else "no points to plot yet", width, height)
+        return nothing("no room for the plot" if some else "no points to plot yet", width, height)
     x_scale, y_scale, numbers, gutter = frame
     canvas = Canvas(width - gutter - 1, height - 3)
     _draw(canvas, lines, x_scale, y_scale)
@@ -124,9 +126,10 @@ def _frame(
     return x_scale, y_scale, numbers, max((columns(text) for text in numbers.values()), default=0)
 
 
-def _nothing(text: str, width: int, height: int) -> Content:
-    top = max(0, (height - 1) // 2)
-    return Content("\n" * top) + Content.styled(shorten(text, max(1, width)).center(width), "$quiet")
+def nothing(text: str, width: int, height: int) -> Content:
+    """Return in the middle of its room why there is no plot."""
+    lines = [line.center(width) for line in textwrap.wrap(text, max(8, width - 2))][:height]
+    return Content.styled("\n" * max(0, (height - len(lines)) // 2) + "\n".join(lines), "$quiet")
 
 
 def _head(lines: Sequence[PlotLine], x_axis: Axis, y_axis: Axis, width: int) -> Content:
@@ -138,7 +141,7 @@ def _head(lines: Sequence[PlotLine], x_axis: Axis, y_axis: Axis, width: int) -> 
     for line in lines:
         if not line.label:
             continue
-        text = f"{line.marker or ('┄' if line.dotted else '─')} {shorten(line.label, 24)}"
+        text = f"{line.marker or ('┄' if line.dotted else '─' if line.joined else '·')} {shorten(line.label, 24)}"
         if used + columns(text) + 3 > width:
             break
         parts += [("   ", ""), (text, line.style)]
@@ -154,10 +157,10 @@ def _draw(canvas: Canvas, lines: Sequence[PlotLine], x_scale: Scale, y_scale: Sc
             if math.isfinite(x_scale.place(x)) and math.isfinite(y_scale.place(y))
         ]
         dots = [canvas.dot_at(x, y) for x, y in places]
-        for start, end in pairwise(dots):
+        for dot in dots:
+            canvas.dot(*dot, line.style)
+        for start, end in pairwise(dots) if line.joined else ():
             canvas.line(start, end, line.style, every=3 if line.dotted else 1)
-        if len(dots) == 1:
-            canvas.dot(*dots[0], line.style)
     for line in lines:  # markers come last, so that no line hides one
         for x, y in line.points if line.marker else ():
             column, row = canvas.dot_at(x_scale.place(x), y_scale.place(y))
@@ -212,8 +215,9 @@ def distribution(
         modes_lines.append(Content.styled(shorten(f"two modes: {modes_text(modes)}", width), "$warning"))
     rows = _bars(heights, height - 2 - len(modes_lines), lambda column: _within(interval, low, high, column, width))
     peaks = [summary.median] if modes is None else [modes.low, modes.high]
-    axis = _axis(peaks, interval, low, high, width)
-    return Content("\n").join([*modes_lines, *rows, axis, _numbers(peaks, low, high, above, width)])
+    slower = f"+{above} slower" if above else ""
+    numbers = axis_lines(Scale(low, high), seconds_tick, -1, width, slower)[1]
+    return Content("\n").join([*modes_lines, *rows, _axis(peaks, interval, low, high, width), numbers])
 
 
 def _within(interval: tuple[float, float] | None, low: float, high: float, column: int, width: int) -> bool:
@@ -253,26 +257,6 @@ def _axis(peaks: Sequence[float], interval: tuple[float, float] | None, low: flo
     return Content.assemble(*zip(line, styles, strict=True))
 
 
-def _numbers(peaks: Sequence[float], low: float, high: float, above: int, width: int) -> Content:
-    """Return both ends of the scale, the number of outliers, and the value under each peak if there is room."""
-    left = seconds(low)
-    right = f"{seconds(high)}  +{above} slower" if above else seconds(high)
-    if columns(left) + columns(right) + 1 > width:
-        left = ""
-    parts: list[tuple[str, str]] = [(left, "$text-muted")]
-    used, end = columns(left), width - columns(right)
-    for peak in peaks:
-        middle = seconds(peak)
-        at = _column(peak, low, high, width) - columns(middle) // 2
-        if used < at and at + columns(middle) < end:
-            parts += [(" " * (at - used), ""), (middle, "bold $foreground")]
-            used = at + columns(middle)
-    return Content.assemble(*parts, (" " * (end - used), ""), (right, "$text-muted"))
-
-
-OUTLIER = "▲"
-
-
 def trend(
     samples: Sequence[float],
     summary: Summary | None,
@@ -283,46 +267,22 @@ def trend(
 ) -> Content:
     """Return one dot per sample from left to right, with the median as a line; outliers are marks at the top or bottom
     edge."""
-    if summary is None or width < 16 or height < 3:
-        return Content.styled(empty if summary is None else "no room", "$quiet")
+    if summary is None:
+        return Content.styled(empty, "$quiet")
     from jaxprof.stats.summary import outliers
 
     far = outliers(samples, modes)
-    near = [value for value, is_far in zip(samples, far, strict=True) if not is_far] or list(samples)
-    low, high = min(near), max(near)
-    if high <= low:
-        low, high = low * 0.95, high * 1.05 or 1.0
-    labels = (seconds(high), seconds(low))
-    gutter = max(columns(label) for label in labels)
-    canvas = Canvas(width - gutter - 1, height - 1)
-    _draw_trend(canvas, samples, far, low, high, summary.median)
-    median_row = canvas.row_of((summary.median - low) / (high - low))
-    axis = {median_row: "", canvas.height - 1: labels[1], 0: labels[0]}
-    foot = _foot(len(samples), sum(far), gutter + 1, width)
-    return Content("\n").join([*canvas.framed(axis, gutter), foot])
-
-
-def _draw_trend(
-    canvas: Canvas, samples: Sequence[float], far: Sequence[bool], low: float, high: float, median: float
-) -> None:
-    last = max(1, len(samples) - 1)
-    _, level = canvas.dot_at(0, (median - low) / (high - low))
-    canvas.line((0, level), (canvas.dot_columns - 1, level), "$quiet", every=4)
-    marks: list[tuple[int, int]] = []
-    for index, (value, is_far) in enumerate(zip(samples, far, strict=True)):
-        if is_far:
-            column = canvas.dot_at(index / last, 0)[0] // 2
-            marks.append((column, 0 if value > median else canvas.height - 1))
-            continue
-        canvas.dot(*canvas.dot_at(index / last, (value - low) / (high - low)), "$bar")
-    for column, row in marks:
-        canvas.put(column, row, OUTLIER if row == 0 else "▼", "$warning")
-
-
-def _foot(count: int, far: int, indent: int, width: int) -> Content:
-    """Return the number of samples, and the number of outliers."""
-    text = f"1 … {count} samples" if count > 1 else "1 sample"
-    marked = f"   {OUTLIER} {counted(far, 'outlier')}" if far else ""
-    if indent + columns(text) + columns(marked) > width:
-        marked = ""
-    return Content.assemble(" " * indent, (text, "$text-muted"), (marked, "$warning"))
+    near = [(number, value) for number, value in enumerate(samples, start=1) if not far[number - 1]]
+    low, high = (edge((value for _, value in near), default=summary.median) for edge in (min, max))
+    beyond = [(number, value) for number, value in enumerate(samples, start=1) if far[number - 1]]
+    above = tuple((number, high) for number, value in beyond if value > summary.median)
+    below = tuple((number, low) for number, value in beyond if value <= summary.median)
+    lines = [
+        PlotLine("median", ((1, summary.median), (len(samples), summary.median)), "$quiet", dotted=True),
+        PlotLine("", tuple(near), "$bar", joined=False),
+        PlotLine(counted(len(above), "outlier") if above else "", above, "$warning", "▲", joined=False),
+        PlotLine(counted(len(below), "outlier") if below else "", below, "$warning", "▼", joined=False),
+    ]
+    return line_plot(
+        lines, Axis(counted(len(samples), "sample"), whole_tick), Axis("time", seconds_tick), width, height
+    )

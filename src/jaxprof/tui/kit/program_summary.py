@@ -10,13 +10,12 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from textual.content import Content
-from textual.widget import Widget
 
 from jaxprof.analysis.programs.result import NOT_SEEN
 from jaxprof.text import columns, safe, shorten
-from jaxprof.tui.kit.drawing import SPARKS, cell, styled_runs
+from jaxprof.tui.kit.drawing import SPARKS, cell, styled_runs, whole_parts
 from jaxprof.tui.kit.format import clock, place_text, status_mark
-from jaxprof.tui.kit.guard import Guarded
+from jaxprof.tui.kit.picture import Lines
 from jaxprof.units import UNKNOWN, bytes_, counted, percent, scaled, seconds
 
 if TYPE_CHECKING:
@@ -185,29 +184,23 @@ class Head:
     """States with their seconds, which add up to the wall time."""
 
 
-class ProgramHead(Guarded, Widget):
+class ProgramHead(Lines):
     """Four lines: command and state; figures; current activity or what went wrong; the bar of the time. Three lines
     once the program is over and nothing went wrong.
 
     Without new events it is redrawn only when one of its two clocks shows another time.
     """
 
-    ALLOW_SELECT = False
-
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._head: Head | None = None
-        self._times: list[str] = []
-        """Texts that the clocks last showed."""
         self.shift_seconds = 0.0
         """Seconds that the writer's clock is ahead of ours, if another machine writes the session."""
 
-    def show(self, head: Head | None) -> None:
+    def show_head(self, head: Head | None) -> None:
         """Show another state of the program, or another program."""
-        if head != self._head:
-            self._head = head
-            self.set_class(head is not None and not head.trouble and head.doing is None, "-over")
-            self.refresh()
+        self._head = head
+        self.tick()
 
     @property
     def runs(self) -> bool:
@@ -215,27 +208,19 @@ class ProgramHead(Guarded, Widget):
         return self._head is not None and self._head.began_seconds is not None
 
     def tick(self) -> None:
-        """Redraw if a clock shows another time."""
-        if self._clock_texts() != self._times:
-            self.refresh()
-
-    def _clock_texts(self) -> list[str]:
+        """Redraw if the head, or a clock, shows something else."""
         head = self._head
         began = (head.began_seconds, head.doing.began_seconds if head.doing is not None else None) if head else ()
-        return [self._clock(each) for each in began if each is not None]
+        clocks = [self._clock(each) for each in began if each is not None]
+        self.show((head, clocks), lambda width: self._lines_of(head, width) if head is not None else ())
 
     def _clock(self, began_seconds: float) -> str:
         return clock(monotonic() + self.shift_seconds - began_seconds)
 
-    def render(self) -> Content:
-        head, width = self._head, self.size.width
-        if head is None or width < 1:
-            return Content("")
-        self._times = self._clock_texts()
-        lines = [self._first(head, width), self._figures(head, width)]
-        lines += [] if self.has_class("-over") else [self._now(head, width)]
-        lines.append(share_bar(dict(head.shares), width))
-        return Content("\n").join(lines)
+    def _lines_of(self, head: Head, width: int) -> list[Content]:
+        now = [self._now(head, width)] if head.trouble or head.doing is not None else []
+        figures = whole_parts((Content.styled(safe(text), style) for text, style in head.figures), width)
+        return [self._first(head, width), figures, *now, share_bar(dict(head.shares), width)]
 
     def _first(self, head: Head, width: int) -> Content:
         """Return the program on the left, its state and clock on the right."""
@@ -252,14 +237,6 @@ class ProgramHead(Guarded, Widget):
         if room < 8:
             return right.truncate(width)
         return Content.assemble(cell(head.title, room, "bold $primary"), " ", right)
-
-    def _figures(self, head: Head, width: int) -> Content:
-        line = Content("")
-        for text, style in head.figures:
-            part = Content.assemble((" · ", "$rule") if line.cell_length else "", (safe(text), style))
-            if line.cell_length + part.cell_length <= width:
-                line += part
-        return line
 
     def _now(self, head: Head, width: int) -> Content:
         if head.trouble:
@@ -285,9 +262,10 @@ def head_of(session: Session, result: ProgramResult, *, growing: bool, silent: s
     """Return the head of a program. `growing`: a process writes it; `silent`: since when its writer is silent."""
     run = result.run
     runs = not result.ended and growing
+    ended_well = not run.over and result.ended and result.exit_code in (0, None)
     return Head(
-        title=command_line(result),
-        status="running" if runs else status_of(run, result),
+        title=shlex.join(result.argv),
+        status="running" if runs else "ok" if ended_well else run.end(deserted=True).status,
         state="running" if runs else state_in_words(run, result, silent),
         began_seconds=result.began_seconds if runs and result.began_seconds else None,
         wall_seconds=None if runs else result.wall_seconds or None,
@@ -310,18 +288,6 @@ def in_a_line(result: ProgramResult) -> str:
 
 OF_PROGRAM = Content.styled("Enter shows all of it: findings, ledger, lines, output", "$quiet")
 """Text of a screen for a program among other runs."""
-
-
-def command_line(result: ProgramResult) -> str:
-    """Return the command line after `python`."""
-    return shlex.join(result.argv)
-
-
-def status_of(run: Run, result: ProgramResult) -> str:
-    """Return the status of a program that no longer runs."""
-    if not run.over and result.ended and result.exit_code in (0, None):
-        return "ok"
-    return run.end(deserted=True).status
 
 
 def state_in_words(run: Run, result: ProgramResult, silent: str = "") -> str:

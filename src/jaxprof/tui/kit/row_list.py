@@ -58,6 +58,8 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
+        self.empty = self.EMPTY
+        """Text of this list while it is empty."""
         self._keys: Sequence[Hashable] = ()
         self._cursor: int = 0
         self._below: dict[int, Sequence[Content]] = {}
@@ -89,7 +91,7 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
     @property
     def empty_text(self) -> str:
         """Text shown in place of rows."""
-        return self.EMPTY
+        return self.empty
 
     # -- what is shown ----------------------------------------------------------------------------------------
 
@@ -106,10 +108,6 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
     def key_at(self, index: int) -> Hashable:
         """Return the identity of one row, without copying `keys`, which may have a million."""
         return self._keys[index]
-
-    def shows(self, key: Hashable) -> bool:
-        """Return whether there is a row with that key."""
-        return key in self._keys
 
     @property
     def cursor(self) -> int:
@@ -189,17 +187,24 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
         shown = {index: lines for index in every if (lines := self.below(index, width))}
         left = room - self.count
         if sum(map(len, shown.values())) > left:
-            shown = self._fitting(shown, left)
+            shown = self._fitting(shown, left, width)
         if shown == self._below:
             return False
         self._below = shown
         self._resize_rows()
         return True
 
-    def _fitting(self, below: Mapping[int, Sequence[Content]], left: int) -> dict[int, Sequence[Content]]:
+    def _fitting(self, below: Mapping[int, Sequence[Content]], left: int, width: int) -> dict[int, Sequence[Content]]:
         """Return what to show of these lines below rows, which are more than the `left` lines that are free: those of
-        the row under the cursor."""
-        return {self._cursor: below[self._cursor]} if self._cursor in below else {}
+        the row under the cursor, then of the others from the first on; the last ones may be cut."""
+        shown = {self._cursor: below[self._cursor]} if self._cursor in below else {}
+        left -= sum(map(len, shown.values()))
+        for index, lines in below.items():
+            if left > 0 and index != self._cursor:
+                rest = lines[left - 1].rstrip().truncate(max(1, width - 2)) + " …" if len(lines) > left else None
+                shown[index] = [*lines[: left - 1], rest] if rest is not None else lines
+                left -= len(shown[index])
+        return dict(sorted(shown.items()))
 
     def _line_of(self, index: int) -> int:
         """Return the first line of a row, counted from the first row."""

@@ -17,7 +17,9 @@ from textual.widget import Widget
 from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.key_table import HIDDEN, LAST_RANK
 from jaxprof.tui.keys import IN_MENU, action_of, key_of
+from jaxprof.tui.kit.drawing import bar
 from jaxprof.tui.kit.guard import Guarded
+from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.profiler import PLACES
 from jaxprof.units import counted, percent
 
@@ -33,26 +35,12 @@ class ModeBar(Guarded, Widget):
     ALLOW_SELECT = False
     auto_links = False
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._place = ""
-        self._right: tuple[str, str] = ("", "")
-        self._lacking: frozenset[str] = frozenset()
-
-    def on_mount(self) -> None:
-        self.show_state()
-
     def show_state(self) -> None:
-        """Redraw the line if the session, the screen or the state of the runs has changed."""
-        app = cast("Profiler", self.app)
-        right = _state(app)
-        place, lacking = cast("ModeScreen", self.screen).place, app.lacking()
-        if (right, place, lacking) != (self._right, self._place, self._lacking):
-            self._right, self._place, self._lacking = right, place, lacking
-            self.refresh()
+        """Redraw the line: the session, the screen or the state of the runs has changed."""
+        self.refresh()
 
     def render(self) -> Content:
-        state, session = self._right
+        state, session = _state(cast("Profiler", self.app))
         tabs = self._tabs()
         left = Content.assemble((" jaxprof ", "bold $primary"), tabs)
         if left.cell_length + (columns(state) + 2 if state else 0) > self.size.width:
@@ -67,11 +55,12 @@ class ModeBar(Guarded, Widget):
 
     def _tabs(self) -> Content:
         parts: list[Content] = []
+        lacking = cast("Profiler", self.app).lacking()
         for place in PLACES:
-            here = place.name == self._place
+            here = place.name == cast("ModeScreen", self.screen).place
             click = Style.from_meta({"@click": f"app.place('{place.name}')"})
             tab = Content.styled(f" {place.key} ", "$quiet" if not here else "bold $foreground on $panel")
-            usual = "$text-disabled" if place.name in self._lacking else "$text-muted"
+            usual = "$text-disabled" if place.name in lacking else "$text-muted"
             name = Content.styled(f"{place.title} ", "bold $foreground on $panel" if here else usual)
             parts.append((tab + name).stylize(click))
         return Content.assemble(*parts)
@@ -95,17 +84,11 @@ _BAR = 16
 """Width of the progress bar in terminal columns."""
 
 
-class ReadingLine(Guarded, Widget):
+class ReadingLine(Lines):
     """The progress of reading a profile, and the key that stops it; hidden while none is being read.
 
     It takes no focus, so the keys of the screen continue to work.
     """
-
-    ALLOW_SELECT = False
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._shown: tuple[str, float | None] | None = None
 
     def on_mount(self) -> None:
         self.show_state()
@@ -113,24 +96,20 @@ class ReadingLine(Guarded, Widget):
     def show_state(self) -> None:
         """Show the progress of the reading, if there is one."""
         reading = cast("Profiler", self.app).reading
-        shown = None if reading is None else (reading.progress.note or reading.path.name, reading.progress.fraction)
-        if shown != self._shown:
-            self._shown = shown
-            self.set_class(shown is not None, "-on")
-            self.refresh()
-
-    def render(self) -> Content:
-        if self._shown is None:
-            return Content()
-        note, fraction = self._shown
-        done = round(_BAR * (fraction or 0.0))
-        bar = Content.assemble(("█" * done, "$accent"), ("·" * (_BAR - done), "$quiet"))
+        if reading is None:
+            self.clear()
+            return
+        note, fraction = reading.progress.note or reading.path.name, reading.progress.fraction
         share = percent(fraction) if fraction is not None else "starting"
         stop = f"{key_of('app.stop_reading')} stops"
-        room = self.size.width - _BAR - columns(share) - columns(stop) - 7
-        return Content.assemble(
-            " ", bar, " ", (share, "bold"), "  ", shorten(safe(note), max(room, 8)), "  ", (stop, "$quiet")
-        )
+
+        def lines(width: int) -> list[Content]:
+            done = bar(fraction, _BAR, "$accent")
+            room = max(8, width - _BAR - columns(share) - columns(stop) - 7)
+            words = shorten(safe(note), room)
+            return [Content.assemble(" ", done, " ", (share, "bold"), "  ", words, "  ", (stop, "$quiet"))]
+
+        self.show((note, fraction), lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +188,8 @@ class BarKey:
     enabled: bool
     rank: int
     """Priority of the key: if not all keys fit, the higher rank stays; keys that do nothing now are dropped first."""
+    place: int
+    """Its place among the keys at the right end, from 1; 0 for the others."""
 
     @property
     def text(self) -> Content:
@@ -246,20 +227,15 @@ class KeyBar(Guarded, Widget):
         if screen is not self.screen:
             return
         keys: dict[str, BarKey] = {}
-        last: dict[int, BarKey] = {}
         for active in screen.active_bindings.values():
             binding = active.binding
             listed = not binding.key.startswith(IN_MENU)
             if listed and binding.show and binding.description and binding.id and binding.action not in keys:
                 shown = self.app.get_key_display(binding)
-                at_the_end = binding.id in _LAST
-                rank = LAST_RANK if at_the_end else action_of(binding.id).bar if active.enabled else HIDDEN
-                key = BarKey(binding.key, shown, binding.description, active.enabled, rank)
-                if at_the_end:
-                    last[_LAST.index(binding.id)] = key
-                else:
-                    keys[binding.action] = key
-        shown_keys = [*keys.values(), *(last[at] for at in sorted(last))]
+                place = _LAST.index(binding.id) + 1 if binding.id in _LAST else 0
+                rank = LAST_RANK if place else action_of(binding.id).bar if active.enabled else HIDDEN
+                keys[binding.action] = BarKey(binding.key, shown, binding.description, active.enabled, rank, place)
+        shown_keys = sorted(keys.values(), key=lambda key: key.place)
         if shown_keys != self._keys:
             self._keys = shown_keys
             self.refresh()

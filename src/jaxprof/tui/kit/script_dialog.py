@@ -6,7 +6,6 @@ corrected.
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 from collections.abc import Callable, Mapping
@@ -15,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from textual.containers import VerticalScroll
-from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
 from jaxprof.errors import UsageError
@@ -153,62 +151,15 @@ def capture_text(options: Mapping[str, Any]) -> str:
     return f"{length} {start}".strip()
 
 
-MOST = 2000
-"""Most entries of a folder that are read for a suggestion."""
-
-
-class FileSuggester(Suggester):
-    """Suggests the first Python file or folder with the typed prefix. Relative paths start at `directory`."""
-
-    def __init__(self, directory: Callable[[], Path], *, folders_only: bool = False) -> None:
-        super().__init__(use_cache=False, case_sensitive=True)
-        self._directory = directory
-        self._folders_only = folders_only
-
-    async def get_suggestion(self, value: str) -> str | None:
-        """Return the completed path; None if nothing has that prefix."""
-        return suggestion(value, self._directory(), folders_only=self._folders_only)
-
-
-def suggestion(value: str, directory: Path, *, folders_only: bool = False) -> str | None:
-    """Return the completion of `value`: a folder with slash, or a `.py` file. Skips names with control characters."""
-    if not value or value.startswith("-"):
-        return None
-    head, slash, begun = value.rpartition("/")
-    folder = directory / with_home(head + slash) if slash else directory
-    candidates: list[tuple[bool, str]] = []
-    try:
-        with os.scandir(folder) as entries:
-            for _, entry in zip(range(MOST), entries, strict=False):
-                name = entry.name
-                if not name.startswith(begun) or (name.startswith(".") and not begun) or safe(name) != name:
-                    continue
-                if entry.is_dir():
-                    candidates.append((True, name + "/"))
-                elif name.endswith(".py") and not folders_only:
-                    candidates.append((False, name))
-    except (OSError, ValueError):
-        return None
-    return f"{head}{slash}{min(candidates)[1]}" if candidates else None
-
-
-_FIELDS = {
-    "program": ("a program, such as train.py", "a file, or -m package.module; → completes"),
-    "arguments": ("arguments, such as --epochs 1", "as in a shell: quotes keep spaces"),
-    "directory": ("", "where it runs; empty: where jaxprof was started"),
-    "capture": ("", "5 steps, 2 s, or 2 s after 10 s; empty: only when w is pressed"),
-    "function": ("", "measured at the end, with the arguments of one of its calls"),
-    "transfers": ("", '"exact" counts implicit copies (some 15 µs each)'),
+_FIELDS: Mapping[str, tuple[str, str, Callable[[str], object]]] = {
+    "program": ("a program, such as train.py", "a file, or -m package.module", str),
+    "arguments": ("arguments, such as --epochs 1", "as in a shell: quotes keep spaces", read_arguments),
+    "directory": ("", "where it runs; empty: where jaxprof was started", read_directory),
+    "capture": ("", "5 steps, 2 s, or 2 s after 10 s; empty: only when w is pressed", read_capture),
+    "function": ("", "measured at the end, with the arguments of one of its calls", read_function),
+    "transfers": ("", '"exact" counts implicit copies (some 15 µs each)', read_transfers),
 }
-"""Example and hint for each field of `ScriptForm`."""
-_READERS: Mapping[str, Callable[[str], object]] = {
-    "arguments": read_arguments,
-    "directory": read_directory,
-    "capture": read_capture,
-    "function": read_function,
-    "transfers": read_transfers,
-}
-"""Parser of each field except the program, whose path depends on the directory."""
+"""Example, hint and parser for each field of `ScriptForm`. The path of a program depends on the directory."""
 
 
 class ScriptDialog(FormDialog[ScriptForm]):
@@ -220,17 +171,13 @@ class ScriptDialog(FormDialog[ScriptForm]):
         self._question = question
 
     def compose(self) -> ComposeResult:
-        suggesters = {
-            "program": FileSuggester(self._directory),
-            "directory": FileSuggester(Path.cwd, folders_only=True),
-        }
         with VerticalScroll(classes="dialog wide-dialog", can_focus=False) as box:
             box.border_title = "Profile a script"
-            box.border_subtitle = form_keys("runs it", "→ completes")
+            box.border_subtitle = form_keys("runs it")
             if self._question:
                 yield Static(safe(self._question), markup=False, classes="dialog-text")
-            for name, (example, hint) in _FIELDS.items():
-                yield from self.field(name, name, getattr(self._form, name), hint, example, suggesters.get(name))
+            for name, (example, hint, _) in _FIELDS.items():
+                yield from self.field(name, name, getattr(self._form, name), hint, example)
             yield from self.buttons("Run")
 
     def _directory(self) -> Path:
@@ -249,9 +196,9 @@ class ScriptDialog(FormDialog[ScriptForm]):
     def read(self, name: str, text: str) -> str:
         if name == "program":
             read_program(text, self._directory())
-        else:
-            _READERS[name](text)
-        return _FIELDS[name][1]
+        _, hint, parse = _FIELDS[name]
+        parse(text)
+        return hint
 
     def filled(self) -> ScriptForm:
         return ScriptForm(**{name: self.value(name) for name in _FIELDS})

@@ -172,31 +172,26 @@ def drawn(value: Cell, width: int, *, right: bool = False, style: str = "", cut:
     return Content(" " * gap) + content if right else content + Content(" " * gap)
 
 
-def cells(row: Row, layout: Sequence[Placed[Row]], width: int) -> list[Content]:
-    """Return the cells of a row; a span takes the rest of `width` and is the last."""
+def row_line(row: Row, layout: Sequence[Placed[Row]], width: int) -> Content:
+    """Return a row as one line; a span takes the rest of `width` and is the last."""
     contents = []
     for place in layout:
-        value = place.column.cell(row)
-        size = width - place.left if isinstance(value, Span) else place.width
         column = place.column
+        value = column.cell(row)
+        size = width - place.left if isinstance(value, Span) else place.width
         contents.append(drawn(value, size, right=column.right, style=column.style, cut=column.cut))
         if isinstance(value, Span):
             break
-    return contents
+    return _joined(contents, layout)
 
 
-def line(contents: Sequence[Content], layout: Sequence[Placed[Row]]) -> Content:
+def _joined(contents: Sequence[Content], layout: Sequence[Placed[Row]]) -> Content:
     """Join cells into one line."""
     parts, reached = [], 0
     for content, place in zip(contents, layout, strict=False):
         parts += [Content(" " * (place.left - reached)), content]
         reached = place.left + content.cell_length
     return Content.assemble(*parts)
-
-
-def row_line(row: Row, layout: Sequence[Placed[Row]], width: int) -> Content:
-    """Return a row as one line."""
-    return line(cells(row, layout, width), layout)
 
 
 def header_line(
@@ -218,7 +213,7 @@ def header_line(
         if at == 0 and marks and columns(title) + len(marks) + 1 < place.width and not right:
             title = f"{title} {marks}"
         titles.append(cell(title, place.width, "bold" if place.column is sorted_by else "", right=right))
-    return line(titles, layout)
+    return _joined(titles, layout)
 
 
 def of_column(column: Fact[Row], width: int, *, sorts: bool = False, **layout: Any) -> TableColumn[Row]:

@@ -1,19 +1,18 @@
 """A table on the screen, with layout, header, sorting and filter. Columns are data, rows are values.
 
 Textual's `DataTable` parses markup, has the same column widths for all terminals, and takes a second for ten thousand
-rows; this one draws rows as they come into view. A cell is redrawn if its content differs, so no screen has to list
-what its rows depend on.
+rows; this one draws rows as they come into view. A row is redrawn if its content differs, so no screen has to list what
+its rows depend on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 from textual import events
 from textual.content import Content
-from textual.geometry import Region
 from textual.message import Message
 
 from jaxprof.tui.kit.drawing import cell
@@ -22,12 +21,11 @@ from jaxprof.tui.kit.table_columns import (
     Placed,
     Row,
     TableColumn,
-    cells,
     header_line,
     in_order,
-    line,
     measured_columns,
     placed,
+    row_line,
     sideways,
     text_of,
 )
@@ -93,8 +91,8 @@ class TableView(RowList, Generic[Row], keys="table"):
         self._layout: tuple[int, list[Placed[Row]]] = (-1, [])
         self._skipped = 0
         """Number of columns after the first that are scrolled out of view."""
-        self._drawn: dict[Hashable, list[Content]] = {}
-        """Cells of the rows drawn since the rows last changed."""
+        self._drawn: dict[Hashable, Content] = {}
+        """Rows drawn since the rows last changed."""
 
     # -- hooks ------------------------------------------------------------------------------------------------
 
@@ -106,57 +104,56 @@ class TableView(RowList, Generic[Row], keys="table"):
         """Return the text that the filter searches: by default what the row shows."""
         return " ".join(text_of(column.cell(row)) for column in self._columns)
 
+    def first_line(self, index: int, row: Row, width: int) -> Content:
+        """Return the first line of a row: by default its cells."""
+        return row_line(row, self._placed(width), width)
+
+    def line_of(self, key: Hashable) -> Row | Heading | None:
+        """Return the row or heading with that key; None if it is not shown."""
+        return self._lines.get(key)
+
     # -- what is shown ----------------------------------------------------------------------------------------
 
-    def show_rows(self, rows: Mapping[Any, Row | Heading], changed: Iterable[Hashable] | None = None) -> None:
-        """Show these rows and redraw only cells whose content differs. `changed`: keys of the rows that may differ, if
-        known."""
+    def show_rows(self, rows: Mapping[Any, Row | Heading]) -> None:
+        """Show these rows and redraw only those whose content differs."""
         on_top = self.STAYS_ON_TOP and self.cursor == 0
         self._given = dict(rows)
-        self.rearrange(changed)
+        self.rearrange()
         if on_top:
             self.move_to(0)
 
-    def rearrange(self, changed: Iterable[Hashable] | None = None) -> None:
+    def rearrange(self) -> None:
         """Filter and sort the rows again."""
         lines = self.arranged()
         same, self._lines = list(lines) == self._keys, lines
         if not same:
-            self._drawn.clear()
-            self._layout = (-1, [])
-            self.set_keys(list(lines))
-        else:
-            before = self._layout
-            if any(column.fits for column in self._columns) and self._place(before[0]) != before:
-                self.refresh()
-            self.redraw(changed)
-            if self._unfold():
-                self.refresh()
+            self.show_keys(list(lines))
+            return
+        before = self._layout
+        if any(column.fits for column in self._columns) and self._place(before[0]) != before:
+            self.refresh()
+        self.redraw()
+        if self._unfold():
+            self.refresh()
 
-    def redraw(self, keys: Iterable[Hashable] | None = None) -> None:
-        """Redraw the cells in view whose content differs now; only those of `keys`, if given."""
+    def show_keys(self, keys: Sequence[Hashable]) -> None:
+        """Show other rows, or rows with other columns."""
+        self._drawn.clear()
+        self._layout = (-1, [])
+        self.set_keys(keys)
+
+    def redraw(self) -> None:
+        """Redraw the rows in view whose content differs now."""
         width = self.scrollable_content_region.width
-        scrolled = round(self.scroll_y)
-        first, _ = self._row_of(scrolled)
-        selected = None if keys is None else set(keys)
-        for index in range(first, min(len(self._keys), first + max(0, self.size.height - self._top))):
-            key = self._keys[index]
-            before = self._drawn.get(key)
-            if before is None or (selected is not None and key not in selected):
-                continue
-            after = self._cells(key, width)
-            self._drawn[key] = after
-            changed = [at for at, content in enumerate(after) if at >= len(before) or not content.is_same(before[at])]
-            if len(changed) == 1 and len(before) == len(after) > 1:
-                left = self._placed(width)[changed[0]].left
-                top = self._line_of(index) - scrolled + self._top
-                self.refresh(Region(left, top, after[changed[0]].cell_length, 1))
-            elif changed or len(before) != len(after):
+        first, _ = self._row_of(round(self.scroll_y))
+        for index in range(first, min(self.count, first + self.size.height)):
+            before = self._drawn.get(self._keys[index])
+            if before is not None and not self.draw_row(index, width).is_same(before):
                 self.refresh_row(index)
 
     def row(self, key: Hashable) -> Row | None:
         """Return the row with that key; None if it is not shown, or is a heading."""
-        row = self._lines.get(key)
+        row = self.line_of(key)
         return None if isinstance(row, Heading) else row
 
     @property
@@ -165,7 +162,7 @@ class TableView(RowList, Generic[Row], keys="table"):
         return self.row(self.current) if self._keys else None
 
     def selectable(self, index: int) -> bool:
-        row = self._lines[self._keys[index]]
+        row = self.line_of(self._keys[index])
         return not isinstance(row, Heading) or row.selectable
 
     # -- filter -----------------------------------------------------------------------------------------------
@@ -179,7 +176,7 @@ class TableView(RowList, Generic[Row], keys="table"):
 
     @property
     def empty_text(self) -> str:
-        return self.FILTERED if self._words and self._given else self.EMPTY
+        return self.FILTERED if self._words and self._given else self.empty
 
     @property
     def total(self) -> int:
@@ -250,7 +247,7 @@ class TableView(RowList, Generic[Row], keys="table"):
 
     @property
     def _top(self) -> int:
-        return 1 if self._titles and self._lines else 0
+        return 1 if self._titles and self._keys else 0
 
     def draw_header(self, width: int) -> Content | None:
         if not self._top:
@@ -260,12 +257,13 @@ class TableView(RowList, Generic[Row], keys="table"):
 
     def draw_row(self, index: int, width: int) -> Content:
         key = self._keys[index]
-        contents = self._drawn[key] = self._cells(key, width)
-        return contents[0] if isinstance(self._lines[key], Heading) else line(contents, self._placed(width))
-
-    def _cells(self, key: Hashable, width: int) -> list[Content]:
-        row = self._lines[key]
-        return [row.line(width)] if isinstance(row, Heading) else cells(row, self._placed(width), width)
+        row = self.line_of(key)
+        if isinstance(row, Heading):
+            drawn = row.line(width)
+        else:
+            drawn = self.first_line(index, row, width) if row is not None else Content("")
+        self._drawn[key] = drawn
+        return drawn
 
     def _placed(self, width: int) -> list[Placed[Row]]:
         return (self._layout if self._layout[0] == width else self._place(width))[1]
@@ -275,7 +273,7 @@ class TableView(RowList, Generic[Row], keys="table"):
         return self._layout
 
     def _of_cells(self) -> Iterator[Row]:
-        return (row for row in self._lines.values() if not isinstance(row, Heading))
+        return (row for key in self._keys if (row := self.row(key)) is not None)
 
     def _hidden(self, layout: Sequence[Placed[Row]]) -> tuple[bool, bool]:
         """Return whether titled columns are out of view: on the left, scrolled past; on the right, without room."""
@@ -306,10 +304,8 @@ class ReportList(TableView[Any], keys="report_list"):
         columns = measured_columns(table, listed) if table is not None else []
         ranks = {title: rank for rank, title in enumerate(self._extra, start=1)}
         self._columns = tuple(replace(column, priority=ranks.get(column.title, 0)) for column in columns)
-        self._layout = (-1, [])
-        self._drawn.clear()
         self.show_rows(rows)
-        self.refresh()
+        self.show_keys(self._keys)
 
 
 class TreeView(TableView[Row], keys="tree"):

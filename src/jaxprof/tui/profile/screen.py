@@ -32,7 +32,7 @@ from jaxprof.tui.kit.captures import (
 from jaxprof.tui.kit.dialogs import Choose, Option
 from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.icicle import IciclePane
-from jaxprof.tui.kit.memory import BufferList, MemoryReading, MemoryView
+from jaxprof.tui.kit.memory import BufferList, MemoryView, Size
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
@@ -76,14 +76,14 @@ class MemoryPane(MemoryView):
         in_thread(self, lambda: buffers_of(session, run.id), "memory", then=take)
 
 
-def readings_of(session: Session, run: Run) -> list[MemoryReading]:
-    """Return the memory in use on the run's device while it ran; none on a CPU, where all processes share the
-    memory."""
+def readings_of(session: Session, run: Run) -> list[Size]:
+    """Return the memory in use on the run's device, over the seconds of the run; none on a CPU, where all processes
+    share the memory."""
     if run.started_seconds is None or run.plan.device.startswith("cpu"):
         return []
     begin, end = run.started_seconds, run.ended_seconds
     return [
-        MemoryReading(reading.monotonic_seconds - begin, reading.memory_used_bytes)
+        (reading.monotonic_seconds - begin, reading.memory_used_bytes)
         for reading in session.readings.get(run.plan.device, ())
         if reading.memory_used_bytes is not None
         and reading.monotonic_seconds >= begin

@@ -30,8 +30,8 @@ from jaxprof.tui.kit.log_pane import OUTPUT_TITLE, LastLines, LogPane
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.program_summary import ProgramHead, head_of
 from jaxprof.tui.kit.row_list import RowList
+from jaxprof.tui.kit.screen import ViewsScreen
 from jaxprof.tui.kit.screen_bars import StageTabs
-from jaxprof.tui.kit.views import ViewsScreen
 from jaxprof.tui.program.ledger import CompilationDialog, LedgerList
 from jaxprof.tui.program.line_profile import MOST, HotLineList, SourceLines, hottest
 from jaxprof.tui.program.time_pane import TimePane
@@ -187,14 +187,14 @@ class ProgramScreen(ViewsScreen, keys="program"):
         self.set_class(run is None, "-empty")
         self.refresh_bindings()
         if run is None:
-            self.query_one(ProgramHead).show(None)
+            self.query_one(ProgramHead).show_head(None)
             self.set_clock(False)
             return
         session = self.profiler.session
         result = program_result(session, run.id)
         head = self.query_one(ProgramHead)
         head.shift_seconds = self.profiler.opened.clock_shift_seconds
-        head.show(
+        head.show_head(
             head_of(session, result, growing=self.profiler.session_grows, silent=self.profiler.opened.silent_since)
         )
         self._show_views(session, result)

@@ -136,7 +136,7 @@ class RunTable(TableView[RunResult]):
             self.marked.remove(run)
         else:
             self.marked.append(run)
-        self.redraw([run])
+        self.redraw()
 
     @property
     def empty_text(self) -> str:
@@ -173,7 +173,7 @@ class RunTable(TableView[RunResult]):
     def tick(self) -> None:
         """Redraw the clocks whose text has changed."""
         if self._session is not None:
-            self.redraw(run.id for run in self._session.runs.values() if run.shown.status == "running")
+            self.redraw()
 
     def _count(self, session: Session) -> None:
         """Count the FLOPs of long programs in a thread."""

@@ -284,7 +284,7 @@ class ResultsScreen(SessionScreen, keys="results"):
         run = self.chosen
         if run is not None and not run.shown.over:
             self.profiler.live.cancel(run.id)
-            self._rows.redraw([run.id])  # at once, because its end may take a moment
+            self._rows.redraw()  # at once, because its end may take a moment
 
     def action_cancel_all(self) -> None:
         def cancel(yes: bool) -> None:
