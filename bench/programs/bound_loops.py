@@ -2,8 +2,8 @@
 
 A loop is first run for half a second with clocks around its pieces, then without them, for the recording. Of a piece
 that calls a compiled function, the time beyond the thread's own is the device's; where the thread computes the function
-itself (`inline`), all beyond an empty call; `queued` calls are timed once the queue is full. Time in which the thread
-waited for a processor is no part's.
+itself (`inline`), all beyond an empty call; `queued` calls are timed once the queue is full, and what the thread waits
+there for a processor that the device has is no part's.
 """
 
 from __future__ import annotations
@@ -362,7 +362,7 @@ class Truth:
             work()
         self.pieces, self.empty = pieces, lambda: counting(x, 1)
         self.parts = dict.fromkeys(("device", "dispatch", "host", "data"), 0.0)
-        self.delayed = 0.0
+        self.delayed = self.seconds = 0.0
 
     def measure(self, seconds: float) -> float:
         """Adds so long, and returns the mean seconds of a pass."""
@@ -380,19 +380,19 @@ class Truth:
                 wall[index] += clock() - at
             passes += 1
         took = clock() - began
+        self.seconds += took
         self.delayed += delay_seconds() - delayed
         stretch = 1 + (delay_seconds() - delayed) / max(cpu() - worked, 1e-9)
         for (part, work), whole, ran in zip(self.pieces, wall, own, strict=True):
-            running = min(whole, ran * stretch)
-            waited = running - running / stretch
             if part in self.parts:
-                self.parts[part] += whole - waited
+                self.parts[part] += whole
                 continue
-            calling = running / stretch
+            calling = min(whole, ran * stretch)
+            waited = calling - calling / stretch if part == "queued" else 0.0
             if part == "inline":
                 calling *= share_of(self.empty, work)
-            self.parts["dispatch"] += calling
-            self.parts["device"] += whole - waited - calling
+            self.parts["dispatch"] += calling - waited
+            self.parts["device"] += whole - calling
         return took / passes
 
     @property
@@ -434,7 +434,7 @@ def main() -> None:
         run(count)
         ran += time.perf_counter() - began
         truth.measure(0.1 * seconds / CHUNKS)
-    delayed = truth.delayed / (truth.delayed + sum(truth.parts.values()))
+    delayed = truth.delayed / truth.seconds
     lines = [line for *_, line in getattr(run, "__func__", run).__code__.co_lines() if line]
     rate = {"rate": CHUNKS * count / ran, "lines": [min(lines), max(lines)]}
     file.write_text(json.dumps({"parts": truth.shares, "delayed": delayed, **rate}))
