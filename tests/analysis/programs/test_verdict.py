@@ -219,7 +219,9 @@ LOOPS = {
     ("leaves", "numbers", "called"), [(1, 0, (1, 0)), (3, 2, (1, 2)), (2, 2, (0, 2)), (900, 0, (256, 0))]
 )
 def test_the_empty_call_has_the_arguments_of_the_function_that_is_called(leaves, numbers, called):
-    assert made.result(*inline(0.7, 0.3, 8e-6, leaves, numbers=numbers)).hot.brief_call == called
+    row, *events = inline(0.7, 0.3, 8e-6, leaves + 1, numbers=numbers)
+    static = replace(row, signature=[*row.signature, made.leaf("n", "3", static=True)], signature_more=leaves - 1)
+    assert made.result(static, *events).hot.brief_call == called
 
 
 @pytest.mark.parametrize(

@@ -485,8 +485,11 @@ def _called_inline(spots: Sequence[Spot], rows: Sequence[Compiled]) -> list[Comp
 
 def _least_arguments(called: Sequence[Compiled]) -> tuple[int, int]:
     """Return the fewest arrays and the fewest Python numbers with which one of these functions is called."""
-    arrays = min((leaves_of(row) - row.numbers for row in called), default=1)
-    return min(arrays, MOST_ARRAYS), min((row.numbers for row in called), default=0)
+
+    def arrays(row: Compiled) -> int:
+        return leaves_of(row) - row.numbers - sum(leaf.static for leaf in row.signature)
+
+    return min(min(map(arrays, called), default=1), MOST_ARRAYS), min((row.numbers for row in called), default=0)
 
 
 def _inline_host_seconds(
