@@ -73,10 +73,9 @@ class LiveComparison:
             return
         self._planning = False
         app = self._app
-        if app.current_mode == "home" and len(app.screen_stack) == 1:
-            app.start_runs(planned)
-        else:
-            app.queue_runs(planned)
+        waits = app.current_mode == "home" and len(app.screen_stack) == 1
+        app.start_runs(planned, go=waits)
+        if not waits:
             app.say(f"Summary ({key_of('app.mode.summary')}) shows the progress.", "The comparison is being measured")
 
     def look(self, message: EventsArrived) -> None:
@@ -126,11 +125,10 @@ def _ended(session: Session, message: EventsArrived) -> list[tuple[Run, Run]]:
     from jaxprof.analysis.ab import sides_beside
     from jaxprof.events import RunClosed
 
-    closed = [session.runs[event.run] for event in message.events if isinstance(event, RunClosed)]
-    pairs: list[tuple[Run, Run]] = []
-    for run in closed:
-        group = sides_beside(session, run)
-        pair = group[:2]
-        if len(pair) == 2 and all(side.over for side in group) and all(side.status == "ok" for side in pair):
-            pairs.append((pair[0], pair[1]))
-    return list({first.id: (first, second) for first, second in pairs}.values())
+    pairs: dict[str, tuple[Run, Run]] = {}
+    for event in message.events:
+        if isinstance(event, RunClosed):
+            group = sides_beside(session, session.runs[event.run])
+            if len(group) > 1 and all(side.over for side in group) and all(side.status == "ok" for side in group[:2]):
+                pairs[group[0].id] = group[0], group[1]
+    return list(pairs.values())

@@ -305,16 +305,13 @@ class Profiler(Guarded, App[None]):
 
     # -- what this app writes ---------------------------------------------------------------------------------
 
-    def start_runs(self, planned: Sequence[PlannedRun]) -> None:
-        """Add runs to the queue of the session that this app writes, and go to its runs."""
-        self._show_live = True
+    def start_runs(self, planned: Sequence[PlannedRun], *, go: bool = True) -> None:
+        """Add runs to the queue of the session that this app writes, and go to its runs; without `go`, the screen and
+        the session in view stay."""
+        self._show_live = go or self._show_live or self.session_path is None
         self.live.start(planned)
-        self.switch_mode("results")
-
-    def queue_runs(self, planned: Sequence[PlannedRun]) -> None:
-        """Add runs to the queue; the screen and the session in view stay."""
-        self._show_live = self._show_live or self.session_path is None
-        self.live.start(planned)
+        if go:
+            self.switch_mode("results")
 
     def start_program(self, program: ProgramCommand) -> None:
         """Start a user's program and go to its screen."""

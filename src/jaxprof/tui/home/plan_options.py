@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from jaxprof.workloads.model import Estimate, VariantInfo, WorkloadInfo
 
 
-PRESETS = ("quick", "published")
-
-
 @dataclass(slots=True)
 class WorkloadOptions:
     """The options of one workload."""
@@ -74,10 +71,6 @@ class HomeOptions:
             self.devices.append(device)
         elif len(self.devices) > 1:
             self.devices.remove(device)
-
-    def next_preset(self) -> None:
-        """Switch to the next preset."""
-        self.preset = PRESETS[(PRESETS.index(self.preset) + 1) % len(PRESETS)]
 
     def parameters(self, info: WorkloadInfo) -> dict[str, object]:
         """Return the parameters of the workload, without its sweep."""

@@ -359,7 +359,7 @@ class HomeScreen(SessionScreen, keys="home"):
             self.query_one(WorkloadList).focus()
 
     def action_preset(self) -> None:
-        self.choices.next_preset()
+        self.choices.preset = "published" if self.choices.preset == "quick" else "quick"
         self.profiler.user.keep("preset", self.choices.preset)
         self._show_row()
 

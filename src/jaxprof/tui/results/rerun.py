@@ -32,10 +32,7 @@ def run_again(app: Profiler, run: Run) -> None:
         rerun_program(app, run)
         return
     plans = app.live.planned if app.session is app.live.session else {}
-    if run.id in plans:
-        app.start_runs(planned_again(app.session, run.id, plans))
-        return
-    shown = code_to_confirm(app.session, run, app.session_path)
+    shown = code_to_confirm(app.session, run, app.session_path) if run.id not in plans else ""
 
     def start(yes: bool) -> None:
         try:
