@@ -13,13 +13,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from jaxprof.analysis.arrivals import CollectiveEvents
     from jaxprof.analysis.jobs.figures import ProcessFigures
     from jaxprof.analysis.jobs.job import JobFigures
     from jaxprof.analysis.jobs.step_grid import LoopTrace, StepGrid
+    from jaxprof.rollup.grid import JobSteps
 
 _LOSS_COLUMNS: Final = 100
 """Columns of the grid from which the lost seconds are computed."""
@@ -32,23 +33,13 @@ _PAUSE_FACTOR: Final = 10.0
 """The pause between two readings of the roll-ups of a running job is this many times the duration of a reading."""
 
 
-class StepsOfJob(Protocol):
-    """The source of a job's steps."""
-
-    def grid(self, columns: int, first: float | None, last: float | None, values_of: str) -> StepGrid:
-        """Return the steps `first` to `last` in so many columns."""
-
-    def windows(self, first: float | None, last: float | None) -> int:
-        """Return the number of sample windows of the median process in these steps; narrower columns would only
-        repeat values."""
-
-
 @dataclass(frozen=True, slots=True)
 class JobInView:
     """The result of a reading of the folder."""
 
     figures: JobFigures
-    job_steps: StepsOfJob
+    job_steps: JobSteps | _Traces
+    """Source of its steps: its roll-ups, or the sessions that were read."""
     lost_seconds: Mapping[int, float]
     """By process, the seconds that its own work takes more than that of the median process; an estimate."""
 
@@ -182,19 +173,20 @@ class _Traces:
     """Notices on sessions that were not aligned with the others by their step numbers."""
 
     def grid(self, columns: int, first: float | None, last: float | None, values_of: str) -> StepGrid:
-        """Return the grid as `StepsOfJob.grid` does."""
+        """Return the steps from `first` to `last`, by default all, in so many columns."""
         from jaxprof.analysis.jobs.step_grid import grid_of_traces
 
         grid = grid_of_traces(self.traces, self.indices, columns, first, last, values_of)
         return replace(grid, notices=(*grid.notices, *self.notices))
 
     def windows(self, first: float | None, last: float | None) -> int:
-        """Return the number of sample windows as `StepsOfJob.windows` does, at least 1."""
+        """Return the number of sample windows of the median process in these steps, at least 1; narrower columns would
+        only repeat values."""
         counts = [trace.windows_between(first, last) for trace in self.traces]
         return max(1, round(median(counts))) if counts else 1
 
 
-def _in_view(figures: JobFigures, steps: StepsOfJob) -> JobInView:
+def _in_view(figures: JobFigures, steps: JobSteps | _Traces) -> JobInView:
     """Return a job with the seconds that each process loses, and the notices about how its steps were aligned."""
     from jaxprof.analysis.jobs.step_grid import OWN
 

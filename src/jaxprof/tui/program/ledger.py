@@ -121,9 +121,22 @@ class LedgerList(TreeView[LedgerRow], keys="ledger"):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(
             (
-                TableColumn("function", self._function, 24, weight=1, most=43, sort=_by_name),
-                TableColumn("times", _times, 5, right=True, sort=lambda row: -row.count),
-                TableColumn("time", _time, 9, right=True, sort=_by_time),
+                TableColumn(
+                    "function",
+                    self._function,
+                    24,
+                    weight=1,
+                    most=43,
+                    sort=lambda row: (row.function.casefold(), _by_time(row)),
+                ),
+                TableColumn(
+                    "times",
+                    lambda row: integer(row.count) if row.count > 1 or not isinstance(row, Compiled) else "",
+                    5,
+                    right=True,
+                    sort=lambda row: -row.count,
+                ),
+                TableColumn("time", self._time, 9, right=True, sort=_by_time),
                 TableColumn("of all", self._share, 7, right=True, style="$text-muted", gap=2),
                 TableColumn("", self._bar, 12, priority=2),
                 TableColumn("reason", self._reason, 32, weight=3),
@@ -158,7 +171,10 @@ class LedgerList(TreeView[LedgerRow], keys="ledger"):
         return isinstance(self.row(key), FunctionCompiles)
 
     def haystack(self, row: LedgerRow) -> str:
-        return "" if isinstance(row, Compiled) else _haystack(row)
+        if isinstance(row, Compiled):
+            return ""
+        texts = [row.function, place_in_full(row.defined_at), reasons_text(row)]
+        return " ".join([*texts, *(f"{place_in_full(one.called_from)} {one.reason}" for one in row.rows[:64])])
 
     # -- cells ------------------------------------------------------------------------------------------------
 
@@ -179,6 +195,9 @@ class LedgerList(TreeView[LedgerRow], keys="ledger"):
             )
 
         return draw
+
+    def _time(self, row: LedgerRow) -> Cell:
+        return seconds(row_seconds(row)) if isinstance(row, Compiled) else (seconds(row.seconds), "bold")
 
     def _share(self, row: LedgerRow) -> Cell:
         if isinstance(row, Compiled):
@@ -238,20 +257,8 @@ def _reason_style(row: LedgerRow) -> str:
     return "$warning" if again and not _of_a_library(row) else "$text-muted"
 
 
-def _by_name(row: LedgerRow) -> object:
-    return row.function.casefold(), _by_time(row)
-
-
 def _by_time(row: LedgerRow) -> object:
     return -(row_seconds(row) if isinstance(row, Compiled) else row.seconds)
-
-
-def _times(row: LedgerRow) -> str:
-    return integer(row.count) if row.count > 1 or not isinstance(row, Compiled) else ""
-
-
-def _time(row: LedgerRow) -> Cell:
-    return seconds(row_seconds(row)) if isinstance(row, Compiled) else (seconds(row.seconds), "bold")
 
 
 def _of_a_library(function: FunctionCompiles) -> bool:
@@ -260,9 +267,3 @@ def _of_a_library(function: FunctionCompiles) -> bool:
 
 def _kind(row: Compiled) -> str:
     return "op by op" if row.op_by_op else "in a library" if row.library else "unknown place"
-
-
-def _haystack(function: FunctionCompiles) -> str:
-    words = [function.function, place_in_full(function.defined_at), reasons_text(function)]
-    words += [f"{place_in_full(row.called_from)} {row.reason}" for row in function.rows[:64]]
-    return " ".join(words).casefold()
