@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 from jaxprof.errors import JaxprofError, StorageError, system_words
 from jaxprof.files import with_home
 from jaxprof.tui.hlo.modules import device_of
-from jaxprof.tui.hlo.stage_side import TITLES, Match
+from jaxprof.tui.hlo.stage_side import TITLES
 from jaxprof.tui.kit.dialogs import Choose, Option, SaveAs
 
 if TYPE_CHECKING:
     from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
     from jaxprof.hlo.open.stages import ModuleStages
-    from jaxprof.tui.hlo.code_view import CodeView
     from jaxprof.tui.hlo.modules import OpenedModule
     from jaxprof.tui.profiler import Profiler
 
@@ -64,21 +63,10 @@ def ask_device(app: Profiler, program: ModuleStages, take: Callable[[DevicePeaks
     Choose("Compare the kernels with (an estimate)", options).ask(app, lambda number: take(devices[number]))
 
 
-def ask_user(app: Profiler, message: CodeView.ManyUsers) -> None:
-    """Ask which of the lines that use a value to go to, and go there."""
-    view, lines = message.view, message.lines
-    options = [Option(str(line + 1), view.document.line(line).strip()[:_LINE_SHOWN]) for line in lines]
-    Choose(f"{len(options)} users of {message.name}", options).ask(app, lambda number: view.jump(lines[number]))
-
-
-def ask_match(app: Profiler, opened: OpenedModule, matches: Sequence[Match], go: Callable[[Match], object]) -> None:
-    """Ask which of the lines of other stages that came from one place to go to."""
-    options = [
-        Option(f"{TITLES[name]} {line + 1}", opened.stages[name].document.line(line).strip()[:_LINE_SHOWN])
-        for name, line in matches
-        if name in opened.stages
-    ]
-    Choose("The same place in other stages", options).ask(app, lambda number: go(matches[number]))
+def ask_line(app: Profiler, title: str, lines: Sequence[tuple[str, str]], go: Callable[[int], object]) -> None:
+    """Ask which of several lines to go to, each with its name and its text."""
+    options = [Option(name, text.strip()[:_LINE_SHOWN]) for name, text in lines]
+    Choose(title, options).ask(app, go)
 
 
 def ask_file(app: Profiler, open_file: Callable[[Path], object]) -> None:

@@ -23,7 +23,7 @@ from jaxprof.text import safe
 from jaxprof.tui.hlo.code_view import CodeView
 from jaxprof.tui.hlo.kernel_side import LISTS, KernelSide
 from jaxprof.tui.hlo.modules import ModuleList, ModuleReader, OpenedModule, rank
-from jaxprof.tui.hlo.questions import ask_device, ask_file, ask_match, ask_module, ask_table_file, ask_user
+from jaxprof.tui.hlo.questions import ask_device, ask_file, ask_line, ask_module, ask_table_file
 from jaxprof.tui.hlo.stage_side import TITLES, Match, StageSide
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.captures import (
@@ -418,7 +418,9 @@ class HloScreen(SessionScreen, keys="hlo"):
 
     @on(CodeView.ManyUsers)
     def _choose_user(self, message: CodeView.ManyUsers) -> None:
-        ask_user(self.profiler, message)
+        view, lines = message.view, message.lines
+        listed = [(str(line + 1), view.document.line(line)) for line in lines]
+        ask_line(self.profiler, f"{len(lines)} users of {message.name}", listed, lambda at: view.jump(lines[at]))
 
     # -- keys -------------------------------------------------------------------------------------------------
 
@@ -432,8 +434,9 @@ class HloScreen(SessionScreen, keys="hlo"):
             return
         if len(matches) == 1:
             self.to_line(matches[0])
-        else:
-            ask_match(self.profiler, opened, matches, self.to_line)
+            return
+        listed = [(f"{TITLES[name]} {line + 1}", opened.stages[name].document.line(line)) for name, line in matches]
+        ask_line(self.profiler, "The same place in other stages", listed, lambda at: self.to_line(matches[at]))
 
     def action_choose_program(self) -> None:
         if self._module_list.all:
