@@ -19,7 +19,6 @@ from jaxprof.errors import FileRefusedError, UsageError
 from jaxprof.files import PRIVATE, open_regular, private_folder, read_whole, taking_place, unpacked, with_home
 from jaxprof.session.log import Library
 from jaxprof.trace.xspace import parse_xspace
-from jaxprof.tui.kit.script_dialog import suggestion
 from report import sessions
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has neither pipes nor sockets in folders")
@@ -139,7 +138,6 @@ def test_a_home_that_nobody_has_is_a_file_that_is_not_there(call):
     """`Path.expanduser` raises a RuntimeError, wherever somebody types such a path."""
     assert with_home("~nobody-has-this-name/x") == Path("~nobody-has-this-name/x")
     assert with_home("~/x") == Path.home() / "x"
-    assert suggestion("~nobody-has-this-name/x", Path.cwd()) is None
     for words in (["open"], ["hlo"], ["open", "--keep"], ["run", "selu", "--python"]):
         assert call(*words, "~nobody-has-this-name/x").code == ExitCode.USAGE
     source = Path(jaxprof.__file__).parent

@@ -126,8 +126,7 @@ def test_a_capture_that_fails_is_told_as_no_data_and_the_run_goes_on(monkeypatch
     assert not any(folder.exists() for folder in profiler.folders)
 
 
-@pytest.mark.parametrize("keep", [False, True])
-def test_a_capture_reads_what_the_profiler_wrote_and_leaves_nothing_but_what_is_kept(monkeypatch, tmp_path, keep):
+def test_a_capture_reads_what_the_profiler_wrote_and_leaves_nothing(monkeypatch, tmp_path):
     """In the folder that the client gave, which removes it where this process is killed."""
     monkeypatch.setenv(SCRATCH, str(tmp_path / "scratch"))
     (tmp_path / "scratch").mkdir()
@@ -140,18 +139,16 @@ def test_a_capture_reads_what_the_profiler_wrote_and_leaves_nothing_but_what_is_
 
     monkeypatch.setattr(capture, "read_profile", Path.exists)
     monkeypatch.setattr(capture, "events_of", derived)
-    kept = str(tmp_path / "kept.pb") if keep else ""
     recorder, events = reporter()
-    capture_run(recorder, lambda: under_profiler.append(profiler.running), 1.0, keep=kept)
+    capture_run(recorder, lambda: under_profiler.append(profiler.running), 1.0)
     assert under_profiler == [True] * 2
     assert (profiler.options.python_tracer_level, profiler.options.host_tracer_level) == (0, 2)
     ((existed, kind, given),) = read
-    assert (existed, kind, given["calls"], given["timed_seconds"], given["path"]) == (True, "run", 2, 1.0, kept)
+    assert (existed, kind, given["calls"], given["timed_seconds"]) == (True, "run", 2, 1.0)
     assert len(given["seconds_of_calls"]) == 2
     assert [event.type for event in events] == ["phase_started", "trust_reported", "phase_ended"]
     assert all(folder.parent == tmp_path / "scratch" for folder in profiler.folders)
     assert list((tmp_path / "scratch").iterdir()) == []
-    assert (tmp_path / "kept.pb").exists() == keep
 
 
 def test_what_a_captured_call_raises_is_raised_and_the_profiler_stopped(monkeypatch):
@@ -161,8 +158,3 @@ def test_what_a_captured_call_raises_is_raised_and_the_profiler_stopped(monkeypa
         capture_run(reporter()[0], Mock(side_effect=ValueError("of the user's")), 1.0)
     assert not profiler.running
     assert not profiler.folders[0].exists()
-
-
-def test_a_profile_that_cannot_be_kept_is_none(tmp_path):
-    (tmp_path / "host.xplane.pb").write_bytes(b"profile")
-    assert capture._keep(tmp_path / "host.xplane.pb", str(tmp_path / "none" / "kept.pb")) == ""

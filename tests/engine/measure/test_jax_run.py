@@ -414,7 +414,7 @@ def test_a_captured_call_ends_when_its_result_is_there(device, monkeypatch):
 
     monkeypatch.setattr(capture, "capture_run", capture_run)
     reporter, *_ = listening(device)
-    jax_run._capture(reporter, Calls(device.call, (REAL,)), None, 1.0, "")
+    jax_run._capture(reporter, Calls(device.call, (REAL,)), None, 1.0)
     assert captured == [(1, 0)], "one call was made, and is over"
 
 
