@@ -111,7 +111,10 @@ class Intake:
         self._due()
 
     def wait_for(self, call: Callable[[], T]) -> T:
-        """Return or raise what `call` does. Raises StoreFailure if the store is silent, or after the time limit."""
+        """Return or raise what `call` does. Raises StoreFailure if the store is silent or was given up, and after the
+        time limit."""
+        if self._given_up:
+            raise StoreFailure("it was given up")
         self._last = time.monotonic()
         try:
             return _until(self._due, call)
