@@ -19,7 +19,7 @@ from jaxprof.errors import FileRefusedError, UsageError
 from jaxprof.remote import upload
 from jaxprof.remote.mirror import Mirror, forget_old
 from jaxprof.remote.place import RemotePlace, is_url, path_here
-from jaxprof.remote.store import Intake, StoreFailure
+from jaxprof.remote.store import StoreFailure
 from jaxprof.remote.upload import RATE, SentFile, Uploader, Version, is_due
 from jaxprof.session.log.reader import is_live
 from jaxprof.session.log.state import url_of
@@ -114,14 +114,28 @@ def test_a_fetch_is_waited_for_where_it_can_be_interrupted(folder, monkeypatch):
     assert waiting == [threading.current_thread()] * 2
 
 
-def test_a_store_that_was_given_up_is_waited_for_no_more(monkeypatch):
-    monkeypatch.setattr("jaxprof.remote.store._SILENT_SECONDS", 0.01)
-    intake, ended = Intake(RemotePlace("flaky:///run.jaxprof.d")), threading.Event()
-    with pytest.raises(StoreFailure, match="no answer"):
-        intake.wait_for(lambda: ended.wait(30))
-    ended.set()
-    with pytest.raises(StoreFailure, match="given up"):
-        intake.wait_for(lambda: pytest.fail("it is asked again"))
+def test_a_file_that_does_not_come_ends_no_other(folder, tmp_path, monkeypatch):
+    going, ended = threading.Event(), []
+
+    def sent(self, path, target, callback):
+        if "00000" in path:
+            going.wait(30)
+            with pytest.raises(StoreFailure, match="given up"):
+                callback.relative_update(1)
+            ended.append(path)
+        callback.relative_update(1)
+        Path(target).write_bytes(b"x")
+
+    monkeypatch.setattr(Flaky, "get_file", sent)
+    store = mirror_of(folder).store
+    late, other = sorted(store.files(), key=lambda file: file.name)
+    with monkeypatch.context() as soon, pytest.raises(StoreFailure, match="no answer within"):
+        soon.setattr("jaxprof.remote.store._SILENT_SECONDS", 0.01)
+        store.fetch(late, tmp_path / "late")
+    store.fetch(other, tmp_path / "other")
+    assert (tmp_path / "other").exists()
+    going.set()
+    until(lambda: ended)
 
 
 def test_what_was_never_fetched_whole_is_forgotten_too(folder):
