@@ -1,6 +1,7 @@
 """A session that another process writes, its clock and its silence; and a profile while it is read."""
 
 import os
+import time
 from dataclasses import replace
 from threading import Event, Thread
 
@@ -24,7 +25,7 @@ class Writer:
 
     def __init__(self, folder, ahead_seconds=0.0, *, locked=True):
         self.path = folder / "a.jaxprof"
-        self.ours, self.ahead_seconds = 990.0, ahead_seconds
+        self.ours, self.ahead_seconds, self.slept_seconds = 990.0, ahead_seconds, 0.0
         header = e.Header(session="cafe", wall_seconds=self.wall(), monotonic_seconds=self.ours + ahead_seconds)
         self.log = LogWriter(header, self.path)
         self._unlocked = None
@@ -36,7 +37,7 @@ class Writer:
 
     def wall(self):
         """Both clocks of this machine are one, and a day apart."""
-        return WALL + self.ours
+        return WALL + self.ours + self.slept_seconds
 
     def say(self, *events):
         for event in events:
@@ -104,6 +105,17 @@ def test_without_a_lock_silence_tells_and_a_word_tells_otherwise(tmp_path):
     writer.say(e.SessionClosed())
     found.poll()
     assert (found.followed, found.silent_since) == (False, "")
+
+
+def test_since_when_there_is_silence_is_told_by_the_clock_that_goes_on_while_the_machine_sleeps(tmp_path):
+    writer = Writer(tmp_path, locked=False)
+    os.utime(writer.path, (writer.wall() + 10.0,) * 2)
+    found = writer.followed()
+    heard = time.localtime(writer.wall())
+    writer.slept_seconds = 7_200.0
+    writer.ours += opened_session.SILENCE_SECONDS + 1.0
+    found.poll()
+    assert found.silent_since == time.strftime("no activity since %H:%M:%S", heard)
 
 
 async def test_a_session_is_followed_where_no_writer_can_be_seen(tmp_path, monkeypatch):

@@ -151,7 +151,9 @@ class JaxprofApp(Profiler, keys="app"):
             self.say("Press ctrl+c again to quit.", "The comparison is cancelled")
         elif self.live.busy:
             self.live.cancel_current()
-            self.say("Press ctrl+c again to quit.", "Cancelling the run and its queue", severity="warning")
+            self.say(
+                "Press ctrl+c again to quit.", "Cancelling the run, and what was queued with it", severity="warning"
+            )
         else:
             self.say("Press ctrl+c again to quit.", "Nothing is running")
 

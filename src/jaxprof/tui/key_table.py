@@ -153,7 +153,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("quit", "q", "quit", "Quit", "Quit jaxprof; asks first while a run is in progress"),
         Key("quit_always", "ctrl+q", "quit", "Quit", "Quit jaxprof", HIDDEN, priority=True),
         Key("interrupt", "ctrl+c", "interrupt", "Cancel the run",
-            "Cancel the current run and what waits behind it; twice: quit", HIDDEN),
+            "Cancel the current run and what was queued with it; twice: quit", HIDDEN),
         Key("suspend", "ctrl+z", "suspend_process", "Suspend", "Leave for the shell; fg there comes back", HIDDEN),
         Key("back", "escape", "back", "Back", "Go back to the previous screen", HIDDEN),
         Key("stop_reading", "escape", "stop_reading", "Stop reading",

@@ -47,6 +47,8 @@ class OpenedSession:
         self._locked = False
         self._heard_seconds = 0.0
         """When the writer's last event arrived, by our monotonic clock."""
+        self._heard_wall_seconds = 0.0
+        """The same by the clock on the wall, which goes on while the machine sleeps."""
         self._looked_seconds = 0.0
         self._gone = False
 
@@ -75,8 +77,7 @@ class OpenedSession:
         """`no activity since 12:31:05` if the session is followed and its writer seems gone; else empty."""
         if self._follower is None or not self._gone:
             return ""
-        heard_wall_seconds = self._wall() - (self._clock() - self._heard_seconds)
-        moment = time.strftime("%H:%M:%S", time.localtime(heard_wall_seconds))
+        moment = time.strftime("%H:%M:%S", time.localtime(self._heard_wall_seconds))
         return f"no activity since {moment}"
 
     def show(self, session: Session, path: Path | None, follower: Follower[Session] | None = None) -> None:
@@ -99,15 +100,16 @@ class OpenedSession:
         now = self._clock()
         self._locked = is_live(path)
         self._heard_seconds = self._looked_seconds = now
+        self._heard_wall_seconds = self._wall()
         header = session.header
         ours = abs((self._wall() - header.wall_seconds) - (now - header.monotonic_seconds)) < CLOCKS_APART_SECONDS
         self._same_clock = ours and session.last_seconds <= now
         if not self._same_clock:
             self.clock_shift_seconds = session.last_seconds - now
         with contextlib.suppress(OSError):
-            silent_seconds = self._wall() - path.stat().st_mtime
-            if not self._locked and silent_seconds > SILENCE_SECONDS:
-                self._heard_seconds, self._gone = now - silent_seconds, True
+            written = path.stat().st_mtime
+            if not self._locked and self._wall() - written > SILENCE_SECONDS:
+                self._heard_wall_seconds, self._gone = written, True
 
     def poll(self) -> tuple[frozenset[str], bool]:
         """Read what another process has written since the last call; return the runs that changed, and whether the
@@ -118,7 +120,7 @@ class OpenedSession:
         before = self._gone
         if events:
             now = self._clock()
-            self._heard_seconds, self._gone = now, False
+            self._heard_seconds, self._heard_wall_seconds, self._gone = now, self._wall(), False
             if not self._same_clock:  # the event with the least delay gives the best estimate
                 self.clock_shift_seconds = max(self.clock_shift_seconds, self.session.last_seconds - now)
         else:

@@ -10,8 +10,12 @@ from hlo_sources import BOTH_STAGES, SOURCES, WRONG
 from jaxprof import events as e
 from jaxprof.analysis.ranking import roofline_points
 from jaxprof.hlo.analysis.kernels import kernels
+from jaxprof.tui.hlo import stage_side
+from jaxprof.tui.hlo.kernel_side import KernelNotes
 from jaxprof.tui.hlo.kernels import KernelTable
+from jaxprof.tui.hlo.modules import OpenedModule
 from jaxprof.tui.hlo.screen import HloScreen
+from jaxprof.tui.hlo.stage_side import StageSide
 from jaxprof.tui.kit.fact_list import FactList
 from jaxprof.tui.messages import SessionChanged
 from tui.fakes import SMALL, Stage, walking
@@ -52,7 +56,9 @@ async def test_a_small_terminal_leads_from_the_heaviest_kernel_to_its_text_and_b
         """)
         assert screen.focused is table
         assert table.ranked.kernel.name == "reduce.1", "the kernel that the text was at"
-        await walk.press("/ 'tanh enter", f"{FILE}:11 in layer", "3 hidden")
+        await walk.press("m 6 m i down m i")
+        assert screen.tab == "jaxpr", "the stage that was in view before"
+        await walk.press("m i up / 'tanh enter", f"{FILE}:11 in layer", "3 hidden")
 
         tape = Tape()
         tape.plan("r1", "jit", workload="two-layers")
@@ -156,6 +162,25 @@ async def test_the_cursor_goes_from_point_to_point_of_the_roofline_and_names_all
         for keys, at in (("right", 1), ("right left left", 0)):
             await walk.press(keys)
             await chosen(order[at])
+
+
+async def test_what_is_not_known_yet_is_not_called_nothing_and_matches_of_another_program_are_dropped(monkeypatch):
+    found = threading.Event()
+    monkeypatch.setattr(stage_side, "SMALL_TEXTS", -1)
+    monkeypatch.setattr(StageSide, "matches", lambda texts: found.wait(20) and [("jaxpr", 0), ("stablehlo", 0)])
+    async with walking() as walk:
+        screen = await opened(walk, program_session())
+        await walk.press("m M")
+        await opened(walk, program_session())
+        found.set()
+        await walk.app.workers.wait_for_complete()
+        await walk.pause()
+        assert walk.screen is screen, "no question about lines of the program before"
+
+        fresh = OpenedModule(screen._opened.program)
+        screen.lists.show_program(fresh)
+        screen.lists.show_notes(fresh)
+        assert [notes.empty_text for notes in screen.query(KernelNotes)] == ["", ""]
 
 
 async def test_a_wide_terminal_shows_the_text_and_obeys_no_name():

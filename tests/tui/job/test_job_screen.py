@@ -106,17 +106,18 @@ async def test_processes_are_sorted_and_filtered_and_views_share_the_terminal(fo
 
 async def test_one_process_beside_the_others_whose_names_are_not_obeyed(folder):
     for index, inside in enumerate(
-        ([*job_folders.loop(data=0.4), *program_events.shaped(6)], *[job_folders.loop()] * 2)
+        ([*job_folders.loop(data=0.4), *program_events.shaped(6)], *[job_folders.loop()] * 3)
     ):
-        header = {"host": HOSTILE if index == 1 else f"node{index}", "job": HOSTILE}
-        job_folders.process(folder, index, 3, *inside, header=header)
+        header = {"host": HOSTILE if index in (1, 3) else f"node{index}", "job": HOSTILE}
+        job_folders.process(folder, index, 4, *inside, header=header)
     async with walking() as walk:
         screen = await opened(walk, folder)
         await walk.press("m T home c", "Process 0 on node0 beside the median of the others")
         await walk.shows("data 40 % 2.0 %", "step 5× 0×")
         await walk.press("m T down c", "Process 1 on [b]evil[/x]", "Recompiled: nothing")
         assert screen.query_one(JobMap).process == 1, "one cursor for all views"
-        await walk.press("m 4 m t down m g s y", "[b]evil[/x]")
+        await walk.press("m 4 m t m g", "[b]evil[/x] ␛[31m\\u202etxt: process 1, ")
+        await walk.press("s y", "[b]evil[/x]")
         assert "\x1b" not in walk.text
 
 
@@ -274,6 +275,10 @@ async def test_processes_of_a_host_are_one_row_where_there_are_many(tmp_path):
         assert (found.current, found.process) == ("node1", 5), "its worst"
         await walk.press("m t m g")
         assert (found.count, found.process) == (20, 5)
+        found.show_worst_first()
+        found.forget()
+        begins = (found.order_in_words, found.can_group, found.empty_text)
+        assert begins == ("by process ▾", False, ""), "nothing of it holds for another job, of which nothing is known"
 
 
 async def test_an_empty_screen_offers_no_key_that_does_nothing():

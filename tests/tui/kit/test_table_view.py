@@ -154,6 +154,9 @@ async def test_only_what_shows_something_else_is_drawn_again(monkeypatch):
         table.show_rows({**ROWS, "b": ("b", 11)})
         table.show_rows({**ROWS, "b": ("d", 12)})
         assert drawn == [(0, 3, 24, 1)] * 2
+        table.empty = "a\x1b[31m name"
+        table.show_rows({})
+        assert "\x1b" not in "".join(table.render_line(y).text for y in range(2))
 
 
 async def test_columns_scroll_sideways_beside_the_first_one():

@@ -287,5 +287,7 @@ async def test_hostile_names_are_shown_and_not_obeyed():
         for view in ("timeline", "compile", "memory"):
             await opened(walk, profiles.captured(HOSTILE), view)
             await walk.press("m . m . m F" if view == "timeline" else "down", "[b]jit[/x]␛[31m␊")
+            if view == "timeline":
+                await walk.press("m *", " matches, median ")
             assert not {"\x1b", "\u202e"} & set(walk.text)
             assert all(len(line) <= 80 for line in walk.text.split("\n"))

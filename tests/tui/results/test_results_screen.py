@@ -2,6 +2,7 @@
 
 from jaxprof.tui.app import JaxprofApp
 from jaxprof.tui.kit.explanation import ExplanationDialog, ExplanationHead
+from jaxprof.tui.results import run_table
 from jaxprof.tui.results.screen import ResultsScreen, RunTable
 from tui import session_tapes as sessions
 from tui.fakes import SMALL, walking
@@ -79,11 +80,24 @@ async def test_nothing_is_drawn_again_while_nothing_changes(monkeypatch):
             monkeypatch.setattr(widget, "refresh", lambda *regions, **rest: drawn.append((regions, rest)))
         screen.show_session(frozenset({"r1", "r2", "r3"}), replaced=False)
         assert drawn == []
+        with monkeypatch.context() as patched:
+            patched.setattr(rows, "draw_row", lambda index, width: drawn.append(index))
+            rows.tick()
+        assert drawn == [], "a tick looks at runs in progress alone"
         told = len(tape.events)
         tape.turns("r3", tape.noise(0.5e-3, 20), 4, launch=3)
         walk.app.session.extend(tape.events[told:])
         screen.show_session(frozenset({"r3"}), replaced=False)
         assert drawn[0] == rows.keys.index("r3")
+
+
+async def test_long_hlo_is_counted_in_a_thread_that_redraws_its_row(monkeypatch):
+    counted = []
+    monkeypatch.setattr(run_table, "is_uncounted", lambda run: run.id != "r1" and run.id not in counted)
+    monkeypatch.setattr(run_table, "run_cost", lambda session, run: counted.append(run.id))
+    async with walking() as walk:
+        await walk.show(sessions.finished(), "results")
+        await walk.until(lambda: counted == ["r2", "r3"], "each of them, none failed")
 
 
 async def test_failed_runs_say_why_in_their_row_and_in_full_and_leave_with_their_session():

@@ -74,8 +74,8 @@ def command(
         return
     from jaxprof.analysis.explain.model import MOST_FINDINGS
 
-    if form == "json":
-        refuse(("full",), "applies to text and Markdown", "JSON does not depend on a screen.")
+    if form != "text":
+        refuse(("full",), "applies to text", "JSON and Markdown do not depend on a screen.")
     _print(_explain(file, sys.maxsize if full else MOST_FINDINGS), form, full=full)
 
 

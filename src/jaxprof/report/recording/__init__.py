@@ -1,1 +1,1 @@
-"""Reports of recorded programs and of jobs: text, JSON and CSV."""
+"""Reports of recorded programs and of jobs: text, JSON, CSV and Markdown."""

@@ -127,6 +127,7 @@ class KernelSide(Guarded, Container, keys="roofline"):
         self._opened = opened
         self.table.show_kernels(Ranking(), "Reading the HLO…" if opened is not None else "")
         for notes in self.query(KernelNotes):
+            notes.empty = ""
             notes.show_rows({})
         self._show()
 
@@ -140,9 +141,11 @@ class KernelSide(Guarded, Container, keys="roofline"):
         """Show findings and barriers, as far as they are known."""
         which = 0 if opened.whole else 1 if opened.optimised else 2
         for notes in self.query(KernelNotes):
-            notes.empty = _NOTHING[str(notes.id)][which]
             rows: Sequence[Any] | None = opened.findings if notes.id == "findings" else opened.barriers
-            notes.show_rows(dict(enumerate(rows or ())))
+            if rows is not None:
+                notes.empty = _NOTHING[str(notes.id)][which]
+                notes.show_rows(dict(enumerate(rows)))
+                notes.refresh()
         self._show()
 
     def show_failure(self, words: str) -> None:

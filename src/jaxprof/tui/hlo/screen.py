@@ -7,6 +7,7 @@ the other stages that came from the same source location.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -352,8 +353,10 @@ class HloScreen(SessionScreen, keys="hlo"):
     def action_other_side(self) -> None:
         if self.in_text:
             self.to_lists()
-        else:
-            self.show_tab(self.texts.stage)
+            return
+        if self.texts.stage == "hlo":
+            self._bring_text_along()
+        self.show_tab(self.texts.stage)
 
     def to_lists(self) -> None:
         """Go back to the lists, to the kernel at the cursor of the text."""
@@ -382,7 +385,12 @@ class HloScreen(SessionScreen, keys="hlo"):
 
     @on(KernelSide.Highlighted)
     def _follow(self) -> None:
-        """Move the text to the cursor of the lists."""
+        """Move the text to the cursor of the lists when they are side by side."""
+        if self._both:
+            self._bring_text_along()
+
+    def _bring_text_along(self) -> None:
+        """Move the text to the cursor of the lists, unless a text is in view."""
         ranked = self.lists.ranked
         if not self.in_text and ranked is not None:
             self.texts.go_to_kernel(*ranked.key)
@@ -425,11 +433,15 @@ class HloScreen(SessionScreen, keys="hlo"):
     # -- keys -------------------------------------------------------------------------------------------------
 
     def action_match(self) -> None:
-        in_thread(self, self.texts.matches, "matches", then=self._go_to_match)
-
-    def _go_to_match(self, matches: list[Match]) -> None:
         opened = self._opened
-        if not matches or opened is None:
+        self._bring_text_along()
+        if opened is not None:
+            in_thread(self, self.texts.matches, "matches", then=partial(self._go_to_match, opened))
+
+    def _go_to_match(self, opened: OpenedModule, matches: list[Match]) -> None:
+        if opened is not self._opened:  # the user has chosen another program since
+            return
+        if not matches:
             self.say("No other stage has a line from this source location.", "No match", timeout=3)
             return
         if len(matches) == 1:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 MOST_BEFORE = 3
 """Most programs listed that were profiled before."""
 MOST_HERE = 5
-"""Most programs of this folder listed; completion in the dialog offers the others."""
+"""Most programs of this folder listed."""
 _SOURCE_SHOWN = 4_000
 """Characters of a program's source that the pane beside the list shows."""
 TOUR = "app.help"

@@ -11,7 +11,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from textual import events
 from textual.content import Content
@@ -19,6 +19,7 @@ from textual.message import Message
 
 from jaxprof.analysis.jobs.step_grid import OWN, RATIOS, STEP, VALUES
 from jaxprof.analysis.programs.loop_time import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST
+from jaxprof.text import safe
 from jaxprof.tui.kit.axis_browse import AxisBrowse, AxisWindow
 from jaxprof.tui.kit.canvas import Scale, ruler
 from jaxprof.tui.kit.drawing import styled_runs
@@ -223,8 +224,6 @@ def cell_words(grid: StepGrid, row: int, column: int) -> str:
 class JobMap(TableView[MapLine], keys="job_map"):
     """Draws processes by steps."""
 
-    EMPTY: ClassVar[str] = "No process."
-
     class Moved(Message):
         """Another column, or other steps, are under the cursor."""
 
@@ -253,7 +252,9 @@ class JobMap(TableView[MapLine], keys="job_map"):
 
     def forget(self) -> None:
         """Prepare for another job."""
-        self.browse = MapBrowse()
+        self.browse, self.empty = MapBrowse(), ""
+        self._processes, self.grouped = (), None
+        self._order, self.backwards = self._first_order, False
         self.show_rows({})
 
     def show_steps(self, grid: StepGrid, *, whole: bool) -> None:
@@ -263,7 +264,7 @@ class JobMap(TableView[MapLine], keys="job_map"):
 
     def show_processes(self, processes: Sequence[MapLine]) -> None:
         """Show a row for each of these processes, or for each of their hosts; the cursor stays on its process."""
-        self._processes = processes
+        self._processes, self.empty = processes, "No process."
         self._arrange()
 
     def show_worst_first(self) -> None:
@@ -319,7 +320,7 @@ class JobMap(TableView[MapLine], keys="job_map"):
         if grid is None or column is None or line is None or line.index not in grid.processes:
             return ""
         name = f"{line.host}: process {line.index}" if len(line.processes) > 1 else f"process {line.index}"
-        return f"{name}, {cell_words(grid, grid.processes.index(line.index), column)}"
+        return safe(f"{name}, {cell_words(grid, grid.processes.index(line.index), column)}")
 
     # -- drawing ----------------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from textual.style import Style
 from textual.visual import Visual
 from textual.widget import Widget
 
+from jaxprof.text import safe
 from jaxprof.tui.kit.guard import Guarded
 
 _MARK = 4
@@ -253,7 +254,7 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
             return self._strip(header or Content(""), self.get_visual_style("row-list--header"), width)
         index, part = self._row_of(y - top + round(self.scroll_y))
         if not self._keys and self.empty_text:
-            lines = Content.styled(self.empty_text, "$text-muted").wrap(max(1, width - 2))
+            lines = Content.styled(safe(self.empty_text), "$text-muted").wrap(max(1, width - 2))
             return self._strip(Content("").join([" ", *lines[y - top : y - top + 1]]), self.visual_style, width)
         if index >= len(self._keys):
             return self._strip(Content(""), self.visual_style, width)

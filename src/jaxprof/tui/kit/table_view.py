@@ -7,7 +7,7 @@ its rows depend on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
@@ -142,12 +142,13 @@ class TableView(RowList, Generic[Row], keys="table"):
         self._layout = (-1, [])
         self.set_keys(keys)
 
-    def redraw(self) -> None:
-        """Redraw the rows in view whose content differs now."""
+    def redraw(self, keys: Container[Hashable] | None = None) -> None:
+        """Redraw the rows in view whose content differs now; only those of `keys`, if given."""
         width = self.scrollable_content_region.width
         first, _ = self._row_of(round(self.scroll_y))
         for index in range(first, min(self.count, first + self.size.height)):
-            before = self._drawn.get(self._keys[index])
+            key = self._keys[index]
+            before = self._drawn.get(key) if keys is None or key in keys else None
             if before is not None and not self.draw_row(index, width).is_same(before):
                 self.refresh_row(index)
 

@@ -1,6 +1,7 @@
 """The facts about a run as lines of text: figures, check, memory, environment, warnings and published figures.
 
-All functions are pure, from values to `Content`. An unknown value is a dash; an estimate is labelled as one.
+All functions are pure, from values to `Content`. An unknown value is a dash, or is left out; an estimate is labelled
+as one.
 """
 
 from __future__ import annotations

@@ -173,7 +173,7 @@ class RunTable(TableView[RunResult]):
     def tick(self) -> None:
         """Redraw the clocks whose text has changed."""
         if self._session is not None:
-            self.redraw()
+            self.redraw({run.id for run in self._session.runs.values() if run.shown.status == "running"})
 
     def _count(self, session: Session) -> None:
         """Count the FLOPs of long programs in a thread."""

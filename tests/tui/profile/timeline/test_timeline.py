@@ -169,6 +169,14 @@ def said_at(lanes, *times):
     return lines
 
 
+def test_what_overlaps_is_that_of_the_step_whose_parts_are_shown():
+    first, *others = profiles.steps(4)
+    rows = [replace(first, collectives_overlapped_seconds=1e-3), *others]
+    event = e.StepsMeasured(run="", found_by="modules", steps=rows)
+    at = first.start_seconds + first.seconds / 2
+    assert step_lines(event, at, first.device, 100)[-1].plain.endswith("collectives overlapped 1.00 ms")
+
+
 def test_what_is_drawn_and_said():
     """A map with what matches in brackets, a counter, steps; the ruler has the zero of the cursor."""
     whole = AxisWindow(0, 1000)

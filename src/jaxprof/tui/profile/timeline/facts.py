@@ -166,7 +166,8 @@ def step_lines(event: StepsMeasured | None, time: float, device: str, width: int
     mean = mean_step(whole)
     name = "between the steps" if here is None else here.name if here.complete else f"{here.name} (not whole)"
     lines = [_bar_line(name, here, width), _bar_line(f"{_step_count(whole)}, mean", mean, width)]
-    return [*lines, *(line.truncate(width, ellipsis=True) for line in (_legend(here or mean), _found_by(event, mean)))]
+    shown = here or mean
+    return [*lines, *(line.truncate(width, ellipsis=True) for line in (_legend(shown), _found_by(event, shown)))]
 
 
 def _step_count(steps: Sequence[StepTimes]) -> str:

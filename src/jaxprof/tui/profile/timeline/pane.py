@@ -227,7 +227,7 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         if (label := self._label) is not None:
             line = self.query_one(FilterLine)
             line.display = True
-            line.value = f"^{re.escape(label[0])}$"
+            line.value = f"^{_literal(label[0])}$"
 
     @on(FilterLine.Edited)
     def _search(self, message: FilterLine.Edited) -> None:
@@ -296,6 +296,11 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
             self._go_to(matches, first)
         else:
             self.say(f"{safe(name)} is not in this recording.")
+
+
+def _literal(name: str) -> str:
+    """Return an expression for a name from outside, in printable characters: it stands in the search line."""
+    return "".join(re.escape(each) if each.isprintable() else f"\\U{ord(each):08x}" for each in name)
 
 
 def _median(matches: Matches) -> str:

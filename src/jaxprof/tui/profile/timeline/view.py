@@ -51,8 +51,8 @@ class TimelineView(Browsing, keys="timeline"):
         self._drawn: dict[TimelineRow, list[Segment]] = {}
         """What was drawn of each row for the present lanes and matches, in the window of `_drawn_key`."""
         self._drawn_key: object = None
-        self._map: tuple[object, Sequence[tuple[str, bool]]] = (None, ())
-        """The columns of the map, and what they were made for."""
+        self._map: Sequence[tuple[str, bool]] = ()
+        """The columns of the map for the present lanes and matches; empty before it is drawn."""
         self._room = 1
         """Lines available for the lanes."""
 
@@ -75,12 +75,12 @@ class TimelineView(Browsing, keys="timeline"):
         """Replace the lanes by the same lanes with more exact kinds; cursor, window and open lanes stay."""
         if self.browse is not None:
             self.browse.lanes = lanes
-        self._drawn_key = None
+        self._drawn_key, self._map = None, ()
         self.changed()
 
     def show_matches(self, matches: Matches | None) -> None:
         """Mark the matches of a search; None marks nothing."""
-        self._matches, self._drawn_key = matches, None
+        self._matches, self._drawn_key, self._map = matches, None, ()
         self.refresh()
 
     def fit(self, most: int) -> int:
@@ -140,10 +140,9 @@ class TimelineView(Browsing, keys="timeline"):
 
     def _map_line(self, browse: Browse) -> Strip:
         """Return the map, with the length of the whole beside it."""
-        key = (id(browse.lanes), self._width, id(self._matches))
-        if self._map[0] != key:
-            self._map = (key, minimap(browse.lanes, browse.whole, self._width, self._matches))
-        drawn = map_line(self._map[1], browse.whole, browse.window)
+        if len(self._map) != self._width:
+            self._map = minimap(browse.lanes, browse.whole, self._width, self._matches)
+        drawn = map_line(self._map, browse.whole, browse.window)
         return self._titled(f"all {seconds(browse.whole.span * NS)}", self._segments(drawn))
 
     def _titled(self, words: str, line: list[Segment]) -> Strip:
