@@ -32,8 +32,15 @@ _LEAST_SHARE: Final = 0.005
 """Parts with a smaller share are not named, because they would show as 0 %."""
 _LABEL_WIDTH: Final = 13
 _NO_COST: Final = "unknown: nothing was measured"
-_STATES: Final = {"compile": "compiling", "lower": "lowering", "trace": "tracing", "import": "imports"}
-"""Words for states and phases in a sentence. Those that are not listed go by their own names."""
+_STATES: Final = {
+    "compile": "compiling",
+    "lower": "lowering",
+    "trace": "tracing",
+    "import": "imports",
+    "calls": "calls of compiled functions",
+}
+"""Words for states and phases in a sentence. Those that are not listed go by their own names. Calls are the time inside
+compiled functions that their launch takes, or may take: no clock says that a device works then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +146,9 @@ def program_cost(program: ProgramResult) -> tuple[str, str]:
     from jaxprof.report.recording.words import verdict
 
     times = {share.state: share.seconds for share in program.timeline if share.state != "not_seen"}
+    calls = min(times.get("device_busy", 0.0), program.hot.launching + program.hot.briefly_inline)
+    if calls:
+        times |= {"device_busy": times["device_busy"] - calls, "calls": calls}
     if not times or not program.wall_seconds:
         return "unknown: where its time went was not recorded", "nothing was sampled"
     words = filter(None, (verdict(program) if program.verdict.kind is not None else "", _basis(program)))

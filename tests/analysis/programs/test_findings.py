@@ -11,7 +11,7 @@ from jaxprof import events as e
 from jaxprof.analysis.explain.catalogue import entries
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.programs.findings import CODES, REMARKS
-from program_events import loop
+from program_events import inline, loop
 
 WORKS = {"compile": 0.5, "device_busy": 0.5}
 """What a second of a program goes to that says nothing of it."""
@@ -269,6 +269,11 @@ EDGES = {
         "dispatch_bound",
         loop({**THROUGH, "seconds": 0.3}, {**CALL, "seconds": 0.1}),
         loop({**THROUGH, "seconds": 0.1}, {**CALL, "seconds": 0.1}),
+    ),
+    "launching what the thread computes itself is dispatch, computing it is none": (
+        "dispatch_bound",
+        inline(0.7, 0.3, 10e-6, empty=9e-6),
+        inline(0.7, 0.3, 1e-3, empty=9e-6),
     ),
     "operations beside a function belong to it": (
         "many_tiny_jits",

@@ -19,24 +19,12 @@ from jaxprof.analysis.programs.loop_time import (
 )
 from jaxprof.analysis.programs.verdict import interval
 from jaxprof.analysis.programs.verdict import verdict as bound
-from program_events import loop
+from jaxprof.report.conclusion import program_cost
+from program_events import inline, loop
 
 
 def verdict(*inside, wall=10.0):
     return made.result(*inside, wall=wall).verdict
-
-
-def inline(ran, held, each, leaves=1, empty=0.0, *, numbers=0, rate=0):
-    """A loop in whose call the thread ran without the interpreter's lock, and with it, beside an `empty` call with as
-    many `numbers`; `rate`: of its iterations a second, as the loop's counter shows it."""
-    lines = [
-        made.line(88, ran, "device_busy", "step", kind="inline"),
-        made.line(88, held, "host_busy", "step", kind="call"),
-    ]
-    row = made.compiled(signature=[made.leaf("x", "f32[3]")], signature_more=leaves - 1, numbers=numbers)
-    timed = [e.EmptyCallTimed(run=made.RUN, seconds=empty, numbers=numbers)] if empty else []
-    timed += [made.passes(0, [9.0], counts=[9 * rate], found_by="number")] if rate else []
-    return [row, *made.steady(10, {"device_busy": ran, "host_busy": held}, lines), made.steps(1000, each), *timed]
 
 
 def delayed(events, seconds=0.5):
@@ -54,6 +42,14 @@ def preempted(device, host, waited, delay, unseen=0.0):
     ]
     states = {"device_busy": device, "host_busy": host + unseen, "waiting": waited}
     return delayed(made.steady(40, states, lines), delay)
+
+
+def within(inner=0):
+    """A loop in whose calls the thread computes them itself; they are in a loop at line `inner` within it, if given."""
+    call = made.line(88, 0.6, "device_busy", "step", kind="inline")
+    call["at"] = [*([{**call["at"][0], "loop_line": inner}] if inner else []), *call["at"]]
+    lines = [call, made.line(86, 0.4, "host_busy", "sort()")]
+    return [made.compiled(), *made.steady(10, {"device_busy": 0.6, "host_busy": 0.4}, lines), made.steps(1000, 1e-2)]
 
 
 def on(platform):
@@ -154,6 +150,8 @@ LOOPS = {
         *inline(0.45, 0.05, 100e-6, empty=6e-6),
         *made.steady(10, {"device_busy": 0.5}, [made.line(88, 0.5, "device_busy", "step")]),
     ],
+    "calls in a loop within it are more than its iterations": within(87),
+    "calls in the loop itself are as many": within(),
     "one that hardly does computes them": [
         *inline(0.65, 0.05, 100e-6, empty=6e-6),
         *made.steady(10, {"device_busy": 0.3}, [made.line(88, 0.3, "device_busy", "step")]),
@@ -322,3 +320,14 @@ def test_a_loop_of_one_part_alone_needs_twelve_samples():
 def test_a_row_of_a_ledger_may_stand_for_any_number_of_compilations():
     row = e.Compiled(run="r1", function="add", reason_code="shape", library=True, count=1 << 60)
     assert recompilations([row]) == [row], "not within 60 s if they are counted one by one"
+
+
+def test_no_empty_call_is_timed_for_calls_that_nobody_counts():
+    assert not needs_empty_call(made.result(*within(87)).hot)
+
+
+def test_what_launching_takes_is_not_called_the_devices_work():
+    for each, calls in ((10e-6, True), (1e-3, False)):
+        cost, _ = program_cost(made.result(*inline(0.7, 0.3, each, empty=9e-6), wall=10.0))
+        assert ("calls of compiled functions" in cost) is calls, cost
+        assert ("device busy" in cost) is not calls, cost

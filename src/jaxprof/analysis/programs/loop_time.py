@@ -285,6 +285,8 @@ class HotLoop:
     """Seconds in none of `parts`, because no clock says what they go to."""
     briefly_inline: float = 0.0
     """Part of `unknown`: seconds of compiled functions in the calling thread that their launch may account for."""
+    launching: float = 0.0
+    """Part of `parts["dispatch"]`: seconds of compiled functions in the calling thread that their launch takes."""
     brief_call: tuple[int, int] = (1, 0)
     """Fewest arrays and fewest Python numbers with which such a function is called."""
     preempted: float = 0.0
@@ -376,7 +378,9 @@ def loop_figures(
     passes = times.passes(sum(spot.seconds for spot in steady) + preempted)
     stretch = 1 / (1 - delayed)
     called = _called_inline(steady, rows)
-    inline = _inline_host_seconds(steady, passes, called, empty_call, stretch, counted=times.per_second is not None)
+    inline = _inline_host_seconds(
+        steady, key, passes, called, empty_call, stretch, counted=times.per_second is not None
+    )
     for part, seconds in (*inline.items(), (UNKNOWN, _wake_seconds(steady, passes))):
         parts[part] += seconds
         parts[DEVICE] -= seconds
@@ -408,6 +412,7 @@ def loop_figures(
         unaccounted=unaccounted,
         unknown=unknown,
         briefly_inline=briefly_inline,
+        launching=inline.get(DISPATCH, 0.0),
         brief_call=_least_arguments(called),
         preempted=preempted,
         undelayed={**parts, **on_a_quiet_machine},
@@ -470,7 +475,13 @@ def parts_in(loop: HotLoop, spots: Sequence[Spot]) -> dict[str, float]:
 
 def needs_empty_call(loop: HotLoop) -> bool:
     """Return whether the time of an empty call would help to say what bounds the loop."""
-    return loop.briefly_inline > NEEDS_EMPTY_CALL_SHARE * loop.own_seconds
+    inline = [spot for spot in loop.spots if spot.kind == "inline"]
+    return not _in_inner_loops(inline, loop.key) and loop.briefly_inline > NEEDS_EMPTY_CALL_SHARE * loop.own_seconds
+
+
+def _in_inner_loops(spots: Iterable[Spot], key: LoopKey | None) -> bool:
+    """Return whether some of these spots of the hot loop are in a loop within it, whose iterations nobody counts."""
+    return any(spot.sites and spot.sites[0].key != key for spot in spots)
 
 
 def _called_inline(spots: Sequence[Spot], rows: Sequence[Compiled]) -> list[Compiled]:
@@ -494,6 +505,7 @@ def _least_arguments(called: Sequence[Compiled]) -> tuple[int, int]:
 
 def _inline_host_seconds(
     spots: Sequence[Spot],
+    key: LoopKey | None,
     passes: float,
     called: Sequence[Compiled],
     empty_call: EmptyCallTimed | None,
@@ -504,8 +516,9 @@ def _inline_host_seconds(
     """Return the part of the inline time of compiled functions that is not the device's. Inline means that the calling
     thread computes the function itself. A launch needs some of this time, an amount known only between two limits,
     which an empty call narrows: it is a launch and the Python around it. A thread that is blocked in these calls for at
-    least as long leaves the work to others, and may need any of this time to get it into their queue. `stretch`: by how
-    much waits for a processor may lengthen a launch. `counted`: whether the iterations were."""
+    least as long leaves the work to others, and may need any of this time to get it into their queue. Calls in a loop
+    within the hot one are more than its iterations, nobody knows how many. `stretch`: by how much waits for a processor
+    may lengthen a launch. `counted`: whether the iterations were."""
     inline = [spot for spot in spots if spot.kind == "inline"]
     inline_seconds = sum(spot.seconds for spot in inline)
     if not inline_seconds or not passes:
@@ -521,7 +534,8 @@ def _inline_host_seconds(
         leaves -= min(1, empty_call.arrays) + empty_call.numbers
     launching = min(inline_seconds, max(least, min(most, LAUNCH_SHARE * calls)))
     most = max(launching, min(inline_seconds, stretch * (most + passes * leaves * LAUNCH_LEAF_SECONDS)))
-    if sum(spot.seconds for spot in spots if spot.kind == "compiled" and spot.place in places) >= inline_seconds:
+    queued = sum(spot.seconds for spot in spots if spot.kind == "compiled" and spot.place in places) >= inline_seconds
+    if queued or _in_inner_loops(inline, key):
         most = inline_seconds
     return {DISPATCH: launching, UNKNOWN: most - launching}
 

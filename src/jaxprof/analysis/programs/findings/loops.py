@@ -24,7 +24,7 @@ from jaxprof.units import bytes_, counted, integer, percent, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.findings.claims import Claims
-    from jaxprof.analysis.programs.loop_time import Spot
+    from jaxprof.analysis.programs.loop_time import HotLoop, Spot
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.events import Compiled
 
@@ -33,7 +33,7 @@ LARGE_BYTES: Final = 1 << 20
 CALLS_SHARE: Final = 0.5
 """Share of the hot loop from which calling compiled functions is what bounds it."""
 WRAPPED_SHARE: Final = 0.25
-"""The same share if the reason for the calls' cost is known."""
+"""The same share if the reason for the calls' cost is known, or if no part of the loop is larger."""
 MANY_LEAVES: Final = 200
 """Number of argument leaves from which looking at them dominates a call: some 0.4 µs each."""
 _OPERANDS: Final = 4
@@ -321,9 +321,12 @@ def dispatch_bound(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     Python surrounds them, or their arguments have many leaves."""
     loop = result.hot
     spots = [spot for spot in claims.free_spots(loop.spots) if loop.part(spot) == DISPATCH and spot.sites]
-    calls = [spot for spot in spots if spot.kind != "dispatch" and loop.is_accounted_for(spot)]
+    calls = [
+        spot for spot in (*spots, *_launches(loop, claims)) if spot.kind != "dispatch" and loop.is_accounted_for(spot)
+    ]
     library, largest = _most_through(calls), _most_leaves(result, calls)
-    least = WRAPPED_SHARE if library or largest is not None else CALLS_SHARE
+    certain = library or largest is not None or result.verdict.kind == f"{DISPATCH}-bound"
+    least = WRAPPED_SHARE if certain else CALLS_SHARE
     took = _seconds(calls)
     saves = (1 - KEPT_SHARE) * took
     if not calls or took < least * loop.seconds or not claims.worth(saves, _samples(calls)):
@@ -347,6 +350,14 @@ def dispatch_bound(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         advice, function = (_PASS_USED, largest.function) if mostly_unused else (_FEWER_LEAVES, "")
     found = _of_lines(result, claims, "dispatch_bound", f"the loop {does}{each}", calls, saves, own_fix=advice)
     yield replace(found, function=function)
+
+
+def _launches(loop: HotLoop, claims: Claims) -> list[Spot]:
+    """Return the spots at which the thread is inside compiled functions that it computes itself, with the part of their
+    time that launching them takes."""
+    inline = [spot for spot in claims.free_spots(loop.spots) if spot.kind == "inline" and spot.sites]
+    share = loop.launching / max(_seconds(spot for spot in loop.spots if spot.kind == "inline"), loop.launching, 1e-9)
+    return [replace(spot, seconds=share * spot.seconds, samples=share * spot.samples) for spot in inline if share]
 
 
 def _only_function(result: ProgramResult, calls: Sequence[Spot]) -> str:
