@@ -207,6 +207,13 @@ def test_counts_are_those_of_the_counter(seen, told):
     assert (first.found_by, first.began_seconds, first.counts[0], first.seconds[0]) == ("number", 1.0, 3, 1.0)
 
 
+def test_a_loop_that_may_run_whole_between_two_looks_is_not_counted_by_its_counter():
+    log = NumberLog(LOOP, STEP)
+    for look in range(40):
+        log.saw(1.0 + look / 100, look * 27 % 64)
+    assert log.events(9.0, 1.0, final=True) == []
+
+
 of_locals = pytest.mark.skipif(sys.version_info < (3, 12), reason="3.11 lets nobody read a local of another frame")
 
 

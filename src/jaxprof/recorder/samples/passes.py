@@ -39,6 +39,9 @@ PROOFS: Final = 3
 _TRIES_AT_MOST: Final = 12
 """Number of iterations whose counters are read before the search is given up."""
 _ENDLESS: Final = 1 << 60
+FEWEST_LOOKS: Final = 4
+"""Looks at a counter between two of its beginnings from which it begins again only where it is seen to. A loop of fewer
+may run from its begin to its end between two looks, and nobody knows how often."""
 _ENTRIES_AT_MOST: Final = 2000
 """Limit for the entries of one event."""
 _SERIES_AT_MOST: Final = 100
@@ -397,22 +400,29 @@ class NumberLog:
     """The iterations of a loop, from its counter, which is read now and then."""
 
     def __init__(self, loop: Loop, counter: LoopCounter) -> None:
-        self._name = counter.name
+        self._loop, self._name = loop, counter.name
         self._series = SeriesLog(loop, "number")
         self._since: float | None = None
         """When the last number was first seen; None outside the loop."""
         self._number = -_ENDLESS
         self._shift = 0
+        self._looks = FEWEST_LOOKS
+        self._is_unknown = False
+        """Whether the loop may have run unseen, so that the counter tells nothing."""
 
     def saw(self, at: float, number: int | None) -> None:
         """Take the `number` of the iteration in progress at this moment; None if the loop is not running."""
-        if number is None:
+        if number is None or self._is_unknown:
             self._series.leave()
             self._since = None
             return
         number += self._shift
+        self._looks += 1
         if number < self._number:  # the counter begins again: the iterations are counted on from here
             self._series.leave()
+            if self._looks <= FEWEST_LOOKS:
+                self._is_unknown, self._series = True, SeriesLog(self._loop, "number")
+            self._looks = 0
             self._shift += self._number + 1 - number
             self._name, self._number, self._since = "", self._number + 1, at
             return
