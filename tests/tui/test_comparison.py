@@ -85,6 +85,7 @@ async def test_two_marked_workloads_are_measured_as_sides_and_then_compared(inpu
         await measured(walk)
         await walk.on("CompareScreen")
         await walk.until(lambda: "slower than A" in walk.text or "inconclusive" in walk.text)
+        assert not walk.screen.query_one("ReadingLine").display
         await walk.shows("A  selu", "B  matmul")
         await walk.press("escape")
         await walk.until(lambda: walk.screen.query("#results"), "Results lies below")

@@ -103,7 +103,7 @@ class CompareScreen(SessionScreen, keys="compare"):
 
     def compose_body(self) -> ComposeResult:
         with ScrollPane(id="compare-scroll"):
-            yield Lines()
+            yield Lines(id="compare-text")
 
     # -- showing ----------------------------------------------------------------------------------------------
 
@@ -134,12 +134,14 @@ class CompareScreen(SessionScreen, keys="compare"):
         if runs != self._runs or not self.whole:
             return
         self._difference = difference
-        self.query_one(Lines).show(runs, lambda width: [*head_lines(difference, width), *fact_lines(difference, width)])
+        self.query_one("#compare-text", Lines).show(
+            runs, lambda width: [*head_lines(difference, width), *fact_lines(difference, width)]
+        )
         self.query_one("#compare-scroll").scroll_home(animate=False)
         self.refresh_bindings()
 
     def _show_message(self, words: str, style: str) -> None:
-        self.query_one(Lines).show(words, lambda width: hang(Content(""), words, width, style))
+        self.query_one("#compare-text", Lines).show(words, lambda width: hang(Content(""), words, width, style))
 
     # -- keys -------------------------------------------------------------------------------------------------
 
