@@ -39,8 +39,7 @@ _STATES: Final = {
     "import": "imports",
     "calls": "calls of compiled functions",
 }
-"""Words for states and phases in a sentence. Those that are not listed go by their own names. Calls are the time inside
-compiled functions that their launch takes, or may take: no clock says that a device works then."""
+"""Words for states and phases in a sentence. Those that are not listed go by their own names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +144,7 @@ def program_cost(program: ProgramResult) -> tuple[str, str]:
     """Return the first two lines of a program, which may still run, without their labels."""
     from jaxprof.report.recording.words import verdict
 
-    times = {share.state: share.seconds for share in program.timeline if share.state != "not_seen"}
-    calls = min(times.get("device_busy", 0.0), program.hot.launching + program.hot.briefly_inline)
-    if calls:
-        times |= {"device_busy": times["device_busy"] - calls, "calls": calls}
+    times = {state: took for state, took in program.spent.items() if state != "not_seen"}
     if not times or not program.wall_seconds:
         return "unknown: where its time went was not recorded", "nothing was sampled"
     words = filter(None, (verdict(program) if program.verdict.kind is not None else "", _basis(program)))

@@ -20,6 +20,7 @@ _OURS = {
     "phase-run": ("#6ea8fe", "#1f62c9"),
     "state-import": ("#5f6b79", "#778493"),
     "state-data": ("#d9c27a", "#7a630e"),
+    "state-calls": ("#e58fb0", "#a03a68"),
     "state-host": ("#8fbf7f", "#327241"),
     "state-waiting": ("#44505e", "#8fa0b2"),
     "bar": ("#6ea8fe", "#1f62c9"),

@@ -283,10 +283,9 @@ class HotLoop:
     """Lines at which samples saw more time than iterations like the timed ones can make up."""
     unknown: float = 0.0
     """Seconds in none of `parts`, because no clock says what they go to."""
-    briefly_inline: float = 0.0
-    """Part of `unknown`: seconds of compiled functions in the calling thread that their launch may account for."""
-    launching: float = 0.0
-    """Part of `parts["dispatch"]`: seconds of compiled functions in the calling thread that their launch takes."""
+    launching: Mapping[str, float] = field(default_factory=dict)
+    """Seconds of compiled functions that the calling thread computes itself, by part: `DISPATCH`, which launching them
+    takes, and `UNKNOWN`, which it may take. The rest of these seconds is the device's."""
     brief_call: tuple[int, int] = (1, 0)
     """Fewest arrays and fewest Python numbers with which such a function is called."""
     preempted: float = 0.0
@@ -368,57 +367,48 @@ def loop_figures(
     steady = _assigned(unstaged, unstaged, calls_python)
     staged = [spot for spot in inside if spot.kind in STAGES]
     working, eager = working_lines(inside, key), eager_lines(steady, key)
-    unaccounted = unaccounted_lines(steady, key, times)
-    parts = dict.fromkeys((*PARTS, UNKNOWN), 0.0)
-    for spot in steady:
-        parts[part_of(spot, key, working, eager)] += spot.seconds
+
+    def part(spot: Spot) -> str:
+        return part_of(spot, key, working, eager)
+
+    parts = {**dict.fromkeys((*PARTS, UNKNOWN), 0.0), **totals((part(spot), spot.seconds) for spot in steady)}
     waiting = [spot for spot in spots if spot.kind == PREEMPTED and (key is None or spot.site_in(key))]
     preempted = sum(spot.seconds for spot in waiting)
     delayed = _delayed_share(steady, sum(spot.delay for spot in (*steady, *waiting)) - preempted)
     passes = times.passes(sum(spot.seconds for spot in steady) + preempted)
-    stretch = 1 / (1 - delayed)
     called = _called_inline(steady, rows)
-    inline = _inline_host_seconds(
-        steady, key, passes, called, empty_call, stretch, counted=times.per_second is not None
-    )
-    for part, seconds in (*inline.items(), (UNKNOWN, _wake_seconds(steady, passes))):
-        parts[part] += seconds
+    counted = times.per_second is not None
+    launching = _launching_seconds(steady, key, passes, called, empty_call, 1 / (1 - delayed), counted=counted)
+    for other, seconds in (*launching.items(), (UNKNOWN, _wake_seconds(steady, passes))):
+        parts[other] += seconds
         parts[DEVICE] -= seconds
-    running = _running_seconds(steady, inline, lambda spot: part_of(spot, key, working, eager))
     unknown = parts.pop(UNKNOWN)
-    briefly_inline = inline.get(UNKNOWN, 0.0) if times.iterations else 0.0
     compiling = sum(spot.seconds for spot in staged)
-    again = min(compiling, _recompile_seconds(staged, rows))
-    parts[COMPILE] = again
+    parts[COMPILE] = min(compiling, _recompile_seconds(staged, rows))
     samples = sum(spot.samples for spot in steady)
-    if samples >= _SEEN_AT_ALL and _has_pure_lines(steady, key, times, working, eager):
+    if samples >= _SEEN_AT_ALL and _has_pure_lines(steady, key, times, part):
         samples += times.iterations
-    samples += sum(spot.samples for spot in staged) * again / compiling if compiling else 0.0
+    samples += sum(spot.samples for spot in staged) * parts[COMPILE] / compiling if compiling else 0.0
     sites = [site for spot in inside if (site := spot.site_in(key)) is not None]
-    last = max((site.last_line for site in sites), default=None)
-    library = any(site.library for site in sites)
-    asleep = tuple(spot for spot in spots if _is_asleep(spot, key))
-    on_a_quiet_machine = {part: parts[part] - delayed * seconds for part, seconds in running.items()}
     return HotLoop(
         key=key,
         spots=steady,
         times=times,
         parts=parts,
         samples=samples,
-        last_line=last,
-        library=library,
+        last_line=max((site.last_line for site in sites), default=None),
+        library=any(site.library for site in sites),
         working=working,
         eager=eager,
-        unaccounted=unaccounted,
+        unaccounted=unaccounted_lines(steady, key, times),
         unknown=unknown,
-        briefly_inline=briefly_inline,
-        launching=inline.get(DISPATCH, 0.0),
+        launching=launching,
         brief_call=_least_arguments(called),
         preempted=preempted,
-        undelayed={**parts, **on_a_quiet_machine},
+        undelayed=_undelayed(parts, _running_seconds(steady, launching, part), delayed),
         shares_processors=shares_processors,
         calls_python=calls_python,
-        asleep=asleep,
+        asleep=tuple(spot for spot in spots if _is_asleep(spot, key)),
     )
 
 
@@ -428,19 +418,19 @@ def _delayed_share(spots: Sequence[Spot], delay_seconds: float) -> float:
     return min(_MOST_DELAYED, max(0.0, delay_seconds) / running) if running else 0.0
 
 
+def _undelayed(parts: Mapping[str, float], running: Mapping[str, float], delayed: float) -> dict[str, float]:
+    """Return the parts without the waits for a processor, which are this share of the `running` time of each."""
+    return {part: seconds - delayed * running.get(part, 0.0) for part, seconds in parts.items()}
+
+
 def _running_seconds(
-    spots: Iterable[Spot], inline: Mapping[str, float], part: Callable[[Spot], str]
+    spots: Iterable[Spot], launching: Mapping[str, float], part: Callable[[Spot], str]
 ) -> dict[str, float]:
-    """Return the time in which the thread ran, or waited only for a processor, in seconds by part. `inline`: what of
-    the inline time is not the device's."""
-    running = dict.fromkeys(PARTS, 0.0)
-    for spot in spots:
-        if _may_be_delayed(spot):
-            running[part(spot)] = running.get(part(spot), 0.0) + spot.seconds
-    for other, seconds in inline.items():
+    """Return the time in which the thread ran, or waited only for a processor, in seconds by part."""
+    running = totals((part(spot), spot.seconds) for spot in spots if _may_be_delayed(spot))
+    for other, seconds in launching.items():
         running[other] = running.get(other, 0.0) + seconds
-        running[DEVICE] -= seconds
-    running.pop(UNKNOWN, None)
+        running[DEVICE] = running.get(DEVICE, 0.0) - seconds
     return running
 
 
@@ -476,7 +466,8 @@ def parts_in(loop: HotLoop, spots: Sequence[Spot]) -> dict[str, float]:
 def needs_empty_call(loop: HotLoop) -> bool:
     """Return whether the time of an empty call would help to say what bounds the loop."""
     inline = [spot for spot in loop.spots if spot.kind == "inline"]
-    return not _in_inner_loops(inline, loop.key) and loop.briefly_inline > NEEDS_EMPTY_CALL_SHARE * loop.own_seconds
+    are_counted = loop.times.iterations > 0 and not _in_inner_loops(inline, loop.key)
+    return are_counted and loop.launching.get(UNKNOWN, 0.0) > NEEDS_EMPTY_CALL_SHARE * loop.own_seconds
 
 
 def _in_inner_loops(spots: Iterable[Spot], key: LoopKey | None) -> bool:
@@ -503,7 +494,7 @@ def _least_arguments(called: Sequence[Compiled]) -> tuple[int, int]:
     return min(min(map(arrays, called), default=1), MOST_ARRAYS), min((row.numbers for row in called), default=0)
 
 
-def _inline_host_seconds(
+def _launching_seconds(
     spots: Sequence[Spot],
     key: LoopKey | None,
     passes: float,
@@ -591,11 +582,10 @@ def _has_pure_lines(
     spots: Sequence[Spot],
     key: LoopKey | None,
     times: LoopTimes,
-    working: frozenset[int],
-    eager: frozenset[int],
+    part: Callable[[Spot], str],
 ) -> bool:
     """Return whether the time of each line goes to one part; the timed iterations then count like samples."""
-    at = totals(((line, part_of(spot, key, working, eager)), spot.seconds) for line, spot in _at_lines(spots, key))
+    at = totals(((line, part(spot)), spot.seconds) for line, spot in _at_lines(spots, key))
     by_line = grouped((line, took) for (line, _), took in at.items())
     pure = sum(max(parts) for line, parts in by_line.items() if line in times.by_line)
     return pure >= _PURE * sum(at.values()) > 0

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from jaxprof.session import RecordedProgram, Run
 
 _Number = TypeVar("_Number", int, float)
+CALLS: Final = "calls"
+"""Name of the time inside compiled functions that is not known to be a device's work; see `ProgramResult.spent`."""
 NOT_SEEN: Final = "not_seen"
 """Last share of a time line: time before the recording began, after it ended, and where nothing was recorded."""
 EXACT_STATES: Final = frozenset(STAGES)
@@ -392,6 +394,14 @@ class ProgramResult:
         states = self._totals.states
         shares = [Share(state, states[state], state in EXACT_STATES) for state in PROGRAM_STATES]
         return (*shares, Share(NOT_SEEN, max(0.0, self.wall_seconds - sum(states.values())), False))
+
+    @cached_property
+    def spent(self) -> Mapping[str, float]:
+        """Seconds of `timeline` by state. The time that launching compiled functions takes, or may take, is not in
+        `device_busy` but in `CALLS`: no clock says that a device works then."""
+        seconds = {share.state: share.seconds for share in self.timeline}
+        calls = min(seconds["device_busy"], sum(self.hot.launching.values()))
+        return {**seconds, "device_busy": seconds["device_busy"] - calls, CALLS: calls}
 
     @property
     def samples(self) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from jaxprof.analysis.programs.result import NOT_SEEN
+from jaxprof.analysis.programs.result import CALLS, NOT_SEEN
 from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.kit.drawing import SPARKS, cell, styled_runs, whole_parts
 from jaxprof.tui.kit.format import clock, place_text, status_mark
@@ -33,6 +33,7 @@ STATES = {
     "compile": ("compile", "$phase-compile"),
     "transfer": ("transfer", "$phase-transfer"),
     "device_busy": ("device", "$phase-run"),
+    CALLS: ("calls", "$state-calls"),
     "host_busy": ("host", "$state-host"),
     "waiting": ("waiting", "$state-waiting"),
     "stopped": ("stopped", "$warning"),
@@ -272,7 +273,7 @@ def head_of(session: Session, result: ProgramResult, *, growing: bool, silent: s
         figures=tuple(_figures(session, result)),
         doing=doing(run.program, result.directory) if runs and run.program is not None else None,
         trouble="" if runs else trouble_of(run, result),
-        shares=tuple((share.state, round(share.seconds, 3)) for share in result.timeline),
+        shares=tuple((state, round(took, 3)) for state, took in result.spent.items()),
     )
 
 

@@ -356,7 +356,8 @@ def _launches(loop: HotLoop, claims: Claims) -> list[Spot]:
     """Return the spots at which the thread is inside compiled functions that it computes itself, with the part of their
     time that launching them takes."""
     inline = [spot for spot in claims.free_spots(loop.spots) if spot.kind == "inline" and spot.sites]
-    share = loop.launching / max(_seconds(spot for spot in loop.spots if spot.kind == "inline"), loop.launching, 1e-9)
+    whole = _seconds(spot for spot in loop.spots if spot.kind == "inline")
+    share = loop.launching.get(DISPATCH, 0.0) / whole if whole else 0.0
     return [replace(spot, seconds=share * spot.seconds, samples=share * spot.samples) for spot in inline if share]
 
 
