@@ -37,10 +37,11 @@ if TYPE_CHECKING:
 
 
 def explanation_with_trials(
-    file: str | None, code: str | None, budget_seconds: float, python: Path | None, *, yes: bool
+    file: str | None, code: str | None, most: int, budget_seconds: float, python: Path | None, *, yes: bool
 ) -> Explanation:
-    """Return the explanation with the results of trying its fixes, `budget_seconds` each. Blocks: processes are started
-    one after the other, which end with this process. Raises UsageError if there is nothing to try."""
+    """Return the explanation, of at most `most` findings, with the results of trying their fixes, `budget_seconds`
+    each. Blocks: processes are started one after the other, which end with this process. Raises UsageError if there is
+    nothing to try."""
     refuse_to_run("jaxprof explain --try")
     if file is not None:
         refuse_job("jaxprof explain --try", file, "--try")
@@ -51,7 +52,7 @@ def explanation_with_trials(
     refuse_unrecorded(file)
     with recorded(file or "last") as found:
         refuse_fetched(found.path)
-        explained = explanation(found.session, found.name, code=wanted)
+        explained = explanation(found.session, found.name, code=wanted, most=most)
     if wanted and not explained.findings:
         raise UsageError(f"the session has no finding {wanted}", f"jaxprof explain {found.name} lists those it has.")
     if not any(finding.mechanical for finding in explained.findings):

@@ -405,9 +405,10 @@ def _why_no_pair(difference: SessionDifference) -> str:
     for side, session in (("first", difference.before), ("second", difference.after)):
         if not session.runs:
             return f"the {side} has no runs."
+    first, second = (next(iter(session.runs)) for session in (difference.before, difference.after))
     return (
         "workload, variant, kind of device and parameters must be equal. To compare two runs all the same, name a run "
-        "of each: jaxprof compare FIRST:r1 SECOND:r1."
+        f"of each: jaxprof compare FIRST:{first} SECOND:{second}."
     )
 
 

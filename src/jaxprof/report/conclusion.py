@@ -304,7 +304,9 @@ def difference_conclusion(difference: SessionDifference, name: str) -> Conclusio
     from jaxprof.report.comparison import answer
 
     if not difference.runs:
-        return Conclusion("unknown: the sessions have no run in common", "nothing was compared", "name a run of each")
+        both = difference.before.runs and difference.after.runs
+        action = "name a run of each" if both else "compare sessions that have runs"
+        return Conclusion("unknown: the sessions have no run in common", "nothing was compared", action)
     answers = dict.fromkeys(answer(pair) for pair in difference.runs)
     known = [words for words in answers if not words.startswith("no exact fact")] or list(answers)
     cost = "; ".join(known[:_LARGEST])

@@ -98,7 +98,7 @@ def to_text(job: JobFigures) -> str:
     heading = f"{job.folder}  ·  {counted(job.count, 'process', 'processes')}" + (f"  ·  {job.job}" if job.job else "")
     lines = [safe(heading), "─" * min(WIDTH, len(heading))]
     for notice in job.notices:
-        lines += wrap(safe(notice), first="  ! ")
+        lines += wrap(notice, first="  ! ")
     lines += ["", *summary_lines(job), ""]
     lines += text_lines(process_table(job))
     if any(process.shares is not None for process in job.processes):
@@ -203,8 +203,8 @@ def summary_lines(job: JobFigures) -> list[str]:
     for finding in job.findings:
         cost = f" ({seconds(finding.seconds)})" if finding.seconds is not None else ""
         where = f", at {finding.where.short()}" if finding.where else ""
-        lines += wrap(safe(finding.message + where + cost), first="  ✗ ")
-        lines += wrap(safe(finding.advice), first="    ")
+        lines += wrap(finding.message + where + cost, first="  ✗ ")
+        lines += wrap(finding.advice, first="    ")
     return lines
 
 
@@ -318,11 +318,10 @@ def difference_text(difference: JobDifference) -> str:
     heading = f"A {Path(before.folder).name}  ·  B {Path(after.folder).name}  ·  {processes}"
     lines = [safe(heading), "─" * min(WIDTH, len(heading))]
     for notice in difference.notices:
-        lines += wrap(safe(notice), first="  ! ")
+        lines += wrap(notice, first="  ! ")
     lines += ["", *text_lines(Table(FIGURES_COMPARED, difference.rows)), *_reason_lines(difference)]
     lines += ["", *_finding_lines(difference)]
-    basis = "the median process (smallest to largest); compilations are exact, shares come from samples"
-    lines += wrap(basis)
+    lines += wrap("the median process (smallest to largest); compilations are exact, shares come from samples")
     return "\n".join(lines)
 
 
@@ -336,7 +335,7 @@ def _reason_lines(difference: JobDifference) -> Iterator[str]:
 def _finding_lines(difference: JobDifference) -> Iterator[str]:
     for which, findings in (("only in A", difference.gone), ("only in B", difference.new)):
         for finding in findings:
-            yield from wrap(safe(f"{which}: {finding.message}"), first="  ✗ ", hang=2)
+            yield from wrap(f"{which}: {finding.message}", first="  ✗ ", hang=2)
     if not difference.gone and not difference.new:
         both = len(difference.before.findings)
         yield f"  the same {counted(both, 'finding')} in both" if both else "  no finding in either"

@@ -61,22 +61,23 @@ def command(
     line, the fix, and the command that shows whether it helped. With --try the fixes that change no code are measured;
     --code CODE then names the finding.
     """
+    from jaxprof.analysis.explain.model import MOST_FINDINGS
+
     refuse_without("trying", ("budget_seconds", "python", "yes"))
+    most = sys.maxsize if full else MOST_FINDINGS
     if trying:
         refuse(("profile_run", "hosts"), "has no effect beside --try", "Leave it out.")
         from jaxprof.cli.trying import explanation_with_trials
 
-        _print(explanation_with_trials(file, code, budget_seconds, python, yes=yes), form, full=full)
+        _print(explanation_with_trials(file, code, most, budget_seconds, python, yes=yes), form, full=full)
         return
     if code is not None:
         refuse(("file", "full", "profile_run", "hosts"), "has no effect beside --code", "Leave it out.")
         _print_entry(code, form)
         return
-    from jaxprof.analysis.explain.model import MOST_FINDINGS
-
     if form != "text":
         refuse(("full",), "applies to text", "JSON and Markdown do not depend on a screen.")
-    _print(_explain(file, sys.maxsize if full else MOST_FINDINGS), form, full=full)
+    _print(_explain(file, most), form, full=full)
 
 
 def _explain(file: str | None, most: int) -> Explanation:

@@ -179,10 +179,13 @@ _OURS: Final = ("rollup", "capture.json")
 
 def changed_seconds(folder: Path) -> float:
     """Return the Unix time when a session in the folder was last written. Raises OSError if none is there."""
-    sessions = _sessions(folder)
-    if not sessions:
+    moments: list[float] = []
+    for path in _sessions(folder):
+        with suppress(FileNotFoundError):  # deleted meanwhile
+            moments.append(path.stat().st_mtime)
+    if not moments:
         raise FileNotFoundError(folder)
-    return max(path.stat().st_mtime for path in sessions)
+    return max(moments)
 
 
 def job_bytes(folder: Path) -> int:
@@ -196,13 +199,16 @@ def job_bytes(folder: Path) -> int:
 
 
 def read_job_entry(folder: Path) -> Entry:
-    """Read a job as a listing shows it. Raises FileNotFoundError if there is no session in it any more."""
+    """Read a job as a listing shows it. Raises FileNotFoundError if there is no session in it."""
     changed = changed_seconds(folder)
     processes: list[Entry] = []
     newest = {index: path for index, _, path in attempts_in(_sessions(folder))}
     for index, path in newest.items():
         with_plan = not any(process.planned for process in processes)
-        processes.append(replace(read_entry(path, partial(_ends_of, with_plan=with_plan)), process_index=index))
+        with suppress(FileNotFoundError):  # deleted meanwhile
+            processes.append(replace(read_entry(path, partial(_ends_of, with_plan=with_plan)), process_index=index))
+    if not processes:
+        raise FileNotFoundError(folder)
     readable = [process for process in processes if not process.problem]
     counts = {process.process_count for process in processes if process.header is not None} - {0}
     return Entry(
@@ -214,9 +220,9 @@ def read_job_entry(folder: Path) -> Entry:
         closed=tuple(process.closed[-1] for process in readable if process.closed),
         process_index=0,
         process_count=max(counts, default=0),
-        complete=bool(processes) and all(process.complete for process in processes),
+        complete=all(process.complete for process in processes),
         live=any(process.live for process in processes),
-        problem=processes[0].problem if processes and not readable else "",
+        problem=processes[0].problem if not readable else "",
         job=JobOutline(tuple(processes), max(counts, default=None)),
     )
 
