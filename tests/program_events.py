@@ -105,18 +105,28 @@ def loop(*lines: dict[str, Any], count: int = 10) -> list[e.Event]:
 
 
 def inline(
-    ran: float, held: float, each: float, leaves: int = 1, empty: float = 0.0, *, numbers: int = 0, rate: int = 0
+    ran: float,
+    held: float,
+    each: float,
+    leaves: int = 1,
+    empty: float = 0.0,
+    *,
+    numbers: int = 0,
+    rate: int = 0,
+    idle: float = 0.0,
 ) -> list[e.Event]:
     """A loop in whose call the thread ran without the interpreter's lock, and with it, beside an `empty` call with as
-    many `numbers`; `rate`: of its iterations a second, as the loop's counter shows it."""
+    many `numbers`; `rate`: of its iterations a second, as the loop's counter shows it; `idle`: between them."""
     lines = [
         line(88, ran, "device_busy", "step", kind="inline"),
         line(88, held, "host_busy", "step", kind="call"),
+        line(87, idle, "waiting", "selector.select()", kind="idle"),
     ]
     row = compiled(signature=[leaf("x", "f32[3]")], signature_more=leaves - 1, numbers=numbers)
     timed: list[e.Event] = [e.EmptyCallTimed(run=RUN, seconds=empty, numbers=numbers)] if empty else []
     timed += [passes(0, [9.0], counts=[9 * rate], found_by="number")] if rate else []
-    return [row, *steady(10, {"device_busy": ran, "host_busy": held}, lines), steps(1000, each), *timed]
+    states = {"device_busy": ran, "host_busy": held, "waiting": idle}
+    return [row, *steady(10, states, lines), steps(1000, each), *timed]
 
 
 def steps(

@@ -21,14 +21,16 @@ def test_programs_for_devices_that_are_not_here(call, known):
 def test_the_only_function_of_each_session_is_the_same_function(call, tmp_path):
     def keep(*functions):
         events = []
-        for run, function in zip(("r1", "r2"), functions, strict=False):
+        for run, function in zip(("r2", "r3"), functions, strict=False):
             spec = e.RunSpec(workload=function, variant="jit", how="jit", device="cpu:0", target=f"/x/{function}")
             events += [e.RunPlanned(run=run, spec=spec), e.RunFinished(run=run, status="ok")]
         return written(tmp_path / f"{len(functions)}{functions[0]}.jaxprof", events, sessions.HEADER)
 
     old = keep("old.py:step")
     assert "old.py:step jit cpu:0 → new.py:step jit cpu:0" in call("compare", old, keep("new.py:step")).out
-    assert "only in the first session: r1 old.py:step" in call("compare", old, keep("new.py:step", "new.py:f")).out
+    unpaired = " ".join(call("compare", old, keep("new.py:step", "new.py:f")).out.split())
+    assert "only in the first session: r2 old.py:step" in unpaired
+    assert "jaxprof compare FIRST:r2 SECOND:r2" in unpaired
 
 
 def test_what_is_left_out_is_counted(call, state_home):

@@ -58,6 +58,7 @@ def test_the_findings_that_are_counted_are_those_that_are_printed(call, tmp_path
     short, full = call("explain", path).out, call("explain", path, "--full").out
     left_out = int(re.search(r"and (\d+) more: --full has them", short)[1])
     assert (len(numbered.findall(short)), len(numbered.findall(full))) == (5, 5 + left_out)
+    assert len(numbered.findall(call("explain", path, "--format", "markdown", "--full").out)) == 5 + left_out
 
 
 STEP = """
@@ -131,6 +132,12 @@ def test_an_explanation_names_the_command_only_where_something_can_be_tried(call
     assert f"measure these fixes: jaxprof explain {session} --try" in " ".join(call("explain", session).out.split())
     assert "--try --code lost-donation" in " ".join(call("explain", "--code", "lost-donation").out.split())
     assert "--try" not in call("explain", "--code", "host_sync").out
+
+
+def test_findings_beyond_the_most_are_tried_if_all_are_printed(call, tmp_path, monkeypatch):
+    monkeypatch.setattr("jaxprof.analysis.explain.model.MOST_FINDINGS", 0)
+    monkeypatch.setattr("jaxprof.cli.trying._try_fix", lambda explained, finding, *_: finding)
+    assert "1. lost-donation" in call("explain", measured(tmp_path), "--try", "--full").out
 
 
 @pytest.mark.parametrize("words", [("explain", "--try", "--yes"), ("run", "--yes", "--from")])

@@ -4,6 +4,7 @@ change."""
 import os
 import random
 import threading
+import time
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -16,8 +17,9 @@ from flaky_store import FlakyFileSystem as Flaky
 from golden import cases, held_cases
 from jaxprof.errors import FileRefusedError, UsageError
 from jaxprof.remote import upload
-from jaxprof.remote.mirror import Mirror
+from jaxprof.remote.mirror import Mirror, forget_old
 from jaxprof.remote.place import RemotePlace, is_url, path_here
+from jaxprof.remote.store import StoreFailure
 from jaxprof.remote.upload import RATE, SentFile, Uploader, Version, is_due
 from jaxprof.session.log.reader import is_live
 from jaxprof.session.log.state import url_of
@@ -102,6 +104,51 @@ def test_the_network_may_go_in_the_middle(folder, monkeypatch):
     monkeypatch.setattr(Flaky, "get_file", lambda self, path, target, **more: Path(target).write_bytes(b"half"))
     (said,) = mirror.refresh()
     assert "only 4 of " in said
+
+
+def test_a_fetch_is_waited_for_where_it_can_be_interrupted(folder, monkeypatch):
+    mirror, waiting = mirror_of(folder), []
+    fetch = mirror.store.fetch
+    monkeypatch.setattr(mirror.store, "fetch", lambda *of: (waiting.append(threading.current_thread()), fetch(*of)))
+    mirror.refresh()
+    assert waiting == [threading.current_thread()] * 2
+
+
+def test_a_file_that_does_not_come_ends_no_other(folder, tmp_path, monkeypatch):
+    going, ended = threading.Event(), []
+
+    def sent(self, path, target, callback):
+        if "00000" in path:
+            going.wait(30)
+            with pytest.raises(StoreFailure, match="given up"):
+                callback.relative_update(1)
+            ended.append(path)
+        callback.relative_update(1)
+        Path(target).write_bytes(b"x")
+
+    monkeypatch.setattr(Flaky, "get_file", sent)
+    store = mirror_of(folder).store
+    late, other = sorted(store.files(), key=lambda file: file.name)
+    with monkeypatch.context() as soon:
+        soon.setattr("jaxprof.remote.store._SILENT_SECONDS", 0.01)
+        with pytest.raises(StoreFailure, match="no answer within"):
+            store.fetch(late, tmp_path / "late")
+    store.fetch(other, tmp_path / "other")
+    assert (tmp_path / "other").exists()
+    going.set()
+    until(lambda: ended)
+
+
+def test_what_was_never_fetched_whole_is_forgotten_too(folder):
+    Flaky.error = ConnectionError("no route to host")
+    mirror = mirror_of(folder)
+    with pytest.raises(FileRefusedError):
+        mirror.refresh()
+    kept = mirror.path.parent
+    forget_old(time.time())
+    assert kept.exists()
+    forget_old(time.time() + 31 * 86_400)
+    assert not kept.exists()
 
 
 @pytest.mark.parametrize(

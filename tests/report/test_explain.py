@@ -74,6 +74,8 @@ def test_json_fits_a_prompt_however_long_its_sentences_are():
     assert len(data["findings"]) == 5
     assert data["findings"][0]["cost"]["ci95_seconds"] == [5.612, 6.412]
     assert data["findings"][0]["evidence"]["source"] == "experiments/train_the_model.py:1234"
+    many = replace(crowded(), abstentions=(Abstention("no", "unknown", ""),) * 60)
+    assert len(explain.explanation_json(many)["unknown"]) == 60, "what prints it counts what it leaves out"
 
 
 COSTS = [

@@ -3,6 +3,7 @@
 import gzip
 import json
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 from made_traces import cpu_plane, gpu_planes, hosts, on_gpu, op, read
@@ -16,6 +17,7 @@ from jaxprof.analysis.timeline import read_timeline
 from jaxprof.errors import FileRefusedError
 from jaxprof.exports.perfetto import to_perfetto
 from jaxprof.session import Session
+from jaxprof.trace import sources
 from jaxprof.trace.imported import import_profile
 from jaxprof.trace.sources import read_file, read_profile
 from jaxprof.trace.timeline import timeline_text
@@ -34,6 +36,13 @@ def test_a_chrome_trace_is_refused_with_the_profile_that_is_beside_it(beside, hi
     with pytest.raises(FileRefusedError, match="does not read Chrome traces") as caught:
         read_profile(path)
     assert hint in caught.value.hint
+
+
+def test_a_chrome_trace_is_refused_in_a_folder_that_cannot_be_listed(tmp_path, monkeypatch):
+    (path := tmp_path / "box.trace.json").write_bytes(b'{"traceEvents":[]}')
+    monkeypatch.setattr(sources, "xplanes_in", Mock(side_effect=PermissionError))
+    with pytest.raises(FileRefusedError, match="does not read Chrome traces"):
+        read_file(path)
 
 
 def test_a_run_for_the_whole_and_one_for_each_program(tmp_path):

@@ -199,15 +199,6 @@ def remember(session: Session, folder: Path | None = None) -> None:
             place.write_text(json.dumps({kind: asdict(each) for kind, each in kept.items()}, indent=1))
 
 
-def kept_at() -> int:
-    """Return when the kept rates were last written, in nanoseconds; 0 if there are none. Figures derived earlier may
-    differ."""
-    try:
-        return _path().stat().st_mtime_ns
-    except OSError:
-        return 0
-
-
 def _rate_runs(session: Session) -> Iterable[Run]:
     return [
         run

@@ -158,7 +158,7 @@ READING: Final[tuple[Fact[DeviceReading], ...]] = (
     Fact("temperature_celsius", NUMBER, "Temperature"),
     Fact("clock_hertz", NUMBER, "Clock"),
     Fact("load_average", NUMBER, "Load average of the host: processes that want to run"),
-    Fact("throttle_reasons", LIST, "Why it is throttled"),
+    Fact("throttle_reasons", LIST, "Why it is throttled, as a JSON list"),
 )
 """Facts of a live reading of a device."""
 READINGS: Final = Relation(

@@ -29,7 +29,7 @@ class Unit:
     json: str
     """Type in JSON; empty for any."""
     show: Callable[[Any], str] = plain
-    """Formats a value, or None, for people: in text, in Markdown and on a page."""
+    """Formats a value, or None, for people: in text and on a page."""
     right: bool = False
     """Whether values are aligned right."""
     items: str = ""

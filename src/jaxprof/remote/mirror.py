@@ -103,8 +103,12 @@ class Mirror:
             if progress is not None:
                 progress(done, len(due))
 
-        with ThreadPoolExecutor(_FETCH_THREADS if self.store.takes_several else 1, "jaxprof-fetch") as pool:
-            list(pool.map(fetch, due))
+        if self.store.takes_several and len(due) > 1:
+            with ThreadPoolExecutor(_FETCH_THREADS, "jaxprof-fetch") as pool:
+                list(pool.map(fetch, due))
+        else:  # in this thread, which ctrl+c ends at once: Python waits for those of a pool
+            for file in due:
+                fetch(file)
         if failures and not any(self._target(file).exists() for file in files):
             raise next(iter(failures.values()))
         self._lock_running(files)
@@ -178,12 +182,14 @@ class Mirror:
 
 
 def forget_old(now: float) -> None:
-    """Delete the copies that were not refreshed for a month. `now`: Unix time, in seconds."""
+    """Delete the copies that were not refreshed for a month, and what was fetched of a place until its first refresh
+    failed. `now`: Unix time, in seconds."""
     with suppress(OSError):
-        for note in fetched_folder().glob(f"*/{FETCHED_FROM}"):
+        for folder in fetched_folder().iterdir():
+            note = folder / FETCHED_FROM  # written at the end of each refresh
             with suppress(OSError):
-                if now - note.stat().st_mtime > _KEPT_SECONDS:
-                    shutil.rmtree(note.parent, ignore_errors=True)
+                if now - (note if note.exists() else folder).stat().st_mtime > _KEPT_SECONDS:
+                    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _continues(fresh: Path, copy: Path) -> bool:

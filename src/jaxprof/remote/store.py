@@ -86,8 +86,8 @@ class StoredFile:
 
 class Intake:
     """Limits of bytes and time for one refresh of a place, counted while data arrives, because a store may send more
-    than the sizes in its listing. Its calls are given up if no data arrives for a while; a call then goes on until it
-    notices that, but nothing waits for it."""
+    than the sizes in its listing. A call is given up if no data arrives for a while; it then goes on until it notices
+    that, but nothing waits for it, and the next one is tried."""
 
     def __init__(self, place: RemotePlace) -> None:
         self._shown = place.shown
@@ -96,28 +96,20 @@ class Intake:
         self._last = time.monotonic()
         self._end = self._last + FETCH_TIME.most
         self._most = FETCHED.most
-        self._given_up = False
 
     def take(self, count: int) -> None:
-        """Count received bytes. Raises FileRefusedError for too many bytes, StoreFailure after the time limit, and if
-        the store was given up."""
+        """Count received bytes. Raises FileRefusedError for too many bytes, StoreFailure after the time limit."""
         with self._lock:
             self._last = time.monotonic()
             self._bytes += count
             if self._bytes > self._most:
                 raise FileRefusedError(f"what {self._shown} sends is {FETCHED.words}", FETCHED.hint)
-        if self._given_up:
-            raise StoreFailure("it was given up")
         self._due()
 
     def wait_for(self, call: Callable[[], T]) -> T:
         """Return or raise what `call` does. Raises StoreFailure if the store is silent, or after the time limit."""
         self._last = time.monotonic()
-        try:
-            return _until(self._due, call)
-        except StoreFailure:
-            self._given_up = True
-            raise
+        return _until(self._due, call)
 
     def _due(self) -> float:
         """Return until when to wait for more. Raises StoreFailure after the time limit."""
@@ -126,14 +118,19 @@ class Intake:
         return min(self._last + _SILENT_SECONDS, self._end)
 
     def callback(self) -> Any:
-        """Return a callback for fsspec's file systems, which counts each piece."""
+        """Return a callback for one call of fsspec's file systems, which counts each piece, and ends a call that is
+        `over` for who waited for it."""
         from fsspec.callbacks import Callback
 
         take = self.take
 
         class Counted(Callback):  # type: ignore[misc]
+            over = False
+
             def relative_update(self, inc: int = 1) -> None:
                 super().relative_update(inc)
+                if self.over:
+                    raise StoreFailure("it was given up")
                 take(inc)
 
         return Counted()
@@ -208,7 +205,11 @@ class Store:
             if getattr(self._files, "protocol", None) == ("file", "local"):
                 _copy(file.path, target, intake)
             else:
-                intake.wait_for(lambda: self._files.get_file(file.path, str(target), callback=intake.callback()))
+                pieces = intake.callback()
+                try:
+                    intake.wait_for(lambda: self._files.get_file(file.path, str(target), callback=pieces))
+                finally:
+                    pieces.over = True
         if not target.exists():  # some file systems treat a file that has gone as a folder
             raise StoreFailure("it has gone", missing=True)
 

@@ -249,7 +249,7 @@ class Table(Generic[Row]):
     None for a row like no other."""
 
     def for_people(self) -> list[Fact[Row]]:
-        """Return the columns of text, Markdown and HTML."""
+        """Return the columns of text and HTML."""
         return [column for column in self.columns if column.title is not None]
 
     def first(self, count: int, rest: str = "and {} more") -> Table[Row]:

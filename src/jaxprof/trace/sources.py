@@ -96,7 +96,10 @@ def read_file(path: Path, advance: Callable[[float], None] = lambda share: None)
 def _not_json(path: Path) -> FileRefusedError:
     """Refuse a Chrome trace, and name the profile that JAX wrote beside it, if it is there."""
     host = path.name.partition(".trace.json")[0]
-    beside = sorted(xplanes_in(path.absolute().parent), key=lambda file: not file.name.startswith(host))
+    try:
+        beside = sorted(xplanes_in(path.absolute().parent), key=lambda file: not file.name.startswith(host))
+    except OSError:  # a folder that may be entered, but not listed
+        beside = []
     return FileRefusedError(
         f"{path} is JSON: jaxprof does not read Chrome traces",
         f"Open {beside[0]}, which is beside it."

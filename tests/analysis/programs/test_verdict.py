@@ -146,6 +146,9 @@ LOOPS = {
     "nothing is known of a number that the empty call lacks": inline(0.80, 0.20, 12e-6, leaves=2, empty=6e-6),
     "timed iterations are too long": inline(0.60, 0.40, 18e-6, empty=6e-6),
     "and their rate says that an empty call is most of one": inline(0.60, 0.40, 18e-6, empty=6e-6, rate=150_000),
+    "a server's calls are as many as it makes between its waits": inline(
+        0.24, 0.16, 25e-6, empty=8e-6, rate=40_000, idle=0.6
+    ),
     "a thread that waits in its calls does not compute them": [
         *inline(0.45, 0.05, 100e-6, empty=6e-6),
         *made.steady(10, {"device_busy": 0.5}, [made.line(88, 0.5, "device_busy", "step")]),
@@ -214,7 +217,8 @@ LOOPS = {
 
 
 @pytest.mark.parametrize(
-    ("leaves", "numbers", "called"), [(1, 0, (1, 0)), (3, 2, (1, 2)), (2, 2, (0, 2)), (900, 0, (256, 0))]
+    ("leaves", "numbers", "called"),
+    [(1, 0, (1, 0)), (3, 2, (1, 2)), (2, 2, (0, 2)), (900, 0, (256, 0)), (900, 1 << 40, (0, 256))],
 )
 def test_the_empty_call_has_the_arguments_of_the_function_that_is_called(leaves, numbers, called):
     row, *events = inline(0.7, 0.3, 8e-6, leaves + 1, numbers=numbers)

@@ -58,6 +58,18 @@ def test_what_vanishes_while_it_is_listed_is_left_out(library, monkeypatch):
     assert [entry.name for entry in library.entries()] == ["kept"]
 
 
+def test_a_job_of_which_a_session_vanishes_is_listed_without_it(library, monkeypatch):
+    folder = job(library)
+    there = sorted(folder.glob("*.jaxprof"))
+    monkeypatch.setattr("jaxprof.session.log.entry._sessions", lambda folder: there)
+    there[0].unlink()
+    [listed] = library.listed()
+    assert [process.path for process in listed.job.processes] == there[1:]
+    for path in there[1:]:
+        path.unlink()
+    assert list(library.listed()) == []
+
+
 def test_a_session_that_is_being_written_is_listed_as_live_until_it_is_complete(library):
     path = library.folder / "now.jaxprof"
     writer = LogWriter(new_header(), path)

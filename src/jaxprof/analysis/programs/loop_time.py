@@ -218,8 +218,8 @@ EMPTY_CALL_SHARES: Final = (0.75, 1.3)
 UNCOUNTED: Final = 1.25
 """By how much more iterations there may be than those that were timed make up, where nothing counts them: brief ones
 take up to half as long again while their lines are timed."""
-MOST_ARRAYS: Final = 256
-"""Most arrays with which an empty call is timed."""
+MOST_ARGUMENTS: Final = 256
+"""Most arrays, and most Python numbers, with which an empty call is timed."""
 NEEDS_EMPTY_CALL_SHARE: Final = 0.2
 """Share of a loop that a launch may or may not account for, from which an empty call is timed."""
 WAKE_SECONDS: Final = 10e-6
@@ -375,7 +375,8 @@ def loop_figures(
     waiting = [spot for spot in spots if spot.kind == PREEMPTED and (key is None or spot.site_in(key))]
     preempted = sum(spot.seconds for spot in waiting)
     delayed = _delayed_share(steady, sum(spot.delay for spot in (*steady, *waiting)) - preempted)
-    passes = times.passes(sum(spot.seconds for spot in steady) + preempted)
+    idle = sum(spot.seconds for spot in spots if spot.kind == IDLE and (key is None or spot.site_in(key)))
+    passes = times.passes(sum(spot.seconds for spot in steady) + preempted + idle)
     called = _called_inline(steady, rows)
     counted = times.per_second is not None
     launching = _launching_seconds(steady, key, passes, called, empty_call, 1 / (1 - delayed), counted=counted)
@@ -486,12 +487,14 @@ def _called_inline(spots: Sequence[Spot], rows: Sequence[Compiled]) -> list[Comp
 
 
 def _least_arguments(called: Sequence[Compiled]) -> tuple[int, int]:
-    """Return the fewest arrays and the fewest Python numbers with which one of these functions is called."""
+    """Return the fewest arrays and the fewest Python numbers with which one of these functions is called, within
+    `MOST_ARGUMENTS`."""
 
     def arrays(row: Compiled) -> int:
         return leaves_of(row) - row.numbers - sum(leaf.static for leaf in row.signature)
 
-    return min(min(map(arrays, called), default=1), MOST_ARRAYS), min((row.numbers for row in called), default=0)
+    fewest = min(map(arrays, called), default=1), min((row.numbers for row in called), default=0)
+    return max(0, min(fewest[0], MOST_ARGUMENTS)), max(0, min(fewest[1], MOST_ARGUMENTS))
 
 
 def _launching_seconds(

@@ -61,23 +61,24 @@ def command(
     line, the fix, and the command that shows whether it helped. With --try the fixes that change no code are measured;
     --code CODE then names the finding.
     """
+    refuse_without("trying", ("budget_seconds", "python", "yes"))
+    if code is not None and not trying:
+        refuse(("file", "full", "profile_run", "hosts"), "has no effect beside --code", "Leave it out.")
+        _print_entry(code, form)
+        return
+    if form == "json":
+        refuse(("full",), "applies to text and Markdown", "JSON does not depend on a screen.")
     from jaxprof.analysis.explain.model import MOST_FINDINGS
 
-    refuse_without("trying", ("budget_seconds", "python", "yes"))
     most = sys.maxsize if full else MOST_FINDINGS
     if trying:
         refuse(("profile_run", "hosts"), "has no effect beside --try", "Leave it out.")
         from jaxprof.cli.trying import explanation_with_trials
 
-        _print(explanation_with_trials(file, code, most, budget_seconds, python, yes=yes), form, full=full)
-        return
-    if code is not None:
-        refuse(("file", "full", "profile_run", "hosts"), "has no effect beside --code", "Leave it out.")
-        _print_entry(code, form)
-        return
-    if form != "text":
-        refuse(("full",), "applies to text", "JSON and Markdown do not depend on a screen.")
-    _print(_explain(file, most), form, full=full)
+        explained = explanation_with_trials(file, code, most, budget_seconds, python, yes=yes)
+    else:
+        explained = _explain(file, most)
+    _print(explained, form, full=full)
 
 
 def _explain(file: str | None, most: int) -> Explanation:

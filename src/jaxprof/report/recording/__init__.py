@@ -1,1 +1,1 @@
-"""Reports of recorded programs and of jobs: text, JSON, CSV and Markdown."""
+"""Reports of recorded programs and of jobs: text, JSON and CSV."""

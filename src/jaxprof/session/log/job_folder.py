@@ -37,21 +37,12 @@ def job_sessions(folder: Path) -> tuple[list[tuple[int, Path]], list[str]]:
     """Return index and session of each process of the job, the newest if it was started again; and what was left out, a
     line each. No session is read. Raises FileRefusedError for a folder that cannot be read."""
     notices: list[str] = []
-    return _newest(_sorted_names(folder, notices), notices), notices
-
-
-def newest_sessions(names: Iterable[str], notices: list[str]) -> list[tuple[int, str]]:
-    """Do the same as `job_sessions` with the names of files in a folder on another host."""
-    return [(index, path.name) for index, path in _newest(_sorted(map(Path, names), notices), notices)]
-
-
-def _newest(attempts: Iterable[tuple[int, int, Path]], notices: list[str]) -> list[tuple[int, Path]]:
     newest: dict[int, Path] = {}
-    for index, _, path in attempts:
+    for index, _, path in _sorted_names(folder, notices):
         if index in newest:
-            notices.append(_started_again(index, newest[index]))
+            notices.append(f"process {index} was started again: {newest[index].name} is left out")
         newest[index] = path
-    return sorted(newest.items())
+    return sorted(newest.items()), notices
 
 
 def no_session_in(folder: Path | str) -> FileRefusedError:
@@ -60,10 +51,6 @@ def no_session_in(folder: Path | str) -> FileRefusedError:
         f"{folder} holds no session of a process",
         "`jaxprof script -n 2 train.py` writes such a folder; its sessions are named process-00000.jaxprof.",
     )
-
-
-def _started_again(index: int, path: Path) -> str:
-    return f"process {index} was started again: {path.name} is left out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +181,7 @@ def missing_of(count: int, there: Collection[int]) -> list[str]:
     return [f"{len(missing)} of {count} processes have no session here: {_named(list(map(str, missing)))}"]
 
 
-def _sorted_names(folder: Path, notices: list[str]) -> Iterator[tuple[int, int, Path]]:
+def _sorted_names(folder: Path, notices: list[str]) -> list[tuple[int, int, Path]]:
     """Return index, number of the attempt, and path of every session in the folder, at most as many as the limit."""
     try:
         paths = list(folder.iterdir())
@@ -202,14 +189,10 @@ def _sorted_names(folder: Path, notices: list[str]) -> Iterator[tuple[int, int, 
         raise FileRefusedError(
             f"{folder} cannot be read: {system_words(error)}", "Name the folder of a job."
         ) from error
-    return _sorted(paths, notices)
-
-
-def _sorted(paths: Iterable[Path], notices: list[str]) -> Iterator[tuple[int, int, Path]]:
     attempts = attempts_in(paths)
     if len(attempts) > PROCESSES.most:
         notices.append(f"the folder holds {PROCESSES.words}; the others are left out. {PROCESSES.hint}")
-    return iter(attempts[: PROCESSES.most])
+    return attempts[: PROCESSES.most]
 
 
 def _named(items: Iterator[str] | list[str]) -> str:
