@@ -1,5 +1,6 @@
 """The capture window in a running program: by time, by steps, and beside the program's own use of the profiler."""
 
+import tempfile
 import threading
 from pathlib import Path
 
@@ -19,11 +20,10 @@ COMPILED = Compiled(function="step", compile_seconds=0.1)
 class Stage:
     """A window with a clock that is set by hand, and what it said."""
 
-    def __init__(self, folder):
-        self.folder = folder
+    def __init__(self):
         self.now = 100.0
         self.said = []
-        self.window = CaptureWindows(self.said.append, folder, clock=lambda: self.now)
+        self.window = CaptureWindows(self.said.append, clock=lambda: self.now)
 
     def after(self, seconds):
         self.now += seconds
@@ -38,9 +38,14 @@ class Stage:
         return self.said[-1]
 
 
+@pytest.fixture(autouse=True)
+def _profiles_below_tmp_path(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
 @pytest.fixture
-def stage(tmp_path):
-    made = Stage(tmp_path)
+def stage():
+    made = Stage()
     made.window.take(COMPILED)
     made.after(SETTLED_SECONDS)
     yield made
@@ -70,8 +75,8 @@ def test_a_window_of_some_seconds_holds_what_ran_in_it(stage):
     assert "jit_step" in {row.module for row in table}
 
 
-def test_by_steps_it_begins_in_the_loop_and_not_in_the_first_compile(tmp_path):
-    stage = Stage(tmp_path)
+def test_by_steps_it_begins_in_the_loop_and_not_in_the_first_compile():
+    stage = Stage()
     stage.window.begin(steps=3)
     compiling = StageRunning(function="step", stage="compile", began_seconds=stage.now)
     for event, seconds in ((COMPILED, 0.1), (compiling, 40.0), (COMPILED, SETTLED_SECONDS - 0.1)):
@@ -82,10 +87,10 @@ def test_by_steps_it_begins_in_the_loop_and_not_in_the_first_compile(tmp_path):
     assert stage.states == ["began"]
 
 
-def test_what_compiles_before_an_event_says_so_is_no_loop(tmp_path):
+def test_what_compiles_before_an_event_says_so_is_no_loop():
     """A step is traced for longer than `SETTLED_SECONDS` after the first small compilation."""
-    stage, compiles = Stage(tmp_path), True
-    stage.window = CaptureWindows(stage.said.append, tmp_path, clock=lambda: stage.now, compiles_now=lambda: compiles)
+    stage, compiles = Stage(), True
+    stage.window = CaptureWindows(stage.said.append, clock=lambda: stage.now, compiles_now=lambda: compiles)
     stage.window.begin(steps=3)
     stage.window.take(COMPILED)
     stage.after(2 * SETTLED_SECONDS)
@@ -98,8 +103,8 @@ def test_what_compiles_before_an_event_says_so_is_no_loop(tmp_path):
     stage.window.end()
 
 
-def test_counted_steps_are_the_loop_whatever_is_compiled_beside_it(tmp_path):
-    stage = Stage(tmp_path)
+def test_counted_steps_are_the_loop_whatever_is_compiled_beside_it():
+    stage = Stage()
     stage.window.begin(steps=3)
     stage.window.take(COMPILED)
     stage.window.take(steps(2))
@@ -115,8 +120,8 @@ def test_counted_steps_are_the_loop_whatever_is_compiled_beside_it(tmp_path):
         (False, None, "the program had not compiled anything yet"),
     ],
 )
-def test_a_program_that_ends_before_its_loop_has_no_window(tmp_path, compiled, steps, note):
-    stage = Stage(tmp_path)
+def test_a_program_that_ends_before_its_loop_has_no_window(compiled, steps, note):
+    stage = Stage()
     stage.window.begin(steps=steps)
     if compiled:
         stage.window.take(COMPILED)
@@ -147,8 +152,8 @@ def test_without_steps_to_count_it_says_so_two_seconds_after_the_last_compilatio
     assert stage.last.note == "no steps were counted within 2 s of the last compilation"
 
 
-def test_it_waits_for_the_first_compile_and_starts_no_backend(tmp_path):
-    stage = Stage(tmp_path)
+def test_it_waits_for_the_first_compile_and_starts_no_backend():
+    stage = Stage()
     stage.window.begin(seconds=1)
     stage.window.take(Compiled(function="step", trace_seconds=0.1))
     stage.window.take(StageRunning(function="step", stage="trace", began_seconds=0))

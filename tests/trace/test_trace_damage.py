@@ -12,8 +12,9 @@ from xplane_wire import Plane, nested, number, space_bytes
 
 from jaxprof.errors import FileRefusedError, UsageError
 from jaxprof.events import KernelsMeasured, TrustReported
+from jaxprof.trace.folders import choose
 from jaxprof.trace.line import Chain
-from jaxprof.trace.sources import read_profile
+from jaxprof.trace.sources import read_chosen, read_profile
 from jaxprof.trace.summary import events_of
 from jaxprof.trace.varints import padded
 
@@ -115,12 +116,12 @@ class TestFolders:
         }
         assert starts == {"a/cpu:0": 0, "b/cpu:0": 1_000_000}
         assert trace.hosts == ["a", "b"]
-        assert read_profile(folder, "2026_01_01").hosts == ["a"]
-        assert {lane.device for lane in read_profile(folder, hosts=["b"]).op_lanes()} == {"cpu:0"}
+        assert read_chosen(choose(folder, "2026_01_01")).hosts == ["a"]
+        assert {lane.device for lane in read_chosen(choose(folder, hosts=["b"])).op_lanes()} == {"cpu:0"}
         with pytest.raises(UsageError, match="2026_02_02, 2026_01_01"):
-            read_profile(folder, "2025")
+            choose(folder, "2025")
         with pytest.raises(UsageError, match="It has a, b"):
-            read_profile(folder, hosts=["c"])
+            choose(folder, hosts=["c"])
 
     def test_a_host_that_cannot_be_read_is_left_out_and_named(self, tmp_path):
         folder = self.log_folder(tmp_path)

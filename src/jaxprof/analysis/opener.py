@@ -105,17 +105,16 @@ def _text(session: Session, run: str, name: str) -> str:
     return session.text(run, name) or ""
 
 
-def module_of(session: Session, run: Run, stage: str = "hlo") -> Module | None:
-    """Return the optimised HLO of a run, or that of another stage; None if it has none, or it cannot be read: the HLO
-    view says why."""
+def module_of(session: Session, run: Run) -> Module | None:
+    """Return the optimised HLO of a run; None if it has none, or it cannot be read: the HLO view says why."""
     try:
-        return read_module(session, run, stage)
+        return read_module(session, run)
     except JaxprofError:
         return None
 
 
 def read_module(session: Session, run: Run, stage: str = "hlo") -> Module | None:
-    """Return what `module_of` does. Raises FileRefusedError if the text is damaged in the session."""
+    """Return what `module_of` does, for any stage. Raises FileRefusedError if the text is damaged in the session."""
     text = session.text(run.id, stage) if stage in run.texts else None
     if not text:
         return None

@@ -37,15 +37,12 @@ class CaptureWindows:
     def __init__(
         self,
         emit: Callable[[Event], None],
-        folder_parent: Path | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
         compiles_now: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`folder_parent`: the folder in which the profile's folder is made; by default the folder for temporary files.
-        `compiles_now`: whether a function is traced, lowered or compiled now, which events report only later."""
+        """`compiles_now`: whether a function is traced, lowered or compiled now, which events report only later."""
         self._emit = emit
-        self._parent = folder_parent
         self._clock = clock
         self._compiles_now = compiles_now
         self._lock = threading.RLock()
@@ -149,7 +146,7 @@ class CaptureWindows:
         self._requested = None
         folder = ""
         try:
-            folder = tempfile.mkdtemp(prefix="jaxprof-window-", dir=self._parent)
+            folder = tempfile.mkdtemp(prefix="jaxprof-window-")
             options = jax.profiler.ProfileOptions()
             options.python_tracer_level = 0
             options.host_tracer_level = 2

@@ -329,8 +329,8 @@ class ProgramScheduler(RecordingScheduler):
         if not process.heartbeat_seen:
             self._note(
                 "not_recorded",
-                "nothing inside the program was recorded: its Python did not load jaxprof's sitecustomize "
-                "(-I, -E or -S is in force, or it ended before that)",
+                "nothing inside the program was recorded: the recorder did not start in its Python (-I, -E or -S is in "
+                "force, jaxprof cannot be imported there, or it ended before that)",
             )
         elif self._end_event is None and not self._silence_noted:
             why = "a signal ended it" if (process.returncode or 0) < 0 else "os._exit, exec, or all descriptors closed"

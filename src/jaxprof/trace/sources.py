@@ -30,10 +30,9 @@ _READ: Final = 0.1
 """Assumed share of reading from disk in the work on a file."""
 
 
-def read_profile(path: Path, run: str = "", hosts: Sequence[str] = ()) -> Trace:
-    """Return the trace of what was chosen at `path`, hosts joined on one clock. Raises FileRefusedError and
-    UsageError."""
-    return read_chosen(choose(path, run, hosts))
+def read_profile(path: Path) -> Trace:
+    """Return the trace of the newest recording at `path`, hosts joined on one clock. Raises FileRefusedError."""
+    return read_chosen(choose(path))
 
 
 def read_chosen(chosen: ProfileRun, advance: Callable[[float], None] = lambda share: None) -> Trace:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from jaxprof.events import EnvironmentRead, Scalar
+from jaxprof.operating_system import processors
 from jaxprof.private import safe_variables
 
 _JAX_SETTINGS = (
@@ -131,7 +132,7 @@ def load_average() -> float | None:
 def cores() -> float:
     """Return the number of cores that this process may use: its affinity, or the quota of its control group if
     less."""
-    allowed = float(len(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else float(os.cpu_count() or 1)
+    allowed = float(processors())
     quota = _first_line(Path("/sys/fs/cgroup/cpu.max"))
     if quota and not quota.startswith("max"):
         limit, _, period = quota.partition(" ")

@@ -112,8 +112,8 @@ def memory_of(compiled: Any) -> MemoryReported | None:
     )
 
 
-def redact_literals(text: str, largest: int = LARGEST_LITERAL) -> str:
-    """Return `text` with every array literal of more than `largest` elements as `[...]`, `{...}` or `dense<...>`."""
+def redact_literals(text: str) -> str:
+    """Return `text` with array literals of more than `LARGEST_LITERAL` elements as `[...]`, `{...}` or `dense<...>`."""
     parts: list[str] = []
     kept = position = 0
     while match := _OPENING.search(text, position):
@@ -126,7 +126,7 @@ def redact_literals(text: str, largest: int = LARGEST_LITERAL) -> str:
             parts += [text[kept:begin], _SHORT[text[begin]]]
             kept = len(text)
             break
-        if text[begin] == '"' or _larger(text, begin, end, largest):
+        if text[begin] == '"' or _is_large(text, begin, end):
             parts += [text[kept:begin], _SHORT[text[begin]]]
             kept = end
         position = end
@@ -149,9 +149,9 @@ def _end_of_literal(text: str, begin: int) -> int | None:
     return None
 
 
-def _larger(text: str, begin: int, end: int, largest: int) -> bool:
-    """Whether the literal between the positions has more than `largest` elements."""
-    return len(list(islice(_ELEMENT.finditer(text, begin, end), largest + 1))) > largest
+def _is_large(text: str, begin: int, end: int) -> bool:
+    """Return whether the literal between the positions has more than `LARGEST_LITERAL` elements."""
+    return len(list(islice(_ELEMENT.finditer(text, begin, end), LARGEST_LITERAL + 1))) > LARGEST_LITERAL
 
 
 _STAGES = {

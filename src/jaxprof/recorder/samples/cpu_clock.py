@@ -64,19 +64,19 @@ class RunningTest:
     thread held the lock shows in how long the sampler had to wait for it.
     """
 
-    def __init__(self, cpu: CpuClock, clock: Callable[[], float] = time.perf_counter) -> None:
-        self._cpu, self._clock = cpu, clock
+    def __init__(self, cpu: CpuClock) -> None:
+        self._cpu = cpu
         self._cpu_began: float | None = None
         self._began = 0.0
 
     def begin(self) -> None:
         """Take the first reading."""
         self._cpu_began = self._cpu.seconds()
-        self._began = self._clock()
+        self._began = time.perf_counter()
 
     def end(self) -> bool | None:
         """Return whether the thread ran between the two readings, or None if unknown."""
-        ended, cpu_ended = self._clock(), self._cpu.seconds()
+        ended, cpu_ended = time.perf_counter(), self._cpu.seconds()
         if cpu_ended is None or self._cpu_began is None or ended <= self._began:
             return None
         return cpu_ended - self._cpu_began > RUNNING_SHARE * (ended - self._began)

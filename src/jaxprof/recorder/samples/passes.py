@@ -40,8 +40,8 @@ _TRIES_AT_MOST: Final = 12
 """Number of iterations whose counters are read before the search is given up."""
 _ENDLESS: Final = 1 << 60
 FEWEST_LOOKS: Final = 4
-"""Looks at a counter between two of its beginnings from which it begins again only where it is seen to. A loop of fewer
-may run from its begin to its end between two looks, and nobody knows how often."""
+"""A loop that begins again after this many looks at its counter, or fewer, may run from begin to end between two looks,
+so that how often it ran is unknown."""
 _ENTRIES_AT_MOST: Final = 2000
 """Limit for the entries of one event."""
 _SERIES_AT_MOST: Final = 100
@@ -408,7 +408,7 @@ class NumberLog:
         self._shift = 0
         self._looks = FEWEST_LOOKS
         self._is_unknown = False
-        """Whether the loop may have run unseen, so that the counter tells nothing."""
+        """Whether the loop may have run unseen, so that its counter shows nothing."""
 
     def saw(self, at: float, number: int | None) -> None:
         """Take the `number` of the iteration in progress at this moment; None if the loop is not running."""
