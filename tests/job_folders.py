@@ -13,7 +13,7 @@ import program_events
 from folding import fold, written
 from jaxprof import events as e
 from jaxprof.analysis.jobs.figures import process_figures
-from jaxprof.analysis.jobs.step_grid import OWN, StepGrid, aligned, grid_of_traces, loop_trace
+from jaxprof.analysis.jobs.step_grid import OWN, StepGrid, grid_of_traces, loop_trace
 from jaxprof.analysis.timeline import TEXT_NAME, VERSION
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import JobMember, RecordedJob, recorded_job
@@ -196,6 +196,5 @@ def step_grid(
 ) -> StepGrid:
     """The steps `first` to `last` of a job, by default all, from the whole sessions of its processes."""
     found = (loop_trace(member, process_figures(member)) for member in job.members)
-    traces, notices = aligned([trace for trace in found if trace is not None])
-    grid = grid_of_traces(traces, [member.index for member in job.members], columns, first, last, values_of)
-    return replace(grid, notices=(*grid.notices, *notices))
+    traces = [trace for trace in found if trace is not None]
+    return grid_of_traces(traces, [member.index for member in job.members], columns, first, last, values_of)

@@ -16,7 +16,6 @@ import numpy as np
 
 from jaxprof.analysis.jobs.figures import Array
 from jaxprof.analysis.jobs.step_grid import (
-    FEW_STEPS,
     OWN,
     OWN_PARTS,
     ColumnSums,
@@ -59,7 +58,7 @@ class JobSteps:
         """Return the steps from `first` to `last`, by default all, in at most `columns` columns. Raises KeyError for
         `values_of` that a grid cannot show."""
         parts = parts_of(values_of)
-        edges = column_edges(self._extent(), columns, first, last, whole=self._unit == "step")
+        edges = column_edges(_whole(self._extents), columns, first, last, whole=self._unit == "step")
         rows = {index: row for row, index in enumerate(self._indices)}
         sums = ColumnSums.nothing(len(rows), len(edges) - 1)
         notices: list[str] = []
@@ -73,11 +72,7 @@ class JobSteps:
             if isinstance(loop, LoopTrace):
                 add_trace(sums, rows[index], loop, edges, parts)
         counters = {loop.numbered_by or "" for loop in self._used.values()}
-        if self._unit == "step" and "" in counters:
-            notices.append("steps are counted from the first one that was seen of each process")
-        elif self._unit == "step":
-            notices += _shifted_numbers(rolled)
-        grid = assembled(self._indices, edges, sums, self._unit, values_of, counters, self._left_out)
+        grid = assembled(self._indices, edges, sums, self._unit, values_of, counters, self._extents, self._left_out)
         return replace(grid, notices=(*notices, *grid.notices))
 
     def windows(self, first: float | None, last: float | None) -> int:
@@ -86,12 +81,18 @@ class JobSteps:
         counts = [loop.windows_between(first, last) for loop in self._used.values()]
         return max(1, round(median(counts))) if counts else 1
 
-    def _extent(self) -> tuple[float, float] | None:
-        """Return where the first loop begins and the last one ends; None without a loop."""
-        loops = self._used.values()
-        extents = [extent_of([loop]) if isinstance(loop, LoopTrace) else loop.extent for loop in loops]
-        known = [extent for extent in extents if extent is not None]
-        return (min(low for low, _ in known), max(high for _, high in known)) if known else None
+    @property
+    def _extents(self) -> dict[int, tuple[float, float]]:
+        """Where the loop of each process begins and ends."""
+        loops = self._used.items()
+        extents = ((at, extent_of([loop]) if isinstance(loop, LoopTrace) else loop.extent) for at, loop in loops)
+        return {at: extent for at, extent in extents if extent is not None}
+
+
+def _whole(extents: Mapping[int, tuple[float, float]]) -> tuple[float, float] | None:
+    """Return where the first loop begins and the last one ends; None without a loop."""
+    known = extents.values()
+    return (min(low for low, _ in known), max(high for _, high in known)) if known else None
 
 
 class _RolledSteps:
@@ -137,29 +138,6 @@ class _RolledSteps:
             places = row_of[sums["process"].astype("i8")], sums["c"].astype("i8")
             for number, array in enumerate(into):
                 array[places] = sums[f"v{number}"]
-
-
-def _shifted_numbers(rolled: Sequence[RolledUp]) -> list[str]:
-    """Return a notice if step numbers of processes may not correspond: a process that begins as far from the first
-    process's number as it ends may have restored its counter. Only the clocks in its session tell which steps
-    correspond, and a roll-up does not have them."""
-    known = [(roll_up.process, *roll_up.extent) for roll_up in rolled if roll_up.extent is not None]
-    if not known:
-        return []
-    first, first_begin, first_end = known[0]
-    shifted = [
-        (process, begin)
-        for process, begin, end in known
-        if abs(begin - first_begin) > FEW_STEPS and abs((end - first_end) - (begin - first_begin)) <= FEW_STEPS
-    ]
-    if not shifted:
-        return []
-    process, begin = shifted[0]
-    more = f" ({len(shifted) - 1} more begin elsewhere, too)" if len(shifted) > 1 else ""
-    return [
-        f"process {process} counts from step {begin:.0f} and process {first} from {first_begin:.0f}{more}: whether one "
-        "number means the same step is unknown from roll-ups; the steps are aligned by number"
-    ]
 
 
 def in_columns_sql(values: int, edges: Array) -> str:

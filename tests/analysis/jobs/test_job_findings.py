@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import program_events as made
-from folding import changed
 from golden import figures_text, finding_text, held_cases
 from jaxprof import events as e
 from jaxprof.analysis.arrivals import Exchanged, align
@@ -58,12 +57,6 @@ def raised(index, *, hosts, clock):
     return of(*loop(), *stderr(*TRACEBACK, seconds=5.0 + 3 * index), exit_code=1, header=header)
 
 
-def clocked(host, clock):
-    """Four processes of two seconds, one of which sleeps in each step, as samples and as the clock see it."""
-    usual = changed(loop(2), e.ProgramSampled, device_wait_seconds=0.95)
-    return [usual, usual, changed(loop(2, host=host), e.ProgramSampled, device_wait_seconds=1 - clock), usual]
-
-
 def stepping(seconds, *stops):
     """A loop of so many seconds, and stops: when, for how long, and what found it."""
     seen = [
@@ -79,13 +72,6 @@ def at_clock(gigahertz, *reasons, device="cuda:0", busy=0.9, count=20):
         device=device, utilisation=busy, clock_hertz=gigahertz * 1e9, throttle_reasons=list(reasons)
     )
     return [*loop(), *(replace(reading, monotonic_seconds=made.BEGAN + number / 2) for number in range(count))]
-
-
-def shards(*rows, columns=1024, sharding=""):
-    """A loop, and a function that is compiled for arrays of so many rows."""
-    weights = made.leaf("weights", "f32[1024,64]")
-    arrays = [made.leaf("x", f"f32[{count},{columns}]", sharding=sharding) for count in rows]
-    return [*loop(), *(made.compiled("encode", signature=[weights, array]) for array in arrays)]
 
 
 def exchanging(*, hosts=1, kind="", **more):
@@ -108,7 +94,6 @@ ELSEWHERE = [
     made.compiled("step"),
 ]
 """A process whose loop is at another line."""
-LARGE, SMALL = shards(96), shards(32)
 ONE_HOST = {"header": {"host": "one"}}
 
 FOUND = {
@@ -119,8 +104,6 @@ FOUND = {
         "straggler 1 data, straggler 3 host",
     ),
     "the others do not wait": ([loop(), loop(30, data=0.3), loop()], "straggler 1 data"),
-    "a short loop, and the clock agrees": (clocked(0.86, 0.9), "straggler 2 host"),
-    "a short loop, half of it": (clocked(0.45, 0.5), "straggler 2 host"),
     "work that samples do not see": (waver(3, 30, (0, 30, 0.3), 1, clock=0.1), "straggler 1 own"),
     "late to the end": (waver(4, 120, (60, 120, 0.3), 2), "straggler 2 data"),
     "late in the middle, by the clock": (waver(4, 120, (30, 80, 0.3), 2, clock=0.1), "straggler 2 own"),
@@ -172,12 +155,6 @@ FOUND = {
         [of(*at_clock(1.2, "too hot"), **ONE_HOST), of(*at_clock(1.2, "too hot"), **ONE_HOST), at_clock(1.7)],
         "throttled-device 0 device",
     ),
-    "a larger shard": ([SMALL, LARGE, SMALL, SMALL], "uneven-shards 1 device"),
-    "a larger shard with what it costs": (captured(3, SMALL, LARGE, SMALL, late=1), "uneven-shards 1 device"),
-    "a larger shard, and another device is slow": (
-        captured(3, SMALL, LARGE, SMALL, late=2),
-        "uneven-shards 1 device, slow-device 2 device",
-    ),
     "an exchange that takes much of the time": (exchanging(), "exposed-exchange"),
     "an exchange whose links are known": (exchanging(kind="NVIDIA H200"), "exposed-exchange"),
     "an exchange over hosts": (exchanging(kind="NVIDIA H200", hosts=4), "exposed-exchange"),
@@ -193,8 +170,6 @@ NOTHING = {
     "four windows are too few": [loop(4), loop(4, data=0.3), loop(4)],
     "blocks that vary": [wavering(12, seed=seed, data=0.1 + 0.06 * (seed == 1), noise=0.06) for seed in range(4)],
     "all of them differ": [loop(data=share) for share in (0.02, 0.3, 0.15, 0.45, 0.6)],
-    "a short loop, and the clock does not agree": clocked(0.86, 0.05),
-    "a short loop, a part of it": clocked(0.3, 0.9),
     "samples that are biased": [wavering(30, seed=at, clock=of_it) for at, of_it in ((1, 0.01), (2, 0.4), (3, 0.02))],
     "what all share": DEAR,
     "what three of four share": [*DEAR[:3], loop()],
@@ -218,12 +193,6 @@ NOTHING = {
         at_clock(1.2, "too hot", count=5) + at_clock(1.2, count=15)[len(loop()) :],
     ],
     "processors": [at_clock(3.0, device="cpu:0"), at_clock(1.0, "too hot", device="cpu:0")],
-    "a shard that is a little larger": [SMALL, shards(40), SMALL],
-    "shards of small arrays": [shards(1, columns=8), shards(64, columns=8), shards(1, columns=8)],
-    "an array that is spread over processes": [SMALL, shards(96, sharding="P('data') over 3 devices"), SMALL],
-    "a function that is compiled for several shards": [SMALL, shards(96, 32), SMALL],
-    "a function that one alone compiled": [loop(), LARGE, loop()],
-    "most have the larger shard": [LARGE, LARGE, SMALL],
     "a short exchange": exchanging(exchange=1e-3),
     "an exchange that other kernels hide": exchanging(beside=1.0),
 }

@@ -1,8 +1,5 @@
-"""Steps of several processes in the columns of a screen: which pass is in which column, by number, by the clock of a
-host, by the pattern of their ends; what stands out, and what is not known."""
-
-import random
-from dataclasses import replace
+"""Steps of several processes in the columns of a screen: which pass is in which column; what stands out, and what
+is not known."""
 
 import numpy as np
 import pytest
@@ -13,7 +10,7 @@ import program_events
 from golden import figures_text, held_cases
 from jaxprof import events as e
 from jaxprof.analysis.jobs.figures import LoopWindows
-from jaxprof.analysis.jobs.step_grid import StepGrid, aligned, grid_of_traces, trace_of
+from jaxprof.analysis.jobs.step_grid import StepGrid, grid_of_traces, trace_of
 from jaxprof.analysis.programs.loop_time import PARTS
 from job_folders import loop, recorded, step_grid
 from program_events import BEGAN, passes
@@ -85,6 +82,8 @@ GRIDS = {
     "steps numbered by different variables": grid(
         trace(0, [taken([0.1], name="i")]), trace(1, [taken([0.1], name="j")])
     ),
+    "steps that are counted from the first one seen": grid(*(trace(at, [taken([0.1], name="")]) for at in range(2))),
+    "a counter that was restored": grid(*(trace(at, [taken([0.1] * 9, first=90 * at)]) for at in range(3)), columns=2),
 }
 
 
@@ -129,59 +128,6 @@ def test_columns_lose_no_second(events, columns):
     in_column = np.searchsorted(found.first_steps, np.concatenate(numbers), side="right") - 1
     covered = np.bincount(in_column, minlength=len(found.steps))
     assert np.nansum(found.seconds[0] * covered) == pytest.approx(sum(sum(each.seconds) for each in passes))
-
-
-RANDOM = random.Random(11)
-JITTERED = [0.02 * (1 + 0.3 * RANDOM.random()) for _ in range(400)]
-
-
-def process(
-    index, first, skipped = 0, *, name = "step", host = "box", clock = 1000.0,
-    lengths = JITTERED,
-):  # fmt: skip
-    """It was seen from the pass `skipped` of the job on, and numbers it `first`."""
-    began = 50.0 + sum(lengths[:skipped])
-    found = trace(index, [passes(first, lengths[skipped:], name=name, began_seconds=began)])
-    return replace(found, host=host, clock_seconds=clock)
-
-
-AWAY = {"host": "other", "clock": 1012.0}
-EVEN = {"lengths": [0.02] * 200}
-UNNAMED = {"name": ""}
-TWO = {
-    "by number": (process(0, 3, 3), process(1, 20, 20)),
-    "on other hosts numbers alone decide": (process(0, 3, 3), process(1, 103, 3, **AWAY)),
-    "a counter that is off on one host is said, and the clock is taken": (process(0, 3, 3), process(1, 103, 3)),
-    "another boot is another clock": (process(0, 3, 3), process(1, 103, 3, clock=9000.0)),
-    "at its own pace": (process(0, 0), process(1, 0, lengths=[0.03] * 300)),
-    "without a counter the clock of the host decides": (process(0, 1, 3, **UNNAMED), process(1, 1, 20, **UNNAMED)),
-    "without a counter that both have": (process(0, 1, 3), process(1, 1, 20, name="batch")),
-    "on other hosts the pattern of the ends": (process(0, 1, 3, **UNNAMED), process(1, 1, 20, **UNNAMED, **AWAY)),
-    "without a pattern": (process(0, 1, 3, **UNNAMED, **EVEN), process(1, 1, 20, **UNNAMED, **AWAY, **EVEN)),
-}
-
-
-def test_where_the_steps_of_another_process_are():
-    told = {}
-    for case, two in TWO.items():
-        (_, other), notices = aligned(two)
-        told[case] = figures_text({"shift": other.passes.begins[0] - two[1].passes.begins[0]}, *notices)
-    held_cases("alignments.txt", told)
-
-
-def test_what_holds_for_many_processes_is_said_of_a_few():
-    _, (*few, rest) = aligned([process(0, 3, 3), *(process(index, 103, 3) for index in range(1, 7))])
-    assert [words.split(" is aligned")[0] for words in few] == ["process 1", "process 2", "process 3"]
-    assert rest == "the same holds for 3 more processes"
-
-
-def test_the_grid_of_a_job_has_the_same_step_in_a_column():
-    loops = [[*loop(8), passes(first, JITTERED, began_seconds=BEGAN + 1)] for first in (0, 100)]
-    of_one_host = {index: {"header": {"host": "box"}} for index in range(2)}
-    found = step_grid(recorded(*loops, options=of_one_host), 4, values_of="step")
-    assert (found.first_steps[0], found.first_steps[-1] + found.steps[-1]) == (0, 400)
-    assert any("its step is 100 ahead" in notice for notice in found.notices)
-    assert found.seconds[0] == pytest.approx(found.seconds[1])
 
 
 NAN = float("nan")

@@ -304,16 +304,6 @@ _OF_JOBS: Final = (
         "collective.",
     ),
     _job(
-        "uneven-shards",
-        "one process has larger shards than the others",
-        "It compiled a function for arguments of its own that are larger by a quarter and by 64 KiB or more than those "
-        "of the middle one of the others: exact, by the ledgers. Compared are functions that all have compiled once, "
-        "and arrays on one device: those that are spread over processes are divided evenly. What it costs is known "
-        "only where captures show that the others wait for its device.",
-        "Give each process the same amount of data: the same number of rows, the remainder dropped or padded on all, "
-        "and long examples spread by their length.",
-    ),
-    _job(
         "exposed-exchange",
         "the devices of a job only exchange data for much of the time",
         "In captures of the same steps the exchange of its collectives, without waiting for a late process, takes a "

@@ -11,7 +11,6 @@ import signal
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from itertools import accumulate
 from statistics import median
@@ -37,7 +36,7 @@ from jaxprof.analysis.programs.loop_time import (
 from jaxprof.analysis.programs.pauses import Pause
 from jaxprof.analysis.programs.result import ProgramResult
 from jaxprof.analysis.programs.verdict import LEAST_SAMPLES
-from jaxprof.events import STAGES, Compiled, DeviceReading, SignatureLeaf, SourceLocation, StepsTaken
+from jaxprof.events import STAGES, Compiled, DeviceReading, SourceLocation, StepsTaken
 from jaxprof.grouping import grouped, totals
 from jaxprof.last_words import raised_at
 from jaxprof.session import Session
@@ -191,7 +190,6 @@ _ENDED_BY_OTHERS: Final = tuple(_SIGNALLED + number for number in (signal.SIGINT
 MOST_NAMED: Final = 8
 """Largest number of processes named in a sentence."""
 _ERROR_SIZE: Final = 300
-_MOST_FUNCTIONS: Final = 32
 _NO_END: Final = "its session has no end: the process or its host was killed, or the file is not whole"
 
 
@@ -239,19 +237,6 @@ class CompiledAgain:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnArguments:
-    """A function of the user that was compiled once, with its arguments on one device: local to this process, or
-    replicated."""
-
-    function: str
-    defined_line: int | None
-    bytes: int
-    arguments: tuple[tuple[str, str, int], ...]
-    """Name, type (`f32[32,128]`) and bytes of each argument, largest first."""
-    called_from: SourceLocation | None
-
-
-@dataclass(frozen=True, slots=True)
 class ProcessFigures:
     """Figures of one process of a job."""
 
@@ -279,8 +264,6 @@ class ProcessFigures:
     compile_seconds: float | None = None
     again: tuple[CompiledAgain, ...] | None = None
     """Recompiled functions of the user, without JAX's own functions and those of libraries."""
-    own_arguments: tuple[OwnArguments, ...] | None = None
-    """Arguments on one device of at most `_MOST_FUNCTIONS` functions, largest first."""
     loop: LoopFigures | None = None
     windows: LoopWindows = field(default_factory=LoopWindows.of)
     """Sample windows with time in the loop."""
@@ -365,7 +348,6 @@ def process_figures(member: JobMember[Session]) -> ProcessFigures:
         compile_count=result.compile_count,
         compile_seconds=result.compile_seconds,
         again=tuple(_recompiled(result.compiles)),
-        own_arguments=_own_arguments(result.compiles),
         loop=_loop(result.hot),
         windows=forward,
         clock_offset_seconds=offset,
@@ -400,31 +382,6 @@ def _recompiled(rows: Sequence[Compiled]) -> Iterator[CompiledAgain]:
         seconds = sum(map(row_seconds, again))
         count = sum(row.count for row in again)
         yield CompiledAgain(function, line, count, seconds, reason, again[-1].called_from or None)
-
-
-def _own_arguments(rows: Sequence[Compiled]) -> tuple[OwnArguments, ...]:
-    by_function = grouped(
-        ((row.function, row.defined_at.line), row)
-        for row in rows
-        if not (row.op_by_op or row.library or row.signature_more)
-    )
-    functions = []
-    for (function, line), compiled in by_function.items():
-        if len(compiled) == 1 and compiled[0].count == 1:
-            sizes = sorted(_on_one_device(compiled[0].signature), key=lambda each: -each[2])
-            whole = sum(size for _, _, size in sizes)
-            functions.append(OwnArguments(function, line, whole, tuple(sizes), compiled[0].called_from or None))
-    return tuple(sorted(functions, key=lambda each: -each.bytes)[:_MOST_FUNCTIONS])
-
-
-def _on_one_device(signature: Sequence[SignatureLeaf]) -> Iterator[tuple[str, str, int]]:
-    """Yield name, type and bytes of the arrays that are not spread over devices."""
-    from jaxprof.hlo.shape import parse_shape
-
-    for leaf in signature:
-        if not leaf.static and " over " not in leaf.sharding:
-            with suppress(ValueError):  # the type is not that of an array, such as a key's
-                yield leaf.name, leaf.type, parse_shape(leaf.type).bytes
 
 
 def _loop(hot: HotLoop) -> LoopFigures:

@@ -1,15 +1,13 @@
 """Findings about the processes of a job other than being late by own work (`late`).
 
-These are failures, pauses, compilations of one process alone, throttled and slow devices, uneven shards, and exchanges
-that no other work hides.
+These are failures, pauses, compilations of one process alone, throttled and slow devices, and exchanges that no other
+work hides.
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 from statistics import fmean, median
 from typing import Final
 
@@ -17,7 +15,7 @@ import numpy as np
 
 from jaxprof.analysis.arrivals import Arrivals
 from jaxprof.analysis.finding import Finding
-from jaxprof.analysis.jobs.figures import DeviceClock, OwnArguments, ProcessFigures, processes_named, same_loop
+from jaxprof.analysis.jobs.figures import DeviceClock, ProcessFigures, processes_named, same_loop
 from jaxprof.analysis.jobs.late import FALSE_ALARM_RATE, LEAST_DIFFERENCE, inflation_of, spread_of
 from jaxprof.analysis.programs.loop_time import COMPILE, DEVICE
 from jaxprof.analysis.programs.pauses import SIGNAL, SUSPENDED, UNKNOWN
@@ -258,81 +256,6 @@ def _is_late(seen: Arrivals, place: int) -> bool:
     others = np.delete(means, place)
     error = math.sqrt(variance + spread_of(others, float(np.median(others))))
     return bool(means[place] > t_quantile(1 - FALSE_ALARM_RATE / len(means), count - 1) * error)
-
-
-LEAST_MORE: Final = 0.25
-"""Smallest difference reported, as a share of the bytes on the others."""
-LEAST_BYTES: Final = 64 << 10
-"""Smallest difference reported; fewer bytes do not delay a device."""
-
-
-def uneven_shards(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
-    """Yield the processes whose arguments of a function are larger than the median of the others. Of several functions,
-    the one that differs most is named."""
-    known = [process for process in processes if process.own_arguments is not None]
-    if len(known) < 2 or len(known) < len(processes):
-        return
-    tables = [{(each.function, each.defined_line): each for each in process.own_arguments or ()} for process in known]
-    shared = set.intersection(*(set(table) for table in tables))
-    comparable = [key for key in sorted(shared, key=str) if len({_argument_names(table[key]) for table in tables}) == 1]
-    in_order = {key: sorted((table[key] for table in tables), key=lambda each: each.bytes) for key in comparable}
-    for place, process in enumerate(known):
-        most: tuple[int, OwnArguments, OwnArguments] | None = None
-        for key, ranked in in_order.items():
-            mine, other = tables[place][key], _median_by_bytes(ranked, tables[place][key])
-            more = mine.bytes - other.bytes
-            if more >= max(LEAST_BYTES, LEAST_MORE * other.bytes) and (most is None or more > most[0]):
-                most = more, mine, other
-        if most is not None:
-            _, mine, other = most
-            yield Finding(
-                "uneven-shards",
-                f"process {process.index} on {process.host} has larger shards: {mine.function} is compiled for "
-                f"arguments of {bytes_(mine.bytes)} of its own, {bytes_(other.bytes)} on the others "
-                f"({_largest_difference(mine, other)})",
-                (mine.called_from,),
-                index=process.index,
-                part=DEVICE,
-            )
-
-
-def with_cost(uneven: Sequence[Finding], slow: Sequence[Finding]) -> list[Finding]:
-    """Merge findings about larger shards and slow devices: if one process has both, its shard finding gets the cost."""
-    costs = {finding.index: finding for finding in slow}
-    known = {finding.index for finding in uneven}
-    return [
-        *(_with_cost(finding, costs[finding.index]) if finding.index in costs else finding for finding in uneven),
-        *(finding for finding in slow if finding.index not in known),
-    ]
-
-
-def _with_cost(finding: Finding, slow: Finding) -> Finding:
-    waited = seconds(slow.seconds)
-    message = (
-        f"{finding.message}; in the captured time it arrives last at the collectives, and the others wait {waited}"
-    )
-    return replace(finding, message=message, seconds=slow.seconds)
-
-
-def _argument_names(arguments: OwnArguments) -> frozenset[str]:
-    """Return the arguments' names. Functions whose names differ are not comparable, because an array spread over
-    processes on one side is missing there."""
-    return frozenset(name for name, _, _ in arguments.arguments)
-
-
-def _median_by_bytes(ranked: Sequence[OwnArguments], mine: OwnArguments) -> OwnArguments:
-    """Return the middle entry of `ranked` without `mine`; of two, the larger. `ranked` is sorted by bytes and contains
-    `mine`."""
-    middle = (len(ranked) - 1) // 2
-    place = bisect_left(ranked, mine.bytes, key=lambda each: each.bytes)
-    return ranked[middle + (place <= middle)]
-
-
-def _largest_difference(mine: OwnArguments, other: OwnArguments) -> str:
-    """Describe the argument that differs most."""
-    theirs = {name: (type_, size) for name, type_, size in other.arguments}
-    name, type_, _ = max(mine.arguments, key=lambda each: each[2] - theirs[each[0]][1])
-    return f"{name}: {type_} against {theirs[name][0]}"
 
 
 LEAST_EXPOSED: Final = 0.1

@@ -41,10 +41,8 @@ from jaxprof.analysis.jobs.findings import (
     recompiles,
     stopped,
     throttled,
-    uneven_shards,
-    with_cost,
 )
-from jaxprof.analysis.jobs.late import IN_STEP, clearly_late, comparable, stragglers
+from jaxprof.analysis.jobs.late import IN_STEP, comparable, stragglers
 from jaxprof.analysis.programs.loop_time import COMPILE, DEVICE, PARTS
 from jaxprof.events import SourceLocation
 from jaxprof.grouping import grouped
@@ -235,14 +233,11 @@ def figures_of(
     notices += (f"process {each.index}: {notice}" for each in processes for notice in each.notices)
     compared = comparable(processes, notices)
     alone, late = list(recompiles(processes)), list(stragglers(compared))
-    late += clearly_late(processes, {finding.index for finding in late})
     one_host = len({process.host for process in processes}) == 1
     collectives = tuple(replace(each, one_host=one_host) for each in arrivals(captures, notices))
-    slow: list[Finding] = []
     if collectives:
         explained = {finding.index for finding in (*alone, *late) if finding.index is not None}
-        slow += last_to_arrive(collectives[0], processes, explained, {process.index for process in compared})
-    late += with_cost(list(uneven_shards(processes)), slow)
+        late += last_to_arrive(collectives[0], processes, explained, {process.index for process in compared})
     apart = clocks_apart(began)
     of_processes = (*failures(processes, apart), *stopped(processes), *alone, *late, *throttled(processes))
     return JobFigures(

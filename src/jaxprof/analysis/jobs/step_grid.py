@@ -6,11 +6,8 @@ where iterations were timed. What a step consists of is an estimate from samples
 clock of the main thread, if there is one. This module makes arrays only; other modules draw them.
 
 Sample windows have times and iterations have numbers: `LoopTrace` brings both to one axis, the iteration number.
-Processes that number their iterations by the same counter are aligned by number. On one host, the times at which equal
-numbers ended check this: a counter that was restored from a checkpoint, or found one epoch later, is a constant number
-of iterations off. Without a counter, processes are aligned by the clock, and across hosts by the pattern of the ends,
-as for the collectives of captures (`arrivals`). All of this holds for processes that work together; if two processes
-are at no constant distance, their numbers are left unchanged.
+Processes are aligned by these numbers. If a counter is not that of the others, or was restored from a checkpoint, one
+number may mean several steps: a notice says so.
 
 A job whose processes work together waits in each step for the process with the most work of its own. Time that a
 process takes beyond the median of all processes (with two processes, beyond the other) is lost to the others. For
@@ -20,21 +17,19 @@ values from stack samples, a difference that so few samples could show by chance
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Literal
 
 import numpy as np
 
-from jaxprof.analysis.arrivals import LEAST_INSTANCES, align
 from jaxprof.analysis.jobs.figures import Array, LoopWindows, ProcessFigures, processes_named
 from jaxprof.analysis.programs.loop_time import COMPILE, COPY, DATA, DISPATCH, HOST, PARTS
 from jaxprof.analysis.programs.passes import pass_series
 from jaxprof.events import SourceLocation, StepsCounted, StepsTaken
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import JobMember
-from jaxprof.units import counted
 
 _CONTIGUOUS = 2.0
 """Largest ratio of the distance between two windows' beginnings to the first one's loop time, at which the window
@@ -64,24 +59,8 @@ class LoopTrace:
     windows: LoopWindows
     spans: Intervals
     """Position of the sample windows; windows before the first numbered iteration or after the last have no length."""
-    began: Array
-    """When entry i began, on the monotonic clock of the process's host; empty if iterations have no numbers."""
     numbered_by: str = ""
     """Variable of the program that numbers the iterations; empty if they are counted from the first one seen."""
-    host: str = ""
-    clock_seconds: float = 0.0
-    """Unix time at which the monotonic clock showed 0; equal for all processes of one boot of one host."""
-
-    @property
-    def ended(self) -> Array:
-        """When each entry ended, on the monotonic clock."""
-        moments: Array = np.maximum.accumulate(self.began + self.seconds)
-        return moments
-
-    def shifted(self, shift: int) -> LoopTrace:
-        """Return this trace with `shift` added to its iteration numbers."""
-        passes, spans = (Intervals(each.begins + shift, each.ends + shift) for each in (self.passes, self.spans))
-        return replace(self, passes=passes, spans=spans)
 
     def windows_between(self, first: float | None, last: float | None) -> int:
         """Return the number of sample windows from `first` to `last` on the axis."""
@@ -95,8 +74,7 @@ def loop_trace(member: JobMember[Session], figures: ProcessFigures) -> LoopTrace
     if program is None:
         return None
     where = figures.loop.where if figures.loop is not None else None
-    trace = trace_of(member.index, where, figures.windows, program.passes, program.steps)
-    return replace(trace, host=figures.host, clock_seconds=figures.clock_offset_seconds) if trace is not None else None
+    return trace_of(member.index, where, figures.windows, program.passes, program.steps)
 
 
 def trace_of(
@@ -115,7 +93,7 @@ def trace_of(
         clock = np.maximum.accumulate(np.stack([began, began + seconds], axis=1).ravel())
         places = np.interp(times, clock, np.stack([axis.begins, axis.ends], axis=1).ravel())
         spans = Intervals(places[:, 0], places[:, 1])
-        return LoopTrace(index, "step", axis, counts, seconds, windows, spans, began, series.stretches[0].numbered_by)
+        return LoopTrace(index, "step", axis, counts, seconds, windows, spans, series.stretches[0].numbered_by)
     if not len(windows):
         return None
     origin = times[0, 0]
@@ -127,7 +105,7 @@ def trace_of(
     begins, seconds, counts = np.asarray(timed, dtype="f8").reshape(-1, 3).T
     bounds = np.maximum.accumulate(np.stack([begins, begins + seconds], axis=1).ravel()).reshape(-1, 2)
     axis, spans = Intervals(*bounds.T), Intervals(*(times - origin).T)
-    return LoopTrace(index, "time", axis, counts, seconds, windows, spans, np.empty(0))
+    return LoopTrace(index, "time", axis, counts, seconds, windows, spans)
 
 
 def _times(windows: LoopWindows) -> Array:
@@ -145,87 +123,31 @@ def _entries(event: StepsTaken) -> tuple[Array, Array, Array, Array]:
     return event.first + np.cumsum(counts) - counts, counts, event.began_seconds + np.cumsum(took) - took, took
 
 
-FEW_STEPS: Final = 3.0
-"""Largest difference, in iterations, between the ends of equal numbers."""
-_STEADY_STEPS: Final = 1.0
-"""Largest median deviation, in iterations, of the distance between processes that work together."""
-_LEAST_ENDS: Final = 10
-_SAME_CLOCK_SECONDS: Final = 2.0
-"""Largest difference between the origins of two monotonic clocks on one host; the wall clock may be corrected."""
-_MOST_ENDS: Final = 2000
-_MOST_NOTICES: Final = 3
+_FEW_STEPS: Final = 3.0
+"""Largest difference, in iterations, between the numbers of processes that count alike."""
 
 
-def aligned(traces: Sequence[LoopTrace]) -> tuple[tuple[LoopTrace, ...], tuple[str, ...]]:
-    """Number the iterations of all loops as those of the first one that has numbers. Return the loops, and the notices
-    about the first few whose own numbers do not suffice."""
-    numbered = [trace for trace in traces if trace.unit == "step"]
-    found = {trace.index: _alignment(numbered[0], trace) for trace in numbered[1:]}
-    notices = [notice for _, notice in found.values() if notice]
-    more = len(notices) - _MOST_NOTICES
-    rest = [f"the same holds for {counted(more, 'more process', 'more processes')}"] if more > 0 else []
-    shifted = (trace.shifted(found[trace.index][0]) if trace.index in found else trace for trace in traces)
-    return tuple(shifted), (*notices[:_MOST_NOTICES], *rest)
-
-
-def _alignment(first: LoopTrace, other: LoopTrace) -> tuple[int, str]:
-    """Return the number of an iteration on the first process minus its number on the other one, and the text for the
-    reader; no text if the numbers agree."""
-    name = first.numbered_by
-    numbered = bool(name) and name == other.numbered_by
-    same_clock = first.host == other.host and abs(first.clock_seconds - other.clock_seconds) < _SAME_CLOCK_SECONDS
-    distance = _distance(first, other) if same_clock else None
-    if distance is not None:
-        middle, spread = distance
-        if numbered and abs(middle) <= FEW_STEPS:
-            return 0, ""
-        if spread <= _STEADY_STEPS:
-            shift = round(middle)
-            why = (
-                f"its {name} is {abs(shift)} {'behind' if shift > 0 else 'ahead of'} that of process {first.index}"
-                if numbered
-                else "its steps and theirs have no common counter"
-            )
-            return shift, f"process {other.index} is aligned with the others by the clock: {why}"
-    return (0, "") if numbered else _by_pattern(first, other, same_clock=same_clock)
-
-
-def _by_pattern(first: LoopTrace, other: LoopTrace, *, same_clock: bool) -> tuple[int, str]:
-    (ours, our_ends), (theirs, their_ends) = map(_single_iterations, (first, other))
-    fit = None
-    if not same_clock and min(len(ours), len(theirs)) >= LEAST_INSTANCES:
-        fit = align(our_ends, their_ends, same_clock=False)
-    if fit is None:
-        return 0, (
-            f"the steps of process {other.index} are numbered from the first one seen, and cannot be matched with the "
-            "steps of the others"
+def _numbering_notices(names: set[str], extents: Mapping[int, tuple[float, float]]) -> Iterator[str]:
+    """Yield why one number may not mean the same step on all processes, given the variables that number the steps and
+    the extent of each process. A process that begins as far from the first one's number as it ends may have restored
+    its counter."""
+    if len(names) > 1:
+        yield "the processes number their steps by different variables: one number may mean several steps"
+    if len(extents) > 1 and "" in names:
+        yield "steps are counted from the first one that was seen of each process"
+    (first, (begin, end)), *others = extents.items()
+    shifted = [
+        (process, other_begin)
+        for process, (other_begin, other_end) in others
+        if abs(other_begin - begin) > _FEW_STEPS and abs((other_end - end) - (other_begin - begin)) <= _FEW_STEPS
+    ]
+    if shifted:
+        process, other_begin = shifted[0]
+        more = f" ({len(shifted) - 1} more begin elsewhere, too)" if len(shifted) > 1 else ""
+        yield (
+            f"process {process} counts from step {other_begin:.0f} and process {first} from {begin:.0f}{more}: whether "
+            "one number means the same step is unknown; the steps are aligned by number"
         )
-    places, _, residue = fit
-    steps = residue / max(1e-9, float(np.median(np.diff(our_ends))))
-    return int(ours[max(0, -places)] - theirs[max(0, places)]), (
-        f"process {other.index} is aligned with the others by the pattern of its step ends, which fits to {steps:.2f} "
-        "steps: the processes have no common step counter"
-    )
-
-
-def _distance(first: LoopTrace, other: LoopTrace) -> tuple[float, float] | None:
-    """Return by how many iterations the numbers of `first` are ahead at the ends of those of `other`. The result is the
-    median and the median deviation from it. None if too few ends lie in the time in which both were timed."""
-    moments, at = first.ended, other.ended
-    common = (at >= moments[0]) & (at <= moments[-1])
-    if common.sum() < _LEAST_ENDS:
-        return None
-    ahead = np.interp(at[common], moments, first.passes.ends) - other.passes.ends[common]
-    middle = float(np.median(ahead))
-    return middle, float(np.median(np.abs(ahead - middle)))
-
-
-def _single_iterations(trace: LoopTrace) -> tuple[Array, Array]:
-    """Return numbers and ends, in Unix time, of the last gapless iterations that were timed one by one."""
-    numbers = trace.passes.begins
-    after_gaps = np.flatnonzero(np.diff(numbers, prepend=-np.inf) != 1)  # an entry of several makes a gap, too
-    first = max(after_gaps[-1], len(numbers) - _MOST_ENDS) if trace.counts[-1] == 1 else len(numbers)
-    return numbers[first:], trace.clock_seconds + trace.began[first:] + trace.seconds[first:]
 
 
 STEP: Final = "step"
@@ -367,7 +289,8 @@ def grid_of_traces(
         add_trace(sums, rows[trace.index], trace, edges, parts)
     names = {trace.numbered_by for trace in used}
     left_out = [trace.index for trace in traces if trace.unit != unit]
-    return assembled(indices, edges, sums, unit, values_of, names, left_out)
+    extents = {trace.index: extent for trace in used if (extent := extent_of([trace])) is not None}
+    return assembled(indices, edges, sums, unit, values_of, names, extents, left_out)
 
 
 def parts_of(values_of: str) -> tuple[str, ...]:
@@ -407,15 +330,17 @@ def assembled(
     unit: Literal["step", "time"],
     values_of: str,
     names: set[str],
+    extents: Mapping[int, tuple[float, float]],
     left_out: Sequence[int],
 ) -> StepGrid:
-    """Build the grid from the sums of its columns; `names` are the variables that number the steps."""
+    """Build the grid from the sums of its columns; `names` are the variables that number the steps,
+    and `extents` where the loop of each process begins and ends."""
     notices = []
     if left_out:
         who = processes_named(left_out)
         notices.append(f"{who} cannot be compared with the others: only some processes number their steps")
-    if len(names) > 1:
-        notices.append("the processes number their steps by different variables: one number may mean several steps")
+    if unit == "step" and extents:
+        notices += _numbering_notices(names, extents)
     by_step = unit == "step" or values_of == STEP
     each = quotient(sums.seconds, sums.counts)
     samples = np.full(each.shape, np.nan)

@@ -139,7 +139,7 @@ class _Sessions:
         from jaxprof.analysis.arrivals import collective_events
         from jaxprof.analysis.jobs.figures import process_figures
         from jaxprof.analysis.jobs.job import figures_of
-        from jaxprof.analysis.jobs.step_grid import aligned, loop_trace
+        from jaxprof.analysis.jobs.step_grid import loop_trace
 
         changed = self._follower.poll()
         job = self._follower.job
@@ -158,8 +158,8 @@ class _Sessions:
         began = [(member.session.header.host, member.session.header.wall_seconds) for member in job.members]
         processes, captures = tuple(each.figures for each in here.values()), [each.captures for each in here.values()]
         of_job = figures_of(str(job.folder), job.job, job.count, processes, captures, began, job.notices)
-        traces, notices = aligned([each.trace for each in here.values() if each.trace is not None])
-        return _in_view(of_job, _Traces(traces, tuple(here), notices))
+        traces = tuple(each.trace for each in here.values() if each.trace is not None)
+        return _in_view(of_job, _Traces(traces, tuple(here)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,15 +169,12 @@ class _Traces:
     traces: tuple[LoopTrace, ...]
     indices: tuple[int, ...]
     """Indices of all processes."""
-    notices: tuple[str, ...]
-    """Notices on sessions that were not aligned with the others by their step numbers."""
 
     def grid(self, columns: int, first: float | None, last: float | None, values_of: str) -> StepGrid:
         """Return the steps from `first` to `last`, by default all, in so many columns."""
         from jaxprof.analysis.jobs.step_grid import grid_of_traces
 
-        grid = grid_of_traces(self.traces, self.indices, columns, first, last, values_of)
-        return replace(grid, notices=(*grid.notices, *self.notices))
+        return grid_of_traces(self.traces, self.indices, columns, first, last, values_of)
 
     def windows(self, first: float | None, last: float | None) -> int:
         """Return the number of sample windows of the median process in these steps, at least 1; narrower columns would
@@ -187,7 +184,7 @@ class _Traces:
 
 
 def _in_view(figures: JobFigures, steps: JobSteps | _Traces) -> JobInView:
-    """Return a job with the seconds that each process loses, and the notices about how its steps were aligned."""
+    """Return a job with the seconds that each process loses, and the notices about how its steps are numbered."""
     from jaxprof.analysis.jobs.step_grid import OWN
 
     grid = steps.grid(_LOSS_COLUMNS, None, None, OWN)
