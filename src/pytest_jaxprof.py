@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from jaxprof.testing.calls import Caller
-    from jaxprof.testing.reports import ReportOptions
 
 MARKER = (
     "jaxprof(max_compiles=N, max_kernels=N, max_flops=N, max_bytes=N, max_peak_bytes=N): fail the test if a function"
@@ -26,23 +27,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("jaxprof", "jaxprof: programs that tests call with the fixture jaxprof")
     group.addoption(
         "--jaxprof-save",
-        nargs="?",
-        const="",
-        metavar="NAME",
-        help="Save the programs in .jaxprof/0001_NAME.jaxprof below the root folder.",
-    )
-    group.addoption(
-        "--jaxprof-compare",
-        metavar="BASE",
-        help="Compare them with those of BASE: a name or number in .jaxprof, or a session file.",
-    )
-    group.addoption(
-        "--jaxprof-fail-on",
-        action="append",
-        default=[],
-        metavar="FACT[:N%]",
-        help="Fail the run if FACT of a program has grown since BASE (by more than N %%): kernels, flops, bytes, peak,"
-        " compiles... May be repeated.",
+        metavar="FILE",
+        help="Save the programs as a session, which `jaxprof gate` and `jaxprof compare` take.",
     )
 
 
@@ -56,7 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def jaxprof(request: pytest.FixtureRequest) -> Generator[Caller, None, None]:
     """`result = jaxprof(fn, *args, **kwargs)` calls a JAX function and looks at its program: `result.compiles`,
-    `.kernels`, `.flops`, `.bytes`, `.memory.peak_bytes`, `.median_seconds`; `result.value` is what it returned."""
+    `.kernels`, `.flops`, `.bytes`, `.memory.peak_bytes`; `result.value` is what it returned."""
     from jaxprof.testing.items import watched
 
     with watched(request.node) as watch:
@@ -102,22 +88,17 @@ def _is_used(item: pytest.Item) -> bool:
 
 
 class _Reports:
-    """Collects the programs of the tests; at the end of the run, shows, saves and compares them."""
+    """Collects the programs of the tests; at the end of the run, shows and saves them."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.programs: dict[str, list[str]] = {}
         self.lines: tuple[str, ...] = ()
-        self.options: ReportOptions | None = None
-        self.root = config.rootpath
-        asked = (
-            config.getoption("jaxprof_save"),
-            config.getoption("jaxprof_compare"),
-            config.getoption("jaxprof_fail_on"),
-        )
-        if any(value not in (None, []) for value in asked):
-            from jaxprof.testing.reports import read_options
+        self.path: Path | None = None
+        option = config.getoption("jaxprof_save")
+        if option is not None:
+            from jaxprof.testing.reports import file_of
 
-            self.options = read_options(self.root, *asked)
+            self.path = file_of(option)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """The last attempt of a test counts."""
@@ -126,11 +107,11 @@ class _Reports:
             self.programs[report.nodeid] = lines
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        if not self.programs and self.options is None:
+        if not self.programs and self.path is None:
             return
-        from jaxprof.testing.reports import ReportOptions, report
+        from jaxprof.testing.reports import report
 
-        found = report(self.options or ReportOptions(self.root, None, None, ()), self.programs)
+        found = report(self.path, self.programs)
         self.lines = found.lines
         if found.failed and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -77,10 +77,9 @@ class Disk:
 @pytest.fixture
 def disk(tmp_path):
     made = Disk(tmp_path)
-    for name in ("sessions/kept", "baselines/old"):
-        path = made.before / f"{name}.jaxprof"
-        path.parent.mkdir()
-        path.write_bytes(originals("session")[-1])
+    path = made.before / "sessions/kept.jaxprof"
+    path.parent.mkdir()
+    path.write_bytes(originals("session")[-1])
     (made.before / "old.json").write_text("mine")
     (made.work / "s.jaxprof").write_bytes(originals("session")[-1])
     (made.work / "host.xplane.pb").write_bytes(originals("profile")[0])
@@ -112,7 +111,6 @@ def test_a_program_is_recorded_elsewhere(disk):
 @pytest.mark.parametrize(
     ("way", "words"),
     [
-        ("full", "gate baseline save old s.jaxprof --force"),
         ("almost full", "export s.jaxprof -o PLACE/old.json --force --format html"),
         ("read-only", "open --keep host.xplane.pb -o PLACE/x.jaxprof"),
     ],
@@ -123,7 +121,7 @@ def test_what_cannot_be_written_is_one_line_and_what_was_there_stays(way, words,
     first, *more = said.err.splitlines()
     assert (first.startswith("jaxprof: "), len(more) < 2, WAYS[way][1] in said.err) == (True, True, True), said.err
     names = {str(path.relative_to(disk.after)) for path in disk.after.rglob("*") if path.is_file()} - {"filler"}
-    assert names == {"sessions/kept.jaxprof", "baselines/old.jaxprof", "old.json"}
+    assert names == {"sessions/kept.jaxprof", "old.json"}
     for each in names:
         assert (disk.after / each).read_bytes() == (disk.before / each).read_bytes()
 

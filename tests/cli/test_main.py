@@ -35,7 +35,7 @@ def _contexts(command, name, parent=None):
 
 def test_no_help_has_a_summary_that_is_cut_or_a_type_of_click_for_a_value():
     contexts = list(_contexts(cli, "jaxprof"))
-    assert {"jaxprof run", "jaxprof baseline save"} <= {context.command_path for context in contexts}
+    assert {"jaxprof run", "jaxprof sessions rename"} <= {context.command_path for context in contexts}
     for context in contexts:
         text = context.get_help()
         commands = text.partition("\nCommands:\n")[2]

@@ -78,9 +78,9 @@ def test_what_a_store_fails_to_give_is_said_and_the_rest_is_shown(call, folder, 
     "words",
     [
         "open", "open --format json", "open --compiles", "explain", "export", "hlo", "open --keep", "compare URL",
-        "run", "sessions rollup", "gate --fail-on flops", "gate baseline save n", "compare --over-time",
+        "run", "sessions rollup", "gate --fail-on flops", "compare --over-time",
         "open --seconds 2",
-        "compare --over-time --format json", "script", "compare", "devices", "sessions delete", "gate baseline show",
+        "compare --over-time --format json", "script", "compare", "devices", "sessions delete",
         "config completion", "run --describe", "",
     ],
 )  # fmt: skip

@@ -60,27 +60,6 @@ def test_what_is_no_jitted_function_is_jitted_once(jaxprof):
     assert jaxprof(model, X, by=3).compiles == 1
 
 
-def test_times_are_measured_on_demand(jaxprof, monkeypatch):
-    increase = jax.jit(lambda x, *, by: x + by, donate_argnums=0)
-    given = jnp.ones(5)
-    result = jaxprof(increase, given, by=jnp.ones(5))
-    assert (given.is_deleted(), result.facts["donated"]) == (True, 20)
-    assert not result.session.figures[0].run.samples("run")
-    assert 0 < result.median_seconds < 1
-    assert result.median_seconds == result.session.figures[0].summary.median
-    assert result.compiles == 1
-    other = jaxprof(step, W, X)
-    monkeypatch.setattr("jaxprof.engine.measure.inprocess.measure_workload", refuse)
-    assert other.median_seconds is None
-    assert "not timed: ValueError: busy" in [warning.message for warning in other.run.warnings]
-
-
-def refuse(workload, variant, request, emit, control):
-    from jaxprof.engine.measure.failure import failed
-
-    emit(failed(ValueError("busy")))
-
-
 def test_a_function_that_raises_raises(jaxprof):
     def fails(x):
         raise KeyError("mine")

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from jaxprof.analysis.difference import FACTS, TIMES, Compared, FigureDifference
 from jaxprof.analysis.run_difference import CollectiveDifference, RunDifference
-from jaxprof.analysis.run_result import COUNTED, COUNTED_FACTS, OLD_COUNT
+from jaxprof.analysis.run_result import OLD_COUNT
 from jaxprof.errors import UsageError, unknown_name
 from jaxprof.events import COUNTED_BY_XLA
-from jaxprof.session.log.baselines import Decision
 from jaxprof.stats.growth import LimitState, growth, growth_interval, judge_growth
 from jaxprof.units import counted, scaled
 
@@ -63,7 +62,7 @@ class GateBase:
 
     name: str
     """Name as the user gave it."""
-    reading: Literal["path", "target", "baseline", "session", "revision"]
+    reading: Literal["path", "target", "session", "revision"]
     place: str
     """Location: a path, a target, or the folder of a repository."""
     commit: str = ""
@@ -88,10 +87,6 @@ class GateRow:
     growth_low: float | None = None
     """Lower end of the 95 % interval of `growth`; the intervals of all times of one gate hold together."""
     growth_high: float | None = None
-    program: str = ""
-    """Name of the program in decisions."""
-    accepted: Decision | None = None
-    """Decision by which the row is within its limit although the fact has grown further."""
     launches_to_decide: int | None = None
     """Number of further launches that would decide an undecided time; None if unknown."""
 
@@ -143,13 +138,6 @@ def read_limit(text: str) -> GateLimit:
     if fact not in FACTS and fact not in TIMES:
         raise unknown_name("fact", fact, (*FACTS, *TIMES))
     return GateLimit(fact, growth)
-
-
-def program_name(run: Run) -> str:
-    """Return the name of a program in decisions, such as `train.py:step jit h100 f32[64,256]`."""
-    plan = run.plan
-    sizes = [f"{name}={value}" for name, value in sorted(plan.parameters.items())]
-    return " ".join([plan.workload, plan.variant, plan.device, *sizes, *plan.arguments])
 
 
 def versions_differ(before: Run, after: Run) -> str:
@@ -207,64 +195,18 @@ def versions_of(run: Run) -> str:
     return f"jax {environment.jax}, jaxlib {environment.jaxlib or 'unknown'}"
 
 
-def judged(
-    label: str, difference: RunDifference, limits: Iterable[GateLimit], decisions: Iterable[Decision] = ()
-) -> tuple[GateRow, ...]:
-    """Apply each limit on a fact to two runs, the first being the baseline. Accepted growth is within its limit, up to
-    the accepted value."""
-    program = program_name(difference.after)
-    by_fact = {each.fact: each for each in decisions if each.program == program and not is_of_old_count(each)}
-    rows = [_judge_fact(label, difference, limit) for limit in limits if not limit.is_time]
-    return tuple(with_decision(replace(row, program=program), by_fact.get(row.limit.fact)) for row in rows)
+def judged(label: str, difference: RunDifference, limits: Iterable[GateLimit]) -> tuple[GateRow, ...]:
+    """Apply each limit on a fact to two runs, the first being the baseline."""
+    return tuple(_judge_fact(label, difference, limit) for limit in limits if not limit.is_time)
 
 
-def is_of_old_count(decision: Decision) -> bool:
-    """Return whether the accepted value was counted in an older way, and says nothing about today's figure."""
-    return decision.fact in COUNTED_FACTS and decision.counted != COUNTED
-
-
-def old_counts(difference: RunDifference, decisions: Iterable[Decision]) -> list[str]:
+def old_counts(difference: RunDifference) -> list[str]:
     """Return notes about figures that an older version counted, which are not compared."""
-    program = program_name(difference.after)
-    notes = [
-        f"the growth of {each.fact} that was accepted is not applied: it was {OLD_COUNT}. Accept it again"
-        for each in decisions
-        if each.program == program and is_of_old_count(each)
-    ]
-    sides = (("base", difference.before), ("program", difference.after))
-    return notes + [
+    return [
         f"FLOPs and bytes of the {side} are unknown: its HLO was not kept, and its figures were {OLD_COUNT}"
-        for side, run in sides
+        for side, run in (("base", difference.before), ("program", difference.after))
         if run.cost is not None and run.cost.source == COUNTED_BY_XLA and "hlo" not in run.texts
     ]
-
-
-def decided(row: GateRow, reason: str, moment: str, run: Run) -> Decision:
-    """Return the decision to accept a row that exceeded its limit. Raises ValueError for any other row, and for a
-    time."""
-    if row.state != "passed" or row.limit.is_time or row.figure.after is None:
-        raise ValueError(f"{row.limit.text} is {row.state}: there is nothing to accept")
-    environment = run.environment
-    return Decision(
-        program=row.program,
-        fact=row.limit.fact,
-        value=row.figure.after,
-        detail=row.reason,
-        reason=reason,
-        decided=moment,
-        jax=environment.jax if environment is not None else None,
-        jaxlib=environment.jaxlib if environment is not None else None,
-        counted=COUNTED if row.limit.fact in COUNTED_FACTS else "",
-    )
-
-
-def with_decision(row: GateRow, decision: Decision | None) -> GateRow:
-    """Return the row, within its limit if `decision` accepts its value."""
-    after = row.figure.after
-    if row.state != "passed" or decision is None or after is None or row.reason != decision.detail:
-        return row
-    beyond = after < decision.value if row.limit.figure.less_is_worse else after > decision.value
-    return row if beyond else replace(row, state="within", accepted=decision)
 
 
 def judged_times(label: str, compared: AbResult, limits: Iterable[GateLimit]) -> tuple[GateRow, ...]:

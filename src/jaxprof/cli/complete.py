@@ -1,4 +1,4 @@
-"""Shell completion of workloads, devices, sessions and baselines. Imports no jax.
+"""Shell completion of workloads, devices and sessions. Imports no jax.
 
 On failure it offers no completions. bash inserts a completion as it is, so a session called `$(touch x)` would be run
 with the line: `_offered` is the only place that makes completions, and leaves such names out.
@@ -50,18 +50,6 @@ def complete_target_device(ctx: click.Context, parameter: click.Parameter, incom
 
     before, comma, _ = incomplete.rpartition(",")
     return _offered(incomplete, sorted(f"{before}{comma}{chip.name}" for chip in CHIPS))
-
-
-def complete_baseline(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete named baselines."""
-    from jaxprof.session.log.baselines import Baselines
-
-    return _offered(incomplete, Baselines().names())
-
-
-def complete_base(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete what `gate --base` takes, without revisions: named baselines, kept sessions and files."""
-    return [*complete_baseline(ctx, parameter, incomplete), *complete_session(ctx, parameter, incomplete)]
 
 
 def complete_session(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -1,6 +1,6 @@
 """Another revision of a target, checked out beside the present one while it is compiled or measured.
 
-The word after `--base` means a file, a target, a baseline, a kept session or a git revision, in that order: a path or a
+The word after `--base` means a file, a target, a kept session or a git revision, in that order: a path or a
 target that exists takes precedence over a revision of the same name. The answer always says which meaning was taken.
 """
 
@@ -22,7 +22,6 @@ from jaxprof.runner.repository import Repository, git, is_file, repository_of
 from jaxprof.runner.rerun import SidesAgain
 from jaxprof.runner.sides import SideTree
 from jaxprof.session.log import Library
-from jaxprof.session.log.baselines import Baselines
 from jaxprof.session_names import EXTENSION
 
 
@@ -195,16 +194,12 @@ def found_base(target: str, word: str | None) -> Iterator[FoundBase]:
 
 
 def _base_by_name(word: str) -> FoundBase | None:
-    """Return the base that `word` names by itself: a path, a target, a baseline, or a kept session by its whole
-    name."""
+    """Return the base that `word` names by itself: a path, a target, or a kept session by its whole name."""
     if is_ready(word):
         path = with_home(word)
         return FoundBase(GateBase(word, "session" if path.suffix == EXTENSION else "path", str(path)), word)
     if is_workload(word) or word.endswith(".py") or (":" in word[1:] and "@{" not in word):
         return FoundBase(GateBase(word, "target", word), word)
-    baseline = Baselines().search(word)
-    if baseline is not None:
-        return FoundBase(GateBase(word, "baseline", str(baseline)), str(baseline))
     for kept in Library().paths()[: 1 if word == "last" else None]:
         if word in ("last", kept.name, kept.name.removesuffix(EXTENSION)):
             return FoundBase(GateBase(word, "session", str(kept)), str(kept))
@@ -213,7 +208,7 @@ def _base_by_name(word: str) -> FoundBase | None:
 
 def _default_repository(target: str) -> Repository:
     """Return the repository whose HEAD is the base. Raises UsageError if there is none, or nothing has changed."""
-    example = "--base takes a revision (origin/main), a baseline, a session, or another target."
+    example = "--base takes a revision (origin/main), a session, or another target."
     if is_workload(target) or not is_own(target) or Path(target).suffix == EXTENSION:
         raise UsageError(f"{target} needs a base to be compared with", example)
     try:
@@ -257,7 +252,7 @@ def _base_at_revision(target: str, word: str, repository: Path) -> Iterator[Foun
 
 
 def _unknown_base(word: str, repository: Repository | None, refused: str) -> UsageError:
-    tried = "neither a path, a target, a baseline nor a kept session"
+    tried = "neither a path, a target nor a kept session"
     if repository is None:
         return UsageError(f"--base {word!r} is {tried}", f"Nor is it a git revision: {refused}.")
     return UsageError(f"--base {word!r} is {tried}, nor a revision of {repository.folder}", repository.lack)

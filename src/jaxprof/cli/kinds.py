@@ -214,12 +214,6 @@ _PLAIN: Final[Mapping[str, tuple[tuple[str, Unit, str], ...]]] = {
         ("deleted", LIST, "What was deleted"),
         ("size_bytes", BYTES, "Size on disk of what was deleted"),
     ),
-    "baseline-save": (
-        ("name", TEXT, "Its name"),
-        ("path", TEXT, "Its file"),
-        ("decisions_dropped", COUNT, "Decisions about the former one that no longer hold"),
-    ),
-    "baseline-delete": (("deleted", LIST, "Names of the baselines that were deleted"),),
     "target-install": (
         ("vendor", TEXT, "Vendor of the compiler"),
         ("path", TEXT, "Where it is"),
@@ -268,8 +262,6 @@ def _in_folder(key: str, meaning: str, inside: Facts, *more: Fact[Any]) -> Facts
 
 KINDS: Final[Mapping[str, Callable[[], Facts]]] = {
     "ab": lambda: (Fact("session", TEXT, "Where the comparison is kept"), *_report_facts("comparison", "AB")),
-    "baseline": partial(_report_facts, "gate", "BASELINE"),
-    "baselines": lambda: _in_folder("baselines", "The kept baselines", _report_facts("gate", "BASELINES")),
     "catalogue": lambda: (_rows("findings", "Every code", _report_facts("explain", "ENTRY")[:3]),),
     "comparison": lambda: (
         _rows("comparisons", "One for each session after the first", _report_facts("comparison", "DIFFERENCE")),

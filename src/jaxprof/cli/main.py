@@ -59,7 +59,7 @@ GROUPS = {
 COMMANDS = {name: "open_" if name == "open" else name for group in GROUPS.values() for name in group}
 """Command name → its module under `commands`, which has a click command called `command`."""
 
-WITHIN = {("gate", "baseline"): "baseline", ("sessions", "rollup"): "rollup", ("devices", "target"): "target"}
+WITHIN = {("sessions", "rollup"): "rollup", ("devices", "target"): "target"}
 """Two words that name a command with its own module."""
 
 CONFIGURED = frozenset({"run", "compare", "hlo", "gate"})

@@ -264,7 +264,7 @@ def job_cost(job: JobFigures) -> tuple[str, str]:
 def gate_conclusion(result: GateResult, target: str) -> Conclusion:
     """Return the conclusion of a gate: the limit exceeded by most, what the figures rest on, how to see why."""
     from jaxprof.analysis.explain.model import command
-    from jaxprof.report.gate import accepted_reasons, row_text
+    from jaxprof.report.gate import row_text
 
     worst = min(result.rows, key=_worst_first, default=None)
     cost = row_text(worst) if worst is not None else "unknown: nothing was compared"
@@ -275,19 +275,14 @@ def gate_conclusion(result: GateResult, target: str) -> Conclusion:
     else:
         certainty = "times were not measured together, so the machine may explain them"
     if result.outcome == "within":
-        accepted = accepted_reasons(result)
-        return Conclusion(
-            cost,
-            certainty,
-            f"nothing: what was exceeded is accepted ({accepted})" if accepted else "nothing: no limit was exceeded",
-        )
+        return Conclusion(cost, certainty, "nothing: no limit was exceeded")
     base = result.base
     details = {
         "revision": command("compare", "--git", base.name, target),
         "target": command("compare", base.name, target),
     }.get(base.reading, command("hlo", target, "--kernels"))
     action = {
-        "passed": "find what grew, or allow it: --accept WHY keeps the decision beside a named baseline",
+        "passed": "find what grew",
         "undecided": "find out what is unknown: the reason stands beside each limit",
     }[result.outcome]
     return Conclusion(cost, certainty, action, details)

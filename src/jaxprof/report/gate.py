@@ -1,52 +1,36 @@
-"""Report the outcome of a gate, with a line for each limit: text, JSON and JUnit XML; and named baselines: a
-list of them, or the exact facts and decisions of one."""
+"""Report the outcome of a gate, with a line for each limit: text, JSON and JUnit XML."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from operator import itemgetter
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
-from jaxprof.analysis.difference import FACTS, FigureDifference, exact_facts
-from jaxprof.analysis.gate import GateBase, GateResult, GateRow, program_name, versions_of
-from jaxprof.analysis.run_difference import facts_of
+from jaxprof.analysis.gate import GateBase, GateResult, GateRow
 from jaxprof.analysis.speedup import more_launches
 from jaxprof.events import ResultsCompared
-from jaxprof.facts import RUN, Fact, at, column, pick, recorder, within
-from jaxprof.facts.units import BYTES, COUNT, LIST, NUMBER, NUMBER_BY_NAME, OBJECT, ROWS, TEXT, TRUTH
+from jaxprof.facts import Fact, at, column, pick, recorder, within
+from jaxprof.facts.units import LIST, NUMBER, OBJECT, ROWS, TEXT, TRUTH
 from jaxprof.report.comparison import FIGURES, figure, growth_text, signed
 from jaxprof.report.renderers import Table, text_lines, wrap
 from jaxprof.report.sides import VERSUS, basis_lines, results_text
-from jaxprof.session import Run, Session
-from jaxprof.session.log import Entry
-from jaxprof.session.log.baselines import Decision
 from jaxprof.text import safe
-from jaxprof.units import UNKNOWN, counted, percent, utc_text
+from jaxprof.units import UNKNOWN, percent
 
 WIDTH: Final = 100
 
 
 def _answer(result: GateResult) -> str:
-    """Return the outcome in words: how many limits were exceeded, or why those that were exceeded are accepted."""
+    """Return the outcome in words: how many limits were exceeded."""
     if result.outcome == "undecided":
         return "undecided"
     if result.outcome == "passed":
         count = sum(row.state == "passed" for row in result.rows)
         return "a limit was exceeded" if count == 1 else f"{count} limits were exceeded"
-    reasons = accepted_reasons(result)
-    return f"exceeded, accepted: {reasons}" if reasons else "within the limits"
-
-
-def accepted_reasons(result: GateResult) -> str:
-    """Return the reasons for which limits that were exceeded are accepted; empty if there are none."""
-    return "; ".join(dict.fromkeys(row.accepted.reason for row in result.rows if row.accepted is not None))
+    return "within the limits"
 
 
 def _state(row: GateRow) -> str:
-    """Return the state of a limit in words: `accepted` for a decision that allows it, `exceeded` for `passed`."""
-    if row.accepted is not None:
-        return "accepted"
+    """Return the state of a limit in words: `exceeded` for `passed`."""
     return "exceeded" if row.state == "passed" else row.state
 
 
@@ -63,24 +47,9 @@ def _growth(row: GateRow) -> str:
 
 
 def _reason(row: GateRow) -> str | None:
-    if row.accepted is not None:
-        value = figure(row.accepted.value, row.figure.unit)
-        bound = "down to" if row.limit.figure.less_is_worse else "up to"
-        return f"accepted {bound} {value}: {row.accepted.reason}"
     return ", ".join(filter(None, (row.reason, more_launches(row.launches_to_decide)))) or None
 
 
-DECISION: Final[tuple[Fact[Decision], ...]] = (
-    Fact("program", TEXT, "The program that it is about"),
-    Fact("fact", TEXT, "The figure that may grow"),
-    Fact("value", NUMBER, "The value up to which it may grow"),
-    Fact("detail", TEXT, "What exactly was accepted"),
-    Fact("reason", TEXT, "Why it was accepted"),
-    Fact("decided", TEXT, "When it was decided, in UTC"),
-    Fact("jax", TEXT, "Version of jax"),
-    Fact("jaxlib", TEXT, "Version of jaxlib"),
-)
-"""A decision to accept growth."""
 LIMITS: Final[tuple[Fact[GateRow], ...]] = (
     column("", _state),
     Fact("state", TEXT, "within, passed (the limit is exceeded) or undecided"),
@@ -96,7 +65,6 @@ LIMITS: Final[tuple[Fact[GateRow], ...]] = (
     Fact("growth_high", NUMBER, "Upper bound of the 95 % interval"),
     Fact("launches_to_decide", NUMBER, "How many more launches would give a verdict"),
     Fact("reason", TEXT, "Why it is undecided"),
-    Fact("accepted", OBJECT, "The decision that allows it", inside=DECISION),
 )
 
 
@@ -114,8 +82,7 @@ def gate_text(result: GateResult) -> str:
     lines += text_lines(Table(LIMITS, result.rows))
     for row in result.rows:
         if reason := _reason(row):
-            state = "" if row.accepted is not None else f"{_state(row)}: "
-            lines += wrap(f"{row.limit.text} {state}{reason}", hang=2, width=WIDTH)
+            lines += wrap(f"{row.limit.text} {_state(row)}: {reason}", hang=2, width=WIDTH)
     return "\n".join(lines)
 
 
@@ -145,7 +112,7 @@ def base_sentence(base: GateBase) -> str:
     if base.reading == "target":
         return f"base: {base.name}, compiled now"
     where = f" ({base.place})" if base.place != base.name else ""
-    kind = f"the {base.reading} " if base.reading in ("session", "baseline") else ""
+    kind = "the session " if base.reading == "session" else ""
     return f"base: {kind}{base.name}{where}"
 
 
@@ -179,7 +146,7 @@ GATE: Final[tuple[Fact[GateResult], ...]] = (
     Fact("outcome", TEXT, "within, passed (a limit is exceeded) or undecided"),
     Fact("base", OBJECT, "What it was compared with", inside=(
         Fact("name", TEXT, "The word after --base"),
-        Fact("reading", TEXT, "How it was read: path, target, baseline, session, revision"),
+        Fact("reading", TEXT, "How it was read: path, target, session, revision"),
         Fact("place", TEXT, "Where it is"),
         Fact("commit", TEXT, "Git commit of a revision, abbreviated"),
         Fact("dirty", TRUTH, "Whether the tree beside the revision has changes that are not committed",
@@ -192,80 +159,3 @@ GATE: Final[tuple[Fact[GateResult], ...]] = (
 )  # fmt: skip
 gate_json: Final = recorder(GATE)
 """Return the outcome of a gate as JSON-ready data."""
-
-
-@dataclass(frozen=True, slots=True)
-class BaselineEntry:
-    """A baseline in a list."""
-
-    name: str
-    entry: Entry
-    decisions: tuple[Decision, ...]
-
-
-BASELINES: Final[tuple[Fact[BaselineEntry], ...]] = (
-    Fact("name", TEXT, "Its name", title="baseline"),
-    Fact("created", TEXT, "When it was saved, in UTC", at("entry.header.created"), "saved", show=utc_text),
-    Fact("programs", COUNT, "Programs in it", lambda row: len(row.entry.planned), "programs"),
-    Fact("decisions", COUNT, "Decisions that are kept with it", lambda row: len(row.decisions), "decisions"),
-    Fact("size_bytes", BYTES, "Size on disk", at("entry.size_bytes"), "size"),
-    column("workloads", lambda row: row.entry.problem or ", ".join(row.entry.workloads), widest=40),
-    Fact("workloads", LIST, "Their workloads", at("entry.workloads")),
-    Fact("path", TEXT, "Its file", lambda row: str(row.entry.path)),
-    Fact("problem", TEXT, "Why it cannot be read", at("entry.problem")),
-)
-_EXACT_FACTS: Final[tuple[Fact[FigureDifference], ...]] = (
-    column("exact fact", lambda row: FACTS[row.code].title),
-    column("value", lambda row: figure(row.before, row.unit), right=True),
-)
-
-
-def baselines_lines(entries: Sequence[BaselineEntry], folder: str) -> Iterator[str]:
-    """Yield a line for each baseline, and the folder that they are in."""
-    yield from text_lines(Table(BASELINES, entries), indent="")
-    yield f"{counted(len(entries), 'baseline')} in {folder}"
-
-
-def baseline_lines(entry: BaselineEntry, session: Session) -> Iterator[str]:
-    """Yield the programs of a baseline with their exact facts, then its decisions."""
-    header = session.header
-    yield f"{entry.name}, saved {utc_text(header.created)} on {header.host}, {entry.entry.path}"
-    for run in session.runs.values():
-        yield ""
-        yield f"{program_name(run)}, {versions_of(run) or 'jax unknown'}"
-        facts = [fact for fact in exact_facts(facts_of(session, run), {}) if fact.before]
-        yield from text_lines(Table(_EXACT_FACTS, facts))
-    if entry.decisions:
-        yield ""
-        yield "decisions"
-    for decision in entry.decisions:
-        fact = FACTS.get(decision.fact)
-        title, unit = (fact.title, fact.unit) if fact is not None else (decision.fact, "byte")
-        detail = f" ({decision.detail})" if decision.detail else ""
-        accepted = f"{decision.program}: {title} {figure(decision.value, unit)}{detail}: {decision.reason}"
-        yield from wrap(f"{accepted} ({utc_text(decision.decided)})", hang=2, width=WIDTH)
-
-
-_PROGRAM: Final[tuple[Fact[tuple[Session, Run]], ...]] = (
-    Fact("program", TEXT, "Its name", lambda row: program_name(row[1])),
-    *within(itemgetter(1), (
-        replace(RUN, read=at("id")),
-        Fact("device", TEXT, "The device that it was compiled for", at("plan.device")),
-        Fact("jax", TEXT, "Version of jax", at("environment.jax")),
-        Fact("jaxlib", TEXT, "Version of jaxlib", at("environment.jaxlib")),
-    )),
-    Fact("facts", NUMBER_BY_NAME, "Exact figures by their code, in base units", lambda row: facts_of(*row)),
-)  # fmt: skip
-BASELINE: Final[tuple[Fact[tuple[BaselineEntry, Session]], ...]] = (
-    *within(itemgetter(0), (
-        *(fact for fact in BASELINES if fact.key not in ("programs", "decisions")),
-        Fact("decisions", ROWS, "Growth that was accepted, with the reason", inside=DECISION),
-    )),
-    Fact("programs", ROWS, "Its programs",
-         lambda row: [(row[1], run) for run in row[1].runs.values()], inside=_PROGRAM),
-)  # fmt: skip
-
-
-def baseline_json(entry: BaselineEntry, session: Session) -> dict[str, Any]:
-    """Return the programs of a baseline with their exact facts, and its decisions, as JSON-ready data."""
-    return recorder(BASELINE)((entry, session))

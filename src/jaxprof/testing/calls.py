@@ -1,7 +1,7 @@
 """The fixture `jaxprof`: it calls a function as the test asks, and keeps what the call compiled.
 
 The program is read right after the call, from the caches that the call has filled: later the settings under which it
-was compiled (a mesh, a precision) may be gone, and donated arguments are. Only times are measured on demand.
+was compiled (a mesh, a precision) may be gone, and donated arguments are.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.analysis.run_result import result
-from jaxprof.api.session import Session
 from jaxprof.errors import UsageError
 from jaxprof.events import Compiled, Event, RunSpec
 from jaxprof.testing.programs import CalledFunction, CalledProgram, CompileWatch, MadeCall, ProgramFacts, as_compiled
@@ -27,19 +25,12 @@ _LEAVES_NAMED = 16
 class CallResult(ProgramFacts):
     """One call of a function, and its program."""
 
-    def __init__(self, value: Any, program: CalledProgram, call: MadeCall, leaves: tuple[Any, ...]) -> None:
+    def __init__(self, value: Any, program: CalledProgram, call: MadeCall) -> None:
         super().__init__(program.session)
         self.value = value
         """What the function returned."""
         self._program = program
         self._call = call
-        self._leaves = leaves
-        """The arguments as they were given to the call."""
-
-    @property
-    def session(self) -> Session:
-        """The session of the program. It has the program's times once they are measured."""
-        return self._program.session
 
     @property
     def compiles(self) -> int:
@@ -55,15 +46,6 @@ class CallResult(ProgramFacts):
     def facts(self) -> dict[str, float | None]:
         """The facts of the program, which several calls may share."""
         return self._program.facts
-
-    @property
-    def median_seconds(self) -> float | None:
-        """Median time of a call, as `jaxprof.profile` measures it; None if measuring failed. The first reading takes
-        some seconds, in which the function is called many times. Donated arguments get random values."""
-        if not self._program.timed:
-            self._program.time(self._call, self._leaves)
-        summary = result(self.session, self.run.id).summary
-        return summary.median if summary is not None else None
 
     def for_device(self, device: str) -> ProgramFacts:
         """Return the program, compiled for one device that need not be here: `h100`, `tpu-v5e`. Skip the test if the
@@ -93,10 +75,7 @@ class Caller:
         """
         if not callable(fn):
             raise UsageError(f"jaxprof needs a function, not {type(fn).__name__}", "jaxprof(fn, *args, **kwargs)")
-        import jax
-
         function = self._function(fn)
-        leaves = tuple(jax.tree.leaves((args, kwargs)))
         call = _call(function, args, kwargs)
         before = len(self._watch.seen)
         try:
@@ -110,7 +89,7 @@ class Caller:
         if program is None:
             program = self._read(call, compilation)
             function.programs.append((call, program))
-        return CallResult(value, program, call, leaves)
+        return CallResult(value, program, call)
 
     def _function(self, fn: Callable[..., Any]) -> CalledFunction:
         try:

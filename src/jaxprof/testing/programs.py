@@ -1,7 +1,7 @@
 """The programs that a test compiles, each as a session of one run, with its exact facts.
 
-The facts are those of `jaxprof gate` and `jaxprof compare`; they are derived on first use. Times are measured,
-and other devices compiled for, on demand.
+The facts are those of `jaxprof gate` and `jaxprof compare`; they are derived on first use. Other devices
+are compiled for on demand.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from jaxprof.analysis.memory import MemoryPicture, buffers_of
 from jaxprof.analysis.run_difference import facts_of
-from jaxprof.analysis.run_result import SAMPLED_PHASES
 from jaxprof.api.session import Session
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.events import (
@@ -22,12 +21,8 @@ from jaxprof.events import (
     CompileObserved,
     Event,
     PhaseEnded,
-    PhaseStarted,
-    RunClosed,
     RunFinished,
-    RunPlanned,
     RunSpec,
-    SamplesTaken,
     SessionClosed,
     WarningRaised,
 )
@@ -160,7 +155,6 @@ class CalledProgram(ProgramFacts):
         self.function = function
         self.signature = signature
         """Types of the arguments, for people."""
-        self.timed = False
         self._events = tuple(events)
         self._elsewhere: dict[str, ProgramFacts] = {}
 
@@ -184,31 +178,6 @@ class CalledProgram(ProgramFacts):
                 session = compile_for(target, spec, *call.function.by_position(call))
             known = self._elsewhere[target.label] = ProgramFacts(session)
         return known
-
-    def time(self, call: MadeCall, leaves: tuple[Any, ...]) -> None:
-        """Measure the time of such a call, and add it to the run."""
-        measured_events: list[Event] = []
-        with self.function.uncounted():
-            _measure(call, leaves, measured_events.append)
-        kept = [
-            event for event in measured_events if isinstance(event, SamplesTaken | WarningRaised) or _is_sampled(event)
-        ]
-        closed = next((event for event in measured_events if isinstance(event, RunClosed)), None)
-        failed = next(
-            (event for event in measured_events if isinstance(event, RunFinished) and event.status != "ok"), None
-        )
-        if failed is not None:
-            kept.append(WarningRaised(run=failed.run, code="not_timed", message=f"not timed: {failed.error}"))
-        events: list[Event] = []
-        for event in self._events:
-            if isinstance(event, RunPlanned):
-                event = replace(event, spec=replace(event.spec, how="jit"))
-            elif isinstance(event, RunClosed) and closed is not None:
-                event = replace(event, median_seconds=closed.median_seconds, ci95_seconds=closed.ci95_seconds)
-            elif isinstance(event, RunFinished):
-                events += kept
-            events.append(event)
-        self._events, self._session, self.timed = tuple(events), _session(events), True
 
 
 class CalledFunction:
@@ -285,34 +254,6 @@ def _session(events: Iterable[Event]) -> Session:
     for event in (*events, SessionClosed()):
         session.apply(event)
     return session
-
-
-def _is_sampled(event: Event) -> bool:
-    return isinstance(event, PhaseStarted | PhaseEnded) and event.phase in SAMPLED_PHASES
-
-
-def _measure(call: MadeCall, leaves: tuple[Any, ...], emit: Callable[[Event], None]) -> None:
-    """Measure such a call, with its original arguments if they still exist."""
-    import jax
-
-    from jaxprof.engine.measure.inprocess import FunctionCall, measure_call, place_call
-    from jaxprof.recorder.calls.call_capture import of_arrays_only
-
-    if any(isinstance(leaf, jax.Array) and leaf.is_deleted() for leaf in leaves):
-        made_leaves = jax.tree.leaves(call.kept.made())
-        leaves = tuple(
-            other if isinstance(leaf, jax.Array) and leaf.is_deleted() else leaf
-            for leaf, other in zip(leaves, made_leaves, strict=True)
-        )
-    args, kwargs = jax.tree.unflatten(call.kept.structure, leaves)
-    function = call.function.compiled
-    if type(function).__module__.startswith("jax"):
-        placed = place_call(function, args, kwargs)
-        function, arguments = placed.function, placed.arguments
-    else:
-        function, arguments = of_arrays_only(function, args, kwargs)
-    name = call.function.name
-    measure_call(FunctionCall(run="r1", name=name, function=function, arguments=arguments, capture=False), emit)
 
 
 def _plain(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -5,19 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
 from jaxprof.analysis.gate import (
-    GateBase,
     GateLimit,
     GateResult,
     GateRow,
     arguments_differ,
-    decided,
     judged,
     judged_apart,
     judged_times,
@@ -26,12 +23,11 @@ from jaxprof.analysis.gate import (
     read_limits,
     versions_differ,
     wider_products,
-    with_decision,
 )
 from jaxprof.analysis.run_difference import RunDifference, arguments_of, run_difference
 from jaxprof.analysis.run_result import result as run_result
 from jaxprof.cli.answers import command_line, new_writer
-from jaxprof.cli.complete import complete_base, complete_target
+from jaxprof.cli.complete import complete_session, complete_target
 from jaxprof.cli.git_revision import FoundBase, found_base
 from jaxprof.cli.hlo_target import CompileOptions, compiled_programs
 from jaxprof.cli.options import (
@@ -55,7 +51,6 @@ from jaxprof.report import gate as report
 from jaxprof.report.conclusion import conclusion_lines, gate_conclusion
 from jaxprof.session import Run, Session
 from jaxprof.session.log import LogWriter
-from jaxprof.session.log.baselines import Baselines, Decision
 
 
 @click.command("gate")
@@ -63,7 +58,7 @@ from jaxprof.session.log.baselines import Baselines, Decision
 @click.option(
     "--base",
     metavar="BASE",
-    shell_complete=complete_base,
+    shell_complete=complete_session,
     help="What TARGET is compared with; by default HEAD, where it has changes that are not committed.",
 )
 @click.option(
@@ -74,11 +69,6 @@ from jaxprof.session.log.baselines import Baselines, Decision
     metavar="FACT[:N%]",
     help="Fail if it grows (by more than N %): kernels, flops, bytes, peak, collectives... or a time: run:5%, "
     "compile:20%. May be repeated.",
-)
-@click.option(
-    "--accept",
-    metavar="WHY",
-    help="Accept what exceeds a limit now: keep that decision, and WHY, with the named baseline.",
 )
 @click.option("--strict", is_flag=True, help="Exit with 4 where a limit is undecided.")
 @target_options("Compile for h100, tpu-v5e... that need not be here.")
@@ -94,7 +84,6 @@ def command(
     target: str,
     base: str | None,
     limits: tuple[str, ...],
-    accept: str | None,
     strict: bool,
     junit: Path | None,
     out: Path | None,
@@ -105,8 +94,7 @@ def command(
     """Fail if an exact fact of TARGET, or a time, has grown since BASE.
 
     TARGET is a function of yours (path/to/file.py:function), a workload, or a session (of `run`, or of `hlo --out`).
-    BASE is one of these, a baseline (jaxprof gate baseline save NAME), or a git revision of the repository that holds
-    TARGET.
+    BASE is one of these, or a git revision of the repository that holds TARGET.
 
     For facts both are compiled, and nothing is run: kernels, launches, flops, bytes, transcendentals, product_bytes,
     peak, argument, output, temporary, constant, donated (must not shrink), code, collectives, collective_bytes,
@@ -120,7 +108,7 @@ def command(
     how = {name: words.pop(name) for name in TIMED}
     options = CompileOptions(**words)
     result, measured = _compared(
-        target, base, parsed_limits, options, how, lambda: new_writer(out, replace_existing=force), accept
+        target, base, parsed_limits, options, how, lambda: new_writer(out, replace_existing=force)
     )
     if result is None:
         assert measured is not None
@@ -139,7 +127,6 @@ def _compared(
     options: CompileOptions,
     how: Mapping[str, Any],
     writer: Callable[[], LogWriter],
-    accept: str | None,
 ) -> tuple[GateResult | None, MeasuredSides | None]:
     """Judge each limit. Return the result, None if measuring failed, and what was measured for limits on times."""
     rows: list[GateRow] = []
@@ -148,18 +135,16 @@ def _compared(
     measured: MeasuredSides | None = None
     timed = any(limit.is_time for limit in parsed_limits)
     with unwound_by_signals(), found_base(target, base) as found:
-        decisions = _decisions(found.about, accept)
         together = timed and can_be_measured(target, found)
         if not together or not all(limit.is_time for limit in parsed_limits):
-            pairs = _pairs(target, found, options)
+            pairs = _pairs(target, found, options, notes)
             for pair in pairs:
                 difference = pair.difference()
-                notes += old_counts(difference, decisions)
+                notes += old_counts(difference)
                 notes.append(
                     wider_products(difference, limited=any(limit.fact == "product_bytes" for limit in parsed_limits))
                 )
-                of_pair = judged(pair.label, difference, parsed_limits, decisions)
-                rows += of_pair if accept is None else _accept(found.about.name, pair.run, of_pair, accept)
+                rows += judged(pair.label, difference, parsed_limits)
         if together:
             measured = measure_times(target, found, options, how, parsed_limits, writer)
             if measured.result is None:
@@ -202,48 +187,26 @@ def _notes(pairs: Sequence[_Pair], reading: str) -> tuple[str, ...]:
         arguments_differ(arguments_of(pair.base_session, pair.base), arguments_of(pair.session, pair.run))
         for pair in pairs
     ]
-    if reading in ("baseline", "session"):
+    if reading == "session":
         notes += [of_another_file(pair.base, pair.run) for pair in pairs]
     return tuple(dict.fromkeys(filter(None, notes)))
 
 
-def _pairs(target: str, base: FoundBase, options: CompileOptions) -> list[_Pair]:
-    """Return each program of the target with its base, compiled now or read from a session. Raises JaxprofError."""
+def _pairs(target: str, base: FoundBase, options: CompileOptions, notes: list[str]) -> list[_Pair]:
+    """Return each program of the target with its base, compiled now or read from a session, and note those without one.
+    Raises JaxprofError."""
     try:
         base_programs = _programs(base.target, options, base.variables)
     except JaxprofError as error:
         raise base.named(error) from error
-    return [
-        _Pair(session, run, *_counterpart(run, base_programs, base.about.name))
-        for session, run in _programs(target, options)
-    ]
-
-
-def _decisions(base: GateBase, accept: str | None) -> tuple[Decision, ...]:
-    """Return the decisions that were kept beside the base. Raises UsageError if a decision cannot be kept there, and
-    FileRefusedError for a damaged file of decisions."""
-    if accept is not None and not accept.strip():
-        raise UsageError("--accept needs a reason", '--accept "the larger tile is 20 % faster on the target"')
-    if base.reading == "baseline":
-        return Baselines().decisions(base.name)
-    if accept is not None:
-        raise UsageError(
-            f"--accept keeps a decision beside a named baseline, and {base.name} is none",
-            "jaxprof gate baseline save NAME TARGET, then --base NAME.",
-        )
-    return ()
-
-
-def _accept(name: str, run: Run, rows: Sequence[GateRow], reason: str) -> list[GateRow]:
-    """Keep the decision to accept what exceeded a limit, and return the rows with it. Raises FileRefusedError and
-    StorageError."""
-    moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    made_decisions = {row.limit.fact: decided(row, reason, moment, run) for row in rows if row.state == "passed"}
-    if made_decisions:
-        Baselines().decide(name, list(made_decisions.values()))
-    return [
-        with_decision(row, made_decisions[row.limit.fact]) if row.limit.fact in made_decisions else row for row in rows
-    ]
+    programs = _programs(target, options)
+    several = min(len(programs), len(base_programs)) > 1
+    found = [(each, _counterpart(each[1], base_programs, base.about.name, several=several)) for each in programs]
+    pairs = [_Pair(*each, *partner) for each, partner in found if partner is not None]
+    if not pairs:
+        raise UsageError(f"{base.about.name} has none of the programs of {target}", "Compare two of the same names.")
+    notes.extend(f"not in the base: {run.label}" for (_, run), partner in found if partner is None)
+    return pairs
 
 
 def _label(run: Run) -> str:
@@ -282,13 +245,18 @@ def _programs(
     return [(session, run) for session, run in programs if "hlo" in run.texts] or programs
 
 
-def _counterpart(run: Run, programs: list[tuple[Session, Run]], base: str) -> tuple[Session, Run]:
-    """Return the base of `run`: on the same kind of device, and among several the one of the same name and variant."""
+def _counterpart(
+    run: Run, programs: list[tuple[Session, Run]], base: str, *, several: bool
+) -> tuple[Session, Run] | None:
+    """Return the base of `run`: on the same kind of device, and among several the one of the same name and variant.
+    None if both sides have `several` programs, and the base has none of that name."""
     on_device = [program for program in programs if program[1].device_kind == run.device_kind]
     if not on_device:
         kinds = ", ".join(dict.fromkeys(program.device_kind for _, program in programs))
         raise UsageError(f"{base} has no program on {run.device_kind}", f"It has programs on {kinds}.")
     plan = run.plan
+    if several and all(program.plan.workload != plan.workload for _, program in on_device):
+        return None
     for names in (
         lambda program: (
             program.device,
