@@ -11,6 +11,7 @@ Nothing is compiled again, so no event shows it; the source line does.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from types import CodeType, FrameType, FunctionType
@@ -21,7 +22,7 @@ from jaxprof.light_dataclass import dataclass
 from jaxprof.recorder.compiles.functions import unwrapped
 from jaxprof.recorder.compiles.values import static_text
 from jaxprof.recorder.places import USER, frame_kind
-from jaxprof.recorder.samples.call_text import parsed, position_of
+from jaxprof.recorder.samples.call_text import parsed, position_of, source_lines
 
 _LOCALS: Final = ".<locals>."
 _FRAMES_LOOKED_AT: Final = 200
@@ -80,8 +81,7 @@ def _called_at(factory: str, frame: FrameType | None) -> SourceLocation:
     line."""
     for caller in _user_frames(frame):
         code = caller.f_code
-        first, last = _extent(code)
-        lines = [line for line in _calls(code.co_filename).get(factory, ()) if first <= line <= last]
+        lines = _calls(code, factory)
         if lines:
             before = [line for line in lines if line <= caller.f_lineno]
             return SourceLocation(code.co_filename, (before or lines)[-1], code.co_name)
@@ -89,25 +89,20 @@ def _called_at(factory: str, frame: FrameType | None) -> SourceLocation:
 
 
 @lru_cache(maxsize=1024)
-def _extent(code: CodeType) -> tuple[int, int]:
-    """Return the first and the last line of a function's own code, without its nested functions."""
-    lines = [line for *_, line in code.co_lines() if line]
-    return min(lines, default=code.co_firstlineno), max(lines, default=code.co_firstlineno)
+def _calls(code: CodeType, name: str) -> tuple[int, ...]:
+    """Return the lines with instructions of a function, and of those inside it, on which the source calls `name`.
 
-
-@lru_cache(maxsize=64)
-def _calls(file: str) -> dict[str, tuple[int, ...]]:
-    """Return the lines of a file that call something, by the last part of the called name."""
-    tree = parsed(file)
-    if tree is None:
-        return {}
-    by_name: dict[str, list[int]] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            name = getattr(node.func, "attr", None) or getattr(node.func, "id", None)
-            if isinstance(name, str):
-                by_name.setdefault(name, []).append(node.lineno)
-    return {name: tuple(sorted(numbers)) for name, numbers in by_name.items()}
+    The source is searched and not parsed: the tree of a file is thousands of objects, with which Python's collector
+    comes to go through all objects of the program, in which it waits for 50 ms."""
+    written = source_lines(code.co_filename)
+    called = re.compile(rb"(?<!def )\b%s\s*\(" % re.escape(name.encode()))
+    lines: set[int] = set()
+    waiting = [code]
+    while waiting:
+        inner = waiting.pop()
+        lines.update(line for *_, line in inner.co_lines() if line)
+        waiting += [part for part in inner.co_consts if isinstance(part, CodeType)]
+    return tuple(line for line in sorted(lines) if line <= len(written) and called.search(written[line - 1]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from jaxprof.recorder.compiles.functions import code_of, held_function, outer_co
 from jaxprof.recorder.compiles.module_size import read_module_size
 from jaxprof.recorder.compiles.monitoring import CacheClears
 from jaxprof.recorder.compiles.reasons import explain, nearest
-from jaxprof.recorder.compiles.rows import CompilationRow, ExclusiveClock, OpenStage, RowWriter, Threads, ThreadStages
+from jaxprof.recorder.compiles.rows import BEFORE, CompilationRow, ExclusiveClock, OpenStage, RowWriter, Threads, ThreadStages
 from jaxprof.recorder.compiles.signature import FunctionKey, History
 from jaxprof.recorder.compiles.signature_reader import SignatureReader, arguments_of
 from jaxprof.recorder.places import JAX, USER, called_from, definition, file_kind
@@ -156,7 +156,8 @@ class Ledger:
             return
         if outer is not None:
             outer.apart += seconds
-        row = ended.row
+        row = thread.last = ended.row
+        row.ended = stage, now
         row.seconds[stage] = max(0.0, seconds - ended.apart)
         error = sys.exc_info()[1]
         failed = type(error).__name__ if error is not None and id(error) != ended.handled else ""
@@ -208,7 +209,8 @@ class Ledger:
     ) -> tuple[CompilationRow, ObservedCall | None]:
         """Return the row of a stage, one that waits for it or a new one, and the call if it was read."""
         name = _plain_name(function)
-        place = called_from(frame)
+        last = thread.last
+        place = last.called_from if last is not None and last.leads_to(stage, name, now) else called_from(frame)
         if stage != "trace":
             row = self._take_waiting(name, stage, lambda row: row.called_from == place, threading.get_ident())
             if row is not None and not (stage == "lower" and row.signature.under):
@@ -237,7 +239,7 @@ class Ledger:
     def _take_waiting(
         self, name: str, stage: str, matches: Callable[[CompilationRow], bool], thread: int | None
     ) -> CompilationRow | None:
-        before = {"lower": "trace", "compile": "lower"}[stage]
+        before = BEFORE[stage]
         with self._lock:
             for index in range(len(self._waiting) - 1, -1, -1):
                 waiting_thread, row, last = self._waiting[index]
