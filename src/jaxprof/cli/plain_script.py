@@ -106,8 +106,11 @@ def run_plain(
         run = scheduler.start()
         if member is None:
             # Needed after the program's end, when the user waits for the summary. The program runs for longer.
+            import platformdirs  # noqa: F401
+
             import jaxprof.analysis.explain.derive  # noqa: F401
             import jaxprof.analysis.programs.findings  # noqa: F401
+            import jaxprof.report.conclusion  # noqa: F401
             import jaxprof.report.recording.text  # noqa: F401
         choice = capturing(scheduler.capture) if capturing is not None else None
         scheduler.run()

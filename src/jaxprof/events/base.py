@@ -217,9 +217,9 @@ def encode(event: Event) -> bytes:
 
 def encode_bounded(payload: Mapping[str, Any], *, cut: bool = True) -> bytes:
     """Return `payload` as JSON without a line break, its long texts cut. Raises ValueError for NaN and infinity."""
-    text = json.dumps(payload, default=fields_of, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    text = _ENCODER.encode(payload)
     if cut and len(text) > TEXT_CHARACTERS:  # a shorter line holds no long text
-        text = json.dumps(_cut(payload), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+        text = _ENCODER.encode(_cut(payload))
     return text.encode("utf-8", "backslashreplace")
 
 
@@ -244,6 +244,7 @@ def fields_of(row: object) -> dict[str, Any]:
     return values
 
 
+_ENCODER: Final = json.JSONEncoder(default=fields_of, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
 _layouts: dict[type[Any], tuple[tuple[str, bool], ...]] = {}
 """Fields of a class, and whether those of their values take their place. A program waits for its events, and
 `dataclasses.fields` is half of what the encoding of one takes."""

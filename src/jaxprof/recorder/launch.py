@@ -12,6 +12,7 @@ by JSON: `began_seconds` (monotonic, when the process was started) and `options`
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import sys
 
@@ -58,6 +59,15 @@ class Launched:
         import."""
         if os.getpid() != self._owner:
             return
+        collects = gc.isenabled()
+        gc.disable()  # our imports would set off ten collections, each through more of the program's objects
+        try:
+            self._begin_recording(seconds)
+        finally:
+            if collects:
+                gc.enable()
+
+    def _begin_recording(self, seconds: float) -> None:
         from jaxprof.recorder.guest import raised_by_program, unseen
 
         try:

@@ -217,6 +217,8 @@ class Recorder:
             self._window.take(event)
 
     def _tick(self, now: float) -> None:
+        if self._ledger is not None:
+            self._safely("the ledger", self._ledger.settle)
         self._safely("the environment", self._prepare)
         self._safely("the environment", self._read_environment)
         self._safely("the capture window", lambda: self._tick_window(now))

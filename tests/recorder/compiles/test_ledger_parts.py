@@ -18,7 +18,7 @@ from jaxprof.recorder import places
 from jaxprof.recorder.compiles import module_size, monitoring, rows
 from jaxprof.recorder.compiles.arguments import TreeReader
 from jaxprof.recorder.compiles.functions import Identities, code_of, name_matches, unwrapped, wraps
-from jaxprof.recorder.compiles.ledger import Ledger
+from jaxprof.recorder.compiles.ledger import ROWS_A_SECOND, Ledger
 from jaxprof.recorder.compiles.reasons import explain, nearest
 from jaxprof.recorder.compiles.rows import ExclusiveClock, OpenStage, ThreadStages
 from jaxprof.recorder.compiles.signature import (
@@ -174,6 +174,25 @@ def test_what_goes_wrong_inside_is_told_once_and_raises_nothing(monkeypatch):
     mute = Ledger(lambda event: 1 // 0)
     mute.problem(ValueError("x"))
     assert mute.problems == 2, "it cannot even be told"
+
+
+def test_many_compilations_in_a_second_are_explained_beside_the_program_and_a_few_at_once():
+    told = []
+    ledger = Ledger(told.append)
+
+    def compile_one(name):
+        for stage in ("trace", "lower", "compile"):
+            ledger.stage_began(stage, name, sys._getframe())
+            ledger.stage_ended(stage, name)
+
+    for number in range(3 * ROWS_A_SECOND):
+        compile_one(f"f{number}")
+    assert len(told) == ROWS_A_SECOND - 1, "the others wait"
+    ledger.settle()
+    assert [event.function for event in told] == [f"f{number}" for number in range(3 * ROWS_A_SECOND)]
+    compile_one("last")
+    ledger.finish()
+    assert told[-1].function == "last"
 
 
 def test_without_jax_there_is_nothing_to_attach_to(monkeypatch):

@@ -6,13 +6,14 @@ frames, raises nothing into JAX, and warns once if it fails to record something.
 
 from __future__ import annotations
 
+import _thread
 import os
 import re
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
 from types import CodeType, FrameType, FunctionType
 from typing import Any, Final
 
@@ -24,13 +25,25 @@ from jaxprof.recorder.compiles.functions import code_of, held_function, outer_co
 from jaxprof.recorder.compiles.module_size import read_module_size
 from jaxprof.recorder.compiles.monitoring import CacheClears
 from jaxprof.recorder.compiles.reasons import explain, nearest
-from jaxprof.recorder.compiles.rows import BEFORE, CompilationRow, ExclusiveClock, OpenStage, RowWriter, Threads, ThreadStages
+from jaxprof.recorder.compiles.rows import (
+    BEFORE,
+    CompilationRow,
+    ExclusiveClock,
+    OpenStage,
+    RowWriter,
+    Threads,
+    ThreadStages,
+)
 from jaxprof.recorder.compiles.signature import FunctionKey, History
 from jaxprof.recorder.compiles.signature_reader import SignatureReader, arguments_of
+from jaxprof.recorder.guest import raised_by_program
 from jaxprof.recorder.places import JAX, USER, called_from, definition, file_kind
 from jaxprof.recorder.samples.states import WORTH_COPYING_BYTES
 
 ROWS_WAITING_AT_MOST: Final = 64
+ROWS_A_SECOND: Final = 10
+"""Number of compilations in a second from which on they are explained and emitted beside the program: a kill then loses
+at most those of the last quarter of a second."""
 _NAMES_REMEMBERED = 4_000
 _ROOT: Final = re.compile(r"[.\[]")
 """Separates the name of an argument from the path of a leaf in it."""
@@ -60,8 +73,14 @@ class Ledger:
         """Definitions by name; None if several functions have the name. For programs derived from a function (its
         transpose), whose events do not show the definition."""
         self._lock = threading.RLock()
-        """Guards `_waiting` and the emitting of rows. The program's threads take it, and it is held while a row is
-        emitted: nothing that `emit` calls may wait for another lock."""
+        """Guards `_waiting`. The program's threads take it."""
+        self._over: deque[tuple[CompilationRow, int, SourceLocation]] = deque()
+        """Rows that are over and not emitted yet, each with the number and the place of the cache clears before its
+        end."""
+        self._emitting = _thread.allocate_lock()
+        """Only ever tried, never waited for: the thread that holds it explains and emits what is over."""
+        self._ends: deque[float] = deque([0.0] * ROWS_A_SECOND, ROWS_A_SECOND)
+        """Monotonic times at which the last rows ended."""
 
     def attach(self) -> None:
         """Begin to listen. Raises RuntimeError if jax has not been imported yet."""
@@ -103,9 +122,25 @@ class Ledger:
         with self._lock:
             for _, row, stage in self._waiting:
                 if stage == "lower":
-                    self._close(row)
+                    self._end(row)
             self._waiting.clear()
-            self._writer.flush()
+        self.settle()
+        self._writer.flush()
+
+    def settle(self) -> None:
+        """Explain and emit the compilations that are over. A thread of ours calls it often: where a program compiles
+        one function after the other, it need not wait for that."""
+        while self._over and self._emitting.acquire(blocking=False):
+            try:
+                self._explain(*self._over.popleft())
+            except IndexError:  # another thread was faster
+                return
+            except Exception as error:  # the program must not be affected
+                if raised_by_program(error):
+                    raise
+                self.problem(error)
+            finally:
+                self._emitting.release()
 
     # The methods of jaxprof.recorder.compiles.monitoring.Watcher, called in the thread that compiles.
 
@@ -268,9 +303,8 @@ class Ledger:
             row.signature.under,
         )
         if kind == USER:
-            again = self._history.known(row.key)
-            made = made_by((call.written or call).function, frame, find_place=again)
-            row.signature = replace(row.signature, made=made) if made is not None else row.signature
+            again = self._history.known(row.key) or any(over.key == row.key for over, *_ in list(self._over))
+            row.signature.made = made_by((call.written or call).function, frame, find_place=again)
         self._remember(row)
         if row.signature.numpy_bytes >= WORTH_COPYING_BYTES:
             self._mark_numpy_leaves(row, call.written or call, frame)
@@ -282,11 +316,8 @@ class Ledger:
         arguments = [name for name, _, _ in arguments_of(call)][: len(call.args)], tuple(call.kwargs), frame
         root = {at: _ROOT.split(signature.names[at], maxsplit=1)[0] for at in signature.numpy}
         first, same = replaced(*arguments), constant(*arguments)
-        row.signature = replace(
-            signature,
-            replaced=frozenset(at for at, name in root.items() if name in first),
-            aligned=frozenset(at for at in signature.aligned if root[at] in same),
-        )
+        signature.replaced = frozenset(at for at, name in root.items() if name in first)
+        signature.aligned = frozenset(at for at in signature.aligned if root[at] in same)
 
     def _remember(self, row: CompilationRow) -> None:
         if row.announced.startswith("<"):
@@ -318,23 +349,30 @@ class Ledger:
         with self._lock:
             if failed or stage == "compile":
                 row.failed = failed
-                self._close(row)
+                self._end(row)
                 return
             self._waiting.append((threading.get_ident(), row, stage))
             if len(self._waiting) > ROWS_WAITING_AT_MOST:
                 _, oldest, last = self._waiting.pop(0)
                 if last == "lower":
-                    self._close(oldest)
+                    self._end(oldest)
 
-    def _close(self, row: CompilationRow) -> None:
+    def _end(self, row: CompilationRow) -> None:
+        """Emit a row that is over: at once, unless there are so many that the program would wait for it."""
+        self._over.append((row, self._clears.count, self._clears.place))
+        self._ends.append(now := time.monotonic())
+        if now - self._ends[0] > 1.0 or len(self._over) > ROWS_WAITING_AT_MOST:
+            self.settle()
+
+    def _explain(self, row: CompilationRow, clears: int, cleared_at: SourceLocation) -> None:
         if row.signature.aligned and "compile" in row.seconds and sys.modules["jax"].default_backend() == "cpu":
             # only now is the backend certain to be up
-            row.signature = replace(row.signature, shared=row.signature.aligned)
+            row.signature.shared = row.signature.aligned
         before = nearest(row.signature, self._history.earlier(row.key, row.signature))
         place_before, cleared = NOWHERE, False
         if before is not None:
-            place_before, clears = self._history.last_call(row.key, before)
-            cleared = clears < self._clears.count
+            place_before, clears_before = self._history.last_call(row.key, before)
+            cleared = clears_before < clears
         traced = "trace" in row.seconds or row.op_by_op or row.nested
         reason = explain(
             row.signature,
@@ -343,9 +381,9 @@ class Ledger:
             row.defined_at,
             place_before,
             traced=traced,
-            cleared_at=self._clears.place if cleared else None,
+            cleared_at=cleared_at if cleared else None,
         )
-        self._history.add(row.key, row.signature, row.called_from, self._clears.count)
+        self._history.add(row.key, row.signature, row.called_from, clears)
         compiled = row.event(reason)
         if self.on_row is not None:
             self.on_row(row.key, compiled)

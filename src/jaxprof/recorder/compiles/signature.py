@@ -57,9 +57,9 @@ class Leaf:
         return self.static if self.is_static else array_type(self.shape, self.dtype)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Signature:
-    """Everything by which compilations are compared."""
+    """Everything by which compilations are compared: what `digest` covers never changes."""
 
     function: object = None
     """Identifies the function object; None if it was not seen."""
@@ -100,7 +100,7 @@ class Signature:
 
     def __post_init__(self) -> None:
         content = (self.function, self.names, self.leaves, self.keywords, self.structure, self.under)
-        object.__setattr__(self, "digest", hash((*content, self.options, self.config)))
+        self.digest = hash((*content, self.options, self.config))
 
     def __hash__(self) -> int:
         return self.digest

@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Final, Protocol
@@ -45,12 +45,17 @@ CLOSE_SECONDS: Final = 4.0
 depend on how long it runs. The limit bounds the cost."""
 SHORTEST_INTERVAL: Final = 0.010
 LONGEST_INTERVAL: Final = 0.100
+STAGE_INTERVAL: Final = 0.025
+"""Least interval while something is compiled: the ledger has the exact time of stages, and samples only the lines that
+it came from."""
 OWN_SHARE: Final = 0.0035
 """Share of the time for which the sampler may be awake; the interval follows from how long it is awake for a sample. On
 a machine with more to run than processors, that is longer than it runs: the program may wait for the lock meanwhile."""
 CLOSE_SHARE: Final = 0.015
 """The same share while the sampler samples closely."""
 _SAMPLES_FOR_PACE: Final = 10
+_STACKS_OF_A_LINE: Final = 16
+"""Number of compilations from one line whose stacks are read."""
 _CALLS_WAITING: Final = 1000
 """Limit for the calls that compiled since the last sample, if no sampler takes them, as after it failed."""
 WINDOW_SECONDS: Final = 1.0
@@ -139,6 +144,7 @@ class StackSampler:
         self._awake = 0.0
         self._interval = CLOSE_INTERVAL
         self._close_left = CLOSE_SECONDS
+        self._in_stage = False
         self._steps_missed = False
         self._inline: bool | None = None
         self._task = _task(main_thread)
@@ -151,6 +157,7 @@ class StackSampler:
         self._settings_sought: set[str] = set()
         self._settings_at: dict[str, SourceLocation] = {}
         self._stages_reported: set[tuple[str, str, float]] = set()
+        self._stacks_read: Counter[tuple[str, int]] = Counter()
         self._compiled_calls: deque[tuple[str, int, int, Stack | None]] = deque(maxlen=_CALLS_WAITING)
 
     def start(self) -> None:
@@ -180,8 +187,11 @@ class StackSampler:
         place = event.called_from
         if not event.op_by_op and not event.library and event.compile_seconds is not None and place:
             line = place.file, place.line or 0
-            watched = _thread.get_ident() == self._main_thread
-            self._compiled_calls.append((*line, event.numpy_bytes, read_stack(sys._getframe()) if watched else None))
+            stack = None
+            if _thread.get_ident() == self._main_thread and self._stacks_read[line] < _STACKS_OF_A_LINE:
+                self._stacks_read[line] += 1
+                stack = read_stack(sys._getframe())
+            self._compiled_calls.append((*line, event.numpy_bytes, stack))
 
     def _run(self) -> None:
         try:
@@ -206,7 +216,7 @@ class StackSampler:
         try:
             while not stopped:
                 turn = (turn + _GOLDEN) % 1.0  # so that samples do not fall into step with the program's own loop
-                pause = self._interval * (0.5 + turn)
+                pause = max(self._interval, STAGE_INTERVAL if self._in_stage else 0.0) * (0.5 + turn)
                 asleep = time.monotonic()
                 self._awake += asleep - now
                 due = asleep + pause
@@ -267,6 +277,7 @@ class StackSampler:
         stage = ""
         if any(passed.values()):
             stage = next((item.stage for item in self._ledger.running() if not item.thread), "")
+        self._in_stage = bool(stage)
         seen = self._interpret(stack, stage, wait)
         share = ran / seconds if ran is not None and seconds > 0 else None
         running = running or bool(wait.held) or (share is not None and share > seen.running_above)
