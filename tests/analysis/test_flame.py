@@ -1,6 +1,4 @@
-"""Flame graphs: sums are exact, nothing is hidden, and a search counts each second once."""
-
-import re
+"""Flame graphs: sums are exact, nothing is hidden."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,21 +41,11 @@ def test_a_frame_is_its_own_time_and_that_of_the_frames_inside_it(rows):
     assert len(list(tree.in_order(0))) == len(tree)
 
 
-@given(STACKS, st.sampled_from("abcd"))
-def test_a_search_counts_what_is_inside_another_match_once(rows, name):
-    tree = flame(rows)
-    found = tree.matching(re.compile(name).search)
-    assert found.amount == sum(ps for names, ps in rows if name in names)
-    assert found.count == len(found.largest_first()) == tree.names.count(name)
-
-
-def test_several_small_frames_are_one_that_knows_their_sum_and_their_matches():
+def test_several_small_frames_are_one_that_knows_their_sum():
     tree = flame([([*path], ps * 10**12) for path, ps in (("fa", 6), ("fb", 4), ("fcx", 2), ("fd", 1))])
     small = FlameFrame(named(tree, "f"), 2, 2)
     assert (tree.name_of(small), tree.total_of(small), tree.own_of(small)) == ("2 smaller", 3 * 10**12, 0)
     assert tree.around(small) == named(tree, "f")
-    assert tree.matching(re.compile("x").search).marks(small)
-    assert not tree.matching(re.compile("a").search).marks(small)
 
 
 def test_scopes_by_the_thousand_are_shown_to_a_depth():

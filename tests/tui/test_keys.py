@@ -149,9 +149,9 @@ async def test_the_menu_does_by_its_letter_and_each_of_the_six_screens_shows_wha
 
 MENUS = (
     "home own_code workloads devices", "results scroll", "compare scroll", "history report_list",
-    "hlo kernels roofline kernel_notes text text_pane flame flame_pane facts", "module_memory buffers memory",
-    "profile overview timeline_pane timeline passes buffers memory flame flame_pane",
-    "program ledger hot_lines advice flame flame_pane", "job job_map job_findings ranks",
+    "hlo kernels roofline hlo_findings text text_pane facts", "module_memory buffers memory",
+    "profile overview timeline_pane timeline time_tree buffers memory",
+    "program ledger hot_lines advice time_tree", "job job_map job_findings ranks",
     "rows table tree",
 )  # fmt: skip
 """Groups whose actions can stand in one menu."""

@@ -93,7 +93,7 @@ PICTURES = {
     "compile": (of(captured, "profile", "down", view="compile"), WIDE),
     "memory": (of(captured, "profile", "down", view="memory"), WIDE),
     "program": (of(recorded.finished, "program", "right"), (200, 60)),
-    "flame": (of(recorded.finished, "program", "m O down down"), WIDE),
+    "nested": (of(recorded.finished, "program", "m O down down"), WIDE),
 }
 
 

@@ -89,7 +89,7 @@ def test_every_screen_and_its_dialogs_come_up(python, tmp_path):
         brings(terminal, b"mV", "╭─ Can this capture be trusted?")
         brings(terminal, b"mR", "╭─ Which program?")
         for key, text in (
-            *((b"]", tab) for tab in ("[Findings", "[Barriers", "[Roofline", "[Flame]", "[HLO]")),
+            *((b"]", tab) for tab in ("[Findings", "[Roofline", "[HLO]")),
             *((b"5", "[Timeline]"), (b"3", "╭─ Phases and passes"), (b"6", "╭─ Largest buffers")),
             *((b"2", "╭─ Runs"), (ENTER, "esc Back")),
         ):

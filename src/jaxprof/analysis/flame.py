@@ -13,7 +13,7 @@ program and scopes, passes of a compilation, and lines of a recorded program und
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -294,50 +294,6 @@ class FlameTree:
             pending += [
                 (child, depth + 1) for child in reversed(self.inside(node)) if self.totals[child] >= least
             ]  # fmt: skip
-
-    def matching(self, test: Callable[[str], object]) -> FlameMatches:
-        """Return the frames whose names pass the test."""
-        marked = bytearray(bool(test(name)) for name in self.names)
-        marked[ROOT] = 0
-        holding, covered = bytearray(len(marked)), bytearray(len(marked))
-        parents, amount = self.parents, 0
-        for node in range(1, len(marked)):
-            parent = parents[node]
-            covered[node] = covered[parent] or marked[parent]
-            if marked[node] and not covered[node]:
-                amount += self.totals[node]
-        for node in range(len(marked) - 1, ROOT, -1):
-            if marked[node] or holding[node]:
-                holding[parents[node]] = 1
-        return FlameMatches(self, marked, holding, sum(marked), amount)
-
-
-@dataclass(frozen=True, slots=True)
-class FlameMatches:
-    """Frames that match a search."""
-
-    tree: FlameTree
-    _marked: bytearray
-    _holding: bytearray
-    count: int
-    amount: int
-    """Amount of all matches together; a match inside another match counts once."""
-
-    @property
-    def share(self) -> float:
-        """Share of the matches in the whole tree, from 0 to 1."""
-        return self.amount / self.tree.total if self.tree.total else 0.0
-
-    def marks(self, frame: FlameFrame) -> bool:
-        """Return whether a frame matches; for a group, whether one of its members or a frame inside them does."""
-        if not frame.size:
-            return bool(self._marked[frame.node])
-        return any(self._marked[node] or self._holding[node] for node in self.tree.frames_in(frame))
-
-    def largest_first(self) -> list[int]:
-        """Return the matches, largest first."""
-        nodes = (node for node, marked in enumerate(self._marked) if marked)
-        return sorted(nodes, key=lambda node: -self.tree.totals[node])
 
 
 @dataclass(slots=True)

@@ -1,12 +1,10 @@
 # ruff: noqa: E501 - an instruction of HLO is one line
-"""What kernels of CPU, GPU and TPU modules are called, and what library calls cost. The tree of a kernel: from its result
-to its parameters, shared values once, constants folded into one line."""
+"""What kernels of CPU, GPU and TPU modules are called, and what library calls cost."""
 
 import pytest
 
 from hlo.analysis.programs import fused, only_kernel, parameters, written
 from jaxprof.hlo.analysis.platform import platform_of
-from jaxprof.hlo.analysis.tree import tree
 from tables import rows
 
 
@@ -144,58 +142,3 @@ def test_a_batched_product_as_a_tpu_writes_it():
         ROOT c = f32[2,8,128,256]{3,2,1,0:T(8,128)} convolution(q, k), window={size=2x8 stride=1x7 lhs_dilate=2x8}, dim_labels=0b1f_0o1i->01bf, metadata={op_name="jit(f)/bqhd,bkhd->bhqk/dot_general"}
     """)
     assert (kernel.kind, kernel.flops) == ("GEMM", 2 * 2 * 8 * 128 * 256 * 64)
-
-
-def _rows(text):
-    return tree(only_kernel(text).instruction)
-
-
-def _lines(rows):
-    """A row each: its opcode with the detail, shape and constants, and the name where others refer to it."""
-
-    def line(row):
-        words = [row.opcode, row.detail, str(row.shape.without_layout())]
-        words += [f"= %{row.operand or row.name}"] if row.opcode == "parameter" else []
-        words += [f"({', '.join(row.constants)})"] if row.constants else []
-        words += [f"%{row.name}"] if row.opcode != "parameter" and (row.shared or row.seen) else []
-        return "  " * row.depth + " ".join(filter(None, [*words, "(above)" if row.seen else ""]))
-
-    return list(map(line, rows))
-
-
-def test_the_place_of_a_constant_and_what_an_opcode_does_not_say():
-    inside = """
-        one = f32[] constant(1)
-        ones = f32[8,4] broadcast(one), dimensions={}
-        z = f32[] constant(0)
-        rest = f32[8,4] subtract(ones, p0)
-        small = pred[8,4] compare(rest, ones), direction=LT
-        kept = f32[8,4] select(small, rest, ones)
-        ROOT sum = f32[8] reduce(kept, z), dimensions={1}, to_apply=add
-    """
-    assert _lines(_rows(fused(inside, "f32[8,4]"))) == [
-        "reduce add {1} f32[8] (0)",
-        "  select f32[8,4] (_, _, 1)",
-        "    compare LT pred[8,4] (_, 1)",
-        "      subtract f32[8,4] (1, _) %rest",
-        "        parameter f32[8,4] = %p0",
-        "    subtract f32[8,4] (1, _) %rest (above)",
-    ]
-
-
-def test_an_instruction_that_is_no_fusion_shows_its_operands():
-    dot = "ROOT d = f32[8,2] dot(p0, p1), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
-    rows = _rows(parameters("f32[8,4]", "f32[4,2]") + dot)
-    assert _lines(rows) == ["dot f32[8,2]", "  parameter f32[8,4] = %p0", "  parameter f32[4,2] = %p1"]
-
-
-def test_a_chain_of_thousands_and_a_diamond_that_doubles():
-    """Neither Python's stack nor exponential time: a shared value is opened once."""
-
-    def rows(steps):
-        lines = "\n".join(f"v{number + 1} = f32[8] {step}" for number, step in enumerate(steps))
-        return _rows(fused(f"v0 = f32[8] negate(p0)\n{lines}\nROOT r = f32[8] negate(v{len(steps)})", "f32[8]"))
-
-    chain = rows([f"sine(v{number})" for number in range(3000)])
-    assert (len(chain), chain[-1].depth) == (3003, 3002)
-    assert len(rows([f"add(v{number}, v{number})" for number in range(60)])) < 200

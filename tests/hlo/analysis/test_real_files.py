@@ -19,7 +19,6 @@ from jaxprof.hlo.analysis.findings.catalogue import findings
 from jaxprof.hlo.analysis.fingerprint import Fingerprints, diff
 from jaxprof.hlo.analysis.kernels import KernelAnalysis, kernels, totals
 from jaxprof.hlo.analysis.notices import problems
-from jaxprof.hlo.analysis.tree import tree
 from jaxprof.hlo.read import files
 from jaxprof.hlo.read.parse import modules
 
@@ -28,7 +27,7 @@ from .test_origin import assert_columns
 from .test_totals import CHAIN, LOOP
 
 
-def everything(module, most_trees=40):
+def everything(module, most_roofs=40):
     found = kernels(module)
     assert all(kernel.bytes_read >= 0 and kernel.bytes_written >= 0 for kernel in found)
     assert all(kernel.flops is None or kernel.flops >= 0 for kernel in found)
@@ -38,8 +37,7 @@ def everything(module, most_trees=40):
     findings(module)
     collectives(module)
     assert_columns(found)
-    for kernel in found[:most_trees]:
-        assert tree(kernel.instruction)
+    for kernel in found[:most_roofs]:
         roofline(kernel, DEVICES["h100"])
 
 

@@ -1,7 +1,6 @@
 """The HLO screen: what it opens, kernels with their source, the way to the text and other stages, what can go wrong."""
 
 import threading
-from pathlib import Path
 
 import pytest
 from textual.widgets import Input
@@ -10,8 +9,9 @@ from hlo_sources import BOTH_STAGES, SOURCES, WRONG
 from jaxprof import events as e
 from jaxprof.analysis.ranking import roofline_points
 from jaxprof.hlo.analysis.kernels import kernels
+from jaxprof.hlo.analysis.origin_columns import origin_columns
 from jaxprof.tui.hlo import stage_side
-from jaxprof.tui.hlo.kernel_side import KernelNotes
+from jaxprof.tui.hlo.kernel_side import HloFindings
 from jaxprof.tui.hlo.kernels import KernelTable
 from jaxprof.tui.hlo.modules import OpenedModule
 from jaxprof.tui.hlo.screen import HloScreen
@@ -66,14 +66,13 @@ async def test_a_small_terminal_leads_from_the_heaviest_kernel_to_its_text_and_b
         await walk.show(session, "hlo", "No compiled program")
         session.apply(e.TextRecorded(run="r1", name="hlo", text=HLO, bytes=len(HLO)))
         walk.screen.post_message(SessionChanged(frozenset({"r1"})))
-        await walk.shows("dot.1")
+        await walk.shows("tanh_fusion")
 
 
-async def test_measured_times_unreadable_hlo_and_what_is_written(tmp_path, monkeypatch):
+async def test_measured_times_and_unreadable_hlo():
     tape = program_tape()
     rows = [e.KernelTimes(name="dot.1", self_seconds=2e-3), e.KernelTimes(name="grad_fusion", self_seconds=6e-3)]
     tape.events.append(e.KernelsMeasured(run="r1", kind="run", calls=10, rows=list(rows)))
-    monkeypatch.chdir(tmp_path)
     async with walking(SMALL) as walk:
         await opened(walk, tape.session())
         assert {"75%", "600"} <= set(walk.row("grad_fusion").split())
@@ -87,19 +86,6 @@ async def test_measured_times_unreadable_hlo_and_what_is_written(tmp_path, monke
         await walk.shows("this is not HLO")
         walk.screen.action_tab("stablehlo")
         await walk.shows("stablehlo.tanh")
-
-        async def write(place=""):
-            await walk.through("m E | @SaveAs")
-            walk.find(Input).value = place or walk.find(Input).value
-            await walk.through("enter | @HloScreen")
-
-        await opened(walk, program_session())
-        await write()
-        assert Path("kernels.csv").read_text().count("\n") == 5
-        await write()
-        await walk.shows("kernels.csv already exists")
-        await write("no/x")
-        await walk.shows("Choose another place.")
 
 
 async def test_stages_barriers_sources_and_the_order_of_the_kernels(tmp_path):
@@ -115,15 +101,6 @@ async def test_stages_barriers_sources_and_the_order_of_the_kernels(tmp_path):
             down enter | [StableHLO] | ▸ %0 = stablehlo.dot_general
             m , | [HLO] | ▸ %dot.1 =
         """)
-        await opened(walk, program_session(), "barriers")
-        assert "dot.1" in walk.row(" → ")
-        await walk.press("enter", "[Kernels")
-
-        await opened(walk, program_session())
-        await walk.through("""
-            m O | kernels by named scope · estimate | self 0
-            down down down down down down enter | ▸ %
-        """)
         await opened(walk, program_session())
         await walk.press("/ 'grad enter tab")
         facts = screen.query_one("#facts", FactList)
@@ -133,11 +110,34 @@ async def test_stages_barriers_sources_and_the_order_of_the_kernels(tmp_path):
         await opened(walk, program_session())
         table.set_filter("")
         await walk.press("s m S")
-        assert (table.rows.wanted.sort, table.rows.wanted.turned) == ("order", True)
+        assert (table.wanted.sort, table.wanted.turned) == ("order", True)
         await walk.press("m g home enter")
         assert [key[0] for key in table.keys if isinstance(key, tuple)] == ["loop fusion", "GEMM", "reduction"]
         assert len(table.keys) == 3 + 4 - 2
+        await walk.press("m Z")
+        assert len(table.keys) == 3 + 4
         await walk.press("m g m g", "by named scope", "▾ attn")
+
+
+async def test_rows_wait_for_origins_and_are_arranged_once_they_are_read(monkeypatch):
+    monkeypatch.setattr("jaxprof.analysis.ranking.FEW", 1)
+    read_origins, go = origin_columns, threading.Event()
+
+    def held(kernels, cancelled):
+        return go.wait(20) and read_origins(kernels, cancelled=cancelled)
+
+    monkeypatch.setattr("jaxprof.hlo.analysis.origin_columns.origin_columns", held)
+    async with walking() as walk:
+        await walk.show(program_session(), "hlo", "dot.1")
+        table = walk.find(KernelTable)
+        table.group_by("scope")
+        await walk.shows("reading origins…")
+        assert all(isinstance(key, int) for key in table.keys)
+        go.set()
+        await walk.shows("by named scope", "(no named scope)", gone="reading origins")
+        table.set_filter("scope:attn")
+        named = {table.ranking.kernels[number].name for number in table.filtered}
+        assert named == {"dot.1", "grad_fusion", "tanh_fusion"}
 
 
 async def test_the_cursor_goes_from_point_to_point_of_the_roofline_and_names_all_that_are_near():
@@ -149,12 +149,12 @@ async def test_the_cursor_goes_from_point_to_point_of_the_roofline_and_names_all
             'h200 enter | share of least time (a lower bound) | 4.80 TB/s
         """)
         kernels = walk.find(KernelTable)
-        points, _ = roofline_points(kernels.rows.ranking, kernels.rows.numbers)
+        points, _ = roofline_points(kernels.ranking, kernels.filtered)
 
         async def chosen(point):
             await walk.until(lambda: kernels.ranked is not None and kernels.ranked.number == point.number)
             below = walk.text.partition("FLOP/B")[2]
-            assert all(kernels.rows.ranking.kernels[number].name in below for number in point.numbers)
+            assert all(kernels.ranking.kernels[number].name in below for number in point.numbers)
 
         order = sorted(points, key=lambda point: (point.intensity, point.flops_per_second))
         assert len(order) > 2
@@ -179,8 +179,8 @@ async def test_what_is_not_known_yet_is_not_called_nothing_and_matches_of_anothe
 
         fresh = OpenedModule(screen._opened.program)
         screen.lists.show_program(fresh)
-        screen.lists.show_notes(fresh)
-        assert [notes.empty_text for notes in screen.query(KernelNotes)] == ["", ""]
+        screen.lists.show_findings(fresh)
+        assert screen.query_one(HloFindings).empty_text == ""
 
 
 async def test_a_wide_terminal_shows_the_text_and_obeys_no_name():

@@ -1,4 +1,4 @@
-"""The HLO screen without a terminal: its modules, read part by part, and the rows of the kernel table."""
+"""The modules of the HLO screen, read part by part."""
 
 import gc
 import threading
@@ -6,14 +6,9 @@ from weakref import ref
 
 import pytest
 
-from jaxprof.analysis.ranking import Ranking
-from jaxprof.hlo.analysis.kernels import kernels
-from jaxprof.hlo.analysis.origin_columns import origin_columns
 from jaxprof.hlo.open import parsed
 from jaxprof.hlo.open.stages import ModuleStages
-from jaxprof.hlo.read.parse import module
 from jaxprof.tui.hlo import modules
-from jaxprof.tui.hlo.kernels import Arrangement, KernelRows
 from jaxprof.tui.hlo.modules import ModuleList, ModuleReader, OpenedModule, open_program
 from tui.hlo_texts import HLO
 
@@ -74,47 +69,3 @@ def test_of_a_large_module_the_first_kernels_are_shown_before_the_others(monkeyp
     open_program(found, tell, lambda: False)
     assert told == expected
     assert found.over
-
-
-KERNELS = kernels(module(HLO))
-
-
-def names(rows):
-    return [rows.ranking.kernels[number].name for number in rows.numbers]
-
-
-def shown():
-    rows = KernelRows()
-    rows.show(Ranking(KERNELS))
-    return rows
-
-
-def test_groups_open_and_close_and_their_kernels_are_indented():
-    rows = shown()
-    rows.group_by("kind")
-    assert rows.depths == dict.fromkeys(range(len(KERNELS)), 1)
-    first = next(iter(rows.groups.values()))
-    whole = len(rows.groups) + len(KERNELS)
-    lengths = []
-    for closed in ({first.path}, set(), set(rows.groups)):
-        rows.closed = closed
-        rows.arrange(fresh=False)
-        lengths.append(len(rows.keys))
-    assert lengths == [whole - len(first.members), whole, len(rows.groups)], "one closed, then all opened, all closed"
-    assert len(rows.numbers) == len(KERNELS), "a closed group has kernels too"
-
-
-def test_rows_wait_for_origins_and_are_arranged_once_they_are_read(monkeypatch):
-    monkeypatch.setattr("jaxprof.analysis.ranking.FEW", 1)
-    rows = shown()
-    before = names(rows)
-    rows.group_by("scope")
-    assert (rows.arrangement, rows.wanted.grouping, rows.waits) == (Arrangement(), "scope", True)
-    assert names(rows) == before
-    origins = origin_columns(KERNELS)
-    assert origins is not None
-    assert rows.take_origins(origins)
-    assert [*rows.groups] == [("attn",), ("(no named scope)",)]
-    assert not rows.waits
-    rows.set_filter("scope:attn")
-    assert sorted(names(rows)) == ["dot.1", "grad_fusion", "tanh_fusion"]

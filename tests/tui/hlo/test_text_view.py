@@ -3,14 +3,16 @@
 from contextlib import asynccontextmanager
 from typing import ClassVar
 
+from rich.cells import cell_len
 from textual.app import App
 from textual.binding import BindingType
 
-from jaxprof.hlo.read.lexer import Language
+from jaxprof.hlo.read.lexer import Language, lex
 from jaxprof.hlo.read.parse import modules
 from jaxprof.tui.hlo.code_view import CodeView
 from jaxprof.tui.hlo.document import Document, HloNavigation
-from jaxprof.tui.hlo.stage_side import TextPane
+from jaxprof.tui.hlo.stage_side import StageSide
+from jaxprof.tui.kit.dialogs import Choose
 from jaxprof.tui.menu import open_menu
 from jaxprof.tui.theme import VARIABLES
 from tui.fakes import until
@@ -27,29 +29,26 @@ class Viewer(App[None]):
     """The pane alone, with the menu."""
 
     BINDINGS: ClassVar[list[BindingType]] = [("m", "menu", "Menu")]
-    CSS = "TextPane, CodeView { height: 1fr; }"
+    AUTO_FOCUS = "#code"
+    CSS = "#text-box, CodeView { height: 1fr; } #origin-box { display: none; }"
 
     def __init__(self, document):
         super().__init__()
         self.shown = document
-        self.asked = []
 
     def get_theme_variable_defaults(self):
         return VARIABLES
 
     def compose(self):
-        yield TextPane()
+        yield StageSide()
 
     def on_mount(self):
-        pane = self.query_one(TextPane)
-        pane.show(self.shown)
-        pane.view.focus()
+        side = self.query_one(StageSide)
+        side.show_document(self.shown)
+        side.view.focus()
 
     def action_menu(self):
         open_menu(self)
-
-    def on_code_view_many_users(self, message):
-        self.asked.append(message)
 
 
 def hlo_document(text=HLO):
@@ -92,7 +91,7 @@ async def test_the_ways_through_hlo_and_the_copy():
         tanh, grad, dot = (line_of(f"%{name} =") for name in ("tanh_fusion", "grad_fusion", "dot.1"))
         header = line_of("%fused_tanh (")
         view.go(tanh)
-        for keys, line in (("enter", header), ("m comma", tanh), ("m full_stop", header)):
+        for keys, line in (("enter", header), ("m comma", tanh)):
             await pilot.press(*keys.split())
             assert view.cursor == line
         view.go(grad)
@@ -106,10 +105,31 @@ async def test_the_ways_through_hlo_and_the_copy():
             await pilot.press("m", "u")
             await until(pilot, lambda user=user: view.cursor == user)
         app = view.app
-        await until(pilot, lambda: app.asked)
-        assert [(one.name, one.lines) for one in app.asked] == [("dot.1", [tanh, grad])]
+        await until(pilot, lambda: isinstance(app.screen, Choose))
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: view.cursor == grad)
         await pilot.press("y")
-        assert app.clipboard == LINES[dot].strip()
+        assert app.clipboard == LINES[grad].strip()
+
+
+async def test_a_click_behind_wide_characters_chooses_the_name_under_it_and_a_search_lexes_no_line_twice(monkeypatch):
+    text = HLO.replace("%tanh_fusion = ", "/*漢字*/ %tanh_fusion = ")
+    line = line_of("/*漢字*/ %tanh_fusion =", text.split("\n"))
+    async with viewing(hlo_document(text)) as (pilot, view):
+        view.go(line)
+        await pilot.pause()
+        shown = text_at(view, line - round(view.scroll_y))
+        at = cell_len(shown[: shown.index("%dot.1")])
+        await pilot.click(view, offset=(at, line - round(view.scroll_y)))
+        assert view.chosen_name == "dot.1"
+        await searched(pilot, "kind")
+        for y in range(view.size.height):
+            view.render_line(y)
+        lexed = []
+        monkeypatch.setattr("jaxprof.tui.hlo.code_view.lex", lambda *line: lexed.append(line) or lex(*line))
+        for y in range(view.size.height):
+            view.render_line(y)
+        assert len(lexed) <= 1, "only the line of the cursor is drawn again"
 
 
 # -- searching --------------------------------------------------------------------------------------------------------
@@ -117,7 +137,7 @@ async def test_the_ways_through_hlo_and_the_copy():
 
 async def searched(pilot, text):
     """What is said of a search, once it is over."""
-    pane = pilot.app.query_one(TextPane)
+    pane = pilot.app.query_one(StageSide)
     await pilot.press("slash", *text)
     await until(pilot, lambda: pane.hits is not None)
     return pane.count
@@ -125,7 +145,7 @@ async def searched(pilot, text):
 
 async def test_a_search_counts_wraps_and_refuses_a_broken_expression():
     async with viewing(hlo_document()) as (pilot, view):
-        pane = pilot.app.query_one(TextPane)
+        pane = pilot.app.query_one(StageSide)
         assert await searched(pilot, "TANH") == "none", "capitals mean capitals"
         await pilot.press("escape")
         assert await searched(pilot, "kind=kLoop") == "1 of 2"
@@ -147,14 +167,4 @@ async def test_a_search_that_is_given_up_stops():
     async with viewing(Document(large_hlo(2000, 98))) as (pilot, _):
         await pilot.press("slash", *"mul", "escape")
         await until(pilot, lambda: not any(w.is_running for w in pilot.app.workers if w.group == "search"))
-        assert pilot.app.query_one(TextPane).hits is None
-
-
-def test_a_short_document_has_the_same_lines_without_their_details():
-    document = Document(
-        'ENTRY e {\n  a = f32[] constant(1), metadata={op_name="metadata={x}"}\n  b = f32[] negate(a)\n}'
-    )
-    whole = [document.line(number) for number in range(4)]
-    for short, line in ((True, "  a = f32[] constant(1)"), (False, whole[1])):
-        document.short = short
-        assert [document.line(number) for number in range(4)] == [whole[0], line, *whole[2:]]
+        assert pilot.app.query_one(StageSide).hits is None

@@ -14,8 +14,8 @@ from jaxprof.analysis.profile import device_steps, overview
 from jaxprof.session import Session
 from jaxprof.tui.kit.memory import BufferList
 from jaxprof.tui.kit.screen_bars import ModeBar
+from jaxprof.tui.kit.time_tree import TimeTree
 from jaxprof.tui.profile import screen
-from jaxprof.tui.profile.compile_pane import PassTree
 from jaxprof.tui.profile.overview import OverviewList, overview_facts
 from jaxprof.tui.profile.screen import MemoryPane
 from jaxprof.tui.profile.timeline.view import TimelineView
@@ -197,10 +197,6 @@ async def test_the_ways_to_hlo_and_back():
         await walk.through("escape | #profile")
         app.show_profile("r2", kernel="dot.1")
         await walk.until(lambda: app.current_mode == "profile" and view.browse and view.browse.cursor == 200_000)
-        await walk.through("""
-            m O | kernels by named scope · estimate: bytes moved | self 0 B · total 7.63 MiB · 100 % of all
-            down down down down down down enter | #hlo
-        """)
         await opened(walk, profiles.imported())
         assert "kernels with 12 %" in walk.text, "a program of a profile shows the whole timeline"
         await opened(walk, profiles.imported(), run="r1")
@@ -213,7 +209,7 @@ async def test_the_tree_of_passes_and_the_buffers_that_are_alive_at_the_cursor(m
     tape.add(e.TextRecorded, "r2", name="hlo", text=CHAIN)
     async with walking() as walk:
         await opened(walk, view="compile")
-        tree = walk.find(PassTree)
+        tree = walk.find(TimeTree)
         seen = []
         for keys in ("", "left", "right", "m Z", "m Z"):
             await walk.press(keys)
@@ -265,7 +261,6 @@ async def test_what_has_no_data_says_why():
         ):
             walk.app.show_profile("r1", view)
             await walk.shows(words)
-        await walk.press("m O", "No kernels.")
 
         await opened(walk, sessions.finished(), run="r3")
         await walk.shows("No capture was recorded")

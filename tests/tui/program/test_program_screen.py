@@ -18,6 +18,7 @@ from jaxprof.session import Session
 from jaxprof.tui.app import JaxprofApp
 from jaxprof.tui.kit.canvas import Scale
 from jaxprof.tui.kit.program_summary import Head, ProgramHead, head_of, share_bar
+from jaxprof.tui.kit.time_tree import TimeTree
 from jaxprof.tui.live import Live
 from jaxprof.tui.messages import LiveChanged
 from jaxprof.tui.program.ledger import LedgerList
@@ -298,3 +299,22 @@ def test_the_head_says_what_bounds_the_loop_or_that_it_is_unknown(unseen, said):
     session = made.session(*seen)
     figures = head_of(session, program_result(session, made.RUN), growing=False).figures
     assert [text for text, _ in figures if "bound" in text] == ([said] if said else [])
+
+
+async def test_the_lines_under_their_loops_open_close_and_are_listed():
+    async with walking((120, 40)) as walk:
+        await walk.show(recorded.finished(), "program")
+        await walk.press("m O", "▾ loop at line 85", "▾ line 91 float()", "6.00 s   29 %")
+        tree = walk.find(TimeTree)
+        every = len(tree.keys)
+        await walk.press("down down down left")
+        assert len(tree.keys) == every - 1, "the state in that line is out of view"
+        grown = len(tree.opened)
+        tree.show(tree.row(()), same=True)
+        assert len(tree.opened) == grown, "what is open stays open while the program runs"
+        await walk.press("s")
+        selves = [tree.row(key).self_seconds for key in tree.keys]
+        assert selves == sorted(selves, reverse=True)
+        await walk.press("s / 'float enter", "line 91 float()", gone="line 88 step")
+        await walk.press("enter")
+        await walk.on("SourceLines")

@@ -1,5 +1,5 @@
 """A text of any size, drawn line by line as it comes into view: coloured, and with search matches marked. Keys go from
-a name to its definition and its users, back and forward.
+a name to its definition and its users, and back.
 
 Textual's own text area takes 20 s for 200 000 lines. This list slices, makes safe and colours only the lines that are
 shown. Every line is made safe before it is drawn; markup is never parsed. Where a line goes on beyond the edge, an
@@ -8,19 +8,20 @@ ellipsis stands.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Sequence
 from functools import partial
+from itertools import accumulate
 
 from textual import events
 from textual.cache import LRUCache
 from textual.content import Content
-from textual.message import Message
 from textual.strip import Strip
 
 from jaxprof.hlo.read.lexer import Language, SpanKind, TextSpan, lex
-from jaxprof.text import safe
+from jaxprof.text import columns, safe
 from jaxprof.tui.hlo.document import Document, Hits, Name
+from jaxprof.tui.kit.dialogs import Choose, Option
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.threads import in_thread
 
@@ -45,20 +46,18 @@ _STYLES = {
     SpanKind.PUNCTUATION: "$quiet",
 }
 
-Place = tuple[Document, int]
-"""A document and a line of it, as an entry of the history."""
+LINE_SHOWN = 400
+"""Characters shown of a line that can be chosen."""
+
+
+def coloured(line: str, language: Language | None) -> Content:
+    """Return a line, made safe, in the colours of its language."""
+    spans = lex(safe(line), language) if language is not None else [TextSpan(SpanKind.TEXT, safe(line))]
+    return Content.assemble(*((span.text, _STYLES.get(span.kind, "")) for span in spans))
 
 
 class CodeView(RowList, keys="text"):
     """Shows one document at a time, with a cursor on a line, which can also choose a name of its line."""
-
-    @dataclass
-    class ManyUsers(Message):
-        """Requests a choice among several users of a name."""
-
-        view: CodeView
-        name: str
-        lines: list[int]
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -68,13 +67,11 @@ class CodeView(RowList, keys="text"):
         self._hits: Hits | None = None
         self._chosen = (-1, -1)
         """The line of the chosen name, and the index of the name in that line."""
-        self._positions: LRUCache[int, Place] = LRUCache(16)
+        self._positions: LRUCache[int, tuple[Document, int]] = LRUCache(16)
         self._strips: LRUCache[tuple[int, int, int], Strip] = LRUCache(_KEPT)
-        """Drawn lines without marks, by line, characters on the left, and width."""
-        self._back: list[Place] = []
-        self._forward: list[Place] = []
-        self.show_document: Callable[[Document], None] = self.show
-        """Called when the history leads to another document; a screen with tabs assigns its own function."""
+        """Drawn lines without the cursor, by line, characters on the left, and width."""
+        self.history: list[tuple[Document, int]] = []
+        """The documents and lines that the reader went on from, the last one last."""
 
     # -- what is shown ----------------------------------------------------------------------------------------
 
@@ -97,6 +94,7 @@ class CodeView(RowList, keys="text"):
     def show_hits(self, hits: Hits | None) -> None:
         """Mark the matches of a search; None marks nothing."""
         self._hits = hits
+        self._strips.clear()
         self.refresh()
 
     def go(self, line: int) -> None:
@@ -132,7 +130,7 @@ class CodeView(RowList, keys="text"):
 
     def render_line(self, y: int) -> Strip:
         line = y + round(self.scroll_y)
-        if line == self.cursor or self._hits is not None:
+        if line == self.cursor:
             return super().render_line(y)
         key = (line, self._left, self.size.width)
         strip = self._strips.get(key)
@@ -142,11 +140,9 @@ class CodeView(RowList, keys="text"):
 
     def draw_row(self, index: int, width: int) -> Content:
         begin = self._left // _HALF * _HALF
-        line, language = safe(self._document.line(index)[begin : begin + 2 * _HALF]), self._document.language
-        spans = lex(line, language) if language is not None else [TextSpan(SpanKind.TEXT, line)]
-        text = Content.assemble(*((span.text, _STYLES.get(span.kind, "")) for span in spans))
+        text = coloured(self._document.line(index)[begin : begin + 2 * _HALF], self._document.language)
         if self._hits is not None:
-            for hit in self._hits.pattern.finditer(line):
+            for hit in self._hits.pattern.finditer(text.plain):
                 text = text.stylize("$background on $accent", hit.start(), hit.end())
         name = self._chosen_in(index)
         if name is not None and not begin:
@@ -192,14 +188,12 @@ class CodeView(RowList, keys="text"):
 
     def remember(self) -> None:
         """Remember this place in the history."""
-        self._back.append((self.document, self.cursor))
-        del self._back[:-_MOST_PLACES]
-        self._forward.clear()
+        self.history.append((self.document, self.cursor))
+        del self.history[:-_MOST_PLACES]
 
     def forget(self) -> None:
         """Forget the history and where documents were left, because other documents will be shown."""
-        self._back.clear()
-        self._forward.clear()
+        self.history.clear()
         self._positions.clear()
 
     @property
@@ -268,28 +262,8 @@ class CodeView(RowList, keys="text"):
         elif len(lines) == 1:
             self.jump(lines[0])
         else:
-            self.post_message(self.ManyUsers(self, name, list(lines)))
-
-    def action_history(self, step: int) -> None:
-        source, target = (self._back, self._forward) if step < 0 else (self._forward, self._back)
-        if not source:
-            self.say("no place to go back to" if step < 0 else "no place to go forward to", timeout=3)
-            return
-        target.append((self.document, self.cursor))
-        document, line = source.pop()
-        if document is not self.document:
-            self.show_document(document)
-        self.go(line)
-
-    def action_short(self) -> None:
-        """Hide metadata and the backend's configuration of all lines, or show them again."""
-        if self.document.language is not Language.HLO:
-            self.say("only HLO has details to hide", timeout=3)
-            return
-        self.document.short = not self.document.short
-        self._chosen = (-1, -1)
-        self._strips.clear()
-        self.refresh()
+            options = [Option(str(line + 1), document.line(line).strip()[:LINE_SHOWN]) for line in lines]
+            Choose(f"{len(lines)} users of {name}", options).ask(self.app, lambda at: self.jump(lines[at]))
 
     def action_copy(self) -> None:
         navigation = self.document.navigation
@@ -305,7 +279,8 @@ class CodeView(RowList, keys="text"):
         if line < 0 or offset is None:
             return
         self.move_to(line)
-        at = offset.x - self._gutter + self._left
+        shown = safe(self.document.line(line)[: 2 * _HALF])[self._left : self._left + self._room]
+        at = self._left + bisect_right([*accumulate(map(columns, shown))], offset.x - self._gutter)
         under = (number for number, name in enumerate(self._names(line)) if name.start <= at < name.end)
         self._chosen = (line, next(under, -1))
         self.refresh_row(line)

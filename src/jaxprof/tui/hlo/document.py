@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 from jaxprof.hlo.model import Computation
 from jaxprof.hlo.read.lexer import Language
-from jaxprof.hlo.read.syntax import short_text
 from jaxprof.hlo.source import Source
 from jaxprof.units import integer
 
@@ -171,8 +170,6 @@ class Document:
         self.navigation = navigation
         """How to move through it by names; None for a text without them."""
         self.line_count = max(1, self.source.line_count)
-        self.short = False
-        """Whether lines are shown without metadata and the backend's configuration; `text` always has both."""
 
     @property
     def text(self) -> str:
@@ -180,8 +177,7 @@ class Document:
 
     def line(self, number: int) -> str:
         """Return line `number`; empty outside of the text."""
-        line = next(iter(self.source.lines(number + 1, 1)), "") if number >= 0 else ""
-        return short_text(line) if self.short else line
+        return next(iter(self.source.lines(number + 1, 1)), "") if number >= 0 else ""
 
     def offset(self, number: int) -> int:
         """Return where line `number` begins in the text."""

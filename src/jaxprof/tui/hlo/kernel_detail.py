@@ -5,8 +5,7 @@ The source line comes first, because readers look for it first. Estimates are la
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from heapq import nlargest
 from math import isnan
 from typing import TYPE_CHECKING
@@ -15,9 +14,11 @@ from textual.content import Content
 
 from jaxprof.facts.kernels import places_text
 from jaxprof.hlo.analysis.origin import HloSourceLocation
-from jaxprof.hlo.analysis.tree import tree
+from jaxprof.hlo.read.lexer import Language
+from jaxprof.hlo.read.syntax import short_text
 from jaxprof.report.kernels import times
 from jaxprof.text import columns, safe, shorten
+from jaxprof.tui.hlo.code_view import coloured
 from jaxprof.tui.kit.drawing import cell, hang
 from jaxprof.tui.kit.fact_list import FactLine, FactTarget, Leads, heading, paragraph
 from jaxprof.tui.kit.python_source import excerpt, numbered
@@ -25,18 +26,12 @@ from jaxprof.units import UNKNOWN, bytes_, counted, percent, scaled, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.ranking import KernelGroup, Ranked
-    from jaxprof.hlo.analysis.barriers import Barrier
     from jaxprof.hlo.analysis.findings.finding import HloFinding
     from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.analysis.origin import Origin
-    from jaxprof.hlo.analysis.tree import TreeRow
     from jaxprof.tui.hlo.modules import OpenedModule
 
-MOST_ORIGINS = 200
-MOST_BARRIERS = 12
-MOST_MEMBERS = 200
-MOST_PLACES = 200
-"""Most locations listed for a finding."""
+MOST_LISTED, MOST_BARRIERS = 200, 12
 _LABEL = 12
 
 # -- a kernel ---------------------------------------------------------------------------------------------------------
@@ -92,8 +87,8 @@ def _origins(kernel: Kernel, width: int, recorded_seconds: float | None, around:
     others = [*list(by_place.values())[1:], *(origin for origin in kernel.origins if origin.source is None)]
     if others:
         facts.append(heading("Also from", f"{counted(len(others), 'more place')} fused into it"))
-        facts += [_origin(origin, width) for origin in others[:MOST_ORIGINS]]
-        facts += _and_more(len(others) - MOST_ORIGINS)
+        facts += [_origin(origin, width) for origin in others[:MOST_LISTED]]
+        facts += _and_more(len(others) - MOST_LISTED)
     return facts
 
 
@@ -191,62 +186,16 @@ def _inside(opened: OpenedModule, kernel: Kernel, width: int) -> list[FactLine]:
     instruction = opened.instruction(kernel.computation, kernel.name)
     if instruction is None:
         return []
-    rows = tree(instruction)
-    facts = [heading("Inside", f"{counted(kernel.instructions, 'instruction')}, from the result down")]
-    facts += [
-        Leads(_row(prefix, row, width), FactTarget(row.computation, row.name))
-        for prefix, row in zip(branches(rows), rows, strict=True)
-    ]
-    return facts
-
-
-def branches(rows: Sequence[TreeRow]) -> list[str]:
-    """Return what is drawn before each row of a tree.
-
-    An only child is not indented but gets an arrow: a chain of a hundred operations takes a hundred lines, not columns.
-    """
-    parents: list[int] = []
-    path: list[int] = []
-    for number, row in enumerate(rows):
-        del path[row.depth :]
-        parents.append(path[-1] if path else -1)
-        path.append(number)
-    left = Counter(parents)
-    with_one_child = {parent for parent, count in left.items() if count == 1}
-    prefixes: list[str] = []
-    inner: list[str] = []
-    """For each row, how the prefixes of its children begin."""
-    for parent in parents:
-        left[parent] -= 1
-        before = inner[parent] if parent >= 0 else ""
-        mark, further = ("├ ", "│ ") if left[parent] else ("└ ", "  ")
-        if parent in with_one_child:
-            mark, further = "← " if parent >= 0 else "", ""
-        prefixes.append(before + mark)
-        inner.append(before + further)
-    return prefixes
-
-
-def _row(prefix: str, row: TreeRow, width: int) -> Content:
-    if len(prefix) > width // 2:
-        prefix = f"{row.depth:>3}… "
-    parts: list[Content | tuple[str, str] | str] = [(prefix, "$quiet")]
-    style = "$text-muted" if row.opcode == "parameter" else "bold $code-name"
-    shape = safe(str(row.shape.without_layout()))
-    opcode = "" if row.opcode == "parameter" else f"{safe(row.opcode)} "
-    parts.append((opcode, style))
-    parts.append((shorten(shape, max(4, width - len(prefix) - columns(opcode))), "$code-number"))
-    if row.opcode == "parameter":
-        parts.append((f" %{safe(row.operand or row.name)}", "$text-muted"))
-    if row.constants:
-        parts.append((f" ({safe(', '.join(row.constants))})", "$code-string"))
-    if row.seen:
-        parts.append((" (above)", "$quiet"))
-    elif row.shared and row.depth:
-        parts.append((" (shared)", "$quiet"))
-    if row.source is not None:
-        parts.append((f"  :{row.source.line}", "$quiet"))
-    return Content.assemble(*parts)
+    called = instruction.called_computations() if instruction.opcode == "fusion" else ()
+    fused = [inner for computation in called for inner in computation.instructions] or [instruction]
+    facts = [heading("Inside", f"{counted(kernel.instructions, 'instruction')}, the result last")]
+    for inner in fused[:MOST_LISTED]:
+        text = short_text(inner.text).strip()
+        if inner.parameter_number is not None and inner.parameter_number < len(instruction.operands):
+            text += f" = %{instruction.operands[inner.parameter_number]}"
+        line = coloured(shorten(text, width), Language.HLO)
+        facts.append(Leads(line, FactTarget(inner.computation.name, inner.name)))
+    return [*facts, *_and_more(len(fused) - MOST_LISTED)]
 
 
 # -- why not fused ----------------------------------------------------------------------------------------------------
@@ -256,7 +205,7 @@ def _barriers(opened: OpenedModule, kernel: Kernel, width: int) -> list[FactLine
     if opened.barriers is None:
         words = "analysing…" if not opened.over else "unknown"
         return [heading("Not fused with"), Content.styled(words, "$quiet")]
-    near = opened.barrier_index.of(kernel.computation, kernel.name)
+    near = opened.barriers.of(kernel.computation, kernel.name)
     if not near:
         return []
     facts = [heading("Not fused with", "saving in bytes (estimate)")]
@@ -265,20 +214,16 @@ def _barriers(opened: OpenedModule, kernel: Kernel, width: int) -> list[FactLine
         arrow = "←" if barrier.consumer == kernel.name else "→"
         target = FactTarget(barrier.computation, other, kernel=True)
         facts.append(_named(f"{arrow} {other}", bytes_(barrier.bytes), "$accent", width, target))
-        facts += paragraph(reason_words(barrier), width, "$text-muted", indent="    ")
+        reason = barrier.words.partition(": ")[2] or barrier.words  # without the names, which stand above it
+        facts += paragraph(reason, width, "$text-muted", indent="    ")
     return [*facts, *_and_more(len(near) - MOST_BARRIERS)]
-
-
-def reason_words(barrier: Barrier) -> str:
-    """Return the reason without the names of the two kernels, which are shown beside it."""
-    return barrier.words.partition(": ")[2] or barrier.words
 
 
 def group_facts(group: KernelGroup, width: int) -> list[FactLine]:
     """Return everything about a group of kernels, as sums."""
     members = group.all
     weights = group.ranking.column("weight")
-    heaviest = nlargest(MOST_MEMBERS, members, key=lambda number: 0.0 if isnan(weights[number]) else weights[number])
+    heaviest = nlargest(MOST_LISTED, members, key=lambda number: 0.0 if isnan(weights[number]) else weights[number])
     title = group.path[-1]
     facts = [
         *paragraph(title, width, "bold"),
@@ -301,32 +246,6 @@ def group_facts(group: KernelGroup, width: int) -> list[FactLine]:
     return facts
 
 
-# -- a barrier or a finding --------------------------------------------------------------------------------------------
-
-
-def barrier_facts(opened: OpenedModule, barrier: Barrier, width: int) -> list[FactLine]:
-    """Return everything about a barrier."""
-    facts = [
-        Content.styled(barrier.reason.replace("-", " "), "bold $accent"),
-        *paragraph(reason_words(barrier), width),
-        heading("The array"),
-        Content.styled(shorten(str(barrier.shape), width), "$code-number"),
-        *_figures({"would save": f"{bytes_(barrier.bytes)} a run (estimate)"}, width),
-    ]
-    for label, name in (("Written by", barrier.producer), ("Read by", barrier.consumer)):
-        facts.append(heading(label))
-        same_name = (kernel for kernel in opened.kernels or () if kernel.name == name)
-        kernel = min(same_name, key=lambda kernel: kernel.computation != barrier.computation, default=None)
-        if kernel is None:
-            facts.append(Content(shorten(name, width)))
-            continue
-        facts.append(Leads(Content(shorten(name, width)), FactTarget(kernel.computation, name, kernel=True)))
-        facts.append(Content.styled(shorten(kind_of(kernel), width), "$secondary"))
-        if kernel.source is not None:
-            facts += source_facts(kernel.source, width, opened.program.recorded_seconds, around=0)
-    return facts
-
-
 def finding_facts(opened: OpenedModule, finding: HloFinding, width: int) -> list[FactLine]:
     """Return everything about a finding."""
     facts = [
@@ -338,9 +257,9 @@ def finding_facts(opened: OpenedModule, finding: HloFinding, width: int) -> list
     if finding.bytes is not None:
         facts += _figures({"bytes": f"{bytes_(finding.bytes)} a run (estimate)"}, width)
     facts.append(heading("Where", counted(len(finding.where), "place")))
-    wanted = frozenset(finding.where[:MOST_PLACES])
+    wanted = frozenset(finding.where[:MOST_LISTED])
     by_name = {kernel.name: kernel for kernel in opened.kernels or () if kernel.name in wanted}
-    for name in finding.where[:MOST_PLACES]:
+    for name in finding.where[:MOST_LISTED]:
         kernel = by_name.get(name)
         place = kernel.source if kernel is not None else None
         target = FactTarget(kernel.computation, name, kernel=True) if kernel is not None else None

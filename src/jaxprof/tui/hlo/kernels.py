@@ -6,7 +6,6 @@ them last. A filter, an order or a grouping that needs them waits until then.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
@@ -45,115 +44,6 @@ class Arrangement(NamedTuple):
     sort: str = "share"
     turned: bool = False
     grouping: str = "none"
-
-
-class KernelRows:
-    """The rows of the table, without a widget: kernels by their number, groups by their path."""
-
-    def __init__(self) -> None:
-        self.ranking = Ranking()
-        self.keys: Sequence[Hashable] = ()
-        """Numbers of kernels and paths of groups, in the order of the table."""
-        self.groups: dict[tuple[str, ...], KernelGroup] = {}
-        self.wanted = Arrangement()
-        """The arrangement that the user chose last."""
-        self.arrangement = Arrangement()
-        """The arrangement of the rows: the wanted one, once the origins that it needs are known."""
-        self.waits = False
-        """Whether the rows wait for origins that are not read yet."""
-        self.changes = 0
-        """Number of times that the rows were arranged; it changes whenever the rows change."""
-        self.closed: set[tuple[str, ...]] = set()
-        """Paths of the groups whose kernels are out of view."""
-        self._filter = ""
-        self._filtered: Sequence[int] = ()
-        """The kernels that the filter leaves, sorted."""
-        self.depths: dict[Hashable, int] = {}
-        """Indentation of each kernel; empty unless they are grouped."""
-
-    @property
-    def hidden(self) -> int:
-        """How many kernels the filter hides."""
-        return len(self.ranking) - len(self._filtered)
-
-    @property
-    def numbers(self) -> Sequence[int]:
-        """The kernels that the filter leaves, in the order of the table, also those in closed groups."""
-        if self.arrangement.grouping == "none":
-            return self._filtered
-        numbers = array("l")
-        for group in self.groups.values():
-            numbers += group.members
-        return numbers
-
-    # -- what changes them ------------------------------------------------------------------------------------
-
-    def show(self, ranking: Ranking) -> None:
-        """Take the kernels of another program, or other figures of the same."""
-        ranking.know_from(self.ranking)
-        self.ranking = ranking
-        self.arrange(fresh=True)
-
-    def set_filter(self, text: str) -> bool:
-        """Leave only kernels with these words; return False if they were set already."""
-        if text == self._filter:
-            return False
-        self._filter = text
-        self.arrange(fresh=False)
-        return True
-
-    def sort_by(self, column: str) -> None:
-        """Sort by a column; if the table is sorted by it already, reverse the order."""
-        turned = not self.wanted.turned if column == self.wanted.sort else False
-        self.wanted = self.wanted._replace(sort=column, turned=turned)
-        self.arrange(fresh=False)
-
-    def group_by(self, grouping: str) -> None:
-        """Group by one of `GROUPINGS`."""
-        self.wanted = self.wanted._replace(grouping=grouping)
-        self.arrange(fresh=True)
-
-    def take_origins(self, origins: OriginColumns) -> bool:
-        """Take the origins of all kernels; return whether rows waited for them, which are now arranged as the user
-        wanted."""
-        self.ranking.know_origins(origins)
-        waited = self.waits
-        if waited:
-            self.arrange(fresh=True)
-        return waited
-
-    # -- how they are arranged --------------------------------------------------------------------------------
-
-    def arrange(self, *, fresh: bool) -> None:
-        """Filter, sort and group the rows; `fresh` forgets which groups are open."""
-        needed = (
-            self.wanted.sort in SORTED_BY_ORIGINS
-            or self.wanted.grouping in GROUPED_BY_ORIGINS
-            or needs_origins(self._filter)
-        )
-        self.waits = needed and not self.ranking.knows_origins
-        sort, turned, grouping = self.arrangement = Arrangement() if self.waits else self.wanted
-        left = filtered(self.ranking, self._filter, by_origins=not self.waits)
-        self._filtered = ordered(self.ranking, left, sort, turned=turned)
-        outermost = grouped(self.ranking, self._filtered, grouping) if grouping != "none" else []
-        self.groups = {group.path: group for group in _walk(outermost)}
-        if fresh:
-            self.closed = set(self.groups) if len(self._filtered) > OPEN_UP_TO else set()
-        self.depths = {}
-        keys: list[Hashable] = []
-        for group in outermost:
-            self._add(keys, group)
-        self.keys = keys if grouping != "none" else self._filtered
-        self.changes += 1
-
-    def _add(self, keys: list[Hashable], group: KernelGroup) -> None:
-        keys.append(group.path)
-        if group.path in self.closed:
-            return
-        for inner in group.groups:
-            self._add(keys, inner)
-        keys.extend(group.members)
-        self.depths |= dict.fromkeys(group.members, len(group.path))
 
 
 def _walk(groups: Sequence[KernelGroup]) -> Iterator[KernelGroup]:
@@ -196,9 +86,23 @@ class KernelTable(TableView[Hashable], keys="kernels"):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__((), id=id)
-        self.rows = KernelRows()
         self.noun = "kernel"
         """What a row is called in the title: before XLA's passes, a module has operations."""
+        self.ranking = Ranking()
+        self.wanted = Arrangement()
+        """The arrangement that the user chose last."""
+        self.arrangement = Arrangement()
+        """The arrangement of the rows: the wanted one, once the origins that it needs are known."""
+        self.waits = False
+        """Whether the rows wait for origins that are not read yet."""
+        self.filtered: Sequence[int] = ()
+        """The kernels that the filter leaves, sorted."""
+        self._filter = ""
+        self._groups: dict[tuple[str, ...], KernelGroup] = {}
+        self._shut: set[tuple[str, ...]] = set()
+        """Paths of the groups whose kernels are out of view."""
+        self._depths: dict[Hashable, int] = {}
+        """Indentation of each kernel; empty unless they are grouped."""
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Hide the keys while there are no kernels."""
@@ -214,56 +118,83 @@ class KernelTable(TableView[Hashable], keys="kernels"):
     def show_kernels(self, ranking: Ranking, empty: str) -> None:
         """Show the kernels of another program, or other figures of the same; `empty` is shown if there are none."""
         self.empty = empty
-        self.rows.show(ranking)
-        self._show_rows()
+        ranking.know_from(self.ranking)
+        self.ranking = ranking
+        self._arrange(fresh=True)
 
-    @property
-    def empty_text(self) -> str:
-        return "Reading where the kernels came from…" if self.rows.waits else self.empty
+    def take_origins(self, origins: OriginColumns) -> None:
+        """Arrange the rows as the user wanted, now that the origins are known."""
+        self.ranking.know_origins(origins)
+        if self.waits:
+            self._arrange(fresh=True)
 
     def set_filter(self, text: str) -> None:
         """Show only rows with these words."""
-        if self.rows.set_filter(text):
-            self._show_rows()
+        if text != self._filter:
+            self._filter = text
+            self._arrange()
 
-    def _show_rows(self) -> None:
-        ranking, wanted = self.rows.ranking, self.rows.wanted
-        unknown = {"least", "bound"} if ranking.device is None else set()
-        unknown |= {"measured"} if ranking.basis != "measured" else set()
-        # A column with a `sort` can be clicked; the rows themselves are sorted in `KernelRows`.
-        named = {"share": TableColumn("share", self._share, _BAR + 5, sort=hash)}
-        named |= {name: self._column(name) for name in _LAYOUT if name not in unknown}
-        self._columns, self._order = tuple(named.values()), named.get(wanted.sort)
-        self.backwards = COLUMNS[wanted.sort].is_right == wanted.turned
-        self._names = {id(column): name for name, column in named.items()}
-        self.show_keys(self.rows.keys)
+    def _arrange(self, *, fresh: bool = False) -> None:
+        """Filter, sort and group the rows; `fresh` forgets which groups are open."""
+        needed = (
+            self.wanted.sort in SORTED_BY_ORIGINS
+            or self.wanted.grouping in GROUPED_BY_ORIGINS
+            or needs_origins(self._filter)
+        )
+        self.waits = needed and not self.ranking.knows_origins
+        sort, turned, grouping = self.arrangement = Arrangement() if self.waits else self.wanted
+        left = filtered(self.ranking, self._filter, by_origins=not self.waits)
+        self.filtered = ordered(self.ranking, left, sort, turned=turned)
+        outermost = grouped(self.ranking, self.filtered, grouping) if grouping != "none" else []
+        self._groups = {group.path: group for group in _walk(outermost)}
+        if fresh:
+            self._shut = set(self._groups) if len(self.filtered) > OPEN_UP_TO else set()
+        self._depths = {}
+        keys: list[Hashable] = []
+        for group in outermost:
+            self._add(keys, group)
+        self._make_columns()
+        self.show_keys(keys if grouping != "none" else self.filtered)
         self.post_message(self.Arranged())
+
+    def _add(self, keys: list[Hashable], group: KernelGroup) -> None:
+        keys.append(group.path)
+        if group.path in self._shut:
+            return
+        for inner in group.groups:
+            self._add(keys, inner)
+        keys.extend(group.members)
+        self._depths |= dict.fromkeys(group.members, len(group.path))
+
+    @property
+    def empty_text(self) -> str:
+        return "Reading where the kernels came from…" if self.waits else self.empty
 
     @property
     def ranked(self) -> Ranked | None:
         """The kernel under the cursor; None on a group, or without kernels."""
-        return self.rows.ranking[self.current] if isinstance(self.current, int) else None
+        return self.ranking[self.current] if isinstance(self.current, int) else None
 
     @property
     def group(self) -> KernelGroup | None:
         """The group under the cursor; None on a kernel."""
-        return self.rows.groups[self.current] if isinstance(self.current, tuple) else None
+        return self._groups[self.current] if isinstance(self.current, tuple) else None
 
     @property
     def words(self) -> str:
         """The number of rows, for a title: `42 kernels · 3 hidden`."""
-        hidden = f" · {integer(self.rows.hidden)} hidden" if self.rows.hidden else ""
-        return counted(len(self.rows.ranking), self.noun) + hidden
+        hidden = len(self.ranking) - len(self.filtered)
+        return counted(len(self.ranking), self.noun) + (f" · {integer(hidden)} hidden" if hidden else "")
 
     @property
-    def arrangement(self) -> list[str]:
+    def order(self) -> list[str]:
         """For the subtitle, the most important first: whether origins are still being read, the grouping, the order,
         the basis of the shares."""
-        step, arranged = self.rows.ranking.step, self.rows.arrangement
-        parts = ["reading origins…"] if self.rows.waits else []
+        step, arranged = self.ranking.step, self.arrangement
+        parts = ["reading origins…"] if self.waits else []
         parts += [GROUPINGS[arranged.grouping]] if arranged.grouping != "none" else []
         parts += [self.UNSORTED] if arranged.sort == "order" else []
-        parts.append(f"share of {BASES[self.rows.ranking.basis]}")
+        parts.append(f"share of {BASES[self.ranking.basis]}")
         if step is not None and step.bound_seconds is not None:
             parts.append(f"a run at least {seconds(step.bound_seconds)}")
             if step.estimate_seconds != step.bound_seconds:
@@ -275,18 +206,23 @@ class KernelTable(TableView[Hashable], keys="kernels"):
         self.move_to_key(number)
         return self.current == number
 
-    def take_origins(self, origins: OriginColumns) -> None:
-        """Arrange the rows as the user wanted, now that the origins are known."""
-        if self.rows.take_origins(origins):
-            self._show_rows()
-
     # -- drawing ----------------------------------------------------------------------------------------------
+
+    def _make_columns(self) -> None:
+        unknown = {"least", "bound"} if self.ranking.device is None else set()
+        unknown |= {"measured"} if self.ranking.basis != "measured" else set()
+        # A column with a `sort` can be clicked; the rows themselves are sorted in `_arrange`.
+        named = {"share": TableColumn("share", self._share, _BAR + 5, sort=hash)}
+        named |= {name: self._column(name) for name in _LAYOUT if name not in unknown}
+        self._columns, self._order = tuple(named.values()), named.get(self.wanted.sort)
+        self.backwards = COLUMNS[self.wanted.sort].is_right == self.wanted.turned
+        self._names = {id(column): name for name, column in named.items()}
 
     def _column(self, name: str) -> TableColumn[Hashable]:
         shown, layout = COLUMNS[name], _LAYOUT[name]
         if name == "name":
-            sample = self.rows.ranking.rows(range(min(_MEASURED_NAMES, len(self.rows.ranking))))
-            indent = 6 if self.rows.arrangement.grouping != "none" else 0
+            sample = self.ranking.rows(range(min(_MEASURED_NAMES, len(self.ranking))))
+            indent = 6 if self.arrangement.grouping != "none" else 0
             longest = max((len(row.kernel.name) for row in sample), default=0)
             layout = layout | {"most": min(_NAME_AT_MOST, max(layout["width"], indent + longest))}
         return TableColumn(
@@ -295,22 +231,22 @@ class KernelTable(TableView[Hashable], keys="kernels"):
 
     def _share(self, key: Hashable) -> Content:
         """Return a bar with its per cent, eleven columns wide."""
-        share = self.rows.groups[key].share if isinstance(key, tuple) else self.rows.ranking[cast(int, key)].share
+        share = self._groups[key].share if isinstance(key, tuple) else self.ranking[cast(int, key)].share
         text = UNKNOWN if share is None else "<1%" if 0 < share < 0.01 else f"{share * 100:.0f}%"
         return Content.assemble(bar(share, _BAR), cell(text, 5, "" if share is not None else "$quiet", right=True))
 
     def _cell(self, name: str, key: Hashable) -> Cell:
         if isinstance(key, tuple):
-            return self._group_cell(name, self.rows.groups[key])
-        text = COLUMNS[name].text(self.rows.ranking[cast(int, key)])
+            return self._group_cell(name, self._groups[key])
+        text = COLUMNS[name].text(self.ranking[cast(int, key)])
         if name == "name":
-            return _indented(self.rows.depths.get(key, 0), text)
+            return _indented(self._depths.get(key, 0), text)
         return (text, "$quiet") if text == UNKNOWN else (text, _BOUNDS[text]) if text in _BOUNDS else text
 
     def _group_cell(self, name: str, group: KernelGroup) -> Cell:
         if name == "name":
-            label = group.path[-1].rpartition("/")[2] if self.rows.arrangement.grouping == "source" else group.path[-1]
-            mark = "▸" if group.path in self.rows.closed else "▾"
+            label = group.path[-1].rpartition("/")[2] if self.arrangement.grouping == "source" else group.path[-1]
+            mark = "▸" if group.path in self._shut else "▾"
             return _indented(len(group.path) - 1, f"{mark} {label}")
         return counted(group.count, "kernel") if name == "kind" else total_text(name, group), "$text-muted"
 
@@ -319,27 +255,25 @@ class KernelTable(TableView[Hashable], keys="kernels"):
     def sort_by(self, column: TableColumn[Hashable] | None, *, backwards: bool | None = None) -> None:
         """Sort by a column, None for the order of execution; if the table is sorted by it already, reverse the
         order."""
-        self.rows.sort_by(self._names[id(column)] if column is not None else "order")
-        self._show_rows()
+        name = self._names[id(column)] if column is not None else "order"
+        turned = not self.wanted.turned if name == self.wanted.sort else False
+        self.wanted = self.wanted._replace(sort=name, turned=turned)
+        self._arrange()
 
     def action_group(self) -> None:
         groupings = list(GROUPINGS)
-        self.group_by(groupings[(groupings.index(self.rows.wanted.grouping) + 1) % len(groupings)])
+        self.group_by(groupings[(groupings.index(self.wanted.grouping) + 1) % len(groupings)])
 
     def group_by(self, grouping: str) -> None:
         """Group by `kind`, `source`, `scope`, `direction`, or not at all (`none`)."""
-        self.rows.group_by(grouping)
-        self._show_rows()
+        self.wanted = self.wanted._replace(grouping=grouping)
+        self._arrange(fresh=True)
 
     def action_open_group(self) -> None:
         if self.group is not None:
-            self.rows.closed ^= {self.group.path}
-            self._arrange_groups()
+            self._shut ^= {self.group.path}
+            self._arrange()
 
     def action_open_groups(self) -> None:
-        self.rows.closed = set() if self.rows.closed else set(self.rows.groups)
-        self._arrange_groups()
-
-    def _arrange_groups(self) -> None:
-        self.rows.arrange(fresh=False)
-        self._show_rows()
+        self._shut = set() if self._shut else set(self._groups)
+        self._arrange()

@@ -25,7 +25,6 @@ from jaxprof.tui.kit.threads import OneThread
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from jaxprof.hlo.analysis.barriers import Barrier
     from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
     from jaxprof.hlo.analysis.findings.finding import HloFinding
     from jaxprof.hlo.analysis.kernels import Kernel
@@ -93,9 +92,8 @@ class OpenedModule:
     """By stage, why it cannot be shown."""
     module: Module | None = None
     kernels: tuple[Kernel, ...] | None = None
-    barriers: tuple[Barrier, ...] | None = None
-    barrier_index: BarrierIndex = field(default_factory=BarrierIndex)
-    """`barriers` by kernel."""
+    barriers: BarrierIndex | None = None
+    """Why kernels were not fused, by kernel."""
     findings: tuple[HloFinding, ...] | None = None
     origins: OriginColumns | None = None
     """The source lines and named scopes of `kernels`."""
@@ -185,9 +183,7 @@ def open_program(opened: OpenedModule, report: Callable[[str], None], cancelled:
         report("findings")
         if cancelled():
             return
-        unfused = barriers(opened.module)
-        opened.barrier_index = BarrierIndex(unfused)
-        opened.barriers = unfused
+        opened.barriers = BarrierIndex(barriers(opened.module))
         report("barriers")
         opened.origins = origin_columns(opened.kernels or (), cancelled=cancelled)
         if opened.origins is not None:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from textual.content import Content
-from textual.message import Message
 
-from jaxprof.analysis.ranking import Ranking, RooflinePoint, roofline_ceilings, roofline_points
+from jaxprof.analysis.ranking import Ranked, Ranking, RooflinePoint, roofline_ceilings, roofline_points
 from jaxprof.grouping import grouped
 from jaxprof.text import columns, shorten_middle
 from jaxprof.tui.keys import in_words
@@ -110,29 +108,22 @@ def _name(ranking: Ranking, number: int, point: RooflinePoint, width: int, *, ch
 class RooflineView(Picture):
     """The kernels of a program under the ceilings of a device."""
 
-    @dataclass
-    class Chosen(Message):
-        """Requests the cursor on a kernel, by its number."""
-
-        number: int
-
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._shown: tuple[Ranking, Sequence[int], int | None] = (Ranking(), (), None)
 
-    def show_kernels(self, ranking: Ranking, numbers: Sequence[int], changes: int, chosen: int | None) -> None:
-        """Draw these kernels, with one chosen; `changes` counts how often the kernels have changed."""
-        self._shown = (ranking, numbers, chosen)
-        key = (changes, id(ranking), chosen)
-        self.show(key, lambda width, height: roofline_plot(ranking, numbers, chosen, width, height))
+    def show_kernels(self, ranking: Ranking, numbers: Sequence[int], chosen: Ranked | None) -> None:
+        """Draw these kernels, with one chosen."""
+        number = chosen.number if chosen is not None else None
+        self._shown = (ranking, numbers, number)
+        key = (id(ranking), id(numbers), number)  # both are held, so that nothing else has their identities
+        self.show(key, lambda width, height: roofline_plot(ranking, numbers, number, width, height))
 
-    def go(self, step: int) -> None:
-        """Request the next point to the right or to the left: by intensity, and then by FLOP/s."""
+    def neighbour(self, step: int) -> int | None:
+        """Return the kernel of the next point to the right or to the left: by intensity, and then by FLOP/s."""
         ranking, numbers, chosen = self._shown
-        order = sorted(
-            roofline_points(ranking, numbers)[0], key=lambda point: (point.intensity, point.flops_per_second)
-        )
+        points = roofline_points(ranking, numbers)[0]
+        order = sorted(points, key=lambda point: (point.intensity, point.flops_per_second))
         start = -1 if step > 0 else len(order)
         at = next((at for at, point in enumerate(order) if chosen in point.numbers), start) + step
-        if 0 <= at < len(order):
-            self.post_message(self.Chosen(order[at].number))
+        return order[at].number if 0 <= at < len(order) else None

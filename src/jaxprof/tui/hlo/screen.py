@@ -18,13 +18,13 @@ from textual.widgets import Static
 from jaxprof.analysis.measured import seconds_per_call
 from jaxprof.analysis.memory import memory_of_dump
 from jaxprof.analysis.opener import modules_of
+from jaxprof.files import with_home
 from jaxprof.hlo.open.paths import modules_at
 from jaxprof.hlo.open.stages import STAGES
 from jaxprof.text import safe
-from jaxprof.tui.hlo.code_view import CodeView
+from jaxprof.tui.hlo.code_view import LINE_SHOWN
 from jaxprof.tui.hlo.kernel_side import LISTS, KernelSide
-from jaxprof.tui.hlo.modules import ModuleList, ModuleReader, OpenedModule, rank
-from jaxprof.tui.hlo.questions import ask_device, ask_file, ask_line, ask_module, ask_table_file
+from jaxprof.tui.hlo.modules import ModuleList, ModuleReader, OpenedModule, device_of, rank
 from jaxprof.tui.hlo.stage_side import TITLES, Match, StageSide
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.captures import (
@@ -37,7 +37,9 @@ from jaxprof.tui.kit.captures import (
     source_of,
     uncaptured_program,
 )
+from jaxprof.tui.kit.dialogs import Choose, Option
 from jaxprof.tui.kit.fact_list import FactTarget
+from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.memory import BufferList, MemoryView
 from jaxprof.tui.kit.picture import Lines
@@ -46,6 +48,7 @@ from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
 from jaxprof.tui.kit.threads import in_thread
 from jaxprof.tui.messages import Failed
+from jaxprof.units import scaled
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -187,7 +190,7 @@ class HloScreen(SessionScreen, keys="hlo"):
     def _take_kernel(self) -> None:
         """Go to the kernel that another screen requested, once the kernels are known."""
         name = self.profiler.kernel_wanted
-        if name and self.lists.listed:
+        if name and len(self.lists.table.ranking):
             self.profiler.kernel_wanted = ""
             self.to_kernel(name)
 
@@ -226,7 +229,7 @@ class HloScreen(SessionScreen, keys="hlo"):
             self._show_notices(opened.notices)
             self._rank()
         elif part in ("findings", "barriers"):
-            lists.show_notes(opened)
+            lists.show_findings(opened)
         elif part == "origins" and opened.origins is not None:
             lists.table.take_origins(opened.origins)
         elif part == "over":
@@ -297,7 +300,7 @@ class HloScreen(SessionScreen, keys="hlo"):
 
     @property
     def lists(self) -> KernelSide:
-        """The lists: kernels, findings, barriers, roofline."""
+        """The lists: kernels, findings, roofline."""
         return self.query_one(KernelSide)
 
     @property
@@ -391,7 +394,7 @@ class HloScreen(SessionScreen, keys="hlo"):
 
     def _bring_text_along(self) -> None:
         """Move the text to the cursor of the lists, unless a text is in view."""
-        ranked = self.lists.ranked
+        ranked = self.lists.table.ranked
         if not self.in_text and ranked is not None:
             self.texts.go_to_kernel(*ranked.key)
             self.show_tabs()
@@ -400,17 +403,19 @@ class HloScreen(SessionScreen, keys="hlo"):
 
     def action_filter(self) -> None:
         if self.in_text:
-            self.texts.pane.action_search()
+            self.texts.action_search()
         else:
-            self.lists.open_filter()
+            self.lists.query_one(FilterLine).open()
 
     async def action_back(self) -> None:
-        if self.in_text and self.texts.pane.searching:
-            self.texts.pane.clear_search()
+        line = self.lists.query_one(FilterLine)
+        if self.in_text and self.texts.searching:
+            self.texts.clear_search()
             self.texts.view.focus()
         elif self.in_text:
             self.to_lists()
-        elif self.lists.clear_filter() or self.focused is not self.lists.current_list:
+        elif line.value or self.focused is not self.lists.current_list:
+            line.clear()
             self.lists.current_list.focus()
         else:
             self.profiler.step_back()
@@ -423,12 +428,6 @@ class HloScreen(SessionScreen, keys="hlo"):
             self.to_text_of(target)
         elif self.lists.tab not in ("kernels", "roofline"):
             self.show_tab("kernels")
-
-    @on(CodeView.ManyUsers)
-    def _choose_user(self, message: CodeView.ManyUsers) -> None:
-        view, lines = message.view, message.lines
-        listed = [(str(line + 1), view.document.line(line)) for line in lines]
-        ask_line(self.profiler, f"{len(lines)} users of {message.name}", listed, lambda at: view.jump(lines[at]))
 
     # -- keys -------------------------------------------------------------------------------------------------
 
@@ -447,25 +446,60 @@ class HloScreen(SessionScreen, keys="hlo"):
         if len(matches) == 1:
             self.to_line(matches[0])
             return
-        listed = [(f"{TITLES[name]} {line + 1}", opened.stages[name].document.line(line)) for name, line in matches]
-        ask_line(self.profiler, "The same place in other stages", listed, lambda at: self.to_line(matches[at]))
+        options = [
+            Option(f"{TITLES[name]} {line + 1}", opened.stages[name].document.line(line).strip()[:LINE_SHOWN])
+            for name, line in matches
+        ]
+        Choose("The same place in other stages", options).ask(self.app, lambda at: self.to_line(matches[at]))
 
     def action_choose_program(self) -> None:
-        if self._module_list.all:
-            ask_module(self.profiler, self._module_list.all, self._opened, self._choose)
-        else:
+        programs, opened = self._module_list.all, self._opened
+        if not programs:
             self.action_open_file()
+            return
+        options = [
+            Option(program.title, ", ".join(TITLES[name] for name in TITLES if name in program.stages))
+            for program in programs
+        ]
+        key = opened.program.key if opened is not None else ""
+        current = next((at for at, program in enumerate(programs) if program.key == key), 0)
+
+        def take(number: int) -> None:
+            if programs[number].key != key:
+                self._choose(programs[number])
+
+        Choose("Which program?", options, current).ask(self.app, take)
 
     def action_choose_device(self) -> None:
-        if self._opened is not None:
-            ask_device(self.profiler, self._opened.program, self._compare_with)
+        if self._opened is None:
+            return
+        from jaxprof.hlo.analysis.cost.peaks import DEVICES
+
+        own, others = device_of(self.profiler.session, self._opened.program), list(DEVICES.values())
+        options = [
+            Option("its own", own.title if own is not None else "unknown: no ceilings"),
+            *(Option(device.name, f"{device.title}, {scaled(device.bandwidth, 'B/s')}") for device in others),
+        ]
+        title = "Compare the kernels with (an estimate)"
+        Choose(title, options).ask(self.app, lambda at: self._compare_with(others[at - 1] if at else None))
 
     def _compare_with(self, device: DevicePeaks | None) -> None:
         self._device = device
         self._rank()
 
     def action_open_file(self) -> None:
-        ask_file(self.profiler, self.open_file)
+        from jaxprof.analysis.opener import Kind, kind_of
+        from jaxprof.tui.kit.dialogs import AskText
+
+        def take(text: str) -> None:
+            path = Path.cwd() / with_home(text)
+            if kind_of(path) in (Kind.SESSION, Kind.PROFILE):  # which hold more than HLO
+                self.profiler.open_session(path, go="hlo")
+            else:
+                self.open_file(path)
+
+        what = "HLO text, an HLO proto, a folder of dumps, a session, or a profile."
+        AskText("Open HLO", what, "", "Enter opens").ask(self.app, take)
 
     def open_file(self, path: Path) -> None:
         """Open an HLO file, or a folder that XLA dumped into, in a thread."""
@@ -482,7 +516,7 @@ class HloScreen(SessionScreen, keys="hlo"):
         self.profiler.tell(message.error)
 
     def action_profile(self) -> None:
-        ranked, opened = self.lists.ranked, self._opened
+        ranked, opened = self.lists.table.ranked, self._opened
         if opened is None or ranked is None:
             return
         run = self.profiler.session.runs.get(opened.program.key)
@@ -502,7 +536,3 @@ class HloScreen(SessionScreen, keys="hlo"):
         run = self.profiler.session.runs.get(self._opened.program.key) if self._opened is not None else None
         if run is not None and run.measured:
             ask_about(self.profiler, run)
-
-    def action_export(self) -> None:
-        if self._opened is not None and self._opened.kernels is not None:
-            ask_table_file(self.profiler, self.lists.csv)

@@ -30,122 +30,6 @@ if TYPE_CHECKING:
     from jaxprof.tui.hlo.modules import OpenedModule, Stage
 
 
-class TextPane(Guarded, Vertical, keys="text_pane"):
-    """A text and its search; the frame counts lines and matches."""
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id, classes="box")
-        self.hits: Hits | None = None
-        """The matches of the last search; None until it is over."""
-        self.count = ""
-        """The number of matches and the index of the one in view, or the error in the regular expression."""
-        self._hit_index: int | None = None
-        self._search_start = 0
-        self._searched: Document | None = None
-        self._wanted: object = None
-        """Identity of the last search."""
-
-    def compose(self) -> ComposeResult:
-        yield FilterLine(placeholder="regular expression")
-        yield CodeView(id="code")
-
-    @property
-    def view(self) -> CodeView:
-        """The text."""
-        return self.query_one(CodeView)
-
-    def show(self, document: Document) -> None:
-        """Show a document; an open search continues in it."""
-        self.view.show(document)
-        pattern = self.query_one(FilterLine).value
-        if self.searching and pattern and self._searched is not document:
-            self._search(pattern, jump=False)
-        self._show_count(self.count)
-
-    # -- searching --------------------------------------------------------------------------------------------
-
-    def action_search(self) -> None:
-        self._search_start = self.view.document.offset(self.view.cursor)
-        self.query_one(FilterLine).open()
-
-    def on_filter_line_edited(self, message: FilterLine.Edited) -> None:
-        message.stop()
-        self._search(message.text, jump=True)
-
-    def on_filter_line_left(self, message: FilterLine.Left) -> None:
-        message.stop()
-        self.view.focus()
-
-    def _search(self, text: str, *, jump: bool) -> None:
-        """Search in a thread; with `jump`, move the cursor to the first match from where the search began."""
-        self.hits, self._hit_index, self._searched = None, None, self.view.document
-        wanted = self._wanted = object()
-        self.view.show_hits(None)
-        self._show_count("…" if text else "")
-        if not text:
-            return
-        try:
-            pattern = compiled(text)
-        except UsageError as error:
-            self._show_count(error.what)
-            return
-        body = self.view.document.text
-        in_thread(
-            self,
-            lambda: search(body, pattern, lambda: wanted is self._wanted and self.is_running),
-            "search",
-            then=lambda hits: self._take(wanted, hits, jump),
-        )
-
-    def _take(self, wanted: object, hits: Hits | None, jump: bool) -> None:
-        if hits is None or wanted is not self._wanted:
-            return  # another search has begun
-        self.hits = hits
-        self.view.show_hits(hits)
-        index = hits.following(self._search_start - 1, 1) if jump else None
-        if index is not None:
-            self._show_hit(hits, index)
-        self._show_count(hits.words(index))
-
-    def _show_hit(self, hits: Hits, index: int) -> None:
-        self._hit_index = index
-        self.view.go(self.view.document.number(hits.offsets[index]))
-        self.view.reveal_offset(hits.offsets[index])
-
-    def action_next(self, step: int) -> None:
-        hits, document, cursor = self.hits, self.view.document, self.view.cursor
-        if hits is None:
-            self.action_search()
-            return
-        at = hits.offsets[self._hit_index] if self._hit_index is not None else -1
-        if at < 0 or document.number(at) != cursor:  # the cursor has left the match
-            at = document.offset(cursor) - (step > 0)
-        index = hits.following(at, step)
-        if index is not None:
-            self.view.remember()
-            self._show_hit(hits, index)
-        self._show_count(hits.words(index))
-
-    @on(RowList.Highlighted, "#code")
-    def _count_lines(self) -> None:
-        self._show_count(self.count)
-
-    def _show_count(self, text: str) -> None:
-        """Count the matches as given, and the lines of a text."""
-        self.count, document = text, self.view.document
-        at = f"{integer(self.view.cursor + 1)} of {integer(document.line_count)}" if document.text else ""
-        self.border_subtitle = Content(safe(" · ".join(filter(None, (text, at)))))
-
-    def clear_search(self) -> None:
-        """Stop the search and show no matches."""
-        self.query_one(FilterLine).clear()
-
-    @property
-    def searching(self) -> bool:
-        """Whether the search line is open."""
-        return self.query_one(FilterLine).display
-
-
 TITLES = {stage.name: stage.title for stage in STAGES}
 SMALL_TEXTS = 4 << 20
 """Characters of all stages together up to which the matching lines are searched at each move of the cursor."""
@@ -157,8 +41,8 @@ Match = tuple[str, int]
 """The name of a stage, and a line of it."""
 
 
-class StageSide(Guarded, Vertical):
-    """Shows one stage at a time, and the origin of the line at the cursor."""
+class StageSide(Guarded, Vertical, keys="text_pane"):
+    """Shows one stage at a time, with its search and the origin of the line at the cursor."""
 
     class StageRequested(Message):
         """Reports that the history led to another stage."""
@@ -168,15 +52,24 @@ class StageSide(Guarded, Vertical):
         self._opened: OpenedModule | None = None
         self.stage = "hlo"
         """The name of the stage in view."""
+        self.hits: Hits | None = None
+        """The matches of the last search; None until it is over."""
+        self.count = ""
+        """The number of matches and the index of the one in view, or the error in the regular expression."""
+        self._hit_index: int | None = None
+        self._search_start = 0
+        self._wanted: object = None
+        """Identity of the last search."""
 
     def compose(self) -> ComposeResult:
-        yield TextPane(id="text-box")
+        with Vertical(id="text-box", classes="box"):
+            yield FilterLine(placeholder="regular expression")
+            yield CodeView(id="code")
         with Vertical(id="origin-box", classes="box") as box:
             box.border_title = "Comes from"
             yield FactList(id="origin")
 
     def on_mount(self) -> None:
-        self.view.show_document = self._show_document
         self.query_one("#origin", FactList).can_focus = False
 
     # -- what is shown ----------------------------------------------------------------------------------------
@@ -185,11 +78,6 @@ class StageSide(Guarded, Vertical):
     def view(self) -> CodeView:
         """The text."""
         return self.query_one(CodeView)
-
-    @property
-    def pane(self) -> TextPane:
-        """The text with its search."""
-        return self.query_one(TextPane)
 
     @property
     def _current(self) -> Stage | None:
@@ -210,11 +98,20 @@ class StageSide(Guarded, Vertical):
         """Show a stage, or why it cannot be shown."""
         self.stage = stage
         current = self._current
-        self.pane.show(current.document if current is not None else Document(self._missing()))
+        self.show_document(current.document if current is not None else Document(self._missing()))
         self._begin_at_entry()
         title = f"{self._opened.program.title} · {TITLES[stage]}" if self._opened is not None else ""
-        self.pane.border_title = Content(safe(title))
+        self.query_one("#text-box").border_title = Content(safe(title))
         self._show_origin()
+
+    def show_document(self, document: Document) -> None:
+        """Show a document; an open search continues in it."""
+        fresh = document is not self.view.document
+        self.view.show(document)
+        pattern = self.query_one(FilterLine).value
+        if fresh and self.searching and pattern:
+            self._search(pattern, jump=False)
+        self._show_count()
 
     def _begin_at_entry(self) -> None:
         """Go to the entry computation: a module begins with tables that few readers want."""
@@ -238,14 +135,6 @@ class StageSide(Guarded, Vertical):
             return "reading…"
         return f"{TITLES[self.stage]} was not recorded for this program."
 
-    def _show_document(self, document: Document) -> None:
-        """Show the stage of a document that the history led to."""
-        stages = self._opened.stages.values() if self._opened is not None else ()
-        stage = next((stage.name for stage in stages if stage.document is document), None)
-        if stage is not None:
-            self.show_stage(stage)
-            self.post_message(self.StageRequested())
-
     def go_to_kernel(self, computation: str, name: str, *, remember: bool = False) -> bool:
         """Show an instruction's line in the optimised HLO; return False if it has no line."""
         line = self._opened.kernel_line(computation, name) if self._opened is not None else None
@@ -262,6 +151,17 @@ class StageSide(Guarded, Vertical):
             self.show_stage(stage)
         self.view.go(line)
 
+    def action_history(self) -> None:
+        """Go back to the last place that was remembered, which may be in another stage."""
+        if not self.view.history:
+            self.say("no place to go back to", timeout=3)
+            return
+        document, line = self.view.history.pop()
+        stages = self._opened.stages.values() if self._opened is not None else ()
+        stage = next((stage.name for stage in stages if stage.document is document), self.stage)
+        self.go((stage, line), remember=False)
+        self.post_message(self.StageRequested())
+
     def kernel_at_cursor(self) -> tuple[str, str] | None:
         """Return the instruction at the cursor, as computation and name; None unless the optimised HLO is in view."""
         navigation = self._navigation
@@ -269,6 +169,81 @@ class StageSide(Guarded, Vertical):
             return None
         instruction = navigation.instruction(self.view.cursor)
         return (instruction.computation.name, instruction.name) if instruction is not None else None
+
+    # -- searching --------------------------------------------------------------------------------------------
+
+    @property
+    def searching(self) -> bool:
+        """Whether the search line is open."""
+        return self.query_one(FilterLine).display
+
+    def action_search(self) -> None:
+        self._search_start = self.view.document.offset(self.view.cursor)
+        self.query_one(FilterLine).open()
+
+    def on_filter_line_edited(self, message: FilterLine.Edited) -> None:
+        message.stop()
+        self._search(message.text, jump=True)
+
+    def on_filter_line_left(self, message: FilterLine.Left) -> None:
+        message.stop()
+        self.view.focus()
+
+    def clear_search(self) -> None:
+        """Stop the search and show no matches."""
+        self.query_one(FilterLine).clear()
+
+    def _search(self, text: str, *, jump: bool) -> None:
+        """Search in a thread; with `jump`, move the cursor to the first match from where the search began."""
+        self.hits, self._hit_index = None, None
+        wanted = self._wanted = object()
+        self.view.show_hits(None)
+        self._show_count("…" if text else "")
+        if not text:
+            return
+        try:
+            pattern = compiled(text)
+        except UsageError as error:
+            self._show_count(error.what)
+            return
+        body = self.view.document.text
+        in_thread(
+            self,
+            lambda: search(body, pattern, lambda: wanted is self._wanted and self.is_running),
+            "search",
+            then=lambda hits: self._take(wanted, hits, jump),
+        )
+
+    def _take(self, wanted: object, hits: Hits | None, jump: bool) -> None:
+        if hits is None or wanted is not self._wanted:
+            return  # another search has begun
+        self.hits = hits
+        self.view.show_hits(hits)
+        self._show_hit(hits, hits.following(self._search_start - 1, 1) if jump else None)
+
+    def _show_hit(self, hits: Hits, index: int | None) -> None:
+        if index is not None:
+            self._hit_index = index
+            self.view.go(self.view.document.number(hits.offsets[index]))
+            self.view.reveal_offset(hits.offsets[index])
+        self._show_count(hits.words(index))
+
+    def action_next(self, step: int) -> None:
+        hits, document, cursor = self.hits, self.view.document, self.view.cursor
+        if hits is None:
+            self.action_search()
+            return
+        at = hits.offsets[self._hit_index] if self._hit_index is not None else -1
+        if at < 0 or document.number(at) != cursor:  # the cursor has left the match
+            at = document.offset(cursor) - (step > 0)
+        self.view.remember()
+        self._show_hit(hits, hits.following(at, step))
+
+    def _show_count(self, text: str | None = None) -> None:
+        """Show the number of matches, in other words if given, and the line of the cursor."""
+        self.count, document = self.count if text is None else text, self.view.document
+        at = f"{integer(self.view.cursor + 1)} of {integer(document.line_count)}" if document.text else ""
+        self.query_one("#text-box").border_subtitle = Content(safe(" · ".join(filter(None, (self.count, at)))))
 
     # -- where a line came from --------------------------------------------------------------------------------
 
@@ -291,6 +266,10 @@ class StageSide(Guarded, Vertical):
         ]
 
     @on(RowList.Highlighted, "#code")
+    def _line_in_view(self) -> None:
+        self._show_count()
+        self._show_origin()
+
     def _show_origin(self) -> None:
         opened, origin = self._opened, self._origin()
         facts = self.query_one("#origin", FactList)

@@ -3,9 +3,9 @@
 - screens: `screen` (the base of all, also of those with several views), `screen_bars` (the lines above and below),
   `captures` (views that several have, and the checks of a capture)
 - lists and tables: `row_list` (the base), `table_columns` (columns as data), `table_view` (tables and trees),
-  `fact_list`, `filter`, `claims` (findings, with what proves them)
-- pictures: `drawing` (bars, marks, sparklines), `canvas` (dots and scales), `plots`, `phase_bars`, `icicle` (flame
-  graphs), `memory`; `picture` (the widgets that show them), `axis_browse` (what their keys move)
+  `time_tree` (times inside times), `fact_list`, `filter`, `claims` (findings, with what proves them)
+- pictures: `drawing` (bars, marks, sparklines), `canvas` (dots and scales), `plots`, `phase_bars`,
+  `memory`; `picture` (the widgets that show them), `axis_browse` (what their keys move)
 - texts: `format` (figures in words), `log_pane`, `python_source`
 - dialogs: `dialogs` (questions and forms), `script_dialog` (starts a program)
 - `program_summary`: a recorded program in a few lines

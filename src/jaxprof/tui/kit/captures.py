@@ -37,8 +37,6 @@ def views_of(session: Session, run: Run) -> frozenset[str]:
     views = set()
     if TEXT_NAME in source_of(session, run).texts:
         views.add("timeline")
-    if any(part.measured or "hlo" in part.texts for part in (run, *programs_of(session, run))):
-        views.add("flame")
     if run.compile_passes is not None:
         views.add("compile")
     compiled = with_hlo(session, run)

@@ -1,4 +1,4 @@
-"""The Profile screen: the captures of a run (which are not timings): timeline, flame graph, compilation and memory.
+"""The Profile screen: the captures of a run (which are not timings): timeline, compilation and memory.
 
 Each view is a tab. A program of an opened profile has its own kernels and shares the timeline of the profile; an opened
 profile also has an overview, which is its first view.
@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from textual.containers import Container, Vertical
+from textual.containers import Container
 from textual.content import Content
 
-from jaxprof.analysis.flame import kernel_flame
 from jaxprof.analysis.memory import buffers_of
 from jaxprof.analysis.profile import overview, with_hlo
 from jaxprof.analysis.timeline import TEXT_NAME
@@ -31,7 +30,6 @@ from jaxprof.tui.kit.captures import (
 )
 from jaxprof.tui.kit.dialogs import Choose, Option
 from jaxprof.tui.kit.guard import on
-from jaxprof.tui.kit.icicle import IciclePane
 from jaxprof.tui.kit.memory import BufferList, MemoryView, Size
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import SessionScreen
@@ -135,8 +133,8 @@ def why_no_passes(run: Run) -> str:
     return "The compile was not captured (--no-capture, or a session of an older version)."
 
 
-VIEWS = {"overview": "Overview", "timeline": "Timeline", "flame": "Flame", "compile": "Compile", "memory": "Memory"}
-FOCUS = {"overview": "#overview", "timeline": "#lanes", "flame": "#frames", "compile": "#passes", "memory": "#buffers"}
+VIEWS = {"overview": "Overview", "timeline": "Timeline", "compile": "Compile", "memory": "Memory"}
+FOCUS = {"overview": "#overview", "timeline": "#lanes", "compile": "#passes", "memory": "#buffers"}
 """The widget that takes the focus in each view."""
 
 
@@ -168,9 +166,6 @@ class ProfileScreen(SessionScreen, keys="profile"):
         with Container(id="profile-body"):
             yield OverviewList(id="overview")
             yield TimelinePane(id="timeline")
-            with Vertical(id="flame", classes="box") as box:
-                box.border_title = "Flame"
-                yield IciclePane("frames")
             yield CompilePane(id="compile")
             yield MemoryPane(id="memory")
 
@@ -219,7 +214,7 @@ class ProfileScreen(SessionScreen, keys="profile"):
             self.query_one(TimelinePane).show(session, source.id if recorded else "", source.steps, why)
             self.query_one(CompilePane).show(passes.tree if passes is not None else None, words or why_no_passes(run))
             self._show_overview(run)
-        self._show_derived(run)
+        self._show_memory(run)
 
     def _words(self, run: Run | None) -> str:
         """Return why there is nothing to show: nothing was run, or the program was not captured; empty otherwise."""
@@ -228,29 +223,12 @@ class ProfileScreen(SessionScreen, keys="profile"):
         program = uncaptured_program(self.profiler.session)
         return how_to_capture(self.profiler, program) if program is run else ""
 
-    def _show_derived(self, run: Run | None) -> None:
-        """Show the flame graph or the memory while it is in view: a thread derives them from the HLO of the
-        programs."""
-        session, words = self.profiler.session, self._words(run)
+    def _show_memory(self, run: Run | None) -> None:
+        """Show the memory while it is in view: a thread derives it from the HLO of the program."""
         if self._view == "memory":
-            self.query_one(MemoryPane).show(session, with_hlo(session, run) if run is not None else None, words)
-        elif self._view == "flame" and run is None:
-            self.query_one(IciclePane).show(None, words)
-        elif self._view == "flame" and run is not None:
-            key = (id(session), run.id, tuple(run.measured), tuple(run.texts))
-            why = words or f"No kernels. {why_no_capture(run)}"
-            self.query_one(IciclePane).read(key, lambda: kernel_flame(session, run), why)
-
-    @on(IciclePane.OpenRequested)
-    def _kernel_of_frame(self, message: IciclePane.OpenRequested) -> None:
-        """Go to the HLO of a kernel."""
-        graph, session = message.graph, self.profiler.session
-        entry = graph.entry_of(message.node)
-        run = session.runs.get(entry.run if entry is not None else self._run)
-        if run is None or "hlo" not in run.texts:
-            self.say("The HLO of this kernel was not recorded.", "No HLO")
-        else:
-            self.profiler.show_hlo(run.id, kernel=graph.tree.names[message.node])
+            session = self.profiler.session
+            compiled = with_hlo(session, run) if run is not None else None
+            self.query_one(MemoryPane).show(session, compiled, self._words(run))
 
     def _show_overview(self, run: Run) -> None:
         """Read the overview of a profile in a thread, because that reads the HLO of its programs."""
@@ -305,7 +283,7 @@ class ProfileScreen(SessionScreen, keys="profile"):
         self._view = name
         for view in VIEWS:
             self.query_one(f"#{view}").display = view == name
-        self._show_derived(self.profiler.session.runs.get(self._run))
+        self._show_memory(self.profiler.session.runs.get(self._run))
         self.query_one(FOCUS[name]).focus()
         self._show_tabs()
         self.show_state()

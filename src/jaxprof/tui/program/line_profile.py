@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from textual.containers import VerticalScroll
 from textual.content import Content
 
+from jaxprof.analysis.flame import PICOSECONDS, ROOT
+from jaxprof.events import SourceLocation
 from jaxprof.text import columns, safe
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.dialogs import TextDialog
@@ -19,11 +21,12 @@ from jaxprof.tui.kit.phase_bars import plain_bar
 from jaxprof.tui.kit.program_summary import state_style, state_title
 from jaxprof.tui.kit.table_columns import Drawing, TableColumn
 from jaxprof.tui.kit.table_view import TableView
+from jaxprof.tui.kit.time_tree import TimeNode
 from jaxprof.units import UNKNOWN, percent, seconds
 
 if TYPE_CHECKING:
+    from jaxprof.analysis.flame import FlameGraph
     from jaxprof.analysis.programs.result import LineTime
-    from jaxprof.events import SourceLocation
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,23 @@ def hottest(lines: Iterable[LineTime], most: int) -> list[HotLine]:
         HotLine(place, total, tuple(states[place].most_common()), _first(calls.get(place)))
         for total, place in totals[:most]
     ]
+
+
+def nested(graph: FlameGraph, directory: str) -> TimeNode | None:
+    """Return the lines under the loops and lines that led to them, the longest first; None if no time was recorded."""
+    tree = graph.tree
+
+    def node(at: int) -> TimeNode:
+        name, place = tree.names[at], graph.place_of(at)
+        where = SourceLocation(place.file, place.line) if place is not None else None
+        own, state = tree.own[at] / PICOSECONDS, name.strip("[]").replace(" ", "_")
+        inside = tuple(node(inner) for inner in tree.inside(at) if tree.totals[inner])
+        note = place_text(where, directory) if where is not None else ""
+        return TimeNode(
+            name, tree.totals[at] / PICOSECONDS, own, tree.counts[at], inside, note, state_style(state), where
+        )
+
+    return node(ROOT) if tree.total else None
 
 
 def _first(counted: Counter[str] | None) -> str:

@@ -15,7 +15,7 @@ from textual.widgets import Static
 
 from jaxprof.analysis.flame import program_flame
 from jaxprof.analysis.programs.derive import program_result
-from jaxprof.events import Compiled, SourceLocation
+from jaxprof.events import Compiled
 from jaxprof.facts.programs import ProgramRow
 from jaxprof.report.conclusion import program_cost
 from jaxprof.tui.keys import in_words, key_of
@@ -25,15 +25,15 @@ from jaxprof.tui.kit.explanation import cost_lines
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.format import place_text
 from jaxprof.tui.kit.guard import on
-from jaxprof.tui.kit.icicle import IciclePane
 from jaxprof.tui.kit.log_pane import OUTPUT_TITLE, LastLines, LogPane
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.program_summary import ProgramHead, head_of
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import ViewsScreen
 from jaxprof.tui.kit.screen_bars import StageTabs
+from jaxprof.tui.kit.time_tree import TimeTree
 from jaxprof.tui.program.ledger import CompilationDialog, LedgerList
-from jaxprof.tui.program.line_profile import MOST, HotLineList, SourceLines, hottest
+from jaxprof.tui.program.line_profile import MOST, HotLineList, SourceLines, hottest, nested
 from jaxprof.tui.program.time_pane import TimePane
 from jaxprof.units import counted, integer, percent, seconds
 
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from textual.widget import Widget
 
     from jaxprof.analysis.programs.result import ProgramResult
+    from jaxprof.events import SourceLocation
     from jaxprof.session import Run, Session
 
 CANCELLING = (
@@ -55,7 +56,7 @@ VIEWS = {
     "findings": "Findings",
     "ledger": "Ledger",
     "lines": "Lines",
-    "flame": "Flame",
+    "flame": "Nested",
     "time": "Time",
     "output": "Process output",
 }
@@ -116,12 +117,12 @@ class ProgramScreen(ViewsScreen, keys="program"):
         yield Static(Content(nothing_recorded()), id="program-empty")
         yield ProgramHead(id="program-head")
         yield StageTabs(id="program-tabs")
-        yield FilterLine("ledger", "findings", "lines")
+        yield FilterLine("ledger", "findings", "lines", "flame")
         widgets: dict[str, Widget] = {
             "findings": AdviceList("No findings.", id="findings"),
             "ledger": LedgerList(id="ledger"),
             "lines": HotLineList(id="lines"),
-            "flame": IciclePane("flame"),
+            "flame": TimeTree("line", "place", id="flame"),
             "time": TimePane(id="time"),
             "output": LogPane(id="output", of_program=True),
         }
@@ -206,7 +207,7 @@ class ProgramScreen(ViewsScreen, keys="program"):
         """Show the current figures of the program in all views."""
         if self._result is not result:
             same = self._result is not None and self._result.run.id == result.run.id
-            self.query_one(IciclePane).show(program_flame(result), "No time was recorded yet.", same=same)
+            self.query_one(TimeTree).show(nested(program_flame(result), result.directory), same=same)
         self._result = result
         wall, directory = result.wall_seconds or None, result.directory
         self.query_one(LedgerList).show(result.functions, wall, directory)
@@ -285,14 +286,6 @@ class ProgramScreen(ViewsScreen, keys="program"):
         super().action_tab(name)
         self.show_state()
 
-    def action_filter(self) -> None:
-        around = self.focused.ancestors if self.focused is not None else ()
-        flame = next((widget for widget in around if isinstance(widget, IciclePane)), None)
-        if flame is not None:
-            flame.action_search()
-        else:
-            super().action_filter()
-
     def on_filter_line_edited(self) -> None:
         self._show_sums()
 
@@ -318,12 +311,10 @@ class ProgramScreen(ViewsScreen, keys="program"):
         if where is not None:
             self.app.push_screen(SourceLines(where))
 
-    @on(IciclePane.OpenRequested)
-    def _line_of_frame(self, message: IciclePane.OpenRequested) -> None:
-        """Show the source of a frame."""
-        place = message.graph.place_of(message.node)
-        if place is not None:
-            self._show_source(SourceLocation(place.file, place.line))
+    @on(RowList.Chosen, "#flame")
+    def _source_of_node(self) -> None:
+        node = self.query_one(TimeTree).current_row
+        self._show_source(node.where if node is not None else None)
 
     # -- commands to the program ------------------------------------------------------------------------------
 
