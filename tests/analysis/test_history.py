@@ -3,8 +3,7 @@ from itertools import chain
 import pytest
 
 import kept_histories as kept
-from jaxprof.analysis.history import FEWEST, TOGETHER, read_history
-from jaxprof.report.history import outcome
+from jaxprof.analysis.history import read_history
 
 
 def only(history):
@@ -14,32 +13,6 @@ def only(history):
 
 def read(folder, measure="run", word="", last=None):
     return read_history(sorted(folder.glob("*")), measure, word, last=last)
-
-
-def test_a_planted_slow_down_is_found_at_its_place(tmp_path):
-    kept.keep_all(tmp_path, kept.medians((0.010, 9), (0.012, 8)))
-    (change,) = only(read(tmp_path)).changes
-    assert (change.last.name, change.first.name) == ("session-008", "session-009")
-    assert change.ratio == pytest.approx(1 / 1.2, rel=0.03)
-    assert change.p_value <= 0.01
-
-
-@pytest.mark.parametrize(("days", "expected"), [(0.0, 1), (1.0, 0)])
-def test_a_change_between_two_days_is_no_change_yet(tmp_path, days, expected):
-    for at, median in enumerate(kept.medians((0.010, 9), (0.012, 8))):
-        kept.keep(tmp_path, at, kept.run("r1", median), day=at / 1000 + (days if at >= 9 else 0.0))
-    series = only(read(tmp_path))
-    assert len(series.changes) == expected
-    assert bool(series.unclear) != bool(expected), "that they differ is seen, and why they do is not"
-
-
-def test_sessions_that_drift_have_no_verdict(tmp_path):
-    kept.keep_all(tmp_path, [0.010 * 1.01**at for at in range(24)])
-    history = read(tmp_path)
-    series = only(history)
-    assert (series.changes, series.unclear, series.searched) == ((), TOGETHER, True)
-    assert not only(read(tmp_path, last=FEWEST - 1)).searched, "a short history claims nothing"
-    assert outcome(history, series).startswith("no verdict: neighbouring sessions move together")
 
 
 def test_what_is_not_the_same_measurement_is_another_series(tmp_path):

@@ -40,7 +40,7 @@ def test_what_is_left_out_is_counted(call, state_home):
     (folder / "foreign.jaxprof").write_text("hello\x1b[31m\n")
     out = " ".join(call("compare", "--over-time", "matmul").out.split())
     for said in (
-        "1 wrong result left aside",
+        "1 wrong result",
         "Runs that are no points: 1 failed.",
         "1 file holds a session that another file holds, too.",
         "1 file not read: foreign.jaxprof",

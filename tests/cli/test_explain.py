@@ -1,5 +1,5 @@
-"""`jaxprof explain` as it is typed: which file it takes, what it prints, what it refuses. With `--try`: what is
-measured, what is said of it, and what is not tried."""
+"""`jaxprof explain` as it is typed: which file it takes, what it prints, what it refuses; and whether a
+source is still the recorded one."""
 
 import hashlib
 import json
@@ -8,18 +8,13 @@ import re
 import socket
 import sys
 from dataclasses import replace
-from pathlib import Path
-
-import pytest
 
 import program_events
 from cli.compiled import compiled
 from folding import written
 from jaxprof import events as e
 from jaxprof.cli.output import ExitCode
-from jaxprof.errors import UsageError
 from jaxprof.files import is_as_recorded
-from jaxprof.runner.fix_trials import check_unchanged
 from jaxprof.session import Session
 from jaxprof.session.log.reader import load
 from jaxprof.session.log.state import FETCHED_FROM, fetched_folder
@@ -104,48 +99,11 @@ def measured(folder, source=STEP, **changes):
     return written(folder / "runs.jaxprof", events, header)
 
 
-@pytest.mark.process
-def test_a_donation_is_measured_in_bytes_beside_the_same_call(call, tmp_path, monkeypatch):
-    monkeypatch.setattr("jaxprof.runner.turns.LEAST_SECONDS", 0.0)
-    words = ("--try", "--yes", "--code", "lost-donation", "--budget", "1", "--format", "json")
-    (finding,) = call("explain", measured(tmp_path), *words).data["findings"]
-    tried = finding["measured"]
-    assert tried["outcome"] in ("faster", "slower", "same", "inconclusive"), tried["sentence"]
-    assert tried["before_bytes"] - tried["after_bytes"] == 2 * 4 * 2048 * 1024 == finding["cost"]["bytes"]
-    assert tried["numbers"]["agree"] is True
-    assert tried["gains"] is (tried["outcome"] != "slower")
-    assert Path(tried["session"]).is_file()
-
-
-@pytest.mark.process  # the folder that it would be tried in has a reaper
-def test_nothing_is_started_without_a_question(call, tmp_path):
-    said = call("explain", measured(tmp_path, "open('started', 'w')"), "--try")
-    assert said.code == ExitCode.USAGE
-    assert f"{tmp_path / 'train.py'}:step" in "".join(said.err.split())
-    assert "nothing was started" in said.err
-    assert "--yes" in said.err
-    assert not (tmp_path / "started").exists()
-
-
-def test_an_explanation_names_the_command_only_where_something_can_be_tried(call, tmp_path):
-    session = measured(tmp_path)
-    assert f"measure these fixes: jaxprof explain {session} --try" in " ".join(call("explain", session).out.split())
-    assert "--try --code lost-donation" in " ".join(call("explain", "--code", "lost-donation").out.split())
-    assert "--try" not in call("explain", "--code", "host_sync").out
-
-
-def test_findings_beyond_the_most_are_tried_if_all_are_printed(call, tmp_path, monkeypatch):
-    monkeypatch.setattr("jaxprof.analysis.explain.model.MOST_FINDINGS", 0)
-    monkeypatch.setattr("jaxprof.cli.trying._try_fix", lambda explained, finding, *_: finding)
-    assert "1. lost-donation" in call("explain", measured(tmp_path), "--try", "--full").out
-
-
-@pytest.mark.parametrize("words", [("explain", "--try", "--yes"), ("run", "--yes", "--from")])
-def test_nothing_that_was_fetched_is_started(call, tmp_path, words):
+def test_nothing_that_was_fetched_is_started(call, tmp_path):
     for folder in (fetched_folder(), tmp_path / "of another home" / FETCHED / "0123456789abcdef"):
         folder.mkdir(parents=True)
         (folder / FETCHED_FROM).write_text("https://host/s.jaxprof")
-        said = call(*words, measured(folder, "open('started', 'w')"))
+        said = call("run", "--yes", "--from", measured(folder, "open('started', 'w')"))
         assert said.code == ExitCode.USAGE
         assert "files fetched from a URL are never run" in said.err
         assert not (folder / "started").exists()
@@ -158,21 +116,9 @@ def test_a_checkout_changes_no_file_and_an_edit_with_an_old_time_does(tmp_path):
     file = tmp_path / "train.py"
     run.sources[str(file)] = hashlib.sha256(file.read_bytes()).hexdigest()
     os.utime(file)  # as a checkout leaves it
-    check_unchanged(file, session, run)
     assert is_as_recorded(str(file), run.sources, session.header.wall_seconds)
     file.write_text("x = 2\n")
     os.utime(file, (1, 1))
-    with pytest.raises(UsageError, match="was changed"):
-        check_unchanged(file, session, run)
+    assert not is_as_recorded(str(file), run.sources, session.header.wall_seconds)
     run.sources.clear()
-    check_unchanged(file, session, run)  # an older session has only its time
-
-
-@pytest.mark.parametrize(
-    ("changes", "why"),
-    [({"host": "elsewhere"}, "another machine (elsewhere)"), ({"wall_seconds": 0.5}, "train.py was changed")],
-)
-def test_a_function_that_is_no_longer_the_measured_one_is_not_tried(call, tmp_path, changes, why):
-    said = call("explain", measured(tmp_path, "raise SystemExit('imported')", **changes), "--try")
-    words = " ".join(said.out.split())
-    assert ("not tried: " in words, why in words) == (True, True)
+    assert is_as_recorded(str(file), run.sources, session.header.wall_seconds), "an older session has only its time"

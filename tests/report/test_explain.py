@@ -13,17 +13,15 @@ from hypothesis import strategies as st
 
 from analysis import made_runs
 from folding import fold
-from golden import figures_text, held, held_cases
+from golden import figures_text, held
 from jaxprof import events as e
 from jaxprof.analysis.explain.derive import explanation
-from jaxprof.analysis.explain.model import Abstention, FindingCost, FixTrial, RankedFinding
+from jaxprof.analysis.explain.model import Abstention, FindingCost, RankedFinding
 from jaxprof.analysis.finding import Finding
 from jaxprof.report import explain
 from jaxprof.report.conclusion import conclusion, largest
 from jaxprof.report.envelope import json_pieces
 from jaxprof.report.renderers import wrap
-from jaxprof.stats.comparison import compare
-from jaxprof.stats.turns import Block, LaunchBlocks
 from jaxprof.text import columns
 from jaxprof.units import parts_of, spread
 from report import sessions
@@ -102,43 +100,6 @@ def test_what_was_compiled_and_not_run_says_so():
     assert f"verify (from the file): {command}" in " ".join(" ".join(lines).split())
     session.header = replace(session.header, host=socket.gethostname())
     assert f"verify: {command}" in explain.explanation_lines(explanation(session, "s"))
-
-
-EQUAL = e.ResultsCompared(alike=True, agree=True, relative=0.0)
-CLOSE = e.ResultsCompared(alike=True, agree=True, relative=1.2e-7)
-OFF = e.ResultsCompared(alike=True, agree=False, relative=3e-3)
-
-
-def times(ratio, *, spread=0.001):
-    """Five launches, of which B takes 1 s."""
-    off = [ratio * (1 + spread * (number - 2)) for number in range(5)]
-    return compare([LaunchBlocks((Block(0, (each,)), Block(1, (1.0,))), in_turns=False) for each in off])
-
-
-def trial(ratio=2.0, *, spread=0.001, **fields):
-    return FixTrial(fix="a setting", **{"times": times(ratio, spread=spread), "numbers": EQUAL, **fields})
-
-
-TRIALS = {
-    "equal results": trial(),
-    "close results": trial(numbers=CLOSE),
-    "results that were not compared": trial(numbers=None),
-    "other results": trial(numbers=OFF),
-    "other results, as they should be": trial(numbers=OFF, other_numbers="another precision"),
-    "no faster": trial(1.0),
-    "inconclusive": trial(1.1, spread=0.2),
-    "smaller and faster": trial(bytes=(120, 80)),
-    "smaller, and whether it is faster is not known": trial(1.1, spread=0.2, bytes=(120, 80)),
-    "smaller and slower": trial(0.5, bytes=(120, 80)),
-    "neither smaller nor faster": trial(1.0, bytes=(120, 120)),
-    "failed": FixTrial(fix="a setting", failed=True, reason="exit code 1"),
-}
-
-
-def test_the_sentence_claims_what_was_measured():
-    sentences = {case: explain.trial_sentence(tried) for case, tried in TRIALS.items()}
-    assert all(sentences[case].startswith("measured: ") is tried.gains for case, tried in TRIALS.items())
-    held_cases("trials.txt", {case: f"  {sentence}\n" for case, sentence in sentences.items()})
 
 
 def test_what_cost_most_is_named_first_whether_or_not_it_can_be_changed():

@@ -1,8 +1,7 @@
-"""The history of one measurement over the kept sessions: its points, and where it changed for good.
+"""The history of one measurement over the kept sessions: its points, and what changed in the environment between them.
 
 The sessions were measured at different times, next to whatever else the machine did, and a slower machine looks the
-same as a slower program. A change is therefore reported with what else changed there, and its cause is left to `jaxprof
-compare`, which measures both in turns.
+same as a slower program. Whether a time changed is therefore left to `jaxprof compare`, which measures both in turns.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import hashlib
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -27,20 +26,11 @@ from jaxprof.events import RunSpec
 from jaxprof.session import Run, Session
 from jaxprof.session.log.reader import OUTLINE, read_outline
 from jaxprof.session_names import EXTENSION
-from jaxprof.stats.changes import SHORTEST, change_points
-from jaxprof.stats.turns import middle
 
 PHASES_KEPT: Final = ("run", "trace", "lower", "compile", "first_run")
 """Phases that have a history; the first is the steady call."""
 FACTS_KEPT: Final = ("flops", "bytes", "peak")
 """Exact facts that have a history."""
-FEWEST: Final = 2 * SHORTEST
-"""Smallest number of points in which changes are searched."""
-TOGETHER: Final = "neighbouring sessions move together"
-BETWEEN_VISITS: Final = "the difference is one between days, and there are too few days to tell"
-"""Reasons for no verdict although sessions differ; see `MeasurementHistory.unclear`."""
-_VISIT_SECONDS: Final = 6 * 3600.0
-"""Seconds without a session after which a new visit of the machine begins."""
 _LAST_DATE: Final = 253_402_300_799.0
 """Unix time at which the year 9999 ends; a damaged file may hold any number."""
 
@@ -62,7 +52,7 @@ class HistoryPoint:
     high: float | None
     launches: int
     wrong: bool
-    """Whether the run's check failed. The point is shown, but not searched for changes: it times something else."""
+    """Whether the run's check failed: the point times something else."""
     environment: Mapping[str, str]
     """Versions, devices, settings, driver, host and the function's source, as text."""
     changed: tuple[EnvironmentDifference, ...] = ()
@@ -72,29 +62,6 @@ class HistoryPoint:
     def name(self) -> str:
         """File name of the session, without extension."""
         return self.path.name.removesuffix(EXTENSION)
-
-
-@dataclass(frozen=True, slots=True)
-class LastingChange:
-    """A place at which a history changed for good."""
-
-    last: HistoryPoint
-    """Last point before the change, of the points that are searched."""
-    first: HistoryPoint
-    """First point after the change."""
-    before: float
-    """Median of the points from the previous change to this one; for an exact fact, its value."""
-    after: float
-    """Median of the points from this change to the next one; for an exact fact, its value."""
-    p_value: float | None
-    """Share of permuted histories with as large a change; None for an exact fact, which has no noise."""
-    changed: tuple[EnvironmentDifference, ...]
-    """Differences of the environment at the same place."""
-
-    @property
-    def ratio(self) -> float | None:
-        """`before` over `after`, as in a comparison: above 1 means faster, or less. None if `after` is 0."""
-        return self.before / self.after if self.after else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +76,6 @@ class MeasurementHistory:
     """Processor and cores of the host, as text."""
     points: tuple[HistoryPoint, ...]
     """Points in order of time, at least one."""
-    changes: tuple[LastingChange, ...]
-    unclear: str = ""
-    """Why there is no verdict although points differ: `TOGETHER` or `BETWEEN_VISITS`; empty if there is one."""
-
-    @property
-    def searched(self) -> bool:
-        """Whether there were enough points to search a time for changes."""
-        return sum(not point.wrong for point in self.points) >= FEWEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +143,7 @@ def read_history(
             elif since is None or point.wall_seconds >= since:
                 key = _machine(session), run.plan.workload, run.plan.target, measurement(run)
                 grouped.setdefault(key, []).append((session, run, point))
-    series = [_series(members, measure, last) for members in grouped.values()]
+    series = [_series(members, last) for members in grouped.values()]
     series.sort(key=lambda one: -one.points[-1].wall_seconds)
     return LibraryHistory(
         measure, tuple(series), len(read.sessions), +left_out, read.copies, tuple(read.refused), read.notices
@@ -248,49 +207,12 @@ def _machine(session: Session) -> str:
     return ", ".join(str(part) for part in (found.get("cpu_model"), cores and f"{cores} cores") if part)
 
 
-def _series(members: list[tuple[Session, Run, HistoryPoint]], measure: str, last: int | None) -> MeasurementHistory:
+def _series(members: list[tuple[Session, Run, HistoryPoint]], last: int | None) -> MeasurementHistory:
     members.sort(key=lambda member: member[2].wall_seconds)
     session, run, _ = members[-1]
     points = [point for *_, point in members][-last if last else None :]
     points[1:] = [replace(point, changed=_changed(last, point)) for last, point in pairwise(points)]
-    searched = [point for point in points if not point.wrong]
-    changes, unclear = (list(_exact_changes(searched)), "") if measure in FACTS_KEPT else _lasting_changes(searched)
-    return MeasurementHistory(run.plan, run.device_kind, _machine(session), tuple(points), tuple(changes), unclear)
-
-
-def _lasting_changes(points: list[HistoryPoint]) -> tuple[list[LastingChange], str]:
-    """Return the lasting changes, and why there is no verdict if none can be separated from the usual variation.
-
-    A change between two visits of the machine must hold among visits, each represented by its median: sessions of one
-    day resemble each other more than sessions of different days. The same holds for a change with fewer than `SHORTEST`
-    sessions beside it within its visit.
-    """
-    if len(points) < FEWEST:
-        return [], ""
-    times = [point.wall_seconds for point in points]
-    begins = [0, *(at for at, (last, time) in enumerate(pairwise(times), 1) if time - last > _VISIT_SECONDS)]
-    by_session = change_points([point.value for point in points])
-    unclear = TOGETHER if by_session.move_together else ""
-    between: set[int] = set()
-    if len(begins) >= FEWEST:
-        visits = (points[low:high] for low, high in pairwise([*begins, len(points)]))
-        by_visit = change_points([middle([point.value for point in visit]) for visit in visits])
-        between = {begins[change.index] for change in by_visit.found}
-    changes = []
-    for change in by_session.found:
-        near_visits = [begin for begin in begins if abs(begin - change.index) < SHORTEST]
-        if near_visits and not between.intersection(near_visits):
-            unclear = unclear or BETWEEN_VISITS
-            continue
-        last, first = points[change.index - 1], points[change.index]
-        changes.append(LastingChange(last, first, change.before, change.after, change.p_value, _changed(last, first)))
-    return changes, unclear
-
-
-def _exact_changes(points: list[HistoryPoint]) -> Iterator[LastingChange]:
-    for last, first in pairwise(points):
-        if last.value != first.value:
-            yield LastingChange(last, first, last.value, first.value, None, _changed(last, first))
+    return MeasurementHistory(run.plan, run.device_kind, _machine(session), tuple(points))
 
 
 def _changed(before: HistoryPoint, after: HistoryPoint) -> tuple[EnvironmentDifference, ...]:

@@ -1,4 +1,4 @@
-"""The sides of a comparison, for `compare`, the times of `gate` and `explain --try`: read from the words of a command
+"""The sides of a comparison, for `compare` and the times of `gate`: read from the words of a command
 line (target, interpreter and environment of each), and measured in turns."""
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Render an explanation: as text that fits a screen, and as JSON that fits a prompt.
 
-It includes the results of trying fixes, and how much of the device's peak the runs reach.
+It includes how much of the device's peak the runs reach.
 """
 
 from __future__ import annotations
@@ -8,11 +8,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.analysis.explain.catalogue import SOURCES, entries
-from jaxprof.analysis.explain.model import TRIED, Explanation, FindingCost, RankedFinding, command
+from jaxprof.analysis.explain.model import Explanation, FindingCost, RankedFinding, command
 from jaxprof.analysis.measured import longest_kernel, whole_profile
 from jaxprof.facts import Fact, at, optional, recorder
 from jaxprof.facts.units import (
@@ -21,11 +20,9 @@ from jaxprof.facts.units import (
     FLOPS,
     INDEX,
     LIST,
-    NUMBER,
     NUMBERS,
     OBJECT,
     RATE,
-    RATIO,
     ROWS,
     SECONDS,
     SHARE,
@@ -35,13 +32,11 @@ from jaxprof.facts.units import (
 from jaxprof.report.envelope import Bounds
 from jaxprof.report.renderers import WIDTH, wrap
 from jaxprof.text import columns, json_text, safe, shorten
-from jaxprof.units import UNKNOWN, bytes_, counted, percent, ratio_interval, seconds
+from jaxprof.units import UNKNOWN, bytes_, counted, percent, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.ceilings import Utilisation
     from jaxprof.analysis.explain.catalogue import CatalogueEntry
-    from jaxprof.analysis.explain.model import FixTrial
-    from jaxprof.events import ResultsCompared
     from jaxprof.session import Session
 
 
@@ -78,103 +73,6 @@ UTILISATION: Final[tuple[Fact[Utilisation], ...]] = (
     Fact("peak_source", TEXT, "Where the peak comes from"),
     Fact("reason", TEXT, "Why mfu is unknown"),
 )
-
-
-def trial_sentence(trial: FixTrial) -> str:
-    """Return the outcome in words: `measured: 1.34× (1.30-1.38) as fast (2.31 s a call instead of 3.10 s), the results
-    are equal`; or `no faster`, `inconclusive`, `not tried`, `failed` with the reason."""
-    times, outcome = trial.times, trial.outcome
-    if times is None:
-        return f"{outcome}: {trial.reason}"
-    if trial.saved_bytes is not None:
-        return _memory_trial_sentence(trial)
-    numbers = _numbers_text(trial)
-    if times.ratio is None or outcome == "inconclusive":
-        from jaxprof.report.sides import more_launches_text
-
-        words = f"inconclusive: {times.reason}{more_launches_text(times)}"
-        speed = f", {ratio_interval(times.ratio, times.low, times.high)} as fast" if times.ratio is not None else ""
-        return f"{words}{speed}; {numbers}"
-    measured = f"{ratio_interval(times.ratio, times.low, times.high)} as fast{_medians_text(trial)}"
-    if outcome == "faster" and trial.differs:
-        return f"no gain: {numbers}; {measured}"
-    if outcome == "faster":
-        return f"measured: {measured}, {numbers}"
-    return f"no faster: {measured}, {numbers}"
-
-
-def _memory_trial_sentence(trial: FixTrial) -> str:
-    """Return the outcome in words for a fix that saves memory."""
-    before, after = trial.bytes or (None, None)
-    times = trial.times
-    assert times is not None
-    if trial.outcome == "inconclusive" or times.ratio is None:
-        speed = f"whether it is faster is not known: {times.reason}"
-    elif trial.outcome == "same":
-        speed = "it is as fast"
-    else:
-        ratio = ratio_interval(times.ratio, times.low, times.high)
-        speed = f"it is {trial.outcome}: {ratio} as fast{_medians_text(trial)}"
-    word = "measured" if trial.gains else "no gain"
-    return f"{word}: a call holds {bytes_(after)} instead of {bytes_(before)}; {speed}; {_numbers_text(trial)}"
-
-
-def _medians_text(trial: FixTrial) -> str:
-    """Return ` (2.31 s a call instead of 3.10 s)`; an empty text if a side has no times."""
-    before, after = trial.seconds
-    if not before or not after:
-        return ""
-    return f" ({seconds(median(after))} a call instead of {seconds(median(before))})"
-
-
-def _numbers_text(trial: FixTrial) -> str:
-    """Return how far the results with and without the fix agree, in words."""
-    numbers = trial.numbers
-    if numbers is None:
-        return "the results were not compared"
-    words = _agreement(numbers)
-    return f"{words}: {trial.other_numbers}" if trial.other_numbers and numbers.relative else words
-
-
-def _agreement(numbers: ResultsCompared) -> str:
-    if numbers.agree and numbers.relative == 0:
-        return "the results are equal"
-    if numbers.agree:
-        return f"the results agree to {numbers.relative:.1e}"
-    if numbers.relative is None:
-        return f"the results differ: {_of_numbers(numbers) or 'one of them is not finite'}"
-    at = f" ({_of_numbers(numbers)})" if _of_numbers(numbers) else ""
-    return f"the results differ by {numbers.relative:.1e}{at}"
-
-
-def _of_numbers(numbers: ResultsCompared) -> str:
-    """Return what is not alike, or the array with the largest error."""
-    return numbers.note or numbers.where
-
-
-TRIAL: Final[tuple[Fact[FixTrial], ...]] = (
-    Fact("fix", TEXT, "The fix that was tried"),
-    Fact("outcome", TEXT, "faster, slower, same, inconclusive, failed (with it), not_tried",
-         lambda trial: trial.outcome.replace(" ", "_")),
-    Fact("gains", TRUTH, "Whether the fix helps and the results agree"),
-    Fact("sentence", TEXT, "The outcome in words", trial_sentence),
-    Fact("ratio", RATIO, "How many times as fast it is", at("times.ratio")),
-    Fact("ci95", NUMBERS, "Its 95 % interval, [low, high]",
-         lambda trial: trial.times and _interval(trial.times)),
-    Fact("before_seconds", NUMBERS, "Times without the fix, in the order of the launches",
-         lambda trial: trial.seconds[0]),
-    Fact("after_seconds", NUMBERS, "Times with the fix", lambda trial: trial.seconds[1]),
-    Fact("before_bytes", BYTES, "What a call holds at once without it; null unless the fix is one of memory",
-         lambda trial: trial.bytes and trial.bytes[0]),
-    Fact("after_bytes", BYTES, "What a call holds at once with it", lambda trial: trial.bytes and trial.bytes[1]),
-    Fact("numbers", OBJECT, "How far the results with and without the fix agree", inside=(
-        Fact("agree", TRUTH, "Whether they agree within the tolerance"),
-        Fact("relative", NUMBER, "The largest relative difference; null where not finite"),
-        Fact("note", TEXT, "What else is to be known", _of_numbers),
-    )),
-    Fact("session", TEXT, "Where the comparison is kept"),
-)  # fmt: skip
-"""The result of trying a fix."""
 
 
 HEIGHT: Final = 23
@@ -337,8 +235,6 @@ def _lines(explanation: Explanation, room: _Room) -> Iterator[str]:
         yield f"   and {explanation.left_out} more: {_where_the_rest_is(explanation)}"
     if len(commands) == 1:
         yield from _cut(f"{_verify_label(explanation)} {commands[0]}", room, hang=8)
-    if trying := try_command(explanation):
-        yield from _cut(f"measure these fixes: {trying}", room, hang=8)
     shown = explanation.abstentions[: room.abstentions]
     for number, abstention in enumerate(shown, start=1):
         repeated = any(following.command == abstention.command for following in shown[number : number + 1])
@@ -361,15 +257,6 @@ def _where_the_rest_is(explanation: Explanation) -> str:
     return command("hlo", explanation.name, "--findings") + " has them" if explanation.modules else "--full has them"
 
 
-def try_command(explanation: Explanation) -> str:
-    """Return the command that measures the fixes of an explanation; an empty text if no fix is mechanical, or one was
-    measured already."""
-    to_try = [finding for finding in explanation.findings if finding.mechanical]
-    if not to_try or any(finding.trial is not None for finding in to_try):
-        return ""
-    return command("explain", explanation.name, "--try")
-
-
 def _finding_lines(number: int, finding: RankedFinding, room: _Room, *, verify: str) -> Iterator[str]:
     place = place_text(finding)
     head = f"{number}. {finding.code}  {cost_text(finding.cost)}"
@@ -383,9 +270,6 @@ def _finding_lines(number: int, finding: RankedFinding, room: _Room, *, verify: 
             yield shorten(f"   {source}", room.width)
     yield from _cut(finding.message, room, first="   ")
     yield from _cut(finding.fix, room, first="   → ")
-    if finding.trial is not None:
-        yield from wrap(f"tried: {finding.trial.fix}", first="   ", hang=2, width=room.width)
-        yield from wrap(trial_sentence(finding.trial), first="   ", hang=2, width=room.width)
     if verify and room.commands:
         yield from _cut(f"{verify} {finding.verify}", room, first="   ", hang=2)
 
@@ -464,8 +348,6 @@ def facts_of_explanation(longest: int = _SENTENCE_LIMITS[0]) -> tuple[Fact[Expla
             Fact("evidence", OBJECT, "What it rests on, with names that other commands take", lambda finding: finding,
                  inside=_EVIDENCE),
             Fact("verify", TEXT, "The command that shows whether a change helped"),
-            Fact("mechanical", TEXT, "What --try changes to measure the fix; null: it is a change of the program"),
-            Fact("measured", OBJECT, "What --try showed", at("trial"), inside=TRIAL),
         )),
         Fact("left_out", COUNT, "How many more findings there are"),
         Fact("unknown", ROWS, "What is unknown", at("abstentions"), inside=(
@@ -495,9 +377,6 @@ def entry_lines(entry: CatalogueEntry) -> Iterator[str]:
     yield ""
     yield from wrap(entry.means)
     yield from wrap(entry.fix, first="  → ")
-    if fix := TRIED.get(entry.code):
-        tried = f"can be measured: jaxprof explain SESSION --try --code {entry.code} ({fix.title})"
-        yield from wrap(tried, hang=2)
     yield ""
     page, _, heading = entry.page.partition("#")
     section = f", {heading.replace('-', ' ')}" if heading else ""
@@ -510,12 +389,6 @@ ENTRY: Final[tuple[Fact[CatalogueEntry], ...]] = (
     Fact("title", TEXT, "What it says, in a line"),
     Fact("means", TEXT, "What it means"),
     Fact("fix", TEXT, "What to do about it"),
-    Fact(
-        "mechanical",
-        TEXT,
-        "What --try changes to measure the fix",
-        lambda entry: TRIED[entry.code].title if entry.code in TRIED else "",
-    ),
     Fact("page", TEXT, "The page of the documents"),
 )
 """An entry of the catalogue."""

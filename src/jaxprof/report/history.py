@@ -1,4 +1,4 @@
-"""Render histories as text, CSV and JSON: an overview, or each with its points and lasting changes."""
+"""Render histories as text, CSV and JSON: an overview, or each with its points."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from datetime import UTC, datetime
 from typing import Final
 
 from jaxprof.analysis.difference import EnvironmentDifference
-from jaxprof.analysis.history import FEWEST, HistoryPoint, LastingChange, LibraryHistory, MeasurementHistory
+from jaxprof.analysis.history import HistoryPoint, LibraryHistory, MeasurementHistory
 from jaxprof.facts import Fact, at, column, pick, recorder, within
-from jaxprof.facts.units import BY_NAME, COUNT, LIST, NUMBER, NUMBER_BY_NAME, RATIO, ROWS, TEXT, TRUTH
+from jaxprof.facts.units import BY_NAME, COUNT, LIST, NUMBER, NUMBER_BY_NAME, ROWS, TEXT, TRUTH
 from jaxprof.report.comparison import ENVIRONMENT, figure, signed
 from jaxprof.report.renderers import WIDTH, Table, text_lines, to_csv_text, wrap
 from jaxprof.report.runs import parameters_text
-from jaxprof.stats.changes import LONGEST, SIGNIFICANCE
 from jaxprof.text import safe, shorten
-from jaxprof.units import UNKNOWN, counted, integer, percent, ratio
+from jaxprof.units import UNKNOWN, counted, integer, percent
 
 POINTS_SHOWN: Final = 20
 """Most points of a history that the text lists by default, the newest ones."""
@@ -65,21 +64,13 @@ def trend(series: MeasurementHistory, most: int = _TREND_POINTS) -> str:
     return "".join(_SPARKS[min(7, int(share * 8))] for share in shares(values))
 
 
-def direction(history: LibraryHistory, change: LastingChange) -> str:
-    """Return `slower` or `faster` for a time, `more` or `less` for an exact fact."""
-    words = ("slower", "faster") if history.unit == "second" else ("more", "less")
-    return words[change.after < change.before]
-
-
-def change_text(history: LibraryHistory, change: LastingChange) -> str:
-    """Return a lasting change in words: `slower: 1.00 ms → 1.25 ms (0.80×), p = 0.0025`."""
-    text = f"{direction(history, change)}: {figure(change.before, history.unit)} → {figure(change.after, history.unit)}"
-    if change.p_value is not None:
-        return f"{text} ({ratio(change.ratio)}), p = {change.p_value:.2g}"
-    if not change.before:
-        return text
-    growth = change.after / change.before - 1
-    return f"{text} ({signed(growth, percent(growth))})"
+def growth_text(before: HistoryPoint, after: HistoryPoint) -> str:
+    """Return by how much an exact fact has grown since the point before, such as `+3.1 %`; an empty text if it has not
+    changed."""
+    if before.value == after.value or not before.value:
+        return ""
+    growth = after.value / before.value - 1
+    return signed(growth, percent(growth))
 
 
 def changed_text(changed: Sequence[EnvironmentDifference]) -> str:
@@ -95,21 +86,12 @@ def _environment_change(entry: EnvironmentDifference) -> str:
 
 
 def outcome(history: LibraryHistory, series: MeasurementHistory) -> str:
-    """Return what was found in a history, in a sentence."""
-    used = sum(not point.wrong for point in series.points)
-    wrong = len(series.points) - used
-    aside = f"; {counted(wrong, 'wrong result')} left aside" if wrong else ""
-    count = len(series.changes)
-    if history.unit != "second":
-        return (f"{counted(count, 'change')}, exact" if count else f"the same in {counted(used, 'point')}") + aside
-    if not series.searched:
-        return f"{counted(used, 'point')}: changes are searched for from {FEWEST} points on{aside}"
-    method = f"e-divisive over {min(used, LONGEST)} points, at a significance of {SIGNIFICANCE:g}"
-    verdict = counted(count, "lasting change") if count else "no lasting change"
-    if series.unclear:
-        verdict = f"{verdict}; no verdict of the rest" if count else "no verdict"
-        verdict += f": {series.unclear}"
-    return f"{verdict} ({method}){aside}"
+    """Return how many points a history has, and whether an exact fact is the same in all of them, in a sentence."""
+    values = [point.value for point in series.points if not point.wrong]
+    wrong = len(series.points) - len(values)
+    aside = f"; {counted(wrong, 'wrong result')}" if wrong else ""
+    same = "the same in " if history.unit != "second" and len(set(values)) == 1 else ""
+    return f"{same}{counted(len(values), 'point')}{aside}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,20 +101,15 @@ class PointRow:
     history: LibraryHistory
     series: MeasurementHistory
     point: HistoryPoint
-
-    @property
-    def change(self) -> LastingChange | None:
-        """The lasting change that begins at this point; None if none does."""
-        return next((change for change in self.series.changes if change.first == self.point), None)
+    before: HistoryPoint | None = None
+    """The point before; None for the first one."""
 
     @property
     def what_changed(self) -> str:
-        """The lasting change that begins at this point, if one does, and what changed in the environment."""
-        change = self.change
-        if change is None:
-            return changed_text(self.point.changed)
-        environment = changed_text(change.changed)
-        return change_text(self.history, change) + (f"; with it changed {environment}" if environment else "")
+        """By how much an exact fact has grown since the point before, and what changed in the environment."""
+        before = self.before
+        grown = growth_text(before, self.point) if before is not None and self.history.unit != "second" else ""
+        return "; ".join(filter(None, (grown, changed_text(self.point.changed))))
 
     @property
     def interval(self) -> str | None:
@@ -190,7 +167,8 @@ def points_table(history: LibraryHistory, series: MeasurementHistory) -> Table[P
 
 
 def _rows(history: LibraryHistory, series: MeasurementHistory) -> list[PointRow]:
-    return [PointRow(history, series, point) for point in series.points]
+    before = (None, *series.points)
+    return [PointRow(history, series, *points) for points in zip(series.points, before, strict=False)]
 
 
 def overview_table(history: LibraryHistory) -> Table[MeasurementHistory]:
@@ -202,24 +180,14 @@ def overview_table(history: LibraryHistory) -> Table[MeasurementHistory]:
             column("points", lambda series: len(series.points), integer),
             column("trend", trend, right=True),
             column("latest", lambda series: figure(series.points[-1].value, history.unit), right=True),
-            column("last change", lambda series: _last_change(history, series)),
         ),
         history.series,
     )
 
 
-def _last_change(history: LibraryHistory, series: MeasurementHistory) -> str:
-    if not series.changes:
-        unsearched = "" if series.searched or history.unit != "second" else "too few points"
-        return "no verdict" if series.unclear else unsearched
-    change = series.changes[-1]
-    size = ratio(change.ratio) if history.unit == "second" else direction(history, change)
-    return f"{size} {date(change.first.wall_seconds)}"
-
-
 def notes(history: LibraryHistory) -> list[str]:
-    """Return what was left out, a sentence each, and a caution if times changed."""
-    lines = [APART] if history.unit == "second" and any(series.changes for series in history.series) else []
+    """Return what was left out, a sentence each, and a caution about times."""
+    lines = [APART] if history.unit == "second" and any(len(each.points) > 1 for each in history.series) else []
     if history.left_out:
         reasons = ", ".join(f"{count} {reason}" for reason, count in history.left_out.items())
         lines.append(f"Runs that are no points: {reasons}.")
@@ -242,7 +210,7 @@ def overview_text(history: LibraryHistory) -> str:
 
 
 def history_text(history: LibraryHistory, shown: int | None = POINTS_SHOWN) -> str:
-    """Return each measurement with its trend, its newest `shown` points (None: all) and its changes."""
+    """Return each measurement with its trend, its newest `shown` points (None: all)."""
     lines: list[str] = []
     for series in history.series:
         lines += [*_series_lines(history, series, shown), ""]
@@ -266,29 +234,17 @@ def _series_lines(history: LibraryHistory, series: MeasurementHistory, shown: in
     if left := len(series.points) - len(rows):
         yield f"  … {left} earlier: --last {len(series.points)} shows them"
     for number, (row, line) in enumerate(zip(rows, drawn, strict=True)):
-        if (number or row.change) and row.what_changed:
-            mark = "══ " if row.change else " · "
-            yield from wrap(row.what_changed, first=f"  {mark}", hang=2)
+        if number and row.what_changed:
+            yield from wrap(row.what_changed, first="   · ", hang=2)
         yield line
 
 
 def history_csv(history: LibraryHistory) -> str:
     """Return a row for each point of each measurement."""
     rows = [row for series in history.series for row in _rows(history, series)]
-    change: Fact[PointRow] = Fact("change_ratio", RATIO, "Ratio of the change that begins here", at("change.ratio"))
-    return to_csv_text(Table((*_SERIES, *_POINT, change), rows))
+    return to_csv_text(Table((*_SERIES, *_POINT), rows))
 
 
-_CHANGE: Final[tuple[Fact[LastingChange], ...]] = (
-    Fact("last_session", TEXT, "The last session before the change", at("last.session")),
-    Fact("first_session", TEXT, "The first session after it", at("first.session")),
-    Fact("before", NUMBER, "The figure before it"),
-    Fact("after", NUMBER, "The figure after it"),
-    Fact("ratio", RATIO, "The figure before over the figure after; above 1: faster, or less"),
-    Fact("p_value", NUMBER, "How likely such a change is in a history without one; null for an exact fact"),
-    Fact("measured_together", TRUTH, "Whether the two were measured in turns", lambda change: False),
-    Fact("changed", ROWS, "What of the environment changed with it", inside=_CHANGED),
-)
 HISTORY: Final[tuple[Fact[LibraryHistory], ...]] = (
     Fact("measure", TEXT, "Which figure: run, compile, flops"),
     Fact("unit", TEXT, "second, flop, byte"),
@@ -301,13 +257,9 @@ HISTORY: Final[tuple[Fact[LibraryHistory], ...]] = (
     Fact("series", ROWS, "Measurements of one thing over the sessions",
          lambda history: [_rows(history, series)[0] for series in history.series], inside=(
              *_SERIES,
-             Fact("searched", TRUTH, "Whether there were enough points to look for a change",
-                  lambda row: row.series.searched or row.history.unit != "second"),
-             Fact("unclear", TEXT, "Why there is no verdict on whether it changed", at("series.unclear")),
              Fact("points", ROWS, "Its points, the oldest first", lambda row: _rows(row.history, row.series),
                   inside=(*_POINT, Fact("changed", ROWS, "What of the environment changed since the point before",
                                         at("point.changed"), inside=_CHANGED))),
-             Fact("changes", ROWS, "Where it changed for good", at("series.changes"), inside=_CHANGE),
          )),
 )  # fmt: skip
 history_json: Final = recorder(HISTORY)

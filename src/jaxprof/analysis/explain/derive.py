@@ -14,7 +14,6 @@ from jaxprof.analysis.ab import AbResult, ab_results
 from jaxprof.analysis.explain.model import (
     MOST_ABSTENTIONS,
     MOST_FINDINGS,
-    TRIED,
     Abstention,
     Explanation,
     RankedFinding,
@@ -235,8 +234,6 @@ def _explained(
     most: int = MOST_FINDINGS,
 ) -> Explanation:
     ranked = sorted(_merged(_without_duplicates(collected.findings)), key=_rank)
-    if subject == "runs":
-        ranked = [replace(each, mechanical=TRIED[each.code].title) if each.code in TRIED else each for each in ranked]
     shown = [each for each in ranked if each.code == code] if code else ranked[:most]
     unknown: dict[str, Abstention] = {}
     for abstention in collected.abstentions:  # of many runs, one that says what is missing is enough

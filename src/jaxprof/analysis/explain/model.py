@@ -1,7 +1,6 @@
-"""An explanation as a value: findings with cost and evidence, what remains unknown and why, and results of tried fixes.
+"""An explanation as a value: findings with cost and evidence, and what remains unknown and why.
 
-Also the fixes that can be tried from outside, without editing files, and the shell commands that verify a fix or fill a
-gap.
+Also the shell commands that verify a fix or fill a gap.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from jaxprof.events import ResultsCompared, SourceLocation
+from jaxprof.events import SourceLocation
 from jaxprof.files import is_as_recorded
 from jaxprof.redaction import REDACTED
 from jaxprof.session.log.state import with_urls
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.hlo.open.stages import ModuleStages
     from jaxprof.session import Run, Session
-    from jaxprof.stats.comparison import TimeComparison
 
 _STARTED: Final = ("script", "module")
 """Ways in which jaxprof itself started a program, and can start it again."""
@@ -137,10 +135,6 @@ class RankedFinding:
     """Number of ledger rows that the finding rests on."""
     fault: bool = False
     """Whether the finding makes the figures of its run meaningless; such findings come first."""
-    mechanical: str = ""
-    """What `--try` changes to measure the fix; empty if the fix is a change of the program."""
-    trial: FixTrial | None = None
-    """Result of trying the fix; None if it was not requested."""
     process: int | None = None
     """Index of the process, for a job; otherwise None."""
     host: str = ""
@@ -226,80 +220,3 @@ def code_line(
 
     lines = source_lines(HloSourceLocation(place.file, place.line))
     return lines[-1][1].strip()[:_LONGEST_LINE] if lines else ""
-
-
-Outcome: TypeAlias = Literal["faster", "slower", "same", "inconclusive", "failed", "not tried"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FixTrial:
-    """A fix compared with what it replaces, both measured in fresh processes."""
-
-    fix: str
-    """What the changed side had."""
-    reason: str = ""
-    """Why the fix was not tried, or failed; empty if both sides were measured."""
-    failed: bool = False
-    """Whether the changed side was started and failed."""
-    times: TimeComparison | None = None
-    """Comparison of the changed side with the recorded one."""
-    seconds: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
-    """Median call of each launch in seconds: of the recorded side, then of the changed side."""
-    bytes: tuple[int | None, int | None] | None = None
-    """Bytes that a call of each side holds at once, if the fix is one of memory."""
-    numbers: ResultsCompared | None = None
-    """Results of the changed side compared with those of the recorded one; None if they could not be compared."""
-    other_numbers: str = ""
-    """Why the fix changes the numbers, if it does."""
-    session: str = ""
-    """Path of the comparison's session; empty if it is not kept."""
-
-    @property
-    def outcome(self) -> Outcome:
-        """What the comparison shows about the time."""
-        if self.times is None:
-            return "failed" if self.failed else "not tried"
-        return self.times.verdict
-
-    @property
-    def differs(self) -> bool:
-        """Whether the numbers differ without an explanation by the fix; a faster side is then no gain."""
-        return self.numbers is not None and not self.numbers.agree and not self.other_numbers
-
-    @property
-    def saved_bytes(self) -> int | None:
-        """Bytes that the changed side holds less; None if unknown, or if memory is not the purpose of the fix."""
-        before, after = self.bytes or (None, None)
-        return None if before is None or after is None else before - after
-
-    @property
-    def gains(self) -> bool:
-        """Whether the fix is faster, or holds less memory without being slower, and nothing contradicts it."""
-        if self.differs:
-            return False
-        return self.outcome == "faster" or (self.outcome in ("same", "inconclusive") and (self.saved_bytes or 0) > 0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MechanicalFix:
-    """A change that tries the fix of a finding."""
-
-    title: str
-    """What the changed side has, as text for the reader."""
-    environment: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables of its processes."""
-    donates: bool = False
-    """Whether its call donates the arguments that the finding names."""
-    other_numbers: str = ""
-    """Why its numbers change, if that is the price of the fix; if empty, they must stay the same."""
-
-
-TRIED: Final[Mapping[str, MechanicalFix]] = {
-    "lost-donation": MechanicalFix(title="the arguments that results update donated", donates=True),
-    "precise-product": MechanicalFix(
-        title="matrix products at the default precision",
-        environment={"JAX_DEFAULT_MATMUL_PRECISION": "default"},
-        other_numbers="another precision of products gives other numbers",
-    ),
-}
-"""Changes to the process or the call of a measured function, by the code of the finding."""

@@ -157,9 +157,8 @@ def command(files: tuple[str, ...], form: str, over_time: bool, no_run: bool, **
     variant, kind of device and parameters belong together. A:r2 B:r5 compares these two runs, whatever they are; A:r1
     A:r2 two runs of one session. Two folders of jobs are compared process by process.
 
-    With --over-time, a workload over the kept sessions, and where it changed for good, found by e-divisive with a
-    permutation test in six points and more. These sessions were not measured together, so a slower machine looks the
-    same as a slower program.
+    With --over-time, a workload over the kept sessions. These sessions were not measured together, so a slower machine
+    looks the same as a slower program.
     """
     if over_time:
         refuse_others("does not apply to a trend over the kept sessions", "files", "over_time", *_TREND, "form")
@@ -341,7 +340,7 @@ def _print_trend(
 
     found = read_history(Library().paths(), fact or phase or "run", workload, last=last, since=since)
     if form == "json":
-        print_json("history", report.history_json(found), _around_changes(found))
+        print_json("history", report.history_json(found), _newest(found))
     elif form == "csv":
         print_pieces([report.history_csv(found)])
     elif workload or form == "markdown":
@@ -351,7 +350,7 @@ def _print_trend(
         print_text(report.overview_text(found))
 
 
-def _around_changes(found: LibraryHistory) -> list[str]:
-    """Return the commands that compare, for each series with a change, the session before and after the latest one."""
-    changes = [(series.changes[-1].last, series.changes[-1].first) for series in found.series if series.changes]
-    return [command_line("compare", f"{last.path}:{last.run}", f"{first.path}:{first.run}") for last, first in changes]
+def _newest(found: LibraryHistory) -> list[str]:
+    """Return the commands that compare the two newest points of each measurement."""
+    newest = [series.points[-2:] for series in found.series if len(series.points) > 1]
+    return [command_line("compare", f"{last.path}:{last.run}", f"{first.path}:{first.run}") for last, first in newest]

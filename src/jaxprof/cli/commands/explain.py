@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from jaxprof.cli.answers import command_line, explained_job, in_json
 from jaxprof.cli.complete import complete_session
-from jaxprof.cli.options import positive_seconds, profile_options, python_option, refuse, refuse_without, yes_option
+from jaxprof.cli.options import profile_options, refuse
 from jaxprof.cli.output import format_option, print_json, print_lines, print_report
 from jaxprof.cli.target import job_named, local_source, recorded, refuse_of_profile, refuse_unrecorded
 from jaxprof.files import with_home
@@ -24,33 +23,12 @@ if TYPE_CHECKING:
 @click.option(
     "--code", metavar="CODE", help="What a finding means, what to do, and where to read on; `all` lists them."
 )
-@click.option(
-    "--try",
-    "trying",
-    is_flag=True,
-    help="Measure the fixes that are mechanical, in fresh processes; no file is changed.",
-)
-@click.option(
-    "--budget",
-    "budget_seconds",
-    type=positive_seconds,
-    default=60.0,
-    show_default=True,
-    metavar="S",
-    help="With --try: seconds for each fix; half as much again for three launches.",
-)
-@python_option(help="With --try: the interpreter that starts it, if not the one here.")
-@yes_option(help="With --try: start what the session names without a question.")
 @click.option("--full", is_flag=True, help="Print every finding in full, even if they fill more than a screen.")
 @profile_options
 @format_option("text", "json", "markdown", bounded=())
 def command(
     file: str | None,
     code: str | None,
-    trying: bool,
-    budget_seconds: float,
-    python: Path | None,
-    yes: bool,
     full: bool,
     form: str,
 ) -> None:
@@ -58,11 +36,9 @@ def command(
 
     FILE is a session (a path, the name of a kept one, part of it; by default the last one), the folder of a job, a
     recorded profile, or HLO (a file, or the folder of an XLA dump). At most five findings: each with its cost, the
-    line, the fix, and the command that shows whether it helped. With --try the fixes that change no code are measured;
-    --code CODE then names the finding.
+    line, the fix, and the command that shows whether it helped.
     """
-    refuse_without("trying", ("budget_seconds", "python", "yes"))
-    if code is not None and not trying:
+    if code is not None:
         refuse(("file", "full", "profile_run", "hosts"), "has no effect beside --code", "Leave it out.")
         _print_entry(code, form)
         return
@@ -71,13 +47,7 @@ def command(
     from jaxprof.analysis.explain.model import MOST_FINDINGS
 
     most = sys.maxsize if full else MOST_FINDINGS
-    if trying:
-        refuse(("profile_run", "hosts"), "has no effect beside --try", "Leave it out.")
-        from jaxprof.cli.trying import explanation_with_trials
-
-        explained = explanation_with_trials(file, code, most, budget_seconds, python, yes=yes)
-    else:
-        explained = _explain(file, most)
+    explained = _explain(file, most)
     _print(explained, form, full=full)
 
 
@@ -109,11 +79,9 @@ def _print(explained: Explanation, form: str, *, full: bool) -> None:
 
 
 def _next(explained: Explanation) -> list[str]:
-    """Return the commands that try and verify the fixes; without a finding, those that would fill what is unknown."""
-    from jaxprof.report.explain import try_command
-
+    """Return the commands that verify the fixes; without a finding, those that would fill what is unknown."""
     verifying = (finding.verify for finding in explained.findings)
-    commands = dict.fromkeys(filter(None, (try_command(explained), *verifying)))
+    commands = dict.fromkeys(filter(None, verifying))
     commands = commands or dict.fromkeys(unknown.command for unknown in explained.abstentions if unknown.command)
     return [in_json(line) for line in commands] or [command_line("explain", "--code", "all")]
 

@@ -1,4 +1,4 @@
-"""The History screen: how each measurement developed over the kept sessions, and where it changed lastingly.
+"""The History screen: how each measurement developed over the kept sessions.
 
 The app pushes it over Start or the runs; Esc goes back there. A thread reads the sessions; the screen computes
 nothing.
@@ -18,7 +18,6 @@ from jaxprof.analysis.history import (
     FACTS_KEPT,
     PHASES_KEPT,
     HistoryPoint,
-    LastingChange,
     LibraryHistory,
     MeasurementHistory,
     read_history,
@@ -26,7 +25,6 @@ from jaxprof.analysis.history import (
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.report.history import (
     APART,
-    change_text,
     history_text,
     notes,
     outcome,
@@ -37,7 +35,6 @@ from jaxprof.report.history import (
 from jaxprof.text import safe
 from jaxprof.tui.keys import in_words
 from jaxprof.tui.kit.drawing import hang
-from jaxprof.tui.kit.format import moment, verdict_style
 from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.picture import Lines, Picture
 from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, count_tick, line_plot, seconds_tick, whole_tick
@@ -45,7 +42,7 @@ from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.table_view import Heading, ReportList, TextRow
 from jaxprof.tui.kit.threads import in_thread
-from jaxprof.units import bytes_, counted, ratio
+from jaxprof.units import bytes_, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,8 +52,6 @@ if TYPE_CHECKING:
     from jaxprof.report.history import PointRow
 
 
-_CHANGES_SHOWN = 2
-"""The newest changes, shown below the list; the list of points has all of them."""
 _MARKED_MOST = 2
 """Columns of the chart per point from which every point has a marker."""
 
@@ -73,20 +68,9 @@ def history_plot(history: LibraryHistory, measurement: MeasurementHistory, width
         *_bounds(used),
         PlotLine("median" if history.unit == "second" else "", median, "$primary", "●" if roomy else ""),
     ]
-    begins = {id(change.first): change for change in measurement.changes}
-    marks = [
-        Mark(float(number), point.value, ratio(change.ratio), change_style(change))
-        for number, point in numbered
-        if (change := begins.get(id(point))) is not None
-    ]
-    marks += [Mark(float(number), point.value, "wrong", "$error", "✗") for number, point in numbered if point.wrong]
+    marks = [Mark(float(number), point.value, "wrong", "$error", "✗") for number, point in numbered if point.wrong]
     text = {"second": seconds_tick, "byte": bytes_}.get(history.unit, count_tick)
     return line_plot(lines, Axis("point", whole_tick), Axis(history.title, text), width, height, marks)
-
-
-def change_style(change: LastingChange) -> str:
-    """Return the style of a change: worse for a longer time or a greater value, better for less."""
-    return f"bold {verdict_style('slower' if change.after > change.before else 'faster')}"
 
 
 def _bounds(used: list[tuple[int, HistoryPoint]]) -> Iterator[PlotLine]:
@@ -108,14 +92,13 @@ def point_rows(history: LibraryHistory, measurement: MeasurementHistory) -> dict
     rows: dict[Hashable, PointRow | Heading] = {}
     for number, row in enumerate(points_table(history, measurement).rows):
         if number and row.what_changed:
-            mark, style = ("══", change_style(row.change)) if row.change is not None else (" ·", "$text-muted")
-            rows[number, "changed"] = TextRow(f" {mark} {row.what_changed}", style)
+            rows[number, "changed"] = TextRow(f"  · {row.what_changed}", "$text-muted")
         rows[number] = row
     return rows
 
 
 class HistoryScreen(SessionScreen, keys="history"):
-    """The measurements on the left, with the changes of the one under the cursor; its chart and points on the right."""
+    """The measurements on the left; the chart and the points of the one under the cursor on the right."""
 
     AUTO_FOCUS = "#measurements"
 
@@ -131,7 +114,7 @@ class HistoryScreen(SessionScreen, keys="history"):
         with Horizontal(id="history-body"):
             with Vertical(id="history-left"):
                 with Vertical(id="measurements-box", classes="box"):
-                    yield ReportList("last change", "trend", "points", id="measurements")
+                    yield ReportList("trend", "points", id="measurements")
                 yield Lines(id="history-found")
                 yield Lines(id="history-notes")
             with Vertical(id="history-side"):
@@ -212,12 +195,8 @@ class HistoryScreen(SessionScreen, keys="history"):
         plot.border_title = Content(f"{history.title} · {safe(plan.workload)} {safe(plan.variant)}")
         key: Hashable = (id(history), id(measurement))
         plot.show(key, lambda width, height: history_plot(history, measurement, width, height))
-        paragraphs = [
-            (f"{moment(change.first.wall_seconds)} {change_text(history, change)}", change_style(change))
-            for change in measurement.changes[-_CHANGES_SHOWN:]
-        ]
-        paragraphs.append((f"{outcome(history, measurement)}.", ""))
-        paragraphs += [(APART, "$text-muted")] if measurement.changes and history.unit == "second" else []
+        paragraphs = [(f"{outcome(history, measurement)}.", "")]
+        paragraphs += [(APART, "$text-muted")] if history.unit == "second" else []
         self._show_lines("found", paragraphs)
         points = self._list("points")
         points.show_table(points_table(history, measurement), point_rows(history, measurement))
