@@ -157,7 +157,6 @@ def made(tmp_path_factory):
     loops = [loop(), loop(data=0.3), loop()]
     job(tmp_path / "run.jaxprof.d", *([*inside, *captured] for inside, captured in zip(loops, taken, strict=True)))
     job(tmp_path / "plain.jaxprof.d", loop(), loop())
-    job(tmp_path / "slower.jaxprof.d", *(loop(host=0.2) for _ in range(4)))
     process(tmp_path / "run.jaxprof.d", 3, 4, program_events.compiled(), exit_code=1)
     damaged = job(tmp_path / "damaged.jaxprof.d", loop(), loop(), loop())
     process(damaged, 2, 3, *loop())
@@ -191,7 +190,6 @@ open remade.jaxprof --timeline
 compare runs.jaxprof captured.jaxprof
 compare program.jaxprof sides.jaxprof
 compare sides.jaxprof torn.jaxprof
-compare run.jaxprof.d plain.jaxprof.d
 open run.jaxprof.d
 open plain.jaxprof.d
 gate after.jaxprof --base before.jaxprof --fail-on flops --fail-on kernels

@@ -19,7 +19,7 @@ from jaxprof.analysis.run_result import OLD_COUNT
 from jaxprof.errors import UsageError, unknown_name
 from jaxprof.events import COUNTED_BY_XLA
 from jaxprof.stats.growth import LimitState, growth, growth_interval, judge_growth
-from jaxprof.units import counted, scaled
+from jaxprof.units import counted
 
 if TYPE_CHECKING:
     from jaxprof.analysis.ab import AbResult
@@ -164,27 +164,6 @@ def arguments_differ(before: Sequence[str], after: Sequence[str]) -> str:
         return ""
     gone, new = (", ".join(sorted(difference.elements())) or "nothing" for difference in (ours - theirs, theirs - ours))
     return f"called with other arguments: {gone} in the base; {new} now"
-
-
-def wider_products(difference: RunDifference, *, limited: bool) -> str:
-    """Return a note if products of the base moved to a wider dtype; otherwise empty. The compiled program of a CPU does
-    not show this, because it computes 16-bit floats in float32 anyway. `limited` says whether a limit is on it."""
-    from jaxprof.hlo.shape import DTYPE_BITS
-
-    products = difference.products or ()
-    more = {each.code: (each.after or 0.0) - (each.before or 0.0) for each in products}
-    for width in sorted({DTYPE_BITS.get(dtype, 0) for dtype in more}):
-        wide = [dtype for dtype in more if DTYPE_BITS.get(dtype, 0) >= width]
-        if sum(more[dtype] for dtype in wide) > 0 and sum(more[dtype] for dtype in more if dtype not in wide) < 0:
-            changes = "; ".join(
-                f"{each.code} {scaled(each.before or 0.0)} → {scaled(each.after or 0.0)} FLOPs"
-                for each in products
-                if each.differs
-            )
-            return f"products ask for a wider dtype: {changes}" + (
-                "" if limited else ". --fail-on product_bytes limits it"
-            )
-    return ""
 
 
 def versions_of(run: Run) -> str:

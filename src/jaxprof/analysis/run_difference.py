@@ -7,8 +7,7 @@ are given as recorded; `stats.compare` and `compare_apart` say what they prove.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -78,9 +77,6 @@ class RunDifference(ModuleDifference):
     after: Run
     unlike: tuple[str, ...]
     """Reasons why the runs do not measure the same thing: another size, device kind, dtype or precision."""
-    products: tuple[FigureDifference, ...] | None
-    """FLOPs of matrix products and convolutions in one call as the program requests them, by the widest dtype of their
-    operands, widest first; None if a side lacks the module before optimisation, or a trip count in it."""
     passes: tuple[FigureDifference, ...] | None
     """Seconds of XLA's stages over all threads; None if the compilation of a side was not captured."""
     buffers: tuple[Pair[MemoryBuffer], ...] | None
@@ -106,18 +102,15 @@ def run_difference(session_a: Session, run_a: Run, session_b: Session, run_b: Ru
     Raises FileRefusedError if a text of a session is damaged."""
     before, after = read_module(session_a, run_a), read_module(session_b, run_b)
     modules = module_difference(before, after, _measured(session_a, run_a), _measured(session_b, run_b))
-    asked = _requested_products(session_a, run_a), _requested_products(session_b, run_b)
+    asked = _product_facts(session_a, run_a), _product_facts(session_b, run_b)
     memory = buffers_of(session_a, run_a.id), buffers_of(session_b, run_b.id)
     return RunDifference(
         before=run_a,
         after=run_b,
         unlike=unlike(run_a, run_b),
         kernels=modules.kernels,
-        facts=_facts(
-            (session_a, run_a), (session_b, run_b), memory, (*modules.facts, *exact_facts(*map(_product_facts, asked)))
-        ),
+        facts=_facts((session_a, run_a), (session_b, run_b), memory, (*modules.facts, *exact_facts(*asked))),
         collectives=modules.collectives,
-        products=_products(asked[0][1], asked[1][1]) if asked[0] and asked[1] else None,
         findings=modules.findings,
         passes=_passes(run_a, run_b),
         buffers=_buffers(*memory),
@@ -128,7 +121,7 @@ def facts_of(session: Session, run: Run) -> dict[str, float | None]:
     """Return the exact facts of one run in one call, by code: all of `FACTS`, with None for unknown. Raises
     FileRefusedError if a text of the session is damaged."""
     sources = [_module_facts(read_module(session, run)), _run_facts(run), _cost_facts(run_cost(session, run))]
-    sources += [_product_facts(_requested_products(session, run)), _memory_facts(buffers_of(session, run.id))]
+    sources += [_product_facts(session, run), _memory_facts(buffers_of(session, run.id))]
     known = {code: value for source in sources for code, value in source.items() if value is not None}
     return {code: known.get(code) for code in FACTS}
 
@@ -215,37 +208,23 @@ def _module_facts(module: Module | None) -> _Facts:
     }
 
 
-def _requested_products(session: Session, run: Run) -> tuple[int, dict[str, float]] | None:
-    """Return the bytes of all operands, and the FLOPs by the widest dtype of the operands, of the products in the
-    module before optimisation; None without it, or if the number of executions is unknown."""
+def _product_facts(session: Session, run: Run) -> _Facts:
+    """Return the bytes of all operands of the products in the module before optimisation; empty without it, or if the
+    number of executions is unknown."""
     module = read_module(session, run, "hlo_before")
     if module is None or module.entry is None:
-        return None
+        return {}
     from jaxprof.hlo.analysis.kernels import HEAVY, kernels
-    from jaxprof.hlo.shape import DTYPE_BITS
 
-    operand_bytes, flops = 0, defaultdict[str, float](float)
+    operand_bytes = 0
     for kernel in kernels(module):
         if kernel.instruction.opcode not in HEAVY:
             continue
         shapes = [operand.shape for operand in kernel.instruction.operand_instructions()[:2]]
         if kernel.total_flops is None or kernel.count is None or not all(shape.known for shape in shapes):
-            return None
+            return {}
         operand_bytes += kernel.count * sum(shape.bytes for shape in shapes)
-        widest = max((shape.dtype for shape in shapes), key=lambda dtype: DTYPE_BITS.get(dtype, 0), default="")
-        flops[widest] += kernel.total_flops
-    return operand_bytes, flops
-
-
-def _product_facts(products: tuple[int, dict[str, float]] | None) -> _Facts:
-    return {} if products is None else {"product_bytes": products[0]}
-
-
-def _products(before: Mapping[str, float], after: Mapping[str, float]) -> tuple[FigureDifference, ...]:
-    from jaxprof.hlo.shape import DTYPE_BITS
-
-    dtypes = sorted({*before, *after}, key=lambda dtype: (-DTYPE_BITS.get(dtype, 0), dtype))
-    return tuple(FigureDifference(each, before.get(each, 0.0), after.get(each, 0.0), "flop") for each in dtypes)
+    return {"product_bytes": operand_bytes}
 
 
 def _constant_bytes(module: Module) -> int:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import shlex
 import tempfile
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,13 +18,11 @@ from jaxprof.cli.output import (
     no_form,
     print_json,
     print_pieces,
-    print_report,
     print_text,
     refuse_existing,
     rows_wanted,
     with_urls,
 )
-from jaxprof.cli.target import job_at, job_named
 from jaxprof.errors import FileRefusedError, StorageError, UsageError
 from jaxprof.session_names import EXTENSION, JOB_EXTENSION
 
@@ -202,35 +200,3 @@ def _restart(folder: Path) -> JobStart | None:
             ours = entry.header.job.startswith(OWN_JOBS)
             return JobStart(entry.process_count, str(restart_folder), tuple(program.argv)) if ours else None
     return None
-
-
-def compare_jobs(files: Sequence[str], form: str) -> bool:
-    """Compare the first job with the others, and print that. Return False if none of the files is a job.
-
-    Raises UsageError for a job beside a session, and for a job beside itself.
-    """
-    if not any(map(job_at, files)):
-        return False
-    folders = [job_named(file) for file in files]
-    jobs = [folder for folder in folders if folder is not None]
-    other = next((file for file, folder in zip(files, folders, strict=True) if not folder), None)
-    if other is not None:
-        raise UsageError(
-            f"{jobs[0]} is a job and {other} is not one",
-            "Name two jobs, or a session of each: A/process-00000.jaxprof.",
-        )
-    if len({folder.resolve() for folder in jobs}) < len(jobs):
-        raise UsageError("the same job is given twice", "Name two different ones.")
-    from jaxprof.analysis.jobs.difference import job_difference
-    from jaxprof.report import hosts
-    from jaxprof.rollup.job import read_job_figures
-
-    first, *others = map(read_job_figures, jobs)
-    differences = [job_difference(first, other_job) for other_job in others]
-    if form == "json":
-        sessions = [next(iter(job.processes)).path for job in (first, *others)]
-        next_commands = [*(command_line("explain", folder) for folder in jobs), command_line("compare", *sessions)]
-        print_json("job-comparison", {"comparisons": list(map(hosts.difference_json, differences))}, next_commands)
-    else:
-        print_report("\n\n".join(map(hosts.difference_text, differences)), form)
-    return True

@@ -277,13 +277,6 @@ KINDS: Final[Mapping[str, Callable[[], Facts]]] = {
     "hlo-diff": partial(_report_facts, "hlo_difference", "HLO_DIFFERENCE"),
     "hlo-stage": lambda: (_rows("programs", "The programs of the target", _STAGE),),
     "job": partial(_report_facts, "hosts", "JOB"),
-    "job-comparison": lambda: (
-        _rows(
-            "comparisons",
-            "One for each job after the first",
-            _report_facts("hosts", "JOB_DIFFERENCE"),
-        ),
-    ),
     "query": lambda: (
         Fact("rows", ROWS, "The rows, with the names of the columns of the SELECT"),
         Fact("notices", LIST, "What could not be read"),

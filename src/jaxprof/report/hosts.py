@@ -1,27 +1,23 @@
-"""Report a job, its processes side by side, which of them are late, and what is missing; and two jobs beside each
-other, by figures over their processes and the findings that only one of them has."""
+"""Report a job: its processes side by side, which of them are late, and what is missing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
 
 from jaxprof.analysis.arrivals import Arrivals
 from jaxprof.analysis.finding import Finding
-from jaxprof.analysis.jobs.difference import JobDifference, JobRow, OverProcesses
 from jaxprof.analysis.jobs.figures import ProcessFigures
 from jaxprof.analysis.jobs.job import Goodput, JobFigures
 from jaxprof.analysis.jobs.late import shared
-from jaxprof.facts import SENTENCE, Fact, at, column, recorder
+from jaxprof.facts import SENTENCE, Fact, at, recorder
 from jaxprof.facts.processes import FIGURES, PART_SECONDS
-from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, LIST, NUMBER, OBJECT, ROWS, SECONDS, SHARE, TEXT
-from jaxprof.grouping import grouped
+from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, LIST, OBJECT, ROWS, SECONDS, SHARE, TEXT
 from jaxprof.report.renderers import WIDTH, Table, text_lines, wrap
 from jaxprof.text import safe
-from jaxprof.units import UNKNOWN, counted, integer, percent, scaled, seconds
+from jaxprof.units import counted, percent, scaled, seconds
 
 FINDINGS: Final[tuple[Fact[Finding], ...]] = (
     *SENTENCE,
@@ -265,93 +261,3 @@ JOB: Final[tuple[Fact[JobFigures], ...]] = (
 )  # fmt: skip
 to_dict: Final = recorder(JOB)
 """Return a job as JSON-ready data."""
-
-
-_FORMATS: Final[dict[str, Callable[[Any], str]]] = {
-    "count": integer, "seconds": seconds, "rate": scaled, "share": percent,
-}  # fmt: skip
-_LABELS: Final = {fact.key: fact.title or "" for fact in FIGURES}
-
-
-def _figure(row: JobRow, over: OverProcesses | None) -> str:
-    """Return the value of the median process, with the smallest and the largest one: `12 ms (11 ms to 15 ms)`."""
-    if over is None:
-        return UNKNOWN
-    middle, low, high = map(_FORMATS[row.measure], (over.middle, over.low, over.high))
-    return middle if low == high else f"{middle} ({low} to {high})"
-
-
-def _verdict(row: JobRow) -> str:
-    if row.verdict in ("more", "less") and row.difference:
-        return f"{row.verdict} by {abs(row.difference) * 100:.0f} points"
-    return row.verdict
-
-
-_OVER: Final[tuple[Fact[OverProcesses], ...]] = (
-    Fact("median", NUMBER, "Value of the median process", at("middle")),
-    Fact("low", NUMBER, "Smallest value of a process"),
-    Fact("high", NUMBER, "Largest value of a process"),
-    Fact("processes", COUNT, "How many processes have it", at("count")),
-)
-FIGURES_COMPARED: Final[tuple[Fact[JobRow], ...]] = (
-    Fact("key", TEXT, "Which figure: a column of processes", title="of a process", show=_LABELS.__getitem__,
-         right=False),
-    column("A", lambda row: _figure(row, row.before), right=True),
-    column("B", lambda row: _figure(row, row.after), right=True),
-    column("verdict", _verdict),
-    Fact("unit", TEXT, "count, seconds, rate (a second), share (of the loop)", at("measure")),
-    Fact("before", OBJECT, "Over the processes of the first job; null where none has it", inside=_OVER),
-    Fact("after", OBJECT, "Over the processes of the second job; null where none has it", inside=_OVER),
-    Fact("verdict", TEXT, "same or differs (exact), more, less or same (shares), undecided"),
-    Fact("reason", TEXT, "Why it is undecided"),
-    Fact("difference", NUMBER, "Difference of the means over processes, the second less the first"),
-    Fact("ci95_low", NUMBER, "Lower bound of its 95 % interval over processes", at("low")),
-    Fact("ci95_high", NUMBER, "Upper bound of the 95 % interval", at("high")),
-)  # fmt: skip
-
-
-def difference_text(difference: JobDifference) -> str:
-    """Return the report: first why the jobs may not be comparable, then facts and times, then the findings that only
-    one job has."""
-    before, after = difference.before, difference.after
-    processes = counted(after.count, "process", "processes")
-    heading = f"A {Path(before.folder).name}  ·  B {Path(after.folder).name}  ·  {processes}"
-    lines = [safe(heading), "─" * min(WIDTH, len(heading))]
-    for notice in difference.notices:
-        lines += wrap(notice, first="  ! ")
-    lines += ["", *text_lines(Table(FIGURES_COMPARED, difference.rows)), *_reason_lines(difference)]
-    lines += ["", *_finding_lines(difference)]
-    lines += wrap("the median process (smallest to largest); compilations are exact, shares come from samples")
-    return "\n".join(lines)
-
-
-def _reason_lines(difference: JobDifference) -> Iterator[str]:
-    """Yield why there is no verdict, each reason once."""
-    by_reason = grouped((row.reason, _LABELS[row.key]) for row in difference.rows if row.reason)
-    for reason, labels in by_reason.items():
-        yield from wrap(f"undecided ({', '.join(labels)}): {reason}", hang=2)
-
-
-def _finding_lines(difference: JobDifference) -> Iterator[str]:
-    for which, findings in (("only in A", difference.gone), ("only in B", difference.new)):
-        for finding in findings:
-            yield from wrap(f"{which}: {finding.message}", first="  ✗ ", hang=2)
-    if not difference.gone and not difference.new:
-        both = len(difference.before.findings)
-        yield f"  the same {counted(both, 'finding')} in both" if both else "  no finding in either"
-
-
-_SIDE: Final[tuple[Fact[JobFigures], ...]] = (
-    Fact("folder", TEXT, "Folder of the job"),
-    Fact("process_count", COUNT, "Processes of the job; null where it is not known", at("count")),
-)
-JOB_DIFFERENCE: Final[tuple[Fact[JobDifference], ...]] = (
-    Fact("before", OBJECT, "The first job", inside=_SIDE),
-    Fact("after", OBJECT, "The second job", inside=_SIDE),
-    Fact("notices", LIST, "Why they may not be compared"),
-    Fact("figures", ROWS, "Figures of both jobs, over their processes", at("rows"), inside=FIGURES_COMPARED),
-    Fact("findings_gone", ROWS, "What was found in the first one alone", at("gone"), inside=FINDINGS),
-    Fact("findings_new", ROWS, "What was found in the second one alone", at("new"), inside=FINDINGS),
-)
-difference_json: Final = recorder(JOB_DIFFERENCE)
-"""Return the comparison of two jobs as JSON-ready data."""

@@ -44,7 +44,7 @@ class JobStart:
 def explanation_of_job(job: JobFigures, name: str, again: JobStart | None = None) -> Explanation:
     """Return what to do about a job, in at most `MOST_FINDINGS` findings. `name` is the job's folder in commands;
     `again` is None if a launcher starts the job."""
-    verify = f"{again.command()} && {command('compare', name, again.folder)}" if again is not None else ""
+    verify = f"{again.command()} && {command('explain', again.folder)}" if again is not None else ""
     ranked = [_ranked(job, finding, verify) for finding in job.findings]
     # findings about all processes have larger costs than a late process, but come after it
     ranked.sort(key=lambda each: (not each.fault, each.process is None, -(each.cost.seconds or 0.0)))

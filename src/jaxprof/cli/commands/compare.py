@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from jaxprof.cli.answers import command_line, compare_jobs, new_writer, print_conclusion
+from jaxprof.cli.answers import command_line, new_writer, print_conclusion
 from jaxprof.cli.complete import complete_target
 from jaxprof.cli.options import (
     arguments_option,
@@ -155,7 +155,7 @@ def command(files: tuple[str, ...], form: str, over_time: bool, no_run: bool, **
     Sessions B, C... with the session A: environments, times, exact facts, kernels. Each is a path, the name of a kept
     session, a part of it, or `last`; a profile that was recorded elsewhere works too. Runs of the same workload,
     variant, kind of device and parameters belong together. A:r2 B:r5 compares these two runs, whatever they are; A:r1
-    A:r2 two runs of one session. Two folders of jobs are compared process by process.
+    A:r2 two runs of one session.
 
     With --over-time, a workload over the kept sessions. These sessions were not measured together, so a slower machine
     looks the same as a slower program.
@@ -182,8 +182,8 @@ def command(files: tuple[str, ...], form: str, over_time: bool, no_run: bool, **
     refuse_others("does not apply to sessions, which are compared as they are", "files", "form", "no_run")
     _refuse_alone(files)
     files = tuple(map(local_word, files))
-    if compare_jobs(files, form):
-        return None
+    for each in files:
+        refuse_job("jaxprof compare", each, "A comparison")
     with ExitStack() as stack:
         sides = [_side(name, stack) for name in files]
         _refuse_twice(sides)

@@ -22,7 +22,6 @@ from jaxprof.analysis.gate import (
     old_counts,
     read_limits,
     versions_differ,
-    wider_products,
 )
 from jaxprof.analysis.run_difference import RunDifference, arguments_of, run_difference
 from jaxprof.analysis.run_result import result as run_result
@@ -141,9 +140,6 @@ def _compared(
             for pair in pairs:
                 difference = pair.difference()
                 notes += old_counts(difference)
-                notes.append(
-                    wider_products(difference, limited=any(limit.fact == "product_bytes" for limit in parsed_limits))
-                )
                 rows += judged(pair.label, difference, parsed_limits)
         if together:
             measured = measure_times(target, found, options, how, parsed_limits, writer)

@@ -119,7 +119,7 @@ def _open(path: Path) -> BinaryIO:
     if path.is_dir():
         inside = sorted(path.glob(f"*{EXTENSION}"))
         if inside and inside[0].name.startswith("process-"):
-            all_of_it = "Of all processes: jaxprof open, explain, query and compare."
+            all_of_it = "Of all processes: jaxprof open, explain and query."
             raise FileRefusedError(
                 f"{path} is a job, and one session is needed",
                 f"Name the session of one process: {inside[0]}. {all_of_it}",
