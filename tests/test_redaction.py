@@ -16,8 +16,8 @@ from cli.calling import environment
 from golden import cases, held_cases
 from jaxprof import events as e
 from jaxprof.engine.measure.environment import read_environment
-from jaxprof.private import kept_value, safe_variables
-from jaxprof.redaction import REDACTED, LineScrubber, redacted, scrubbed
+from jaxprof.private import SETTINGS, kept_value, safe_variables
+from jaxprof.redaction import REDACTED, LineScrubber, is_secret_name, redacted, scrubbed
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter, load, new_header
 from source_tree import tree
@@ -159,7 +159,8 @@ def test_nothing_that_could_be_a_secret_gets_in():
 def test_a_named_variable_is_kept_if_it_is_a_setting():
     assert kept_value("MODE", "fast") == "fast"
     assert kept_value("HF_TOKEN", "abc") == "..."
-    assert kept_value("MODE", "hf_abcdefgh12345678") == "..."
+    assert kept_value("MODE", "hf_abcdefgh12345678") == kept_value("MODE", "sk-abcd1234") == "..."
+    assert not any(map(is_secret_name, SETTINGS)), "the names on the list are not looked at"
     kept = kept_value("XLA_FLAGS", "--xla_dump_to=/home/me --xla_x=1 --xla_api_key=abc")
     assert kept == "--xla_dump_to=... --xla_x=1 --xla_api_key=..."
 

@@ -53,6 +53,8 @@ HIDDEN: Final = "..."
 _SETTING = re.compile(r"[\w.,:+-]{0,200}(?:/\d+/\d+)?")
 """Numbers, words, lists, UUIDs, and the old names of MIG instances; otherwise no slash, space, `=` or `@`."""
 _TOKEN_LENGTH = 48
+_SHORTEST_TOKEN = 11
+"""Characters of the shortest token that `redaction.holds_token` knows."""
 _FLAG = re.compile(r"--(\w+)(?:=(.*))?", re.DOTALL)
 
 
@@ -68,18 +70,25 @@ def kept_value(name: str, value: str) -> str:
     """Return what may be kept of a variable that the user named: a setting, or flags; else `...`."""
     if name in FLAGS:
         return _kept_flags(value)
-    from jaxprof.redaction import is_secret_name  # compiles patterns: a recorded program would wait for them
+    if name not in SETTINGS:
+        from jaxprof.redaction import is_secret_name  # compiles patterns, for which a recorded program would wait 9 ms
 
-    return HIDDEN if is_secret_name(name) else _kept_setting(value)
+        if is_secret_name(name):
+            return HIDDEN
+    return _kept_setting(value)
 
 
 def _kept_setting(value: str) -> str:
     """Return the value if it is a setting, else `...`. A long unbroken word may be a token in the wrong place."""
-    from jaxprof.redaction import holds_token
-
     longest = max((len(word) for word in re.split(r"[,:.]", value)), default=0)
-    is_setting = _SETTING.fullmatch(value) and longest <= _TOKEN_LENGTH and not holds_token(value)
-    return value if is_setting else HIDDEN
+    if not _SETTING.fullmatch(value) or longest > _TOKEN_LENGTH:
+        return HIDDEN
+    if len(value) >= _SHORTEST_TOKEN:
+        from jaxprof.redaction import holds_token
+
+        if holds_token(value):
+            return HIDDEN
+    return value
 
 
 def _kept_flags(value: str) -> str:
