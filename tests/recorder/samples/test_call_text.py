@@ -188,6 +188,8 @@ def span(tree, text, after):
         trainer.train(w); trainer.book(number)             trainer.book(number)  trainer.train(w)      no
         self.w = step(self.w); self.book(1)                self.book(1)          step(self.w)          no
         self.load(); step(self.batch)                      self.load()           step(self.batch)      yes
+        a = step(env.x); env.move(float(a))                env.move(float(a))    step(env.x)           no
+        a = step(env.x); env.move(float(b))                env.move(float(b))    step(env.x)           yes
     """),
 )
 def test_what_a_method_changes_feeds_the_work_that_takes_it(tmp_path, body, call, work, feeding):

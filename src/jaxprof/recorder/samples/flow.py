@@ -36,7 +36,7 @@ class _Statement:
 
 def feeds(file: str, at: Span, work: Iterable[Span]) -> bool | None:
     """Return whether the value computed at `at` becomes an argument of one of the calls `work`, in the same loop or
-    function. None if there is no source, or if it does not show this.
+    function, and does not need their results. None if there is no source, or if it does not show this.
     """
     tree = parsed(file)
     if tree is None:
@@ -52,6 +52,9 @@ def feeds(file: str, at: Span, work: Iterable[Span]) -> bool | None:
         return None
     working = {id(statement): statement for span in calls if (statement := _around(statements, span)) is not None}
     if id(here) in working:  # next to the call, in the same statement: processing of its result
+        return False
+    results = frozenset[str]().union(*(statement.gives for statement in working.values()))
+    if results & frozenset(_passed(here.node)):  # an environment that gets the step's action: it cannot run ahead
         return False
     # `trainer.book()` next to `trainer.step()` changes the trainer, and does not feed the step
     receivers = not isinstance(here.node, ast.Expr)
@@ -285,6 +288,18 @@ def _names(node: ast.AST) -> Iterator[str]:
             yield inner.id
 
 
+def _passed(node: ast.AST) -> Iterator[str]:
+    """Return the names in the arguments of all calls of a statement."""
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Call):
+            yield from _arguments(inner)
+
+
+def _arguments(call: ast.Call) -> Iterator[str]:
+    for argument in (*call.args, *(keyword.value for keyword in call.keywords)):
+        yield from _names(argument)
+
+
 def _taken_by(statement: _Statement, work: list[Span], *, receivers: bool) -> frozenset[str]:
     """Return the names in the arguments of a statement's calls of `work`; with `receivers`, also the objects whose
     methods are called."""
@@ -292,8 +307,7 @@ def _taken_by(statement: _Statement, work: list[Span], *, receivers: bool) -> fr
     called = False
     for inner in ast.walk(statement.node):
         if isinstance(inner, ast.Call) and _span(inner) in work:
-            for argument in (*inner.args, *(keyword.value for keyword in inner.keywords)):
-                taken.update(_names(argument))
+            taken.update(_arguments(inner))
             called = True
             if isinstance(inner.func, ast.Attribute) and receivers:
                 taken.update(_dotted(inner.func.value))
