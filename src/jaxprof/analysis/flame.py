@@ -6,8 +6,8 @@ of numbers in which a parent comes before its children, and the children of a fr
 shown. Kernels without a capture are weighted with their least time, else with the bytes that they move; both are
 labelled as estimates.
 
-Graphs are built from weighted stacks, outermost frame first, like those of speedscope and pprof: kernels under their
-program and scopes, passes of a compilation, and lines of a recorded program under their loops.
+Graphs are built from weighted stacks, outermost frame first, like those of pprof: kernels under their program and
+scopes, and lines of a recorded program under their loops.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from jaxprof.analysis.measured import kernels_of, measured
-from jaxprof.events import PassTimes
 from jaxprof.grouping import totals
 from jaxprof.units import bytes_, seconds
 
@@ -108,19 +107,6 @@ def _frames(module: str, name: str, kernel: Kernel | None) -> tuple[StackFrame, 
     source = kernel.source if kernel is not None else None
     own = StackFrame(name, source.file, source.line) if source is not None else StackFrame(name)
     return (*([StackFrame(module)] if module else []), *map(StackFrame, scopes), own)
-
-
-def pass_stacks(tree: PassTimes) -> list[WeightedStack]:
-    """Return the phases and passes of a compilation with their self times, summed over threads."""
-
-    def walk(node: PassTimes, above: tuple[StackFrame, ...]) -> Iterator[WeightedStack]:
-        frames = (*above, StackFrame(node.name))
-        if node.self_seconds > 0:
-            yield WeightedStack(frames, node.self_seconds, node.count)
-        for child in node.children:
-            yield from walk(child, frames)
-
-    return list(walk(tree, ()))
 
 
 def line_stacks(program: ProgramResult) -> list[WeightedStack]:

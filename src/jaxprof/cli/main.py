@@ -46,7 +46,7 @@ GROUPS = {
     "In CI, and for agents": {
         "gate": "Fail if kernels, FLOPs, bytes, peak or the times of a program have grown.",
         "query": "Ask sessions in SQL: runs, samples, kernels, compiles, findings and more, over many at once.",
-        "export": "Write a page for a browser, or a file for Perfetto, speedscope, pprof or dashboards.",
+        "export": "Write a page for a browser, or a file for Perfetto, pprof or Parquet.",
         "agent": "Teach coding agents to use jaxprof, and serve sessions to them as tools (MCP).",
     },
     "Files and settings": {

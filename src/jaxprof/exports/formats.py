@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -55,9 +55,7 @@ class ExportFormat:
     hint: str
     """How to record a run with that data."""
     views: tuple[str, ...]
-    """Views of a profile that the format holds; empty if it is not made from profiles."""
-    several: bool = True
-    """Whether one file can hold several runs."""
+    """Views of a profile that the format holds."""
     binary: bool = False
     """Whether the file is binary, so that it cannot be written to stdout."""
     folder: bool = False
@@ -68,7 +66,7 @@ class ExportFormat:
     @property
     def module(self) -> ExportModule:
         """Module that writes the format."""
-        return cast("ExportModule", import_module(f"jaxprof.exports.{self.name.replace('-', '_')}"))
+        return cast("ExportModule", import_module(f"jaxprof.exports.{self.name}"))
 
 
 _CAPTURED: Final = "`jaxprof run` captures kernels, and `jaxprof script --capture-steps 100` those of a script."
@@ -77,29 +75,20 @@ FORMATS: Final = {
     for form in (
         ExportFormat(
             "perfetto", ".json.gz", "a timeline", _CAPTURED, ("timeline", "trust"),
-            several=False, opens="open it at https://ui.perfetto.dev",
+            opens="open it at https://ui.perfetto.dev",
         ),
         ExportFormat(
             "html", ".html", "", "",
             ("kernels", "steps", "compile", "memory", "trust", "timeline"), opens="open it in a browser",
         ),
         ExportFormat(
-            "speedscope", ".speedscope.json",
-            "a timeline, kernels, compile passes or sampled lines", _CAPTURED,
-            ("kernels", "compile", "timeline", "trust"), opens="open it at https://www.speedscope.app",
-        ),
-        ExportFormat(
             "pprof", ".pb.gz", "kernels or sampled lines",
-            _CAPTURED, ("kernels", "trust"), several=False, binary=True,
+            _CAPTURED, ("kernels", "trust"), binary=True,
             opens="go tool pprof -http localhost: opens it",
         ),
         ExportFormat(
             "parquet", "", "", "",
             ("kernels", "steps", "compile", "memory", "trust", "timeline"), folder=True,
-        ),
-        ExportFormat(
-            "pytest-benchmark", ".json", "times",
-            "A run of `jaxprof run` has them; in a test, read result.median_seconds.", (),
         ),
     )
 }  # fmt: skip
@@ -108,7 +97,7 @@ FORMATS: Final = {
 
 def chosen_runs(form: ExportFormat, session: Session, file: str, run_id: str | None) -> Sequence[Run]:
     """Return the runs to export: run `run_id`, or by default all runs with the data that the format needs. Raises
-    UsageError if there is none, or if there are several and the file can hold only one."""
+    UsageError if there is none, or if there are several and the format needs data of one."""
     usable = form.module.runs(session)
     listed = ", ".join(f"{run.id} ({run.label})" for run in usable[:10])
     if run_id is not None:
@@ -120,21 +109,15 @@ def chosen_runs(form: ExportFormat, session: Session, file: str, run_id: str | N
         return [session.runs[run_id]]
     if not usable and form.has:
         raise UsageError(f"no run of {file} has {form.has}", form.hint)
-    if len(usable) > 1 and not form.several:
+    if len(usable) > 1 and form.has:
         raise UsageError(f"{len(usable)} runs of {file} have {form.has}", f"Choose one with --run: {listed}.")
     return usable
 
 
-def left_out_notes(form: ExportFormat, session: Session, runs: Sequence[Run], run_id: str | None) -> list[str]:
-    """Return notes on what the export lacks: runs without the data that the format needs, and intervals that are not in
-    a timeline."""
-    notes = []
-    left = [run.id for run in session.runs.values() if run not in runs]
-    if left and run_id is None and form.several:
-        notes.append(f"note: without {form.has}, and left out: {', '.join(left)}")
+def left_out_notes(form: ExportFormat, session: Session, runs: Sequence[Run]) -> Iterator[str]:
+    """Yield a note on each run with intervals that its timeline does not have."""
     if "timeline" in form.views and form.has:
         for run in runs:
             stored = session.text(run.id, TEXT_NAME)
             if stored and (missing := read_timeline(stored).left_out):
-                notes.append(f"note: the {missing} shortest intervals are not in the timeline")
-    return notes
+                yield f"note: the {missing} shortest intervals are not in the timeline"

@@ -1,4 +1,4 @@
-"""Report the outcome of a gate, with a line for each limit: text, JSON and JUnit XML."""
+"""Report the outcome of a gate, with a line for each limit: text and JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from jaxprof.facts.units import LIST, NUMBER, OBJECT, ROWS, TEXT, TRUTH
 from jaxprof.report.comparison import FIGURES, figure, growth_text, signed
 from jaxprof.report.renderers import Table, text_lines, wrap
 from jaxprof.report.sides import VERSUS, basis_lines, results_text
-from jaxprof.text import safe
 from jaxprof.units import UNKNOWN, percent
 
 WIDTH: Final = 100
@@ -114,32 +113,6 @@ def base_sentence(base: GateBase) -> str:
     where = f" ({base.place})" if base.place != base.name else ""
     kind = "the session " if base.reading == "session" else ""
     return f"base: {kind}{base.name}{where}"
-
-
-def gate_junit(result: GateResult, *, strict: bool) -> str:
-    """Return JUnit XML with a test case for each limit. An undecided limit is skipped, or with `strict` a failure."""
-    from xml.etree.ElementTree import Element, SubElement, indent, tostring
-
-    rows = result.rows
-    failed = [row for row in rows if row.state == "passed" or (strict and row.state == "undecided")]
-    skipped = 0 if strict else sum(row.state == "undecided" for row in rows)
-    counts = {"tests": str(len(rows)), "failures": str(len(failed)), "skipped": str(skipped), "errors": "0"}
-    suites = Element("testsuites", counts)
-    suite = SubElement(suites, "testsuite", {"name": "jaxprof gate", **counts})
-    properties = SubElement(suite, "properties")
-    for note in notes(result):
-        SubElement(properties, "property", {"name": "note", "value": safe(note)})
-    for row in rows:
-        case = SubElement(suite, "testcase", {"classname": safe(row.label), "name": safe(row.limit.text), "time": "0"})
-        before, after = (figure(value, row.figure.unit) for value in (row.figure.before, row.figure.after))
-        change = f"{before} → {after} ({_growth(row)})"
-        message = safe(f"{change} {_reason(row) or ''}".strip())
-        if row in failed:
-            SubElement(case, "failure", {"message": message, "type": _state(row)})
-        elif row.state == "undecided":
-            SubElement(case, "skipped", {"message": message})
-    indent(suites)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(suites, encoding="unicode") + "\n"
 
 
 GATE: Final[tuple[Fact[GateResult], ...]] = (

@@ -15,7 +15,6 @@ from jaxprof.cli.options import (
     force_option,
     out_option,
     profile_options,
-    refuse,
     refuse_without,
     run_option,
 )
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from jaxprof.cli.target import Recorded
     from jaxprof.exports.formats import ExportFormat
 
-NAMES = ("perfetto", "html", "speedscope", "pprof", "parquet", "pytest-benchmark")
+NAMES = ("perfetto", "html", "pprof", "parquet")
 """Names of `exports.formats.FORMATS`, repeated here so that completion and `--help` do not load the formats."""
 
 
@@ -55,14 +54,12 @@ def command(
     """Write the session FILE in a form that other tools read.
 
     \b
-    perfetto          the timeline of a run, for ui.perfetto.dev
-    html              everything on one page that needs no network
-    speedscope        timelines, kernels, compile passes and lines, for speedscope.app
-    pprof             kernels, or the lines of a program, as stacks
-    parquet           the tables of `jaxprof query`, a file each in the folder of --out
-    pytest-benchmark  the times of the runs with their exact facts, for dashboards
+    perfetto  the timeline of a run, for ui.perfetto.dev
+    html      everything on one page that needs no network
+    pprof     kernels, or the lines of a program, as stacks
+    parquet   the tables of `jaxprof query`, a file each in the folder of --out
 
-    FILE can also be a profile that was recorded elsewhere, of which pytest-benchmark has nothing.
+    FILE can also be a profile that was recorded elsewhere.
     """
     from jaxprof.exports.formats import FORMATS
 
@@ -76,9 +73,7 @@ def command(
         raise UsageError(f"{form} writes several files", "Name a folder for them: -o tables.")
     if chosen.binary and out is None:
         raise UsageError(f"{form} is a binary format", f"Name a file: -o run{chosen.suffix}.")
-    if not chosen.views:
-        refuse(("profile_run", "hosts"), "applies to the timeline of a profile", "Times are those of a session's runs.")
-    with recorded(file, chosen.views or None) as found:
+    with recorded(file, chosen.views) as found:
         _export(chosen, found, run_id, out, force)
 
 
@@ -87,7 +82,7 @@ def _export(form: ExportFormat, found: Recorded, run_id: str | None, out: Path |
 
     session, name = found.session, found.name
     runs = chosen_runs(form, session, name, run_id)
-    notes(left_out_notes(form, session, runs, run_id))
+    notes(left_out_notes(form, session, runs))
     source = ExportSource(session, runs, found.path, name, found.live)
     if form.folder and out is not None:
         _put_files(form.module.files(source), out, force)

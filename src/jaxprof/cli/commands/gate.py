@@ -30,7 +30,6 @@ from jaxprof.cli.complete import complete_session, complete_target
 from jaxprof.cli.git_revision import FoundBase, found_base
 from jaxprof.cli.hlo_target import CompileOptions, compiled_programs
 from jaxprof.cli.options import (
-    LocalFile,
     arguments_option,
     device_option,
     measuring_options,
@@ -41,7 +40,7 @@ from jaxprof.cli.options import (
     target_options,
     variant_option,
 )
-from jaxprof.cli.output import ExitCode, format_option, print_json, print_lines, print_report, written_whole
+from jaxprof.cli.output import ExitCode, format_option, print_json, print_lines, print_report
 from jaxprof.cli.sides import TIMED, MeasuredSides, can_be_measured, measure_times
 from jaxprof.cli.target import refuse_job, session_at
 from jaxprof.errors import JaxprofError, UsageError
@@ -77,14 +76,12 @@ from jaxprof.session.log import LogWriter
 @python_option()
 @device_option(help="For times: the device to run on.")
 @measuring_options("For times: ")
-@click.option("--junit", type=LocalFile(), metavar="FILE", help="Write JUnit XML there, too.")
 @format_option("text", "markdown", "json")
 def command(
     target: str,
     base: str | None,
     limits: tuple[str, ...],
     strict: bool,
-    junit: Path | None,
     out: Path | None,
     force: bool,
     form: str,
@@ -112,9 +109,6 @@ def command(
     if result is None:
         assert measured is not None
         return measured.exit_code
-    if junit is not None:
-        with written_whole(junit, force=True) as place:
-            place.write_text(report.gate_junit(result, strict=strict), encoding="utf-8")
     _print(result, form, target, measured.path if measured is not None else None)
     return _exit_code(result, measured, strict=strict)
 
