@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 import program_events as made
 from jaxprof.analysis.flame import (
     PICOSECONDS,
-    FlameFrame,
     StackFrame,
     WeightedStack,
     program_flame,
@@ -19,33 +18,27 @@ NAMES = st.lists(st.sampled_from("abcd"), min_size=1, max_size=5)
 STACKS = st.lists(st.tuples(NAMES, st.integers(0, 10**15)), max_size=30)
 
 
-def named(tree, *names):
-    node = tree.find(names)
-    assert [tree.names[step] for step in tree.path(node)] == list(names)
-    return node
+def named(frame, *names):
+    for name in names:
+        [frame] = [inner for inner in frame.inside if inner.at.name == name]
+    assert frame.path == list(names)
+    return frame
 
 
 def flame(rows):
     stacks = [WeightedStack(tuple(map(StackFrame, names)), ps / PICOSECONDS, 1) for names, ps in rows]
-    return stacks_flame(stacks, "measured", "scope").tree
+    return stacks_flame(stacks, "measured", "scope")
 
 
 @given(STACKS)
 def test_a_frame_is_its_own_time_and_that_of_the_frames_inside_it(rows):
-    tree = flame(rows)
-    assert tree.total == sum(ps for _, ps in rows) == sum(tree.own)
-    for node in range(len(tree)):
-        inside = [tree.totals[child] for child in tree.inside(node)]
-        assert tree.totals[node] == tree.own[node] + sum(inside)
+    graph = flame(rows)
+    assert graph.root.total == sum(ps for _, ps in rows) == sum(frame.own for frame in graph.frames)
+    for frame in graph.frames:
+        inside = [inner.total for inner in frame.inside]
+        assert frame.total == frame.own + sum(inside)
         assert inside == sorted(inside, reverse=True)
-    assert len(list(tree.in_order(0))) == len(tree)
-
-
-def test_several_small_frames_are_one_that_knows_their_sum():
-    tree = flame([([*path], ps * 10**12) for path, ps in (("fa", 6), ("fb", 4), ("fcx", 2), ("fd", 1))])
-    small = FlameFrame(named(tree, "f"), 2, 2)
-    assert (tree.name_of(small), tree.total_of(small), tree.own_of(small)) == ("2 smaller", 3 * 10**12, 0)
-    assert tree.around(small) == named(tree, "f")
+    assert len(list(graph.nested())) == sum(frame.total > 0 or frame is graph.root for frame in graph.frames)
 
 
 def test_scopes_by_the_thousand_are_shown_to_a_depth():
@@ -57,9 +50,9 @@ def test_the_frames_of_a_program_are_its_wall_time_to_the_picosecond():
     """What they are is in `tests/net/program.txt`."""
     lines = [made.line(91, 0.25, "device_busy", "float()"), made.line(12, 0.5, "host_busy", under=90, function="load")]
     program = made.result(*made.steady(10, {"device_busy": 0.4, "host_busy": 0.5}, lines), wall=20.5)
-    graph = program_flame(program)
-    assert graph.tree.total == round(program.wall_seconds * PICOSECONDS)
-    inside = named(graph.tree, "main (train.py)", "loop at line 85", "line 90", "load (train.py)", "line 12")
-    assert graph.tree.totals[inside] == 5 * PICOSECONDS
-    node = named(graph.tree, "main (train.py)", "loop at line 85", "line 91 float()")
-    assert (graph.place_of(node).file, graph.place_of(node).line) == ("/home/me/work/train.py", 91)
+    root = program_flame(program).root
+    assert root.total == round(program.wall_seconds * PICOSECONDS)
+    inside = named(root, "main (train.py)", "loop at line 85", "line 90", "load (train.py)", "line 12")
+    assert inside.total == 5 * PICOSECONDS
+    line = named(root, "main (train.py)", "loop at line 85", "line 91 float()")
+    assert line.at[1:] == ("/home/me/work/train.py", 91)

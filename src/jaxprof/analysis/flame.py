@@ -1,10 +1,8 @@
-"""Flame graphs (icicles) of a session: a program's wall time by line, or kernels by named scope.
+"""Flame graphs of a session: a program's wall time by line, or kernels by named scope.
 
 Amounts are whole numbers, picoseconds or bytes, so that sums are exact: a frame's total is its own amount plus that of
-the frames inside it, and the root is everything. A tree may have half a million frames. It is stored as a few columns
-of numbers in which a parent comes before its children, and the children of a frame are sorted when they are first
-shown. Kernels without a capture are weighted with their least time, else with the bytes that they move; both are
-labelled as estimates.
+the frames inside it, and the root is everything. Kernels without a capture are weighted with their least time, else
+with the bytes that they move; both are labelled as estimates.
 
 Graphs are built from weighted stacks, outermost frame first, like those of pprof: kernels under their program and
 scopes, and lines of a recorded program under their loops.
@@ -13,7 +11,7 @@ scopes, and lines of a recorded program under their loops.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -38,8 +36,7 @@ _LEAST_SECONDS: Final = 1e-9
 """Smallest difference of sums that is shown; less is rounding."""
 
 
-@dataclass(frozen=True, slots=True)
-class StackFrame:
+class StackFrame(NamedTuple):
     """One level of a stack."""
 
     name: str
@@ -162,172 +159,28 @@ def _state(state: str) -> str:
     return f"[{state.replace('_', ' ')}]"
 
 
-ROOT: Final = 0
-ALL: Final = "all"
+@dataclass(slots=True, eq=False)
+class FlameFrame:
+    """A frame of a graph."""
 
-
-class FlameFrame(NamedTuple):
-    """A frame of the tree, or a group of siblings that are too small to draw. With a `size`, this is that many children
-    of `node`, starting at position `first`; the largest child has position 0."""
-
-    node: int
-    first: int = 0
-    size: int = 0
-
-
-WHOLE: Final = FlameFrame(ROOT)
-
-
-class FlameTree:
-    """A tree of frames stored as columns. `Branches` builds one."""
-
-    def __init__(
-        self, names: list[str], parents: list[int], own: list[int], counts: list[int], entries: list[int]
-    ) -> None:
-        self.names: Final = names
-        self.parents: Final = parents
-        """Index of the parent; -1 for the root."""
-        self.own: Final = own
-        self.counts: Final = counts
-        """Number of times that the stacks ending in a frame were entered; 0 if unknown."""
-        self.entries: Final = entries
-        """Number of the first entry (a stack, a kernel) that ends in the frame; -1 if none does."""
-        self.totals: Final = list(own)
-        self._inside: Final[list[list[int] | None]] = [None] * len(names)
-        self._sorted: Final[set[int]] = set()
-        totals, inside = self.totals, self._inside
-        for node in range(len(names) - 1, ROOT, -1):
-            parent = parents[node]
-            totals[parent] += totals[node]
-            children = inside[parent]
-            if children is None:
-                inside[parent] = [node]
-            else:
-                children.append(node)
-
-    def __len__(self) -> int:
-        return len(self.names)
+    at: StackFrame
+    above: FlameFrame | None = None
+    """The frame that this one is directly inside; None for the root."""
+    own: int = 0
+    """Amount that is in no frame inside this one."""
+    count: int = 0
+    """Number of times that the stacks ending here were entered; 0 if unknown."""
+    total: int = 0
+    inside: list[FlameFrame] = field(default_factory=list)
+    """Frames directly inside this one, largest first."""
 
     @property
-    def total(self) -> int:
-        """Amount of the whole tree."""
-        return self.totals[ROOT]
-
-    def inside(self, node: int) -> Sequence[int]:
-        """Return the children of a frame, largest first."""
-        children = self._inside[node]
-        if children is None:
-            return ()
-        if node not in self._sorted:
-            children.reverse()  # equal children stay in their original order
-            children.sort(key=self.totals.__getitem__, reverse=True)
-            self._sorted.add(node)
-        return children
-
-    def frames_in(self, frame: FlameFrame) -> Sequence[int]:
-        """Return the children of a frame, largest first; for a group of small frames, its members."""
-        children = self.inside(frame.node)
-        return children[frame.first : frame.first + frame.size] if frame.size else children
-
-    def total_of(self, frame: FlameFrame) -> int:
-        """Return the amount of a frame with everything inside it."""
-        if not frame.size:
-            return self.totals[frame.node]
-        return sum(map(self.totals.__getitem__, self.frames_in(frame)))
-
-    def own_of(self, frame: FlameFrame) -> int:
-        """Return the amount of a frame that is inside no other frame."""
-        return 0 if frame.size else self.own[frame.node]
-
-    def name_of(self, frame: FlameFrame) -> str:
-        """Return the name of a frame; for a group, text such as `12 smaller`."""
-        return f"{frame.size} smaller" if frame.size else self.names[frame.node]
-
-    def share_of(self, frame: FlameFrame) -> float:
-        """Return the share of a frame in the whole tree, from 0 to 1."""
-        return self.total_of(frame) / self.total if self.total else 0.0
-
-    def around(self, frame: FlameFrame) -> int | None:
-        """Return the parent of a frame; None for the root."""
-        if frame.size:
-            return frame.node
-        return self.parents[frame.node] if frame.node != ROOT else None
-
-    def path(self, node: int) -> list[int]:
-        """Return the frames from below the root down to a frame; empty for the root."""
-        path: list[int] = []
-        while node != ROOT:
-            path.append(node)
-            node = self.parents[node]
-        return path[::-1]
-
-    def find(self, names: Iterable[str]) -> int:
-        """Return the frame at a path of names, following the path as far as it exists."""
-        at = ROOT
-        for name in names:
-            inner = next((child for child in self.inside(at) if self.names[child] == name), None)
-            if inner is None:
-                return at
-            at = inner
-        return at
-
-    def in_order(self, least: int = 1) -> Iterator[tuple[int, int]]:
-        """Yield the frames of at least that amount with their depths: parents before children, larger frames first."""
-        pending = [(ROOT, 0)]
-        while pending:
-            node, depth = pending.pop()
-            yield node, depth
-            pending += [
-                (child, depth + 1) for child in reversed(self.inside(node)) if self.totals[child] >= least
-            ]  # fmt: skip
+    def path(self) -> list[str]:
+        """Names from below the root down to this frame; empty for the root."""
+        return [*self.above.path, self.at.name] if self.above is not None else []
 
 
-@dataclass(slots=True)
-class Branches:
-    """A flame tree under construction."""
-
-    names: list[str] = field(default_factory=lambda: [ALL])
-    parents: list[int] = field(default_factory=lambda: [-1])
-    own: list[int] = field(default_factory=lambda: [0])
-    counts: list[int] = field(default_factory=lambda: [0])
-    entries: list[int] = field(default_factory=lambda: [-1])
-    _by_key: dict[tuple[int, Hashable], int] = field(default_factory=dict)
-
-    def branch(self, parent: int, name: str, key: Hashable = None) -> int:
-        """Return the child of that name (or key), creating it if it does not exist."""
-        node = self._by_key.get((parent, key or name))
-        if node is None:
-            node = self._by_key[parent, key or name] = len(self.names)
-            self.add(parent, [name], [0], [0], [-1])
-        return node
-
-    def end(self, node: int, amount: int, count: int, entry: int) -> None:
-        """Add to the amount and count that end in a frame."""
-        self.own[node] += amount
-        self.counts[node] += count
-        if self.entries[node] < 0:
-            self.entries[node] = entry
-
-    def add(
-        self,
-        parents: int | Sequence[int],
-        names: Sequence[str],
-        amounts: Sequence[int],
-        counts: Sequence[int],
-        entries: Sequence[int],
-    ) -> None:
-        """Add many frames at once; frames of equal name stay separate."""
-        self.parents += [parents] * len(names) if isinstance(parents, int) else parents
-        self.names += names
-        self.own += amounts
-        self.counts += counts
-        self.entries += entries
-
-    def tree(self) -> FlameTree:
-        """Return the current tree."""
-        return FlameTree(self.names, self.parents, self.own, self.counts, self.entries)
-
-
+ALL: Final = "all"
 PICOSECONDS: Final = 10**12
 """Ticks per second; trace clocks are no finer."""
 BASES: Final = {
@@ -342,17 +195,29 @@ BASES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class FlameGraph:
-    """A tree, and the meaning of its amounts."""
+    """All frames, and the meaning of their amounts."""
 
-    tree: FlameTree
+    frames: Sequence[FlameFrame]
+    """Frames, each after the frame that it is inside; the root is the first."""
     basis: str
     """One of `BASES`."""
     by: str
     """Kind of the frames: `scope` or `line`."""
-    entries: Sequence[WeightedStack] = ()
-    """Stacks that end in the frames; empty for a ranking, where an entry number is a kernel number."""
     unknown: int = 0
-    """Number of kernels that are not in the tree because their amount is unknown."""
+    """Number of kernels that are in no frame because their amount is unknown."""
+
+    @property
+    def root(self) -> FlameFrame:
+        """The frame of everything."""
+        return self.frames[0]
+
+    def nested(self) -> Iterator[tuple[FlameFrame, int]]:
+        """Yield the frames with an amount and their depths: parents before children, larger frames first."""
+        pending = [(self.root, 0)]
+        while pending:
+            frame, depth = pending.pop()
+            yield frame, depth
+            pending += [(inner, depth + 1) for inner in reversed(frame.inside) if inner.total]
 
     def text(self, amount: int) -> str:
         """Return an amount as text."""
@@ -379,29 +244,35 @@ class FlameGraph:
         """Whether the amounts were not measured."""
         return self.basis not in ("measured", "call")
 
-    def entry_of(self, node: int) -> WeightedStack | None:
-        """Return the stack that ends in a frame; None if there is none."""
-        number = self.tree.entries[node]
-        return self.entries[number] if 0 <= number < len(self.entries) else None
 
-    def place_of(self, node: int) -> StackFrame | None:
-        """Return the file and line of a frame from a stack through it; None if unknown."""
-        depth, inner = len(self.tree.path(node)), node
-        while self.entry_of(inner) is None and (children := self.tree.inside(inner)):
-            inner = children[0]
-        entry = self.entry_of(inner)
-        return entry.frames[depth - 1] if entry is not None and depth and entry.frames[depth - 1].file else None
-
-
-def stacks_flame(stacks: Sequence[WeightedStack], basis: str, by: str) -> FlameGraph:
+def stacks_flame(stacks: Iterable[WeightedStack], basis: str, by: str) -> FlameGraph:
     """Build the graph of stacks; stacks that begin alike share their frames."""
-    branches = Branches()
-    for number, stack in enumerate(stacks):
-        node = ROOT
-        for frame in stack.frames:
-            node = branches.branch(node, frame.name, frame)
-        branches.end(node, round(stack.seconds * PICOSECONDS), stack.count, number)
-    return FlameGraph(branches.tree(), basis, by, stacks)
+    return _graph(((stack.frames, round(stack.seconds * PICOSECONDS), stack.count) for stack in stacks), basis, by)
+
+
+def _graph(
+    stacks: Iterable[tuple[Iterable[StackFrame], int, int]], basis: str, by: str, unknown: int = 0
+) -> FlameGraph:
+    """Build the graph of stacks, each with its amount and count."""
+    frames = [FlameFrame(StackFrame(ALL))]
+    known: dict[tuple[int, StackFrame], FlameFrame] = {}
+    for path, amount, count in stacks:
+        frame = frames[0]
+        for at in path:
+            inner = known.get((id(frame), at))
+            if inner is None:
+                inner = known[id(frame), at] = FlameFrame(at, frame)
+                frame.inside.append(inner)
+                frames.append(inner)
+            frame = inner
+        frame.own += amount
+        frame.count += count
+    for frame in reversed(frames):
+        frame.total += frame.own
+        frame.inside.sort(key=lambda inner: inner.total, reverse=True)
+        if frame.above is not None:
+            frame.above.total += frame.total
+    return FlameGraph(frames, basis, by, unknown)
 
 
 def program_flame(program: ProgramResult) -> FlameGraph:
@@ -412,36 +283,18 @@ def program_flame(program: ProgramResult) -> FlameGraph:
 def ranking_flame(ranking: Ranking) -> FlameGraph:
     """Return the kernels of a module under their scopes, with the weights that their shares are computed from."""
     from jaxprof.hlo.analysis.origin import op_path
-    from jaxprof.hlo.collecting import not_collecting
 
     scale = 1 if ranking.basis == "bytes" else PICOSECONDS
-    branches = Branches()
-    origins = ranking.origins
-
-    def scope(names: Sequence[str]) -> int:
-        node = ROOT
-        for name in names:
-            node = branches.branch(node, name)
-        return node
-
-    nowhere = scope_names(None)
-    scopes = [scope_names(op_path(op_name)) for op_name, _ in origins.places]
-    weights = ranking.column("weight")
-    known = [number for number, weight in enumerate(weights) if weight > 0]
-    kernels = ranking.kernels
-    with not_collecting():  # a hundred thousand frames take 60 ms, and 100 ms with garbage collections in between
-        places = list(map(origins.first, known))
-        at = {place: scope(scopes[place] if place >= 0 else nowhere) for place in dict.fromkeys(places)}
-        branches.add(
-            list(map(at.__getitem__, places)),
-            [kernels[number].name for number in known],
-            [round(weights[number] * scale) for number in known],
-            [kernels[number].count or 0 for number in known],
-            known,
-        )
-        tree = branches.tree()
+    origins, weights = ranking.origins, ranking.column("weight")
+    scopes = [tuple(map(StackFrame, scope_names(op_path(op_name)))) for op_name, _ in origins.places]
+    scopes.append((StackFrame(NO_SCOPE),))  # a kernel without a place has the number -1
+    stacks = (
+        ((*scopes[origins.first(number)], StackFrame(kernel.name)), round(weight * scale), kernel.count or 0)
+        for number, (kernel, weight) in enumerate(zip(ranking.kernels, weights, strict=True))
+        if weight > 0
+    )
     basis = "call" if ranking.basis == "measured" else ranking.basis
-    return FlameGraph(tree, basis, "scope", unknown=sum(map(math.isnan, weights)))
+    return _graph(stacks, basis, "scope", sum(map(math.isnan, weights)))
 
 
 def run_flame(session: Session, run: Run) -> FlameGraph | None:

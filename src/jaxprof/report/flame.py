@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
-from jaxprof.analysis.flame import PICOSECONDS, ROOT, FlameFrame, FlameGraph, run_flame
+from jaxprof.analysis.flame import PICOSECONDS, FlameFrame, FlameGraph, StackFrame, run_flame
 from jaxprof.analysis.profile import is_whole
 from jaxprof.analysis.run_result import IMPORTED
 from jaxprof.facts import Fact, at, column
@@ -28,43 +27,34 @@ class FlameRow:
     depth: int
 
 
-def _share_of_parent(row: FlameRow) -> float | None:
-    tree = row.graph.tree
-    parent = tree.around(row.frame)
-    whole = tree.totals[parent] if parent is not None else 0
-    return tree.total_of(row.frame) / whole if whole else None
+def _share_of(row: FlameRow, whole: FlameFrame | None) -> float | None:
+    return row.frame.total / whole.total if whole is not None and whole.total else None
 
 
-def _count(row: FlameRow) -> int | None:
-    counted = row.graph.by == "scope" and not row.frame.size
-    return (row.graph.tree.counts[row.frame.node] or None) if counted else None
+def _seconds(amount: int, row: FlameRow) -> float | None:
+    return amount / PICOSECONDS if row.graph.basis != "bytes" else None
 
 
-def _amount(row: FlameRow, *, own: bool) -> int:
-    return row.graph.tree.own_of(row.frame) if own else row.graph.tree.total_of(row.frame)
-
-
-def _seconds(row: FlameRow, *, own: bool = False) -> float | None:
-    return _amount(row, own=own) / PICOSECONDS if row.graph.basis != "bytes" else None
-
-
-def _bytes(row: FlameRow, *, own: bool = False) -> int | None:
-    return _amount(row, own=own) if row.graph.basis == "bytes" else None
+def _bytes(amount: int, row: FlameRow) -> int | None:
+    return amount if row.graph.basis == "bytes" else None
 
 
 FLAME: Final[tuple[Fact[FlameRow], ...]] = (
-    Fact("path", LIST, "The names on the way to the frame, the outermost first",
-         lambda row: [row.graph.tree.names[node] for node in row.graph.tree.path(row.frame.node)]),
-    Fact("share", SHARE, "Share of everything, in 0..1", lambda row: row.graph.tree.share_of(row.frame), "of all"),
-    Fact("share_of_parent", SHARE, "Share of what it is directly inside", _share_of_parent, "of parent"),
-    Fact("seconds", SECONDS, "Time of the frame with all inside it", _seconds),
-    Fact("self_seconds", SECONDS, "Time of the frame without the frames inside it", partial(_seconds, own=True)),
-    Fact("bytes", BYTES, "Bytes of the frame with all inside it", _bytes),
-    Fact("self_bytes", BYTES, "Bytes of the frame without the frames inside it", partial(_bytes, own=True)),
-    column("total", lambda row: row.graph.text(_amount(row, own=False)), right=True),
-    column("self", lambda row: row.graph.text(own) if (own := _amount(row, own=True)) else None, right=True),
-    Fact("count", COUNT, "How often it ran", _count, "times"),
-    column("frame", lambda row: "  " * row.depth + row.graph.tree.name_of(row.frame), widest=90),
+    Fact("path", LIST, "The names on the way to the frame, the outermost first", at("frame.path")),
+    Fact("share", SHARE, "Share of everything, in 0..1", lambda row: _share_of(row, row.graph.root), "of all"),
+    Fact("share_of_parent", SHARE, "Share of what it is directly inside",
+         lambda row: _share_of(row, row.frame.above), "of parent"),
+    Fact("seconds", SECONDS, "Time of the frame with all inside it", lambda row: _seconds(row.frame.total, row)),
+    Fact("self_seconds", SECONDS, "Time of the frame without the frames inside it",
+         lambda row: _seconds(row.frame.own, row)),
+    Fact("bytes", BYTES, "Bytes of the frame with all inside it", lambda row: _bytes(row.frame.total, row)),
+    Fact("self_bytes", BYTES, "Bytes of the frame without the frames inside it",
+         lambda row: _bytes(row.frame.own, row)),
+    column("total", lambda row: row.graph.text(row.frame.total), right=True),
+    column("self", lambda row: row.graph.text(row.frame.own) if row.frame.own else None, right=True),
+    Fact("count", COUNT, "How often it ran",
+         lambda row: (row.frame.count or None) if row.graph.by == "scope" else None, "times"),
+    column("frame", lambda row: "  " * row.depth + row.frame.at.name, widest=90),
 )  # fmt: skip
 GRAPH: Final[tuple[Fact[FlameGraph], ...]] = (
     Fact("amounts", TEXT, "What the amounts are: measured, sampled, least (a lower bound) or bytes", at("basis")),
@@ -79,14 +69,13 @@ def graph_of(session: Session, run: Run) -> FlameGraph | None:
     if run.plan.how == IMPORTED and not is_whole(run) and any(map(is_whole, session.runs.values())):
         return None
     graph = run_flame(session, run)
-    return graph if graph is not None and graph.tree.total else None
+    return graph if graph is not None and graph.root.total else None
 
 
 def graph_rows(graph: FlameGraph) -> Iterator[FlameRow]:
     """Yield every frame, the largest first."""
-    tree = graph.tree
-    nodes = sorted(range(ROOT + 1, len(tree)), key=lambda node: -tree.totals[node])
-    return (FlameRow(graph, FlameFrame(node), 0) for node in nodes)
+    frames = sorted(graph.frames[1:], key=lambda frame: -frame.total)
+    return (FlameRow(graph, frame, 0) for frame in frames)
 
 
 def graph_lines(graph: FlameGraph) -> Iterator[str]:
@@ -97,19 +86,16 @@ def graph_lines(graph: FlameGraph) -> Iterator[str]:
 
 def _tree_rows(graph: FlameGraph) -> Iterator[FlameRow]:
     """Yield the frames of the tree, a parent before its children; the small frames inside a frame are one row."""
-    tree = graph.tree
-    least = max(1, round(_LEAST_SHARE_SHOWN * tree.total))
-    pending = [FlameRow(graph, FlameFrame(ROOT), 0)]
+    least = max(1, round(_LEAST_SHARE_SHOWN * graph.root.total))
+    pending = [FlameRow(graph, graph.root, 0)]
     while pending:
         row = pending.pop()
         yield row
-        if row.frame.size:
-            continue
-        inside = tree.inside(row.frame.node)
-        large = next((place for place, node in enumerate(inside) if tree.totals[node] < least), len(inside))
+        inside = row.frame.inside
+        large = sum(frame.total >= least for frame in inside)
         large += large + 1 == len(inside)  # a single small frame is shown by its name
-        rows = [FlameRow(graph, FlameFrame(node), row.depth + 1) for node in inside[:large]]
-        rest = FlameRow(graph, FlameFrame(row.frame.node, large, len(inside) - large), row.depth + 1)
-        if large < len(inside) and _amount(rest, own=False):
-            rows.append(rest)
+        rows = [FlameRow(graph, frame, row.depth + 1) for frame in inside[:large]]
+        if rest := sum(frame.total for frame in inside[large:]):
+            smaller = FlameFrame(StackFrame(f"{len(inside) - large} smaller"), row.frame, total=rest)
+            rows.append(FlameRow(graph, smaller, row.depth + 1))
         pending += reversed(rows)

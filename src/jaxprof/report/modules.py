@@ -241,7 +241,7 @@ def _flame_lines(program: HloProgram) -> Iterator[str]:
     from jaxprof.report.flame import graph_lines
 
     graph = program.flame
-    yield from graph_lines(graph) if graph.tree.total else [graph.remark or "no kernels"]
+    yield from graph_lines(graph) if graph.root.total else [graph.remark or "no kernels"]
 
 
 _VIEWS: Final = {

@@ -178,12 +178,10 @@ class _Frame(NamedTuple):
 
 def flame(charts: Charts, graph: FlameGraph | None) -> Iterator[str]:
     """Draw a flame graph, whose frames are as wide as their time or their bytes; nothing for a small one."""
-    if graph is None or len(graph.tree) < _FEWEST_FRAMES:
+    if graph is None or len(graph.frames) < _FEWEST_FRAMES:
         return
-    tree, scale = graph.tree, 1 if graph.basis == "bytes" else PICOSECONDS
-    frames = [
-        _Frame(tree.names[node], depth, tree.totals[node] / scale, tree.counts[node]) for node, depth in tree.in_order()
-    ]
+    scale = 1 if graph.basis == "bytes" else PICOSECONDS
+    frames = [_Frame(frame.at.name, depth, frame.total / scale, frame.count) for frame, depth in graph.nested()]
     yield _icicle(charts, f"{graph.title} {graph.remark}".rstrip(), frames, "bytes" if scale == 1 else "seconds")
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from textual.containers import VerticalScroll
 from textual.content import Content
 
-from jaxprof.analysis.flame import PICOSECONDS, ROOT
+from jaxprof.analysis.flame import PICOSECONDS
 from jaxprof.events import SourceLocation
 from jaxprof.text import columns, safe
 from jaxprof.tui.keys import key_of
@@ -25,7 +25,7 @@ from jaxprof.tui.kit.time_tree import TimeNode
 from jaxprof.units import UNKNOWN, percent, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.flame import FlameGraph
+    from jaxprof.analysis.flame import FlameFrame, FlameGraph
     from jaxprof.analysis.programs.result import LineTime
 
 
@@ -58,19 +58,16 @@ def hottest(lines: Iterable[LineTime], most: int) -> list[HotLine]:
 
 def nested(graph: FlameGraph, directory: str) -> TimeNode | None:
     """Return the lines under the loops and lines that led to them, the longest first; None if no time was recorded."""
-    tree = graph.tree
 
-    def node(at: int) -> TimeNode:
-        name, place = tree.names[at], graph.place_of(at)
-        where = SourceLocation(place.file, place.line) if place is not None else None
-        own, state = tree.own[at] / PICOSECONDS, name.strip("[]").replace(" ", "_")
-        inside = tuple(node(inner) for inner in tree.inside(at) if tree.totals[inner])
+    def node(frame: FlameFrame) -> TimeNode:
+        name, file, line = frame.at
+        where = SourceLocation(file, line) if file else None
+        own, state = frame.own / PICOSECONDS, name.strip("[]").replace(" ", "_")
+        inside = tuple(node(inner) for inner in frame.inside if inner.total)
         note = place_text(where, directory) if where is not None else ""
-        return TimeNode(
-            name, tree.totals[at] / PICOSECONDS, own, tree.counts[at], inside, note, state_style(state), where
-        )
+        return TimeNode(name, frame.total / PICOSECONDS, own, frame.count, inside, note, state_style(state), where)
 
-    return node(ROOT) if tree.total else None
+    return node(graph.root) if graph.root.total else None
 
 
 def _first(counted: Counter[str] | None) -> str:
