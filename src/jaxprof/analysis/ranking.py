@@ -581,8 +581,6 @@ class RooflinePoint:
     intensity: float
     """FLOPs per byte."""
     flops_per_second: float
-    attainable: float
-    """FLOP/s that the ceilings allow."""
     bound: str
     """What bounds the kernels: `memory`, `compute`, or empty."""
     share: float
@@ -619,10 +617,7 @@ def _share(row: Ranked) -> float:
 
 def _point(place: tuple[float, float, str, bool], rows: Sequence[Ranked]) -> RooflinePoint:
     intensity, speed, bound, measured = place
-    roof = rows[0].roof
-    attainable = roof.attainable if roof is not None and roof.attainable is not None else speed
-    numbers = tuple(row.number for row in rows)
-    return RooflinePoint(numbers, intensity, speed, attainable, bound, _share(rows[0]), measured)
+    return RooflinePoint(tuple(row.number for row in rows), intensity, speed, bound, _share(rows[0]), measured)
 
 
 def roofline_ceilings(ranking: Ranking, numbers: Sequence[int], device: DevicePeaks) -> list[tuple[str, float]]:

@@ -10,7 +10,6 @@ from jaxprof import events as e
 from jaxprof.analysis.ranking import roofline_points
 from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.analysis.origin_columns import origin_columns
-from jaxprof.tui.hlo import stage_side
 from jaxprof.tui.hlo.kernel_side import HloFindings
 from jaxprof.tui.hlo.kernels import KernelTable
 from jaxprof.tui.hlo.modules import OpenedModule
@@ -96,7 +95,7 @@ async def test_stages_barriers_sources_and_the_order_of_the_kernels(tmp_path):
         await walk.shows("▸10 y = x @ w", " 11 return jnp.tanh(y / 2)")
         table = walk.find(KernelTable)
         await walk.through("""
-            enter | M  jaxpr 2  ·  StableHLO 3 | ▸ %dot.1 =
+            enter | finds the matching lines | ▸ %dot.1 =
             m M | @Choose
             down enter | [StableHLO] | ▸ %0 = stablehlo.dot_general
             m , | [HLO] | ▸ %dot.1 =
@@ -140,7 +139,7 @@ async def test_rows_wait_for_origins_and_are_arranged_once_they_are_read(monkeyp
         assert named == {"dot.1", "grad_fusion", "tanh_fusion"}
 
 
-async def test_the_cursor_goes_from_point_to_point_of_the_roofline_and_names_all_that_are_near():
+async def test_the_cursor_goes_from_point_to_point_of_the_roofline():
     async with walking() as walk:
         await opened(walk, program_session(), "roofline")
         await walk.shows("The ceilings of this device are unknown.")
@@ -153,8 +152,6 @@ async def test_the_cursor_goes_from_point_to_point_of_the_roofline_and_names_all
 
         async def chosen(point):
             await walk.until(lambda: kernels.ranked is not None and kernels.ranked.number == point.number)
-            below = walk.text.partition("FLOP/B")[2]
-            assert all(kernels.ranking.kernels[number].name in below for number in point.numbers)
 
         order = sorted(points, key=lambda point: (point.intensity, point.flops_per_second))
         assert len(order) > 2
@@ -166,7 +163,6 @@ async def test_the_cursor_goes_from_point_to_point_of_the_roofline_and_names_all
 
 async def test_what_is_not_known_yet_is_not_called_nothing_and_matches_of_another_program_are_dropped(monkeypatch):
     found = threading.Event()
-    monkeypatch.setattr(stage_side, "SMALL_TEXTS", -1)
     monkeypatch.setattr(StageSide, "matches", lambda texts: found.wait(20) and [("jaxpr", 0), ("stablehlo", 0)])
     async with walking() as walk:
         screen = await opened(walk, program_session())

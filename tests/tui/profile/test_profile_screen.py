@@ -12,12 +12,11 @@ from jaxprof import events as e
 from jaxprof.analysis.memory import buffers_of
 from jaxprof.analysis.profile import device_steps, overview
 from jaxprof.session import Session
-from jaxprof.tui.kit.memory import BufferList
+from jaxprof.tui.kit.memory import BufferList, MemoryView
 from jaxprof.tui.kit.screen_bars import ModeBar
 from jaxprof.tui.kit.time_tree import TimeTree
 from jaxprof.tui.profile import screen
 from jaxprof.tui.profile.overview import OverviewList, overview_facts
-from jaxprof.tui.profile.screen import MemoryPane
 from jaxprof.tui.profile.timeline.view import TimelineView
 from jaxprof.tui.profiler import place_of
 from tui import profiles, recorded
@@ -73,7 +72,7 @@ async def test_a_profile_opens_at_its_overview_and_a_measured_run_has_none(tmp_p
         assert place_of(profiles.captured().session()) == "results"
         assert (walk.app.current_mode, walk.app.focused) == ("profile", lines)
         await walk.press("m m", "estimated from the schedule")
-        assert walk.find(MemoryPane).display
+        assert walk.find(MemoryView).display
         await walk.press("m T")
         while lines.target is None:
             await walk.press("down")
@@ -119,12 +118,12 @@ async def test_the_timeline_under_keys():
         view = await opened(walk)
         browse = view.browse
         await walk.through("""
-            | gpu:0 #2 Me | kernels with 12 % of the device's time name no | launch gaps 100 µs 5.0 %
+            | gpu:0 #2 Me | kernels with 12 % of the device's time name no | launch gaps | 100 µs 5.0 %
             m . | gemm_kernel | 900 µs | op dot.1 of jit_selu
             down | before MemcpyD2H
             up m * | 10 matches, median 900 µs
             n | match 2 of 10
-            escape m } m I | the longest of 19
+            escape m } m I | idle
             home m . + + +
         """)
         assert browse.window.span == pytest.approx(20e6 / 8, rel=0.01)
@@ -164,15 +163,12 @@ async def test_the_timeline_under_the_mouse():
         await walk.press("m 0")
         gutter = view.size.width - browse.width
         await walk.press("home + + +")
-        before = browse.window
-        await pilot.click(view, offset=(gutter + 60, 0))
-        assert browse.window.start > before.end, "the map"
         await walk.press("space")
         begin, window = browse.cursor, browse.window
-        await pilot.click(view, offset=(gutter + 20, 1))
+        await pilot.click(view, offset=(gutter + 20, 0))
         assert browse.range == tuple(sorted((begin, window.time_at(20, browse.width)))), "to the mouse"
         lines = len(browse.places)
-        await pilot.click(view, offset=(2, 2))
+        await pilot.click(view, offset=(2, 1))
         assert len(browse.places) != lines, "a click on a name opens or closes"
 
 
@@ -240,7 +236,7 @@ async def test_the_tree_of_passes_and_the_buffers_that_are_alive_at_the_cursor(m
         await walk.shows("4 buffers of 6.00 KiB alive at the highest point", "peak memory 11.4 MiB")
         await walk.until(lambda: buffers.has_focus)
         for keys, names in (
-            ("", "y big x small"), ("right", "y x loop"), ("m , m ,", "y big x"), ("m A", "x loop_fusion"),
+            ("", "y big x small"), ("right", "y x loop"), ("m , m ,", "y big x"),
             ("escape", "y big x small"),
         ):  # fmt: skip
             await walk.press(keys)

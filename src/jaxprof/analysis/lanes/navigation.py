@@ -1,6 +1,6 @@
 """Ways through the lanes of a timeline: jumps in a row, and a search.
 
-Jumps go to a row's next idle time and its longest intervals; time before its first interval and after its last is not
+Jumps go to a row's next and longest idle times; time before its first interval and after its last is not
 idle. A search is by the name of an interval or of its op, or from a launch on the host to its kernel and back, which
 share a correlation id; an expression is matched against the labels, which are few, not against the intervals.
 """
@@ -19,14 +19,10 @@ from jaxprof.trace.intervals import Coverage
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A piece of a row: an interval, or an idle time between two."""
+    """An idle time of a row, between two intervals."""
 
     begin: int
     end: int
-    rank: int = 0
-    """Rank among the pieces of its kind by length, from 1 for the longest; 0 if they were not compared."""
-    of: int = 0
-    """Number of pieces of its kind in the row; 0 if they were not counted."""
 
 
 def idle_stretches(row: LaneRow) -> tuple[Ints, Ints]:
@@ -54,31 +50,22 @@ def next_idle(row: LaneRow, time: int, step: int, least: int) -> Stretch | None:
 
 
 def longest_idle(row: LaneRow, before: Stretch | None = None) -> Stretch | None:
-    """Return the longest idle time; with `before`, the one that follows it in order of length."""
-    return _longest(*idle_stretches(row), before)
+    """Return the longest idle time; with `before`, the one that follows it in order of length. Of equal ones, the
+    earlier comes first; after the shortest comes the longest again.
 
-
-def longest_interval(row: LaneRow, before: Stretch | None = None) -> Stretch | None:
-    """Return the longest interval; with `before`, the one that follows it in order. A counter is ordered by value."""
-    return _longest(row.starts, row.ends, before, row.values)
-
-
-def _longest(begins: Ints, ends: Ints, before: Stretch | None, values: object = None) -> Stretch | None:
-    """Return the piece with the largest length (or value) after `before`; of equal pieces, the earlier.
-
-    After the shortest piece comes the longest again. One pass for each key press: sorting a million pieces takes twenty
-    times as long.
+    One pass for each key press: sorting a million idle times takes twenty times as long.
     """
+    begins, ends = idle_stretches(row)
     if not len(begins):
         return None
-    sizes = ends - begins if values is None else np.asarray(values)
+    sizes = ends - begins
     remaining = np.ones(len(begins), np.bool_)
-    if before is not None and before.rank < len(begins):
-        previous_size = sizes[np.flatnonzero((begins == before.begin) & (ends == before.end))[0]]
-        remaining = (sizes < previous_size) | ((sizes == previous_size) & (begins > before.begin))
-    candidates = np.flatnonzero(remaining)
+    if before is not None and (begins == before.begin).any():
+        size = before.end - before.begin
+        remaining = (sizes < size) | ((sizes == size) & (begins > before.begin))
+    candidates = np.flatnonzero(remaining) if remaining.any() else np.arange(len(begins))
     at = int(candidates[sizes[candidates].argmax()])
-    return Stretch(int(begins[at]), int(ends[at]), len(begins) - len(candidates) + 1, len(begins))
+    return Stretch(int(begins[at]), int(ends[at]))
 
 
 @dataclass(frozen=True, slots=True)

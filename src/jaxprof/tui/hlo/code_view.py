@@ -8,19 +8,16 @@ ellipsis stands.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from itertools import accumulate
 
-from textual import events
 from textual.cache import LRUCache
 from textual.content import Content
 from textual.strip import Strip
 
 from jaxprof.hlo.read.lexer import Language, SpanKind, TextSpan, lex
-from jaxprof.text import columns, safe
-from jaxprof.tui.hlo.document import Document, Hits, Name
+from jaxprof.text import safe
+from jaxprof.tui.hlo.document import Document, Hits
 from jaxprof.tui.kit.dialogs import Choose, Option
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.threads import in_thread
@@ -57,7 +54,7 @@ def coloured(line: str, language: Language | None) -> Content:
 
 
 class CodeView(RowList, keys="text"):
-    """Shows one document at a time, with a cursor on a line, which can also choose a name of its line."""
+    """Shows one document at a time, with a cursor on a line."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -65,8 +62,6 @@ class CodeView(RowList, keys="text"):
         self._left = 0
         """Number of characters that are out of view on the left."""
         self._hits: Hits | None = None
-        self._chosen = (-1, -1)
-        """The line of the chosen name, and the index of the name in that line."""
         self._positions: LRUCache[int, tuple[Document, int]] = LRUCache(16)
         self._strips: LRUCache[tuple[int, int, int], Strip] = LRUCache(_KEPT)
         """Drawn lines without the cursor, by line, characters on the left, and width."""
@@ -86,7 +81,7 @@ class CodeView(RowList, keys="text"):
             return
         self._positions[id(self._document)] = (self._document, self.cursor)
         _, line = self._positions.get(id(document)) or (document, 0)
-        self._document, self._hits, self._chosen = document, None, (-1, -1)
+        self._document, self._hits = document, None
         self._strips.clear()
         self.set_keys(range(document.line_count))
         self.go(line)
@@ -99,7 +94,6 @@ class CodeView(RowList, keys="text"):
 
     def go(self, line: int) -> None:
         """Move the cursor to a line, and bring the beginning of the line into view."""
-        self._chosen = (-1, -1)
         self._shift(0)
         self.move_to(line)
 
@@ -144,9 +138,6 @@ class CodeView(RowList, keys="text"):
         if self._hits is not None:
             for hit in self._hits.pattern.finditer(text.plain):
                 text = text.stylize("$background on $accent", hit.start(), hit.end())
-        name = self._chosen_in(index)
-        if name is not None and not begin:
-            text = text.stylize("bold underline reverse", name.start, name.end)
         room = max(1, width - self._gutter)
         text = text[self._left - begin : self._left - begin + room + 1]
         if self._left and text.plain:
@@ -170,14 +161,10 @@ class CodeView(RowList, keys="text"):
     def reveal_offset(self, offset: int) -> None:
         """Bring the character at an offset of the text into view, from side to side too."""
         at = max(0, offset - self._document.offset(self.cursor))
-        self._reveal(at, at + 8)
-
-    def _reveal(self, start: int, end: int) -> None:
-        """Scroll from side to side until these characters are in view."""
-        if end >= self._left + self._room:
-            self._shift(min(start, end - self._room + 4))
-        elif start <= self._left:
-            self._shift(0 if end < self._room else start - 1)
+        if at + 8 >= self._left + self._room:
+            self._shift(min(at, at + 12 - self._room))
+        elif at <= self._left:
+            self._shift(0 if at + 8 < self._room else at - 1)
 
     # -- names and places -------------------------------------------------------------------------------------
 
@@ -196,31 +183,6 @@ class CodeView(RowList, keys="text"):
         self.history.clear()
         self._positions.clear()
 
-    @property
-    def chosen_name(self) -> str:
-        """The chosen name in the cursor's line; empty for none."""
-        name = self._chosen_in(self.cursor)
-        return name.text if name is not None else ""
-
-    def _chosen_in(self, line: int) -> Name | None:
-        at, number = self._chosen
-        return self._names(line)[number] if at == line and number >= 0 else None
-
-    def _names(self, line: int) -> Sequence[Name]:
-        navigation = self.document.navigation
-        return navigation.names(safe(self.document.line(line)[: 2 * _HALF])) if navigation is not None else ()
-
-    def action_name(self, step: int) -> None:
-        names, at = self._names(self.cursor), self._chosen[1] if self._chosen[0] == self.cursor else -1
-        if not names or (at < 0 and step < 0):
-            self.action_sideways(step)
-            return
-        at = max(-1, min(at + step, len(names) - 1))
-        self._chosen = (self.cursor, at)
-        self.refresh_row(self.cursor)
-        if at >= 0:
-            self._reveal(names[at].start, names[at].end)
-
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Dim the ways along names in a text without them."""
         if action in ("follow", "users"):
@@ -228,26 +190,21 @@ class CodeView(RowList, keys="text"):
         return super().check_action(action, parameters)
 
     def action_follow(self) -> None:
-        navigation = self.document.navigation
+        navigation, line = self.document.navigation, self.cursor
         if navigation is None:
             return
-        chosen = self.chosen_name
-        if chosen and chosen.lstrip("%") == navigation.defined_name(self.cursor).lstrip("%"):
-            self.action_users()
-            return
-        name = chosen or navigation.main_name(self.cursor)
-        line = navigation.definition(name, self.cursor) if name else None
-        if line is None:
-            self.say(f"{name} is not defined in this text" if name else "no name in this line", timeout=3)
+        targets = {name: at for name in navigation.names(line) if (at := navigation.definition(name, line)) is not None}
+        if targets:
+            self._go_to_one("Go to", targets)
         else:
-            self.jump(line)
+            self.say("no name in this line is defined in this text", timeout=3)
 
     def action_users(self) -> None:
         navigation = self.document.navigation
         if navigation is None:
             return
         document, line = self.document, self.cursor
-        name = self.chosen_name or navigation.defined_name(line)
+        name = navigation.defined_name(line)
         if name:
             go_to_user = partial(self._go_to_user, document, name)
             in_thread(self, lambda: navigation.users(name, line), "users", then=go_to_user)
@@ -257,13 +214,19 @@ class CodeView(RowList, keys="text"):
     def _go_to_user(self, document: Document, name: str, lines: Sequence[int]) -> None:
         if document is not self.document:
             return
-        if not lines:
-            self.say(f"nothing uses {name}", timeout=3)
-        elif len(lines) == 1:
-            self.jump(lines[0])
+        if lines:
+            self._go_to_one(f"{len(lines)} users of {name}", {str(line + 1): line for line in lines})
         else:
-            options = [Option(str(line + 1), document.line(line).strip()[:LINE_SHOWN]) for line in lines]
-            Choose(f"{len(lines)} users of {name}", options).ask(self.app, lambda at: self.jump(lines[at]))
+            self.say(f"nothing uses {name}", timeout=3)
+
+    def _go_to_one(self, title: str, named: Mapping[str, int]) -> None:
+        """Go to a line, or ask to which of several."""
+        lines = list(named.values())
+        if len(lines) == 1:
+            self.jump(lines[0])
+            return
+        options = [Option(name, self.document.line(line).strip()[:LINE_SHOWN]) for name, line in named.items()]
+        Choose(title, options).ask(self.app, lambda at: self.jump(lines[at]))
 
     def action_copy(self) -> None:
         navigation = self.document.navigation
@@ -272,17 +235,6 @@ class CodeView(RowList, keys="text"):
         shown = "\n".join(safe(line) for line in text.strip().split("\n"))
         self.copy(shown, f"{len(shown)} characters")
 
-    def on_click(self, event: events.Click) -> None:
-        """Choose the name under the mouse; a double click follows it."""
-        event.prevent_default()  # else `RowList` handles the click
-        line, offset = self._row_at(event), event.get_content_offset(self)
-        if line < 0 or offset is None:
-            return
-        self.move_to(line)
-        shown = safe(self.document.line(line)[: 2 * _HALF])[self._left : self._left + self._room]
-        at = self._left + bisect_right([*accumulate(map(columns, shown))], offset.x - self._gutter)
-        under = (number for number, name in enumerate(self._names(line)) if name.start <= at < name.end)
-        self._chosen = (line, next(under, -1))
-        self.refresh_row(line)
-        if event.chain == 2 and self.chosen_name:
-            self.action_follow()
+    def action_choose(self) -> None:
+        """Follow the line of a double click."""
+        self.action_follow()

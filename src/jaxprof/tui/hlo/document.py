@@ -26,18 +26,6 @@ if TYPE_CHECKING:
     from jaxprof.hlo.model import Instruction, Module
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
-    """A name in a line as shown: from character `start` to before `end`."""
-
-    start: int
-    end: int
-    text: str
-
-
-_NAME = re.compile(r"%([\w.\-]+)")
-_BARE = re.compile(r"(?<![\w.%\-=\"])([A-Za-z_][\w\-]*(?:\.[\w.\-]*)?\d[\w.\-]*|[A-Za-z_][\w.\-]*(?= = ))(?![\w(\[])")
-"""Names in the oldest and the shortest form of HLO text, which have no `%`: they contain a digit, or precede a `=`."""
 _CALLING = frozenset({"fusion", "while", "conditional", "call", "async-start"})
 
 
@@ -98,22 +86,14 @@ class HloNavigation:
 
     # -- by name ----------------------------------------------------------------------------------------------
 
-    def names(self, line: str) -> Sequence[Name]:
-        """Return the names in a line that can be followed, from left to right."""
-        metadata = line.find("metadata={")
-        end = len(line) if metadata < 0 else metadata
-        pattern = _NAME if "%" in line else _BARE
-        return [Name(match.start(), match.end(), match[1]) for match in pattern.finditer(line, 0, end)]
-
-    def main_name(self, number: int) -> str:
-        """Return the name to follow from line `number` when none was chosen: what it calls, or its first operand."""
+    def names(self, number: int) -> list[str]:
+        """Return the names that line `number` refers to: of a call, what it calls first."""
         instruction = self.instruction(number)
         if instruction is None:
-            return ""
-        called = instruction.called
-        if called and instruction.opcode in _CALLING:
-            return called[0]
-        return next(iter((*instruction.operands, *called)), "")
+            return []
+        called, operands = instruction.called, instruction.operands
+        both = (*called, *operands) if instruction.opcode in _CALLING else (*operands, *called)
+        return list(dict.fromkeys(both))
 
     def defined_name(self, number: int) -> str:
         """Return the name that line `number` defines; empty if it defines none."""

@@ -53,7 +53,6 @@ from jaxprof.units import scaled
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from jaxprof.analysis.memory import MemoryPicture
     from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
     from jaxprof.hlo.analysis.notices import Notice
     from jaxprof.hlo.model import Module
@@ -98,16 +97,8 @@ class MemoryScreen(SessionScreen, keys="module_memory"):
         yield MemoryView(id="memory")
 
     def on_mount(self) -> None:
-        self.query_one(MemoryView).show_words("Analysing the memory…")
-        in_thread(self, lambda: memory_of_dump(self._stages), "memory", then=self._show_picture)
-
-    def _show_picture(self, picture: MemoryPicture | None) -> None:
-        """Show the memory; None if the module has no schedule."""
-        view = self.query_one(MemoryView)
-        if picture is None:
-            view.show_words("This module has no schedule, so the lifetimes of its buffers are unknown.")
-        else:
-            view.show_picture(picture)
+        why = "This module has no schedule, so the lifetimes of its buffers are unknown."
+        self.query_one(MemoryView).read(self._stages, lambda: memory_of_dump(self._stages), why)
 
     @on(RowList.Chosen, "#buffers")
     def _to_instruction(self) -> None:

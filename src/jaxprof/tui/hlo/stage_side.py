@@ -31,11 +31,7 @@ if TYPE_CHECKING:
 
 
 TITLES = {stage.name: stage.title for stage in STAGES}
-SMALL_TEXTS = 4 << 20
-"""Characters of all stages together up to which the matching lines are searched at each move of the cursor."""
 _KEY_STYLE = "bold $footer-key-foreground"
-_SHOWN_LINES = 4
-"""Matching lines of a stage that are listed below the text."""
 
 Match = tuple[str, int]
 """The name of a stage, and a line of it."""
@@ -276,29 +272,24 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
         if opened is None or self._current is None:
             facts.show(None, lambda width: ())
             return
-        small = sum(len(stage.document.text) for stage in opened.stages.values()) <= SMALL_TEXTS
-        matches = self.matches() if small else None
         around = 1 if self.size.height >= 30 else 0
         facts.show(
             (self.stage, self.view.cursor, len(opened.stages)),
-            lambda width: _origin_facts(origin, matches, width, opened.program.recorded_seconds, around),
+            lambda width: _origin_facts(origin, width, opened.program.recorded_seconds, around),
         )
 
     def on_resize(self) -> None:
         self._show_origin()
 
 
-def _origin_facts(
-    origin: LineOrigin | None, matches: list[Match] | None, width: int, recorded_seconds: float | None, around: int
-) -> list[FactLine]:
+def _origin_facts(origin: LineOrigin | None, width: int, recorded_seconds: float | None, around: int) -> list[FactLine]:
     if origin is None:
         return [Content.styled("This line has no source location.", "$quiet")]
     facts: list[FactLine] = []
     if origin.place is not None:
         facts += source_facts(origin.place, width, recorded_seconds, around=around)
-    if matches is None or matches:
-        words = "finds the matching lines of other stages" if matches is None else _matches_text(matches)
-        facts.append(Content.assemble((f"{key_of('hlo.match')}  ", _KEY_STYLE), (words, "$text-muted")))
+    words = ("finds the matching lines of other stages", "$text-muted")
+    facts.append(Content.assemble((f"{key_of('hlo.match')}  ", _KEY_STYLE), words))
     if origin.op_name:
         names = Content.styled(safe(origin.op_name), "$text-muted")
         if facts and isinstance(facts[0], Content) and facts[0].cell_length + names.cell_length + 3 <= width:
@@ -306,14 +297,3 @@ def _origin_facts(
         else:
             facts.append(names)
     return facts
-
-
-def _matches_text(matches: list[Match]) -> str:
-    """Return the matching lines of the other stages, such as `jaxpr 12, 14  ·  StableHLO 8`."""
-    parts = []
-    for name, title in TITLES.items():
-        lines = [line for stage, line in matches if stage == name]
-        if lines:
-            shown = ", ".join(str(line + 1) for line in lines[:_SHOWN_LINES])
-            parts.append(f"{title} {shown}" + (f" +{len(lines) - _SHOWN_LINES}" if len(lines) > _SHOWN_LINES else ""))
-    return "  ·  ".join(parts)

@@ -106,12 +106,6 @@ class Scale:
             return math.log(value / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
 
-    def value(self, place: float) -> float:
-        """Return the value at a place, where 0 is `low` and 1 is `high`."""
-        if self.log:
-            return float(self.low * (self.high / self.low) ** place)
-        return self.low + place * (self.high - self.low)
-
     def ticks(self, most: int) -> list[float]:
         """Return at most `most` round values on the scale, ascending; on a logarithmic scale powers of ten, or 1, 2 and
         5 times them."""

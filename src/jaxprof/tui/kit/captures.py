@@ -255,11 +255,12 @@ class TrustDialog(TextDialog, keys="trust"):
         for kind, rows in grouped((row.kind, row.check) for row in trust_of(self._run)).items():
             lines += [Content("")] if lines else []
             lines.append(Content.styled(CAPTURES.get(kind, safe(kind)), "bold $primary"))
-            lines += [line for check in rows for line in _row_lines(check, width)]
+            lines += [line for check in rows for line in check_lines(check, width)]
         return lines or [Content.styled(safe(why_no_capture(self._run)), "$text-muted")]
 
 
-def _row_lines(row: TrustCheck, width: int) -> list[Content]:
+def check_lines(row: TrustCheck, width: int) -> list[Content]:
+    """Return a check with its mark, and what to do about it."""
     mark, style = MARKS.get(row.verdict, MARKS["unknown"])
     lines = hang(Content.assemble((f"{mark} ", style)), row.message, width)
     if row.advice:

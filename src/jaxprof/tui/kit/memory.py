@@ -5,11 +5,10 @@ The cursor starts at the peak.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from textual.containers import Container, Horizontal, Vertical
+from textual.containers import Container, Vertical
 from textual.content import Content
 
 from jaxprof.analysis.memory import as_buffer
@@ -23,6 +22,7 @@ from jaxprof.tui.kit.picture import Lines, Picture
 from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, count_tick, line_plot, whole_tick
 from jaxprof.tui.kit.table_columns import Drawing, TableColumn
 from jaxprof.tui.kit.table_view import TableView
+from jaxprof.tui.kit.threads import in_thread
 from jaxprof.units import UNKNOWN, bytes_, counted
 
 if TYPE_CHECKING:
@@ -95,8 +95,8 @@ def _name(buffer: MemoryBuffer) -> str:
     return name + (f" +{buffer.shared_with}" if buffer.shared_with else "")
 
 
-Size = tuple[float, int]
-"""A position, in seconds of a run or in instructions of a schedule, and the bytes in use there."""
+Size = tuple[int, int]
+"""A position, in instructions of a schedule, and the bytes alive there."""
 
 
 def peak_lines(picture: MemoryPicture, width: int) -> list[Content]:
@@ -113,22 +113,14 @@ def live_plot(points: Sequence[Size], at: int, width: int, height: int) -> Conte
     """Return a plot of the live size after each instruction of the schedule, with its highest point marked, and the
     cursor."""
     peak = max(range(len(points)), key=lambda number: points[number][1])
-    marks = [Mark(*points[peak], f"highest {bytes_(points[peak][1])}")]
+    scale, unit = unit_of(points[peak][1])
+    marks = [Mark(points[peak][0], points[peak][1] / scale, f"highest {bytes_(points[peak][1])}")]
     if at != peak:
-        marks.append(Mark(*points[at], bytes_(points[at][1]), "bold $accent", "◆"))
+        marks.append(Mark(points[at][0], points[at][1] / scale, bytes_(points[at][1]), "bold $accent", "◆"))
     ends = [*(place for place, _ in points[1:]), points[-1][0] + 1]
-    held = [(place, size) for (start, size), end in zip(points, ends, strict=True) for place in (start, end)]
-    return size_plot(held, Axis("the schedule's instructions", whole_tick), "alive", width, height, marks)
-
-
-def size_plot(
-    sizes: Sequence[Size], x_axis: Axis, what: str, width: int, height: int, marks: Sequence[Mark] = ()
-) -> Content:
-    """Return a plot of sizes in the binary unit that suits them."""
-    scale, unit = unit_of(max(size for _, size in sizes))
-    line = PlotLine("", tuple((at, size / scale) for at, size in sizes), "$phase-compile")
-    marks = [replace(mark, y=mark.y / scale) for mark in marks]
-    return line_plot([line], x_axis, Axis(f"{unit} {what}", count_tick, zero=True), width, height, marks)
+    held = ((place, size / scale) for (start, size), end in zip(points, ends, strict=True) for place in (start, end))
+    line, across = PlotLine("", tuple(held), "$phase-compile"), Axis("the schedule's instructions", whole_tick)
+    return line_plot([line], across, Axis(f"{unit} alive", count_tick, zero=True), width, height, marks)
 
 
 def unit_of(size: int) -> tuple[int, str]:
@@ -147,39 +139,48 @@ class MemoryView(Guarded, Container, keys="memory"):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._picture: MemoryPicture | None = None
+        self._key: object = None
+        """The program whose memory is shown."""
         self._at = 0
         """Index of the point of the schedule under the cursor."""
-        self._all = False
-        """Whether the list shows all buffers instead of those alive at the cursor."""
 
     def compose(self) -> ComposeResult:
         with Vertical(id="memory-box", classes="box") as box:
             box.border_title = "Peak"
             yield Lines(id="memory-head")
-        with Horizontal(id="memory-plots"):
-            for name, title in (
-                ("live-plot", "Live size over the schedule, an estimate"),
-                ("readings-plot", "Device memory during the run"),
-            ):
-                plot = Picture(id=name, classes="box")
-                plot.border_title = title
-                yield plot
+        plot = Picture(id="live-plot", classes="box")
+        plot.border_title = "Live size over the schedule, an estimate"
+        yield plot
         with Vertical(id="buffer-box", classes="box"):
             yield BufferList(id="buffers")
 
+    def read(
+        self, key: object, make: Callable[[], MemoryPicture | None], why: str, measured: Content | None = None
+    ) -> None:
+        """Derive the memory of the program `key` in a thread, and show it, or `why` there is none."""
+        if key != self._key:
+            self.show_words("Analysing the memory…")
+        self._key = key
+
+        def take(picture: MemoryPicture | None) -> None:
+            if key == self._key and picture is None:
+                self.show_words(why)
+            elif key == self._key and picture is not None:
+                self.show_picture(picture, measured)
+
+        in_thread(self, make, "memory", then=take)
+
     def show_words(self, words: str) -> None:
         """Show why there is no memory to show."""
-        self._picture = None
+        self._picture = self._key = None
         self.query_one("#memory-head", Lines).show(
             words, lambda width: Content.styled(safe(words), "$text-muted").wrap(width)
         )
-        for name in ("memory-plots", "buffer-box"):
+        for name in ("live-plot", "buffer-box"):
             self.query_one(f"#{name}").display = False
 
-    def show_picture(
-        self, picture: MemoryPicture, readings: Sequence[Size] = (), measured: Content | None = None
-    ) -> None:
-        """Show the memory of a program, the `readings` of its device in the run, and what its allocator `measured`."""
+    def show_picture(self, picture: MemoryPicture, measured: Content | None = None) -> None:
+        """Show the memory of a program, and what the allocator of its device `measured`."""
         self.query_one("#memory-head", Lines).show(
             (picture, measured),
             lambda width: [
@@ -187,11 +188,7 @@ class MemoryView(Guarded, Container, keys="memory"):
                 *([measured.truncate(width, ellipsis=True)] if measured is not None else []),
             ],
         )
-        live_widget, readings_widget = (self.query_one(f"#{name}-plot", Picture) for name in ("live", "readings"))
-        live_widget.display, readings_widget.display = bool(picture.live_bytes), len(readings) > 1
-        self.query_one("#memory-plots").display = bool(picture.live_bytes) or len(readings) > 1
-        seconds = Axis("seconds of the run", count_tick)
-        readings_widget.show(tuple(readings), lambda w, h: size_plot(readings, seconds, "in use", w, h))
+        self.query_one("#live-plot").display = bool(picture.live_bytes)
         self.query_one("#buffer-box").display = True
         if picture is not self._picture:
             self._picture, self._at = picture, peak_of(picture)
@@ -216,11 +213,10 @@ class MemoryView(Guarded, Container, keys="memory"):
             plot.show((points, at), lambda width, height: live_plot(points, at, width, height))
         box, listed = self.query_one("#buffer-box"), self.query_one(BufferList)
         width = self.size.width - 4
-        if schedule is None or self._all:
+        if schedule is None:
             listed.show(picture.buffers)
             marks = ("◂ alive at the peak", "+n others reuse its memory") if picture.buffers else ()
-            back = (f"{key_of('memory.all')} alive at the cursor",) if schedule is not None else ()
-            box.border_title, box.border_subtitle = "Largest buffers", whole_parts((*marks, *back), width)
+            box.border_title, box.border_subtitle = "Largest buffers", whole_parts(marks, width)
             return
         alive, point = tuple(map(as_buffer, schedule.alive(self._at))), schedule.points[self._at]
         listed.show(alive)
@@ -230,12 +226,11 @@ class MemoryView(Guarded, Container, keys="memory"):
         position = f"instruction {point.position + 1} of {schedule.length}"
         box.border_title = whole_parts((first, safe(point.instruction), safe(place(point) or ""), position), width)
         changes = f"{key_of('memory.change_before')} {key_of('memory.next_change')} by change"
-        keys = ("← → by instruction", changes, f"{key_of('memory.all')} all buffers")
-        box.border_subtitle = whole_parts(keys, width)
+        box.border_subtitle = whole_parts(("← → by instruction", changes), width)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Hide the keys while there is no schedule."""
-        if action in ("step", "change", "all"):
+        if action in ("step", "change"):
             return self._picture is not None and self._picture.schedule is not None
         return super().check_action(action, parameters)
 
@@ -246,16 +241,11 @@ class MemoryView(Guarded, Container, keys="memory"):
         if self._picture is not None:
             self._move_to(next_change(self._picture.live_bytes, self._at, step))
 
-    def action_all(self) -> None:
-        self._all = not self._all
-        self._show_cursor()
-
     def _move_to(self, number: int) -> None:
         picture = self._picture
         if picture is None or picture.schedule is None:
             return
         self._at = max(0, min(len(picture.schedule.points) - 1, number))
-        self._all = False
         self._show_cursor()
 
     def to_peak(self) -> bool:
@@ -263,7 +253,7 @@ class MemoryView(Guarded, Container, keys="memory"):
         picture = self._picture
         if picture is None or picture.schedule is None or not self.query_one("#buffer-box").display:
             return False
-        if self._at == peak_of(picture) and not self._all:
+        if self._at == peak_of(picture):
             return False
         self._move_to(peak_of(picture))
         return True

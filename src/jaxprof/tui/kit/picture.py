@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.geometry import Size
-from textual.message import Message
 from textual.widget import Widget
 
 from jaxprof.tui.kit.guard import Guarded
@@ -78,32 +76,3 @@ class ScrollPane(Guarded, VerticalScroll, keys="scroll"):
 
     def action_scroll(self, step: int) -> None:
         self.scroll_relative(y=step, animate=False)
-
-
-class Browsing(Guarded, Widget, can_focus=True):
-    """A picture with a cursor. The state of its view is a separate object, `browse`, whose methods the keys call."""
-
-    ALLOW_SELECT = False
-
-    class Moved(Message):
-        """The cursor, or the part in view, has changed."""
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self.browse: Any = None
-        """State of the view; None while there is nothing to show."""
-
-    def action_browse(self, method: str, *arguments: int) -> None:
-        """Call a method of `browse` by its name."""
-        self.change(lambda browse: getattr(browse, method)(*arguments))
-
-    def change(self, change: Callable[[Any], object]) -> None:
-        """Change the view, if there is anything to show."""
-        if self.browse is not None:
-            change(self.browse)
-            self.changed()
-
-    def changed(self) -> None:
-        """Redraw the view, and report the change."""
-        self.refresh()
-        self.post_message(self.Moved())

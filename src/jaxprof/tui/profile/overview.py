@@ -16,8 +16,7 @@ from jaxprof.report.renderers import Table
 from jaxprof.report.views import device_columns, measured_table
 from jaxprof.text import safe
 from jaxprof.tui.keys import in_words
-from jaxprof.tui.kit.captures import MARKS
-from jaxprof.tui.kit.drawing import hang
+from jaxprof.tui.kit.captures import MARKS, check_lines
 from jaxprof.tui.kit.fact_list import FactLine, FactList, FactTarget, Leads, heading
 from jaxprof.tui.kit.table_columns import table_lines
 from jaxprof.units import bytes_, counted, integer, percent_or_less, seconds
@@ -75,11 +74,7 @@ def _doubts(profile: ProfileOverview, width: int) -> Iterator[FactLine]:
         checks = len(profile.trust)
         yield Content.assemble(("✓ ", MARKS["good"][1]), f"no doubts after {counted(checks, 'check')}")
     for row in doubted[:DOUBTS]:
-        mark, style = MARKS.get(row.verdict, MARKS["unknown"])
-        lines = hang(Content.assemble((f"{mark} ", style)), row.message, width)
-        if row.advice:
-            lines += hang(Content("  "), row.advice, width, "$text-muted")
-        yield from lines
+        yield from check_lines(row, width)
     if len(doubted) > DOUBTS:
         yield Content.styled(
             f"  and {len(doubted) - DOUBTS} more: {in_words('profile.trust')} lists them", "$text-muted"

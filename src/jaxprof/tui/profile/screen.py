@@ -30,7 +30,7 @@ from jaxprof.tui.kit.captures import (
 )
 from jaxprof.tui.kit.dialogs import Choose, Option
 from jaxprof.tui.kit.guard import on
-from jaxprof.tui.kit.memory import BufferList, MemoryView, Size
+from jaxprof.tui.kit.memory import BufferList, MemoryView
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
@@ -43,50 +43,8 @@ from jaxprof.units import UNKNOWN, bytes_, percent
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from jaxprof.analysis.memory import MemoryPicture
     from jaxprof.analysis.profile import ProfileOverview
     from jaxprof.session import Run, Session
-
-
-class MemoryPane(MemoryView):
-    """The memory of one run."""
-
-    _key: object = None
-    """The session and the run whose memory is shown."""
-
-    def show(self, session: Session, run: Run | None, words: str = "") -> None:
-        """Derive the memory of a run in a thread, and show it. `words` explain why there is none, where that is
-        known."""
-        before, self._key = self._key, (id(session), run.id) if run is not None and not words else None
-        if run is None or words:
-            self.show_words(words)
-            return
-        if self._key != before:
-            self.show_words("Analysing the memory…")
-        key = self._key
-
-        def take(picture: MemoryPicture | None) -> None:
-            if key == self._key and picture is None:
-                self.show_words(why_no_memory(run))
-            elif key == self._key and picture is not None:
-                self.show_picture(picture, readings_of(session, run), allocator_line(run))
-
-        in_thread(self, lambda: buffers_of(session, run.id), "memory", then=take)
-
-
-def readings_of(session: Session, run: Run) -> list[Size]:
-    """Return the memory in use on the run's device, over the seconds of the run; none on a CPU, where all processes
-    share the memory."""
-    if run.started_seconds is None or run.plan.device.startswith("cpu"):
-        return []
-    begin, end = run.started_seconds, run.ended_seconds
-    return [
-        (reading.monotonic_seconds - begin, reading.memory_used_bytes)
-        for reading in session.readings.get(run.plan.device, ())
-        if reading.memory_used_bytes is not None
-        and reading.monotonic_seconds >= begin
-        and (end is None or reading.monotonic_seconds <= end)
-    ]
 
 
 def allocator_line(run: Run) -> Content:
@@ -167,7 +125,7 @@ class ProfileScreen(SessionScreen, keys="profile"):
             yield OverviewList(id="overview")
             yield TimelinePane(id="timeline")
             yield CompilePane(id="compile")
-            yield MemoryPane(id="memory")
+            yield MemoryView(id="memory")
 
     # -- which run --------------------------------------------------------------------------------------------
 
@@ -225,10 +183,15 @@ class ProfileScreen(SessionScreen, keys="profile"):
 
     def _show_memory(self, run: Run | None) -> None:
         """Show the memory while it is in view: a thread derives it from the HLO of the program."""
-        if self._view == "memory":
-            session = self.profiler.session
-            compiled = with_hlo(session, run) if run is not None else None
-            self.query_one(MemoryPane).show(session, compiled, self._words(run))
+        if self._view != "memory":
+            return
+        session, words, view = self.profiler.session, self._words(run), self.query_one(MemoryView)
+        if run is None or words:
+            view.show_words(words)
+        else:
+            compiled = with_hlo(session, run)
+            key, why = (id(session), compiled.id), why_no_memory(compiled)
+            view.read(key, lambda: buffers_of(session, compiled.id), why, allocator_line(compiled))
 
     def _show_overview(self, run: Run) -> None:
         """Read the overview of a profile in a thread, because that reads the HLO of its programs."""
@@ -337,7 +300,7 @@ class ProfileScreen(SessionScreen, keys="profile"):
             self.profiler.show_hlo(with_hlo(session, session.runs[self._run]).id, kernel=name)
 
     async def action_back(self) -> None:
-        if self._view == "memory" and self.query_one(MemoryPane).to_peak():
+        if self._view == "memory" and self.query_one(MemoryView).to_peak():
             return
         if self._view != "timeline" or not self.query_one(TimelinePane).step_back():
             self.profiler.step_back()

@@ -11,15 +11,14 @@ from hypothesis import strategies as st
 from golden import held_cases
 from jaxprof import events as e
 from jaxprof.analysis.lanes.kinds import KINDS
-from jaxprof.analysis.lanes.navigation import End, other_end, search
+from jaxprof.analysis.lanes.navigation import End, other_end
 from jaxprof.analysis.lanes.rows import DEEPEST, lanes_of
 from jaxprof.analysis.timeline import Timeline, TimelineCounter, TimelineLane, read_timeline, readings_within
 from jaxprof.errors import FileRefusedError
 from jaxprof.tui.kit.axis_browse import AxisWindow
 from jaxprof.tui.kit.canvas import Scale, ruler
-from jaxprof.tui.kit.filter import compiled
 from jaxprof.tui.profile.timeline.browse import LEAST_NS, Browse
-from jaxprof.tui.profile.timeline.drawing import busy_share, columns_of, edges, map_line, minimap, ruler_time
+from jaxprof.tui.profile.timeline.drawing import busy_share, columns_of, edges, ruler_time
 from jaxprof.tui.profile.timeline.facts import cursor_lines, step_lines
 from tui import profiles
 
@@ -153,12 +152,13 @@ def test_jumps_go_to_what_can_be_seen_the_longest_first():
     assert browse.idle(1)
     assert browse.cursor == 100, "now the one of 10 ns is more than half a column"
     seen = []
-    for what in ("idle", "idle", "idle", "interval"):
-        assert browse.longest(what)
-        seen.append((browse.cursor, browse.rank.rank))
-    assert seen == [(450, 1), (210, 2), (100, 3), (800, 1)]
-    browse.step(-1)
-    assert browse.rank is None, "until the cursor moves"
+    for _ in range(4):
+        assert browse.longest()
+        seen.append(browse.cursor)
+    assert seen == [450, 210, 100, 450]
+    browse.event(1)
+    assert browse.longest()
+    assert browse.cursor == 450, "the longest again, once the cursor has moved"
 
 
 def said_at(lanes, *times):
@@ -178,15 +178,10 @@ def test_what_overlaps_is_that_of_the_step_whose_parts_are_shown():
 
 
 def test_what_is_drawn_and_said():
-    """A map with what matches in brackets, a counter, steps; the ruler has the zero of the cursor."""
-    whole = AxisWindow(0, 1000)
-    drawn = minimap(IDLE, whole, 10, search(IDLE, compiled("k")))
+    """A counter, steps; the ruler has the zero of the cursor."""
     late = made([(47_000_000, 1_000_000), (60_000_000, 1_000_000)])
     steps, other = profiles.steps(4), [replace(row, device="gpu:1") for row in profiles.steps(4)]
     cases = {}
-    for window in (whole, AxisWindow(300, 600), AxisWindow(310, 312)):
-        pieces = (f"[{p.text}]" if p.style == "hit" else p.text for p in map_line(drawn, whole, window))
-        cases[f"map of {window.start} to {window.end}"] = ["".join(pieces)]
     cases["before, and at, a value"] = said_at(COUNTER, 5, 20)
     cases["late"] = [*said_at(late, 47_500_000), ruler(Scale(late.begin, late.end), 80, ruler_time, "╷")]
     for name, rows in (("one device", steps), ("two devices", steps + other), ("unlike devices", steps[:3] + other)):

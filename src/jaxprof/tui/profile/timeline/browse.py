@@ -14,7 +14,6 @@ from jaxprof.analysis.lanes.navigation import (
     Stretch,
     idle_around,
     longest_idle,
-    longest_interval,
     next_idle,
     other_end,
 )
@@ -47,8 +46,8 @@ class Browse(AxisBrowse):
         self.anchor: int | None = None
         """Where the range begins, which ends at the cursor; None without a range."""
         self.width = width
-        self._longest: tuple[str, TimelineRow, Stretch] | None = None
-        """The last jump to a longest interval or idle time: its kind, its row, and its target."""
+        self._longest: Stretch | None = None
+        """The idle time that the last jump to a longest one led to."""
         self._open: set[int] = set()
         self._chosen = False
         """Whether the user has opened or closed a lane; until then, as many lanes are open as fit."""
@@ -159,25 +158,15 @@ class Browse(AxisBrowse):
             self.look_at(idle.begin)
         return idle is not None
 
-    def longest(self, kind: str) -> bool:
-        """Go to the longest `interval` or `idle` time of the row, from there to the next longest, if there is one."""
-        under, before = self.under_cursor, self.rank
+    def longest(self) -> bool:
+        """Go to the longest idle time of the row, from there to the next longest, if there is one."""
+        under, before = self.under_cursor, self._longest
         if under is None:
             return False
-        find = longest_idle if kind == "idle" else longest_interval
-        target = find(under[1], before if self._longest is not None and self._longest[0] == kind else None)
-        if target is not None:
-            self.look_at(target.begin)
-            self._longest = kind, self.places[self.line], target
-        return target is not None
-
-    @property
-    def rank(self) -> Stretch | None:
-        """The target of the last jump to a longest; None once the cursor has left it."""
-        if self._longest is None or not self.places:
-            return None
-        _, row, target = self._longest
-        return target if (row, target.begin) == (self.places[self.line], self.cursor) else None
+        self._longest = longest_idle(under[1], before if before and before.begin == self.cursor else None)
+        if self._longest is not None:
+            self.look_at(self._longest.begin)
+        return self._longest is not None
 
     # -- a range, and the other end of a launch ---------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The lines of the timeline: the ruler, the titles, the map and the cells.
+"""The lines of the timeline: the ruler, the titles and the cells.
 
 This module has no colours: text comes with names of styles.
 """
@@ -6,25 +6,20 @@ This module has no colours: text comes with names of styles.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxprof.analysis.lanes.kinds import COUNTED_LANES, KINDS
+from jaxprof.analysis.lanes.kinds import KINDS
 from jaxprof.analysis.lanes.rows import Busy, Ints, LaneGroup, LaneRow
 from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.kit.axis_browse import AxisWindow
 from jaxprof.tui.kit.drawing import SPARKS
 from jaxprof.units import integer
-
-if TYPE_CHECKING:
-    from jaxprof.analysis.lanes.navigation import Matches
-    from jaxprof.analysis.lanes.rows import Lanes
-
 
 NAMED_COLUMNS = 4
 """Least columns of an interval that carries its name."""
@@ -132,7 +127,7 @@ class StyledColumns:
 
     text: str
     style: str
-    """Name of the style: a kind, or `hit`, `gap`, `map`, `map-window`."""
+    """Name of the style: a kind, `hit` or `gap`."""
     solid: bool = False
     """Whether the text is drawn on the colour, not in it: a name on its interval."""
 
@@ -182,18 +177,12 @@ def cells(lane: LaneGroup, row: Columns) -> list[StyledColumns]:
         text = _label(lane.labels[named.label][0], named.last - named.first, begins=named.begins)
         glyphs[named.first : named.last] = text
         styles[named.first : named.last] = [(style, True)] * (named.last - named.first)
-    return joined((glyph, *style) for glyph, style in zip(glyphs, styles, strict=True))
+    runs = groupby(zip(glyphs, styles, strict=True), key=itemgetter(1))
+    return [StyledColumns("".join(glyph for glyph, _ in run), *style) for style, run in runs]
 
 
 def _bar(share: float) -> str:
     return SPARKS[min(7, int(share * 8))]
-
-
-def joined(characters: Iterable[tuple[str, str, bool]]) -> list[StyledColumns]:
-    """Return a line of characters, each with the name of its style and whether it is on the colour; neighbours of the
-    same style are joined."""
-    runs = groupby(characters, key=lambda character: character[1:])
-    return [StyledColumns("".join(text for text, *_ in run), *style) for style, run in runs]
 
 
 def _label(name: str, room: int, *, begins: bool) -> list[str]:
@@ -225,31 +214,3 @@ def lane_name(lane: LaneGroup) -> str:
     if device == "host":
         return f"{host} {title}" if host else title
     return f"{lane.device} {title.replace('XLA ', '')}"
-
-
-def minimap(lanes: Lanes, whole: AxisWindow, width: int, matches: Matches | None) -> list[tuple[str, bool]]:
-    """Return, for each column of a map of the whole recording, how busy it was as a bar, and whether it holds a
-    match."""
-    measured = [lane for lane in lanes.lanes if lane.summary.values is None]
-    borders = edges(whole, width)
-    length = np.maximum(np.diff(borders), 1)
-    busy: NDArray[np.float64] = np.zeros(width)
-    for lane in [lane for lane in measured if lane.kind in COUNTED_LANES] or measured:
-        busy = np.maximum(busy, np.diff(lane.active.until(borders)) / (length * lane.summary.capacity))
-    hits = np.zeros(width, np.bool_)
-    if matches is not None:
-        hits[np.clip((matches.starts - whole.start) * width // whole.span, 0, width - 1)] = True
-    return [(_bar(share) if share > 0 else " ", hit) for share, hit in zip(busy.tolist(), hits.tolist(), strict=True)]
-
-
-def map_line(columns_: Sequence[tuple[str, bool]], whole: AxisWindow, window: AxisWindow) -> list[StyledColumns]:
-    """Return the line of a map, with the edges of a window that does not show the whole."""
-    width = len(columns_)
-    first, last = (min(width - 1, whole.column_of(time, width)) for time in (window.start, window.end - 1))
-    marks = {first: "▲"} if first == last else {first: "┗", last: "┛"}
-    return joined(
-        (marks[at], "map-window", False)
-        if at in marks and window != whole
-        else (bar, "hit" if hit else "map-window" if first <= at <= last else "map", False)
-        for at, (bar, hit) in enumerate(columns_)
-    )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import zip_longest
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from textual.content import Content
@@ -15,14 +17,13 @@ from jaxprof.facts import Fact, at, column
 from jaxprof.report.renderers import Table
 from jaxprof.text import safe, shorten
 from jaxprof.tui.keys import key_of
-from jaxprof.tui.kit.drawing import cell, stacked
 from jaxprof.tui.kit.table_columns import table_lines
 from jaxprof.tui.profile.timeline.browse import extent
 from jaxprof.tui.profile.timeline.drawing import busy_share, lane_name
 from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, percent_or_less, scaled, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.lanes.navigation import End, Stretch
+    from jaxprof.analysis.lanes.navigation import End
     from jaxprof.analysis.lanes.rows import LaneGroup, LaneRow, Lanes
     from jaxprof.analysis.lanes.totals import RangeTotals
     from jaxprof.events import StepsMeasured
@@ -73,7 +74,7 @@ def cursor_lines(browse: Browse, width: int) -> list[Content]:
         return _counter_lines(lane, row, time, width)
     begin, end = extent(row, time, browse.whole)
     # From the profile's zero, as on the ruler; the first interval may begin many seconds later.
-    times = f"{seconds((end - begin) * NS)}  at {seconds(begin * NS, 5)}{_rank_text(browse.rank)}"
+    times = f"{seconds((end - begin) * NS)}  at {seconds(begin * NS, 5)}"
     where = f"{lane.device} {row.name}" if lane.on_device else row.name
     share = f"{percent(busy_share(row, browse.window))} of the view busy" if lane.left_out == 0 else ""
     if at is None:
@@ -102,13 +103,6 @@ def cursor_lines(browse: Browse, width: int) -> list[Content]:
     return [head.truncate(width, ellipsis=True), rest.truncate(width, ellipsis=True)]
 
 
-def _rank_text(rank: Stretch | None) -> str:
-    """Return the place among the longest intervals of the row; empty if not known."""
-    if rank is None:
-        return ""
-    return f"  the longest of {integer(rank.of)}" if rank.rank == 1 else f"  longest {rank.rank} of {integer(rank.of)}"
-
-
 def _counter_lines(lane: LaneGroup, row: LaneRow, time: int, width: int) -> list[Content]:
     """Return the value of a counter, and its highest value."""
     assert row.values is not None
@@ -131,13 +125,13 @@ def _quantity(value: float, unit: str) -> str:
 
 
 PARTS = {
-    "kernels": ("kernels", "█", "$phase-run"),
-    "transfers": ("transfers", "▓", "$phase-transfer"),
-    "collectives_exposed": ("collectives", "▒", "$phase-first"),
-    "launch_gaps": ("launch gaps", "░", "$phase-compile"),
-    "idle": ("idle", "·", "$quiet"),
+    "kernels": "kernels",
+    "transfers": "transfers",
+    "collectives_exposed": "collectives",
+    "launch_gaps": "launch gaps",
+    "idle": "idle",
 }
-"""By name in the events: label, character and colour."""
+"""Titles of the parts of a step, by their names in the events."""
 FOUND_BY = {
     "annotation": "found by their annotations",
     "modules": "found by the executions of the program",
@@ -157,7 +151,7 @@ def step_at(steps: Sequence[StepTimes], time: float, device: str) -> StepTimes |
 
 
 def step_lines(event: StepsMeasured | None, time: float, device: str, width: int) -> list[Content]:
-    """Return the step under the cursor, the mean of all complete steps, and a legend of the parts."""
+    """Return the parts of the step under the cursor, and those of the mean of all complete steps."""
     steps = steps_of(event)
     if event is None or not steps:
         return [Content.styled("The parts of a step are unknown: no steps and no kernels were found.", "$text-muted")]
@@ -165,9 +159,22 @@ def step_lines(event: StepsMeasured | None, time: float, device: str, width: int
     whole = [step for step in steps if step.complete] or steps
     mean = mean_step(whole)
     name = "between the steps" if here is None else here.name if here.complete else f"{here.name} (not whole)"
-    lines = [_bar_line(name, here, width), _bar_line(f"{_step_count(whole)}, mean", mean, width)]
-    shown = here or mean
-    return [*lines, *(line.truncate(width, ellipsis=True) for line in (_legend(shown), _found_by(event, shown)))]
+    columns = (
+        column("step", itemgetter(0), widest=30),
+        column("time", lambda row: seconds(row[1].seconds) if row[1] is not None else "", right=True),
+        *(column(title, partial(_part, part), right=True) for part, title in PARTS.items()),
+    )
+    table = Table(columns, [(name, here), (f"{_step_count(whole)}, mean", mean)])
+    return [
+        line.truncate(width, ellipsis=True) for line in (*table_lines(table, width), _found_by(event, here or mean))
+    ]
+
+
+def _part(part: str, row: tuple[str, StepTimes | None]) -> str:
+    """Return a part of a step with its share; empty if it took no time."""
+    step = row[1]
+    took = getattr(step.parts, part) if step is not None else 0.0
+    return f"{seconds(took)} {percent(took / step.seconds)}" if step is not None and took else ""
 
 
 def _step_count(steps: Sequence[StepTimes]) -> str:
@@ -176,27 +183,6 @@ def _step_count(steps: Sequence[StepTimes]) -> str:
     if devices > 1 and len(steps) % devices == 0:
         return f"{len(steps) // devices}×{devices} steps"
     return counted(len(steps), "step")
-
-
-def _bar_line(name: str, step: StepTimes | None, width: int) -> Content:
-    label = 18 if width < 100 else 30
-    line = Content.assemble(
-        cell(name, label, "$foreground"), " ", cell(seconds(step.seconds) if step else "", 8, "bold", right=True), "  "
-    )
-    if step is None:
-        return line
-    parts = ((getattr(step.parts, name), mark, style) for name, (_, mark, style) in PARTS.items())
-    return line + stacked(parts, step.seconds, max(4, width - label - 11))
-
-
-def _legend(step: StepTimes) -> Content:
-    """Return the legend: each part that took any time, with its share."""
-    parts = [(getattr(step.parts, name), *words) for name, words in PARTS.items()]
-    return Content("  ").join(
-        Content.assemble((f"{mark} ", style), f"{words} ", (seconds(part), "bold"),
-                         (f" {percent(part / step.seconds)}", "$text-muted"))
-        for part, words, mark, style in parts if part
-    )  # fmt: skip
 
 
 def _found_by(event: StepsMeasured, step: StepTimes) -> Content:
@@ -211,11 +197,11 @@ _GAP = 3
 """Columns between the two tables."""
 
 
-def range_facts(lanes: Lanes, totals: RangeTotals, lane: int, width: int, height: int, name: str, keys: str) -> Content:
-    """Return the totals of a range, called `name`, in `width` by `height`.
+def range_facts(lanes: Lanes, totals: RangeTotals, lane: int, width: int, height: int) -> Content:
+    """Return the totals of a range in `width` by `height`.
 
     On the left stand the lanes, the one under the cursor first; on the right the names that took most of the time:
-    kernels of its device or, on a host, names of the lane itself. `keys` explains what can be done with the range.
+    kernels of its device or, on a host, names of the lane itself.
     """
     group, here = lanes.lanes[lane], totals.of(lane)
     names = totals.kernels(lanes, group.device) if group.on_device else ()
@@ -246,9 +232,10 @@ def range_facts(lanes: Lanes, totals: RangeTotals, lane: int, width: int, height
         fillvalue=Content(" " * left),
     )
     head = Content.assemble(
-        (name, "bold $accent"), f"  {seconds(totals.span_ns * NS)}  from {seconds(totals.begin * NS, 5)} "
+        ("range", "bold $accent"), f"  {seconds(totals.span_ns * NS)}  from {seconds(totals.begin * NS, 5)} "
         f"to {seconds(totals.end * NS, 5)}",
-        (f" · {counted(idle, 'lane')} idle throughout" if idle else "", "$text-muted"), (keys, "$text-muted"),
+        (f" · {counted(idle, 'lane')} idle throughout" if idle else "", "$text-muted"),
+        (f"   {key_of('timeline.fit')} zooms to it, {key_of('profile.back')} clears it", "$text-muted"),
     )  # fmt: skip
     lines = [head.truncate(width, ellipsis=True), *(one + Content(" " * _GAP) + other for one, other in tables)]
     return Content("\n").join(lines[:height])

@@ -12,7 +12,6 @@ from textual.message import Message
 
 from jaxprof.errors import JaxprofError
 from jaxprof.text import safe
-from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.filter import FilterLine, compiled
 from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.picture import Lines, Picture
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
 
 FACTS = 8
 """Least lines of the lower box, with its frame."""
-LEAST_TABLE = 3
-"""Least lines of the totals: two headings and a row."""
 
 
 class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
@@ -150,7 +147,7 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         if under is not None and browse.range is None:
             device, steps, time = under[0].device, self._steps, browse.cursor
             key = (self._run_id, id(lanes), browse.places[browse.line], time)
-            cursor.show((*key, window, browse.rank), lambda width: cursor_lines(browse, width))
+            cursor.show((*key, window), lambda width: cursor_lines(browse, width))
             step.show((*key, id(steps)), lambda width: step_lines(steps, time * NS, device, width))
         self.refresh_bindings()
 
@@ -164,26 +161,19 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         self.query_one("#lane-box").styles.height = height
 
     def _show_totals(self, browse: Browse) -> None:
-        """Show the totals of the range; without a range, those of the view if there is room below what is under the
-        cursor."""
-        chosen = browse.range
-        self.set_class(chosen is not None, "-range")
-        self.query_one("#timeline-facts").border_title = Content("Range" if chosen else "Under the cursor")
-        lanes, lane = browse.lanes, browse.places[browse.line].lane
-        span = chosen or (browse.window.start, browse.window.end)
-        keys = f"   {key_of('timeline.fit')} zooms to it, {key_of('profile.back')} clears it" if chosen else ""
-        name, space = ("range", 0) if chosen else ("in view", 1)
+        """Show the totals of the range, in place of what is under the cursor."""
+        span, lanes, lane = browse.range, browse.lanes, browse.places[browse.line].lane
+        self.set_class(span is not None, "-range")
+        self.query_one("#timeline-facts").border_title = Content("Range" if span else "Under the cursor")
 
         def draw(width: int, height: int) -> Content:
-            if height < space + LEAST_TABLE:
-                return Content("")
-            facts = range_facts(lanes, self._totals_of(lanes, span), lane, width, height - space, name, keys)
-            return Content("\n" * space) + facts
+            totals = self._totals_of(lanes, span) if span is not None else None
+            return range_facts(lanes, totals, lane, width, height) if totals is not None else Content("")
 
-        self.query_one("#totals", Picture).show((id(lanes), name, span, lane), draw)
+        self.query_one("#totals", Picture).show((id(lanes), span, lane), draw)
 
     def _totals_of(self, lanes: Lanes, span: tuple[int, int]) -> RangeTotals:
-        """Return the totals of a range. They are cached, because most keys leave the range as it is."""
+        """Return the totals of a range. They are cached, because many keys leave the range as it is."""
         from jaxprof.analysis.lanes.totals import range_totals
 
         if self._totals is None or self._totals[0] is not lanes or (self._totals[1].begin, self._totals[1].end) != span:

@@ -1,4 +1,4 @@
-"""The timeline: a map, a ruler, a row for each lane, and a cursor. Each line is drawn only from the current window.
+"""The timeline: a ruler, a row for each lane, and a cursor. Each line is drawn only from the current window.
 
 A lane of several threads or levels is closed at first if there is no room for all of it: its one line then shows how
 many of its threads were busy. The view reports cursor moves; the screen interprets them.
@@ -7,19 +7,21 @@ many of its threads were busy. The view reports cursor moves; the screen interpr
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
+from textual.message import Message
 from textual.strip import Strip
+from textual.widget import Widget
 
 from jaxprof.analysis.lanes.kinds import KINDS
 from jaxprof.tui.kit.canvas import Scale, ruler
-from jaxprof.tui.kit.picture import Browsing
+from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.profile.timeline.browse import Browse, TimelineRow
-from jaxprof.tui.profile.timeline.drawing import StyledColumns, cells, columns_of, map_line, minimap, ruler_time, title
+from jaxprof.tui.profile.timeline.drawing import StyledColumns, cells, columns_of, ruler_time, title
 from jaxprof.tui.profile.timeline.facts import NS
 from jaxprof.units import seconds
 
@@ -29,30 +31,32 @@ if TYPE_CHECKING:
 
 
 WHEEL_ZOOM = 1.25
-_HEAD = 2
-"""Lines above the lanes: the map and the ruler."""
+_HEAD = 1
+"""Lines above the lanes: the ruler."""
 
 
-class TimelineView(Browsing, keys="timeline"):
-    """Draws lanes over time."""
+class TimelineView(Guarded, Widget, can_focus=True, keys="timeline"):
+    """Draws lanes over time. The keys call methods of `browse`, the state of the view."""
 
-    browse: Browse | None
+    class Moved(Message):
+        """The cursor, or the part in view, has changed."""
+
+    ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         *(f"timeline--{kind}" for kind in KINDS),
         "timeline--ruler", "timeline--title", "timeline--title-cursor", "timeline--gap", "timeline--hit",
-        "timeline--cursor", "timeline--rule", "timeline--range", "timeline--map",
-        "timeline--map-window",
+        "timeline--cursor", "timeline--rule", "timeline--range",
     }  # fmt: skip
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
+        self.browse: Browse | None = None
+        """None while there is nothing to show."""
         self._matches: Matches | None = None
         self._words = ""
         self._drawn: dict[TimelineRow, list[Segment]] = {}
         """What was drawn of each row for the present lanes and matches, in the window of `_drawn_key`."""
         self._drawn_key: object = None
-        self._map: Sequence[tuple[str, bool]] = ()
-        """The columns of the map for the present lanes and matches; empty before it is drawn."""
         self._room = 1
         """Lines available for the lanes."""
 
@@ -75,12 +79,12 @@ class TimelineView(Browsing, keys="timeline"):
         """Replace the lanes by the same lanes with more exact kinds; cursor, window and open lanes stay."""
         if self.browse is not None:
             self.browse.lanes = lanes
-        self._drawn_key, self._map = None, ()
+        self._drawn_key = None
         self.changed()
 
     def show_matches(self, matches: Matches | None) -> None:
         """Mark the matches of a search; None marks nothing."""
-        self._matches, self._drawn_key, self._map = matches, None, ()
+        self._matches, self._drawn_key = matches, None
         self.refresh()
 
     def fit(self, most: int) -> int:
@@ -102,10 +106,18 @@ class TimelineView(Browsing, keys="timeline"):
         """Columns for the lanes, beside the gutter."""
         return max(8, self.size.width - self._gutter - 1)
 
+    def change(self, change: Callable[[Browse], object]) -> None:
+        """Change the view, if there is anything to show."""
+        if self.browse is not None:
+            change(self.browse)
+            self.changed()
+
     def changed(self) -> None:
+        """Redraw the view, and report the change."""
         if self.browse is not None:
             self.browse.bring_into_view()
-        super().changed()
+        self.refresh()
+        self.post_message(self.Moved())
 
     # -- drawing ----------------------------------------------------------------------------------------------
 
@@ -126,35 +138,21 @@ class TimelineView(Browsing, keys="timeline"):
             lines = textwrap.wrap(self._words, max(12, width - 2))
             text = lines[y] if y < len(lines) else ""
             return Strip([Segment(f" {text}", self._style("ruler"))]).adjust_cell_length(width, self.rich_style)
-        if y == 0:
-            return self._map_line(browse).adjust_cell_length(width, self.rich_style)
-        line = browse.line_at(y - _HEAD) if y >= _HEAD else None
         if y < _HEAD:
-            strip = self._ruler(browse)
-        else:
-            strip = self._lane_line(browse, line) if line is not None else Strip.blank(width, self.rich_style)
-        strip = self._with_range(browse, strip.adjust_cell_length(width, self.rich_style))
-        if y < _HEAD:
+            strip = self._with_range(browse, self._ruler(browse).adjust_cell_length(width, self.rich_style))
             return self._with_cursor(browse, strip, "▼")
+        line = browse.line_at(y - _HEAD)
+        if line is None:
+            return Strip.blank(width, self.rich_style)
+        strip = self._with_range(browse, self._lane_line(browse, line).adjust_cell_length(width, self.rich_style))
         return self._with_cursor(browse, strip) if line == browse.line else strip
 
-    def _map_line(self, browse: Browse) -> Strip:
-        """Return the map, with the length of the whole beside it."""
-        if len(self._map) != self._width:
-            self._map = minimap(browse.lanes, browse.whole, self._width, self._matches)
-        drawn = map_line(self._map, browse.whole, browse.window)
-        return self._titled(f"all {seconds(browse.whole.span * NS)}", self._segments(drawn))
-
-    def _titled(self, words: str, line: list[Segment]) -> Strip:
-        """Return a line above the lanes, with words in place of a lane's name."""
-        title = f"  {words}"[: self._gutter].ljust(self._gutter)
-        return Strip([Segment(title, self._style("ruler")), Segment(" "), *line])
-
     def _ruler(self, browse: Browse) -> Strip:
-        """Return round times above the lanes."""
+        """Return round times above the lanes, with the length of the view beside them."""
         text = ruler(Scale(browse.window.start, browse.window.end), self._width, ruler_time, "╷")
-        part = f"view {seconds(browse.window.span * NS)}" if browse.zoomed else ""
-        return self._titled(part, [Segment(text, self._style("ruler"))])
+        part = "view" if browse.zoomed else "all"
+        words = f"  {part} {seconds(browse.window.span * NS)}"[: self._gutter].ljust(self._gutter)
+        return Strip([Segment(words, self._style("ruler")), Segment(" "), Segment(text, self._style("ruler"))])
 
     def _lane_line(self, browse: Browse, line: int) -> Strip:
         place = browse.places[line]
@@ -222,6 +220,10 @@ class TimelineView(Browsing, keys="timeline"):
             return self.browse is not None
         return super().check_action(action, parameters)
 
+    def action_browse(self, method: str, *arguments: int) -> None:
+        """Call a method of `browse` by its name."""
+        self.change(lambda browse: getattr(browse, method)(*arguments))
+
     def clear_range(self) -> bool:
         """Clear the range; return False if there is none."""
         if self.browse is None or self.browse.anchor is None:
@@ -245,8 +247,8 @@ class TimelineView(Browsing, keys="timeline"):
             self.say(f"No idle period {where} in this lane is at least a column wide. Zoom in for shorter ones.")
         self.changed()
 
-    def action_longest(self, kind: str) -> None:
-        if self.browse is not None and not self.browse.longest(kind):
+    def action_longest(self) -> None:
+        if self.browse is not None and not self.browse.longest():
             self.say("This lane has no idle period between its events.")
         self.changed()
 
@@ -278,15 +280,14 @@ class TimelineView(Browsing, keys="timeline"):
             self.change(lambda browse: browse.zoom(WHEEL_ZOOM**step, browse.window.time_at(column, browse.width)))
 
     def on_click(self, event: events.Click) -> None:
-        """Move the cursor; on the map, show what is there; over the names, open the lane."""
+        """Move the cursor; over the names, open the lane."""
         offset, column, browse = event.get_content_offset(self), self._column(event), self.browse
         if offset is None or browse is None:
             return
         line = browse.line_at(offset.y - _HEAD) if offset.y >= _HEAD else None
         browse.line = line if line is not None else browse.line
         if column is not None:
-            shown = browse.whole if offset.y == 0 else browse.window
-            browse.look_at(shown.time_at(column, browse.width))
+            browse.look_at(browse.window.time_at(column, browse.width))
         elif line is not None:
             browse.open()
         self.changed()
