@@ -82,8 +82,6 @@ FETCHED: Final = Limit("fetched", 16 << 30, "bytes")
 """Size of what is fetched from one URL."""
 FETCHED_FILES: Final = Limit("fetched_files", 50_000, "files")
 """Files in a folder at a URL. A job of 4096 processes has some 30 000."""
-HELD_OF_FETCHED: Final = 64 << 20
-"""Bytes of fetched data held in memory at once: a listing. Files are fetched in pieces."""
 FETCH_TIME: Final = Limit("fetch_time", 3600, "seconds")
 """How long fetching from one URL may take, listings included."""
 QUERY_MEMORY: Final = Limit("query_memory", 2 << 30, "bytes")

@@ -50,8 +50,8 @@ def test_each_command_takes_a_url_where_it_takes_a_path(call, folder):
     assert "node1, process 1 of 3" in call(of_one).out, "without a terminal a file alone is shown"
 
 
-def test_a_web_server_is_read_as_any_store(call, address):
-    assert "process 1 on node1 is late" in call("open", f"{address}/run.jaxprof.d").out
+def test_a_web_server_is_read_file_by_file(call, address):
+    assert "a web server lists no folders" in call("open", f"{address}/run.jaxprof.d").err
     assert "node2, process 2 of 3" in call("open", f"{address}/run.jaxprof.d/process-00002.jaxprof").out
     gone = call("open", f"{address}/nothing.jaxprof")
     assert (gone.code, f"there is nothing at {address}/nothing.jaxprof" in gone.err) == (2, True)

@@ -93,6 +93,8 @@ def _named_for_kind(place: RemotePlace, *, job: bool) -> RemotePlace:
         raise UsageError(f"{place.shown} has a query, and cannot be written to", "Give the store its credentials.")
     if place.scheme in ("http", "https"):
         raise UsageError(f"{place.shown}: a web server takes no files", "Name a bucket, ssh://, or a folder.")
+    if place.scheme in ("file", "local"):
+        raise UsageError(f"{place.shown} is on this machine", "Give its path.")
     if not job or place.name.endswith(JOB_EXTENSION):
         return place
     if place.name.endswith(EXTENSION):

@@ -107,8 +107,7 @@ class Mirror:
             with ThreadPoolExecutor(_FETCH_THREADS, "jaxprof-fetch") as pool:
                 list(pool.map(fetch, due))
         else:  # in this thread, which ctrl+c ends at once: Python waits for those of a pool
-            for file in due:
-                fetch(file)
+            list(map(fetch, due))
         if failures and not any(self._target(file).exists() for file in files):
             raise next(iter(failures.values()))
         self._lock_running(files)
@@ -158,14 +157,11 @@ class Mirror:
 
     def _lock_running(self, files: list[StoredFile]) -> None:
         """Lock the copies of running sessions as a local writer would, because this process is what extends them."""
-        recent = [file.modified_seconds for file in files if file.modified_seconds is not None]
         for file in files:
             target = self._target(file)
             if not target.name.endswith(EXTENSION) or not target.is_file():
                 continue
-            changed = file.modified_seconds or max(recent, default=0.0)
-            running = time.time() - changed < _RUNNING_SECONDS and not _has_end(target)
-            if not running:
+            if time.time() - (file.modified_seconds or 0.0) > _RUNNING_SECONDS or _has_end(target):
                 self._unlock(target)
             elif target not in self._locked:
                 file_number = os.open(target, os.O_RDONLY | os.O_CLOEXEC)

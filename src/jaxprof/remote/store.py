@@ -7,35 +7,21 @@ for callers that go on without the store, and `store_error` makes an error with 
 from __future__ import annotations
 
 import os
-import re
-import shutil
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, TypeVar
 
 from jaxprof.errors import FileRefusedError, JaxprofError, MissingFileError, UsageError
-from jaxprof.files import PARTIAL, PRIVATE, open_regular, private_folder, taking_place
+from jaxprof.files import PARTIAL, open_regular
 from jaxprof.limits import FETCH_TIME, FETCHED, FETCHED_FILES
 from jaxprof.remote.place import REFUSED, URLS, RemotePlace
 
-PACKAGES: Final = {
-    "s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "abfs": "adlfs", "abfss": "adlfs", "az": "adlfs",
-    "ssh": "paramiko", "sftp": "paramiko", "http": "aiohttp", "https": "aiohttp", "hdfs": "pyarrow",
-    "smb": "smbprotocol", "hf": "huggingface_hub", "oci": "ocifs",
-}  # fmt: skip
-"""Package that fsspec needs for a scheme."""
-_CREDENTIALS: Final = {
-    "s3": "`aws configure`, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, give s3fs its credentials.",
-    "gs": "`gcloud auth application-default login`, or GOOGLE_APPLICATION_CREDENTIALS, gives gcsfs its credentials.",
-    "abfs": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY give adlfs its credentials.",
-    "ssh": "`ssh HOST` has to work without a password: with a key, or an agent.",
-}
-_SAME_AS: Final = {"s3a": "s3", "gcs": "gs", "abfss": "abfs", "az": "abfs", "sftp": "ssh"}
 _ATOMIC: Final = frozenset(("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oci", "memory"))
 """Schemes of stores in which a file appears whole or not at all. In others it is written under another name and
 renamed."""
@@ -44,8 +30,6 @@ _REFUSALS: Final = (
     "authentication", "invalidaccesskeyid", "signaturedoesnotmatch", "expiredtoken", "401", "403", "login",
 )  # fmt: skip
 """Texts in the message or class name of an error that mean that the store refuses access."""
-_LOCAL: Final = frozenset(("file", "local"))
-"""Schemes of places on this machine, where files are written so that only their owner can read them."""
 _NO_STORES: Final = frozenset(
     ("blockcache", "cached", "dask", "data", "filecache", "generic", "jlab", "jupyter", "reference", "simplecache")
 )
@@ -53,6 +37,8 @@ _NO_STORES: Final = frozenset(
 further files, also on this machine."""
 _DEEPEST: Final = 8
 _PIECE: Final = 1 << 20
+_WEB: Final = frozenset(("http", "https"))
+_LOCAL: Final = ("file", "local")
 _SILENT_SECONDS: Final = 60.0
 """Time after which a store that sends nothing is given up."""
 
@@ -95,15 +81,14 @@ class Intake:
         self._bytes = 0
         self._last = time.monotonic()
         self._end = self._last + FETCH_TIME.most
-        self._most = FETCHED.most
 
     def take(self, count: int) -> None:
         """Count received bytes. Raises FileRefusedError for too many bytes, StoreFailure after the time limit."""
         with self._lock:
             self._last = time.monotonic()
             self._bytes += count
-            if self._bytes > self._most:
-                raise FileRefusedError(f"what {self._shown} sends is {FETCHED.words}", FETCHED.hint)
+        if self._bytes > FETCHED.most:
+            raise FileRefusedError(f"what {self._shown} sends is {FETCHED.words}", FETCHED.hint)
         self._due()
 
     def wait_for(self, call: Callable[[], T]) -> T:
@@ -128,7 +113,6 @@ class Intake:
             over = False
 
             def relative_update(self, inc: int = 1) -> None:
-                super().relative_update(inc)
                 if self.over:
                     raise StoreFailure("it was given up")
                 take(inc)
@@ -175,12 +159,8 @@ class Store:
         self.place = place
         self._token = os.urandom(4).hex()
         self._intake = Intake(place)
-        self._files, self._root = self._wait_for(lambda: _filesystem(place))
-
-    @property
-    def takes_several(self) -> bool:
-        """Whether several threads may fetch at once."""
-        return bool(getattr(self._files, "async_impl", False)) or self.place.scheme in _LOCAL
+        self._files, self._root = self._intake.wait_for(lambda: _filesystem(place))
+        self.takes_several = bool(getattr(self._files, "async_impl", False))
 
     def files(self) -> list[StoredFile]:
         """Return the files in and below the folder, or the one file, without names that are unsafe as local names.
@@ -189,10 +169,10 @@ class Store:
         with self._failures():
             self._files.invalidate_cache()
             if not self.place.is_folder:
-                info = self._wait_for(lambda: self._files.info(self._root))
+                info = self._intake.wait_for(lambda: self._files.info(self._root))
                 if info.get("type") != "directory":
                     return self._within_limit([_stored("", self._root, info)])
-            files = [self._measured(file) for file in self._below(self._root.rstrip("/"))]
+            files = list(self._below(self._root.rstrip("/")))
         if not files:
             raise StoreFailure("there is nothing", missing=True)
         return self._within_limit(files)
@@ -202,7 +182,7 @@ class Store:
         allow, and OSError if the disk refuses."""
         intake = self._intake
         with self._failures():
-            if getattr(self._files, "protocol", None) == ("file", "local"):
+            if getattr(self._files, "protocol", None) == _LOCAL:
                 _copy(file.path, target, intake)
             else:
                 pieces = intake.callback()
@@ -218,38 +198,22 @@ class Store:
             raise FileRefusedError(f"{self.place.shown} holds {FETCHED.words}", FETCHED.hint)
         return files
 
-    def _wait_for(self, call: Callable[[], T]) -> T:
-        """Return the result of a call that fetches no content."""
-        return self._intake.wait_for(call)
-
     def put(self, source: Path, name: str) -> None:
         """Write the file as `name`, so that a reader gets either the former content or all of the new. Raises
         StoreFailure."""
-        target = self._path(name)
-        folder, _, last = target.rpartition("/")
-        atomic = self.place.scheme in _ATOMIC
-        partial = target if atomic else self._partial(folder, last)
         with self._failures():
-            if self.place.scheme in _LOCAL:
-                private_folder(Path(folder))
-                with taking_place(Path(target), PRIVATE) as fresh:
-                    shutil.copyfile(source, fresh)
+            target = self._path(name)
+            if self.place.scheme in _ATOMIC:
+                self._files.put_file(str(source), target)
                 return
-            if not atomic:
-                self._files.makedirs(folder, exist_ok=True)
-            self._files.put_file(str(source), partial)
-            if not atomic:
-                self._rename(partial, target)
+            beside = self._partial(target)
+            self._files.put_file(str(source), beside)
+            self._rename(beside, target)
 
     def try_to_write(self, name: str) -> None:
         """Write an empty file in the folder where `name` will be, and delete it. Raises StoreFailure."""
-        folder, _, last = self._path(name).rpartition("/")
-        probe = self._partial(folder, last)
         with self._failures():
-            if self.place.scheme in _LOCAL:
-                private_folder(Path(folder))
-            if self.place.scheme not in _ATOMIC:
-                self._files.makedirs(folder, exist_ok=True)
+            probe = self._partial(self._path(name))
             self._files.pipe_file(probe, b"")
         with suppress(Exception):  # the permission to write need not include that to delete
             self._files.rm_file(probe)
@@ -265,9 +229,12 @@ class Store:
         with self._failures():
             self._files.rm_file(file.path)
 
-    def _partial(self, folder: str, name: str) -> str:
-        """Return a name that no other writer of the folder can have taken. A file that is sent again gets the same
-        name."""
+    def _partial(self, target: str) -> str:
+        """Return a path beside the target that no other writer of the folder can have taken, in a folder that is there.
+        A file that is sent again gets the same path."""
+        folder, _, name = target.rpartition("/")
+        if self.place.scheme not in _ATOMIC:
+            self._files.makedirs(folder, exist_ok=True)
         return f"{folder}/.{name}.{self._token}{PARTIAL}"
 
     def _below(self, root: str) -> Iterator[StoredFile]:
@@ -276,7 +243,7 @@ class Store:
         count, folders = 0, [(root, 0)]
         while folders:
             folder, depth = folders.pop()
-            for info in self._wait_for(lambda folder=folder: self._files.ls(folder, detail=True)):  # type: ignore[misc]
+            for info in self._intake.wait_for(partial(self._files.ls, folder, detail=True)):
                 path = str(info["name"]).rstrip("/")
                 name = _relative(path, root)
                 count += 1
@@ -288,17 +255,6 @@ class Store:
                     yield _stored(name, path, info)
                 elif path != folder and depth < _DEEPEST:
                     folders.append((path, depth + 1))
-
-    def _measured(self, file: StoredFile) -> StoredFile:
-        """Return the file with its size, which listings of web servers do not have."""
-        if file.size >= 0:
-            return file
-        try:
-            return _stored(file.name, file.path, self._wait_for(lambda: self._files.info(file.path)))
-        except StoreFailure:
-            raise
-        except Exception:  # noqa: BLE001  fetching it reports why
-            return file
 
     def _rename(self, source: str, target: str) -> None:
         try:
@@ -343,37 +299,29 @@ def _filesystem(place: RemotePlace) -> tuple[Any, str]:
     except ImportError as error:
         hint = f"{sys.executable} -m pip install 'fsspec>=2024.6'"
         raise UsageError(f"{place.shown} needs fsspec, which is not installed", hint) from error
-    from fsspec.registry import known_implementations, registry
-
-    known = {*known_implementations, *registry} - _NO_STORES
     refused = next((layer for layer in place.layers if layer in _NO_STORES), "")
     if refused:
         raise UsageError(f"{refused}:: is no store and no archive", "Name the store itself: jaxprof keeps copies.")
-    if place.scheme not in known:
-        wanted = "fsspec knows file, gs, s3, abfs, ssh, sftp, http, hdfs and others, and those of installed packages."
-        raise UsageError(f"{place.scheme}:// is the scheme of no store that fsspec knows", wanted)
     try:
-        files, root = url_to_fs(place.url, **_web_options(place.url))
-    except ImportError as error:
-        package = PACKAGES.get(place.scheme)
-        hint = f"{sys.executable} -m pip install {package}" if package else place.clean(str(error))
-        raise UsageError(f"{place.scheme}:// needs {package or 'a package'}, which is not installed", hint) from error
+        files, root = url_to_fs(place.url, **_web_options(place))
+    except (ImportError, ValueError) as error:  # the package of the store is missing, or nobody knows the scheme
+        hint = "Install the package of the store: s3fs, gcsfs, adlfs, paramiko, aiohttp..."
+        raise UsageError(f"{place.shown} cannot be opened: {place.clean(str(error))}", hint) from error
     except Exception as error:
         raise _failure(place, error) from error
+    if place.is_folder and place.scheme in _WEB:
+        raise UsageError(f"{place.shown}: a web server lists no folders", "Name a session: https://host/run.jaxprof.")
     return files, str(root)
 
 
-def _web_options(url: str) -> dict[str, Any]:
-    """Return the options that hold a web server to the limits, also inside a chained URL: `zip::https://host/x.zip`."""
-    schemes = set(re.findall(r"(?:^|::)(https?)://", url))
+def _web_options(place: RemotePlace) -> dict[str, Any]:
+    """Return options with which no file is too long for a web server, also inside a chained URL."""
+    schemes = [layer for layer in place.layers if layer in _WEB]
     if not schemes:
         return {}
     from aiohttp import ClientTimeout
 
-    from jaxprof.remote.web import BoundedResponse
-
-    timeout = ClientTimeout(total=None, sock_connect=_SILENT_SECONDS, sock_read=_SILENT_SECONDS)
-    client = {"response_class": BoundedResponse, "timeout": timeout}
+    client = {"timeout": ClientTimeout(total=None)}  # `Intake` has the limits
     return {scheme: {"client_kwargs": client} for scheme in schemes}
 
 
@@ -399,8 +347,7 @@ def store_error(place: RemotePlace, failure: StoreFailure) -> JaxprofError:
     if failure.missing:
         return MissingFileError(f"there is nothing at {place.shown}", "Check the URL, down to the last folder.")
     if failure.refused:
-        scheme = _SAME_AS.get(place.scheme, place.scheme)
-        hint = _CREDENTIALS.get(scheme, "Check your credentials and your permission to read and write.")
+        hint = "Check your credentials and your permission to read and write."
         return FileRefusedError(f"{place.shown} refuses access: {failure.words}", hint)
     return FileRefusedError(f"{place.shown} cannot be reached: {failure.words}", "Check the network and the URL.")
 

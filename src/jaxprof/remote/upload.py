@@ -8,6 +8,7 @@ size is sent, plus `RATE`. Only this thread waits for a store that is slow or go
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +19,6 @@ from typing import Final
 from jaxprof.errors import UsageError, system_words
 from jaxprof.remote.place import RemotePlace
 from jaxprof.remote.store import Store, StoreFailure
-from jaxprof.session_names import EXTENSION
 
 GROWTH: Final = 1.25
 """A file is sent again when its size has grown by this factor."""
@@ -29,10 +29,8 @@ USUAL_SECONDS: Final = 60.0
 RATE: Final = (4 << 20) / 60.0
 """Most bytes a second that uploads of one file take, besides those for its growth."""
 LOOK_SECONDS: Final = 2.0
-_FIRST_PAUSE_SECONDS: Final = 1.0
-_LONGEST_PAUSE_SECONDS: Final = 60.0
-_PAUSE_AT_END_SECONDS: Final = 5.0
-_BLOCK: Final = 1 << 20
+PAUSE_SECONDS: Final = 5.0
+"""Time after a failure until the next attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +47,7 @@ class SentFile:
 
     version: Version
     sent_bytes: int
-    """Size of the snapshot that was sent; a session's ends with a whole line."""
+    """Size of the snapshot that was sent."""
     at_seconds: float
     """When the file was sent, on the monotonic clock."""
 
@@ -114,25 +112,22 @@ class Uploader:
         return UploadOutcome(sent, unsent, failure if unsent else "")
 
     def _work(self) -> None:
-        pause = _FIRST_PAUSE_SECONDS
         while not self._given_up.is_set():
             ending = self._ending.is_set()
             try:
                 if self._round(ending=ending):
                     return
-                pause = _FIRST_PAUSE_SECONDS
                 self._ending.wait(LOOK_SECONDS)
+                continue
             except StoreFailure as failure:
                 self._failure = failure.words
                 if ending and failure.refused:
                     return
-                self._wait(pause)
-                pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
             except (OSError, UsageError) as error:  # a problem of the local folder, which still has everything
                 self._failure = system_words(error) if isinstance(error, OSError) else error.what
                 if ending:
                     return
-                self._wait(pause)
+            (self._given_up if ending else self._ending).wait(PAUSE_SECONDS)
 
     def _round(self, *, ending: bool) -> bool:
         """Send the files that are due. Returns whether the upload is over."""
@@ -150,7 +145,8 @@ class Uploader:
     def _send(self, name: str, path: Path, version: Version) -> None:
         snapshot = self.source.with_name(f".{self.source.name}.snapshot")
         try:
-            size = _snapshot(path, version.size, snapshot)
+            shutil.copyfile(path, snapshot)
+            size = snapshot.stat().st_size
             self._open().put(snapshot, name)
         finally:
             snapshot.unlink(missing_ok=True)
@@ -182,13 +178,6 @@ class Uploader:
                     continue
                 yield path.relative_to(self.source).as_posix(), path, _version(path)
 
-    def _wait(self, seconds: float) -> None:
-        """Pause after a failure. The end of the recording cuts one pause short."""
-        if not self._ending.is_set():
-            self._ending.wait(seconds)
-        else:
-            self._given_up.wait(min(seconds, _PAUSE_AT_END_SECONDS))
-
 
 def _version(path: Path) -> Version:
     status = path.stat()
@@ -198,19 +187,3 @@ def _version(path: Path) -> Version:
 def _roll_ups_first(file: tuple[str, Path, Version]) -> tuple[bool, str]:
     name, _, _ = file
     return not name.startswith("rollup/"), name
-
-
-def _snapshot(path: Path, size: int, target: Path) -> int:
-    """Copy the first `size` bytes of a file, of a session only whole lines. Returns the size of the copy."""
-    with path.open("rb") as source, target.open("wb") as copy:
-        left, end = size, 0
-        while left and (block := source.read(min(left, _BLOCK))):
-            copy.write(block)
-            left -= len(block)
-            if (at := block.rfind(b"\n")) >= 0:
-                end = size - left - len(block) + at + 1
-        copied = size - left
-        if path.name.endswith(EXTENSION) and end:
-            copy.truncate(end)
-            copied = end
-    return copied
