@@ -134,7 +134,7 @@ def test_time_grows_with_the_input(make, tmp_path, monkeypatch):
     gc.collect()
     gc.disable()  # when it runs depends on what other tests have made
     try:
-        # The least of several, because another process may take the caches.
-        assert min(seconds(read, large, times) / seconds(read, small, times) for _ in range(MEASURED)) < MOST
+        # Once of several times, because another process may take the caches.
+        assert any(seconds(read, large, times) < MOST * seconds(read, small, times) for _ in range(MEASURED))
     finally:
         gc.enable()

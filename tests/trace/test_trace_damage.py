@@ -2,6 +2,7 @@
 from many places finds what following the chain link by link finds, damage or not."""
 
 import gzip
+from functools import cache
 
 import numpy as np
 import pytest
@@ -156,19 +157,22 @@ def begins(raw, *, walking):
     return np.concatenate(pieces).tolist(), end
 
 
-WHOLE_LINE = line(12_000, 5)
+@cache
+def whole_line():
+    return line(12_000, 5)
 
 
 def test_a_long_line_is_walked_and_found_whole():
-    chain = Chain(padded(WHOLE_LINE), WHOLE_LINE + bytes(16), 0, len(WHOLE_LINE), TAG)
-    assert len(chain._walks) > 8
-    assert begins(WHOLE_LINE, walking=True) == begins(WHOLE_LINE, walking=False)
-    assert len(begins(WHOLE_LINE, walking=True)[0]) == 12_000
+    raw = whole_line()
+    assert len(Chain(padded(raw), raw + bytes(16), 0, len(raw), TAG)._walks) > 8
+    found = begins(raw, walking=True)
+    assert found == begins(raw, walking=False)
+    assert len(found[0]) == 12_000
 
 
 @given(data=st.data())
 def test_damage_is_met_in_the_same_place(data):
-    raw = bytearray(WHOLE_LINE)
+    raw = bytearray(whole_line())
     for _ in range(data.draw(st.integers(1, 5))):
         raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
     cut = bytes(raw[: data.draw(st.integers(1, len(raw)))])

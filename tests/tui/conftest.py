@@ -4,6 +4,7 @@ import asyncio
 import time
 
 import pytest
+from textual._compositor import Compositor
 from textual.css import stylesheet
 from textual.widgets import Input
 
@@ -53,6 +54,21 @@ def short_pauses(monkeypatch):
         monkeypatch.setattr(f"textual.{module}.wait_for_idle", _until_idle)
     monkeypatch.setattr("textual.screen.UPDATE_PERIOD", REST_SECONDS)
     monkeypatch.setattr("jaxprof.tui.kit.screen.SETTLE_SECONDS", REST_SECONDS)
+
+
+@pytest.fixture(autouse=True)
+def drawn_when_looked_at(request, monkeypatch):
+    """A frame is drawn when a test looks, and when it has pressed its keys (`Walk`); for a picture each is.
+
+    Without a terminal Textual draws every frame and throws it away: nearly half of the time of these tests.
+    """
+    drawn = Compositor.render_update
+
+    def render_update(compositor, full=False, **options):
+        return drawn(compositor, full, **options) if full else compositor._dirty_regions.clear()
+
+    if "snap_compare" not in request.fixturenames:
+        monkeypatch.setattr(Compositor, "render_update", render_update)
 
 
 @pytest.fixture(autouse=True)

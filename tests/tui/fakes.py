@@ -6,9 +6,8 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
-from unittest.mock import patch
 
-from rich.console import Console
+from textual._context import visible_screen_stack
 
 from jaxprof import events as e
 from jaxprof.devices.inventory.machine import Device
@@ -307,12 +306,12 @@ async def still(pilot):
     `pilot.pause()` waits until the process uses no processor time, which on a loaded machine also holds for a process
     that waits for its turn: a layout may be due then.
     """
-    before, same = "", 0
+    before, same = [], 0
     end = monotonic() + PATIENCE_SECONDS
     while monotonic() < end:
         await pilot.pause(0.01)
-        picture = _exported(pilot.app, styles=True)
-        same = same + 1 if picture == before and READING not in picture else 0
+        picture = strips(pilot.app)
+        same = same + 1 if picture == before and READING not in screen_text(pilot.app) else 0
         if same == 3:
             return
         before = picture
@@ -338,7 +337,7 @@ class Walk:
     @property
     def words(self):
         """The text in one line, without frames and line breaks."""
-        return " ".join(self.text.translate(dict.fromkeys(map(ord, "│╭╮╰╯─"), " ")).split())
+        return in_one_line(self.text)
 
     @property
     def said(self):
@@ -360,8 +359,9 @@ class Walk:
         """Waits until each of these can be read, within a line or across lines and frames, and `gone` no longer."""
 
         def there():
-            text = f"{self.text}\n{self.words}\n{self.said}"
-            return all(one in text for one in words) and not (gone and gone in text)
+            text = self.text
+            seen = f"{text}\n{in_one_line(text)}\n{self.said}"
+            return all(one in seen for one in words) and not (gone and gone in seen)
 
         await until(self.pilot, there, f"{words}" + (f", not {gone!r}" if gone else ""))
 
@@ -385,10 +385,11 @@ class Walk:
         await until(self.pilot, lambda: self.app.current_mode == name, f"the mode {name}")
 
     async def press(self, keys, *words, gone=""):
-        """Presses keys, set apart by spaces, and waits for words. What follows a `'` is typed letter by letter."""
+        """Presses keys, set apart by spaces, draws, and waits for words. What follows a `'` is typed by letters."""
         for key in keys.split():
             await self.pilot.press(*(key[1:] if key[0] == "'" and key[1:] else [key]))
         await self.pilot.pause(0)
+        strips(self.app)
         if words or gone:
             await self.shows(*words, gone=gone)
 
@@ -433,16 +434,16 @@ async def walking(size=WIDE, stage=None):
         yield Walk(stage, pilot)
 
 
+def in_one_line(text):
+    return " ".join(text.translate(dict.fromkeys(map(ord, "│╭╮╰╯─"), " ")).split())
+
+
 def screen_text(app):
     """What the screen shows, as text, without empty lines."""
-    return "\n".join(line.rstrip() for line in _exported(app).splitlines() if line.strip())
+    return "\n".join(line for strip in strips(app) if (line := strip.text.rstrip()))
 
 
-def _exported(app, *, styles=False):
-    """The screenshot of Textual as text: as SVG, which it is otherwise, it takes ten times as long."""
-
-    def as_text(console, **_):
-        return console.export_text(styles=styles)
-
-    with patch.object(Console, "export_svg", as_text):
-        return str(app.export_screenshot())
+def strips(app):
+    """The lines of the screen, with their styles. A screenshot of Textual has the same, and takes ten times as long."""
+    visible_screen_stack.set(app._background_screens)  # a dialog lies over these
+    return app.screen._compositor.render_strips()

@@ -60,14 +60,6 @@ def test_threads_that_want_one_text_at_once_get_one_module(parses):
     assert (len(found), len(parses)) == (1, 1)
 
 
-@pytest.fixture(autouse=True)
-def freed_alone():
-    """A collection looks at what a test has made, and not at all that others have loaded."""
-    gc.freeze()
-    yield
-    gc.unfreeze()
-
-
 def gone(module):
     gc.collect()
     return module() is None

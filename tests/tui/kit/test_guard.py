@@ -24,7 +24,7 @@ from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.tui.kit import guard
 from jaxprof.tui.kit.guard import Guarded, defect, on
 from jaxprof.tui.kit.threads import in_thread
-from tui.fakes import until
+from tui.fakes import screen_text, until
 
 ROOT = Path(jaxprof.tui.__file__).parent
 NEEDS_A_WRAPPER = ("validate_", "compute_")
@@ -126,9 +126,14 @@ async def test_what_escapes_is_told_once_and_the_app_goes_on(state_home):
             one.level = 1
         fragile["action_act"].focus()
         await pilot.press("m", "a")
-        await until(pilot, lambda: {re.split(r"[.:]", error.what)[0][1:] for error in app.told} == set(PLACES))
+
+        def told():
+            return screen_text(app) and {re.split(r"[.:]", error.what)[0][1:] for error in app.told}
+
+        await until(pilot, lambda: told() == set(PLACES))
         for one in (fragile[place] for place in ("render", "render_line", "set_interval")):
-            await until(pilot, lambda one=one, calls=one.calls: one.refresh() and one.calls > calls + 1)
+            calls = one.calls
+            await until(pilot, lambda one=one, calls=calls: one.refresh() and told() and one.calls > calls + 1)
         assert app.is_running
         assert len(app.query(Label)) == len(PLACES), "what was made stays"
     assert app.return_code in (0, None)

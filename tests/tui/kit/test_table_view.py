@@ -148,6 +148,7 @@ async def test_a_row_is_chosen_by_its_action_and_by_a_double_click_and_marked_by
 async def test_only_what_shows_something_else_is_drawn_again(monkeypatch):
     async with showing(24) as (_, _, table):
         drawn = []
+        assert screen_text(table.app)
         monkeypatch.setattr(table, "refresh", lambda *regions, **rest: drawn.extend(map(tuple, regions)))
         table.show_rows(dict(ROWS))
         assert drawn == []
