@@ -1,5 +1,5 @@
 """The totals of a range: busy and idle time of each lane, and what took it. The kind of an interval. Where to go in a
-row: the next idle stretch, the longest, the same again."""
+row: the longest idle time, the next longest."""
 
 import pytest
 from hypothesis import given
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from golden import cases, figures_text, held_cases
 from jaxprof.analysis.lanes.kinds import KINDS, kind_of
-from jaxprof.analysis.lanes.navigation import longest_idle, longest_interval, next_idle
+from jaxprof.analysis.lanes.navigation import longest_idle
 from jaxprof.analysis.lanes.rows import lanes_of
 from jaxprof.analysis.lanes.totals import range_totals
 from jaxprof.analysis.timeline import Timeline, TimelineCounter, TimelineLane
@@ -109,24 +109,11 @@ ROW = pool([(0, 10), (12, 8), (50, 5), (60, 5)])
 """Idle for 2, 30 and 5."""
 
 
-@pytest.mark.parametrize(
-    ("time", "step", "least", "begin"),
-    [(0, 1, 1, 10), (0, 1, 3, 20), (20, 1, 3, 55), (55, 1, 1, None), (20, -1, 3, None), (30, -1, 3, 20)],
-)
-def test_the_next_idle_stretch_that_is_long_enough(time, step, least, begin):
-    found = next_idle(ROW, time, step, least)
-    assert (found and found.begin) == begin
-
-
 def test_the_longest_and_the_next_longest_and_round_again():
-    idle, busy, seen = None, None, []
+    idle, seen = None, []
     for _ in range(4):
-        idle, busy = longest_idle(ROW, idle), longest_interval(ROW, busy)
-        seen.append((idle.begin, idle.end, idle.rank, busy.begin))
-    assert seen == [(20, 50, 1, 0), (55, 60, 2, 12), (10, 12, 3, 50), (20, 50, 1, 60)], (
-        "of equal ones the earlier first"
-    )
-    assert idle.of == 3
+        idle = longest_idle(ROW, idle)
+        seen.append((idle.begin, idle.end))
+    assert seen == [(20, 50), (55, 60), (10, 12), (20, 50)]
+    assert longest_idle(pool([(0, 10), (12, 8), (22, 8)]), None).begin == 10, "of equal ones the earlier"
     assert longest_idle(pool([(0, 5)])) is None
-    (counter,) = made(counters=[TimelineCounter("gpu:0", "memory", "bytes", [0, 12, 90], [1.0, 9.0, 2.0])]).lanes
-    assert longest_interval(counter.summary).begin == 12, "of a counter the highest value"

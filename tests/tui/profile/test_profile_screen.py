@@ -123,7 +123,7 @@ async def test_the_timeline_under_keys():
             down | before MemcpyD2H
             up m * | 10 matches, median 900 µs
             n | match 2 of 10
-            escape m } m I | idle
+            escape m I | idle
             home m . + + +
         """)
         assert browse.window.span == pytest.approx(20e6 / 8, rel=0.01)

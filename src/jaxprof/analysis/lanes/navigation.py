@@ -1,6 +1,6 @@
 """Ways through the lanes of a timeline: jumps in a row, and a search.
 
-Jumps go to a row's next and longest idle times; time before its first interval and after its last is not
+Jumps go to a row's longest idle times; time before its first interval and after its last is not
 idle. A search is by the name of an interval or of its op, or from a launch on the host to its kernel and back, which
 share a correlation id; an expression is matched against the labels, which are few, not against the intervals.
 """
@@ -36,17 +36,6 @@ def idle_around(row: LaneRow, time: int) -> tuple[int | None, int | None]:
     after = int(np.searchsorted(row.starts, time, "right"))
     begin = int(row.ends[:after].max()) if after else None
     return begin, int(row.starts[after]) if after < len(row.starts) else None
-
-
-def next_idle(row: LaneRow, time: int, step: int, least: int) -> Stretch | None:
-    """Return the next idle time of at least `least` nanoseconds; None if there is none. With `step` > 0 it is the first
-    that begins after `time`, otherwise the last that begins before."""
-    begins, ends = idle_stretches(row)
-    long = np.flatnonzero(ends - begins >= least)
-    at = int(np.searchsorted(begins[long], time, "right" if step > 0 else "left")) - (step < 0)
-    if not 0 <= at < len(long):
-        return None
-    return Stretch(int(begins[long[at]]), int(ends[long[at]]))
 
 
 def longest_idle(row: LaneRow, before: Stretch | None = None) -> Stretch | None:

@@ -190,33 +190,26 @@ class CodeView(RowList, keys="text"):
         return super().check_action(action, parameters)
 
     def action_follow(self) -> None:
-        navigation, line = self.document.navigation, self.cursor
-        if navigation is None:
-            return
-        targets = {name: at for name in navigation.names(line) if (at := navigation.definition(name, line)) is not None}
+        navigation = self.document.navigation
+        targets = navigation.targets(self.cursor) if navigation is not None else {}
         if targets:
             self._go_to_one("Go to", targets)
         else:
-            self.say("no name in this line is defined in this text", timeout=3)
+            self.say("this line refers to nothing in this text", timeout=3)
 
     def action_users(self) -> None:
-        navigation = self.document.navigation
-        if navigation is None:
-            return
-        document, line = self.document, self.cursor
-        name = navigation.defined_name(line)
-        if name:
-            go_to_user = partial(self._go_to_user, document, name)
-            in_thread(self, lambda: navigation.users(name, line), "users", then=go_to_user)
-        else:
+        document, navigation = self.document, self.document.navigation
+        item = navigation.defined(self.cursor) if navigation is not None else None
+        if navigation is None or item is None:
             self.say("this line defines no name", timeout=3)
+            return
+        go_to_user = partial(self._go_to_user, document, item.name)
+        in_thread(self, lambda: navigation.users(item), "users", then=go_to_user)
 
     def _go_to_user(self, document: Document, name: str, lines: Sequence[int]) -> None:
-        if document is not self.document:
-            return
-        if lines:
+        if document is self.document and lines:
             self._go_to_one(f"{len(lines)} users of {name}", {str(line + 1): line for line in lines})
-        else:
+        elif document is self.document:
             self.say(f"nothing uses {name}", timeout=3)
 
     def _go_to_one(self, title: str, named: Mapping[str, int]) -> None:
@@ -229,10 +222,7 @@ class CodeView(RowList, keys="text"):
         Choose(title, options).ask(self.app, lambda at: self.jump(lines[at]))
 
     def action_copy(self) -> None:
-        navigation = self.document.navigation
-        text = navigation.statement(self.cursor) if navigation is not None else ""
-        text = text or self.document.line(self.cursor)
-        shown = "\n".join(safe(line) for line in text.strip().split("\n"))
+        shown = safe(self.document.line(self.cursor).strip())
         self.copy(shown, f"{len(shown)} characters")
 
     def action_choose(self) -> None:

@@ -30,8 +30,7 @@ _CALLING = frozenset({"fusion", "while", "conditional", "call", "async-start"})
 
 
 class HloNavigation:
-    """How to move through the text of one or several HLO modules. Lines count from 0; a target that does not exist is
-    None or empty, never an error."""
+    """How to move through the text of one or several HLO modules. Lines count from 0."""
 
     def __init__(self, modules: Sequence[Module]) -> None:
         self.modules = tuple(modules)
@@ -84,60 +83,26 @@ class HloNavigation:
         computation = item if isinstance(item, Computation) else item.computation
         return None if computation.is_synthetic else item.line - 1
 
-    # -- by name ----------------------------------------------------------------------------------------------
-
-    def names(self, number: int) -> list[str]:
-        """Return the names that line `number` refers to: of a call, what it calls first."""
+    def targets(self, number: int) -> dict[str, int]:
+        """Return what line `number` refers to, with the lines that define it: of a call, what it calls first."""
         instruction = self.instruction(number)
         if instruction is None:
-            return []
-        called, operands = instruction.called, instruction.operands
-        both = (*called, *operands) if instruction.opcode in _CALLING else (*operands, *called)
-        return list(dict.fromkeys(both))
+            return {}
+        called, operands = instruction.called_computations(), instruction.operand_instructions()
+        both: tuple[Instruction | Computation, ...] = (*operands, *called)
+        if instruction.opcode in _CALLING:
+            both = (*called, *operands)
+        return {item.name: line for item in both if (line := self.line_of(item)) is not None}
 
-    def defined_name(self, number: int) -> str:
-        """Return the name that line `number` defines; empty if it defines none."""
+    def defined(self, number: int) -> Instruction | Computation | None:
+        """Return the instruction or the computation that line `number` defines."""
         instruction = self.instruction(number)
-        if instruction is not None:
-            return instruction.name
-        computation = self.computation(number)
-        return computation.name if computation is not None else ""
+        return instruction if instruction is not None else self.computation(number)
 
-    def definition(self, name: str, number: int) -> int | None:
-        """Return the line where `name`, as line `number` means it, is defined."""
-        name = name.lstrip("%")
-        computation = self.computation(number)
-        if computation is None:
-            return None
-        instruction = self.instruction(number)
-        called = computation.module.get(name)
-        if called is not None and instruction is not None and name in instruction.called:
-            return self.line_of(called)
-        value = computation.get(name)
-        defined = value if value is not None else called
-        return self.line_of(defined) if defined is not None else None
-
-    def users(self, name: str, number: int) -> Sequence[int]:
-        """Return the lines that use `name`, as line `number` means it."""
-        name = name.lstrip("%")
-        computation = self.computation(number)
-        if computation is None:
-            return []
-        instruction = self.instruction(number)
-        is_value = computation.get(name) is not None and (instruction is None or name not in instruction.called)
-        users = computation.users(name) if is_value else computation.module.callers.get(name, ())
-        lines = [line for user in users if (line := self.line_of(user)) is not None]
-        if is_value or lines or computation.get(name) is None:
-            return lines
-        return [line for user in computation.users(name) if (line := self.line_of(user)) is not None]
-
-    def statement(self, number: int) -> str:
-        """Return the whole statement that line `number` belongs to, as written."""
-        instruction = self.instruction(number)
-        if instruction is not None:
-            return instruction.text
-        computation = self.computation(number)
-        return computation.header if computation is not None else ""
+    def users(self, item: Instruction | Computation) -> list[int]:
+        """Return the lines that take an instruction, or call a computation."""
+        users = item.module.callers.get(item.name, ()) if isinstance(item, Computation) else item.users
+        return [line for user in users if (line := self.line_of(user)) is not None]
 
 
 class Document:

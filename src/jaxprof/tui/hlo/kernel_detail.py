@@ -6,8 +6,6 @@ The source line comes first, because readers look for it first. Estimates are la
 from __future__ import annotations
 
 from collections.abc import Mapping
-from heapq import nlargest
-from math import isnan
 from typing import TYPE_CHECKING
 
 from textual.content import Content
@@ -220,15 +218,9 @@ def _barriers(opened: OpenedModule, kernel: Kernel, width: int) -> list[FactLine
 
 
 def group_facts(group: KernelGroup, width: int) -> list[FactLine]:
-    """Return everything about a group of kernels, as sums."""
-    members = group.all
-    weights = group.ranking.column("weight")
-    heaviest = nlargest(MOST_LISTED, members, key=lambda number: 0.0 if isnan(weights[number]) else weights[number])
+    """Return a group of kernels, as sums; the table has its kernels."""
     title = group.path[-1]
-    facts = [
-        *paragraph(title, width, "bold"),
-        Content.styled(counted(len(members), "kernel"), "$secondary"),
-    ]
+    facts = [*paragraph(title, width, "bold"), Content.styled(counted(group.count, "kernel"), "$secondary")]
     file, colon, line = title.rpartition(":")
     if colon and line.isdecimal() and len(line) < 19:
         facts += source_facts(HloSourceLocation(file, int(line)), width, None)[1:]
@@ -237,13 +229,7 @@ def group_facts(group: KernelGroup, width: int) -> list[FactLine]:
     }  # fmt: skip
     least = group.total("least")
     figures |= {"at least": seconds(least)} if least is not None else {}
-    facts += [heading("Cost", "estimate from the shapes; for all executions"), *_figures(figures, width)]
-    facts.append(heading("Kernels"))
-    for row in group.ranking.rows(heaviest):
-        share = "<0.1 %" if row.share is not None and row.share < 0.001 else percent(row.share)
-        target = FactTarget(row.kernel.computation, row.kernel.name, kernel=True)
-        facts.append(_named(row.kernel.name, share, "$text-muted", width, target))
-    return facts
+    return [*facts, heading("Cost", "estimate from the shapes; for all executions"), *_figures(figures, width)]
 
 
 def finding_facts(opened: OpenedModule, finding: HloFinding, width: int) -> list[FactLine]:

@@ -14,7 +14,6 @@ from jaxprof.analysis.lanes.navigation import (
     Stretch,
     idle_around,
     longest_idle,
-    next_idle,
     other_end,
 )
 from jaxprof.tui.kit.axis_browse import AxisBrowse, AxisWindow
@@ -148,15 +147,6 @@ class Browse(AxisBrowse):
             self._open ^= {lane}
             self._chosen = True
             self._arrange()
-
-    def idle(self, step: int) -> bool:
-        """Go to the next or the previous idle time of the row that is at least a column wide, if there is one."""
-        under = self.under_cursor
-        least = max(1, self.window.span // self.width)
-        idle = next_idle(under[1], self.cursor, step, least) if under is not None else None
-        if idle is not None:
-            self.look_at(idle.begin)
-        return idle is not None
 
     def longest(self) -> bool:
         """Go to the longest idle time of the row, from there to the next longest, if there is one."""

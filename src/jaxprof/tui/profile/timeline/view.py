@@ -216,7 +216,7 @@ class TimelineView(Guarded, Widget, can_focus=True, keys="timeline"):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Hide the keys while there are no lanes."""
-        if action in ("browse", "idle", "longest"):
+        if action in ("browse", "longest"):
             return self.browse is not None
         return super().check_action(action, parameters)
 
@@ -241,12 +241,6 @@ class TimelineView(Guarded, Widget, can_focus=True, keys="timeline"):
         """Move the cursor to a row of a lane, open the lane if needed, and bring the time into view."""
         self.change(lambda browse: browse.go(place, time))
 
-    def action_idle(self, step: int) -> None:
-        if self.browse is not None and not self.browse.idle(step):
-            where = "later" if step > 0 else "earlier"
-            self.say(f"No idle period {where} in this lane is at least a column wide. Zoom in for shorter ones.")
-        self.changed()
-
     def action_longest(self) -> None:
         if self.browse is not None and not self.browse.longest():
             self.say("This lane has no idle period between its events.")
@@ -263,21 +257,17 @@ class TimelineView(Guarded, Widget, can_focus=True, keys="timeline"):
         return offset.x - self._gutter - 1 if offset is not None and offset.x > self._gutter else None
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        self._wheel(event, -1)
+        self._wheel(event, 1 / WHEEL_ZOOM)
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        self._wheel(event, 1)
+        self._wheel(event, WHEEL_ZOOM)
 
-    def _wheel(self, event: events.MouseEvent, step: int) -> None:
-        """Zoom around the mouse; over the names, go a lane up or down; with shift, pan."""
-        column = self._column(event)
+    def _wheel(self, event: events.MouseEvent, factor: float) -> None:
+        """Zoom around the mouse."""
         event.stop()
-        if column is None:
-            self.action_browse("move", step)
-        elif event.shift:
-            self.action_browse("pan", step)
-        else:
-            self.change(lambda browse: browse.zoom(WHEEL_ZOOM**step, browse.window.time_at(column, browse.width)))
+        column = self._column(event)
+        if column is not None:
+            self.change(lambda browse: browse.zoom(factor, browse.window.time_at(column, browse.width)))
 
     def on_click(self, event: events.Click) -> None:
         """Move the cursor; over the names, open the lane."""
