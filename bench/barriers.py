@@ -53,14 +53,14 @@ GROUNDS: tuple[tuple[str, frozenset[str]], ...] = (
     (r"^the (?:producer|consumer) is not fusible", frozenset(NEVER_FUSED | {"split-k", "layout"})),
     (r"contain a reduce|reduce fusion|[Rr]eduction", frozenset({"reduction", "split-k"})),
     (r"µs as one kernel", frozenset({"several-users", "recomputation", "program-output"})),
-    (r"code duplication|budget|limit|parameters|shared memory|operands", frozenset({"size-limit", "recomputation"})),
+    (r"code duplication|budget|limit|parameters|shared memory|operands", frozenset({"recomputation"})),
     (r"in.?place", frozenset({"buffer-copy", "scatter"})),
     (r"[Tt]ransp", frozenset({"layout"})),
     (r"root instruction|output of the root", frozenset({"program-output"})),
     (r"[Tt]iling|[Tt]iled|Triton|triton", frozenset(NEVER_FUSED | {"reduction"})),
 )
 """What XLA's words speak of, and the reasons of ours that are the same ground."""
-IMPOSSIBLE = {*NEVER_FUSED, "reduction", "size-limit", "layout", "split-k"}
+IMPOSSIBLE = {*NEVER_FUSED, "reduction", "layout", "split-k"}
 """Reasons that exclude a fusion."""
 
 

@@ -264,7 +264,12 @@ def test_how_the_steps_were_found_is_said_for_each_device():
     annotated = Line("Steps", hosts("1 0 30, 2 30 30"))
     planes = [
         on_gpu(op("a", 0, 20), op("a", 30, 20), lines=[annotated]),
-        on_gpu(op("a", 0, 20), op("b", 21, 5), op("a", 30, 20), op("b", 51, 5), number=1),
+        on_gpu(
+            op("a", 0, 20),
+            op("a", 30, 20),
+            number=1,
+            lines=[Line("XLA Modules", hosts("jit_f(7) 0 20, jit_f(7) 30 20"))],
+        ),
     ]
     message = trust(read(*planes))["steps"][1]
     assert message.startswith("4 steps on 2 devices found ")

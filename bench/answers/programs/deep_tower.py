@@ -1,7 +1,6 @@
 # about: each layer of a scan is checkpointed with nothing kept, so the forward pass is computed a second time
 # how: run @:gradient --budget 1
 # expect: rematerialisation
-# allow: needless-results
 import jax
 import jax.numpy as jnp
 

@@ -107,8 +107,7 @@ def ceilings_for(session: Session, run: Run, folder: Path | None = None) -> Devi
     elsewhere = device_elsewhere(run)
     if elsewhere is not None:
         return elsewhere
-    from jaxprof.hlo.analysis.cost.peaks import device_of_kind
-    from jaxprof.hlo.analysis.cost.roofline import measured_device, with_measured
+    from jaxprof.hlo.analysis.cost.peaks import device_of_kind, measured_device, with_measured
 
     kind = device_kind(run)
     measured = measured_in(session, run.plan.device)

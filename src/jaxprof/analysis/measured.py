@@ -200,7 +200,7 @@ def _kernel(
         flops_per_second = static.flops * count / wall if static.flops is not None else None
         bytes_per_second = static.bytes * count / wall if static.bytes is not None else None
         if device is not None:
-            from jaxprof.hlo.analysis.cost.roofline import roofline
+            from jaxprof.hlo.analysis.cost.peaks import roofline
 
             of_peak = _share(flops_per_second, roofline(static, device).peak)
             of_bandwidth = _share(bytes_per_second, device.bandwidth)

@@ -16,15 +16,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from jaxprof.hlo.analysis.cost.roofline import roofline
+from jaxprof.hlo.analysis.cost.peaks import roofline
 from jaxprof.hlo.analysis.kernels import Kernel
 from jaxprof.hlo.analysis.origin import op_path
 
 if TYPE_CHECKING:
     from jaxprof.devices.targets import Exchange, Machine, StepTime
     from jaxprof.hlo.analysis.barriers import Barrier
-    from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
-    from jaxprof.hlo.analysis.cost.roofline import Roofline
+    from jaxprof.hlo.analysis.cost.peaks import DevicePeaks, Roofline
     from jaxprof.hlo.analysis.origin import HloSourceLocation, OpPath
     from jaxprof.hlo.analysis.origin_columns import OriginColumns
     from jaxprof.hlo.model import Module

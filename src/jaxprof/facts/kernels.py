@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from jaxprof.facts import RUN, Fact, Relation, at, columns, optional, within
+from jaxprof.facts import RUN, Fact, Relation, at, columns, within
 from jaxprof.facts.units import (
     BYTES,
     COUNT,
@@ -71,13 +71,6 @@ KERNEL: Final[tuple[Fact[Kernel], ...]] = (
         Fact("own", TRUTH, "Whether it is outside installed packages", at("is_own")),
     )),
     Fact("op_name", TEXT, "JAX's path: jit(f)/dot_general"),
-    optional("launches", OBJECT, "What a GPU's runtime starts for one execution, by XLA's thunk sequence", inside=(
-        Fact("kinds", LIST, "The thunks, in XLA's words: CustomKernel, Copy, Gemm"),
-        Fact("grid", NUMBERS, "Blocks of the first kernel, x, y, z"),
-        Fact("block", NUMBERS, "Threads of a block, x, y, z"),
-        Fact("shared_bytes", BYTES, "Shared memory of a block"),
-        Fact("command_buffer", INDEX, "Number of the command buffer that holds it, from 1; null outside one"),
-    )),
     Fact("computation", TEXT, "Its computation: the entry, a loop's body, a branch"),
 )  # fmt: skip
 """Facts of a kernel from HLO, except its name."""

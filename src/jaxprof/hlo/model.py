@@ -145,7 +145,7 @@ class Instruction:
     def called(self) -> tuple[str, ...]:
         """Names of the computations that it calls, in XLA's order: a while loop's body, then its condition."""
         computation = self.computation
-        return self.parts.called({} if computation.is_synthetic else computation.module._in_place)
+        return self.parts.called({} if computation.is_synthetic else computation.module._implied)
 
     def called_computations(self) -> tuple[Computation, ...]:
         """Return the computations that it calls, in order; names that the module lacks are left out."""
@@ -399,7 +399,7 @@ class Module:
         self.siblings: tuple[Module, ...] = (self,)
         """All modules of the text, in order; this one alone if the text has no others."""
         self._computations: dict[str, Computation] = {}
-        self._in_place: dict[int, str] = {}
+        self._implied: dict[int, str] = {}
         self._index_problems: list[Problem] = []
         self._remembered: dict[int, Record] = {}
         self._shapes: dict[str, Shape] = {}

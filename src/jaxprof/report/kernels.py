@@ -84,9 +84,7 @@ def likeness(row: Ranked) -> tuple[object, ...] | None:
     kernel = row.kernel
     if row.over is not None or row.weight is not None or kernel.opcode == "fusion":
         return None
-    return (
-        kernel.likeness, kernel.computation, kernel.count, kernel.conditional, kernel.attributes_text, kernel.launches
-    )  # fmt: skip
+    return kernel.likeness, kernel.computation, kernel.count, kernel.conditional, kernel.attributes_text
 
 
 def kernels_table(programs: Iterable[tuple[str, Iterable[Ranked]]]) -> Table[tuple[str, Ranked]]:

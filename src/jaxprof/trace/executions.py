@@ -2,7 +2,7 @@
 
 TPU and some GPU profiles have a line `XLA Modules` that lists executions. On CPU the ops of one execution share a
 `run_id`. A GPU kernel's correlation id names its launch on the host, which lies within the call that executed the
-program. If none of these is known, an execution ends where the ops that run once per execution repeat.
+program. If none of these is known, executions cannot be told apart, and there are none here.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def _of_ops(trace: Trace, lanes: list[Lane]) -> list[Executions]:
         if not len(rows):
             continue
         own_calls = calls[rows] if runs.any() else _filled(calls[rows], start[rows])
-        group = _by_repetition(op[rows], start[rows], end[rows]) if own_calls is None else distinct(own_calls)[1]
-        executions.append(_grouped(name, group, start[rows], end[rows]))
+        if own_calls is not None:
+            executions.append(_grouped(name, distinct(own_calls)[1], start[rows], end[rows]))
     return executions
 
 
@@ -151,42 +151,3 @@ def _filled(calls: Ints, starts: Ints) -> Ints | None:
     filled = np.empty_like(calls)
     filled[order] = calls[order][latest]
     return filled
-
-
-# -- by what comes again -----------------------------------------------------------------------------------------------
-
-
-def _by_repetition(op: Ints, start: Ints, end: Ints) -> Ints:
-    """Return executions, separated by the ops that run once in each of them.
-
-    The number of executions is how often most ops outside loops ran: the smallest count that several ops share. A
-    kernel that lost its name changes the count of one op only. The border is the longest pause between the last such op
-    of an execution and the first of the next one.
-    """
-    order = np.argsort(start, kind="stable")
-    sequence = op[order]
-    ops, counts = np.unique(sequence, return_counts=True)
-    times, sharing = np.unique(counts, return_counts=True)
-    shared = times[sharing > 1]
-    executions = int(shared[0]) if len(shared) else int(times[0])
-    if executions < 2:
-        return np.zeros(len(op), np.int64)
-    once = np.isin(sequence, ops[counts == executions])
-    # The n-th time of each of these ops is in the n-th execution.
-    nth = np.zeros(len(sequence), np.int64)
-    places = np.flatnonzero(once)
-    by_op = places[np.argsort(sequence[places], kind="stable")]
-    nth[by_op] = np.tile(np.arange(executions), len(by_op) // executions)
-    first = np.full(executions, len(sequence))
-    last = np.zeros(executions, np.int64)
-    np.minimum.at(first, nth[places], places)
-    np.maximum.at(last, nth[places], places)
-    if (first[1:] <= last[:-1]).any():
-        return np.zeros(len(op), np.int64)  # the executions overlap, so their borders are unknown
-    begin, reached = start[order], np.maximum.accumulate(end[order])
-    borders = np.zeros(len(sequence), np.int64)
-    for low, high in zip((last[:-1] + 1).tolist(), (first[1:] + 1).tolist(), strict=True):
-        borders[low + int(np.argmax(begin[low:high] - reached[low - 1 : high - 1]))] = 1
-    numbers = np.empty(len(op), np.int64)
-    numbers[order] = np.cumsum(borders)
-    return numbers

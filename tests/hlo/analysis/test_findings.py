@@ -26,10 +26,6 @@ def _recurrence(x, xs):
     return lax.scan(lambda c, a: (jnp.tanh(c + a), c), x, xs)
 
 
-def _accumulated(xs, start):
-    return lax.scan(lambda total, x: (total + x, None), start, xs)[0]
-
-
 _PAIRS = {
     "dtype-convert": (
         (lambda a, b: a.astype(jnp.float32) @ b, "bf16[1024,1024] f32[1024,1024]"),
@@ -121,25 +117,6 @@ def _sent(attribute):
     """
 
 
-def _summed(dtype, numbers, added="ROOT s = T[] add(a, b)"):
-    return f"""
-        add {{
-          a = T[] parameter(0)
-          b = T[] parameter(1)
-          {added}
-        }}
-
-        ENTRY main {{
-          x = T[{numbers},64] parameter(0)
-          zero = T[] constant(0)
-          ROOT y = T[64] reduce(x, zero), dimensions={{0}}, to_apply=add
-        }}
-    """.replace("T[", f"{dtype}[")
-
-
-_ROUNDED = "s = f32[] add(a, b)\n r = bf16[] convert(s)\n ROOT w = f32[] convert(r)"
-
-
 def _transposed(layout):
     inside = f"ROOT t = f32[1024,1024]{{{layout}}} transpose(p0), dimensions={{1,0}}"
     return fused(inside, "f32[1024,1024]{1,0}")
@@ -196,18 +173,12 @@ def _apart(softmax=_SOFTMAX, width=64, length=2048, turns=0):
     return text.replace("NARROW", f"f32[{length},{width}]{{1,0}}")
 
 
-def _returned(second, result="s, c", size=1024):
-    big = f"f32[{size},{size}]{{1,0}}"
-    lines = f"x = BIG parameter(0)\ns = BIG sine(x)\n{second}\nROOT t = (BIG, BIG) tuple({result})"
-    return lines.replace("BIG", big)
-
-
 _UPDATED = parameters("f32[2048,2048]", "f32[2048,2048]") + (
     "a = f32[2048,2048] negate(p0)\nb = f32[2048,2048] negate(p1)\n"
     "ROOT t = (f32[2048,2048], f32[2048,2048]) tuple(a, b)"
 )
 _ALIASED = "is_scheduled=true, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, may-alias) }"
-_DONATED = "is_scheduled=true, input_output_alias={ {1}: (0, {}, may-alias) }"
+
 _MESH = "is_scheduled=true, num_partitions=4"
 _WRITTEN = {
     # of each code whether it is found, where, in which module, and with which header
@@ -233,15 +204,6 @@ _WRITTEN = {
         (False, "tpu", _product("f32")),
     ],
     "host-transfer": [(True, "", _sent(", is_host_transfer=true")), (False, "", _sent(""))],
-    "narrow-sum": [
-        (True, "gpu", _summed("bf16", 4096)),
-        (False, "gpu", _summed("bf16", 255)),
-        (True, "gpu", _summed("f16", 4096)),
-        (False, "gpu", _summed("f16", 2047)),
-        (False, "gpu", _summed("f32", 4096)),
-        (True, "gpu", _summed("f32", 4096, _ROUNDED)),
-        (False, "gpu", _summed("bf16", 4096, "ROOT m = T[] maximum(a, b)")),
-    ],
     "layout-copy": [
         (True, "", _transposed("1,0")),
         (False, "", _transposed("0,1")),  # it only renames dimensions
@@ -253,12 +215,6 @@ _WRITTEN = {
         (False, "gpu", _apart(_SOFTMAX.replace("divide(e, tb)", "add(e, tb)"))),
         (False, "gpu", _apart(width=4096, length=1024)),  # smaller than the result
         (False, "gpu", _apart(length=128)),
-    ],
-    "needless-results": [
-        (True, "", _returned("c = BIG copy(x)")),
-        (False, "", _returned("c = BIG cosine(x)")),
-        (False, "", _returned("", "s, x"), _DONATED),
-        (False, "", _returned("c = BIG copy(x)", size=16)),
     ],
     "lost-donation": [(True, "", _UPDATED), (False, "", _UPDATED, _ALIASED)],
     "resharding": [
@@ -300,28 +256,6 @@ def test_a_finding_says_where_and_how_much():
 @pytest.mark.parametrize("turns", [0, 5])
 def test_scores_that_go_through_memory_are_counted_written_and_read_in_each_turn(turns):
     assert _find(written(_apart(turns=turns)), "attention-scores").bytes == (turns or 1) * 2 * 2 * 2048 * 2048 * 4
-
-
-@pytest.mark.parametrize(
-    ("second", "result", "words"),
-    [
-        ("c = BIG copy(x)", "s, c", "unchanged arguments"),
-        ("", "s, x", "unchanged arguments"),
-        ("c = BIG copy(s)", "s, c", "the same array twice"),
-        ("z = f32[] constant(0)\n b = BIG broadcast(z), dimensions={}", "s, b", "constants"),
-    ],
-)
-def test_a_result_that_the_caller_has_already(second, result, words):
-    found = _find(written(_returned(second, result)), "needless-results")
-    assert words in found.message
-    assert found.bytes == 1024 * 1024 * 4
-
-
-def test_a_sum_of_jnp_is_not_rounded_at_each_addition():
-    assert "narrow-sum" not in _codes(compiled(lambda x: x.sum(0), "bf16[4096,128]"))
-    assert "narrow-sum" not in _codes(compiled(_accumulated, "bf16[100,64,64] bf16[64,64]"))
-    found = _find(compiled(_accumulated, "bf16[300,64,64] bf16[64,64]"), "narrow-sum")
-    assert "up to 300 numbers" in found.message
 
 
 def test_a_checkpoint_that_computes_nothing_twice_is_not_told():

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from jaxprof.devices.targets.exchange import Exchange, exchange
 from jaxprof.hlo.analysis.collectives import FINISHES, STARTS, collectives
-from jaxprof.hlo.analysis.cost.roofline import roofline
+from jaxprof.hlo.analysis.cost.peaks import roofline
 from jaxprof.hlo.analysis.kernels import analysis_of, kernels
 from jaxprof.hlo.analysis.opcodes import FINISHING
 

@@ -30,7 +30,7 @@ from jax.experimental.compilation_cache import compilation_cache
 
 from jaxprof.engine.measure.control import Reporter
 from jaxprof.events import BuffersReported, MemoryReported, TextRecorded, finite
-from jaxprof.hlo.dumped import DUMP_ENDING, DUMP_PASS, thunk_files, with_launches, with_reasons
+from jaxprof.hlo.dumped import DUMP_ENDING, DUMP_PASS, with_reasons
 from jaxprof.trace.buffers import LARGEST_MODULE_BYTES
 from jaxprof.trace.buffers import buffers_of as read_buffers
 
@@ -282,7 +282,7 @@ def compile_traced(
             "Run it in a fresh process, without the compilation cache, for a cold compile.",
         )
     hlo = compiled.as_text() or ""
-    record("hlo", dump.added_to(hlo))
+    record("hlo", with_reasons(hlo, dump.reasons))
     memory = memory_of(compiled)
     if memory is not None:
         recorder.emit(memory)
@@ -335,26 +335,16 @@ def _compiled(recorder: Reporter, lowered: Any, options: dict[str, Any]) -> Any:
 
 @dataclass(slots=True)
 class _Dump:
-    """Compiler options that make XLA dump its fusion steps and its launches, and the dump."""
+    """Compiler options that make XLA dump its fusion steps, and the dump."""
 
     options: dict[str, Any] = field(default_factory=dict)
     reasons: str = ""
-    thunks: tuple[str, str] = ("", "")
-    """The thunk sequence and its metadata."""
 
     def read(self, folder: Path) -> None:
         """Read what XLA wrote of the module that it compiled last."""
         written = sorted(folder.glob(f"*{DUMP_ENDING}"))
-        if not written:
-            return
-        self.reasons = written[-1].read_text("utf-8", "replace")
-        thunks = thunk_files(folder, written[-1].name.removesuffix(DUMP_ENDING))
-        if thunks is not None:
-            self.thunks = (thunks[0].read_text("utf-8", "replace"), thunks[1].read_text("utf-8", "replace"))
-
-    def added_to(self, hlo: str) -> str:
-        """Return the module's text with the dump as comments."""
-        return with_launches(with_reasons(hlo, self.reasons), *self.thunks)
+        if written:
+            self.reasons = written[-1].read_text("utf-8", "replace")
 
 
 @contextmanager

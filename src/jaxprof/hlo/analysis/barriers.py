@@ -34,10 +34,6 @@ if TYPE_CHECKING:
     from jaxprof.hlo.model import Module
     from jaxprof.hlo.shape import Shape
 
-MOST_OPERANDS: Final = 96
-"""Most parameters and results of a GPU fusion in XLA (`MaxOperandsAndOutputsPerFusion`)."""
-MANY_INSTRUCTIONS: Final = 500
-"""Number of instructions from which a fusion counts as large; XLA limits the size of generated code in several ways."""
 _UNSPECIFIC: Final = re.compile(r"^the (?:producer|consumer) is not fusible")
 """XLA's message for kernels that it never fuses; the derived reason says what kind of kernel they are."""
 _PRODUCT_KINDS: Final = frozenset({"GEMM", "convolution", "attention"})
@@ -101,7 +97,6 @@ REASONS: Final[dict[str, str]] = {
     "several-users": "more than one kernel reads the array, and each would compute it again",
     "program-output": "the array is a result of the program, and must be written in any case",
     "recomputation": "the consumer uses each element many times, and would compute it again each time",
-    "size-limit": "together they would exceed XLA's size limit for a fusion",
     "not-told": "the HLO text does not show why",
 }
 """Every reason and its words, in the order in which the reasons are tried."""
@@ -158,9 +153,9 @@ def _barriers(flow: Flow, words: Mapping[str, str]) -> Iterator[Barrier]:
         if quote and not _UNSPECIFIC.search(quote):
             reason = "stated"
         else:
-            reason = reasons.get(form) or _reason(passage, _KernelView(passage.producer, answers), used, flow)
-            if not _may_exceed_operands(passage):
-                reasons[form] = reason
+            reason = reasons.get(form)
+            if reason is None:
+                reason = reasons[form] = _reason(passage, _KernelView(passage.producer, answers), used, flow)
         saved = sizes.setdefault(saved, saved)
         yield Barrier(
             passage.producer.name, passage.consumer.name, reason, saved, array, passage.consumer.computation, quote
@@ -284,7 +279,6 @@ def _tried(passage: Passage, made: _KernelView, used: _KernelView, flow: Flow) -
         "recomputation",
         used.once("repeats", used.places(passage.operand), lambda: used.repeats(passage.operand)),
     )
-    yield "size-limit", _too_large(passage, made, used)
     yield "library-call", any(map(_is_generated, both))
 
 
@@ -343,20 +337,3 @@ def _is_long_concatenation(look: _KernelView) -> bool:
         return False
     along = instruction.integers("dimensions")
     return len(instruction.operands) > 8 or (shape.rank > 1 and along == shape.layout.minor_to_major[:1])
-
-
-def _may_exceed_operands(passage: Passage) -> bool:
-    """Return whether the two kernels together may have more operands and results than a fusion can have; the exact
-    number depends on which of them coincide."""
-    producer, consumer = passage.producer, passage.consumer
-    return producer.operands + consumer.operands + producer.results + consumer.results > MOST_OPERANDS
-
-
-def _too_large(passage: Passage, made: _KernelView, used: _KernelView) -> bool:
-    if passage.producer.instructions + passage.consumer.instructions > MANY_INSTRUCTIONS:
-        return True
-    if not _may_exceed_operands(passage):
-        return False
-    operands = {*made.instruction.operands, *used.instruction.operands}
-    results = len(made.instruction.shape.leaves()) + len(used.instruction.shape.leaves())
-    return len(operands) + results > MOST_OPERANDS

@@ -24,7 +24,6 @@ from jaxprof.hlo.analysis.opcodes import ARITHMETIC, SAME_PLACE, TRANSCENDENTAL,
 from jaxprof.hlo.analysis.origin import HloSourceLocation, OpPath, Origin, op_path, origins, sources_of
 from jaxprof.hlo.analysis.platform import platform_of
 from jaxprof.hlo.collecting import not_collecting
-from jaxprof.hlo.dumped import Launches, launches
 from jaxprof.hlo.read.plain import Gaps
 
 if TYPE_CHECKING:
@@ -185,12 +184,6 @@ class Kernel:
             own = instruction.metadata
             self._origins = origins(own, [inner.metadata for inner in fused(instruction)], module.stack_of)
         return self._origins
-
-    @property
-    def launches(self) -> Launches | None:
-        """What the GPU runtime starts for one execution; None where XLA's thunk sequence is not kept."""
-        known = launches(self.instruction.computation.module)
-        return known.get(self.name) if known else None
 
     @property
     def attributes_text(self) -> str:

@@ -15,7 +15,7 @@ from weakref import ref
 
 from jaxprof.errors import FileRefusedError, HloError, missing_file, system_words
 from jaxprof.files import open_regular
-from jaxprof.hlo.dumped import DUMP_ENDING, thunk_files, with_launches, with_reasons
+from jaxprof.hlo.dumped import DUMP_ENDING, with_reasons
 from jaxprof.hlo.open import parsed
 from jaxprof.hlo.open.stages import ModuleStages
 from jaxprof.hlo.read import files
@@ -168,16 +168,12 @@ def _parsed(path: Path, text: str) -> Sequence[Module]:
 
 
 def _with_comments(path: Path, text: str) -> str:
-    """Return the text with XLA's own reasons for not fusing and its launches, if the dump has them for this module."""
+    """Return the text with XLA's own reasons for not fusing, if the dump has them for this module."""
     match = _DUMP.fullmatch(_stem(path.name))
     if match is None or match["before"]:
         return text
     reasons = path.with_name(f"{match['module']}{DUMP_ENDING}")
-    if reasons.is_file():
-        text = with_reasons(text, files.read_text(reasons))
-    if (thunks := thunk_files(path.parent, match["module"])) is not None:
-        text = with_launches(text, *map(files.read_text, thunks))
-    return text
+    return with_reasons(text, files.read_text(reasons)) if reasons.is_file() else text
 
 
 def _reader(path: Path, module: Module | None = None) -> Callable[[], str]:

@@ -4,11 +4,11 @@ One traversal with a regular expression stops at the few lines that matter (`Hlo
 closing brace) and skips the instructions; these are split later, computation by computation. The beginning of a file
 shows whether it is HLO at all.
 
-Computations that occur only inside an instruction are found afterwards, because they belong to the module: those
-written in place of a name, and those that a short form implies. XLA prints `custom-call-start(%x),
-custom_call_target="f"` for an `async-start` that calls a computation which holds one `custom-call`, and leaves that
-computation out. XLA's parser restores it as `async_wrapped`, and so does this one. `find` over the text costs a few
-milliseconds; a module that XLA printed has no computations written in place.
+Computations that a short form implies are found afterwards, because they belong to the module. XLA prints `custom-call-
+start(%x), custom_call_target="f"` for an `async-start` that calls a computation which holds one `custom-call`, and
+leaves that computation out. XLA's parser restores it as `async_wrapped`, and so does this one. `find` over the text
+costs a few milliseconds. A computation written in place of a name, which XLA never prints, is not read: its caller then
+calls nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from jaxprof.hlo.source import Problem, Source
 from jaxprof.limits import INSTRUCTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
 
 _NAME: Final = r"(?:%[^\s=%,(){}\"/]++|[A-Za-z_][\w.\-$]*+)"
@@ -63,7 +63,7 @@ def modules(text: str) -> list[Module]:
     if not indexed or (index.headerless and _is_doubtful(indexed)):
         raise not_hlo(text)
     for module in indexed:
-        find_in_place(module)
+        find_implied(module)
         module.siblings = tuple(indexed)
     return indexed
 
@@ -330,12 +330,9 @@ def begins_like_hlo(head: bytes) -> bool:
     return b"HloModule " in head or _ENTRY.search(head) is not None
 
 
-_CALLING: Final = ("to_apply", "calls", "body", "condition", "select", "scatter", "computations", "computation")
-_WRITTEN_BY_HAND: Final = 4 << 20
 _OF_THE_START: Final = frozenset(
     {"async_execution_thread", "metadata", "control-predecessors", "frontend_attributes", "sharding"}
 )
-_BEGINS = re.compile(r"\s*+(?:ROOT\s++(?!=))?%?[^\s=%,(){}\"/]++\s*+=\s")
 _OPCODE_BEFORE = re.compile(r"[\w\-]+$", re.ASCII)
 
 
@@ -363,10 +360,9 @@ class SyntheticComputation(Computation):
         return self._line_of_all
 
 
-def find_in_place(module: Module) -> None:
-    """Add the computations that occur only inside an instruction to the module, each before the one that calls it."""
+def find_implied(module: Module) -> None:
+    """Add the computations that a short form implies to the module, each before the one that calls it."""
     search = _Search(module)
-    search.written_in_place()
     search.short_forms()
     if search.found:
         module._insert(search.found)
@@ -408,26 +404,6 @@ class _Search:
             yield at
             at = self._text.find(part, at + len(part), limit)
 
-    def written_in_place(self) -> None:
-        """Find computations in place of a name: `to_apply={ a = f32[] parameter(0) ... }`."""
-        module, text = self._module, self._text
-        # One more search costs a twentieth of the index of 100 MB, and nobody writes that much by hand on one line.
-        blanks = "\n" if len(text) > _WRITTEN_BY_HAND else "\n \r\t"
-        braces = sorted(at + 1 for blank in blanks for at in self._occurrences("={" + blank))
-        for brace in braces:
-            if not text[max(brace - 32, 0) : brace - 1].endswith(_CALLING):
-                continue
-            holder = self._holder(brace)
-            if holder is None or self._budget.left <= 0 or not _BEGINS.match(text, brace + 1, holder.span[2]):
-                continue
-            end = balanced_end(text, brace, holder.span[2])
-            self._budget.left -= (end if end >= 0 else holder.span[2]) - brace
-            if end >= 0:
-                name = self._free_name("_")
-                made = Computation(module, name, (brace, brace + 1, end - 1))
-                self.found.setdefault(holder.name, []).append(made)
-                module._in_place[brace] = name
-
     def short_forms(self) -> None:
         """Find computations that a short form implies: `custom-call-start(%x), custom_call_target="f"`."""
         module, text = self._module, self._text
@@ -439,10 +415,10 @@ class _Search:
             start = self._starting(at + len("-start("), holder)
             if start is not None:
                 name = self._free_name("async_wrapped")
-                written, span = _wrapped_computation(name, start, module._in_place)
+                written, span = _wrapped_computation(name, start)
                 made = SyntheticComputation(module, name, Source(written), span, module.source.line(at))
                 self.found.setdefault(holder.name, []).append(made)
-                module._in_place[start.inside[0]] = name
+                module._implied[start.inside[0]] = name
 
     def _starting(self, opened: int, holder: Computation) -> record.Record | None:
         """Return the instruction whose operands begin at `opened`; its name may be a line or two before."""
@@ -461,13 +437,10 @@ class _Search:
         return None
 
 
-def _wrapped_computation(
-    name: str, start: record.Record, in_place: Mapping[int, str]
-) -> tuple[str, tuple[int, int, int]]:
+def _wrapped_computation(name: str, start: record.Record) -> tuple[str, tuple[int, int, int]]:
     """Return the text of the computation that the short form `start` leaves out, and its `Computation.span`.
 
     Its parameters have the shapes that the start's own shape lists first, its root the one that it lists second.
-    `in_place` names the computations that are written in place, by the offset of their brace.
     """
     _, wrapped = unsugared(start.opcode)
     members = start.shape.tuple_shapes
@@ -475,7 +448,7 @@ def _wrapped_computation(
     result = members[1] if len(members) > 1 else start.shape
     names = [f"async_param.{number}" if number else "async_param" for number in range(len(operands))]
     attributes = "".join(
-        f", {item.name}={'%' + named if (named := in_place.get(item.start)) else start.text[item.start : item.end]}"
+        f", {item.name}={start.text[item.start : item.end]}"
         for item in start.attribute_list().found
         if item.name not in _OF_THE_START
     )

@@ -136,7 +136,7 @@ def is_whole(module: Module) -> bool:
 
     For 3 MB of HLO this takes 40 ms, and reading every kernel 250 ms.
     """
-    if module._index_problems or module._in_place:
+    if module._index_problems or module._implied:
         return False
     shapes: set[str] = set()
     for computation in module.computations.values():

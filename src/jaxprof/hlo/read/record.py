@@ -29,7 +29,7 @@ from jaxprof.hlo.shape import Shape, parse_shape
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from jaxprof.hlo.read.syntax import Attribute, AttributeList
+    from jaxprof.hlo.read.syntax import AttributeList
 
 # Possessive throughout: a repetition keeps what it has taken, so that no text makes these backtrack.
 _NAME: Final = r"\s*+(?:ROOT\s++(?!=))?%?(?P<name>[^\s=%,(){}\"]++)\s*+=\s*+"
@@ -136,34 +136,25 @@ class Record:
                 self._attributes.setdefault(item.name, self.text[item.start : item.end])
         return self._attributes
 
-    def called(self, in_place: Mapping[int, str]) -> tuple[str, ...]:
+    def called(self, implied: Mapping[int, str]) -> tuple[str, ...]:
         """Return the computations that the instruction calls.
 
-        `in_place` names those that are written in place, by the offset of their opening brace, or of the operands of
-        the instruction that stands for one (see `jaxprof.hlo.read.parse`).
+        `implied` names those that a short form leaves out, by the offset of the operands of the instruction that stands
+        for one (see `jaxprof.hlo.read.parse`).
         """
         if self._called is None:
-            if self.inside[0] in in_place:
-                self._called = (in_place[self.inside[0]],)
+            if self.inside[0] in implied:
+                self._called = (implied[self.inside[0]],)
             # Most instructions call nothing, and a search over the text is ten times cheaper than reading the
             # attributes.
             elif not _MAY_CALL.search(self.text, self.inside[1], self.limit):
                 self._called = ()
-            elif not in_place:
+            else:
                 written = self.attributes
                 self._called = tuple(
                     name for key in CALLING_ATTRIBUTES if key in written for name in _names(written[key])
                 )
-            else:
-                by_name = {item.name: item for item in reversed(self.attribute_list().found)}
-                calling = [by_name[key] for key in CALLING_ATTRIBUTES if key in by_name]
-                self._called = tuple(name for item in calling for name in self._names_at(item, in_place))
         return self._called
-
-    def _names_at(self, item: Attribute, in_place: Mapping[int, str]) -> list[str]:
-        if item.start in in_place:
-            return [in_place[item.start]]
-        return _names(self.text[item.start : item.end])
 
     @property
     def metadata(self) -> Metadata:

@@ -163,8 +163,6 @@ def _cost(ranked: Ranked, width: int) -> list[FactLine]:
         figures["measured"] = f"{seconds(ranked.measured_seconds)} a call, the mean{reached}"
     if kernel.precision and kernel.precision != "default":
         figures["precision"] = kernel.precision
-    if kernel.launches is not None:
-        figures["launches"] = ", ".join(kernel.launches.parts)
     if kernel.asynchronous:
         figures[""] = "asynchronous: it overlaps with what follows"
     count = "" if kernel.count == 1 else f"; for one of {times(ranked)} executions"

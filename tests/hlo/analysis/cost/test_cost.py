@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from hlo.analysis.programs import fused, only_kernel, parameters, written
 from jaxprof.errors import UsageError
 from jaxprof.hlo.analysis.cost.linear import ConvolutionWindow, matmul_flops, positions
-from jaxprof.hlo.analysis.cost.peaks import DEVICES, device, device_of_kind
-from jaxprof.hlo.analysis.cost.roofline import measured_device, roofline, with_measured
+from jaxprof.hlo.analysis.cost.peaks import DEVICES, device, device_of_kind, measured_device, roofline, with_measured
 from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.shape import parse_shape
 from tables import rows

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 _LOOKS: Final[tuple[Callable[[Scene], Iterator[HloFinding]], ...]] = (
     traffic.layout_copies, traffic.converts, compute.float64, traffic.broadcasts, compute.tiny, traffic.padding,
     compute.odd_sizes, compute.rematerialised, traffic.constants, traffic.unused, traffic.host, compute.loops,
-    flow_.attention_scores, flow_.results, flow_.lost_donation, precision.upcast_products, precision.precise_products,
-    sharding.resharded, precision.narrow_sums,
+    flow_.attention_scores, flow_.lost_donation, precision.upcast_products, precision.precise_products,
+    sharding.resharded,
 )  # fmt: skip
 _BEFORE_OPTIMISATION: Final = (compute.rematerialised, traffic.constants, traffic.host)
 """Findings that apply to a module in which nothing is fused yet."""

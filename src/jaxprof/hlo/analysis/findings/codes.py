@@ -98,12 +98,6 @@ HLO_FINDINGS: Final[dict[str, HloFindingKind]] = {
         "small.",
         saves="part",
     ),
-    "needless-results": HloFindingKind(
-        "results that the caller already has",
-        "The program returns an argument unchanged, a constant, or the same array twice: each is a copy.",
-        "Return only what was computed: the caller already has the argument, the constant or the other result; donate "
-        "(donate_argnums) an argument that is returned as a result.",
-    ),
     "lost-donation": HloFindingKind(
         "a step holds its old state beside the new one",
         "Results that update arguments element by element could take their memory; without donation both are held, "
@@ -127,14 +121,6 @@ HLO_FINDINGS: Final[dict[str, HloFindingKind]] = {
         "Use the default precision if the result stays accurate enough: jax_default_matmul_precision, or "
         "precision=None on the product. On a TPU `highest` takes six passes; on a GPU it rules out TF32.",
         saves="part",
-    ),
-    "narrow-sum": HloFindingKind(
-        "sums that are rounded to 16 bits at each addition",
-        "A bfloat16 has 8 significant bits: a sum of 256 numbers of one size no longer changes when the next one is "
-        "added (float16: 2048). What is added after that is lost, unless the backend keeps more bits than the HLO "
-        "says.",
-        "Accumulate in float32 and round once: jnp.sum does this by default; use float32 for the state of a loop "
-        "(such as accumulated gradients) and for lax.reduce (x.astype(jnp.float32)).",
     ),
     "host-transfer": HloFindingKind(
         "kernels that exchange data with the host",

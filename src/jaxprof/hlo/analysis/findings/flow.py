@@ -1,5 +1,5 @@
-"""Findings that follow the data through kernels: attention whose scores go through memory, results that the caller
-already has, and arguments that are updated without being donated.
+"""Findings that follow the data through kernels: attention whose scores go through memory, and arguments that are
+updated without being donated.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.hlo.analysis.attention import attention_before, is_any_product
-from jaxprof.hlo.analysis.dataflow import Value, made_through, resolved, same_elements, sources, upstream
+from jaxprof.hlo.analysis.dataflow import Value, resolved, same_elements, sources, upstream
 from jaxprof.hlo.analysis.findings.finding import LARGE_BYTES, HloFinding, gather_sizes
 from jaxprof.hlo.analysis.flow import array_key
 from jaxprof.hlo.analysis.kernels import MATRIX_KINDS
@@ -84,39 +84,6 @@ def _between(attention: Attention) -> list[Instruction]:
 
 
 _ALIAS = re.compile(r"\{([\d, ]*)\}:\s*\((\d{1,18})")
-_MADE_OF_NOTHING: Final = frozenset({"constant", "iota"})
-
-
-def results(scene: Scene) -> Iterator[HloFinding]:
-    """Find results that the caller already has: an unchanged argument, the same array twice, a constant."""
-    module = scene.table.module
-    root = module.entry.root if module.entry is not None else None
-    if root is None or root.opcode != "tuple":
-        return
-    own = _aliases(module)
-    seen: set[tuple[int, tuple[int, ...], int]] = set()
-    needless: list[tuple[int, str]] = []
-    reasons: dict[str, None] = {}
-    for number, result in enumerate(root.operand_instructions()):
-        value = made_through(resolved(Value(result)), {"copy", "copy-start"})
-        if value is None or result.shape.is_tuple:
-            continue
-        reason = ""
-        if value.opcode == "parameter":
-            reason = "unchanged arguments" if own.get((number,)) != value.instruction.parameter_number else ""
-        elif _is_constant(value):
-            reason = "constants"
-        elif value.key in seen:
-            reason = "the same array twice"
-        if reason:
-            needless.append((result.shape.bytes, result.name))
-            reasons[reason] = None
-        seen.add(value.key)
-    if sum(size for size, _ in needless) >= LARGE_BYTES:
-        rest = f"nothing new ({', '.join(reasons)}): {{bytes}} a run"
-        yield from gather_sizes(
-            "needless-results", needless, "result of the program holds", "results of the program hold", rest
-        )
 
 
 def _aliases(module: Module) -> dict[tuple[int, ...], int]:
@@ -161,9 +128,3 @@ def lost_donation(scene: Scene) -> Iterator[HloFinding]:
 def _is_argument(value: Value, result: Value, taken: set[int]) -> bool:
     number = value.instruction.parameter_number if value.opcode == "parameter" and not value.fusions else None
     return number is not None and number not in taken and value.shape.dtype == result.shape.dtype
-
-
-def _is_constant(value: Value) -> bool:
-    """Return whether a value is the same in each run: broadcast from a constant, or an iota."""
-    source = made_through(value, {"broadcast", "convert", "copy", "reshape"})
-    return source is not None and source.opcode in _MADE_OF_NOTHING
