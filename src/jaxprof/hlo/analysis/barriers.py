@@ -153,9 +153,8 @@ def _barriers(flow: Flow, words: Mapping[str, str]) -> Iterator[Barrier]:
         if quote and not _UNSPECIFIC.search(quote):
             reason = "stated"
         else:
-            reason = reasons.get(form)
-            if reason is None:
-                reason = reasons[form] = _reason(passage, _KernelView(passage.producer, answers), used, flow)
+            reason = reasons.get(form) or _reason(passage, _KernelView(passage.producer, answers), used, flow)
+            reasons[form] = reason
         saved = sizes.setdefault(saved, saved)
         yield Barrier(
             passage.producer.name, passage.consumer.name, reason, saved, array, passage.consumer.computation, quote
