@@ -113,33 +113,6 @@ def record_program(folder: Path) -> Path:
     return path
 
 
-STEP = """\
-import jax.numpy as jnp
-
-
-def step(x):
-    for _ in range({}):
-        x = jnp.tanh(x @ x / 23)
-    return x.sum()
-"""
-STEPS = {9: STEP.format(1), 6: STEP.format(3)}
-"""A function that is measured so many times, and then edited."""
-
-
-def record_history(folder: Path) -> Path:
-    """The folder of sessions of a function, before and after an edit."""
-    (folder / "old").mkdir()
-    os.environ["JAXPROF_HOME"] = str(folder / "old")
-    for times, source in STEPS.items():
-        (folder / "step.py").write_text(source)
-        for _ in range(times):
-            jaxprof("run", "step.py:step", "--variant", "jit", "--arg", "f32[512,512]", "--launches", "1",
-                    "--budget", "0.3", "--no-capture")  # fmt: skip
-    (folder / "step.py").unlink()
-    os.environ["JAXPROF_HOME"] = str(folder / ".jaxprof")
-    return folder / "old" / "sessions"
-
-
 def record_job(folder: Path) -> Path:
     """The finished recording of a job of four processes, of which one makes its input more slowly."""
     shutil.copy(HERE.parent / "examples" / "data_parallel.py", folder / "data_parallel.py")
@@ -200,28 +173,17 @@ async def take_finished(camera: Camera, sweep: Path, program: Path) -> None:
     app.action_go("program")
     await camera.shoot("program", "3", "down", settle=2.0)
     await camera.shoot("findings", "m", "f", settle=2.0)
-    await camera.shoot("flame", "m", "O", "m", "F", settle=2.0)
-
-
-async def take_history(camera: Camera) -> None:
-    """The history of a function that was edited."""
-    from jaxprof.tui.kit.table_view import ReportList
-
-    app = camera.app
-    app.show_history()
-    await camera.until(lambda: any(found.count > 0 for found in app.screen.query(ReportList)))
-    await camera.shoot("history", "enter", *["up"] * 5, settle=2.0)
+    await camera.shoot("flame", "m", "O", settle=2.0)
 
 
 async def take_job(camera: Camera, job: Path) -> None:
-    """A job of several processes: its steps, and the late one beside the others."""
+    """A job of several processes."""
     from jaxprof.tui.job.heat_map import JobMap
 
     app = camera.app
     app.open_session(job)
-    await camera.until(lambda: bool(app.screen.query(JobMap)) and app.screen.query_one(JobMap).browse.grid is not None)
+    await camera.until(lambda: bool(app.screen.query(JobMap)) and app.screen.query_one(JobMap).grid is not None)
     await camera.shoot("job", *["right"] * 6, settle=2.0)
-    await camera.shoot("job-beside", "c", settle=2.0)
 
 
 async def take_running(camera: Camera) -> None:
@@ -239,7 +201,7 @@ async def take_running(camera: Camera) -> None:
     app.live.close()
 
 
-async def take(path: Path, sweep: Path, program: Path, histories: Path, job: Path) -> None:
+async def take(path: Path, sweep: Path, program: Path, job: Path) -> None:
     """All pictures, at all sizes."""
     from jaxprof.tui.app import JaxprofApp
 
@@ -247,10 +209,6 @@ async def take(path: Path, sweep: Path, program: Path, histories: Path, job: Pat
         app = JaxprofApp(path)
         async with app.run_test(size=size) as pilot:
             await take_finished(Camera(app, pilot, suffix), sweep, program)
-        app = JaxprofApp()
-        app.library_folder = histories
-        async with app.run_test(size=size) as pilot:
-            await take_history(Camera(app, pilot, suffix))
         app = JaxprofApp()
         async with app.run_test(size=size) as pilot:
             await take_job(Camera(app, pilot, suffix), job)
@@ -262,10 +220,8 @@ async def take(path: Path, sweep: Path, program: Path, histories: Path, job: Pat
 def main() -> None:
     """Everything, in a state folder of its own."""
     with studio() as folder:
-        path, sweep, program, histories, job = (
-            make(folder) for make in (record, record_sweep, record_program, record_history, record_job)
-        )
-        asyncio.run(take(path, sweep, program, histories, job))
+        path, sweep, program, job = (make(folder) for make in (record, record_sweep, record_program, record_job))
+        asyncio.run(take(path, sweep, program, job))
 
 
 if __name__ == "__main__":

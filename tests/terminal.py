@@ -84,9 +84,7 @@ class Screen:
 class Terminal:
     """A process on a pty of its own, which ends with the `with` block."""
 
-    def __init__(self, command, cwd, environment, *, size=(120, 40), answers="\x1b[?62;22c"):
-        """`answers`: what the terminal says when it is asked what it is, as terminals do; None for none."""
-        self._answers = answers
+    def __init__(self, command, cwd, environment, *, size=(120, 40)):
         self.screen = Screen(*size)
         self.shown = ""
         """All that was written, escape sequences included; ends of lines are those of a file."""
@@ -163,8 +161,6 @@ class Terminal:
         except OSError:  # Linux's word for the end of a terminal
             return False
         text = self._decoder.decode(data)
-        if self._answers and "\x1b[c" in text:
-            self.type(self._answers.encode())
         self.shown += text.replace("\r\n", "\n")
         self.screen.write(text)
         return bool(data)

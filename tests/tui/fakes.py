@@ -67,6 +67,13 @@ class NoJax(StillDevices):
         raise WorkerError("jax is not installed there", "pip install jax")
 
 
+class NoMachine(StillDevices):
+    """A machine that cannot be read."""
+
+    def local(self):
+        raise WorkerError("the machine cannot be read", "")
+
+
 class FakeQueue:
     """What a queue of runs and a program have in common: each goes on until the test lets it end."""
 

@@ -7,7 +7,7 @@ import pytest
 
 from jaxprof.engine.protocol.request import KeptLeaf
 from jaxprof.errors import WorkerError
-from jaxprof.tui.results.compare_screen import CompareScreen
+from jaxprof.tui.results.compare_dialog import CompareDialog
 from tui.fakes import SMALL, walking
 from tui.session_tapes import Tape
 
@@ -83,9 +83,8 @@ async def test_two_marked_workloads_are_measured_as_sides_and_then_compared(inpu
         assert folder.is_dir()
         await walk.mode("results")
         await measured(walk)
-        await walk.on("CompareScreen")
+        await walk.on("CompareDialog")
         await walk.until(lambda: "slower than A" in walk.text or "inconclusive" in walk.text)
-        assert not walk.screen.query_one("ReadingLine").display
         await walk.shows("A  selu", "B  matmul")
         await walk.press("escape")
         await walk.until(lambda: walk.screen.query("#results"), "Results lies below")
@@ -155,4 +154,4 @@ async def test_a_side_that_did_not_end_well_leaves_nothing_to_compare(inputs):
         await measured(walk, "failed")
         assert walk.app.current_mode == "results"
         await walk.press("2 c", "there is nothing to compare")
-        assert not isinstance(walk.screen, CompareScreen)
+        assert not isinstance(walk.screen, CompareDialog)

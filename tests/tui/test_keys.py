@@ -15,15 +15,14 @@ import jaxprof.tui
 import program_events
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.facts.programs import ProgramRow
-from jaxprof.tui.help import STOPS, tour
+from jaxprof.tui.actions import STOPS, Menu, tour
 from jaxprof.tui.home.own_code import TOUR, own_programs
 from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.key_table import GROUPS, MEANINGS
 from jaxprof.tui.keys import ACTIONS, IN_MENU, as_markdown, bindings, in_words, key_of, keys_of, letter_of, remap, shown
-from jaxprof.tui.kit.dialogs import AskText, Choose, Confirm, Option, SaveAs
-from jaxprof.tui.kit.script_dialog import ScriptDialog
+from jaxprof.tui.kit.dialogs import AskText, Choose, Confirm, Option, Options, SaveAs
+from jaxprof.tui.kit.script_dialog import script_dialog
 from jaxprof.tui.kit.table_columns import placed
-from jaxprof.tui.menu import Menu, MenuEntry, MenuList
 from jaxprof.tui.profiler import PLACES
 from jaxprof.tui.program.ledger import CompilationDialog
 from jaxprof.tui.program.line_profile import SourceLines
@@ -34,7 +33,7 @@ from tui.fakes import SMALL, WIDE, Stage, walking
 SOURCE = Path(jaxprof.tui.__file__).parent
 DOCUMENT = Path(__file__).parents[2] / "docs" / "keys.md"
 GENERATED = "<!-- made from src/jaxprof/tui/key_table.py by UPDATE_KEYS=1 pytest tests/tui/test_keys.py -->\n"
-DESTRUCTIVE = {"cancel", "cancel_all", "delete"}
+DESTRUCTIVE = {"cancel", "delete"}
 TEXTUALS = {"app.focus_next", "app.focus_previous", "dismiss", "command_palette", "suspend_process"}
 
 
@@ -84,7 +83,7 @@ def test_what_destroys_is_a_capital_or_no_letter():
 
 def test_only_the_table_declares_keys():
     for path in SOURCE.rglob("*.py"):
-        if path.name in ("keys.py", "menu.py"):  # the menu has the letters of the table
+        if path.name in ("keys.py", "actions.py"):  # the menu has the letters of the table
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call):
@@ -129,7 +128,7 @@ async def test_the_menu_does_by_its_letter_and_each_of_the_six_screens_shows_wha
             await walk.until(lambda: [one for one in labels if one not in walk.text.splitlines()[-1]] == [])
         await walk.through("""
             m | @Menu
-            x | @ScriptDialog
+            x | @FormDialog
             escape m m | @HomeScreen
             m enter
         """)
@@ -148,11 +147,11 @@ async def test_the_menu_does_by_its_letter_and_each_of_the_six_screens_shows_wha
 
 
 MENUS = (
-    "home own_code workloads devices", "results scroll", "compare scroll", "history report_list",
+    "home own_code workloads devices", "results scroll", "compare scroll",
     "hlo kernels roofline hlo_findings text text_pane facts", "module_memory buffers memory",
     "profile overview timeline_pane timeline time_tree buffers memory",
     "program ledger hot_lines advice time_tree", "job job_map job_findings ranks",
-    "rows table tree",
+    "rows tree",
 )  # fmt: skip
 """Groups whose actions can stand in one menu."""
 
@@ -161,18 +160,18 @@ MENUS = (
 async def test_no_line_of_a_menu_is_cut_at_80_columns():
     async with walking(SMALL) as walk:
         await walk.press("m", "x  Profile script")
-        shown_list = walk.find(MenuList)
+        shown_list = walk.find(Options)
         width = shown_list.scrollable_content_region.width
         listed = {name for names in MENUS for name in names.split()}
         opening = {name for name, group in GROUPS.items() if any(letter_of(key) for key in group.keys)}
-        dialogs = {"explanation", "compilation", "source", "trust", "confirm"}
+        dialogs = {"explanation", "compilation", "source", "trust", "confirm", "history"}
         assert opening - listed - dialogs == set()
         cut = []
         for names in MENUS:
             keys = [key for name in names.split() for key in GROUPS[name].keys if letter_of(key)]
-            rows = [MenuEntry(letter_of(key), key.label, key.help, key.action, walk.screen, True) for key in keys]
+            rows = [Option(key.label, key.help, letter_of(key)) for key in keys]
             note = placed(shown_list._columns, width, rows)[-1]
-            cut += [(names, row.does, note.width) for row in rows if len(row.does) > note.width]
+            cut += [(names, row.note, note.width) for row in rows if len(row.note) > note.width]
         assert cut == []
 
 
@@ -217,7 +216,7 @@ DIALOGS = {
     "place": lambda: SaveAs("Save as", "A copy.", "", Path("a")),
     "question": lambda: Confirm("Delete it?", "This cannot be undone.", "Delete"),
     "choice": lambda: Choose("Which?", LINES),
-    "script": ScriptDialog,
+    "script": script_dialog,
     "compilation": lambda: CompilationDialog(compilation()),
     "source": lambda: SourceLines(program_events.at(3)),
 }

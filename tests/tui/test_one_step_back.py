@@ -31,7 +31,7 @@ HOME = Place("home", tapes.finished, "Your code")
 
 STEPS = [
     (HOME, "/ 'sel enter"),
-    (PROGRAM, "enter", "m b enter", "m b enter down enter", "/ 'add enter", "m F", "m a", "m"),
+    (PROGRAM, "enter", "m b enter", "m b enter down enter", "/ 'add enter", "m a", "m"),
     (RESULTS, "m F", "m a", "enter", "m l"),
     (HLO, "/ 'tanh enter", "enter"),
     (TIMELINE, "m . +", "space", "up enter", "down m _", "/ 'gemm enter", "m V"),
@@ -96,7 +96,7 @@ async def test_the_letter_that_comes_with_the_key_of_the_menu_is_taken_there():
     async with walking() as walk:
         await shown(walk, HOME)
         at_once(walk, "mx")
-        await walk.on("ScriptDialog")
+        await walk.on("FormDialog")
         await walk.until(lambda: walk.app.focused)
         await walk.press("'mx")
         assert typed(walk) == "mx"

@@ -56,7 +56,7 @@ async def job(walk):
     late_from = (job_folders.late_from(10 if index == 1 else 99) for index in range(4))
     walk.app.open_session(job_folders.job(folder, *late_from))
     screen = await walk.on("JobScreen")
-    await walk.until(lambda: screen.figures is not None and screen.query_one(JobMap).browse.grid is not None)
+    await walk.until(lambda: screen.figures is not None and screen.query_one(JobMap).grid is not None)
 
 
 def of(made, mode, keys="", *, view="", tab=""):

@@ -17,7 +17,7 @@ from textual.app import App
 from textual.widgets import Input
 
 from jaxprof.tui.comparison import LiveComparison
-from jaxprof.tui.device_monitor import DeviceMonitor, DeviceSource, DeviceTable, MachineSource
+from jaxprof.tui.device_monitor import DeviceMonitor, DeviceTable, MachineSource
 from jaxprof.tui.kit.threads import in_thread
 from jaxprof.tui.live import Live, Maker, make_scheduler
 from jaxprof.tui.messages import DevicesChanged, EventsArrived, LiveChanged
@@ -61,7 +61,7 @@ class JaxprofApp(Profiler, keys="app"):
         program: ProgramCommand | None = None,
         follow: bool = False,
         config: Config | None = None,
-        devices: Callable[[], DeviceSource] | None = None,
+        devices: Callable[[], MachineSource] | None = None,
         driver_class: Any = None,
         light: bool = False,
     ) -> None:
@@ -128,14 +128,14 @@ class JaxprofApp(Profiler, keys="app"):
 
     def action_menu(self) -> None:
         """Open the menu. Its key is an ordinary letter in a text field and in the menu itself."""
-        from jaxprof.tui.menu import Menu, open_menu
+        from jaxprof.tui.actions import Menu, open_menu
 
         if isinstance(self.focused, Input) or isinstance(self.screen, Menu):
             raise SkipAction
         open_menu(self)
 
     def action_command_palette(self) -> None:
-        from jaxprof.tui.palette import open_palette
+        from jaxprof.tui.actions import open_palette
 
         open_palette(self)
 

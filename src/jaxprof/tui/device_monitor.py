@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from jaxprof.errors import JaxprofError
 from jaxprof.tui.kit.threads import in_daemon
@@ -29,19 +29,6 @@ if TYPE_CHECKING:
 HISTORY = 120
 """Readings that the sparkline keeps: one minute at 2 Hz."""
 PERIOD_SECONDS = 0.5
-
-
-class DeviceSource(Protocol):
-    """Source of devices and readings. Every method blocks: for threads only."""
-
-    def local(self) -> Iterable[Device]:
-        """Return the machine's devices without asking JAX, which is quick."""
-
-    def usable(self, interpreter: Interpreter) -> Iterable[Device]:
-        """Return the devices after asking JAX which of them it uses, which takes a second or two."""
-
-    def read(self) -> list[DeviceReading]:
-        """Return the current readings, one for each device."""
 
 
 @dataclass(slots=True)
@@ -87,8 +74,8 @@ class DeviceTable:
 
 
 class MachineSource:
-    """Reads this machine. One thread reads; another asks JAX once. The lock guards the monitor, which then follows what
-    JAX reported."""
+    """Reads this machine; every method blocks. One thread reads; another asks JAX once. The lock guards the monitor,
+    which then follows what JAX reported."""
 
     def __init__(self) -> None:
         from jaxprof.devices.inventory.machine import local_devices
@@ -129,7 +116,7 @@ class DeviceMonitor:
         self,
         app: App[Any],
         table: DeviceTable,
-        make: Callable[[], DeviceSource],
+        make: Callable[[], MachineSource],
         interpreter: Callable[[], Interpreter],
         changed: Callable[[], object],
     ) -> None:
@@ -140,24 +127,27 @@ class DeviceMonitor:
 
     def start(self) -> None:
         """Start the thread that reads; that thread starts the one that asks JAX."""
-        self._thread(self._read, "jaxprof-readings")
+        in_daemon(self._read, "jaxprof-readings", self._fail)
 
     def stop(self) -> None:
         """Stop reading at once."""
         self._stop.set()
 
-    def _thread(self, work: Callable[[], None], name: str) -> None:
-        in_daemon(work, name, lambda error: self._later(self._app.post_message, Failed(error)))
+    def _fail(self, error: JaxprofError) -> None:
+        """Show an error, and that no device is looked for any more."""
+        if not self._table.rows:
+            self._later(self._table.fail, error)
+        self._later(self._app.post_message, Failed(error))
 
     def _read(self) -> None:
         source = self._make()
         self._later(partial(self._table.set_devices, asked=False), source.local())
-        self._thread(lambda: self._ask(source), "jaxprof-ask-jax")
+        in_daemon(lambda: self._ask(source), "jaxprof-ask-jax", self._fail)
         while not self._stop.is_set():
             self._later(self._table.take, source.read())
             self._stop.wait(PERIOD_SECONDS)
 
-    def _ask(self, source: DeviceSource) -> None:
+    def _ask(self, source: MachineSource) -> None:
         """Show which devices JAX uses, or why it cannot say; NumPy still runs on the host in that case."""
         try:
             self._later(self._table.set_devices, source.usable(self._interpreter()))

@@ -96,7 +96,7 @@ class Clash:
         return f"{self.key} is assigned to both {self.actions[0]} and {self.actions[1]}: only one of them can work"
 
 
-_IN_EVERY_PLACE = ("app", "rows", "table")
+_IN_EVERY_PLACE = ("app", "rows")
 """Groups whose keys also act on every screen."""
 
 

@@ -72,29 +72,26 @@ def _exit_code(live: Live) -> int:
 
 
 def _make_app(out: Path | None, **options: Any) -> JaxprofApp:
-    """Create the app in colours that suit the terminal: the user's theme, otherwise one by the terminal's background,
-    which the terminal reports while the app is imported. The first session goes to `out`, or into the user's folder; a
-    rerun of the program has its session there."""
+    """Create the app in the user's theme, otherwise in one that suits the terminal's background. The first session goes
+    to `out`, or into the user's folder; a rerun of the program has its session there."""
     from jaxprof.config import read_config
-    from jaxprof.tui.terminal_background import Background, Question
+    from jaxprof.tui.app import JaxprofApp
+    from jaxprof.tui.live import make_scheduler
 
-    config = read_config()
-    question = Question() if config.theme in (None, "auto") else None
-    answer = Background()
-    try:
-        from jaxprof.tui.app import JaxprofApp
-        from jaxprof.tui.live import make_scheduler
-        from jaxprof.tui.terminal_driver import driver_for_this_terminal
-    finally:
-        if question is not None:
-            answer = question.answer()
     places = [out]
 
     def make(program: ProgramCommand | None, interpreter: Interpreter, listen: Listener) -> Made:
         return make_scheduler(program, interpreter, listen, places.pop() if places else None)
 
-    driver = driver_for_this_terminal(answer.typed)
-    return JaxprofApp(config=config, driver_class=driver, light=bool(answer.light), make=make, **options)
+    light = is_light(os.environ.get("COLORFGBG", ""))
+    return JaxprofApp(config=read_config(), light=light, make=make, **options)
+
+
+def is_light(variable: str) -> bool:
+    """Return whether COLORFGBG, `foreground;background` as numbers of the 16 colours, says that the background is
+    light."""
+    background = variable.rpartition(";")[2]
+    return ";" in variable and background.isdecimal() and int(background) in (7, *range(9, 16))
 
 
 def _run(app: JaxprofApp) -> None:

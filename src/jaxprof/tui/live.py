@@ -120,12 +120,6 @@ class Live:
         self.cancelling.update(runs)
         self._request(lambda scheduler: [scheduler.cancel(run) for run in reversed(runs)])  # nothing begins meanwhile
 
-    def cancel_all(self) -> None:
-        """Cancel the current run and all queued runs."""
-        if self.session is not None:
-            self.cancelling |= {run.id for run in self.session.runs.values() if not run.over}
-        self._request(lambda scheduler: scheduler.cancel_all())
-
     def move_to(self, path: Path, done: Callable[[], object]) -> None:
         """Move the session to another file, continue writing there, and then call `done` on the UI thread. A failure
         arrives as `StorageFailed`."""

@@ -293,15 +293,13 @@ class Profiler(Guarded, App[None]):
             return self.reading is not None and isinstance(self.screen, ModeScreen)
         return super().check_action(action, parameters)
 
-    def ask_for_file(
-        self, title: str = "Open", words: str = "A session, a profile or its folder, or HLO.", *, follow: bool = False
-    ) -> None:
-        """Ask for a path and open it in the mode that fits it; `follow`: as `open_session` does."""
+    def ask_for_file(self) -> None:
+        """Ask for a path and open it in the mode that fits it."""
         from jaxprof.files import with_home
         from jaxprof.tui.kit.dialogs import AskText
 
-        dialog = AskText(title, words, "", "Enter opens")
-        dialog.ask(self, lambda text: self.open_session((Path.cwd() / with_home(text)).resolve(), follow=follow))
+        dialog = AskText("Open", "A session, a profile or its folder, or HLO.", "", "Enter opens")
+        dialog.ask(self, lambda text: self.open_session((Path.cwd() / with_home(text)).resolve()))
 
     # -- what this app writes ---------------------------------------------------------------------------------
 
@@ -464,7 +462,7 @@ class Profiler(Guarded, App[None]):
 
     def action_help(self) -> None:
         if type(self.screen).__name__ != "HelpScreen":
-            self.push_screen(made("help", "HelpScreen", self.screen))
+            self.push_screen(made("actions", "HelpScreen", self.screen))
 
     def show_results(self, run: str) -> None:
         """Go to the runs with `run` in view."""
@@ -479,7 +477,7 @@ class Profiler(Guarded, App[None]):
     def show_comparison(self, first: str, second: str) -> None:
         """Show the comparison of two runs of the session on a screen above the runs."""
         self.show_results(second)
-        self.push_screen(made("results.compare_screen", "CompareScreen", first, second))
+        self.push_screen(made("results.compare_dialog", "CompareDialog", self.session, first, second))
 
     def show_hlo(self, run: str = "", kernel: str = "") -> None:
         """Go to the HLO of `run`, and to `kernel` in it; Esc returns to the current mode."""
@@ -492,8 +490,8 @@ class Profiler(Guarded, App[None]):
         self._show_in("profile")
 
     def show_history(self, workload: str = "") -> None:
-        """Show the history of a workload, or of all, over the saved sessions, on a screen above the current one."""
-        self.push_screen(made("history.screen", "HistoryScreen", self.current_mode, workload))
+        """Show the history of a workload, or of all, over the saved sessions, above the current screen."""
+        self.push_screen(made("history", "HistoryDialog", self.library(), workload))
 
     def open_job(self, folder: Path) -> None:
         """Go to the job whose processes have their sessions in `folder`."""

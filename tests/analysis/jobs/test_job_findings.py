@@ -14,7 +14,7 @@ from jaxprof.analysis.arrivals import Exchanged, align
 from jaxprof.analysis.explain.catalogue import entries
 from jaxprof.analysis.explain.jobs import explanation_of_job
 from jaxprof.analysis.finding import Finding
-from jaxprof.analysis.jobs.job import compare_with_others, job_figures
+from jaxprof.analysis.jobs.job import job_figures
 from jaxprof.facts import recorder
 from jaxprof.report.hosts import COLLECTIVES, nothing_found
 from job_folders import ALL_REDUCE, captures, late_from, loop, recorded, stderr, wavering
@@ -246,20 +246,6 @@ def test_since_which_step():
     [finding] = figures([[*inside, passes] for inside in loops]).findings
     assert finding.since_step == pytest.approx(7 + 50 * finding.since_seconds, abs=30)
     assert f"(step {finding.since_step})" in finding.message
-
-
-def test_a_process_beside_the_others():
-    """Its parts, the one that makes it late first; and what it compiled again against the most of the others."""
-    loops = [[*loop(data=0.4), *made.shaped(5)], [*loop(), *made.shaped(2)], loop(), loop()]
-    processes = figures(loops).processes
-    beside = {
-        "the late one": compare_with_others(processes, 0),
-        "another": compare_with_others(processes, 2),
-        "alone": compare_with_others(processes[:1], 0),
-    }
-    told = {case: figures_text(*(seen.parts or ["no parts"]), *sum(seen.compiled, ())) for case, seen in beside.items()}
-    held_cases("process_beside_others.txt", told)
-    assert compare_with_others(processes, 7) is None
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ from textual.binding import BindingType
 
 from jaxprof.hlo.read.lexer import Language, lex
 from jaxprof.hlo.read.parse import modules
+from jaxprof.tui.actions import open_menu
 from jaxprof.tui.hlo.code_view import CodeView
 from jaxprof.tui.hlo.document import Document, HloNavigation
 from jaxprof.tui.hlo.stage_side import StageSide
 from jaxprof.tui.kit.dialogs import Choose
-from jaxprof.tui.menu import open_menu
 from jaxprof.tui.theme import VARIABLES
 from tui.fakes import until
 from tui.hlo_texts import HLO, large_hlo

@@ -8,10 +8,10 @@ from jaxprof.runner.expected_time import expect
 from jaxprof.session.log import Library
 from jaxprof.tui.home.device_list import DeviceList
 from jaxprof.tui.home.screen import HomeScreen
-from jaxprof.tui.home.workload_dialogs import ParametersDialog, split_specs, whole_target
+from jaxprof.tui.home.workload_dialogs import split_specs, whole_target
 from jaxprof.tui.home.workloads import WorkloadList, last_medians
 from jaxprof.tui.kit.dialogs import AskText
-from tui.fakes import HOSTILE, MIDDLE, NoJax, Stage, info, keep_session, walking
+from tui.fakes import HOSTILE, MIDDLE, NoJax, NoMachine, Stage, info, keep_session, walking
 
 pytestmark = pytest.mark.usefixtures("catalogue", "shelf")
 
@@ -88,13 +88,15 @@ async def test_filter_marks_presets_variants_and_devices_are_in_the_plan():
         assert not {"\x1b", "\u202e"} & set(walk.text)
     async with walking(MIDDLE, Stage(devices=NoJax)) as walk:
         await walk.shows("jax is not installed there", "pip install jax")
+    async with walking(MIDDLE, Stage(devices=NoMachine)) as walk:
+        await walk.shows("the machine cannot be read", "The devices cannot be read.", gone="Looking for devices")
 
 
 async def test_parameters_sweeps_and_launches_are_checked_where_they_are_typed_and_are_in_what_runs():
     async with walking(MIDDLE) as walk:
         screen = await ready(walk)
         await walk.press("e")
-        dialog = await walk.on(ParametersDialog)
+        dialog = await walk.on("FormDialog")
         wrong = [("p0", "many", "n wants a number, not 'many'"), ("sweep", "m=1..2", "no parameter 'm' to sweep")]
         wrong += [
             ("launches", "0", "launches=0 is out of bounds"),

@@ -8,7 +8,6 @@ from jaxprof.session.log.entry import read_entry
 from jaxprof.tui.home.own_code import TOUR, WAYS, OwnCodeList, own_programs
 from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.home.workloads import WorkloadList
-from jaxprof.tui.kit.dialogs import AskText
 from jaxprof.tui.kit.script_dialog import ScriptForm
 from tui.fakes import NOW, SMALL, keep_session, walking
 
@@ -81,9 +80,6 @@ async def test_each_way_has_its_key_and_the_cursor_goes_on_into_the_workloads():
         assert walk.app.focused is workloads
         await walk.press("escape")
         assert walk.app.focused is own
-        await walk.press("m W")
-        await walk.on(AskText)
-        await walk.shows("jaxprof.record(")
 
 
 async def test_a_program_that_is_recorded_now_is_followed_and_one_that_has_ended_is_not_running(shelf):

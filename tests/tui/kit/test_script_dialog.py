@@ -82,7 +82,7 @@ async def test_a_program_is_started_from_home(folder, monkeypatch):
     async with walking(SMALL) as walk:
         await walk.until(lambda: getattr(walk.screen, "info", None))
         await walk.press("m x")
-        await walk.on("ScriptDialog")
+        await walk.on("FormDialog")
         await walk.until(lambda: walk.app.focused)
         # Typed in order: where the second error shows, the first would.
         await walk.press("z down ''open up", "cannot be split", gone="there is no file")

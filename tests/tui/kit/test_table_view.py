@@ -160,19 +160,6 @@ async def test_only_what_shows_something_else_is_drawn_again(monkeypatch):
         assert "\x1b" not in "".join(table.render_line(y).text for y in range(2))
 
 
-async def test_columns_scroll_sideways_beside_the_first_one():
-    async with showing(24) as (pilot, _, table):
-        assert lines(table)[0].split() == ["name", "›", "number"]
-        for _ in range(2):  # the last column stays in view
-            await pilot.press("shift+right")
-            assert lines(table)[0].split() == ["name", "‹", "twice"]
-        assert lines(table)[3].split() == ["b", "20"]
-        await pilot.press("shift+left", "shift+left")
-        assert lines(table)[0].split() == ["name", "›", "number"]
-        await pilot.resize_terminal(40, 10)
-        await until(pilot, lambda: lines(table)[0].split() == ["name", "number", "twice"])
-
-
 class Claims(App[None]):
     def compose(self):
         yield ClaimList("Nothing.")

@@ -23,7 +23,7 @@ from jaxprof.tui.live import Live
 from jaxprof.tui.messages import LiveChanged
 from jaxprof.tui.program.ledger import LedgerList
 from jaxprof.tui.program.screen import ProgramScreen
-from jaxprof.tui.program.time_pane import states_by_column, values_by_column
+from jaxprof.tui.program.time_pane import states_by_column
 from tui import recorded
 from tui.fakes import MIDDLE, PYTHON, SMALL, FakeProgramConductor, walking
 
@@ -43,14 +43,6 @@ def test_columns_hold_what_was_done_in_their_time():
     assert found[6] == found[7] == {}
     whole = sum(sum(column.values()) for column in found) * (axis.high - axis.low) / 8
     assert whole == pytest.approx(3.0)
-
-
-def test_values_are_held_between_readings_and_not_beyond_them():
-    axis = Scale(0.0, 10.0)
-    assert values_by_column([(1.0, 2.0), (1.5, 4.0), (4.0, 8.0)], axis, 10) == [
-        None, 3.0, 3.0, 3.0, 8.0, None, None, None, None, None,
-    ]  # fmt: skip
-    assert values_by_column([(3.0, None)], axis, 3) == [None, None, None]
 
 
 @pytest.mark.parametrize("width", [1, 40, 76, 120])
@@ -128,7 +120,7 @@ async def test_times_lines_sources_and_advice(tmp_path, monkeypatch):
         """)
         assert walk.app.clipboard.startswith("jaxprof script --plain train.py")
         await walk.through("""
-            escape r | @ScriptDialog | Check it before you run it | --epochs 3
+            escape r | @FormDialog | Check it before you run it | --epochs 3
             escape
         """)
         assert walk.stage.programs == []
@@ -194,6 +186,7 @@ async def test_a_program_is_followed_captured_cancelled_and_run_again():
         program = await started(walk)
         screen = walk.screen
         assert screen._clock is not None
+        await walk.press("m f", "No findings so far.")
         await walk.press("m a")
         assert walk.screen is screen, "advice waits for the end"
         program.emit(e.LogLine(stream="stdout", text="epoch 1"))

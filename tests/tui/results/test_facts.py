@@ -108,7 +108,6 @@ def lines_of(result, width):
     return [
         *facts.figure_lines(result, "numpy", width),
         *table_lines(facts.phase_table(result), width),
-        *facts.memory_lines(result, width),
         *facts.environment_lines(result, width),
         *facts.warning_lines(result, width),
         *facts.failure_lines(result, width),

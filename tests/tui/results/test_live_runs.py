@@ -10,7 +10,6 @@ from jaxprof.errors import UsageError
 from jaxprof.runner.planning import PlanOptions, plan_runs
 from jaxprof.tui.app import JaxprofApp
 from jaxprof.tui.home.screen import HomeScreen
-from jaxprof.tui.kit.dialogs import Confirm
 from jaxprof.tui.results.rerun import planned_again
 from jaxprof.tui.results.run_table import RunTable
 from jaxprof.tui.results.screen import ResultsScreen
@@ -169,12 +168,8 @@ async def test_runs_are_cancelled_which_is_seen_at_once_and_run_again():
         await walk.shows("compile", gone="cancelling")
         await walk.press("home down C", "cancelling")
         assert scheduler.cancelled == ["r2"]
-        for key, cancelled in (("n", ["r2"]), ("y", ["r2", "all"])):
-            await walk.press("m Q")
-            await walk.on(Confirm)
-            await walk.press(key)
-            await walk.on(ResultsScreen)
-            assert scheduler.cancelled == cancelled
+        await walk.press("up C")
+        assert scheduler.cancelled == ["r2", "r1"]
         await walk.until(lambda: walk.text.count("cancelling") == 2)
         scheduler.emit(e.LogLine(run="r1", stream="stdout", text="it has not ended yet"))
         await walk.until(lambda: walk.app.session.runs["r1"].log)
@@ -206,22 +201,16 @@ async def test_a_run_of_another_session_is_not_cancelled_with_one_of_the_same_na
 
 
 @pytest.mark.usefixtures("catalogue", "shelf")
-async def test_the_newest_run_is_in_view_until_the_view_is_paused_or_the_user_moves():
+async def test_the_newest_run_is_in_view_until_the_user_moves():
     async with walking(SMALL) as walk:
         scheduler = await started(walk)
 
         async def at(run):
             await walk.until(lambda: walk.find(RunTable).current == run, run)
 
-        scheduler.emit(begun("r1"))
-        await at("r1")
-        await walk.press("space", "paused")
-        scheduler.emit(begun("r2"))
-        await walk.until(lambda: walk.app.session.runs["r2"].status == "running")
-        await walk.pause()
-        await at("r1")
-        await walk.press("space", gone="paused")
-        await at("r2")
+        for run in ("r1", "r2"):
+            scheduler.emit(begun(run))
+            await at(run)
         await walk.press("up")
         scheduler.emit(begun("r3"))
         await walk.until(lambda: walk.app.session.runs["r3"].status == "running")
@@ -257,6 +246,3 @@ async def test_the_next_run_is_marked_and_a_key_that_can_do_nothing_says_why():
         await walk.until(lambda: phases(walk)[4:] == ["next", "queued"])
         scheduler.emit(*(e.RunFinished(run=run, status="ok") for run in ("r4", "r5", "r6")))
         scheduler.finish()
-        await walk.until(lambda: walk.screen.check_action("cancel_all", ()) is None)
-        await walk.press("m Q", "nothing runs or waits here")
-        assert isinstance(walk.screen, ResultsScreen), "nothing is asked"

@@ -27,10 +27,8 @@ from jaxprof.analysis.jobs.figures import (
     UNSEEN,
     USEFUL,
     WAITING,
-    CompiledAgain,
     ProcessFigures,
     process_figures,
-    share_beside,
 )
 from jaxprof.analysis.jobs.findings import (
     clocks_apart,
@@ -44,8 +42,6 @@ from jaxprof.analysis.jobs.findings import (
 )
 from jaxprof.analysis.jobs.late import IN_STEP, comparable, stragglers
 from jaxprof.analysis.programs.loop_time import COMPILE, DEVICE, PARTS
-from jaxprof.events import SourceLocation
-from jaxprof.grouping import grouped
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import RecordedJob
 from jaxprof.session.log.state import with_urls
@@ -122,62 +118,6 @@ def _waiting_seconds(processes: Sequence[ProcessFigures], times: Sequence[Mappin
     least = min(time[DEVICE] for time in times)
     excess = [time[DEVICE] - least for time in times]
     return [each if each >= _LEAST_WAITING * loop else 0.0 for each, loop in zip(excess, loops, strict=True)]
-
-
-@dataclass(frozen=True, slots=True)
-class PartComparison:
-    """One part of the loop, on a process and on the others."""
-
-    part: str
-    share: float
-    """Share of the loop on this process, estimated from samples."""
-    others_share: float
-    """Median share of the others."""
-    more_seconds: float
-    """Seconds that this process spends in the part beyond the others' share; negative if it spends less."""
-    where: SourceLocation | None
-    """Most expensive line of the part on this process."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessComparison:
-    """Differences between a process and the others."""
-
-    index: int
-    parts: tuple[PartComparison, ...] | None
-    """Parts of the loop, largest difference first; None if too little was seen of its loop, or of any other."""
-    compiled: tuple[tuple[CompiledAgain, int], ...]
-    """Recompiled functions, each with the largest number of recompilations on any other process; the largest excess
-    over the others first."""
-
-
-def compare_with_others(processes: Sequence[ProcessFigures], index: int) -> ProcessComparison | None:
-    """Compare the process of that index with the others; None if it does not exist."""
-    process = next((each for each in processes if each.index == index), None)
-    if process is None:
-        return None
-    others = [each for each in processes if each is not process]
-    return ProcessComparison(index, _parts(process, others), tuple(_compiled(process, others)))
-
-
-def _parts(process: ProcessFigures, others: Sequence[ProcessFigures]) -> tuple[PartComparison, ...] | None:
-    loop = process.loop
-    rows = []
-    for part in PARTS:
-        both_shares = share_beside(process, others, part)
-        if both_shares is None or loop is None:
-            return None
-        share, usual = both_shares
-        more = (share - usual) * loop.seconds
-        rows.append(PartComparison(part, share, usual, more, loop.line_of(part) if share else None))
-    return tuple(sorted(rows, key=lambda row: -row.more_seconds))
-
-
-def _compiled(process: ProcessFigures, others: Sequence[ProcessFigures]) -> list[tuple[CompiledAgain, int]]:
-    counts = [((each.function, each.defined_line), each.count) for other in others for each in other.again or ()]
-    most = {function: max(all_counts) for function, all_counts in grouped(counts).items()}
-    rows = [(each, most.get((each.function, each.defined_line), 0)) for each in process.again or ()]
-    return sorted(rows, key=lambda row: (row[1] - row[0].count, -row[0].seconds))
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,9 @@ class DeviceList(TableView[DeviceRow], keys="devices"):
 
     def show_devices(self) -> None:
         """Show the devices as they are now."""
+        if self._devices.asked and self.empty == self.EMPTY:
+            self.empty = "The devices cannot be read."
+            self.refresh()
         rows: dict[Hashable, DeviceRow | Heading] = {}
         for row in self._devices:
             rows[row.device.id] = row

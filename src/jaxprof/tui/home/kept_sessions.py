@@ -5,7 +5,7 @@ No session is folded for this. Everything that deletes shows what, and asks firs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,11 +14,13 @@ from textual.message import Message
 
 from jaxprof import units
 from jaxprof.errors import JaxprofError
+from jaxprof.facts import Fact, column
+from jaxprof.report.renderers import Table
 from jaxprof.text import safe
 from jaxprof.tui.kit.dialogs import AskText, Confirm, SaveAs
 from jaxprof.tui.kit.drawing import hang
-from jaxprof.tui.kit.format import moment, status_mark
-from jaxprof.tui.kit.table_columns import TableColumn, placed, row_line
+from jaxprof.tui.kit.format import moment, parameters_text
+from jaxprof.tui.kit.table_columns import table_lines
 
 if TYPE_CHECKING:
     from jaxprof.events import RunPlanned
@@ -102,30 +104,23 @@ def _state(entry: Entry, open_path: Path | None) -> str:
 
 
 def _runs(entry: Entry, width: int) -> Iterator[Content]:
-    """Yield a line per run, and its error."""
+    """Yield a line per run, then the errors of those that failed."""
     closed = {event.run: event for event in entry.closed}
-    waiting = "running" if entry.live else ""
 
-    def sizes(plan: RunPlanned) -> str:
-        return ", ".join(f"{name}={value}" for name, value in plan.spec.parameters.items())
+    def status(plan: RunPlanned) -> str:
+        return closed[plan.run].status if plan.run in closed else "running" if entry.live else units.UNKNOWN
 
-    def median(plan: RunPlanned) -> str:
-        return units.seconds(closed[plan.run].median_seconds if plan.run in closed else None)
-
-    columns: Sequence[TableColumn[RunPlanned]] = (
-        TableColumn("", lambda plan: status_mark(closed[plan.run].status if plan.run in closed else waiting), 1),
-        TableColumn("workload", lambda plan: plan.spec.workload, 8, most=34, fits=True),
-        TableColumn("variant", lambda plan: plan.spec.variant, 5, most=24, fits=True),
-        TableColumn("device", lambda plan: plan.spec.device, 7, fits=True, style="$text-muted"),
-        TableColumn("median", median, 9, gap=2, right=True, style="bold"),
-        TableColumn("parameters", sizes, 8, weight=1, style="$text-muted"),
+    columns: tuple[Fact[RunPlanned], ...] = (
+        column("workload", lambda plan: plan.spec.workload),
+        column("variant", lambda plan: plan.spec.variant),
+        column("device", lambda plan: plan.spec.device),
+        column("median", lambda plan: closed[plan.run].median_seconds if plan.run in closed else None, units.seconds),
+        column("status", status),
+        column("parameters", lambda plan: parameters_text(plan.spec.parameters), gives_way=True),
     )
-    layout = placed(columns, width, entry.planned, margin=0)
-    for plan in entry.planned:
-        yield row_line(plan, layout, width).rstrip()
-        ended = closed.get(plan.run)
-        if ended is not None and ended.error:
-            yield from hang(Content("   "), ended.error, width, "$warning" if ended.status == "cancelled" else "$error")
+    yield from table_lines(Table(columns, entry.planned), width)
+    for error in dict.fromkeys(event.error for event in entry.closed if event.error):
+        yield from hang(Content("   "), error, width, "$error")
 
 
 def rename(screen: SessionScreen, entry: Entry) -> None:

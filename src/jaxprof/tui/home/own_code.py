@@ -86,12 +86,6 @@ WAYS = (
         "open_file", "home.open_file",
     ),
     OwnRow(
-        "Follow a program…", "",
-        "Watches a program that records itself (with jaxprof.record(): ...) while it runs, also on another host "
-        "through a shared folder.",
-        "follow", "home.follow",
-    ),
-    OwnRow(
         "Take the tour", "",
         "For each screen: the question that it answers, the keys to press, and an example of the answer.",
         TOUR, TOUR,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.planning import PlannedRun
     from jaxprof.tui.profiler import PlanSides
-    from jaxprof.workloads.model import Estimate, VariantInfo, WorkloadInfo
+    from jaxprof.workloads.model import VariantInfo, WorkloadInfo
 
 
 @dataclass(slots=True)
@@ -75,14 +75,6 @@ class HomeOptions:
     def parameters(self, info: WorkloadInfo) -> dict[str, object]:
         """Return the parameters of the workload, without its sweep."""
         return dict(info.resolve(self.preset, self.of(info.name).settings))
-
-    def estimate(self, info: WorkloadInfo) -> Estimate | None:
-        """Return what a catalogue workload needs with these parameters; None for a user's own."""
-        if info.origin != "built in":
-            return None
-        from jaxprof.workloads import built_in
-
-        return built_in(info.name).estimate(info.resolve(self.preset, self.of(info.name).settings))
 
     def plan(self, infos: Sequence[WorkloadInfo]) -> list[PlannedRun]:
         """Return the runs of `infos`. Raises UsageError, which names the workload with invalid options."""

@@ -33,7 +33,7 @@ from jaxprof.tui.messages import LiveChanged
 from jaxprof.workloads import names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from textual.app import ComposeResult
 
@@ -48,11 +48,6 @@ if TYPE_CHECKING:
 LISTED = 40
 """Number of kept sessions that are listed, and in which programs are looked for, until the user asks for all."""
 EXAMPLE = "selu"
-HOW_TO_FOLLOW = (
-    "Start lists what is recorded into your folder, by this app or by a program that records itself (with "
-    "jaxprof.record(): ...); Enter follows it there. Path of a session that is recorded elsewhere, such as on another "
-    "host:"
-)
 _OF_A_WORKLOAD = frozenset({"edit", "preset", "compile_for", "compare", "run"})
 """Actions on the workload under the cursor, or on the marked ones."""
 
@@ -300,9 +295,6 @@ class HomeScreen(SessionScreen, keys="home"):
     def action_open_file(self) -> None:
         self.profiler.ask_for_file()
 
-    def action_follow(self) -> None:
-        self.profiler.ask_for_file("Follow a running program", HOW_TO_FOLLOW, follow=True)
-
     # -- messages of the lists ---------------------------------------------------------------------------------
 
     @on(RowList.Marked, "#workloads")
@@ -368,11 +360,14 @@ class HomeScreen(SessionScreen, keys="home"):
 
     def action_edit(self) -> None:
         if self.info is not None:
-            from jaxprof.tui.home.workload_dialogs import ParametersDialog
+            from jaxprof.tui.home.workload_dialogs import parameters_dialog
 
-            ParametersDialog(self.info, self.choices).ask(self.app, lambda changed: self._options_changed())
+            parameters_dialog(self.info, self.choices).ask(self.app, partial(self._take_parameters, self.info))
 
-    def _options_changed(self) -> None:
+    def _take_parameters(self, info: WorkloadInfo, texts: Mapping[str, str]) -> None:
+        from jaxprof.tui.home.workload_dialogs import take_parameters
+
+        take_parameters(info, self.choices, texts)
         listed = self.query_one(WorkloadList)
         listed.refresh_row(listed.cursor)
         self._show_row()

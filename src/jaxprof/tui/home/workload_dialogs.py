@@ -10,20 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from textual.containers import VerticalScroll
-from textual.content import Content
-from textual.widgets import Button, Input
-
 from jaxprof.errors import JaxprofError, UsageError, unknown_name
 from jaxprof.files import with_home
-from jaxprof.text import safe
-from jaxprof.tui.kit.dialogs import AskText, FormDialog, form_keys
+from jaxprof.tui.kit.dialogs import AskText, FormDialog, FormField, Texts
 from jaxprof.tui.kit.threads import in_thread
 from jaxprof.workloads.model import Parameter, WorkloadInfo
 
 if TYPE_CHECKING:
-    from textual.app import ComposeResult
-
     from jaxprof.tui.home.plan_options import HomeOptions
     from jaxprof.tui.profiler import Profiler
 
@@ -38,87 +31,85 @@ _ONE_LAUNCH = "one process per run: variation between processes is not measured"
 _SWEEP_HINT = "n=1e3..1e7, n=1e3..1e7:12 or n=100,200,400"
 
 
-class ParametersDialog(FormDialog[bool]):
-    """One line per parameter, then the sweep, the variants, the time budget of each run and its launches. What the user
-    enters goes into `choices`."""
+def parameters_dialog(info: WorkloadInfo, choices: HomeOptions) -> FormDialog:
+    """Return the form with one line per parameter, then the sweep, the variants, the time budget of each run and its
+    launches; `take_parameters` takes its texts."""
+    chosen, usual = choices.of(info.name), _usual(info, choices)
+    every = [variant.name for variant in info.variants]
+    fields = {
+        name: FormField(
+            parameter.name,
+            chosen.settings.get(parameter.name, usual[name]),
+            _parameter_hint(parameter),
+            lambda text, _, parameter=parameter: [parameter.read(text)],  # type: ignore[misc]
+        )
+        for name, parameter in _numbered(info).items()
+    }
+    if fields:
+        fields["sweep"] = FormField("sweep", chosen.sweep, _SWEEP_HINT, lambda text, _: _sweep_sizes(info, text))
+    fields |= {
+        "variants": FormField(
+            "variants",
+            ", ".join(variant.name for variant in choices.included(info)),
+            f"of {', '.join(every)}; the others are left out",
+            lambda text, _: _variants(info, text),
+        ),
+        "budget": FormField(
+            "budget", f"{choices.budget_seconds:g}", _BUDGET.description, lambda text, _: [_BUDGET.read(text)]
+        ),
+        "launches": FormField(
+            "launches",
+            str(choices.launches),
+            _launches_hint(choices.launches),
+            lambda text, _: _launches_hint(int(_LAUNCHES.read(text))),
+        ),
+    }
+    usual |= {"variants": ", ".join(every)} | ({"sweep": ""} if "sweep" in fields else {})
+    return FormDialog(f"Parameters of {info.name}", fields, "Apply", "applies", usual=usual)
 
-    def __init__(self, info: WorkloadInfo, choices: HomeOptions) -> None:
-        super().__init__()
-        self._info = info
-        self._choices = choices
-        self._preset = {name: _value_text(value) for name, value in info.presets.get(choices.preset, {}).items()}
-        self._numbers = {f"p{index}": parameter for index, parameter in enumerate(info.parameters)}
-        """Parameters of the workload by the names of their fields."""
 
-    def compose(self) -> ComposeResult:
-        info, choices = self._info, self._choices
-        chosen = choices.of(info.name)
-        with VerticalScroll(classes="dialog wide-dialog", can_focus=False) as box:
-            box.border_title = Content(safe(f"Parameters of {info.name}"))
-            box.border_subtitle = form_keys("applies")
-            for name, parameter in self._numbers.items():
-                value = chosen.settings.get(parameter.name, self._preset.get(parameter.name, ""))
-                yield from self.field(name, parameter.name, value, _parameter_hint(parameter))
-            if self._numbers:
-                yield from self.field("sweep", "sweep", chosen.sweep, _SWEEP_HINT)
-            variants = ", ".join(variant.name for variant in choices.included(info))
-            yield from self.field("variants", "variants", variants, self._variants_hint())
-            yield from self.field("budget", "budget", f"{choices.budget_seconds:g}", _BUDGET.description)
-            yield from self.field("launches", "launches", str(choices.launches), _launches_hint(choices.launches))
-            yield from self.buttons("Apply", "Reset")
+def take_parameters(info: WorkloadInfo, choices: HomeOptions, texts: Texts) -> None:
+    """Put what the user has entered into `choices`."""
+    chosen, usual = choices.of(info.name), _usual(info, choices)
+    numbered = _numbered(info)
+    chosen.settings = {numbered[name].name: texts[name] for name in numbered if texts[name] != usual[name]}
+    chosen.sweep = texts.get("sweep", "")
+    chosen.left_out = {variant.name for variant in info.variants} - _variants(info, texts["variants"])
+    choices.budget_seconds = float(_BUDGET.read(texts["budget"]))
+    choices.launches = int(_LAUNCHES.read(texts["launches"]))
 
-    def on_button_pressed(self, event: Button.Pressed) -> None:
-        if event.button.id != "other":  # `FormDialog` handles the other buttons: Textual calls both handlers
-            return
-        usual = {name: self._preset.get(parameter.name, "") for name, parameter in self._numbers.items()}
-        usual |= {"sweep": "", "variants": ", ".join(variant.name for variant in self._info.variants)}
-        for field in self.query(Input):
-            field.value = usual.get(str(field.id), field.value)
-        self.query(Input).first().focus()
 
-    def filled(self) -> bool:
-        chosen = self._choices.of(self._info.name)
-        texts = {parameter.name: self.value(name) for name, parameter in self._numbers.items()}
-        chosen.settings = {name: text for name, text in texts.items() if text != self._preset.get(name, "")}
-        chosen.sweep = self.value("sweep") if self._numbers else ""
-        included = self._variants(self.value("variants"))
-        chosen.left_out = {variant.name for variant in self._info.variants} - included
-        self._choices.budget_seconds = float(_BUDGET.read(self.value("budget")))
-        self._choices.launches = int(_LAUNCHES.read(self.value("launches")))
-        return True
+def _numbered(info: WorkloadInfo) -> dict[str, Parameter]:
+    """Return the parameters of a workload by the names of their fields."""
+    return {f"p{index}": parameter for index, parameter in enumerate(info.parameters)}
 
-    def read(self, name: str, text: str) -> str:
-        if name == "launches":
-            return _launches_hint(int(_LAUNCHES.read(text)))
-        if name == "variants":
-            self._variants(text)
-            return self._variants_hint()
-        if name == "sweep":
-            if not text:
-                return _SWEEP_HINT
-            from jaxprof.runner.planning import read_sweep
 
-            values = read_sweep(text, self._info.parameters).values
-            return f"{len(values)} sizes: " + ", ".join(_value_text(value) for value in values)
-        if name == "budget":
-            _BUDGET.read(text)
-            return _BUDGET.description
-        self._numbers[name].read(text)
-        return _parameter_hint(self._numbers[name])
+def _usual(info: WorkloadInfo, choices: HomeOptions) -> dict[str, str]:
+    """Return the values of the preset as text, by the names of their fields."""
+    preset = info.presets.get(choices.preset, {})
+    return {
+        name: _value_text(preset[parameter.name]) if parameter.name in preset else ""
+        for name, parameter in _numbered(info).items()
+    }
 
-    def _variants_hint(self) -> str:
-        return f"of {', '.join(variant.name for variant in self._info.variants)}; the others are left out"
 
-    def _variants(self, text: str) -> set[str]:
-        """Return the variants named in `text`. Raises UsageError for an unknown one, and without the baseline."""
-        named, known = set(text.replace(",", " ").split()), [variant.name for variant in self._info.variants]
-        for name in sorted(named.difference(known)):
-            raise unknown_name("variant", name, known)
-        if self._info.baseline not in named:
-            raise UsageError(
-                f"{self._info.baseline} is missing", "It is the baseline: the others are compared with it."
-            )
-        return named
+def _sweep_sizes(info: WorkloadInfo, text: str) -> str:
+    if not text:
+        return ""
+    from jaxprof.runner.planning import read_sweep
+
+    values = read_sweep(text, info.parameters).values
+    return f"{len(values)} sizes: " + ", ".join(_value_text(value) for value in values)
+
+
+def _variants(info: WorkloadInfo, text: str) -> set[str]:
+    """Return the variants named in `text`. Raises UsageError for an unknown one, and without the baseline."""
+    named, known = set(text.replace(",", " ").split()), [variant.name for variant in info.variants]
+    for name in sorted(named.difference(known)):
+        raise unknown_name("variant", name, known)
+    if info.baseline not in named:
+        raise UsageError(f"{info.baseline} is missing", "It is the baseline: the others are compared with it.")
+    return named
 
 
 def _launches_hint(launches: int) -> str:

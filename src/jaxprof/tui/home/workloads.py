@@ -18,7 +18,7 @@ from jaxprof.units import seconds
 if TYPE_CHECKING:
     from jaxprof.session.log import Entry
     from jaxprof.tui.home.plan_options import HomeOptions
-    from jaxprof.workloads.model import Estimate, Published, VariantInfo, WorkloadInfo
+    from jaxprof.workloads.model import VariantInfo, WorkloadInfo
 
 _NAME = 12
 """Columns of the names of the facts."""
@@ -73,15 +73,13 @@ class WorkloadList(TableView[str], keys="workloads"):
 
 
 def description(info: WorkloadInfo, choices: HomeOptions, last: Mapping[str, str], width: int) -> Iterator[Content]:
-    """Yield what a workload is and how it would run, then its description, published figures and source; `last` has the
+    """Yield what a workload is and how it would run, then its description and source; `last` has the
     latest median of each variant, in words."""
     yield from (*hang(Content(""), info.title, width, "bold"), Content(""))
     yield from _parameters(info, choices, width)
     chosen = choices.of(info.name)
     yield from _fact("Sweep", chosen.sweep, width, "bold $accent")
     yield from _fact("Arguments", ", ".join(chosen.arguments), width)
-    estimate = choices.estimate(info)
-    yield from _fact("One call", _estimate_text(estimate) if estimate is not None else "", width)
     yield from (Content(""), _title("Variants"))
     name_width = min(24, max(8, *(len(variant.name) for variant in info.variants)))
     for variant in info.variants:
@@ -91,10 +89,6 @@ def description(info: WorkloadInfo, choices: HomeOptions, last: Mapping[str, str
     yield Content("")
     yield from _fact("Yours", info.origin if info.origin != "built in" else "", width)
     yield from hang(Content(""), " ".join(info.description.split()), width)
-    if info.published:
-        yield from (Content(""), _title("Published"))
-    for figure in info.published:
-        yield from hang(Content("  "), _figure_text(figure), width, "$text-muted")
     for variant in info.variants:
         yield from (Content(""), _title(f"Source of {safe(variant.name)}"))
         yield from highlighted(variant.source or "# not available here").split("\n", allow_blank=True)
@@ -125,17 +119,6 @@ def _parameters(info: WorkloadInfo, choices: HomeOptions, width: int) -> Iterato
         yield from hang(head, parameter.description, width, "$text-muted")
 
 
-def _estimate_text(estimate: Estimate) -> str:
-    parts = []
-    if estimate.memory_bytes is not None:
-        parts.append(f"{units.bytes_(estimate.memory_bytes)} of memory")
-    if estimate.flops is not None:
-        parts.append(units.scaled(estimate.flops, "FLOP"))
-    if estimate.traffic_bytes is not None:
-        parts.append(f"{units.bytes_(estimate.traffic_bytes)} moved")
-    return " · ".join(parts) if parts else units.UNKNOWN
-
-
 def _variant(
     info: WorkloadInfo, variant: VariantInfo, last: str, included: bool, name_width: int, width: int
 ) -> Content:
@@ -144,15 +127,6 @@ def _variant(
     tail = Content.styled(f" {safe(last)} ", "$success") if last else Content("")
     room = width - line.cell_length - tail.cell_length
     return line + cell(" · ".join(filter(None, words)), room, "$text-muted") + tail if room > 4 else line + tail
-
-
-def _figure_text(figure: Published) -> str:
-    """Return `jit first run: 122 ms · Colab GPU · n=4 000 000 · an article (tracing and compiling are inside)`."""
-    name = figure.variant if figure.phase == "run" else f"{figure.variant} {figure.phase.replace('_', ' ')}"
-    sizes = [f"{name}={_value_text(size)}" for name, size in figure.parameters.items()]
-    statistic = "" if figure.statistic == "not given" else figure.statistic
-    where = " · ".join(part for part in (figure.hardware, *sizes, statistic, figure.source) if part)
-    return f"{name}: {figure.figure} · {where}" + (f" ({figure.caveat})" if figure.caveat else "")
 
 
 def _value_text(value: object) -> str:

@@ -1,8 +1,7 @@
 """A heat map of processes by steps: how far each process is above the median one in each column of steps.
 
-It is a list of processes, or of hosts, whose last column is the map. A cell is a character and a colour; each level has
-its own character, so the map is readable without colours. Unknown cells stay blank. Positions on the axis are whole
-numbers: steps, or milliseconds if the steps of a job have no numbers.
+It is a list of processes whose last column is the map. A cell is a character and a colour; each level has
+its own character, so the map is readable without colours. Unknown cells stay blank.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from textual import events
@@ -20,7 +19,6 @@ from textual.message import Message
 from jaxprof.analysis.jobs.step_grid import OWN, RATIOS, STEP, VALUES
 from jaxprof.analysis.programs.loop_time import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST
 from jaxprof.text import safe
-from jaxprof.tui.kit.axis_browse import AxisBrowse, AxisWindow
 from jaxprof.tui.kit.canvas import Scale, ruler
 from jaxprof.tui.kit.drawing import styled_runs
 from jaxprof.tui.kit.table_columns import Cell, TableColumn
@@ -31,95 +29,19 @@ if TYPE_CHECKING:
     from jaxprof.analysis.jobs.step_grid import StepGrid
 
 
-MILLISECONDS: Final = 1000
 MANY: Final = 16
-"""Of more processes, the one that loses most comes first, and those of a host share a row, if there are several."""
+"""Of more processes, the one that loses most comes first."""
 
 
 @dataclass(frozen=True, slots=True)
 class MapLine:
-    """A row of the map: a process, or all processes of one host."""
+    """A row of the map: a process."""
 
     index: int
-    """Index of the process; of a host, of that which loses most."""
     host: str
     lost_seconds: float
     accused: bool
     """Whether a finding is about it."""
-    processes: tuple[int, ...]
-    """Indices of the processes."""
-
-
-def by_host(lines: Sequence[MapLine]) -> list[MapLine]:
-    """Return a row for each host, which shows its worst process."""
-    hosts: dict[str, list[MapLine]] = {}
-    for line in lines:
-        hosts.setdefault(line.host, []).append(line)
-    worst = [(max(of_host, key=lambda line: line.lost_seconds), of_host) for of_host in hosts.values()]
-    return [
-        replace(line, accused=any(one.accused for one in of_host), processes=tuple(one.index for one in of_host))
-        for line, of_host in worst
-    ]
-
-
-class MapBrowse(AxisBrowse):
-    """The steps that the map shows."""
-
-    def __init__(self) -> None:
-        super().__init__(AxisWindow(0, 1), 1)
-        self.grid: StepGrid | None = None
-        """The steps that are drawn."""
-
-    @property
-    def scale(self) -> int:
-        """Positions of the axis in a step, or in a second."""
-        return MILLISECONDS if self.grid is not None and self.grid.unit == "time" else 1
-
-    @property
-    def requested(self) -> tuple[float | None, float | None]:
-        """First and last step of the grid to make. None means no limit, also for steps still to come."""
-        if not self.zoomed:
-            return None, None
-        if self.scale == 1:
-            return self.window.start, self.window.end - 1
-        return self.window.start / self.scale, self.window.end / self.scale
-
-    def take(self, grid: StepGrid, *, whole: bool) -> None:
-        """Take over a grid; one of all steps has the length of the axis."""
-        self.grid = grid
-        if whole and len(grid.steps):
-            first, end = self._position(0), self._position(len(grid.steps))
-            axis = AxisWindow(first, max(1, end))
-            self.window = self.window.within(axis) if self.zoomed else axis
-            self.whole, self.least = axis, min(4, axis.span)
-            self.cursor = min(max(self.cursor, axis.start), axis.end - 1)
-
-    def _position(self, column: int) -> int:
-        """Return where a column of the grid begins on the axis; behind the last one, where that ends."""
-        grid = self.grid
-        if grid is None:
-            return 0
-        if column < len(grid.steps):
-            return round(float(grid.first_steps[column]) * self.scale)
-        return round(float(grid.first_steps[-1] + grid.steps[-1]) * self.scale)
-
-    def step(self, step: int) -> None:
-        """Move the cursor by a column; the window follows."""
-        if (column := self.column) is not None:
-            here = self._position(column)
-            self.look_at(max(here + 1, self._position(column + 1)) if step > 0 else here - 1)
-
-    def go_to_column(self, column: int) -> None:
-        """Move the cursor to a column of the grid."""
-        self.look_at(self._position(column))
-
-    @property
-    def column(self) -> int | None:
-        """The column of the grid under the cursor; None if the grid does not reach the cursor."""
-        if self.grid is None or not len(self.grid.steps):
-            return None
-        column = bisect_right(self.grid.first_steps, self.cursor / self.scale + 1e-9) - 1
-        return column if 0 <= column < len(self.grid.steps) else None
 
 
 MARKS: Final = "·░▒▓█"
@@ -225,10 +147,10 @@ class JobMap(TableView[MapLine], keys="job_map"):
     """Draws processes by steps."""
 
     class Moved(Message):
-        """Another column, or other steps, are under the cursor."""
+        """Another column is under the cursor."""
 
     class StepsRequested(Message):
-        """Requests a new grid, because other steps, other values or another number of columns are shown."""
+        """Requests a new grid, because other values or another number of columns are shown."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(
@@ -243,56 +165,39 @@ class JobMap(TableView[MapLine], keys="job_map"):
             order="process",
             id=id,
         )  # fmt: skip
-        self.browse, self.values_of = MapBrowse(), SHOWN[0]
-        self._processes: Sequence[MapLine] = ()
-        self.grouped: bool | None = None
-        """Whether the processes of a host share a row; None means only if they are many."""
+        self.grid: StepGrid | None = None
+        """The steps that are drawn: all of them."""
+        self.column, self.values_of = 0, SHOWN[0]
 
     # -- what is shown ----------------------------------------------------------------------------------------
 
     def forget(self) -> None:
         """Prepare for another job."""
-        self.browse, self.empty = MapBrowse(), ""
-        self._processes, self.grouped = (), None
+        self.grid, self.column, self.empty = None, 0, ""
         self._order, self.backwards = self._first_order, False
         self.show_rows({})
 
-    def show_steps(self, grid: StepGrid, *, whole: bool) -> None:
-        """Show a grid of steps; `whole` means that it has all steps."""
-        self.browse.take(grid, whole=whole)
+    def show_steps(self, grid: StepGrid) -> None:
+        """Show a grid of steps; the cursor stays on its step."""
+        before, self.grid = self.grid, grid
+        if before is not None and self.column < len(before.steps) and len(grid.steps):
+            self.column = max(0, bisect_right(grid.first_steps, float(before.first_steps[self.column])) - 1)
         self._changed()
 
     def show_processes(self, processes: Sequence[MapLine]) -> None:
-        """Show a row for each of these processes, or for each of their hosts; the cursor stays on its process."""
-        self._processes, self.empty = processes, "No process."
-        self._arrange()
+        """Show a row for each of these processes; the cursor stays on its process."""
+        self.empty = "No process."
+        self.show_rows({line.index: line for line in processes})
 
     def show_worst_first(self) -> None:
         """Sort by lost time, if there are many processes."""
-        if len(self._processes) > MANY:
+        if self.total > MANY:
             self.sort_by(self._columns[2])
-
-    def _arrange(self) -> None:
-        lines, before = self._processes, self.process
-        grouped = self.can_group and (len(lines) > MANY if self.grouped is None else self.grouped)
-        self.show_rows({line.host if grouped else line.index: line for line in (by_host(lines) if grouped else lines)})
-        if before is not None:
-            self.go_to(before)
-
-    @property
-    def can_group(self) -> bool:
-        """Whether there are several hosts, at least one of them with several processes."""
-        return 1 < len({line.host for line in self._processes}) < len(self._processes)
 
     @property
     def process(self) -> int | None:
-        """The process under the cursor; for a host, its worst one. None without rows."""
+        """The process under the cursor; None without rows."""
         return self.current_row.index if self.current_row is not None else None
-
-    def go_to(self, index: int) -> None:
-        """Move the cursor to the row of a process."""
-        rows = ((key, self.row(key)) for key in self.keys)
-        self.move_to_key(next((key for key, row in rows if row is not None and index in row.processes), None))
 
     @property
     def columns(self) -> int:
@@ -314,18 +219,17 @@ class JobMap(TableView[MapLine], keys="job_map"):
     @property
     def facts(self) -> str:
         """The exact values under the cursor."""
-        grid, column, line = self.browse.grid, self.browse.column, self.current_row
+        grid, line = self.grid, self.current_row
         if grid is not None and not len(grid.steps):
             return "No steps recorded yet."
-        if grid is None or column is None or line is None or line.index not in grid.processes:
+        if grid is None or line is None or line.index not in grid.processes:
             return ""
-        name = f"{line.host}: process {line.index}" if len(line.processes) > 1 else f"process {line.index}"
-        return safe(f"{name}, {cell_words(grid, grid.processes.index(line.index), column)}")
+        return safe(f"process {line.index}, {cell_words(grid, grid.processes.index(line.index), self.column)}")
 
     # -- drawing ----------------------------------------------------------------------------------------------
 
     def draw_header(self, width: int) -> Content | None:
-        header, grid = super().draw_header(width), self.browse.grid
+        header, grid = super().draw_header(width), self.grid
         if header is None or grid is None:
             return header
         place = self._placed(width)[-1]
@@ -335,16 +239,13 @@ class JobMap(TableView[MapLine], keys="job_map"):
         return lambda width: styled_runs(self._marks(row, width))
 
     def _marks(self, row: MapLine, width: int) -> Iterator[tuple[str, str]]:
-        """Yield the characters of a row with their styles; for a host, those of its worst process in each column."""
-        grid = self.browse.grid
-        rows = [at for at, index in enumerate(grid.processes) if index in row.processes] if grid else []
-        if grid is None or not rows:
+        """Yield the characters of a row with their styles."""
+        grid = self.grid
+        if grid is None or row.index not in grid.processes:
             return
-        import numpy as np
-
-        ratios = np.where(np.isnan(grid.ratio[rows]), -np.inf, grid.ratio[rows]).max(axis=0).tolist()
-        levels = grid.levels[rows].max(axis=0).tolist()
-        column = self.browse.column if row is self.current_row else None
+        at = grid.processes.index(row.index)
+        ratios, levels = grid.ratio[at].tolist(), grid.levels[at].tolist()
+        column = self.column if row is self.current_row else None
         for at, (level, ratio) in enumerate(zip(levels, ratios, strict=True)):
             room = left_of(at + 1, len(levels), width) - left_of(at, len(levels), width)
             style = STYLES[max(0, level)]
@@ -360,31 +261,24 @@ class JobMap(TableView[MapLine], keys="job_map"):
         self.refresh()
         self.post_message(self.Moved())
 
-    def action_browse(self, method: str, *arguments: int) -> None:
-        before = self.browse.window
-        getattr(self.browse, method)(*arguments)
+    def action_step(self, step: int) -> None:
+        self._go_to_column(self.column + step)
+
+    def _go_to_column(self, column: int) -> None:
+        count = len(self.grid.steps) if self.grid is not None else 0
+        self.column = max(0, min(count - 1, column))
         self._changed()
-        if self.browse.window != before:
-            self.post_message(self.StepsRequested())
 
     def action_values(self, step: int) -> None:
         self.values_of = SHOWN[(SHOWN.index(self.values_of) + step) % len(SHOWN)]
         self.post_message(self.StepsRequested())
         self._changed()
 
-    def action_group(self) -> None:
-        if not self.can_group:
-            several = len({line.host for line in self._processes}) > 1
-            self.say("Each host has one process." if several else "All processes are on one host.")
-            return
-        self.grouped = self.count == len(self._processes)
-        self._arrange()
-
     def on_click(self, event: events.Click) -> None:
         """Go to the column under the mouse."""
         offset, place = event.get_content_offset(self), self._placed(self.scrollable_content_region.width)[-1]
-        count = len(self.browse.grid.steps) if self.browse.grid is not None else 0
+        count = len(self.grid.steps) if self.grid is not None else 0
         if offset is not None and count and 0 <= offset.x - place.left < place.width:
             x = offset.x - place.left
             column = next(at for at in range(count) if left_of(at + 1, count, place.width) > x)
-            self.action_browse("go_to_column", column)
+            self._go_to_column(column)

@@ -43,12 +43,12 @@ class JobInView:
     lost_seconds: Mapping[int, float]
     """By process, the seconds that its own work takes more than that of the median process; an estimate."""
 
-    def steps(self, columns: int, first: float | None, last: float | None, values_of: str) -> StepGrid:
-        """Return the steps `first` to `last` of all processes in so many columns. Blocks: for threads."""
+    def steps(self, columns: int, values_of: str) -> StepGrid:
+        """Return all steps of all processes in so many columns. Blocks: for threads."""
         from jaxprof.analysis.jobs.step_grid import STEP
 
-        columns = columns if values_of == STEP else min(columns, self.job_steps.windows(first, last))
-        return self.job_steps.grid(columns, first, last, values_of)
+        columns = columns if values_of == STEP else min(columns, self.job_steps.windows(None, None))
+        return self.job_steps.grid(columns, None, None, values_of)
 
 
 class JobReading:

@@ -17,7 +17,7 @@ from jaxprof.errors import JaxprofError
 from jaxprof.session.log.state import url_of
 from jaxprof.text import safe
 from jaxprof.tui.job.heat_map import JobMap, MapLine, legend
-from jaxprof.tui.job.panes import ArrivalTable, BesideTable, RankTable, rows_of
+from jaxprof.tui.job.panes import RankTable
 from jaxprof.tui.job.reading import JobInView, JobReading
 from jaxprof.tui.kit.claims import Claim, ClaimList
 from jaxprof.tui.kit.drawing import cell
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.widget import Widget
 
-    from jaxprof.analysis.arrivals import Arrivals
     from jaxprof.analysis.jobs.job import JobFigures
     from jaxprof.analysis.jobs.step_grid import StepGrid
 
@@ -63,7 +62,7 @@ EMPTY = """No job is open.
 jaxprof script -n 4 train.py     starts four processes here, and records each
 srun jaxprof script train.py     records those that a launcher starts
 jaxprof open train.jaxprof.d     shows the folder that they write"""
-VIEWS = {"map": "Steps", "ranks": "Processes", "beside": "Beside the others", "arrivals": "Arrivals"}
+VIEWS = {"map": "Steps", "ranks": "Processes"}
 _LEAST_BELOW = 9
 """Lines that always remain below the findings."""
 _LEAST_LINES = 10
@@ -80,7 +79,7 @@ class JobScreen(ViewsScreen, keys="job"):
     """How often the folder is read; while a reading takes longer, the next one waits for it."""
     AUTO_FOCUS = "#map"
     VIEWS = VIEWS
-    MAIN = ("ranks", "beside", "arrivals")
+    MAIN = ("ranks",)
 
     def __init__(self) -> None:
         super().__init__()
@@ -104,8 +103,6 @@ class JobScreen(ViewsScreen, keys="job"):
         widgets: dict[str, tuple[Widget, ...]] = {
             "map": (JobMap(id="map"), Lines(id="map-facts"), Lines(id="map-legend")),
             "ranks": (RankTable(id="ranks"),),
-            "beside": (BesideTable(id="beside"),),
-            "arrivals": (ArrivalTable("after the others", "waits for others", "its clock", id="arrivals"),),
         }
         with Container(id="job-body"):
             for name, inside in widgets.items():
@@ -185,9 +182,7 @@ class JobScreen(ViewsScreen, keys="job"):
         self.query_one(JobFindings).show([*claims, *(claims_of(figures) if figures is not None else ())])
         if self._job is not None and error is None:
             self.ranks.show(self._job.figures, self._job.lost_seconds)
-            self.query_one(ArrivalTable).show(self._job.figures.arrivals)
             self.on_filter_line_edited()
-            self._show_comparison()
             self._make_steps()
         self.share_room()
         self.refresh_bindings()
@@ -200,7 +195,7 @@ class JobScreen(ViewsScreen, keys="job"):
     @property
     def _both(self) -> bool:
         """Whether the map and another view are both in view."""
-        return self.has_class("-tall") and not self.has_class("-zoom")
+        return self.has_class("-tall")
 
     def _show_head(self) -> None:
         """Show the folder, the number of processes and hosts, the id of the job and its state; below, what costs
@@ -265,8 +260,7 @@ class JobScreen(ViewsScreen, keys="job"):
         """Move the cursor of both views to that process."""
         if index is not None:
             self.ranks.move_to_key(index)
-            if self.map.process != index:
-                self.map.go_to(index)
+            self.map.move_to_key(index)
 
     @on(JobMap.Moved)
     @on(RowList.Highlighted, "#map")
@@ -279,18 +273,6 @@ class JobScreen(ViewsScreen, keys="job"):
     def _table_cursor_moved(self) -> None:
         if self.ranks.current_row is not None and self.ranks.has_focus:
             self._follow(self.ranks.current_row.index)
-        self._show_comparison()
-
-    def _show_comparison(self) -> None:
-        """Show the process under the cursor beside the others."""
-        rank, figures = self.ranks.current_row, self.figures
-        if figures is None or rank is None:
-            return
-        from jaxprof.analysis.jobs.job import compare_with_others
-
-        comparison = compare_with_others(figures.processes, rank.index)
-        self.query_one(BesideTable).show_rows(rows_of(comparison) if comparison is not None else {})
-        self._frame("beside", f"Process {rank.index} on {safe(rank.host)} beside the median of the others", "")
 
     def on_filter_line_edited(self) -> None:
         """Show on the map only the processes that the filter leaves in the table."""
@@ -301,7 +283,7 @@ class JobScreen(ViewsScreen, keys="job"):
         shown = set(self.ranks.left_by_filter())
         self.map.show_processes(
             [
-                MapLine(index, process.host, job.lost_seconds.get(index, 0.0), index in accused, (index,))
+                MapLine(index, process.host, job.lost_seconds.get(index, 0.0), index in accused)
                 for process in job.figures.processes
                 if (index := process.index) in shown
             ]
@@ -314,17 +296,16 @@ class JobScreen(ViewsScreen, keys="job"):
         job, view = self._job, self.map
         if job is None or not view.size.width:
             return
-        first, last = view.browse.requested
-        requested = (id(job), view.columns, first, last, view.values_of)
+        requested = (id(job), view.columns, view.values_of)
         if requested == self._requested:
             return
         self._requested, columns, values_of = requested, view.columns, view.values_of
 
         def show(grid: StepGrid) -> None:
             if requested == self._requested:  # no other grid was requested since
-                view.show_steps(grid, whole=first is None)
+                view.show_steps(grid)
 
-        in_thread(self, lambda: job.steps(columns, first, last, values_of), "steps", then=show)
+        in_thread(self, lambda: job.steps(columns, values_of), "steps", then=show)
 
     @on(TableView.Sorted)
     def _show_frames(self) -> None:
@@ -336,7 +317,6 @@ class JobScreen(ViewsScreen, keys="job"):
         words = [f"{rows.hidden} hidden"] if rows.hidden else []
         self._frame("ranks", VIEWS["ranks"], " · ".join(filter(None, [*words, rows.order_in_words])))
         self._frame("map", view.title, view.note)
-        self._frame("arrivals", *_arrivals_frame(figures.arrivals if figures is not None else None))
 
     def _frame(self, name: str, title: str, subtitle: str) -> None:
         box = self.query_one(f"#{name}-box")
@@ -350,7 +330,7 @@ class JobScreen(ViewsScreen, keys="job"):
         """Hide the keys that have nothing to act on; dim them while a job is read."""
         if action == "read":
             return self._reading is not None
-        if action in ("copy", "filter", "findings", "tab", "zoom") and self.whole and self.figures is None:
+        if action in ("copy", "filter", "findings", "tab") and self.whole and self.figures is None:
             return None if self._reading is not None else False
         return super().check_action(action, parameters)
 
@@ -392,11 +372,3 @@ def _status_counts(figures: JobFigures) -> str:
     if len(states) == 1:
         return f"all {next(iter(states))}"
     return ", ".join(f"{count} {status}" for status, count in states.most_common())
-
-
-def _arrivals_frame(seen: Arrivals | None) -> tuple[str, str]:
-    """Return the title, the collective with its exchange, and the subtitle, what the column of clocks means."""
-    if seen is None:
-        return VIEWS["arrivals"], ""
-    title = f"{seen.name}: {counted(seen.instances, 'execution')}, the exchange itself {seconds(seen.exchange_seconds)}"
-    return safe(title), f"its clock: offset from the first process, ± {seconds(seen.uncertain_seconds)}"

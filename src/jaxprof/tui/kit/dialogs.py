@@ -3,7 +3,7 @@ value, or None after Escape."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -48,26 +48,6 @@ class Dialog(Guarded, ModalScreen[Answer], keys="dialog"):
 
     def action_leave(self) -> None:
         self.dismiss(None)
-
-    def field(self, name: str, label: str, value: str, hint: str, placeholder: str = "") -> ComposeResult:
-        """Yield an input line with its label and hint."""
-        with Horizontal(classes="field"):
-            yield Label(safe(label), markup=False, classes="field-name")
-            yield Input(value, id=name, placeholder=placeholder, compact=True)
-        yield Static(safe(hint), id=f"{name}-hint", markup=False, classes="field-hint")
-
-    def buttons(self, take: str, other: str = "") -> ComposeResult:
-        """Yield the button that cancels, one that does something else, and the button that accepts the answer."""
-        with Horizontal(classes="dialog-buttons"):
-            if other:
-                yield Button(other, id="other", compact=True)
-            yield Button("Cancel", id="leave", compact=True)
-            yield Button(take, id="take", variant="primary", compact=True)
-
-
-def form_keys(enter: str, *more: str) -> str:
-    """Return the keys of a form, for its frame: `↑ ↓ next field, ^r resets, Enter applies, Esc cancels`."""
-    return ", ".join(("↑ ↓ next field", *more, f"Enter {enter}", f"{key_of('dialog.leave')} cancels"))
 
 
 class TextDialog(Dialog[None]):
@@ -182,6 +162,13 @@ class Option:
 
     label: str
     note: str = ""
+    letter: str = ""
+    """Letter that chooses it; empty if there is none."""
+    enabled: bool = True
+
+
+def _style(option: Option, usual: str) -> str:
+    return usual if option.enabled else "$text-disabled"
 
 
 class Options(TableView[Option]):
@@ -190,10 +177,14 @@ class Options(TableView[Option]):
     FILTERED = "No line matches."
 
     def __init__(self, options: Sequence[Option]) -> None:
+        letter = TableColumn[Option](
+            "letter", lambda option: (option.letter, _style(option, "bold $primary")), 1, gap=2
+        )
         super().__init__(
             (
-                TableColumn("label", lambda option: option.label, 12, fits=True, style="bold", gap=2),
-                TableColumn("note", lambda option: option.note, 1, weight=1, style="$text-muted"),
+                *([letter] if any(option.letter for option in options) else ()),
+                TableColumn("label", lambda option: (option.label, _style(option, "bold")), 12, fits=True, gap=2),
+                TableColumn("note", lambda option: (option.note, _style(option, "$text-muted")), 1, weight=1),
             ),
             titles=False,
         )
@@ -248,44 +239,72 @@ class Choose(Dialog[int], keys="choose"):
             self.dismiss(None)
 
 
-Filled = TypeVar("Filled")
+Texts = Mapping[str, str]
+"""The texts of a form, by the names of its fields."""
 
 
-class FormDialog(Dialog[Filled], keys="form"):
-    """Base class of a form whose fields are parsed as the user types: a hint or an error stands beneath each field.
+@dataclass(frozen=True, slots=True)
+class FormField:
+    """One line of a form."""
 
-    Subclasses parse the fields and build the answer from all of them.
-    """
+    label: str
+    value: str
+    hint: str
+    """Text beneath the field while it is valid, unless `read` returns another."""
+    read: Callable[[str, Texts], object]
+    """Parses the text of the field, beside those of all fields. Raises JaxprofError for an invalid one."""
+    example: str = ""
+    patient: bool = False
+    """Whether an error shows only after the user has finished typing, and goes as soon as the text is right."""
 
-    def read(self, name: str, text: str) -> str:
-        """Return the hint beneath a valid field. Raises JaxprofError for an invalid one."""
-        raise NotImplementedError
 
-    def filled(self) -> Filled:
-        """Return the answer; every field is valid. Raises JaxprofError if fields contradict each other."""
-        raise NotImplementedError
+class FormDialog(Dialog[Texts], keys="form"):
+    """Asks for several fields, which are parsed as the user types: a hint or an error stands beneath each. Returns
+    their texts, which are all valid."""
 
-    def is_checked_while_typed(self, name: str) -> bool:
-        """Return whether the error of a field shows before the user has finished typing it."""
-        return True
+    def __init__(
+        self,
+        title: str,
+        fields: Mapping[str, FormField],
+        take: str,
+        enter: str,
+        *,
+        question: str = "",
+        usual: Texts | None = None,
+    ) -> None:
+        """`take`: the label of the button that accepts, as `enter` says what the key does; `usual`: the texts of a
+        button that resets the form."""
+        super().__init__()
+        self._title, self._fields, self._question, self._usual = title, fields, question, usual
+        self._take_label, self._enter = take, enter
 
-    # -- for subclasses ---------------------------------------------------------------------------------------
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(classes="dialog wide-dialog", can_focus=False) as box:
+            box.border_title = Content(safe(self._title))
+            box.border_subtitle = f"↑ ↓ next field, Enter {self._enter}, {key_of('dialog.leave')} cancels"
+            if self._question:
+                yield Static(safe(self._question), markup=False, classes="dialog-text")
+            for name, field in self._fields.items():
+                with Horizontal(classes="field"):
+                    yield Label(safe(field.label), markup=False, classes="field-name")
+                    yield Input(field.value, id=name, placeholder=field.example, compact=True)
+                yield Static(safe(field.hint), id=f"{name}-hint", markup=False, classes="field-hint")
+            with Horizontal(classes="dialog-buttons"):
+                if self._usual is not None:
+                    yield Button("Reset", id="other", compact=True)
+                yield Button("Cancel", id="leave", compact=True)
+                yield Button(self._take_label, id="take", variant="primary", compact=True)
 
-    def value(self, name: str) -> str:
-        """Return the text of a field."""
-        return self.query_one(f"#{name}", Input).value.strip()
-
-    def refuse(self, name: str, error: JaxprofError) -> None:
-        """Show an error beneath a field."""
-        hint = self.query_one(f"#{name}-hint", Static)
-        hint.update(safe(f"{error.what}. {error.hint}" if error.hint else error.what))
-        hint.add_class("wrong")
+    @property
+    def texts(self) -> dict[str, str]:
+        """The texts of all fields, also while the dialog composes."""
+        return {str(field.id): field.value.strip() for field in self.query(Input)}
 
     # -- keys and mouse ---------------------------------------------------------------------------------------
 
     def on_input_changed(self, event: Input.Changed) -> None:
         name = str(event.input.id)
-        if self.is_checked_while_typed(name):
+        if not self._fields[name].patient or self.query_one(f"#{name}-hint").has_class("wrong"):
             self._check(name)
 
     def on_input_submitted(self) -> None:
@@ -296,27 +315,28 @@ class FormDialog(Dialog[Filled], keys="form"):
             self._take()
         elif event.button.id == "leave":
             self.dismiss(None)
+        else:
+            for name, text in (self._usual or {}).items():
+                self.query_one(f"#{name}", Input).value = text
+            self.query(Input).first().focus()
 
     def _take(self) -> None:
-        """Return the answer if every field is valid; otherwise focus the first invalid one."""
-        for field in self.query(Input):
-            if not self._check(str(field.id)):
-                field.focus()
+        """Return the texts if every field is valid; otherwise focus the first invalid one."""
+        for name in self._fields:
+            if not self._check(name):
+                self.query_one(f"#{name}").focus()
                 return
-        try:
-            answer = self.filled()
-        except JaxprofError as error:
-            self.refuse(str(self.query(Input).first().id), error)
-        else:
-            self.dismiss(answer)
+        self.dismiss(self.texts)
 
     def _check(self, name: str) -> bool:
+        field, hint, texts = self._fields[name], self.query_one(f"#{name}-hint", Static), self.texts
         try:
-            usual = self.read(name, self.value(name))
+            said = field.read(texts[name], texts)
         except JaxprofError as error:
-            self.refuse(name, error)
-            return False
-        hint = self.query_one(f"#{name}-hint", Static)
-        hint.update(safe(usual))
-        hint.remove_class("wrong")
-        return True
+            said = f"{error.what}. {error.hint}" if error.hint else error.what
+            hint.add_class("wrong")
+        else:
+            said = said if isinstance(said, str) and said else field.hint
+            hint.remove_class("wrong")
+        hint.update(safe(str(said)))
+        return not hint.has_class("wrong")

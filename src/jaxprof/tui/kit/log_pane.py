@@ -48,7 +48,3 @@ class LogPane(RowList):
         if not self._of_program:
             stream = cell(line.stream, _STREAM, style) + " "
         return stream + cell(line.text, max(1, width - stream.cell_length))
-
-
-class LastLines(LogPane, can_focus=False):
-    """The end of the output beside a live view; it cannot take the focus from the view."""

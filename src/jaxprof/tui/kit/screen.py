@@ -41,8 +41,6 @@ class SessionScreen(ModeScreen):
     def __init__(self) -> None:
         super().__init__()
         self._missed: set[str] = set()
-        self.paused = False
-        """Whether the view stays as it is while the session goes on."""
         self._replaced = True
         self._composed = False
         self._innermost: Widget | None = None
@@ -134,9 +132,7 @@ class SessionScreen(ModeScreen):
 
     def on_session_changed(self, message: SessionChanged) -> None:
         """Show this change, and those that the screen missed."""
-        if message.replaced:
-            self.paused = False
-        if not self.whole or self.paused:
+        if not self.whole:
             self.miss(message.runs, replaced=message.replaced)
             return
         runs = frozenset(message.runs | self._missed)
@@ -144,15 +140,6 @@ class SessionScreen(ModeScreen):
         self._missed, self._replaced = set(), False
         self.show_session(runs, replaced=replaced)
         self._explain()
-
-    def action_pause(self) -> None:
-        self.paused = True
-        self.refresh_bindings()
-
-    def action_resume(self) -> None:
-        self.paused = False
-        self.refresh_bindings()
-        self.on_session_changed(SessionChanged(frozenset()))
 
     # -- a clock ----------------------------------------------------------------------------------------------
 
@@ -169,10 +156,6 @@ class SessionScreen(ModeScreen):
 
     def on_screen_suspend(self) -> None:
         self.set_clock(False)
-
-    def can_pause(self, action: str) -> bool:
-        """Return whether `pause` or `resume` has an effect now: one key stands for both."""
-        return self.paused if action == "resume" else not self.paused and self.profiler.session_grows
 
     def once_settled(self, show: Callable[[], object]) -> None:
         """Call `show` once the cursor has rested for a moment, however many moves came before.
@@ -244,10 +227,6 @@ class ViewsScreen(SessionScreen):
         names = list(self.VIEWS)
         self.action_tab(names[(names.index(self._view) + step) % len(names)])
 
-    def action_zoom(self) -> None:
-        self.toggle_class("-zoom")
-        self.action_tab(self._view)
-
     def action_filter(self) -> None:
         self.query_one(FilterLine).open()
 
@@ -255,17 +234,14 @@ class ViewsScreen(SessionScreen):
         self.query_one(f"#{self._view}").focus()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Leave Esc to the app unless there is a filter to clear, or one view is shown alone."""
+        """Leave Esc to the app unless there is a filter to clear."""
         if action == "unfilter":
-            return bool(self.query_one(FilterLine).value) or self.has_class("-zoom")
+            return bool(self.query_one(FilterLine).value)
         return super().check_action(action, parameters)
 
     def action_unfilter(self) -> None:
-        if self.query_one(FilterLine).value:
-            self.query_one(FilterLine).clear()
-            self.on_filter_line_left()
-        elif self.has_class("-zoom"):
-            self.action_zoom()
+        self.query_one(FilterLine).clear()
+        self.on_filter_line_left()
 
 
 def set_size_classes(screen: Screen[Any]) -> None:

@@ -13,17 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from textual.containers import VerticalScroll
-from textual.widgets import Input, Static
-
 from jaxprof.errors import UsageError
 from jaxprof.files import with_home
-from jaxprof.text import safe
-from jaxprof.tui.kit.dialogs import FormDialog, form_keys
+from jaxprof.tui.kit.dialogs import FormDialog, FormField, Texts
 
 if TYPE_CHECKING:
-    from textual.app import ComposeResult
-
     from jaxprof.runner.program import ProgramCommand
     from jaxprof.session import Run
     from jaxprof.tui.profiler import Profiler
@@ -151,62 +145,52 @@ def capture_text(options: Mapping[str, Any]) -> str:
     return f"{length} {start}".strip()
 
 
-_FIELDS: Mapping[str, tuple[str, str, Callable[[str], object]]] = {
-    "program": ("a program, such as train.py", "a file, or -m package.module", str),
-    "arguments": ("arguments, such as --epochs 1", "as in a shell: quotes keep spaces", read_arguments),
-    "directory": ("", "where it runs; empty: where jaxprof was started", read_directory),
-    "capture": ("", "5 steps, 2 s, or 2 s after 10 s; empty: only when w is pressed", read_capture),
-    "function": ("", "measured at the end, with the arguments of one of its calls", read_function),
-    "transfers": ("", '"exact" counts implicit copies (some 15 µs each)', read_transfers),
+def _read_here(program: str, texts: Texts) -> None:
+    """Check a program by the directory beside it, which may be wrong itself."""
+    try:
+        directory = read_directory(texts.get("directory", ""))
+    except UsageError:
+        directory = Path.cwd()
+    read_program(program, directory)
+
+
+_FIELDS: Mapping[str, tuple[str, str, Callable[[str, Texts], object]]] = {
+    "program": ("a program, such as train.py", "a file, or -m package.module", _read_here),
+    "arguments": (
+        "arguments, such as --epochs 1",
+        "as in a shell: quotes keep spaces",
+        lambda text, _: read_arguments(text),
+    ),
+    "directory": ("", "where it runs; empty: where jaxprof was started", lambda text, _: [read_directory(text)]),
+    "capture": (
+        "",
+        "5 steps, 2 s, or 2 s after 10 s; empty: only when w is pressed",
+        lambda text, _: read_capture(text),
+    ),
+    "function": (
+        "",
+        "measured at the end, with the arguments of one of its calls",
+        lambda text, _: [read_function(text)],
+    ),
+    "transfers": ("", '"exact" counts implicit copies (some 15 µs each)', lambda text, _: read_transfers(text)),
 }
-"""Example, hint and parser for each field of `ScriptForm`. The path of a program depends on the directory."""
+"""Example, hint and parser for each field of `ScriptForm`."""
 
 
-class ScriptDialog(FormDialog[ScriptForm]):
-    """Asks for a program: a file or a module, its arguments, its directory, and what to record besides the ledger."""
-
-    def __init__(self, form: ScriptForm | None = None, *, question: str = "") -> None:
-        super().__init__()
-        self._form = form or ScriptForm()
-        self._question = question
-
-    def compose(self) -> ComposeResult:
-        with VerticalScroll(classes="dialog wide-dialog", can_focus=False) as box:
-            box.border_title = "Profile a script"
-            box.border_subtitle = form_keys("runs it")
-            if self._question:
-                yield Static(safe(self._question), markup=False, classes="dialog-text")
-            for name, (example, hint, _) in _FIELDS.items():
-                yield from self.field(name, name, getattr(self._form, name), hint, example)
-            yield from self.buttons("Run")
-
-    def _directory(self) -> Path:
-        """Return the directory that relative paths start at; also works while the dialog composes or closes."""
-        fields = self.query("#directory").results(Input)
-        try:
-            return read_directory(next((field.value for field in fields), ""))
-        except UsageError:
-            return Path.cwd()
-
-    def is_checked_while_typed(self, name: str) -> bool:
-        """Check a path only after it was refused once: an unfinished path is not wrong. Its error then goes as soon as
-        it is right."""
-        return name != "program" or self.query_one("#program-hint").has_class("wrong")
-
-    def read(self, name: str, text: str) -> str:
-        if name == "program":
-            read_program(text, self._directory())
-        _, hint, parse = _FIELDS[name]
-        parse(text)
-        return hint
-
-    def filled(self) -> ScriptForm:
-        return ScriptForm(**{name: self.value(name) for name in _FIELDS})
+def script_dialog(form: ScriptForm | None = None, question: str = "") -> FormDialog:
+    """Return the dialog for a program: a file or a module, its arguments, its directory, and what to record besides the
+    ledger."""
+    texts = form or ScriptForm()
+    fields = {
+        name: FormField(name, getattr(texts, name), hint, read, example, patient=name == "program")
+        for name, (example, hint, read) in _FIELDS.items()
+    }
+    return FormDialog("Profile a script", fields, "Run", "runs it", question=question)
 
 
 def ask_for_program(app: Profiler, form: ScriptForm | None = None, question: str = "") -> None:
     """Ask for a program and start it."""
-    ScriptDialog(form, question=question).ask(app, lambda filled: app.start_program(read_form(filled)))
+    script_dialog(form, question).ask(app, lambda texts: app.start_program(read_form(ScriptForm(**texts))))
 
 
 def rerun_program(app: Profiler, run: Run) -> None:

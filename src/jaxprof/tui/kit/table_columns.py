@@ -78,11 +78,9 @@ class Placed(Generic[Row]):
 
 
 def placed(
-    all_columns: Sequence[TableColumn[Row]], width: int, rows: Iterable[Row] = (), *, margin: int = 1, skip: int = 0
+    all_columns: Sequence[TableColumn[Row]], width: int, rows: Iterable[Row] = (), *, margin: int = 1
 ) -> list[Placed[Row]]:
-    """Return the columns that fit into `width`, with their positions, leaving out the first `skip` columns after the
-    leading one."""
-    all_columns = (*all_columns[:1], *all_columns[1 + skip :])
+    """Return the columns that fit into `width`, with their positions."""
     least = _least(all_columns, rows)
     shown_ids = {id(column) for column in all_columns if not column.priority}
     room = width - margin - sum(least[id(column)] + column.gap for column in all_columns if not column.priority)
@@ -103,18 +101,6 @@ def placed(
         places.append(Placed(column, left, size))
         left += size + column.gap
     return places
-
-
-def sideways(all_columns: Sequence[TableColumn[Row]], width: int, rows: Iterable[Row], skip: int, step: int) -> int:
-    """Return the next `skip` of `placed`, in the direction of `step`, that shows other columns; `skip` itself if there
-    is none."""
-
-    def shown(skipped: int) -> list[TableColumn[Row]]:
-        return [place.column for place in placed(all_columns, width, rows, skip=skipped)]
-
-    before = shown(skip)
-    skips = range(skip + step, len(all_columns) - 1 if step > 0 else -1, step)
-    return next((skipped for skipped in skips if shown(skipped) != before), skip)
 
 
 def _least(all_columns: Sequence[TableColumn[Row]], rows: Iterable[Row]) -> dict[int, int]:
@@ -199,19 +185,14 @@ def header_line(
     sorted_by: TableColumn[Row] | None = None,
     *,
     backwards: bool = False,
-    hidden: tuple[bool, bool] = (False, False),
 ) -> Content:
-    """Return the titles, with an arrow at the sort column. `hidden`: whether columns to the left, and to the right, are
-    out of view, which marks beside the first title show."""
+    """Return the titles, with an arrow at the sort column."""
     titles = []
-    marks = "‹" * hidden[0] + "›" * hidden[1]
-    for at, place in enumerate(layout):
+    for place in layout:
         title, right = place.column.title, place.column.right
         if place.column is sorted_by:
             arrow = "▴" if backwards else "▾"
             title = f"{arrow} {title}" if right else f"{title} {arrow}"
-        if at == 0 and marks and columns(title) + len(marks) + 1 < place.width and not right:
-            title = f"{title} {marks}"
         titles.append(cell(title, place.width, "bold" if place.column is sorted_by else "", right=right))
     return _joined(titles, layout)
 

@@ -8,7 +8,7 @@ its rows depend on.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 from textual import events
@@ -23,15 +23,13 @@ from jaxprof.tui.kit.table_columns import (
     TableColumn,
     header_line,
     in_order,
-    measured_columns,
     placed,
     row_line,
-    sideways,
     text_of,
 )
 
 if TYPE_CHECKING:
-    from jaxprof.report.renderers import Table
+    pass
 
 
 class Heading:
@@ -55,7 +53,7 @@ class TextRow(Heading):
         return cell(self.text, width, self.style)
 
 
-class TableView(RowList, Generic[Row], keys="table"):
+class TableView(RowList, Generic[Row]):
     """Rows by key, drawn by columns. Subclasses override a hook or two."""
 
     FILTERED: ClassVar[str] = "Nothing matches the filter. Esc clears it."
@@ -89,8 +87,6 @@ class TableView(RowList, Generic[Row], keys="table"):
         )
         self.backwards = False
         self._layout: tuple[int, list[Placed[Row]]] = (-1, [])
-        self._skipped = 0
-        """Number of columns after the first that are scrolled out of view."""
         self._drawn: dict[Hashable, Content] = {}
         """Rows drawn since the rows last changed."""
 
@@ -253,8 +249,7 @@ class TableView(RowList, Generic[Row], keys="table"):
     def draw_header(self, width: int) -> Content | None:
         if not self._top:
             return None
-        layout = self._placed(width)
-        return header_line(layout, self._order, backwards=self.backwards, hidden=self._hidden(layout))
+        return header_line(self._placed(width), self._order, backwards=self.backwards)
 
     def draw_row(self, index: int, width: int) -> Content:
         key = self._keys[index]
@@ -270,43 +265,11 @@ class TableView(RowList, Generic[Row], keys="table"):
         return (self._layout if self._layout[0] == width else self._place(width))[1]
 
     def _place(self, width: int) -> tuple[int, list[Placed[Row]]]:
-        self._layout = (width, placed(self._columns, width, self._of_cells(), skip=self._skipped))
+        self._layout = (width, placed(self._columns, width, self._of_cells()))
         return self._layout
 
     def _of_cells(self) -> Iterator[Row]:
         return (row for key in self._keys if (row := self.row(key)) is not None)
-
-    def _hidden(self, layout: Sequence[Placed[Row]]) -> tuple[bool, bool]:
-        """Return whether titled columns are out of view: on the left, scrolled past; on the right, without room."""
-        shown = {id(place.column) for place in layout}
-        out = [at for at, column in enumerate(self._columns) if column.title and id(column) not in shown]
-        return any(at <= self._skipped for at in out), any(at > self._skipped for at in out)
-
-    def action_sideways(self, step: int) -> None:
-        width = self.scrollable_content_region.width
-        self._skipped = sideways(self._columns, width, [*self._of_cells()], self._skipped, step)
-        self._drawn.clear()
-        self._place(width)
-        self.refresh()
-
-
-class ReportList(TableView[Any], keys="report_list"):
-    """A table of a report, with a cursor: its columns, titles and figures are those of the report."""
-
-    def __init__(self, *extra: str, id: str | None = None) -> None:
-        """`extra` are the titles of columns that need not be shown, in the order in which they appear as the terminal
-        gets wider."""
-        super().__init__((), id=id)
-        self._extra = extra
-
-    def show_table(self, table: Table[Any] | None, rows: Mapping[Any, Any]) -> None:
-        """Show these rows of a table, by keys, with other lines between them if there are any; None shows nothing."""
-        listed = [row for row in rows.values() if not isinstance(row, Heading)]
-        columns = measured_columns(table, listed) if table is not None else []
-        ranks = {title: rank for rank, title in enumerate(self._extra, start=1)}
-        self._columns = tuple(replace(column, priority=ranks.get(column.title, 0)) for column in columns)
-        self.show_rows(rows)
-        self.show_keys(self._keys)
 
 
 class TreeView(TableView[Row], keys="tree"):

@@ -25,7 +25,7 @@ from jaxprof.tui.kit.explanation import cost_lines
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.format import place_text
 from jaxprof.tui.kit.guard import on
-from jaxprof.tui.kit.log_pane import OUTPUT_TITLE, LastLines, LogPane
+from jaxprof.tui.kit.log_pane import LogPane
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.program_summary import ProgramHead, head_of
 from jaxprof.tui.kit.row_list import RowList
@@ -135,9 +135,6 @@ class ProgramScreen(ViewsScreen, keys="program"):
                             if name == "findings":
                                 yield Lines(id="costs")
                             yield widgets[name]
-        with Vertical(id="last-output") as box:
-            box.border_title = OUTPUT_TITLE
-            yield LastLines(of_program=True, id="last-lines")
 
     # -- showing ----------------------------------------------------------------------------------------------
 
@@ -199,7 +196,6 @@ class ProgramScreen(ViewsScreen, keys="program"):
             head_of(session, result, growing=self.profiler.session_grows, silent=self.profiler.opened.silent_since)
         )
         self._show_views(session, result)
-        self.query_one(LastLines).show(run.id, run.log)
         self.share_room()
         self.set_clock(head.runs)
 
@@ -211,12 +207,14 @@ class ProgramScreen(ViewsScreen, keys="program"):
         self._result = result
         wall, directory = result.wall_seconds or None, result.directory
         self.query_one(LedgerList).show(result.functions, wall, directory)
-        self.query_one(AdviceList).show(claims_of(result))
+        advice = self.query_one(AdviceList)
+        advice.empty = "No findings so far." if self.query_one(ProgramHead).runs else "No findings."
+        advice.show(claims_of(result))
         costs = program_cost(result)
         self.query_one("#costs", Lines).show(costs, lambda width: cost_lines(*costs, width))
         self.query_one(HotLineList).show(hottest(result.lines, MOST), wall, directory)
         self.query_one("#output", LogPane).show(result.run.id, result.run.log)
-        self.query_one(TimePane).show(session, result)
+        self.query_one(TimePane).show(result)
         self._show_sums()
 
     @on(LedgerList.Sorted)
@@ -247,8 +245,7 @@ class ProgramScreen(ViewsScreen, keys="program"):
     def share_room(self) -> None:
         """Display one view, or on a large terminal several.
 
-        A program that wrote nothing has no output view until the user opens it. The last output lines of a running
-        program stand below while its output is out of view.
+        A program that wrote nothing has no output view until the user opens it.
         """
         if self.run is not None:
             result = program_result(self.profiler.session, self._run)
@@ -257,9 +254,6 @@ class ProgramScreen(ViewsScreen, keys="program"):
                 "findings": str(len(result.findings)) if result.findings else "",
             }
             shown = self._shown(bool(self.run.log))
-            self.set_class(
-                self.query_one(ProgramHead).runs and bool(self.run.log) and "output" not in shown, "-watched"
-            )
             self.show_tabs(shown, notes)
             for name in VIEWS:
                 self.query_one(f"#{name}-pane").display = name in shown
@@ -270,8 +264,8 @@ class ProgramScreen(ViewsScreen, keys="program"):
 
     def _shown(self, wrote: bool) -> frozenset[str]:
         """Return the views to display: the main one, on a wide terminal a second one beside it, time and output below
-        if the program `wrote` any; one view alone on a small terminal, and if the user wants it so."""
-        if self.has_class("-zoom") or not self.has_class("-tall") or self.has_class("-narrow"):
+        if the program `wrote` any; one view alone on a small terminal."""
+        if not self.has_class("-tall") or self.has_class("-narrow"):
             return frozenset({self._view})
         beside = {"findings" if self._main != "findings" else "ledger"} if self.has_class("-very-wide") else set()
         output = {"output"} if wrote or self._view == "output" else set()
@@ -323,8 +317,6 @@ class ProgramScreen(ViewsScreen, keys="program"):
         if not self.whole:
             return super().check_action(action, parameters)
         run = self.run
-        if action in ("pause", "resume"):
-            return self.can_pause(action)
         if action == "capture":
             return True if can_capture(self.profiler, run) else None
         if action == "cancel":
@@ -354,10 +346,6 @@ class ProgramScreen(ViewsScreen, keys="program"):
     def _ours(self) -> bool:
         """Whether this app started the program in view."""
         return is_ours(self.profiler)
-
-    def action_pause(self) -> None:
-        super().action_pause()
-        self.set_clock(False)
 
     def action_capture(self) -> None:
         if self.run is not None:

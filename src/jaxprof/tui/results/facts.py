@@ -1,30 +1,24 @@
-"""The facts about a run as lines of text: figures, check, memory, environment, warnings and published figures.
+"""The facts about a run as lines of text: figures, check, memory, environment and warnings.
 
-All functions are pure, from values to `Content`. An unknown value is a dash, or is left out; an estimate is labelled
-as one.
+All functions are pure, from values to `Content`. An unknown value is left out; an estimate is labelled as one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
-from jaxprof.analysis.run_result import modes_text, what_is_wrong, worst_element
+from jaxprof.analysis.run_result import what_is_wrong, worst_element
 from jaxprof.analysis.session_difference import environment_facts
 from jaxprof.facts import Fact, column, pick
 from jaxprof.facts.runs import RUNS, RunRow
 from jaxprof.report.renderers import Table
-from jaxprof.report.runs import break_even_text, one_time_text
+from jaxprof.report.runs import BREAK_EVEN, CHECK, MODES, one_time_text
 from jaxprof.text import safe, safe_lines
 from jaxprof.tui.kit.drawing import hang
-from jaxprof.tui.kit.format import (
-    half_width,
-    interval,
-    speedup_text,
-    versus_style,
-)
+from jaxprof.tui.kit.format import half_width, interval, speedup_text
 from jaxprof.tui.kit.phase_bars import title
 from jaxprof.units import UNKNOWN, bytes_, counted, integer, scaled, seconds
 
@@ -32,21 +26,65 @@ if TYPE_CHECKING:
     from jaxprof.analysis.run_result import RunResult
 
 NAME = 15
-_ONE_CALL = pick(
-    RUNS.facts, "dispatch_median_seconds", "pipelined_median_seconds", "first_after_pause_seconds", "flops",
-    "flops_per_second", "accessed_bytes", "bytes_per_second",
-)  # fmt: skip
-"""Facts of one call."""
-_MEMORY = pick(RUNS.facts, "peak_bytes", "argument_bytes", "output_bytes", "temporary_bytes", "allocator_peak_bytes")
 _MOST_COMPILED = 12
 """Most functions listed that were compiled op by op."""
 
 
-def fact(name: str, value: str | Content, width: int, note: str = "", style: str = "") -> list[Content]:
-    """Return a name, a value, and a dimmed note on where it comes from: one line, or more where they need them."""
-    shown = value if isinstance(value, Content) else Content.styled(safe(value), style)
-    if note:
-        shown = Content.assemble(shown, "  ", (safe(note), "$quiet"))
+def _median(row: RunRow) -> str:
+    summary = row.result.summary
+    return f"{seconds(summary.median)}{half_width(summary)}  {interval(summary)}" if summary is not None else ""
+
+
+def _samples(row: RunRow) -> str:
+    series = row.run.series.get("run")
+    if row.result.summary is None or series is None:
+        return ""
+    calls = f" of {series.calls_per_sample} calls" if series.calls_per_sample > 1 else ""
+    return f"{integer(row.result.summary.count)}{calls}"
+
+
+def _speedup(row: RunRow) -> str:
+    if row.result.moved_nothing:
+        return "nothing was moved: the result shares its argument's memory"
+    versus = row.result.versus
+    if versus is None:
+        return ""
+    return f"{speedup_text(versus.speedup)}  {versus.speedup.words(row.label)}, {versus.speedup.basis}"
+
+
+def _check(row: RunRow) -> str:
+    check = row.run.check
+    words = "" if check is None else ", ".join(filter(None, (check.against, check.note, worst_element(check).strip())))
+    return f"{CHECK.text(row)}  {words}".replace(f"{UNKNOWN}  ", "")
+
+
+def _cost(row: RunRow) -> str:
+    return " ".join(filter(None, (row.result.cost.source, row.result.cost.note)))
+
+
+FIGURES: Final[tuple[Fact[RunRow], ...]] = (
+    *pick(RUNS.facts, "side"),
+    column("median", _median),
+    column("samples", _samples),
+    MODES,
+    column("speed-up", _speedup),
+    BREAK_EVEN,
+    column("one-time cost", lambda row: one_time_text(row.result) if row.result.versus is not None else ""),
+    column("check", _check),
+    *pick(
+        RUNS.facts, "minimum_seconds", "mean_seconds", "p95_seconds", "maximum_seconds", "dispatch_median_seconds",
+        "pipelined_median_seconds", "first_after_pause_seconds", "flops", "flops_per_second", "accessed_bytes",
+        "bytes_per_second",
+    ),
+    column("counted from", _cost),
+    *pick(RUNS.facts, "peak_bytes", "argument_bytes", "output_bytes", "temporary_bytes", "allocator_peak_bytes"),
+)  # fmt: skip
+"""Facts of a run that the panel lists, if they are known; the label of the row is the name of its baseline."""
+
+
+def fact(name: str, value: str, width: int, note: str = "") -> list[Content]:
+    """Return a name, a value, and a dimmed note on what it means: one line, or more where they need them."""
+    shown = Content.assemble(safe(value), ("  ", ""), (safe(note), "$quiet")).rstrip()
     first, *others = shown.wrap(max(12, width - NAME)) or [Content("")]
     indent = Content(" " * NAME)
     return [Content.styled(f"{name:<{NAME}}", "$text-muted") + first, *(indent + line for line in others)]
@@ -58,68 +96,15 @@ def _paragraphs(text: str, width: int, style: str = "", head: str = "") -> Itera
         yield from hang(Content.styled(head, style), line, width, style)
 
 
-def figure_lines(result: RunResult, baseline: str, width: int, side: str = "") -> list[Content]:
-    """Return the figures of the steady run, each with its interval or its source. `side`: which side of a comparison
-    the run is."""
-    summary, run = result.summary, result.run
-    lines: list[Content] = []
-
-    def add(name: str, value: str | Content, note: str = "", style: str = "") -> None:
-        lines.extend(fact(name, value, width, note, style) if value else ())
-
-    add("side", side)
-    if summary is None:
-        return lines
-    add("median", f"{seconds(summary.median)}{half_width(summary)}", interval(summary), "bold")
-    calls = run.series["run"].calls_per_sample
-    spread = f"{seconds(summary.minimum)} to {seconds(summary.maximum)}, MAD {seconds(summary.mad)}"
-    add("samples", integer(summary.count) + (f" of {calls} calls" if calls > 1 else ""), spread)
-    if summary.p95 is not None:
-        add("mean", seconds(summary.mean), f"95 % took at most {seconds(summary.p95)}")
-    if result.modes is not None:
-        add("two modes", modes_text(result.modes), "the median is typical of neither", "$warning")
-    if result.moved_nothing:
-        add("speed-up", UNKNOWN, "nothing was moved: the result shares its argument's memory")
-    if result.versus is not None:
-        speedup = result.versus.speedup
-        basis = f", {speedup.basis}" if speedup.verdict != "inconclusive" else ""
-        add("speed-up", speedup_text(speedup), speedup.words(baseline) + basis, versus_style(result))
-        if result.once_seconds is not None:
-            add("break-even", break_even_text(result), "until the one-time cost is won back")
-            if result.one_time_phases:
-                whole = seconds(sum(result.one_time_phases.values()))
-                add("one-time cost", f"{whole}: {one_time_text(result)}", style="$quiet")
-    for words in filter(None, (result.cost.source and f"source: {result.cost.source}", result.cost.note)):
-        add("cost", words, style="$quiet")
-    return [*lines, *_of_relation(_ONE_CALL, result, width), *check_lines(result, width)]
-
-
-def _of_relation(facts: Iterable[Fact[RunRow]], result: RunResult, width: int) -> Iterator[Content]:
-    """Yield those of the facts of a run that are known, each with its meaning."""
-    row = RunRow("", result, result.run.shown)
-    for each in facts:
+def figure_lines(result: RunResult, baseline: str, width: int) -> Iterator[Content]:
+    """Yield what is known of a run, a fact each with its meaning, then what is wrong with its result."""
+    row = RunRow(baseline, result, result.run.shown)
+    for each in FIGURES:
         if (text := each.text(row)) not in ("", UNKNOWN):
             name = each.title or each.key.removesuffix("_bytes").replace("_", " ")
             yield from fact(name, text, width, each.meaning.partition(";")[0])
-
-
-def check_lines(result: RunResult, width: int) -> list[Content]:
-    """Return whether the result is right, what it was compared with, and within which tolerance."""
-    check = result.run.check
-    if check is None:
-        return []
-    values = [f"{name} {value:.2g}" for name, value in (("error", check.max_relative_error),
-             ("tolerance", check.tolerance)) if value is not None]  # fmt: skip
-    note = ", ".join([*values, *(words for words in (check.against, check.note) if words)])
-    if check.passed is None:
-        return fact("result", UNKNOWN, width, note)
-    if not check.passed:
-        wrong = _paragraphs(what_is_wrong(check), width, "$error", " " * NAME)
-        return [*fact("result", "✗ wrong", width, note, "bold $error"), *wrong]
-    lines = fact("result", "✓ right", width, note, "$better")
-    if worst_element(check):
-        lines += fact("", f"furthest off{worst_element(check)}", width, style="$quiet")
-    return lines
+    if result.run.check is not None and result.run.check.passed is False:
+        yield from _paragraphs(what_is_wrong(result.run.check), width, "$error", " " * NAME)
 
 
 def phase_table(result: RunResult) -> Table[str]:
@@ -152,11 +137,6 @@ def phase_table(result: RunResult) -> Table[str]:
     return Table(columns, tuple(result.phase_seconds))
 
 
-def memory_lines(result: RunResult, width: int) -> list[Content]:
-    """Return the memory of the compiled program and of the allocator."""
-    return list(_of_relation(_MEMORY, result, width))
-
-
 def environment_lines(result: RunResult, width: int) -> list[Content]:
     """Return the environment of the run: versions, device, settings."""
     if result.run.environment is None:
@@ -187,16 +167,14 @@ def failure_lines(result: RunResult, width: int) -> list[Content]:
     return lines
 
 
-def compile_lines(result: RunResult, width: int) -> list[Content]:
-    """Return the functions that were compiled op by op, longest first."""
-    totals: dict[str, list[float]] = {}
+def compiled_table(result: RunResult) -> Table[tuple[str, float]]:
+    """Return the table of the functions that were compiled op by op, longest first."""
+    totals: dict[str, float] = {}
     for compiled in result.run.compiles:
-        totals.setdefault(compiled.function, []).append(compiled.seconds)
-    if not totals:
-        return []
-    ranked = sorted(totals.items(), key=lambda item: -sum(item[1]))
-    lines = [line for name, spent in ranked[:_MOST_COMPILED] for line in fact(seconds(sum(spent)), name, width)]
-    hidden = len(ranked) - _MOST_COMPILED
-    if hidden > 0:
-        lines.append(Content.styled(f"{hidden} more", "$quiet"))
-    return lines
+        totals[compiled.function] = totals.get(compiled.function, 0.0) + compiled.seconds
+    columns: tuple[Fact[tuple[str, float]], ...] = (
+        column("compiled op by op", lambda row: row[0], gives_way=True),
+        column("time", lambda row: row[1], seconds),
+    )
+    ranked = sorted(totals.items(), key=lambda pair: -pair[1])
+    return Table(columns, ranked).first(_MOST_COMPILED, "{} more")

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.containers import Horizontal
 from textual.content import Content
 
-from jaxprof.analysis.ab import side_title
-from jaxprof.analysis.run_result import break_even_curve
-from jaxprof.analysis.run_result import result as result_of
 from jaxprof.analysis.speedup import steady_samples
 from jaxprof.report.runs import published_lines, sweep_table
 from jaxprof.text import safe, shorten
@@ -35,20 +31,19 @@ from jaxprof.tui.kit.plots import (
 from jaxprof.tui.kit.program_summary import OF_PROGRAM
 from jaxprof.tui.kit.table_columns import table_lines
 from jaxprof.tui.results.facts import (
-    compile_lines,
+    compiled_table,
     environment_lines,
     failure_lines,
     figure_lines,
-    memory_lines,
     phase_table,
     warning_lines,
 )
-from jaxprof.units import counted, integer
+from jaxprof.units import integer
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from jaxprof.analysis.run_result import BreakEvenCurve, RunResult
+    from jaxprof.analysis.run_result import RunResult
     from jaxprof.analysis.sweeps import SweepGroup
     from jaxprof.report.runs import RunGroup
     from jaxprof.session import Run, Session
@@ -75,9 +70,7 @@ class ResultPanel(ScrollPane):
         with Horizontal(id="samples", classes="columns"):
             yield Picture(id="distribution", classes="column")
             yield Picture(id="trend", classes="column")
-        with Horizontal(classes="columns"):
-            yield Lines(id="each-phase", classes="column")
-            yield Picture(id="break-even", classes="column")
+        yield Lines(id="each-phase")
 
     def show(
         self, session: Session, result: RunResult | None, group: RunGroup | None, sweep: SweepGroup | None
@@ -98,7 +91,7 @@ class ResultPanel(ScrollPane):
             self._show_sweep(sweep)
         if result is not None and group is not None:
             self._show_run(session, result, group)
-        self._show_samples(session, result)
+        self._show_samples(result)
 
     def _lines(self, name: str, key: Hashable, draw: Callable[[int], Iterable[Content]]) -> None:
         self.query_one(f"#{name}", Lines).show(key, lambda width: list(draw(width)))
@@ -120,19 +113,18 @@ class ResultPanel(ScrollPane):
         parts = run.check is None, run.memory is None, run.environment is None, len(run.compiles), len(result.warnings)
         key = (run.id, measured, result.summary, run.shown.status, result.cost, theirs, parts)
         live, name = run.shown.status == "running", baseline_name(session, run)
-        side = side_title(session, run)
 
         def left(width: int) -> Iterator[Content]:
             if run.is_program:
                 yield OF_PROGRAM
             else:
-                yield from _under("figures", figure_lines(result, name, width, side))
+                yield from _under("figures", [*figure_lines(result, name, width)])
             yield from _under("warnings", warning_lines(result, width))
-            yield from _under("memory", memory_lines(result, width))
 
         def right(width: int) -> Iterator[Content]:
             yield from _under("published by others", [] if live else _published(group, width))
-            yield from _under("compiled op by op", compile_lines(result, width))
+            if result.run.compiles:
+                yield from (Content(""), *table_lines(compiled_table(result), width))
             yield from _under("environment", environment_lines(result, width))
 
         self._lines("head", key, lambda width: (*failure_lines(result, width), *_bars(group, result, width)))
@@ -144,25 +136,17 @@ class ResultPanel(ScrollPane):
             lambda width: [] if live else _under("phase by phase", list(table_lines(phase_table(result), width))),
         )
 
-    def _show_samples(self, session: Session, result: RunResult | None) -> None:
-        """Show the samples of a run, its break-even, or why it has no samples."""
+    def _show_samples(self, result: RunResult | None) -> None:
+        """Show the samples of a run, or why it has none."""
         run = result.run if result is not None and not result.run.is_program else None
         samples = steady_samples(run) if run is not None else ()
-        live = run is not None and run.shown.status == "running"
-        curve = None
-        if result is not None and run is not None and not live and run.plan.baseline in session.runs:
-            curve = break_even_curve(result, result_of(session, run.plan.baseline))
-        spread, order = self.query_one("#distribution", Picture), self.query_one("#trend", Picture)
-        self.query_one("#samples").display = bool(samples) or live
+        self.query_one("#samples").display = bool(samples) or (run is not None and run.shown.status == "running")
         if result is not None and run is not None:
             empty, summary, modes = why_no_samples(run), result.summary, result.modes
             key = (run.id, len(samples), empty)
-            spread.show(key, lambda w, h: distribution(samples, summary, w, h, empty, modes))
-            order.show(key, lambda w, h: trend(samples, summary, w, h, empty, modes))
-        break_even = self.query_one("#break-even", Picture)
-        break_even.display = curve is not None
-        if curve is not None:
-            break_even.show(curve, partial(break_even_plot, curve))
+            for name, draw in (("distribution", distribution), ("trend", trend)):
+                plot = self.query_one(f"#{name}", Picture)
+                plot.show(key, lambda w, h, draw=draw: draw(samples, summary, w, h, empty, modes))  # type: ignore[misc]
 
 
 def why_no_samples(run: Run) -> str:
@@ -211,29 +195,6 @@ def _bars(group: RunGroup, result: RunResult, width: int) -> list[Content]:
 
 def _published(group: RunGroup, width: int) -> list[Content]:
     return [Content(line) for line in published_lines(group, width) if line]
-
-
-def break_even_plot(curve: BreakEvenCurve, width: int, height: int) -> Content:
-    """Return the plot of the total time over the number of calls, for a run and its baseline, with the break-even."""
-    last = curve.calls
-    ours = [(0.0, 0.0)] + [(float(calls), curve.seconds_after(calls)) for calls in (1, last)]
-    theirs = ((0.0, 0.0), (float(last), last * curve.baseline_seconds))
-    marks = []
-    if curve.break_even_calls is not None:
-        calls = curve.break_even_calls
-        word = counted(calls, "call")
-        marks.append(Mark(float(calls), calls * curve.baseline_seconds, word))
-    return line_plot(
-        [
-            PlotLine(curve.baseline_label, theirs, STYLES[0], dotted=True),
-            PlotLine(curve.label, tuple(ours), STYLES[1]),
-        ],
-        Axis("calls", count_tick, zero=True),
-        Axis("total time", seconds_tick, zero=True),
-        width,
-        height,
-        marks,
-    )
 
 
 def _sweep_lines(sweep: SweepGroup, figure: Callable[[RunResult], float | None]) -> list[PlotLine]:

@@ -20,7 +20,6 @@ from jaxprof.runner.expected_time import left_in_words, seconds_left
 from jaxprof.text import safe
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.captures import views_of
-from jaxprof.tui.kit.dialogs import Confirm
 from jaxprof.tui.kit.explanation import ExplanationHead
 from jaxprof.tui.kit.format import baseline_name, half_width, interval, parameters_text, speedup_text
 from jaxprof.tui.kit.guard import on
@@ -113,7 +112,6 @@ class ResultsScreen(SessionScreen, keys="results"):
             parts = [f"{sum(run.shown.over for run in runs)} of {len(runs)} done"]
             parts += [f"{waiting} queued"] if waiting else []
             parts += [left_in_words(seconds_left(runs, monotonic() + self.profiler.opened.clock_shift_seconds))]
-            parts += [f"paused: {key_of('results.resume')} follows"] if self.paused else []
         parts += [f"{len(rows.marked)} marked"] if rows.marked else []
         parts += [rows.order_in_words] if runs else []
         words = " · ".join(filter(None, parts))
@@ -175,9 +173,7 @@ class ResultsScreen(SessionScreen, keys="results"):
         """Dim the keys that can do nothing now; Esc is the app's unless one part has the full room."""
         if not self.whole:
             return super().check_action(action, parameters)
-        if action == "mark" and (self.paused or self.profiler.session_grows):
-            return False  # its key pauses what is live
-        run, live = self.chosen, self.profiler.live
+        run = self.chosen
         views = views_of(self.profiler.session, run) if run is not None else frozenset()
         allowed = {
             "mark": run is not None,
@@ -188,15 +184,12 @@ class ResultsScreen(SessionScreen, keys="results"):
             "hlo": run is not None and "hlo" in run.texts,
             "profile": bool(parameters) and parameters[0] in views,
             "cancel": run is not None and not run.shown.over and self._ours,
-            "cancel_all": self._ours and live.busy,
             "again": run is not None and run.shown.over,
         }
         allowed["copy"] = allowed["zoom"] = allowed["open"]
         allowed["open"] &= not self.has_class("-zoom")
         if action in allowed:
             return True if allowed[action] else None
-        if action in ("pause", "resume"):
-            return self.can_pause(action)
         if action == "unzoom":
             return self.has_class("-zoom") or self.has_class("-log")
         return super().check_action(action, parameters)
@@ -205,8 +198,8 @@ class ResultsScreen(SessionScreen, keys="results"):
         run = self.chosen
         if action == "cancel" and run is not None:
             return "this run has ended" if run.shown.over else "another process runs it: cancel it there"
-        if action in ("cancel", "cancel_all"):
-            return "nothing runs or waits here"
+        if action == "cancel":
+            return "no run is chosen"
         if action == "again" and run is not None:
             return "this run has not ended yet"
         return ""
@@ -233,7 +226,7 @@ class ResultsScreen(SessionScreen, keys="results"):
         rows, run = self._rows, self.chosen
         if run is None:
             return
-        from jaxprof.tui.results.compare_screen import unfit
+        from jaxprof.tui.results.compare_dialog import unfit
 
         if run.id not in rows.marked:
             if refused := unfit(run):
@@ -246,11 +239,11 @@ class ResultsScreen(SessionScreen, keys="results"):
         self._show_summary()
 
     def action_compare(self) -> None:
-        from jaxprof.tui.results.compare_screen import CompareScreen, in_comparison, in_order
+        from jaxprof.tui.results.compare_dialog import CompareDialog, in_comparison, in_order
 
         session, marked, run = self.profiler.session, self._rows.marked, self.chosen
         sides = in_comparison(session, run) if run is not None and not marked else None
-        self.app.push_screen(CompareScreen(*(sides or in_order(session, marked))))
+        self.app.push_screen(CompareDialog(session, *(sides or in_order(session, marked))))
 
     def action_history(self) -> None:
         run = self.chosen
@@ -285,19 +278,6 @@ class ResultsScreen(SessionScreen, keys="results"):
         if run is not None and not run.shown.over:
             self.profiler.live.cancel(run.id)
             self._rows.redraw()  # at once, because its end may take a moment
-
-    def action_cancel_all(self) -> None:
-        def cancel(yes: bool) -> None:
-            self.profiler.live.cancel_all()
-            self._rows.redraw()
-
-        question = "The current run and all queued runs are cancelled. What they have measured so far is kept."
-        Confirm("Cancel all runs?", question, "Cancel all").ask(self.app, cancel)
-
-    def action_pause(self) -> None:
-        super().action_pause()
-        self.set_clock(False)
-        self._show_summary()
 
     def action_again(self) -> None:
         from jaxprof.tui.results.rerun import run_again

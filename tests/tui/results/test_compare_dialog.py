@@ -4,8 +4,8 @@ from itertools import pairwise
 
 from jaxprof import events as e
 from jaxprof.errors import FileRefusedError
-from jaxprof.tui.results import compare_screen
-from jaxprof.tui.results.compare_screen import CompareScreen, unfit
+from jaxprof.tui.results import compare_dialog
+from jaxprof.tui.results.compare_dialog import unfit
 from jaxprof.tui.results.run_table import RunTable
 from jaxprof.tui.results.screen import ResultsScreen
 from tui import session_tapes as sessions
@@ -45,25 +45,23 @@ async def test_two_marked_runs_are_compared_with_the_planned_baseline_first():
         assert listed.marked == ["r3", "r1"]
         assert walk.text.count("▣") == 2
         await walk.press("c", "jit is faster than numpy", "6.9× (6.9-7.0)  3 launches  ·  4.36 ms → 634 µs a call")
-        assert walk.text.splitlines()[1].strip() == "jit is faster than numpy"
-        await walk.press("m X", "numpy is slower than jit")
         await walk.press("escape")
         await walk.on(ResultsScreen)
-        assert not any(isinstance(screen, CompareScreen) for screen in walk.app.session_screens)
 
         await walk.show(two_programs(), "results")
         await walk.press("home down space space c", "jit-highest is slower than jit")
         text = walk.text
         assert not any(one.strip() == two.strip() == "" for one, two in pairwise(text.rstrip().splitlines()[:20]))
-        flops = next(line for line in text.splitlines() if line.strip().startswith("FLOPs"))
+        flops = text[text.index(" FLOPs  ") :]
         assert flops.split()[:4] == ["FLOPs", "0", "1.00", "M"]
         order = [text.index(words) for words in ("the environments are", "exact fact", "what changed", "phase  ")]
         assert order == sorted(order)
+        await walk.press("escape")
 
         await walk.show(tape, "results")
         await walk.press("home space space c", "exact fact")
         assert "jit-highest is the same as jit" in walk.text or "inconclusive" in walk.text
-        assert walk.row("bytes accessed  ").split()[-1] == "same"
+        assert "same" in walk.row("bytes accessed  ").split()
         assert "changed" not in walk.text
 
 
@@ -93,10 +91,10 @@ async def test_marks_and_runs_that_cannot_be_compared(monkeypatch):
         assert "failed: there is nothing to compare" in walk.said
         assert not listed.marked
 
-        monkeypatch.setattr(compare_screen, "compare", damaged)
+        monkeypatch.setattr(compare_dialog, "compare", damaged)
         await walk.show(sessions.finished(), "results")
         await walk.press("home space space c", "the text of r1 is damaged")
-        await walk.press("m X y escape")
+        await walk.press("y escape")
         await walk.on(ResultsScreen)
 
 

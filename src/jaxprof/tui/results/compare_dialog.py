@@ -1,6 +1,6 @@
 """The comparison of two runs of the session: the verdict, its basis, how the environments differ, then exact facts.
 
-The screen lies over the runs; Esc goes back there. The facts come from the HLO of both runs, which a thread reads.
+The facts come from the HLO of both runs, which a thread reads.
 """
 
 from __future__ import annotations
@@ -16,18 +16,16 @@ from jaxprof.errors import UsageError
 from jaxprof.stats.comparison import is_rough
 from jaxprof.text import safe, shorten
 from jaxprof.tui.keys import key_of
+from jaxprof.tui.kit.dialogs import TextDialog
 from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.format import parameters_text, speedup_style, speedup_text, verdict_style
-from jaxprof.tui.kit.picture import Lines, ScrollPane
-from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.table_columns import table_lines
 from jaxprof.tui.kit.threads import in_thread
-from jaxprof.units import percent, seconds
+from jaxprof.units import seconds
 
 if TYPE_CHECKING:
-    from textual.app import ComposeResult
-
     from jaxprof.analysis.session_difference import SessionDifference
+    from jaxprof.errors import JaxprofError
     from jaxprof.session import Run, Session
 
 _NAME_WIDTH = 24
@@ -89,98 +87,51 @@ def compare(session: Session, first: str, second: str) -> SessionDifference:
     return session_difference(session, session, run_before=first, run_after=second)
 
 
-class CompareScreen(SessionScreen, keys="compare"):
+class CompareDialog(TextDialog, keys="compare"):
     """Shows what differs between two runs."""
 
-    MODE = "results"
-    AUTO_FOCUS = "#compare-scroll"
+    CLASSES = "dialog report"
 
-    def __init__(self, first: str, second: str) -> None:
-        super().__init__()
-        self._runs = first, second
-        self._session: Session | None = None
+    def __init__(self, session: Session, first: str, second: str) -> None:
+        keys = f"{key_of('compare.copy')} copies, {key_of('compare.close')} closes"
+        super().__init__(f"{session.runs[first].label} and {session.runs[second].label}", keys)
+        self._session, self._runs = session, (first, second)
         self._difference: SessionDifference | None = None
+        self._message = Content.styled("comparing…", "$text-muted")
 
-    def compose_body(self) -> ComposeResult:
-        with ScrollPane(id="compare-scroll"):
-            yield Lines(id="compare-text")
+    def on_mount(self) -> None:
+        in_thread(self, lambda: compare(self._session, *self._runs), "compare", then=self._take, failed=self._refuse)
 
-    # -- showing ----------------------------------------------------------------------------------------------
-
-    def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
-        """Compare once, because both runs are over; close when their session is no longer open."""
-        session = self.profiler.session
-        if self._session is None:
-            self._session = session
-            self._start()
-        elif session is not self._session:
-            self.call_later(self.action_close)
-
-    def _start(self) -> None:
-        self._difference = None
-        self._show_message("comparing…", "$text-muted")
-        runs, session = self._runs, self._session
-        assert session is not None
-        in_thread(
-            self,
-            lambda: compare(session, *runs),
-            "compare",
-            then=lambda difference: self._show(runs, difference),
-            failed=lambda error: self._show_message(safe(str(error)), "$error"),
-        )
-
-    def _show(self, runs: tuple[str, str], difference: SessionDifference) -> None:
-        """Show what the thread found, unless the runs were exchanged since."""
-        if runs != self._runs or not self.whole:
-            return
+    def _take(self, difference: SessionDifference) -> None:
         self._difference = difference
-        self.query_one("#compare-text", Lines).show(
-            runs, lambda width: [*head_lines(difference, width), *fact_lines(difference, width)]
-        )
-        self.query_one("#compare-scroll").scroll_home(animate=False)
-        self.refresh_bindings()
+        self.show(difference)
 
-    def _show_message(self, words: str, style: str) -> None:
-        self.query_one("#compare-text", Lines).show(words, lambda width: hang(Content(""), words, width, style))
+    def _refuse(self, error: JaxprofError) -> None:
+        self._message = Content.styled(safe(str(error)), "$error")
+        self.show(error)
 
-    # -- keys -------------------------------------------------------------------------------------------------
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Dim what needs the result."""
-        if action in ("exchange", "copy"):
-            return True if self._difference is not None else None
-        return super().check_action(action, parameters)
-
-    def action_exchange(self) -> None:
-        self._runs = self._runs[1], self._runs[0]
-        self._start()
+    def lines(self, width: int) -> list[Content]:
+        if self._difference is None:
+            return self._message.wrap(width)
+        return [*head_lines(self._difference, width), *fact_lines(self._difference, width)]
 
     def action_copy(self) -> None:
-        if self._difference is None:
-            return
-        from jaxprof.report.comparison import comparison_text
+        if self._difference is not None:
+            from jaxprof.report.comparison import comparison_text
 
-        first = head_lines(self._difference, 200)[0].plain.strip()
-        self.copy(f"{first}\n\n{comparison_text(self._difference)}", first)
+            first = head_lines(self._difference, 200)[0].plain.strip()
+            self.copy(f"{first}\n\n{comparison_text(self._difference)}", first)
 
 
 # -- drawing --------------------------------------------------------------------------------------------------
 
 
 def names(before: Run, after: Run) -> tuple[str, str]:
-    """Return what distinguishes two runs of a session, in a few words: the variant, the device, or the id."""
-    plans = before.plan, after.plan
-    if all(plan.side for plan in plans) and plans[0].side != plans[1].side:
-        words = [plan.side for plan in plans]
-    elif plans[0].workload != plans[1].workload:
-        words = [f"{plan.workload} {plan.variant}" for plan in plans]
-    elif plans[0].variant != plans[1].variant:
-        words = [plan.variant for plan in plans]
-    elif plans[0].device != plans[1].device:
-        words = [f"{plan.variant} {plan.device}" for plan in plans]
-    else:
-        words = [f"{run.plan.variant} ({run.id})" for run in (before, after)]
-    return shorten(words[0], _NAME_WIDTH), shorten(words[1], _NAME_WIDTH)
+    """Return what distinguishes two runs of a session, in a word or two: the side or the variant, or else the id."""
+    first, second = (run.plan.side or run.plan.variant for run in (before, after))
+    if first == second:
+        first, second = (f"{run.plan.variant} ({run.id})" for run in (before, after))
+    return shorten(first, _NAME_WIDTH), shorten(second, _NAME_WIDTH)
 
 
 def head_lines(difference: SessionDifference, width: int) -> list[Content]:
@@ -201,18 +152,14 @@ def head_lines(difference: SessionDifference, width: int) -> list[Content]:
     if phase is None or speedup is None:
         paragraphs.append(("", f"{theirs} against {ours}: the times are not compared, no call was timed", ""))
     else:
-        words = speedup.words(ours)
-        sentence = f"{theirs} against {ours}: {words}" if speedup.verdict == "inconclusive" else f"{theirs} is {words}"
+        words = f"{theirs} against {ours}: " if speedup.verdict == "inconclusive" else f"{theirs} is "
         if versus is None:
-            paragraphs.append(("", sentence, f"bold {speedup_style(speedup)}"))
-        parts = [f"{speedup_text(speedup)}  {speedup.basis}"]
-        parts.append(f"{seconds(phase.before_seconds)} → {seconds(phase.after_seconds)} a call, medians")
-        if speedup.between_share is not None:
-            parts.append(f"{percent(speedup.between_share)} of the variance is between launches")
-        paragraphs.append(("", "  ·  ".join(parts), ""))
+            paragraphs.append(("", words + speedup.words(ours), f"bold {speedup_style(speedup)}"))
+        medians = f"{seconds(phase.before_seconds)} → {seconds(phase.after_seconds)} a call, medians"
+        paragraphs.append(("", f"{speedup_text(speedup)}  {speedup.basis}  ·  {medians}", ""))
     for label, run in (("first", pair.before), ("second", pair.after)):
-        what = side_title(pair.session_before, run) or f"{run.plan.workload} {run.plan.variant}"
-        notes = (what, run.plan.device, parameters_text(run.plan.parameters), run.plan.precision)
+        what = side_title(pair.session_before, run) or run.label
+        notes = (what, parameters_text(run.plan.parameters), run.plan.precision)
         paragraphs.append((f"{label:<7}", " · ".join(filter(None, notes)), ""))
     paragraphs += [("! ", f"not the same measurement: {why}", "$warning") for why in pair.difference.unlike]
     paragraphs += [("exact  ", answer(pair), ""), ("", "", "")]

@@ -1,1 +1,0 @@
-"""The History screen: how measurements developed over the kept sessions."""
