@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from jaxprof.job_process import JobProcess
     from jaxprof.rollup.recording import RollUpRecorder
     from jaxprof.runner.interpreter import Interpreter
-    from jaxprof.runner.job_launch import CaptureChoice, CaptureRanks
     from jaxprof.runner.program import ProgramCommand
     from jaxprof.runner.program_run import ProgramScheduler
 
@@ -58,8 +57,6 @@ _FROM_THE_TERMINAL = signals("SIGINT", "SIGQUIT")
 _LOOK_SECONDS = 0.25
 """How often, in seconds, the interrupt thread checks whether the program has ended."""
 _PASSED_ON = signals("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
-Capture = Callable[[float | None, int | None], None]
-"""Requests a capture window of this many seconds or steps."""
 
 
 def run_plain(
@@ -70,14 +67,13 @@ def run_plain(
     force: bool,
     form: str = "text",
     member: JobProcess | None = None,
-    capturing: Callable[[Capture], CaptureChoice] | None = None,
     started: Started | None = None,
 ) -> int:
     """Run the program to its end, then print a summary, and the session if `form` is `json`. Return its exit code.
 
     `member`: which process of a job this is. What it writes on stderr is kept in the session, for its last words if it
-    fails, and nothing is printed, because thousands of processes may share one terminal. `capturing`: makes the object
-    that decides, while the program runs, whether this process captures. `started`: the program, if it runs already.
+    fails, and nothing is printed, because thousands of processes may share one terminal. `started`: the program, if it
+    runs already.
 
     Raises UsageError or StorageError before the program starts if the session cannot be written to `out`.
     """
@@ -112,10 +108,7 @@ def run_plain(
             import jaxprof.analysis.programs.findings  # noqa: F401
             import jaxprof.report.conclusion  # noqa: F401
             import jaxprof.report.recording.text  # noqa: F401
-        choice = capturing(scheduler.capture) if capturing is not None else None
         scheduler.run()
-        if choice is not None:
-            choice.close()
         code = scheduler.exit_code
         scheduler.close()
         if rollup is not None:
@@ -247,7 +240,6 @@ def run_process(
     interpreter: Interpreter,
     process: JobProcess,
     out: Path | None,
-    ranks: CaptureRanks | None = None,
     *,
     force: bool,
     quiet: bool,
@@ -266,38 +258,11 @@ def run_process(
     folder = _folder(out) if out is not None else job_folder_for(program.name, process.job, Path.cwd())
     if force:
         _delete(folder, process.index)
-    capturing = None
-    if ranks is not None:
-        program, capturing = _capturing(program, ranks, process.index, folder)
     path = session_path(folder, process.index, taken)
-    code = run_plain(program, interpreter, path, force=False, member=process, capturing=capturing)
+    code = run_plain(program, interpreter, path, force=False, member=process)
     if process.index == 0 and not quiet:
         note(f"job: {Library().name_of(folder)}")
     return code
-
-
-def _capturing(
-    program: ProgramCommand, ranks: CaptureRanks, index: int, folder: Path
-) -> tuple[ProgramCommand, Callable[[Capture], CaptureChoice] | None]:
-    """Return the program with the window of this process; and, if the choice is made while it runs, the function that
-    makes the object that decides."""
-    from dataclasses import replace
-
-    from jaxprof.runner.job_launch import CHOICE, DEFAULT_AFTER_SECONDS, CaptureChoice, options_of
-
-    options = program.options
-    own_program = replace(program, options=options_of(ranks, index, options))
-    if not ranks.slowest:
-        return own_program, None
-    if index == 0:
-        (folder / CHOICE).unlink(missing_ok=True)  # left by an earlier job
-    after = options.capture_after_seconds if options.capture_after_seconds is not None else DEFAULT_AFTER_SECONDS
-
-    def choose(capture: Capture) -> CaptureChoice:
-        request = partial(capture, options.capture_seconds, options.capture_steps)
-        return CaptureChoice(ranks, index, folder, after, request)
-
-    return own_program, choose
 
 
 def refuse_too_many(count: int) -> None:

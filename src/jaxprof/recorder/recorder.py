@@ -31,12 +31,6 @@ from jaxprof.recorder.guest import raised_by_program
 from jaxprof.recorder.jax_import import JaxFinder
 from jaxprof.recorder.places import raised_at
 
-LOGS: Final = frozenset({"log", "log_explicit"})
-_NAMES: Final = ("", "_host_to_device", "_device_to_device", "_device_to_host")
-_LEVEL: Final = "TF_CPP_MIN_LOG_LEVEL"
-"""XLA's log level: the guard's lines are warnings, which levels 2 and above omit. jax sets 1 if it is not set."""
-
-
 _MESSAGE_KEPT: Final = 300
 """Limit for the characters of an exception's message."""
 _MODULES_NEEDED_AT_END: Final = ("jaxprof.engine.measure.environment", "jaxprof.engine.measure.jax_devices")
@@ -153,18 +147,12 @@ class Recorder:
         version = str(getattr(sys.modules["jax"], "__version__", ""))
         self._emit(JaxImported(seconds=seconds, version=version))
         for what, step in (
-            ("the transfer guard", self._start_guard),
             ("the ledger", self._start_ledger),
             ("the capture window", self._start_window),
             ("the function", self._start_call_capture),
             ("the samples", self._start_sampler),
         ):
             self._safely(what, step)
-
-    def _start_guard(self) -> None:
-        if self._options.transfers and (reason := log_transfers()):
-            message = f"implicit copies are not counted: {reason}, and jaxprof does not change that"
-            self._emit(WarningRaised(code="transfers_not_counted", message=message))
 
     def _start_ledger(self) -> None:
         from jaxprof.recorder.compiles.ledger import Ledger
@@ -304,17 +292,3 @@ def _directory() -> str:
         return os.getcwd()
     except OSError:  # the folder was removed
         return ""
-
-
-def log_transfers() -> str:
-    """Set the transfer guard; return, as text, what prevents copies from being counted, or an empty string."""
-    config = sys.modules["jax"].config
-    guards = {name: getattr(config, name, None) for name in (f"jax_transfer_guard{name}" for name in _NAMES)}
-    already_set = {name: value for name, value in guards.items() if value is not None}
-    if not already_set:
-        config.update("jax_transfer_guard", "log")
-    silent = [f"{name}={value}" for name, value in already_set.items() if value not in LOGS]
-    level = os.environ.get(_LEVEL, "")
-    if level.isdigit() and int(level) > 1:
-        silent.append(f"{_LEVEL}={level}")
-    return f"the program has set {', '.join(silent)}" if silent else ""

@@ -211,12 +211,13 @@ class ChildProcess:
     def read(self, timeout_seconds: float) -> list[Event]:
         """Return the events that come within `timeout_seconds`, or at once those that are there."""
         events: list[Event] = []
-        for key, _ in self._selector.select(self._wait_seconds(timeout_seconds) if self.alive else 0):
+        for key, _ in self._selector.select(timeout_seconds if self.alive else 0):
             events += self._take(key.data, key.fd) or []
         self.over = not self.alive  # checked after the read, which may have found nothing but the end
         if self.over:
             events += self._drain()
-        return events + self._after_read()
+        self._after_read()
+        return events
 
     def kill(self) -> None:
         """Kill the child at once, together with all its children if it leads a group."""
@@ -242,13 +243,8 @@ class ChildProcess:
         """Return why the child has ended."""
         return explain(self.returncode, oom_kill_count() - self._oom_kills, self._last_words)
 
-    def _wait_seconds(self, at_most_seconds: float) -> float:
-        """Return how long a read may wait."""
-        return at_most_seconds
-
-    def _after_read(self) -> list[Event]:
-        """Do what is due after each read, and return the events that result."""
-        return []
+    def _after_read(self) -> None:
+        """Do what is due after each read."""
 
     def _received(self, name: str, data: bytes) -> list[Event]:
         """Return the events in the data that came on the pipe `name`."""

@@ -194,10 +194,10 @@ class EngineProcess(ChildProcess):
             self._process.wait(patience_seconds)
         return not self.alive
 
-    def _after_read(self) -> list[Event]:
+    def _after_read(self) -> None:
         """End a cancelled child that does not end by itself, and one that can no longer report anything."""
         if self.over:
-            return []
+            return
         if "events" not in self._watched():
             self._mute_seconds = self._mute_seconds or time.monotonic()
             if time.monotonic() - self._mute_seconds > MUTE_SECONDS:
@@ -205,7 +205,7 @@ class EngineProcess(ChildProcess):
         if self._idle_heartbeats >= IDLE_HEARTBEATS:
             self._kill_because(_IDLE)
         if self._cancelled_seconds is None:
-            return []
+            return
         waited = time.monotonic() - self._cancelled_seconds
         if waited > ASK_SECONDS + TERMINATE_SECONDS and self._signals_sent == 1:
             self._signals_sent = 2
@@ -213,7 +213,6 @@ class EngineProcess(ChildProcess):
         elif waited > ASK_SECONDS and self._signals_sent == 0:
             self._signals_sent = 1
             self._signal_all(signal.SIGTERM)
-        return []
 
     def _kill_because(self, why: Exit) -> None:
         if self._kill_reason is None:

@@ -39,7 +39,7 @@ def test_nothing_to_show_is_said(view):
     assert program_view_text(sessions.whole(), view).endswith("that needs jaxprof script")
     _, _, nothing, *more = program_view_text(made.session(wall=0.0), view).splitlines()
     assert nothing.endswith(".")
-    assert "--transfers" in " ".join(more) if view == "transfers" else not more
+    assert "JAX_TRANSFER_GUARD" in " ".join(more) if view == "transfers" else not more
 
 
 def asked(*after, warning="", wall=10.0):

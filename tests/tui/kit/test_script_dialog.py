@@ -14,7 +14,6 @@ from jaxprof.tui.kit.script_dialog import (
     read_form,
     read_function,
     read_program,
-    read_transfers,
 )
 from tui.fakes import HOSTILE, SMALL, walking
 
@@ -31,9 +30,9 @@ def folder(tmp_path):
 
 
 def test_a_form_becomes_a_program_and_back(folder):
-    form = ScriptForm("train.py", "--name 'a b' -n 3", str(folder), "5 steps after 10 s", "train.step", "exact")
+    form = ScriptForm("train.py", "--name 'a b' -n 3", str(folder), "5 steps after 10 s", "train.step")
     program = read_form(form)
-    options = {"capture_steps": 5, "capture_after_seconds": 10.0, "function": "train.step", "transfers": True}
+    options = {"capture_steps": 5, "capture_after_seconds": 10.0, "function": "train.step"}
     assert program == ProgramCommand(
         path="train.py",
         arguments=("--name", "a b", "-n", "3"),
@@ -68,7 +67,6 @@ def test_a_window_is_asked_for_in_words(text, steps, seconds, after):
         (read_program, "-m", "not a module name"),
         (read_arguments, "--name 'open", "cannot be split"),
         (read_function, "train step", "not a function name"),
-        (read_transfers, "yes", "not a way to count"),
     ],
 )
 def test_what_cannot_be_read_is_refused(read, text, what, folder):
@@ -88,9 +86,9 @@ async def test_a_program_is_started_from_home(folder, monkeypatch):
         await walk.press("z down ''open up", "cannot be split", gone="there is no file")
         await walk.press("backspace down" + " backspace" * 5 + " up enter", "no program is given")
         await walk.press("'train.py", "train.py")
-        await walk.press("down '--n space 3 down down down down 'exact enter", "train.py --n 3")
+        await walk.press("down '--n space 3 down down down 'step enter", "train.py --n 3")
         await walk.mode("program")
         program = walk.stage.programs[0].program
         assert (program.path, program.arguments) == ("train.py", ("--n", "3"))
-        assert program.options == RecordingOptions(transfers=True)
+        assert program.options == RecordingOptions(function="step")
         walk.stage.programs[0].finish()

@@ -21,9 +21,7 @@ from jaxprof.cli.output import format_option
 from jaxprof.errors import UsageError, missing_file
 
 if TYPE_CHECKING:
-    from jaxprof.job_process import JobProcess
     from jaxprof.runner.interpreter import Interpreter
-    from jaxprof.runner.job_launch import CaptureRanks
     from jaxprof.runner.program import ProgramCommand
 
 
@@ -65,16 +63,13 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--capture-ranks",
-    metavar="0,slowest",
-    help="Of a job: which processes capture. Indices, ranges (4-7), slowest, or all (the default).",
+    metavar="0,4-7",
+    help="Of a job: which processes capture. Indices, ranges, or all (the default).",
 )
 @click.option(
     "--function", default="", metavar="NAME", help="Measure this function, with the arguments of a real call."
 )
 @click.option("--values", is_flag=True, help="Keep the values of those arguments, not only their shapes.")
-@click.option(
-    "--transfers", is_flag=True, help="Count implicit copies exactly. The program's stderr is then no terminal."
-)
 @keep_constants_option()
 @format_option("text", "json")
 def command(
@@ -106,6 +101,7 @@ def command(
     from jaxprof.operating_system import refuse_to_run
     from jaxprof.remote.place import is_url
     from jaxprof.runner.interpreter import find_interpreter
+    from jaxprof.runner.job_launch import options_of, read_ranks
     from jaxprof.runner.program import ProgramCommand
     from jaxprof.session_names import session_path
 
@@ -121,9 +117,10 @@ def command(
     options = RecordingOptions(**recording)
     if not options.wants_window:
         refuse(("capture_ranks",), "chooses who captures, and no window was requested", "Add --capture-steps 100.")
-    ranks = None
     if capture_ranks is not None:
-        ranks = _read_ranks(capture_ranks, processes, process, out, launched=launched)
+        if processes is None and process.count == 1 and not launched:
+            refuse(("capture_ranks",), "is for a job of several processes", "-n 4 starts one; so does srun.")
+        options = options_of(read_ranks(capture_ranks, processes or process.count), process.index, options)
     program = ProgramCommand(path=target, arguments=arguments, module=module, options=options)
     interpreter = find_interpreter(python)
     if not module and target != "-" and not Path(target).exists():  # of a module, only Python itself can tell
@@ -138,7 +135,7 @@ def command(
         if processes is not None:
             code = launch_job(processes, path, force=force, form=form)
         elif is_member:
-            code = run_process(program, interpreter, process, path, ranks, force=force, quiet=launched, taken=at.taken)
+            code = run_process(program, interpreter, process, path, force=force, quiet=launched, taken=at.taken)
         else:
             if is_job and path is not None:
                 path = session_path(path, 0, () if force else at.taken)
@@ -158,25 +155,6 @@ def note_own_options(path: str, arguments: tuple[str, ...]) -> None:
 
         verb = "goes" if len(given) == 1 else "go"
         note(f"{' and '.join(given)} {verb} to {path}; jaxprof's own options stand before it")
-
-
-def _read_ranks(
-    text: str, processes: int | None, process: JobProcess, out: str | None, *, launched: bool
-) -> CaptureRanks | None:
-    """Return which processes of the job capture, as `read_ranks` does. Raises UsageError if there is no job, or if the
-    slowest process cannot be found."""
-    from jaxprof.remote.place import is_url
-    from jaxprof.runner.job_launch import read_ranks
-
-    if processes is None and process.count == 1 and not launched:
-        refuse(("capture_ranks",), "is for a job of several processes", "-n 4 starts one; so does srun.")
-    ranks = read_ranks(text, processes or process.count)
-    if ranks is not None and ranks.slowest and processes is None and not launched and is_url(out or ""):
-        raise UsageError(
-            "--capture-ranks slowest needs one folder for all hosts, and with a URL each host has its own",
-            "Name indices, or --out a folder that all hosts see.",
-        )
-    return ranks
 
 
 def _run_alone(

@@ -26,8 +26,6 @@ class RecordingOptions:
     values: bool = False
     """Whether that call's arguments are kept with their values, not only their shapes."""
     keep_constants: bool = False
-    transfers: bool = False
-    """Whether JAX's transfer guard counts implicit copies; only if the program's stderr is read."""
 
     @property
     def wants_window(self) -> bool:

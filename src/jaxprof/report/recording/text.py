@@ -192,7 +192,7 @@ def _loops(program: ProgramResult, width: int) -> Iterator[str]:
 def _copies_remark(program: ProgramResult, width: int = WIDTH) -> list[str]:
     from jaxprof.analysis.programs.findings.arrays import copies_remark  # and with it all findings
 
-    return wrap(copies_remark(program.run, program.transfers), width=width)
+    return wrap(copies_remark(program.transfers), width=width)
 
 
 def _transfer_list(program: ProgramResult, width: int = WIDTH) -> Iterator[str]:

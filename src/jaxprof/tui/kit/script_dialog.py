@@ -28,8 +28,6 @@ _WINDOW = re.compile(
     r"(?:(?P<steps>\d+)\s*steps?|(?P<seconds>\d+(?:\.\d+)?)\s*s)?\s*(?:after\s+(?P<after>\d+(?:\.\d+)?)\s*s)?\Z"
 )
 
-EXACT = "exact"
-
 
 @dataclass(frozen=True, slots=True)
 class ScriptForm:
@@ -44,8 +42,6 @@ class ScriptForm:
     capture: str = ""
     """Capture window: `5 steps`, `2 s`, `2 s after 10 s`; empty for none."""
     function: str = ""
-    transfers: str = ""
-    """`exact` counts every implicit copy; empty finds the lines by sampling."""
 
 
 def read_program(text: str, directory: Path) -> tuple[str, bool]:
@@ -107,13 +103,6 @@ def read_function(text: str) -> str:
     return name
 
 
-def read_transfers(text: str) -> bool:
-    """Return whether implicit copies are counted. Raises UsageError."""
-    if text.strip() not in ("", EXACT):
-        raise UsageError(f"{text.strip()!r} is not a way to count copies", f"Write {EXACT}, or leave it empty.")
-    return bool(text.strip())
-
-
 def read_form(form: ScriptForm) -> ProgramCommand:
     """Return the command that the form describes. Raises UsageError."""
     from jaxprof.engine.protocol.recording import RecordingOptions
@@ -121,8 +110,7 @@ def read_form(form: ScriptForm) -> ProgramCommand:
 
     directory = read_directory(form.directory)
     path, module = read_program(form.program, directory)
-    function, transfers = read_function(form.function), read_transfers(form.transfers)
-    options = RecordingOptions(function=function, transfers=transfers, **read_capture(form.capture))
+    options = RecordingOptions(function=read_function(form.function), **read_capture(form.capture))
     arguments = read_arguments(form.arguments)
     return ProgramCommand(path=path, module=module, arguments=arguments, directory=str(directory), options=options)
 
@@ -133,8 +121,9 @@ def form_of_argv(argv: tuple[str, ...], directory: str, options: Mapping[str, An
         return ScriptForm()
     module = argv[0] == "-m" and len(argv) > 1
     program, rest = (f"-m {argv[1]}", argv[2:]) if module else (argv[0], argv[1:])
-    function, transfers = str(options.get("function") or ""), EXACT if options.get("transfers") is True else ""
-    return ScriptForm(program, shlex.join(rest), directory, capture_text(options), function, transfers)
+    return ScriptForm(
+        program, shlex.join(rest), directory, capture_text(options), function=str(options.get("function") or "")
+    )
 
 
 def capture_text(options: Mapping[str, Any]) -> str:
@@ -172,7 +161,6 @@ _FIELDS: Mapping[str, tuple[str, str, Callable[[str, Texts], object]]] = {
         "measured at the end, with the arguments of one of its calls",
         lambda text, _: [read_function(text)],
     ),
-    "transfers": ("", '"exact" counts implicit copies (some 15 µs each)', lambda text, _: read_transfers(text)),
 }
 """Example, hint and parser for each field of `ScriptForm`."""
 

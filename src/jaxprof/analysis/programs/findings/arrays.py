@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from jaxprof.analysis.programs.findings.claims import Claims
     from jaxprof.analysis.programs.result import ProgramResult, Transfer
     from jaxprof.events import Compiled
-    from jaxprof.session import Run
 
 COUNTS: Final = 6
 """Number of counts after the start that a slope needs."""
@@ -135,13 +134,6 @@ def _slope(times: Sequence[float], values: Sequence[float]) -> float:
     return median(slopes) if slopes else 0.0
 
 
-def counted(run: Run) -> bool:
-    """Return whether JAX's transfer guard was set to log every implicit copy, and was not refused."""
-    program = run.program
-    asked = program is not None and program.started is not None and program.started.options.get("transfers") is True
-    return asked and not any(warning.code == "transfers_not_counted" for warning in run.warnings)
-
-
 def size_text(rows: Sequence[Transfer]) -> str:
     """Return text such as `, 9.38 MiB` for copies that the guard counted, and how many have no known size."""
     sizes = [row.bytes for row in rows if row.bytes is not None]
@@ -152,10 +144,10 @@ def size_text(rows: Sequence[Transfer]) -> str:
     return f", {size}; JAX reports no size for {integer(unsized)}" if unsized else f", {size}"
 
 
-def copies_remark(run: Run, rows: Sequence[Transfer]) -> str:
+def copies_remark(rows: Sequence[Transfer]) -> str:
     """Return the note below a table of copies."""
-    if not counted(run) and not any(row.source == "guard" for row in rows):
-        return "Samples show the lines, not the number of copies: jaxprof script --transfers counts them exactly."
+    if not any(row.source == "guard" for row in rows):
+        return "Samples show the lines, not the number of copies: JAX_TRANSFER_GUARD=log makes JAX log each of them."
     silent = any(row.source == "guard" and row.bytes is None for row in rows)
     return (
         "The transfer guard counts every implicit copy, without its line. It sees neither explicit copies "
