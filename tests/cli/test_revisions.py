@@ -4,7 +4,6 @@ tree."""
 import os
 import shutil
 import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -168,7 +167,7 @@ def test_what_git_does_not_have_is_refused(folder):
     assert not revision.tree.exists()
 
 
-def test_a_comparison_with_a_revision_is_kept_and_asks_before_it_is_measured_again(folder, call, monkeypatch):
+def test_a_comparison_with_a_revision_is_kept_with_the_command_that_measures_it_again(folder, call, monkeypatch):
     monkeypatch.setattr("jaxprof.runner.sides.LAUNCH_SECONDS", 0.1)  # no longer than it takes to have numbers
     flags = "--xla_cpu_enable_fast_math=true"
     words = ("--launches", "1", "--budget", "0.5", "--out", "s.jaxprof", "--format", "json")
@@ -183,8 +182,7 @@ def test_a_comparison_with_a_revision_is_kept_and_asks_before_it_is_measured_aga
     assert found["inputs"] == {"arrays": ["float32[64]"], "same_numbers": True, "seed": 0}
     assert [run.plan.side for run in load(folder / "s.jaxprof", Session).runs.values()] == ["A", "B"]
     said = call("run", "--from", "s.jaxprof")
-    assert (said.code, f"XLA_FLAGS={flags}" in " ".join(said.err.split())) == (2, True)
-    assert call("run", "--from", "s.jaxprof", "--yes", "--python", sys.executable).code == 2
+    assert (said.code, f"--env-b XLA_FLAGS={flags}" in " ".join(said.err.split())) == (2, True)
     assert len(worktrees(folder)) == 1
 
 

@@ -1,7 +1,6 @@
 """Planning a kept session's runs once more."""
 
 import os
-import sys
 from dataclasses import replace
 
 import pytest
@@ -10,13 +9,9 @@ from folding import fold
 from jaxprof import events as e
 from jaxprof.errors import UsageError
 from jaxprof.redaction import REDACTED
-from jaxprof.runner import sides
-from jaxprof.runner.from_file import NotAskedFor, kept_variables
-from jaxprof.runner.interpreter import find_interpreter
 from jaxprof.runner.planning import PlannedRun, PlanOptions, plan_runs
 from jaxprof.runner.requests import plan_event, run_request
-from jaxprof.runner.rerun import SidesAgain, plan_again, plan_all_again, recorded_starts, with_changes
-from jaxprof.runner.sides import ComparedSide, SideOptions, SideTree, compared, plan_sides
+from jaxprof.runner.rerun import plan_again, plan_all_again, recorded_starts
 from jaxprof.tui.results.rerun import code_to_confirm
 from runner.stage import SELU
 
@@ -134,116 +129,6 @@ def test_a_secret_that_was_not_kept_is_passed_to_nobody(tmp_path):
     assert again.spec.target == "selu"
 
 
-@pytest.fixture(autouse=True)
-def same(monkeypatch):
-    monkeypatch.setattr(sides, "same_inputs", lambda planned: (["float32[3]"], True))
-
-
-def yes(lines):
-    """Allows everything."""
-
-
-def change_side(session, **fields):
-    """Side B of its comparison, as a file could have it."""
-    planned = session.runs["r1"].comparison
-    session.apply(replace(planned, sides=[planned.sides[0], replace(planned.sides[1], **fields)]))
-
-
-def sides_of(tmp_path, options=None, tree=None, **b):
-    """A comparison of two functions of one file as it was planned, and as its session has it."""
-    (tmp_path / "train.py").write_text("")
-    info = replace(SELU, name="train.py:step", origin=f"{tmp_path}/train.py:step")
-    given = {"workload": info, "interpreter": find_interpreter(None)}
-    first = ComparedSide(label="A", title="A's", tree=tree or SideTree(), **given)
-    other = ComparedSide(label="B", title="B's", **given, **b)
-    planned = plan_sides([first, other], options or SideOptions(launches=2))
-    planned = compared(planned, [first.spec(), other.spec()], 0.05, ["environments differ"])
-    session = kept(*planned)
-    session.apply(replace(planned[0].comparison, run="r1", seq=3))
-    return planned, session
-
-
-@pytest.mark.parametrize("wanted", ["", "r1", "r2"])
-def test_a_comparison_is_planned_as_it_was_whichever_side_is_named(tmp_path, wanted):
-    was, session = sides_of(tmp_path, environment={"FLAGS": "x"}, settings={"n": "4000"}, precision="highest")
-    again = plan_all_again(session, wanted, SidesAgain(ask=yes, folder=tmp_path))
-    assert [plan.spec.side for plan in again] == ["A", "B"]
-    assert [plan.environment for plan in again] == [plan.environment for plan in was]
-    assert all(plan.baseline is again[0] for plan in again[1:])
-    for now, then in zip(again, was, strict=True):
-        assert replace(now.spec, target="") == replace(then.spec, target="", baseline="")
-    assert len({plan.keep_output for plan in again}) == 2
-    assert again[0].comparison.margin == 0.05
-    assert again[0].comparison.inputs == ["float32[3]"]
-    assert again[0].comparison.seq == 0
-
-
-def test_a_side_of_a_revision_is_checked_out_and_one_that_is_gone_is_named(tmp_path):
-    tree = SideTree(revision="HEAD~1", commit="19789fa", repository="/repo", dirty=False)
-    _, session = sides_of(tmp_path, tree=tree)
-    asked = []
-
-    def check_out(target, commit):
-        asked.append((target, commit))
-        return "/tree/train.py:step", SideTree(stays_at=target, variables={"PYTHONPATH": "/tree"})
-
-    first, other = plan_again(session, "r2", SidesAgain(ask=yes, check_out=check_out))
-    assert asked == [(f"{tmp_path}/train.py:step", "19789fa")]
-    assert first.spec.target == "/tree/train.py:step"
-    assert first.environment == {"PYTHONPATH": "/tree"}
-    assert first.stays_at == f"{tmp_path}/train.py:step"
-    assert other.spec.target == f"{tmp_path}/train.py:step"
-    assert other.environment == {}
-    assert kept(first, other).runs["r1"].plan.target == f"{tmp_path}/train.py:step"
-
-    def gone(target, commit):
-        raise UsageError(f"/repo has no revision {commit!r}", "git log lists them.")
-
-    with pytest.raises(UsageError, match="side A cannot be measured again: /repo has no revision '19789fa'"):
-        plan_again(session, "r2", SidesAgain(ask=yes, check_out=gone))
-    with pytest.raises(UsageError, match="A's has to be checked out"):
-        plan_again(session, "r2", SidesAgain(ask=yes))
-
-
-@pytest.mark.parametrize(
-    ("then", "now", "said"),
-    [
-        (("19789fa", False), ("19789fa", False), ""),
-        (("19789fa", False), ("5555555", False), "B was commit 19789fa; it is now the present tree"),
-        (("19789fa", True), ("19789fa", True), "B was commit 19789fa with uncommitted changes"),
-    ],
-)
-def test_files_that_may_have_changed_since_are_said(tmp_path, then, now, said):
-    _, session = sides_of(tmp_path)
-    change_side(session, commit=then[0], dirty=then[1])
-    present = SideTree(commit=now[0], repository="/repo", dirty=now[1])
-    (planned, *_) = plan_again(session, "r1", SidesAgain(ask=yes, present=lambda target: present))
-    assert planned.comparison.sides[1].commit == now[0]
-    assert planned.comparison.notes[0] == "environments differ"
-    assert (said in " ".join(planned.comparison.notes[1:])) if said else planned.comparison.notes[1:] == []
-
-
-def test_launches_and_budget_of_a_comparison_can_be_others(tmp_path):
-    _, session = sides_of(tmp_path, SideOptions(budget_seconds=30))
-    again = plan_again(session, "r1", SidesAgain(ask=yes))
-    assert [plan.group_seconds for plan in again] == [30, 30]
-    fixed = with_changes(again[0], {"launches": 4, "device": "cpu:0"}, None)
-    assert (fixed.spec.launches, fixed.spec.until_half_width, fixed.group_seconds) == (4, None, None)
-    longer = with_changes(again[0], {"budget_seconds": 90.0}, None)
-    assert (longer.spec.launches, longer.spec.until_half_width, longer.group_seconds) == (10, 0.02, 90)
-    assert longer.comparison.group_seconds == 90
-    assert with_changes(again[1], {"check": False}, longer).spec.check is False
-
-
-def test_what_a_file_makes_run_is_said(tmp_path):
-    _, session = sides_of(tmp_path, environment={"LD_PRELOAD": "x.so"})
-    first, second = recorded_starts(session, session.runs["r1"])
-    assert first == f"A: {tmp_path}/train.py:step, in {sys.executable}"
-    assert second == f"B: {tmp_path}/train.py:step with LD_PRELOAD=x.so, in {sys.executable}"
-    with pytest.raises(NotAskedFor):
-        plan_again(session, "r1")
-
-
 def test_the_baseline_of_a_run_is_said_too():
     theirs = spec_of(workload="own.py:f", variant="numpy", how="numpy", target="own.py:f")
     ours = spec_of(workload="selu", target="selu", baseline="r1")
@@ -254,22 +139,6 @@ def test_the_baseline_of_a_run_is_said_too():
     (line,) = recorded_starts(copied, copied.runs["r2"])
     assert line.endswith(", recorded on another, not on this machine")
     assert len(recorded_starts(session, session.runs["r1"])) == 1
-
-
-def test_a_path_that_no_session_would_hold_is_laid_over_no_environment(tmp_path):
-    _, session = sides_of(tmp_path)
-    change_side(session, environment={"PYTHONPATH": "/somewhere"})
-    with pytest.raises(UsageError, match="PYTHONPATH=/somewhere is not a setting"):
-        plan_again(session, "r1", SidesAgain(ask=yes))
-
-
-@pytest.mark.parametrize(
-    "name", ["LD_PRELOAD", "PYTHONPATH", "PATH", "JAX_PLUGINS", "PJRT_NAMES_AND_LIBRARY_PATHS", "TPU_LIBRARY_PATH"]
-)
-def test_no_variable_of_a_file_chooses_what_is_loaded(name):
-    assert kept_variables({"XLA_FLAGS": "--xla_x=1", "MY_SIZE": "3"}) == {"XLA_FLAGS": "--xla_x=1", "MY_SIZE": "3"}
-    with pytest.raises(UsageError, match=name):
-        kept_variables({name: "evil.so"})
 
 
 def test_what_a_dialog_cannot_show_whole_is_not_asked_for():

@@ -23,12 +23,10 @@ from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.sides import (
     SideOptions,
     SideTree,
-    duration_fields,
     plan_comparison,
     plan_sides,
     same_inputs,
     tree_note,
-    variables,
 )
 from jaxprof.workloads import built_in
 from jaxprof.workloads.model import workload_info
@@ -253,31 +251,34 @@ def test_of_a_revision_it_is_said_what_it_stands_beside(dirty, state):
     assert tree_note([now, now]) == ""
 
 
-def test_how_long_a_side_is_measured():
-    assert duration_fields(None, 60.0, None) == {
-        "launches": 10, "budget_seconds": 15.0, "max_seconds": 60.0, "until_half_width": 0.02,
-    }  # fmt: skip
-    assert duration_fields(4, 60.0, None) == {
-        "launches": 4, "budget_seconds": 6.0, "max_seconds": None, "until_half_width": None,
-    }  # fmt: skip
-    assert duration_fields(4, 60.0, 7.0)["max_seconds"] == duration_fields(None, 60.0, 7.0)["max_seconds"] == 7.0
-    assert duration_fields(None, 60.0, None, None)["until_half_width"] is None
-
-
-def test_what_a_side_says_goes_before_what_its_tree_needs():
-    assert variables({"PYTHONPATH": "/then", "A": "1"}, {"A": "2"}, "") == {"PYTHONPATH": "/then", "A": "2"}
-    assert variables({}, {}, "high") == {"JAX_DEFAULT_MATMUL_PRECISION": "high"}
+@pytest.mark.parametrize(
+    ("options", "limits"),
+    [
+        ({}, (10, 15.0, 60.0, 0.02)),
+        ({"launches": 4}, (4, 6.0, None, None)),
+        ({"launches": 4, "max_seconds": 7.0}, (4, 6.0, 7.0, None)),
+        ({"half_width": None, "max_seconds": 7.0}, (10, 15.0, 7.0, None)),
+    ],
+)
+def test_how_long_a_side_is_measured(options, limits):
+    (planned,) = plan_sides([side("A")], SideOptions(**options))
+    spec = planned.spec
+    assert (spec.launches, spec.budget_seconds, spec.max_seconds, spec.until_half_width) == limits
 
 
 def test_a_side_may_have_a_variant_arguments_and_variables_of_its_own():
-    tree = SideTree(stays_at="now.py", variables={"PYTHONPATH": "/then"})
-    own = [side("A", variant="numpy", tree=tree), side("B", arguments=("f32[8]",))]
+    tree = SideTree(stays_at="now.py", variables={"PYTHONPATH": "/then", "A": "1"})
+    own = [
+        side("A", variant="numpy", tree=tree, environment={"A": "2"}, precision="high"),
+        side("B", arguments=("f32[8]",)),
+    ]
     first, second = plan_sides(own, SideOptions(arguments=("f32[4]",)))
     assert [(plan.spec.side, plan.spec.variant, plan.spec.how, plan.spec.arguments) for plan in (first, second)] == [
         ("A", "numpy", "numpy", ("f32[4]",)),
         ("B", "jit", "jit", ("f32[8]",)),
     ]
-    assert (first.environment, first.stays_at, second.environment) == ({"PYTHONPATH": "/then"}, "now.py", {})
+    assert first.environment == {"PYTHONPATH": "/then", "A": "2", "JAX_DEFAULT_MATMUL_PRECISION": "high"}
+    assert (first.stays_at, second.environment) == ("now.py", {})
     with pytest.raises(UsageError, match="no variant"):
         plan_sides([side("A", variant="nunpy"), side("B")], SideOptions())
 

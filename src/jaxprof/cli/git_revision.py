@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,9 +17,7 @@ from jaxprof.cli.target import is_own, is_ready, is_workload
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.files import with_home
 from jaxprof.reaper import TemporaryFolder
-from jaxprof.runner.from_file import Ask
 from jaxprof.runner.repository import Repository, git, is_file, repository_of
-from jaxprof.runner.rerun import SidesAgain
 from jaxprof.runner.sides import SideTree
 from jaxprof.session.log import Library
 from jaxprof.session_names import EXTENSION
@@ -122,24 +120,6 @@ def checked_out(target: str, name: str) -> Iterator[Revision]:
         git(repository.folder, "worktree", "remove", "--force", str(tree))
         temporary.close()
         git(repository.folder, "worktree", "prune")
-
-
-@contextmanager
-def sides_again(ask: Ask) -> Iterator[SidesAgain]:
-    """Yield what the sides of a kept comparison need to be measured again: a folder for their results, and git
-    revisions, which are removed at the end."""
-    with ExitStack() as stack, TemporaryFolder("ab") as folder:
-
-        def check_out(target: str, commit: str) -> tuple[str, SideTree]:
-            revision = stack.enter_context(checked_out(target, commit))
-            return revision.target(target), revision.then(target)
-
-        def present(target: str) -> SideTree:
-            repository = repository_of(target)
-            commit = repository.commit("HEAD") or ""
-            return SideTree(commit=commit, repository=str(repository.folder), dirty=repository.dirty)
-
-        yield SidesAgain(ask=ask, folder=folder, check_out=check_out, present=present)
 
 
 _HEAD = "HEAD"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
     from jaxprof.report.renderers import Table
-    from jaxprof.runner.from_file import Ask
+    from jaxprof.runner.rerun import Ask
 
 SIGNAL_BASE = 128
 """The exit code of a process that a signal ended is this plus the signal's number, as shells count it."""
@@ -382,17 +382,14 @@ def delete_after_asking(doomed: Sequence[Item], what: str, delete: Callable[[Ite
 
 def asks(source: str, *, yes: bool) -> Ask:
     """Return the function that shows what the session file `source` would start, and asks before it starts; with `yes`,
-    it only shows. It asks nothing twice."""
-    from jaxprof.runner.from_file import NotAskedFor
-
-    answered: set[str] = set()
+    it only shows."""
+    from jaxprof.runner.rerun import NotAskedFor
 
     def ask(lines: Sequence[str]) -> None:
-        new = [line for line in lines if line not in answered]
-        if not new:
+        if not lines:
             return
         note(f"{source} would start:")
-        notes(f"  {line}" for line in new)
+        notes(f"  {line}" for line in dict.fromkeys(lines))
         refusal = NotAskedFor(
             "nothing was started: a session file names it, and there is no terminal to ask at",
             "Read what is shown above, then start it with --yes.",
@@ -401,6 +398,5 @@ def asks(source: str, *, yes: bool) -> Ask:
             raise refusal
         if not confirmed("Start it, with your rights?", yes=yes, refusal=refusal):
             raise NotAskedFor("nothing was started", "")
-        answered.update(new)
 
     return ask

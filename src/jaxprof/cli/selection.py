@@ -23,7 +23,7 @@ from jaxprof.workloads import built_in
 from jaxprof.workloads.model import WorkloadInfo, workload_info
 
 if TYPE_CHECKING:
-    from jaxprof.runner.rerun import SidesAgain
+    from jaxprof.runner.rerun import Ask
     from jaxprof.session import Session
 
 HOST = "cpu:0"
@@ -127,31 +127,29 @@ def session_to_repeat(source: str) -> tuple[Session, str]:
     return split_run(source, _load_local)
 
 
-def planned_from(
-    session: Session, wanted: str, changes: Mapping[str, Any], device: str = "", sides: SidesAgain | None = None
-) -> list[PlannedRun]:
+def planned_from(session: Session, wanted: str, changes: Mapping[str, Any], device: str, ask: Ask) -> list[PlannedRun]:
     """Return the runs of `session` that `wanted` names (an id, workload or function; all if empty).
 
     `changes` replace the recorded options of each run. With `device`, all runs except NumPy's are planned for that
-    device. `sides`: what the sides of a comparison need. Raises UsageError.
+    device. `ask` is called with what would start. Raises UsageError.
     """
-    from jaxprof.runner.rerun import NOT_AGAIN, SidesAgain, chosen_runs, plan_all_again, recorded_starts, with_changes
+    from jaxprof.runner.rerun import NOT_AGAIN, chosen_runs, plan_all_again, recorded_starts
 
-    sides = sides or SidesAgain()
     made: dict[PlannedRun, PlannedRun] = {}
-    planned_again = plan_all_again(session, wanted, sides)
-    alone = [run for run in chosen_runs(session, wanted) if not run.plan.side]
-    sides.ask([line for run in alone if run.plan.how not in NOT_AGAIN for line in recorded_starts(session, run)])
+    planned_again = plan_all_again(session, wanted)
+    repeated = [run for run in chosen_runs(session, wanted) if run.plan.how not in NOT_AGAIN]
+    ask([line for run in repeated for line in recorded_starts(session, run)])
     for planned in planned_again:
         place = device if device and planned.spec.how != "numpy" else planned.spec.device
         baseline = made[planned.baseline] if planned.baseline is not None else None
-        made[planned] = with_changes(planned, {**changes, "device": place}, baseline)
+        spec = replace(planned.spec, **changes, device=place)
+        made[planned] = replace(planned, spec=spec, baseline=baseline)
     return list(made.values())
 
 
 def _load_local(source: str) -> Session:
     """Return the session of that name. Raises UsageError if it came from a URL: nothing of it may be started."""
-    from jaxprof.runner.from_file import refuse_fetched
+    from jaxprof.runner.rerun import refuse_fetched
     from jaxprof.session import Session
     from jaxprof.session.log import Library, load
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from jaxprof.analysis.ab import difference
 from jaxprof.engine.protocol.request import KeptLeaf
@@ -113,6 +112,8 @@ def plan_sides(sides: Sequence[ComparedSide], options: SideOptions) -> list[Plan
 
 def _planned(side: ComparedSide, options: SideOptions, baseline: PlannedRun | None) -> PlannedRun:
     workload, variant = side.workload, _variant(side, side.variant or options.variant)
+    launches = options.launches or MOST_LAUNCHES
+    precision = {"JAX_DEFAULT_MATMUL_PRECISION": side.precision} if side.precision else {}
     spec = RunSpec(
         target=workload.target,
         workload=workload.name,
@@ -122,7 +123,10 @@ def _planned(side: ComparedSide, options: SideOptions, baseline: PlannedRun | No
         parameters=workload.resolve(options.preset, side.settings),
         preset=options.preset,
         precision=side.precision or variant.precision,
-        **duration_fields(options.launches, options.budget_seconds, options.max_seconds, options.half_width),
+        launches=launches,
+        budget_seconds=LAUNCH_SECONDS * launches,
+        max_seconds=options.max_seconds or (None if options.launches else options.budget_seconds),
+        until_half_width=None if options.launches else options.half_width,
         arguments=tuple(side.arguments or options.arguments),
         inputs_from=workload.inputs_from,
         capture=options.capture,
@@ -133,9 +137,9 @@ def _planned(side: ComparedSide, options: SideOptions, baseline: PlannedRun | No
         spec=spec,
         baseline=baseline,
         interpreter=side.interpreter,
-        environment=variables(side.tree.variables, side.environment, side.precision),
+        environment={**side.tree.variables, **side.environment, **precision},
         stays_at=side.tree.stays_at,
-        keep_output=output_file(options.folder, side.label),
+        keep_output=str(options.folder / f"{side.label}.npz") if options.folder is not None else "",
         group_seconds=None if options.launches else options.budget_seconds,
     )
 
@@ -147,29 +151,6 @@ def tree_note(sides: Sequence[SideSpec]) -> str:
         return ""
     state = "with uncommitted changes" if now.dirty else "which has no uncommitted changes"
     return f"A is {then.revision} ({then.commit}), B the present tree of {now.repository}, {state}"
-
-
-def duration_fields(
-    launches: int | None, budget_seconds: float, max_seconds: float | None, half_width: float | None = HALF_WIDTH
-) -> dict[str, Any]:
-    """Return the fields of a side's `RunSpec` that limit its measurement. `launches` None: as the width needs."""
-    most = launches or MOST_LAUNCHES
-    return {
-        "launches": most,
-        "budget_seconds": LAUNCH_SECONDS * most,
-        "max_seconds": max_seconds or (None if launches else budget_seconds),
-        "until_half_width": None if launches else half_width,
-    }
-
-
-def output_file(folder: Path | None, label: str) -> str:
-    """Return the file to which the engine of the side `label` writes its result; empty without a folder."""
-    return str(folder / f"{label}.npz") if folder is not None else ""
-
-
-def variables(tree: Mapping[str, str], environment: Mapping[str, str], precision: str) -> dict[str, str]:
-    """Return the variables laid over the environment of a side's processes."""
-    return {**tree, **environment, **({"JAX_DEFAULT_MATMUL_PRECISION": precision} if precision else {})}
 
 
 def same_inputs(planned: Sequence[PlannedRun]) -> tuple[list[str], bool]:
@@ -196,29 +177,23 @@ def same_inputs(planned: Sequence[PlannedRun]) -> tuple[list[str], bool]:
 
 
 def plan_comparison(sides: Sequence[ComparedSide], options: SideOptions, notes: Iterable[str] = ()) -> list[PlannedRun]:
-    """Plan the runs in order, as `compared` returns them. Raises UsageError. Blocks while children make the inputs."""
+    """Plan the runs in order, once their inputs are known to fit; the first run holds the record of the comparison. If
+    their inputs have other numbers, no results are kept, because comparing them would mean nothing. Raises UsageError.
+    Blocks while children make the inputs."""
     versions = {side.label: f"jax {side.interpreter.jax}" if side.interpreter.jax else "no jax" for side in sides}
     all_notes = list(notes)
     if len(set(versions.values())) > 1:
         has = ", ".join(f"{label} has {version}" for label, version in versions.items())
         all_notes.append(f"environments differ: {has}")
-    return compared(plan_sides(sides, options), [side.spec() for side in sides], options.margin, all_notes)
-
-
-def compared(
-    planned: Sequence[PlannedRun], sides: Sequence[SideSpec], margin: float, notes: Sequence[str]
-) -> list[PlannedRun]:
-    """Return the runs `planned` as the sides of one comparison, once their inputs are known to fit; the first run holds
-    its record. If their inputs have other numbers, no results are kept, because comparing them would mean nothing.
-    Raises UsageError. Blocks while children make the inputs."""
+    planned = plan_sides(sides, options)
     inputs, same_numbers = same_inputs(planned)
     comparison = ComparisonPlanned(
-        sides=list(sides),
-        margin=margin,
+        sides=[side.spec() for side in sides],
+        margin=options.margin,
         group_seconds=planned[0].group_seconds,
         inputs=inputs,
         same_inputs=same_numbers,
-        notes=list(notes),
+        notes=all_notes,
     )
     kept = [replace(plan, keep_output=plan.keep_output if same_numbers else "") for plan in planned]
     first = replace(kept[0], comparison=comparison)

@@ -65,9 +65,10 @@ def test_a_function_is_compared_with_the_committed_one_where_there_is_one(tmp_pa
 
 
 def test_a_measurement_is_made_longer_and_a_comparison_whole():
-    assert sources.measured_longer("s", run()) == "jaxprof run --from s:r2 --launches 10"
-    assert sources.measured_longer("s", run(side="B")) == "jaxprof run --from s --launches 10"
-    assert not any(sources.measured_longer("s", run(how=how)) for how in ("compile", "imported", "program"))
+    kept = SimpleNamespace(header=SimpleNamespace(command=["jaxprof", "compare", "f.py", "g.py"]))
+    assert sources.measured_longer(kept, "s", run()) == "jaxprof run --from s:r2 --launches 10"
+    assert sources.measured_longer(kept, "s", run(side="B")) == "jaxprof compare f.py g.py --launches 10"
+    assert not any(sources.measured_longer(kept, "s", run(how=how)) for how in ("compile", "imported", "program"))
 
 
 @pytest.mark.parametrize(
@@ -258,5 +259,6 @@ def test_a_comparison_without_a_verdict_is_measured_in_as_many_launches_as_decid
     of = {"launches": 5, "launches_to_decide": more, "is_near": False, "reason": ""}
     times = [SimpleNamespace(verdict=verdict, **of) for verdict in ("inconclusive", "faster", "same")]
     versus = [SimpleNamespace(times=each, label="B", run=side) for each in times]
-    (told,) = sources.side_abstentions(SimpleNamespace(versus=versus), "s")
-    assert told.command == f"jaxprof run --from s --launches {launches}"
+    kept = SimpleNamespace(header=SimpleNamespace(command=["jaxprof", "compare", "f.py", "g.py"]))
+    (told,) = sources.side_abstentions(SimpleNamespace(session=kept, versus=versus), "s")
+    assert told.command == f"jaxprof compare f.py g.py --launches {launches}"

@@ -68,7 +68,7 @@ def explanation(session: Session, name: str, *, code: str = "", most: int = MOST
     _add_profiles(session, recorded[0] if recorded else None, name, collected)
     runs = [run for run in session.runs.values() if run.plan.how != IMPORTED and not run.is_program]
     for result in compared:
-        collected.findings += side_findings(result, name)
+        collected.findings += side_findings(result)
         collected.abstentions += side_abstentions(result, name)
     _add_runs(session, runs, name, collected)
     return _explained(

@@ -157,23 +157,30 @@ def run_abstentions(session: Session, runs: Sequence[Run], name: str) -> Iterato
         if code in doubted:
             (run, message), *others = doubted[code]
             also = f"; also {', '.join(each.id for each, _ in others)}" if others else ""
-            yield Abstention(code, f"{run.id} {run.label}: {message}{also}", measured_longer(name, run))
+            yield Abstention(code, f"{run.id} {run.label}: {message}{also}", measured_longer(session, name, run))
 
 
-def measured_longer(name: str, run: Run, launches: int = _MORE_LAUNCHES) -> str:
-    """Return the command that measures a run again in more processes; for a side, the command for the whole
-    comparison."""
+def measured_longer(session: Session, name: str, run: Run, launches: int = _MORE_LAUNCHES) -> str:
+    """Return the command that measures a run again in more processes; for a side, the comparison's command."""
+    more = ("--launches", str(launches))
+    if run.plan.side:
+        return compared_again(session, *more)
     if run.plan.how in ("compile", "imported", "program"):
         return ""
-    return command("run", "--from", name if run.plan.side else f"{name}:{run.id}", "--launches", str(launches))
+    return command("run", "--from", f"{name}:{run.id}", *more)
+
+
+def compared_again(session: Session, *options: str) -> str:
+    """Return the command of the session's comparison with further options; empty if the session does not hold it."""
+    words = session.header.command[1:]
+    return command(*words, *options) if words[:1] in (["ab"], ["compare"]) else ""
 
 
 def captured_too(session: Session, run: Run) -> str:
     """Return the command that measures a run again with its kernels; for a side, the comparison's command with
     `--capture`."""
     if run.plan.side:
-        words = session.header.command[1:]
-        return command(*words, "--capture") if words[:1] in (["ab"], ["compare"]) else ""
+        return compared_again(session, "--capture")
     settings = [] if run.plan.target else [f"{key}={value}" for key, value in run.plan.parameters.items()]
     return command(
         "run",
@@ -185,15 +192,15 @@ def captured_too(session: Session, run: Run) -> str:
     )
 
 
-def side_findings(compared: AbResult, name: str) -> Iterator[RankedFinding]:
+def side_findings(compared: AbResult) -> Iterator[RankedFinding]:
     """Yield the sides of a comparison that are slower than A, with the kernels that grew."""
     first = compared.sides[0].summary
     for versus in compared.versus:
         if versus.times.verdict == "slower" and first is not None:
-            yield _slower_finding(compared, versus, first.median, name)
+            yield _slower_finding(compared, versus, first.median)
 
 
-def _slower_finding(compared: AbResult, versus: AbVersus, median: float, name: str) -> RankedFinding:
+def _slower_finding(compared: AbResult, versus: AbVersus, median: float) -> RankedFinding:
     times = versus.times
     own = next((side for side in compared.sides if side.run is versus.run), None)
     median_seconds = own.summary.median if own is not None and own.summary is not None else None
@@ -219,7 +226,7 @@ def _slower_finding(compared: AbResult, versus: AbVersus, median: float, name: s
             share=None if times.ratio is None else max(0.0, 1 - times.ratio),
             saves_seconds=None if median_seconds is None else max(0.0, median_seconds - median),
         ),
-        verify=command("run", "--from", name),
+        verify=compared_again(compared.session),
         run=versus.run.id,
         kernels=tuple(row.name for row in grown) or tuple(changed[:_KERNELS_NAMED]),
     )
@@ -234,7 +241,7 @@ def side_abstentions(compared: AbResult, name: str) -> Iterator[Abstention]:
             yield Abstention(
                 "inconclusive",
                 f"whether {versus.label} {question}: {versus.times.reason or 'the interval holds both'}",
-                measured_longer(name, versus.run, min(100, launches)),
+                measured_longer(compared.session, name, versus.run, min(100, launches)),
             )
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -149,13 +148,9 @@ def command(
         devices=choose(devices or [HOST], interpreter), settings=sizes, sweep=sweep, capture=not no_capture, **planning
     )
     if source is not None:
-        with _planned_again(source, options, device=options.devices[0] if devices else "", yes=yes) as planned:
-            if python and any(run.spec.side for run in planned):
-                what = "each side of a comparison has its own interpreter"
-                raise UsageError(what, "Give them with jaxprof compare --python and --python-b.")
-            notes = [note for run in planned if run.comparison is not None for note in run.comparison.notes]
-            writer = new_writer(out, replace_existing=force)
-            return _work(planned, notes, interpreter, writer, form, max_silence_seconds)
+        planned = _planned_again(source, options, device=options.devices[0] if devices else "", yes=yes)
+        writer = new_writer(out, replace_existing=force)
+        return _work(planned, [], interpreter, writer, form, max_silence_seconds)
     names = (*names, *(workloads.names() if everything else ()))
     planned_runs, notes = plan(find_workloads(names, interpreter, options.arguments), options)
     writer = new_writer(out, replace_existing=force)
@@ -164,19 +159,15 @@ def command(
     return _work(planned_runs, notes, interpreter, writer, form, max_silence_seconds)
 
 
-@contextmanager
-def _planned_again(source: str, options: PlanOptions, *, device: str, yes: bool) -> Iterator[Sequence[PlannedRun]]:
-    """Yield the runs of a session, planned again with the options that were given in place of its own. The folders of
-    the sides exist until the context ends. `device`: the device to run on instead; empty for the one they ran on."""
-    from jaxprof.cli.git_revision import sides_again
+def _planned_again(source: str, options: PlanOptions, *, device: str, yes: bool) -> list[PlannedRun]:
+    """Return the runs of a session, planned again with the options that were given in place of its own. `device`: the
+    device to run on instead; empty for the one they ran on."""
     from jaxprof.cli.selection import planned_from, session_to_repeat
-    from jaxprof.operating_system import unwound_by_signals
 
-    session, wanted = session_to_repeat(source)  # before `sides_again`, which starts a process for its folder
+    session, wanted = session_to_repeat(source)
     changes = {name: getattr(options, name) for name in _CHANGES if is_given(name)}
     changes |= {} if options.capture else {"capture": False}
-    with unwound_by_signals(), sides_again(asks(source, yes=yes)) as sides:
-        yield planned_from(session, wanted, changes, device, sides)
+    return planned_from(session, wanted, changes, device, asks(source, yes=yes))
 
 
 def _work(

@@ -193,7 +193,7 @@ def rerun_program(app: Profiler, run: Run) -> None:
         return
     started = run.program.started if run.program is not None else None
     if app.session_path is not None:
-        from jaxprof.runner.from_file import refuse_fetched
+        from jaxprof.runner.rerun import refuse_fetched
 
         try:
             refuse_fetched(app.session_path, started.directory if started is not None else "")

@@ -1,6 +1,6 @@
 """Runs a run of a session again, together with its baseline.
 
-Code that only a session file names is shown first; until the user answers, nothing of it is planned or started.
+Code that only a session file names is shown first; until the user answers, nothing of it is started.
 """
 
 from __future__ import annotations
@@ -25,18 +25,19 @@ _LONGEST = 800
 
 def run_again(app: Profiler, run: Run) -> None:
     """Queue a run and its baseline again, after the user has agreed to code that only a session file names. Raises
-    UsageError for code that cannot be shown."""
+    UsageError for a run that cannot be repeated, and for code that cannot be shown."""
     if run.is_program:
         from jaxprof.tui.kit.script_dialog import rerun_program
 
         rerun_program(app, run)
         return
     plans = app.live.planned if app.session is app.live.session else {}
+    planned = planned_again(app.session, run.id, plans)
     shown = code_to_confirm(app.session, run, app.session_path) if run.id not in plans else ""
 
     def start(yes: bool) -> None:
         try:
-            app.start_runs(planned_again(app.session, run.id, plans))
+            app.start_runs(planned)
         except JaxprofError as error:
             app.tell(error)
 
@@ -55,9 +56,9 @@ def planned_again(session: Session, run_id: str, plans: Mapping[str, PlannedRun]
     """
     planned = plans.get(run_id)
     if planned is None:
-        from jaxprof.runner.rerun import SidesAgain, plan_again
+        from jaxprof.runner.rerun import plan_again
 
-        return plan_again(session, run_id, SidesAgain(ask=lambda lines: None))  # shown before
+        return plan_again(session, run_id)
     if planned.spec.side:
         first = planned.baseline or planned
         again = replace(first)
@@ -74,8 +75,7 @@ def code_to_confirm(session: Session, run: Run, path: Path | None) -> str:
 
     Raises UsageError for a downloaded file, and for more than a dialog shows: nothing may hide below its end.
     """
-    from jaxprof.runner.from_file import refuse_fetched
-    from jaxprof.runner.rerun import recorded_starts
+    from jaxprof.runner.rerun import recorded_starts, refuse_fetched
 
     if path is not None:
         refuse_fetched(path)
