@@ -119,7 +119,6 @@ _DEVICE: Final[tuple[Fact[HloProgram], ...]] = (
         (
             Fact("least_seconds", SECONDS, "Lower bound of one run", at("bound_seconds")),
             Fact("bound", TEXT, "What sets the lower bound", at("limit")),
-            Fact("estimate_seconds", SECONDS, "Estimate of one run, with collectives by their model"),
         ),
     ),
     Fact("source", TEXT, "Where its ceilings come from", at("machine.device.source")),
@@ -283,12 +282,10 @@ _DEVICES: Final[tuple[Fact[HloProgram], ...]] = (
     column("bytes", _moved_bytes, bytes_),
     column("at least", at("step.bound_seconds"), seconds),
     column("bound by", at("step.limit")),
-    column("estimate", at("step.estimate_seconds"), seconds),
     column("memory", _memory_text),
 )
 _WHAT_STEPS_ARE = (
     "at least: lower bound, kernels in this order at the device's ceilings, and links; asynchronous work overlaps.",
-    "estimate: the same, with collectives timed as a ring or a tree; kernels are still at their ceilings.",
 )
 _ON_A_GPU = (
     "GPUs: no lower bound where arrays stay in a cache. XLA chooses tiles and splits of products by trying them on the "
@@ -311,8 +308,6 @@ COLLECTIVES: Final[tuple[Fact[CollectiveRow], ...]] = (
     Fact("bytes", BYTES, "Size of what is exchanged", at("collective.bytes"), "bytes"),
     Fact("least_seconds", SECONDS, "Lower bound of one execution", at("exchange.bound_seconds"), "at least"),
     Fact("link", TEXT, "The link that sets it", at("exchange.link"), "over"),
-    Fact("estimate_seconds", SECONDS, "Estimate of one execution", at("exchange.estimate_seconds"), "estimate"),
-    Fact("algorithm", TEXT, "ring, tree or direct", at("exchange.way"), "as a"),
 )
 
 

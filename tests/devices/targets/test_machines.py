@@ -1,4 +1,4 @@
-"""How long a program takes at least: what overlaps overlaps, and a bound is no estimate. Collectives on machines,
+"""How long a program takes at least: what overlaps overlaps. Collectives on machines,
 calculated by hand. The figures of devices, chips, hosts and slices: each has a document and a date, and they agree."""
 
 import re
@@ -48,10 +48,10 @@ def test_loops_multiply_and_an_unknown_count_is_unknown():
     body = f"r = {X} all-reduce(x), {REDUCE}"
     assert step(looped(X, body, "r", 5)).bound_seconds == pytest.approx(5 * LINK)
     unknown = step(looped(X, body, "r"))
-    assert (unknown.bound_seconds, unknown.estimate_seconds, unknown.limit) == (None, None, "")
+    assert (unknown.bound_seconds, unknown.limit) == (None, "")
 
 
-def test_the_bound_takes_the_shorter_branch_and_the_estimate_the_longer_one():
+def test_the_bound_takes_the_shorter_branch():
     found = step(f"""
         long {{
           v = {X} parameter(0)
@@ -69,7 +69,6 @@ def test_the_bound_takes_the_shorter_branch_and_the_estimate_the_longer_one():
         }}
     """)  # fmt: skip
     assert found.bound_seconds == 0.0
-    assert found.estimate_seconds > LINK
 
 
 def test_two_that_overlap_share_their_link():
@@ -162,8 +161,6 @@ def test_an_all_reduce_over_four_hosts_is_as_fast_as_their_eight_interfaces():
     assert found.bound_seconds == pytest.approx(2 * 3 / 4 * S / NICS)
     assert found.bound_seconds == pytest.approx(62.9e-6, rel=1e-3)
     assert found.link == "network, 8 × 400 Gb/s a host"
-    # A ring of all 32 without latency is 81 us; with NCCL's latencies it is more, and no longer 650 us.
-    assert 81e-6 < found.estimate_seconds < 250e-6
 
 
 @pytest.mark.parametrize(
@@ -189,7 +186,6 @@ def test_an_all_reduce_over_four_hosts_is_as_fast_as_their_eight_interfaces():
 def test_what_goes_over_which_links(collective, target, seconds):
     found = exchange(collective, on(target))
     assert found.bound_seconds == pytest.approx(seconds)
-    assert found.estimate_seconds >= found.bound_seconds
 
 
 @pytest.mark.parametrize(
@@ -210,7 +206,6 @@ def test_an_all_reduce_over_a_slice(target, seconds):
     count = parse_target(target).devices
     found = exchange(all_reduce(f"[1,{count}]<=[{count}]"), on(target))
     assert found.bound_seconds == pytest.approx(seconds)
-    assert found.estimate_seconds >= found.bound_seconds
 
 
 def test_what_is_not_known_is_unknown():

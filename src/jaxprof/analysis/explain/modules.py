@@ -68,7 +68,7 @@ def weights_of_call(session: Session, run: Run, module: Module) -> KernelWeights
     }
     seconds = median
     if seconds is None:
-        seconds = ranked.step.estimate_seconds if ranked.step is not None else total
+        seconds = ranked.step.bound_seconds if ranked.step is not None else total
     return KernelWeights(scope="call", shares=shares, seconds=seconds, low=low, high=high)
 
 

@@ -1,6 +1,6 @@
-"""Compute how long a collective takes over the links of a machine: a lower bound, and an estimate for its algorithm.
+"""Compute how long a collective takes at least over the links of a machine, whatever its algorithm.
 
-The **bound** holds for any algorithm. The bytes that a unit (a device, a chip, a host) must send to the others follow
+The bytes that a unit (a device, a chip, a host) must send to the others follow
 from what the others lack, and its bandwidth is known; the slowest level decides. Of an array of S bytes, in m units:
 
     all-gather, reduce-scatter   S (m - 1) / m
@@ -10,17 +10,12 @@ from what the others lack, and its bandwidth is known; the slowest level decides
 
 (Chan et al., "Collective communication: theory, practice, and experience", Concurrency and Computation 19(13), 2007;
 Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", JPDC 69(2), 2009.) Groups that exchange at the same time
-share a unit's bandwidth.
-
-The **estimate** is the time of a ring or a tree, with latencies: for GPUs by the model with which NCCL itself chooses
-(`src/graph/tuning.cc`, version 2.8), for TPUs with a microsecond per hop (Austin et al., "How to Scale Your Model",
-2025). It includes neither contention nor the network's protocol overhead.
+share a unit's bandwidth. Latencies, contention and the network's protocol overhead are not in the bound.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, log2
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -30,16 +25,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One execution of a collective on a machine. Times in seconds; None if the links or the groups are unknown."""
+    """The least time of a collective on a machine, in seconds; None if the links or the groups are unknown."""
 
     bound_seconds: float | None
     """Lower bound: no algorithm is faster."""
-    estimate_seconds: float | None
-    """Time by the model of its algorithm; never below the bound."""
     link: str
     """Name of the level that takes longest; empty if none is known, or if nothing leaves a device."""
-    way: str
-    """Algorithm of the estimate: `ring`, `tree`, `direct`; empty if there is none."""
     busy: tuple[float, ...]
     """Least time that each level of the machine is in use."""
 
@@ -56,11 +47,11 @@ class _Spread:
     """Largest number of groups that cross the border of one unit."""
 
 
-UNKNOWN: Final = Exchange(None, None, "", "", ())
+UNKNOWN: Final = Exchange(None, "", ())
 
 
 def exchange(collective: Collective, machine: Machine) -> Exchange:
-    """Return the times of one execution of `collective` on `machine`, whose devices are numbered host by host."""
+    """Return the least time of one execution of `collective` on `machine`, whose devices are numbered host by host."""
     if not machine.levels or collective.groups is None:
         return UNKNOWN
     sent = [_sent(collective, level) for level in machine.levels]
@@ -69,9 +60,8 @@ def exchange(collective: Collective, machine: Machine) -> Exchange:
     if not any(busy):
         # One device exchanges nothing; no document gives the speed between the devices of one chip.
         alone = all(len(group) == 1 for group in collective.groups)
-        return Exchange(0.0, 0.0, "", "", busy) if alone else Exchange(None, None, "", "", busy)
-    estimate, way = _estimate(collective, machine)
-    return Exchange(busy[slowest], max(estimate, busy[slowest]), machine.levels[slowest].name, way, busy)
+        return Exchange(0.0 if alone else None, "", busy)
+    return Exchange(busy[slowest], machine.levels[slowest].name, busy)
 
 
 def _least_seconds(collective: Collective, at: int, sent: list[float], machine: Machine) -> float:
@@ -137,92 +127,3 @@ def _spread(collective: Collective, devices: int) -> _Spread:
             for unit in inside:
                 crossing[unit] = crossing.get(unit, 0) + 1
     return _Spread(units, members, max(crossing.values(), default=0))
-
-
-# -- the estimate ------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Protocol:
-    """A protocol of NCCL: microseconds to begin, for a step over NVLink and over the network, and the share of the
-    bandwidth that carries data."""
-
-    begin: float
-    nvlink: float
-    network: float
-    efficiency: float
-
-
-_RING: Final = (
-    _Protocol(3.6, 0.47, 2.7, 0.25),
-    _Protocol(10.0, 1.9, 4.0, 0.92),
-    _Protocol(8.4, 3.4, 9.6, 1.0),
-)
-_TREE: Final = (
-    _Protocol(4.4, 0.52, 5.0, 0.9 / 3.8),
-    _Protocol(4.4, 1.2, 8.5, 0.9 * 0.915),
-    _Protocol(0.0, 28.0, 50.0, 0.9),
-)
-"""Protocols LL, LL128 and Simple, with the constants of `ncclTopoTuneModel`."""
-_HOP: Final = 1e-6
-"""Seconds for a hop over ICI."""
-
-
-def _estimate(collective: Collective, machine: Machine) -> tuple[float, str]:
-    if machine.levels[0].latency == "ici":
-        return _over_ici(collective, machine)
-    sent = [_expected(collective, level) for level in machine.levels]
-    moving = max(sent)
-    if collective.opcode not in ("all-reduce", "all-gather", "reduce-scatter"):
-        far = any(moved for moved, level in zip(sent, machine.levels, strict=True) if level.latency == "network")
-        steps = (
-            (each.begin + (each.network if far else each.nvlink)) * 1e-6 + moving / each.efficiency for each in _RING
-        )
-        return min(steps), "direct"
-    whole = max(len(group) for group in collective.groups or ((),))
-    outer = machine.levels[-1]
-    hosts = _spread(collective, outer.devices).units if outer.latency == "network" else 1
-    twice = 2 if collective.opcode == "all-reduce" else 1
-    ring = min(
-        (protocol.begin + twice * ((whole - hosts) * protocol.nvlink + (hosts - 1) * protocol.network)) * 1e-6
-        + moving / protocol.efficiency
-        for protocol in _RING
-    )
-    if collective.opcode != "all-reduce":
-        return ring, "ring"
-    # Up the tree and down again each host sends the array once, a leaf in one direction only.
-    up_and_down = max(_expected(collective, level, once=True) for level in machine.levels)
-    tree = min(
-        (protocol.begin + 2 * ((ceil(whole / hosts) - 1) * protocol.nvlink + ceil(log2(hosts)) * protocol.network))
-        * 1e-6
-        + 2 * up_and_down / protocol.efficiency
-        for protocol in _TREE
-    )
-    return (tree, "tree") if tree < ring else (ring, "ring")
-
-
-def _expected(collective: Collective, level: Level, *, once: bool = False) -> float:
-    """Return the seconds that a level is in use, at the bandwidth of the devices in use, if its switches do not add."""
-    spread = _spread(collective, level.devices)
-    if collective.opcode == "all-reduce" and spread.units > 1:
-        # A ring of all devices passes each border once: it sends (n - 1) / n twice, whatever the size of a unit.
-        size = max(len(group) for group in collective.groups or ((),))
-        times = 1.0 if once else 2 * (size - 1) / size
-        return collective.bytes * spread.groups * times / level.expected
-    return _sent(collective, level) / level.expected
-
-
-def _over_ici(collective: Collective, machine: Machine) -> tuple[float, str]:
-    """Return the time of rings along the dimensions, all of them for a whole slice, one for a part of it; and the
-    algorithm."""
-    (level,) = machine.levels
-    spread = _spread(collective, level.devices)
-    sent = _sent(collective, level)
-    if collective.opcode in ("collective-permute", "collective-broadcast"):
-        return sent * 2 / level.expected + _HOP, "direct"
-    whole = level.units is not None and spread.units == level.units
-    one_way = level.expected / 2  # two neighbours have one link between them
-    moving = sent / (level.least if whole else one_way if spread.units == 2 else level.expected)
-    dimensions = 2 if whole else 1
-    hops = dimensions * ceil(spread.units ** (1 / dimensions) / 2)
-    return moving + (2 if collective.opcode == "all-reduce" else 1) * hops * _HOP, "ring"

@@ -128,9 +128,6 @@ class Level:
     """Number of devices in one unit."""
     bandwidth: float
     """Bytes per second that the unit with most links can send to the others, and receive at the same time."""
-    expected: float
-    """Bandwidth for estimates, in bytes per second: each device in use has its own interface, and uses no other; for a
-    torus, the links in one dimension."""
     units: int | None = None
     """Number of units, if they have different numbers of links: the chips of a slice; else None."""
     least: float = 0.0
@@ -139,8 +136,6 @@ class Level:
     """Mean bandwidth of a unit, if `units` is set."""
     reduces: bool = False
     """Whether its switches can add what they pass on: an all-reduce then sends an array once instead of twice."""
-    latency: str = "nvlink"
-    """Kind of measured latency that applies: `nvlink`, `network`, `ici`."""
     document: str
 
 
@@ -261,13 +256,10 @@ def machine_for(target: Target) -> Machine:
     levels = _links(peaks, None)
     host = HOSTS.get(peaks.name)
     if target.hosts > 1 and host is not None:
-        used = min(1.0, target.shape[0] / host.devices)
         network = Level(
             name=f"network, {host.nics} × {host.nic_bandwidth * 8 / 1e9:.0f} Gb/s a host",
             devices=target.shape[0],
             bandwidth=host.bandwidth,
-            expected=host.bandwidth * used,
-            latency="network",
             document=host.document,
         )
         levels = (*levels, network)
@@ -287,7 +279,6 @@ def _links(known: DevicePeaks, shape: tuple[int, ...] | None) -> tuple[Level, ..
                 name=known.link,
                 devices=1,
                 bandwidth=known.link_bandwidth,
-                expected=known.link_bandwidth,
                 reduces=reduces,
                 document=document,
             ),
@@ -298,8 +289,6 @@ def _links(known: DevicePeaks, shape: tuple[int, ...] | None) -> tuple[Level, ..
         name=known.link,
         devices=known.devices_per_chip,
         bandwidth=chip,
-        expected=2 * per_port,
-        latency="ici",
         document=document,
     )
     if shape is None or math.prod(shape) == 1:

@@ -1,11 +1,8 @@
-"""Compute how long one run of a program takes on a machine: a lower bound, and separately an estimate.
+"""Compute how long one run of a program takes on a machine at least.
 
-The **bound**: kernels at their ceilings one after the other, collectives at the bound of their links, asynchronous ones
-overlapping the kernels between their start and their done; and never less than the time for which all kernels together
+Kernels are at their ceilings one after the other, collectives at the bound of their links, asynchronous ones overlap
+the kernels between their start and their done; and a run is never shorter than the time for which all kernels together
 use main memory, or any level of links. Of a conditional, the shorter branch counts.
-
-The **estimate**: the same with the collectives' times from the model of their algorithm; of a conditional, the longer
-branch. It does not forecast kernels, which it counts at their ceilings.
 
 An asynchronous kernel runs from its start until it is done, beside the kernels between the two; its `done` waits only
 for the rest. The order is that of the text, which is the schedule if the header contains `is_scheduled`; otherwise XLA
@@ -31,16 +28,12 @@ if TYPE_CHECKING:
     from jaxprof.hlo.analysis.kernels import Kernel, KernelAnalysis
     from jaxprof.hlo.model import Computation, Instruction, Module
 
-    Pick = Callable[[list[float]], float]
-
-
 _MOST_UPDATES = 64
 
 
-def elapsed_seconds(module: Module, seconds: Callable[[Kernel], float], branch: Pick = max) -> float | None:
+def elapsed_seconds(module: Module, seconds: Callable[[Kernel], float]) -> float | None:
     """Return the seconds from the first kernel to the last if each takes `seconds` a run and asynchronous ones overlap;
-    None if a trip count is not known. `branch` chooses among the branches of a conditional: `min` for a bound, `max`
-    for a forecast."""
+    None if a trip count is not known."""
     table = analysis_of(module)
     if module.entry is None:
         return None
@@ -50,7 +43,7 @@ def elapsed_seconds(module: Module, seconds: Callable[[Kernel], float], branch: 
     for name in table.execution.post_order:
         computation = module.get(name)
         if computation is not None:
-            elapsed[name] = _elapsed(computation, table, kernels, seconds, elapsed, branch, scheduled=scheduled)
+            elapsed[name] = _elapsed(computation, table, kernels, seconds, elapsed, scheduled=scheduled)
     return elapsed.get(module.entry.name)
 
 
@@ -60,7 +53,6 @@ def _elapsed(
     kernels: Mapping[tuple[str, str], Kernel],
     seconds: Callable[[Kernel], float],
     elapsed: Mapping[str, float | None],
-    branch: Pick,
     *,
     scheduled: bool,
 ) -> float | None:
@@ -77,7 +69,7 @@ def _elapsed(
             continue
         took: float | None
         if called := edges.get(instruction.name):
-            took = _called(called, elapsed, branch)
+            took = _called(called, elapsed)
             if took is None:
                 return None
             asynchronous = instruction.opcode == "async-start"
@@ -93,7 +85,7 @@ def _elapsed(
     return max(now, *running.values()) if running else now
 
 
-def _called(edges: list[CallEdge], elapsed: Mapping[str, float | None], branch: Pick) -> float | None:
+def _called(edges: list[CallEdge], elapsed: Mapping[str, float | None]) -> float | None:
     total = 0.0
     branches: list[float] = []
     for edge in edges:
@@ -104,7 +96,7 @@ def _called(edges: list[CallEdge], elapsed: Mapping[str, float | None], branch: 
             branches.append(once)
         else:
             total += once * edge.times
-    return total + (branch(branches) if branches else 0.0)
+    return total + min(branches, default=0.0)
 
 
 def _start_of(done: Instruction, running: Mapping[str, float]) -> str | None:
@@ -125,10 +117,9 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class StepTime:
-    """Seconds of one run of a program; None if a loop's trip count is unknown."""
+    """The least time of one run of a program, in seconds; None if a loop's trip count is unknown."""
 
     bound_seconds: float | None
-    estimate_seconds: float | None
     limit: str
     """What sets the bound: `kernels` (one after the other, with what they wait for), `memory`, or a link's name."""
 
@@ -160,21 +151,15 @@ def bound_of(kernel: Kernel, machine: Machine, over: Exchange | None) -> str:
 
 
 def step_time(module: Module, machine: Machine) -> StepTime:
-    """Return the bound and the estimate of one run of `module` on `machine`."""
+    """Return the least time of one run of `module` on `machine`."""
     exchanged = exchanges(module, machine)
 
     def bound(kernel: Kernel) -> float:
         return least_kernel_seconds(kernel, machine, exchanged.get((kernel.computation, kernel.name))) or 0.0
 
-    def estimate(kernel: Kernel) -> float:
-        over = exchanged.get((kernel.computation, kernel.name))
-        links = over.estimate_seconds if over is not None else None
-        return max(bound(kernel), links or 0.0)
-
-    elapsed = elapsed_seconds(module, bound, min)
-    expected = elapsed_seconds(module, estimate, max)
-    if elapsed is None or expected is None:
-        return StepTime(None, None, "")
+    elapsed = elapsed_seconds(module, bound)
+    if elapsed is None:
+        return StepTime(None, "")
     in_use = {"kernels": elapsed, "memory": 0.0}
     for kernel in kernels(module):
         if kernel.conditional or kernel.count is None or kernel.name.startswith(FINISHES):
@@ -184,4 +169,4 @@ def step_time(module: Module, machine: Machine) -> StepTime:
         for level, busy in zip(machine.levels, over.busy if over is not None else (), strict=False):
             in_use[level.name] = in_use.get(level.name, 0.0) + kernel.count * busy
     limit = max(in_use, key=lambda name: in_use[name])
-    return StepTime(in_use[limit], max(in_use[limit], expected), limit)
+    return StepTime(in_use[limit], limit)

@@ -155,8 +155,7 @@ def _cost(ranked: Ranked, width: int) -> list[FactLine]:
         figures["intensity"] += f" (the ridge is at {scaled(roof.ridge)})" if roof.ridge is not None else ""
         figures["at least"] = seconds(ranked.least_once) + (f", bound by {ranked.bound}" if ranked.bound else "")
     if over is not None and over.bound_seconds is not None and over.link:
-        estimate = f"estimate {seconds(over.estimate_seconds)}, as a {over.way}"
-        figures["links"] = f"at least {seconds(over.bound_seconds)} over {over.link}; {estimate}"
+        figures["links"] = f"at least {seconds(over.bound_seconds)} over {over.link}"
     if ranked.measured_seconds is not None:
         of_roof = ranked.least_seconds / ranked.measured_seconds if ranked.least_seconds else None
         reached = f": {percent(of_roof)} of the roofline" if of_roof is not None else ""

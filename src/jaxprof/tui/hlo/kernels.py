@@ -197,8 +197,6 @@ class KernelTable(TableView[Hashable], keys="kernels"):
         parts.append(f"share of {BASES[self.ranking.basis]}")
         if step is not None and step.bound_seconds is not None:
             parts.append(f"a run at least {seconds(step.bound_seconds)}")
-            if step.estimate_seconds != step.bound_seconds:
-                parts.append(f"estimate {seconds(step.estimate_seconds)}")
         return parts
 
     def select(self, number: int) -> bool:
