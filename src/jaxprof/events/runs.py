@@ -61,12 +61,6 @@ class RunSpec:
     until_half_width: float | None = None
     """Stop starting launches once half the 95 % interval of the speed-up is this narrow, as a share; None to make all
     launches."""
-    donated: tuple[int, ...] = ()
-    """Numbers of the argument arrays that are donated although the function itself does not donate them: how a fix is
-    tried."""
-    fresh_arguments: bool = False
-    """Whether each call gets new arguments, as a call that donates them needs. Both sides of a tried fix are called
-    this way."""
 
     @property
     def timing_seconds(self) -> float:

@@ -13,7 +13,7 @@ computed op by op come from several programs, so all of them are awaited.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import repeat
@@ -235,13 +235,11 @@ def _measure(
         placed = host
     program: StagedProgram | None = None
     if variant.how == "jit":
-        if request.spec.donated:
-            function = _donating(function, placed, request.spec.donated)
         program = compile_stages(recorder, function, placed, keep_constants=request.spec.keep_constants)
         for warning in findings.program_findings(program):
             recorder.emit(warning)
         _refuse_what_does_not_fit(recorder, program, device)
-        fresh = (lambda: arguments.fresh(device)) if program.donates or request.spec.fresh_arguments else None
+        fresh = (lambda: arguments.fresh(device)) if program.donates else None
         calls = Calls(program.jitted, placed, fresh)
         output, first_seconds = _first_run(recorder, calls)
     else:
@@ -269,17 +267,6 @@ def _measure(
     if program is not None:
         return RunOutput(output, partial(is_elementwise, program.jaxpr))
     return RunOutput(output, partial(traced_is_elementwise, function, calls.arguments))
-
-
-def _donating(function: Callable[..., Any], arguments: tuple[Any, ...], leaves: Collection[int]) -> Callable[..., Any]:
-    """Return the function's `jit` that donates the arguments with these `leaves`, by their number among all leaves."""
-    donated, first = [], 0
-    for number, argument in enumerate(arguments):
-        last = first + len(jax.tree.leaves(argument))
-        if any(first <= leaf < last for leaf in leaves):
-            donated.append(number)
-        first = last
-    return jax.jit(function, donate_argnums=tuple(donated))
 
 
 def _capture(recorder: Reporter, calls: Calls, program: StagedProgram | None, call_seconds: float) -> None:
