@@ -1,4 +1,4 @@
-"""How long runs will take: as the last time where they were measured here, else their budget at least, or unknown."""
+"""How long runs will take, and which runs the options of a user make."""
 
 from dataclasses import replace
 
@@ -6,91 +6,41 @@ import pytest
 
 from jaxprof import events as e
 from jaxprof.errors import UsageError
-from jaxprof.runner.expected_time import (
-    Basis,
-    ExpectedTime,
-    MeasuredGroup,
-    expected_time,
-    measured_groups,
-    seconds_left,
-)
-from jaxprof.runner.planning import PlanOptions, plan_runs, read_sweep
+from jaxprof.runner.expected_time import expected_time, left_in_words
+from jaxprof.runner.planning import PlannedRun, PlanOptions, plan_runs, read_sweep
 from jaxprof.session import Run
-from jaxprof.session.log import Library, LogWriter
 from runner.stage import SELU
 
-QUICK, PUBLISHED = {"n": 1000}, {"n": 3000}
 
-
-def sides(parameters=QUICK, **fields):
+def sides(**fields):
     """matmul: NumPy and jit."""
     given = {"workload": "matmul", "device": "cpu:0", "launches": 3, "budget_seconds": 2.0, **fields}
     return [
-        e.RunSpec(variant="numpy", how="numpy", parameters=parameters, **given),
-        e.RunSpec(variant="jit", how="jit", parameters=parameters, **given),
+        e.RunSpec(variant="numpy", how="numpy", **given),
+        e.RunSpec(variant="jit", how="jit", **given),
     ]
 
 
-def kept(folder, name, *groups, took, host="box", ok=True):
-    """A session in which these groups were measured, one after the other."""
-    writer = LogWriter(e.Header(session=name, host=host, wall_seconds=1.0), folder / f"{name}.jaxprof")
-    now, number = 100.0, 0
-    for specs in groups:
-        first = f"r{number + 1}"
-        for spec in specs:
-            number += 1
-            baseline = "" if f"r{number}" == first else first
-            writer.append(e.RunPlanned(run=f"r{number}", spec=replace(spec, baseline=baseline), monotonic_seconds=now))
-        now += took
-        for at, spec in enumerate(specs):
-            run = {"run": f"r{number - len(specs) + at + 1}", "status": "ok" if ok else "cancelled"}
-            what = {"workload": spec.workload, "variant": spec.variant, "device": spec.device}
-            writer.append(e.RunClosed(**run, **what, wall_seconds=took - at, monotonic_seconds=now))
-    writer.close()
+def planned(**fields):
+    return [PlannedRun(spec=spec) for spec in sides(**fields)]
 
 
-def test_after_one_run_it_is_what_that_took(tmp_path):
-    kept(tmp_path, "one", sides(preset="quick", seed=7), took=60.0)
-    known = measured_groups(Library(tmp_path).entries(), "box")
-    assert expected_time(sides(), known) == ExpectedTime(60.0, Basis.LAST_TIME)
-    assert expected_time(sides(), known).words == "≈ 60 s, as last time"
-    assert expected_time(sides(PUBLISHED), known).basis == Basis.LEAST, "another size says nothing of this one"
-    assert expected_time(sides(launches=1), known).seconds != 60.0
+def test_runs_take_at_least_their_starts_and_their_budgets():
+    assert expected_time(planned()) == "at least 7.6 s"
+    assert expected_time(planned(max_seconds=0.5)) == "at least 4.6 s"
+    assert expected_time(planned(side="A")) == "time unknown"
 
 
-def test_only_whole_groups_of_this_machine_count_and_each_once(tmp_path):
-    kept(tmp_path, "elsewhere", sides(), took=10.0, host="another")
-    kept(tmp_path, "cancelled", sides(), took=20.0, ok=False)
-    assert measured_groups(Library(tmp_path).entries(), "box") == []
-    kept(tmp_path, "two", sides(), sides(PUBLISHED), took=30.0)
-    found = measured_groups(Library(tmp_path).entries(), "box")
-    assert [(group.specs[0].parameters, group.seconds) for group in found] == [(PUBLISHED, 30.0), (QUICK, 30.0)]
-
-
-def test_what_was_never_measured_takes_at_least_its_budget():
-    assert expected_time(sides(), ()).seconds > 2 * 2.0
-    assert expected_time(sides(), ()).words.startswith("at least")
-    assert expected_time(sides(max_seconds=0.5), ()).seconds < 2 * 2.0 + 3
-    compiled = [replace(sides()[1], how="compile")]
-    assert expected_time(compiled, ()) == ExpectedTime(None, Basis.UNKNOWN)
-    assert expected_time(compiled, [MeasuredGroup(tuple(compiled), 4.0)]) == ExpectedTime(4.0, Basis.LAST_TIME)
-
-
-def test_what_is_left_goes_down_and_what_the_turns_say_counts_when_it_is_more():
-    """Of two groups: one began at 100 s and was expected to take 30 s, one waits and was expected to take 20."""
+def test_what_is_left_is_what_the_turns_say_once_nothing_waits():
     first, second = sides()
-    runs = [Run("r1", first), Run("r2", replace(second, baseline="r1")), Run("r3", first)]
-    runs[0].expected_seconds, runs[2].expected_seconds = 30.0, 20.0
-    for run in runs[:2]:
-        run.status, run.started_seconds = "running", 100.0
-    assert seconds_left(runs, 110.0) == 40.0
-    runs[1].remaining_seconds, runs[1].progress_seconds = 50.0, 110.0
-    assert seconds_left(runs, 115.0) == 65.0
-    for run in runs[:2]:
-        run.status = "ok"
-    assert seconds_left(runs, 170.0) == 20.0
-    runs[2].status = "cancelled"
-    assert seconds_left(runs, 170.0) == 0.0
+    runs = [Run("r1", first), Run("r2", replace(second, baseline="r1"))]
+    assert left_in_words(runs, 110.0) == ""
+    runs[0].started_seconds, runs[1].remaining_seconds, runs[1].progress_seconds = 100.0, 50.0, 110.0
+    assert left_in_words([*runs, Run("r3", first)], 115.0) == "", "one waits that is not compared with them"
+    assert left_in_words(runs, 115.0) == "≈ 45 s left"
+    assert left_in_words(runs, 170.0) == ""
+    runs[1].remaining_seconds = 300.0
+    assert left_in_words(runs, 115.0) == "≈ 5 min left"
 
 
 def test_numpy_runs_on_the_host_once_for_all_devices():

@@ -121,7 +121,7 @@ class FakeConductor(FakeQueue):
         self.planned = []
         self.batches = 0
 
-    def add(self, planned, expected=None):
+    def add(self, planned):
         self.batches += 1
         self.busy = True
         for plan in planned:
@@ -129,8 +129,7 @@ class FakeConductor(FakeQueue):
             run = f"r{len(self.planned)}"
             baseline = f"r{self.planned.index(plan.baseline) + 1}" if plan.baseline is not None else ""
             spec = replace(plan.spec, baseline=baseline)
-            seconds = (expected or {}).get(plan)
-            self.emit(e.RunPlanned(run=run, spec=spec, batch=self.batches, expected_seconds=seconds))
+            self.emit(e.RunPlanned(run=run, spec=spec, batch=self.batches))
             if plan.comparison is not None:
                 self.emit(replace(plan.comparison, run=run))
         return [f"r{len(self.planned) - back}" for back in reversed(range(len(planned)))]

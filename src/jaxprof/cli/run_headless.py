@@ -14,7 +14,7 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any, TextIO
@@ -26,7 +26,7 @@ from jaxprof.events import Event, RunFinished
 from jaxprof.facts.runs import interval_text
 from jaxprof.operating_system import signals
 from jaxprof.report.runs import versus_text
-from jaxprof.runner.expected_time import left_in_words, seconds_left
+from jaxprof.runner.expected_time import left_in_words
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.planning import PlannedRun
 from jaxprof.runner.scheduler import Scheduler
@@ -80,13 +80,12 @@ class HeadlessRuns:
             return None
         return ExitCode.INTERRUPTED if self.stopped_by == signal.SIGINT else SIGNAL_BASE + self.stopped_by
 
-    def work(self, planned: Sequence[PlannedRun], expected: Mapping[PlannedRun, float] | None = None) -> None:
-        """Block until the plan is done or a signal has ended it. Either way the log is closed properly. `expected` as
-        in `Scheduler.add`."""
+    def work(self, planned: Sequence[PlannedRun]) -> None:
+        """Block until the plan is done or a signal has ended it. Either way the log is closed properly."""
         before = self._catch_signals()
         try:
             self._report_storage()
-            self.scheduler.add(planned, expected)
+            self.scheduler.add(planned)
             thread = threading.Thread(target=self._run_scheduler, name="jaxprof-scheduler", daemon=True)
             thread.start()
             ended = self._wait()
@@ -221,7 +220,7 @@ class Progress:
         if measured.summary is not None:
             parts.append(f"{_median(measured)}  {counted(measured.summary.count, 'sample')}")
         share = percent(run.fraction) if run.fraction is not None else ""
-        left = left_in_words(seconds_left(self.session.runs.values(), self._clock()))
+        left = left_in_words(self.session.runs.values(), self._clock())
         parts.append(", ".join(filter(None, (share, left))))
         return "  ".join(filter(None, parts))
 

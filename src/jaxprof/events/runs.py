@@ -78,9 +78,6 @@ class RunPlanned(Event):
     batch: int | None = None
     """Number of the batch, from 1: runs that joined the queue together share it. None for a run that joined no queue,
     and in sessions of schema 1.6 and before."""
-    expected_seconds: float | None = None
-    """How long this run and those measured together with it are expected to take; only the first of them has it. An
-    estimate; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

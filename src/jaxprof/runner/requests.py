@@ -45,12 +45,11 @@ def plan_event(
     plan: PlannedRun,
     ids: Mapping[PlannedRun, str],
     batch: int | None = None,
-    expected_seconds: float | None = None,
 ) -> RunPlanned:
     """Return the event that a run joined the queue; `ids` holds the ids of all runs so far."""
     baseline = ids[plan.baseline] if plan.baseline is not None else ""
     spec = replace(spec_in_log(plan), baseline=baseline)
-    return RunPlanned(run=run, spec=spec, batch=batch, expected_seconds=expected_seconds)
+    return RunPlanned(run=run, spec=spec, batch=batch)
 
 
 def spec_in_log(plan: PlannedRun) -> RunSpec:

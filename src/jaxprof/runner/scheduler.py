@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -69,11 +69,8 @@ class Scheduler(RecordingScheduler):
         with self._lock:
             return bool(self._current or self._queue)
 
-    def add(self, planned: Sequence[PlannedRun], expected: Mapping[PlannedRun, float] | None = None) -> list[str]:
-        """Add a batch of runs to the queue and emit an event for each; return their ids, in the same order.
-
-        `expected`: seconds that the runs measured together will take, by the first of them, where that is known.
-        """
+    def add(self, planned: Sequence[PlannedRun]) -> list[str]:
+        """Add a batch of runs to the queue and emit an event for each; return their ids, in the same order."""
         ids: list[str] = []
         with self._lock:
             batch = next(self._batches)
@@ -81,7 +78,7 @@ class Scheduler(RecordingScheduler):
                 run = self._ids[plan] = self._session_recorder.new_id()
                 self._queue.append((run, plan))
                 ids.append(run)
-                self._session_recorder.emit(plan_event(run, plan, self._ids, batch, (expected or {}).get(plan)))
+                self._session_recorder.emit(plan_event(run, plan, self._ids, batch))
                 if plan.comparison is not None:
                     self._session_recorder.emit(replace(plan.comparison, run=run))
             self._session_recorder.flush()

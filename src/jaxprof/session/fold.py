@@ -121,9 +121,7 @@ class Session:
 def _planned(session: Session, event: e.RunPlanned) -> None:
     run = session.runs.get(event.run)
     if run is None:
-        session.runs[event.run] = Run(
-            id=event.run, plan=event.spec, batch=event.batch, expected_seconds=event.expected_seconds
-        )
+        session.runs[event.run] = Run(id=event.run, plan=event.spec, batch=event.batch)
         if event.spec.baseline:
             session.family[event.spec.baseline] += 1
     else:

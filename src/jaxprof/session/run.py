@@ -163,8 +163,6 @@ class Run:
     """The run as it was requested."""
     batch: int | None = None
     """Number shared by the runs that joined the queue together; None if none was recorded."""
-    expected_seconds: float | None = None
-    """Seconds that it and the runs measured together with it were expected to take; only on the first of them."""
     status: str = "queued"
     """One of `queued`, `running`, or `events.STATUSES`."""
     pid: int | None = None

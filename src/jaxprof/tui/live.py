@@ -149,15 +149,12 @@ class Live:
         in_thread(self._app, work, name, group="live", exclusive=False)
 
     def _start(self, planned: Sequence[PlannedRun]) -> None:
-        from jaxprof.runner.expected_time import expect, measured_before
-
         interpreter = self.interpreter()
-        expected = expect(planned, measured_before()).of_groups
         with self._lock:
             if self._scheduler is None or self.program is not None:
                 self._begin(None, interpreter)
             scheduler = cast("Scheduler", self._scheduler)
-            self.planned.update(zip(scheduler.add(planned, expected), planned, strict=True))
+            self.planned.update(zip(scheduler.add(planned), planned, strict=True))
             if self.busy:
                 return
             self._set_busy(True)

@@ -181,17 +181,16 @@ def _work(
     """Print `notes` and how long it will take, run the plan to its end and print the session, but not after SIGTERM or
     SIGHUP. Return the exit code."""
     from jaxprof.cli.run_headless import HeadlessRuns, Progress
-    from jaxprof.runner.expected_time import expect, measured_before
+    from jaxprof.runner.expected_time import expected_time
     from jaxprof.units import counted
 
     progress = Progress(sys.stderr)
-    expected = expect(planned, measured_before())
     for each in notes:
         progress.note(f"note: {each}")
-    progress.note(f"{counted(len(planned), 'run')}: {expected.whole.words}")
+    progress.note(f"{counted(len(planned), 'run')}: {expected_time(planned)}")
     headless_runs = HeadlessRuns(writer, interpreter, progress)
     headless_runs.scheduler.max_silence_seconds = max_silence_seconds
-    headless_runs.work(planned, expected.of_groups)
+    headless_runs.work(planned)
     kept = report_location(writer, progress.note)
     path = writer.path if writer.failure is None else None
     session, code = headless_runs.scheduler.session, headless_runs.exit_code

@@ -21,7 +21,6 @@ from jaxprof.units import counted
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from jaxprof.runner.expected_time import MeasuredGroup
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.planning import PlannedRun
     from jaxprof.tui.profiler import PlanSides
@@ -152,12 +151,9 @@ class HomeOptions:
         return tuple(variant for variant in info.variants if variant.name not in self.of(info.name).left_out)
 
 
-def plan_line(
-    chosen: Sequence[WorkloadInfo], choices: HomeOptions, before: Sequence[MeasuredGroup], width: int
-) -> Content:
-    """Return what Enter would run and how long it will take, or the error in the options. `before` is what was measured
-    on this machine, the newest first."""
-    from jaxprof.runner.expected_time import expect
+def plan_line(chosen: Sequence[WorkloadInfo], choices: HomeOptions, width: int) -> Content:
+    """Return what Enter would run and how long it will take at least, or the error in the options."""
+    from jaxprof.runner.expected_time import expected_time
 
     try:
         planned = choices.plan(chosen)
@@ -166,7 +162,7 @@ def plan_line(
     what = chosen[0].name if len(chosen) == 1 else f"{len(chosen)} workloads"
     runs = counted(len(planned), "run")
     launches = counted(choices.launches, "launch")
-    lasts = expect(planned, before).whole.words
+    lasts = expected_time(planned)
     where = f"on {', '.join(choices.devices)}"
     forms = (f" · {runs} × {launches} · {choices.preset}{sizes} · {where} · {lasts}" for sizes in (" sizes", ""))
     room = width - columns(safe(what)) - 3

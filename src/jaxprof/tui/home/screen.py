@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from jaxprof.runner.expected_time import MeasuredGroup
     from jaxprof.session.log import Entry
     from jaxprof.tui.home.kept_sessions import KeptChanged
     from jaxprof.tui.kit.filter import FilterLine
@@ -77,7 +76,6 @@ class HomeScreen(SessionScreen, keys="home"):
         """Most kept sessions to list; None for all."""
         self._wanted: Path | None = None
         """The session to which the cursor goes once it is listed."""
-        self._before: list[MeasuredGroup] = []
         """Earlier measurements on this machine, from which the duration of the plan is estimated."""
         self._device_proposed = False
         """Whether the first accelerator has been chosen for the user already."""
@@ -148,10 +146,7 @@ class HomeScreen(SessionScreen, keys="home"):
     def _take_sessions(self, read: tuple[list[Entry], list[OwnRow]]) -> None:
         if not self.whole:
             return
-        from jaxprof.runner.expected_time import LOOKED_AT, measured_groups
-
         self._entries, own_rows = read
-        self._before = measured_groups(self._entries[:LOOKED_AT])
         listed = self.query_one(OwnCodeList)
         listed.show(own_rows)
         if self._wanted is not None:
@@ -247,7 +242,7 @@ class HomeScreen(SessionScreen, keys="home"):
         if row is not None:
             self.query_one("#plan", Static).update(plan_text(row, width), layout=False)
         elif chosen:
-            line = plan_line(chosen, self.choices, self._before, width)
+            line = plan_line(chosen, self.choices, width)
             self.query_one("#plan", Static).update(line, layout=False)
 
     def _show_marks(self) -> None:

@@ -16,7 +16,7 @@ from textual.content import Content
 
 from jaxprof.errors import UsageError
 from jaxprof.report.runs import break_even_text, sweep_table
-from jaxprof.runner.expected_time import left_in_words, seconds_left
+from jaxprof.runner.expected_time import left_in_words
 from jaxprof.text import safe
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.captures import views_of
@@ -111,7 +111,7 @@ class ResultsScreen(SessionScreen, keys="results"):
             waiting = sum(run.shown.status == "queued" for run in runs)
             parts = [f"{sum(run.shown.over for run in runs)} of {len(runs)} done"]
             parts += [f"{waiting} queued"] if waiting else []
-            parts += [left_in_words(seconds_left(runs, monotonic() + self.profiler.opened.clock_shift_seconds))]
+            parts += [left_in_words(runs, monotonic() + self.profiler.opened.clock_shift_seconds)]
         parts += [f"{len(rows.marked)} marked"] if rows.marked else []
         parts += [rows.order_in_words] if runs else []
         words = " · ".join(filter(None, parts))
