@@ -2,8 +2,8 @@
 
 Each line is written whole and flushed to the kernel; the end of a run is synced to the disk. If the disk is full or the
 folder cannot be written, the events stay in memory, the failure is reported once, and `move_to` writes all of them to
-another place. `close` checks that the file holds what was written; a file that was deleted, cut or replaced meanwhile
-is written again, from a second copy that has no name.
+another place. `close` checks that the file is still at its path; one that was deleted or replaced meanwhile is written
+again, from the open file, which has no name any more.
 """
 
 from __future__ import annotations
@@ -13,15 +13,13 @@ import os
 import secrets
 import socket
 import sys
-import tempfile
 import time
-import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from jaxprof.errors import StorageError, system_words
 from jaxprof.events import Event, Header, LogLine, RunClosed, SessionClosed
@@ -90,10 +88,7 @@ class LogWriter:
         self.is_displaced = False
         self._file = -1
         self._end = 0
-        self._checksum = 0
-        """CRC-32 of the `_end` bytes that are in the file."""
-        self._copy: IO[bytes] | None = None
-        """Copy of the same bytes in a file without a name, unbuffered, so that a forked child has nothing to flush."""
+        """Number of bytes that are in the file."""
         if path is not None:
             self._open(path, replace_existing)
         self._write(encode_header(header))
@@ -135,7 +130,7 @@ class LogWriter:
             raise fresh.failure
         self._release()
         self.path, self.failure = path, None
-        self._file, self._end, self._checksum, self._copy = fresh._file, fresh._end, fresh._checksum, fresh._copy
+        self._file, self._end = fresh._file, fresh._end
         self._kept = []
 
     def close(self) -> None:
@@ -151,13 +146,14 @@ class LogWriter:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
-        self._drop_copy()
 
     def _restore(self) -> None:
-        """Restore the file at `path` if it does not hold what was written."""
+        """Write the file again if it is not at its path any more."""
         assert self.path is not None
         what = self._what_happened(self.path)
         if not what:
+            if os.fstat(self._file).st_size != self._end:
+                self.changed = f"{self.path} was changed by another process while it was written"
             return
         if moved := self._renamed_to():
             self.path, self.changed = moved, f"{self.path} was renamed while it was written"
@@ -175,24 +171,14 @@ class LogWriter:
         self.failure = StorageError(f"{place_before} {what} while it was written. {failure.what}", failure.hint)
 
     def _what_happened(self, path: Path) -> str:
-        """Compare the file at `path` with what was written; return the difference, empty if they are the same."""
+        """Return why the file at `path` is not the one that is written; empty if it is."""
         try:
             there, ours = path.stat(), os.fstat(self._file)
         except (FileNotFoundError, NotADirectoryError):
             return "was deleted"
         except OSError as error:
             return f"could not be read ({system_words(error)})"
-        if not os.path.samestat(there, ours):
-            return "was replaced by another file"
-        if there.st_size < self._end:
-            return self._cleared("was cut")
-        return "" if _checksum(self._file, there.st_size) == self._checksum else self._cleared("was overwritten")
-
-    def _cleared(self, what: str) -> str:
-        """Remove the damaged file, so that it can be written again at its path, and return `what`."""
-        with contextlib.suppress(OSError):
-            self.path.unlink()  # type: ignore[union-attr]
-        return what
+        return "" if os.path.samestat(there, ours) else "was replaced by another file"
 
     def _renamed_to(self) -> Path | None:
         """Return where the whole file is now, if only its name in its folder changed (visible on Linux only)."""
@@ -217,8 +203,6 @@ class LogWriter:
             if replace_existing:
                 os.ftruncate(self._file, 0)
                 path.chmod(FILE_MODE)
-            with contextlib.suppress(OSError):  # without a copy, only what is in the file can be written again
-                self._copy = tempfile.TemporaryFile(buffering=0, dir=path.parent)  # noqa: SIM115
         except FileExistsError:
             raise StorageError(f"{path} already exists", "Give another name, or --force to replace it.") from None
         except BlockingIOError:
@@ -232,37 +216,14 @@ class LogWriter:
             self._kept.append(data)
             return
         try:
-            try:
-                _write_all(self._file, data)
-            except OSError:
-                if not self._drop_copy():
-                    raise
-                self._take_back()
-                _write_all(self._file, data)
+            _write_all(self._file, data)
         except OSError as error:
-            self._take_back()
+            with contextlib.suppress(OSError):  # half a line that a full disk left
+                os.ftruncate(self._file, self._end)
             self._kept.append(data)
             self._fail(error)
             return
         self._end += len(data)
-        self._checksum = zlib.crc32(data, self._checksum)
-        if self._copy is not None:
-            try:
-                _write_all(self._copy.fileno(), data)
-            except OSError:
-                self._drop_copy()
-
-    def _take_back(self) -> None:
-        """Remove half a line that a full disk left, so that the file stays whole."""
-        with contextlib.suppress(OSError):
-            os.ftruncate(self._file, self._end)
-
-    def _drop_copy(self) -> bool:
-        """Free the room of the copy; return whether there was one."""
-        copy, self._copy = self._copy, None
-        if copy is not None:
-            copy.close()
-        return copy is not None
 
     def _fail(self, error: OSError) -> None:
         self.failure = StorageError(
@@ -272,8 +233,7 @@ class LogWriter:
 
     def _content(self) -> bytes:
         """Return everything that was appended: what is in the file, then what is not."""
-        source = self._copy.fileno() if self._copy is not None else self._file
-        written = b"".join(_parts(source, self._end)) if source >= 0 else b""
+        written = b"".join(_parts(self._file, self._end)) if self._file >= 0 else b""
         return written + b"".join(self._kept)
 
 
@@ -293,13 +253,6 @@ def _parts(file: int, size: int) -> Iterator[bytes]:
             break
         at += len(part)
         yield part
-
-
-def _checksum(file: int, size: int) -> int:
-    total = 0
-    for part in _parts(file, size):
-        total = zlib.crc32(part, total)
-    return total
 
 
 def _free_place_beside(path: Path) -> Path:
