@@ -36,7 +36,7 @@ def _findings(file: SessionFile) -> Iterator[_Row]:
                 ranked = RankedFinding(sentence=finding, cost=cost, verify=verify, run=run.id, where=finding.where)
                 yield _Row("program", ranked)
         yield from _hlo_findings(session, run, name)
-        again, unknown = measured_longer(name, run), FindingCost(scope="call")
+        again, unknown = measured_longer(session, name, run), FindingCost(scope="call")
         for warning in result(session, run.id).warnings:
             yield _Row("measurement", RankedFinding(sentence=warning, cost=unknown, verify=again, run=run.id))
 

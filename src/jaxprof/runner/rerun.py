@@ -116,8 +116,11 @@ def _with_baseline(session: Session, run: Run, made: dict[str, PlannedRun]) -> N
 def _planned(session: Session, run: Run, baseline: PlannedRun | None) -> PlannedRun:
     plan = run.plan
     if plan.side:
-        command = session.header.command[1:]
-        hint = f"Its command does that: {shlex.join(['jaxprof', *command])}" if command else "jaxprof compare A B does."
+        words = session.header.command[1:]
+        known = words[:1] in (["ab"], ["compare"])
+        hint = (
+            f"Its command does that: {shlex.join(['jaxprof', *words])}" if known else "jaxprof compare A B does that."
+        )
         raise UsageError(f"{plan.workload} is side {plan.side} of a comparison, which is measured as a whole", hint)
     if plan.how in NOT_AGAIN:
         what, hint = NOT_AGAIN[plan.how]

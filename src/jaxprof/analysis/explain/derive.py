@@ -218,7 +218,7 @@ def _add_runs(session: Session, runs: Sequence[Run], name: str, collected: _Coll
         first = uncaptured[0]
         others = f" and {len(uncaptured) - 1} more" if len(uncaptured) > 1 else ""
         reason = f"{first.id} {first.label}{others}: no capture, so the times of kernels are unknown"
-        again = measured_longer(name, first) if first.plan.capture else captured_too(session, first)
+        again = measured_longer(session, name, first) if first.plan.capture else captured_too(session, first)
         collected.abstentions.append(Abstention("no-capture", reason, again))
     collected.abstentions += run_abstentions(session, runs, name)
 
