@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 
 from jaxprof.errors import UsageError
@@ -37,6 +39,31 @@ def processors() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def cpu_model() -> str | None:
+    """Return the processor's product name; None if nothing reports it (many ARM servers)."""
+    import platform
+    import re
+    import subprocess
+
+    named = re.compile(r"^(?:model name|cpu model|Model|Hardware)\s*:\s*(\S.*?)\s*$", re.MULTILINE)
+    try:
+        match = named.search(Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        match = None
+    if match:
+        return " ".join(match.group(1).split())
+    if sys.platform == "darwin":
+        command = ["sysctl", "-n", "machdep.cpu.brand_string"]
+        try:
+            output = subprocess.run(
+                command, capture_output=True, encoding="utf-8", errors="replace", timeout=2, stdin=subprocess.DEVNULL
+            )
+        except (OSError, subprocess.SubprocessError):
+            return None
+        return output.stdout.strip() or None
+    return platform.processor() if platform.processor() not in ("", platform.machine()) else None
 
 
 def signals(*names: str) -> tuple[signal.Signals, ...]:

@@ -16,11 +16,11 @@ import psutil
 import pytest
 
 from devices.making import CPU, GPU_IS_LOST, UUID_A, UUID_B, Chip, FakeNvml, facts, gpu
+from jaxprof.cgroup import Limits, MemoryGroup, read_limits
 from jaxprof.devices.inventory.environment import environment_facts
 from jaxprof.devices.inventory.hardware import PciDevice, read_machine, read_target
 from jaxprof.devices.inventory.join import merge
 from jaxprof.devices.inventory.machine import Device, local_devices
-from jaxprof.devices.live.cgroup import Limits, MemoryGroup, read_limits
 from jaxprof.devices.live.host import HostSampler
 from jaxprof.devices.live.monitor import Monitor
 from jaxprof.devices.live.nvidia import Nvml
@@ -61,6 +61,9 @@ def test_a_cgroup_with_less_memory_than_the_machine_is_the_limit(tmp_path):
     reading = sampler.read()
     assert (reading.memory_used_bytes, reading.memory_limit_bytes) == (2000, 4096)
     assert sampler.facts.memory_bytes == 4096
+    assert group.left_bytes() == 2096
+    (tmp_path / "used").write_text("9000")
+    assert group.left_bytes() == 0
 
 
 @pytest.mark.parametrize(("quota", "usable"), [(None, 2.0), (1.5, 1.5), (8.0, 2.0)])

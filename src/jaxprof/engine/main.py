@@ -233,7 +233,7 @@ class Engine:
         return request
 
     def _run(self, request: RunRequest) -> None:
-        from jaxprof.engine.measure import measure_request
+        from jaxprof.engine.measure.run import measure_request
 
         self._keeper.current = (request, self._control)
         try:

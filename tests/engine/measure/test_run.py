@@ -294,7 +294,8 @@ def test_a_call_takes_as_long_as_its_products_or_its_traffic(machine):
 def test_of_the_machine_and_its_control_group_the_one_with_less_counts(monkeypatch):
     for machine, group, free in ((5, 3, 3), (3, 5, 3), (None, 7, 7), (7, None, 7), (None, None, None), (0, 4, 0)):
         monkeypatch.setattr(preflight, "_machine_bytes", lambda found=machine: found)
-        monkeypatch.setattr(preflight, "_cgroup_bytes", lambda found=group: found)
+        left = SimpleNamespace(left_bytes=lambda found=group: found) if group is not None else None
+        monkeypatch.setattr(preflight, "read_limits", lambda found=left: SimpleNamespace(memory=found))
         assert preflight.available_host_bytes() == free
 
 
@@ -310,12 +311,6 @@ def test_of_the_machine_and_its_control_group_the_one_with_less_counts(monkeypat
 def test_the_memory_that_the_kernel_says_is_available(monkeypatch, text, free):
     monkeypatch.setattr(Path, "read_text", lambda path, encoding="": text)
     assert preflight._machine_bytes() == free
-
-
-def test_a_group_that_uses_more_than_it_may_has_nothing_left(tmp_path):
-    (tmp_path / "memory.max").write_text("1000\n")
-    (tmp_path / "memory.current").write_text("1200\n")
-    assert preflight._cgroup_bytes(tmp_path) == 0
 
 
 def test_the_rates_are_those_of_the_best_probes_with_a_margin(monkeypatch):

@@ -8,25 +8,19 @@ entries, or a virtual machine without frequencies) is None, and nothing here rai
 from __future__ import annotations
 
 import os
-import platform
-import re
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 
 import psutil
 
-from jaxprof.devices.live.cgroup import Limits, read_limits
+from jaxprof.cgroup import Limits, read_limits
 from jaxprof.events import DeviceReading
+from jaxprof.operating_system import cpu_model
 
 T = TypeVar("T")
 
-CPUINFO = Path("/proc/cpuinfo")
-_MODEL = re.compile(r"^(?:model name|cpu model|Model|Hardware)\s*:\s*(\S.*?)\s*$", re.MULTILINE)
 _IDLE = ("idle", "iowait")
 _COUNTED_TWICE = ("guest", "guest_nice")
 """Linux counts the time of guests in `user` and `nice` as well."""
@@ -76,26 +70,6 @@ def read_cpu(limits: Limits | None = None) -> CpuFacts:
         memory_bytes=total,
         frequency_limit_hertz=frequency.max * 1e6 if frequency is not None and frequency.max else None,
     )
-
-
-def cpu_model() -> str | None:
-    """Return the processor's product name; None if nothing reports it (many ARM servers)."""
-    try:
-        match = _MODEL.search(CPUINFO.read_text(encoding="utf-8", errors="replace"))
-    except OSError:
-        match = None
-    if match:
-        return " ".join(match.group(1).split())
-    if sys.platform == "darwin":
-        command = ["sysctl", "-n", "machdep.cpu.brand_string"]
-        try:
-            output = subprocess.run(
-                command, capture_output=True, encoding="utf-8", errors="replace", timeout=2, stdin=subprocess.DEVNULL
-            )
-        except (OSError, subprocess.SubprocessError):
-            return None
-        return output.stdout.strip() or None
-    return platform.processor() if platform.processor() not in ("", platform.machine()) else None
 
 
 class HostSampler:

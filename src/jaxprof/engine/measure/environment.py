@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from jaxprof.cgroup import read_limits
 from jaxprof.events import EnvironmentRead, Scalar
-from jaxprof.operating_system import processors
+from jaxprof.operating_system import cpu_model, processors
 from jaxprof.private import safe_variables
 
 _JAX_SETTINGS = (
@@ -101,7 +102,7 @@ def read_environment(devices: list[dict[str, Any]], load_average_before: float |
     jax, jaxlib = sys.modules.get("jax"), sys.modules.get("jaxlib")
     settings: dict[str, Scalar | None] = {
         "cores": cores(),
-        "cpu_model": _cpu_model(),
+        "cpu_model": cpu_model(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "blas": _blas_name(),
         "blas_threads": _blas_threads(),
@@ -130,15 +131,9 @@ def load_average() -> float | None:
 
 
 def cores() -> float:
-    """Return the number of cores that this process may use: its affinity, or the quota of its control group if
+    """Return the number of cores that this process may use: its affinity, or the quota of its control groups if
     less."""
-    allowed = float(processors())
-    quota = _first_line(Path("/sys/fs/cgroup/cpu.max"))
-    if quota and not quota.startswith("max"):
-        limit, _, period = quota.partition(" ")
-        if limit.isdigit() and period.isdigit() and int(period):
-            allowed = min(allowed, int(limit) / int(period))
-    return allowed
+    return min(float(processors()), read_limits().cores or float("inf"))
 
 
 def _blas_name() -> str | None:
@@ -163,15 +158,6 @@ def _blas_threads() -> int | None:
                 if hasattr(handle, function):
                     return int(getattr(handle, function)())
     return None
-
-
-def _cpu_model() -> str | None:
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    except OSError:
-        return platform.processor() or None
-    match = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
-    return match.group(1).strip() if match else platform.processor() or None
 
 
 def _machine_busy_seconds() -> float | None:

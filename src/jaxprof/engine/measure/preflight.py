@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jaxprof.cgroup import read_limits
 from jaxprof.engine.measure.control import Reporter
 from jaxprof.engine.measure.sampling import LONG_CALL_SAMPLES
 from jaxprof.errors import DoesNotFitError
@@ -77,8 +78,9 @@ def _warn_of_few_samples(recorder: Reporter, request: RunRequest, least: float) 
 
 def available_host_bytes() -> int | None:
     """Return the memory that this process may still take from the machine and its control groups; None if unknown."""
-    limits = [value for value in (_machine_bytes(), _cgroup_bytes()) if value is not None]
-    return min(limits, default=None)
+    group = read_limits().memory
+    left = (_machine_bytes(), group.left_bytes() if group is not None else None)
+    return min((value for value in left if value is not None), default=None)
 
 
 def expected_call_seconds(estimate: Estimate, *, has_dots: bool) -> float | None:
@@ -122,20 +124,4 @@ def _machine_bytes() -> int | None:
                 return int(line.split()[1]) * 1024
     except (OSError, ValueError, IndexError):
         return None
-    return None
-
-
-def _cgroup_bytes(root: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """Return the memory left under the limit of control groups, version 2 or version 1; None without a limit."""
-    for limit, usage in (
-        ("memory.max", "memory.current"),
-        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
-    ):
-        try:
-            most = (root / limit).read_text().strip()
-            used = int((root / usage).read_text())
-        except (OSError, ValueError):
-            continue
-        if most.isdigit() and int(most) < 1 << 60:
-            return max(0, int(most) - used)
     return None

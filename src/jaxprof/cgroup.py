@@ -11,8 +11,9 @@ Formats: Linux kernel, Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/mem
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from jaxprof.light_dataclass import dataclass
 
 MOUNT = Path("/sys/fs/cgroup")
 MEMBERSHIP = Path("/proc/self/cgroup")
@@ -41,6 +42,11 @@ class MemoryGroup:
             if key == self.inactive_key and value.strip().isdigit():
                 inactive = int(value)
         return max(0, used - inactive)
+
+    def left_bytes(self) -> int | None:
+        """Return the memory that the group may still take; None if its use cannot be read."""
+        used = self.used_bytes()
+        return None if used is None else max(0, self.limit_bytes - used)
 
 
 @dataclass(frozen=True, slots=True)
