@@ -16,7 +16,7 @@ from jaxprof.analysis.jobs.figures import process_figures
 from jaxprof.analysis.jobs.step_grid import OWN, StepGrid, grid_of_traces, loop_trace
 from jaxprof.analysis.timeline import TEXT_NAME, VERSION
 from jaxprof.session import Session
-from jaxprof.session.log.job_folder import JobMember, RecordedJob, recorded_job
+from jaxprof.session.log.job_folder import JobFollower, JobMember, RecordedJob, recorded_job
 from jaxprof.session_names import session_path
 
 JOB = "slurm-1234.0"
@@ -34,6 +34,13 @@ ENTRY main {
 }
 """
 """A program that sums 4 MiB over four devices."""
+
+
+def read_job(folder: Path) -> RecordedJob[Session]:
+    """The job of a folder as far as it is written."""
+    follower = JobFollower(folder, Session)
+    follower.poll()
+    return follower.job
 
 
 def loop(seconds: int = 20, *, data: float = 0.02, host: float = 0.0, wait: float | None = None) -> list[e.Event]:

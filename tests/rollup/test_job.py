@@ -19,10 +19,9 @@ from jaxprof.rollup.grid import JobSteps
 from jaxprof.rollup.job import outdated, read_job_figures, read_job_files
 from jaxprof.rollup.making import file_of, roll_up
 from jaxprof.rollup.reading import _bounded, compact_all, connected, files_of, sound_rows
-from jaxprof.session import Session
 from jaxprof.session.log import load as load_session
-from jaxprof.session.log.job_folder import job_sessions, read_job
-from job_folders import captures, job, loop, process, stderr, step_grid, wavering
+from jaxprof.session.log.job_folder import job_sessions
+from job_folders import captures, job, loop, process, read_job, stderr, step_grid, wavering
 
 
 def roll_all(folder):
@@ -65,7 +64,7 @@ def test_roll_ups_say_what_the_sessions_say(tmp_path, read_sessions):
     for index, inside in loops.items():
         ended = {"exit_code": 1} if index == 4 else {}
         process(tmp_path, index, 6, *inside, *late[index], *(raised if ended else []), **ended)
-    expected = job_figures(read_job(tmp_path, Session))
+    expected = job_figures(read_job(tmp_path))
     codes = {finding.code for finding in expected.findings}
     assert codes == {"straggler", "recompiles-alone", "process-failed", "slow-device"}
     found = read_job_figures(roll_all(tmp_path))
@@ -217,7 +216,7 @@ def rolled(tmp_path_factory):
     numbered(folders["step"], passes(2000), passes(2000, seed=1), passes(1000, 1000, seed=2), passes(3000, together=6))
     numbered(folders["time"], [], [], [])
     clocked(folders["clock"])
-    return {name: (read_job(folder, Session), steps_in(roll_all(folder))) for name, folder in folders.items()}
+    return {name: (read_job(folder), steps_in(roll_all(folder))) for name, folder in folders.items()}
 
 
 @pytest.mark.parametrize(
@@ -244,10 +243,10 @@ def test_it_is_the_same_from_roll_ups_and_from_sessions(rolled, monkeypatch, nam
 def test_wide_columns_are_filled_from_blocks_of_steps(tmp_path, monkeypatch, values_of):
     numbered(tmp_path, passes(4096), passes(4096, seed=1), passes(2048, 2048, seed=2))
     monkeypatch.setattr("jaxprof.rollup.schema.MOST_STEPS", 2)  # nothing else can be as fine
-    expected = step_grid(read_job(tmp_path, Session), 64, values_of=values_of)
+    expected = step_grid(read_job(tmp_path), 64, values_of=values_of)
     found = steps_in(roll_all(tmp_path)).grid(64, values_of=values_of)
     assert found.seconds == pytest.approx(expected.seconds, rel=1e-3, abs=1e-6, nan_ok=True), "64 steps are 4 blocks"
-    uneven, middle = step_grid(read_job(tmp_path, Session), 47, values_of=values_of), slice(0, 20)
+    uneven, middle = step_grid(read_job(tmp_path), 47, values_of=values_of), slice(0, 20)
     found = steps_in(tmp_path).grid(47, values_of=values_of)
     assert found.seconds[:, middle] == pytest.approx(uneven.seconds[:, middle], rel=0.05, abs=1e-6, nan_ok=True)
 
@@ -259,7 +258,7 @@ def three(tmp_path):
 
 
 def test_sessions_stand_in_for_roll_ups_that_are_missing(three, monkeypatch):
-    expected = step_grid(read_job(three, Session), 20)
+    expected = step_grid(read_job(three), 20)
     assert steps_in(three).grid(20).seconds == pytest.approx(expected.seconds), "none are there"
     roll_all(three)
     (three / "rollup/processes/process-00001.parquet").write_bytes(b"torn")

@@ -14,10 +14,8 @@ from jaxprof.rollup.job import read_job_figures
 from jaxprof.rollup.making import file_of
 from jaxprof.rollup.recording import RollUpRecorder
 from jaxprof.runner.session_recorder import SessionRecorder
-from jaxprof.session import Session
 from jaxprof.session.log import LogWriter
-from jaxprof.session.log.job_folder import read_job
-from job_folders import loop
+from job_folders import loop, read_job
 from rollup.test_job import numbered, passes, roll_all
 from waiting import until
 
@@ -65,7 +63,7 @@ def test_it_is_written_while_the_program_runs_and_at_its_end(tmp_path, monkeypat
         recorder.close("finished")
     assert (rollup.failure, rollup.written >= 2) == (None, True)
     assert file_of(tmp_path, "processes", 0).read_bytes() != running
-    expected = job_figures(read_job(tmp_path, Session)).processes[0]
+    expected = job_figures(read_job(tmp_path)).processes[0]
     monkeypatch.setattr(rollup_job, "load", pytest.fail)  # nothing is read but the roll-up
     found = read_job_figures(tmp_path).processes[0]
     assert (found.status, found.shares) == ("ok", expected.shares)

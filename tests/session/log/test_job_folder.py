@@ -13,43 +13,43 @@ from jaxprof import events as e
 from jaxprof.errors import FileRefusedError
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter
-from jaxprof.session.log.job_folder import JobFollower, is_job_folder, read_job
+from jaxprof.session.log.job_folder import JobFollower, is_job_folder
 from jaxprof.session_names import session_path
-from job_folders import JOB, job, loop, process
+from job_folders import JOB, job, loop, process, read_job
 
 
 def test_how_many_there_are_is_unknown_until_jax_says_it(tmp_path):
     for index in (0, 1):
         process(tmp_path, index, 0, *loop(1))
-    read = read_job(tmp_path, Session)
+    read = read_job(tmp_path)
     assert (read.count, read.missing) == (2, ())
     [notice] = read.notices
     assert notice.startswith("the number of processes is unknown")
     process(tmp_path, 2, 0, e.ProcessIdentified(run="r1", index=2, count=4))
-    read = read_job(tmp_path, Session)
+    read = read_job(tmp_path)
     assert (read.count, read.missing) == (4, (3,))
     assert len(read.notices) == 1
 
 
 def test_a_folder_without_sessions_is_refused(tmp_path):
     with pytest.raises(FileRefusedError, match="holds no session of a process"):
-        read_job(tmp_path, Session)
+        read_job(tmp_path)
     with pytest.raises(FileRefusedError, match="cannot be read"):
-        read_job(tmp_path / "nothing.jaxprof.d", Session)
+        read_job(tmp_path / "nothing.jaxprof.d")
     assert not is_job_folder(tmp_path)
 
 
 def test_no_more_processes_are_read_than_the_limit_allows_and_no_file_of_another_kind(tmp_path, monkeypatch):
     job(tmp_path, loop(1), loop(1), loop(1))
-    whole = read_job(tmp_path, Session)
+    whole = read_job(tmp_path)
     assert (whole.count, whole.job, whole.missing, whole.notices) == (3, JOB, (), ())
     monkeypatch.setenv("JAXPROF_LIMITS", "processes=2")
-    read = read_job(tmp_path, Session)
+    read = read_job(tmp_path)
     assert [member.index for member in read.members] == [0, 1]
     assert "more than 2 processes" in read.notices[0]
     monkeypatch.delenv("JAXPROF_LIMITS")
     session_path(tmp_path, 3).write_text("nothing of ours")
-    read = read_job(tmp_path, Session)
+    read = read_job(tmp_path)
     assert (read.count, "neither a session nor a profile" in read.notices[0]) == (3, True)
 
 
@@ -72,7 +72,7 @@ def test_it_reads_what_a_whole_reading_reads(folder):
     assert follower.poll() == {0, 1}
     whole, read = (
         (found.job, found.count, found.notices, [member.path for member in found.members])
-        for found in (read_job(folder, Session), follower.job)
+        for found in (read_job(folder), follower.job)
     )
     assert read == whole
     assert (follower.live, follower.poll()) == (False, frozenset())

@@ -84,14 +84,6 @@ class RecordedJob(Generic[S]):
         return tuple(index for index in range(self.count) if index not in there)
 
 
-def read_job(folder: Path, kind: type[S]) -> RecordedJob[S]:
-    """Read the sessions of the folder as far as they are written, each folded into a `kind`. The notices name what
-    cannot be used. Raises FileRefusedError if there is no session in it that can be read."""
-    follower = JobFollower(folder, kind)
-    follower.poll()
-    return follower.job
-
-
 def check_job(folder: Path) -> None:
     """Raise FileRefusedError unless there is a session in the folder. Reads none."""
     if not job_sessions(folder)[0]:
