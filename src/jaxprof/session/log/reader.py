@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, Generic, TypeVar
 
 from jaxprof.errors import FileRefusedError, missing_file, system_words
 from jaxprof.events import Event, Header
@@ -153,9 +153,6 @@ OUTLINE = (
 """Events that `read_outline` reads by default: plans, launches, environments, phases, samples, facts, checks, ends."""
 
 
-_BLOCK_BYTES: Final = 4 << 20
-
-
 def read_outline(path: Path, types: tuple[str, ...] = OUTLINE) -> Session:
     """Return the session folded from the lines of these types.
 
@@ -187,7 +184,7 @@ def events_of(file: BinaryIO, types: tuple[str, ...]) -> Iterator[Event]:
     left out. Raises OSError."""
     # Read, and not mapped: a mapped file that another process truncates ends this one with SIGBUS.
     rest = b"\n"
-    while block := file.read(_BLOCK_BYTES):
+    while block := file.read(BLOCK_BYTES):
         data = rest + block
         end = data.rfind(b"\n")
         for match in _lines(types).finditer(data):
