@@ -48,7 +48,9 @@ def _hlo_findings(session: Session, run: Run, name: str) -> Iterator[_Row]:
         return
     from jaxprof.hlo.analysis.findings.catalogue import findings
 
-    verify = run_verified(name, run) if run.plan.how not in ("program", "imported") else command("explain", name)
+    verify = (
+        run_verified(session, name, run) if run.plan.how not in ("program", "imported") else command("explain", name)
+    )
     for finding in findings(module):
         cost = FindingCost(scope="module", bytes=finding.bytes)
         yield _Row("hlo", RankedFinding(sentence=finding, cost=cost, verify=verify, run=run.id, kernels=finding.where))

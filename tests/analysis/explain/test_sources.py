@@ -55,20 +55,22 @@ VERIFIED = {
 }
 
 
+COMPARED = SimpleNamespace(header=SimpleNamespace(command=["jaxprof", "compare", "f.py", "g.py"]))
+
+
 def test_a_function_is_compared_with_the_committed_one_where_there_is_one(tmp_path):
     (tmp_path / ".git").mkdir()
     file, told = str(tmp_path / "deep" / "f"), {}
     for case, spec in VERIFIED.items():
         given = {**spec, "target": spec["target"].replace("FILE", file)} if "target" in spec else spec
-        told[case] = figures_text(model.run_verified("s", run(**given)).replace(file, "FILE"))
+        told[case] = figures_text(model.run_verified(COMPARED, "s", run(**given)).replace(file, "FILE"))
     held_cases("verifying.txt", told)
 
 
 def test_a_measurement_is_made_longer_and_a_comparison_whole():
-    kept = SimpleNamespace(header=SimpleNamespace(command=["jaxprof", "compare", "f.py", "g.py"]))
-    assert sources.measured_longer(kept, "s", run()) == "jaxprof run --from s:r2 --launches 10"
-    assert sources.measured_longer(kept, "s", run(side="B")) == "jaxprof compare f.py g.py --launches 10"
-    assert not any(sources.measured_longer(kept, "s", run(how=how)) for how in ("compile", "imported", "program"))
+    assert sources.measured_longer(COMPARED, "s", run()) == "jaxprof run --from s:r2 --launches 10"
+    assert sources.measured_longer(COMPARED, "s", run(side="B")) == "jaxprof compare f.py g.py --launches 10"
+    assert not any(sources.measured_longer(COMPARED, "s", run(how=how)) for how in ("compile", "imported", "program"))
 
 
 @pytest.mark.parametrize(
@@ -259,6 +261,5 @@ def test_a_comparison_without_a_verdict_is_measured_in_as_many_launches_as_decid
     of = {"launches": 5, "launches_to_decide": more, "is_near": False, "reason": ""}
     times = [SimpleNamespace(verdict=verdict, **of) for verdict in ("inconclusive", "faster", "same")]
     versus = [SimpleNamespace(times=each, label="B", run=side) for each in times]
-    kept = SimpleNamespace(header=SimpleNamespace(command=["jaxprof", "compare", "f.py", "g.py"]))
-    (told,) = sources.side_abstentions(SimpleNamespace(session=kept, versus=versus), "s")
+    (told,) = sources.side_abstentions(SimpleNamespace(session=COMPARED, versus=versus), "s")
     assert told.command == f"jaxprof compare f.py g.py --launches {launches}"

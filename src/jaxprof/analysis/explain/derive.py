@@ -202,7 +202,7 @@ def _add_runs(session: Session, runs: Sequence[Run], name: str, collected: _Coll
 
         read += 1
         weights = weights_of_call(session, run, module)
-        verify = run_verified(name, run)
+        verify = run_verified(session, name, run)
         collected.findings += step_findings(run, "call", verify, whole_program=False)
         collected.findings += module_findings(
             module,

@@ -49,21 +49,28 @@ def program_verified(name: str, program: ProgramResult) -> str:
     return f"{again} && {compared}" if again else compared
 
 
-def run_verified(name: str, run: Run) -> str:
+def compared_again(session: Session, *options: str) -> str:
+    """Return the command of the session's comparison with further options; empty if the session does not hold it."""
+    words = session.header.command[1:]
+    return command(*words, *options) if words[:1] in (["ab"], ["compare"]) else ""
+
+
+def run_verified(session: Session, name: str, run: Run) -> str:
     """Return the command that measures a changed function. In a repository it compares the function with the committed
-    one, otherwise it measures the run again."""
+    one, otherwise it measures the run again; for a side, the comparison's command."""
     plan = run.plan
+    if plan.side:
+        return compared_again(session)
     if plan.how == "compile":
         from jaxprof.analysis.ceilings import device_elsewhere
 
         elsewhere = ("--for", plan.device) if device_elsewhere(run) is not None else ()
         variant = () if plan.target else ("--variant", plan.variant)
         return command("hlo", plan.target or plan.workload, *variant, *_given(run), *elsewhere, "--findings")
-    if not plan.side and _is_committed(plan.target):
+    if _is_committed(plan.target):
         device = ("--device", plan.device) if plan.device != "cpu:0" else ()
         return command("compare", "--git", "HEAD", *_given(run), *device, plan.target)
-    again = command("run", "--from", name if plan.side else f"{name}:{run.id}")
-    return f"{again} && {command('compare', name, 'last')}"
+    return f"{command('run', '--from', f'{name}:{run.id}')} && {command('compare', name, 'last')}"
 
 
 def _given(run: Run) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from jaxprof.analysis.explain.model import (
     Scope,
     code_line,
     command,
+    compared_again,
     program_verified,
     record_again,
     run_verified,
@@ -61,7 +62,7 @@ _KERNELS_NAMED: Final = 3
 def run_findings(session: Session, run: Run, name: str, baselines: Set[str]) -> Iterator[RankedFinding]:
     """Yield the failures and warnings of a run that need action. `baselines` are the runs that others are compared
     with."""
-    verify = run_verified(name, run)
+    verify = run_verified(session, name, run)
     if run.shown.status not in ("ok", "running", "queued", "cancelled"):
         yield _failure_finding(session, run, verify)
     for warning in result(session, run.id).warnings:
@@ -83,7 +84,7 @@ def call_findings(session: Session, run: Run, name: str) -> Iterator[RankedFindi
 
     For a CPU, which runs small programs inside their call and copies nothing, only the compilation is examined.
     """
-    figures, verify = result(session, run.id), run_verified(name, run)
+    figures, verify = result(session, run.id), run_verified(session, name, run)
     summary = figures.summary
     if summary is not None and run.plan.device.partition(":")[0] not in ("cpu", "host", "numpy"):
         dispatch = figures.dispatch_median_seconds
@@ -168,12 +169,6 @@ def measured_longer(session: Session, name: str, run: Run, launches: int = _MORE
     if run.plan.how in ("compile", "imported", "program"):
         return ""
     return command("run", "--from", f"{name}:{run.id}", *more)
-
-
-def compared_again(session: Session, *options: str) -> str:
-    """Return the command of the session's comparison with further options; empty if the session does not hold it."""
-    words = session.header.command[1:]
-    return command(*words, *options) if words[:1] in (["ab"], ["compare"]) else ""
 
 
 def captured_too(session: Session, run: Run) -> str:
