@@ -46,7 +46,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from cli.test_kills import JIT_PHASES, Measuring, check, every_case  # noqa: E402
 from jaxprof import reaper  # noqa: E402
-from jaxprof.cli.agent.server import make_server  # noqa: E402
+from jaxprof.cli.agent_server import make_server  # noqa: E402
 from jaxprof.cli.page_server import FollowedPage, PageServer  # noqa: E402
 from jaxprof.errors import JaxprofError  # noqa: E402
 from jaxprof.events import RunPlanned, RunSpec, WorkerStarted  # noqa: E402
@@ -341,7 +341,7 @@ def try_serve(home: Path, chance: random.Random) -> tuple[int, str]:
 def try_mcp(home: Path, chance: random.Random) -> tuple[int, str]:
     """A call of a tool."""
     (home / "p.py").write_text(f"open({str(home / 'bait')!r}, 'w')")
-    server = make_server(allow_run=False, allow_urls=False)
+    server = make_server("", allow_run=False, allow_urls=False)
     values = (
         "last",
         f"{home}/p.py:f",

@@ -212,9 +212,6 @@ sessions
 run --describe
 run --describe selu
 devices target list
-devices target remove tpu
-sessions scrub runs.jaxprof -o scrubbed.jaxprof --force
-sessions prune --keep 99 --yes
 config
 query runs.jaxprof 'SELECT workload FROM runs'
 query --schema
@@ -230,7 +227,6 @@ explain torn.jaxprof
 explain --code host-sync
 explain --code cache-off
 explain --code all
-sessions rename session-001 renamed
 open nothing
 """.strip().splitlines()
 
@@ -260,7 +256,6 @@ MADE = {
     "ab": lambda: {"session": "s.jaxprof", **ab_json(ab_results(fold(sessions.HEADER, sides()))[0])},
     "gate": gate_of_times,
     "devices": lambda: devices_report(joined(), [GPU_READING, CPU_READING]),
-    "target-install": lambda: {"vendor": "nvidia", "path": "/home/me", "was_installed": False},
 }
 """What only a measurement, other hardware or a download would print; `hold` looks at what real ones do."""
 

@@ -116,11 +116,10 @@ def read_history(
     word: str = "",
     *,
     last: int | None = None,
-    since: float | None = None,
 ) -> LibraryHistory:
     """Return the histories of the sessions in these files, for all workloads or only for those that `word` names.
 
-    `word` is a workload, `workload:variant`, or a user's function as `run` takes it; `since` is a Unix time; `last`
+    `word` is a workload, `workload:variant`, or a user's function as `run` takes it; `last`
     keeps the newest points of each series. Reads every file, so call it in a thread. Raises UsageError if no session
     measured `word`, and KeyError for an unknown `measure`.
     """
@@ -128,7 +127,7 @@ def read_history(
         raise KeyError(measure)
     read = _SessionReader(measure)
     for path in paths:
-        read.take(path, word, since)
+        read.take(path, word)
     if word and not read.found:
         raise unknown_name("measured workload", word, read.names)
     grouped: dict[Any, list[tuple[Session, Run, HistoryPoint]]] = {}
@@ -140,7 +139,7 @@ def read_history(
             point = _point(path, session, run, measure)
             if isinstance(point, str):
                 left_out[point] += bool(point)
-            elif since is None or point.wall_seconds >= since:
+            else:
                 key = _machine(session), run.plan.workload, run.plan.target, measurement(run)
                 grouped.setdefault(key, []).append((session, run, point))
     series = [_series(members, last) for members in grouped.values()]
@@ -162,11 +161,9 @@ class _SessionReader:
         self.refused: list[str] = []
         self.notices: Counter[str] = Counter()
 
-    def take(self, path: Path, word: str, since: float | None) -> None:
+    def take(self, path: Path, word: str) -> None:
         """Read a file if it may hold a matching run."""
         try:
-            if since is not None and path.stat().st_mtime < since and not word:
-                return
             if word and not self._has_measured(read_outline(path, ("run_planned",)), word):
                 return
             session = read_outline(path, self._types)

@@ -97,27 +97,10 @@ def _parameters(info: WorkloadInfo) -> Table[Parameter]:
 
 
 def _published(figures: tuple[Published, ...]) -> Iterator[str]:
-    numbers = {
-        caveat: number
-        for number, caveat in enumerate(dict.fromkeys(figure.caveat for figure in figures if figure.caveat), start=1)
-    }
-    columns = (
-        column("published", at("variant")),
-        column("phase", lambda figure: figure.phase.replace("_", " ")),
-        column("figure", at("figure")),
-        column("statistic", at("statistic")),
-        column("on", at("hardware")),
-        column("source", at("source")),
-        column("", lambda figure: f"[{numbers[figure.caveat]}]" if figure.caveat else "", str, right=False),
-    )
-    yield from text_lines(Table(columns, [figure for figure in figures if figure.seconds is not None]), indent="")
-    for figure in figures:
-        if figure.seconds is None:
-            caveat = f" [{numbers[figure.caveat]}]" if figure.caveat else ""
-            words = f"{figure.variant} on {figure.hardware}: {figure.text} ({figure.source}){caveat}"
-            yield from wrap(words, first="", hang=4)
-    for caveat, number in numbers.items():
-        yield from wrap(caveat, first=f"[{number}] ")
+    yield "published"
+    for each in figures:
+        words = f"{each.variant} {each.phase.replace('_', ' ')}: {each.figure}, {each.statistic}, on {each.hardware}"
+        yield from wrap(f"{words} ({each.source}). {each.caveat}".rstrip(), hang=4)
 
 
 def _value(value: object) -> str:

@@ -27,7 +27,6 @@ from jaxprof.facts.units import (
     SECONDS,
     TEXT,
     TRUTH,
-    Unit,
 )
 
 if TYPE_CHECKING:
@@ -208,20 +207,6 @@ def config_facts() -> Facts:
     )  # fmt: skip
 
 
-_PLAIN: Final[Mapping[str, tuple[tuple[str, Unit, str], ...]]] = {
-    "sessions-rename": (("path", TEXT, "Path of the session after it was renamed"),),
-    "sessions-delete": (
-        ("deleted", LIST, "What was deleted"),
-        ("size_bytes", BYTES, "Size on disk of what was deleted"),
-    ),
-    "target-install": (
-        ("vendor", TEXT, "Vendor of the compiler"),
-        ("path", TEXT, "Where it is"),
-        ("was_installed", TRUTH, "Whether it was there before"),
-    ),
-    "target-remove": (("vendor", TEXT, "Vendor of the compiler"), ("removed", LIST, "Folders that were deleted")),
-}
-"""Kinds of answers whose data is flat: key, unit and meaning of each fact."""
 COLUMN: Final[tuple[Fact[Fact[Any]], ...]] = (
     Fact("name", TEXT, "Name of the column", at("key"), "column"),
     Fact("type", TEXT, "Its type in SQL", at("unit.sql"), "type"),
@@ -240,14 +225,6 @@ DESCRIBED: Final[tuple[Fact[Relation], ...]] = (
     Fact("table", TEXT, "Name of the table", at("name")),
     Fact("meaning", TEXT, "What its rows are"),
     Fact("columns", ROWS, "Its columns", columns_of, inside=COLUMN),
-)
-SCRUBBED: Final[Facts] = (
-    Fact("secrets_replaced", COUNT, "What looked like a secret and was replaced", at("secrets")),
-    Fact("names_replaced", COUNT, "Names of host, users and home folders that were replaced", at("names")),
-    Fact("lines_left_out", COUNT, "Lines that cannot be read, and are not in the copy"),
-    Fact("texts_left_out", COUNT, "Long texts that cannot be read, and are not in the copy"),
-    Fact("output_lines", COUNT, "Lines of output in the copy"),
-    Fact("kept_texts", LIST, "Names of the long texts in the copy"),
 )
 _STAGE: Final[Facts] = (
     Fact("label", TEXT, "Name of the program"),
@@ -288,13 +265,11 @@ KINDS: Final[Mapping[str, Callable[[], Facts]]] = {
     "session": _session_facts,
     **{f"session-{view}": partial(_view, view) for view in ("kernels", "compile", "steps", "memory", "trust", "flame")},
     **{f"session-{view}": partial(_program_view, view) for view in ("compiles", "findings", "transfers", "timeline")},
-    "sessions-scrub": lambda: (Fact("path", TEXT, "The copy"), *SCRUBBED),
     "sessions": lambda: _in_folder(
         "sessions", "The sessions, the newest first", ENTRY, Fact("size_bytes", BYTES, "Size of all of them")
     ),
     "targets": lambda: (_rows("targets", "Devices to compile for", target_facts()),),
     **dict.fromkeys(("workload", "workloads"), lambda: (_rows("workloads", "What can be run", workload_facts()),)),
-    **{kind: partial(tuple, [Fact(*fact) for fact in facts]) for kind, facts in _PLAIN.items()},
 }
 """Kind of answer → function that imports and returns the facts of its `data`."""
 _ERROR: Final[Facts] = (

@@ -27,6 +27,7 @@ from jaxprof.cli.output import (
     own_the_streams,
     print_json_error,
     silence_stdout,
+    terminal_problem,
 )
 from jaxprof.errors import JaxprofError, StorageError, UsageError, system_words
 from jaxprof.version import __version__
@@ -91,7 +92,6 @@ class LazyGroup(click.Group):
             return " ".join(args[:2]), _command(within), args[2:]
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
             from jaxprof.cli.target import command_for
-            from jaxprof.tui.launch import terminal_problem
 
             name = command_for(args, COMMANDS, in_terminal=not terminal_problem())
             return name, self.get_command(ctx, name), args
@@ -148,9 +148,9 @@ def cli(ctx: click.Context, python: Path | None) -> int | None:
 
             ctx.default_map = {ctx.invoked_subcommand: read_config().options(ctx.invoked_subcommand)}
         return None
-    from jaxprof.cli.commands.open_ import launch_app
+    from jaxprof.cli.commands.open_ import interpreter_of_app, launch_app
 
-    return launch_app(None, python)
+    return launch_app(None, interpreter_of_app(python))
 
 
 def main(arguments: list[str] | None = None, started: Started | None = None) -> NoReturn:

@@ -15,9 +15,19 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from jaxprof.cli.complete import complete_device, complete_target_device
 from jaxprof.cli.output import Command, combine_options
 from jaxprof.errors import UsageError
+
+
+def completed_by(name: str) -> Callable[[click.Context, click.Parameter, str], Any]:
+    """Return the function `complete_NAME` of `cli.complete`, which is imported when a shell asks."""
+
+    def complete(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> Any:
+        from jaxprof.cli import complete as completions
+
+        return getattr(completions, f"complete_{name}")(ctx, parameter, incomplete)
+
+    return complete
 
 
 class LocalFile(click.Path):
@@ -38,7 +48,7 @@ class LocalFile(click.Path):
 
 arguments_option = partial(click.option, "--arg", "arguments", multiple=True, metavar="SPEC")
 device_option = partial(
-    click.option, "--device", default="cpu:0", show_default=True, metavar="D", shell_complete=complete_device
+    click.option, "--device", default="cpu:0", show_default=True, metavar="D", shell_complete=completed_by("device")
 )
 force_option = partial(click.option, "--force", is_flag=True, help="Replace the file of --out.")
 keep_constants_option = partial(
@@ -100,7 +110,7 @@ def target_options(what: str) -> Callable[[Command], Command]:
             "targets",
             metavar="DEVICE[,DEVICE...]",
             default="",
-            shell_complete=complete_target_device,
+            shell_complete=completed_by("target_device"),
             help=what,
         ),
         click.option(

@@ -63,7 +63,6 @@ def for_error(error: JaxprofError) -> ExitCode:
 
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-Item = TypeVar("Item")
 
 
 def combine_options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -346,6 +345,17 @@ def print_bytes(data: bytes) -> None:
     click.echo(data, nl=False)
 
 
+def terminal_problem() -> str:
+    """Return why the app cannot open here; empty if it can."""
+    for name, stream in (("stdin", sys.stdin), ("stdout", sys.stdout)):
+        if stream is None or not stream.isatty():
+            return f"the app needs a terminal, but {name} is not one"
+    # Windows has no TERM, and each of its consoles can move the cursor.
+    if os.environ.get("TERM", "windows" if os.name == "nt" else "") in ("", "dumb"):
+        return "the app needs a terminal that can move its cursor; TERM says that this one cannot"
+    return ""
+
+
 def note(line: str) -> None:
     """Print a line on stderr."""
     with contextlib.suppress(OSError):
@@ -364,20 +374,6 @@ def confirmed(question: str, *, yes: bool, refusal: JaxprofError | None = None) 
     if not yes and not sys.stdin.isatty():
         raise refusal or UsageError(f"there is no terminal to ask on: {question}", "Add --yes.")
     return yes or click.confirm(safe(question), err=True)
-
-
-def delete_after_asking(doomed: Sequence[Item], what: str, delete: Callable[[Item], None], *, yes: bool) -> bool:
-    """Ask, then delete each of `doomed` with `delete`. Return False if the answer was no."""
-    if not doomed:
-        note("Nothing to delete.")
-        return True
-    notes(map(str, doomed))
-    if not confirmed(f"Delete {what}?", yes=yes):
-        return False
-    for item in doomed:
-        delete(item)
-    note(f"Deleted {what}.")
-    return True
 
 
 def asks(source: str, *, yes: bool) -> Ask:

@@ -26,6 +26,11 @@ def state_of(session: Session, *, live: bool = False) -> str:
     return session_state(complete=session.complete, live=live, reason=reason)
 
 
+def is_profile(session: Session) -> bool:
+    """Return whether the session holds only a profile that another tool recorded."""
+    return bool(session.runs) and all(run.plan.how == "imported" for run in session.runs.values())
+
+
 def state_words(session: Session, *, live: bool = False) -> str:
     """Return the state with the runs that failed, for people: `complete, 1 crashed`."""
     return with_failures(state_of(session, live=live), (run.status for run in session.runs.values()))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.facts import RUN, Fact, at, column, pick, recorder
+from jaxprof.facts.sessions import is_profile
 from jaxprof.facts.units import OBJECT, ROWS, TEXT
 from jaxprof.report.renderers import Table, joined, text_lines, to_csv_text, wrap
 from jaxprof.session import Run, Session
@@ -146,11 +147,6 @@ def view_text(session: Session, view: str) -> str:
         if (lines := list(_TEXTS[view](session, run)))
     ]
     return "\n\n".join(parts) if parts else f"This session has {_NO_CAPTURE[view]}."
-
-
-def is_profile(session: Session) -> bool:
-    """Return whether the session holds only a profile that another tool recorded."""
-    return bool(session.runs) and all(run.plan.how == "imported" for run in session.runs.values())
 
 
 def profile_text(session: Session) -> str:

@@ -1,7 +1,7 @@
 """Starts the app in a real terminal, and restores the terminal however the app ends.
 
-Textual hangs without a terminal, and leaves the terminal in disorder when a signal ends it. So this module checks the
-streams first, and its signal handlers close the log, end the worker and restore the terminal.
+Textual hangs without a terminal, which its caller has to make sure of, and leaves the terminal in disorder when a
+signal ends it: the signal handlers here close the log, end the worker and restore the terminal.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.errors import UsageError
-from jaxprof.operating_system import can_run, signals
+from jaxprof.operating_system import signals
 from jaxprof.text import safe
 
 if TYPE_CHECKING:
@@ -46,16 +45,12 @@ def launch(
     interpreter: Interpreter | None = None,
     follow: bool = False,
 ) -> int:
-    """Open the app, with the session at `path` if one is given; return the exit code of the process. Raises UsageError
-    without a terminal.
+    """Open the app, with the session at `path` if one is given; return the exit code of the process.
 
     `follow`: follow the session even if no writer is visible from here. With a `program`, start it; its session goes to
     `path`, or into the user's folder, and the exit code is the program's. Quitting while the program runs ends it. If a
     signal ends the app, the exit code is 128 plus the number of the signal.
     """
-    if problem := terminal_problem():
-        instead = "jaxprof run NAME measures without the app, and jaxprof open FILE prints a session."
-        raise UsageError(problem, instead)
     opened, out = (path, None) if program is None else (None, path)
     app = _make_app(out, path=opened, program=program, interpreter=interpreter, follow=follow)
     _run(app)
@@ -119,17 +114,6 @@ def _crash_lines(text: str) -> str:
     shown = text.partition("\nNOTE: ")[0]  # Textual's note on the number of errors, of which it shows the first
     error = next((line for line in reversed(shown.splitlines()) if line.strip()), "")
     return f"jaxprof: the app ended: {safe(error.strip())}\n  {safe(log_defect(text))}\n"
-
-
-def terminal_problem() -> str:
-    """Return why the app cannot open here; empty if it can."""
-    for name, stream in (("stdin", sys.stdin), ("stdout", sys.stdout)):
-        if stream is None or not stream.isatty():
-            return f"the app needs a terminal, but {name} is not one"
-    # Windows has no TERM, and each of its consoles can move the cursor.
-    if os.environ.get("TERM", "" if can_run() else "windows") in ("", "dumb"):
-        return "the app needs a terminal that can move its cursor; TERM says that this one cannot"
-    return ""
 
 
 @contextmanager

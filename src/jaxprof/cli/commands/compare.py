@@ -4,20 +4,18 @@ With `--over-time`, it shows the trend of a figure over the kept sessions."""
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from jaxprof.cli.answers import command_line, new_writer, print_conclusion
-from jaxprof.cli.complete import complete_target
 from jaxprof.cli.options import (
     arguments_option,
+    completed_by,
     device_option,
     measuring_options,
     preset_option,
@@ -92,25 +90,8 @@ _measured_options = combine_options(
 )
 
 
-_TREND: Final = ("phase", "fact", "last", "since")
+_TREND: Final = ("fact", "last")
 """Parameters that only a trend takes."""
-_AGE = re.compile(r"(\d+(?:\.\d+)?)\s*([mhdw])$")
-_AGES = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-
-
-def moment(value: str) -> float:
-    """Return a Unix time from an age such as `12h`, `7d`, `2w`, or from a date with or without a time, in UTC. Raises
-    BadParameter."""
-    text = value.strip()
-    try:
-        if age := _AGE.match(text):
-            return time.time() - timedelta(**{_AGES[age.group(2)]: float(age.group(1))}).total_seconds()
-        date = datetime.fromisoformat(text)
-        return (date if date.tzinfo is not None else date.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
-        raise click.BadParameter(f"{value!r} is neither an age such as 7d nor a date such as 2026-11-20") from None
-
-
 _trend_options = combine_options(
     click.option(
         "--over-time",
@@ -118,26 +99,19 @@ _trend_options = combine_options(
         help="The trend of A (a workload, WORKLOAD:VARIANT, a function of yours), or of all, over the kept sessions.",
     ),
     click.option(
-        "--phase",
-        type=click.Choice(("run", "trace", "lower", "compile", "first_run")),
-        help="With --over-time: the steady call (run, the default), or what is paid once.",
-    ),
-    click.option(
         "--fact",
-        type=click.Choice(("flops", "bytes", "peak")),
-        help="With --over-time: an exact fact instead of a time.",
+        type=click.Choice(("run", "trace", "lower", "compile", "first_run", "flops", "bytes", "peak")),
+        default="run",
+        help="With --over-time: a time (run, the default, is the steady call), or an exact fact.",
     ),
     click.option(
         "--last", type=click.IntRange(1), metavar="N", help="With --over-time: the newest N points of each measurement."
-    ),
-    click.option(
-        "--since", type=moment, metavar="WHEN", help="With --over-time: later points alone: 7d, 12h, 2026-11-20 (UTC)."
     ),
 )
 
 
 @click.command("compare")
-@click.argument("files", metavar="[A] [B]...", nargs=-1, shell_complete=complete_target)
+@click.argument("files", metavar="[A] [B]...", nargs=-1, shell_complete=completed_by("target"))
 @target_options("Compile A, B... for h100, tpu-v5e...: exact facts, without the device.")
 @arguments_option(help="An argument of your functions: f32[1024,1024].")
 @_measured_options
@@ -326,19 +300,15 @@ def _print_differences(differences: list[SessionDifference], form: str, next_com
         print_report("\n\n".join(map(report.comparison_text, differences)), form)
 
 
-def _print_trend(
-    workload: str, form: str, *, phase: str | None, fact: str | None, last: int | None, since: float | None
-) -> None:
+def _print_trend(workload: str, form: str, *, fact: str, last: int | None) -> None:
     """Print the trend of each measurement of the workload (of all workloads if it is empty), with the points at which
     it changed for good. Runs of the same workload, variant, kind of device, parameters, arguments and precision on the
     same hardware are one measurement."""
-    if phase is not None and fact is not None:
-        raise UsageError("--phase chooses a time, and --fact an exact fact", "Give one of them.")
     from jaxprof.analysis.history import read_history
     from jaxprof.report import history as report
     from jaxprof.session.log import Library
 
-    found = read_history(Library().paths(), fact or phase or "run", workload, last=last, since=since)
+    found = read_history(Library().paths(), fact, workload, last=last)
     if form == "json":
         print_json("history", report.history_json(found), _newest(found))
     elif form == "csv":

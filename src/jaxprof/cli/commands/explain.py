@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from jaxprof.cli.answers import command_line, explained_job, in_json
-from jaxprof.cli.complete import complete_session
-from jaxprof.cli.options import profile_options, refuse
+from jaxprof.cli.options import completed_by, profile_options, refuse
 from jaxprof.cli.output import format_option, print_json, print_lines, print_report
 from jaxprof.cli.target import job_named, local_source, recorded, refuse_of_profile, refuse_unrecorded
 from jaxprof.files import with_home
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command("explain")
-@click.argument("file", metavar="[FILE]", required=False, callback=local_source, shell_complete=complete_session)
+@click.argument("file", metavar="[FILE]", required=False, callback=local_source, shell_complete=completed_by("session"))
 @click.option(
     "--code", metavar="CODE", help="What a finding means, what to do, and where to read on; `all` lists them."
 )

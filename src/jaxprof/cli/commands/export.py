@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jaxprof.cli.complete import complete_session
 from jaxprof.cli.options import (
+    completed_by,
     force_option,
     out_option,
     profile_options,
@@ -31,7 +31,7 @@ NAMES = ("perfetto", "html", "pprof", "parquet")
 
 
 @click.command("export")
-@click.argument("file", metavar="FILE", callback=local_source, shell_complete=complete_session)
+@click.argument("file", metavar="FILE", callback=local_source, shell_complete=completed_by("session"))
 @click.option(
     "--format",
     "form",

@@ -26,11 +26,11 @@ from jaxprof.analysis.gate import (
 from jaxprof.analysis.run_difference import RunDifference, arguments_of, run_difference
 from jaxprof.analysis.run_result import result as run_result
 from jaxprof.cli.answers import command_line, new_writer
-from jaxprof.cli.complete import complete_session, complete_target
 from jaxprof.cli.git_revision import FoundBase, found_base
 from jaxprof.cli.hlo_target import CompileOptions, compiled_programs
 from jaxprof.cli.options import (
     arguments_option,
+    completed_by,
     device_option,
     measuring_options,
     python_option,
@@ -52,11 +52,11 @@ from jaxprof.session.log import LogWriter
 
 
 @click.command("gate")
-@click.argument("target", metavar="TARGET", shell_complete=complete_target)
+@click.argument("target", metavar="TARGET", shell_complete=completed_by("target"))
 @click.option(
     "--base",
     metavar="BASE",
-    shell_complete=complete_session,
+    shell_complete=completed_by("session"),
     help="What TARGET is compared with; by default HEAD, where it has changes that are not committed.",
 )
 @click.option(

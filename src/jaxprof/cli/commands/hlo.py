@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxprof.cli.answers import same_command
-from jaxprof.cli.complete import complete_target
 from jaxprof.cli.options import (
     arguments_option,
     chosen_view,
+    completed_by,
     force_option,
     is_given,
     keep_constants_option,
@@ -47,7 +47,7 @@ SORTS = (
 
 
 @click.command("hlo")
-@click.argument("target", metavar="TARGET", callback=local_source, shell_complete=complete_target)
+@click.argument("target", metavar="TARGET", callback=local_source, shell_complete=completed_by("target"))
 @view_options(
     {
         "kernels": "The kernels, with costs and least times.",

@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from jaxprof.cli.answers import next_of_session, print_job, print_session
-from jaxprof.cli.complete import complete_session
 from jaxprof.cli.options import (
     capture_seconds,
     chosen_view,
+    completed_by,
     force_option,
     is_given,
     out_option,
@@ -43,6 +42,7 @@ from jaxprof.cli.output import (
     print_report,
     print_text,
     refuse_existing,
+    terminal_problem,
 )
 from jaxprof.cli.target import (
     follow_fetched,
@@ -58,6 +58,7 @@ from jaxprof.files import with_home
 from jaxprof.units import counted
 
 if TYPE_CHECKING:
+    from jaxprof.runner.interpreter import Interpreter
     from jaxprof.session import Session
 
 _ADDRESS: Final = re.compile(r"(localhost|\d+(\.\d+){3}|\[[\da-f:]+\]):\d{1,5}")
@@ -72,7 +73,7 @@ _VIEWS_TO_DERIVE: Final[dict[str | None, tuple[str, ...]]] = {
 
 
 @click.command("open")
-@click.argument("file", metavar="FILE", shell_complete=complete_session)
+@click.argument("file", metavar="FILE", shell_complete=completed_by("session"))
 @view_options(
     {
         "kernels": "The measured kernels alone.",
@@ -158,11 +159,7 @@ def command(file: str, python: Path | None, browser: bool, follow: bool, **words
 
 
 def _is_printed() -> bool:
-    if any(map(is_given, _PRINTING_PARAMETERS)) or chosen_view() is not None:
-        return True
-    from jaxprof.tui.launch import terminal_problem
-
-    return bool(terminal_problem())
+    return any(map(is_given, _PRINTING_PARAMETERS)) or chosen_view() is not None or bool(terminal_problem())
 
 
 def _print_hlo(file: str, view: str | None, run_id: str | None, form: str) -> int:
@@ -183,19 +180,20 @@ def _open(file: str, python: Path | None, *, follow: bool) -> int:
     from jaxprof.analysis.opener import Kind, kind_of
 
     folder = job_named(file)
+    kind = kind_of(with_home(file)) if folder is None else None
+    if kind in (Kind.HLO, Kind.PROFILE):
+        why = f"applies to a session that is being written, and {file} is not one"
+        refuse(("follow",), why, "Open it without --follow.")
+    interpreter = interpreter_of_app(python)  # before a profile is read, which takes a while
     if folder is not None:
         from jaxprof.session.log.job_folder import check_job
 
         refuse_of_profile(file)
         check_job(folder)  # before the screen changes
-        return launch_app(folder, python)
-    kind = kind_of(with_home(file))
-    if kind in (Kind.HLO, Kind.PROFILE):
-        why = f"applies to a session that is being written, and {file} is not one"
-        refuse(("follow",), why, "Open it without --follow.")
+        return launch_app(folder, interpreter)
     if kind is Kind.HLO:
         refuse_of_profile(file)
-        return launch_app(with_home(file), python)
+        return launch_app(with_home(file), interpreter)
     with recorded(file) as found:
         if found.imported is None:
             from jaxprof.session import Session
@@ -203,19 +201,28 @@ def _open(file: str, python: Path | None, *, follow: bool) -> int:
 
             # Reads the header: what is no session is refused before the screen changes.
             Follower(found.path, Session).finish()
-        return launch_app(found.path, python, follow=follow)
+        return launch_app(found.path, interpreter, follow=follow)
 
 
-def launch_app(path: Path | None, python: Path | None, *, follow: bool = False) -> int:
-    """Start the app with the session at `path`, and return its exit code. Raises UsageError without a terminal."""
+def interpreter_of_app(python: Path | None) -> Interpreter | None:
+    """Return the interpreter that the app measures with; None if the app chooses one after its first frame. Raises
+    UsageError for one that cannot be used, and without a terminal."""
+    if problem := terminal_problem():
+        instead = "jaxprof run NAME measures without the app, and jaxprof open FILE prints a session."
+        raise UsageError(problem, instead)
+    if python is None:
+        return None
+    from jaxprof.runner.interpreter import find_interpreter
+
+    return find_interpreter(python)
+
+
+def launch_app(path: Path | None, interpreter: Interpreter | None, *, follow: bool = False) -> int:
+    """Start the app with the session at `path`, and return its exit code."""
     from jaxprof.tui.launch import launch
 
     follow_fetched()
-    if python is None:
-        return launch(path, follow=follow)  # the app chooses an interpreter after its first frame
-    from jaxprof.runner.interpreter import find_interpreter
-
-    return launch(path, interpreter=find_interpreter(python), follow=follow)
+    return launch(path, interpreter=interpreter, follow=follow)
 
 
 def _attach(address: str, duration: float, out: Path | None, python: Path | None, form: str, *, force: bool) -> None:
@@ -271,6 +278,8 @@ def _import(profile: Path, target: Path, form: str, *, force: bool) -> None:
     session = import_to(profile, target, replace=force)
     note(f"session: {target} ({counted(len(session.runs) - 1, 'program')})")
     if form == "json":
+        from jaxprof.cli.answers import print_session
+
         print_session(session, target)
 
 
@@ -327,6 +336,7 @@ def _print(file: str, run_id: str | None, form: str) -> int:
 
 
 def _print_job(folder: Path, view: str | None, run_id: str | None, form: str) -> None:
+    from jaxprof.cli.answers import print_job
     from jaxprof.rollup.job import read_job_figures
 
     if view is not None or run_id is not None:
@@ -354,16 +364,23 @@ def _with_one_run(
 
 def _print_session(session: Session, form: str, path: Path, *, live: bool = False) -> None:
     if form == "json":
+        from jaxprof.cli.answers import print_session
+
         print_session(session, path, live=live)
     elif form == "csv":
         from jaxprof.report.runs import to_csv
 
         print_pieces([to_csv(session, live=live)])
     else:
+        from jaxprof.facts.sessions import is_profile
         from jaxprof.report.text import to_text
-        from jaxprof.report.views import is_profile, profile_text
 
-        print_report(profile_text(session) if is_profile(session) else to_text(session, live=live), form)
+        if is_profile(session):
+            from jaxprof.report.views import profile_text
+
+            print_report(profile_text(session), form)
+        else:
+            print_report(to_text(session, live=live), form)
 
 
 def _print_view(view: str, session: Session, form: str, path: Path) -> None:
@@ -372,6 +389,8 @@ def _print_view(view: str, session: Session, form: str, path: Path) -> None:
         raise no_form(f"--{view}", form, "text", "json", "csv")
     as_json, as_csv, as_text = _forms_of(view, session)
     if form == "json":
+        from jaxprof.cli.answers import next_of_session
+
         others = [line for line in next_of_session(session, path) if f" --{view} " not in line]
         print_json(f"session-{view}", as_json(), others)
     elif form == "csv":

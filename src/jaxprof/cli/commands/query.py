@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from jaxprof.cli.answers import command_line
-from jaxprof.cli.complete import complete_session
-from jaxprof.cli.options import force_option, out_option, refuse, refuse_without
+from jaxprof.cli.options import completed_by, force_option, out_option, refuse, refuse_without
 from jaxprof.cli.output import (
     format_option,
     no_form,
@@ -43,7 +42,9 @@ _BINARY: Final = ("parquet", "arrow")
 
 
 @click.command("query")
-@click.argument("words", metavar="SESSION... SQL", nargs=-1, callback=local_source, shell_complete=complete_session)
+@click.argument(
+    "words", metavar="SESSION... SQL", nargs=-1, callback=local_source, shell_complete=completed_by("session")
+)
 @click.option("--all", "every", is_flag=True, help="All kept sessions, instead of SESSION.")
 @click.option("--schema", is_flag=True, help="Print the tables with their columns, or those of the named TABLE...")
 @out_option(help="Default: stdout.")

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxprof.cli.answers import new_writer, print_conclusion, print_session, report_location
-from jaxprof.cli.complete import complete_device, complete_session, complete_workload
 from jaxprof.cli.options import (
     arguments_option,
+    completed_by,
     force_option,
     is_given,
     keep_constants_option,
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 
 
 @click.command("run")
-@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_workload)
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=completed_by("workload"))
 @click.option("--describe", is_flag=True, help="Describe NAME and its published figures; run nothing.")
 @click.option("--all", "everything", is_flag=True, help="Every built-in workload.")
 @click.option(
     "--from",
     "source",
     metavar="SESSION[:RUN]",
-    shell_complete=complete_session,
+    shell_complete=completed_by("session"),
     help="Repeat the runs of a session: all, or those of a run id, workload or function.",
 )
 @click.option(
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     multiple=True,
     show_default="cpu:0",
     metavar="D",
-    shell_complete=complete_device,
+    shell_complete=completed_by("device"),
     help="Where to run: cpu:0, cuda:1, gpu:0, tpu:0. May be repeated.",
 )
 @preset_option()

@@ -17,7 +17,7 @@ from jaxprof.cli.options import (
     refuse,
     refuse_without,
 )
-from jaxprof.cli.output import format_option
+from jaxprof.cli.output import format_option, terminal_problem
 from jaxprof.errors import UsageError, missing_file
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def _run_alone(
     """Record the program in the app; plainly on request, if its output goes elsewhere, and if it reads stdin."""
     from jaxprof.cli.plain_script import run_plain
 
-    has_terminal = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
+    has_terminal = not terminal_problem() and sys.stderr is not None and sys.stderr.isatty()
     if plain or form == "json" or not has_terminal:
         return run_plain(program, interpreter, out, force=force, form=form)
     from jaxprof.tui.launch import launch

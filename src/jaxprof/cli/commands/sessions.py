@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from jaxprof.cli.answers import command_line
-from jaxprof.cli.complete import complete_session
-from jaxprof.cli.options import force_option, out_option, refuse, yes_option
-from jaxprof.cli.output import ExitCode, delete_after_asking, format_option, notes, print_json, print_lines
+from jaxprof.cli.options import completed_by, force_option, out_option, refuse, yes_option
+from jaxprof.cli.output import confirmed, format_option, note, notes, print_json, print_lines
 from jaxprof.errors import UsageError
 from jaxprof.events.base import with_failures
 from jaxprof.session.log import Library
@@ -55,30 +54,22 @@ def list_(form: str) -> None:
 
 
 @command.command()
-@click.argument("name", shell_complete=complete_session)
+@click.argument("name", shell_complete=completed_by("session"))
 @click.argument("new_name")
-@format_option("text", "json")
-def rename(name: str, new_name: str, form: str) -> None:
+def rename(name: str, new_name: str) -> None:
     """Give the session, or the job, NAME another name."""
     library = Library()
-    place = str(library.rename(library.find(name, jobs=True), new_name))
-    if form == "json":
-        print_json("sessions-rename", {"path": place})
-    else:
-        print_lines([place])
+    print_lines([str(library.rename(library.find(name, jobs=True), new_name))])
 
 
 @command.command()
-@click.argument("name", metavar="FILE", shell_complete=complete_session)
+@click.argument("name", metavar="FILE", shell_complete=completed_by("session"))
 @out_option(help="Where to write the copy; else FILE-scrubbed here.")
 @force_option()
 @click.option("--in-place", is_flag=True, help="Replace FILE itself. What it held is lost.")
-@format_option("text", "json")
-def scrub(name: str, out: Path | None, force: bool, in_place: bool, form: str) -> None:
+def scrub(name: str, out: Path | None, force: bool, in_place: bool) -> None:
     """Copy a session without what looks like a secret or a name. The names are those of host, users and home
     folders. Source, programs and output stay: look at them before you send the copy to somebody."""
-    from jaxprof.cli.kinds import SCRUBBED
-    from jaxprof.facts import recorder
     from jaxprof.session.log.scrubbing import scrub as scrubbed_copy
 
     if in_place and out is not None:
@@ -87,9 +78,6 @@ def scrub(name: str, out: Path | None, force: bool, in_place: bool, form: str) -
     stem = source.name.removesuffix(EXTENSION)
     target = source if in_place else Path(f"{stem}-scrubbed{EXTENSION}") if out is None else out
     scrubbed = scrubbed_copy(source, target, replace_existing=force)
-    if form == "json":
-        print_json("sessions-scrub", {"path": str(target), **recorder(SCRUBBED)(scrubbed)})
-        return
     print_lines([str(target)])
     notes(_what_was_scrubbed(scrubbed))
 
@@ -107,13 +95,12 @@ def _what_was_scrubbed(scrubbed: Scrubbed) -> Iterator[str]:
 
 
 @command.command()
-@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_session)
+@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=completed_by("session"))
 @yes_option("-y")
-@format_option("text", "json")
-def delete(names: tuple[str, ...], yes: bool, form: str) -> int:
+def delete(names: tuple[str, ...], yes: bool) -> None:
     """Delete sessions, or jobs with all their processes, after asking."""
     library = Library()
-    return _delete(library, list(dict.fromkeys(library.find(name, jobs=True) for name in names)), form, yes=yes)
+    _delete(library, list(dict.fromkeys(library.find(name, jobs=True) for name in names)), yes=yes)
 
 
 @command.command()
@@ -121,14 +108,13 @@ def delete(names: tuple[str, ...], yes: bool, form: str) -> int:
 @click.option("--older-than", type=click.FloatRange(0), metavar="DAYS", help="Delete sessions older than DAYS.")
 @click.option("--max-size", type=size, metavar="SIZE", help="Delete the oldest until the rest fits: 500M, 2G.")
 @yes_option("-y")
-@format_option("text", "json")
-def prune(keep: int | None, older_than: float | None, max_size: int | None, yes: bool, form: str) -> int:
+def prune(keep: int | None, older_than: float | None, max_size: int | None, yes: bool) -> None:
     """Delete old sessions and jobs, after asking. Only those in the folder of sessions; what is being written is
     kept."""
     if keep is None and older_than is None and max_size is None:
         raise UsageError("nothing says what to delete", "Give --keep N, --older-than DAYS or --max-size SIZE.")
     library = Library()
-    return _delete(library, library.prunable(keep=keep, older_than_days=older_than, max_bytes=max_size), form, yes=yes)
+    _delete(library, library.prunable(keep=keep, older_than_days=older_than, max_bytes=max_size), yes=yes)
 
 
 def _list(form: str) -> None:
@@ -184,15 +170,17 @@ def _state(entry: Entry) -> str:
     return with_failures(entry.state, (run.status for run in entry.closed))
 
 
-def _delete(library: Library, doomed: Sequence[Path], form: str, *, yes: bool) -> int:
-    """Delete after asking, and print what was deleted. Without a terminal, `--yes` is required."""
+def _delete(library: Library, doomed: Sequence[Path], *, yes: bool) -> None:
+    """Delete after asking. Without a terminal, `--yes` is required."""
     from jaxprof.session.log.library import total_bytes
 
-    size_bytes = total_bytes(doomed)
+    if not doomed:
+        note("Nothing to delete.")
+        return
     jobs = sum(path.is_dir() for path in doomed)
-    what = f"{_counts(len(doomed) - jobs, jobs)} ({bytes_(size_bytes)})"
-    if not delete_after_asking(doomed, what, library.delete, yes=yes):
-        doomed, size_bytes = [], 0
-    if form == "json":
-        print_json("sessions-delete", {"deleted": list(map(str, doomed)), "size_bytes": size_bytes})
-    return ExitCode.OK
+    what = f"{_counts(len(doomed) - jobs, jobs)} ({bytes_(total_bytes(doomed))})"
+    notes(map(str, doomed))
+    if confirmed(f"Delete {what}?", yes=yes):
+        for path in doomed:
+            library.delete(path)
+        note(f"Deleted {what}.")

@@ -41,8 +41,7 @@ def list_(form: str) -> None:
 @yes_option()
 @python_option()
 @click.option("--allow-unpinned", is_flag=True, help="Install versions whose hashes this jaxprof does not know.")
-@format_option("text", "json")
-def install(vendor: Vendor, yes: bool, python: Path | None, allow_unpinned: bool, form: str) -> None:
+def install(vendor: Vendor, yes: bool, python: Path | None, allow_unpinned: bool) -> None:
     """Download the compiler for VENDOR's devices. Your own environment stays as it is.
 
     Shows the download size and the licences first. Each file must have the SHA-256 that this jaxprof knows of it.
@@ -55,28 +54,20 @@ def install(vendor: Vendor, yes: bool, python: Path | None, allow_unpinned: bool
     there = wheels.installed(vendor, interpreter.path)
     if there is not None:
         note(f"already installed in {there}")
-    else:
-        note(f"About {kit.megabytes} MB to download, for jax {interpreter.jax} of {interpreter.path}:")
-        for package, licence in kit.licences:
-            note(f"  {package}: {licence}")
-        if not confirmed("Install?", yes=yes):
-            raise click.Abort
-    place = there or wheels.install(vendor, interpreter.path, note, allow_unpinned=allow_unpinned)
-    if there is None:
-        note(f"installed in {place}")
-    if form == "json":
-        data = {"vendor": vendor, "path": str(place), "was_installed": there is not None}
-        print_json("target-install", data)
+        return
+    note(f"About {kit.megabytes} MB to download, for jax {interpreter.jax} of {interpreter.path}:")
+    for package, licence in kit.licences:
+        note(f"  {package}: {licence}")
+    if not confirmed("Install?", yes=yes):
+        raise click.Abort
+    note(f"installed in {wheels.install(vendor, interpreter.path, note, allow_unpinned=allow_unpinned)}")
 
 
 @command.command("remove")
 @click.argument("vendor", type=click.Choice(VENDORS))
-@format_option("text", "json")
-def remove(vendor: Vendor, form: str) -> None:
+def remove(vendor: Vendor) -> None:
     """Delete VENDOR's compilers, of every version of jax."""
     from jaxprof.devices.targets import wheels
 
     removed = wheels.remove(vendor)
     note(f"removed {len(removed)} folders" if removed else "nothing was installed")
-    if form == "json":
-        print_json("target-remove", {"vendor": vendor, "removed": list(map(str, removed))})

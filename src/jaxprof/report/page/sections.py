@@ -25,6 +25,7 @@ from jaxprof.facts import Fact, column, pick
 from jaxprof.facts.captures import STEPS, TRUST, pass_rows, trust_rows
 from jaxprof.facts.memory import BUFFERS
 from jaxprof.facts.programs import rows_of
+from jaxprof.facts.sessions import is_profile
 from jaxprof.report.memory import memory_heading
 from jaxprof.report.page import charts as draw
 from jaxprof.report.page.elements import ROWS_KEPT, Charts, Section, heading, listed, paragraph, section, table
@@ -57,7 +58,7 @@ from jaxprof.report.runs import (
     verdicts_text,
 )
 from jaxprof.report.sides import head_lines
-from jaxprof.report.views import beside_kernels, device_columns, is_profile, measured_table, passes_table
+from jaxprof.report.views import beside_kernels, device_columns, measured_table, passes_table
 from jaxprof.session import Run, Session
 from jaxprof.units import integer, scaled, seconds
 

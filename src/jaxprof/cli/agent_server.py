@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import anyio
@@ -24,9 +22,7 @@ from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.types import CallToolResult, TextContent, Tool, ToolAnnotations
 from pydantic import Field, ValidationError
 
-from jaxprof.cli.agent import ORDER
 from jaxprof.cli.target import is_compiled_now, is_workload
-from jaxprof.errors import UsageError, unknown_name
 from jaxprof.operating_system import python_words
 from jaxprof.remote.place import ALLOWED, REFUSED, URLS, is_url
 from jaxprof.text import json_text
@@ -132,18 +128,8 @@ async def _read(process: Process, stream: ByteReceiveStream, output: dict[str, b
     output[name] = bytes(taken)
 
 
-def data_answer(kind: str, data: object) -> ToolAnswer:
-    """Return an answer that comes from no command."""
-    from jaxprof.report.envelope import SCHEMA
-
-    whole = {"schema": SCHEMA, "kind": kind, "data": data, "truncated": {}, "next": []}
-    return ToolAnswer(json_text(whole, compact=True))
-
-
 _READ_SECONDS: Final = 120.0
 _COMPILE_SECONDS: Final = 600.0
-_MOST_HITS: Final = 20
-_MOST_OF_PAGE: Final = 12_000
 _RUNS: Final = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=True)
 
 Session = Annotated[
@@ -187,13 +173,13 @@ class _Server(MCPServer):
             return _result(error_answer("usage", what, "The tool's input schema says what it takes."))
 
 
-def make_server(*, allow_run: bool, allow_urls: bool) -> MCPServer:
+def make_server(instructions: str, *, allow_run: bool, allow_urls: bool) -> MCPServer:
     """Make the server with its tools. `allow_run`: also those that run the user's code. `allow_urls`: a target may be a
     URL, which carries words of the client to whoever answers there."""
     os.environ[URLS] = ALLOWED if allow_urls else REFUSED
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=allow_urls)
-    server = _Server("jaxprof", version=__version__, instructions=ORDER, log_level="ERROR")
-    reading: list[Any] = [explain, explain_code, show, query, query_schema, compare, list_sessions, docs]
+    server = _Server("jaxprof", version=__version__, instructions=instructions, log_level="ERROR")
+    reading: list[Any] = [explain, explain_code, show, query, query_schema, compare, list_sessions]
     running: list[Any] = []
     hlo = _hlo(allow_run=allow_run)
     if allow_run:
@@ -278,25 +264,6 @@ async def list_sessions(limit: Limit = 20) -> CallToolResult:
     return await _answered("sessions list", [], [], limit)
 
 
-async def docs(
-    page: Annotated[str, Field(description="Name of a page; empty for the list of pages")] = "",
-    search: Annotated[str, Field(description="Words that a paragraph must hold, in any page")] = "",
-    offset: Annotated[int, Field(description="Where to go on in a long page", ge=0)] = 0,
-) -> CallToolResult:
-    """jaxprof's documents: the list of pages, one page, or the paragraphs with some words."""
-    try:
-        if search:
-            return _result(data_answer("docs-search", {"found": _search_pages(search)}))
-        if not page:
-            headings = {
-                name: path.read_text("utf-8").partition("\n")[0].lstrip("# ") for name, path in _pages().items()
-            }
-            return _result(data_answer("docs", {"pages": headings}))
-        return _result(data_answer("docs-page", _read_page(page, offset)))
-    except UsageError as error:
-        return _result(error_answer("usage", error.what, error.hint))
-
-
 def _hlo(*, allow_run: bool) -> Any:
     async def hlo(
         target: Annotated[str, Field(description="A session, a profile, HLO (a file or a dump), or a workload")],
@@ -344,43 +311,3 @@ async def ab(
     """Which of two functions is faster, measured in turns, with a verdict, and whether they compute the same. This runs
     their code. `inconclusive` is an answer: do not report a speed-up then."""
     return await _answered("compare", _given(arg=arguments), [before, after], 20, compiles=True)
-
-
-def _pages() -> dict[str, Path]:
-    """Return the pages by name (`query`, `hlo`...). An installed jaxprof has them inside the package. Raises UsageError
-    if there are none."""
-    package = Path(__file__).parents[2]
-    for folder in (package / "docs", package.parents[1] / "docs"):
-        found = {path.stem: path for path in sorted(folder.glob("*.md"))}
-        if found:
-            return found
-    raise UsageError("this installation has no documents", "They are in docs/ of the repository.")
-
-
-def _read_page(page: str, offset: int) -> dict[str, str | int | None]:
-    """Return a piece of a page from `offset` on, and where the next piece begins, in characters (None: this is the last
-    one). Raises UsageError for an unknown page."""
-    known, name = _pages(), page.removesuffix(".md")
-    if name not in known:
-        raise unknown_name("page", page, known)
-    text = known[name].read_text("utf-8")
-    end = offset + _MOST_OF_PAGE
-    return {"page": name, "text": text[offset:end], "next_offset": end if end < len(text) else None}
-
-
-def _search_pages(words: str) -> list[dict[str, str]]:
-    """Return the paragraphs that contain all of the words, in the order of the pages: `page`, `heading`, `text`."""
-    wanted = words.lower().split()
-    hits: list[dict[str, str]] = []
-    for name, path in _pages().items():
-        heading = ""
-        for paragraph in re.split(r"\n\s*\n", path.read_text("utf-8")):
-            if paragraph.startswith("#"):
-                heading = paragraph.partition("\n")[0].lstrip("# ")
-            pieces = paragraph.split("\n|") if paragraph.startswith("|") else [paragraph]
-            hits += (
-                {"page": name, "heading": heading, "text": piece.strip()}
-                for piece in pieces
-                if wanted and all(word in f"{heading} {piece}".lower() for word in wanted)
-            )
-    return hits[:_MOST_HITS]

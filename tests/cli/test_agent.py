@@ -1,4 +1,4 @@
-"""The tools as a client has them: a real server, over real pipes."""
+"""The skill; the tools as a client has them: a real server, over real pipes."""
 
 import importlib.util
 import json
@@ -8,18 +8,16 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from cli.calling import SOURCE
+from cli.calling import SOURCE, understood
 from folding import written
-from jaxprof.cli.agent import server as answers
-from jaxprof.cli.agent.server import MOST_CHARACTERS
+from jaxprof.cli.commands.agent import SKILL
 from report import sessions
 from tables import rows
 
 mcp = pytest.importorskip("mcp")
+answers = pytest.importorskip("jaxprof.cli.agent_server")
 
-READING = {
-    "explain", "explain_code", "show", "query", "query_schema", "compare", "list_sessions", "docs", "hlo",
-}  # fmt: skip
+READING = {"explain", "explain_code", "show", "query", "query_schema", "compare", "list_sessions", "hlo"}
 DOCS = SOURCE.parent / "docs"
 
 
@@ -42,7 +40,7 @@ async def asked(client, name, **arguments):
     """The answer of a tool, whose mark as an error agrees with what it says."""
     result = await client.call_tool(name, arguments)
     (content,) = result.content
-    assert len(content.text) <= MOST_CHARACTERS
+    assert len(content.text) <= answers.MOST_CHARACTERS
     answer = json.loads(content.text)
     assert result.is_error is (answer["kind"] == "error")
     return answer
@@ -74,19 +72,10 @@ async def test_the_tools_answer_as_the_commands_do_and_run_no_code(state_home, k
         shown = await asked(client, "show", session=name, view="kernels", run="r2", limit=1)
         assert len(shown["data"]["runs"][0]["kernels"]) == 1
         assert shown["truncated"]["runs.kernels"] == 2
-        assert "query" in (await asked(client, "docs"))["data"]["pages"]
-        text, offset = "", 0
-        while offset is not None:
-            piece = (await asked(client, "docs", page="query", offset=offset))["data"]
-            text, offset = text + piece["text"], piece["next_offset"]
-        assert text == (DOCS / "query.md").read_text()
-        assert (await asked(client, "docs", search="persistent compilation cache"))["data"]["found"]
-
         for tool, given, code in rows("""
             show     {"session": "--help"}                     usage
             show     {"view": "everything", "limit": 0}        usage
             show     {"file": "last"}                          usage
-            docs     {"page": "nothing"}                       usage
             run      {"target": "STEP"}                        usage
             # stdin is the client's
             query    {"sql": "-"}                              usage
@@ -166,3 +155,11 @@ def test_without_the_extra_or_at_a_terminal_it_says_what_to_do(call, monkeypatch
 def test_the_tools_that_are_documented_are_those_that_there_are():
     table = re.findall(r"^\| (`.+?) \|", (DOCS / "mcp.md").read_text(), re.MULTILINE)
     assert {name for cell in table for name in re.findall(r"`(\w+)`", cell)} == READING
+
+
+def test_the_skill_names_commands_that_are_understood(call):
+    named = re.findall(r"`(jaxprof [^`>]+)`", SKILL)
+    assert len(named) > 10
+    for line in named:
+        understood(line)
+    assert call("agent", "skill").out.startswith("---\nname: jaxprof\ndescription: ")
