@@ -8,6 +8,7 @@ import time
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -112,6 +113,21 @@ def test_a_fetch_is_waited_for_where_it_can_be_interrupted(folder, monkeypatch):
     monkeypatch.setattr(mirror.store, "fetch", lambda *of: (waiting.append(threading.current_thread()), fetch(*of)))
     mirror.refresh()
     assert waiting == [threading.current_thread()] * 2
+
+
+def test_what_arrives_by_ssh_is_counted_as_it_arrives(folder, tmp_path, monkeypatch):
+    def get(path, target, callback):
+        for done in (5, 9):
+            callback(done, 9)
+        Path(target).write_bytes(b"x" * 9)
+
+    store, counted = mirror_of(folder).store, []
+    file = store.files()[0]
+    monkeypatch.setattr(Flaky, "ftp", SimpleNamespace(get=get), raising=False)
+    monkeypatch.setattr(store, "place", RemotePlace("ssh://host/run.jaxprof"))
+    monkeypatch.setattr("jaxprof.remote.store.Intake.take", lambda self, count: counted.append(count))
+    store.fetch(file, tmp_path / "copy")
+    assert counted == [5, 4]
 
 
 def test_a_file_that_does_not_come_ends_no_other(folder, tmp_path, monkeypatch):

@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from jaxprof.tui.launch import drawing_on_stdout, is_light, terminal_problem
+from jaxprof.cli.output import terminal_problem
+from jaxprof.tui.launch import drawing_on_stdout, is_light
 
 
 class _Tty(io.StringIO):

@@ -177,6 +177,13 @@ class Store:
             raise StoreFailure("there is nothing", missing=True)
         return self._within_limit(files)
 
+    def _receive(self, path: str, target: str, pieces: Any) -> None:
+        """Write a file to `target`, and report to `pieces` what has arrived. fsspec does not report it by SSH."""
+        if self.place.scheme in ("ssh", "sftp"):
+            self._files.ftp.get(path, target, callback=lambda done, _: pieces.relative_update(done - pieces.value))
+        else:
+            self._files.get_file(path, target, callback=pieces)
+
     def fetch(self, file: StoredFile, target: Path) -> None:
         """Write the content of a file to `target`. Raises StoreFailure, FileRefusedError for more than the limits
         allow, and OSError if the disk refuses."""
@@ -187,7 +194,7 @@ class Store:
             else:
                 pieces = intake.callback()
                 try:
-                    intake.wait_for(lambda: self._files.get_file(file.path, str(target), callback=pieces))
+                    intake.wait_for(lambda: self._receive(file.path, str(target), pieces))
                 finally:
                     pieces.over = True
         if not target.exists():  # some file systems treat a file that has gone as a folder

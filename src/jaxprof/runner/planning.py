@@ -34,10 +34,6 @@ class PlannedRun:
     program's own."""
     shard: tuple[str, ...] = ()
     """`ARGUMENT=SPEC`: how inputs are split over the devices of `elsewhere`."""
-    exported: str = ""
-    """File with the program compiled for `elsewhere`, as in `CompileRequest`; empty: the program of the spec."""
-    donated: tuple[int, ...] = ()
-    """Positions of the arguments that the exported program donates."""
     profile: ProfileOptions | None = None
     """Profile recorded elsewhere that is read; nothing is run."""
     interpreter: Interpreter | None = None

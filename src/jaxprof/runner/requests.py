@@ -102,6 +102,4 @@ def _compile_request(run: str, plan: PlannedRun, device: str) -> CompileRequest:
         devices=plan.elsewhere.devices,
         mesh=dict(plan.mesh),
         shard=list(plan.shard),
-        exported=plan.exported,
-        donated=list(plan.donated),
     )

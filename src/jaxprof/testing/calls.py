@@ -47,11 +47,6 @@ class CallResult(ProgramFacts):
         """The facts of the program, which several calls may share."""
         return self._program.facts
 
-    def for_device(self, device: str) -> ProgramFacts:
-        """Return the program, compiled for one device that need not be here: `h100`, `tpu-v5e`. Skip the test if the
-        compiler is not installed. Raises UsageError for an unknown device, and what exporting the program raises."""
-        return self._program.for_device(device, self._call)
-
 
 class Caller:
     """The fixture `jaxprof`, which tests call: `result = jaxprof(fn, *args, **kwargs)`."""
@@ -107,7 +102,7 @@ class Caller:
         """Return the program of a call that was just made. `compilation`: the one that the call caused, if any."""
         from jaxprof.engine.measure.inprocess import compile_call, device_of
 
-        name, types = call.function.name, _types(call.kept)
+        name, types = call.function.name, call.words
         count = sum(program.function.name == name for program in self.programs)
         spec = RunSpec(
             workload=self.test,
@@ -136,7 +131,7 @@ def _call(function: CalledFunction, args: tuple[Any, ...], kwargs: dict[str, Any
         for leaf in kept.leaves
     ]
     values = tuple(leaf for leaf in kept.leaves if not isinstance(leaf, KeptArray))
-    return MadeCall(function, abstract((args, kwargs)), kept, (kept.structure, *types), values)
+    return MadeCall(function, abstract((args, kwargs)), _types(kept), (kept.structure, *types), values)
 
 
 def _same(call: MadeCall, programs: list[tuple[MadeCall, CalledProgram]]) -> CalledProgram | None:

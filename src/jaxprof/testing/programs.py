@@ -1,12 +1,11 @@
 """The programs that a test compiles, each as a session of one run, with its exact facts.
 
-The facts are those of `jaxprof gate` and `jaxprof compare`; they are derived on first use. Other devices
-are compiled for on demand.
+The facts are those of `jaxprof gate` and `jaxprof compare`; they are derived on first use.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,14 +14,12 @@ from typing import TYPE_CHECKING, Any
 from jaxprof.analysis.memory import MemoryPicture, buffers_of
 from jaxprof.analysis.run_difference import facts_of
 from jaxprof.api.session import Session
-from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.events import (
     Compiled,
     CompileObserved,
     Event,
     PhaseEnded,
     RunFinished,
-    RunSpec,
     SessionClosed,
     WarningRaised,
 )
@@ -32,8 +29,7 @@ from jaxprof.session import Run
 from jaxprof.session.log import new_header
 
 if TYPE_CHECKING:
-    from jaxprof.devices.targets import Target
-    from jaxprof.recorder.calls.kept_call import KeptArguments
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +152,6 @@ class CalledProgram(ProgramFacts):
         self.signature = signature
         """Types of the arguments, for people."""
         self._events = tuple(events)
-        self._elsewhere: dict[str, ProgramFacts] = {}
 
     @property
     def events(self) -> Iterator[Event]:
@@ -167,17 +162,6 @@ class CalledProgram(ProgramFacts):
                     seconds = row.compile_seconds or 0.0
                     yield CompileObserved(run=event.run, function=row.function, stage="compile", seconds=seconds)
             yield event
-
-    def for_device(self, device: str, call: MadeCall) -> ProgramFacts:
-        """Return the program of such a call, compiled once for each device."""
-        target = target_of(device)
-        known = self._elsewhere.get(target.label)
-        if known is None:
-            spec = replace(self.run.plan, workload=call.function.name, device=target.label)
-            with self.function.uncounted():
-                session = compile_for(target, spec, *call.function.by_position(call))
-            known = self._elsewhere[target.label] = ProgramFacts(session)
-        return known
 
 
 class CalledFunction:
@@ -192,16 +176,6 @@ class CalledFunction:
         self.programs: list[tuple[MadeCall, CalledProgram]] = []
         self._watch = watch
         self._keys: set[FunctionKey] = set()
-
-    def by_position(self, call: MadeCall) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """Return the function and the shapes of a call, all given by position."""
-
-        def by_position(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-            return self.compiled(*args, **kwargs)
-
-        by_position.__name__ = self.name
-        by_position.lower = self.compiled.lower  # type: ignore[attr-defined] # as what is jitted already
-        return by_position, call.shapes
 
     def uncounted(self) -> AbstractContextManager[None]:
         """Do not count what is compiled inside as the test's."""
@@ -232,7 +206,8 @@ class MadeCall:
     function: CalledFunction
     shapes: tuple[Any, ...]
     """`(args, kwargs)` with shapes in place of arrays."""
-    kept: KeptArguments
+    words: tuple[str, ...]
+    """Its arguments, for people: `f32[64,256]`."""
     types: tuple[Any, ...]
     """What tells its program from others: the structure of its arguments, their shapes and dtypes."""
     values: tuple[Any, ...]
@@ -268,49 +243,3 @@ def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
         call.__name__ = type(function).__name__
         return call
     return function
-
-
-def target_of(device: str) -> Target:
-    """Return the one device that `device` names: `h100`. Skip the test if its compiler is not installed. Raises
-    UsageError."""
-    import pytest
-
-    from jaxprof.devices.targets import parse_target, wheels
-    from jaxprof.runner.interpreter import find_interpreter
-
-    target = parse_target(device)
-    if target.devices != 1:
-        raise UsageError(
-            f"{device} is {target.devices} devices", "Tests take one device; jaxprof hlo --for takes several."
-        )
-    try:
-        wheels.environment(target.chip.vendor, find_interpreter().path)
-    except JaxprofError as error:
-        pytest.skip(f"jaxprof: {error.what}. {error.hint}")
-    return target
-
-
-def compile_for(target: Target, spec: RunSpec, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Session:
-    """Compile the program for a device that is not here, and return its session of one run: exported from this process,
-    where the function may be anything that can be called, and compiled in a child that has the device's compiler.
-
-    A compile that fails is a failed run. Raises what the function and its export raise.
-    """
-    from jaxprof.engine.measure.portable import export_for
-    from jaxprof.reaper import TemporaryFolder
-    from jaxprof.runner.interpreter import find_interpreter
-    from jaxprof.runner.planning import PlannedRun
-    from jaxprof.runner.scheduler import session_of
-    from jaxprof.session.log import LogWriter
-
-    platform = "tpu" if target.chip.vendor == "tpu" else "cuda"
-    program = export_for(platform, function, arguments)
-    session = Session(new_header(command=[]))
-    with TemporaryFolder("program") as folder:
-        path = folder / "program"
-        path.write_bytes(program.data)
-        planned = PlannedRun(
-            spec=spec, compile_only=True, elsewhere=target, exported=str(path), donated=program.donated
-        )
-        session_of([planned], LogWriter(session.header, None), find_interpreter(), session.extend)
-    return session

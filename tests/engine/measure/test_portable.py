@@ -12,8 +12,6 @@ from jax.sharding import PartitionSpec as P
 
 from jaxprof.engine.measure.portable import (
     Devices,
-    export_for,
-    imported,
     lower_for_target,
     program_of,
     trace,
@@ -96,12 +94,9 @@ def test_a_custom_call_that_jax_would_not_keep_is_exported_for_this_very_version
             x = jax.ffi.ffi_call(target, jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
         return x
 
-    exported = export_for("cpu", jax.jit(of_the_users, donate_argnums=0), (X,))
-    function, shapes = imported(exported.data, exported.name, exported.donated)
-    text = jax.jit(function).lower(*shapes).as_text()
+    program = program_of(trace(of_the_users, (X,)), (None,), annotated=False)
+    text = lower_for_target(program, MESH, Devices(tuple(jax.devices()[:1])), "cpu").as_text()
     assert {target in text for target in ("first_of_theirs", "second_of_theirs")} == {True}
-    assert (exported.name, exported.donated) == ("of_the_users", (0,))
-    assert [(shape.shape, shape.dtype) for shape in shapes] == [(X.shape, X.dtype)]
 
 
 def test_names_of_ours_are_replaced_by_those_of_the_arguments_as_far_as_they_are_known():

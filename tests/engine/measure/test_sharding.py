@@ -11,10 +11,9 @@ from jax.experimental import topologies
 from jax.sharding import AbstractMesh, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from engine.measure.heard import of, only, phases, reporter
+from engine.measure.heard import of, only, reporter
 from jaxprof.engine.measure.ahead_of_time import _TargetCompile, abstract, compile_request
 from jaxprof.engine.measure.control import RunControl
-from jaxprof.engine.measure.portable import export_for
 from jaxprof.engine.measure.sharding import (
     companion_specs,
     leaves_of,
@@ -169,7 +168,7 @@ def test_the_command_line_counts_before_the_workload_and_the_rest_is_its():
     assert elsewhere(declared)._specs(leaves, HERE) == {0: P("data"), 1: P(None, "data")}
     overridden = elsewhere(declared, shard=["x=-,data"])._specs(leaves, HERE)
     assert overridden == {0: P(None, "data"), 1: P(None, "data")}
-    assert elsewhere(None, shard=["w=data"])._specs(leaves, HERE) == {1: P("data")}
+    assert elsewhere(replace(declared, shardings=()), shard=["w=data"])._specs(leaves, HERE) == {1: P("data")}
     called = replace(declared, shardings=lambda mesh: (P(mesh.axis_names[0]), None, None))
     assert elsewhere(called)._specs(leaves, HERE) == {0: P("data")}
 
@@ -248,19 +247,6 @@ def test_a_compile_ends_with_what_came_of_it():
         finished = compiled(**options)[-1]
         assert (finished.status, finished.error) == (status, error)
     assert {event.name for event in of(compiled(), TextRecorded)} >= {"jaxpr", "stablehlo", "hlo_before", "hlo"}
-
-
-def test_an_exported_program_is_compiled_as_it_came(monkeypatch, tmp_path):
-    """For a target that is this machine's CPU."""
-    exported = export_for("cpu", jax.jit(lambda x: jax.numpy.tanh(x) * 2, donate_argnums=0), (X,))
-    assert exported.donated == (0,)
-    path = tmp_path / "program"
-    path.write_bytes(exported.data)
-    monkeypatch.setattr(_TargetCompile, "_topology", lambda self: SimpleNamespace(devices=jax.devices("cpu")[:1]))
-    events = compiled(platform="cpu", exported=str(path), donated=[0])
-    assert events[-1] == RunFinished(status="ok")
-    assert phases(events)[-4:] == ["topology", "trace", "lower", "compile"]
-    assert "f32[8,4]" in {event.name: event.text for event in of(events, TextRecorded)}["hlo"]
 
 
 def test_a_jaxlib_that_gives_no_hlo_is_refused_with_the_one_that_does(monkeypatch):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.engine.measure.control import Cancelled, Reporter, RunControl
@@ -51,12 +50,6 @@ def _compile(request: CompileRequest, recorder: Reporter) -> None:
 
     start_jax(recorder, request.spec.device)
     recorder.emit(read_environment([], load_average()))
-    if request.exported:
-        from jaxprof.engine.measure.portable import imported
-
-        function, shapes = imported(Path(request.exported).read_bytes(), request.spec.workload, request.donated)
-        _TargetCompile(request, recorder, None, None).compile(function, shapes)
-        return
     workload = find(request.spec.target, request.spec.arguments, request.spec.argv)
     variant = workload.variant(request.spec.variant)
     if variant.how == "numpy":
@@ -123,13 +116,10 @@ def _skip_debug_calls() -> Iterator[list[str]]:
 class _TargetCompile:
     """One program, and the devices of a topology for which it is compiled."""
 
-    def __init__(
-        self, request: CompileRequest, recorder: Reporter, workload: Workload | None, mesh: Mesh | None
-    ) -> None:
+    def __init__(self, request: CompileRequest, recorder: Reporter, workload: Workload, mesh: Mesh | None) -> None:
         self.request = request
         self.recorder = recorder
         self.workload = workload
-        """Workload of the program; None for a program that was exported."""
         self.context = mesh
         """Mesh of `--mesh`, over this host's devices; None without one."""
 
@@ -207,8 +197,6 @@ class _TargetCompile:
         workload."""
         from jaxprof.engine.measure.sharding import call_companion, companion_specs, requested_specs
 
-        if self.workload is None:
-            return requested_specs(leaves, self.request.shard, mesh)
         declared = self.workload.shardings
         shardings = call_companion(declared, mesh) if callable(declared) else declared
         specs: dict[int, PartitionSpec] = {}

@@ -11,12 +11,9 @@ The settings of the function's own `jit` (shardings, donation, compiler options)
 
 from __future__ import annotations
 
-import io
-import pickle
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from types import FunctionType
 from typing import Any
 
 import jax
@@ -250,46 +247,6 @@ def lower_for_target(program: Program, mesh: Mesh, devices: Devices, platform: s
     with jax.set_mesh(devices.mesh(mesh)), updated("jax_traceback_in_locations_limit", 0):
         jitted = jax.jit(_named(call, program.function.__name__), donate_argnums=program.donated, **options)
         return jitted.lower(*shapes)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedProgram:
-    """A program for another process of this interpreter, with one argument for each array that it takes."""
-
-    name: str
-    data: bytes
-    """The pickled program: JAX's own form needs a package (flatbuffers) that jax does not bring."""
-    donated: tuple[int, ...]
-
-
-def export_for(platform: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> ExportedProgram:
-    """Return the program of `function`, lowered for one device of `platform` (`cuda`, `tpu`). Raises what JAX
-    raises."""
-    traced = trace(function, arguments)
-    program = program_of(traced, (None,) * len(traced.slots), annotated=False)
-    data = io.BytesIO()
-    _Pickler(data).dump(_exported(program, platform))
-    return ExportedProgram(name=program.function.__name__, data=data.getvalue(), donated=program.donated)
-
-
-class _Pickler(pickle.Pickler):
-    """Leaves out what an exported program keeps for its gradient: a function inside a function."""
-
-    def reducer_override(self, value: Any) -> Any:
-        return (
-            (type(None), ()) if isinstance(value, FunctionType) and "<locals>" in value.__qualname__ else NotImplemented
-        )
-
-
-def imported(data: bytes, name: str, donated: Sequence[int]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """Return the function of an exported program of this very interpreter, and the shapes that it takes."""
-    exported = pickle.loads(data)
-
-    def program(*args: Any) -> Any:
-        return exported.call(*args)
-
-    shapes = tuple(jax.ShapeDtypeStruct(like.shape, like.dtype) for like in exported.in_avals)
-    return jax.jit(_named(program, name), donate_argnums=tuple(donated)), shapes
 
 
 def with_own_names(text: str, program: Program, names: Sequence[str]) -> str:

@@ -88,10 +88,6 @@ class CompileRequest:
     decides."""
     shard: list[str] = field(default_factory=list)
     """How inputs are split over the mesh, as `ARGUMENT=SPEC`; overrides the code."""
-    exported: str = ""
-    """File with the program itself, made by `measure.portable.export_for`; empty for the program of `spec.target`."""
-    donated: list[int] = field(default_factory=list)
-    """Arguments that an exported program donates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
