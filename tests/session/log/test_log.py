@@ -244,7 +244,7 @@ def test_a_line_may_stand_across_the_blocks_that_are_read(kept, monkeypatch):
 
     whole, all_events = read_outline(kept), every()
     for block in (1, 7, 100):
-        monkeypatch.setattr(of_outline, "_BLOCK_BYTES", block)
+        monkeypatch.setattr(of_outline, "BLOCK_BYTES", block)
         assert every() == all_events, "each once"
         assert figures(read_outline(kept)) == figures(whole)
     monkeypatch.setenv("JAXPROF_LIMITS", "line=4000")  # the long line of the log is left out, and what follows is not
