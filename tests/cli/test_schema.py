@@ -202,8 +202,6 @@ hlo cut.hlo --findings
 hlo captured.jaxprof --findings
 hlo cut.hlo --barriers
 hlo captured.jaxprof --barriers
-hlo cut.hlo --flame
-hlo captured.jaxprof --flame
 hlo cut.hlo --memory
 hlo small.hlo --stage hlo
 hlo small.hlo --diff changed.hlo

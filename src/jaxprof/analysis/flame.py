@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from jaxprof.analysis.measured import kernels_of, measured
 from jaxprof.grouping import totals
-from jaxprof.units import bytes_, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.loop_time import Spot
@@ -174,11 +173,6 @@ class FlameFrame:
     inside: list[FlameFrame] = field(default_factory=list)
     """Frames directly inside this one, largest first."""
 
-    @property
-    def path(self) -> list[str]:
-        """Names from below the root down to this frame; empty for the root."""
-        return [*self.above.path, self.at.name] if self.above is not None else []
-
 
 ALL: Final = "all"
 PICOSECONDS: Final = 10**12
@@ -219,10 +213,6 @@ class FlameGraph:
             yield frame, depth
             pending += [(inner, depth + 1) for inner in reversed(frame.inside) if inner.total]
 
-    def text(self, amount: int) -> str:
-        """Return an amount as text."""
-        return bytes_(amount) if self.basis == "bytes" else seconds(amount / PICOSECONDS)
-
     @property
     def title(self) -> str:
         """Title of the graph, such as `kernels by named scope · measured self time`."""
@@ -238,11 +228,6 @@ class FlameGraph:
         if self.unknown == 1:
             return f"1 kernel is missing because its {what} unknown."
         return f"{self.unknown} kernels are missing because their {what} unknown."
-
-    @property
-    def is_estimate(self) -> bool:
-        """Whether the amounts were not measured."""
-        return self.basis not in ("measured", "call")
 
 
 def stacks_flame(stacks: Iterable[WeightedStack], basis: str, by: str) -> FlameGraph:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from jaxprof.errors import UsageError
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.flame import FlameGraph
     from jaxprof.analysis.memory import MemoryPicture
     from jaxprof.devices.targets import Machine, StepTime
     from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
@@ -105,13 +104,3 @@ class HloProgram:
         from jaxprof.analysis.memory import peak_memory
 
         return peak_memory(self.run)
-
-    @cached_property
-    def flame(self) -> FlameGraph:
-        """Flame graph of the kernels by named scope, with what was measured of them."""
-        from jaxprof.analysis.flame import ranking_flame
-        from jaxprof.analysis.measured import seconds_per_call
-        from jaxprof.analysis.ranking import ranking_on
-        from jaxprof.hlo.analysis.kernels import kernels
-
-        return ranking_flame(ranking_on(self.machine, self.hlo, kernels(self.hlo), seconds_per_call(self.run)))

@@ -250,7 +250,7 @@ KINDS: Final[Mapping[str, Callable[[], Facts]]] = {
     "gate": partial(_report_facts, "gate", "GATE"),
     "history": partial(_report_facts, "history", "HISTORY"),
     "hlo": _hlo,
-    **{f"hlo-{view}": partial(_hlo, view) for view in ("kernels", "findings", "barriers", "memory", "flame")},
+    **{f"hlo-{view}": partial(_hlo, view) for view in ("kernels", "findings", "barriers", "memory")},
     "hlo-diff": partial(_report_facts, "hlo_difference", "HLO_DIFFERENCE"),
     "hlo-stage": lambda: (_rows("programs", "The programs of the target", _STAGE),),
     "job": partial(_report_facts, "hosts", "JOB"),
@@ -263,7 +263,7 @@ KINDS: Final[Mapping[str, Callable[[], Facts]]] = {
         "processes", "The processes of the job", ROLL_UP, Fact("notices", LIST, "What could not be read")
     ),
     "session": _session_facts,
-    **{f"session-{view}": partial(_view, view) for view in ("kernels", "compile", "steps", "memory", "trust", "flame")},
+    **{f"session-{view}": partial(_view, view) for view in ("kernels", "compile", "steps", "memory", "trust")},
     **{f"session-{view}": partial(_program_view, view) for view in ("compiles", "findings", "transfers", "timeline")},
     "sessions": lambda: _in_folder(
         "sessions", "The sessions, the newest first", ENTRY, Fact("size_bytes", BYTES, "Size of all of them")

@@ -1,4 +1,4 @@
-"""HLO programs as text and as data: kernels with their roofline, findings, barriers, memory, flames, a device table.
+"""HLO programs as text and as data: kernels with their roofline, findings, barriers, memory, a device table.
 
 Least times come from the ceilings and links of a device and are called lower bounds; times from a model are called
 estimates. Nothing here is measured.
@@ -153,14 +153,6 @@ def facts_of_program(view: str | None = None, choice: KernelOptions = _EXECUTION
         from jaxprof.facts.memory import MEMORY
 
         last = (Fact("memory", OBJECT, "Its memory; null for a module that is not scheduled", inside=MEMORY),)
-    elif view == "flame":
-        from jaxprof.report.flame import FLAME, GRAPH, graph_rows
-
-        frames = _lazy_rows(lambda program: graph_rows(program.flame))
-        last = (
-            Fact("flame", ROWS, "The frames of the flame graph, those with most first", frames, inside=FLAME),
-            *within(at("flame"), GRAPH),
-        )
     device_facts = (
         Fact("device", OBJECT, "The device that it is compared with", lambda program: program,
                          inside=_DEVICE, when=at("machine")),
@@ -190,7 +182,7 @@ def _kernels(program: HloProgram, *, choice: KernelOptions, keep: bool) -> Itera
 
 def view_lines(program: HloProgram, view: str) -> Iterator[str]:
     """Yield the gaps of a program, which come before what is derived from the rest, and one of its views as text:
-    findings, barriers, memory or flame."""
+    findings, barriers or memory."""
     listed = notices(program.hlo)
     if listed:
         yield from (*(safe(str(notice)) for notice in listed), "")
@@ -235,19 +227,10 @@ def _memory_lines(program: HloProgram) -> Iterator[str]:
     yield from lines or ["unknown: the module is not scheduled, or has no instructions"]
 
 
-def _flame_lines(program: HloProgram) -> Iterator[str]:
-    """Yield the flame graph of the kernels by named scope, with a note on what its shares are of."""
-    from jaxprof.report.flame import graph_lines
-
-    graph = program.flame
-    yield from graph_lines(graph) if graph.root.total else [graph.remark or "no kernels"]
-
-
 _VIEWS: Final = {
     "findings": _findings_lines,
     "barriers": _barriers_lines,
     "memory": _memory_lines,
-    "flame": _flame_lines,
 }
 
 

@@ -1,4 +1,4 @@
-"""Render a single view of a session (kernels, compile, steps, memory, trust, flame) as text, JSON or CSV.
+"""Render a single view of a session (kernels, compile, steps, memory, trust) as text, JSON or CSV.
 
 A view imports what it needs when it is requested.
 """
@@ -33,7 +33,6 @@ _NO_CAPTURE = {
     "steps": "no steps",
     "trust": "no capture",
     "memory": "no program whose memory is known",
-    "flame": "neither lines of a program nor kernels",
 }
 VIEWS = tuple(_NO_CAPTURE)
 _Rows = Callable[[Session, Run], Iterable[Any] | None]
@@ -51,10 +50,6 @@ def view_of(view: str) -> tuple[tuple[Fact[Any], ...], _Rows]:
         from jaxprof.facts.memory import BUFFERS
 
         return BUFFERS, lambda session, run: picture.buffers if (picture := buffers_of(session, run.id)) else None
-    if view == "flame":
-        from jaxprof.report.flame import FLAME, graph_of, graph_rows
-
-        return FLAME, lambda session, run: graph_rows(graph) if (graph := graph_of(session, run)) else None
     from jaxprof.facts import captures
 
     if view == "compile":
@@ -96,11 +91,6 @@ def facts_of_view(view: str) -> tuple[Fact[Any], ...]:
 
         return (*run, rows, Fact("device_steps", ROWS, "The steps of each device as a whole",
                                  lambda viewed: device_steps(viewed.run.steps), inside=DEVICE_STEPS))  # fmt: skip
-    if view == "flame":
-        from jaxprof.facts import within
-        from jaxprof.report.flame import GRAPH, graph_of
-
-        return (*run, rows, *within(lambda viewed: graph_of(viewed.session, viewed.run), GRAPH))
     return (*run, rows)
 
 
@@ -330,18 +320,10 @@ def _memory(session: Session, run: Run) -> Iterator[str]:
     return memory_lines(buffers_of(session, run.id))
 
 
-def _flame(session: Session, run: Run) -> Iterator[str]:
-    from jaxprof.report.flame import graph_lines, graph_of
-
-    graph = graph_of(session, run)
-    return graph_lines(graph) if graph is not None else iter(())
-
-
 _TEXTS: dict[str, Callable[[Session, Run], Iterator[str]]] = {
     "kernels": _kernels,
     "compile": _compile,
     "steps": _steps,
     "trust": _trust,
     "memory": _memory,
-    "flame": _flame,
 }

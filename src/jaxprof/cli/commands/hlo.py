@@ -54,7 +54,6 @@ SORTS = (
         "findings": "What to improve, with advice.",
         "barriers": "Why kernels were not fused further.",
         "memory": "The peak of memory, and what is alive there.",
-        "flame": "Kernels by named scope as frames inside frames.",
     }
 )
 @click.option("--top", type=click.IntRange(1), metavar="N", help="The first N kernels by --sort, or the N largest.")
@@ -275,7 +274,7 @@ def _print_json(modules: list[HloProgram], stage: str | None, view: str | None, 
 def _next_commands(modules: list[HloProgram], view: str | None, stage: str | None) -> list[str]:
     """Return the commands that print the other views and stages of the same programs."""
     kept = {name for module in modules for name in module.stages.stages}
-    options = [[f"--{other}"] for other in ("kernels", "findings", "barriers", "memory", "flame") if other != view]
+    options = [[f"--{other}"] for other in ("kernels", "findings", "barriers", "memory") if other != view]
     options += [["--stage", other] for other in STAGES if other.replace("-", "_") in kept and other != stage]
     return [same_command(*option, without=("top", "sort", "stage", "out", "force")) for option in options]
 

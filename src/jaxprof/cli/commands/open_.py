@@ -66,7 +66,6 @@ _PRINTING_PARAMETERS: Final = ("form", "run_id")
 """Parameters other than views that request printed output."""
 _VIEWS_TO_DERIVE: Final[dict[str | None, tuple[str, ...]]] = {
     None: ("kernels", "steps", "compile", "memory", "trust"),
-    "flame": ("kernels", "trust"),
     **{view: (view,) for view in ("kernels", "compile", "steps", "memory", "trust")},
 }
 """The views to derive from a profile for a chosen view, or for none; the timeline is not printed."""
@@ -81,7 +80,6 @@ _VIEWS_TO_DERIVE: Final[dict[str | None, tuple[str, ...]]] = {
         "steps": "Where the time of each step went.",
         "memory": "What the peak memory is made of, and the largest buffers.",
         "trust": "Whether the captures can be trusted.",
-        "flame": "Flame graph as text: the lines of a program, otherwise kernels by named scope.",
         "compiles": "For a program: each compilation, and why.",
         "findings": "For a program: what to change, and at which line.",
         "transfers": "For a program: implicit copies between host and device.",
@@ -327,7 +325,7 @@ def _print(file: str, run_id: str | None, form: str) -> int:
         _print_job(job, view, run_id, form)
         return ExitCode.OK
     with recorded(file, _VIEWS_TO_DERIVE.get(view, ("trust",))) as found:
-        session = _with_one_run(found.session, run_id, with_baseline=view is None, with_programs=view == "flame")
+        session = _with_one_run(found.session, run_id, with_baseline=view is None)
         if view is None:
             _print_session(session, form, found.given, live=found.live)
         else:
@@ -344,19 +342,13 @@ def _print_job(folder: Path, view: str | None, run_id: str | None, form: str) ->
     print_job(read_job_figures(folder), form)
 
 
-def _with_one_run(
-    session: Session, run_id: str | None, *, with_baseline: bool = False, with_programs: bool = False
-) -> Session:
-    """Return `session` with this run alone, or also with its baseline, or a profile's programs. Raises UsageError."""
+def _with_one_run(session: Session, run_id: str | None, *, with_baseline: bool = False) -> Session:
+    """Return `session` with this run alone, or also with its baseline. Raises UsageError."""
     if run_id is None:
         return session
     if run_id not in session.runs:
         raise unknown_name("run", run_id, session.runs)
     kept = {run_id, session.runs[run_id].plan.baseline if with_baseline else run_id}
-    if with_programs:
-        from jaxprof.analysis.profile import programs_of
-
-        kept |= {program.id for program in programs_of(session, session.runs[run_id])}
     part = copy(session)
     part.runs = {name: run for name, run in session.runs.items() if name in kept}
     return part
