@@ -113,6 +113,7 @@ class Intake:
             over = False
 
             def relative_update(self, inc: int = 1) -> None:
+                super().relative_update(inc)
                 if self.over:
                     raise StoreFailure("it was given up")
                 take(inc)
