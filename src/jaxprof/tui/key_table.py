@@ -326,7 +326,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("ledger", "m:b", "tab('ledger')", "Ledger", "Show what was compiled, for how long, and why"),
         Key("findings", "m:f", "tab('findings')", "Findings", "Show what is worth changing, and where"),
         Key("lines", "m:L", "tab('lines')", "Lines", "Show the lines that took the time"),
-        Key("flame", "m:O", "tab('flame')", "Nested", "Show the lines under the loops that led to them"),
+        Key("flame", "m:O", "tab('flame')", "Flame", "Show the lines under the loops that led to them"),
         Key("time", "m:T", "tab('time')", "Time", "Show where the time went, summed and over time"),
         Key("output", "m:l", "tab('output')", "Output", "Show what the program printed"),
         _FILTER,

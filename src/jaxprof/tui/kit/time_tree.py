@@ -1,7 +1,8 @@
 """Times inside times: the passes of a compilation, or the lines of a program under the loops that led to them.
 
-A node's self time is the time that nothing inside it covers. The nodes also form one list, the longest self time first;
-a filter lists the nodes that it leaves.
+A node's self time is the time that nothing inside it covers. The bars stand below the node that they are part of, one
+after the other, as in a flame graph with one row a frame. The nodes also form one list, the longest self time first; a
+filter lists the nodes that it leaves.
 """
 
 from __future__ import annotations
@@ -55,6 +56,14 @@ def _walk(node: TimeNode, path: Path = ()) -> Iterator[tuple[Path, TimeNode]]:
         yield from _walk(inner, (*path, (inner.name, named[inner.name])))
 
 
+def _begins(node: TimeNode, at: float = 0.0, depth: int = 0) -> Iterator[tuple[int, float]]:
+    """Yield the id of a node and of all inside it, each with where its bar begins, in seconds."""
+    yield id(node), at
+    for inner in node.inside if depth < DEEPEST else ():
+        yield from _begins(inner, at, depth + 1)
+        at += inner.seconds
+
+
 class TimeTree(TreeView[TimeNode], keys="time_tree"):
     """One row per node; a node with others inside can be opened."""
 
@@ -77,12 +86,14 @@ class TimeTree(TreeView[TimeNode], keys="time_tree"):
         self._of_path: dict[Path, TimeNode] = {}
         self._paths: dict[int, Path] = {}
         """The path of each node, by its id."""
+        self._begins: dict[int, float] = {}
         self._flat = False
 
     def show(self, root: TimeNode | None, *, same: bool = False) -> None:
         """Show a tree, opened where most of the time was spent; `same`: the tree in view has grown."""
         self._of_path = dict(_walk(root)) if root is not None else {}
         self._paths = {id(node): path for path, node in self._of_path.items()}
+        self._begins = dict(_begins(root)) if root is not None else {}
         if not same or not self.opened:
             self.opened = {path for path, node in self._of_path.items() if node.seconds >= self._whole * OPEN_FROM}
             self.opened_at_first = frozenset(self.opened)
@@ -133,7 +144,9 @@ class TimeTree(TreeView[TimeNode], keys="time_tree"):
         return percent_or_less(node.seconds / self._whole) if self._whole else ""
 
     def _bar(self, node: TimeNode) -> Drawing:
-        parts = ((node.self_seconds, "█", node.style), (node.seconds - node.self_seconds, "░", "$quiet"))
+        began = 0.0 if self._flat or self._words else self._begins.get(id(node), 0.0)
+        inside = node.seconds - node.self_seconds
+        parts = ((began, " ", ""), (inside, "░", "$quiet"), (node.self_seconds, "█", node.style))
         return lambda width: stacked(parts, self._whole or 1.0, width)
 
     def action_sort(self) -> None:

@@ -56,7 +56,7 @@ VIEWS = {
     "findings": "Findings",
     "ledger": "Ledger",
     "lines": "Lines",
-    "flame": "Nested",
+    "flame": "Flame",
     "time": "Time",
     "output": "Process output",
 }
