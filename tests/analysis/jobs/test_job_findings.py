@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import program_events as made
+from folding import changed
 from golden import figures_text, finding_text, held_cases
 from jaxprof import events as e
 from jaxprof.analysis.arrivals import Exchanged, align
@@ -57,6 +58,12 @@ def raised(index, *, hosts, clock):
     return of(*loop(), *stderr(*TRACEBACK, seconds=5.0 + 3 * index), exit_code=1, header=header)
 
 
+def clocked(host, clock):
+    """Four processes of two seconds, one of which sleeps in each step, as samples and as the clock see it."""
+    usual = changed(loop(2), e.ProgramSampled, device_wait_seconds=0.95)
+    return [usual, usual, changed(loop(2, host=host), e.ProgramSampled, device_wait_seconds=1 - clock), usual]
+
+
 def stepping(seconds, *stops):
     """A loop of so many seconds, and stops: when, for how long, and what found it."""
     seen = [
@@ -104,6 +111,8 @@ FOUND = {
         "straggler 1 data, straggler 3 host",
     ),
     "the others do not wait": ([loop(), loop(30, data=0.3), loop()], "straggler 1 data"),
+    "a short loop, and the clock agrees": (clocked(0.86, 0.9), "straggler 2 host"),
+    "a short loop, half of it": (clocked(0.45, 0.5), "straggler 2 host"),
     "work that samples do not see": (waver(3, 30, (0, 30, 0.3), 1, clock=0.1), "straggler 1 own"),
     "late to the end": (waver(4, 120, (60, 120, 0.3), 2), "straggler 2 data"),
     "late in the middle, by the clock": (waver(4, 120, (30, 80, 0.3), 2, clock=0.1), "straggler 2 own"),
@@ -170,6 +179,8 @@ NOTHING = {
     "four windows are too few": [loop(4), loop(4, data=0.3), loop(4)],
     "blocks that vary": [wavering(12, seed=seed, data=0.1 + 0.06 * (seed == 1), noise=0.06) for seed in range(4)],
     "all of them differ": [loop(data=share) for share in (0.02, 0.3, 0.15, 0.45, 0.6)],
+    "a short loop, and the clock does not agree": clocked(0.86, 0.05),
+    "a short loop, a part of it": clocked(0.3, 0.9),
     "samples that are biased": [wavering(30, seed=at, clock=of_it) for at, of_it in ((1, 0.01), (2, 0.4), (3, 0.02))],
     "what all share": DEAR,
     "what three of four share": [*DEAR[:3], loop()],

@@ -40,7 +40,7 @@ from jaxprof.analysis.jobs.findings import (
     stopped,
     throttled,
 )
-from jaxprof.analysis.jobs.late import IN_STEP, comparable, stragglers
+from jaxprof.analysis.jobs.late import IN_STEP, clearly_late, comparable, stragglers
 from jaxprof.analysis.programs.loop_time import COMPILE, DEVICE, PARTS
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import RecordedJob
@@ -173,6 +173,7 @@ def figures_of(
     notices += (f"process {each.index}: {notice}" for each in processes for notice in each.notices)
     compared = comparable(processes, notices)
     alone, late = list(recompiles(processes)), list(stragglers(compared))
+    late += clearly_late(processes, {finding.index for finding in late})
     one_host = len({process.host for process in processes}) == 1
     collectives = tuple(replace(each, one_host=one_host) for each in arrivals(captures, notices))
     if collectives:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Final
@@ -35,6 +35,7 @@ from jaxprof.analysis.jobs.figures import (
     Array,
     LoopWindows,
     ProcessFigures,
+    same_loop,
     share_beside,
 )
 from jaxprof.analysis.programs.loop_time import COMPILE, COPY, DATA, DISPATCH, HOST, PARTS
@@ -412,6 +413,14 @@ def _worth_naming(more: Array, least: int) -> Array:
 
 OWN: Final = (*PARTS_OF_ITS_OWN, COMPILE)
 """Parts of a loop in which a process works itself while the others wait for it."""
+CLEAR_EXCESS: Final = 0.4
+"""Excess share of the loop's time that is reported even for a short loop."""
+_CLEAR_EXCESS_BY_CLOCK: Final = 0.25
+"""Excess share by the main threads' CPU clocks, which must agree if every process has one."""
+_SAMPLES_APART: Final = 4
+"""Number of successive samples that count as one, because neighbours resemble each other."""
+_CLEAR_EXCESS_ERRORS: Final = 4.0
+"""Smallest difference in standard errors."""
 _SHARED: Final = 0.25
 """Share of its loop (for compiling: of its wall time) that every process must spend on one thing to report it."""
 IN_STEP: Final = 1.15
@@ -477,6 +486,44 @@ def stragglers(compared: Sequence[ProcessFigures]) -> Iterator[Finding]:
             yield _finding(loop, others, *lateness)
 
 
+def clearly_late(processes: Sequence[ProcessFigures], named: Collection[int | None]) -> Iterator[Finding]:
+    """Yield processes whose own work clearly takes most of a loop that is too short to be compared in blocks. The
+    others, in the same loop, do none of this work. `named` holds the processes already found late."""
+    for process in processes:
+        others = [
+            other
+            for other in processes
+            if other is not process and other.shares is not None and same_loop(process, other)
+        ]
+        if process.shares is None or process.index in named or not others:
+            continue  # without samples there is no share, and two processes without a loop seem to have the same
+        if len(windows_of(process)) > 2 * LEAST_BLOCKS:
+            continue
+        shares = [(part, *_clear_shares(process, others, part)) for part in PARTS_OF_ITS_OWN]
+        part, share, usual = max(shares, key=lambda each: each[1] - each[2])
+        if share - usual < CLEAR_EXCESS or not _clock_agrees(process, others):
+            continue
+        assert process.loop is not None
+        yield _straggler(process, others, part, (share, usual), (share - usual) * process.loop.seconds)
+
+
+def _clear_shares(process: ProcessFigures, others: Sequence[ProcessFigures], part: str) -> tuple[float, float]:
+    """Return a part's share in this loop and in the others; the same value twice if so few samples can differ by
+    chance."""
+    share, usual = share_beside(process, others, part) or (0.0, 0.0)
+    samples = min(each.loop.samples for each in (process, *others) if each.loop is not None) / _SAMPLES_APART
+    error = math.sqrt((share * (1 - share) + usual * (1 - usual) + 1 / samples) / samples)
+    return (share, usual) if share - usual > _CLEAR_EXCESS_ERRORS * error else (share, share)
+
+
+def _clock_agrees(process: ProcessFigures, others: Sequence[ProcessFigures]) -> bool:
+    """Return whether the main thread worked, or waited for something other than its device, for more of its loop than
+    the others. True if a clock is missing."""
+    windows = [each.windows for each in (process, *others)]
+    own_shares = [float(each.own_seconds.sum() / each.seconds.sum()) if len(each) else math.nan for each in windows]
+    return any(map(math.isnan, own_shares)) or own_shares[0] - median(own_shares[1:]) >= _CLEAR_EXCESS_BY_CLOCK
+
+
 def shared(processes: Sequence[ProcessFigures]) -> list[tuple[str, float, float]]:
     """List the work on which every process of a job spends a large share of its time: text, least and largest share."""
     rows = []
@@ -531,20 +578,33 @@ def _finding(
     samples_agree = most.difference >= max(LEAST_DIFFERENCE, excess.difference / 3)
     reported = most if excess.what == OWN_WORK and samples_agree else excess
     step = next((int(step) for step in windows.first_steps if step == step), None)  # NaN if unknown
-    what = reported.what
-    of_loop = share_beside(process, others, what) if period.is_whole and what != OWN_WORK else None
-    share, usual = of_loop or (reported.share, reported.usual)
+    of_loop = share_beside(process, others, reported.what) if period.is_whole and reported.what != OWN_WORK else None
+    cost = excess.difference * float(windows.seconds.sum())
+    return _straggler(process, others, reported.what, of_loop or (reported.share, reported.usual), cost, period, step)
+
+
+def _straggler(
+    process: ProcessFigures,
+    others: Sequence[ProcessFigures],
+    what: str,
+    shares: tuple[float, float],
+    cost_seconds: float,
+    period: LatePeriod = WHOLE,
+    step: int | None = None,
+) -> Finding:
+    """Return the finding about a late process. `shares` are its share and the usual one; `step` is the number of the
+    first step in the period, if steps are numbered."""
     message = (
         f"process {process.index} on {process.host} is late{_since_text(period, step)}: {_TEXTS[what]} takes "
-        f"{percent_or_less(share)} of {'its loop' if period.is_whole else 'that time'}, "
-        f"{percent_or_less(usual)} on the others, {_waiting_text(process, others, what)}"
+        f"{percent_or_less(shares[0])} of {'its loop' if period.is_whole else 'that time'}, "
+        f"{percent_or_less(shares[1])} on the others, {_waiting_text(process, others, what)}"
     )
     return Finding(
         "straggler",
         message,
         (process.loop.line_of(what) if process.loop is not None and what != OWN_WORK else None,),
         own_fix=_ADVICE[what],
-        seconds=excess.difference * float(windows.seconds.sum()),
+        seconds=cost_seconds,
         index=process.index,
         part=what,
         since_seconds=period.began_seconds,
