@@ -123,7 +123,7 @@ def test_a_sitecustomize_of_the_users_comes_after_ours(text, variables, tmp_path
 @pytest.mark.parametrize(
     ("harm", "done", "place"),
     [
-        ("cut", "os.truncate(path, 0)", OUT),
+        ("deleted", "os.unlink(path)", OUT),
         ("replaced by another file", "os.unlink(path); open(path, 'w').write('mine')", "s-2.jaxprof"),
     ],
 )

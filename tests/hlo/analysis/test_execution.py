@@ -9,37 +9,73 @@ from jaxprof.hlo.analysis.collectives import collectives
 from jaxprof.hlo.analysis.kernels import kernels
 from tables import rows
 
+_COUNTED_LOOP = """
+    body {{
+      state = (s32[], f32[8]) parameter(0)
+      i = s32[] get-tuple-element(state), index=0
+      x = f32[8] get-tuple-element(state), index=1
+      step = s32[] constant({step})
+      next = s32[] add(i, step)
+      y = f32[8] negate(x)
+      ROOT out = (s32[], f32[8]) tuple(next, y)
+    }}
+
+    condition {{
+      state = (s32[], f32[8]) parameter(0)
+      i = s32[] get-tuple-element(state), index=0
+      limit = s32[] constant({limit})
+      ROOT go = pred[] compare({compared}), direction={direction}
+    }}
+
+    ENTRY main {{
+      x = f32[8] parameter(0)
+      zero = s32[] constant({start})
+      first = (s32[], f32[8]) tuple(zero, x)
+      loop = (s32[], f32[8]) while(first), condition=condition, body=body{known}
+      ROOT result = f32[8] get-tuple-element(loop), index=1
+    }}
+"""
+
 
 def _counts(text):
     return {kernel.name: kernel.count for kernel in kernels(written(text))}
 
 
-_TRIPS = [
-    ("", None),
-    (', backend_config={"known_trip_count":{"n":"7"}}', 7),
-    (r', backend_config="{\"known_trip_count\":{\"n\":\"6\"}}"', 6),
-]
+_KNOWN = ', backend_config={"known_trip_count":{"n":"7"}}'
+_KNOWN_AS_TEXT = r', backend_config="{\"known_trip_count\":{\"n\":\"6\"}}"'
 
 
-@pytest.mark.parametrize(("known", "expected"), _TRIPS)
-def test_a_loop_runs_as_often_as_xla_says(known, expected):
-    text = """
-        step {
-          p = f32[8] parameter(0)
-          ROOT y = f32[8] negate(p)
-        }
+@pytest.mark.parametrize(
+    ("start", "step", "limit", "direction", "known", "expected"),
+    [
+        *rows("""
+            0   1   10  LT  -  10
+            0   3   10  LT  -  4
+            10  -1  0   GT  -  10
+            10  -2  1   GE  -  5
+            0   2   10  NE  -  5
+            0   1   -5  LT  -  0
+            # never meets its limit
+            0   3   10  NE  -  None
+            # runs until it overflows
+            0   -1  10  LT  -  None
+            0   0   10  LT  -  None
+        """),
+        (0, 1, 10, "LT", _KNOWN, "7"),  # what XLA says comes first
+        (0, 1, 10, "LT", _KNOWN_AS_TEXT, "6"),
+    ],
+)
+def test_trip_counts(start, step, limit, direction, known, expected):
+    def text(compared, direction):
+        return _COUNTED_LOOP.format(
+            start=start, step=step, limit=limit, direction=direction, compared=compared, known=known
+        )
 
-        more {
-          p = f32[8] parameter(0)
-          ROOT again = pred[] custom-call(p), custom_call_target="ask"
-        }
-
-        ENTRY main {
-          x = f32[8] parameter(0)
-          ROOT loop = f32[8] while(x), condition=more, body=stepKNOWN
-        }
-    """
-    assert _counts(text.replace("KNOWN", known))["y"] == expected
+    assert str(_counts(text("i, limit", direction))["y"]) == expected
+    turned = text("limit, i", direction.translate(str.maketrans("LG", "GL"))).replace("add(i, step)", "add(step, i)")
+    assert str(_counts(turned)["y"]) == expected
+    if not known:
+        assert _counts(turned.replace("add(step, i)", "add(i, i)"))["y"] is None
 
 
 def test_nested_loops_multiply_and_conditions_run_once_more():
