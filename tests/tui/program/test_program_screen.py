@@ -163,6 +163,12 @@ async def test_profile_and_hlo_lead_to_the_last_window():
             assert walk.app.run_in_view == run
 
 
+async def test_memory_has_the_live_arrays_of_a_program_without_a_capture():
+    async with walking(MIDDLE) as walk:
+        await walk.show(recorded.finished(), "program", "✓ exit code 0")
+        await walk.through("6 | #profile | has no capture | Live arrays over time | highest")
+
+
 # -- while it goes on ---------------------------------------------------------------------------------------------
 
 

@@ -6,7 +6,7 @@ The cursor starts at the peak.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from textual.containers import Container, Vertical
 from textual.content import Content
@@ -19,7 +19,7 @@ from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.drawing import bar, hang, stacked, whole_parts
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.picture import Lines, Picture
-from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, count_tick, line_plot, whole_tick
+from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, count_tick, line_plot, seconds_tick, whole_tick
 from jaxprof.tui.kit.table_columns import Drawing, TableColumn
 from jaxprof.tui.kit.table_view import TableView
 from jaxprof.tui.kit.threads import in_thread
@@ -123,6 +123,17 @@ def live_plot(points: Sequence[Size], at: int, width: int, height: int) -> Conte
     return line_plot([line], across, Axis(f"{unit} alive", count_tick, zero=True), width, height, marks)
 
 
+def arrays_plot(points: Sequence[tuple[float, int]], width: int, height: int) -> Content:
+    """Return a plot of the bytes of a program's live arrays over its seconds, with the highest point marked."""
+    at, peak = max(points, key=lambda point: point[1])
+    scale, unit = unit_of(peak)
+    line = PlotLine("", tuple((second, size / scale) for second, size in points), "$better")
+    marks = [Mark(at, peak / scale, f"highest {bytes_(peak)}")]
+    return line_plot(
+        [line], Axis("time", seconds_tick), Axis(f"{unit} of arrays", count_tick, zero=True), width, height, marks
+    )
+
+
 def unit_of(size: int) -> tuple[int, str]:
     """Return the bytes and the name of the binary unit that suits a size."""
     power = min(4, max(0, size.bit_length() - 1) // 10)
@@ -148,9 +159,7 @@ class MemoryView(Guarded, Container, keys="memory"):
         with Vertical(id="memory-box", classes="box") as box:
             box.border_title = "Peak"
             yield Lines(id="memory-head")
-        plot = Picture(id="live-plot", classes="box")
-        plot.border_title = "Live size over the schedule, an estimate"
-        yield plot
+        yield Picture(id="live-plot", classes="box")
         with Vertical(id="buffer-box", classes="box"):
             yield BufferList(id="buffers")
 
@@ -170,14 +179,14 @@ class MemoryView(Guarded, Container, keys="memory"):
 
         in_thread(self, make, "memory", then=take)
 
-    def show_words(self, words: str) -> None:
-        """Show why there is no memory to show."""
+    def show_words(self, words: str, arrays: Sequence[tuple[float, int]] = ()) -> None:
+        """Show why there is no memory to show, and what is known without it: the bytes of live `arrays` by second."""
         self._picture = self._key = None
         self.query_one("#memory-head", Lines).show(
             words, lambda width: Content.styled(safe(words), "$text-muted").wrap(width)
         )
-        for name in ("live-plot", "buffer-box"):
-            self.query_one(f"#{name}").display = False
+        self._plot("Live arrays over time", arrays, arrays_plot)
+        self.query_one("#buffer-box").display = False
 
     def show_picture(self, picture: MemoryPicture, measured: Content | None = None) -> None:
         """Show the memory of a program, and what the allocator of its device `measured`."""
@@ -188,7 +197,6 @@ class MemoryView(Guarded, Container, keys="memory"):
                 *([measured.truncate(width, ellipsis=True)] if measured is not None else []),
             ],
         )
-        self.query_one("#live-plot").display = bool(picture.live_bytes)
         self.query_one("#buffer-box").display = True
         if picture is not self._picture:
             self._picture, self._at = picture, peak_of(picture)
@@ -199,6 +207,13 @@ class MemoryView(Guarded, Container, keys="memory"):
     def on_resize(self) -> None:
         self._show_cursor()
 
+    def _plot(
+        self, title: str, points: Sequence[Any], draw: Callable[[Sequence[Any], int, int], Content], at: int = 0
+    ) -> None:
+        plot = self.query_one("#live-plot", Picture)
+        plot.display, plot.border_title = bool(points), title
+        plot.show((title, tuple(points), at), lambda width, height: draw(points, width, height))
+
     # -- the cursor over the schedule -------------------------------------------------------------------------
 
     def _show_cursor(self) -> None:
@@ -207,10 +222,9 @@ class MemoryView(Guarded, Container, keys="memory"):
         if picture is None:
             return
         schedule = picture.schedule
-        if picture.live_bytes:
-            points, at = points_of(picture), self._at
-            plot = self.query_one("#live-plot", Picture)
-            plot.show((points, at), lambda width, height: live_plot(points, at, width, height))
+        points, at = points_of(picture) if picture.live_bytes else (), self._at
+        title = "Live size over the schedule, an estimate"
+        self._plot(title, points, lambda points, width, height: live_plot(points, at, width, height), at)
         box, listed = self.query_one("#buffer-box"), self.query_one(BufferList)
         width = self.size.width - 4
         if schedule is None:

@@ -59,6 +59,17 @@ def allocator_line(run: Run) -> Content:
     return Content.assemble("allocator peak, measured: ", (bytes_(memory.allocator_peak_bytes), "bold"), of)
 
 
+def arrays_of(run: Run) -> list[tuple[float, int]]:
+    """Return the bytes of a program's live arrays by the second of its life; nothing for a run that is no program."""
+    counts = run.program.arrays if run.program is not None else []
+    began = (
+        run.started_seconds
+        if run.started_seconds is not None
+        else min((e.monotonic_seconds for e in counts), default=0.0)
+    )
+    return [(counted.monotonic_seconds - began, counted.bytes) for counted in counts]
+
+
 _NO_MEMORY = {
     "numpy": "NumPy's memory is unknown: XLA compiles no program for it.",
     "eager": "An op-by-op run has no single program whose memory could be shown.",
@@ -187,7 +198,7 @@ class ProfileScreen(SessionScreen, keys="profile"):
             return
         session, words, view = self.profiler.session, self._words(run), self.query_one(MemoryView)
         if run is None or words:
-            view.show_words(words)
+            view.show_words(words, arrays_of(run) if run is not None else ())
         else:
             compiled = with_hlo(session, run)
             key, why = (id(session), compiled.id), why_no_memory(compiled)
