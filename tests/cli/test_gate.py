@@ -2,6 +2,7 @@
 were measured in turns with the base, and undecided wherever they were not."""
 
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -82,6 +83,22 @@ def test_the_form_for_ci_is_printed(call, known):
     said = call(*words, "--format", "markdown")
     assert (said.code, said.out.startswith("```text\na limit was exceeded")) == (3, True)
     assert call("gate", "old:f", "--base", "old:f", "--fail-on", "bytes").code == 0
+
+
+def test_what_grew_is_shown_by_a_command_that_can_be_run(call, known, tmp_path):
+    grown = sessions.HLO.replace("f32", "f64")
+    old, new = str(tmp_path / "old.jaxprof"), str(tmp_path / "new.jaxprof")
+    for path, hlo in ((old, sessions.HLO), (new, grown)):
+        written(Path(path), compiled(hlo), sessions.HEADER)
+    known |= {"old:f": session(), "new:f": session(grown), old: session(), new: session(grown)}
+    for words, told in (
+        (("new:f", "--base", "old:f", "--arg", "f32[8]"), "compare --arg 'f32[8]' old:f new:f"),
+        (("new:f", "--base", old, "--arg", "f32[8]"), f"hlo new:f --arg 'f32[8]' --diff {old}"),
+        (("new:f", "--base", old, "--for", "h100"), f"compare --for h100 {old} new:f"),
+        ((new, "--base", old), f"compare {old} {new}"),
+    ):
+        said = call("gate", *words, "--fail-on", "bytes")
+        assert (said.code, said.out.splitlines()[-1].strip()) == (3, f"jaxprof {told}")
 
 
 def test_each_device_is_held_against_its_own(call, known):

@@ -261,9 +261,9 @@ def job_cost(job: JobFigures) -> tuple[str, str]:
     )
 
 
-def gate_conclusion(result: GateResult, target: str) -> Conclusion:
-    """Return the conclusion of a gate: the limit exceeded by most, what the figures rest on, how to see why."""
-    from jaxprof.analysis.explain.model import command
+def gate_conclusion(result: GateResult, details: str) -> Conclusion:
+    """Return the conclusion of a gate: the limit exceeded by most, what the figures rest on, how to see why.
+    `details`: the command that shows what differs."""
     from jaxprof.report.gate import row_text
 
     worst = min(result.rows, key=_worst_first, default=None)
@@ -276,11 +276,6 @@ def gate_conclusion(result: GateResult, target: str) -> Conclusion:
         certainty = "times were not measured together, so the machine may explain them"
     if result.outcome == "within":
         return Conclusion(cost, certainty, "nothing: no limit was exceeded")
-    base = result.base
-    details = {
-        "revision": command("compare", "--git", base.name, target),
-        "target": command("compare", base.name, target),
-    }.get(base.reading, command("hlo", target, "--kernels"))
     action = {
         "passed": "find what grew",
         "undecided": "find out what is unknown: the reason stands beside each limit",

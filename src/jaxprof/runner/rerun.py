@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from jaxprof.analysis.explain.model import compared_again
 from jaxprof.errors import UsageError, unknown_name
 from jaxprof.redaction import REDACTED
 from jaxprof.runner.planning import PlannedRun
@@ -116,11 +117,8 @@ def _with_baseline(session: Session, run: Run, made: dict[str, PlannedRun]) -> N
 def _planned(session: Session, run: Run, baseline: PlannedRun | None) -> PlannedRun:
     plan = run.plan
     if plan.side:
-        words = session.header.command[1:]
-        known = words[:1] in (["ab"], ["compare"])
-        hint = (
-            f"Its command does that: {shlex.join(['jaxprof', *words])}" if known else "jaxprof compare A B does that."
-        )
+        again = compared_again(session)
+        hint = f"Its command does that: {again}" if again else "jaxprof compare A B does that."
         raise UsageError(f"{plan.workload} is side {plan.side} of a comparison, which is measured as a whole", hint)
     if plan.how in NOT_AGAIN:
         what, hint = NOT_AGAIN[plan.how]

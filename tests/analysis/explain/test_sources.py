@@ -70,6 +70,9 @@ def test_a_function_is_compared_with_the_committed_one_where_there_is_one(tmp_pa
 def test_a_measurement_is_made_longer_and_a_comparison_whole():
     assert sources.measured_longer(COMPARED, "s", run()) == "jaxprof run --from s:r2 --launches 10"
     assert sources.measured_longer(COMPARED, "s", run(side="B")) == "jaxprof compare f.py g.py --launches 10"
+    words = ["jaxprof", "compare", "f.py", "g.py", "--launches", "1", "--seed", "10"]
+    once = SimpleNamespace(header=SimpleNamespace(command=words))
+    assert sources.measured_longer(once, "s", run(side="B")) == "jaxprof compare f.py g.py --seed 10 --launches 10"
     assert not any(sources.measured_longer(COMPARED, "s", run(how=how)) for how in ("compile", "imported", "program"))
 
 
@@ -78,7 +81,12 @@ def test_a_measurement_is_made_longer_and_a_comparison_whole():
     [
         ("run", {"parameters": {"n": 64}, "device": "cuda:1"}, "run selu --variant jit --set n=64 --device cuda:1"),
         ("run", {**GIVEN, "parameters": {"n": 64}}, "run f.py:step --variant jit --arg 'f32[8]' --arg 3"),
-        ("ab f.py g.py", {"side": "B"}, "ab f.py g.py --capture"),
+        ("ab f.py g.py", {"side": "B"}, "compare f.py g.py --capture"),
+        (
+            "compare f.py -o x.jaxprof g.py --force --margin 5% --format=json --limit 9",
+            {"side": "B"},
+            "compare f.py g.py --margin 5% --capture",
+        ),
         ("run f.py", {"side": "B"}, None),
     ],
 )

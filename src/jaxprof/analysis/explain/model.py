@@ -6,7 +6,7 @@ Also the shell commands that verify a fix or fill a gap.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from jaxprof.hlo.open.stages import ModuleStages
     from jaxprof.session import Run, Session
 
+_FLAGS: Final = ("--force", "--full", "--capture")
+_OUTPUT: Final = ("-o", "--out", "--force", "--full", "--format", "--limit")
+"""Options of a comparison that say where its answer goes, and in which form."""
 _STARTED: Final = ("script", "module")
 """Ways in which jaxprof itself started a program, and can start it again."""
 
@@ -50,9 +53,23 @@ def program_verified(name: str, program: ProgramResult) -> str:
 
 
 def compared_again(session: Session, *options: str) -> str:
-    """Return the command of the session's comparison with further options; empty if the session does not hold it."""
-    words = session.header.command[1:]
-    return command(*words, *options) if words[:1] in (["ab"], ["compare"]) else ""
+    """Return the command of the session's comparison with these options; empty if the session does not hold it. Its
+    answer goes where answers go by default: the file that the first one wrote is there."""
+    name, *words = session.header.command[1:] or [""]
+    if name not in ("ab", "compare"):
+        return ""
+    return command("compare", *_without({*_OUTPUT, *options[:1]}, words), *options)
+
+
+def _without(left_out: Collection[str], words: Sequence[str]) -> Iterator[str]:
+    """Yield the words of a command line without these options and their values."""
+    rest = iter(words)
+    for word in rest:
+        option, equals, _ = word.partition("=")
+        if option not in left_out:
+            yield word
+        elif not equals and option not in _FLAGS:
+            next(rest, None)
 
 
 def run_verified(session: Session, name: str, run: Run) -> str:

@@ -301,9 +301,8 @@ def _print_differences(differences: list[SessionDifference], form: str, next_com
 
 
 def _print_trend(workload: str, form: str, *, fact: str, last: int | None) -> None:
-    """Print the trend of each measurement of the workload (of all workloads if it is empty), with the points at which
-    it changed for good. Runs of the same workload, variant, kind of device, parameters, arguments and precision on the
-    same hardware are one measurement."""
+    """Print the trend of each measurement of the workload (of all workloads if it is empty). Runs of the same workload,
+    variant, kind of device, parameters, arguments and precision on the same hardware are one measurement."""
     from jaxprof.analysis.history import read_history
     from jaxprof.report import history as report
     from jaxprof.session.log import Library

@@ -6,11 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
+from jaxprof.analysis.explain.model import command as shell_line
 from jaxprof.analysis.gate import (
+    GateBase,
     GateLimit,
     GateResult,
     GateRow,
@@ -39,6 +41,7 @@ from jaxprof.cli.options import (
     settings_option,
     target_options,
     variant_option,
+    words_given,
 )
 from jaxprof.cli.output import ExitCode, format_option, print_json, print_lines, print_report
 from jaxprof.cli.sides import TIMED, MeasuredSides, can_be_measured, measure_times
@@ -49,6 +52,9 @@ from jaxprof.report import gate as report
 from jaxprof.report.conclusion import conclusion_lines, gate_conclusion
 from jaxprof.session import Run, Session
 from jaxprof.session.log import LogWriter
+
+_COMPILING: Final = {"targets", "axes", "shard", "variant", "arguments", "settings", "python"}
+"""Parameters that say what is compiled; `hlo` and `compare` have them, too."""
 
 
 @click.command("gate")
@@ -274,4 +280,18 @@ def _print(result: GateResult, form: str, target: str, path: str | None) -> None
         return
     print_report(report.gate_text(result), form)
     if form == "text":
-        print_lines(["", *conclusion_lines(gate_conclusion(result, target), report.WIDTH)])
+        print_lines(["", *conclusion_lines(gate_conclusion(result, _details(result.base, target)), report.WIDTH)])
+
+
+def _details(base: GateBase, target: str) -> str:
+    """Return the command that shows what differs from the base, with the options that say what is compiled."""
+    given = click.get_current_context().params
+    options = [str(word) for word in words_given(without=given.keys() - _COMPILING)]
+    if base.reading == "revision" and given["targets"]:
+        return shell_line("hlo", target, *options, "--kernels")
+    if base.reading == "revision":
+        return shell_line("compare", "--git", base.name, *options, target)
+    of_sessions = base.reading == "session" and session_at(target) is not None
+    if base.reading == "target" or of_sessions or given["targets"]:
+        return shell_line("compare", *options, base.name, target)
+    return shell_line("hlo", target, *options, "--diff", base.name)
