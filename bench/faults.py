@@ -11,7 +11,7 @@ ended with another exit code than 0, the slowest and the faults, and exits 1 if 
 input with a fault to a file.
 
 With `--surfaces`, what else comes from outside: settings and limits, SQL, folders of jobs with pipes and endless links,
-sessions that name commands to be started, web servers that lie, requests to `serve`, and calls of the tools of `mcp`.
+sessions that name commands to be started, web servers that lie, requests for a live page, and calls of tools of `mcp`.
 There a process that is not jaxprof's own is a fault, too. `--smoke` takes one input.
 
 With `--kills`, no files: the client or the engine of a compiled run is killed at the begin of every phase, by SIGKILL

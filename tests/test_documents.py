@@ -147,6 +147,14 @@ def test_what_people_wrote_in_the_documents_stays_short():
     assert len((ROOT / "README.md").read_text().splitlines()) <= 120
 
 
+@pytest.mark.parametrize("page", DOCUMENTS, ids=lambda page: page.name)
+def test_a_table_begins_after_an_empty_line(page):
+    """Else the site shows it as a paragraph."""
+    lines = page.read_text().splitlines()
+    heads = [number for number, line in enumerate(lines) if re.fullmatch(r"\|(:?-+:?\|)+", line)]
+    assert [lines[n - 1] for n in heads if n > 1 and lines[n - 2] and "<!--" not in lines[n - 2]] == []
+
+
 def test_every_page_is_in_the_list_for_agents():
     """That it is in the site's navigation, and that links lead to its headings, mkdocs says (`.ci/package`)."""
     listed = re.findall(r"^- \[[^\]]+\]\(([^)]+)\)", (ROOT / "docs" / "llms.txt").read_text(), re.MULTILINE)

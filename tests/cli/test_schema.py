@@ -3,8 +3,10 @@ and a recorded program leaves stdout to them."""
 
 import json
 import re
+import runpy
 import shlex
 import shutil
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -288,6 +290,19 @@ def test_an_answer_of_a_measurement_is_as_its_schema_says(kind, limit):
 def test_every_kind_is_in_the_documents():
     words = " ".join(re.findall(r"`([^`\n]+)`", DOCUMENT.read_text()))
     assert [kind for kind in kinds.KINDS if kind not in words and f"-{kind.partition('-')[2]}" not in words] == []
+
+
+def test_the_documents_name_no_other_kinds():
+    (table,) = re.findall(r"^\| kind \| printed by \|\n\|---\|---\|\n((?:\|.*\n)+)", DOCUMENT.read_text(), re.MULTILINE)
+    named = [re.findall(r"`([^`]+)`", row.split("|")[1]) for row in table.splitlines()]
+    told = [f"{row[0].partition('-')[0]}{kind}" if kind.startswith("-") else kind for row in named for kind in row]
+    assert sorted(told) == sorted(kinds.KINDS)
+
+
+def test_of_a_kind_that_is_not_there_the_others_are_named(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["kinds", "target-install"])
+    with pytest.raises(SystemExit, match=r"one of ab, catalogue, .*targets"):
+        runpy.run_path(kinds.__file__, run_name="__main__")
 
 
 def test_what_a_schema_does_not_have_is_found():

@@ -312,4 +312,7 @@ if __name__ == "__main__":
     from jaxprof.cli.output import print_text
     from jaxprof.text import json_text
 
+    names = sorted([*KINDS, "error"])
+    if len(sys.argv) != 2 or sys.argv[1] not in names:
+        sys.exit(f"python -m jaxprof.cli.kinds KIND: one of {', '.join(names)}")
     print_text(json_text(answer_schema(sys.argv[1])))
