@@ -45,7 +45,6 @@ def cpu_model() -> str | None:
     """Return the processor's product name; None if nothing reports it (many ARM servers)."""
     import platform
     import re
-    import subprocess
 
     named = re.compile(r"^(?:model name|cpu model|Model|Hardware)\s*:\s*(\S.*?)\s*$", re.MULTILINE)
     try:
@@ -55,6 +54,8 @@ def cpu_model() -> str | None:
     if match:
         return " ".join(match.group(1).split())
     if sys.platform == "darwin":
+        import subprocess  # not above: a recorded program would wait for it
+
         command = ["sysctl", "-n", "machdep.cpu.brand_string"]
         try:
             output = subprocess.run(

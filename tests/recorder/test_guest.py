@@ -2,6 +2,7 @@
 small package in jax's place. The pipe, whose reader may be slow, or gone."""
 
 import fcntl
+import gc
 import importlib
 import os
 import select
@@ -14,6 +15,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from jaxprof.recorder import launch
 from jaxprof.recorder.compiles import monitoring
 from jaxprof.recorder.guest import start_thread, unseen
 from jaxprof.recorder.jax_import import JaxFinder
@@ -171,6 +173,20 @@ def test_it_is_told_once_at_the_end_of_the_import(place):
     assert finder not in sys.meta_path
     assert vars(jax.__spec__.loader).keys() == {"name", "path"}, "the loader is as it was"
     assert jax.__loader__ is jax.__spec__.loader
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_our_imports_leave_the_collector_as_it_was(on, monkeypatch):
+    launched, seen = launch.Launched(None, None, "{}"), []
+    monkeypatch.setattr(launched, "_begin_recording", lambda seconds: seen.append(gc.isenabled()) or 1 / 0)
+    (gc.enable if on else gc.disable)()
+    try:
+        with pytest.raises(ZeroDivisionError):
+            launched._jax_imported(0.1)
+        seen.append(gc.isenabled())
+    finally:
+        gc.enable()
+    assert seen == [False, on]
 
 
 def test_an_import_that_fails_may_be_tried_again(place):

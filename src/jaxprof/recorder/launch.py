@@ -60,8 +60,8 @@ class Launched:
         if os.getpid() != self._owner:
             return
         collects = gc.isenabled()
-        gc.disable()  # our imports would set off ten collections, each through more of the program's objects
         try:
+            gc.disable()  # our imports would set off ten collections, each through more of the program's objects
             self._begin_recording(seconds)
         finally:
             if collects:

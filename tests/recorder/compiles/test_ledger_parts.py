@@ -176,21 +176,30 @@ def test_what_goes_wrong_inside_is_told_once_and_raises_nothing(monkeypatch):
     assert mute.problems == 2, "it cannot even be told"
 
 
+def compile_one(ledger, name):
+    for stage in ("trace", "lower", "compile"):
+        ledger.stage_began(stage, name, sys._getframe())
+        ledger.stage_ended(stage, name)
+
+
+def test_a_lock_that_a_signal_handler_kept_from_being_given_back_ends_no_ledger():
+    told = []
+    ledger = Ledger(told.append)
+    assert ledger._emitting.acquire(blocking=False)
+    compile_one(ledger, "f")
+    assert [event.function for event in told] == ["f"]
+
+
 def test_many_compilations_in_a_second_are_explained_beside_the_program_and_a_few_at_once():
     told = []
     ledger = Ledger(told.append)
 
-    def compile_one(name):
-        for stage in ("trace", "lower", "compile"):
-            ledger.stage_began(stage, name, sys._getframe())
-            ledger.stage_ended(stage, name)
-
     for number in range(3 * ROWS_A_SECOND):
-        compile_one(f"f{number}")
+        compile_one(ledger, f"f{number}")
     assert len(told) == ROWS_A_SECOND - 1, "the others wait"
     ledger.settle()
     assert [event.function for event in told] == [f"f{number}" for number in range(3 * ROWS_A_SECOND)]
-    compile_one("last")
+    compile_one(ledger, "last")
     ledger.finish()
     assert told[-1].function == "last"
 

@@ -6,7 +6,6 @@ frames, raises nothing into JAX, and warns once if it fails to record something.
 
 from __future__ import annotations
 
-import _thread
 import os
 import re
 import sys
@@ -77,8 +76,9 @@ class Ledger:
         self._over: deque[tuple[CompilationRow, int, SourceLocation]] = deque()
         """Rows that are over and not emitted yet, each with the number and the place of the cache clears before its
         end."""
-        self._emitting = _thread.allocate_lock()
-        """Only ever tried, never waited for: the thread that holds it explains and emits what is over."""
+        self._emitting = threading.RLock()
+        """Only ever tried, never waited for: the thread that holds it explains and emits what is over. If a signal
+        handler of the program raises before the lock can be given back, its thread can still take it again."""
         self._ends: deque[float] = deque([0.0] * ROWS_A_SECOND, ROWS_A_SECOND)
         """Monotonic times at which the last rows ended."""
 
@@ -350,19 +350,18 @@ class Ledger:
             if failed or stage == "compile":
                 row.failed = failed
                 self._end(row)
-                return
-            self._waiting.append((threading.get_ident(), row, stage))
-            if len(self._waiting) > ROWS_WAITING_AT_MOST:
-                _, oldest, last = self._waiting.pop(0)
-                if last == "lower":
-                    self._end(oldest)
+            else:
+                self._waiting.append((threading.get_ident(), row, stage))
+                if len(self._waiting) > ROWS_WAITING_AT_MOST:
+                    _, oldest, last = self._waiting.pop(0)
+                    if last == "lower":
+                        self._end(oldest)
+        if self._ends[-1] - self._ends[0] > 1.0 or len(self._over) > ROWS_WAITING_AT_MOST:
+            self.settle()  # else there are so many that the program would wait for it
 
     def _end(self, row: CompilationRow) -> None:
-        """Emit a row that is over: at once, unless there are so many that the program would wait for it."""
         self._over.append((row, self._clears.count, self._clears.place))
-        self._ends.append(now := time.monotonic())
-        if now - self._ends[0] > 1.0 or len(self._over) > ROWS_WAITING_AT_MOST:
-            self.settle()
+        self._ends.append(time.monotonic())
 
     def _explain(self, row: CompilationRow, clears: int, cleared_at: SourceLocation) -> None:
         if row.signature.aligned and "compile" in row.seconds and sys.modules["jax"].default_backend() == "cpu":
