@@ -120,7 +120,7 @@ async def test_times_lines_sources_and_advice(tmp_path, monkeypatch):
         """)
         assert walk.app.clipboard.startswith("jaxprof script --plain train.py")
         await walk.through("""
-            escape r | @FormDialog | Check it before you run it | --epochs 3
+            escape r | @FormDialog | recorded on box, not on this machine | before you run it | --epochs 3
             escape
         """)
         assert walk.stage.programs == []

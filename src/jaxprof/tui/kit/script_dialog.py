@@ -204,4 +204,5 @@ def rerun_program(app: Profiler, run: Run) -> None:
         ask_for_program(app)
         return
     form = form_of_argv(tuple(started.argv), started.directory, started.options)
-    ask_for_program(app, form, "This comes from the session file. Check it before you run it.")
+    elsewhere = f", recorded on {app.session.elsewhere}, not on this machine" if app.session.elsewhere else ""
+    ask_for_program(app, form, f"This comes from the session file{elsewhere}. Check it before you run it.")
