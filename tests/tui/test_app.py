@@ -95,6 +95,17 @@ async def test_a_full_disk_and_a_dead_worker_are_told_runs_join_one_session_and_
             await walk.until(lambda ends=ends: scheduler.closed == ends)
 
 
+async def test_a_signal_is_the_reason_for_the_end_only_of_what_it_ended():
+    for busy, reason in ((True, "SIGHUP"), (False, "finished")):
+        async with walking(MIDDLE) as walk:
+            scheduler = await started(walk)
+            if not busy:
+                scheduler.finish()
+            await walk.until(lambda walk=walk, busy=busy: walk.app.live.busy is busy)
+            walk.app.live.close("SIGHUP")
+            assert scheduler.closed == reason
+
+
 async def test_ctrl_c_cancels_the_run_with_its_queue_and_a_second_one_quits(monkeypatch):
     monkeypatch.setattr("jaxprof.tui.app.TWICE_SECONDS", 60.0)
     async with walking(MIDDLE) as walk:

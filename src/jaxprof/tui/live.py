@@ -126,10 +126,11 @@ class Live:
         self._in_thread(lambda: self._move_to(path, done), "move")
 
     def close(self, reason: str = "finished") -> None:
-        """End the children and close the log. Waits for both: not for the UI thread."""
+        """End the children and close the log. Waits for both: not for the UI thread. `reason`: what ends the runs in
+        progress; a session without any has finished."""
         self._ended = True
         if self._scheduler is not None:
-            self._scheduler.close(reason)
+            self._scheduler.close(reason if self.busy else "finished")
 
     @property
     def kept(self) -> str:

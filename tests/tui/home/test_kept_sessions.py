@@ -96,6 +96,15 @@ async def test_what_a_session_is_and_what_is_done_with_its_file(kept, tmp_path, 
         assert walk.app.session_path == kept[0]
 
 
+async def test_what_ended_a_session_is_called_the_same_in_its_row_and_beside_it(shelf):
+    path = keep_session(shelf, "cut", ("selu", "jit", "cancelled", None), complete=False)
+    with path.open("ab") as file:
+        file.write(b'{"type":"session_closed","reason":"SIGHUP"}\n')
+    async with walking(SIZE) as walk:
+        await listed(walk, 1)
+        await walk.until(lambda: walk.text.count("SIGHUP") == 2)
+
+
 async def test_deletes_after_asking(kept, shelf):
     async with walking(SIZE) as walk:
         await listed(walk)

@@ -96,7 +96,7 @@ def _state(entry: Entry, open_path: Path | None) -> str:
     if entry.live:
         words.append("being written")
     elif entry.complete:
-        words.append("complete" if entry.job is None else "every session in this folder is complete")
+        words.append(entry.state if entry.job is None else "every session in this folder is complete")
     else:
         who = "its writer" if entry.job is None else "the writer of a session"
         words.append(f"interrupted: {who} did not close it; the data written until then is readable")
