@@ -299,6 +299,15 @@ def test_the_documents_name_no_other_kinds():
     assert sorted(told) == sorted(kinds.KINDS)
 
 
+def test_every_code_of_an_error_is_in_the_documents():
+    source = Path(kinds.__file__).parents[1]
+    written = (source / "errors.py").read_text() + (source / "cli" / "agent_server.py").read_text()
+    codes = re.findall(r"(?:^    code(?:: ClassVar\[str\])? = |error_answer\(\s*)\"(\w+)", written, re.MULTILINE)
+    assert {"usage", "failed", "not_allowed", "too_long"} <= set(codes)
+    (sentence,) = re.findall(r"^`code` is .*?\n\n", DOCUMENT.read_text(), re.MULTILINE | re.DOTALL)
+    assert [code for code in dict.fromkeys(codes) if f"`{code}`" not in sentence] == []
+
+
 def test_of_a_kind_that_is_not_there_the_others_are_named(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["kinds", "target-install"])
     with pytest.raises(SystemExit, match=r"one of ab, catalogue, .*targets"):

@@ -1,6 +1,5 @@
-"""Text that fits a small terminal, JSON that fits a prompt. The sentence about a
-fix that was tried: a gain is claimed where there is one, and nowhere else. The three lines at the end of what
-measures: the largest cost first, parts that add up, nothing left unsaid."""
+"""Text that fits a small terminal, JSON that fits a prompt. The three lines at the end of what measures: the largest
+cost first, parts that add up, nothing left unsaid."""
 
 import json
 import re
@@ -52,6 +51,16 @@ def crowded(findings=5, **more):
     return replace(
         base, findings=tuple(replace(finding, **more) for _ in range(findings)), left_out=3, abstentions=unknown
     )
+
+
+def test_no_speed_up_is_claimed_of_what_is_inconclusive():
+    apart = made_runs.session(
+        made_runs.run("r1", variant="numpy", samples=[10.0] * 40),
+        made_runs.run("r2", samples=[1.0] * 40, baseline="r1"),
+    )
+    (line,) = [line for line in explain.answers(explanation(apart, "s")) if line.startswith("r2")]
+    assert "inconclusive beside numpy: 10×" in line
+    assert "as fast as" not in line
 
 
 @pytest.mark.parametrize("findings", [0, 1, 5])

@@ -38,6 +38,15 @@ FOLLOW_SECONDS: Final = 10.0
 _PATIENCE_SECONDS: Final = 2.0
 _WITH_RUN: Final = re.compile(r"(.+\.jaxprof(?:\.d)?)(:[^/:]+)")
 """A session and a run of it: `gs://bucket/a.jaxprof:r1`."""
+_RENAMED: Final = {
+    "show": "open FILE",
+    "import": "open PROFILE --keep",
+    "attach": "open HOST:PORT --seconds S",
+    "workloads": "run",
+    "target": "devices target",
+    "completion": "config completion",
+}
+"""Commands of 0.1.0, and what they are now."""
 _mirrors: dict[str, Mirror] = {}
 
 
@@ -274,8 +283,8 @@ def command_for(words: Sequence[str], commands: Collection[str], *, in_terminal:
     """Return the command that `words` stand for, a file and what follows it: `jaxprof FILE`. Runs nothing.
 
     `script` for a program, `run` for `FILE.py:function`; `open` for a session, a job, a profile or HLO; `hlo` for the
-    last without a terminal, or with options. Raises UsageError for a word that is
-    neither a command nor a path, MissingFileError where there is nothing, FileRefusedError for a file of another kind.
+    last without a terminal, or with options. Raises UsageError for a word that is neither a command nor a path,
+    MissingFileError where there is nothing, FileRefusedError for a file of another kind.
     """
     word, *rest = words
     local = local_word(word)
@@ -284,6 +293,8 @@ def command_for(words: Sequence[str], commands: Collection[str], *, in_terminal:
         place, colon, function = word.rpartition(":")
         if colon and place.endswith(".py") and function.isidentifier():
             return "run"
+        if word in _RENAMED:
+            raise UsageError(f"there is no command {word!r} any more", f"Now: jaxprof {_RENAMED[word]}.")
         raise missing_file(word) if is_path(word) else unknown_name("command", word, commands)
     if local == word and (path.suffix == ".py" or (path / "__main__.py").is_file()):  # nothing that was fetched is run
         return "script"

@@ -192,7 +192,7 @@ def _first_call_text(run: RunResult) -> str:
 
 def _run_certainty(session: Session, run: RunResult) -> str:
     from jaxprof.facts.runs import interval_text
-    from jaxprof.report.runs import check_text, versus_text
+    from jaxprof.report.runs import check_text, versus_sentence
     from jaxprof.units import UNKNOWN
 
     launches = max(1, len(run.run.launches))
@@ -200,14 +200,11 @@ def _run_certainty(session: Session, run: RunResult) -> str:
     known = "the error of a call is unknown" if interval == UNKNOWN else f"a call {interval}"
     parts = [f"{known}, in {counted(launches, 'launch')}"]
     baseline = session.runs.get(run.run.plan.baseline)
-    if baseline is not None and run.versus is not None:
+    if baseline is not None and run.versus is not None and not run.moved_nothing:
         speedup = run.versus.speedup
         decided = speedup.verdict != "inconclusive"
-        parts.append(
-            f"{versus_text(run)} as fast as {baseline.as_baseline}"
-            if decided
-            else f"beside {baseline.as_baseline} {speedup.words(baseline.as_baseline)}"
-        )
+        words = f"beside {baseline.as_baseline} {speedup.words(baseline.as_baseline)}"
+        parts.append(versus_sentence(run, baseline.as_baseline) if decided else words)
     if (check := check_text(run)) not in (UNKNOWN, "not checked"):
         parts.append(f"result {check}")
     doubts = [warning for warning in run.warnings if warning.code != "zero_copy"]

@@ -32,7 +32,7 @@ from jaxprof.facts.units import (
 from jaxprof.report.envelope import Bounds
 from jaxprof.report.renderers import WIDTH, wrap
 from jaxprof.text import columns, json_text, safe, shorten
-from jaxprof.units import UNKNOWN, bytes_, counted, percent, seconds
+from jaxprof.units import bytes_, counted, percent, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.ceilings import Utilisation
@@ -132,14 +132,14 @@ def _session_lines(session: Session, explanation: Explanation) -> Iterator[str]:
         from jaxprof.analysis.ceilings import of_call
         from jaxprof.analysis.run_result import results
         from jaxprof.facts.runs import interval_beside
-        from jaxprof.report.runs import versus_text
+        from jaxprof.report.runs import versus_sentence
 
         for result in results(session):
             run = result.run
             if result.summary is not None:
-                versus = versus_text(result)
                 baseline = session.runs.get(run.plan.baseline)
-                speedup = f", {versus} as fast as {baseline.as_baseline}" if baseline and versus != UNKNOWN else ""
+                versus = versus_sentence(result, baseline.as_baseline) if baseline is not None else ""
+                speedup = f", {versus}" if versus else ""
                 interval = interval_beside(result)
                 use = of_call(session, run)
                 reached = f"; {words}" if use is not None and (words := utilisation_text(use)) else ""

@@ -121,6 +121,16 @@ def versus_text(result: RunResult) -> str:
     return ratio_interval(speedup.ratio, speedup.low, speedup.high)
 
 
+def versus_sentence(result: RunResult, baseline: str) -> str:
+    """Return the speed-up over `baseline` in words, `6.9× (6.8-7.0) as fast as numpy`, or `inconclusive beside numpy:
+    1.3× (0.9-1.8)`; empty if it is unknown, or if nothing was moved."""
+    if result.versus is None or result.moved_nothing:
+        return ""
+    if result.versus.speedup.verdict == "inconclusive":
+        return f"inconclusive beside {baseline}: {versus_text(result)}"
+    return f"{versus_text(result)} as fast as {baseline}"
+
+
 def verdicts_text(rows: Sequence[RunRow]) -> str:
     """Return the verdict of each run against its baseline, after what it rests on: `3 launches: jit faster than numpy`;
     an empty text if nothing is compared."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jaxprof.analysis.memory import MemoryPicture, buffers_of
 from jaxprof.analysis.run_difference import facts_of
@@ -27,9 +27,6 @@ from jaxprof.recorder.compiles.ledger import Ledger
 from jaxprof.recorder.compiles.signature import FunctionKey
 from jaxprof.session import Run
 from jaxprof.session.log import new_header
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True)

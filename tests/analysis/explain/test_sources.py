@@ -87,6 +87,7 @@ def test_a_measurement_is_made_longer_and_a_comparison_whole():
             {"side": "B"},
             "compare f.py g.py --margin 5% --capture",
         ),
+        ("compare f.py -ox.jaxprof g.py -o=y.jaxprof", {"side": "B"}, "compare f.py g.py --capture"),
         ("run f.py", {"side": "B"}, None),
     ],
 )
@@ -111,6 +112,15 @@ def test_the_same_command_is_not_proposed_where_this_python_cannot_time_lines(wa
     warnings = [e.WarningRaised(run=made.RUN, code="steps_not_counted", message=message) for message in warned]
     seen = made.result(*made.steady(10, {"host_busy": 1.0}, lines), *warnings)
     assert sources.undecided(seen) == (reason, command)
+
+
+def test_the_same_command_is_not_proposed_where_the_loop_was_too_short():
+    line = made.line(88, 0.05, "device_busy", "step")
+    seen = made.result(made.sampled(0, 0.05, {"device_busy": 0.05}, [line]))
+    reason, command = sources.undecided(seen)
+    assert reason.startswith("it was too short")
+    assert "a recording with" in reason
+    assert command == ""
 
 
 CUT = {"complete": False}

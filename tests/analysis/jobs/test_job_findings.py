@@ -283,6 +283,13 @@ def test_how_much_of_the_time_an_exchange_takes_and_what_its_links_carry(jobs):
     assert one.bus_bytes_per_second == pytest.approx(1.5 * 4 * 2**20 / one.exchange_median_seconds)
 
 
+def test_a_job_without_a_finding_leads_to_what_one_of_its_processes_does(jobs):
+    exchange = jobs["an exchange that takes much of the time"]
+    path = exchange.processes[0].path
+    explained = explanation_of_job(replace(exchange, findings=()), "job")
+    assert explained.nothing_found == f"no finding about the job; of one process: jaxprof explain {path}"
+
+
 def test_who_is_late_is_explained_before_what_all_of_them_do(jobs):
     """However much more the exchange takes, of which nobody is named."""
     exchange = jobs["an exchange that takes much of the time"]

@@ -62,13 +62,14 @@ def compared_again(session: Session, *options: str) -> str:
 
 
 def _without(left_out: Collection[str], words: Sequence[str]) -> Iterator[str]:
-    """Yield the words of a command line without these options and their values."""
+    """Yield the words of a command line without these options and their values, which may be attached: `--out=FILE`,
+    `-oFILE`."""
     rest = iter(words)
     for word in rest:
-        option, equals, _ = word.partition("=")
+        option = word.partition("=")[0] if word.startswith("--") else word[:2]
         if option not in left_out:
             yield word
-        elif not equals and option not in _FLAGS:
+        elif option == word and option not in _FLAGS:
             next(rest, None)
 
 
@@ -219,6 +220,9 @@ class Explanation:
     @property
     def nothing_found(self) -> str:
         """Text shown in place of the first finding, if there is none."""
+        if self.job is not None and self.job.processes:
+            alone = command("explain", self.job.processes[0].path)
+            return f"no finding about the job; of one process: {alone}" if alone else "no finding about the job"
         runs = self.session.runs.values() if self.session is not None else ()
         if runs and not any(map(_is_measured, runs)):
             return "nothing was measured, so there is nothing to report"

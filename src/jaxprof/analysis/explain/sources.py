@@ -414,13 +414,14 @@ _UNTIMED: Final = "lines are not timed, "
 
 def undecided(program: ProgramResult) -> tuple[str, str]:
     """Return why there is no verdict, and the command that would give one; no command if this Python cannot time
-    lines."""
+    lines, or if the same program would be as short again."""
     reason = program.verdict.reason
     messages = (warning.message for warning in program.run.warnings if warning.code == "steps_not_counted")
     because = next((message.partition(_UNTIMED)[2] for message in messages if _UNTIMED in message), "")
     if because and reason.endswith(UNTIMED):
         return f"{reason}, {because}", ""
-    return reason, record_again(program)
+    enough = program.verdict.needs_seconds is None
+    return program.verdict.why_unknown, record_again(program) if enough else ""
 
 
 def program_abstentions(program: ProgramResult, *, has_capture: bool) -> Iterator[Abstention]:

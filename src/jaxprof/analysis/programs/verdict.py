@@ -13,7 +13,7 @@ from typing import Final
 from jaxprof.analysis.programs.loop_time import COMPILE, DISPATCH, IDLE, WORKS, HotLoop
 from jaxprof.events import SourceLocation
 from jaxprof.light_dataclass import dataclass, field
-from jaxprof.units import counted, percent_or_less
+from jaxprof.units import counted, percent_or_less, seconds
 
 LEAST_SAMPLES: Final = 12
 """Smallest number of samples for a verdict. With fewer, a share of 60 % could as well be 30 %."""
@@ -54,6 +54,13 @@ class Verdict:
     """Seconds beside `seconds` in which the thread waited for a processor."""
     otherwise: Verdict | None = None
     """What bounds the loop while there is something to do; only if the kind is `idle`."""
+
+    @property
+    def why_unknown(self) -> str:
+        """The reason, and how much of the loop a recording has to hold if only time is missing."""
+        if self.needs_seconds is None:
+            return self.reason
+        return f"{self.reason}; a recording with {seconds(self.needs_seconds, 1)} of it is enough"
 
 
 UNTIMED = "lines were not timed"

@@ -79,12 +79,7 @@ def verdict(program: ProgramResult) -> str:
     bound = program.verdict
     at = f"the loop at {bound.where.short(program.directory)}" if bound.where is not None else "the program's work"
     if bound.kind is None:
-        needed = (
-            f"; a recording with {seconds(bound.needs_seconds, 1)} of it is enough"
-            if bound.needs_seconds is not None
-            else ""
-        )
-        return safe(f"what bounds {at} is unknown, because {bound.reason}{needed}") if bound.seconds else ""
+        return safe(f"what bounds {at} is unknown, because {bound.why_unknown}") if bound.seconds else ""
     if bound.otherwise is None:
         return safe(f"{_share(bound)} of {at}{_asleep(program)}{_preempted(bound)}")
     rest = bound.otherwise
