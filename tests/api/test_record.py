@@ -167,8 +167,12 @@ def test_our_own_set_up_is_no_time_of_the_program(tmp_path, monkeypatch):
 
 
 def test_under_jaxprof_script_the_line_does_nothing(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "jaxprof.recorder.launch", sys)
+    from jaxprof.recorder import launch
+
     with jaxprof.record(tmp_path / "run.jaxprof") as recording:
+        assert recording.active, "the module alone records nothing"
+    monkeypatch.setattr(launch, "begun", True)
+    with jaxprof.record(tmp_path / "second.jaxprof") as recording:
         assert not recording.active
         assert "jaxprof script is already recording this program" in recording.note
-    assert not list(tmp_path.iterdir())
+    assert not (tmp_path / "second.jaxprof").exists()

@@ -10,6 +10,7 @@ import sys
 from dataclasses import replace
 
 import program_events
+import pytest
 from cli.compiled import compiled
 from folding import written
 from jaxprof import events as e
@@ -30,8 +31,12 @@ def test_without_a_name_it_is_the_last_session(call, kept):
     assert call("explain", "last").out == call("explain", "0123").out == call("explain", kept).out
 
 
-def test_without_a_session_it_says_how_to_make_one(call, state_home):
-    said = call("explain")
+@pytest.mark.parametrize(
+    "words",
+    ["explain", "explain last", "open last", "hlo last", "compare last last", "gate last --base last --fail-on flops"],
+)
+def test_without_a_session_it_says_how_to_make_one(words, call, state_home):
+    said = call(*words.split())
     assert said.code == ExitCode.USAGE
     assert "no session is kept yet" in said.err
 

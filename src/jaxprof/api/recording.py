@@ -269,7 +269,7 @@ def _start_recording(
                 f"this program is already being recorded, into {_current[0].path}",
                 "One recording at a time: end the first one with its `with` block, or `recording.stop()`.",
             )
-        if _LAUNCHER in sys.modules:
+        if getattr(sys.modules.get(_LAUNCHER), "begun", False):
             note = "not recorded: jaxprof script is already recording this program"
             return Recording(path or Path(), None, how, options, note=note)
         header = new_header(header_environment())

@@ -263,10 +263,10 @@ def recorded(word: str, views: tuple[str, ...] | None = ()) -> Iterator[Recorded
 
 def refuse_unrecorded(file: str | None) -> None:
     """Raises UsageError if there is no session yet, or a program is given instead of a session."""
-    from jaxprof.session.log import Library
+    from jaxprof.session.log.library import Library, none_kept
 
     if file is None and not Library().paths():
-        raise UsageError("no session is kept yet", "jaxprof run NAME, or jaxprof script FILE.py, makes one.")
+        raise none_kept()
     if file is None:
         refuse_of_profile("the last session")
     elif file.endswith(".py") and Path(file).is_file():

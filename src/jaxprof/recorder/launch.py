@@ -27,9 +27,14 @@ if TYPE_CHECKING:
 SIGN = b'{"type":"heartbeat"}'
 """First line. A client that does not receive it knows that nothing inside the program can be recorded."""
 
+begun = False
+"""Whether this program is recorded from here."""
+
 
 def begin(plan: str) -> None:
     """Begin the recording. `sitecustomize` calls this with the text of `JAXPROF_PROGRAM`."""
+    global begun
+    begun = True
     writing, reading, control, facts = plan.split(" ", 3)
     Launched(ProgramPipe(int(writing), int(reading)), Descriptor(hidden(int(control))), facts).begin()
 

@@ -30,6 +30,11 @@ from jaxprof.session.log.state import state_folder, url_of
 from jaxprof.session_names import EXTENSION, JOB_EXTENSION
 
 
+def none_kept() -> UsageError:
+    """Return the error of whoever asks for the last session before there is one."""
+    return UsageError("no session is kept yet", "jaxprof run NAME, or jaxprof script FILE.py, makes one.")
+
+
 class Library:
     """The sessions of one folder."""
 
@@ -101,7 +106,8 @@ class Library:
         return session
 
     def search(self, name: str, *, jobs: bool = False) -> Path | None:
-        """Do the same as `find`, but return None if there is no such session. Raises UsageError if several match."""
+        """Do the same as `find`, but return None if there is no such session. Raises UsageError if several match, and
+        for `last` if none is kept."""
         direct = with_home(name)
         if os.path.exists(direct):  # False for what cannot be a path, where `Path.exists` may raise
             return direct
@@ -109,7 +115,9 @@ class Library:
         for path in kept:
             if name in (path.name, path.name.removesuffix(EXTENSION), path.name.removesuffix(JOB_EXTENSION)):
                 return path
-        if name == "last" and kept:
+        if name == "last":
+            if not kept:
+                raise none_kept()
             return kept[0]
         matching = [path for path in kept if name in path.name]
         if len(matching) == 1:
