@@ -9,8 +9,9 @@ import socket
 import sys
 from dataclasses import replace
 
-import program_events
 import pytest
+
+import program_events
 from cli.compiled import compiled
 from folding import written
 from jaxprof import events as e

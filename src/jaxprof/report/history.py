@@ -161,11 +161,6 @@ _POINT: Final[tuple[Fact[PointRow], ...]] = (
 )  # fmt: skip
 
 
-def points_table(history: LibraryHistory, series: MeasurementHistory) -> Table[PointRow]:
-    """Return the table of the points of a measurement, the oldest first."""
-    return Table(_POINT, _rows(history, series))
-
-
 def _rows(history: LibraryHistory, series: MeasurementHistory) -> list[PointRow]:
     before = (None, *series.points)
     return [PointRow(history, series, *points) for points in zip(series.points, before, strict=False)]

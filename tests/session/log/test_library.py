@@ -87,7 +87,10 @@ def test_find(library, tmp_path):
     with pytest.raises(UsageError) as caught:
         library.find("alhpa-1")
     assert "alpha-1" in caught.value.hint
-    assert Library(tmp_path / "none").search("last") is None
+    nothing_kept = Library(tmp_path / "none")
+    assert nothing_kept.search("alpha") is None
+    with pytest.raises(UsageError, match="no session is kept yet"):
+        nothing_kept.search("last")
     elsewhere = library.copy(one, tmp_path)
     assert (library.name_of(one), library.name_of(elsewhere)) == ("alpha-1", str(elsewhere))
 

@@ -1,6 +1,8 @@
 """Lists: columns as data, the table that sorts, filters and draws only what changed, claims that share free lines."""
 
+import re
 from contextlib import asynccontextmanager
+from itertools import islice
 
 from textual.app import App
 
@@ -180,3 +182,17 @@ async def test_claims_that_do_not_all_fit_share_the_free_lines():
             assert [line.strip() for line in said if "mend" in line] == shown
             assert len(said) == height
         assert said[4].endswith(" …"), "what is left out is marked"
+
+
+async def test_lines_below_a_row_are_broken_again_when_the_scrollbar_goes():
+    app = Claims()
+    words = iter(f"w{number:03d}" for number in range(400))
+    async with app.run_test(size=(51, 40)) as pilot:
+        claims = app.query_one(ClaimList)
+        claims.show(Claim(" ".join(islice(words, 14)), fix=" ".join(islice(words, 20))) for _ in range(4))
+        await pilot.pause()
+        await pilot.resize_terminal(51, 10)  # for a moment more lines than fit, so with a scrollbar
+        await pilot.pause()
+        assert not claims.show_vertical_scrollbar
+        seen = re.findall(r"w\d{3}", screen_text(app))
+        assert len(seen) == len(set(seen)), "no word is at the end of one line and at the start of the next"

@@ -275,6 +275,11 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
         self._resize_rows()
         self._bring_into_view()
 
+    def watch_show_vertical_scrollbar(self) -> None:
+        """Break the lines below rows again: a scrollbar changes their width, and Textual sends no `Resize` for that."""
+        if self.is_mounted and self._unfold():
+            self.refresh()
+
     def action_move(self, step: int) -> None:
         self.move_to(self.near(self._cursor + step, step))
 
