@@ -179,7 +179,11 @@ LOOPS = {
     "and what nobody saw stays unknown": preempted(0.3, 0.1, 0.5, delay=0.5, unseen=0.1),
     "Python was kept waiting as well": preempted(0.2, 0.3, 0.5, delay=0.7),
     "the device is on the same processors, and was kept waiting, too": [
-        *preempted(0.2, 0.3, 0.5, delay=0.7),
+        *preempted(0.2, 0.4, 0.4, delay=0.49),
+        on("cpu"),
+    ],
+    "whatever is seen is chance where the thread waited for more than half of the time": [
+        *preempted(0.2, 0.4, 0.4, delay=0.51),
         on("cpu"),
     ],
     "a device of its own was not": [*preempted(0.2, 0.3, 0.5, delay=0.7), on("gpu")],

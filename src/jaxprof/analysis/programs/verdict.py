@@ -128,15 +128,17 @@ def _undelayed_share(name: str, loop: HotLoop) -> float | None:
 
     Such time is the machine's, and no part's. In the parts as they were seen, what runs in Python includes such waits,
     and a wait for the device does not, unless the device is made of the same processors: it was then kept waiting as
-    well, so that the order of the parts remains, and only by how much is unknown.
+    well, so that the order of the parts remains, and only by how much is unknown. If the thread waited for more than
+    half of the time, even the order is chance.
     """
     parts = loop.undelayed or loop.parts
-    if (
-        not loop.shares_processors
-        and parts[name] <= max(seconds for part, seconds in parts.items() if part != name) + loop.unknown
-    ):
-        return None
-    return parts[name] / (sum(parts.values()) + loop.unknown)
+    known = sum(parts.values())
+    if loop.shares_processors:
+        waited = loop.preempted + sum(loop.parts.values()) - known
+        ordered = waited <= loop.seconds / 2
+    else:
+        ordered = parts[name] > max(seconds for part, seconds in parts.items() if part != name) + loop.unknown
+    return parts[name] / (known + loop.unknown) if ordered else None
 
 
 def _no_verdict(loop: HotLoop, reason: str, needs_seconds: float | None) -> Verdict:
