@@ -112,7 +112,9 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=6.0)
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--burners", type=int, default=0)
-    parser.add_argument("--smoke", action="store_true", help="two loops, for two seconds each")
+    parser.add_argument(
+        "--smoke", action="store_true", help="two loops, for two seconds each; the table has to come out"
+    )
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     code = f"import sys, json; sys.path.insert(0, {str(LOOPS.parent)!r}); import bound_loops as made; "
@@ -136,6 +138,8 @@ def main() -> int:
     counts = {word: sum(one.right == word for one in judged) for word in ("right", "unknown", "wrong")}
     held = [one.holds for one in judged if one.holds is not None]
     print(f"{counts}; {sum(held)} of {len(held)} intervals hold the truth")
+    if args.smoke:
+        return 0
     if timed == "False":
         return int(counts["wrong"] > 0)
     missed = counts["wrong"] + counts["unknown"]

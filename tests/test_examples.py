@@ -32,9 +32,9 @@ def test_the_transformer_learns():
 @pytest.mark.process
 @pytest.mark.skipif(not JOB.exists(), reason="the examples are not part of a source distribution")
 def test_the_late_process_of_the_job_is_named(tmp_path):
-    said = run("script", "-n", "2", JOB, "--slow", "1", "--steps", "80", cwd=tmp_path)
+    said = run("script", "-n", "2", JOB, "--slow", "1", "--steps", "160", cwd=tmp_path)
     assert said.code == 0, said.err
-    (lost,) = re.findall(r"loss after 80 steps: ([\d.]+)", said.out)
+    (lost,) = re.findall(r"loss after 160 steps: ([\d.]+)", said.out)
     assert float(lost) < 0.8, "it learns nothing"
     folder = tmp_path / "data_parallel.jaxprof.d"
     headers = [read_entry(path).header for path in sorted(folder.glob("*.jaxprof"))]

@@ -85,7 +85,7 @@ def test_the_output_joins_the_session(stage, monkeypatch, tmp_path):
     run = shown.end()
     assert shown.lines.count(("stdout", "out ['a']  None")) == 1
     assert ("stderr", "err") in shown.lines
-    assert shown.lines[-1] == ("stdout", "whole")
+    assert [text for stream, text in shown.lines if stream == "stdout"][-1] == "whole"
     assert run.status == "ok"
     assert shown.scheduler.exit_code == 0
     assert not shown.scheduler.busy
