@@ -97,7 +97,7 @@ def test_a_capture_window_brings_the_kernels_into_the_session(tmp_path):
 def test_the_client_imports_little_before_the_program_has_been_started(tmp_path):
     (tmp_path / "x.py").write_text("")
     hook = (
-        "import sys; sys.addaudithook(lambda event, _: event == 'subprocess.Popen'"
+        "import sys; sys.addaudithook(lambda event, _: event == 'os.posix_spawn'"
         " and print('\\n'.join([*sys.modules, 'STARTED']), file=sys.stderr)); "
     )
     arguments = "sys.argv[1:] = ['script', '--plain', 'x.py']; "
@@ -105,7 +105,16 @@ def test_the_client_imports_little_before_the_program_has_been_started(tmp_path)
     done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=True)
     imported = set(done.stderr.partition("STARTED")[0].splitlines())  # more processes may be started later
     assert "jaxprof.early_start" in imported
-    assert not imported & {"jax", "numpy", "textual", "psutil", "msgspec", "importlib.metadata", "jaxprof.analysis"}
+    assert not imported & {
+        "subprocess",
+        "jax",
+        "numpy",
+        "textual",
+        "psutil",
+        "msgspec",
+        "importlib.metadata",
+        "jaxprof.analysis",
+    }
 
 
 QUIET = """
