@@ -57,8 +57,8 @@ def short_pauses(monkeypatch):
 
 
 @pytest.fixture(autouse=True)
-def drawn_when_looked_at(request, monkeypatch):
-    """A frame is drawn when a test looks, and when it has pressed its keys (`Walk`); for a picture each is.
+def drawn_when_looked_at(monkeypatch):
+    """A frame is drawn when a test looks, when it has pressed its keys (`Walk`), and when a picture is taken.
 
     Without a terminal Textual draws every frame and throws it away: nearly half of the time of these tests.
     """
@@ -67,8 +67,7 @@ def drawn_when_looked_at(request, monkeypatch):
     def render_update(compositor, full=False, **options):
         return drawn(compositor, full, **options) if full else compositor._dirty_regions.clear()
 
-    if "snap_compare" not in request.fixturenames:
-        monkeypatch.setattr(Compositor, "render_update", render_update)
+    monkeypatch.setattr(Compositor, "render_update", render_update)
 
 
 @pytest.fixture(autouse=True)
