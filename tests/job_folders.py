@@ -12,9 +12,11 @@ import numpy as np
 import program_events
 from folding import fold, written
 from jaxprof import events as e
-from jaxprof.analysis.jobs.figures import process_figures
-from jaxprof.analysis.jobs.step_grid import OWN, StepGrid, grid_of_traces, loop_trace
+from jaxprof.analysis.jobs.job import JobFigures, figures_of
+from jaxprof.analysis.jobs.step_grid import OWN, StepGrid
 from jaxprof.analysis.timeline import TEXT_NAME, VERSION
+from jaxprof.rollup.grid import JobSteps
+from jaxprof.rollup.job import JobFiles, MemberFigures
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import JobFollower, JobMember, RecordedJob, recorded_job
 from jaxprof.session_names import session_path
@@ -194,6 +196,21 @@ def captures(
     return taken
 
 
+def job_files(job: RecordedJob[Session]) -> JobFiles:
+    """What is derived from the whole sessions of its processes."""
+    files = JobFiles(job.folder, {})
+    for member in job.members:
+        files.take(MemberFigures.of(member))
+    return files
+
+
+def job_figures(job: RecordedJob[Session]) -> JobFigures:
+    """The figures of a job, from the whole sessions of its processes."""
+    files = job_files(job)
+    processes = tuple(files.figures.values())
+    return figures_of(str(job.folder), job.job, job.count, processes, files.captures, files.began, job.notices)
+
+
 def step_grid(
     job: RecordedJob[Session],
     columns: int = 100,
@@ -202,6 +219,4 @@ def step_grid(
     values_of: str = OWN,
 ) -> StepGrid:
     """The steps `first` to `last` of a job, by default all, from the whole sessions of its processes."""
-    found = (loop_trace(member, process_figures(member)) for member in job.members)
-    traces = [trace for trace in found if trace is not None]
-    return grid_of_traces(traces, [member.index for member in job.members], columns, first, last, values_of)
+    return JobSteps(job_files(job)).grid(columns, first, last, values_of)

@@ -11,7 +11,6 @@ import pyarrow.parquet as parquet
 import pytest
 
 import program_events
-from jaxprof.analysis.jobs.job import job_figures
 from jaxprof.analysis.jobs.step_grid import VALUES
 from jaxprof.rollup import ENDING, FOLDER
 from jaxprof.rollup import job as rollup_job
@@ -21,7 +20,7 @@ from jaxprof.rollup.making import file_of, roll_up
 from jaxprof.rollup.reading import _bounded, compact_all, connected, files_of, sound_rows
 from jaxprof.session.log import load as load_session
 from jaxprof.session.log.job_folder import job_sessions
-from job_folders import captures, job, loop, process, read_job, stderr, step_grid, wavering
+from job_folders import captures, job, job_figures, loop, process, read_job, stderr, step_grid, wavering
 
 
 def roll_all(folder):

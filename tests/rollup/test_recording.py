@@ -8,14 +8,13 @@ import duckdb
 import pytest
 
 import program_events
-from jaxprof.analysis.jobs.job import job_figures
 from jaxprof.rollup import job as rollup_job
 from jaxprof.rollup.job import read_job_figures
 from jaxprof.rollup.making import file_of
 from jaxprof.rollup.recording import RollUpRecorder
 from jaxprof.runner.session_recorder import SessionRecorder
 from jaxprof.session.log import LogWriter
-from job_folders import loop, read_job
+from job_folders import job_figures, loop, read_job
 from rollup.test_job import numbered, passes, roll_all
 from waiting import until
 

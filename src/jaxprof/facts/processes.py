@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from jaxprof.analysis.jobs.figures import LoopFigures, ProcessFigures, process_figures
-from jaxprof.analysis.jobs.step_grid import LoopTrace, extent_of, loop_trace
+from jaxprof.analysis.jobs.step_grid import LoopTrace, loop_trace
 from jaxprof.analysis.programs.loop_time import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST, part_key
 from jaxprof.facts import Fact, Relation, SessionFile, at, within
 from jaxprof.facts.units import COUNT, INDEX, NUMBER, RATE, SECONDS, SHARE, TEXT, TRUTH, UNIX_TIME
@@ -59,7 +59,7 @@ class ProcessFile(SessionFile):
     @cached_property
     def extent(self) -> tuple[float | None, float | None]:
         """Where the hot loop begins and ends, in the unit of the trace; None for both without a loop."""
-        extent = extent_of([self.trace]) if self.trace is not None else None
+        extent = self.trace.extent if self.trace is not None else None
         return extent if extent is not None else (None, None)
 
 

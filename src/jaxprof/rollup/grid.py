@@ -25,7 +25,6 @@ from jaxprof.analysis.jobs.step_grid import (
     assembled,
     column_edges,
     common_unit,
-    extent_of,
     parts_of,
 )
 from jaxprof.analysis.programs.loop_time import COMPILE
@@ -84,9 +83,7 @@ class JobSteps:
     @property
     def _extents(self) -> dict[int, tuple[float, float]]:
         """Where the loop of each process begins and ends."""
-        loops = self._used.items()
-        extents = ((at, extent_of([loop]) if isinstance(loop, LoopTrace) else loop.extent) for at, loop in loops)
-        return {at: extent for at, extent in extents if extent is not None}
+        return {index: loop.extent for index, loop in self._used.items() if loop.extent is not None}
 
 
 def _whole(extents: Mapping[int, tuple[float, float]]) -> tuple[float, float] | None:

@@ -45,6 +45,27 @@ def has_extra() -> bool:
     return all(find_spec(name) is not None for name in ("duckdb", "pyarrow"))
 
 
+@dataclass(frozen=True, slots=True)
+class MemberFigures:
+    """What is derived from the session of one process."""
+
+    figures: ProcessFigures
+    trace: LoopTrace | None
+    captures: Mapping[str, CollectiveEvents]
+    began_seconds: float
+    """When the recording began, in Unix time."""
+
+    @classmethod
+    def of(cls, member: JobMember[Session]) -> MemberFigures:
+        """Derive the figures of a process."""
+        from jaxprof.analysis.arrivals import collective_events
+        from jaxprof.analysis.jobs.figures import process_figures
+        from jaxprof.analysis.jobs.step_grid import loop_trace
+
+        figures, events = process_figures(member), collective_events(member.index, member.session)
+        return cls(figures, loop_trace(member, figures), events, member.session.header.wall_seconds)
+
+
 @dataclass(slots=True)
 class JobFiles:
     """What was read of the folder of a job. Mappings have the index of a process as their key."""
@@ -67,6 +88,15 @@ class JobFiles:
     def rest(self) -> dict[int, Path]:
         """Sessions of processes of which nothing was read so far."""
         return {index: path for index, path in self.sessions.items() if index not in self.figures}
+
+    def take(self, read: MemberFigures) -> None:
+        """Add what was derived from a session."""
+        index = read.figures.index
+        self.figures[index] = read.figures
+        if read.trace is not None:
+            self.traces[index] = read.trace
+        self.began.append((read.figures.host, read.began_seconds))
+        self.captures.append(read.captures)
 
     def read_rest(self) -> None:
         """Read the sessions of processes of which nothing was read so far. One that cannot be read adds a notice."""
@@ -198,20 +228,11 @@ def _take_roll_ups(files: JobFiles) -> None:
 
 
 def _take_session(files: JobFiles, index: int, path: Path) -> None:
-    from jaxprof.analysis.arrivals import collective_events
-    from jaxprof.analysis.jobs.figures import process_figures
-    from jaxprof.analysis.jobs.step_grid import loop_trace
-
     try:
         session = load(path, Session)
     except FileRefusedError as error:
         files.notices.append(error.what)
         return
     member = JobMember(index, path, session, not session.complete and is_live(path))
-    figures = files.figures[index] = process_figures(member)
-    trace = loop_trace(member, figures)
-    if trace is not None:
-        files.traces[index] = trace
-    files.began.append((session.header.host, session.header.wall_seconds))
+    files.take(MemberFigures.of(member))
     files.reported.append(process_report(member))
-    files.captures.append(collective_events(index, session))

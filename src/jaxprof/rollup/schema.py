@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxprof.analysis.arrivals import collective_events
 from jaxprof.analysis.jobs.figures import LoopWindows
-from jaxprof.analysis.jobs.step_grid import OWN_PARTS, ColumnSums, add_trace, extent_of
+from jaxprof.analysis.jobs.step_grid import OWN_PARTS, ColumnSums, add_trace
 from jaxprof.analysis.programs.loop_time import PARTS
 from jaxprof.facts import Fact, Part, Relation, Repeated, at
 from jaxprof.facts.processes import FIGURES, PART_SECONDS, ProcessFile
@@ -77,7 +77,7 @@ def overview(file: ProcessFile) -> Iterator[Part]:
     """Yield `overview`, the loop in at most `MOST_BLOCKS` blocks of equal size, of `2 ** n` steps each; nothing without
     a loop."""
     trace = file.trace
-    extent = extent_of([trace]) if trace is not None else None
+    extent = trace.extent if trace is not None else None
     if trace is None or extent is None or extent[1] <= extent[0]:
         return
     edges = _block_edges(*extent, whole=trace.unit == "step")

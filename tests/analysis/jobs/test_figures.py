@@ -10,11 +10,10 @@ import program_events as made
 from folding import fold
 from golden import figures_text, held, held_cases
 from jaxprof.analysis.jobs.figures import CAUSES, process_figures
-from jaxprof.analysis.jobs.job import job_figures
 from jaxprof.analysis.programs.loop_time import PARTS
 from jaxprof.report.hosts import CAUSE_WORDS
 from jaxprof.session.log.job_folder import JobMember
-from job_folders import loop, recorded, stderr
+from job_folders import job_figures, loop, recorded, stderr
 
 
 def test_the_windows_of_the_loop_add_up_to_it():

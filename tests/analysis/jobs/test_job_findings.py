@@ -15,10 +15,9 @@ from jaxprof.analysis.arrivals import Exchanged, align
 from jaxprof.analysis.explain.catalogue import entries
 from jaxprof.analysis.explain.jobs import explanation_of_job
 from jaxprof.analysis.finding import Finding
-from jaxprof.analysis.jobs.job import job_figures
 from jaxprof.facts import recorder
 from jaxprof.report.hosts import COLLECTIVES, nothing_found
-from job_folders import ALL_REDUCE, captures, late_from, loop, recorded, stderr, wavering
+from job_folders import ALL_REDUCE, captures, job_figures, late_from, loop, recorded, stderr, wavering
 
 LONG = bool(os.environ.get("JAXPROF_LONG"))
 SEEDS = 15 if LONG else 3

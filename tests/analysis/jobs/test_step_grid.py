@@ -1,6 +1,8 @@
 """Steps of several processes in the columns of a screen: which pass is in which column; what stands out, and what
 is not known."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,8 +12,10 @@ import program_events
 from golden import figures_text, held_cases
 from jaxprof import events as e
 from jaxprof.analysis.jobs.figures import LoopWindows
-from jaxprof.analysis.jobs.step_grid import StepGrid, grid_of_traces, trace_of
+from jaxprof.analysis.jobs.step_grid import StepGrid, trace_of
 from jaxprof.analysis.programs.loop_time import PARTS
+from jaxprof.rollup.grid import JobSteps
+from jaxprof.rollup.job import JobFiles
 from job_folders import loop, recorded, step_grid
 from program_events import BEGAN, passes
 
@@ -38,7 +42,8 @@ def trace(index, passes, of=None):
 
 
 def grid(*traces, columns=10, **more):
-    return grid_of_traces(traces, [each.index for each in traces], columns, **more)
+    files = JobFiles(Path(), {each.index: Path() for each in traces}, traces={each.index: each for each in traces})
+    return JobSteps(files).grid(columns, **more)
 
 
 FAST, SLOW = trace(0, [taken([0.1] * 20)]), trace(3, [taken([0.1] * 10 + [0.3] * 10)])

@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from jaxprof.analysis.arrivals import Arrivals, CollectiveEvents, arrivals, collective_events
+from jaxprof.analysis.arrivals import Arrivals, CollectiveEvents, arrivals
 from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.jobs.figures import (
     AFTER,
@@ -28,7 +28,6 @@ from jaxprof.analysis.jobs.figures import (
     USEFUL,
     WAITING,
     ProcessFigures,
-    process_figures,
 )
 from jaxprof.analysis.jobs.findings import (
     clocks_apart,
@@ -42,8 +41,6 @@ from jaxprof.analysis.jobs.findings import (
 )
 from jaxprof.analysis.jobs.late import IN_STEP, clearly_late, comparable, stragglers
 from jaxprof.analysis.programs.loop_time import COMPILE, DEVICE, PARTS
-from jaxprof.session import Session
-from jaxprof.session.log.job_folder import RecordedJob
 from jaxprof.session.log.state import with_urls
 
 _LEAST_WAITING: Final = 0.05
@@ -147,14 +144,6 @@ class JobFigures:
     def names_somebody(self) -> bool:
         """Whether a finding names one of the processes."""
         return any(finding.index is not None for finding in self.findings)
-
-
-def job_figures(job: RecordedJob[Session]) -> JobFigures:
-    """Return all figures of a job from the sessions of its processes."""
-    captures = (collective_events(member.index, member.session) for member in job.members)
-    processes = tuple(map(process_figures, job.members))
-    began = [(member.session.header.host, member.session.header.wall_seconds) for member in job.members]
-    return figures_of(str(job.folder), job.job, job.count, processes, captures, began, job.notices)
 
 
 def figures_of(

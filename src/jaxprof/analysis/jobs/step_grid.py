@@ -62,6 +62,12 @@ class LoopTrace:
     numbered_by: str = ""
     """Variable of the program that numbers the iterations; empty if they are counted from the first one seen."""
 
+    @property
+    def extent(self) -> tuple[float, float] | None:
+        """Where the loop begins and ends; None if it is empty."""
+        span = self.passes if self.unit == "step" else self.spans
+        return (float(span.begins[0]), float(span.ends[-1])) if len(span.begins) else None
+
     def windows_between(self, first: float | None, last: float | None) -> int:
         """Return the number of sample windows from `first` to `last` on the axis."""
         low, high = -np.inf if first is None else first, np.inf if last is None else last
@@ -269,30 +275,6 @@ class ColumnSums:
         return cls(*(np.zeros((rows, columns)) for _ in range(6)))
 
 
-def grid_of_traces(
-    traces: Sequence[LoopTrace],
-    indices: Sequence[int],
-    columns: int,
-    first: float | None = None,
-    last: float | None = None,
-    values_of: str = OWN,
-) -> StepGrid:
-    """Return the grid of these loops, with a row for each of `indices`. Raises KeyError for `values_of` that a grid
-    cannot show."""
-    parts = parts_of(values_of)
-    unit = common_unit([trace.unit for trace in traces])
-    used = [trace for trace in traces if trace.unit == unit]
-    edges = column_edges(extent_of(used), columns, first, last, whole=unit == "step")
-    rows = {index: row for row, index in enumerate(indices)}
-    sums = ColumnSums.nothing(len(rows), len(edges) - 1)
-    for trace in used:
-        add_trace(sums, rows[trace.index], trace, edges, parts)
-    names = {trace.numbered_by for trace in used}
-    left_out = [trace.index for trace in traces if trace.unit != unit]
-    extents = {trace.index: extent for trace in used if (extent := extent_of([trace])) is not None}
-    return assembled(indices, edges, sums, unit, values_of, names, extents, left_out)
-
-
 def parts_of(values_of: str) -> tuple[str, ...]:
     """Return the parts of a step that are shown; none for whole steps. Raises KeyError for what a grid cannot show."""
     return () if values_of == STEP else PARTS_OF[values_of]
@@ -416,12 +398,3 @@ def usual_of(values: Array) -> Array:
         median[count > 1] = np.nanmedian(values[:, count > 1], axis=0)
     usual: Array = np.where(known & (count == 2), 2 * median - values, median)
     return usual
-
-
-def extent_of(traces: Sequence[LoopTrace]) -> tuple[float, float] | None:
-    """Return where the first of these loops begins and the last one ends, in their unit; None if all are empty."""
-    spans = [trace.passes if trace.unit == "step" else trace.spans for trace in traces]
-    known = [span for span in spans if len(span.begins)]
-    return (
-        (min(float(each.begins[0]) for each in known), max(float(each.ends[-1]) for each in known)) if known else None
-    )

@@ -12,15 +12,13 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.arrivals import CollectiveEvents
-    from jaxprof.analysis.jobs.figures import ProcessFigures
     from jaxprof.analysis.jobs.job import JobFigures
-    from jaxprof.analysis.jobs.step_grid import LoopTrace, StepGrid
+    from jaxprof.analysis.jobs.step_grid import StepGrid
     from jaxprof.rollup.grid import JobSteps
+    from jaxprof.rollup.job import MemberFigures
 
 _LOSS_COLUMNS: Final = 100
 """Columns of the grid from which the lost seconds are computed."""
@@ -38,8 +36,7 @@ class JobInView:
     """The result of a reading of the folder."""
 
     figures: JobFigures
-    job_steps: JobSteps | _Traces
-    """Source of its steps: its roll-ups, or the sessions that were read."""
+    job_steps: JobSteps
     lost_seconds: Mapping[int, float]
     """By process, the seconds that its own work takes more than that of the median process; an estimate."""
 
@@ -114,15 +111,6 @@ def _may_grow(session: Path) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """What was derived from the session of a process."""
-
-    figures: ProcessFigures
-    trace: LoopTrace | None
-    captures: Mapping[str, CollectiveEvents]
-
-
 class _Sessions:
     """Follows the sessions of a job."""
 
@@ -131,59 +119,31 @@ class _Sessions:
         from jaxprof.session.log.job_folder import JobFollower
 
         self._follower = JobFollower(folder, Session)
-        self._read: dict[int, _Read] = {}
+        self._read: dict[int, MemberFigures] = {}
         self._notices: tuple[str, ...] | None = None
 
     def read(self) -> JobInView | None:
         """Return the job as `JobReading.read` does."""
-        from jaxprof.analysis.arrivals import collective_events
-        from jaxprof.analysis.jobs.figures import process_figures
         from jaxprof.analysis.jobs.job import figures_of
-        from jaxprof.analysis.jobs.step_grid import loop_trace
+        from jaxprof.rollup.grid import JobSteps
+        from jaxprof.rollup.job import JobFiles, MemberFigures
 
         changed = self._follower.poll()
         job = self._follower.job
         if not changed and job.notices == self._notices:
             return None
         self._notices = job.notices
+        files = JobFiles(job.folder, {})
         for member in job.members:
             if member.index in changed:
-                figures = process_figures(member)
-                self._read[member.index] = _Read(
-                    figures,
-                    loop_trace(member, figures),
-                    collective_events(member.index, member.session),
-                )
-        here = {member.index: self._read[member.index] for member in job.members}
-        began = [(member.session.header.host, member.session.header.wall_seconds) for member in job.members]
-        processes, captures = tuple(each.figures for each in here.values()), [each.captures for each in here.values()]
-        of_job = figures_of(str(job.folder), job.job, job.count, processes, captures, began, job.notices)
-        traces = tuple(each.trace for each in here.values() if each.trace is not None)
-        return _in_view(of_job, _Traces(traces, tuple(here)))
+                self._read[member.index] = MemberFigures.of(member)
+            files.take(self._read[member.index])
+        processes = tuple(files.figures.values())
+        of_job = figures_of(str(job.folder), job.job, job.count, processes, files.captures, files.began, job.notices)
+        return _in_view(of_job, JobSteps(files))
 
 
-@dataclass(frozen=True, slots=True)
-class _Traces:
-    """Steps from sessions that were read."""
-
-    traces: tuple[LoopTrace, ...]
-    indices: tuple[int, ...]
-    """Indices of all processes."""
-
-    def grid(self, columns: int, first: float | None, last: float | None, values_of: str) -> StepGrid:
-        """Return the steps from `first` to `last`, by default all, in so many columns."""
-        from jaxprof.analysis.jobs.step_grid import grid_of_traces
-
-        return grid_of_traces(self.traces, self.indices, columns, first, last, values_of)
-
-    def windows(self, first: float | None, last: float | None) -> int:
-        """Return the number of sample windows of the median process in these steps, at least 1; narrower columns would
-        only repeat values."""
-        counts = [trace.windows_between(first, last) for trace in self.traces]
-        return max(1, round(median(counts))) if counts else 1
-
-
-def _in_view(figures: JobFigures, steps: JobSteps | _Traces) -> JobInView:
+def _in_view(figures: JobFigures, steps: JobSteps) -> JobInView:
     """Return a job with the seconds that each process loses, and the notices about how its steps are numbered."""
     from jaxprof.analysis.jobs.step_grid import OWN
 
