@@ -15,7 +15,7 @@ from folding import fold
 from golden import figures_text, held
 from jaxprof import events as e
 from jaxprof.analysis.explain.derive import explanation
-from jaxprof.analysis.explain.model import Abstention, FindingCost, RankedFinding
+from jaxprof.analysis.explain.model import Abstention
 from jaxprof.analysis.finding import Finding
 from jaxprof.report import explain
 from jaxprof.report.conclusion import conclusion, largest
@@ -31,15 +31,19 @@ _VERIFY = "jaxprof script --plain experiments/train_the_model.py --config config
 
 def crowded(findings=5, **more):
     """An explanation as long as it can be."""
-    finding = RankedFinding(
-        sentence=Finding("static_argument_varies", _LONG, own_fix=_LONG),
-        cost=FindingCost(
-            scope="program", seconds=6.01234567, low=5.61234567, high=6.41234567, share=0.3123456, estimate=True
-        ),
+    finding = Finding(
+        "static_argument_varies",
+        _LONG,
+        (e.SourceLocation("/home/me/work/experiments/train_the_model.py", 1234),),
+        own_fix=_LONG,
+        seconds=6.01234567,
+        low=5.61234567,
+        high=6.41234567,
+        share=0.3123456,
+        estimate=True,
         verify=_VERIFY,
         run="r1",
         also=("r2", "r3", "r4", "r5", "r6", "r7"),
-        where=e.SourceLocation("/home/me/work/experiments/train_the_model.py", 1234),
         directory="/home/me/work",
         code_line="losses.append(float(loss_of_the_step(params, optimizer_state, batch)))  # a long line of code too",
         kernels=("loop_multiply_subtract_fusion.123",) * 5,
@@ -86,12 +90,12 @@ def test_json_fits_a_prompt_however_long_its_sentences_are():
 
 
 COSTS = [
-    FindingCost(scope="program"),
-    FindingCost(scope="module", bytes=8 << 20),
-    FindingCost(scope="program", seconds=6.0, share=0.3),
-    FindingCost(scope="call", seconds=6.0, low=5.0, high=7.0, estimate=True),
-    FindingCost(scope="call", seconds=6.0, saves_seconds=2.0, estimate=True),
-    FindingCost(scope="profile", seconds=6.0, share=0.5, at_most=True),
+    Finding("", "", scope="program"),
+    Finding("", "", scope="module", bytes=8 << 20),
+    Finding("", "", scope="program", seconds=6.0, share=0.3),
+    Finding("", "", scope="call", seconds=6.0, low=5.0, high=7.0, estimate=True),
+    Finding("", "", scope="call", seconds=6.0, saves_seconds=2.0, estimate=True),
+    Finding("", "", scope="profile", seconds=6.0, share=0.5, at_most=True),
 ]
 
 

@@ -1,55 +1,78 @@
-"""A finding: one thing that is worth changing in a program or in a process of a job, as its check reports it."""
+"""A finding: one thing that is worth changing, with its cost, its places, and the command that verifies a fix.
+
+A check reports what it has seen; `explain` adds what only the whole session shows: the share, the interval, the code
+line, and how to measure again.
+"""
 
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Protocol
+from typing import Literal, TypeAlias
 
 from jaxprof.events import SourceLocation
 
-
-class Sentence(Protocol):
-    """What a check reports: findings of programs, jobs and HLO, and warnings about measurements."""
-
-    @property
-    def code(self) -> str:
-        """Code of an entry in the catalogue."""
-
-    @property
-    def message(self) -> str:
-        """Sentence with the figures."""
-
-    @property
-    def advice(self) -> str:
-        """What to change, and where."""
+Scope: TypeAlias = Literal["program", "call", "compile", "profile", "module"]
+"""What a cost is a part of: the wall time of a program, one call of a measured function, one compilation, the devices'
+time in a profile, or one run of a compiled module."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A finding about a recorded program or a job; `explain` ranks the findings of all sources."""
+    """A finding about a program, a job, a measured run, a capture or a compiled module. An unknown cost is None, and
+    not 0."""
 
     code: str
     """Code of an entry in the catalogue."""
     message: str
+    """Sentence with the figures."""
     places: tuple[SourceLocation | None, ...] = ()
     """Lines that the finding is about, the one to change first; unknown ones are None."""
     _: KW_ONLY
     own_fix: str | None = None
     """What to change in this case; None if the fix in the catalogue holds."""
+    scope: Scope = "program"
+    """What the cost is a part of."""
     seconds: float | None = None
-    """Seconds that it cost; None if unknown. No second is in two findings of a program."""
+    """Seconds that it cost. No second is in two findings of a program."""
+    low: float | None = None
+    high: float | None = None
+    """Upper end of the 95 % interval of `seconds`; None if exact, or if the error is unknown."""
+    share: float | None = None
+    """Share of the scope, from 0 to 1."""
     saves_seconds: float | None = None
-    """Estimate of the seconds that a fix would have saved; findings of a program are ranked by it."""
+    """Estimate of the part of `seconds` that a fix would have saved, by which findings are ranked."""
     estimate: bool = False
-    """Whether `seconds` of a program rests on stack samples rather than on what JAX reported."""
+    """Whether `seconds` was derived, as from stack samples, rather than reported or timed."""
     announced_seconds: float = 0.0
     """Part of an estimate's `seconds` that JAX reported."""
+    at_most: bool = False
+    """Whether `seconds` is the whole time of kernels of which the fix saves only a part."""
     bytes: int | None = None
-    """Bytes of memory that it costs; None if unknown, or if memory is not the cost."""
+    """Bytes moved by one run of the module, or bytes of memory if `held`; None if bytes are not the cost."""
+    held: bool = False
+    """Whether `bytes` is memory."""
+    verify: str = ""
+    """Command that shows whether the fix helped."""
+    fault: bool = False
+    """Whether it makes the figures of its run meaningless; such findings come first."""
+    run: str = ""
+    """Id of the run that it is about; for HLO without a session, the module's name."""
+    also: tuple[str, ...] = ()
+    """Further runs with the same finding."""
+    directory: str = ""
+    """Folder that makes `where` short."""
+    code_line: str = ""
+    """Text of the line, if the file exists here and has not changed since."""
+    kernels: tuple[str, ...] = ()
+    """Names of kernels or instructions in the run's HLO, largest weight first."""
     function: str = ""
     """Compiled function whose ledger rows the finding rests on; empty for a finding about lines."""
+    compilations: int = 0
+    """Number of ledger rows that it rests on."""
     index: int | None = None
     """Index of the job's process; None for a finding about all processes, and for a program."""
+    host: str = ""
+    """Host of that process."""
     part: str = ""
     """For a late process: the part of its loop, `own` if that part is unknown, or `device`."""
     since_seconds: float | None = None

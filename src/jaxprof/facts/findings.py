@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from jaxprof.analysis.explain.model import FindingCost, RankedFinding, command, program_verified, run_verified
-from jaxprof.analysis.explain.sources import measured_longer, program_cost
+from jaxprof.analysis.explain.model import command, program_verified, run_verified
+from jaxprof.analysis.explain.sources import measured_longer, warned, with_share
+from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.opener import module_of
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.run_result import result
@@ -22,7 +23,7 @@ class _Row:
     """A finding with its source: `program`, `hlo` or `measurement`."""
 
     source: str
-    finding: RankedFinding
+    finding: Finding
 
 
 def _findings(file: SessionFile) -> Iterator[_Row]:
@@ -32,13 +33,11 @@ def _findings(file: SessionFile) -> Iterator[_Row]:
             program = program_result(session, run.id)
             verify = program_verified(name, program)
             for finding in program.findings:
-                cost = program_cost(program, finding)
-                ranked = RankedFinding(sentence=finding, cost=cost, verify=verify, run=run.id, where=finding.where)
-                yield _Row("program", ranked)
+                yield _Row("program", replace(with_share(program, finding), verify=verify, run=run.id))
         yield from _hlo_findings(session, run, name)
-        again, unknown = measured_longer(session, name, run), FindingCost(scope="call")
+        again = measured_longer(session, name, run)
         for warning in result(session, run.id).warnings:
-            yield _Row("measurement", RankedFinding(sentence=warning, cost=unknown, verify=again, run=run.id))
+            yield _Row("measurement", replace(warned(warning), verify=again, run=run.id))
 
 
 def _hlo_findings(session: Session, run: Run, name: str) -> Iterator[_Row]:
@@ -46,14 +45,14 @@ def _hlo_findings(session: Session, run: Run, name: str) -> Iterator[_Row]:
     module = module_of(session, run)
     if module is None:
         return
+    from jaxprof.analysis.explain.modules import of_module
     from jaxprof.hlo.analysis.findings.catalogue import findings
 
     verify = (
         run_verified(session, name, run) if run.plan.how not in ("program", "imported") else command("explain", name)
     )
     for finding in findings(module):
-        cost = FindingCost(scope="module", bytes=finding.bytes)
-        yield _Row("hlo", RankedFinding(sentence=finding, cost=cost, verify=verify, run=run.id, kernels=finding.where))
+        yield _Row("hlo", replace(of_module(finding), verify=verify, run=run.id))
 
 
 def _place(row: _Row) -> str | None:
@@ -66,20 +65,22 @@ FINDINGS: Final = Relation(
     (
         Fact("run", TEXT, "Id of the run, unique within its session: r2", at("finding.run")),
         Fact("source", TEXT, "program, hlo, or measurement (a warning: the figures are less certain than they look)"),
-        *within(at("finding.sentence"), SENTENCE),
+        *within(at("finding"), SENTENCE),
         Fact("place", TEXT, "file:line of a program, kernels of HLO", _place),
-        *within(at("finding.cost"), (
+        *within(at("finding"), (
             Fact("seconds", SECONDS, "What it cost in this run; no second is in two findings of a program"),
             Fact("saves_seconds", SECONDS, "What changing it would save: an estimate"),
             Fact("bytes", BYTES, "Traffic of one call that it accounts for; for a program, memory that it holds"),
         )),
         Fact("estimate", TRUTH, "Whether seconds is an estimate",
-             lambda row: row.finding.cost.estimate if row.source == "program" else None),
-        Fact("low_seconds", SECONDS, "Lower bound of the 95 % interval of seconds; null if exact or of unknown error",
-             at("finding.cost.low")),
-        Fact("high_seconds", SECONDS, "Upper bound of the 95 % interval", at("finding.cost.high")),
-        Fact("verify", TEXT, "The command that shows whether a change helped; null if none can",
-             lambda row: row.finding.verify or None),
+             lambda row: row.finding.estimate if row.source == "program" else None),
+        *within(at("finding"), (
+            Fact("low_seconds", SECONDS,
+                 "Lower bound of the 95 % interval of seconds; null if exact or of unknown error", at("low")),
+            Fact("high_seconds", SECONDS, "Upper bound of the 95 % interval", at("high")),
+            Fact("verify", TEXT, "The command that shows whether a change helped; null if none can",
+                 lambda finding: finding.verify or None),
+        )),
     ),
     _findings,
 )  # fmt: skip

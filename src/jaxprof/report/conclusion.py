@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from jaxprof.analysis.ab import AbResult
-    from jaxprof.analysis.explain.model import Explanation, RankedFinding
+    from jaxprof.analysis.explain.model import Explanation
+    from jaxprof.analysis.finding import Finding
     from jaxprof.analysis.gate import GateResult, GateRow
     from jaxprof.analysis.jobs.job import JobFigures
     from jaxprof.analysis.programs.result import ProgramResult
@@ -74,7 +75,7 @@ def conclusion(explanation: Explanation) -> Conclusion:
         return Conclusion(
             cost,
             certainty,
-            f"{_place(first)}{first.fix.split('. ')[0].rstrip('.')}{more}",
+            f"{_place(first)}{first.advice.split('. ')[0].rstrip('.')}{more}",
             command("explain", explanation.name),
         )
     if unknown is not None:
@@ -82,7 +83,7 @@ def conclusion(explanation: Explanation) -> Conclusion:
     return Conclusion(cost, certainty, explanation.nothing_found)
 
 
-def _place(finding: RankedFinding) -> str:
+def _place(finding: Finding) -> str:
     at = finding.where.short(finding.directory) if finding.where is not None else "".join(finding.kernels[:1])
     return f"{finding.code} at {at}: " if at else f"{finding.code}: "
 
@@ -93,7 +94,7 @@ def cost_and_certainty(explanation: Explanation) -> tuple[str, str]:
     if explanation.job is not None:
         return job_cost(explanation.job)
     if session is None:
-        largest = max((finding.cost.bytes or 0 for finding in explanation.findings), default=0)
+        largest = max((finding.bytes or 0 for finding in explanation.findings), default=0)
         cost = f"{bytes_(largest)} of traffic, by the first finding" if largest else "unknown"
         return cost, "HLO alone has no times: costs are bytes"
     from jaxprof.analysis.ab import ab_results

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.analysis.explain.catalogue import SOURCES, entries
-from jaxprof.analysis.explain.model import Explanation, FindingCost, RankedFinding, command
+from jaxprof.analysis.explain.model import Explanation, command
+from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.measured import longest_kernel, whole_profile
 from jaxprof.facts import Fact, at, optional, recorder
 from jaxprof.facts.units import (
@@ -172,23 +173,23 @@ def _profile_lines(session: Session) -> Iterator[str]:
         yield f"a step of {seconds(use.seconds)}: {words}"
 
 
-def cost_text(cost: FindingCost) -> str:
+def cost_text(finding: Finding) -> str:
     """Return `about 6.0 s (5.6 s to 6.4 s), 30 % of the wall time`; `saves about 2.0 s of 6.0 s, 30 % of the wall time`
     if the saving is clearly less than the cost; or `cost unknown`."""
-    if cost.seconds is None:
-        of_what = "of memory" if cost.held else "a run"
-        return f"{bytes_(cost.bytes)} {of_what}" if cost.bytes else "cost unknown"
-    word = "up to " if cost.at_most else "about " if cost.estimate else ""
-    ends = [seconds(end, 2) for end in (cost.low, cost.high) if end is not None]
+    if finding.seconds is None:
+        of_what = "of memory" if finding.held else "a run"
+        return f"{bytes_(finding.bytes)} {of_what}" if finding.bytes else "cost unknown"
+    word = "up to " if finding.at_most else "about " if finding.estimate else ""
+    ends = [seconds(end, 2) for end in (finding.low, finding.high) if end is not None]
     between = f" ({ends[0]} to {ends[1]})" if len({*ends}) == 2 else ""
-    share = f", {percent(cost.share)} {_SCOPES[cost.scope]}" if cost.share is not None else ""
-    saves = cost.saves_seconds
-    if saves and saves < _SAVING_SHOWN_BELOW * cost.seconds:
-        word = f"saves about {seconds(saves, 2)} of {'up to ' if cost.at_most else ''}"
-    return f"{word}{seconds(cost.seconds, 2)}{between}{share}"
+    share = f", {percent(finding.share)} {_SCOPES[finding.scope]}" if finding.share is not None else ""
+    saves = finding.saves_seconds
+    if saves and saves < _SAVING_SHOWN_BELOW * finding.seconds:
+        word = f"saves about {seconds(saves, 2)} of {'up to ' if finding.at_most else ''}"
+    return f"{word}{seconds(finding.seconds, 2)}{between}{share}"
 
 
-def place_text(finding: RankedFinding) -> str:
+def place_text(finding: Finding) -> str:
     """Return `train.py:91`, or the kernel with the most weight if no line is known; an empty text without either."""
     if finding.where is not None:
         return finding.where.short(finding.directory)
@@ -257,9 +258,9 @@ def _where_the_rest_is(explanation: Explanation) -> str:
     return command("hlo", explanation.name, "--findings") + " has them" if explanation.modules else "--full has them"
 
 
-def _finding_lines(number: int, finding: RankedFinding, room: _Room, *, verify: str) -> Iterator[str]:
+def _finding_lines(number: int, finding: Finding, room: _Room, *, verify: str) -> Iterator[str]:
     place = place_text(finding)
-    head = f"{number}. {finding.code}  {cost_text(finding.cost)}"
+    head = f"{number}. {finding.code}  {cost_text(finding)}"
     head += "" if finding.where is not None or not finding.run else f"  {finding.run}"
     source = "  ".join(part for part in (place, safe(finding.code_line)) if part)
     if columns(head) + 2 + columns(source) <= room.width or not room.commands:
@@ -269,7 +270,7 @@ def _finding_lines(number: int, finding: RankedFinding, room: _Room, *, verify: 
         if source:
             yield shorten(f"   {source}", room.width)
     yield from _cut(finding.message, room, first="   ")
-    yield from _cut(finding.fix, room, first="   → ")
+    yield from _cut(finding.advice, room, first="   → ")
     if verify and room.commands:
         yield from _cut(f"{verify} {finding.verify}", room, first="   ", hang=2)
 
@@ -283,7 +284,7 @@ def _cut(text: str, room: _Room, *, first: str = "", hang: int = 0) -> list[str]
     return [*kept[:-1], shorten(f"{kept[-1]} {lines[room.sentence].strip()}", room.width)]
 
 
-def _source(finding: RankedFinding) -> str | None:
+def _source(finding: Finding) -> str | None:
     where = finding.where
     if where is None:
         return None
@@ -291,7 +292,7 @@ def _source(finding: RankedFinding) -> str | None:
     return where.short(finding.directory) if inside else where.text
 
 
-_EVIDENCE: Final[tuple[Fact[RankedFinding], ...]] = (
+_EVIDENCE: Final[tuple[Fact[Finding], ...]] = (
     optional("run", TEXT, "Id of the run"),
     optional("also", LIST, "More runs that have it", lambda finding: finding.also[:5]),
     optional("source", TEXT, "file:line", _source),
@@ -302,12 +303,12 @@ _EVIDENCE: Final[tuple[Fact[RankedFinding], ...]] = (
         "Kernels that it is about, those with the most weight first",
         lambda finding: finding.kernels[:_KERNELS_NAMED],
     ),
-    Fact("process", INDEX, "Which process of a job, from 0", when=lambda finding: finding.process is not None),
+    Fact("process", INDEX, "Which process of a job, from 0", at("index"), when=lambda row: row.index is not None),
     optional("host", TEXT, "Where that process ran"),
     optional("function", TEXT, "The compiled function"),
     optional("compilations", COUNT, "Compilations that it rests on"),
 )
-_COST: Final[tuple[Fact[FindingCost], ...]] = (
+_COST: Final[tuple[Fact[Finding], ...]] = (
     Fact("of", TEXT, "What share is a part of: program, call, compile, profile or module", at("scope")),
     Fact("seconds", SECONDS, "What it cost"),
     Fact("ci95_seconds", NUMBERS, "Its 95 % interval, [low, high]; null where it is exact or its error unknown",
@@ -316,7 +317,7 @@ _COST: Final[tuple[Fact[FindingCost], ...]] = (
     Fact("share", SHARE, "Share of the whole, in 0..1"),
     Fact("bytes", BYTES, "Traffic of one call, or memory that it holds"),
     Fact("held", TRUTH, "Whether bytes are memory"),
-    Fact("estimate", TRUTH, "Whether seconds is an estimate", lambda cost: cost.estimate or cost.at_most),
+    Fact("estimate", TRUTH, "Whether seconds is an estimate", lambda finding: finding.estimate or finding.at_most),
 )  # fmt: skip
 
 
@@ -329,8 +330,8 @@ def _utilisations(explained: Explanation) -> tuple[Any, ...]:
 def facts_of_explanation(longest: int = _SENTENCE_LIMITS[0]) -> tuple[Fact[Explanation], ...]:
     """Return the facts of an explanation in JSON, whose sentences have at most `longest` characters."""
 
-    def cut(key: str, meaning: str) -> Fact[Any]:
-        read = at(key)
+    def cut(key: str, meaning: str, attribute: str = "") -> Fact[Any]:
+        read = at(attribute or key)
         return Fact(key, TEXT, meaning, lambda row: shorten(read(row), longest))
 
     return (
@@ -343,8 +344,8 @@ def facts_of_explanation(longest: int = _SENTENCE_LIMITS[0]) -> tuple[Fact[Expla
         Fact("findings", ROWS, "What is worth changing, the most expensive first", inside=(
             Fact("code", TEXT, "What kind it is, as the documents list them"),
             cut("message", "The sentence, with its figures"),
-            cut("fix", "What to do about it"),
-            Fact("cost", OBJECT, "What it costs", inside=_COST),
+            cut("fix", "What to do about it", "advice"),
+            Fact("cost", OBJECT, "What it costs", lambda finding: finding, inside=_COST),
             Fact("evidence", OBJECT, "What it rests on, with names that other commands take", lambda finding: finding,
                  inside=_EVIDENCE),
             Fact("verify", TEXT, "The command that shows whether a change helped"),

@@ -150,7 +150,7 @@ def test_hlo_alone_costs_bytes_and_says_so(tmp_path):
     modules = modules_at(file)
     found = explanation_of_modules(modules, str(file))
     (finding,) = found.findings
-    assert (found.subject, finding.code, finding.cost.bytes) == ("hlo", "layout-copy", 8 << 20)
+    assert (found.subject, finding.code, finding.bytes) == ("hlo", "layout-copy", 8 << 20)
     assert finding.verify == f"jaxprof hlo {file} --findings"
     assert unknown(found) == ["no-times"]
     file.write_text("no HLO at all")

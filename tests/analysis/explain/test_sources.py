@@ -180,7 +180,7 @@ SAID = {
 
 def test_what_is_said_of_each():
     """How much a change would save is unknown."""
-    told = {case: figures_text(*findings, *(each.fix for each in findings)) for case, findings in SAID.items()}
+    told = {case: figures_text(*findings, *(each.advice for each in findings)) for case, findings in SAID.items()}
     held_cases("findings_of_captures.txt", told)
 
 
@@ -201,13 +201,7 @@ def test_of_several_doubts_the_worst_is_told_then_the_first_of_their_order():
 
 
 def finding(code, run="r1", *, fault=False, **cost):
-    return model.RankedFinding(
-        sentence=Finding(code, "", own_fix=""),
-        cost=model.FindingCost(**{"scope": "call", **cost}),
-        verify="",
-        run=run,
-        fault=fault,
-    )
+    return Finding(code, "", own_fix="", run=run, fault=fault, **{"scope": "call", **cost})
 
 
 def explained(*findings, abstentions=()):

@@ -295,8 +295,8 @@ def test_who_is_late_is_explained_before_what_all_of_them_do(jobs):
     assert not exchange.names_somebody
     late = Finding("straggler", "late", "look", index=2, part="data", seconds=0.01)
     first, second = explanation_of_job(replace(exchange, findings=(*exchange.findings, late)), "job").findings
-    assert (first.code, first.process) == ("straggler", 2)
-    assert (second.code, second.process, second.host, second.cost.estimate) == ("exposed-exchange", None, "", True)
+    assert (first.code, first.index) == ("straggler", 2)
+    assert (second.code, second.index, second.host, second.estimate) == ("exposed-exchange", None, "", True)
 
 
 @pytest.mark.parametrize(

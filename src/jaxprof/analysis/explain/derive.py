@@ -16,8 +16,6 @@ from jaxprof.analysis.explain.model import (
     MOST_FINDINGS,
     Abstention,
     Explanation,
-    RankedFinding,
-    Scope,
     Subject,
     command,
     program_verified,
@@ -36,6 +34,7 @@ from jaxprof.analysis.explain.sources import (
     side_findings,
     step_findings,
 )
+from jaxprof.analysis.finding import Finding, Scope
 from jaxprof.analysis.measured import measured, whole_profile
 from jaxprof.analysis.opener import module_of
 from jaxprof.analysis.profile import device_steps
@@ -114,7 +113,7 @@ def explanation_of_modules(modules: Sequence[ModuleStages], name: str) -> Explan
 
 @dataclass(slots=True)
 class _Collected:
-    findings: list[RankedFinding] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
     abstentions: list[Abstention] = field(default_factory=list)
 
 
@@ -249,25 +248,25 @@ def _explained(
     )
 
 
-def _without_duplicates(findings: Sequence[RankedFinding]) -> Iterator[RankedFinding]:
+def _without_duplicates(findings: Sequence[Finding]) -> Iterator[Finding]:
     """Drop findings whose cost another finding already reports.
 
     Copies in a capture's steps are dropped if the kernels that copy are a finding, which has their name. The missing
     cache, which nearly every run has, is dropped if anything in the program itself costs avoidable time.
     """
-    costly = {finding.code for finding in findings if finding.cost.seconds}
+    costly = {finding.code for finding in findings if finding.seconds}
     left_out = {"copies-in-steps"} if "host-transfer" in costly else set()
     if costly - {"cache_off", *_DOUBTFUL}:
         left_out.add("cache_off")
     return (finding for finding in findings if finding.code not in left_out)
 
 
-def _merged(findings: Iterable[RankedFinding]) -> Iterator[RankedFinding]:
+def _merged(findings: Iterable[Finding]) -> Iterator[Finding]:
     """Merge the findings of each code into the one of the run where it costs most, with the other runs named. The fix
     is the same for all of them. Findings that name a line of a program, or a failure, stay separate."""
-    groups: dict[tuple[object, ...], list[RankedFinding]] = {}
+    groups: dict[tuple[object, ...], list[Finding]] = {}
     for number, finding in enumerate(findings):
-        apart = finding.cost.scope == "program" or finding.code in ("run-failed", "out-of-memory", "slower")
+        apart = finding.scope == "program" or finding.code in ("run-failed", "out-of-memory", "slower")
         groups.setdefault((finding.code, number) if apart else (finding.code,), []).append(finding)
     for group in groups.values():
         first, *others = sorted(group, key=_rank)
@@ -275,10 +274,9 @@ def _merged(findings: Iterable[RankedFinding]) -> Iterator[RankedFinding]:
         yield replace(first, also=also)
 
 
-def _rank(finding: RankedFinding) -> tuple[bool, bool, float, int, str, str]:
+def _rank(finding: Finding) -> tuple[bool, bool, float, int, str, str]:
     """Return the sort key of a finding."""
-    cost = finding.cost
-    seconds = cost.saves_seconds if cost.saves_seconds is not None else cost.seconds
-    weight = (seconds or 0.0) * (_AT_MOST_WEIGHT if cost.at_most else 1.0)
+    seconds = finding.saves_seconds if finding.saves_seconds is not None else finding.seconds
+    weight = (seconds or 0.0) * (_AT_MOST_WEIGHT if finding.at_most else 1.0)
     first = finding.code != "program_failed"
-    return not finding.fault, first, -weight, -(cost.bytes or 0), finding.code, finding.run
+    return not finding.fault, first, -weight, -(finding.bytes or 0), finding.code, finding.run

@@ -11,8 +11,6 @@ from jaxprof.analysis.explain.model import (
     MOST_FINDINGS,
     Abstention,
     Explanation,
-    FindingCost,
-    RankedFinding,
     command,
 )
 
@@ -47,7 +45,7 @@ def explanation_of_job(job: JobFigures, name: str, again: JobStart | None = None
     verify = f"{again.command()} && {command('explain', again.folder)}" if again is not None else ""
     ranked = [_ranked(job, finding, verify) for finding in job.findings]
     # findings about all processes have larger costs than a late process, but come after it
-    ranked.sort(key=lambda each: (not each.fault, each.process is None, -(each.cost.seconds or 0.0)))
+    ranked.sort(key=lambda each: (not each.fault, each.index is None, -(each.seconds or 0.0)))
     return Explanation(
         name=name,
         subject="job",
@@ -58,22 +56,17 @@ def explanation_of_job(job: JobFigures, name: str, again: JobStart | None = None
     )
 
 
-def _ranked(job: JobFigures, finding: Finding, verify: str) -> RankedFinding:
+def _ranked(job: JobFigures, finding: Finding, verify: str) -> Finding:
     process = next((each for each in job.processes if each.index == finding.index), None)
     walls = [each.wall_seconds for each in job.processes if each.wall_seconds is not None and process in (None, each)]
     wall = max(walls, default=None)
-    return RankedFinding(
-        sentence=finding if finding.advice else replace(finding, own_fix=_READ_ON),
-        cost=FindingCost(
-            scope="program",
-            seconds=finding.seconds,
-            share=finding.seconds / wall if finding.seconds is not None and wall else None,
-            estimate=finding.code not in _EXACT,
-        ),
+    return replace(
+        finding,
+        own_fix=finding.advice or _READ_ON,
+        share=finding.seconds / wall if finding.seconds is not None and wall else None,
+        estimate=finding.code not in _EXACT,
         verify=verify or command("explain", process.path if process is not None else job.folder),
-        where=finding.where,
         fault=finding.code in _FAULTS,
-        process=finding.index,
         host=process.host if process is not None else "",
     )
 

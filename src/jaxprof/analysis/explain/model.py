@@ -17,7 +17,7 @@ from jaxprof.redaction import REDACTED
 from jaxprof.session.log.state import with_urls
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.finding import Sentence
+    from jaxprof.analysis.finding import Finding
     from jaxprof.analysis.jobs.job import JobFigures
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.hlo.open.stages import ModuleStages
@@ -104,81 +104,8 @@ def _is_committed(target: str) -> bool:
 Subject: TypeAlias = Literal["program", "job", "runs", "comparison", "profile", "hlo", "nothing"]
 """What was explained: a recorded program, a job of several processes, measured runs, the sides of `ab`, a profile, HLO
 without a session, or a session without a run."""
-Scope: TypeAlias = Literal["program", "call", "compile", "profile", "module"]
-"""What a cost is a part of: the wall time of a program, one call of a measured function, one compilation, the devices'
-time in a profile, or one run of a compiled module."""
 MOST_FINDINGS: Final = 5
 MOST_ABSTENTIONS: Final = 4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FindingCost:
-    """Cost of a finding; None is unknown, which is not 0."""
-
-    scope: Scope
-    seconds: float | None = None
-    low: float | None = None
-    high: float | None = None
-    """Upper end of the 95 % interval of `seconds`; None if exact, or if the error is unknown."""
-    bytes: int | None = None
-    """Bytes moved by one run of the module, or bytes of memory if `held`."""
-    held: bool = False
-    """Whether `bytes` is memory."""
-    share: float | None = None
-    """Share of the scope, from 0 to 1."""
-    saves_seconds: float | None = None
-    """Estimate of the part of `seconds` that the fix would have saved; None if unknown."""
-    estimate: bool = False
-    """Whether `seconds` was derived rather than reported or timed."""
-    at_most: bool = False
-    """Whether `seconds` is the whole time of kernels of which the fix saves only a part."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RankedFinding:
-    """One thing that is worth changing, from any source."""
-
-    sentence: Sentence
-    """What the check reported."""
-    cost: FindingCost
-    verify: str
-    """Command that shows whether the fix helped."""
-    run: str = ""
-    """Id of the run that the finding is about; for HLO without a session, the module's name."""
-    also: tuple[str, ...] = ()
-    """Further runs with the same finding."""
-    where: SourceLocation | None = None
-    directory: str = ""
-    """Folder that makes `where` short."""
-    code_line: str = ""
-    """Text of the line, if the file exists here and has not changed since."""
-    kernels: tuple[str, ...] = ()
-    """Names of kernels or instructions in the run's HLO, largest weight first."""
-    function: str = ""
-    """Function in the compile ledger."""
-    compilations: int = 0
-    """Number of ledger rows that the finding rests on."""
-    fault: bool = False
-    """Whether the finding makes the figures of its run meaningless; such findings come first."""
-    process: int | None = None
-    """Index of the process, for a job; otherwise None."""
-    host: str = ""
-    """Host of that process."""
-
-    @property
-    def code(self) -> str:
-        """Code of an entry in the catalogue."""
-        return self.sentence.code
-
-    @property
-    def message(self) -> str:
-        """Sentence with the figures."""
-        return self.sentence.message
-
-    @property
-    def fix(self) -> str:
-        """What to change, and where."""
-        return self.sentence.advice
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +132,7 @@ class Explanation:
     name: str
     """Name of the session, file or profile in commands."""
     subject: Subject
-    findings: tuple[RankedFinding, ...]
+    findings: tuple[Finding, ...]
     """At most `MOST_FINDINGS` findings, unless more were asked for."""
     left_out: int
     """Number of further findings."""

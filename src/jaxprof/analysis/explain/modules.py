@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.ceilings import ceilings_for, machine_of_run
-from jaxprof.analysis.explain.model import Abstention, FindingCost, RankedFinding, Scope, code_line
+from jaxprof.analysis.explain.model import Abstention, code_line
+from jaxprof.analysis.finding import Finding, Scope
 from jaxprof.analysis.measured import measured
 from jaxprof.analysis.ranking import ranking_on
 from jaxprof.analysis.run_result import result
@@ -80,41 +81,54 @@ def module_findings(
     verify: str,
     recorded_seconds: float | None,
     sources: Mapping[str, str] | None = None,
-) -> Iterator[RankedFinding]:
+) -> Iterator[Finding]:
     """Yield the findings of a module with the cost of their kernels. `recorded_seconds` is the Unix time after which a
     changed source file is not read, unless its digest still equals that in `sources`."""
     by_name = {kernel.name: kernel for kernel in reversed(kernels(module))}
     for finding in findings(module):
-        where = _place(finding, by_name)
-        cost = _cost(finding, weights, by_name)
-        if cost is None:
+        priced = _priced(finding, weights, by_name)
+        if priced is None:
             continue
-        yield RankedFinding(
-            sentence=finding,
-            cost=cost,
-            verify=verify,
-            run=run,
-            where=where,
+        where = _place(finding, by_name)
+        yield replace(
+            priced,
+            places=(where,),
             code_line=code_line(where, recorded_seconds, sources),
             kernels=finding.where[:_KERNELS_NAMED],
+            verify=verify,
+            run=run,
         )
 
 
-def _cost(finding: HloFinding, weights: KernelWeights, by_name: Mapping[str, Kernel]) -> FindingCost | None:
-    """Return the cost; None if the kernels take next to no time."""
+def of_module(finding: HloFinding) -> Finding:
+    """Return a finding about HLO in the form of all findings; its cost is the traffic of one run."""
+    return Finding(
+        finding.code,
+        finding.message,
+        own_fix=finding.kind.fix,
+        scope="module",
+        bytes=finding.bytes,
+        held=finding.kind.holds,
+        kernels=finding.where,
+    )
+
+
+def _priced(finding: HloFinding, weights: KernelWeights, by_name: Mapping[str, Kernel]) -> Finding | None:
+    """Return the finding with its cost; None if the kernels take next to no time."""
     timed_names = dict.fromkeys(name for kernel in finding.where for name in _timed_as(kernel, by_name))
     share = sum(weights.shares.get(name, 0.0) for name in timed_names)
     if weights.seconds is None or share <= 0 or not finding.kind.saves:
-        return FindingCost(scope="module", bytes=finding.bytes, held=finding.kind.holds)
+        return of_module(finding)
     if share < _WORTH:
         return None
     seconds = share * weights.seconds
-    return FindingCost(
+    return replace(
+        of_module(finding),
         scope=weights.scope,
         seconds=seconds,
         low=None if weights.low is None else share * weights.low,
         high=None if weights.high is None else share * weights.high,
-        bytes=finding.bytes,
+        held=False,
         share=min(1.0, seconds / (weights.scope_seconds or weights.seconds)),
         saves_seconds=seconds if finding.kind.saves == "all" else None,
         estimate=weights.estimate,

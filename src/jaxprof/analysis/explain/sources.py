@@ -4,14 +4,11 @@ went) and of recorded programs, and what each of them leaves unknown."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.explain.model import (
     Abstention,
-    FindingCost,
-    RankedFinding,
-    Scope,
     code_line,
     command,
     compared_again,
@@ -19,7 +16,7 @@ from jaxprof.analysis.explain.model import (
     record_again,
     run_verified,
 )
-from jaxprof.analysis.finding import Finding
+from jaxprof.analysis.finding import Finding, Scope
 from jaxprof.analysis.measured import passes_in, stage_times
 from jaxprof.analysis.memory import buffers_of
 from jaxprof.analysis.profile import causes_text
@@ -31,7 +28,7 @@ from jaxprof.units import bytes_, counted, integer, percent, ratio_interval, sec
 if TYPE_CHECKING:
     from jaxprof.analysis.ab import AbResult, AbVersus
     from jaxprof.analysis.programs.result import ProgramResult
-    from jaxprof.events import StepParts, TrustCheck
+    from jaxprof.events import StepParts, TrustCheck, WarningRaised
     from jaxprof.session import Run, Session
 
 _FAULTS: Final = ("wrong_result", "unlike_results", "results_differ", "folded_constants", "dead_code")
@@ -59,7 +56,7 @@ _MORE_LAUNCHES: Final = 10
 _KERNELS_NAMED: Final = 3
 
 
-def run_findings(session: Session, run: Run, name: str, baselines: Set[str]) -> Iterator[RankedFinding]:
+def run_findings(session: Session, run: Run, name: str, baselines: Set[str]) -> Iterator[Finding]:
     """Yield the failures and warnings of a run that need action. `baselines` are the runs that others are compared
     with."""
     verify = run_verified(session, name, run)
@@ -69,16 +66,15 @@ def run_findings(session: Session, run: Run, name: str, baselines: Set[str]) -> 
         if warning.code in _TO_CHANGE and run.id in baselines:
             continue  # a baseline serves for comparison, and is not to be changed
         if warning.code in _FAULTS + _TO_CHANGE:
-            yield RankedFinding(
-                sentence=warning,
-                cost=FindingCost(scope="call"),
-                verify=verify,
-                run=run.id,
-                fault=warning.code in _FAULTS,
-            )
+            yield replace(warned(warning), verify=verify, run=run.id, fault=warning.code in _FAULTS)
 
 
-def call_findings(session: Session, run: Run, name: str) -> Iterator[RankedFinding]:
+def warned(warning: WarningRaised) -> Finding:
+    """Return a warning about a run as a finding, whose cost is unknown."""
+    return Finding(warning.code, warning.message, own_fix=warning.advice, scope="call")
+
+
+def call_findings(session: Session, run: Run, name: str) -> Iterator[Finding]:
     """Yield what the phases of a run show: calls that only dispatch, copies that outweigh the work, slow compilation
     parts.
 
@@ -123,25 +119,25 @@ def call_findings(session: Session, run: Run, name: str) -> Iterator[RankedFindi
 
 def _call_finding(
     code: str, run: Run, verify: str, took: float, whole: float, message: str, scope: Scope = "call"
-) -> RankedFinding:
-    cost = FindingCost(scope=scope, seconds=took, share=took / whole, at_most=True)
-    return RankedFinding(sentence=Finding(code, message), cost=cost, verify=verify, run=run.id)
+) -> Finding:
+    share = took / whole
+    return Finding(code, message, scope=scope, seconds=took, share=share, at_most=True, verify=verify, run=run.id)
 
 
-def _failure_finding(session: Session, run: Run, verify: str) -> RankedFinding:
+def _failure_finding(session: Session, run: Run, verify: str) -> Finding:
     picture = buffers_of(session, run.id)
     requested = picture.asked_bytes if picture is not None else None
     largest = [buffer for buffer in picture.buffers[:_KERNELS_NAMED] if buffer.instruction] if picture else []
     named = "; largest buffers: " + ", ".join(f"{each.instruction} {bytes_(each.bytes)}" for each in largest)
     end = run.shown
     error = end.error.partition("\n")[0] or end.status
-    return RankedFinding(
-        sentence=Finding(
-            "run-failed" if requested is None else "out-of-memory",
-            f"{run.label} {end.status}: {error}" + (named if requested is not None and largest else ""),
-            own_fix=end.advice or None,
-        ),
-        cost=FindingCost(scope="call", bytes=requested, held=True),
+    return Finding(
+        "run-failed" if requested is None else "out-of-memory",
+        f"{run.label} {end.status}: {error}" + (named if requested is not None and largest else ""),
+        own_fix=end.advice or None,
+        scope="call",
+        bytes=requested,
+        held=True,
         verify=verify,
         run=run.id,
         kernels=tuple(each.instruction for each in largest) if requested is not None else (),
@@ -187,7 +183,7 @@ def captured_too(session: Session, run: Run) -> str:
     )
 
 
-def side_findings(compared: AbResult) -> Iterator[RankedFinding]:
+def side_findings(compared: AbResult) -> Iterator[Finding]:
     """Yield the sides of a comparison that are slower than A, with the kernels that grew."""
     first = compared.sides[0].summary
     for versus in compared.versus:
@@ -195,7 +191,7 @@ def side_findings(compared: AbResult) -> Iterator[RankedFinding]:
             yield _slower_finding(compared, versus, first.median)
 
 
-def _slower_finding(compared: AbResult, versus: AbVersus, median: float) -> RankedFinding:
+def _slower_finding(compared: AbResult, versus: AbVersus, median: float) -> Finding:
     times = versus.times
     own = next((side for side in compared.sides if side.run is versus.run), None)
     median_seconds = own.summary.median if own is not None and own.summary is not None else None
@@ -208,19 +204,16 @@ def _slower_finding(compared: AbResult, versus: AbVersus, median: float) -> Rank
     others = f"new or changed kernels: {integer(len(changed))}" if changed else "its kernels are the same"
     low, high = times.low, times.high
     words = ratio_interval(times.ratio, low, high) if times.ratio is not None else ""
-    return RankedFinding(
-        sentence=Finding(
-            "slower",
-            f"{versus.label} is slower than A: {words} as fast; {f'kernels that grew: {more}' if more else others}",
-        ),
-        cost=FindingCost(
-            scope="call",
-            seconds=None if median_seconds is None else max(0.0, median_seconds - median),
-            low=None if high is None or high <= 0 else max(0.0, median / high - median),
-            high=None if low is None or low <= 0 else max(0.0, median / low - median),
-            share=None if times.ratio is None else max(0.0, 1 - times.ratio),
-            saves_seconds=None if median_seconds is None else max(0.0, median_seconds - median),
-        ),
+    cost = None if median_seconds is None else max(0.0, median_seconds - median)
+    return Finding(
+        "slower",
+        f"{versus.label} is slower than A: {words} as fast; {f'kernels that grew: {more}' if more else others}",
+        scope="call",
+        seconds=cost,
+        low=None if high is None or high <= 0 else max(0.0, median / high - median),
+        high=None if low is None or low <= 0 else max(0.0, median / low - median),
+        share=None if times.ratio is None else max(0.0, 1 - times.ratio),
+        saves_seconds=cost,
         verify=compared_again(compared.session),
         run=versus.run.id,
         kernels=tuple(row.name for row in grown) or tuple(changed[:_KERNELS_NAMED]),
@@ -280,7 +273,7 @@ _PARTS: Final = (
 )
 
 
-def step_findings(run: Run, scope: Scope, verify: str, *, whole_program: bool) -> Iterator[RankedFinding]:
+def step_findings(run: Run, scope: Scope, verify: str, *, whole_program: bool) -> Iterator[Finding]:
     """Yield what the steps of an accelerator's capture spent besides kernels. CPUs are left out, because time between
     two recorded ops may be an op that the runtime does not record."""
     steps = run.steps
@@ -308,16 +301,14 @@ def step_findings(run: Run, scope: Scope, verify: str, *, whole_program: bool) -
         beside = f" and {counted(others, 'more device')}" if others else ""
         causes = next((each.idle_causes for each in steps.devices if each.device == device and part.by_cause), ())
         meanwhile = f"; meanwhile the host: {causes_text(causes)}" if causes else ""
-        yield RankedFinding(
-            sentence=Finding(
-                part.code,
-                f"{part.words}: {seconds(step_seconds)} of each step on {device}{beside}, {percent(known[device])} of "
-                f"{counted(count, 'step')}{meanwhile}",
-                own_fix=_IDLE_FIXES.get(causes[0].cause) if causes else None,
-            ),
-            cost=FindingCost(
-                scope=scope, seconds=step_seconds if scope == "call" else took, share=known[device], saves_seconds=None
-            ),
+        yield Finding(
+            part.code,
+            f"{part.words}: {seconds(step_seconds)} of each step on {device}{beside}, {percent(known[device])} of "
+            f"{counted(count, 'step')}{meanwhile}",
+            own_fix=_IDLE_FIXES.get(causes[0].cause) if causes else None,
+            scope=scope,
+            seconds=step_seconds if scope == "call" else took,
+            share=known[device],
             verify=verify,
             run=run.id,
         )
@@ -344,34 +335,30 @@ _CACHE_SHARE: Final = 0.5
 """Share of the program's work, in compilations that are in no finding, from which a cache is recommended."""
 
 
-def program_findings(session: Session, program: ProgramResult, name: str) -> Iterator[RankedFinding]:
+def program_findings(session: Session, program: ProgramResult, name: str) -> Iterator[Finding]:
     """Yield the findings of a recorded program; their seconds are parts of its wall time."""
     verify = program_verified(name, program)
     for finding in program.findings:
         rows = [row for function in program.functions for row in function.rows if row.function == finding.function]
-        yield RankedFinding(
-            sentence=finding,
-            cost=program_cost(program, finding),
+        yield replace(
+            with_share(program, finding),
             verify=(record_again(program) or verify) if finding.code == "program_failed" else verify,
             run=program.run.id,
-            where=finding.where,
             directory=program.directory,
             code_line=code_line(finding.where, session.header.wall_seconds, program.run.sources),
-            function=finding.function,
             compilations=sum(row.count for row in rows),
             fault=finding.code in _PROGRAM_FAULTS,
         )
     yield from _compilations_to_keep(program, verify)
 
 
-def _compilations_to_keep(program: ProgramResult, verify: str) -> Iterator[RankedFinding]:
+def _compilations_to_keep(program: ProgramResult, verify: str) -> Iterator[Finding]:
     """Yield a finding if compilations are not kept and are most of what the program did."""
     for remark in program.remarks:
         seconds = _unclaimed(program, remark)
         if remark.code == "cache_off" and seconds >= _CACHE_SHARE * program.work_seconds:
-            share = program.of_wall(seconds)
-            cost = FindingCost(scope="program", seconds=seconds, share=share, saves_seconds=seconds)
-            yield RankedFinding(sentence=remark, cost=cost, verify=verify, run=program.run.id)
+            unclaimed = replace(remark, seconds=seconds, saves_seconds=seconds)
+            yield replace(with_share(program, unclaimed), verify=verify, run=program.run.id)
 
 
 def _unclaimed(program: ProgramResult, remark: Finding) -> float:
@@ -382,20 +369,11 @@ def _unclaimed(program: ProgramResult, remark: Finding) -> float:
     return max(0.0, (remark.seconds or 0.0) - claimed)
 
 
-def program_cost(program: ProgramResult, finding: Finding) -> FindingCost:
-    """Return the cost of a finding, with its interval if it rests on samples."""
+def with_share(program: ProgramResult, finding: Finding) -> Finding:
+    """Return a finding with its share of the wall time, and with its interval if it rests on samples."""
     low, high = _interval(program, finding) if finding.estimate else (None, None)
-    return FindingCost(
-        scope="program",
-        seconds=finding.seconds,
-        low=low,
-        high=high,
-        share=program.of_wall(finding.seconds),
-        saves_seconds=finding.saves_seconds,
-        bytes=finding.bytes,
-        held=finding.bytes is not None,
-        estimate=finding.estimate,
-    )
+    share = program.of_wall(finding.seconds)
+    return replace(finding, low=low, high=high, share=share, held=finding.bytes is not None)
 
 
 def _interval(program: ProgramResult, finding: Finding) -> tuple[float | None, float | None]:

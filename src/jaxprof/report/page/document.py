@@ -17,7 +17,7 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from jaxprof.analysis.explain.derive import explanation
-from jaxprof.analysis.explain.model import RankedFinding
+from jaxprof.analysis.finding import Finding
 from jaxprof.facts.sessions import environment, state_words
 from jaxprof.report.explain import answers, cost_text, place_text
 from jaxprof.report.page.elements import (
@@ -81,13 +81,13 @@ def _answer(session: Session, name: str) -> Section:
     return Section("answer", "What to do first", content)
 
 
-def _finding(finding: RankedFinding) -> Iterator[str]:
+def _finding(finding: Finding) -> Iterator[str]:
     place = " ".join(part for part in (place_text(finding), finding.code_line) if part)
     yield '<div class="finding">'
-    yield heading(f"{finding.code}: {cost_text(finding.cost)}", 4)
+    yield heading(f"{finding.code}: {cost_text(finding)}", 4)
     yield paragraph(place, "place") if place else ""
     yield paragraph(finding.message)
-    yield paragraph(f"→ {finding.fix}")
+    yield paragraph(f"→ {finding.advice}")
     yield from command(finding.verify)
     yield "</div>"
 
