@@ -33,7 +33,7 @@ def launched(launches, *, baseline="r1"):
 
 def phases(session):
     (pair,) = session_difference(session, session, run_before="r1", run_after="r2").runs
-    return {phase.phase: phase for phase in pair.phases}
+    return {phase.code: phase for phase in pair.phases}
 
 
 def test_cold_phases_of_several_launches_have_a_verdict():

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
 from jaxprof.pairs import Existence
 
+Value = TypeVar("Value")
 Unit: TypeAlias = Literal["", "flop", "byte", "second", "rate"]
 """Unit of a figure; empty for a count, `rate` for a number per second."""
 
@@ -57,13 +58,26 @@ TIMES: Final[dict[str, Compared]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class FigureDifference:
-    """One figure of both sides; None is unknown."""
+class Difference(Generic[Value]):
+    """One property of both sides, such as an entry of the environment or the dtype of a kernel; None if a side does not
+    have it."""
 
     code: str
-    """Code of the figure: an exact fact (`flops`), a stage of a compilation, or a state of a program."""
-    before: float | None
-    after: float | None
+    """Name of the property."""
+    before: Value | None
+    after: Value | None
+
+    @property
+    def differs(self) -> bool | None:
+        """Whether the sides differ; a property that only one side has differs."""
+        return self.before != self.after
+
+
+@dataclass(frozen=True, slots=True)
+class FigureDifference(Difference[float]):
+    """One figure of both sides; None is unknown. Its code is an exact fact (`flops`), a phase of a call, a stage of a
+    compilation, or a state of a program."""
+
     unit: Unit = ""
     estimate: bool = False
     """Whether the figure was derived from the schedule, because the executable's own figure is missing."""
@@ -89,20 +103,6 @@ class FigureDifference:
         return self.after / self.before - 1 if self.before else None
 
 
-@dataclass(frozen=True, slots=True)
-class EnvironmentDifference:
-    """One property of the environment on both sides, as text; None if it was not reported."""
-
-    name: str
-    before: str | None
-    after: str | None
-
-    @property
-    def differs(self) -> bool:
-        """Whether the sides differ; a property that only one side reported differs."""
-        return self.before != self.after
-
-
 def figures(
     before: Mapping[str, float | None], after: Mapping[str, float | None], unit: Unit = ""
 ) -> tuple[FigureDifference, ...]:
@@ -118,7 +118,7 @@ def exact_facts(
     return tuple(FigureDifference(*row, estimate) for row in both if row[1] is not None or row[2] is not None)
 
 
-def environments(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[EnvironmentDifference, ...]:
+def environments(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Difference[str], ...]:
     """Return everything that either side reported, differences first."""
-    rows = [EnvironmentDifference(name, before.get(name), after.get(name)) for name in {**before, **after}]
+    rows = [Difference(name, before.get(name), after.get(name)) for name in {**before, **after}]
     return tuple(sorted(rows, key=lambda row: not row.differs))

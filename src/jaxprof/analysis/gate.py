@@ -192,7 +192,7 @@ def judged_times(label: str, compared: AbResult, limits: Iterable[GateLimit]) ->
     """Apply each limit on a time to B, measured in turns with A. Reads the HLO of both."""
     wanted = [limit for limit in limits if limit.is_time]
     (versus,) = compared.versus
-    phases = {phase.phase: phase for phase in compared.difference(versus).runs[0].phases}
+    phases = {phase.code: phase for phase in compared.difference(versus).runs[0].phases}
     rows: list[GateRow] = []
     for limit in wanted:
         phase = phases.get(limit.fact)
@@ -224,7 +224,7 @@ def _judge_time(label: str, limit: GateLimit, phase: PhaseDifference, times: Tim
         label=label,
         limit=limit,
         state=verdict.state,
-        figure=FigureDifference(limit.fact, phase.before_seconds, phase.after_seconds, "second"),
+        figure=phase,
         reason=verdict.reason,
         growth=growth(times),
         growth_low=low,

@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from jaxprof.analysis.difference import FACTS, EnvironmentDifference, Unit, environments
+from jaxprof.analysis.difference import FACTS, Difference, Unit, environments
 from jaxprof.analysis.memory import peak_memory
 from jaxprof.analysis.run_difference import measurement
 from jaxprof.analysis.run_result import COUNTED_FACTS, run_cost, summaries_over_launches
@@ -55,7 +55,7 @@ class HistoryPoint:
     """Whether the run's check failed: the point times something else."""
     environment: Mapping[str, str]
     """Versions, devices, settings, driver, host and the function's source, as text."""
-    changed: tuple[EnvironmentDifference, ...] = ()
+    changed: tuple[Difference[str], ...] = ()
     """Differences from the environment of the previous point."""
 
     @property
@@ -212,7 +212,7 @@ def _series(members: list[tuple[Session, Run, HistoryPoint]], last: int | None) 
     return MeasurementHistory(run.plan, run.device_kind, _machine(session), tuple(points))
 
 
-def _changed(before: HistoryPoint, after: HistoryPoint) -> tuple[EnvironmentDifference, ...]:
+def _changed(before: HistoryPoint, after: HistoryPoint) -> tuple[Difference[str], ...]:
     return tuple(row for row in environments(before.environment, after.environment) if row.differs)
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final, Literal, TypeAlias
 
+from jaxprof.analysis.difference import Difference
 from jaxprof.analysis.measured import MeasuredKernel
 from jaxprof.hlo.analysis.fingerprint import NUMBERS, Fingerprints, settings_of
 from jaxprof.hlo.analysis.flow import Passage, flow_of
@@ -42,16 +43,10 @@ _Key: TypeAlias = Callable[[Kernel], Hashable]
 _ORDER: Final = ("gone", "new", "changed", "same", "outside")
 
 
-@dataclass(frozen=True, slots=True)
-class KernelChange:
-    """One difference in a kernel that has changed."""
-
-    what: str
-    """What differs: `kind`, `dtype`, `precision`, `target`, `shape`, `operands`, `count`, `flops`, `bytes`,
-    `operations` (those that only one side has), `settings` (attributes, such as the groups of a collective or the
-    dimensions of a reduction), or `inside` (the same operations with other constants or connections)."""
-    before: str | float | None
-    after: str | float | None
+KernelChange: TypeAlias = Difference[str | float]
+"""One difference in a kernel that has changed: `kind`, `dtype`, `precision`, `target`, `shape`, `operands`, `count`,
+`flops`, `bytes`, `operations` (those that only one side has), `settings` (attributes, such as the groups of a
+collective or the dimensions of a reduction), or `inside` (the same operations with other constants or connections)."""
 
 
 @dataclass(frozen=True, slots=True)

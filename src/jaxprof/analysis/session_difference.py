@@ -11,12 +11,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.difference import (
-    EnvironmentDifference,
-    FigureDifference,
-    environments,
-    figures,
-)
+from jaxprof.analysis.difference import Difference, FigureDifference, environments, figures
 from jaxprof.analysis.run_difference import RunDifference, measurement, run_difference, unlike
 from jaxprof.analysis.run_result import result
 from jaxprof.analysis.speedup import compared
@@ -37,13 +32,10 @@ _MOMENTARY = ("load_average_before", "load_average_after", "other_busy_cores")
 """Settings that describe the moment, not the environment: they always differ."""
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseDifference:
-    """A phase of both runs: seconds per call, or per launch for a phase that happens once. None: unknown."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseDifference(FigureDifference):
+    """A phase of both runs: seconds per call, or per launch for a phase that happens once."""
 
-    phase: str
-    before_seconds: float | None
-    after_seconds: float | None
     times: TimeComparison
     """What the samples of both prove, the first being the baseline."""
 
@@ -114,7 +106,7 @@ class SessionDifference:
 
     before: Session
     after: Session
-    environment: tuple[EnvironmentDifference, ...]
+    environment: tuple[Difference[str], ...]
     """Differences of the environment first, then equal entries."""
     runs: tuple[RunComparison, ...]
     only_before: tuple[Run, ...]
@@ -224,7 +216,7 @@ def _phases(session_a: Session, run_a: Run, session_b: Session, run_b: Run) -> t
             times = compare_apart(_launches(run_a, phase), _launches(run_b, phase))
         if reasons:
             times = refuse(times, reasons[0])
-        phases.append(PhaseDifference(phase, before, after, times))
+        phases.append(PhaseDifference(phase, before, after, "second", times=times))
     return tuple(phases)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.analysis.ab import AbResult, AbVersus, ab_results, side_versus
-from jaxprof.analysis.difference import FACTS, EnvironmentDifference, FigureDifference
+from jaxprof.analysis.difference import FACTS, Difference, FigureDifference
 from jaxprof.analysis.kernel_difference import KernelChange, KernelDifference, KernelDifferences
 from jaxprof.analysis.run_difference import CollectiveDifference
 from jaxprof.analysis.session_difference import PhaseDifference, RunComparison, SessionDifference
@@ -113,15 +113,15 @@ def _sides(key: str, unit: Unit, meaning: str, of: str | None = None, title: str
 
 
 STATUS: Final[Fact[Any]] = Fact("status", TEXT, "new, gone, changed, same; outside (not of the HLO)", title="")
-ENVIRONMENT: Final[tuple[Fact[EnvironmentDifference], ...]] = (
-    Fact("name", TEXT, "Name of what may differ in the environment", title="environment"),
+ENVIRONMENT: Final[tuple[Fact[Difference[str]], ...]] = (
+    Fact("name", TEXT, "Name of what may differ in the environment", at("code"), "environment"),
     Fact("before", TEXT, "What the first side has", title="first", widest=36),
     Fact("after", TEXT, "What the second side has", title="second", widest=36),
     Fact("differs", TRUTH, "Whether they differ; null if one is unknown"),
 )
 PHASES: Final[tuple[Fact[PhaseDifference], ...]] = (
-    Fact("phase", TEXT, "Name of the phase", title="phase"),
-    *_sides("seconds", SECONDS, "Time"),
+    Fact("phase", TEXT, "Name of the phase", at("code"), "phase"),
+    *_sides("seconds", SECONDS, "Time", ""),
     column("speed-up", _ratio, right=True),
     Fact("ratio", RATIO, "How many times as fast the second side is", at("times.ratio")),
     Fact("ratio_low", RATIO, "Lower bound of the 95 % interval of the ratio", at("times.low")),
@@ -152,15 +152,15 @@ _FIGURES_SHOWN: Final[tuple[Fact[FigureDifference], ...]] = (
 
 def change_text(change: KernelChange) -> str:
     """Return one change of a kernel in words: `bytes 384 KiB → 502 KiB`, `operations +2 convert`."""
-    if change.what == "inside":
+    if change.code == "inside":
         return "other constants or connections inside"
-    if change.what == "operations":
+    if change.code == "operations":
         gone, new = (f" {sign}{text}" if text else "" for sign, text in (("-", change.before), ("+", change.after)))
         return f"operations{gone}{new}"
-    before, after = (_change_value(change.what, side) for side in (change.before, change.after))
+    before, after = (_change_value(change.code, side) for side in (change.before, change.after))
     if before == after:  # only the layouts differ
         before, after = str(change.before), str(change.after)
-    return f"{change.what} {before} → {after}"
+    return f"{change.code} {before} → {after}"
 
 
 def _change_value(what: str, value: str | float | None) -> str:
@@ -202,7 +202,7 @@ KERNELS_COMPARED: Final[tuple[Fact[KernelDifference], ...]] = (
          lambda row: list(row.moved) if row.status == "new" else []),
     column("what changed", _changes, gives_way=True),
     Fact("changes", ROWS, "What differs", inside=(
-        Fact("what", TEXT, "Which property of the kernel"),
+        Fact("what", TEXT, "Which property of the kernel", at("code")),
         Fact("before", ANY, "The property on the first side"),
         Fact("after", ANY, "The property on the second side"),
     )),
@@ -377,7 +377,7 @@ def _differing(columns: Sequence[Fact[Any]], rows: Sequence[Any], what: str) -> 
     return Table(columns, shown, notes=notes).first(_ROWS_SHOWN, "and {} more: --format json has all")
 
 
-def environment_table(difference: SessionDifference) -> Table[EnvironmentDifference]:
+def environment_table(difference: SessionDifference) -> Table[Difference[str]]:
     """Return the table of what differs between the environments."""
     rows = [row for row in difference.environment if row.differs]
     same = len(difference.environment) - len(rows)

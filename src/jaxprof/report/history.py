@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
-from jaxprof.analysis.difference import EnvironmentDifference
+from jaxprof.analysis.difference import Difference
 from jaxprof.analysis.history import HistoryPoint, LibraryHistory, MeasurementHistory
 from jaxprof.facts import Fact, at, column, pick, recorder, within
 from jaxprof.facts.units import BY_NAME, COUNT, LIST, NUMBER, NUMBER_BY_NAME, ROWS, TEXT, TRUTH
@@ -73,16 +73,16 @@ def growth_text(before: HistoryPoint, after: HistoryPoint) -> str:
     return signed(growth, percent(growth))
 
 
-def changed_text(changed: Sequence[EnvironmentDifference]) -> str:
+def changed_text(changed: Sequence[Difference[str]]) -> str:
     """Return what changed in the environment, `jax 0.9.0 → 0.10.2, its source`; an empty text for nothing."""
     return ", ".join(map(_environment_change, changed))
 
 
-def _environment_change(entry: EnvironmentDifference) -> str:
-    if entry.name == "source" and entry.before and entry.after:
+def _environment_change(entry: Difference[str]) -> str:
+    if entry.code == "source" and entry.before and entry.after:
         return "its source"
     before, after = (shorten(value or UNKNOWN, _VALUE_CHARACTERS) for value in (entry.before, entry.after))
-    return f"{entry.name} {before} → {after}"
+    return f"{entry.code} {before} → {after}"
 
 
 def outcome(history: LibraryHistory, series: MeasurementHistory) -> str:

@@ -142,7 +142,7 @@ def head_lines(difference: SessionDifference, width: int) -> list[Content]:
 
     (pair,) = difference.runs
     ours, theirs = names(pair.before, pair.after)
-    phase = next((phase for phase in pair.phases if phase.phase == "run"), None)
+    phase = next((phase for phase in pair.phases if phase.code == "run"), None)
     speedup = Speedup.of(phase.times) if phase is not None else None
     paragraphs: list[tuple[str, str, str]] = []  # what stands before it, text, style
     versus = side_versus(pair.session_before, pair.before, pair.after)
@@ -155,7 +155,7 @@ def head_lines(difference: SessionDifference, width: int) -> list[Content]:
         words = f"{theirs} against {ours}: " if speedup.verdict == "inconclusive" else f"{theirs} is "
         if versus is None:
             paragraphs.append(("", words + speedup.words(ours), f"bold {speedup_style(speedup)}"))
-        medians = f"{seconds(phase.before_seconds)} → {seconds(phase.after_seconds)} a call, medians"
+        medians = f"{seconds(phase.before)} → {seconds(phase.after)} a call, medians"
         paragraphs.append(("", f"{speedup_text(speedup)}  {speedup.basis}  ·  {medians}", ""))
     for label, run in (("first", pair.before), ("second", pair.after)):
         what = side_title(pair.session_before, run) or run.label
