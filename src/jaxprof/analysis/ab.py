@@ -157,8 +157,6 @@ class AbVersus:
 
     run: Run
     times: TimeComparison
-    results: ResultsCompared | None
-    """Comparison of the results; None if they could not be compared."""
 
     @property
     def label(self) -> str:
@@ -207,7 +205,7 @@ def ab_result(session: Session, baseline: str) -> AbResult:
         session=session,
         plan=plan,
         sides=tuple(result(session, run.id) for run in (first, *others)),
-        versus=tuple(AbVersus(run, compared(session, first, run), run.results) for run in others),
+        versus=tuple(AbVersus(run, compared(session, first, run)) for run in others),
     )
 
 
@@ -223,7 +221,7 @@ def side_versus(session: Session, before: Run, after: Run) -> AbVersus | None:
         return None
     if after.plan.baseline != before.id or session.runs.get(after.id) is not after:
         return None
-    return AbVersus(after, compared(session, before, after), after.results)
+    return AbVersus(after, compared(session, before, after))
 
 
 def side_title(session: Session, run: Run) -> str:

@@ -91,7 +91,7 @@ def notes(result: GateResult) -> Iterator[str]:
     yield from result.notes
     if result.measured is not None:
         (versus,) = result.measured.versus
-        yield f"A: the base; B: the current version; {_agreement(versus.results)}"
+        yield f"A: the base; B: the current version; {_agreement(versus.run.results)}"
         yield from (f"{label}: {text}" for label, text in basis_lines(result.measured))
         for side in result.measured.failed:
             yield f"{side.run.plan.side} {side.run.status}: {side.run.error}"

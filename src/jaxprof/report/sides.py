@@ -79,9 +79,9 @@ def verdict_line(versus: AbVersus) -> str:
         sentence += more_launches_text(versus.times)
     else:
         sentence = f"{versus.label} is {verdict} than A"
-    if versus.results is not None and not versus.results.alike:
+    if versus.run.results is not None and not versus.run.results.alike:
         return sentence  # results that are not alike are the reason of the verdict, which the sentence has
-    return f"{sentence}{'; ' if verdict == 'inconclusive' else ', and '}{results_text(versus.results)}"
+    return f"{sentence}{'; ' if verdict == 'inconclusive' else ', and '}{results_text(versus.run.results)}"
 
 
 def more_launches_text(times: TimeComparison) -> str:
@@ -151,7 +151,7 @@ VERSUS: Final[tuple[Fact[AbVersus], ...]] = (
     Fact("measured", TEXT, "How the sides were measured, in words", at("times.how")),
     Fact("between_share", SHARE, "Share of the variance of a ratio that lies between launches",
          at("times.between_share")),
-    Fact("results", OBJECT, "How far the results of the sides agree", inside=(
+    Fact("results", OBJECT, "How far the results of the sides agree", at("run.results"), inside=(
         Fact("alike", TRUTH, "Whether they have the same structure, shapes and dtypes"),
         Fact("agree", TRUTH, "Whether the numbers agree within the tolerance"),
         Fact("equal", TRUTH, "Whether they are equal bit for bit"),

@@ -122,6 +122,8 @@ FOUND = {
     "a process in another loop": ([loop(), loop(data=0.3), loop(), ELSEWHERE], "straggler 1 data"),
     "one of three that was hardly seen": ([loop(), loop(data=0.3), loop(2)], "straggler 1 data"),
     "one compiles again alone": ([loop(), OFTEN, loop()], "recompiles-alone 1 compile"),
+    "all compile again": ([OFTEN] * 3, "recompiles compile"),
+    "two of three compile again": ([OFTEN, loop(), OFTEN], "recompiles compile"),
     "the exception that came first": (
         [of(*loop(), *stderr(*words), wall=20.0 + at, exit_code=134) for at, words in enumerate(([], [], TRACEBACK))],
         "process-failed 2, failed-after 0",
@@ -187,7 +189,8 @@ NOTHING = {
     "one that was hardly seen in the loop": [loop(), loop(2)],
     "no loop, and one without a sample": [OUTSIDE, OUTSIDE, []],
     "a process alone": [loop()],
-    "all compile again": [OFTEN] * 3,
+    "all compile twice again": [[*loop(), *made.shaped(3, "metric")]] * 3,
+    "all compile again in next to no time": [[*loop(200), *made.shaped(9, "metric")]] * 3,
     "captures of different steps": [captured(2, late=0, seed=1)[0], captured(2, late=0, seed=2)[1]],
     "captures of few steps": captured(2, late=0, instances=40),
     "a capture of one": [captured(2, late=0)[0], loop()],

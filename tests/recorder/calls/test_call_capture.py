@@ -145,15 +145,14 @@ def test_arguments_that_cannot_be_made_any_more_are_a_failed_run():
 
 
 def test_what_was_compiled_is_found_wherever_it_lives():
-    gc.unfreeze()  # the collector, which knows who refers to what, has put away what this module holds
-
     def inner(x):
         return x
 
     assert jitted_of(inner) is None
     holder = {"deep": [jax.jit(inner, donate_argnums=0)]}
     assert jitted_of(inner) is holder["deep"][0]
-    assert jitted_of(step.__wrapped__) is step
+    gc.freeze()
+    assert jitted_of(step.__wrapped__) is step, "of a program that has frozen its objects"
 
 
 class Model:

@@ -286,6 +286,12 @@ _OF_JOBS: Final = (
         "Pad its batches, or drop the remainder.",
     ),
     _job(
+        "recompiles",
+        "several processes compile the same function again",
+        "Each compiled it again at least three times, or for a second, and for a hundredth of its wall time or more.",
+        "The ledger of each session has the reason for each compilation, and jaxprof explain of one of them the fix.",
+    ),
+    _job(
         "straggler",
         "one process is late by its own work",
         "Its own work on the host (data, Python, dispatch, copies) takes at least 5 % of the loop more than on the "

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _FAULTS: Final = ("process-failed", "failed-after")
 """Findings without a cost that come before all others: the job did not complete its work."""
 _READ_ON: Final = "Its session has what it was doing, and what it wrote."
-_EXACT: Final = ("recompiles-alone", "process-stopped")
+_EXACT: Final = ("recompiles-alone", "recompiles", "process-stopped")
 """Findings whose seconds were reported, not estimated from samples."""
 
 

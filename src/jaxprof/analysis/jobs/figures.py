@@ -38,7 +38,6 @@ from jaxprof.analysis.programs.result import ProgramResult
 from jaxprof.analysis.programs.verdict import LEAST_SAMPLES
 from jaxprof.events import STAGES, Compiled, DeviceReading, SourceLocation, StepsTaken
 from jaxprof.grouping import grouped, totals
-from jaxprof.last_words import raised_at
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import JobMember
 from jaxprof.units import and_more, counted
@@ -359,16 +358,10 @@ def process_figures(member: JobMember[Session]) -> ProcessFigures:
 
 
 def _exception(result: ProgramResult, offset: float) -> tuple[float, str] | None:
-    """Return when the program raised the exception that ended it, in Unix time, and its name, message and line. If the
-    recording does not say, this is the last traceback in the log."""
-    run = result.run
-    ended = run.program.ended if run.program is not None else None
-    if ended is not None and ended.error and ended.error_seconds is not None:
-        at = f" at {ended.error_at.short(result.directory)}" if ended.error_at else ""
-        return ended.error_seconds + offset, ended.error[:_ERROR_SIZE] + at
-    lines = [line for line in run.log if line.stream == "stderr"]
-    number = raised_at([line.text for line in lines])
-    return (lines[number].monotonic_seconds + offset, lines[number].text[:_ERROR_SIZE]) if number is not None else None
+    """Return when the program raised the exception that ended it, in Unix time, and its name, message and line."""
+    error, where, at = result.raised
+    place = f" at {where.short(result.directory)}" if where else ""
+    return (at + offset, error[:_ERROR_SIZE] + place) if at is not None else None
 
 
 def _recompiled(rows: Sequence[Compiled]) -> Iterator[CompiledAgain]:

@@ -1,7 +1,7 @@
 """Findings about the processes of a job other than being late by own work (`late`).
 
-These are failures, pauses, compilations of one process alone, throttled and slow devices, and exchanges that no other
-work hides.
+These are failures, pauses, compilations that one process or several repeat, throttled and slow devices, and exchanges
+that no other work hides.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ import numpy as np
 
 from jaxprof.analysis.arrivals import Arrivals
 from jaxprof.analysis.finding import Finding
-from jaxprof.analysis.jobs.figures import DeviceClock, ProcessFigures, processes_named, same_loop
+from jaxprof.analysis.jobs.figures import CompiledAgain, DeviceClock, ProcessFigures, processes_named, same_loop
 from jaxprof.analysis.jobs.late import FALSE_ALARM_RATE, LEAST_DIFFERENCE, inflation_of, spread_of
+from jaxprof.analysis.programs.findings.claims import WORTH_EXACT
+from jaxprof.analysis.programs.findings.compiling import AGAIN, COSTLY_SECONDS
 from jaxprof.analysis.programs.loop_time import COMPILE, DEVICE
 from jaxprof.analysis.programs.pauses import SIGNAL, SUSPENDED, UNKNOWN
 from jaxprof.grouping import grouped
@@ -180,9 +182,44 @@ def recompiles(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
                 + (f": {mine.reason}" if mine.reason else ""),
                 (mine.called_from,),
                 seconds=mine.seconds,
+                function=mine.function,
                 index=index,
                 part=COMPILE,
             )
+
+
+def recompiles_of_several(processes: Sequence[ProcessFigures], alone: Collection[Finding]) -> Iterator[Finding]:
+    """Yield functions that several processes compiled again, each at a cost that is a finding of a single program.
+    `alone`: the findings of `recompiles`, whose functions are left out."""
+    ledgers = [process for process in processes if process.again is not None]
+    named = {finding.function for finding in alone}
+    costly = grouped(
+        ((each.function, each.defined_line), (process.index, each))
+        for process in ledgers
+        for each in process.again or ()
+        if each.function not in named and _is_costly(each, process.wall_seconds)
+    )
+    for (function, _), found in costly.items():
+        if len(found) < 2:
+            continue
+        counts = sorted(each.count for _, each in found)
+        times = f"{counts[0]} to {counts[-1]} times" if counts[0] < counts[-1] else counted(counts[0], "time")
+        every = len(found) == len(ledgers)
+        which = f"all {len(found)} processes" if every else processes_named([index for index, _ in found])
+        first = found[0][1]
+        yield Finding(
+            "recompiles",
+            f"{which} compiled {function} again {times} each" + (f": {first.reason}" if first.reason else ""),
+            (first.called_from,),
+            seconds=median(each.seconds for _, each in found),
+            function=function,
+            part=COMPILE,
+        )
+
+
+def _is_costly(again: CompiledAgain, wall_seconds: float | None) -> bool:
+    enough = again.count >= AGAIN or again.seconds >= COSTLY_SECONDS
+    return enough and again.seconds >= WORTH_EXACT * (wall_seconds or 0.0)
 
 
 SLOWER: Final = 0.10

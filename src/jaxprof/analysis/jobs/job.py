@@ -36,6 +36,7 @@ from jaxprof.analysis.jobs.findings import (
     failures,
     last_to_arrive,
     recompiles,
+    recompiles_of_several,
     stopped,
     throttled,
 )
@@ -170,12 +171,13 @@ def figures_of(
         late += last_to_arrive(collectives[0], processes, explained, {process.index for process in compared})
     apart = clocks_apart(began)
     of_processes = (*failures(processes, apart), *stopped(processes), *alone, *late, *throttled(processes))
+    of_all = (*recompiles_of_several(processes, alone), *exposed(collectives))
     return JobFigures(
         with_urls(folder),
         job,
         count,
         processes,
-        (*of_processes, *exposed(collectives)),
+        (*of_processes, *of_all),
         tuple(map(with_urls, notices)),
         goodput(processes, None if apart else failed_at(processes)),
         len(compared),

@@ -16,6 +16,7 @@ from jaxprof.analysis.programs.functions import FunctionCompiles, FunctionLedger
 from jaxprof.analysis.programs.passes import PassSeries, pass_series
 from jaxprof.analysis.programs.pauses import Pause, pauses
 from jaxprof.events import (
+    NOWHERE,
     PROGRAM_STATES,
     STAGES,
     Compiled,
@@ -65,8 +66,6 @@ class LineTime:
     call: str
     """Call on the line, such as `float()`, `.item()` or `train_step`; empty if unknown."""
     seconds: float
-    windows: int
-    """Number of sample windows in which the line was seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,14 +140,13 @@ class ProgramTotals:
     """Sums over the sample windows of one program. Each window is added once, so an update costs only the new
     windows."""
 
-    __slots__ = ("_lines", "consumed", "own_seconds", "samples", "states")
+    __slots__ = ("consumed", "own_seconds", "samples", "states")
 
     def __init__(self) -> None:
         self.consumed = 0
         self.samples = 0
         self.own_seconds: float | None = None
         self.states: dict[str, float] = dict.fromkeys(PROGRAM_STATES, 0.0)
-        self._lines: dict[tuple[SourceLocation, str, str], tuple[float, int]] = {}
 
     def take(self, sampled: Sequence[ProgramSampled]) -> None:
         """Add the sample windows that have arrived since the last call."""
@@ -159,24 +157,14 @@ class ProgramTotals:
             for state, seconds in window.states.items():
                 if state in self.states and seconds > 0:
                     self.states[state] += seconds
-            for line in window.lines:
-                if line.file:
-                    key = (line.place, line.state, line.call)
-                    took, windows = self._lines.get(key, (0.0, 0))
-                    self._lines[key] = (took + line.seconds, windows + 1)
         self.consumed = len(sampled)
 
     def copy(self) -> ProgramTotals:
         """Return a copy of the current sums."""
         copied = ProgramTotals()
         copied.consumed, copied.samples, copied.own_seconds = self.consumed, self.samples, self.own_seconds
-        copied.states, copied._lines = dict(self.states), dict(self._lines)
+        copied.states = dict(self.states)
         return copied
-
-    def lines(self) -> tuple[LineTime, ...]:
-        """Return the lines, longest time first."""
-        times = [LineTime(*key, *value) for key, value in self._lines.items()]
-        return tuple(sorted(times, key=lambda line: -line.seconds))
 
 
 _FEW_STEPS = 5
@@ -370,6 +358,19 @@ class ProgramResult:
         return self._program.ended.exit_code if self._program.ended is not None else None
 
     @property
+    def raised(self) -> tuple[str, SourceLocation, float | None]:
+        """The exception that ended the program, the user's line, and the monotonic time. If the recording does not say,
+        it is the last traceback in the log, without a line; an empty text if there is none."""
+        ended = self._program.ended
+        if ended is not None and ended.error:
+            return ended.error, ended.error_at, ended.error_seconds
+        from jaxprof.last_words import raised_at  # needed only if the program failed before jax was imported
+
+        lines = [line for line in self.run.log if line.stream == "stderr"]
+        number = raised_at([line.text for line in lines])
+        return ("", NOWHERE, None) if number is None else (lines[number].text, NOWHERE, lines[number].monotonic_seconds)
+
+    @property
     def ended(self) -> bool:
         """Whether the program, or its recording, is over."""
         return self._program.ended is not None or self.run.over
@@ -415,8 +416,9 @@ class ProgramResult:
 
     @cached_property
     def lines(self) -> tuple[LineTime, ...]:
-        """Time of each line, longest first."""
-        return self._totals.lines()
+        """Time of each line in each state, longest first."""
+        took = totals(((spot.place, spot.state, spot.call), spot.seconds) for spot in self.spots)
+        return tuple(sorted((LineTime(*key, seconds) for key, seconds in took.items()), key=lambda line: -line.seconds))
 
     @cached_property
     def sample_windows(self) -> tuple[ProgramSampled, ...]:

@@ -206,14 +206,16 @@ def jitted_of(function: object) -> Any:
     refers to one.
 
     The garbage collector is searched for it: the object may be a global, an attribute, or held by a closure. The search
-    takes about 50 ms with a million objects.
+    takes about 50 ms with a million objects. A global is also found if the program has frozen its objects, of which the
+    collector then knows nothing.
     """
     import jax
 
     kind: Any = type(jax.jit(written_function))
+    named = list(getattr(written_function(function), "__globals__", {}).values())
     wrappers = [
         referrer
-        for referrer in gc.get_referrers(function)
+        for referrer in (*named, *gc.get_referrers(function))
         if type(referrer) is kind and referrer.__wrapped__ is function
     ]
     return wrappers[-1] if wrappers else None

@@ -14,7 +14,6 @@ from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.programs.findings import arrays, compiling, loops
 from jaxprof.analysis.programs.findings.claims import Claims
 from jaxprof.analysis.programs.pauses import SIGNAL, SUSPENDED, UNKNOWN
-from jaxprof.events import NOWHERE
 from jaxprof.text import safe
 from jaxprof.units import bytes_, seconds
 
@@ -39,7 +38,8 @@ def program_failed(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
     run = result.run
     if run.status not in ("failed", "crashed"):
         return
-    error, where = _final_error(result)
+    error, where, _ = result.raised
+    error = error.strip()
     if _NO_MEMORY.search(error):
         from jaxprof.analysis.memory import asked_bytes  # needed only for this error
 
@@ -55,19 +55,6 @@ def program_failed(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
         seen = f"; before that it was mostly at {last.short(result.directory)}" if last else ""
         message = f"it ended: {safe(run.error or run.status)}{seen}"
         yield Finding("program_failed", message, (last,), own_fix=run.advice or _NO_ERROR)
-
-
-def _final_error(result: ProgramResult) -> tuple[str, SourceLocation]:
-    """Return the exception that ended the program, and the user's line; empty if there is none."""
-    run = result.run
-    ended = run.program.ended if run.program is not None else None
-    if ended is not None and ended.error:
-        return ended.error, ended.error_at
-    from jaxprof.last_words import raised_at  # needed only if the program failed before jax was imported
-
-    lines = [line.text for line in run.log if line.stream == "stderr"]
-    number = raised_at(lines)
-    return (lines[number].strip() if number is not None else ""), NOWHERE
 
 
 def _last_line(windows: tuple[ProgramSampled, ...]) -> SourceLocation | None:
