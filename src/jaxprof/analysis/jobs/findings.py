@@ -17,8 +17,7 @@ from jaxprof.analysis.arrivals import Arrivals
 from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.jobs.figures import CompiledAgain, DeviceClock, ProcessFigures, processes_named, same_loop
 from jaxprof.analysis.jobs.late import FALSE_ALARM_RATE, LEAST_DIFFERENCE, inflation_of, spread_of
-from jaxprof.analysis.programs.findings.claims import WORTH_EXACT
-from jaxprof.analysis.programs.findings.compiling import AGAIN, COSTLY_SECONDS
+from jaxprof.analysis.programs.functions import AGAIN, COSTLY_SECONDS, WORTH_EXACT
 from jaxprof.analysis.programs.loop_time import COMPILE, DEVICE
 from jaxprof.analysis.programs.pauses import SIGNAL, SUSPENDED, UNKNOWN
 from jaxprof.grouping import grouped

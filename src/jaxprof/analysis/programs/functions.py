@@ -26,6 +26,14 @@ _MOST_LISTED = 4
 """Largest number of types or values that are listed; of more, the range is given, or the first ones and their
 number."""
 
+AGAIN: Final = 3
+"""Number of recompilations for one reason from which they are reported: a last short batch and an evaluation make
+two."""
+COSTLY_SECONDS: Final = 1.0
+"""Seconds from which a single recompilation is reported: it is paid at each start, and gains nothing."""
+WORTH_EXACT: Final = 0.01
+"""Share of the program's own time (without imports) that any fix must save; sufficient if JAX reported the seconds."""
+
 
 @dataclass(frozen=True, slots=True)
 class ArrayType:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.analysis.programs.functions import row_seconds
+from jaxprof.analysis.programs.functions import WORTH_EXACT, row_seconds
 from jaxprof.analysis.programs.loop_time import DEVICE
 from jaxprof.analysis.programs.verdict import interval
 
@@ -22,8 +22,6 @@ SURELY: Final = 0.03
 """Share of the hot loop that a fix must save at the lower end of the samples' interval."""
 LEAST_SAMPLES: Final = 6
 """Number of samples that a finding needs; fewer may be one odd moment."""
-WORTH_EXACT: Final = 0.01
-"""Share of the program's own time (without imports) that any fix must save; sufficient if JAX reported the seconds."""
 
 
 @dataclass(slots=True)

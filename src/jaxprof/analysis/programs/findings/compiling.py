@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.finding import Finding
-from jaxprof.analysis.programs.functions import most_frequent, row_seconds
+from jaxprof.analysis.programs.functions import AGAIN, COSTLY_SECONDS, most_frequent, row_seconds
 from jaxprof.analysis.programs.result import (
     TINY_OPERATIONS,
     is_single,
@@ -29,17 +29,11 @@ if TYPE_CHECKING:
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.events import Compiled, SourceLocation
 
-AGAIN: Final = 3
-"""Number of recompilations for one reason from which they are reported: a last short batch and an evaluation make
-two."""
 AGAIN_CLEARED: Final = 2
 """Number of programs compiled again after the caches were cleared from which they are reported."""
 _MOST_VARYING: Final = 4
 WEAK_TYPE_SECONDS: Final = 0.25
 """Seconds from which a single compilation for a weak type is reported: a cast saves it every time."""
-COSTLY_SECONDS: Final = 1.0
-"""Seconds from which a single compilation for another dtype, structure, sharding or setting is reported: it is paid at
-each start, and gains nothing."""
 _ANOTHER: Final = " → another "
 """Part of a reason: an object that prints like the previous one, but is not equal to it."""
 _OTHER_VALUE: Final = (
@@ -57,7 +51,7 @@ _NAMED_WIDTH: Final = 100
 
 def recompile_in_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield functions that are a new function object each time, so that JAX finds nothing in its caches."""
-    for function, reason in _recompiled(claims, "new_function", AGAIN):
+    for function, reason in _recompiled(claims, "new_function"):
         made = reason.called_from or function.defined_at
         line = f" at {made.short(result.directory)}" if made is not None else ""
         yield _compiled_again(
@@ -74,7 +68,7 @@ def recompile_in_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding
 
 def closure_varies(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield functions that a factory makes anew over other values each time, so that each is a separate program."""
-    for function, reason in _recompiled(claims, "closure", AGAIN):
+    for function, reason in _recompiled(claims, "closure"):
         rows = [row for row in function.rows if row.reason_code == "closure"]
         factory = next((row.factory for row in rows if row.factory), "")
         varying = list(dict.fromkeys(each.name for row in rows for each in row.closure))
@@ -116,7 +110,7 @@ def caches_cleared(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
 def varying_shapes(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield functions whose argument shapes differ between calls, so that each shape is a separate program. Operations
     outside any jit are left out."""
-    for function, reason in _recompiled(claims, "shape", AGAIN):
+    for function, reason in _recompiled(claims, "shape"):
         if function.op_by_op:
             continue
         named = "; ".join(f"{each.name} {each.summary}" for each in reason.varying) or "its arguments"
@@ -148,7 +142,7 @@ def _operations_beside(claims: Claims, reason: ReasonCount) -> list[Compiled]:
 
 def static_argument_varies(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield functions with a static argument that takes many values, each a separate program."""
-    for function, reason in _recompiled(claims, "static_argument", AGAIN):
+    for function, reason in _recompiled(claims, "static_argument"):
         if function.op_by_op:
             continue
         named = "; ".join(f"{each.name} = {each.summary}" for each in function.varying if each.static) or reason.text
@@ -159,7 +153,7 @@ def static_argument_varies(result: ProgramResult, claims: Claims) -> Iterator[Fi
 
 def weak_type_flips(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield functions that get a Python number in one call and an array in the next, which makes two programs."""
-    for function, reason in _recompiled(claims, "weak_type", AGAIN, WEAK_TYPE_SECONDS):
+    for function, reason in _recompiled(claims, "weak_type", WEAK_TYPE_SECONDS):
         if not function.op_by_op:
             text = f"{_times_text(reason.count)} because of a weak type ({reason.text})"
             yield _compiled_again(claims, "weak_type_flips", function, reason, text, reason.called_from)
@@ -190,7 +184,7 @@ _OTHER: Final = {
 def arguments_vary(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield functions compiled again for any other reason, each with its own advice."""
     for code, (what, fix) in _OTHER.items():
-        for function, reason in _recompiled(claims, code, AGAIN, COSTLY_SECONDS):
+        for function, reason in _recompiled(claims, code, COSTLY_SECONDS):
             if function.op_by_op:
                 continue
             times = f"for {integer(reason.count)} other {what}" if reason.count > 1 else f"once for other {what}"
@@ -216,14 +210,12 @@ def _shape_advice(function: FunctionCompiles, reason: ReasonCount) -> str:
     )
 
 
-def _recompiled(
-    claims: Claims, code: str, least: int, costly: float = math.inf
-) -> Iterator[tuple[FunctionCompiles, ReasonCount]]:
+def _recompiled(claims: Claims, code: str, costly: float = math.inf) -> Iterator[tuple[FunctionCompiles, ReasonCount]]:
     """Yield the functions that were compiled for a reason, with those compilations, if they are worth a finding: at
-    least `least` of them, or `costly` seconds."""
+    least `AGAIN` of them, or `costly` seconds."""
     for function in claims.result.functions:
         reason = function.reason(code)
-        if reason is not None and claims.worth(reason.seconds) and (reason.count >= least or reason.seconds >= costly):
+        if reason is not None and claims.worth(reason.seconds) and (reason.count >= AGAIN or reason.seconds >= costly):
             yield function, reason
 
 
