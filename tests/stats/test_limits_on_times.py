@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxprof.stats.comparison import compare, compare_apart, refuse
-from jaxprof.stats.growth import growth, growth_interval, judge_growth
 from stats.test_comparison import launches
 
 
@@ -35,11 +34,11 @@ def grown(*by, wobble=0.004):
 )
 def test_the_whole_interval_decides(by, most, state):
     times = grown(*by)
-    verdict = judge_growth(times, most)
-    assert (verdict.state, bool(verdict.reason)) == (state, state == "undecided")
-    assert ("one launch" in verdict.reason) == (len(by) == 1 and state == "undecided")
-    low, high = growth_interval(times)
-    assert low < growth(times) < high
+    found, reason = times.within(most)
+    assert (found, bool(reason)) == (state, state == "undecided")
+    assert ("one launch" in reason) == (len(by) == 1 and state == "undecided")
+    low, high = times.growth_interval
+    assert low < times.growth < high
     assert len(by) == 1 or (low > most, high < most) == (state == "passed", state == "within")
 
 
@@ -48,29 +47,33 @@ def test_a_larger_limit_is_never_worse(by, most, spread, count):
     noise = Random(5)
     times = grown(*(by + spread * noise.uniform(-0.5, 0.5) for _ in range(count)))
     order = ["passed", "undecided", "within"]
-    states = [order.index(judge_growth(times, limit).state) for limit in (most, most + 0.1, most + 0.5)]
+    states = [order.index(times.within(limit)[0]) for limit in (most, most + 0.1, most + 0.5)]
     assert states == sorted(states)
 
 
 def test_a_refusal_and_other_hours_decide_nothing():
     slow = grown(0.5, 0.51, 0.52)
-    assert judge_growth(refuse(slow, "another kind of device"), 0.05).reason == "another kind of device"
+    assert refuse(slow, "another kind of device").within(0.05)[1] == "another kind of device"
     apart = compare_apart([[0.01], [0.0101]], [[0.02], [0.0201]])
-    assert judge_growth(apart, 0.05).reason == "not measured together"
+    assert apart.within(0.05)[1] == "not measured together"
     nothing = compare([])
-    assert judge_growth(nothing, 0.05).reason == "a side has no samples"
-    assert (growth(nothing), growth_interval(nothing)) == (None, None)
-    assert judge_growth(compare(launches(2.0, blocks=4)), 0.05).reason == "too few independent blocks"
+    assert nothing.within(0.05)[1] == "a side has no samples"
+    assert (nothing.growth, nothing.growth_interval) == (None, None)
+    assert compare(launches(2.0, blocks=4)).within(0.05)[1] == "too few independent blocks"
     for no_share in (-0.1, math.nan):
         with pytest.raises(ValueError, match="a share"):
-            judge_growth(slow, no_share)
-    assert judge_growth(slow, 0.0).state == "passed"
+            slow.within(no_share)
+    assert slow.within(0.0)[0] == "passed"
+
+
+def launches_to_judge(times, most):
+    return times.launches_until(lambda more: more.within(most)[0] != "undecided")
 
 
 def test_more_launches_that_would_decide_do_decide():
     times = grown(0.04, 0.10, 0.08, 0.06)
-    more = times.units + judge_growth(times, 0.05).launches_to_decide
-    states = [judge_growth(times._with_launches(units), 0.05).state for units in (times.units, more - 1, more)]
+    more = times.units + launches_to_judge(times, 0.05)
+    states = [times._with_launches(units).within(0.05)[0] for units in (times.units, more - 1, more)]
     assert states == ["undecided", "undecided", "passed"]
     on_the_limit = grown(0.04, 0.06, 0.05, 0.05)
-    assert judge_growth(replace(on_the_limit, ratio=1 / 1.05), 0.05).launches_to_decide is None
+    assert launches_to_judge(replace(on_the_limit, ratio=1 / 1.05), 0.05) is None

@@ -18,7 +18,7 @@ from jaxprof.analysis.run_difference import CollectiveDifference, RunDifference
 from jaxprof.analysis.run_result import OLD_COUNT
 from jaxprof.errors import UsageError, unknown_name
 from jaxprof.events import COUNTED_BY_XLA
-from jaxprof.stats.growth import LimitState, growth, growth_interval, judge_growth
+from jaxprof.stats.comparison import LimitState, TimeComparison
 from jaxprof.units import counted
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from jaxprof.analysis.run_result import RunResult
     from jaxprof.analysis.session_difference import PhaseDifference
     from jaxprof.session import Run
-    from jaxprof.stats.comparison import TimeComparison
 
 _LIMIT: Final = re.compile(r"\s*(?P<fact>[a-z_]+)\s*(?::\s*(?P<growth>\d+(?:\.\d+)?)\s*%\s*)?")
 
@@ -218,19 +217,10 @@ def judged_apart(label: str, before: RunResult, after: RunResult, limits: Iterab
 
 
 def _judge_time(label: str, limit: GateLimit, phase: PhaseDifference, times: TimeComparison) -> GateRow:
-    verdict = judge_growth(times, limit.growth)
-    low, high = growth_interval(times) or (None, None)
-    return GateRow(
-        label=label,
-        limit=limit,
-        state=verdict.state,
-        figure=phase,
-        reason=verdict.reason,
-        growth=growth(times),
-        growth_low=low,
-        growth_high=high,
-        launches_to_decide=verdict.launches_to_decide,
-    )
+    state, reason = times.within(limit.growth)
+    low, high = times.growth_interval or (None, None)
+    more = times.launches_until(lambda more: more.within(limit.growth)[0] != "undecided") if reason else None
+    return GateRow(label, limit, state, phase, reason, times.growth, low, high, more)
 
 
 def _judge_fact(label: str, difference: RunDifference, limit: GateLimit) -> GateRow:

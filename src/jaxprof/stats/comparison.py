@@ -33,6 +33,7 @@ MOST_LAUNCHES = 1000
 """Largest number of launches that is proposed."""
 
 Verdict = Literal["faster", "slower", "same", "inconclusive"]
+LimitState = Literal["within", "passed", "undecided"]
 Unit = Literal["launch", "pair of blocks"]
 Measured = Literal["in turns", "launches in turns", "apart"]
 """How the sides were measured: blocks took turns; short launches took turns; neither, as in sessions of different
@@ -118,6 +119,36 @@ class TimeComparison:
         return self._judge()[1]
 
     @property
+    def growth(self) -> float | None:
+        """Share by which the time of `other` exceeds the baseline's: 0.1 is 10 % more. None: unknown."""
+        return None if self.ratio is None else 1 / self.ratio - 1
+
+    @property
+    def growth_interval(self) -> tuple[float, float] | None:
+        """The 95 % interval of `growth`; None if its error is not known."""
+        interval = self.interval()
+        return None if interval is None else (1 / interval[1] - 1, 1 / interval[0] - 1)
+
+    def within(self, most: float) -> tuple[LimitState, str]:
+        """Judge whether the time of `other` has grown by more than the share `most`, and why nothing is decided.
+
+        The rules are those of a verdict: the whole interval lies on one side of the limit and, with one launch, beyond
+        `ONE_LAUNCH` from it. Raises ValueError for a negative `most`.
+        """
+        if not most >= 0:
+            raise ValueError(f"a limit is a share from 0 on, not {most}")
+        interval = self.interval()
+        if self._why_unjudged or self.ratio is None or interval is None:
+            return "undecided", self._why_unjudged
+        limit = math.log1p(most)
+        low, high, grown = -math.log(interval[1]), -math.log(interval[0]), -math.log(self.ratio)
+        if low <= limit <= high:
+            return "undecided", "the interval contains the limit"
+        if self.unit != "launch" and low - math.log1p(ONE_LAUNCH) <= limit <= high + math.log1p(ONE_LAUNCH):
+            return "undecided", f"one launch cannot show a difference under {100 * ONE_LAUNCH:.0f} %"
+        return ("passed" if grown > limit else "within"), ""
+
+    @property
     def launches_to_decide(self) -> int | None:
         """Number of further launches that would give a verdict, if ratio and spread stay as they are.
 
@@ -156,18 +187,23 @@ class TimeComparison:
         shared = 1 - (1 - confidence) / self.family / (_STOPPING if stopped else 1)
         return max(spread.half_width(shared) for spread in self.spreads)
 
+    @property
+    def _why_unjudged(self) -> str:
+        """Why nothing can be said of the times, whatever the interval is; empty if something can."""
+        if self.refusal:
+            return self.refusal
+        if self.ratio is None:
+            return "a side has no samples"
+        if not self.together:
+            return "not measured together"
+        return "" if self.spreads else "too few independent blocks"
+
     def _judge(self) -> tuple[Verdict, str]:
         if not self.margin >= 0:
             raise ValueError(f"a margin is a share from 0 on, not {self.margin}")
-        if self.refusal:
-            return "inconclusive", self.refusal
-        if self.ratio is None:
-            return "inconclusive", "a side has no samples"
-        if not self.together:
-            return "inconclusive", "not measured together"
         wide, narrow = self.interval(0.95), self.interval(0.90)
-        if wide is None or narrow is None:
-            return "inconclusive", "too few independent blocks"
+        if self._why_unjudged or self.ratio is None or wide is None or narrow is None:
+            return "inconclusive", self._why_unjudged
         edge = 1.0 if self.unit == "launch" else 1 + max(self.margin, ONE_LAUNCH)
         if _reach(narrow) < math.log1p(self.margin):
             return "same", ""
