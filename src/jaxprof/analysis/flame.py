@@ -179,7 +179,6 @@ PICOSECONDS: Final = 10**12
 """Ticks per second; trace clocks are no finer."""
 BASES: Final = {
     "measured": "measured self time",
-    "call": "measured self time of a call",
     "sampled": "estimate from samples",
     "least": "estimate: the least time, a lower bound",
     "bytes": "estimate: bytes moved",
@@ -265,42 +264,25 @@ def program_flame(program: ProgramResult) -> FlameGraph:
     return stacks_flame(line_stacks(program), "sampled", "line")
 
 
-def ranking_flame(ranking: Ranking) -> FlameGraph:
-    """Return the kernels of a module under their scopes, with the weights that their shares are computed from."""
-    from jaxprof.hlo.analysis.origin import op_path
-
-    scale = 1 if ranking.basis == "bytes" else PICOSECONDS
-    origins, weights = ranking.origins, ranking.column("weight")
-    scopes = [tuple(map(StackFrame, scope_names(op_path(op_name)))) for op_name, _ in origins.places]
-    scopes.append((StackFrame(NO_SCOPE),))  # a kernel without a place has the number -1
-    stacks = (
-        ((*scopes[origins.first(number)], StackFrame(kernel.name)), round(weight * scale), kernel.count or 0)
-        for number, (kernel, weight) in enumerate(zip(ranking.kernels, weights, strict=True))
-        if weight > 0
-    )
-    basis = "call" if ranking.basis == "measured" else ranking.basis
-    return _graph(stacks, basis, "scope", sum(map(math.isnan, weights)))
-
-
-def run_flame(session: Session, run: Run) -> FlameGraph | None:
-    """Return the lines of a program, or the kernels of any other run; None if nothing is known. May read HLO, so call
-    it in a thread."""
-    from jaxprof.analysis.programs.derive import program_result
-
-    return program_flame(program_result(session, run.id)) if run.is_program else kernel_flame(session, run)
-
-
 def kernel_flame(session: Session, run: Run) -> FlameGraph | None:
-    """Return the kernels of a run, or of all programs of a whole profile; None if nothing is known. May read HLO, so
-    call it in a thread."""
+    """Return the kernels of a run, or of all programs of a whole profile, under their scopes; without a capture, with
+    the weights that their shares are computed from. None if nothing is known. May read HLO, so call it in a thread."""
     from jaxprof.analysis.profile import is_whole, programs_of
 
     parts = [run, *programs_of(session, run)] if is_whole(run) else [run]
-    stacks = [stack for part in parts for stack in kernel_stacks(session, part)]
-    if stacks and all(stack.measured for stack in stacks):
-        return stacks_flame(stacks, "measured", "scope")
+    measured_stacks = [stack for part in parts for stack in kernel_stacks(session, part)]
+    if measured_stacks and all(stack.measured for stack in measured_stacks):
+        return stacks_flame(measured_stacks, "measured", "scope")
     ranking = _ranking(session, run)
-    return ranking_flame(ranking) if ranking is not None else None
+    if ranking is None:
+        return None
+    scale, weights = 1 if ranking.basis == "bytes" else PICOSECONDS, ranking.column("weight")
+    stacks = (
+        (_frames("", kernel.name, kernel), round(weight * scale), kernel.count or 0)
+        for kernel, weight in zip(ranking.kernels, weights, strict=True)
+        if weight > 0
+    )
+    return _graph(stacks, ranking.basis, "scope", sum(map(math.isnan, weights)))
 
 
 def _ranking(session: Session, run: Run) -> Ranking | None:

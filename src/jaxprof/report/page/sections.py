@@ -12,7 +12,7 @@ from statistics import median_low
 from typing import Any, Final
 
 from jaxprof.analysis.ab import ab_result
-from jaxprof.analysis.flame import program_flame, run_flame
+from jaxprof.analysis.flame import kernel_flame, program_flame
 from jaxprof.analysis.measured import kernels_of, measured, seconds_per_call, whole_profile
 from jaxprof.analysis.memory import buffers_of
 from jaxprof.analysis.profile import device_steps, programs_of
@@ -257,7 +257,7 @@ def _profile_kernels(session: Session, charts: Charts) -> Iterator[str]:
     whole = next(iter(session.runs.values()))
     if kernels := whole_profile(session):
         yield from table(measured_table(kernels, programs=True))
-        yield from draw.flame(charts, run_flame(session, whole))
+        yield from draw.flame(charts, kernel_flame(session, whole))
     if (measured_run := measured(session, whole.id)) is not None:
         yield from listed(beside_kernels(measured_run))
     for run in [run for run in programs_of(session, whole) if "hlo" in run.texts][:_PROGRAMS_READ]:
@@ -271,7 +271,7 @@ def _run_kernels(session: Session, charts: Charts, run: Run) -> Iterator[str]:
     if measured_run is not None:
         content += table(measured_table(measured_run.kernels))
         content += listed(beside_kernels(measured_run))
-    content += draw.flame(charts, run_flame(session, run) if not run.is_program else None)
+    content += draw.flame(charts, kernel_flame(session, run) if not run.is_program else None)
     content += _hlo_costs(session, charts, run)
     if content:
         yield from (heading(run.label), *content)
