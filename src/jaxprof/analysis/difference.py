@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
-from jaxprof.pairs import Existence
-
 Value = TypeVar("Value")
 Unit: TypeAlias = Literal["", "flop", "byte", "second", "rate"]
 """Unit of a figure; empty for a count, `rate` for a number per second."""
@@ -86,11 +84,6 @@ class FigureDifference(Difference[float]):
     def differs(self) -> bool | None:
         """Whether the sides differ; None if a side is unknown."""
         return None if self.before is None or self.after is None else self.before != self.after
-
-    @property
-    def status(self) -> Existence | None:
-        """Status of the difference; None if a side is unknown."""
-        return None if self.differs is None else "changed" if self.differs else "same"
 
     @property
     def growth(self) -> float | None:

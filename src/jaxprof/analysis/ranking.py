@@ -75,11 +75,6 @@ class Ranked(NamedTuple):
         """Source location as `model.py:88`; empty if unknown."""
         return short_location(self.kernel.source)
 
-    @property
-    def scopes(self) -> tuple[str, ...]:
-        """Functions and named scopes that the kernel came from, outermost first."""
-        return scopes_of(self.kernel.path)
-
 
 def short_location(place: HloSourceLocation | None) -> str:
     """Return a location as `model.py:88`; empty if there is none."""
@@ -172,10 +167,6 @@ class Ranking:
             values = (figure(self, kernel) for kernel in self.kernels)
             figures = self._columns[name] = array("d", (unknown if value is None else value for value in values))
         return figures
-
-    def share(self, numbers: Sequence[int]) -> float | None:
-        """Return the combined share of several kernels, from 0 to 1; None if no weight is known."""
-        return self.share_of(self.total("weight", numbers))
 
     def share_of(self, weight: float | None) -> float | None:
         """Return a weight as a fraction of all weights, from 0 to 1; None if either is unknown."""

@@ -16,7 +16,7 @@ from jaxprof.analysis.measured import MeasuredKernel, measured, stage_times
 from jaxprof.analysis.memory import ASSIGNMENT, KINDS, SCHEDULE, MemoryBuffer, MemoryPicture, buffers_of
 from jaxprof.analysis.opener import read_module
 from jaxprof.analysis.run_result import RunCost, module_cost, run_cost
-from jaxprof.pairs import Existence, Pair, pairs
+from jaxprof.pairs import Pair, pairs
 from jaxprof.session import Run, Session
 
 if TYPE_CHECKING:
@@ -47,11 +47,6 @@ class CollectiveDifference:
             return None
         return (self.before_count, self.before_bytes) != (self.after_count, self.after_bytes)
 
-    @property
-    def status(self) -> Existence | None:
-        """Status of the difference; None if a number of executions is unknown."""
-        return None if self.differs is None else "changed" if self.differs else "same"
-
 
 @dataclass(frozen=True, slots=True)
 class ModuleDifference:
@@ -61,11 +56,6 @@ class ModuleDifference:
     facts: tuple[FigureDifference, ...]
     collectives: tuple[CollectiveDifference, ...] | None
     findings: tuple[Pair[HloFinding], ...] | None
-
-    @property
-    def differs(self) -> bool | None:
-        """Whether a kernel is new, gone or changed; None if unknown."""
-        return self.kernels.differ if self.kernels is not None else None
 
 
 @dataclass(frozen=True, slots=True)

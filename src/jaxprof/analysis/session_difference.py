@@ -74,12 +74,6 @@ class ProgramDifference:
             FigureDifference("most live arrays", arrays(ours), arrays(theirs), "byte"),
         )
 
-    @property
-    def differs(self) -> bool:
-        """Whether the ledgers differ: a function that only one program compiled, or compiled another number of
-        times."""
-        return any(function.status != "same" for function in self.functions)
-
 
 @dataclass(frozen=True, slots=True)
 class RunComparison:

@@ -25,15 +25,7 @@ class LaunchSummary:
     unit: Literal["launch", "block"]
     """Unit from which the interval is computed. From blocks, it leaves out the differences between processes of the
     same program."""
-    units: int
     launches: int
-
-    @property
-    def relative_halfwidth(self) -> float | None:
-        """Half the interval's width over the median; None if it is unknown."""
-        if self.low is None or self.high is None:
-            return None
-        return (self.high - self.low) / 2 / self.median
 
 
 def summarise_launches(launches: Sequence[LaunchBlocks], side: int = 0) -> LaunchSummary | None:
@@ -56,7 +48,6 @@ def summarise_launches(launches: Sequence[LaunchBlocks], side: int = 0) -> Launc
         low=None if half is None else bounded_exp(min(centre, mean.value - half)),
         high=None if half is None else bounded_exp(max(centre, mean.value + half)),
         unit="launch" if count > 1 else "block",
-        units=count if count > 1 else sum(len(values) for values in logs),
         launches=count,
     )
 
