@@ -11,11 +11,11 @@ import pytest
 
 import jaxprof
 from jaxprof.analysis.run_result import RunResult, Versus
-from jaxprof.analysis.speedup import Speedup
 from jaxprof.api.recording import Recording
 from jaxprof.engine.protocol.recording import RecordingOptions
 from jaxprof.hlo.open.stages import ModuleStages
 from jaxprof.session.run import Run
+from jaxprof.stats.comparison import TimeComparison
 from jaxprof.stats.modes import Modes
 from jaxprof.stats.summary import Summary
 from jaxprof.testing.calls import CallResult
@@ -67,7 +67,7 @@ def test_every_argument_and_every_error_of_a_function_is_documented(name):
         ("Recording", [Recording(Path("x.jaxprof"), None, "record", RecordingOptions())]),
         ("load_hlo", [ModuleStages]),
         ("Errors", [jaxprof.JaxprofError("what")]),
-        ("The figures of a run", [RunResult, Summary, Versus, Speedup, Modes]),
+        ("The figures of a run", [RunResult, Summary, Versus, TimeComparison, Modes]),
         ("A run", [Run]),
         ("In tests", [CallResult]),
     ],

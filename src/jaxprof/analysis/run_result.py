@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Final
 from jaxprof.analysis.speedup import (
     BUSY_SHARE,
     Memo,
-    Speedup,
     alone_launches,
     compared,
     disturbed,
@@ -31,6 +30,7 @@ from jaxprof.analysis.speedup import (
 from jaxprof.errors import JaxprofError
 from jaxprof.events import COUNTED_BY_XLA, PHASES, STARTUP_PHASES, CheckReported, DeviceReading, WarningRaised
 from jaxprof.session import Run, Session
+from jaxprof.stats.comparison import TimeComparison
 from jaxprof.stats.launches import LaunchSummary, summarise_launches, summarise_run
 from jaxprof.stats.modes import Modes, two_modes
 from jaxprof.stats.summary import Summary, median_interval, outliers, summarise
@@ -306,7 +306,8 @@ class Versus:
 
     baseline: str
     """Id of the baseline run."""
-    speedup: Speedup
+    speedup: TimeComparison
+    """How many times as fast the run is, and the verdict; its `ratio` is known."""
     break_even_calls: int | None
     """Number of calls after which the one-time cost is recovered; None if never or unknown."""
 
@@ -427,8 +428,8 @@ def _versus(
     baseline = session.runs.get(run.plan.baseline)
     if baseline is None or median is None or ("run" in baseline.phases and baseline.phases["run"].zero_copy):
         return None
-    speedup = Speedup.of(compared(session, baseline, run))
-    if speedup is None:
+    speedup = compared(session, baseline, run)
+    if speedup.ratio is None:
         return None
     theirs = _summary(baseline, "run")
     calls = None

@@ -14,10 +14,9 @@ from typing import Generic, TypeVar
 from jaxprof.events import DeviceReading
 from jaxprof.session import Run, Session
 from jaxprof.session.run import UNLIKE_RESULTS, RunLaunch
-from jaxprof.stats.comparison import TimeComparison, Verdict, compare, compare_apart, is_rough, refuse
+from jaxprof.stats.comparison import TimeComparison, compare, compare_apart, refuse
 from jaxprof.stats.launches import turns_over_alone
 from jaxprof.stats.turns import BLOCK_SECONDS, Block, LaunchBlocks, in_blocks, middle
-from jaxprof.units import counted
 
 Derived = TypeVar("Derived")
 _MOST_KEPT = 512
@@ -90,85 +89,6 @@ def alone_launches(run: Run, side: int = 0) -> list[LaunchBlocks]:
         for launch in run.launches
         if launch.turns and launch.alone
     ]
-
-
-def more_launches(count: int | None, *, is_near: bool = False) -> str:
-    """Return what `count` more launches would show: `about 3 more launches would decide it`; empty if unknown or 0.
-
-    `is_near`: the ratio lies within the margin, so that more launches cannot show which side is faster.
-    """
-    if not count:
-        return ""
-    show = "only show that both are equally fast" if is_near else "decide it"
-    return f"about {counted(count, 'more launch')} would {show}"
-
-
-@dataclass(frozen=True, slots=True)
-class Speedup:
-    """How many times as fast a run is as its baseline, and the verdict."""
-
-    ratio: float
-    """Time of the baseline over time of the run: above 1, the run is faster."""
-    low: float | None
-    """Lower end of the 95 % interval of `ratio`, corrected for the other comparisons with the same baseline; None if
-    unknown."""
-    high: float | None
-    verdict: Verdict
-    reason: str = ""
-    """Why the verdict is `inconclusive`; otherwise empty."""
-    basis: str = ""
-    """Basis of the interval: `3 launches`, `1 launch: holds for these processes`, `not measured together`."""
-    launches: int = 1
-    launches_to_decide: int | None = None
-    """Number of further launches that would give a verdict; None if unknown."""
-    between_share: float | None = None
-    """Share of the variance of one launch's ratio that lies between processes; None with one launch."""
-    is_near: bool = False
-    """Whether the ratio lies within the margin around 1, so that more launches can only show that both are as fast."""
-
-    @property
-    def is_rough(self) -> bool:
-        """Whether the interval leaves open how large the difference is."""
-        return is_rough(self.low, self.high)
-
-    def words(self, baseline: str) -> str:
-        """Return the verdict as text: `faster than numpy`, or `inconclusive: ...` with its reason and what would decide
-        it."""
-        if self.verdict == "inconclusive":
-            decide = more_launches(self.launches_to_decide, is_near=self.is_near)
-            return ", ".join(filter(None, (f"inconclusive: {self.reason}", decide)))
-        if self.verdict == "same":
-            return f"the same as {baseline}"
-        rough = ", by how much is uncertain" if self.is_rough else ""
-        return f"{self.verdict} than {baseline}{rough}"
-
-    @classmethod
-    def of(cls, times: TimeComparison) -> Speedup | None:
-        """Return the speed-up that a comparison shows; None if a side has no usable samples."""
-        if times.ratio is None:
-            return None
-        return cls(
-            ratio=times.ratio,
-            low=times.low,
-            high=times.high,
-            verdict=times.verdict,
-            reason=times.reason,
-            basis=_basis(times),
-            launches=times.launches,
-            launches_to_decide=times.launches_to_decide,
-            is_near=times.is_near,
-            between_share=times.between_share,
-        )
-
-
-def _basis(times: TimeComparison) -> str:
-    if not times.together:
-        return "not measured together"
-    if times.launches == 1:
-        return "1 launch: holds for these processes"
-    if times.of_fast_calls:
-        return f"the fast calls of {counted(times.launches, 'launch')}, beside other processes"
-    return counted(times.launches, "launch") + ("" if times.measured == "in turns" else ", one process after the other")
 
 
 def compared(session: Session, baseline: Run, run: Run) -> TimeComparison:

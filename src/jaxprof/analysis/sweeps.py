@@ -130,7 +130,7 @@ def _crossover(baseline: SweepLine, line: SweepLine) -> Crossover | None:
             continue
         faster = point.versus.speedup
         verdicts.append(faster.verdict)
-        if faster.verdict in ("faster", "slower"):
+        if faster.verdict in ("faster", "slower") and faster.ratio is not None:
             certain.append((size, faster.ratio))
     if not certain:
         tie: Verdict = "same" if set(verdicts) == {"same"} else "inconclusive"

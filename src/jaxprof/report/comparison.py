@@ -45,7 +45,7 @@ from jaxprof.report.runs import most_important, parameters_text
 from jaxprof.report.sides import KEPT, PLAN, SPEC, VERSUS, SideRow, ab_head, side_rows, verdict_line
 from jaxprof.session import Run, Session
 from jaxprof.text import safe
-from jaxprof.units import UNKNOWN, bytes_, growth, integer, ratio_interval, scaled, seconds
+from jaxprof.units import UNKNOWN, bytes_, growth, integer, scaled, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.finding import Finding
@@ -94,11 +94,6 @@ def growth_text(fact: FigureDifference) -> str:
     return growth(fact.growth)
 
 
-def _ratio(row: PhaseDifference) -> str:
-    times = row.times
-    return UNKNOWN if times.ratio is None else ratio_interval(times.ratio, times.low, times.high)
-
-
 def _verdict(row: PhaseDifference) -> str:
     reason = row.times.reason
     return f"{row.times.verdict}: {reason}" if reason else row.times.verdict
@@ -122,7 +117,7 @@ ENVIRONMENT: Final[tuple[Fact[Difference[str]], ...]] = (
 PHASES: Final[tuple[Fact[PhaseDifference], ...]] = (
     Fact("phase", TEXT, "Name of the phase", at("code"), "phase"),
     *_sides("seconds", SECONDS, "Time", ""),
-    column("speed-up", _ratio, right=True),
+    column("speed-up", at("times.ratio_text"), right=True),
     Fact("ratio", RATIO, "How many times as fast the second side is", at("times.ratio")),
     Fact("ratio_low", RATIO, "Lower bound of the 95 % interval of the ratio", at("times.low")),
     Fact("ratio_high", RATIO, "Upper bound of the 95 % interval", at("times.high")),

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from jaxprof.analysis.gate import GateBase, GateResult, GateRow
-from jaxprof.analysis.speedup import more_launches
 from jaxprof.events import ResultsCompared
 from jaxprof.facts import Fact, at, column, pick, recorder, within
 from jaxprof.facts.units import LIST, NUMBER, OBJECT, ROWS, TEXT, TRUTH
 from jaxprof.report.comparison import FIGURES, figure, growth_text, signed
 from jaxprof.report.renderers import Table, text_lines, wrap
 from jaxprof.report.sides import VERSUS, basis_lines, results_text
+from jaxprof.stats.comparison import more_launches
 from jaxprof.units import UNKNOWN, percent
 
 WIDTH: Final = 100

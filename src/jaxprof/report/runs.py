@@ -21,7 +21,7 @@ from jaxprof.report.renderers import WIDTH, Table, text_lines, to_csv_text, wrap
 from jaxprof.session import Run, Session
 from jaxprof.session.run import UNLIKE_RESULTS
 from jaxprof.text import safe
-from jaxprof.units import UNKNOWN, and_more, counted, integer, percent, ratio, ratio_interval, scaled, seconds
+from jaxprof.units import UNKNOWN, and_more, counted, integer, percent, ratio, scaled, seconds
 from jaxprof.workloads import built_in
 from jaxprof.workloads.model import Published
 
@@ -115,10 +115,7 @@ def versus_text(result: RunResult) -> str:
         return "1×" if result.summary is not None else UNKNOWN
     if result.moved_nothing:
         return "0-copy"
-    if result.versus is None:
-        return UNKNOWN
-    speedup = result.versus.speedup
-    return ratio_interval(speedup.ratio, speedup.low, speedup.high)
+    return UNKNOWN if result.versus is None else result.versus.speedup.ratio_text
 
 
 def versus_sentence(result: RunResult, baseline: str) -> str:
@@ -153,7 +150,7 @@ def break_even_text(result: RunResult) -> str:
     if calls is not None:
         number = integer(calls) if calls < 10_000 else scaled(calls, significant=2)
         return f"{number} call{'s' if calls != 1 else ''}"
-    return "never" if result.once_seconds is not None and result.versus.speedup.ratio <= 1 else UNKNOWN
+    return "never" if result.once_seconds is not None and (result.versus.speedup.ratio or 0.0) <= 1 else UNKNOWN
 
 
 def one_time_text(result: RunResult) -> str:

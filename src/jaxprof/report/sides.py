@@ -11,14 +11,13 @@ from typing import Final
 
 from jaxprof.analysis.ab import AbResult, AbVersus
 from jaxprof.analysis.run_result import RunResult
-from jaxprof.analysis.speedup import more_launches
 from jaxprof.events import ResultsCompared, SideSpec
 from jaxprof.facts import Fact, at
 from jaxprof.facts.runs import interval_beside
 from jaxprof.facts.units import COUNT, INDEX, LIST, NUMBER, OBJECT, RATIO, ROWS, SHARE, TEXT, TEXT_BY_NAME, TRUTH
 from jaxprof.report.renderers import wrap
-from jaxprof.stats.comparison import TimeComparison
-from jaxprof.units import and_more, integer, percent, ratio_interval, seconds
+from jaxprof.stats.comparison import TimeComparison, more_launches
+from jaxprof.units import and_more, integer, percent, seconds
 
 
 def head_lines(result: AbResult) -> Iterator[str]:
@@ -111,7 +110,7 @@ def _ratio_text(versus: AbVersus) -> str:
         return "not measured"
     launches = "1 launch: holds for these processes" if times.launches == 1 else f"{times.launches} launches"
     measured = f", measured {times.how}" if times.launches > 1 else ""
-    parts = [f"{ratio_interval(times.ratio, times.low, times.high)} as fast as A", launches + measured]
+    parts = [f"{times.ratio_text} as fast as A", launches + measured]
     if times.between_share is not None:
         parts.append(f"{percent(times.between_share)} of the variance is between launches")
     return "; ".join(parts)

@@ -15,6 +15,7 @@ from typing import Literal
 
 from jaxprof.stats.location import Location, Spread, bounded_exp, launch_mean, location, of_difference
 from jaxprof.stats.turns import Block, LaunchBlocks, middle, not_times
+from jaxprof.units import UNKNOWN, counted, ratio_interval
 
 MARGIN = 0.02
 """Two sides that differ by less than this share are the same."""
@@ -117,6 +118,43 @@ class TimeComparison:
     def reason(self) -> str:
         """Why the verdict is `inconclusive`, in a few words; empty if it is not."""
         return self._judge()[1]
+
+    @property
+    def ratio_text(self) -> str:
+        """The ratio with its interval, as `6.9× (6.8-7.0)`; a dash if it is unknown."""
+        return UNKNOWN if self.ratio is None else ratio_interval(self.ratio, self.low, self.high)
+
+    @property
+    def basis(self) -> str:
+        """What the interval rests on, as `3 launches` or `1 launch: holds for these processes`."""
+        if not self.together:
+            return "not measured together"
+        if self.launches == 1:
+            return "1 launch: holds for these processes"
+        launches = counted(self.launches, "launch")
+        if self.of_fast_calls:
+            return f"the fast calls of {launches}, beside other processes"
+        return launches if self.measured == "in turns" else f"{launches}, one process after the other"
+
+    @property
+    def is_rough(self) -> bool:
+        """Whether the interval, whatever it excludes, leaves the size of the difference open: its ends lie far apart
+        (`ROUGH`), or one lies within `MARGIN` of 1, or a bound is missing."""
+        low, high = self.low, self.high
+        if low is None or high is None or not low > 0:
+            return True
+        return high / low > ROUGH or min(abs(math.log(low)), abs(math.log(high))) <= math.log1p(MARGIN)
+
+    def words(self, baseline: str) -> str:
+        """Return the verdict as text: `faster than numpy`, or `inconclusive: ...` with its reason and what would decide
+        it."""
+        if self.verdict == "inconclusive":
+            decide = more_launches(self.launches_to_decide, is_near=self.is_near)
+            return ", ".join(filter(None, (f"inconclusive: {self.reason}", decide)))
+        if self.verdict == "same":
+            return f"the same as {baseline}"
+        rough = ", by how much is uncertain" if self.is_rough else ""
+        return f"{self.verdict} than {baseline}{rough}"
 
     @property
     def growth(self) -> float | None:
@@ -296,12 +334,15 @@ def compare_apart(baseline: Sequence[Sequence[float]], other: Sequence[Sequence[
     return TimeComparison(ratio, error, fewest, "launch", fewest, None, "apart")
 
 
-def is_rough(low: float | None, high: float | None) -> bool:
-    """Return whether an interval of a ratio, whatever it excludes, leaves the size of the difference open: its ends lie
-    far apart (`ROUGH`), or one lies within `MARGIN` of 1, or a bound is missing."""
-    if low is None or high is None or not low > 0:
-        return True
-    return high / low > ROUGH or min(abs(math.log(low)), abs(math.log(high))) <= math.log1p(MARGIN)
+def more_launches(count: int | None, *, is_near: bool = False) -> str:
+    """Return what `count` more launches would show: `about 3 more launches would decide it`; empty if unknown or 0.
+
+    `is_near`: the ratio lies within the margin, so that more launches cannot show which side is faster.
+    """
+    if not count:
+        return ""
+    show = "only show that both are equally fast" if is_near else "decide it"
+    return f"about {counted(count, 'more launch')} would {show}"
 
 
 def refuse(comparison: TimeComparison, reason: str) -> TimeComparison:

@@ -23,7 +23,7 @@ from jaxprof.analysis.profile import causes_text
 from jaxprof.analysis.programs.verdict import UNTIMED, interval
 from jaxprof.analysis.run_result import result
 from jaxprof.grouping import grouped
-from jaxprof.units import bytes_, counted, integer, percent, ratio_interval, seconds
+from jaxprof.units import bytes_, counted, integer, percent, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.ab import AbResult, AbVersus
@@ -203,11 +203,11 @@ def _slower_finding(compared: AbResult, versus: AbVersus, median: float) -> Find
     more = ", ".join(f"{row.name} +{seconds(row.part_seconds)}" for row in grown)
     others = f"new or changed kernels: {integer(len(changed))}" if changed else "its kernels are the same"
     low, high = times.low, times.high
-    words = ratio_interval(times.ratio, low, high) if times.ratio is not None else ""
     cost = None if median_seconds is None else max(0.0, median_seconds - median)
     return Finding(
         "slower",
-        f"{versus.label} is slower than A: {words} as fast; {f'kernels that grew: {more}' if more else others}",
+        f"{versus.label} is slower than A: {times.ratio_text} as fast; "
+        + (f"kernels that grew: {more}" if more else others),
         scope="call",
         seconds=cost,
         low=None if high is None or high <= 0 else max(0.0, median / high - median),

@@ -10,14 +10,13 @@ from textual.content import Content
 
 from jaxprof.stats.summary import FEWEST_FOR_INTERVAL
 from jaxprof.text import safe
-from jaxprof.units import UNKNOWN, counted, integer, percent, ratio, ratio_interval, seconds, spread
+from jaxprof.units import UNKNOWN, counted, integer, percent, ratio, seconds, spread
 
 if TYPE_CHECKING:
     from jaxprof.analysis.run_result import RunResult
-    from jaxprof.analysis.speedup import Speedup
     from jaxprof.events import Scalar, SourceLocation
     from jaxprof.session import Run, Session
-    from jaxprof.stats.comparison import Verdict
+    from jaxprof.stats.comparison import TimeComparison
     from jaxprof.stats.summary import Summary
 
 
@@ -78,30 +77,22 @@ SPEEDUP_WIDTH = 17
 """Columns of the speed-ups in a table."""
 
 
-def speedup_short(speedup: Speedup | None) -> str:
-    """Return `speedup_text` for a column: `6.9× ± 0.5 %` if the bounds look the same at two digits, or do not fit."""
-    if speedup is None or speedup.low is None or speedup.high is None:
-        return speedup_text(speedup)
-    bounds = speedup_text(speedup)
-    if ratio(speedup.low) != ratio(speedup.high) and len(bounds) <= SPEEDUP_WIDTH:
+def speedup_short(speedup: TimeComparison | None) -> str:
+    """Return the ratio for a column: `6.9× ± 0.5 %` if the bounds look the same at two digits, or do not fit."""
+    if speedup is None:
+        return UNKNOWN
+    low, high, bounds = speedup.low, speedup.high, speedup.ratio_text
+    if low is None or high is None or (ratio(low) != ratio(high) and len(bounds) <= SPEEDUP_WIDTH):
         return bounds
-    return f"{ratio(speedup.ratio)} ± {percent((speedup.high - speedup.low) / 2 / speedup.ratio)}"
+    return f"{ratio(speedup.ratio)} ± {percent((high - low) / 2 / (speedup.ratio or 1.0))}"
 
 
-def speedup_text(speedup: Speedup | None) -> str:
-    """Return `6.9× (6.8-7.0)`; the ratio alone without an interval."""
-    return UNKNOWN if speedup is None else ratio_interval(speedup.ratio, speedup.low, speedup.high)
-
-
-def verdict_style(verdict: Verdict, *, rough: bool = False) -> str:
-    """Return green for `faster` and red for `slower`, unless the size of the difference is uncertain (`rough`, as in
-    `stats.is_rough`). Everything that shows a verdict in colour uses this."""
-    return "$text-muted" if rough else _STYLES.get(verdict, "$text-muted")
-
-
-def speedup_style(speedup: Speedup | None) -> str:
-    """Return the style of a speed-up; without one, the style of missing values."""
-    return verdict_style(speedup.verdict, rough=speedup.is_rough) if speedup is not None else "$quiet"
+def speedup_style(speedup: TimeComparison | None) -> str:
+    """Return the style of a speed-up: green for `faster` and red for `slower`, unless the size of the difference is
+    uncertain; without one, the style of missing values. Everything that shows a verdict in colour uses this."""
+    if speedup is None:
+        return "$quiet"
+    return "$text-muted" if speedup.is_rough else _STYLES.get(speedup.verdict, "$text-muted")
 
 
 def versus_style(result: RunResult) -> str:

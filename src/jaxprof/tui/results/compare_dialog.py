@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 
 from jaxprof.analysis.ab import sides_beside
-from jaxprof.analysis.speedup import Speedup
 from jaxprof.errors import UsageError
-from jaxprof.stats.comparison import is_rough
 from jaxprof.text import safe, shorten
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.dialogs import TextDialog
 from jaxprof.tui.kit.drawing import hang
-from jaxprof.tui.kit.format import parameters_text, speedup_style, speedup_text, verdict_style
+from jaxprof.tui.kit.format import parameters_text, speedup_style
 from jaxprof.tui.kit.table_columns import table_lines
 from jaxprof.tui.kit.threads import in_thread
 from jaxprof.units import seconds
@@ -143,20 +141,19 @@ def head_lines(difference: SessionDifference, width: int) -> list[Content]:
     (pair,) = difference.runs
     ours, theirs = names(pair.before, pair.after)
     phase = next((phase for phase in pair.phases if phase.code == "run"), None)
-    speedup = Speedup.of(phase.times) if phase is not None else None
     paragraphs: list[tuple[str, str, str]] = []  # what stands before it, text, style
     versus = side_versus(pair.session_before, pair.before, pair.after)
     if versus is not None:
-        style = verdict_style(versus.times.verdict, rough=is_rough(versus.times.low, versus.times.high))
-        paragraphs.append(("", verdict_line(versus), f"bold {style}"))
-    if phase is None or speedup is None:
+        paragraphs.append(("", verdict_line(versus), f"bold {speedup_style(versus.times)}"))
+    if phase is None or phase.times.ratio is None:
         paragraphs.append(("", f"{theirs} against {ours}: the times are not compared, no call was timed", ""))
     else:
+        speedup = phase.times
         words = f"{theirs} against {ours}: " if speedup.verdict == "inconclusive" else f"{theirs} is "
         if versus is None:
             paragraphs.append(("", words + speedup.words(ours), f"bold {speedup_style(speedup)}"))
         medians = f"{seconds(phase.before)} → {seconds(phase.after)} a call, medians"
-        paragraphs.append(("", f"{speedup_text(speedup)}  {speedup.basis}  ·  {medians}", ""))
+        paragraphs.append(("", f"{speedup.ratio_text}  {speedup.basis}  ·  {medians}", ""))
     for label, run in (("first", pair.before), ("second", pair.after)):
         what = side_title(pair.session_before, run) or run.label
         notes = (what, parameters_text(run.plan.parameters), run.plan.precision)

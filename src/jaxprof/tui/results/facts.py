@@ -18,7 +18,7 @@ from jaxprof.report.renderers import Table
 from jaxprof.report.runs import BREAK_EVEN, CHECK, MODES, one_time_text
 from jaxprof.text import safe, safe_lines
 from jaxprof.tui.kit.drawing import hang
-from jaxprof.tui.kit.format import half_width, interval, speedup_text
+from jaxprof.tui.kit.format import half_width, interval
 from jaxprof.tui.kit.phase_bars import title
 from jaxprof.units import UNKNOWN, bytes_, counted, integer, scaled, seconds
 
@@ -46,10 +46,10 @@ def _samples(row: RunRow) -> str:
 def _speedup(row: RunRow) -> str:
     if row.result.moved_nothing:
         return "nothing was moved: the result shares its argument's memory"
-    versus = row.result.versus
-    if versus is None:
+    if row.result.versus is None:
         return ""
-    return f"{speedup_text(versus.speedup)}  {versus.speedup.words(row.label)}, {versus.speedup.basis}"
+    speedup = row.result.versus.speedup
+    return f"{speedup.ratio_text}  {speedup.words(row.label)}, {speedup.basis}"
 
 
 def _check(row: RunRow) -> str:

@@ -292,7 +292,7 @@ def _median_of(run_result: RunResult) -> float | None:
 
 
 def _slowdown(run_result: RunResult) -> float | None:
-    return -run_result.versus.speedup.ratio if run_result.versus is not None else None
+    return -(run_result.versus.speedup.ratio or 0.0) if run_result.versus is not None else None
 
 
 def _speedup(run_result: RunResult) -> tuple[str, str]:

@@ -21,7 +21,7 @@ from jaxprof.text import safe
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.captures import views_of
 from jaxprof.tui.kit.explanation import ExplanationHead
-from jaxprof.tui.kit.format import baseline_name, half_width, interval, parameters_text, speedup_text
+from jaxprof.tui.kit.format import baseline_name, half_width, interval, parameters_text
 from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.log_pane import OUTPUT_TITLE, LogPane
 from jaxprof.tui.kit.screen import SessionScreen
@@ -305,7 +305,7 @@ def row_text(result: RunResult, baseline: str) -> str:
         return f"{head}: {run.shown.status}" + (f" ({safe(run.shown.error)})" if run.shown.error else "")
     text = f"{head}: median {seconds(result.summary.median)}{half_width(result.summary)} ({interval(result.summary)})"
     if result.versus is not None:
-        text += f", {speedup_text(result.versus.speedup)} over {safe(baseline)}"
+        text += f", {result.versus.speedup.ratio_text} over {safe(baseline)}"
         if result.versus.break_even_calls is not None:
             text += f", break-even after {break_even_text(result)}"
     return text.replace("\u202f", " ")
