@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.opener import module_of
@@ -35,14 +35,6 @@ REQUEST: Final = "request"
 KINDS: Final = ("argument", "output", "temporary", "constant")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryBuffer(HeldBuffer):
-    """A value in memory; if several values use one place in turn, the value that names the place."""
-
-    at_peak: bool | None
-    """Whether the value is alive at the highest point of `live_bytes`; None if unknown."""
-
-
 @dataclass(frozen=True, slots=True)
 class MemoryPicture:
     """Memory of one program."""
@@ -54,7 +46,7 @@ class MemoryPicture:
     alive at once, which is less. None if only a request is known."""
     parts: Mapping[str, int]
     """Bytes of the known parts that are not empty, by one of `KINDS`, largest first."""
-    buffers: tuple[MemoryBuffer, ...]
+    buffers: tuple[LiveValue, ...]
     """Buffers, largest first; only the first few hundred of a large program."""
     live_bytes: tuple[int, ...]
     """Live bytes after each instruction of the schedule, with loops at their body's peak; an estimate of at most 4096
@@ -146,12 +138,14 @@ def _largest_first(sizes: Mapping[str, int]) -> Mapping[str, int]:
 
 
 def _reported(event: BuffersReported, estimate: MemoryPicture | None, asked: int | None) -> MemoryPicture:
+    from jaxprof.hlo.analysis.liveness import LiveValue
+
     alive = {buffer.instruction for buffer in estimate.buffers if buffer.at_peak} if estimate is not None else None
     return MemoryPicture(
         source=event.source,
         peak_bytes=event.peak_bytes,
         parts=_largest_first({kind: size for kind, size in event.parts.items() if kind in KINDS}),
-        buffers=tuple(MemoryBuffer(**asdict(row), at_peak=_is_at_peak(row, alive)) for row in event.buffers),
+        buffers=tuple(LiveValue(**asdict(row), at_peak=_is_at_peak(row, alive)) for row in event.buffers),
         live_bytes=estimate.live_bytes if estimate is not None else tuple(event.live_bytes),
         asked_bytes=asked,
         schedule=estimate.schedule if estimate is not None else None,
@@ -187,11 +181,5 @@ def memory_of(module: Module) -> MemoryPicture | None:
     live = liveness(module)
     if live is None:
         return None
-    buffers = tuple(as_buffer(value) for value in live.values)
-    return MemoryPicture(SCHEDULE, live.peak_bytes, _largest_first(live.parts), buffers, live.live_bytes, None, live)
-
-
-def as_buffer(value: LiveValue) -> MemoryBuffer:
-    """Return a value of the schedule as a buffer that shares its place with no other."""
-    named = {each.name: getattr(value, each.name) for each in fields(HeldBuffer) if each.name != "shared_with"}
-    return MemoryBuffer(**named, at_peak=value.at_peak)
+    parts = _largest_first(live.parts)
+    return MemoryPicture(SCHEDULE, live.peak_bytes, parts, live.values, live.live_bytes, None, live)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from jaxprof.analysis.difference import FACTS, FigureDifference, exact_facts, figures
 from jaxprof.analysis.measured import MeasuredKernel, measured, stage_times
-from jaxprof.analysis.memory import ASSIGNMENT, KINDS, SCHEDULE, MemoryBuffer, MemoryPicture, buffers_of
+from jaxprof.analysis.memory import ASSIGNMENT, KINDS, SCHEDULE, MemoryPicture, buffers_of
 from jaxprof.analysis.opener import read_module
 from jaxprof.analysis.run_result import RunCost, module_cost, run_cost
 from jaxprof.pairs import Pair, pairs
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from jaxprof.analysis.kernel_difference import KernelDifferences
     from jaxprof.hlo.analysis.collectives import Collective
     from jaxprof.hlo.analysis.findings.finding import HloFinding
+    from jaxprof.hlo.analysis.liveness import LiveValue
     from jaxprof.hlo.model import Module
 
 
@@ -69,7 +70,7 @@ class RunDifference(ModuleDifference):
     """Reasons why the runs do not measure the same thing: another size, device kind, dtype or precision."""
     passes: tuple[FigureDifference, ...] | None
     """Seconds of XLA's stages over all threads; None if the compilation of a side was not captured."""
-    buffers: tuple[Pair[MemoryBuffer], ...] | None
+    buffers: tuple[Pair[LiveValue], ...] | None
     """Buffers, largest difference first; None unless both sides know their buffers from the same source."""
 
     def fact(self, code: str) -> FigureDifference | None:
@@ -319,7 +320,7 @@ def _passes(run_a: Run, run_b: Run) -> tuple[FigureDifference, ...] | None:
     return figures(before, after, "second")
 
 
-def _buffers(before: MemoryPicture | None, after: MemoryPicture | None) -> tuple[Pair[MemoryBuffer], ...] | None:
+def _buffers(before: MemoryPicture | None, after: MemoryPicture | None) -> tuple[Pair[LiveValue], ...] | None:
     if before is None or after is None or before.source != after.source or not (before.buffers and after.buffers):
         return None
     found = pairs(

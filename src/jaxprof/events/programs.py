@@ -430,6 +430,11 @@ class CopiesSeen:
     function: str = ""
     call: str = ""
 
+    @property
+    def where(self) -> SourceLocation | None:
+        """The line that copies; None if unknown."""
+        return SourceLocation(self.file, self.line, self.function) if self.file else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransfersSeen(Event):

@@ -11,14 +11,14 @@ from jaxprof.facts import RUN, Fact, Relation, SessionFile, at, column, columns,
 from jaxprof.facts.units import BYTES, COUNT, INDEX, NUMBER_BY_NAME, NUMBERS, OBJECT, ROWS, TEXT, TRUTH
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.memory import MemoryBuffer, MemoryPicture
+    from jaxprof.analysis.memory import MemoryPicture
     from jaxprof.hlo.analysis.liveness import Liveness, LiveValue, SchedulePoint
     from jaxprof.session import Run
 
 _LIVE_IN_JSON: Final = 512
 
 
-def place(value: MemoryBuffer | LiveValue | SchedulePoint) -> str | None:
+def place(value: LiveValue | SchedulePoint) -> str | None:
     """Return the source line of a value, `model.py:12`; None if unknown."""
     return f"{PurePath(value.file).name}:{value.line}" if value.file else None
 
@@ -47,7 +47,7 @@ _VALUE: Final[tuple[Fact[Any], ...]] = (
 )
 ALIVE: Final[tuple[Fact[LiveValue], ...]] = _VALUE
 """Facts of a value that is alive at a point of the schedule."""
-BUFFERS: Final[tuple[Fact[MemoryBuffer], ...]] = (
+BUFFERS: Final[tuple[Fact[LiveValue], ...]] = (
     *_VALUE,
     Fact("at_peak", TRUTH, "Whether it is alive at the peak", title="at peak"),
     Fact("shared_with", COUNT, "Other values that use the same memory at other times"),
@@ -85,7 +85,7 @@ MEMORY: Final[tuple[Fact[MemoryPicture], ...]] = (
 class _BufferRow:
     run: Run
     picture: MemoryPicture
-    buffer: MemoryBuffer
+    buffer: LiveValue
 
 
 def _buffers(file: SessionFile) -> Iterator[_BufferRow]:

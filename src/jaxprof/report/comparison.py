@@ -49,10 +49,10 @@ from jaxprof.units import UNKNOWN, bytes_, growth, integer, scaled, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.finding import Finding
-    from jaxprof.analysis.memory import MemoryBuffer
     from jaxprof.analysis.programs.functions import FunctionCompiles
     from jaxprof.analysis.session_difference import ProgramDifference
     from jaxprof.hlo.analysis.findings.finding import HloFinding
+    from jaxprof.hlo.analysis.liveness import LiveValue
 
 WIDTH: Final = 100
 _LAYOUT: Final = re.compile(r"(?<=\])\{[^{}]*\}")
@@ -220,7 +220,7 @@ STAGES_COMPARED: Final[tuple[Fact[FigureDifference], ...]] = (
     Fact("stage", TEXT, "Stage of the compiler", at("code"), "compile passes"),
     *_sides("seconds", SECONDS, "Self time, over all threads,", ""),
 )
-BUFFERS_COMPARED: Final[tuple[Fact[Pair[MemoryBuffer]], ...]] = (
+BUFFERS_COMPARED: Final[tuple[Fact[Pair[LiveValue]], ...]] = (
     STATUS,
     Fact("kind", TEXT, "argument, output, temporary, constant", at("either.kind"), "buffer"),
     Fact("instruction", TEXT, "The HLO instruction that makes it", at("either.instruction"), "of", widest=30),

@@ -118,24 +118,6 @@ class ArrayFigures:
         return 60 * (self.last[0] - self.first[0]) / took if took > 0 else None
 
 
-@dataclass(frozen=True, slots=True)
-class Transfer:
-    """Copies in one direction from one source, at one place or of one type."""
-
-    direction: str
-    """Direction: `host_to_device`, `device_to_host` or `device_to_device`."""
-    source: str
-    """`guard` if JAX's transfer guard counted the copies; `samples` if `count` is a number of stack samples."""
-    where: SourceLocation | None
-    count: int
-    bytes: int | None
-    """Bytes of all copies; None unless the size of each is known, and so for copies that only samples have seen. Copies
-    that the guard counts without a type have a row of their own."""
-    seconds: float | None
-    type: str = ""
-    """Type such as `f32[4]`, if the guard logged it."""
-
-
 class ProgramTotals:
     """Sums over the sample windows of one program. Each window is added once, so an update costs only the new
     windows."""
@@ -254,11 +236,10 @@ def _all_are_processors(run: Run) -> bool:
 
 
 def _copied_at(row: CopiesSeen) -> tuple[str, str, SourceLocation | None, str, bool]:
-    where = SourceLocation(row.file, row.line, row.function) if row.file else None
-    return row.direction, row.source, where, row.type, row.source == "guard" and row.bytes is None
+    return row.direction, row.source, row.where, row.type, row.source == "guard" and row.bytes is None
 
 
-def _copy_order(copy: Transfer) -> tuple[bool, bool, int, int]:
+def _copy_order(copy: CopiesSeen) -> tuple[bool, bool, int, int]:
     """Order copies of unknown size first, because they may be the largest."""
     counted = copy.source == "guard"
     return (not counted, counted and copy.bytes is not None, -(copy.bytes or 0), -copy.count)
@@ -461,21 +442,19 @@ class ProgramResult:
         return pass_series(self._program.passes, self.hot.where)
 
     @cached_property
-    def transfers(self) -> tuple[Transfer, ...]:
+    def transfers(self) -> tuple[CopiesSeen, ...]:
         """Copies by direction, source, place and type: those that JAX counted first, then by bytes and count. The
-        guard's counts without known bytes stay apart from those with known bytes."""
+        bytes are unknown unless the size of each is known, and so for copies that only samples have seen; the guard's
+        counts without known bytes stay apart from those with known bytes."""
         by_place = grouped((_copied_at(row), row) for event in self._program.transfers for row in event.rows)
         copies = [
-            Transfer(
-                direction=direction,
-                source=source,
-                where=where,
+            dataclasses.replace(
+                rows[0],
                 count=sum(row.count for row in rows),
-                bytes=_sum_of_known(row.bytes for row in rows) if source == "guard" else None,
+                bytes=_sum_of_known(row.bytes for row in rows) if rows[0].source == "guard" else None,
                 seconds=_sum_of_known(row.seconds for row in rows),
-                type=kind,
             )
-            for (direction, source, where, kind, _), rows in by_place.items()
+            for rows in by_place.values()
         ]
         return tuple(sorted(copies, key=_copy_order))
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from jaxprof.events import HeldBuffer
 from jaxprof.grouping import grouped
 from jaxprof.hlo.analysis.cost.traffic import updates_in_place
 from jaxprof.hlo.analysis.execution import Execution
@@ -27,6 +28,7 @@ from jaxprof.hlo.analysis.opcodes import ARITHMETIC, TRANSCENDENTAL
 from jaxprof.hlo.analysis.platform import platform_of
 from jaxprof.hlo.frames import own_frame
 from jaxprof.hlo.shape import HOST_MEMORY, MAIN_MEMORY
+from jaxprof.light_dataclass import dataclass as light_dataclass
 
 if TYPE_CHECKING:
     from jaxprof.hlo.model import Computation, Instruction, Module
@@ -261,22 +263,14 @@ MOST_VALUES: Final = 512
 """Most values that are listed, largest first."""
 
 
-@dataclass(frozen=True, slots=True)
-class LiveValue:
-    """A value that takes memory, and where it came from."""
+@light_dataclass(frozen=True, slots=True, kw_only=True)
+class LiveValue(HeldBuffer):
+    """A value that takes memory, and where it came from; `op_name` of an argument is its name. If several values use
+    one place in turn, it is the value that names the place."""
 
-    bytes: int
-    kind: str
-    """`argument`, `output`, `temporary` or `constant`."""
-    instruction: str
-    shape: str
-    op_name: str
-    """The operation in JAX's words; for an argument, its name."""
-    file: str
-    line: int | None
-    at_peak: bool
-    """Whether the value is alive at the instruction with the highest live size."""
-    spans: tuple[tuple[int, int], ...]
+    at_peak: bool | None = None
+    """Whether the value is alive at the instruction with the highest live size; None if unknown."""
+    spans: tuple[tuple[int, int], ...] = ()
     """First and last position, in the entry's schedule, of each span over which the value is alive. A value inside a
     loop, branch or call is alive where that is called, if it belongs to the peak there."""
 
@@ -382,8 +376,17 @@ def _spans(entry: Scope) -> dict[int, tuple[tuple[int, int], ...]]:
 def _value(slot: BufferSlot, spans: tuple[tuple[int, int], ...], peak: int) -> LiveValue:
     maker = slot.maker
     op_name, file, line = _origin(maker)
-    at_peak = any(first <= peak <= last for first, last in spans)
-    return LiveValue(slot.bytes, slot.kind, maker.name, str(slot.shape), op_name, file, line, at_peak, spans)
+    return LiveValue(
+        bytes=slot.bytes,
+        kind=slot.kind,
+        instruction=maker.name,
+        shape=str(slot.shape),
+        op_name=op_name,
+        file=file,
+        line=line,
+        at_peak=any(first <= peak <= last for first, last in spans),
+        spans=spans,
+    )
 
 
 def _point(instruction: Instruction, position: int, size: int) -> SchedulePoint:

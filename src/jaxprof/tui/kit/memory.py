@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from textual.containers import Container, Vertical
 from textual.content import Content
 
-from jaxprof.analysis.memory import as_buffer
 from jaxprof.facts.memory import place
 from jaxprof.report.memory import memory_heading
 from jaxprof.text import safe
@@ -28,7 +27,8 @@ from jaxprof.units import UNKNOWN, bytes_, counted
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from jaxprof.analysis.memory import MemoryBuffer, MemoryPicture
+    from jaxprof.analysis.memory import MemoryPicture
+    from jaxprof.hlo.analysis.liveness import LiveValue
 
 
 STYLES = {
@@ -40,7 +40,7 @@ STYLES = {
 OTHER = ("█", "$quiet")
 
 
-class BufferList(TableView["MemoryBuffer"], keys="buffers"):
+class BufferList(TableView["LiveValue"], keys="buffers"):
     """The largest buffers and their source locations."""
 
     EMPTY = "The buffers are unknown."
@@ -59,17 +59,17 @@ class BufferList(TableView["MemoryBuffer"], keys="buffers"):
             ),
             id=id,
         )
-        self._buffers: tuple[MemoryBuffer, ...] = ()
+        self._buffers: tuple[LiveValue, ...] = ()
         self._largest = 1
 
-    def show(self, buffers: tuple[MemoryBuffer, ...]) -> None:
+    def show(self, buffers: tuple[LiveValue, ...]) -> None:
         """Show other buffers."""
         if buffers is not self._buffers:
             self._buffers, self._largest = buffers, (buffers[0].bytes if buffers else 0) or 1
             self.show_rows(dict(enumerate(buffers)))
             self.move_to(0)
 
-    def _bar(self, buffer: MemoryBuffer) -> Drawing:
+    def _bar(self, buffer: LiveValue) -> Drawing:
         return lambda width: bar(buffer.bytes / self._largest, width, STYLES.get(buffer.kind, OTHER)[1])
 
     @property
@@ -82,12 +82,12 @@ class BufferList(TableView["MemoryBuffer"], keys="buffers"):
         return self.total > 0 if action == "choose" else super().check_action(action, parameters)
 
 
-def _kind(buffer: MemoryBuffer) -> tuple[str, str]:
+def _kind(buffer: LiveValue) -> tuple[str, str]:
     mark, style = STYLES.get(buffer.kind, OTHER)
     return f"{mark} {buffer.kind}", style
 
 
-def _name(buffer: MemoryBuffer) -> str:
+def _name(buffer: LiveValue) -> str:
     """Return the name of an argument, or the operation of another value without the enclosing function, or the
     instruction if XLA names neither; then how many other buffers share its place."""
     function, _, inner = buffer.op_name.partition("/")
@@ -232,7 +232,7 @@ class MemoryView(Guarded, Container, keys="memory"):
             marks = ("◂ alive at the peak", "+n others reuse its memory") if picture.buffers else ()
             box.border_title, box.border_subtitle = "Largest buffers", whole_parts(marks, width)
             return
-        alive, point = tuple(map(as_buffer, schedule.alive(self._at))), schedule.points[self._at]
+        alive, point = schedule.alive(self._at), schedule.points[self._at]
         listed.show(alive)
         lower = schedule.peak_bytes - point.bytes
         below = f"the cursor, {bytes_(lower)} below the highest" if lower else "the highest point"

@@ -15,8 +15,8 @@ from jaxprof.units import and_more, bytes_, integer, percent, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.findings.claims import Claims
-    from jaxprof.analysis.programs.result import ProgramResult, Transfer
-    from jaxprof.events import Compiled
+    from jaxprof.analysis.programs.result import ProgramResult
+    from jaxprof.events import Compiled, CopiesSeen
 
 COUNTS: Final = 6
 """Number of counts after the start that a slope needs."""
@@ -134,7 +134,7 @@ def _slope(times: Sequence[float], values: Sequence[float]) -> float:
     return median(slopes) if slopes else 0.0
 
 
-def size_text(rows: Sequence[Transfer]) -> str:
+def size_text(rows: Sequence[CopiesSeen]) -> str:
     """Return text such as `, 9.38 MiB` for copies that the guard counted, and how many have no known size."""
     sizes = [row.bytes for row in rows if row.bytes is not None]
     if not sizes:
@@ -144,7 +144,7 @@ def size_text(rows: Sequence[Transfer]) -> str:
     return f", {size}; JAX reports no size for {integer(unsized)}" if unsized else f", {size}"
 
 
-def copies_remark(rows: Sequence[Transfer]) -> str:
+def copies_remark(rows: Sequence[CopiesSeen]) -> str:
     """Return the note below a table of copies."""
     if not any(row.source == "guard" for row in rows):
         return "Samples show the lines, not the number of copies: JAX_TRANSFER_GUARD=log makes JAX log each of them."
@@ -267,7 +267,7 @@ def implicit_transfers(result: ProgramResult, claims: Claims) -> Iterator[Findin
         )
 
 
-def _transfer_lines(result: ProgramResult, rows: Sequence[Transfer]) -> str:
+def _transfer_lines(result: ProgramResult, rows: Sequence[CopiesSeen]) -> str:
     """Return text such as `, at train.py:88, train.py:91`; empty for a single line, which the finding names anyway."""
     named = list(dict.fromkeys(row.where.short(result.directory) for row in rows if row.where is not None))
     return safe(f", at {', '.join(named[:_LINES_NAMED])}") if len(named) > 1 else ""
