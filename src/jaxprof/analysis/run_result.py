@@ -31,9 +31,9 @@ from jaxprof.errors import JaxprofError
 from jaxprof.events import COUNTED_BY_XLA, PHASES, STARTUP_PHASES, CheckReported, DeviceReading, WarningRaised
 from jaxprof.session import Run, Session
 from jaxprof.stats.comparison import TimeComparison
-from jaxprof.stats.launches import LaunchSummary, summarise_launches, summarise_run
+from jaxprof.stats.launches import summarise_launches, summarise_run
 from jaxprof.stats.modes import Modes, two_modes
-from jaxprof.stats.summary import Summary, median_interval, outliers, summarise
+from jaxprof.stats.summary import MedianTime, Summary, median_interval, outliers, summarise
 from jaxprof.stats.turns import Block, LaunchBlocks, change_within, middle
 from jaxprof.units import and_more, counted, integer, percent, seconds, spread
 
@@ -332,7 +332,7 @@ class RunResult:
     stage_spreads: dict[str, Summary]
     """Summaries of `trace`, `lower` and `compile`, for each that happened more than once; `phase_seconds` has the
     sum."""
-    over_launches: dict[str, LaunchSummary]
+    over_launches: dict[str, MedianTime]
     """Phases that happen once per process, if several launches measured them: each with the interval of its median."""
     phase_seconds: dict[str, float | None]
     """Seconds of the start-up phases and of this run's phases, in order; for a sampled phase, its median."""
@@ -439,7 +439,7 @@ def _versus(
     return Versus(baseline.id, speedup, calls)
 
 
-def _phase_seconds(run: Run, over_launches: dict[str, LaunchSummary]) -> dict[str, float | None]:
+def _phase_seconds(run: Run, over_launches: dict[str, MedianTime]) -> dict[str, float | None]:
     seconds: dict[str, float | None] = {}
     for name in (*STARTUP_PHASES, *PHASES):
         if name in SAMPLED_PHASES:
@@ -453,9 +453,9 @@ def _phase_seconds(run: Run, over_launches: dict[str, LaunchSummary]) -> dict[st
     return seconds
 
 
-def summaries_over_launches(run: Run) -> dict[str, LaunchSummary]:
+def summaries_over_launches(run: Run) -> dict[str, MedianTime]:
     """Summarise the phases that happen once per process and that several launches measured."""
-    summaries: dict[str, LaunchSummary] = {}
+    summaries: dict[str, MedianTime] = {}
     for name in (*STARTUP_PHASES, *PHASES):
         phases = [launch.phases[name] for launch in run.launches if name in launch.phases]
         known = [phase.seconds for phase in phases if phase.seconds is not None]

@@ -159,10 +159,8 @@ class _PhaseRow:
 
     @property
     def ci95(self) -> list[float] | None:
-        launches = self.derived.over_launches.get(self.name)
-        if launches is not None:
-            return None if launches.low is None or launches.high is None else [launches.low, launches.high]
-        return list(self.summary.ci95) if self.summary and self.summary.ci95 else None
+        summary = self.derived.over_launches.get(self.name) or self.summary
+        return list(summary.ci95) if summary and summary.ci95 else None
 
     @property
     def rate(self) -> float | None:

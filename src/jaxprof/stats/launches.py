@@ -4,32 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
 from jaxprof.stats.location import Location, bounded_exp, launch_mean, location, of_difference
-from jaxprof.stats.summary import Summary, summarise
+from jaxprof.stats.summary import MedianTime, Summary, summarise
 from jaxprof.stats.turns import BLOCK_SECONDS, LaunchBlocks, in_blocks, middle, not_times
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchSummary:
-    """The median call of one variant, in seconds."""
-
-    median: float
-    """Middle one of the launches' medians, because the mean of 44 µs in one launch and 77 µs in the next occurs in no
-    launch. With one launch, the median of its blocks."""
-    low: float | None
-    """Lower end of the 95 % interval of their mean, which holds `median`; None if there are too few blocks for one."""
-    high: float | None
-    unit: Literal["launch", "block"]
-    """Unit from which the interval is computed. From blocks, it leaves out the differences between processes of the
-    same program."""
-    launches: int
-
-
-def summarise_launches(launches: Sequence[LaunchBlocks], side: int = 0) -> LaunchSummary | None:
+def summarise_launches(launches: Sequence[LaunchBlocks], side: int = 0) -> MedianTime | None:
     """Return the median of one side over its launches; None if it has no samples, or one that is not a time.
+
+    The median is the middle one of the launches' medians, because the mean of 44 µs in one launch and 77 µs in the next
+    occurs in no launch; with one launch, it is that of its blocks.
 
     The interval is Student's over the logarithms of the launches' medians and never narrower than the blocks within
     them allow; with one launch it is that of its blocks, batched because neighbours are alike.
@@ -43,7 +29,7 @@ def summarise_launches(launches: Sequence[LaunchBlocks], side: int = 0) -> Launc
     mean, count = launch_mean(medians), len(medians)
     centre = middle([median.value for median in medians])
     half = max((spread.half_width(0.95) for spread in mean.spreads), default=None)
-    return LaunchSummary(
+    return MedianTime(
         median=bounded_exp(centre),
         low=None if half is None else bounded_exp(min(centre, mean.value - half)),
         high=None if half is None else bounded_exp(max(centre, mean.value + half)),

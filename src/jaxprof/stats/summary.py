@@ -30,22 +30,13 @@ _NORMAL_CONSISTENCY = 1.4826
 """MAD × this estimates the standard deviation of normal noise (Rousseeuw & Croux, 1993)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """A summary of samples in seconds. `low` and `high` bound the median with 95 % confidence; None if there are too
-    few."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MedianTime:
+    """The median call, in seconds. `low` and `high` bound it with 95 % confidence; None if there is too little."""
 
-    count: int
     median: float
-    mad: float
-    """Median absolute deviation from the median, unscaled."""
     low: float | None
     high: float | None
-    minimum: float
-    maximum: float
-    mean: float
-    p95: float | None
-    """95th percentile; None for fewer than `FEWEST_FOR_P95` samples, where it would be a guess."""
     unit: Literal["call", "block", "launch"] = "call"
     """Unit from which the interval is computed: calls, taken to be independent; blocks of neighbouring calls; or
     launches. From blocks, it leaves out the differences between processes of the same program."""
@@ -62,6 +53,20 @@ class Summary:
     def ci95(self) -> tuple[float, float] | None:
         """The interval, or None."""
         return None if self.low is None or self.high is None else (self.low, self.high)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary(MedianTime):
+    """A summary of samples in seconds."""
+
+    count: int
+    mad: float
+    """Median absolute deviation from the median, unscaled."""
+    minimum: float
+    maximum: float
+    mean: float
+    p95: float | None
+    """95th percentile; None for fewer than `FEWEST_FOR_P95` samples, where it would be a guess."""
 
 
 def summarise(samples: Sequence[float]) -> Summary | None:
