@@ -254,20 +254,24 @@ _FUNCTION: Final[tuple[Fact[Any], ...]] = (
     Fact("op_by_op", TRUTH, "Whether it is a single operation, outside any jit"),
     Fact("library", TRUTH, "Whether it is defined in a library"),
 )  # fmt: skip
-_VERDICT: Final[tuple[Fact[Any], ...]] = (
-    Fact("kind", TEXT, "device-bound, data-bound, and so on, or idle; null if unknown"),
-    Fact("share", SHARE, "Share of the loop that it accounts for; if idle, of the program's time"),
-    Fact("low", SHARE, "Lower bound of the 95 % interval of the share"),
-    Fact("high", SHARE, "Upper bound of the 95 % interval"),
-    Fact("place", TEXT, "file:line of the first line of the hot loop", lambda verdict: text_of(verdict.where)),
-    Fact("last_line", INDEX, "Last line of the hot loop"),
-    Fact("reason", TEXT, "Why there is no verdict"),
-    Fact("needs_seconds", SECONDS, "Length of a recording that would be enough"),
-    Fact("seconds", SECONDS, "Time in the loop; if idle, with the time that the program waited"),
-    Fact("parts", NUMBER_BY_NAME, "Seconds of the loop by part", lambda verdict: dict(verdict.parts)),
-    Fact("unknown_seconds", SECONDS, "Time that no clock assigns to a part", at("unknown")),
-    Fact("preempted_seconds", SECONDS, "Time beside these in which it waited for a processor", at("preempted")),
-)
+_VERDICT: Final[tuple[Fact[ProgramResult], ...]] = (
+    *within(at("verdict"), (
+        Fact("kind", TEXT, "device-bound, data-bound, and so on, or idle; null if unknown"),
+        Fact("share", SHARE, "Share of the loop that it accounts for; if idle, of the program's time"),
+        Fact("low", SHARE, "Lower bound of the 95 % interval of the share"),
+        Fact("high", SHARE, "Upper bound of the 95 % interval"),
+    )),
+    Fact("place", TEXT, "file:line of the first line of the hot loop", lambda program: text_of(program.hot.where)),
+    Fact("last_line", INDEX, "Last line of the hot loop", at("hot.last_line")),
+    *within(at("verdict"), (
+        Fact("reason", TEXT, "Why there is no verdict"),
+        Fact("needs_seconds", SECONDS, "Length of a recording that would be enough"),
+        Fact("seconds", SECONDS, "Time in the loop; if idle, with the time that the program waited"),
+    )),
+    Fact("parts", NUMBER_BY_NAME, "Seconds of the loop by part", lambda program: dict(program.hot.parts)),
+    Fact("unknown_seconds", SECONDS, "Time that no clock assigns to a part", at("hot.unknown")),
+    Fact("preempted_seconds", SECONDS, "Time beside these in which it waited for a processor", at("hot.preempted")),
+)  # fmt: skip
 
 
 def _counts(arrays: Any) -> list[tuple[float, int, int]]:
@@ -281,7 +285,8 @@ PROGRAM: Final[tuple[Fact[ProgramResult], ...]] = (
     Fact("directory", TEXT, "The working folder"),
     Fact("exit_code", INDEX, "As in a shell, 128 + n after signal n; null while it runs, and if it cannot be known"),
     Fact("wall_seconds", SECONDS, "From its start to its end"),
-    Fact("verdict", OBJECT, "What bounds the hot loop, or why that is unknown", inside=_VERDICT),
+    Fact("verdict", OBJECT, "What bounds the hot loop, or why that is unknown", lambda program: program,
+         inside=_VERDICT),
     Fact("empty_call_seconds", SECONDS, "CPU time of an empty call of a compiled function; null if it was not needed"),
     Fact("remarks", ROWS, "Remarks that apply to nearly every run", inside=SENTENCE),
     _rows("timeline", "What the main thread's time was spent on", TIMELINE),

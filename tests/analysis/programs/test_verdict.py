@@ -238,11 +238,13 @@ def test_an_empty_call_is_timed_where_it_can_tell_the_parts_of_brief_calls(ran, 
 
 
 def test_what_bounds_it_how_much_it_is_and_why_there_is_no_verdict():
-    told = {why: verdict(*events) for why, events in LOOPS.items()}
-    for why, found in told.items():
+    told = {why: made.result(*events, wall=10.0) for why, events in LOOPS.items()}
+    for why, found in ((why, program.verdict) for why, program in told.items()):
         assert bool(found.reason) == (found.kind is None), why
         assert found.kind is None or found.low < found.share <= found.high, why
-    held_cases("verdicts.txt", {why: figures_text(found) for why, found in told.items()})
+    rest = {why: {"unknown": of.hot.unknown, "preempted": of.hot.preempted} for why, of in told.items()}
+    parts = {why: {name: took for name, took in (of.hot.parts | rest[why]).items() if took} for why, of in told.items()}
+    held_cases("verdicts.txt", {why: figures_text(of.verdict, parts[why]) for why, of in told.items()})
 
 
 RATES = {

@@ -6,13 +6,11 @@ A share has the interval that its samples allow.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 from jaxprof.analysis.programs.loop_time import COMPILE, DISPATCH, IDLE, WORKS, HotLoop
-from jaxprof.events import SourceLocation
-from jaxprof.light_dataclass import dataclass, field
+from jaxprof.light_dataclass import dataclass
 from jaxprof.units import counted, percent_or_less, seconds
 
 LEAST_SAMPLES: Final = 12
@@ -36,22 +34,13 @@ class Verdict:
     low: float | None
     high: float | None
     """Upper end of the share's 95 % interval; `low` is the lower end."""
-    where: SourceLocation | None
-    """Location of the loop; None if JAX worked in no loop."""
-    last_line: int | None
-    """Last line of the loop's body."""
     reason: str = ""
     """Text that says why there is no verdict."""
     needs_seconds: float | None = None
     """Seconds that the loop must be recorded for a verdict, if only time is missing."""
     seconds: float = 0.0
-    """Seconds in the loop, without first compilations and waits for a processor."""
-    parts: Mapping[str, float] = field(default_factory=dict)
-    """Seconds that go to each of `PARTS`."""
-    unknown: float = 0.0
-    """Seconds in none of the parts, because no clock says what they go to."""
-    preempted: float = 0.0
-    """Seconds beside `seconds` in which the thread waited for a processor."""
+    """Seconds in the loop, without first compilations and waits for a processor; if `idle`, with the time that the
+    program waited; 0 if JAX was not seen at work."""
     otherwise: Verdict | None = None
     """What bounds the loop while there is something to do; only if the kind is `idle`."""
 
@@ -92,7 +81,7 @@ def _jax_worked(loop: HotLoop) -> bool:
 def _bound(loop: HotLoop, *, timed: bool) -> Verdict:
     total, samples = loop.own_seconds, loop.samples
     if not _jax_worked(loop) or total <= 0:
-        return Verdict(None, None, None, None, None, None, "JAX was not seen at work")
+        return Verdict(None, None, None, None, "JAX was not seen at work")
     ranked = sorted(loop.parts.items(), key=lambda item: -item[1])
     (name, most), (second, next_most) = ranked[0], ranked[1]
     share, other = most / total, next_most / total
@@ -142,20 +131,7 @@ def _undelayed_share(name: str, loop: HotLoop) -> float | None:
 
 
 def _no_verdict(loop: HotLoop, reason: str, needs_seconds: float | None) -> Verdict:
-    return Verdict(
-        kind=None,
-        share=None,
-        low=None,
-        high=None,
-        where=loop.where,
-        last_line=loop.last_line,
-        reason=reason,
-        needs_seconds=needs_seconds,
-        seconds=loop.own_seconds,
-        parts=loop.parts,
-        unknown=loop.unknown,
-        preempted=loop.preempted,
-    )
+    return Verdict(None, None, None, None, reason, needs_seconds, loop.own_seconds)
 
 
 def interval(share: float, samples: float) -> tuple[float, float]:

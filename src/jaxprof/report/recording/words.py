@@ -13,6 +13,7 @@ from jaxprof.units import UNKNOWN, counted, integer, percent, scaled, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.finding import Finding
+    from jaxprof.analysis.programs.loop_time import HotLoop
     from jaxprof.analysis.programs.verdict import Verdict
 
 _ARGUMENTS_SHOWN: Final = 4
@@ -76,12 +77,12 @@ def cache(rows: Sequence[Compiled]) -> str:
 def verdict(program: ProgramResult) -> str:
     """Return what bounds the hot loop, `data-bound: 86 % (80-91 %) of the loop at train.py:88`, or why that is unknown;
     an empty text if JAX was not at work."""
-    bound = program.verdict
-    at = f"the loop at {bound.where.short(program.directory)}" if bound.where is not None else "the program's work"
+    bound, where = program.verdict, program.hot.where
+    at = f"the loop at {where.short(program.directory)}" if where is not None else "the program's work"
     if bound.kind is None:
         return safe(f"what bounds {at} is unknown, because {bound.why_unknown}") if bound.seconds else ""
     if bound.otherwise is None:
-        return safe(f"{_share(bound)} of {at}{_asleep(program)}{_preempted(bound)}")
+        return safe(f"{_share(bound)} of {at}{_asleep(program)}{_preempted(program.hot)}")
     rest = bound.otherwise
     then = f"; when it works, {_share(rest)} of {at}" if rest.kind is not None else ""
     return safe(f"{_share(bound)} of its time the program waits for work{then}")
@@ -105,25 +106,24 @@ def _asleep(program: ProgramResult) -> str:
     return f", asleep for {percent(asleep / hot.seconds)}"
 
 
-def _preempted(bound: Verdict) -> str:
+def _preempted(hot: HotLoop) -> str:
     """Return `, without the 40 % of its time in which it waited for a processor` if that is much."""
-    whole = bound.seconds + bound.preempted
-    if bound.preempted <= _MUCH_PREEMPTED * whole:
+    if hot.preempted <= _MUCH_PREEMPTED * hot.seconds:
         return ""
-    return f", without the {percent(bound.preempted / whole)} of its time in which it waited for a processor"
+    return f", without the {percent(hot.preempted / hot.seconds)} of its time in which it waited for a processor"
 
 
 def verdict_parts(program: ProgramResult) -> str:
     """Return what else the time of the loop goes to, `device 40 %, host 12 %`; an empty text if nothing does."""
-    bound = program.verdict
-    others = sorted(((took, name) for name, took in bound.parts.items() if f"{name}-bound" != bound.kind), reverse=True)
+    bound, hot = program.verdict, program.hot
+    others = sorted(((took, name) for name, took in hot.parts.items() if f"{name}-bound" != bound.kind), reverse=True)
     shares = [
         f"{name} {percent(took / bound.seconds)}"
         for took, name in others
         if bound.seconds and took > 0.01 * bound.seconds
     ]
-    if bound.seconds and bound.unknown > 0.01 * bound.seconds:
-        shares.append(f"unknown {percent(bound.unknown / bound.seconds)}")
+    if bound.seconds and hot.unknown > 0.01 * bound.seconds:
+        shares.append(f"unknown {percent(hot.unknown / bound.seconds)}")
     return ", ".join(shares)
 
 
