@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from jaxprof.analysis.programs.derive import program_result
-from jaxprof.analysis.programs.functions import row_seconds
+from jaxprof.analysis.programs.functions import FunctionCompiles, row_seconds
 from jaxprof.analysis.programs.loop_time import (
     COMPILE,
     COPY,
@@ -37,7 +37,7 @@ from jaxprof.analysis.programs.pauses import Pause
 from jaxprof.analysis.programs.result import ProgramResult
 from jaxprof.analysis.programs.verdict import LEAST_SAMPLES
 from jaxprof.events import STAGES, Compiled, DeviceReading, SourceLocation, StepsTaken
-from jaxprof.grouping import grouped, totals
+from jaxprof.grouping import totals
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import JobMember
 from jaxprof.units import and_more, counted
@@ -231,8 +231,9 @@ class CompiledAgain:
     seconds: float
     """Seconds of these recompilations, as JAX reported them."""
     reason: str
-    """Reason of the last recompilation that has one; empty if none has."""
+    """Reason of most of these recompilations, as text."""
     called_from: SourceLocation | None
+    """Line that called most of the recompilations for that reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,7 +347,7 @@ def process_figures(member: JobMember[Session]) -> ProcessFigures:
         step_median_seconds=steps.median_seconds if steps is not None else None,
         compile_count=result.compile_count,
         compile_seconds=result.compile_seconds,
-        again=tuple(_recompiled(result.compiles)),
+        again=tuple(_recompiled(result.functions)),
         loop=_loop(result.hot),
         windows=forward,
         clock_offset_seconds=offset,
@@ -364,17 +365,13 @@ def _exception(result: ProgramResult, offset: float) -> tuple[float, str] | None
     return (at + offset, error[:_ERROR_SIZE] + place) if at is not None else None
 
 
-def _recompiled(rows: Sequence[Compiled]) -> Iterator[CompiledAgain]:
-    by_function = grouped(
-        ((row.function, row.defined_at.line), row)
-        for row in rows
-        if row.reason_code != "first" and not (row.op_by_op or row.library)
-    )
-    for (function, line), again in by_function.items():
-        reason = next((row.reason for row in reversed(again) if row.reason), "")
-        seconds = sum(map(row_seconds, again))
-        count = sum(row.count for row in again)
-        yield CompiledAgain(function, line, count, seconds, reason, again[-1].called_from or None)
+def _recompiled(functions: Sequence[FunctionCompiles]) -> Iterator[CompiledAgain]:
+    for function in functions:
+        again = [reason for reason in function.reasons if reason.code != "first"]
+        if again and not (function.op_by_op or function.library):
+            line = function.defined_at.line if function.defined_at is not None else None
+            count, took = sum(reason.count for reason in again), sum(reason.seconds for reason in again)
+            yield CompiledAgain(function.function, line, count, took, again[0].text, again[0].called_from)
 
 
 def _loop(hot: HotLoop) -> LoopFigures:
