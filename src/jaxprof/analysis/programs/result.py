@@ -118,37 +118,6 @@ class ArrayFigures:
         return 60 * (self.last[0] - self.first[0]) / took if took > 0 else None
 
 
-class ProgramTotals:
-    """Sums over the sample windows of one program. Each window is added once, so an update costs only the new
-    windows."""
-
-    __slots__ = ("consumed", "own_seconds", "samples", "states")
-
-    def __init__(self) -> None:
-        self.consumed = 0
-        self.samples = 0
-        self.own_seconds: float | None = None
-        self.states: dict[str, float] = dict.fromkeys(PROGRAM_STATES, 0.0)
-
-    def take(self, sampled: Sequence[ProgramSampled]) -> None:
-        """Add the sample windows that have arrived since the last call."""
-        for window in sampled[self.consumed :]:
-            self.samples += window.samples
-            if window.own_seconds is not None:
-                self.own_seconds = (self.own_seconds or 0.0) + window.own_seconds
-            for state, seconds in window.states.items():
-                if state in self.states and seconds > 0:
-                    self.states[state] += seconds
-        self.consumed = len(sampled)
-
-    def copy(self) -> ProgramTotals:
-        """Return a copy of the current sums."""
-        copied = ProgramTotals()
-        copied.consumed, copied.samples, copied.own_seconds = self.consumed, self.samples, self.own_seconds
-        copied.states = dict(self.states)
-        return copied
-
-
 _FEW_STEPS = 5
 """Number of single steps below which no jitter is given."""
 
@@ -268,20 +237,14 @@ def seconds_by_place(lines: Iterable[LineTime]) -> dict[SourceLocation, float]:
 
 
 class ProgramSums:
-    """Sums over the sample windows and the ledger of one program, each updated on access."""
+    """Spots and ledger of one program, each updated on access."""
 
     def __init__(self, program: RecordedProgram) -> None:
         self.program = program
         self.key: tuple[object, ...] = ()
         """What `result` was derived from."""
         self.result: ProgramResult | None = None
-        self._totals, self._ledger = ProgramTotals(), FunctionLedger()
-
-    @property
-    def totals(self) -> ProgramTotals:
-        """Sums over the sample windows."""
-        self._totals.take(self.program.sampled)
-        return self._totals
+        self._ledger = FunctionLedger()
 
     def functions(self) -> tuple[FunctionCompiles, ...]:
         """Return the compilations by function."""
@@ -362,20 +325,23 @@ class ProgramResult:
         return self._program.jax.seconds if self._program.jax is not None else None
 
     @cached_property
-    def _totals(self) -> ProgramTotals:
-        return self.sums.totals.copy()
+    def _states(self) -> Mapping[str, float]:
+        """Seconds of the main thread by each of `events.PROGRAM_STATES`."""
+        seen = totals(
+            (state, took) for window in self.sample_windows for state, took in window.states.items() if took > 0
+        )
+        return {state: seen.get(state, 0.0) for state in PROGRAM_STATES}
 
     @property
     def wall_seconds(self) -> float:
         """Wall time of the program, at least the time in which it was seen: the two come from different clocks."""
-        return max(self.announced_seconds, sum(self._totals.states.values()))
+        return max(self.announced_seconds, sum(self._states.values()))
 
     @cached_property
     def timeline(self) -> tuple[Share, ...]:
         """Shares of the main thread's time, which add up to `wall_seconds`; the last share is the time not seen."""
-        states = self._totals.states
-        shares = [Share(state, states[state], state in EXACT_STATES) for state in PROGRAM_STATES]
-        return (*shares, Share(NOT_SEEN, max(0.0, self.wall_seconds - sum(states.values())), False))
+        shares = [Share(state, took, state in EXACT_STATES) for state, took in self._states.items()]
+        return (*shares, Share(NOT_SEEN, max(0.0, self.wall_seconds - sum(self._states.values())), False))
 
     @cached_property
     def spent(self) -> Mapping[str, float]:
@@ -388,12 +354,12 @@ class ProgramResult:
     @property
     def samples(self) -> int:
         """Number of samples of the main thread's stack that the estimates rest on."""
-        return self._totals.samples
+        return sum(window.samples for window in self.sample_windows)
 
     @property
     def own_seconds(self) -> float | None:
         """CPU seconds that the recording itself took in the program's process."""
-        return self._totals.own_seconds
+        return _sum_of_known(window.own_seconds for window in self.sample_windows)
 
     @cached_property
     def lines(self) -> tuple[LineTime, ...]:
