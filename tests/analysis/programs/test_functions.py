@@ -21,10 +21,7 @@ from jaxprof.analysis.programs.functions import (
 
 
 def taken(*rows):
-    found = Signatures()
-    for row in rows:
-        found.take(made.compiled(signature=row))
-    return found
+    return Signatures([made.compiled(signature=row) for row in rows])
 
 
 def summaries(*types, static=False):

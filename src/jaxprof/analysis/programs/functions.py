@@ -18,7 +18,7 @@ from typing import Final
 
 from jaxprof.events import STAGES, Compiled, SourceLocation
 from jaxprof.grouping import grouped, totals
-from jaxprof.light_dataclass import dataclass, field
+from jaxprof.light_dataclass import dataclass
 from jaxprof.text import safe
 
 _TYPE = re.compile(r"([A-Za-z][\w<>:]*)\[([\d,]*)\]")
@@ -94,18 +94,16 @@ def array_type(text: str) -> ArrayType | None:
 
 
 class Signatures:
-    """The different signatures of one function. Each row is added once."""
+    """The different signatures of one function."""
 
     __slots__ = ("_seen",)
 
-    def __init__(self) -> None:
+    def __init__(self, rows: Iterable[Compiled]) -> None:
         self._seen: dict[tuple[tuple[str, bool], ...], dict[tuple[str, ...], None]] = {}
         """Tuples of argument types, by the arguments' names and whether each is static."""
-
-    def take(self, row: Compiled) -> None:
-        """Add the signature of a row."""
-        heads = tuple((leaf.name or f"argument {at}", leaf.static) for at, leaf in enumerate(row.signature))
-        self._seen.setdefault(heads, {})[tuple(leaf.type for leaf in row.signature)] = None
+        for row in rows:
+            heads = tuple((leaf.name or f"argument {at}", leaf.static) for at, leaf in enumerate(row.signature))
+            self._seen.setdefault(heads, {})[tuple(leaf.type for leaf in row.signature)] = None
 
     def variations(self) -> tuple[Variation, ...]:
         """Return the arguments whose type or static value varied, in the order of the arguments."""
@@ -362,67 +360,48 @@ def most_frequent(places: Iterable[SourceLocation | None]) -> SourceLocation | N
 
 
 class FunctionLedger:
-    """The rows of a ledger by function. Each row is added once, so an update costs only the new rows.
+    """The rows of a ledger by function. An update costs only the functions with new rows.
 
     Functions of one name are kept apart by where they are defined. Function objects that one line creates repeatedly
     are one function here: that line is what the reader has to change.
     """
 
-    __slots__ = ("_changed", "_groups", "_results", "consumed")
+    __slots__ = ("_results", "_rows", "consumed")
 
     def __init__(self) -> None:
         self.consumed = 0
-        self._groups: dict[tuple[str, SourceLocation | None], _Group] = {}
-        self._changed: dict[tuple[str, SourceLocation | None], None] = {}
+        self._rows: dict[tuple[str, SourceLocation | None], list[Compiled]] = {}
         self._results: dict[tuple[str, SourceLocation | None], FunctionCompiles] = {}
 
-    def take(self, rows: Sequence[Compiled]) -> None:
-        """Add the rows that have arrived since the last call."""
-        for row in rows[self.consumed :]:
-            key = (row.function, row.defined_at or None)
-            group = self._groups.get(key)
-            if group is None:
-                group = self._groups[key] = _Group()
-            group.take(row)
-            self._changed[key] = None
+    def functions(self, rows: Sequence[Compiled]) -> tuple[FunctionCompiles, ...]:
+        """Return the functions, most expensive first. `rows`: the ledger, with the rows of the last call first."""
+        added = grouped(((row.function, row.defined_at or None), row) for row in rows[self.consumed :])
         self.consumed = len(rows)
-
-    def functions(self) -> tuple[FunctionCompiles, ...]:
-        """Return the functions, most expensive first."""
-        for key in self._changed:
-            self._results[key] = self._groups[key].result()
-        self._changed.clear()
+        for key, new in added.items():
+            own = self._rows.setdefault(key, [])
+            own += new
+            self._results[key] = _function_compiles(own)
         return tuple(sorted(self._results.values(), key=lambda function: -function.seconds))
 
 
-@dataclass(slots=True)
-class _Group:
-    """Rows of one function so far."""
-
-    rows: list[Compiled] = field(default_factory=list)
-    signatures: Signatures = field(default_factory=Signatures)
-
-    def take(self, row: Compiled) -> None:
-        self.rows.append(row)
-        self.signatures.take(row)
-
-    def result(self) -> FunctionCompiles:
-        first, varying = self.rows[0], self.signatures.variations()
-        by_reason = grouped((row.reason_code, row) for row in self.rows)
-        reasons = [_reason_count(code, rows, varying) for code, rows in by_reason.items()]
-        return FunctionCompiles(
-            function=first.function,
-            defined_at=first.defined_at or None,
-            called_from=_top_caller(self.rows),
-            count=sum(reason.count for reason in reasons),
-            seconds=sum(reason.seconds for reason in reasons),
-            rows=tuple(self.rows),
-            reasons=tuple(sorted(reasons, key=lambda reason: -reason.count)),
-            varying=varying,
-            padding=self.signatures.padding() if "shape" in by_reason else None,
-            op_by_op=first.op_by_op,
-            library=first.library,
-        )
+def _function_compiles(rows: Sequence[Compiled]) -> FunctionCompiles:
+    first, signatures = rows[0], Signatures(rows)
+    varying = signatures.variations()
+    by_reason = grouped((row.reason_code, row) for row in rows)
+    reasons = [_reason_count(code, of_reason, varying) for code, of_reason in by_reason.items()]
+    return FunctionCompiles(
+        function=first.function,
+        defined_at=first.defined_at or None,
+        called_from=_top_caller(rows),
+        count=sum(reason.count for reason in reasons),
+        seconds=sum(reason.seconds for reason in reasons),
+        rows=tuple(rows),
+        reasons=tuple(sorted(reasons, key=lambda reason: -reason.count)),
+        varying=varying,
+        padding=signatures.padding() if "shape" in by_reason else None,
+        op_by_op=first.op_by_op,
+        library=first.library,
+    )
 
 
 def _top_caller(rows: Iterable[Compiled]) -> SourceLocation | None:

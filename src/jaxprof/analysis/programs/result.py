@@ -248,8 +248,7 @@ class ProgramSums:
 
     def functions(self) -> tuple[FunctionCompiles, ...]:
         """Return the compilations by function."""
-        self._ledger.take(self.program.compiled)
-        return self._ledger.functions()
+        return self._ledger.functions(self.program.compiled)
 
     def spots(self) -> tuple[Spot, ...]:
         """Return the spots at which the main thread was seen."""
