@@ -5,6 +5,7 @@ They are derived when shown, and kept until the next event arrives. Times are in
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.programs.result import ProgramResult, ProgramSums
@@ -44,20 +45,15 @@ def program_result(session: Session, run_id: str) -> ProgramResult:
 def _key(session: Session, run: Run, program: RecordedProgram) -> tuple[object, ...]:
     """Return a key that changes with every event that the result depends on; a running program's clock counts half
     seconds."""
-    lengths = (
-        len(program.compiled),
-        len(program.sampled),
-        len(program.steps),
-        len(program.passes),
-        len(program.arrays),
-        len(program.transfers),
-        len(program.windows),
-        len(program.stops),
-    )
-    clock = int(2 * session.last_seconds) if program.ended is None else id(program.ended)
-    running = tuple(map(id, program.running.values()))
-    kept = (id(program.started), id(program.jax), id(program.empty_call))
-    return (*lengths, running, *kept, clock, run.status, run.started_seconds)
+    clock = int(2 * session.last_seconds) if program.ended is None else 0
+    return (*(_size(getattr(program, each.name)) for each in fields(program)), clock, run.status, run.started_seconds)
+
+
+def _size(part: object) -> object:
+    """Return what changes with each event that is added to a part of a program."""
+    if isinstance(part, dict):
+        return tuple(map(id, part.values()))
+    return len(part) if isinstance(part, list) else id(part)
 
 
 def _find(program: ProgramResult) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
