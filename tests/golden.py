@@ -52,7 +52,7 @@ def explanation_text(explained: Explanation) -> str:
     """All that an explanation says of a session: its findings with what they cost, and what it does not say."""
     lines = [explained.subject]
     for found in explained.findings:
-        lines += [f"{found.code}: {found.message}", _known(found, "code", "message")]
+        lines += [f"{found.code}: {found.message}", _known(found, "code", "message", "own_fix")]
     lines += [f"? {each.code}: {each.reason}  {each.command}" for each in explained.abstentions]
     return "".join(f"  {line}\n" for line in lines)
 

@@ -227,7 +227,7 @@ def _outside(before: Iterable[MeasuredKernel], after: Iterable[MeasuredKernel]) 
 def _changes(before: Kernel, after: Kernel, *, alike: bool) -> tuple[KernelChange, ...]:
     """Return what differs; empty if nothing does. Kernels with equal fingerprints can differ in how often they run."""
     if alike:
-        return (KernelChange("count", before.count, after.count),) if before.count != after.count else ()
+        return (Difference("count", before.count, after.count),) if before.count != after.count else ()
     looked_at: list[tuple[str, str | float | None, str | float | None]] = [
         ("kind", before.kind, after.kind),
         ("dtype", before.dtype, after.dtype),
@@ -241,8 +241,8 @@ def _changes(before: Kernel, after: Kernel, *, alike: bool) -> tuple[KernelChang
         ("operations", *_opcode_changes(before, after)),
         ("settings", *_settings(before, after)),
     ]
-    changes = tuple(KernelChange(what, before, after) for what, before, after in looked_at if before != after)
-    return changes or (KernelChange("inside", None, None),)
+    changes = tuple(Difference(what, before, after) for what, before, after in looked_at if before != after)
+    return changes or (Difference("inside", None, None),)
 
 
 def _operands(kernel: Kernel) -> str:
