@@ -241,8 +241,8 @@ def _changes(before: Kernel, after: Kernel, *, alike: bool) -> tuple[KernelChang
         ("operations", *_opcode_changes(before, after)),
         ("settings", *_settings(before, after)),
     ]
-    changes = tuple(Difference(what, before, after) for what, before, after in looked_at if before != after)
-    return changes or (Difference("inside", None, None),)
+    changes: list[KernelChange] = [Difference(*sides) for sides in looked_at if sides[1] != sides[2]]
+    return tuple(changes) or (Difference("inside", None, None),)
 
 
 def _operands(kernel: Kernel) -> str:

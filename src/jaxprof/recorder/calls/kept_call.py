@@ -201,7 +201,7 @@ def write_call(function: Any, jitted: Any, name: str, args: tuple[Any, ...], kwa
     return WrittenCall(name=called, target=f"{place}:{path}", specs=tuple(specs))
 
 
-def jitted_of(function: object) -> Any:
+def jitted_of(function: Any) -> Any:
     """Return the object that `jax.jit` made of `function`, with its static and donated arguments; None if nothing
     refers to one.
 
