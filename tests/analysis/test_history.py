@@ -54,7 +54,7 @@ def test_what_changed_between_two_points_is_said_at_the_second(tmp_path):
     first, other = {"commit": "a1b2c3d"}, {"commit": "e4f5a6b"}
     for number, more in enumerate(({}, {}, edited, {**edited, **first}, {**edited, **first, "dirty": True}, other)):
         kept.keep(tmp_path, number, kept.run("r1", 0.01, **more), driver="560.2" if more else "550.1")
-    changes = [{one.name: one.after for one in point.changed} for point in only(read(tmp_path)).points]
+    changes = [{one.code: one.after for one in point.changed} for point in only(read(tmp_path)).points]
     assert changes[:2] == [{}, {}]
     assert changes[2].keys() == {"jax", "jaxlib", "XLA_FLAGS", "NVIDIA driver", "source"}
     assert changes[3:5] == [{"git commit": "a1b2c3d"}, {"git commit": "a1b2c3d with changes"}]

@@ -49,8 +49,8 @@ def test_with_a_device_shares_are_of_least_time_and_measured_time_comes_first():
     order = ordered(measured, everything(measured), "share")
     assert names(measured, order) == ["reduce.1", "dot.1", "tanh_fusion", "grad_fusion"]
     assert [row.share for row in measured.rows(order)][2:] == [None, None], "unknown is not 0"
-    assert measured.share(order) == 1.0
-    assert measured.share(order[2:]) is None
+    assert measured.share_of(measured.total("weight", order)) == 1.0
+    assert measured.share_of(measured.total("weight", order[2:])) is None
     assert sorted_names(measured, "share", turned=True)[:2] == ["dot.1", "reduce.1"], "unknown stays last"
 
 
