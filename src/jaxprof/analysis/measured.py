@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from jaxprof.analysis.opener import module_of
-from jaxprof.events import CopyTimes, KernelLaunch, KernelsMeasured, KernelTimes, PassTimes, SourceLocation
+from jaxprof.events import CopyTimes, KernelLaunch, KernelsMeasured, KernelTimes, PassTimes
 from jaxprof.grouping import grouped, totals
 from jaxprof.session import Run, Session
 
@@ -266,25 +266,11 @@ def seconds_of_threads(tree: PassTimes) -> float:
     return sum(node.self_seconds for node in passes_in(tree))
 
 
-@dataclass(frozen=True, slots=True)
-class LongestKernel:
-    """The kernel that took most of a capture."""
-
-    run: str
-    name: str
-    share: float
-    """Share of the self time of all captured kernels, from 0 to 1."""
-    kind: str
-    """Kind as text, from the HLO; empty without HLO."""
-    where: SourceLocation | None
-
-
-def longest_kernel(session: Session) -> LongestKernel | None:
-    """Return the longest kernel of all captures of a session together; None if there is none."""
+def longest_kernel(session: Session) -> tuple[str, MeasuredKernel, Kernel | None] | None:
+    """Return the longest kernel of all captures of a session together, with the id of its run, its share of the whole,
+    and the kernel in the HLO, if that is there; None if there is no kernel."""
     run, longest = next(iter(kernels_together(session, session.runs)), ("", None))
     if longest is None or longest.share is None:
         return None
-    known = next((kernel for kernel in kernels_of(session, run) or () if kernel.name == longest.name), None)
-    source = known.source if known is not None else None
-    where = SourceLocation(source.file, source.line) if source is not None else None
-    return LongestKernel(run, longest.name, longest.share, known.kind if known is not None else "", where)
+    in_hlo = (kernel for kernel in kernels_of(session, run) or () if kernel.name == longest.name)
+    return run, longest, next(in_hlo, None)

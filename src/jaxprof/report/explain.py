@@ -15,6 +15,7 @@ from jaxprof.analysis.explain.model import Explanation, command
 from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.measured import longest_kernel, whole_profile
 from jaxprof.facts import Fact, at, optional, recorder
+from jaxprof.facts.kernels import places_text
 from jaxprof.facts.units import (
     BYTES,
     COUNT,
@@ -152,11 +153,13 @@ def _session_lines(session: Session, explanation: Explanation) -> Iterator[str]:
 
 
 def _longest_kernel_line(session: Session) -> Iterator[str]:
-    kernel = longest_kernel(session)
-    if kernel is not None:
-        details = ", ".join(filter(None, [kernel.kind, kernel.where.short() if kernel.where is not None else ""]))
-        about = f" ({details})" if details else ""
-        yield f"longest kernel: {kernel.run} {kernel.name}{about}, {percent(kernel.share)} of the time of all kernels"
+    longest = longest_kernel(session)
+    if longest is not None:
+        run, kernel, in_hlo = longest
+        source = in_hlo.source if in_hlo is not None else None
+        details = (in_hlo.kind if in_hlo is not None else "", places_text([source]) if source is not None else "")
+        about = f" ({', '.join(filter(None, details))})" if any(details) else ""
+        yield f"longest kernel: {run} {kernel.name}{about}, {percent(kernel.share)} of the time of all kernels"
 
 
 def _profile_lines(session: Session) -> Iterator[str]:
