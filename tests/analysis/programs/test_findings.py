@@ -79,6 +79,8 @@ SORT = made.line(30, 0.4, "data", "np.sort()", under=86)
 CALLBACK = made.line(88, 0.4, "host_busy", "step", kind="callback")
 COPIED = made.line(91, 0.4, "transfer", "x > 3", kind="transfer")
 SINGLE = made.line(89, 0.5, "host_busy", "x + batch", kind="dispatch")
+AROUND = made.line(89, 0.4, "host_busy", kind="call")
+CALLED = made.line(89, 0.1, "device_busy", "step", kind="inline")
 BESIDE = made.line(41, 0.1, "data", "np.load()", "advance", under=89)
 AFTER = made.line(101, 1.0, "device_busy", "float()", kind="sync", loop=None)
 COSINE = made.line(60, 0.3, "host_busy", "jnp.cos()", "measure", kind="dispatch", under=91)
@@ -322,6 +324,11 @@ EDGES = {
         "many_tiny_jits",
         [*eager(times=10), *loop()],
         [*eager(times=10), *loop(BUSY)],
+    ),
+    "Python around the call of a compiled function is not that of an operation in its arguments": (
+        "op_by_op_loop",
+        [*eager(89, "main"), *loop({**SINGLE, "seconds": 0.03}, AROUND)],
+        [*eager(89, "main"), made.compiled(), *loop({**SINGLE, "seconds": 0.03}, AROUND, CALLED)],
     ),
     "operations of the set-up are not those of the loop": (
         "op_by_op_loop",

@@ -206,7 +206,12 @@ def op_by_op_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield a finding if operations of the loop are dispatched one by one outside any jit, with the cost of compiling
     them."""
     loop = result.hot
-    spots = [spot for spot in claims.free_spots(loop.spots) if _belongs_to_operations(result, spot)]
+    called = {_loop_line(result, spot) for spot in loop.spots if _is_of_compiled_function(result, spot)}
+    spots = [
+        spot
+        for spot in claims.free_spots(loop.spots)
+        if _belongs_to_operations(result, spot) and not (spot.kind == "call" and _loop_line(result, spot) in called)
+    ]
     if (
         not any(spot.kind == "dispatch" for spot in spots) or loop.library or not _is_large_part(result, spots)
     ):  # a library's loop is not the reader's to change
