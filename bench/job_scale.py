@@ -31,7 +31,7 @@ import json, resource, sys, time
 began = time.perf_counter()
 from pathlib import Path
 from jaxprof.rollup.job import read_job_files
-from jaxprof.rollup.grid import JobSteps
+from jaxprof.rollup.job import JobSteps
 files = read_job_files(Path(sys.argv[1]))
 job = files.job_figures()
 table = time.perf_counter()

@@ -15,8 +15,7 @@ from jaxprof import events as e
 from jaxprof.analysis.jobs.job import JobFigures, figures_of
 from jaxprof.analysis.jobs.step_grid import OWN, StepGrid
 from jaxprof.analysis.timeline import TEXT_NAME, VERSION
-from jaxprof.rollup.grid import JobSteps
-from jaxprof.rollup.job import JobFiles, MemberFigures
+from jaxprof.rollup.job import JobFiles, JobSteps, MemberFigures
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import JobFollower, JobMember, RecordedJob, recorded_job
 from jaxprof.session_names import session_path
@@ -211,12 +210,6 @@ def job_figures(job: RecordedJob[Session]) -> JobFigures:
     return figures_of(str(job.folder), job.job, job.count, processes, files.captures, files.began, job.notices)
 
 
-def step_grid(
-    job: RecordedJob[Session],
-    columns: int = 100,
-    first: float | None = None,
-    last: float | None = None,
-    values_of: str = OWN,
-) -> StepGrid:
-    """The steps `first` to `last` of a job, by default all, from the whole sessions of its processes."""
-    return JobSteps(job_files(job)).grid(columns, first, last, values_of)
+def step_grid(job: RecordedJob[Session], columns: int = 100, values_of: str = OWN) -> StepGrid:
+    """The steps of a job, from the whole sessions of its processes."""
+    return JobSteps(job_files(job)).grid(columns, values_of)

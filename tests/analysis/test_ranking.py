@@ -19,7 +19,8 @@ from jaxprof.analysis.ranking import (
     ordered,
     ranking_on,
 )
-from jaxprof.devices.targets import exchanges, machine_of, step_time
+from jaxprof.devices.targets.least_time import exchanges, step_time
+from jaxprof.devices.targets.machine import machine_of
 from jaxprof.hlo.analysis.barriers import Barrier
 from jaxprof.hlo.analysis.cost.peaks import device
 from jaxprof.hlo.analysis.kernels import Kernel, kernels

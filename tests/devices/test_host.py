@@ -225,7 +225,6 @@ def test_only_a_signal_stops_it(code):
             assert not is_stopped(child.pid)
         child.send_signal(signal.SIGSTOP)
         _until(child.pid, True)
-        assert psutil.Process(child.pid).status() == psutil.STATUS_STOPPED  # what is looked at where there is no /proc
         child.send_signal(signal.SIGCONT)
         _until(child.pid, False)
         child.kill()

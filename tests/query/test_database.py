@@ -108,6 +108,10 @@ def test_the_first_rows_and_whether_there_are_more(path):
         assert ask("FROM range(4) ORDER BY ALL", [asked(path)]).first(count) == (rows, more)
 
 
+def test_repeated_names_are_numbered(path):
+    assert ask("SELECT a.run, b.run, 1 FROM runs a, runs b", [asked(path)]).names == ["run", "run_1", "1"]
+
+
 @pytest.mark.process
 def test_a_call_that_asks_nobody_is_ended_with_its_process(path, monkeypatch):
     monkeypatch.setenv("JAXPROF_LIMITS", "query_time=1")

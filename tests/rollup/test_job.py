@@ -14,10 +14,9 @@ import program_events
 from jaxprof.analysis.jobs.step_grid import VALUES
 from jaxprof.rollup import ENDING, FOLDER
 from jaxprof.rollup import job as rollup_job
-from jaxprof.rollup.grid import JobSteps
-from jaxprof.rollup.job import outdated, read_job_figures, read_job_files
+from jaxprof.rollup.job import JobSteps, outdated, read_job_figures, read_job_files
 from jaxprof.rollup.making import file_of, roll_up
-from jaxprof.rollup.reading import _bounded, compact_all, connected, files_of, sound_rows
+from jaxprof.rollup.reading import compact_all, files_of, opened
 from jaxprof.session.log import load as load_session
 from jaxprof.session.log.job_folder import job_sessions
 from job_folders import captures, job, job_figures, loop, process, read_job, stderr, step_grid, wavering
@@ -169,18 +168,14 @@ def test_what_is_no_regular_file_is_no_part_of_a_roll_up(tmp_path):
 def test_what_roll_ups_unpack_to_is_bounded_in_rows_and_time(tmp_path, monkeypatch):
     monkeypatch.setenv("JAXPROF_LIMITS", "query_time=1,processes=2")
     roll_all(job(tmp_path, loop(), loop()))
-    with connected(tmp_path) as connection:
+    with opened(tmp_path) as roll_ups:
         many = "SELECT process, unnest(range(1000)) FROM {files}"
-        notices = []
-        assert len(sound_rows(connection, tmp_path, "processes", many, notices, most=2000)) == 2000
-        assert not notices
-        assert len(sound_rows(connection, tmp_path, "processes", many, notices, most=5)) == 5
-        assert notices == ["the roll-ups of processes have more than 5 rows: the others are left out"]
-        answers = []
-        with _bounded(connection):
-            long = "SELECT sum(a.range * b.range) FROM range(9000000000) a, range(9000) b"
-            answers.append(connection.execute(long).fetchall())
-        assert not answers
+        assert len(roll_ups.rows("processes", many, most=2000)) == 2000
+        assert not roll_ups.notices
+        assert len(roll_ups.rows("processes", many, most=5)) == 5
+        assert roll_ups.notices == ["the roll-ups of processes have more than 5 rows: the others are left out"]
+        long = "SELECT sum(a.range * b.range) FROM range(9000000000) a, range(9000) b"
+        assert not roll_ups.rows("processes", long)
 
 
 def passes(count, first=0, seed=0, together=1):
@@ -219,18 +214,16 @@ def rolled(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("name", "values_of", "columns", "first", "last"),
+    ("name", "values_of", "columns"),
     [
-        *(("step", values_of, 13, 100, 1234) for values_of in VALUES),
-        *(("step", VALUES[0], *window) for window in ((100, None, None), (50, 990, 999), (40, 2900, None))),
-        *(("time", values_of, 30, None, None) for values_of in VALUES),
-        ("clock", VALUES[0], 32, None, None),
+        *(("step", values_of, 15) for values_of in VALUES),
+        *(("time", values_of, 32) for values_of in VALUES),
+        ("clock", VALUES[0], 32),
     ],
 )
-def test_it_is_the_same_from_roll_ups_and_from_sessions(rolled, monkeypatch, name, values_of, columns, first, last):
-    monkeypatch.setattr("jaxprof.rollup.grid._WIDE", float("inf"))  # from single steps
-    expected = step_grid(rolled[name][0], columns, first, last, values_of)
-    found = rolled[name][1].grid(columns, first, last, values_of)
+def test_it_is_the_same_from_roll_ups_and_from_sessions(rolled, name, values_of, columns):
+    expected = step_grid(rolled[name][0], columns, values_of)
+    found = rolled[name][1].grid(columns, values_of)
     for figure in ("first_steps", "seconds", "ratio", "samples"):
         same = pytest.approx(getattr(expected, figure), rel=0.02 if name == "clock" else 1e-3, abs=1e-5, nan_ok=True)
         assert getattr(found, figure) == same, figure
@@ -239,15 +232,15 @@ def test_it_is_the_same_from_roll_ups_and_from_sessions(rolled, monkeypatch, nam
 
 
 @pytest.mark.parametrize("values_of", VALUES[:2])
-def test_wide_columns_are_filled_from_blocks_of_steps(tmp_path, monkeypatch, values_of):
+def test_columns_are_filled_from_blocks_of_steps(tmp_path, values_of):
     numbered(tmp_path, passes(4096), passes(4096, seed=1), passes(2048, 2048, seed=2))
-    monkeypatch.setattr("jaxprof.rollup.schema.MOST_STEPS", 2)  # nothing else can be as fine
     expected = step_grid(read_job(tmp_path), 64, values_of=values_of)
     found = steps_in(roll_all(tmp_path)).grid(64, values_of=values_of)
     assert found.seconds == pytest.approx(expected.seconds, rel=1e-3, abs=1e-6, nan_ok=True), "64 steps are 4 blocks"
     uneven, middle = step_grid(read_job(tmp_path), 47, values_of=values_of), slice(0, 20)
     found = steps_in(tmp_path).grid(47, values_of=values_of)
     assert found.seconds[:, middle] == pytest.approx(uneven.seconds[:, middle], rel=0.05, abs=1e-6, nan_ok=True)
+    assert len(steps_in(tmp_path).grid(1000, values_of).steps) == 128, "no column has less than four blocks"
 
 
 @pytest.fixture
@@ -267,11 +260,11 @@ def test_sessions_stand_in_for_roll_ups_that_are_missing(three, monkeypatch):
 
 
 def test_steps_that_cannot_be_read_are_unknown(three):
-    (roll_all(three) / "rollup/steps/process-00001.parquet").write_bytes(b"torn")
-    found = steps_in(three).grid(1000)
+    (roll_all(three) / "rollup/overview/process-00001.parquet").write_bytes(b"torn")
+    found = steps_in(three).grid(100)
     assert np.isnan(found.seconds[1]).all()
     assert np.isfinite(found.seconds[[0, 2]]).all()
-    assert "damaged: rollup/steps/process-00001.parquet" in found.notices[0]
+    assert "damaged: rollup/overview/process-00001.parquet" in found.notices[0]
 
 
 def test_one_file_for_all_processes_counts_until_one_of_them_changes(three, monkeypatch):

@@ -21,7 +21,7 @@ from jaxprof.session import Session
 if TYPE_CHECKING:
     import numpy as np
 
-    from jaxprof.devices.targets import Machine
+    from jaxprof.devices.targets.machine import Machine
     from jaxprof.trace.intervals import Coverage
     from jaxprof.trace.model import Ints
 
@@ -151,7 +151,7 @@ def _known_collectives(session: Session) -> dict[tuple[str, str], Exchanged]:
     modules = [module for run in session.runs.values() if (module := module_of(session, run)) is not None]
     if not modules:
         return {}
-    from jaxprof.devices.targets import exchange
+    from jaxprof.devices.targets.least_time import exchange
     from jaxprof.hlo.analysis.collectives import collectives
 
     machine = _machine(session)
@@ -166,7 +166,7 @@ def _known_collectives(session: Session) -> dict[tuple[str, str], Exchanged]:
 def _machine(session: Session) -> Machine | None:
     """Return how the accelerators of a process are connected, by the one known link of their kind; None if there is
     none."""
-    from jaxprof.devices.targets import machine_of
+    from jaxprof.devices.targets.machine import machine_of
     from jaxprof.hlo.analysis.cost.peaks import device_of_kind
 
     environments = [run.environment for run in session.runs.values() if run.environment is not None]

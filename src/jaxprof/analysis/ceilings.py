@@ -37,7 +37,7 @@ from jaxprof.session.log.state import state_folder
 from jaxprof.units import bytes_
 
 if TYPE_CHECKING:
-    from jaxprof.devices.targets import Machine
+    from jaxprof.devices.targets.machine import Machine
     from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
     from jaxprof.hlo.model import Module
 
@@ -126,7 +126,7 @@ def device_elsewhere(run: Run) -> DevicePeaks | None:
     """Return the absent device that a run was only compiled for; None for any other run."""
     if run.plan.how != "compile":
         return None
-    from jaxprof.devices.targets import parse_target
+    from jaxprof.devices.targets.machine import parse_target
     from jaxprof.hlo.analysis.cost.peaks import device
 
     try:
@@ -140,7 +140,7 @@ def machine_of_run(run: Run | None, device: DevicePeaks | None) -> Machine | Non
     the run was compiled for, else from the one known link of `device`."""
     if device is None:
         return None
-    from jaxprof.devices.targets import machine_for, machine_of, parse_target
+    from jaxprof.devices.targets.machine import machine_for, machine_of, parse_target
 
     if run is not None and device_elsewhere(run) == device:
         return machine_for(parse_target(run.plan.device))

@@ -10,7 +10,8 @@ from jaxprof.errors import UsageError
 
 if TYPE_CHECKING:
     from jaxprof.analysis.memory import MemoryPicture
-    from jaxprof.devices.targets import Machine, StepTime
+    from jaxprof.devices.targets.least_time import StepTime
+    from jaxprof.devices.targets.machine import Machine
     from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
     from jaxprof.hlo.model import Module
     from jaxprof.hlo.open.stages import ModuleStages
@@ -86,7 +87,7 @@ class HloProgram:
     @cached_property
     def step(self) -> StepTime | None:
         """Lower bound and estimate of one run on the device; None without a device."""
-        from jaxprof.devices.targets import step_time
+        from jaxprof.devices.targets.least_time import step_time
 
         return step_time(self.hlo, machine) if (machine := self.machine) is not None else None
 

@@ -21,7 +21,8 @@ from jaxprof.hlo.analysis.kernels import Kernel
 from jaxprof.hlo.analysis.origin import op_path
 
 if TYPE_CHECKING:
-    from jaxprof.devices.targets import Exchange, Machine, StepTime
+    from jaxprof.devices.targets.least_time import Exchange, StepTime
+    from jaxprof.devices.targets.machine import Machine
     from jaxprof.hlo.analysis.barriers import Barrier
     from jaxprof.hlo.analysis.cost.peaks import DevicePeaks, Roofline
     from jaxprof.hlo.analysis.origin import HloSourceLocation, OpPath
@@ -105,7 +106,7 @@ class KernelCeilings:
         over = self.exchange(kernel)
         cached = self._known.get(kernel.likeness) if over is None else None
         if cached is None:
-            from jaxprof.devices.targets import bound_of, least_kernel_seconds
+            from jaxprof.devices.targets.least_time import bound_of, least_kernel_seconds
 
             cached = (
                 roofline(kernel, self.machine.device),
@@ -253,7 +254,7 @@ def ranking_on(
     was not measured also gets an estimate of one run. `measured` maps kernel names to seconds of one run."""
     if machine is None or module is None:
         return Ranking(kernels, machine, measured)
-    from jaxprof.devices.targets import exchanges, step_time
+    from jaxprof.devices.targets.least_time import exchanges, step_time
 
     has_step = not measured and len(kernels) <= _MOST_ESTIMATED
     step = step_time(module, machine) if has_step else None

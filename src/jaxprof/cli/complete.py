@@ -46,7 +46,7 @@ def complete_device(ctx: click.Context, parameter: click.Parameter, incomplete: 
 
 def complete_target_device(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Complete devices to compile for; after a comma, the next one."""
-    from jaxprof.devices.targets import CHIPS
+    from jaxprof.devices.targets.chips import CHIPS
 
     before, comma, _ = incomplete.rpartition(",")
     return _offered(incomplete, sorted(f"{before}{comma}{chip.name}" for chip in CHIPS))

@@ -66,7 +66,7 @@ class CompileOptions:
             raise UsageError(f"{option} applies to devices that are not here", "Give --for h100:8, too.")
         if not self.axes:
             return {}
-        from jaxprof.devices.targets import parse_mesh
+        from jaxprof.devices.targets.machine import parse_mesh
 
         return parse_mesh(self.axes)
 
@@ -244,7 +244,7 @@ def _planned(
     """Return the compilations of one target: for this machine, or for each device that it lacks. Raises
     JaxprofError."""
     from jaxprof.cli.selection import find_workloads, read_settings
-    from jaxprof.devices.targets import parse_targets
+    from jaxprof.devices.targets.machine import parse_targets
     from jaxprof.runner.planning import PlanOptions, plan_compiles
 
     name, variant = split_variant(target)

@@ -121,14 +121,7 @@ def _report_facts(module: str, name: str) -> Facts:
 def _view(view: str) -> Facts:
     from jaxprof.report.views import facts_of_view
 
-    return (_rows("runs", "The runs that have it", facts_of_view(view)),)
-
-
-def _program_view(view: str) -> Facts:
-    from jaxprof.facts import RUN
-    from jaxprof.facts.programs import VIEWS
-
-    return (_rows(view, "The rows of the view", (RUN, *VIEWS[view][0])),)
+    return facts_of_view(view)
 
 
 def _hlo(view: str | None = None) -> Facts:
@@ -165,8 +158,8 @@ def target_facts() -> Facts:
     return (
         Fact("name", TEXT, "Its name, as --for takes it", title="device"),
         Fact("device_kind", TEXT, "Kind of the device, as JAX names it", title="as JAX names it"),
-        Fact("memory_bytes", BYTES, "Its memory", lambda chip: chip.memory_bytes or device(chip.name).memory_bytes,
-             "memory"),
+        Fact("memory_bytes", BYTES, "Its memory",
+             lambda chip: chip.config.get("device_memory_size") or device(chip.name).memory_bytes, "memory"),
         Fact("devices", COUNT, "Devices of a chip", title="a chip", show=lambda count: counted(count, "device"),
              right=False),
         Fact("vendor", TEXT, "Whose compiler it needs", title="needs",
@@ -263,8 +256,20 @@ KINDS: Final[Mapping[str, Callable[[], Facts]]] = {
         "processes", "The processes of the job", ROLL_UP, Fact("notices", LIST, "What could not be read")
     ),
     "session": _session_facts,
-    **{f"session-{view}": partial(_view, view) for view in ("kernels", "compile", "steps", "memory", "trust")},
-    **{f"session-{view}": partial(_program_view, view) for view in ("compiles", "findings", "transfers", "timeline")},
+    **{
+        f"session-{view}": partial(_view, view)
+        for view in (
+            "kernels",
+            "compile",
+            "steps",
+            "memory",
+            "trust",
+            "compiles",
+            "findings",
+            "transfers",
+            "timeline",
+        )
+    },
     "sessions": lambda: _in_folder(
         "sessions", "The sessions, the newest first", ENTRY, Fact("size_bytes", BYTES, "Size of all of them")
     ),

@@ -28,7 +28,8 @@ class ExportSource:
 
 
 class ExportModule(Protocol):
-    """Functions of the module of a format: `pieces` if it is one file, `files` if it is a folder."""
+    """Functions of the module of a format: `runs` if a run needs data for it, `pieces` if it is one file, `files` if it
+    is a folder."""
 
     def runs(self, session: Session) -> list[Run]:
         """Return the runs that have the data that the format needs."""
@@ -98,7 +99,7 @@ FORMATS: Final = {
 def chosen_runs(form: ExportFormat, session: Session, file: str, run_id: str | None) -> Sequence[Run]:
     """Return the runs to export: run `run_id`, or by default all runs with the data that the format needs. Raises
     UsageError if there is none, or if there are several and the format needs data of one."""
-    usable = form.module.runs(session)
+    usable = form.module.runs(session) if form.has else list(session.runs.values())
     listed = ", ".join(f"{run.id} ({run.label})" for run in usable[:10])
     if run_id is not None:
         if run_id not in session.runs:

@@ -5,12 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxprof.exports.formats import ExportSource
-from jaxprof.session import Run, Session
-
-
-def runs(session: Session) -> list[Run]:
-    """Return every run."""
-    return list(session.runs.values())
 
 
 def pieces(source: ExportSource) -> Iterator[str]:

@@ -10,12 +10,6 @@ from collections.abc import Iterator
 
 from jaxprof.errors import UsageError
 from jaxprof.exports.formats import ExportSource
-from jaxprof.session import Run, Session
-
-
-def runs(session: Session) -> list[Run]:
-    """Return every run."""
-    return list(session.runs.values())
 
 
 def files(source: ExportSource) -> Iterator[tuple[str, bytes]]:

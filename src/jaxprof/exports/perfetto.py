@@ -9,6 +9,7 @@ have here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 from jaxprof.analysis.timeline import TEXT_NAME, Timeline, TimelineLane, read_timeline, tracks_of
@@ -35,42 +36,38 @@ def pieces(source: ExportSource) -> Iterator[str]:
 def to_perfetto(timeline: Timeline, title: str) -> Iterator[str]:
     """Yield the text of the file in pieces, so that a million intervals need not be one string."""
     about = {"source": title} | ({LEFT_OUT_KEY: timeline.left_out} if timeline.left_out else {})
-    yield '{"displayTimeUnit":"ns","otherData":' + json_text(about, compact=True) + ',"traceEvents":[\n'
-    devices = {device: number for number, device in enumerate(dict.fromkeys(lane.device for lane in timeline.lanes), 1)}
-    thread = 0
-    separator = ""
-    for device, number in devices.items():
-        yield separator + _named("process_name", number, 0, device)
+    yield '{"displayTimeUnit":"ns","otherData":' + json_text(about, compact=True) + ',"traceEvents":['
+    separator = "\n"
+    for event in _events(timeline):
+        yield separator + event
         separator = ",\n"
-        yield separator + _sorted("process_sort_index", number, 0, number)
-    for lane in timeline.lanes:
-        process = devices[lane.device]
-        track_of, tracks = tracks_of(lane)
-        for track in range(tracks):
-            name = lane.name if not track else f"{lane.name} ({track + 1})"
-            yield separator + _named("thread_name", process, thread + track + 1, name)
-            separator = ",\n"
-            yield separator + _sorted("thread_sort_index", process, thread + track + 1, thread + track + 1)
-        yield from _intervals(timeline, lane, process, thread + 1, track_of)
-        thread += tracks
-    for counter in timeline.counters:
-        number = devices.setdefault(counter.device, len(devices) + 1)
-        if number == len(devices) and counter.device not in {lane.device for lane in timeline.lanes}:
-            yield separator + _named("process_name", number, 0, counter.device)
-            separator = ",\n"
-        for time, value in zip(counter.times, counter.values, strict=True):
-            yield separator + json_text({"ph": "C", "pid": number, "name": counter.name, "ts": time / 1000,
-                                     "args": {counter.unit: value}}, compact=True)  # fmt: skip
     yield "\n]}\n"
 
 
-def _named(kind: str, process: int, thread: int, name: str) -> str:
-    return json_text({"ph": "M", "pid": process, "tid": thread, "name": kind, "args": {"name": name}}, compact=True)
+def _events(timeline: Timeline) -> Iterator[str]:
+    devices = dict.fromkeys(chain((lane.device for lane in timeline.lanes), (row.device for row in timeline.counters)))
+    processes = {device: number for number, device in enumerate(devices, 1)}
+    for device, process in processes.items():
+        yield from _placed("process", process, 0, device)
+    thread = 1
+    for lane in timeline.lanes:
+        process = processes[lane.device]
+        track_of, tracks = tracks_of(lane)
+        for track in range(tracks):
+            yield from _placed("thread", process, thread + track, f"{lane.name} ({track + 1})" if track else lane.name)
+        yield from _intervals(timeline, lane, process, thread, track_of)
+        thread += tracks
+    for counter in timeline.counters:
+        for time, value in zip(counter.times, counter.values, strict=True):
+            yield json_text({"ph": "C", "pid": processes[counter.device], "name": counter.name, "ts": time / 1000,
+                             "args": {counter.unit: value}}, compact=True)  # fmt: skip
 
 
-def _sorted(kind: str, process: int, thread: int, place: int) -> str:
-    data = {"ph": "M", "pid": process, "tid": thread, "name": kind, "args": {"sort_index": place}}
-    return json_text(data, compact=True)
+def _placed(kind: str, process: int, thread: int, name: str) -> Iterator[str]:
+    """Yield the name of a process or a thread, and its place, which is its number."""
+    for key, value in (("name", name), ("sort_index", thread or process)):
+        event = {"ph": "M", "pid": process, "tid": thread, "name": f"{kind}_{key}", "args": {key: value}}
+        yield json_text(event, compact=True)
 
 
 def _intervals(
@@ -89,7 +86,7 @@ def _intervals(
         if at in lane.steps:
             arguments += f',"step_num":"{lane.steps[at]}"'
         yield (
-            f',\n{{"ph":"X","pid":{process},"tid":{thread + track},"name":{names[label]},'
+            f'{{"ph":"X","pid":{process},"tid":{thread + track},"name":{names[label]},'
             f'"ts":{start // 1000}.{start % 1000:03d},"dur":{duration // 1000}.{duration % 1000:03d}'
             + (f',"args":{{{arguments[1:]}}}}}' if arguments else "}")
         )

@@ -61,7 +61,8 @@ def answer(sql: str, tables: Mapping[str, Any]) -> Any:
         _check_is_select(connection.extract_statements(sql))
         for name, table in tables.items():
             connection.register(name, table)
-        return _with_distinct_names(connection.sql(sql).to_arrow_reader(_BATCH_ROWS))
+        numbered = connection.sql(sql).select("*")  # repeated names as in a subquery: run, run_1
+        return numbered.to_arrow_reader(_BATCH_ROWS)
 
 
 def _check_is_select(statements: list[Any]) -> None:
@@ -73,19 +74,6 @@ def _check_is_select(statements: list[Any]) -> None:
     if kinds != ["SELECT"]:
         what = "PIVOT without IN (...)" if kinds == ["MULTI"] else kinds[0].replace("_", " ")
         raise UsageError(f"{what} is refused: sessions are only read", "Give one SELECT, WITH, DESCRIBE or SUMMARIZE.")
-
-
-def _with_distinct_names(reader: Any) -> Any:
-    """Number repeated names of columns as in a subquery: `SELECT a.run, b.run` has the columns `run` and `run_1`."""
-    names: list[str] = []
-    for name in reader.schema.names:
-        numbered = (f"{name}_{number}" for number in range(1, len(reader.schema) + 1))
-        names.append(name if name not in names else next(other for other in numbered if other not in names))
-    if names == reader.schema.names:
-        return reader
-    schema = pa.schema([field.with_name(name) for field, name in zip(reader.schema, names, strict=True)])
-    batches = (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in reader)
-    return pa.RecordBatchReader.from_batches(schema, batches)
 
 
 @contextmanager

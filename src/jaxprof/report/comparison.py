@@ -19,7 +19,7 @@ from jaxprof.analysis.run_difference import CollectiveDifference
 from jaxprof.analysis.session_difference import PhaseDifference, RunComparison, SessionDifference
 from jaxprof.facts import SENTENCE, Fact, at, column, optional, pick, recorder, within
 from jaxprof.facts.kernels import places_text
-from jaxprof.facts.runs import RUNS
+from jaxprof.facts.runs import RUNS, RunRow
 from jaxprof.facts.sessions import state_of, state_words
 from jaxprof.facts.units import (
     ANY,
@@ -41,7 +41,7 @@ from jaxprof.facts.units import (
 from jaxprof.pairs import Pair
 from jaxprof.report.recording.words import words
 from jaxprof.report.renderers import Table, text_lines, wrap
-from jaxprof.report.runs import most_important, parameters_text
+from jaxprof.report.runs import parameters_text, problems
 from jaxprof.report.sides import KEPT, PLAN, SPEC, VERSUS, SideRow, ab_head, side_rows, verdict_line
 from jaxprof.session import Run, Session
 from jaxprof.text import safe
@@ -527,12 +527,8 @@ def ab_lines(result: AbResult) -> Iterator[str]:
     yield from ab_head(result, WIDTH)
     for versus in result.versus:
         yield from _all_differences(result, versus)
-    yield ""
-    for side in result.failed:
-        run = side.run
-        yield from wrap(f"{run.plan.side} {run.status}: {run.error}", first="  ✗ ", width=WIDTH)
-        yield from wrap(run.advice, first="    ", width=WIDTH)
-    yield from _warnings(result)
+    sides = (RunRow(side.run.plan.side, side, side.run.shown) for side in result.sides)
+    yield from (*problems(sides, WIDTH), "")
 
 
 def _all_differences(result: AbResult, versus: AbVersus) -> Iterator[str]:
@@ -549,17 +545,6 @@ def _all_differences(result: AbResult, versus: AbVersus) -> Iterator[str]:
         if lines:
             yield ""
             yield from lines
-
-
-def _warnings(result: AbResult) -> Iterator[str]:
-    labels_by_message: dict[str, list[str]] = {}
-    shown, more = most_important([warning for side in result.sides for warning in side.warnings])
-    for side in result.sides:
-        for warning in (warning for warning in side.warnings if warning.message in shown):
-            labels_by_message.setdefault(warning.message, []).append(side.run.plan.side)
-    for message, labels in labels_by_message.items():
-        yield from wrap(f"{', '.join(labels)}: {message}", first="  ! ", width=WIDTH)
-    yield from (*more, "")
 
 
 @dataclass(frozen=True, slots=True)

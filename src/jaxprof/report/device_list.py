@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final
 
 from jaxprof import units
@@ -36,7 +37,7 @@ class ListedDevice:
         return limit if limit is not None else self.device.memory_limit_bytes
 
 
-def devices_report(devices: Sequence[Device], readings: Sequence[DeviceReading] = ()) -> dict[str, Any]:
+def devices_report(devices: Sequence[Device], readings: Sequence[DeviceReading]) -> dict[str, Any]:
     """Return the devices as JSON-ready data: `{"devices": [{"id", "platform", ..., "reading": {...} | null}]}`.
 
     Sizes are in bytes, shares in 0..1, other figures in the unit that their key names; null is unknown, or does not
@@ -45,14 +46,11 @@ def devices_report(devices: Sequence[Device], readings: Sequence[DeviceReading] 
     return {"devices": list(records(Table(DEVICES, _rows(devices, readings))))}
 
 
-def devices_text(devices: Sequence[Device], readings: Sequence[DeviceReading] = (), width: int = WIDTH) -> list[str]:
-    """Return a table of all devices, then what does not fit in it, in lines of at most `width` columns.
-
-    Only a command may be wider: it is never broken, so that it can be copied.
-    """
+def devices_text(devices: Sequence[Device], readings: Sequence[DeviceReading]) -> list[str]:
+    """Return a table of all devices, then what does not fit in it. Only a command may be wider than the page: it is
+    never broken, so that it can be copied."""
     rows = _rows(devices, readings)
-    details = (line for row in rows for line in _details(row.device, row.reading, width))
-    return [*text_lines(Table(DEVICES, rows), indent="", width=width), *details]
+    return [*text_lines(Table(DEVICES, rows), indent="", width=WIDTH), *chain.from_iterable(map(_details, rows))]
 
 
 def _rows(devices: Sequence[Device], readings: Sequence[DeviceReading]) -> list[ListedDevice]:
@@ -78,40 +76,39 @@ def memory_text(used: float | None, limit: float | None) -> str:
     return f"{used / scale:.1f} / {limit / scale:.1f} {unit}"
 
 
-def _details(device: Device, reading: DeviceReading | None, width: int) -> Iterator[str]:
-    for label, text in _labelled_facts(device, reading):
-        yield from wrap(f"{device.id}: {label}{text}", hang=2, width=width)
+def _details(row: ListedDevice) -> Iterator[str]:
+    device = row.device
+    for text in _sentences(row):
+        yield from wrap(f"{device.id}: {text}", hang=2)
     if device.used_by_jax is False:
-        reason = f"{device.id}: not used by JAX: {device.reason or 'the reason is not known'}"
-        yield from wrap(reason, hang=2, width=width)
+        yield from wrap(f"{device.id}: not used by JAX: {device.reason or 'the reason is not known'}", hang=2)
         if device.hint:
             yield f"    {safe(device.hint)}"
 
 
-def _labelled_facts(device: Device, reading: DeviceReading | None) -> Iterator[tuple[str, str]]:
-    facts = []
-    if device.core_count is not None:
-        facts.append(f"{device.core_count:g} {'core' if device.core_count == 1 else 'cores'}")
-    if device.compute_capability:
-        facts.append(f"compute capability {device.compute_capability}")
-    if device.process:
-        facts.append(f"process {device.process}")
-    if device.uuid:
-        facts.append(device.uuid)
-    if device.pci_bus_id:
-        facts.append(f"PCI {device.pci_bus_id}")
-    if reading is not None and reading.load_average is not None:
-        facts.append(f"load {reading.load_average:.2f}")
-    if facts:
-        yield "", ", ".join(facts)
+_ABOUT: Final[tuple[tuple[Callable[[ListedDevice], Any], Callable[[Any], str]], ...]] = (
+    (at("device.core_count"), lambda count: f"{count:g} {'core' if count == 1 else 'cores'}"),
+    (at("device.compute_capability"), "compute capability {}".format),
+    (lambda row: row.device.process or None, "process {}".format),
+    (at("device.uuid"), str),
+    (at("device.pci_bus_id"), "PCI {}".format),
+    (at("reading.load_average"), "load {:.2f}".format),
+)
+"""What is said of a device below the table, as far as it is known."""
+
+
+def _sentences(row: ListedDevice) -> Iterator[str]:
+    if about := [show(value) for read, show in _ABOUT if (value := read(row)) is not None]:
+        yield ", ".join(about)
+    reading = row.reading
     if reading is None:
         return
     if reading.core_utilisation and len(reading.core_utilisation) > 1:
-        yield "use of each core ", " ".join(f"{share * 100:.0f}" for share in reading.core_utilisation) + " %"
+        yield f"use of each core {' '.join(f'{share * 100:.0f}' for share in reading.core_utilisation)} %"
     if reading.throttle_reasons:
-        yield "held back by ", ", ".join(reading.throttle_reasons)
+        yield f"held back by {', '.join(reading.throttle_reasons)}"
     for process in reading.processes:
-        yield "used by ", process_text(process)
+        yield f"used by {process_text(process)}"
 
 
 def process_text(process: Mapping[str, Scalar | None]) -> str:

@@ -6,6 +6,7 @@ left out is counted in `truncated` by the path of its key; nothing is left out s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
@@ -248,14 +249,14 @@ def json_pieces(data: Any) -> Iterator[str]:
             if is_batched:
                 batch.append(value)
             if batch and (not is_batched or len(batch) == _AT_ONCE):
-                yield separator + _encoded(batch)[1:-1]
+                yield separator + encoded(batch)[1:-1]
                 separator, batch = ",", []
             if not is_batched:
                 yield separator
                 yield from json_pieces(value)
                 separator = ","
         if batch:
-            yield separator + _encoded(batch)[1:-1]
+            yield separator + encoded(batch)[1:-1]
             separator = ","
         yield "]" if separator == "," else "[]"
     elif isinstance(data, dict) and _has_iterator(data):
@@ -266,7 +267,7 @@ def json_pieces(data: Any) -> Iterator[str]:
             separator = ","
         yield "}"
     else:
-        yield _encoded(data)
+        yield encoded(data)
 
 
 _NO_ITERATORS: Final = frozenset({str, int, float, bool, type(None), list, tuple})
@@ -282,16 +283,18 @@ def _has_iterator(data: dict[Any, Any]) -> bool:
     return False
 
 
-def _encoded(value: Any) -> str:
-    """Return `value` as compact JSON, with null for NaN and infinity. Only a value that holds one of these is encoded
-    in Python, which takes five times as long."""
+def encoded(value: Any) -> str:
+    """Return `value` as compact JSON, with null for NaN and infinity. Only a value that holds one of these is searched
+    for them."""
     try:
         return json_text(value, compact=True)
     except ValueError:
-        if isinstance(value, float):
-            return "null"
-        if isinstance(value, dict):
-            return "{" + ",".join(f"{json_text(str(key))}:{_encoded(inner)}" for key, inner in value.items()) + "}"
-        if isinstance(value, list | tuple):
-            return "[" + ",".join(map(_encoded, value)) + "]"
-        raise
+        return json_text(_finite(value), compact=True)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return list(map(_finite, value))
+    return None if isinstance(value, float) and not math.isfinite(value) else value

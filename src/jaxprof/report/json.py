@@ -6,12 +6,12 @@ sizes in bytes. Within one major version of `schema`, keys are only added.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.analysis.ab import AbResult, ab_results
-from jaxprof.analysis.run_result import RunResult, result
+from jaxprof.analysis.run_result import RunResult
 from jaxprof.analysis.speedup import steady_samples
 from jaxprof.events import PHASES, SCHEMA_MAJOR, SCHEMA_MINOR, STARTUP_PHASES
 from jaxprof.facts import SENTENCE, Fact, at, optional, pick, recorder, within
@@ -19,7 +19,7 @@ from jaxprof.facts.captures import COPIES, DEVICE_STEPS, TRUST, trust_rows
 from jaxprof.facts.kernels import KERNEL_OF_RUN, kernel_rows
 from jaxprof.facts.memory import MEMORY
 from jaxprof.facts.programs import ASKED, COMPILES, FINDINGS, PROGRAM, TRANSFERS, rows_of
-from jaxprof.facts.runs import RUNS
+from jaxprof.facts.runs import RUNS, RunRow, run_rows
 from jaxprof.facts.sessions import SESSIONS, environment
 from jaxprof.facts.units import (
     BY_NAME,
@@ -39,12 +39,11 @@ from jaxprof.facts.units import (
 )
 from jaxprof.report.runs import published
 from jaxprof.report.sides import KEPT
-from jaxprof.session import Phase, Run, RunEnd, Session
+from jaxprof.session import Phase, Run, Session
 
 if TYPE_CHECKING:
     from jaxprof.analysis.memory import MemoryPicture
     from jaxprof.analysis.programs.derive import AskedFunction
-    from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.stats.summary import Summary
 
 _PHASES_OF = {
@@ -58,20 +57,10 @@ _TRANSFERS = ("transfer_in", "transfer_out")
 
 
 @dataclass(frozen=True)
-class _RunRow:
-    """A run of a session, with results that are derived on demand."""
+class _RunRow(RunRow):
+    """A run of a session, with what is derived of it on demand."""
 
-    session: Session
-    run: Run
-    live: bool
-
-    @cached_property
-    def result(self) -> RunResult:
-        return result(self.session, self.run.id)
-
-    @cached_property
-    def outcome(self) -> RunEnd:
-        return self.run.end(deserted=not self.live)
+    session: Session = field(kw_only=True)
 
     @cached_property
     def memory(self) -> _MemoryRow | None:
@@ -79,12 +68,6 @@ class _RunRow:
 
         picture = buffers_of(self.session, self.run.id)
         return None if self.run.memory is None and picture is None else _MemoryRow(self.run, picture)
-
-    @cached_property
-    def program(self) -> ProgramResult:
-        from jaxprof.analysis.programs.derive import program_result
-
-        return program_result(self.session, self.run.id)
 
     @property
     def asked(self) -> AskedFunction | None:
@@ -345,8 +328,8 @@ _IS_PROGRAM: Final = at("run.is_program")
 
 
 def _program_rows(key: str, meaning: str, facts: tuple[Fact[Any], ...]) -> Fact[_RunRow]:
-    return Fact(key, ROWS, meaning, lambda row: rows_of(row.program, getattr(row.program, key)), inside=facts,
-                when=_IS_PROGRAM)  # fmt: skip
+    return Fact(key, ROWS, meaning, lambda row: row.program and rows_of(row.program, getattr(row.program, key)),
+                inside=facts, when=_IS_PROGRAM)  # fmt: skip
 
 
 _OF_PROGRAM: Final[tuple[Fact[_RunRow], ...]] = (
@@ -416,7 +399,10 @@ class _SessionRow:
 
     @cached_property
     def runs(self) -> list[_RunRow]:
-        return [_RunRow(self.session, run, self.live) for run in self.session.runs.values()]
+        return [
+            _RunRow(row.label, row.result, row.outcome, row.program, session=self.session)
+            for row in run_rows(self.session, live=self.live)
+        ]
 
     @cached_property
     def first_program(self) -> _RunRow | None:

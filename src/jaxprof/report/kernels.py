@@ -24,7 +24,7 @@ from jaxprof.text import safe
 from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, scaled, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.devices.targets import Machine
+    from jaxprof.devices.targets.machine import Machine
     from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
     from jaxprof.hlo.analysis.notices import Notice
     from jaxprof.hlo.model import Module
@@ -128,7 +128,7 @@ def rows_of(
     `keep` is set."""
     links = None
     if machine is not None:
-        from jaxprof.devices.targets import exchanges
+        from jaxprof.devices.targets.least_time import exchanges
 
         links = exchanges(module, machine)
     if choice.column == "order" and len(module.text) > LARGE:

@@ -1,18 +1,17 @@
 """HLO programs as text and as data: kernels with their roofline, findings, barriers, memory, a device table.
 
-Least times come from the ceilings and links of a device and are called lower bounds; times from a model are called
-estimates. Nothing here is measured.
+Least times come from the ceilings and links of a device and are called lower bounds. Nothing here is measured.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.facts import SENTENCE, Fact, at, column, optional, pick, within
+from jaxprof.facts.memory import MEMORY
 from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, LIST, OBJECT, ROWS, SECONDS, TEXT, TRUTH
 from jaxprof.hlo.analysis.barriers import barriers
 from jaxprof.hlo.analysis.collectives import collectives
@@ -29,7 +28,7 @@ from jaxprof.units import and_more, bytes_, scaled, seconds
 if TYPE_CHECKING:
     from jaxprof.analysis.hlo_program import HloProgram
     from jaxprof.analysis.ranking import Ranked
-    from jaxprof.devices.targets import Exchange
+    from jaxprof.devices.targets.least_time import Exchange
     from jaxprof.hlo.analysis.barriers import Barrier
     from jaxprof.hlo.analysis.collectives import Collective
     from jaxprof.hlo.analysis.findings.finding import HloFinding
@@ -131,49 +130,43 @@ _DEVICE: Final[tuple[Fact[HloProgram], ...]] = (
 )  # fmt: skip
 
 
+_VIEWS_WITH: Final[Mapping[str, tuple[str | None, ...]]] = {
+    "computations": (None,),
+    "kernels": (None, "kernels"),
+    "barriers": (None, "barriers"),
+    "findings": (None, "findings"),
+    "device": (None, "kernels"),
+    "collectives": (None, "kernels"),
+    "memory": ("memory",),
+}
+"""Views that have a fact, None for the whole program. Every view has a fact that is not here."""
+
+
 def facts_of_program(view: str | None = None, choice: KernelOptions = _EXECUTION_ORDER) -> tuple[Fact[HloProgram], ...]:
     """Return the facts of a program in JSON, or those of one view of it. Long lists are derived while they are
     printed."""
-    view_facts: dict[str, tuple[Fact[HloProgram], ...]] = {
-        "kernels": (
-            Fact("kernels", ROWS, "Its kernels", partial(_kernels, choice=choice, keep=view is None),
-                 inside=KERNEL),
-        ),
-        "barriers": (
-            Fact("barriers", ROWS, "Kernels that share an array and are not one, the most bytes first",
-                 _lazy_rows(lambda program: barriers(program.hlo)), inside=BARRIERS),
-        ),
-        "findings": (
-            Fact("findings", ROWS, "What is worth changing", _lazy_rows(lambda program: findings(program.hlo)),
-                 inside=FINDINGS),
-        ),
-    }  # fmt: skip
-    last: tuple[Fact[HloProgram], ...] = ()
-    if view == "memory":
-        from jaxprof.facts.memory import MEMORY
-
-        last = (Fact("memory", OBJECT, "Its memory; null for a module that is not scheduled", inside=MEMORY),)
-    device_facts = (
-        Fact("device", OBJECT, "The device that it is compared with", lambda program: program,
-                         inside=_DEVICE, when=at("machine")),
-        Fact("collectives", ROWS, "Its collectives over the links", _collective_rows,
-                         inside=COLLECTIVES, when=at("machine")),
-    )  # fmt: skip
-    return (
+    facts: tuple[Fact[HloProgram], ...] = (
         optional("run", TEXT, "Id of its run", at("run.id")),
         Fact("label", TEXT, "Name of its run for people", when=at("run")),
         Fact("module", TEXT, "Name of the HLO module", at("hlo.name")),
-        *((Fact("computations", ROWS, "Its computations", _computations, inside=_COMPUTATION),)
-          if view is None else ()),
+        Fact("computations", ROWS, "Its computations", _computations, inside=_COMPUTATION),
         Fact("platform", TEXT, "cpu, gpu, tpu", lambda program: platform_of(program.hlo)),
-        *chain.from_iterable(facts for name, facts in view_facts.items() if view in (None, name)),
+        Fact("kernels", ROWS, "Its kernels", partial(_kernels, choice=choice, keep=view is None), inside=KERNEL),
+        Fact("barriers", ROWS, "Kernels that share an array and are not one, the most bytes first",
+             _lazy_rows(lambda program: barriers(program.hlo)), inside=BARRIERS),
+        Fact("findings", ROWS, "What is worth changing", _lazy_rows(lambda program: findings(program.hlo)),
+             inside=FINDINGS),
         Fact("notices", ROWS, "What of the module was not seen", _lazy_rows(lambda program: notices(program.hlo)),
              inside=_NOTICES),
         Fact("problems", ROWS, "Lines that could not be read", _lazy_rows(lambda program: problems(program.hlo)),
              inside=_PROBLEMS),
-        *(device_facts if view in (None, "kernels") else ()),
-        *last,
+        Fact("device", OBJECT, "The device that it is compared with", lambda program: program, inside=_DEVICE,
+             when=at("machine")),
+        Fact("collectives", ROWS, "Its collectives over the links", _collective_rows, inside=COLLECTIVES,
+             when=at("machine")),
+        Fact("memory", OBJECT, "Its memory; null for a module that is not scheduled", inside=MEMORY),
     )  # fmt: skip
+    return tuple(fact for fact in facts if view in _VIEWS_WITH.get(fact.key, (view,)))
 
 
 def _kernels(program: HloProgram, *, choice: KernelOptions, keep: bool) -> Iterator[Ranked]:
@@ -235,8 +228,8 @@ _VIEWS: Final = {
 
 
 def devices_table(programs: Sequence[HloProgram]) -> list[str]:
-    """Return one line for each program, all with a known device: kernels, FLOPs, bytes, lower bound and estimate of a
-    run, memory."""
+    """Return one line for each program, all with a known device: kernels, FLOPs, bytes, lower bound of a run,
+    memory."""
     vendors = {program.device.vendor for program in programs if program.device is not None}
     on_gpu = [_ON_A_GPU] if vendors - {"Google"} else []
     return [*text_lines(Table(_DEVICES, programs), indent=""), "", *_WHAT_STEPS_ARE, *on_gpu]
@@ -295,7 +288,7 @@ COLLECTIVES: Final[tuple[Fact[CollectiveRow], ...]] = (
 
 
 def _collective_rows(program: HloProgram) -> list[CollectiveRow]:
-    from jaxprof.devices.targets import exchanges
+    from jaxprof.devices.targets.least_time import exchanges
 
     machine = program.machine
     assert machine is not None
@@ -307,8 +300,7 @@ def _collective_rows(program: HloProgram) -> list[CollectiveRow]:
 
 
 def collectives_text(program: HloProgram) -> list[str]:
-    """Return each collective with its bytes, the devices that take part, and its lower bound and estimate over the
-    links."""
+    """Return each collective with its bytes, the devices that take part, and its lower bound over the links."""
     lines = list(text_lines(Table(COLLECTIVES, _collective_rows(program)), indent=""))
     levels = program.machine.levels if program.machine is not None else ()
     return [*lines, "", *(safe(f"{level.name}: {level.document}") for level in levels)] if lines else []

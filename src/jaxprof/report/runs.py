@@ -78,14 +78,13 @@ def grouped(runs: Iterable[RunResult]) -> list[RunGroup]:
     ]
 
 
-def published(workload: str, variants: Sequence[str] | None = None) -> list[Published]:
-    """Return the published figures of a built-in workload, of all variants or of `variants`; none for a workload of the
-    user's own."""
+def published(workload: str, variants: Sequence[str]) -> list[Published]:
+    """Return the published figures of these variants of a built-in workload; none for a workload of the user's own."""
     try:
         figures = built_in(workload).published
     except UsageError:
         return []
-    return [figure for figure in figures if variants is None or figure.variant in variants]
+    return [figure for figure in figures if figure.variant in variants]
 
 
 def parameters_text(parameters: dict[str, Scalar]) -> str:
@@ -97,7 +96,7 @@ def _value(value: Scalar) -> str:
     return integer(value) if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
-def rows_of_group(session: Session, group: RunGroup, *, live: bool = False) -> list[RunRow]:
+def rows_of_group(group: RunGroup, *, live: bool = False) -> list[RunRow]:
     """Return a row for each run of a group. `live`: the session is being written now."""
     return [RunRow(group.label(result.run), result, result.run.end(deserted=not live)) for result in group.runs]
 
@@ -188,11 +187,6 @@ def _transfer(name: str, title: str) -> Fact[RunRow]:
     return column(title, value, right=True)
 
 
-def _modes(row: RunRow) -> str:
-    modes = row.result.modes
-    return UNKNOWN if modes is None else modes_text(modes)
-
-
 _FACTS: Final = RUNS.facts
 LABEL: Final[Fact[RunRow]] = column("", at("label"))
 SIDE_AND_VARIANT: Final[Fact[RunRow]] = column("variant", at("run.variant"))
@@ -205,7 +199,7 @@ CHECK: Final[Fact[RunRow]] = column("check", lambda row: check_text(row.result))
 CHECK_OR_FAILURE: Final[Fact[RunRow]] = column("check", _check_or_failure)
 SPREAD: Final = pick(_FACTS, "samples", "minimum_seconds", "mean_seconds", "p95_seconds", "maximum_seconds")
 """Columns with the distribution of the samples of a call."""
-MODES: Final[Fact[RunRow]] = column("two modes", _modes)
+MODES: Final[Fact[RunRow]] = column("two modes", lambda row: row.result.modes and modes_text(row.result.modes))
 BEFORE_STEADY: Final[tuple[Fact[RunRow], ...]] = (
     *pick(_FACTS, "trace_seconds", "lower_seconds", "compile_seconds"),
     _transfer("transfer_in", "to device"),
@@ -247,7 +241,7 @@ def _group(session: Session, group: RunGroup, live: bool) -> Iterator[str]:
     title = wrap("  ·  ".join(part for part in parts if part), first="", hang=2)
     yield from title
     yield "─" * max(map(len, title))
-    rows = rows_of_group(session, group, live=live)
+    rows = rows_of_group(group, live=live)
     if group.comparison:
         from jaxprof.analysis.ab import ab_result
         from jaxprof.report.sides import ab_head
@@ -255,7 +249,7 @@ def _group(session: Session, group: RunGroup, live: bool) -> Iterator[str]:
         yield from ab_head(ab_result(session, group.comparison), WIDTH)
         yield ""
     yield from _tables(rows, judged=bool(group.comparison))
-    yield from _problems(rows)
+    yield from problems(rows)
     yield from published_lines(group)
 
 
@@ -316,7 +310,7 @@ def stage_spread_text(result: RunResult) -> str:
     )
 
 
-def _problems(rows: Iterable[RunRow]) -> list[str]:
+def problems(rows: Iterable[RunRow], width: int = WIDTH) -> list[str]:
     """Return failures and warnings, under an empty line. Those that several runs share are written once."""
     failure_notes: _Notes = {}
     warning_notes: _Notes = {}
@@ -331,7 +325,7 @@ def _problems(rows: Iterable[RunRow]) -> list[str]:
     for warning, label in warnings:
         if warning.message in shown:
             warning_notes.setdefault(warning.advice, {}).setdefault(warning.message, []).append(label)
-    lines = [*_note_lines("✗", failure_notes), *_note_lines("!", warning_notes), *more]
+    lines = [*_note_lines("✗", failure_notes, width), *_note_lines("!", warning_notes, width), *more]
     return ["", *lines] if lines else []
 
 
@@ -346,20 +340,25 @@ def most_important(warnings: Sequence[WarningRaised]) -> tuple[list[str], list[s
     return shown, [f"    and {counted(more, 'more warning')}: --format json has them"] if more else []
 
 
-def _note_lines(mark: str, notes: _Notes) -> Iterator[str]:
+def _note_lines(mark: str, notes: _Notes, width: int) -> Iterator[str]:
     """Yield the messages that share an advice, then the advice."""
     for advice, messages in notes.items():
         for message, labels in messages.items():
             distinct = list(dict.fromkeys(labels))
             named = and_more(distinct, 4 if len(distinct) <= 4 else 3)
-            yield from wrap(f"{named}: {message}", first=f"  {mark} ")
-        yield from wrap(advice, first="    ")
+            yield from wrap(f"{named}: {message}", first=f"  {mark} ", width=width)
+        yield from wrap(advice, first="    ", width=width)
 
 
 def published_lines(group: RunGroup, width: int = WIDTH) -> Iterator[str]:
-    """Yield the published figures of these sizes, by source; then those that are given in words, then the caveats."""
+    """Yield the published figures of these sizes, by source; then those that are given in words, then the caveats. One
+    of another size would say nothing beside the group."""
     known = published(group.workload, [result.run.plan.variant for result in group.runs])
-    by_source = grouped_by_key((figure.source, figure) for figure in known if _is_of(figure, group))
+    by_source = grouped_by_key(
+        (figure.source, figure)
+        for figure in known
+        if all(group.parameters.get(name) == value for name, value in figure.parameters.items())
+    )
     for source, figures in by_source.items():
         caveats = dict.fromkeys(figure.caveat for figure in figures if figure.caveat)
         numbers = {caveat: f"[{at}]" for at, caveat in enumerate(caveats, start=1)}
@@ -384,24 +383,9 @@ def published_lines(group: RunGroup, width: int = WIDTH) -> Iterator[str]:
             yield from wrap(caveat, first=f"  {number} ", width=width)
 
 
-def _is_of(figure: Published, group: RunGroup) -> bool:
-    """Return whether a published figure is of the group's parameters: one of another size says nothing beside it."""
-    return all(group.parameters.get(name) == value for name, value in figure.parameters.items())
-
-
 def _sweep(session: Session, sweep: SweepGroup, live: bool) -> Iterator[str]:
-    yield from _sweep_lines(sweep)
-    yield from _problems(
-        replace(row, label=f"{row.label} at {parameters_text({sweep.parameter: group.parameters[sweep.parameter]})}")
-        for group in groups(session)
-        if group.workload == sweep.workload
-        for row in rows_of_group(session, group, live=live)
-    )
-
-
-def _sweep_lines(sweep: SweepGroup) -> Iterator[str]:
-    """Yield the title of a sweep, its table (a row for each size, a column for each variant), and its crossovers in
-    words."""
+    """Yield the title of a sweep, its table (a row for each size, a column for each variant), its crossovers in words,
+    and the problems of its runs."""
     title = safe(f"{sweep.workload}  ·  {sweep.parameter} swept")
     yield title
     yield "─" * min(WIDTH, len(title))
@@ -410,6 +394,12 @@ def _sweep_lines(sweep: SweepGroup) -> Iterator[str]:
         yield ""
     for crossover in crossovers:
         yield from wrap(crossover.sentence(sweep.parameter), hang=2)
+    yield from problems(
+        replace(row, label=f"{row.label} at {parameters_text({sweep.parameter: group.parameters[sweep.parameter]})}")
+        for group in groups(session)
+        if group.workload == sweep.workload
+        for row in rows_of_group(group, live=live)
+    )
 
 
 def sweep_table(sweep: SweepGroup) -> Table[float]:

@@ -1,4 +1,5 @@
-"""Render a single view of a session (kernels, compile, steps, memory, trust) as text, JSON or CSV.
+"""Render a single view of a session as text, JSON or CSV: one of its captures (kernels, compile, steps, memory, trust),
+or of its recorded programs (compiles, findings, transfers, timeline).
 
 A view imports what it needs when it is requested.
 """
@@ -6,7 +7,8 @@ A view imports what it needs when it is requested.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from jaxprof.facts import RUN, Fact, at, column, pick, recorder
 from jaxprof.facts.sessions import is_profile
@@ -34,7 +36,8 @@ _NO_CAPTURE = {
     "trust": "no capture",
     "memory": "no program whose memory is known",
 }
-VIEWS = tuple(_NO_CAPTURE)
+OF_PROGRAMS: Final = ("compiles", "findings", "transfers", "timeline")
+"""Views of recorded programs."""
 _Rows = Callable[[Session, Run], Iterable[Any] | None]
 """Derives the rows of a run; None if the run does not have the view."""
 
@@ -50,6 +53,17 @@ def view_of(view: str) -> tuple[tuple[Fact[Any], ...], _Rows]:
         from jaxprof.facts.memory import BUFFERS
 
         return BUFFERS, lambda session, run: picture.buffers if (picture := buffers_of(session, run.id)) else None
+    if view in OF_PROGRAMS:
+        from jaxprof.analysis.programs.derive import program_result
+        from jaxprof.facts.programs import VIEWS, rows_of
+
+        facts, items = VIEWS[view]
+        return (
+            facts,
+            lambda session, run: (
+                rows_of(program := program_result(session, run.id), items(program)) if run.is_program else None
+            ),
+        )
     from jaxprof.facts import captures
 
     if view == "compile":
@@ -67,36 +81,41 @@ def _measured_kernels(session: Session, run: Run) -> Sequence[MeasuredKernel] | 
     return measured_run.kernels if measured_run is not None else None
 
 
-class _ViewedRun:
+class _ViewedRun(NamedTuple):
     """A run that has the view, and the rows of the view; for the view `memory` they are its MemoryPicture."""
 
-    __slots__ = ("rows", "run", "session")
-
-    def __init__(self, session: Session, run: Run, rows: Any) -> None:
-        self.session, self.run, self.rows = session, run, rows
+    run: Run
+    rows: Any
 
 
-def facts_of_view(view: str) -> tuple[Fact[Any], ...]:
-    """Return the facts of a run in the JSON of the view."""
-    run = (RUN, Fact("label", TEXT, "Its name for people", at("run.label")))
+def facts_of_view(view: str) -> tuple[Fact[Session], ...]:
+    """Return the facts of the JSON of a view: the runs that have it, or its rows of all programs."""
+    facts, rows_of = view_of(view)
+    rows: Fact[Any] = Fact(view, ROWS, "The rows of the view", at("rows"), inside=facts)
+    if view in OF_PROGRAMS:
+
+        def all_rows(session: Session) -> list[Any]:
+            return [row for run in session.runs.values() for row in rows_of(session, run) or ()]
+
+        return (replace(rows, read=all_rows, inside=(RUN, *facts)),)
+    of_run: list[Fact[_ViewedRun]] = [RUN, Fact("label", TEXT, "Its name for people", at("run.label")), rows]
     if view == "memory":
         from jaxprof.facts.memory import MEMORY
 
-        return (*run, Fact(view, OBJECT, "Its memory", at("rows"), inside=MEMORY))
-    facts, _ = view_of(view)
-    rows: Fact[_ViewedRun] = Fact(view, ROWS, "The rows of the view", at("rows"), inside=facts)
-    if view == "steps":
+        of_run[-1] = Fact(view, OBJECT, "Its memory", at("rows"), inside=MEMORY)
+    elif view == "steps":
         from jaxprof.analysis.profile import device_steps
         from jaxprof.facts.captures import DEVICE_STEPS
 
-        return (*run, rows, Fact("device_steps", ROWS, "The steps of each device as a whole",
-                                 lambda viewed: device_steps(viewed.run.steps), inside=DEVICE_STEPS))  # fmt: skip
-    return (*run, rows)
+        of_run.append(Fact("device_steps", ROWS, "The steps of each device as a whole",
+                           lambda viewed: device_steps(viewed.run.steps), inside=DEVICE_STEPS))  # fmt: skip
+    return (Fact("runs", ROWS, "The runs that have it", lambda session: list(_viewed_runs(session, view)),
+                 inside=tuple(of_run)),)  # fmt: skip
 
 
 def view_json(session: Session, view: str) -> dict[str, Any]:
-    """Return the view of every run that has it, as JSON-ready data."""
-    return {"runs": list(map(recorder(facts_of_view(view)), _viewed_runs(session, view)))}
+    """Return the view as JSON-ready data."""
+    return recorder(facts_of_view(view))(session)
 
 
 def _viewed_runs(session: Session, view: str) -> Iterator[_ViewedRun]:
@@ -104,7 +123,7 @@ def _viewed_runs(session: Session, view: str) -> Iterator[_ViewedRun]:
         from jaxprof.analysis.memory import buffers_of
 
         pictures = ((run, buffers_of(session, run.id)) for run in session.runs.values())
-        yield from (_ViewedRun(session, run, picture) for run, picture in pictures if picture is not None)
+        yield from (_ViewedRun(run, picture) for run, picture in pictures if picture is not None)
         return
     _, rows_of = view_of(view)
     for run in session.runs.values():
@@ -113,11 +132,12 @@ def _viewed_runs(session: Session, view: str) -> Iterator[_ViewedRun]:
         if view == "compile":
             listed.sort(key=lambda row: row.node.self_seconds, reverse=True)
         if listed or (view == "steps" and rows is not None):
-            yield _ViewedRun(session, run, listed)
+            yield _ViewedRun(run, listed)
 
 
 def view_csv(session: Session, view: str) -> str:
-    """Return the view of every run as CSV: a row for each kernel, pass, step, buffer, frame or trust check."""
+    """Return the view of every run as CSV: a row for each kernel, pass, step, buffer, check, compilation, finding, copy
+    or state."""
     facts, rows = view_of(view)
     return to_csv_text(joined(RUN.key, facts, ((run.id, rows(session, run) or ()) for run in session.runs.values())))
 
@@ -125,12 +145,18 @@ def view_csv(session: Session, view: str) -> str:
 def view_text(session: Session, view: str) -> str:
     """Return the view of every run that has it as text. The kernels of a profile are one table over all its
     programs."""
+    if view in OF_PROGRAMS:
+        from jaxprof.report.recording.text import program_view_text
+
+        return program_view_text(session, view)
     if view == "kernels" and is_profile(session):
         from jaxprof.analysis.measured import whole_profile
 
         if len(kernels := whole_profile(session)):
             whole = next(iter(session.runs.values()))
-            return "\n".join([safe(whole.label), *kernels_lines(kernels, programs=True), *_kernels(session, whole)])
+            return "\n".join(
+                [safe(whole.label), *text_lines(measured_table(kernels, programs=True)), *_kernels(session, whole)]
+            )
     parts = [
         "\n".join([safe(f"{run.id} {run.label}"), *lines])
         for run in session.runs.values()
@@ -163,7 +189,7 @@ def _kernels(session: Session, run: Run) -> Iterator[str]:
     if measured_run is None:
         return
     if measured_run.kernels:
-        yield from kernels_lines(measured_run.kernels)
+        yield from text_lines(measured_table(measured_run.kernels))
     yield from (f"  {line}" for line in beside_kernels(measured_run))
 
 
@@ -184,11 +210,6 @@ def beside_kernels(measured_run: MeasuredKernels) -> Iterator[str]:
     for device, took in measured_run.unattributed_seconds.items():
         if took > 0:
             yield safe(f"{seconds(took)} on {device} belong to no HLO op")
-
-
-def kernels_lines(kernels: Sequence[MeasuredKernel], *, programs: bool = False) -> list[str]:
-    """Return the table of measured kernels as text."""
-    return list(text_lines(measured_table(kernels, programs=programs)))
 
 
 def measured_table(

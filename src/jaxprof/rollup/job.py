@@ -1,4 +1,5 @@
-"""Derive the figures of a job from the roll-ups of its processes, and from the sessions of processes without one.
+"""Derive the figures and the steps of a job from the roll-ups of its processes, and from the sessions of processes
+without one.
 
 A roll-up is used if it holds all of its session. While a job of many processes runs, the latest roll-ups are used, with
 a notice of their age; of a few running processes the sessions themselves are read.
@@ -6,14 +7,32 @@ a notice of their age; of a few running processes the sessions themselves are re
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
-from jaxprof.analysis.jobs.figures import LoopWindows, ProcessFigures, processes_named
+import numpy as np
+
+from jaxprof.analysis.jobs.figures import Array, LoopWindows, ProcessFigures, processes_named
 from jaxprof.analysis.jobs.job import JobFigures, figures_of
+from jaxprof.analysis.jobs.step_grid import (
+    OWN,
+    OWN_PARTS,
+    ColumnSums,
+    Intervals,
+    LoopTrace,
+    StepGrid,
+    add_trace,
+    assembled,
+    column_edges,
+    common_unit,
+    in_columns,
+    loop_trace,
+    parts_of,
+)
 from jaxprof.errors import FileRefusedError
 from jaxprof.rollup import FOLDER
 from jaxprof.session import Session
@@ -33,9 +52,10 @@ from jaxprof.units import seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.arrivals import CollectiveEvents
-    from jaxprof.analysis.jobs.step_grid import LoopTrace
     from jaxprof.rollup.reading import RolledUp
 
+_LEAST_BLOCKS: Final = 4
+"""Fewest blocks of several steps in a column of a grid: a block on a bound is then a small part of a column."""
 SESSIONS_READ: Final = 16
 """Most sessions of running processes that are read whole; of more processes the latest roll-ups are used."""
 
@@ -60,7 +80,6 @@ class MemberFigures:
         """Derive the figures of a process."""
         from jaxprof.analysis.arrivals import collective_events
         from jaxprof.analysis.jobs.figures import process_figures
-        from jaxprof.analysis.jobs.step_grid import loop_trace
 
         figures, events = process_figures(member), collective_events(member.index, member.session)
         return cls(figures, loop_trace(member, figures), events, member.session.header.wall_seconds)
@@ -114,6 +133,71 @@ class JobFiles:
         return figures_of(str(self.folder), job, count, processes, self.captures, self.began, notices)
 
 
+class JobSteps:
+    """The steps of a job whose files were read."""
+
+    def __init__(self, files: JobFiles) -> None:
+        self._folder = files.folder
+        loops = {index: roll_up for index, roll_up in files.rolled.items() if roll_up.unit and roll_up.extent}
+        both: dict[int, RolledUp | LoopTrace] = {**loops, **files.traces}
+        self._unit = common_unit([loop.unit or "" for loop in both.values()])
+        self._used = {index: loop for index, loop in sorted(both.items()) if loop.unit == self._unit}
+        self._left_out = sorted(both.keys() - self._used.keys())
+        self._indices = sorted({*files.figures, *files.sessions})
+
+    def grid(self, columns: int = 100, values_of: str = OWN) -> StepGrid:
+        """Return all steps in at most `columns` columns. Raises KeyError for `values_of` that a grid cannot show."""
+        parts = parts_of(values_of)
+        extents = {index: extent for index, loop in self._used.items() if (extent := loop.extent) is not None}
+        rolled = [index for index in extents if not isinstance(self._used[index], LoopTrace)]
+        if rolled:
+            from jaxprof.rollup.schema import MOST_BLOCKS
+
+            if any(extents[index][1] - extents[index][0] > MOST_BLOCKS for index in rolled):
+                columns = min(columns, MOST_BLOCKS // _LEAST_BLOCKS)
+        edges = column_edges(extents.values(), columns, whole=self._unit == "step")
+        rows = {index: row for row, index in enumerate(self._indices)}
+        sums = ColumnSums.nothing(len(rows), len(edges) - 1)
+        notices: list[str] = []
+        blocks = self._blocks(rolled, parts, notices) if rolled else None
+        if blocks is not None:
+            processes, begins, ends, *values = blocks
+            at = np.searchsorted(rolled, processes)
+            firsts, lasts = np.transpose([extents[index] for index in rolled])
+            places = Intervals(np.maximum(begins, firsts[at]), np.minimum(ends, lasts[at]))
+            row_of = np.asarray([rows[index] for index in rolled])[at]
+            sums.add(in_columns(places, edges, *values, rows=row_of, count=len(rows)))
+        for index, loop in self._used.items():
+            if isinstance(loop, LoopTrace):
+                add_trace(sums, rows[index], loop, edges, parts)
+        counters = {loop.numbered_by or "" for loop in self._used.values()}
+        grid = assembled(self._indices, edges, sums, self._unit, values_of, counters, extents, self._left_out)
+        return replace(grid, notices=(*notices, *grid.notices))
+
+    @property
+    def windows(self) -> int:
+        """Number of sample windows of the median process, at least 1: narrower columns would only repeat values."""
+        loops = self._used.values()
+        counts = [len(loop.windows) if isinstance(loop, LoopTrace) else loop.windows for loop in loops]
+        return max(1, round(median(counts))) if counts else 1
+
+    def _blocks(self, rolled: Sequence[int], parts: Sequence[str], notices: list[str]) -> list[Array] | None:
+        """Return the process of each block of these processes, where it begins and ends, and its values in the order of
+        `ColumnSums`; None without blocks."""
+        from jaxprof.rollup.reading import numbers, opened
+        from jaxprof.rollup.schema import PART_COLUMNS, WORKED
+
+        of_parts = WORKED if tuple(parts) == OWN_PARTS else " + ".join(PART_COLUMNS[part] for part in parts) or "0"
+        select = (
+            f"SELECT process, begins, ends, seconds, count, {of_parts} AS parts, "
+            f"{' + '.join(PART_COLUMNS.values())} AS whole, samples, covered FROM {{files}} "
+            f"WHERE process IN ({numbers(rolled)})"
+        )
+        with opened(self._folder, notices) as roll_ups:
+            columns = roll_ups.columns("overview", select)
+        return None if columns is None else list(columns.values())
+
+
 def read_roll_ups(folder: Path) -> JobFiles:
     """Read the roll-ups in the folder of a job, and no session. Raises FileRefusedError if the folder cannot be
     read."""
@@ -143,15 +227,16 @@ def read_job_figures(folder: Path) -> JobFigures:
 def outdated(folder: Path, *, every: bool = False) -> tuple[list[Path], list[str]]:
     """Return the sessions of a job whose roll-up is missing or does not hold all of them (with `every`, all sessions),
     and notices of what was left out. Needs the extra `query`. Raises FileRefusedError if the folder has no session."""
-    from jaxprof.rollup.reading import connected, processes_in, read_processes
+    from jaxprof.rollup.reading import opened
 
     sessions, notices = job_sessions(folder)
     if not sessions:
         raise no_session_in(folder)
-    with connected(folder) as connection:
-        rolled = {} if every else read_processes(connection, folder, [])
-        for index in without_parts(rolled, processes_in(connection, folder, "parts")):
-            del rolled[index]
+    with opened(folder) as roll_ups:
+        rolled = {} if every else roll_ups.processes()
+        there = {index for (index,) in roll_ups.rows("parts", "SELECT DISTINCT process FROM {files}")}
+    for index in without_parts(rolled, there):
+        del rolled[index]
     return [path for index, path in sessions if index not in rolled or not rolled[index].is_of(path)], notices
 
 
@@ -164,15 +249,15 @@ def without_parts(rolled: Mapping[int, RolledUp], there: Container[int]) -> list
 def rows_without_sessions(folder: Path) -> dict[Path, Any]:
     """Return the rows of the table of processes for the sessions that a roll-up holds whole, by session. Needs the
     extra `query`. Raises FileRefusedError if the folder cannot be read."""
-    from jaxprof.rollup.reading import connected, process_rows, read_processes
+    from jaxprof.rollup.reading import opened
 
     if not (folder / FOLDER).is_dir():
         return {}
     sessions = dict(job_sessions(folder)[0])
-    with connected(folder) as connection:
-        rolled = read_processes(connection, folder, [])
+    with opened(folder) as roll_ups:
+        rolled = roll_ups.processes()
         whole = [index for index, path in sessions.items() if index in rolled and rolled[index].is_of(path)]
-        rows = process_rows(connection, folder, whole)
+        rows = roll_ups.process_rows(whole)
     return {sessions[index]: _with_path(row, sessions[index]) for index, row in rows.items()}
 
 
@@ -198,20 +283,20 @@ def usable(rolled: Mapping[int, RolledUp], sessions: Mapping[int, Path]) -> tupl
 
 
 def _take_roll_ups(files: JobFiles) -> None:
-    from jaxprof.rollup.reading import connected, read_collectives, read_processes, read_windows
+    from jaxprof.rollup.reading import opened
 
     folder, sessions = files.folder, files.sessions
-    with connected(folder) as connection:
-        rolled = read_processes(connection, folder, files.notices)
+    with opened(folder, files.notices) as roll_ups:
+        rolled = roll_ups.processes()
         chosen, age = usable(rolled, sessions)
         files.rolled = {index: rolled[index] for index in sorted(chosen)}
-        windows = read_windows(connection, folder, files.rolled, files.notices)
+        windows = roll_ups.windows(files.rolled)
         for index in without_parts(rolled, windows):
             if index in sessions:
                 files.rolled.pop(index, None)  # a table is damaged or not there yet: the session is read instead
         hosts = {index: roll_up.figures.host for index, roll_up in files.rolled.items()}
         if hosts:  # without one, all roll-ups are of another version, and a notice says so
-            files.captures += read_collectives(connection, folder, hosts, files.notices)
+            files.captures += roll_ups.collectives(hosts)
     for index, roll_up in files.rolled.items():
         figures, count = roll_up.figures, roll_up.process_count or 0
         path = sessions.get(index, folder / roll_up.path)

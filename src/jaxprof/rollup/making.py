@@ -1,4 +1,4 @@
-"""Make roll-ups: of one session, in any process, or of several in processes of this machine. Read and write their
+"""Make roll-ups: of one session, in any process, or of several in processes of this machine; and write their
 files, `run.jaxprof.d/rollup/<table>/process-00002.parquet`, each whole or not there.
 
 Files have PLAIN and dictionary encodings and zstd, which every engine that reads Parquet supports.
@@ -19,7 +19,7 @@ from jaxprof.errors import FileRefusedError, JaxprofError, system_words
 from jaxprof.facts.processes import ProcessFile
 from jaxprof.files import taking_place
 from jaxprof.operating_system import processors, safe_path_of_children
-from jaxprof.query.columnar import arrow_schema, arrow_table
+from jaxprof.query.columnar import arrow_table
 from jaxprof.rollup import ENDING, FOLDER
 from jaxprof.rollup.schema import PROCESSES, TABLES
 from jaxprof.session import Session
@@ -130,12 +130,3 @@ def _options(name: str) -> dict[str, Any]:
 def file_of(folder: Path, table: str, index: int) -> Path:
     """Return the file of a table of a process in the folder of its job."""
     return folder / FOLDER / table / f"process-{index:05}{ENDING}"
-
-
-def read_table(path: Path, table: str) -> Any:
-    """Read one file of a roll-up. Raises OSError, and ValueError for a file that this version of jaxprof did not write;
-    pyarrow's own errors are ValueErrors or OSErrors."""
-    rows = parquet.read_table(path, partitioning=None)
-    if not rows.schema.equals(arrow_schema(TABLES[table])):
-        raise ValueError("its columns are not those of this table")
-    return rows

@@ -8,7 +8,6 @@ the names, sizes and times of the files that it was made of, and it is used as l
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 import threading
 import time
@@ -85,12 +84,6 @@ class RolledUp:
         """Where the loop begins and ends, in `unit`; None without a loop."""
         return None if self.begins is None or self.ends is None else (self.begins, self.ends)
 
-    def windows_between(self, first: float | None, last: float | None) -> int:
-        """Return the number of sample windows from `first` to `last`, if all have the same length."""
-        begins, ends = self.extent or (0.0, 0.0)
-        low, high = begins if first is None else max(begins, first), ends if last is None else min(ends, last)
-        return math.ceil(self.windows * max(0.0, high - low) / (ends - begins)) if ends > begins else 0
-
     @property
     def age_seconds(self) -> float:
         """Time since the session was written, as of the roll-up."""
@@ -98,11 +91,12 @@ class RolledUp:
 
 
 @contextmanager
-def connected(folder: Path) -> Iterator[Any]:
-    """Connect to a database that can read the roll-ups in the folder of a job, and nothing else."""
+def opened(folder: Path, notices: list[str] | None = None) -> Iterator[RollUps]:
+    """Open the roll-ups in the folder of a job, in a database that can read nothing else. `notices`: gets a line for
+    each roll-up that is left out."""
     connection = connect(folder=folder / FOLDER)
     try:
-        yield connection
+        yield RollUps(connection, folder, [] if notices is None else notices)
     finally:
         connection.close()
 
@@ -116,195 +110,157 @@ def files_of(folder: Path, table: str) -> list[Path]:
     return []
 
 
-def sound_rows(
-    connection: Any, folder: Path, table: str, select: str, notices: list[str], most: int = _MOST_ROWS
-) -> list[tuple[Any, ...]]:
-    """Return the rows of `select`, in which `{files}` stands for the files of a table. Files that cannot be read, or do
-    not hold this table, are left out with a notice, and so are rows after the first `most`."""
-    rows = _sound(connection, folder, table, select, notices, lambda answer: answer.fetchmany(most + 1)) or []
-    if len(rows) > most:
-        notices.append(f"the roll-ups of {table} have more than {integer(most)} rows: the others are left out")
-    return rows[:most]
+@dataclass(frozen=True, slots=True)
+class RollUps:
+    """The roll-ups of a job. Files that cannot be read, or do not hold their table, are left out with a notice."""
 
+    connection: Any
+    folder: Path
+    notices: list[str]
 
-def sound_columns(
-    connection: Any, folder: Path, table: str, select: str, notices: list[str]
-) -> dict[str, Array] | None:
-    """Return the columns of `select` by name, all numbers, with NaN for unknown; None without rows. Files that cannot
-    be read are left out as in `sound_rows`."""
-    columns = _sound(connection, folder, table, select, notices, lambda answer: answer.fetchnumpy()) or {}
-    if not any(map(len, columns.values())):
-        return None
-    return {name: np.ma.filled(np.ma.asarray(column, dtype="f8"), np.nan) for name, column in columns.items()}
+    def rows(self, table: str, select: str, most: int = _MOST_ROWS) -> list[tuple[Any, ...]]:
+        """Return the rows of `select`, in which `{files}` stands for the files of a table. Rows after the first `most`
+        are left out with a notice."""
+        rows = self._answer(table, select, lambda answer: answer.fetchmany(most + 1)) or []
+        if len(rows) > most:
+            self.notices.append(f"the roll-ups of {table} have more than {integer(most)} rows: the others are left out")
+        return rows[:most]
 
-
-def _sound(
-    connection: Any, folder: Path, table: str, select: str, notices: list[str], fetch: Callable[[Any], T]
-) -> T | None:
-    """Return what `fetch` makes of the answer to `select`; None without an answer."""
-    files = files_of(folder, table)
-    whole = compacted(folder, table, files)
-    if whole is not None:
-        with _bounded(connection):
-            return fetch(connection.execute(select.format(files=_listed([whole]))))
-    while files:
-        with _bounded(connection):
-            return fetch(connection.execute(select.format(files=_listed(files))))
-        bad = [path for path in files if not _is_sound(path, table)]
-        if not bad:
-            notices.append(f"the roll-ups of {table} cannot be read together: the sessions are read instead")
+    def columns(self, table: str, select: str) -> dict[str, Array] | None:
+        """Return the columns of `select` by name, all numbers, with NaN for unknown; None without rows."""
+        columns = self._answer(table, select, lambda answer: answer.fetchnumpy()) or {}
+        if not any(map(len, columns.values())):
             return None
-        named = and_more([path.name for path in bad], 4)
-        notices.append(f"no roll-up of this version of jaxprof, or damaged: {FOLDER}/{table}/{named}")
-        files = [path for path in files if path not in bad]
-    return None
+        return {name: np.ma.filled(np.ma.asarray(column, dtype="f8"), np.nan) for name, column in columns.items()}
 
+    def _answer(self, table: str, select: str, fetch: Callable[[Any], T]) -> T | None:
+        """Return what `fetch` makes of the answer to `select`; None without an answer."""
+        files = files_of(self.folder, table)
+        whole = compacted(self.folder, table, files)
+        if whole is not None and (answer := self._answer_of([whole], select, fetch)) is not None:
+            return answer
+        while files:
+            if (answer := self._answer_of(files, select, fetch)) is not None:
+                return answer
+            bad = [path for path in files if self._answer_of([path], select, lambda answer: answer.fetchall()) is None]
+            if not bad:
+                self.notices.append(f"the roll-ups of {table} cannot be read together: the sessions are read instead")
+                return None
+            named = and_more([path.name for path in bad], 4)
+            self.notices.append(f"no roll-up of this version of jaxprof, or damaged: {FOLDER}/{table}/{named}")
+            files = [path for path in files if path not in bad]
+        return None
 
-@contextmanager
-def _bounded(connection: Any) -> Iterator[None]:
-    """Give the queries in the block the limits of time and memory of a user's query, because a file of a few kilobytes
-    may unpack to anything. A query beyond the limits, or one that cannot read its files, ends the block without an
-    error."""
-    timer = threading.Timer(QUERY_TIME.most, connection.interrupt)
-    timer.daemon = True
-    timer.start()
-    try:
-        with bounded_memory(), suppress(duckdb.Error, MemoryError):
-            yield
-    finally:
-        timer.cancel()
-
-
-def compact_all(folder: Path) -> str:
-    """Write one file for each table that is read of all processes, if there are many of them. Returns why a file cannot
-    be written, or an empty text."""
-    with connected(folder) as connection:
-        for table in TABLES_OF_ALL:
-            files = files_of(folder, table)
-            if len(files) < MANY or compacted(folder, table, files) is not None:
-                continue
-            try:
-                compact(connection, folder, table, files)
-            except OSError as error:
-                return system_words(error)
-            except duckdb.Error:
-                return "some roll-ups are damaged, or of another version"
-    return ""
-
-
-def _listed(files: Sequence[Path]) -> str:
-    """Return the SQL that reads these files."""
-    return f"read_parquet([{', '.join(map(_quoted, files))}])"
-
-
-def _is_sound(path: Path, table: str) -> bool:
-    from jaxprof.rollup.making import read_table  # importing Arrow takes longer than reading all sound files
-
-    try:
-        with bounded_memory():
-            read_table(path, table)
-    except (OSError, ValueError, LookupError, NotImplementedError, MemoryError):
-        return False
-    return True
-
-
-def read_processes(connection: Any, folder: Path, notices: list[str]) -> dict[int, RolledUp]:
-    """Return the roll-ups of the processes by index. Roll-ups that cannot be used add a notice."""
-    columns = [column.name for column in fields(RolledUp)]
-    select = f"SELECT format, {', '.join(columns)} FROM {{files}}"
-    rolled: dict[int, RolledUp] = {}
-    others = 0
-    rows = sound_rows(connection, folder, "processes", select, notices, 4 * PROCESSES_READ.most)
-    for version, *values in rows:
-        row: dict[str, Any] = dict(zip(columns, values, strict=True))
+    def _answer_of(self, files: Sequence[Path], select: str, fetch: Callable[[Any], T]) -> T | None:
+        """Return the answer from these files, within the limits of time and memory of a user's query, because a file of
+        a few kilobytes may unpack to anything; None beyond the limits, or if they cannot be read."""
+        timer = threading.Timer(QUERY_TIME.most, self.connection.interrupt)
+        timer.daemon = True
+        timer.start()
         try:
-            if version != FORMAT:
-                raise ValueError(version)
-            stored = msgspec.json.decode(row.pop("figures") or "", type=dict[str, Any])
-            stored.pop("windows", None)  # they are the table `parts`
-            figures = msgspec.convert(stored, ProcessFigures)
-            row |= {name: row[name] or "" for name in ("path", "session_id", "job", "jaxprof")}
-            rolled[row["process"]] = RolledUp(**row, figures=figures)
-        except (ValueError, TypeError, msgspec.MsgspecError):
-            others += 1
-    if others:
-        notices.append(f"{others} roll-ups are not of this version of jaxprof: their sessions are read")
-    return rolled
+            with bounded_memory(), suppress(duckdb.Error, MemoryError):
+                return fetch(self.connection.execute(select.format(files=_listed(files))))
+            return None
+        finally:
+            timer.cancel()
 
+    def processes(self) -> dict[int, RolledUp]:
+        """Return the roll-ups of the processes by index. Roll-ups that cannot be used add a notice."""
+        columns = [column.name for column in fields(RolledUp)]
+        select = f"SELECT format, {', '.join(columns)} FROM {{files}}"
+        rolled: dict[int, RolledUp] = {}
+        others = 0
+        rows = self.rows("processes", select, 4 * PROCESSES_READ.most)
+        for version, *values in rows:
+            row: dict[str, Any] = dict(zip(columns, values, strict=True))
+            try:
+                if version != FORMAT:
+                    raise ValueError(version)
+                stored = msgspec.json.decode(row.pop("figures") or "", type=dict[str, Any])
+                stored.pop("windows", None)  # they are the table `parts`
+                figures = msgspec.convert(stored, ProcessFigures)
+                row |= {name: row[name] or "" for name in ("path", "session_id", "job", "jaxprof")}
+                rolled[row["process"]] = RolledUp(**row, figures=figures)
+            except (ValueError, TypeError, msgspec.MsgspecError):
+                others += 1
+        if others:
+            self.notices.append(f"{others} roll-ups are not of this version of jaxprof: their sessions are read")
+        return rolled
 
-def read_windows(
-    connection: Any, folder: Path, rolled: Mapping[int, RolledUp], notices: list[str]
-) -> dict[int, LoopWindows]:
-    """Return the sample windows of these processes by index. For many processes, neighbouring windows are merged, so
-    that those of a thousand processes can be read at once."""
-    most = max((roll_up.windows for roll_up in rolled.values()), default=0)
-    merged = max(1, -(-most // WINDOWS_OF_MANY)) if len(rolled) > MANY else 1
-    sums = ", ".join(f"sum({name}) AS {name}" for name in ("seconds", "samples", *PART_COLUMNS.values()))
-    own = "CASE WHEN count(own_seconds) = count(*) THEN sum(own_seconds) END AS own_seconds"
-    select = (
-        f"SELECT process, min(began_seconds) AS began, {own}, min(first_step) AS first_step, {sums} FROM {{files}} "
-        f"WHERE process IN ({numbers(rolled)}) GROUP BY process, number // {merged} ORDER BY process, began"
-    )
-    columns = sound_columns(connection, folder, "parts", select, notices)
-    if columns is None:
-        return {}
-    processes, firsts = np.unique(columns["process"].astype("i8"), return_index=True)
-    lasts = np.append(firsts[1:], len(columns["process"]))
-    clocks = np.repeat([rolled[index].clock_seconds for index in processes.tolist()], lasts - firsts)
-    whole = LoopWindows(
-        columns["began"] - clocks,
-        columns["seconds"],
-        columns["samples"],
-        np.stack([columns[name] for name in PART_COLUMNS.values()], axis=1),
-        columns["own_seconds"],
-        columns["first_step"],
-    )
-    rows = zip(processes.tolist(), firsts.tolist(), lasts.tolist(), strict=True)
-    return {index: whole.chosen(slice(first, last)) for index, first, last in rows}
+    def windows(self, rolled: Mapping[int, RolledUp]) -> dict[int, LoopWindows]:
+        """Return the sample windows of these processes by index. For many processes, neighbouring windows are merged,
+        so that those of a thousand processes can be read at once."""
+        most = max((roll_up.windows for roll_up in rolled.values()), default=0)
+        merged = max(1, -(-most // WINDOWS_OF_MANY)) if len(rolled) > MANY else 1
+        sums = ", ".join(f"sum({name}) AS {name}" for name in ("seconds", "samples", *PART_COLUMNS.values()))
+        own = "CASE WHEN count(own_seconds) = count(*) THEN sum(own_seconds) END AS own_seconds"
+        select = (
+            f"SELECT process, min(began_seconds) AS began, {own}, min(first_step) AS first_step, {sums} FROM {{files}} "
+            f"WHERE process IN ({numbers(rolled)}) GROUP BY process, number // {merged} ORDER BY process, began"
+        )
+        columns = self.columns("parts", select)
+        if columns is None:
+            return {}
+        processes, firsts = np.unique(columns["process"].astype("i8"), return_index=True)
+        lasts = np.append(firsts[1:], len(columns["process"]))
+        clocks = np.repeat([rolled[index].clock_seconds for index in processes.tolist()], lasts - firsts)
+        whole = LoopWindows(
+            columns["began"] - clocks,
+            columns["seconds"],
+            columns["samples"],
+            np.stack([columns[name] for name in PART_COLUMNS.values()], axis=1),
+            columns["own_seconds"],
+            columns["first_step"],
+        )
+        rows = zip(processes.tolist(), firsts.tolist(), lasts.tolist(), strict=True)
+        return {index: whole.chosen(slice(first, last)) for index, first, last in rows}
 
+    def process_rows(self, indices: Iterable[int]) -> dict[int, Any]:
+        """Return the rows of the table of processes that queries read, by index, each as an Arrow table; only for
+        processes that recorded a program."""
+        import pyarrow as pa
 
-def process_rows(connection: Any, folder: Path, indices: Iterable[int]) -> dict[int, Any]:
-    """Return the rows of the table of processes that queries read, by index, each as an Arrow table; only for processes
-    that recorded a program."""
-    import pyarrow as pa
+        from jaxprof.query.columnar import arrow_schema
 
-    from jaxprof.query.columnar import arrow_schema
+        facts = ", ".join(f'"{fact.key}"' for fact in PROCESSES.facts)
+        select = f"SELECT {facts} FROM {{files}} WHERE process IN ({numbers(indices)}) AND status <> 'unknown'"
+        schema = arrow_schema(PROCESSES)
+        rows = self.rows("processes", select)
+        return {row[0]: pa.table([[cell] for cell in row], schema=schema) for row in rows}
 
-    facts = ", ".join(f'"{fact.key}"' for fact in PROCESSES.facts)
-    select = f"SELECT {facts} FROM {{files}} WHERE process IN ({numbers(indices)}) AND status <> 'unknown'"
-    schema = arrow_schema(PROCESSES)
-    rows = sound_rows(connection, folder, "processes", select, [])
-    return {row[0]: pa.table([[cell] for cell in row], schema=schema) for row in rows}
+    def collectives(self, hosts: Mapping[int, str]) -> list[dict[str, CollectiveEvents]]:
+        """Return the captured collectives of each process by name."""
+        select = (
+            "SELECT process, name, opcode, bytes, devices, least_seconds, list(began_seconds ORDER BY instance), "
+            "list(seconds ORDER BY instance), list(exposed_seconds ORDER BY instance) FROM {files} "
+            f"WHERE process IN ({numbers(hosts)}) GROUP BY ALL ORDER BY ALL"
+        )
+        events: dict[int, dict[str, CollectiveEvents]] = {}
+        rows = self.rows("collectives", select)
+        for process, name, opcode, size, devices, least, *lists in rows:
+            starts, seconds, exposed = (np.asarray(values, dtype="f8") for values in lists)
+            exchanged = Exchanged(opcode, size, devices, least) if opcode is not None else None
+            events.setdefault(process, {})[name] = CollectiveEvents(
+                process, hosts[process], name, starts, starts + seconds, exposed, exchanged
+            )
+        return list(events.values())
 
-
-def processes_in(connection: Any, folder: Path, table: str) -> set[int]:
-    """Return the processes that have rows in a table."""
-    return {index for (index,) in sound_rows(connection, folder, table, "SELECT DISTINCT process FROM {files}", [])}
+    def compact(self, table: str, files: list[Path]) -> None:
+        """Write one file with the rows of all files of a table, and remove earlier ones. Raises OSError, and
+        duckdb.Error for files that cannot be read together."""
+        path = _compacted_path(self.folder, table, files)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with taking_place(path, only_regular=True) as fresh:
+            rows = f"SELECT * FROM {_listed(files)} ORDER BY process"
+            self.connection.execute(f"COPY ({rows}) TO {_quoted(fresh)} (FORMAT parquet, COMPRESSION zstd)")
+        for other in path.parent.glob(f"{table}-*.parquet"):
+            if other != path:
+                other.unlink(missing_ok=True)
 
 
 def numbers(indices: Iterable[int]) -> str:
     """Return the indices as a list for SQL's IN; for none NULL, which IN never matches."""
     return ", ".join(map(str, indices)) or "NULL"
-
-
-def read_collectives(
-    connection: Any, folder: Path, hosts: Mapping[int, str], notices: list[str]
-) -> list[dict[str, CollectiveEvents]]:
-    """Return the captured collectives of each process by name."""
-    select = (
-        "SELECT process, name, opcode, bytes, devices, least_seconds, list(began_seconds ORDER BY instance), "
-        "list(seconds ORDER BY instance), list(exposed_seconds ORDER BY instance) FROM {files} "
-        f"WHERE process IN ({numbers(hosts)}) GROUP BY ALL ORDER BY ALL"
-    )
-    events: dict[int, dict[str, CollectiveEvents]] = {}
-    rows = sound_rows(connection, folder, "collectives", select, notices)
-    for process, name, opcode, size, devices, least, *lists in rows:
-        starts, seconds, exposed = (np.asarray(values, dtype="f8") for values in lists)
-        exchanged = Exchanged(opcode, size, devices, least) if opcode is not None else None
-        events.setdefault(process, {})[name] = CollectiveEvents(
-            process, hosts[process], name, starts, starts + seconds, exposed, exchanged
-        )
-    return list(events.values())
 
 
 TABLES_OF_ALL: Final = ("processes", "overview", "parts")
@@ -322,18 +278,21 @@ def compacted(folder: Path, table: str, files: list[Path]) -> Path | None:
     return None
 
 
-def compact(connection: Any, folder: Path, table: str, files: list[Path]) -> Path:
-    """Write one file with the rows of all files of a table, and remove earlier ones. `connection` can read and write
-    the folder of roll-ups. Raises OSError, and duckdb.Error for files that cannot be read together."""
-    path = _compacted_path(folder, table, files)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with taking_place(path, only_regular=True) as fresh:
-        rows = f"SELECT * FROM {_listed(files)} ORDER BY process"
-        connection.execute(f"COPY ({rows}) TO {_quoted(fresh)} (FORMAT parquet, COMPRESSION zstd)")
-    for other in path.parent.glob(f"{table}-*.parquet"):
-        if other != path:
-            other.unlink(missing_ok=True)
-    return path
+def compact_all(folder: Path) -> str:
+    """Write one file for each table that is read of all processes, if there are many of them. Returns why a file cannot
+    be written, or an empty text."""
+    with opened(folder) as roll_ups:
+        for table in TABLES_OF_ALL:
+            files = files_of(folder, table)
+            if len(files) < MANY or compacted(folder, table, files) is not None:
+                continue
+            try:
+                roll_ups.compact(table, files)
+            except OSError as error:
+                return system_words(error)
+            except duckdb.Error:
+                return "some roll-ups are damaged, or of another version"
+    return ""
 
 
 def _compacted_path(folder: Path, table: str, files: list[Path]) -> Path:
@@ -346,3 +305,8 @@ def _compacted_path(folder: Path, table: str, files: list[Path]) -> Path:
 
 def _quoted(path: Path) -> str:
     return "'" + str(path).replace("'", "''") + "'"
+
+
+def _listed(files: Sequence[Path]) -> str:
+    """Return the SQL that reads these files."""
+    return f"read_parquet([{', '.join(map(_quoted, files))}])"

@@ -14,8 +14,7 @@ from jaxprof import events as e
 from jaxprof.analysis.jobs.figures import LoopWindows
 from jaxprof.analysis.jobs.step_grid import StepGrid, trace_of
 from jaxprof.analysis.programs.loop_time import PARTS
-from jaxprof.rollup.grid import JobSteps
-from jaxprof.rollup.job import JobFiles
+from jaxprof.rollup.job import JobFiles, JobSteps
 from job_folders import loop, recorded, step_grid
 from program_events import BEGAN, passes
 
@@ -49,15 +48,13 @@ def grid(*traces, columns=10, **more):
 FAST, SLOW = trace(0, [taken([0.1] * 20)]), trace(3, [taken([0.1] * 10 + [0.3] * 10)])
 LATE = trace(5, [taken([0.5] * 5, first=15, began=9e6)])
 EPOCHS = [taken([0.1 * (epoch + 1)] * 10, began=BEGAN + 10 * epoch) for epoch in range(3)]
-TENS, UNEVEN = [taken([1.0, 2.0], counts=[10, 10])], [taken([0.01 * number for number in range(100)])]
+TENS = [taken([1.0, 2.0], counts=[10, 10])]
 GAP = [taken([0.1] * 5), taken([0.2] * 5, first=15)]
 ONE = {
     "steps that were not seen are unknown, and not zero": (GAP, {"columns": 4}),
     "a counter that begins anew goes on": (EPOCHS, {"columns": 3}),
     "steps that were timed together": (TENS, {"columns": 4}),
     "no column has less than a step": ([taken([0.1, 0.2, 0.3], first=7)], {"columns": 100}),
-    "the steps that are looked at": (UNEVEN, {"columns": 3, "first": 10, "last": 12}),
-    "steps that there are not": (UNEVEN, {"first": 500, "last": 600}),
 }
 ALIKE = [taken([0.1] * 200)]
 """All steps take 0.1 s, because all wait for the process that fetches data from step 100 on."""

@@ -12,7 +12,8 @@ import pytest
 from engine.measure.heard import of, phases
 from golden import held_cases
 from jaxprof.cli.selection import find_workloads
-from jaxprof.devices.targets import parse_targets, wheels
+from jaxprof.devices.targets import wheels
+from jaxprof.devices.targets.machine import parse_targets
 from jaxprof.engine.protocol.request import CompileRequest, encode_request
 from jaxprof.errors import JaxprofError
 from jaxprof.events import RunFinished, RunSpec, SessionClosed, TextRecorded, WarningRaised

@@ -14,8 +14,6 @@ from jaxprof.limits import DEPTH
 from jaxprof.report import views
 from jaxprof.report.envelope import json_pieces
 from jaxprof.report.json import to_dict
-from jaxprof.report.recording.tables import VIEWS, program_view_json
-from jaxprof.report.recording.text import program_view_text
 from jaxprof.report.runs import to_csv
 from jaxprof.report.text import to_text
 from jaxprof.session import Session
@@ -117,12 +115,8 @@ def test_every_report_shows_the_most_extreme_value_that_is_read(name):
 def _show(session, name):
     to_text(session), to_csv(session)
     "".join(json_pieces(to_dict(session)))
-    if name == "program":
-        for view in VIEWS:
-            program_view_text(session, view), "".join(json_pieces(program_view_json(session, view)))
-    else:
-        for view in ("kernels", "compile", "steps", "memory", "trust"):
-            views.view_text(session, view), "".join(json_pieces(views.view_json(session, view)))
+    for view in views.OF_PROGRAMS if name == "program" else ("kernels", "compile", "steps", "memory", "trust"):
+        views.view_text(session, view), "".join(json_pieces(views.view_json(session, view)))
 
 
 def test_the_bounds_are_those_that_are_named():

@@ -17,7 +17,7 @@ values from stack samples, a difference that so few samples could show by chance
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Literal
@@ -67,11 +67,6 @@ class LoopTrace:
         """Where the loop begins and ends; None if it is empty."""
         span = self.passes if self.unit == "step" else self.spans
         return (float(span.begins[0]), float(span.ends[-1])) if len(span.begins) else None
-
-    def windows_between(self, first: float | None, last: float | None) -> int:
-        """Return the number of sample windows from `first` to `last` on the axis."""
-        low, high = -np.inf if first is None else first, np.inf if last is None else last
-        return int(((self.spans.ends > low) & (self.spans.begins <= high)).sum())
 
 
 def loop_trace(member: JobMember[Session], figures: ProcessFigures) -> LoopTrace | None:
@@ -274,6 +269,12 @@ class ColumnSums:
         """Return empty sums, for processes of which nothing is known yet."""
         return cls(*(np.zeros((rows, columns)) for _ in range(6)))
 
+    def add(self, sums: Iterable[Array]) -> None:
+        """Add further sums, in the order of the fields."""
+        arrays = (self.seconds, self.counts, self.part_seconds, self.window_seconds, self.samples, self.covered)
+        for array, more in zip(arrays, sums, strict=True):
+            array += more
+
 
 def parts_of(values_of: str) -> tuple[str, ...]:
     """Return the parts of a step that are shown; none for whole steps. Raises KeyError for what a grid cannot show."""
@@ -345,19 +346,13 @@ def assembled(
     )
 
 
-def column_edges(
-    extent: tuple[float, float] | None, columns: int, first: float | None, last: float | None, *, whole: bool
-) -> Array:
-    """Return the C + 1 bounds of the columns: if `whole`, whole numbers of steps with at least one in each; otherwise
-    seconds.
-
-    The step `last` belongs to the last column. There is no column without an extent, or if the range lies outside it.
-    """
+def column_edges(extents: Collection[tuple[float, float]], columns: int, *, whole: bool) -> Array:
+    """Return the C + 1 bounds of the columns, from where the first loop begins to where the last one ends: if `whole`,
+    whole numbers of steps with at least one in each; otherwise seconds. There is no column without a loop."""
     kind = "i8" if whole else "f8"
-    if extent is None:
+    if not extents:
         return np.zeros(1, dtype=kind)
-    low = extent[0] if first is None else max(float(first), extent[0])
-    high = extent[1] if last is None else min(float(last) + whole, extent[1])
+    low, high = min(begin for begin, _ in extents), max(end for _, end in extents)
     if high <= low or columns < 1:
         return np.asarray([low], dtype=kind)
     if not whole:
@@ -367,19 +362,22 @@ def column_edges(
     return begin + np.arange(count + 1, dtype="i8") * steps // count
 
 
-def in_columns(intervals: Intervals, edges: Array, *values: Array) -> list[Array]:
-    """Return the sums of the values in each column. An interval across a bound is divided by length; an interval
-    without length is in no column."""
-    somewhere = intervals.ends > intervals.begins
-    if not somewhere.any() or len(edges) < 2:
-        return [np.zeros(len(edges) - 1) for _ in values]
-    knots = np.stack([intervals.begins[somewhere], intervals.ends[somewhere]], axis=1).ravel()
-    sums = []
-    for each in values:
-        up_to = np.cumsum(each[somewhere])
-        reached = np.stack([up_to - each[somewhere], up_to], axis=1).ravel()
-        sums.append(np.diff(np.interp(edges, knots, reached)))
-    return sums
+def in_columns(
+    intervals: Intervals, edges: Array, *values: Array, rows: Array | int = 0, count: int = 1
+) -> list[Array]:
+    """Return the sums of the values in each of C columns and `count` rows, R x C; `rows` has the row of each interval.
+    An interval across a bound is divided by length; an interval without length is in no column."""
+    columns = len(edges) - 1
+    begins, ends = (np.clip(bounds, edges[0], edges[-1]) for bounds in (intervals.begins, intervals.ends))
+    somewhere = np.flatnonzero(ends > begins)
+    first = np.searchsorted(edges, begins[somewhere], side="right") - 1
+    spanned = np.searchsorted(edges, ends[somewhere], side="left") - first
+    part = np.repeat(somewhere, spanned)
+    column = np.arange(len(part)) - np.repeat(np.cumsum(spanned) - spanned - first, spanned)
+    inside = np.minimum(ends[part], edges[column + 1]) - np.maximum(begins[part], edges[column])
+    share = inside / (intervals.ends - intervals.begins)[part]
+    cells = np.broadcast_to(rows, len(begins))[part] * columns + column
+    return [np.bincount(cells, each[part] * share, count * columns).reshape(count, columns) for each in values]
 
 
 def quotient(above: Array, below: Array) -> Array:

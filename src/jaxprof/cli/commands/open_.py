@@ -9,9 +9,7 @@ import getpass
 import os
 import re
 import socket
-from collections.abc import Callable
 from copy import copy
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -379,26 +377,14 @@ def _print_view(view: str, session: Session, form: str, path: Path) -> None:
     """Print one view of the captures, or of a program. Raises UsageError for a format that it does not have."""
     if form == "markdown":
         raise no_form(f"--{view}", form, "text", "json", "csv")
-    as_json, as_csv, as_text = _forms_of(view, session)
+    from jaxprof.report.views import view_csv, view_json, view_text
+
     if form == "json":
         from jaxprof.cli.answers import next_of_session
 
         others = [line for line in next_of_session(session, path) if f" --{view} " not in line]
-        print_json(f"session-{view}", as_json(), others)
+        print_json(f"session-{view}", view_json(session, view), others)
     elif form == "csv":
-        print_pieces([as_csv()])
+        print_pieces([view_csv(session, view)])
     else:
-        print_text(as_text())
-
-
-def _forms_of(view: str, session: Session) -> list[Callable[[], Any]]:
-    """Return the functions that make the JSON, the CSV and the text of a view."""
-    if view in ("compiles", "findings", "transfers", "timeline"):
-        from jaxprof.report.recording.tables import program_view_csv, program_view_json
-        from jaxprof.report.recording.text import program_view_text
-
-        makers: list[Callable[..., Any]] = [program_view_json, program_view_csv, program_view_text]
-        return [partial(make, session, view) for make in makers]
-    from jaxprof.report.views import view_csv, view_json, view_text
-
-    return [partial(make, session, view) for make in (view_json, view_csv, view_text)]
+        print_text(view_text(session, view))

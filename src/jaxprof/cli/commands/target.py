@@ -26,7 +26,7 @@ def command() -> None:
 def list_(form: str) -> None:
     """List the devices that jaxprof can compile for."""
     from jaxprof.cli.kinds import target_facts
-    from jaxprof.devices.targets import CHIPS
+    from jaxprof.devices.targets.chips import CHIPS
     from jaxprof.report.renderers import Table, records, text_lines
 
     table = Table(target_facts(), CHIPS)

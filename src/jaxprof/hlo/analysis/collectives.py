@@ -4,7 +4,7 @@ Groups of devices are read in each form that XLA writes: `{{0,1},{2,3}}`, `[2,4]
 and transposed), and `mesh['x'=4,'y'=2] {'x'}`, with or without `device_ids=([2,4]T(1,0))` for the order of its devices.
 Nothing is guessed: what cannot be read is None.
 
-How long an exchange takes depends on how the devices are connected: `jaxprof.devices.targets.exchange`.
+How long an exchange takes depends on how the devices are connected: `jaxprof.devices.targets.least_time`.
 """
 
 from __future__ import annotations

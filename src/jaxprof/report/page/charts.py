@@ -15,7 +15,7 @@ from jaxprof.analysis.run_result import ONCE_PHASES, BreakEvenCurve, RunResult, 
 from jaxprof.analysis.speedup import steady_samples
 from jaxprof.events import PassTimes, StepTimes
 from jaxprof.facts.runs import RunRow
-from jaxprof.report.page.elements import Charts
+from jaxprof.report.page.elements import Drawing
 from jaxprof.report.recording.words import words
 from jaxprof.stats.summary import histogram
 from jaxprof.units import bytes_, counted, integer, seconds
@@ -38,7 +38,7 @@ _PHASES: Final = (*ONCE_PHASES, "transfer_in", "first_run", "run", "transfer_out
 _PARTS: Final = ("kernels", "transfers", "collectives_exposed", "launch_gaps", "idle")
 
 
-def bars(charts: Charts, caption: str, rows: Iterable[tuple[str, Iterable[tuple[str, float | None]]]]) -> Iterator[str]:
+def bars(caption: str, rows: Iterable[tuple[str, Iterable[tuple[str, float | None]]]]) -> Iterator[Drawing]:
     """Draw bars on one scale, each with its label, of the named parts that took time; nothing without any."""
     drawn = [
         {
@@ -52,17 +52,17 @@ def bars(charts: Charts, caption: str, rows: Iterable[tuple[str, Iterable[tuple[
         for label, parts in rows
     ]
     if drawn := [bar for bar in drawn if bar["parts"]]:
-        yield charts.figure("bars", caption, {"rows": drawn})
+        yield Drawing("bars", caption, {"rows": drawn})
 
 
-def phases(charts: Charts, rows: Sequence[RunRow]) -> Iterator[str]:
+def phases(rows: Sequence[RunRow]) -> Iterator[Drawing]:
     """Draw the phases of each run up to one steady call."""
     caption = "phases of each run; run is one steady call"
     parts = [(row.label, [(name, row.result.phase_seconds.get(name)) for name in _PHASES]) for row in rows]
-    return bars(charts, caption, parts)
+    return bars(caption, parts)
 
 
-def steps(charts: Charts, rows: Sequence[StepTimes]) -> Iterator[str]:
+def steps(rows: Sequence[StepTimes]) -> Iterator[Drawing]:
     """Draw what the time of each step was spent on, for the first steps."""
     drawn = rows[:_STEPS_DRAWN]
     several = len({step.device for step in drawn}) > 1
@@ -71,10 +71,10 @@ def steps(charts: Charts, rows: Sequence[StepTimes]) -> Iterator[str]:
         (f"{step.name} {step.device}" if several else step.name, [(name, getattr(step.parts, name)) for name in _PARTS])
         for step in drawn
     ]
-    return bars(charts, f"what each step was spent on{left}", parts)
+    return bars(f"what each step was spent on{left}", parts)
 
 
-def distribution(charts: Charts, label: str, result: RunResult) -> Iterator[str]:
+def distribution(label: str, result: RunResult) -> Iterator[Drawing]:
     """Draw the distribution of the calls of a steady run. Outliers are counted, not drawn."""
     samples = steady_samples(result.run)
     if len(samples) < _FEWEST_SAMPLES or result.summary is None:
@@ -83,7 +83,7 @@ def distribution(charts: Charts, label: str, result: RunResult) -> Iterator[str]
     counts, low, high, above = histogram(samples, bins, result.modes)
     outside = f", {integer(above)} above the scale" if above else ""
     outside += f"; two modes: {modes_text(result.modes)}" if result.modes is not None else ""
-    yield charts.figure(
+    yield Drawing(
         "histogram",
         f"{label}: {counted(len(samples), 'sample')}{outside}, median {seconds(result.summary.median)}",
         {
@@ -97,7 +97,7 @@ def distribution(charts: Charts, label: str, result: RunResult) -> Iterator[str]
     )
 
 
-def break_even(charts: Charts, result: RunResult, baseline: RunResult | None) -> Iterator[str]:
+def break_even(result: RunResult, baseline: RunResult | None) -> Iterator[Drawing]:
     """Draw the total time of a run and of its baseline over the number of calls."""
     curve = break_even_curve(result, baseline)
     if curve is None:
@@ -110,22 +110,21 @@ def break_even(charts: Charts, result: RunResult, baseline: RunResult | None) ->
         (curve.baseline_label, [count * curve.baseline_seconds for count in calls]),
     ]
     caption = f"{curve.label} {ends} against {curve.baseline_label}"
-    yield lines(charts, caption, "calls", calls, "seconds", series, mark=crossing)
+    yield lines(caption, "calls", calls, "seconds", series, mark=crossing)
 
 
 def lines(
-    charts: Charts,
     caption: str,
     x_label: str,
     x: Sequence[float],
     unit: str,
     series: Iterable[tuple[str, Sequence[float | None]]],
     **more: Any,
-) -> str:
+) -> Drawing:
     """Draw lines, each with its label, over a count. `more`: the place of a mark, and how the lines are drawn."""
     listed = [{"label": label, "values": values} for label, values in series]
     data = {"x": x, "x_label": x_label, "x_unit": "count", "unit": unit, "series": listed, "mark": None, **more}
-    return charts.figure("lines", caption, data)
+    return Drawing("lines", caption, data)
 
 
 def _call_counts(curve: BreakEvenCurve) -> list[int]:
@@ -136,7 +135,7 @@ def _call_counts(curve: BreakEvenCurve) -> list[int]:
     return sorted(spread)
 
 
-def roofline(charts: Charts, ranking: Ranking, numbers: Sequence[int], device: DevicePeaks) -> Iterator[str]:
+def roofline(ranking: Ranking, numbers: Sequence[int], device: DevicePeaks) -> Iterator[Drawing]:
     """Draw the kernels under the ceilings of their device."""
     from jaxprof.analysis.ranking import roofline_ceilings, roofline_points
 
@@ -146,7 +145,7 @@ def roofline(charts: Charts, ranking: Ranking, numbers: Sequence[int], device: D
         return
     left_out = f"; {counted(without, 'kernel')} without a point" if without else ""
     reached = "reached" if any(point.measured for point in points) else "a ceiling allows at most"
-    yield charts.figure(
+    yield Drawing(
         "roofline",
         f"FLOP/s that kernels {reached}, under the ceilings of {device.title}{left_out}",
         {
@@ -176,16 +175,16 @@ class _Frame(NamedTuple):
     """How often it ran."""
 
 
-def flame(charts: Charts, graph: FlameGraph | None) -> Iterator[str]:
+def flame(graph: FlameGraph | None) -> Iterator[Drawing]:
     """Draw a flame graph, whose frames are as wide as their time or their bytes; nothing for a small one."""
     if graph is None or len(graph.frames) < _FEWEST_FRAMES:
         return
     scale = 1 if graph.basis == "bytes" else PICOSECONDS
     frames = [_Frame(frame.at.name, depth, frame.total / scale, frame.count) for frame, depth in graph.nested()]
-    yield _icicle(charts, f"{graph.title} {graph.remark}".rstrip(), frames, "bytes" if scale == 1 else "seconds")
+    yield _icicle(f"{graph.title} {graph.remark}".rstrip(), frames, "bytes" if scale == 1 else "seconds")
 
 
-def pass_icicle(charts: Charts, tree: PassTimes) -> str:
+def pass_icicle(tree: PassTimes) -> Drawing:
     """Draw the phases and passes of a compile, as wide as their time."""
 
     def walk(node: PassTimes, depth: int) -> Iterator[_Frame]:
@@ -193,10 +192,10 @@ def pass_icicle(charts: Charts, tree: PassTimes) -> str:
         for child in sorted(node.children, key=lambda child: -child.seconds):
             yield from walk(child, depth + 1)
 
-    return _icicle(charts, "phases and passes of the compile", list(walk(tree, 0)))
+    return _icicle("phases and passes of the compile", list(walk(tree, 0)))
 
 
-def _icicle(charts: Charts, caption: str, frames: Sequence[_Frame], unit: str = "seconds") -> str:
+def _icicle(caption: str, frames: Sequence[_Frame], unit: str = "seconds") -> Drawing:
     """Draw frames, given with a parent before its children, in an icicle chart; of many frames the largest."""
     kept = frames
     if len(frames) > _FRAMES_DRAWN:
@@ -211,7 +210,7 @@ def _icicle(charts: Charts, caption: str, frames: Sequence[_Frame], unit: str = 
     }
     left_out = len(frames) - len(kept)
     note = f"; {integer(left_out)} small ones are left out" if left_out else ""
-    return charts.figure("icicle", caption + note, data)
+    return Drawing("icicle", caption + note, data)
 
 
 def _large_frames(frames: Sequence[_Frame], least: float) -> list[_Frame]:
@@ -227,7 +226,7 @@ def _large_frames(frames: Sequence[_Frame], least: float) -> list[_Frame]:
     return kept
 
 
-def live_memory(charts: Charts, picture: MemoryPicture) -> Iterator[str]:
+def live_memory(picture: MemoryPicture) -> Iterator[Drawing]:
     """Draw the live size after each instruction of the schedule."""
     if len(picture.live_bytes) < 2:
         return
@@ -237,4 +236,4 @@ def live_memory(charts: Charts, picture: MemoryPicture) -> Iterator[str]:
     peak = f"; peak memory {bytes_(picture.peak_bytes)} by the {picture.source}" if picture.source != SCHEDULE else ""
     caption = f"live size over the schedule, an estimate: at most {bytes_(max(picture.live_bytes))}{peak}"
     x = list(range(len(sizes)))
-    yield lines(charts, caption, "place in the schedule", x, "bytes", [("live", sizes)], stepped=True)
+    yield lines(caption, "place in the schedule", x, "bytes", [("live", sizes)], stepped=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import math
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
@@ -19,9 +18,9 @@ from typing import Any, Final
 from jaxprof.analysis.explain.derive import explanation
 from jaxprof.analysis.finding import Finding
 from jaxprof.facts.sessions import environment, state_words
+from jaxprof.report.envelope import encoded
 from jaxprof.report.explain import answers, cost_text, place_text
 from jaxprof.report.page.elements import (
-    Charts,
     Section,
     command,
     facts,
@@ -32,34 +31,21 @@ from jaxprof.report.page.elements import (
     section,
     text,
 )
-from jaxprof.report.page.sections import (
-    compile_section,
-    kernels_section,
-    memory_section,
-    programs_section,
-    runs_section,
-    steps_section,
-    trust_section,
-)
+from jaxprof.report.page.sections import capture_sections, programs_section, runs_section
 from jaxprof.session import Session
-from jaxprof.text import json_text
 
 _TEXTS: Final = ("hlo", "stablehlo", "jaxpr")
 """Names of the texts of a run that are folded at the end of the page."""
 _TEXTS_KEPT: Final = 12
 
 
-def sections(session: Session, charts: Charts, name: str, *, live: bool = False) -> Iterator[Section]:
+def sections(session: Session, name: str, *, live: bool = False) -> Iterator[Section]:
     """Yield the sections of the page, without empty ones. `name`: what commands call the session. `live`: the session
     is being written now."""
     yield _answer(session, name)
-    yield from programs_section(session, charts, live=live)
-    yield from runs_section(session, charts, live=live)
-    yield from kernels_section(session, charts)
-    yield from steps_section(session, charts)
-    yield from compile_section(session, charts)
-    yield from memory_section(session, charts)
-    yield from trust_section(session)
+    yield from programs_section(session, live=live)
+    yield from runs_section(session, live=live)
+    yield from capture_sections(session)
     yield Section("environment", "Environment", list(_environment(session)))
     yield from _texts(session)
 
@@ -145,8 +131,8 @@ def to_page(session: Session, name: str, *, live: bool = False, follow: str = ""
     """Return the whole file. `name`: what commands call the session. `live`: the session is being written now.
     `follow`: an address that the page polls for changes every two seconds; empty for a file that stays as it is.
     """
-    charts = Charts()
-    shown = list(sections(session, charts, name, live=live))
+    charts: list[dict[str, Any]] = []
+    shown = list(sections(session, name, live=live))
     style, script = _asset_text(*_STYLES), _asset_text(*_SCRIPTS)
     connect = "; connect-src 'self'" if follow else ""
     policy = (
@@ -166,8 +152,8 @@ def to_page(session: Session, name: str, *, live: bool = False, follow: str = ""
             _head(session, shown, live),
             '<noscript><p class="note">The tables have every figure; the charts need JavaScript.</p></noscript>\n',
             "<main>\n",
-            *(_section_html(each) for each in shown),
-            f'</main>\n<script type="application/json" id="charts">{embedded_json(charts.data)}</script>\n',
+            *(each.html(charts) for each in shown),
+            f'</main>\n<script type="application/json" id="charts">{embedded_json(charts)}</script>\n',
             f"<script>{script}</script>\n</body>\n</html>\n",
         )
     )
@@ -176,19 +162,7 @@ def to_page(session: Session, name: str, *, live: bool = False, follow: str = ""
 def embedded_json(data: Any) -> str:
     """Return `data` as JSON that an HTML parser leaves alone inside a script element: `<`, `>` and `&` are escaped, and
     so is every character that a terminal or JavaScript (U+2028) would act on. NaN and infinity are null."""
-    try:
-        written = json_text(data, compact=True)
-    except ValueError:
-        written = json_text(_finite(data), compact=True)
-    return written.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _finite(data: Any) -> Any:
-    if isinstance(data, dict):
-        return {key: _finite(value) for key, value in data.items()}
-    if isinstance(data, list | tuple):
-        return [_finite(value) for value in data]
-    return None if isinstance(data, float) and not math.isfinite(data) else data
+    return encoded(data).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _head(session: Session, shown: list[Section], live: bool) -> str:
@@ -203,11 +177,6 @@ def _head(session: Session, shown: list[Section], live: bool) -> str:
         f"<header><h1>{command}</h1><p>session {text(header.session)} · {subtitle}</p></header>\n"
         f'<nav aria-label="Sections">{links}</nav>\n'
     )
-
-
-def _section_html(shown: Section) -> str:
-    content = "\n".join(shown.content)
-    return f'<section id="{shown.anchor}">\n<h2>{text(shown.title)}</h2>\n{content}\n</section>\n'
 
 
 @cache

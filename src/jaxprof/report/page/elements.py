@@ -20,16 +20,42 @@ FOLDED_KEPT: Final = 256 << 10
 
 
 @dataclass(frozen=True, slots=True)
+class Drawing:
+    """A chart, which a script draws. `html_assets/page.js` lists the kinds."""
+
+    kind: str
+    caption: str
+    data: Mapping[str, Any]
+
+
+Piece = str | Drawing
+"""A piece of HTML, or a drawing that takes its place."""
+
+
+@dataclass(frozen=True, slots=True)
 class Section:
     """A part of the page with a heading and a link in the navigation."""
 
     anchor: str
     title: str
-    content: Sequence[str]
-    """Pieces of HTML."""
+    content: Sequence[Piece]
+
+    def html(self, charts: list[dict[str, Any]]) -> str:
+        """Return the section. The data of its drawings is added to `charts`, those of all sections so far."""
+        pieces = []
+        for piece in self.content:
+            if isinstance(piece, Drawing):
+                place = f'<div class="chart" role="img" aria-label="{escape(safe(piece.caption))}"></div>'
+                caption = f"<figcaption>{text(piece.caption)}</figcaption>"
+                pieces.append(f'<figure data-chart="{len(charts)}">{caption}{place}</figure>')
+                charts.append({"kind": piece.kind, "caption": piece.caption, **piece.data})
+            else:
+                pieces.append(piece)
+        content = "\n".join(pieces)
+        return f'<section id="{self.anchor}">\n<h2>{text(self.title)}</h2>\n{content}\n</section>\n'
 
 
-def section(anchor: str, title: str, content: Sequence[str]) -> Iterator[Section]:
+def section(anchor: str, title: str, content: Sequence[Piece]) -> Iterator[Section]:
     """Yield the section; nothing without content."""
     if content:
         yield Section(anchor, title, content)
@@ -113,17 +139,3 @@ def _cell(value: Any, shown: str, side: str) -> str:
 
 def _kind(kind: str) -> str:
     return f' class="{kind}"' if kind else ""
-
-
-class Charts:
-    """The data of the charts of one page, in their order on the page."""
-
-    def __init__(self) -> None:
-        self.data: list[dict[str, Any]] = []
-
-    def figure(self, kind: str, caption: str, data: Mapping[str, Any]) -> str:
-        """Return the place where the script draws a chart, and keep its data. `html_assets/page.js` lists the kinds."""
-        number = len(self.data)
-        self.data.append({"kind": kind, "caption": caption, **data})
-        place = f'<div class="chart" role="img" aria-label="{escape(safe(caption))}"></div>'
-        return f'<figure data-chart="{number}"><figcaption>{text(caption)}</figcaption>{place}</figure>'

@@ -28,7 +28,7 @@ from jaxprof.facts.programs import rows_of
 from jaxprof.facts.sessions import is_profile
 from jaxprof.report.memory import memory_heading
 from jaxprof.report.page import charts as draw
-from jaxprof.report.page.elements import ROWS_KEPT, Charts, Section, heading, listed, paragraph, section, table
+from jaxprof.report.page.elements import ROWS_KEPT, Drawing, Piece, Section, heading, listed, paragraph, section, table
 from jaxprof.report.recording.tables import (
     COMPILES_TEXT,
     LINES_TEXT,
@@ -66,32 +66,36 @@ _SPEED = (SIDE_AND_VARIANT, DEVICE, MEDIAN, INTERVAL, SPEEDUP, BREAK_EVEN, CHECK
 _SAMPLES = (SIDE_AND_VARIANT, *SPREAD, MODES)
 _PHASES = (SIDE_AND_VARIANT, *BEFORE_STEADY)
 _ONE_CALL = (SIDE_AND_VARIANT, *RATES)
+_BUFFERS_SHOWN = [
+    replace(fact, widest=0)
+    for fact in pick(BUFFERS, "bytes", "kind", "at_peak", "instruction", "shape", "source", "op_name")
+]
 
 
-def runs_section(session: Session, charts: Charts, *, live: bool) -> Iterator[Section]:
+def runs_section(session: Session, *, live: bool) -> Iterator[Section]:
     """Yield the section with all sweeps and groups of measured runs; nothing if nothing was measured."""
-    sweeps = [html for sweep in sweep_groups(session) for html in _sweep(charts, sweep)]
-    content = [html for group in groups(session) for html in _group(session, charts, group, live)]
+    sweeps = [html for sweep in sweep_groups(session) for html in _sweep(sweep)]
+    content = [html for group in groups(session) for html in _group(session, group, live)]
     yield from section("runs", "Runs", [*sweeps, *content])
 
 
-def _group(session: Session, charts: Charts, group: RunGroup, live: bool) -> Iterator[str]:
+def _group(session: Session, group: RunGroup, live: bool) -> Iterator[Piece]:
     parts = [group.workload, parameters_text(group.parameters), group.preset]
     yield heading("  ·  ".join(part for part in parts if part))
-    rows = rows_of_group(session, group, live=live)
+    rows = rows_of_group(group, live=live)
     if group.comparison:
         yield from listed(head_lines(ab_result(session, group.comparison)))
     yield from table(Table(_SPEED, rows))
     if not group.comparison and (verdicts := verdicts_text(rows)):
         yield paragraph(verdicts, "note")
-    yield from draw.phases(charts, rows)
+    yield from draw.phases(rows)
     yield from table(Table(_PHASES, rows, title="phases"))
     by_id = {result.run.id: result for result in group.runs}
     for row in rows:
-        yield from draw.distribution(charts, row.label, row.result)
+        yield from draw.distribution(row.label, row.result)
     yield from table(Table(_SAMPLES, [row for row in rows if row.result.summary is not None], title="samples"))
     for row in rows:
-        yield from draw.break_even(charts, row.result, by_id.get(row.run.plan.baseline))
+        yield from draw.break_even(row.result, by_id.get(row.run.plan.baseline))
     yield from table(Table(_ONE_CALL, rows, title="one call"))
     yield from listed(
         dict.fromkeys(
@@ -102,7 +106,7 @@ def _group(session: Session, charts: Charts, group: RunGroup, live: bool) -> Ite
     )
 
 
-def _sweep(charts: Charts, sweep: SweepGroup) -> Iterator[str]:
+def _sweep(sweep: SweepGroup) -> Iterator[Piece]:
     yield heading(f"{sweep.workload}  ·  {sweep.parameter} swept")
     sizes = sorted({size for line in sweep.lines for size in line.sizes})
     medians = [
@@ -117,20 +121,20 @@ def _sweep(charts: Charts, sweep: SweepGroup) -> Iterator[str]:
         (line.label, [by_size.get(size) for size in sizes]) for line, by_size in zip(sweep.lines, medians, strict=True)
     ]
     caption = f"median of a call over {sweep.parameter}"
-    yield draw.lines(charts, caption, sweep.parameter, sizes, "seconds", series, logarithmic=True)
+    yield draw.lines(caption, sweep.parameter, sizes, "seconds", series, logarithmic=True)
     sized: Fact[float] = column(sweep.parameter, lambda size: size, scaled)
     columns = [column(line.label, by_size.get, seconds) for line, by_size in zip(sweep.lines, medians, strict=True)]
     yield from table(Table((sized, *columns), sizes))
     yield from listed(crossover.sentence(sweep.parameter) for crossover in sweep.crossovers())
 
 
-def programs_section(session: Session, charts: Charts, *, live: bool) -> Iterator[Section]:
+def programs_section(session: Session, *, live: bool) -> Iterator[Section]:
     """Yield the section with all recorded programs; nothing in a session without one."""
-    content = [html for run in session.programs for html in _program(session, charts, run, live)]
+    content = [html for run in session.programs for html in _program(session, run, live)]
     yield from section("program", "Program", content)
 
 
-def _program(session: Session, charts: Charts, run: Run, live: bool) -> Iterator[str]:
+def _program(session: Session, run: Run, live: bool) -> Iterator[Piece]:
     program = program_result(session, run.id)
     yield heading(title(program, live=live))
     ended = run.end(deserted=not live)
@@ -139,7 +143,7 @@ def _program(session: Session, charts: Charts, run: Run, live: bool) -> Iterator
     if bounds := verdict_sentence(program):
         yield paragraph(bounds)
     states = [(share.state, share.seconds) for share in program.timeline]
-    yield from draw.bars(charts, "the main thread's time", [("", states)])
+    yield from draw.bars("the main thread's time", [("", states)])
     yield from table(Table(TIME_LINE, time_line_rows(program)))
     yield from listed(loop(program, steps) for steps in program.loops)
     if program.findings:
@@ -151,7 +155,7 @@ def _program(session: Session, charts: Charts, run: Run, live: bool) -> Iterator
         yield from table(Table(COMPILES_TEXT, rows_of(program, program.compiles)))
     if program.lines:
         yield heading("Lines of the source", 4)
-        yield from draw.flame(charts, program_flame(program))
+        yield from draw.flame(program_flame(program))
         yield from table(Table(LINES_TEXT, rows_of(program, program.lines)))
     if program.transfers:
         yield heading("Implicit copies", 4)
@@ -172,7 +176,7 @@ class StepWindow:
     end: int
 
 
-def step_timeline(charts: Charts, session: Session, run: Run) -> Iterator[str]:
+def step_timeline(session: Session, run: Run) -> Iterator[Piece]:
     """Draw the timeline of a typical step of a run; nothing for a run without a timeline."""
     try:
         stored = session.text(run.id, TEXT_NAME)
@@ -190,7 +194,7 @@ def step_timeline(charts: Charts, session: Session, run: Run) -> Iterator[str]:
     notes = [f"the {integer(left_out)} shortest intervals are left out"] if left_out else []
     notes += [f"{integer(timeline.left_out)} short intervals of the profile were not kept"] if timeline.left_out else []
     caption = "; ".join([f"{window.title}, {seconds((window.end - window.start) / 1e9)}", *notes])
-    yield charts.figure("timeline", caption, {"span": window.end - window.start, "lanes": lanes})
+    yield Drawing("timeline", caption, {"span": window.end - window.start, "lanes": lanes})
 
 
 def typical_step(timeline: Timeline, steps: StepsMeasured | None) -> StepWindow:
@@ -244,40 +248,27 @@ _PROGRAMS_READ: Final = 4
 """Most programs of a profile whose HLO is read for the page, those that took longest."""
 
 
-def kernels_section(session: Session, charts: Charts) -> Iterator[Section]:
-    """Yield the section with the kernels of each run, as measured and by the HLO."""
-    if is_profile(session):
-        content = list(_profile_kernels(session, charts))
-    else:
-        content = [html for run in session.runs.values() for html in _run_kernels(session, charts, run)]
-    yield from section("kernels", "Kernels", content)
-
-
-def _profile_kernels(session: Session, charts: Charts) -> Iterator[str]:
-    whole = next(iter(session.runs.values()))
-    if kernels := whole_profile(session):
-        yield from table(measured_table(kernels, programs=True))
-        yield from draw.flame(charts, kernel_flame(session, whole))
-    if (measured_run := measured(session, whole.id)) is not None:
-        yield from listed(beside_kernels(measured_run))
-    for run in [run for run in programs_of(session, whole) if "hlo" in run.texts][:_PROGRAMS_READ]:
-        if costs := list(_hlo_costs(session, charts, run)):
-            yield from (heading(run.plan.workload), *costs)
-
-
-def _run_kernels(session: Session, charts: Charts, run: Run) -> Iterator[str]:
-    content: list[str] = []
+def _kernels(session: Session, run: Run) -> Iterator[Piece]:
+    """Yield the kernels of a run, as measured and by the HLO; of a profile those of all its programs together."""
+    imported = is_profile(session)
+    if imported and run is not next(iter(session.runs.values())):
+        return
     measured_run = measured(session, run.id)
+    if imported:
+        yield from table(measured_table(whole_profile(session), programs=True))
+    elif measured_run is not None:
+        yield from table(measured_table(measured_run.kernels))
+    if not run.is_program:
+        yield from draw.flame(kernel_flame(session, run))
     if measured_run is not None:
-        content += table(measured_table(measured_run.kernels))
-        content += listed(beside_kernels(measured_run))
-    content += draw.flame(charts, kernel_flame(session, run) if not run.is_program else None)
-    content += _hlo_costs(session, charts, run)
-    if content:
-        yield from (heading(run.label), *content)
+        yield from listed(beside_kernels(measured_run))
+    programs = programs_of(session, run) if imported else [run]
+    for program in [program for program in programs if "hlo" in program.texts][:_PROGRAMS_READ]:
+        if costs := list(_hlo_costs(session, program)):
+            yield from (*([heading(program.plan.workload)] if program is not run else []), *costs)
 
 
-def _hlo_costs(session: Session, charts: Charts, run: Run) -> Iterator[str]:
+def _hlo_costs(session: Session, run: Run) -> Iterator[Piece]:
     """Yield the costs of a run's kernels by the HLO, under the ceilings of its device; nothing without HLO."""
     kernels = kernels_of(session, run.id)
     if not kernels:
@@ -292,7 +283,7 @@ def _hlo_costs(session: Session, charts: Charts, run: Run) -> Iterator[str]:
     ranking = ranking_on(machine_of_run(run, device), module, kernels, seconds_per_call(run))
     numbers = ordered(ranking, everything(ranking), "share")[:ROWS_KEPT]
     if device is not None:
-        yield from draw.roofline(charts, ranking, numbers, device)
+        yield from draw.roofline(ranking, numbers, device)
     left_out = len(ranking) - len(numbers)
     rest = f"and {integer(left_out)} more kernels" if left_out else ""
     notes = tuple(filter(None, (rest, ceilings_note(device) if device else "")))
@@ -300,52 +291,48 @@ def _hlo_costs(session: Session, charts: Charts, run: Run) -> Iterator[str]:
     yield from table(Table(columns, list(ranking.rows(numbers)), title="by the HLO, of one call", notes=notes))
 
 
-def steps_section(session: Session, charts: Charts) -> Iterator[Section]:
-    """Yield the section with the steps of each run and the timeline of a typical one."""
-    content = [html for run in session.runs.values() for html in _steps(session, charts, run)]
-    yield from section("steps", "Steps and timeline", content)
-
-
-def _steps(session: Session, charts: Charts, run: Run) -> Iterator[str]:
-    content = list(step_timeline(charts, session, run))
+def _steps(session: Session, run: Run) -> Iterator[Piece]:
+    yield from step_timeline(session, run)
     if run.steps is not None and run.steps.steps:
-        content += table(Table(device_columns(), device_steps(run.steps)))
-        content += draw.steps(charts, run.steps.steps)
-        content += table(Table(STEPS, run.steps.steps, title="steps"))
-    if content:
-        yield from (heading(run.label), *content)
+        yield from table(Table(device_columns(), device_steps(run.steps)))
+        yield from draw.steps(run.steps.steps)
+        yield from table(Table(STEPS, run.steps.steps, title="steps"))
 
 
-def compile_section(session: Session, charts: Charts) -> Iterator[Section]:
-    """Yield the section on where the compile time of each run went."""
-    content: list[str] = []
-    for run in session.runs.values():
-        if run.compile_passes is not None:
-            tree = run.compile_passes.tree
-            shown = passes_table(tree, list(pass_rows(tree)))
-            content += (heading(run.label), draw.pass_icicle(charts, tree), *table(shown))
-    yield from section("compile", "Compile passes", content)
+def _compile(_: Session, run: Run) -> Iterator[Piece]:
+    if run.compile_passes is not None:
+        tree = run.compile_passes.tree
+        yield draw.pass_icicle(tree)
+        yield from table(passes_table(tree, list(pass_rows(tree))))
 
 
-def memory_section(session: Session, charts: Charts) -> Iterator[Section]:
-    """Yield the section on what the memory peak of each run is made of."""
-    content: list[str] = []
-    shown = pick(BUFFERS, "bytes", "kind", "at_peak", "instruction", "shape", "source", "op_name")
-    columns = [replace(fact, widest=0) for fact in shown]
-    for run in session.runs.values():
-        picture = buffers_of(session, run.id)
-        if picture is not None:
-            content += (heading(run.label), *listed(memory_heading(picture)), *draw.live_memory(charts, picture))
-            content += table(Table(columns, picture.buffers))
-    yield from section("memory", "Memory", content)
+def _memory(session: Session, run: Run) -> Iterator[Piece]:
+    picture = buffers_of(session, run.id)
+    if picture is not None:
+        yield from listed(memory_heading(picture))
+        yield from draw.live_memory(picture)
+        yield from table(Table(_BUFFERS_SHOWN, picture.buffers))
 
 
-def trust_section(session: Session) -> Iterator[Section]:
-    """Yield the section on whether the captures of each run can be trusted."""
-    columns = [replace(fact, title=fact.key) for fact in TRUST]
-    content: list[str] = []
-    for run in session.runs.values():
-        if rows := trust_rows(run):
-            content += (heading(run.label), *table(Table(columns, rows)))
-    lead = "What each capture was checked for; a doubt says what to do about it."
-    yield from section("trust", "Trust", content and [paragraph(lead), *content])
+def _trust(_: Session, run: Run) -> Iterator[Piece]:
+    lead = "what each capture was checked for; a doubt says what to do about it"
+    yield from table(Table([replace(fact, title=fact.key) for fact in TRUST], trust_rows(run), lead))
+
+
+_OF_RUNS: Final = (
+    ("kernels", "Kernels", _kernels),
+    ("steps", "Steps and timeline", _steps),
+    ("compile", "Compile passes", _compile),
+    ("memory", "Memory", _memory),
+    ("trust", "Trust", _trust),
+)
+
+
+def capture_sections(session: Session) -> Iterator[Section]:
+    """Yield the sections on what captures and HLO show of each run."""
+    for anchor, name, pieces_of in _OF_RUNS:
+        content: list[Piece] = []
+        for run in session.runs.values():
+            if pieces := list(pieces_of(session, run)):
+                content += (heading(run.label), *pieces)
+        yield from section(anchor, name, content)

@@ -1,18 +1,16 @@
-"""Tables of a recorded program for people, and its single views as JSON and CSV."""
+"""Tables of a recorded program for people."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.programs.result import NOT_SEEN, ProgramResult
-from jaxprof.facts import RUN, Fact, at, column, pick
-from jaxprof.facts.programs import COMPILES, LINES, TRANSFERS, VIEWS, ProgramFact, ProgramRow, rows_of, share
+from jaxprof.facts import Fact, at, column, pick
+from jaxprof.facts.programs import COMPILES, LINES, TRANSFERS, ProgramFact, ProgramRow, rows_of, share
 from jaxprof.report.recording.words import cache, ledger_title, words
-from jaxprof.report.renderers import Table, records, to_csv_text
-from jaxprof.session import Session
+from jaxprof.report.renderers import Table
 from jaxprof.units import UNKNOWN, counted, integer, percent, seconds, whole_steps
 
 LETTERS: Final = {
@@ -112,22 +110,6 @@ _WHY: Final[ProgramFact] = column(
     str,
     right=False,
 )
-
-
-def program_view_json(session: Session, view: str) -> dict[str, Any]:
-    """Return one of `VIEWS` of every program of the session as JSON-ready rows, each with the id of its run."""
-    return {view: list(records(_view(session, view)))}
-
-
-def program_view_csv(session: Session, view: str) -> str:
-    """Return one of `VIEWS` of every program of the session as CSV; lists and objects are JSON in their cell."""
-    return to_csv_text(_view(session, view))
-
-
-def _view(session: Session, view: str) -> Table[ProgramRow]:
-    facts, items = VIEWS[view]
-    programs = (program_result(session, run.id) for run in session.programs)
-    return Table((RUN, *facts), [row for program in programs for row in rows_of(program, items(program))])
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,6 @@ from jaxprof.report.recording.tables import (
 from jaxprof.report.recording.words import (
     ARGV_WIDTH,
     command,
-    compilations,
     finding_text,
     ledger_title,
     loop,
@@ -64,7 +63,7 @@ _ARRAYS: Final[tuple[Fact[tuple[str, int | None, int | None]], ...]] = (
 def program_lines(session: Session, run: Run, *, live: bool = False) -> Iterator[str]:
     """Yield the whole report of one program."""
     program = program_result(session, run.id)
-    yield from _head(session, program, live)
+    yield from _head(program, live)
     parts = map(list, (part(program) for part in (
         _verdict_lines, _time_line, _functions_lines, _finding_list, _line_list,
     )))  # fmt: skip
@@ -99,7 +98,8 @@ def summary_lines(session: Session, run_id: str = "", width: int = WIDTH) -> lis
     if program.functions:
         first = program.functions[0]
         most_by = f"; most by {first.function}: {integer(first.count)} in {seconds(first.seconds)}"
-        lines.append(f"  {compilations(program.compile_count)}, {seconds(program.compile_seconds)}{most_by}")
+        count = counted(program.compile_count, "compilation")
+        lines.append(f"  {count}, {seconds(program.compile_seconds)}{most_by}")
     asked = asked_function(session, session.runs[run_id])
     if asked is not None and asked.error:
         lines.append(f"  ! --function {asked.name}: {asked.error}. {asked.advice}".rstrip())
@@ -112,7 +112,7 @@ def summary_lines(session: Session, run_id: str = "", width: int = WIDTH) -> lis
     return lines
 
 
-def _head(session: Session, program: ProgramResult, live: bool) -> Iterator[str]:
+def _head(program: ProgramResult, live: bool) -> Iterator[str]:
     heading = title(program, live=live)
     yield heading
     yield "─" * min(WIDTH, columns(heading))
@@ -257,7 +257,7 @@ def _functions_lines(program: ProgramResult, shown: int = _FUNCTIONS_SHOWN) -> I
     rest = program.functions[shown:]
     if rest:
         count, took = sum(function.count for function in rest), sum(function.seconds for function in rest)
-        yield f"  and {counted(len(rest), 'more function')}: {compilations(count)}, {seconds(took)}"
+        yield f"  and {counted(len(rest), 'more function')}: {counted(count, 'compilation')}, {seconds(took)}"
 
 
 def _ledger_lines(program: ProgramResult) -> Iterator[str]:

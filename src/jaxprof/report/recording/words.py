@@ -52,17 +52,14 @@ def words(name: str) -> str:
     return name.replace("_", " ")
 
 
-def compilations(count: int) -> str:
-    """Return a number of compilations: `1 compilation`, `428 compilations`."""
-    return counted(count, "compilation")
-
-
 def ledger_title(program: ProgramResult) -> str:
     """Return the title of the compile ledger: `428 compilations of 6 functions, 31.2 s, 74 % of the wall time`."""
     share = program.of_wall(program.compile_seconds)
     of_wall = f", {percent(share)} of the wall time" if share is not None else ""
     functions = counted(len(program.functions), "function")
-    return f"{compilations(program.compile_count)} of {functions}, {seconds(program.compile_seconds)}{of_wall}"
+    return (
+        f"{counted(program.compile_count, 'compilation')} of {functions}, {seconds(program.compile_seconds)}{of_wall}"
+    )
 
 
 def cache(rows: Sequence[Compiled]) -> str:
@@ -153,15 +150,9 @@ def loop(program: ProgramResult, steps: StepFigures) -> str:
     where = f"at {steps.where.short(program.directory)}" if steps.where is not None else f"of {steps.name!r}"
     spread = f", jitter {percent(steps.jitter)}" if steps.jitter is not None else ""
     median = f", median {seconds(steps.median_seconds)}{spread}" if steps.median_seconds is not None else ""
-    count = f"{counted(count_of(program, steps), 'step')} ({how_seen(program, steps)})"
+    passes = program.passes_of(steps)  # all from the first timed step to the last, if its steps were timed
+    count = f"{counted(steps.count if passes is None else passes.count, 'step')} ({how_seen(program, steps)})"
     return safe(f"loop {where}: {count}, {scaled(steps.per_second)} steps/s{median}")
-
-
-def count_of(program: ProgramResult, steps: StepFigures) -> int:
-    """Return how many steps a loop took: from the first timed step to the last if its steps were timed, otherwise the
-    steps that were counted."""
-    passes = program.passes_of(steps)
-    return steps.count if passes is None else passes.count
 
 
 def how_seen(program: ProgramResult, steps: StepFigures) -> str:

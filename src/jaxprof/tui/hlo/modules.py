@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from jaxprof.analysis.ceilings import ceilings_for, machine_of_run
 from jaxprof.analysis.ranking import BarrierIndex, Ranking, ranking_on
-from jaxprof.devices.targets import machine_of
+from jaxprof.devices.targets.machine import machine_of
 from jaxprof.errors import JaxprofError
 from jaxprof.hlo.analysis.cost.peaks import device_of_kind
 from jaxprof.hlo.open.stages import HLO_STAGES, STAGES, ModuleStages

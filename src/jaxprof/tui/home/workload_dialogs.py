@@ -158,7 +158,7 @@ def split_specs(text: str) -> list[str]:
 
 def ask_devices(app: Profiler, info: WorkloadInfo, choices: HomeOptions) -> None:
     """Ask for devices that are not here, and queue the compilation for them."""
-    from jaxprof.devices.targets import parse_targets
+    from jaxprof.devices.targets.machine import parse_targets
     from jaxprof.runner.planning import PlanOptions, plan_compiles
 
     chosen = choices.of(info.name)

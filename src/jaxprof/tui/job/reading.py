@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from jaxprof.analysis.jobs.job import JobFigures
     from jaxprof.analysis.jobs.step_grid import StepGrid
-    from jaxprof.rollup.grid import JobSteps
-    from jaxprof.rollup.job import MemberFigures
+    from jaxprof.rollup.job import JobSteps, MemberFigures
 
 _LOSS_COLUMNS: Final = 100
 """Columns of the grid from which the lost seconds are computed."""
@@ -44,8 +43,8 @@ class JobInView:
         """Return all steps of all processes in so many columns. Blocks: for threads."""
         from jaxprof.analysis.jobs.step_grid import STEP
 
-        columns = columns if values_of == STEP else min(columns, self.job_steps.windows(None, None))
-        return self.job_steps.grid(columns, None, None, values_of)
+        columns = columns if values_of == STEP else min(columns, self.job_steps.windows)
+        return self.job_steps.grid(columns, values_of)
 
 
 class JobReading:
@@ -67,8 +66,7 @@ class JobReading:
         """
         if self._sessions is not None:
             return self._sessions.read()
-        from jaxprof.rollup.grid import JobSteps
-        from jaxprof.rollup.job import SESSIONS_READ, read_roll_ups
+        from jaxprof.rollup.job import SESSIONS_READ, JobSteps, read_roll_ups
 
         began = time.monotonic()
         if began < self._due or (seen := _fingerprint(self.folder)) == self._seen:
@@ -125,8 +123,7 @@ class _Sessions:
     def read(self) -> JobInView | None:
         """Return the job as `JobReading.read` does."""
         from jaxprof.analysis.jobs.job import figures_of
-        from jaxprof.rollup.grid import JobSteps
-        from jaxprof.rollup.job import JobFiles, MemberFigures
+        from jaxprof.rollup.job import JobFiles, JobSteps, MemberFigures
 
         changed = self._follower.poll()
         job = self._follower.job
@@ -145,8 +142,6 @@ class _Sessions:
 
 def _in_view(figures: JobFigures, steps: JobSteps) -> JobInView:
     """Return a job with the seconds that each process loses, and the notices about how its steps are numbered."""
-    from jaxprof.analysis.jobs.step_grid import OWN
-
-    grid = steps.grid(_LOSS_COLUMNS, None, None, OWN)
+    grid = steps.grid(_LOSS_COLUMNS)
     lost = grid.lost_seconds if len(grid.steps) else {}
     return JobInView(replace(figures, notices=(*figures.notices, *grid.notices)), steps, lost)

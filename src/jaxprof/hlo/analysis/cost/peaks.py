@@ -112,8 +112,10 @@ def _read(name: str, row: Mapping[str, Any]) -> DevicePeaks:
     )
 
 
-_TABLE: Final = Path(__file__).with_name("devices.json").read_text("utf-8")
-DEVICES: Final[Mapping[str, DevicePeaks]] = {name: _read(name, row) for name, row in json.loads(_TABLE).items()}
+TABLE: Final = Path(__file__).with_name("devices.json")
+DEVICES: Final[Mapping[str, DevicePeaks]] = {
+    name: _read(name, row) for name, row in json.loads(TABLE.read_text("utf-8")).items()
+}
 """Every device of the table, by its name on the command line."""
 _OTHER_NAMES: Final = {
     "tpu7x": "tpu-v7x", "tpu-7x": "tpu-v7x", "tpu-v7": "tpu-v7x", "v7": "tpu-v7x", "ironwood": "tpu-v7x",
