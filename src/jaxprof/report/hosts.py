@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from jaxprof.analysis.arrivals import Arrivals
 from jaxprof.analysis.finding import Finding
-from jaxprof.analysis.jobs.figures import ProcessFigures
+from jaxprof.analysis.jobs.figures import UNSEEN, ProcessFigures
 from jaxprof.analysis.jobs.job import Goodput, JobFigures
 from jaxprof.analysis.jobs.late import shared
 from jaxprof.facts import SENTENCE, Fact, at, recorder
@@ -221,7 +221,9 @@ def nothing_found(job: JobFigures) -> str:
     all_do = f" All {len(job.processes)} processes: {common}." if common else ""
     if not compared:
         return all_do.strip()
-    text = f"No process stands out. Compared: {', '.join(compared)}.{all_do}"
+    unseen = job.goodput.shares[UNSEEN] if job.goodput is not None else 0.0
+    seen = f" in what was seen; {percent(unseen)} of the time was not" if unseen >= _MUCH_UNSEEN else ""
+    text = f"No process stands out{seen}. Compared: {', '.join(compared)}.{all_do}"
     if job.arrivals is not None:
         return text
     return (
@@ -230,6 +232,8 @@ def nothing_found(job: JobFigures) -> str:
     )
 
 
+_MUCH_UNSEEN: Final = 0.1
+"""Share of the time that was not seen from which a conclusion says so."""
 _GOODPUT: Final[tuple[Fact[Goodput], ...]] = (
     Fact("share", SHARE, "Share that was useful: an upper bound", lambda goodput: goodput.shares["useful"]),
     Fact("seconds", SECONDS, "Wall time of these processes together"),

@@ -15,6 +15,8 @@ from jaxprof.analysis.arrivals import Exchanged, align
 from jaxprof.analysis.explain.catalogue import entries
 from jaxprof.analysis.explain.jobs import explanation_of_job
 from jaxprof.analysis.finding import Finding
+from jaxprof.analysis.jobs.figures import CAUSES, UNSEEN, USEFUL
+from jaxprof.analysis.jobs.job import Goodput
 from jaxprof.facts import recorder
 from jaxprof.report.hosts import COLLECTIVES, nothing_found
 from job_folders import ALL_REDUCE, captures, job_figures, late_from, loop, recorded, stderr, wavering
@@ -243,6 +245,12 @@ def test_what_is_said_of_each(jobs):
     assert "All 4 processes: compiling, of the wall time: 71 % to 7" in nothing_found(jobs["what all share"])
     assert "All 4" not in nothing_found(jobs["what three of four share"])
     assert nothing_found(jobs["a clean job"]).endswith("100 executions of all-reduce by who arrives last.")
+
+
+@pytest.mark.parametrize(("unseen", "said"), [(5.0, "stands out. "), (20.0, "stands out in what was seen; 20 % of")])
+def test_what_was_not_seen_is_said_beside_that_nobody_stands_out(unseen, said, jobs):
+    causes = {**dict.fromkeys(CAUSES, 0.0), USEFUL: 100.0 - unseen, UNSEEN: unseen}
+    assert said in nothing_found(replace(jobs["a clean job"], goodput=Goodput(100.0, 4, causes)))
 
 
 @pytest.mark.parametrize("count", [2, 4])
