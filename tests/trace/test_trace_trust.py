@@ -11,8 +11,7 @@ from jaxprof.events import TrustReported
 from jaxprof.trace.model import Trace
 from jaxprof.trace.steps import steps_of
 from jaxprof.trace.summary import events_of
-from jaxprof.trace.trust.kernels import kernels
-from jaxprof.trace.trust.recording import clock, compiles, device_share, slowdown
+from jaxprof.trace.trust import clock, compiles, device_share, kernels, slowdown
 from tables import rows
 
 

@@ -94,13 +94,10 @@ def annotations_on(trace: Trace, host: str) -> Annotations:
     for lane in trace.annotations:
         if lane.step is None or lane.host != host:
             continue
-        rows = np.flatnonzero(lane.step != ABSENT)
-        rows = rows[outermost(lane.starts[rows], lane.ends[rows])]
-        steps += [
-            (int(lane.starts[row]), int(lane.ends[row]), f"{lane.names[int(lane.name_of[row])]} {int(lane.step[row])}",
-             lane.thread)
-            for row in rows.tolist()
-        ]  # fmt: skip
+        held = outermost(lane.select(lane.step != ABSENT))
+        assert held.step is not None
+        columns = zip(*(column.tolist() for column in (held.starts, held.ends, held.name_of, held.step)), strict=True)
+        steps += [(start, end, f"{lane.names[name]} {step}", lane.thread) for start, end, name, step in columns]
     steps.sort()
     starts, ends, threads = (np.array([step[column] for step in steps], np.int64) for column in (0, 1, 3))
     return Annotations([step[2] for step in steps], starts, ends, threads)
@@ -169,22 +166,18 @@ def _calls(trace: Trace, host: str) -> dict[str, tuple[Ints, Ints]]:
     for lane in trace.lanes:
         if lane.kind != "host" or lane.host != host:
             continue
-        modules = [_module_of(name) for name in lane.names]
-        rows = np.flatnonzero(np.array([module != "" for module in modules], np.bool_)[lane.name_of])
-        if not len(rows):
-            continue
-        rows = rows[outermost(lane.starts[rows], lane.ends[rows])]
+        calls = outermost(lane.select(lane.matching(_module_of)))
         executing = np.sort(lane.starts[lane.matching(CALL.search)])
-        holds = np.searchsorted(executing, lane.ends[rows]) > np.searchsorted(executing, lane.starts[rows])
-        for row, holding in zip(rows.tolist(), holds.tolist(), strict=True):
-            module = modules[int(lane.name_of[row])]
-            calls_by_module.setdefault(module, []).append((int(lane.starts[row]), lane.thread, holding))
-    calls = {}
+        holds = np.searchsorted(executing, calls.ends) > np.searchsorted(executing, calls.starts)
+        for name, start, holding in zip(calls.name_of.tolist(), calls.starts.tolist(), holds.tolist(), strict=True):
+            module = _module_of(lane.names[name])
+            calls_by_module.setdefault(module, []).append((start, lane.thread, holding))
+    found = {}
     for module, every in calls_by_module.items():
         executed = [call for call in every if call[2]] or every
         moments, threads, _ = zip(*sorted(executed), strict=True)
-        calls[module] = (np.array(moments, np.int64), np.array(threads, np.int64))
-    return calls
+        found[module] = (np.array(moments, np.int64), np.array(threads, np.int64))
+    return found
 
 
 def _module_of(event: str) -> str:

@@ -46,14 +46,12 @@ class _Instruction:
 
 def collective_ops(trace: Trace) -> NDArray[np.bool_]:
     """Return which of the trace's ops are collectives or wait for one, and a last False for `NO_OP`."""
-    of_program: dict[tuple[str, int | None], frozenset[str] | None] = {}
+    programs, of_op = trace.programs_of_ops()
+    held = [program_proto(trace, *program) for program in programs]
+    named = [None if proto is None else collective_names(proto) for proto in held]
     is_collective = np.zeros(len(trace.ops) + 1, np.bool_)
-    for index, op in enumerate(trace.ops):
-        key = (op.module, op.program)
-        if key not in of_program:
-            held = program_proto(trace, *key)
-            of_program[key] = None if held is None else collective_names(held)
-        names = of_program[key]
+    for index, (op, program) in enumerate(zip(trace.ops, of_op.tolist(), strict=True)):
+        names = named[program]
         is_collective[index] = op.name in names if names is not None else bool(_BY_NAME.match(op.name))
     return is_collective
 

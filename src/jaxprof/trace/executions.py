@@ -16,10 +16,8 @@ import numpy as np
 from jaxprof.trace.intervals import distinct, joined, outermost, places_of
 from jaxprof.trace.lanes import MODULE
 from jaxprof.trace.launch import correlations_of, launches_on
-from jaxprof.trace.model import NO_OP, PROGRAM_MASK, Ints, Lane, Trace
+from jaxprof.trace.model import NO_OP, PROGRAM_MASK, Ints, Lane, Program, Trace
 
-Program = tuple[str, int | None]
-"""Name and program id of a module."""
 CALL: Final = re.compile(r"Executable(_|::)Execute|ExecuteHelper|ExecuteOnLocalDevice|Execute[A-Z]\w*OnStream")
 """Names that JAX's runtimes give to the host call that executes a program."""
 _NOWHERE: Final = -1
@@ -60,8 +58,7 @@ def _of_module_lanes(lanes: list[Lane]) -> list[Executions]:
 def _of_ops(trace: Trace, lanes: list[Lane]) -> list[Executions]:
     if not trace.ops or not lanes:
         return []
-    numbers: dict[Program, int] = {}
-    of_op = np.array([numbers.setdefault((op.module, op.program), len(numbers)) for op in trace.ops], np.int64)
+    programs, of_op = trace.programs_of_ops()
     op = joined(lane.op_of for lane in lanes)
     there = op != NO_OP
     op = op[there]
@@ -75,7 +72,7 @@ def _of_ops(trace: Trace, lanes: list[Lane]) -> list[Executions]:
     else:
         calls = np.full(len(op), _NOWHERE, np.int64)
     executions = []
-    for name, number in numbers.items():
+    for number, name in enumerate(programs):
         rows = np.flatnonzero(program == number)
         if not len(rows):
             continue
@@ -119,20 +116,17 @@ def _calls_around(trace: Trace, host: str, moments: Ints, threads: Ints) -> Ints
     for lane in trace.lanes:
         if lane.kind != "host" or lane.host != host:
             continue
-        calls = lane.matching(CALL.search)
-        if not calls.any():
+        calls = outermost(lane.select(lane.matching(CALL.search)))
+        if not len(calls):
             continue
-        rows = np.flatnonzero(calls)
-        rows = rows[outermost(lane.starts[rows], lane.ends[rows])]
-        starts, ends = lane.starts[rows], lane.ends[rows]
-        at = np.maximum(np.searchsorted(starts, moments, side="right") - 1, 0)
-        inside = (starts[at] <= moments) & (moments <= ends[at])
+        at = np.maximum(np.searchsorted(calls.starts, moments, side="right") - 1, 0)
+        inside = (calls.starts[at] <= moments) & (moments <= calls.ends[at])
         own = inside & (threads == lane.thread) & (lane.thread != 0)
         several |= inside & (call_of != _NOWHERE) & ~own & ~certain
         take = own | (inside & ~certain)
         call_of[take] = number + at[take]
         certain |= own
-        number += len(starts)
+        number += len(calls)
     call_of[several & ~certain] = _NOWHERE
     return call_of
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from jaxprof.events import IdleCause
 from jaxprof.trace.intervals import Coverage, joined, places_of
-from jaxprof.trace.launch import clocks_disagree, correlations_of, launches_on
+from jaxprof.trace.launch import clock_fault, correlations_of, launches_on
 from jaxprof.trace.model import ABSENT, NO_OP, PS, Ints, Lane, Trace
 
 _LAUNCH: Final = re.compile(
@@ -77,7 +77,7 @@ def idle_causes(trace: Trace, device: str, starts: Ints, ends: Ints, active: Cov
         return []
     host = device.rpartition("/")[0]
     lanes = _calling(trace, host)
-    if not lanes or clocks_disagree(trace, host):
+    if not lanes or clock_fault(trace, host):
         return []
     seconds: dict[str, int] = {}
     launched = idle & _launched(trace, device, active)
@@ -119,9 +119,7 @@ def _launched(trace: Trace, device: str, active: Coverage) -> Coverage:
 
 
 def _named(lanes: list[Lane], pattern: re.Pattern[str]) -> Coverage:
-    rows = [lane.matching(pattern.match) for lane in lanes]
-    starts = joined(lane.starts[found] for lane, found in zip(lanes, rows, strict=True))
-    return Coverage.of(starts, joined(lane.ends[found] for lane, found in zip(lanes, rows, strict=True)))
+    return Coverage.over(lane.select(lane.matching(pattern.match)) for lane in lanes)
 
 
 def _most_specific(lanes: list[Lane], work: Coverage) -> str:
@@ -134,7 +132,7 @@ def _most_specific(lanes: list[Lane], work: Coverage) -> str:
             held[lane.step != ABSENT] = 0
         of_names = np.bincount(lane.name_of, weights=held, minlength=len(lane.names))
         for number in np.flatnonzero(of_names >= _NAMING_SHARE * work.total).tolist():
-            rows = np.flatnonzero((lane.name_of == number) & (held > 0))
-            if (work & Coverage.of(lane.starts[rows], lane.ends[rows])).total >= _NAMING_SHARE * work.total:
-                best = min(best, (float(np.median(lane.durations[rows])), lane.names[number]))
+            named = lane.select((lane.name_of == number) & (held > 0))
+            if (work & Coverage.over([named])).total >= _NAMING_SHARE * work.total:
+                best = min(best, (float(np.median(named.durations)), lane.names[number]))
     return best[1]

@@ -32,9 +32,9 @@ from jaxprof.events import (
 from jaxprof.grouping import grouped
 from jaxprof.hlo.read.proto import text as hlo_text
 from jaxprof.trace.buffers import buffers_in
-from jaxprof.trace.executions import Program, executions_on
+from jaxprof.trace.executions import executions_on
 from jaxprof.trace.folders import choose
-from jaxprof.trace.model import Trace, program_proto
+from jaxprof.trace.model import Program, Trace, program_proto
 from jaxprof.trace.ops import op_times
 from jaxprof.trace.sources import read_chosen
 from jaxprof.trace.summary import TIMELINE, VIEWS, events_of

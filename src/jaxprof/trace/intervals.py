@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxprof.trace.model import Ints
+from jaxprof.trace.model import Ints, Lane
 
 MOST = 1 << 62
 """Limit for sums of times."""
@@ -42,13 +42,12 @@ def places_of(wanted: Ints, ascending: Ints) -> tuple[Ints, NDArray[np.bool_]]:
     return at, ascending[at] == wanted
 
 
-def outermost(starts: Ints, ends: Ints) -> Ints:
-    """Return the indices of the intervals that lie in no other one, in order of start."""
-    order = np.lexsort((-ends, starts))
-    reached = np.maximum.accumulate(ends[order])
-    first = np.ones(len(order), np.bool_)
-    first[1:] = ends[order][1:] > reached[:-1]
-    return order[first]
+def outermost(lane: Lane) -> Lane:
+    """Return the intervals of a lane that lie in no other one, in order of start."""
+    ordered = lane.select(np.lexsort((-lane.ends, lane.starts)))
+    first = np.ones(len(ordered), np.bool_)
+    first[1:] = ordered.ends[1:] > np.maximum.accumulate(ordered.ends)[:-1]
+    return ordered.select(first)
 
 
 def self_times(starts: Ints, durations: Ints) -> Ints:
@@ -191,18 +190,6 @@ def medians_by_group(groups: Ints, values: Ints, count: int) -> tuple[NDArray[np
     least[there] = value[first[there]]
     greatest[there] = value[first[there] + numbers[there] - 1]
     return median, least, greatest
-
-
-def gaps(starts: Ints, durations: Ints) -> tuple[Ints, Ints]:
-    """Return starts and durations of the gaps between the first start and the last end."""
-    if len(starts) < 2:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    order = np.argsort(starts, kind="stable")
-    begin = starts[order]
-    reached = np.maximum.accumulate(begin + durations[order])
-    free = begin[1:] - reached[:-1]
-    there = free > 0
-    return reached[:-1][there], free[there]
 
 
 @dataclass(frozen=True, slots=True)

@@ -214,7 +214,7 @@ def _whole_thread(
         lane.op_of[rows] = marked.op_of
         lane.correlation = _spread(marked.correlation, rows, len(lane))
         lane.step = _spread(marked.step, rows, len(lane))
-    lanes += trace.checked(lane if kept.all() else lane.select(np.flatnonzero(kept)))
+    lanes += trace.checked(lane if kept.all() else lane.select(kept))
 
 
 def _spread(column: Ints | None, rows: Ints, count: int) -> Ints | None:
@@ -246,13 +246,13 @@ def _marked(
     step = columns.get("step_num")
     if step is not None and step.present.any():
         lane.step = integers(plane, step, ABSENT)
-        trace.annotations.append(lane.select(np.flatnonzero((lane.step != ABSENT) & ~marks)))
+        trace.annotations.append(lane.select((lane.step != ABSENT) & ~marks))
     lane.copy = text_column(plane, columns.get("memcpy_details"))
     launches = np.zeros(len(lane), np.bool_) if lane.correlation is None else lane.correlation != ABSENT
     if not on_device:
         own = (lane.op_of != NO_OP) & ~launches
-    launched = np.flatnonzero(~own & ~marks & (launches | (lane.op_of != NO_OP)))
-    if len(launched):
+    launched = ~own & ~marks & (launches | (lane.op_of != NO_OP))
+    if launched.any():
         trace.launches.append(lane.select(launched))
     if own.any():
         trace.platform = "cpu"

@@ -22,7 +22,8 @@ import numpy as np
 
 from jaxprof.events import CopyTimes, KernelLaunch
 from jaxprof.trace.intervals import joined, places_of
-from jaxprof.trace.model import ABSENT, NO_OP, PS, Ints, Lane, Trace
+from jaxprof.trace.model import ABSENT, NO_OP, PS, Ints, Lane, Trace, span_of
+from jaxprof.units import counted, seconds
 
 _PAIR = re.compile(r"(\w+):([\w,.+-]*)")
 _FIGURES: Final = {
@@ -50,7 +51,7 @@ _BY_NAME: Final = (
 )
 _CLOCK_PS: Final = 2_000_000
 """GPU profilers align the clocks of device and host to within this time."""
-MOST_APART_PS: Final = 10_000_000_000
+_MOST_APART_PS: Final = 10_000_000_000
 """Longest plausible time from the last event of a host to the work of its device, if a call returned before its work
 was done.
 """
@@ -300,23 +301,17 @@ def _kernel_launches(trace: Trace, host: str) -> Ints:
     return present
 
 
-def spans_apart_ps(trace: Trace, host: str) -> int:
-    """Return the picoseconds between what a host recorded and what its accelerators did; 0 if the two overlap."""
-    spans = []
-    for on_host in (True, False):
-        lanes = [
-            lane
-            for lane in trace.lanes
-            if lane.host == host and len(lane)
-            if (lane.kind == "host" if on_host else lane.kind in ("stream", "ops"))
-        ]
-        if not lanes:
-            return 0
-        spans.append((min(int(lane.starts.min()) for lane in lanes), max(int(lane.ends.max()) for lane in lanes)))
-    (first, until), (begin, end) = spans
-    return max(begin - until, first - end, 0)
-
-
-def clocks_disagree(trace: Trace, host: str) -> bool:
-    """Return whether the times of a host and of its devices evidently cannot be compared."""
-    return launched_on(trace, host).early > 0 or spans_apart_ps(trace, host) > MOST_APART_PS
+def clock_fault(trace: Trace, host: str) -> str:
+    """Return what shows that the clocks of a host and its devices disagree, so that their times cannot be compared;
+    empty if nothing does."""
+    launched = launched_on(trace, host)
+    if launched.early:
+        by = seconds(launched.early_by_ps * PS)
+        return f"{launched.early} of {counted(launched.kernels, 'kernel')} begin before their launch, by up to {by}"
+    lanes = [lane for lane in trace.lanes if lane.host == host]
+    recorded = span_of(lane for lane in lanes if lane.kind == "host")
+    ran = span_of(lane for lane in lanes if lane.kind in ("stream", "ops"))
+    gap = max(ran[0] - recorded[1], recorded[0] - ran[1]) if recorded is not None and ran is not None else 0
+    if gap > _MOST_APART_PS:
+        return f"what the host recorded and what its devices did lie {seconds(gap * PS)} apart"
+    return ""

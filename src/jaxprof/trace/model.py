@@ -28,6 +28,10 @@ PROGRAM_MASK = 0xFFFF_FFFF_FFFF_FFFF
 """Mask that makes a program id unsigned; some writers keep it in a signed field."""
 
 
+Program = tuple[str, int | None]
+"""Name and program id of a module."""
+
+
 @dataclass(frozen=True, slots=True)
 class Op:
     """An HLO instruction as a profile names it."""
@@ -50,7 +54,7 @@ class TextColumn:
         """Return the text of one interval; empty if it has none."""
         return self.texts[int(self.which[row])] if self.which[row] != ABSENT else ""
 
-    def __getitem__(self, rows: Ints) -> TextColumn:
+    def __getitem__(self, rows: Ints | NDArray[np.bool_]) -> TextColumn:
         """Return the column of these rows."""
         return TextColumn(self.texts, self.which[rows])
 
@@ -103,9 +107,8 @@ class Lane:
         """Return which intervals have a name that passes the test; each different name is tested once."""
         return np.array([bool(test(name)) for name in self.names], np.bool_)[self.name_of]
 
-    def select(self, rows: Ints) -> Lane:
-        """Return a lane of these intervals (their indices), in the same order."""
-
+    def select(self, rows: Ints | NDArray[np.bool_]) -> Lane:
+        """Return a lane of these intervals (their indices, or a flag for each interval), in the given order."""
         columns = {name: getattr(self, name) for name in _COLUMNS}
         return replace(self, **{name: column[rows] for name, column in columns.items() if column is not None})
 
@@ -201,7 +204,7 @@ class Trace:
             self.problems.append(
                 f"{lane.device} {lane.name}: {counted(dropped, 'event')} left out, whose times are impossible"
             )
-            lane = lane.select(np.flatnonzero(good))
+            lane = lane.select(good)
         return [lane] if len(lane) else []
 
     @property
@@ -231,11 +234,22 @@ class Trace:
         """Return the lanes on which HLO ops ran; these are the ones counted, each once."""
         return [lane for lane in self.ready if lane.kind in ("stream", "ops", "thread")]
 
+    def programs_of_ops(self) -> tuple[list[Program], Ints]:
+        """Return the distinct programs of the ops, and the index of each op's program."""
+        numbers: dict[Program, int] = {}
+        which = [numbers.setdefault((op.module, op.program), len(numbers)) for op in self.ops]
+        return list(numbers), np.array(which, np.int64)
+
     @property
     def span_ps(self) -> tuple[int, int] | None:
         """Start of the first interval and end of the last; None for a trace without any."""
-        spans = [(int(lane.starts.min()), int(lane.ends.max())) for lane in self.lanes if len(lane)]
-        return (min(begin for begin, _ in spans), max(end for _, end in spans)) if spans else None
+        return span_of(self.lanes)
+
+
+def span_of(lanes: Iterable[Lane]) -> tuple[int, int] | None:
+    """Return the start of the first interval and the end of the last, in picoseconds; None without any."""
+    spans = [(int(lane.starts.min()), int(lane.ends.max())) for lane in lanes if len(lane)]
+    return (min(begin for begin, _ in spans), max(end for _, end in spans)) if spans else None
 
 
 def program_proto(trace: Trace, name: str, program: int | None) -> ProgramProto | None:

@@ -93,11 +93,7 @@ def _executions(
     trace: Trace, op: Ints, starts: Ints, durations: Ints, runs: Ints, holds: NDArray[np.bool_]
 ) -> tuple[Ints, Ints]:
     """Return the op of each execution on a CPU, and how long at least one of its slices ran."""
-    numbers: dict[tuple[str, int | None], int] = {}
-    program_of = np.array(
-        [numbers.setdefault((instruction.module, instruction.program), len(numbers)) for instruction in trace.ops],
-        np.int64,
-    )
+    _, program_of = trace.programs_of_ops()
     which = op_executions(program_of[op], runs, op, starts, starts + durations, holds)
     slices = np.bincount(which)
     op_of = np.zeros(len(slices), np.int64)

@@ -77,21 +77,18 @@ def _within_compiles(trace: Trace) -> list[Lane]:
     everything inside them: a trace with Python calls has millions of others.
     """
     lanes = [lane for lane in trace.lanes if lane.kind == "host" and lane.device.endswith("host")]
-    is_root = [lane.matching(_ROOT.search) for lane in lanes]
-    if not any(roots.any() for roots in is_root):
+    roots = [lane.select(lane.matching(_ROOT.search)) for lane in lanes]
+    if not any(map(len, roots)):
         return []
-    own = [Coverage.of(lane.starts[roots], lane.ends[roots]) for lane, roots in zip(lanes, is_root, strict=True)]
-    starts = np.concatenate([lane.starts[roots] for lane, roots in zip(lanes, is_root, strict=True)])
-    ends = np.concatenate([lane.ends[roots] for lane, roots in zip(lanes, is_root, strict=True)])
-    anywhere = Coverage.of(starts, ends)
+    anywhere = Coverage.over(roots)
     selected = []
-    for lane, compiles in zip(lanes, own, strict=True):
+    for lane, compiles in zip(lanes, roots, strict=True):
         order = nesting_order(lane.starts, lane.durations)
         begin, end = lane.starts[order], lane.ends[order]
         outermost = np.ones(len(order), np.bool_)
         outermost[1:] = begin[1:] >= np.maximum.accumulate(end)[:-1]
         tops = anywhere.holding(begin[outermost], end[outermost])
-        kept = tops[np.cumsum(outermost) - 1] | compiles.holding(begin, end)
+        kept = tops[np.cumsum(outermost) - 1] | Coverage.over([compiles]).holding(begin, end)
         selected.append(lane.select(order[kept]))
     return selected
 

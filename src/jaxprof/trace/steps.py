@@ -22,7 +22,7 @@ from jaxprof.trace.executions import Executions, executions_on
 from jaxprof.trace.idle import idle_causes
 from jaxprof.trace.intervals import Coverage, holds_others
 from jaxprof.trace.launch import copies_of
-from jaxprof.trace.model import NO_OP, PS, Ints, Lane, Trace
+from jaxprof.trace.model import NO_OP, PS, Ints, Lane, Trace, span_of
 
 STEPS_KEPT: Final = 4096
 """Most steps that are recorded one by one."""
@@ -129,8 +129,7 @@ def _windows(trace: Trace, device: str, executions: list[Executions], annotation
         until = np.concatenate([longest.starts[1:], longest.ends[-1:]])
         names = [f"{longest.program[0]} {number}" for number in range(len(until))]
         return "modules", Windows(names, longest.starts, until, open_end=True)
-    spans = [(int(lane.starts.min()), int(lane.ends.max())) for lane in trace.op_lanes() if lane.device == device]
-    begin, end = min(start for start, _ in spans), max(last for _, last in spans)
+    begin, end = span_of(lane for lane in trace.op_lanes() if lane.device == device) or (0, 0)
     return "whole", Windows(["whole profile"], np.array([begin]), np.array([end]))
 
 
@@ -149,10 +148,10 @@ def _activity(trace: Trace, device: str, executing: Coverage, is_collective: NDA
             holder = holds_others(lane.starts, lane.durations)
         elif lane.kind == "async":
             copy = ~collective
-        parts["holders"].append(lane.select(np.flatnonzero(holder)))
-        parts["collectives"].append(lane.select(np.flatnonzero(collective & ~holder)))
-        parts["copies"].append(lane.select(np.flatnonzero(copy & ~collective & ~holder)))
-        parts["kernels"].append(lane.select(np.flatnonzero(~(collective | copy | holder))))
+        parts["holders"].append(lane.select(holder))
+        parts["collectives"].append(lane.select(collective & ~holder))
+        parts["copies"].append(lane.select(copy & ~collective & ~holder))
+        parts["kernels"].append(lane.select(~(collective | copy | holder)))
     return _Activity(**{name: Coverage.over(lanes) for name, lanes in parts.items()}, executing=executing)
 
 

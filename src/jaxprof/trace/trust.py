@@ -1,0 +1,465 @@
+"""Whether a capture can be trusted: one row for each check, good or bad.
+
+A row has a code, a verdict (`good`, `doubt`, `bad`, `unknown`), a message and advice. "No data" is reported as such,
+never as zero. The checks are of the recording (is the file whole, are its times the program's), of the kernels (is
+known what ran on the devices), and of the steps (can they stand for the program's).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import median
+from typing import Final
+
+import numpy as np
+
+from jaxprof.events import TrustCheck
+from jaxprof.grouping import grouped, totals
+from jaxprof.trace.checks import CLEARLY, row
+from jaxprof.trace.launch import LaunchOutcome, clock_fault, copies_of, hosts_of, launched_on
+from jaxprof.trace.model import NO_OP, PS, Trace, span_of
+from jaxprof.trace.steps import STEPS_KEPT, Steps
+from jaxprof.units import counted, percent, seconds
+
+
+def trust_rows(
+    trace: Trace,
+    kind: str,
+    steps: Steps | None,
+    compile_seconds: float | None,
+    *,
+    intervals_left_out: int = 0,
+    busy_share: float | None = None,
+    seconds_with: float | None = None,
+    timed_seconds: float | None = None,
+) -> list[TrustCheck]:
+    """Return the rows for a capture. `busy_share` is device time over the measured time of the calls, if both are
+    known.
+
+    `seconds_with` and `timed_seconds` are the times of a call with the profiler, and without it before.
+    """
+    return [
+        *file(trace),
+        *tracers(trace),
+        *clock(trace),
+        *(kernels(trace, kind) if kind != "compile" else ()),
+        *modules(trace, kind),
+        *(found_steps(steps) if steps is not None and kind != "compile" else ()),
+        *(unrecorded(steps) if steps is not None and trace.platform == "cpu" else ()),
+        *compiles(trace, kind, compile_seconds),
+        *timeline(intervals_left_out),
+        *device_share(busy_share),
+        *slowdown(seconds_with, timed_seconds),
+    ]
+
+
+# -- the recording -----------------------------------------------------------------------------------------------------
+
+
+def file(trace: Trace) -> Iterator[TrustCheck]:
+    """Check whether the whole file was read, and what the profiler reports about errors and dropped events."""
+    events = trace.events  # reads the remaining lanes, whose problems must be known first
+    if trace.problems:
+        more = f" (and {len(trace.problems) - 3} more)" if len(trace.problems) > 3 else ""
+        yield row(
+            "file",
+            "bad",
+            "a part of the file could not be read: " + "; ".join(trace.problems[:3]) + more,
+        )
+    else:
+        yield row("file", "good", f"the whole file was read: {events} events")
+    for text in trace.errors:
+        yield row("profiler_error", "bad", f"the profiler says: {text}", _advice_for(text) or None)
+    dropped = [text for text in trace.warnings if "drop" in text.lower()]
+    for text in trace.warnings:
+        yield row("dropped" if text in dropped else "profiler_warning", "doubt", f"the profiler says: {text}")
+    if not dropped:
+        yield row("dropped", "good", "the profiler reports no dropped events")
+
+
+def _advice_for(text: str) -> str:
+    if "PRIVILEGE" in text.upper():
+        return "The driver lets only administrators profile: set NVreg_RestrictProfilingToAdminUsers=0, or run as root."
+    if "cupti" in text.lower():
+        return "Install the CUPTI of your CUDA version: jax[cuda12] includes it."
+    return ""
+
+
+def tracers(trace: Trace) -> Iterator[TrustCheck]:
+    """Check which tracers were on, and whether one that was off leaves the profile without its subject."""
+    if trace.python_tracer or trace.tracers.get("python", 0):
+        yield row(
+            "python_tracer",
+            "doubt",
+            "the Python tracer was on: it slows the host down, several times over in plain loops",
+        )
+    else:
+        yield row("python_tracer", "good", "the Python tracer was off")
+    if not trace.tracers:
+        yield row("tracers", "unknown", "the file does not say which levels of tracing were on")
+        return
+    levels = ", ".join(
+        f"{name} {trace.tracers[name]}" for name in ("host", "device", "python") if name in trace.tracers
+    )
+    words = f"levels of tracing: {levels}"
+    if not trace.tracers.get("host", 1):
+        # A CPU's ops are events of the host's tracer: without it there is nothing at all.
+        yield row(
+            "tracers",
+            "doubt" if trace.devices else "bad",
+            f"{words}: without the host's tracer there are no launches, no annotations and no ops of a CPU",
+            "Record with ProfileOptions.host_tracer_level = 2 (the default).",
+        )
+    elif not trace.tracers.get("device", 1) and trace.platform != "cpu":
+        yield row(
+            "tracers",
+            "bad",
+            f"{words}: without the device's tracer there are no kernels of a GPU or TPU",
+            "Record with the device's tracer on (the default).",
+        )
+    else:
+        yield row("tracers", "good", words)
+
+
+def clock(trace: Trace) -> Iterator[TrustCheck]:
+    """Check the range of the times, and whether the hosts' recordings are of the same time."""
+    span = trace.span_ps
+    if span is None:
+        yield row("clock", "unknown", "there is no event, so there is no range of times")
+        return
+    spans = f"the events span {seconds((span[1] - span[0]) * PS)}"
+    if fault := next(filter(None, (clock_fault(trace, host) for host in hosts_of(trace))), ""):
+        yield row(
+            "clock",
+            "bad",
+            fault + ": times of the host and of the device cannot be compared, so the causes of idle time are unknown",
+            "Times within one device are still comparable. Record it again to compare them with the host's.",
+        )
+        return
+    apart = _hosts_apart(trace)
+    if apart is not None and trace.started_unix_ns is not None:
+        first, second, gap = apart
+        yield row(
+            "clock",
+            "bad",
+            f"the recordings of {first} and {second} do not overlap: the second begins {seconds(gap * PS)} after the "
+            "end of the first, so they are not of one run",
+            "Open one of them alone (--host), or record them at the same time.",
+        )
+        return
+    if len(trace.hosts) > 1 and trace.started_unix_ns is None:
+        yield row(
+            "clock",
+            "doubt",
+            f"{spans}; the hosts' files do not say when they began, so each begins at 0",
+        )
+    elif len(trace.hosts) > 1:
+        yield row(
+            "clock",
+            "doubt",
+            f"{spans}; {len(trace.hosts)} hosts are aligned by their wall clocks, whose difference is unknown: "
+            "milliseconds if they are synchronised, otherwise up to minutes",
+            "The order of events on different hosts is certain only within that difference. The folder of a job "
+            "(jaxprof open run.jaxprof.d) has the offsets of the clocks, from collectives.",
+        )
+    else:
+        yield row("clock", "good", f"{spans} of one clock")
+
+
+def _hosts_apart(trace: Trace) -> tuple[str, str, int] | None:
+    """Return two hosts whose recordings follow each other, and the time between them; None if all of them overlap."""
+    lanes = grouped((lane.host, lane) for lane in trace.lanes if lane.host)
+    spans = {host: span for host, of_host in lanes.items() if (span := span_of(of_host)) is not None}
+    if len(spans) < 2:
+        return None
+    ended = min(spans, key=lambda host: spans[host][1])
+    begun = max(spans, key=lambda host: spans[host][0])
+    gap = spans[begun][0] - spans[ended][1]
+    return (ended, begun, gap) if gap > 0 else None
+
+
+def timeline(left_out: int) -> Iterator[TrustCheck]:
+    """Check whether the timeline holds all intervals."""
+    if left_out:
+        yield row(
+            "timeline",
+            "doubt",
+            f"the timeline, unlike the totals, leaves out the {counted(left_out, 'shortest interval')}",
+        )
+
+
+_SLOWER, _MUCH_SLOWER = 1.5, 3.0
+"""Slowdowns with the profiler on from which a call counts as slower and as much slower; it costs some microseconds per
+op, up to half of a short call.
+"""
+
+
+def compiles(trace: Trace, kind: str, compile_seconds: float | None) -> Iterator[TrustCheck]:
+    """Check how much of the profile compiles take."""
+    span = trace.span_ps
+    if kind == "compile":
+        if compile_seconds is None:
+            yield row(
+                "compile",
+                "unknown",
+                "no compile was recorded: it came from a cache, or this backend does not report it",
+            )
+        else:
+            yield row("compile", "good", f"the compile took {seconds(compile_seconds)} of the profile")
+        return
+    if compile_seconds and span is not None:
+        share = compile_seconds / ((span[1] - span[0]) * PS)
+        yield row(
+            "compile",
+            "doubt" if share > 0.1 else "good",
+            f"compiles took {percent(share)} of the profile" + (": it mainly shows a compile" * (share > 0.5)),
+        )
+
+
+def device_share(busy_share: float | None) -> Iterator[TrustCheck]:
+    """Check whether the device's time fits the measured time of the calls."""
+    if busy_share is None:
+        return
+    yield row(
+        "sum",
+        "good" if 0.5 <= busy_share <= 1.05 else "doubt",
+        f"the device was busy for {percent(busy_share)} of the time that the calls took with the profiler on",
+    )
+
+
+def slowdown(seconds_with: float | None, timed_seconds: float | None) -> Iterator[TrustCheck]:
+    """Check how much slower a call was with the profiler on."""
+    if not seconds_with or not timed_seconds:
+        return
+    times = seconds_with / timed_seconds
+    words = f"a call took {seconds(seconds_with)} with the profiler and {seconds(timed_seconds)} without"
+    if times <= _SLOWER:
+        yield row("slowdown", "good", words)
+        return
+    yield row("slowdown", "bad" if times > _MUCH_SLOWER else "doubt", f"{words}: {times:.1f} times as long")
+
+
+# -- what ran on the devices -------------------------------------------------------------------------------------------
+
+
+def kernels(trace: Trace, kind: str) -> Iterator[TrustCheck]:
+    """Check whether there are kernels, and whether each names its HLO op."""
+    yield from _empty_devices(trace)
+    if not trace.platform:
+        yield _no_kernels(trace)
+        return
+    total = sum(int(lane.durations.sum()) for lane in trace.op_lanes())
+    missing = guessed = 0
+    for lane in trace.op_lanes():
+        if lane.kind == "stream":
+            missing += int(lane.durations[(lane.op_of == NO_OP) & ~copies_of(lane)].sum())
+        if lane.guessed is not None:
+            guessed += int(lane.durations[lane.guessed].sum())
+    share = missing / total if total else 0.0
+    fix = "" if kind == "attribution" else None  # command buffers are off there already
+    if share > CLEARLY:
+        words = f"kernels with {percent(share)} of the device's time name no HLO op"
+        yield row("unmatched", "bad" if share > 0.2 else "doubt", words, fix)
+    else:
+        few = f"kernels with only {percent(share)} of the device's time name no HLO op"
+        yield row("unmatched", "good", few if missing else "every kernel names its HLO op")
+    yield from _launches(trace)
+    if guessed:
+        yield row(
+            "guessed",
+            "doubt",
+            f"{percent(guessed / total)} of the device's time is in kernels that name no op and run between two "
+            "kernels of the same op: they are assigned to that op and marked as guesses",
+            fix,
+        )
+
+
+def _launches(trace: Trace) -> Iterator[TrustCheck]:
+    """Check whether each launch on a host has its kernel."""
+    launched = sum((launched_on(trace, host) for host in hosts_of(trace)), LaunchOutcome())
+    if not launched.launches:
+        return
+    launches = counted(launched.launches, "launch", "launches")
+    share = launched.lost / launched.launches
+    if share <= CLEARLY:
+        kept = launched.launches - launched.lost
+        yield row("lost_kernels", "good", f"{kept} of {launches} left a kernel in the file")
+        return
+    yield row(
+        "lost_kernels",
+        "bad" if share > 0.2 else "doubt",
+        f"{launched.lost} of {launches} left no kernel in the file: the device's work at that time is unknown and "
+        "looks like idle time",
+    )
+
+
+def _empty_devices(trace: Trace) -> Iterator[TrustCheck]:
+    with_lanes = {lane.device for lane in trace.lanes}
+    empty = [device for device in trace.devices if device not in with_lanes]
+    if empty and len(empty) < len(trace.devices):
+        yield row("idle_devices", "good", f"nothing ran on {', '.join(empty)}")
+
+
+def _no_kernels(trace: Trace) -> TrustCheck:
+    if trace.lost_names:
+        return row(
+            "no_kernels",
+            "bad",
+            f"no kernels: the file was truncated before the names of the events of {', '.join(trace.lost_names[:3])}, "
+            "so the times have no names",
+            "The profiler writes names after the events: wait until the file is complete before you copy it.",
+        )
+    launches = any((lane.op_of != NO_OP).any() for lane in trace.launches)
+    if trace.devices:
+        return row(
+            "no_kernels",
+            "bad",
+            f"no kernels: the planes of {', '.join(sorted(trace.devices)[:8])} name no HLO op",
+            "No JAX program ran there while the profiler was on, or its kernels ran in CUDA graphs: "
+            "XLA_FLAGS=--xla_gpu_enable_command_buffer= turns those off.",
+        )
+    if launches:
+        return row(
+            "no_kernels",
+            "bad",
+            "no kernels: the host launched some, but the device's own records are missing",
+            "CUPTI (NVIDIA) or rocprofiler (AMD) was missing, or was not permitted to profile.",
+        )
+    if not trace.lanes:
+        return row("no_kernels", "bad", "no kernels: the profile has no events at all", "Record it again.")
+    return row(
+        "no_kernels",
+        "bad",
+        "no kernels: the profile has only host events, and none of them is an HLO op",
+        "Nothing ran under jit while the profiler was on, or it was recorded by another tool than JAX's profiler.",
+    )
+
+
+def modules(trace: Trace, kind: str) -> Iterator[TrustCheck]:
+    """Check whether the HLO of the programs that ran is in the profile."""
+    if kind == "compile" or not trace.ops:
+        return
+    identities = {program.program for program in trace.programs}
+    names = {program.name for program in trace.programs}
+    numbers = {number for lane in trace.op_lanes() for number in np.unique(lane.op_of).tolist() if number != NO_OP}
+    used = {(trace.ops[number].module, trace.ops[number].program) for number in numbers}
+    without = sorted(
+        {module or str(program) for module, program in used if program not in identities and module not in names}
+    )
+    if not without:
+        every = "the one program" if len(used) == 1 else f"all {len(used)} programs"
+        yield row("modules", "good", f"the HLO of {every} that ran is in the file")
+        return
+    yield row(
+        "modules",
+        "doubt",
+        f"the HLO of {_some(without, 5)} is not in the file, so there are times but no costs or source lines for the "
+        "kernels",
+    )
+
+
+# -- the steps ---------------------------------------------------------------------------------------------------------
+
+
+_UNRECORDED: Final = 0.2
+_UNEVEN: Final = 1.5
+"""Factor from the median, up or down, from which a step is another kind of step."""
+
+
+def found_steps(steps: Steps) -> Iterator[TrustCheck]:
+    """Check how the steps were found, which of them are complete, and how much of the device's time they hold."""
+    if not steps.rows:
+        yield row("steps", "unknown", "no step was found: nothing ran on a device")
+        return
+    cut = [step for step in steps.rows if not step.complete]
+    how = _how(steps)
+    devices = f" on {len(steps.devices)} devices" if len(steps.devices) > 1 else ""
+    found = f"{counted(steps.total, 'step')}{devices} found {how}"
+    are = "is" if len(cut) == 1 else "are"
+    incomplete = f"{counted(len(cut), 'step')} at the edges {are} incomplete; " if cut else ""
+    yield row("steps", "doubt" if cut else "good", f"{incomplete}{found}")
+    yield from _unlinked(steps)
+    yield from _spread(steps)
+    if steps.total > STEPS_KEPT:
+        yield row("steps_kept", "doubt", f"of {steps.total} steps the first {STEPS_KEPT} of each device are kept")
+    busy = steps.inside_seconds + steps.outside_seconds
+    share = steps.outside_seconds / busy if busy else 0.0
+    if share > CLEARLY:
+        yield row(
+            "outside_steps",
+            "doubt",
+            f"{percent(share)} of the devices' busy time is in no step",
+            "It was launched by no annotated call: annotate that as well, or read the steps without it."
+            if steps.found_by == "annotation"
+            else "Other programs ran before the first execution, or after the last.",
+        )
+
+
+def _unlinked(steps: Steps) -> Iterator[TrustCheck]:
+    """Check whether the program's annotations are linked to the devices' work."""
+    if not steps.unlinked:
+        return
+    count = max(steps.unlinked.values())
+    yield row(
+        "unlinked_steps",
+        "doubt",
+        f"{counted(count, 'step annotation')} of the program cannot be linked to the work of "
+        f"{_some([*steps.unlinked])}: steps there are found in another way and are not the annotated ones",
+    )
+
+
+_HOW: Final = {
+    "annotation": "by their annotations",
+    "modules": "by the executions of the program that took the longest",
+    "whole": "by taking the profile as one step, because there are neither step annotations nor program executions",
+}
+
+
+def _how(steps: Steps) -> str:
+    """Return how the steps were found, for each device if that differs."""
+    ways = grouped((device.found_by, device.device) for device in steps.devices)
+    if len(ways) == 1:
+        return _HOW[next(iter(ways))]
+    return ", ".join(f"on {_some(devices)} {_HOW[way]}" for way, devices in ways.items())
+
+
+def _some(names: list[str], most: int = 3) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def _spread(steps: Steps) -> Iterator[TrustCheck]:
+    """Check whether one step can stand for the others, on the device on which they differ the most."""
+    lengths = grouped((step.device, step.seconds) for step in steps.rows if step.complete and step.to_next)
+    several = {device: took for device, took in lengths.items() if len(took) > 1}
+    if not several:
+        yield row("one_step", "doubt", "there is one whole step, so how much steps differ is unknown")
+        return
+    middles = {device: median(took) for device, took in several.items()}
+    ratios = {
+        device: max(max(took) / middles[device], middles[device] / max(min(took), 1e-12))
+        for device, took in several.items()
+        if middles[device]
+    }
+    device = max(ratios, key=lambda name: ratios[name], default=next(iter(several)))
+    took = several[device]
+    words = (
+        f"steps on {device} took from {seconds(min(took))} to {seconds(max(took))}, "
+        f"{seconds(middles[device])} in the middle"
+    )
+    yield row("uneven_steps", "doubt" if ratios.get(device, 1.0) > _UNEVEN else "good", words)
+
+
+def unrecorded(steps: Steps) -> Iterator[TrustCheck]:
+    """Find time in which a CPU executed a program and no op was recorded; a CPU launches nothing between two ops."""
+    parts = [(step.device, step.parts) for step in steps.rows]
+    gaps = totals((device, part.launch_gaps) for device, part in parts)
+    executing = totals(
+        (device, part.kernels + part.transfers + part.collectives_exposed + part.launch_gaps) for device, part in parts
+    )
+    shares = {device: gap / executing[device] for device, gap in gaps.items() if executing[device]}
+    device = max(shares, key=lambda name: shares[name], default="")
+    if not device:
+        return
+    share = shares[device]
+    words = f"{percent(share)} of the time in which programs were executed on {device} has no op in the record"
+    yield row("unrecorded", "doubt" if share > _UNRECORDED else "good", words)
