@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from jaxprof.hlo.analysis.origin import HloSourceLocation
 from jaxprof.hlo.read.syntax import unquote
@@ -35,21 +35,9 @@ class LineOrigin:
         return self.place is not None or bool(self.op_name)
 
 
-class Places(Protocol):
-    """Lookup between the lines of a text and the places that they came from. Lines count from 0."""
-
-    def of(self, line: int) -> LineOrigin | None:
-        """Return where a line came from; None if the text does not say."""
-        ...
-
-    def lines(self, spot: LineOrigin) -> Sequence[int]:
-        """Return the lines that came from the same place, only those of the same operation if there are any."""
-        ...
-
-
 @dataclass(slots=True)
 class ListedPlaces:
-    """Places of a text from which they were removed."""
+    """Places of a text from which they were removed. Lines count from 0."""
 
     by_line: dict[int, LineOrigin] = field(default_factory=dict)
     _by_place: dict[HloSourceLocation, list[int]] = field(default_factory=dict)
@@ -61,9 +49,11 @@ class ListedPlaces:
             self._by_place.setdefault(spot.place, []).append(line)
 
     def of(self, line: int) -> LineOrigin | None:
+        """Return where a line came from; None if the text does not say."""
         return self.by_line.get(line)
 
     def lines(self, spot: LineOrigin) -> Sequence[int]:
+        """Return the lines that came from the same place, only those of the same operation if there are any."""
         if spot.place is None:
             return []
         candidates = self._by_place.get(spot.place, [])
@@ -103,6 +93,10 @@ class HloPlaces:
                 if len(candidates) >= MOST_LINES:
                     break
         return closest(spot, candidates)
+
+
+Places = ListedPlaces | HloPlaces
+"""Lookup between the lines of a text and the places that they came from."""
 
 
 def _hlo_pattern(module: Module, place: HloSourceLocation) -> re.Pattern[str] | None:

@@ -57,23 +57,27 @@ class Value:
         return self.instruction.opcode
 
 
+def renamed(instruction: Instruction, member: tuple[int, ...]) -> tuple[Instruction | None, tuple[int, ...]] | None:
+    """Return what a value has under its former name; None if the instruction does not just rename it."""
+    opcode = instruction.opcode
+    if opcode == "get-tuple-element":
+        return instruction.operand(0), (*instruction.integers("index")[:1], *member)
+    if opcode == "tuple" and member:
+        return instruction.operand(member[0]), member[1:]
+    return (instruction.operand(0), member) if opcode in RENAMING else None
+
+
 def resolved(value: Value) -> Value | None:
     """Return the operation that makes a value, under whatever names; None if the text does not lead there."""
     instruction, member, fusions = value.instruction, value.member, value.fusions
     for _ in range(_DEEPEST):
-        opcode = instruction.opcode
         following: Instruction | None
-        if opcode == "get-tuple-element":
-            member = (*instruction.integers("index")[:1], *member)
-            following = instruction.operand(0)
-        elif opcode == "tuple" and member:
-            following, member = instruction.operand(member[0]), member[1:]
-        elif opcode in RENAMING:
-            following = instruction.operand(0)
-        elif opcode == "fusion":
+        if former := renamed(instruction, member):
+            following, member = former
+        elif instruction.opcode == "fusion":
             following = instruction.called_root
             fusions = (*fusions, instruction)
-        elif opcode == "parameter" and fusions:
+        elif instruction.opcode == "parameter" and fusions:
             number = instruction.parameter_number
             following = fusions[-1].operand(number) if number is not None else None
             fusions = fusions[:-1]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from jaxprof.hlo.analysis.cost.library import ANNOTATIONS
-from jaxprof.hlo.analysis.dataflow import RENAMING
+from jaxprof.hlo.analysis.dataflow import renamed
 from jaxprof.hlo.analysis.kernels import analysis_of
 
 if TYPE_CHECKING:
@@ -146,12 +146,9 @@ class Flow:
             if instruction is None:
                 return None
             opcode = instruction.opcode
-            if opcode == "get-tuple-element":
-                member = (*instruction.integers("index")[:1], *member)
-                instruction = instruction.operand(0)
-            elif opcode == "tuple" and member:
-                instruction, member = instruction.operand(member[0]), member[1:]
-            elif opcode in RENAMING or _only_marks(instruction, opcode):
+            if former := renamed(instruction, member):
+                instruction, member = former
+            elif _only_marks(instruction, opcode):
                 instruction = instruction.operand(0)
             elif opcode == "parameter":
                 caller = self._callers.get(instruction.computation.name)

@@ -18,9 +18,9 @@ from jaxprof.hlo.analysis.opcodes import ARITHMETIC, COLLECTIVES, FREE, TRANSCEN
 from jaxprof.hlo.shape import HOST_MEMORY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from jaxprof.hlo.model import Computation, Instruction
+    from jaxprof.hlo.model import Instruction
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,22 +105,10 @@ def generator_of(fusion: Instruction) -> str:
     return old if isinstance(old, str) else ""
 
 
-def _inside(computation: Computation, depth: int = 0) -> Iterable[Instruction]:
-    """Yield the instructions of a fused computation and of the fusions in it, without parameters."""
-    if depth > 8:
-        return
-    for instruction in computation.instructions:
-        if instruction.opcode == "fusion":
-            for inner in instruction.called_computations():
-                yield from _inside(inner, depth + 1)
-        elif instruction.opcode != "parameter":
-            yield instruction
-
-
 def fused(kernel: Instruction) -> list[Instruction]:
-    """Return the instructions in a fusion, without parameters; none for any other kernel."""
-    called = kernel.called_computations() if kernel.opcode == "fusion" else ()
-    return list(_inside(called[0])) if called else []
+    """Return the instructions in a fusion and in the fusions in it, without parameters; none for any other kernel."""
+    held = values_in((kernel,)) if kernel.opcode == "fusion" else ()
+    return [value.instruction for value in held if value.opcode != "parameter"]
 
 
 def held_in(kernel: Instruction) -> list[Instruction]:
@@ -166,14 +154,18 @@ def _is_attention(fusion: Instruction) -> bool:
     return False
 
 
+_DEEPEST: Final = 8
+"""Most fusions within a fusion."""
+
+
 def values_in(fusions: tuple[Instruction, ...]) -> Iterator[Value]:
     """Yield the operations in the innermost of nested fusions, and in those inside it."""
     for computation in fusions[-1].called_computations()[:1]:
         for instruction in computation.instructions:
-            if instruction.opcode == "fusion" and len(fusions) < 8:
-                yield from values_in((*fusions, instruction))
-            else:
+            if instruction.opcode != "fusion":
                 yield Value(instruction, (), fusions)
+            elif len(fusions) <= _DEEPEST:
+                yield from values_in((*fusions, instruction))
 
 
 def values_of(kernel: Instruction) -> Iterator[Value]:

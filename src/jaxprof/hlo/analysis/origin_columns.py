@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from jaxprof.hlo.analysis.origin import HloSourceLocation, origins, sources_of
 from jaxprof.hlo.collecting import not_collecting
-from jaxprof.hlo.read.plain import plain_instruction, plain_instructions
+from jaxprof.hlo.read.plain import plain_instructions
 from jaxprof.hlo.read.record import read_metadata
 
 if TYPE_CHECKING:
@@ -128,11 +128,12 @@ def _metadata(instruction: Instruction) -> tuple[str, ...] | None:
     computation = instruction.computation
     if computation.is_synthetic:
         return None
-    plain = plain_instruction(computation.source.text, *instruction.span)
-    if plain is None:
+    plain = plain_instructions(computation.source.text, *instruction.span) or ()
+    if len(plain) != 1:
         return None
-    texts = [plain.metadata]
-    if plain.called and not _add_held(texts, computation.module.get(plain.called), 0):
+    (own,) = plain
+    texts = [own.metadata]
+    if own.called and not _add_held(texts, computation.module.get(own.called), 0):
         return None
     return tuple(texts)
 

@@ -14,9 +14,8 @@ calls nothing.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from dataclasses import dataclass
-from functools import cached_property
+from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.errors import HloError
@@ -333,6 +332,7 @@ def begins_like_hlo(head: bytes) -> bool:
 _OF_THE_START: Final = frozenset(
     {"async_execution_thread", "metadata", "control-predecessors", "frontend_attributes", "sharding"}
 )
+_START: Final = "-start("
 _OPCODE_BEFORE = re.compile(r"[\w\-]+$", re.ASCII)
 
 
@@ -362,79 +362,32 @@ class SyntheticComputation(Computation):
 
 def find_implied(module: Module) -> None:
     """Add the computations that a short form implies to the module, each before the one that calls it."""
-    search = _Search(module)
-    search.short_forms()
-    if search.found:
-        module._insert(search.found)
+    text = module.source.text
+    if text.find(_START, *module.span) < 0:
+        return
+    names = (f"async_wrapped.{number}" if number else "async_wrapped" for number in count())
+    found: dict[str, list[Computation]] = {}
+    for holder in module.computations.values():
+        for start in _short_forms(holder):
+            name = next(name for name in names if name not in module.computations)  # as XLA makes names unique
+            written, span = _wrapped_computation(name, start)
+            line = module.source.line(start.inside[0])
+            found.setdefault(holder.name, []).append(SyntheticComputation(module, name, Source(written), span, line))
+            module._implied[start.inside[0]] = name
+    module._insert(found)
 
 
-class _Search:
-    def __init__(self, module: Module) -> None:
-        self.found: dict[str, list[Computation]] = {}
-        """Computations that were found, by the name of the computation that holds them."""
-        self._module = module
-        self._text = module.source.text
-        self._budget = record.Budget(4 * len(self._text) + 1024)
-        self._numbers: dict[str, int] = {}
-
-    @cached_property
-    def _holders(self) -> list[Computation]:
-        return sorted(self._module.computations.values(), key=lambda computation: computation.span)
-
-    @cached_property
-    def _firsts(self) -> list[int]:
-        return [computation.span[1] for computation in self._holders]
-
-    def _holder(self, at: int) -> Computation | None:
-        number = bisect_right(self._firsts, at) - 1
-        return self._holders[number] if number >= 0 and at < self._holders[number].span[2] else None
-
-    def _free_name(self, name: str) -> str:
-        """Return `name`, or `name.1` and so on, as XLA makes names unique."""
-        number = self._numbers.get(name, 0)
-        while (free := f"{name}.{number}" if number else name) in self._module.computations:
-            number += 1
-        self._numbers[name] = number + 1
-        return free
-
-    def _occurrences(self, part: str) -> Iterator[int]:
-        start, limit = self._module.tables.end, self._module.span[1]
-        at = self._text.find(part, start, limit)
-        while at >= 0:
-            yield at
-            at = self._text.find(part, at + len(part), limit)
-
-    def short_forms(self) -> None:
-        """Find computations that a short form implies: `custom-call-start(%x), custom_call_target="f"`."""
-        module, text = self._module, self._text
-        for at in self._occurrences("-start("):
-            opcode = _OPCODE_BEFORE.search(text, max(at - 64, 0), at)
-            holder = self._holder(at)
-            if opcode is None or holder is None or not unsugared(f"{opcode[0]}-start")[1]:
-                continue
-            start = self._starting(at + len("-start("), holder)
-            if start is not None:
-                name = self._free_name("async_wrapped")
-                written, span = _wrapped_computation(name, start)
-                made = SyntheticComputation(module, name, Source(written), span, module.source.line(at))
-                self.found.setdefault(holder.name, []).append(made)
-                module._implied[start.inside[0]] = name
-
-    def _starting(self, opened: int, holder: Computation) -> record.Record | None:
-        """Return the instruction whose operands begin at `opened`; its name may be a line or two before."""
-        text = self._text
-        line_end = text.find("\n", opened, holder.span[2])
-        line_end = line_end if line_end >= 0 else holder.span[2]
-        begin = opened
-        for _ in range(3):
-            begin = max(text.rfind("\n", holder.span[1], begin), holder.span[1])
-            if self._budget.left <= 0:
-                break
-            self._budget.left -= line_end - begin
-            start, _ = record.read_whole(text, begin, line_end, holder.span[2], self._budget)
-            if start is not None and start.inside[0] == opened:
-                return start
-        return None
+def _short_forms(holder: Computation) -> Iterator[record.Record]:
+    """Yield the instructions in a short form: `custom-call-start(%x), custom_call_target="f"`."""
+    _, at, end = holder.span
+    text = holder.source.text
+    while (at := text.find(_START, at, end)) >= 0:
+        opcode = _OPCODE_BEFORE.search(text, max(at - 64, 0), at)
+        at += len(_START)
+        if opcode is not None and unsugared(f"{opcode[0]}-start")[1]:
+            instruction = holder.at(at)
+            if instruction is not None and instruction.parts.inside[0] == at:
+                yield instruction.parts
 
 
 def _wrapped_computation(name: str, start: record.Record) -> tuple[str, tuple[int, int, int]]:

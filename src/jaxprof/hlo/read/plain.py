@@ -41,13 +41,13 @@ def is_sound(text: str, start: int, end: int) -> bool:
 
 # The metadata precedes the first string, or holds it, so its braces are its own and it is not part of another
 # attribute's value.
-_INSTRUCTION: Final = (
+_LINE = re.compile(
     rf"\n?{_BEGINNING}{_NAME} = {_SHAPE} ({_OPCODE})\({_OPERANDS}\)"
     r"(?:(?:, kind=\w++)?, calls=%?([A-Za-z_0-9][\w.\-]*+)(?=[,\n]|\Z))?"
     r"(?:[^\"\n]*?, metadata=\{((?:[^{}\"\\\n]|\"[^\"\\\n]*+\")*+)\})?"
+    r"(?P<rest>(?:[^\"\n]|\"[^\"\\\n]*+\")*+)(?<!\{)(?=\n|\Z)",
+    re.ASCII,
 )
-_ONE = re.compile(_INSTRUCTION, re.ASCII)
-_LINE = re.compile(rf"{_INSTRUCTION}(?P<rest>(?:[^\"\n]|\"[^\"\\\n]*+\")*+)(?<!\{{)(?=\n|\Z)", re.ASCII)
 _CALLING: Final = "fusion"
 
 
@@ -61,19 +61,8 @@ class PlainInstruction(NamedTuple):
     """Text between the braces."""
 
 
-def plain_instruction(text: str, start: int, end: int) -> PlainInstruction | None:
-    """Return the one instruction in `text[start:end]`; None if it is not plain."""
-    match = _ONE.match(text, start, end)
-    if match is None:
-        return None
-    opcode, called, metadata = match.groups()
-    if (metadata is None and text.find("metadata", match.end(), end) >= 0) or (opcode == _CALLING and not called):
-        return None
-    return PlainInstruction(opcode, called or "", metadata or "")
-
-
 def plain_instructions(text: str, start: int, end: int) -> list[PlainInstruction] | None:
-    """Return the instructions between a computation's braces, `text[start:end]`; None if one of them is not plain."""
+    """Return the instructions in `text[start:end]`, which begins and ends between two; None if one is not plain."""
     made: list[PlainInstruction] = []
     at = start
     while line := _LINE.match(text, at, end):

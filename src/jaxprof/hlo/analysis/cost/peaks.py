@@ -7,7 +7,8 @@ Rates are dense (no structured sparsity), at boost clock, as the vendor states t
 rarely reaches them. `matrix` rates are those of matrix units (tensor cores, MFMA, MXU), `vector` rates those of
 everything else. A rate that the vendor does not publish is absent, never guessed. `devices.json` beside this
 file has the figures of each chip: memory in GiB (which vendors write as GB), bandwidths in GB/s (of all links to
-neighbours, in one direction), rates in TFLOP/s. To add a device, add an entry.
+neighbours, in one direction), rates in TFLOP/s, other names for the command line, and a pattern for the names that
+drivers and JAX report (`device_kind`), which fits no other row. To add a device, add an entry.
 
 The roofline is that of Williams, Waterman and Patterson (CACM 52(4), 2009): a kernel that computes F FLOPs and moves B
 bytes takes at least max(F / peak, B / bandwidth), by the vendor's ceilings or those measured on the machine. It is a
@@ -113,32 +114,16 @@ def _read(name: str, row: Mapping[str, Any]) -> DevicePeaks:
 
 
 TABLE: Final = Path(__file__).with_name("devices.json")
-DEVICES: Final[Mapping[str, DevicePeaks]] = {
-    name: _read(name, row) for name, row in json.loads(TABLE.read_text("utf-8")).items()
-}
+_ROWS: Final = json.loads(TABLE.read_text("utf-8"))
+DEVICES: Final[Mapping[str, DevicePeaks]] = {name: _read(name, row) for name, row in _ROWS.items()}
 """Every device of the table, by its name on the command line."""
-_OTHER_NAMES: Final = {
-    "tpu7x": "tpu-v7x", "tpu-7x": "tpu-v7x", "tpu-v7": "tpu-v7x", "v7": "tpu-v7x", "ironwood": "tpu-v7x",
-    "trillium": "tpu-v6e", "v5litepod": "tpu-v5e", "a100-80gb": "a100", "a100-sxm": "a100", "a100-sxm4": "a100",
-    "h100-80gb": "h100", "h100-sxm": "h100", "h100-sxm5": "h100", "h200-sxm": "h200", "b200-sxm": "b200",
-}  # fmt: skip
-_REPORTED: Final = (
-    (r"H200", "h200"), (r"H100.*PCIe", "h100-pcie"), (r"H100", "h100"), (r"GB200", "gb200"), (r"B200", "b200"),
-    (r"A100.*40 ?GB", "a100-40gb"), (r"A100", "a100"), (r"A10\b|A10G", "a10"), (r"V100", "v100"),
-    (r"\bT4\b", "t4"), (r"L40S", "l40s"), (r"\bL4\b", "l4"), (r"RTX 3090(?! Ti)", "rtx3090"),
-    (r"RTX 4090(?! D)", "rtx4090"), (r"RTX 5090(?! D)", "rtx5090"), (r"MI355X", "mi355x"), (r"MI350X", "mi350x"),
-    (r"MI325X", "mi325x"), (r"MI300X", "mi300x"), (r"MI300A", "mi300a"), (r"MI250X?", "mi250x"), (r"MI210", "mi210"),
-    (r"MI100", "mi100"), (r"TPU v2", "tpu-v2"), (r"TPU v3", "tpu-v3"), (r"TPU v4(?! ?(lite|i))", "tpu-v4"),
-    (r"TPU v5 ?lite|TPU v5e", "tpu-v5e"), (r"TPU v5p?", "tpu-v5p"), (r"TPU v6 ?lite|TPU v6e", "tpu-v6e"),
-    (r"TPU ?v?7x?", "tpu-v7x"),
-)  # fmt: skip
-"""Names that drivers and JAX use for a device (`device_kind`), and its row; the first match counts."""
+_ALIASES: Final = {alias: name for name, row in _ROWS.items() for alias in row.get("aliases", ())}
 
 
 def device_name(name: str) -> str:
     """Return the table's name for `name` in any case (`H100`, `v5e`, `trillium`); `name` itself if there is none."""
     key = name.strip().lower().replace("_", "-")
-    key = _OTHER_NAMES.get(key, key)
+    key = _ALIASES.get(key, key)
     return f"tpu-{key}" if f"tpu-{key}" in DEVICES else key
 
 
@@ -152,7 +137,8 @@ def device(name: str) -> DevicePeaks:
 
 def device_of_kind(kind: str) -> DevicePeaks | None:
     """Return the row for JAX's `device_kind` (`NVIDIA H100 80GB HBM3`, `TPU v5 lite`); None if the table has none."""
-    return next((DEVICES[name] for pattern, name in _REPORTED if re.search(pattern, kind, re.IGNORECASE)), None)
+    named = (name for name, row in _ROWS.items() if re.search(row["reported"], kind, re.IGNORECASE))
+    return next((DEVICES[name] for name in named), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.hlo.analysis.findings import compute, precision, sharding, traffic
+from jaxprof.hlo.analysis.findings import compute, sharding, traffic
 from jaxprof.hlo.analysis.findings import flow as flow_
 from jaxprof.hlo.analysis.findings.finding import Scene
 from jaxprof.hlo.analysis.platform import is_optimised, platform_of
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _LOOKS: Final[tuple[Callable[[Scene], Iterator[HloFinding]], ...]] = (
     traffic.layout_copies, traffic.converts, compute.float64, traffic.broadcasts, compute.tiny, traffic.padding,
     compute.odd_sizes, compute.rematerialised, traffic.constants, traffic.unused, traffic.host, compute.loops,
-    flow_.attention_scores, flow_.lost_donation, precision.upcast_products, precision.precise_products,
+    flow_.attention_scores, flow_.lost_donation, compute.upcast_products, compute.precise_products,
     sharding.resharded,
 )  # fmt: skip
 _BEFORE_OPTIMISATION: Final = (compute.rematerialised, traffic.constants, traffic.host)

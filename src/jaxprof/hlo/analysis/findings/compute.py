@@ -1,12 +1,16 @@
-"""Findings about the work itself: its dtype, its sizes, work that is done twice, work that is too small."""
+"""Findings about the work itself: its dtype, precision and sizes, work that is done twice, work that is too small."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.grouping import grouped
+from jaxprof.hlo.analysis.attention import is_any_product
+from jaxprof.hlo.analysis.dataflow import Value, made_through, sources
 from jaxprof.hlo.analysis.findings.finding import HloFinding, gather
-from jaxprof.hlo.analysis.kinds import held_in
+from jaxprof.hlo.analysis.kernels import MATRIX_KINDS
+from jaxprof.hlo.analysis.kinds import held_in, values_of
 from jaxprof.units import bytes_, counted, integer, percent, scaled
 
 if TYPE_CHECKING:
@@ -27,7 +31,7 @@ _TINY_IN_LOOP: Final = {"gpu": (TINY_BYTES, TINY_FLOPS), "cpu": (1 << 10, 1e3)}
 FEW: Final = 10
 """Number of tiny launches in one run from which they are reported: 10 take some 30 µs."""
 LARGE_GEMM_FLOPS: Final = 1e7
-"""FLOPs below which a GEMM is launch-bound, so that its sizes do not matter."""
+"""FLOPs below which a product is launch-bound, so that its sizes and its precision do not matter."""
 
 
 def float64(scene: Scene) -> Iterator[HloFinding]:
@@ -158,3 +162,60 @@ def loops(scene: Scene) -> Iterator[HloFinding]:
                 "loop's overhead is larger than its work",
                 (edge.caller.name,),
             )  # fmt: skip
+
+
+# -- precision ---------------------------------------------------------------------------------------------------------
+
+
+_NARROW: Final = frozenset({"bf16", "f16"})
+_REARRANGING: Final = frozenset({"copy", "transpose", "reshape", "broadcast", "slice"})
+_PRECISE: Final = re.compile(r"high|highest|dot_f32_f32_f32|.*_x[369]")
+"""Precisions for which a TPU adds up several bfloat16 products, and a GPU does the same or does not use its matrix
+units.
+"""
+
+
+def upcast_products(scene: Scene) -> Iterator[HloFinding]:
+    """Find products of float32 arrays that were bfloat16 or float16 just before, where the wider product gains
+    nothing."""
+    if not scene.on_accelerator:
+        return
+    kernels = [
+        kernel
+        for kernel in _products(scene)
+        if any(is_any_product(value.instruction) and _is_upcast(value) for value in values_of(kernel.instruction))
+    ]
+    yield from gather(
+        "upcast-product", kernels, "product computes", "products compute",
+        "in float32 with operands converted from 16-bit floats: {bytes} a run",
+    )  # fmt: skip
+
+
+def precise_products(scene: Scene) -> Iterator[HloFinding]:
+    """Find products of float32 arrays at a precision that takes several passes."""
+    if not scene.on_accelerator:
+        return
+    kernels = [kernel for kernel in _products(scene) if kernel.dtype == "f32" and _PRECISE.fullmatch(kernel.precision)]
+    words = ", ".join(dict.fromkeys(kernel.precision for kernel in kernels))
+    yield from gather(
+        "precise-product", kernels, "float32 product", "float32 products", f"at precision {words}: {{bytes}} a run"
+    )
+
+
+def _products(scene: Scene) -> list[Kernel]:
+    return [
+        kernel for kernel in scene.kernels if kernel.kind in MATRIX_KINDS and (kernel.flops or 0) >= LARGE_GEMM_FLOPS
+    ]
+
+
+def _is_upcast(product: Value) -> bool:
+    operands = sources(product)[:2]
+    return len(operands) == 2 and all(map(_held_narrow, operands))
+
+
+def _held_narrow(value: Value) -> bool:
+    """Return whether a float32 array is a converted 16-bit one, at most rearranged since."""
+    converted = made_through(value, _REARRANGING)
+    if converted is None or converted.opcode != "convert" or converted.shape.dtype != "f32":
+        return False
+    return any(source.shape.dtype in _NARROW for source in sources(converted)[:1])
