@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
 from jaxprof.grouping import grouped
 from jaxprof.hlo.collecting import not_collecting
-from jaxprof.hlo.frames import Frame, Tables
+from jaxprof.hlo.frames import Frame, Tables, own_frame
 from jaxprof.hlo.read import record
 from jaxprof.hlo.read.record import UNREADABLE, Metadata, Record
 from jaxprof.hlo.read.syntax import balanced_end, items, unquote, unsugared
@@ -202,6 +202,14 @@ class Instruction:
     def stack(self) -> tuple[Frame, ...]:
         """Stack frames, innermost first: see `Module.stack_of`."""
         return self.computation.module.stack_of(self.metadata)
+
+    @property
+    def origin(self) -> tuple[str, str, int | None]:
+        """JAX's operation, and the file and line of the user's code that it came from; for an argument its name. Empty
+        or None if the text does not say."""
+        frame = own_frame(self.stack)
+        file, line = (frame.file, frame.line) if frame is not None else ("", None)
+        return self.metadata.op_name.partition(";")[0], file, line
 
     @property
     def literal(self) -> str:

@@ -16,7 +16,6 @@ from typing import Final
 from jaxprof.errors import HloError, JaxprofError
 from jaxprof.events import BuffersReported, HeldBuffer
 from jaxprof.grouping import grouped, totals
-from jaxprof.hlo.frames import own_frame
 from jaxprof.hlo.model import Instruction, Module
 from jaxprof.hlo.read.parse import module as read_module
 from jaxprof.hlo.read.wire import Message
@@ -137,15 +136,15 @@ def _buffer(value: Assigned, kind: str, shared_with: int, module: Module) -> Hel
     instruction = _instruction(value, module)
     if instruction is None:
         return HeldBuffer(bytes=value.bytes, kind=kind, instruction=value.instruction, shared_with=shared_with)
-    place = own_frame(instruction.stack)
+    op_name, file, line = instruction.origin
     return HeldBuffer(
         bytes=value.bytes,
         kind=kind,
         instruction=value.instruction,
         shape=str(instruction.shape.member(value.index)),
-        op_name=instruction.metadata.op_name.partition(";")[0],
-        file=place.file if place is not None else "",
-        line=place.line if place is not None else None,
+        op_name=op_name,
+        file=file,
+        line=line,
         shared_with=shared_with,
     )
 

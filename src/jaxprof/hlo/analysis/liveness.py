@@ -26,7 +26,6 @@ from jaxprof.hlo.analysis.cost.traffic import updates_in_place
 from jaxprof.hlo.analysis.execution import Execution
 from jaxprof.hlo.analysis.opcodes import ARITHMETIC, TRANSCENDENTAL
 from jaxprof.hlo.analysis.platform import platform_of
-from jaxprof.hlo.frames import own_frame
 from jaxprof.hlo.shape import HOST_MEMORY, MAIN_MEMORY
 from jaxprof.light_dataclass import dataclass as light_dataclass
 
@@ -360,7 +359,11 @@ def _summary(entry: Scope, scopes: Mapping[str, Scope]) -> Liveness:
         _value(slot, always if slot.kind in ("argument", "constant") else spans.get(id(slot), ()), highest)
         for slot in every[:MOST_VALUES]
     )
-    points = tuple(_point(entry.instructions[at], at, both[at] + argument + constant) for at in _highest_of(both))
+    points = tuple(
+        SchedulePoint(at, both[at] + argument + constant, instruction.name, *instruction.origin)
+        for at in _highest_of(both)
+        for instruction in entry.instructions[at : at + 1]
+    )
     return Liveness(sum(parts.values()), parts, values, points, len(both))
 
 
@@ -375,7 +378,7 @@ def _spans(entry: Scope) -> dict[int, tuple[tuple[int, int], ...]]:
 
 def _value(slot: BufferSlot, spans: tuple[tuple[int, int], ...], peak: int) -> LiveValue:
     maker = slot.maker
-    op_name, file, line = _origin(maker)
+    op_name, file, line = maker.origin
     return LiveValue(
         bytes=slot.bytes,
         kind=slot.kind,
@@ -387,17 +390,6 @@ def _value(slot: BufferSlot, spans: tuple[tuple[int, int], ...], peak: int) -> L
         at_peak=any(first <= peak <= last for first, last in spans),
         spans=spans,
     )
-
-
-def _point(instruction: Instruction, position: int, size: int) -> SchedulePoint:
-    return SchedulePoint(position, size, instruction.name, *_origin(instruction))
-
-
-def _origin(instruction: Instruction) -> tuple[str, str, int | None]:
-    """Return the operation in JAX's words, the file and the line."""
-    frame = own_frame(instruction.stack)
-    file, line = (frame.file, frame.line) if frame is not None else ("", None)
-    return instruction.metadata.op_name.partition(";")[0], file, line
 
 
 def thinned(sizes: Sequence[int], most: int = MOST_POINTS) -> tuple[int, ...]:
