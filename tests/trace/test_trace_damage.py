@@ -17,7 +17,6 @@ from jaxprof.trace.folders import choose
 from jaxprof.trace.line import Chain
 from jaxprof.trace.sources import read_chosen, read_profile
 from jaxprof.trace.summary import events_of
-from jaxprof.trace.varints import padded
 
 
 def written(folder, raw, name="host.xplane.pb"):
@@ -150,7 +149,7 @@ def line(events, seed):
 
 
 def begins(raw, *, walking):
-    chain = Chain(padded(raw), raw + bytes(16), 0, len(raw), TAG)
+    chain = Chain(raw + bytes(16), 0, len(raw), TAG)
     if not walking:
         chain._walks.clear()
     pieces, end = chain.run(0)
@@ -164,7 +163,7 @@ def whole_line():
 
 def test_a_long_line_is_walked_and_found_whole():
     raw = whole_line()
-    assert len(Chain(padded(raw), raw + bytes(16), 0, len(raw), TAG)._walks) > 8
+    assert len(Chain(raw + bytes(16), 0, len(raw), TAG)._walks) > 8
     found = begins(raw, walking=True)
     assert found == begins(raw, walking=False)
     assert len(found[0]) == 12_000

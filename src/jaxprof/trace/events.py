@@ -9,17 +9,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxprof.hlo.read.wire import signed
-from jaxprof.trace.varints import (
-    DELIMITED,
-    PADDING,
-    VARINT,
-    Positions,
-    fields,
-    varint,
-    varints,
-)
+from jaxprof.hlo.read.wire import DELIMITED, VARINT, Blob, fields, signed, varint
 from jaxprof.trace.xspace import (
+    PADDING,
     STAT_BYTES,
     STAT_DOUBLE,
     STAT_ID,
@@ -27,8 +19,9 @@ from jaxprof.trace.xspace import (
     STAT_REFERENCE,
     STAT_STRING,
     STAT_UINT64,
-    Blob,
     Plane,
+    Positions,
+    varints,
 )
 
 EVENT_METADATA_ID, EVENT_OFFSET_PS, EVENT_DURATION_PS, EVENT_STATS = 1, 2, 3, 4
@@ -108,12 +101,12 @@ class Events:
 
     def _read_alone(self, start: int, index: int, columns: list[Positions], at: Positions, end: Positions) -> None:
         """Read one event whose fields come in another order, or include unknown ones."""
-        data = self._data
-        _, begin = varint(data, start + 1)
+        blob = self.plane.space.blob
+        _, begin = varint(blob, start + 1)
         first_stat = int(end[index])
-        for number, kind, content, after in fields(data, begin, int(end[index])):
+        for number, kind, content, after in fields(blob, begin, int(end[index])):
             if kind == VARINT and number in (EVENT_METADATA_ID, EVENT_OFFSET_PS, EVENT_DURATION_PS):
-                columns[number - 1][index] = signed(varint(data, content)[0])
+                columns[number - 1][index] = signed(varint(blob, content)[0])
             elif number == EVENT_STATS:
                 first_stat = min(first_stat, begin)
             begin = after

@@ -34,7 +34,6 @@ from jaxprof.trace.model import (
     ProgramProto,
     Trace,
 )
-from jaxprof.trace.varints import TruncatedError
 from jaxprof.trace.xspace import Plane, Space
 
 _KINDS: Final[dict[str, Kind]] = {
@@ -52,7 +51,7 @@ _HOST: Final = "host"
 _OP_STATS = ("hlo_op", "hlo_module", "program_id", "correlation_id", "run_id", "device_ordinal")
 _TRACERS: Final = {2: "host", 3: "device", 4: "python", 7: "hlo"}
 """Fields of `ProfileOptions` (tsl/profiler/protobuf/profiler_options.proto)."""
-_DAMAGE = (HloError, TruncatedError, IndexError, ValueError, OverflowError)
+_DAMAGE = (HloError, IndexError, ValueError, OverflowError)
 """Exceptions that reading a damaged message raises."""
 
 

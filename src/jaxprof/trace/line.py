@@ -13,19 +13,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxprof.hlo.read.wire import signed
+from jaxprof.hlo.read.wire import DELIMITED, VARINT, Blob, TruncatedError, fields, signed, varint
 from jaxprof.limits import EVENTS
 from jaxprof.trace.events import BYTES_TAG, STAT_TAG, TEXT_TAG, Events
-from jaxprof.trace.varints import (
-    DELIMITED,
-    VARINT,
-    Bytes,
-    Positions,
-    TruncatedError,
-    fields,
-    varint,
-    varints,
-)
 from jaxprof.trace.xspace import (
     STAT_DOUBLE,
     STAT_ID,
@@ -33,6 +23,8 @@ from jaxprof.trace.xspace import (
     STAT_REFERENCE,
     STAT_UINT64,
     Plane,
+    Positions,
+    varints,
 )
 
 LINE_ID, LINE_NAME, LINE_TIMESTAMP_NS, LINE_EVENTS, LINE_DISPLAY_NAME = 1, 2, 3, 4, 11
@@ -82,10 +74,10 @@ class PlaneLine:
 
     def _field(self, at: int, end: int) -> int:
         """Read one of the line's own fields, and return its end. Raises TruncatedError."""
-        data = self._data
-        number, kind, content, after = next(fields(data, at, end))
+        blob = self.plane.space.blob
+        number, kind, content, after = next(fields(blob, at, end))
         if kind == VARINT:
-            value = signed(varint(data, content)[0])
+            value = signed(varint(blob, content)[0])
             if number == LINE_ID:
                 self.id = value
             elif number == LINE_TIMESTAMP_NS:
@@ -106,7 +98,7 @@ class PlaneLine:
         at = self._begin
         if at >= end:
             return starts[0]
-        chain = Chain(data, blob, at, end, _EVENT_TAG)
+        chain = Chain(blob, at, end, _EVENT_TAG)
         try:
             while at < end:
                 if data[at] != _EVENT_TAG:
@@ -181,7 +173,7 @@ def readable_lines(plane: Plane) -> tuple[list[PlaneLine], list[str]]:
 
 
 class Chain:
-    """The events in `data[begin:end]`, each a field with this `tag`; other fields may be between them.
+    """The events in `blob[begin:end]`, each a field with this `tag`; other fields may be between them.
 
     A chain can only be followed link by link, and half a million links take a quarter of a second in Python. So the
     line is walked from many places at once, one NumPy step for all of them. Starting points are found by trying: an
@@ -190,9 +182,9 @@ class Chain:
     and what no walk covers is followed link by link.
     """
 
-    def __init__(self, data: Bytes, blob: bytes | bytearray, begin: int, end: int, tag: int) -> None:
-        """Follow the chain in `data`; `blob` is the same data in a form that gives single bytes fast."""
-        self._data, self._blob, self._end, self._tag = data, blob, end, tag
+    def __init__(self, blob: Blob, begin: int, end: int, tag: int) -> None:
+        self._blob, self._end, self._tag = blob, end, tag
+        self._data = np.frombuffer(blob, np.uint8)
         self._walks: dict[int, tuple[Positions, int]] = {}
         """Events of each walk and where it ended, by where it began."""
         if end - begin > _FEWEST * _CHUNK:
@@ -216,7 +208,7 @@ class Chain:
             length, after = blob[at + 1], at + 2
             if length >= 0x80:
                 try:
-                    length, after = varint(self._data, at + 1)
+                    length, after = varint(blob, at + 1)
                 except TruncatedError:
                     break
             if after + length > end:

@@ -21,8 +21,7 @@ from jaxprof.limits import FILE
 from jaxprof.trace.folders import ProfileRun, choose, xplanes_in
 from jaxprof.trace.lanes import lanes_of
 from jaxprof.trace.model import NO_OP, Lane, OpNumbers, Trace
-from jaxprof.trace.varints import PADDING
-from jaxprof.trace.xspace import parse_xspace
+from jaxprof.trace.xspace import PADDING, parse_xspace
 
 _GZIP: Final = b"\x1f\x8b"
 _CHUNK: Final = 1 << 22

@@ -1,31 +1,29 @@
 """The XSpace protobuf that JAX's profiler writes (`*.xplane.pb`): planes, lines, events, and their metadata.
 
 Planes, lines and metadata are indexed first, in one scan that skips the events; a line's events are decoded on request,
-all at once, into columns. Field numbers are those of tsl/profiler/protobuf/xplane.proto. The file is only read, never
+all at once, into columns. A profile holds a million small messages of the same few fields: one NumPy step reads the
+same field of all of them. Field numbers are those of tsl/profiler/protobuf/xplane.proto. The file is only read, never
 written.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jaxprof.errors import FileRefusedError, HloError
-from jaxprof.hlo.read.wire import Message
+from jaxprof.hlo.read.wire import DELIMITED, LONGEST_VARINT, Blob, Message, TruncatedError, fields, varint
 from jaxprof.limits import LINES, NAMES, PLANES, Limit
-from jaxprof.trace.varints import (
-    DELIMITED,
-    Bytes,
-    TruncatedError,
-    fields_before_cut,
-    padded,
-)
 
-Blob = bytes | bytearray
+Bytes = NDArray[np.uint8]
+Positions = NDArray[np.int64]
+PADDING = 16
+"""Number of zero bytes that follow the file in memory, so that a number at its very end can be read without a check."""
 Value = int | float | str | bytes
 
 PLANE_NAME, PLANE_LINES, PLANE_EVENT_METADATA, PLANE_STAT_METADATA, PLANE_STATS = 2, 3, 4, 5, 6
@@ -45,6 +43,43 @@ class EventMetadata:
     name: str
     display_name: str
     stats: dict[str, Value]
+
+
+def varints(data: Bytes, at: Positions) -> tuple[NDArray[np.uint64], Positions]:
+    """Return the varints that begin at `at`, and the positions after them. Both have the shape of `at`."""
+    byte = data[at]
+    values = (byte & 0x7F).astype(np.uint64)
+    after = at + 1
+    pending = np.flatnonzero(byte >= 0x80)  # most numbers of a profile are one byte long
+    for shift in range(7, 7 * LONGEST_VARINT, 7):
+        if not len(pending):
+            break
+        byte = data[after[pending]]
+        values[pending] |= (byte & 0x7F).astype(np.uint64) << np.uint64(shift)
+        after[pending] += 1
+        pending = pending[byte >= 0x80]
+    return values, after
+
+
+def fields_before_cut(data: Blob, begin: int, end: int) -> Iterator[tuple[int, int, int, int, bool]]:
+    """Yield fields as `fields` does, for a message that may have lost its end; the last field gives the part that is
+    there.
+
+    The fifth value says whether the field is complete. Raises TruncatedError if even the field's head is missing.
+    """
+    at = begin
+    try:
+        for number, kind, content, after in fields(data, begin, end):
+            yield number, kind, content, after, True
+            at = after
+    except TruncatedError:
+        key, content = varint(data, at)
+        if not key >> 3 or key & 7 != DELIMITED:
+            raise
+        length, content = varint(data, content)
+        if not content < end < content + length:
+            raise
+        yield key >> 3, DELIMITED, content, end, False
 
 
 def stats_of(messages: Iterable[Message], names: Mapping[int, str]) -> dict[str, Value]:
@@ -94,7 +129,7 @@ class Plane:
             PLANE_STATS: stats,
         }
         try:
-            for number, kind, content, after, whole in fields_before_cut(space.data, begin, end):
+            for number, kind, content, after, whole in fields_before_cut(space.blob, begin, end):
                 if not whole:
                     self.cut = _WHAT.get(number, "its end")
                 if kind == DELIMITED and number == PLANE_NAME and whole:
@@ -169,7 +204,6 @@ _PLANE_NAME = re.compile(r"/|#|Task Environment$")
 class Space:
     """A whole file, and what was counted and could not be read of it."""
 
-    data: Bytes
     blob: Blob
     planes: list[Plane] = field(default_factory=list)
     hosts: list[str] = field(default_factory=list)
@@ -178,6 +212,11 @@ class Space:
     problems: list[str] = field(default_factory=list)
     """Descriptions of what could not be read."""
     _left: dict[str, int] = field(default_factory=dict)
+
+    @cached_property
+    def data(self) -> Bytes:
+        """The file in a form that gives many bytes at once, as `blob` gives single ones."""
+        return np.frombuffer(self.blob, np.uint8)
 
     def count(self, limit: Limit, more: int = 1) -> None:
         """Count items of one kind. Raises FileRefusedError beyond the limit."""
@@ -202,13 +241,13 @@ def parse_xspace(raw: Blob, name: str, size: int | None = None) -> Space:
     `PADDING` extra zero bytes, and is not copied.
     """
     end = len(raw) if size is None else size
+    raw = raw + bytes(PADDING) if size is None else raw
     if not end:
         raise FileRefusedError(f"{name} is empty (0 bytes)", "The profiler did not finish writing it: record it again.")
-    data = padded(raw) if size is None else np.frombuffer(raw, np.uint8)
-    space = Space(data, raw)
+    space = Space(raw)
     at = 0
     try:
-        for number, kind, content, after, whole in fields_before_cut(data, 0, end):
+        for number, kind, content, after, whole in fields_before_cut(raw, 0, end):
             if kind != DELIMITED or number > SPACE_HOSTS:
                 raise TruncatedError(f"field {number} is not a field of an XSpace")
             space.count(PLANES)

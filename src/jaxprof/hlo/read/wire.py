@@ -6,24 +6,58 @@ The encoding is https://protobuf.dev/programming-guides/encoding. Numbers and te
 from __future__ import annotations
 
 import struct
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from jaxprof.errors import HloError
 
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-_LONGEST_VARINT: Final = 10
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Blob = bytes | bytearray
+VARINT, FIXED64, DELIMITED, FIXED32 = 0, 1, 2, 5
+LONGEST_VARINT: Final = 10
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    for _ in range(_LONGEST_VARINT):
-        octet = data[at]
-        at += 1
-        value |= (octet & 0x7F) << shift
+class TruncatedError(ValueError):
+    """Raised if a message claims to be longer than the data."""
+
+
+def varint(data: Blob, at: int) -> tuple[int, int]:
+    """Return the varint at `at`, and the position after it. Raises TruncatedError, and IndexError past the end."""
+    value = data[at]
+    if value < 0x80:
+        return value, at + 1  # most numbers are one byte long
+    value &= 0x7F
+    for octets in range(1, LONGEST_VARINT):
+        octet = data[at + octets]
+        value |= (octet & 0x7F) << 7 * octets
         if octet < 0x80:
-            return value, at
-        shift += 7
-    raise ValueError
+            return value, at + octets + 1
+    raise TruncatedError("a number has no end")
+
+
+def fields(data: Blob, begin: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+    """Yield the fields of the message in `data[begin:end]`: number, wire type, and start and end of the content.
+
+    The content of a varint field is the varint itself. Raises TruncatedError, and IndexError past the end.
+    """
+    at = begin
+    while at < end:
+        key, at = varint(data, at)
+        number, kind = key >> 3, key & 7
+        if kind == DELIMITED:
+            length, at = varint(data, at)
+            after = at + length
+        elif kind == VARINT:
+            _, after = varint(data, at)
+        elif kind in (FIXED64, FIXED32):
+            after = at + (8 if kind == FIXED64 else 4)
+        else:
+            raise TruncatedError(f"wire type {kind} at byte {at}")
+        if after > end or number == 0:
+            raise TruncatedError(f"a field at byte {at} is longer than the message around it")
+        yield number, kind, at, after
+        at = after
 
 
 def signed(value: int) -> int:
@@ -39,27 +73,11 @@ class Message:
     def __init__(self, data: bytes) -> None:
         """Decode `data`. Raises HloError if it is not a well-formed message."""
         self._fields: dict[int, list[int | bytes]] = {}
-        at, end = 0, len(data)
         try:
-            while at < end:
-                key, at = _varint(data, at)
-                kind = key & 7
-                value: int | bytes
-                if kind == _VARINT:
-                    value, at = _varint(data, at)
-                else:
-                    if kind == _BYTES:
-                        size, at = _varint(data, at)
-                    elif kind in (_FIXED64, _FIXED32):
-                        size = 8 if kind == _FIXED64 else 4
-                    else:
-                        raise ValueError
-                    value = data[at : at + size]
-                    at += size
-                if at > end or not key >> 3:
-                    raise ValueError
-                self._fields.setdefault(key >> 3, []).append(value)
-        except (ValueError, IndexError):
+            for number, kind, at, after in fields(data, 0, len(data)):
+                value = varint(data, at)[0] if kind == VARINT else data[at:after]
+                self._fields.setdefault(number, []).append(value)
+        except (TruncatedError, IndexError):
             raise HloError("the protobuf is broken or truncated", "Write the file anew, or use the HLO text.") from None
 
     def __contains__(self, number: int) -> bool:
@@ -84,7 +102,7 @@ class Message:
             at = 0
             try:
                 while at < len(value):
-                    item, at = _varint(value, at)
+                    item, at = varint(value, at)
                     numbers.append(signed(item))
             except (ValueError, IndexError):
                 raise HloError("the protobuf is broken: a packed list of numbers ends too soon") from None
