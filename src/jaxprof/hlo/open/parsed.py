@@ -32,54 +32,33 @@ class ParsedTexts:
     def __init__(self, kept_characters: int = KEPT_CHARACTERS) -> None:
         self._most = kept_characters
         self._lock = Lock()
-        """Held only briefly: never while a text is parsed, which may take seconds."""
+        """Held also while a text is parsed: that is an index of it, and a thread that needs the same one waits."""
         self._alive: WeakValueDictionary[str, Module] = WeakValueDictionary()
         """First module of each text; `Module.siblings` leads to the others."""
         self._kept: OrderedDict[str, Module] = OrderedDict()
         """Kept modules, the latest last."""
-        self._parsing: dict[str, Lock] = {}
-        """Held while that text is parsed: another thread that needs it waits instead of parsing it again."""
 
     def modules(self, text: str) -> Sequence[Module]:
         """Return the modules in `text`, in order. Raises HloError as `parse.modules` does."""
         with self._lock:
-            first = self._find(text)
-            parsing = self._parsing.setdefault(text, Lock()) if first is None else None
-        if parsing is None:
-            assert first is not None
-            return first.siblings
-        with parsing:
-            with self._lock:
-                first = self._find(text)
-            try:
-                if first is None:
-                    first = parse.modules(text)[0]
-                    with self._lock:
-                        self._alive[text] = first
-                        self._keep(text, first)
-            finally:
-                with self._lock:
-                    self._parsing.pop(text, None)
+            first = self._alive.get(text)
+            if first is None:
+                first = self._alive[text] = parse.modules(text)[0]
+            self._keep(text, first)
         return first.siblings
 
     def release(self) -> None:
         """Drop all kept modules, which frees the unreferenced ones."""
-        with self._lock:
-            self._kept.clear()
-
-    def _find(self, text: str) -> Module | None:
-        module = self._alive.get(text)
-        if module is not None:
-            self._keep(text, module)
-        return module
+        self._kept = OrderedDict()
 
     def _keep(self, text: str, module: Module) -> None:
         """Keep a module as the latest. A module above the budget is kept until another one is requested."""
-        self._kept[text] = module
-        self._kept.move_to_end(text)
-        characters = sum(map(len, self._kept))
-        while len(self._kept) > 1 and (characters > self._most or len(self._kept) > KEPT_TEXTS):
-            characters -= len(self._kept.popitem(last=False)[0])
+        kept = self._kept
+        kept[text] = module
+        kept.move_to_end(text)
+        characters = sum(map(len, kept))
+        while len(kept) > 1 and (characters > self._most or len(kept) > KEPT_TEXTS):
+            characters -= len(kept.popitem(last=False)[0])
 
 
 _TEXTS: Final = ParsedTexts()
