@@ -35,6 +35,14 @@ def whole_number(text: str) -> int | None:
     return int(text) if text.isdecimal() and len(text) < 19 else None
 
 
+def number(text: str) -> float | None:
+    """Return the number that a text from outside spells; None for anything else."""
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
 def safe(text: str) -> str:
     """Return `text` on one line, with every control character shown instead of obeyed. Tabs become a space."""
     if text.isascii() and text.isprintable():

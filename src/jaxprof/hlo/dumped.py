@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from jaxprof.text import number
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -47,23 +49,16 @@ def _stated(module: Module) -> dict[str, str]:
 def _final_reasons(dump: str) -> Iterator[tuple[str, str]]:
     words: dict[str, str] = {}
     for step in _STEP.finditer(dump):
-        fields = {name: quoted or number for name, quoted, number in _FUSION_FIELD.findall(step[2])}
+        fields = {name: quoted or bare for name, quoted, bare in _FUSION_FIELD.findall(step[2])}
         producer = fields.get("producer_name", "")
         words.pop(producer, None)
         if step[1] == "producer_ineligible":
             words[producer] = fields.get("reason", "")
         elif step[1] == "update_priority":
-            fused, apart = _microseconds(fields.get("us_fused")), _microseconds(fields.get("us_unfused"))
+            fused, apart = number(fields.get("us_fused", "")), number(fields.get("us_unfused", ""))
             if fused is not None and apart is not None and fused > apart:
                 words[producer] = f"{fused:.4g} µs as one kernel, {apart:.4g} µs apart, by its cost model"
     for producer, reason in words.items():
         plain = " ".join(reason.replace("\\n", " ").split())[:_MOST_CHARACTERS]
         if producer and plain and not producer.split()[1:]:
             yield producer, plain
-
-
-def _microseconds(number: str | None) -> float | None:
-    try:
-        return float(number or "")
-    except ValueError:
-        return None

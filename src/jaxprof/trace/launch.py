@@ -21,6 +21,7 @@ from typing import Any, Final
 import numpy as np
 
 from jaxprof.events import CopyTimes, KernelLaunch
+from jaxprof.text import number, whole_number
 from jaxprof.trace.intervals import joined, places_of
 from jaxprof.trace.model import ABSENT, NO_OP, PS, Ints, Lane, Trace, span_of
 from jaxprof.units import counted, seconds
@@ -66,15 +67,15 @@ def launch_details(text: str) -> KernelLaunch | None:
     for name, value in _PAIR.findall(text):
         if name in _FIGURES:
             ours, most = _FIGURES[name]
-            if (number := _whole(value, most)) is not None:
-                details[ours] = number
+            if (figure := _whole(value, most)) is not None:
+                details[ours] = figure
         elif name in ("grid", "block"):
             sizes = [_whole(part, _MOST_BLOCKS) for part in value.split(",")]
             threads = int(np.prod([float(size or 0) for size in sizes]))
             if len(sizes) == 3 and all(sizes) and (name == "grid" or threads <= _MOST_THREADS):
                 details[name] = tuple(sizes)
         elif name == "occ_pct":
-            percent = _number(value)
+            percent = number(value)
             if percent is not None and 0 < percent <= 100:  # AMD's profiler writes 0 for "not computed"
                 details["occupancy"] = percent / 100
     return KernelLaunch(**details) if details else None
@@ -102,14 +103,8 @@ def _direction_in(name: str) -> str:
 
 
 def _whole(text: str, most: int) -> int | None:
-    return int(text) if text.isdecimal() and len(text) < 19 and int(text) <= most else None
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
+    found = whole_number(text)
+    return found if found is not None and found <= most else None
 
 
 def copies_of(lane: Lane) -> np.ndarray[Any, np.dtype[np.bool_]]:

@@ -13,7 +13,7 @@ loop's state with a constant, the body adds a constant to that element, and it b
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from jaxprof.grouping import grouped
 from jaxprof.hlo.analysis.cost.library import ANNOTATIONS
@@ -21,7 +21,7 @@ from jaxprof.hlo.analysis.opcodes import CONTROL, FINISHING, FREE
 from jaxprof.text import whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from jaxprof.hlo.model import Computation, Instruction, Module
 
@@ -42,6 +42,9 @@ class CallEdge:
     """Whether the callee is one of several alternatives."""
 
 
+Step: TypeAlias = "Instruction | CallEdge"
+
+
 class Execution:
     """The launches of a module, and the computations that hold them.
 
@@ -55,47 +58,37 @@ class Execution:
         """Calls of each reachable computation, in order."""
         self.post_order: list[str] = []
         """The reachable computations, each after all that it runs."""
-        if module.entry is not None:
-            self._visit(module.entry)
+        for computation, edge in self._descend(self._find_edges):
+            if edge is None:
+                self.post_order.append(computation.name)
         self._counts = self._multiply(module.entry.name if module.entry else "")
 
     def launches(self) -> Iterator[tuple[Instruction, int | None, bool]]:
         """Yield every instruction that launches work, in order of first execution; its executions in one run of the
         module, None if a loop's trip count is unknown; and whether it lies in a branch that may not be taken, which
         makes the count an upper bound. Reads only as far as the caller iterates."""
-        entry = self.module.entry
-        if entry is None:
-            return
-        entered = {entry.name}
-        # Without recursion, because a file may nest deeper than Python's stack.
-        stack = [(self._steps(entry), *self._counts[entry.name])]
-        while stack:
-            steps, count, conditional = stack[-1]
-            for step in steps:
-                if not isinstance(step, CallEdge):
-                    yield step, count, conditional
-                    continue
-                callee = self.module.get(step.callee)
-                if callee is not None and callee.name not in entered:
-                    entered.add(callee.name)
-                    stack.append((self._steps(callee), *self._counts[callee.name]))
-                    break
-            else:
-                stack.pop()
+        for computation, step in self._descend(self._steps):
+            if step is not None and not isinstance(step, CallEdge):
+                yield step, *self._counts[computation.name]
 
-    def _visit(self, entry: Computation) -> None:
-        entered = {entry.name}
-        stack = [(entry, iter(self._find_edges(entry)))]
+    def _descend(self, steps: Callable[[Computation], Iterable[Step]]) -> Iterator[tuple[Computation, Step | None]]:
+        """Yield the steps of the entry and of each computation where it is first called, with the computation, and None
+        after its last step."""
+        entry = self.module.entry
+        # Without recursion, because a file may nest deeper than Python's stack.
+        stack = [] if entry is None else [(entry, iter(steps(entry)))]
+        entered = {computation.name for computation, _ in stack}
         while stack:
-            computation, edges = stack[-1]
-            for edge in edges:
-                callee = self.module.get(edge.callee)
+            computation, left = stack[-1]
+            for step in left:
+                yield computation, step
+                callee = self.module.get(step.callee) if isinstance(step, CallEdge) else None
                 if callee is not None and callee.name not in entered:
                     entered.add(callee.name)
-                    stack.append((callee, iter(self._find_edges(callee))))
+                    stack.append((callee, iter(steps(callee))))
                     break
             else:
-                self.post_order.append(computation.name)
+                yield computation, None
                 stack.pop()
 
     def _find_edges(self, computation: Computation) -> tuple[CallEdge, ...]:
@@ -112,7 +105,7 @@ class Execution:
         self.edges[computation.name] = edges
         return edges
 
-    def _steps(self, computation: Computation) -> Iterator[Instruction | CallEdge]:
+    def _steps(self, computation: Computation) -> Iterator[Step]:
         running = grouped((edge.caller.name, edge) for edge in self.edges[computation.name])
         for instruction in computation.instructions:
             opcode = instruction.opcode

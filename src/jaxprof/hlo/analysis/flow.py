@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from jaxprof.hlo.analysis.cost.library import ANNOTATIONS
@@ -16,7 +17,7 @@ from jaxprof.hlo.analysis.dataflow import renamed
 from jaxprof.hlo.analysis.kernels import analysis_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.model import Computation, Instruction, Module
@@ -26,8 +27,6 @@ _DEEPEST: Final = 64
 
 ArrayKey: TypeAlias = Hashable
 """An instruction, with the indices of a member if it gives a tuple."""
-_MOST_KEPT: Final = 100_000
-"""Most kernels for which the passages between them are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,6 @@ class Flow:
         self._callers = {
             edge.callee: edge.caller for edges in reversed(table.execution.edges.values()) for edge in edges
         }
-        self._kept: Iterable[Passage] | None = None
         self._readers: dict[Computation, array[int]] | None = None
         self._readers_of_members: dict[ArrayKey, int] = {}
         self.outputs: set[ArrayKey] = self._outputs()
@@ -87,17 +85,10 @@ class Flow:
         held = self._kernels.get(instruction.computation)
         return held[instruction.position] if held is not None else None
 
-    @property
-    def passages(self) -> Iterable[Passage]:
-        """Every array that one kernel writes and another reads, grouped by reader. For a large module only numbers are
-        kept."""
-        if self._kept is None:
-            self._kept = (
-                _Compact(self)
-                if len(self.kernels) > _MOST_KEPT
-                else tuple(passage for kernel in self.kernels for passage in self.passages_to(kernel))
-            )
-        return self._kept
+    @cached_property
+    def passages(self) -> Passages:
+        """Every array that one kernel writes and another reads, grouped by reader."""
+        return Passages(self)
 
     def readers(self, value: ArrayValue) -> int:
         """Return how many kernels read an array that a kernel makes."""
@@ -173,8 +164,8 @@ class Flow:
         return {array_key(value) for value in values if value is not None}
 
 
-class _Compact:
-    """Passages of a large module as numbers: a tenth of the memory of values, and a third of the time of following the
+class Passages:
+    """Passages of a module, kept as numbers: a tenth of the memory of values, and a third of the time of following the
     arrays again."""
 
     def __init__(self, flow: Flow) -> None:

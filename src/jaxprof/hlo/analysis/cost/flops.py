@@ -50,17 +50,9 @@ class CostModel:
         cost = self._known.get(computation.name)
         if cost is None:
             self._known[computation.name] = OPAQUE  # a computation that calls itself (malformed text) ends here
-            flops = transcendentals = 0.0
-            estimated, opaque = False, 0
             self._depth += 1
-            for instruction in computation.instructions:
-                part = self.instruction(instruction)
-                flops += part.flops
-                transcendentals += part.transcendentals
-                estimated |= part.estimated
-                opaque += part.opaque
+            cost = self._known[computation.name] = sum(map(self.instruction, computation.instructions), NOTHING)
             self._depth -= 1
-            cost = self._known[computation.name] = Cost(flops, transcendentals, estimated, opaque)
         return cost
 
     def instruction(self, instruction: Instruction) -> Cost:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from jaxprof.hlo.analysis.cost import OPAQUE, Cost
 from jaxprof.hlo.analysis.cost.linear import convolution_flops, dot_flops, matmul_flops, multiply_add_flops
-from jaxprof.text import whole_number
+from jaxprof.text import number, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -86,17 +86,10 @@ def _declared(config: Mapping[str, object]) -> Cost | None:
     stated = inner.get("cost_estimate") if isinstance(inner, dict) else None
     if not isinstance(stated, dict):
         return None
-    flops, transcendentals = _number(stated.get("flops", 0)), _number(stated.get("transcendentals", 0))
+    flops, transcendentals = (number(str(stated.get(name, 0))) for name in ("flops", "transcendentals"))
     if flops is None or transcendentals is None or flops < 0:
         return None
     return Cost(flops, transcendentals, estimated=True)
-
-
-def _number(value: object) -> float | None:
-    try:
-        return float(value) if isinstance(value, (str, int, float)) else None
-    except ValueError:
-        return None
 
 
 def _shapes(instruction: Instruction) -> list[Shape]:
@@ -125,7 +118,7 @@ def integers(values: object) -> list[int]:
     """Return a list of dimension numbers from its JSON form, `["1"]` or `[1]`."""
     if not isinstance(values, list):
         return []
-    return [number for value in values if (number := whole_number(str(value))) is not None]
+    return [dimension for value in values if (dimension := whole_number(str(value))) is not None]
 
 
 def _gemm(instruction: Instruction, _: str) -> Cost:
