@@ -9,6 +9,7 @@ keeps its text and is listed by `jaxprof.hlo.analysis.notices`; nothing here rai
 from __future__ import annotations
 
 import json
+import re
 from bisect import bisect_right
 from contextlib import nullcontext
 from functools import cached_property
@@ -20,7 +21,7 @@ from jaxprof.hlo.collecting import not_collecting
 from jaxprof.hlo.frames import Frame, Tables, own_frame
 from jaxprof.hlo.read import record
 from jaxprof.hlo.read.record import UNREADABLE, Metadata, Record
-from jaxprof.hlo.read.syntax import balanced_end, items, unquote, unsugared
+from jaxprof.hlo.read.syntax import balanced_end, unquote, unsugared
 from jaxprof.hlo.shape import Shape, parse_shape
 from jaxprof.text import whole_number
 
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from jaxprof.hlo.source import Problem, Source
 
 Derived = TypeVar("Derived")
+
+_ALIAS: Final = re.compile(r"\{([\d,\s]*)\}\s*:\s*\(\s*(\d{1,18})")
+_NUMBER: Final = re.compile(r"\d{1,18}")
 
 _LARGE: Final = 1 << 20
 _REMEMBERED: Final = 16384
@@ -493,9 +497,12 @@ class Module:
         return raw[1:-1] if raw.startswith("{") and raw.endswith("}") else raw
 
     @cached_property
-    def aliases(self) -> tuple[str, ...]:
-        """Outputs that reuse an input's buffer (donation), as written: `{0}: (1, {}, may-alias)`."""
-        return tuple(items(self.attributes.get("input_output_alias", "{}")[1:-1]))
+    def aliases(self) -> Mapping[tuple[int, ...], int]:
+        """Number of the parameter whose buffer an output reuses (donation), by the output's indices into the result."""
+        return {
+            tuple(int(number) for number in _NUMBER.findall(index)): int(parameter)
+            for index, parameter in _ALIAS.findall(self.attributes.get("input_output_alias", ""))
+        }
 
     @cached_property
     def callers(self) -> Mapping[str, tuple[Instruction, ...]]:

@@ -8,23 +8,23 @@ an opcode, one of JAX's primitives, or NCCL's kernel.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jaxprof.errors import HloError
-from jaxprof.grouping import grouped
 from jaxprof.hlo.analysis.opcodes import COLLECTIVES
 from jaxprof.hlo.read.proto import module_message
+from jaxprof.hlo.read.wire import Message
 from jaxprof.trace.model import ProgramProto, Trace, program_proto
 
 _BETWEEN_DEVICES: Final = COLLECTIVES | {"send", "recv"}
 _PRODUCTS: Final = frozenset({"dot", "convolution", "ragged-dot", "scaled-dot"})
 _HALF: Final = re.compile(r"-(start|update|done)$")
 _HOST_TRANSFER: Final = 47
+_DEEPEST: Final = 9
 _ANY: Final = re.compile("|".join(sorted(_BETWEEN_DEVICES)).encode())
 _BY_NAME: Final = re.compile(
     r"(all[-_]reduce|all[-_]gather|reduce[-_]scatter|(ragged[-_])?all[-_]to[-_]all|collective[-_](permute|broadcast)|send|recv|"
@@ -32,16 +32,6 @@ _BY_NAME: Final = re.compile(
 )
 KERNEL_OF_COLLECTIVE: Final = re.compile(r"(void )?(nccl|rccl)", re.IGNORECASE)
 """Names of the kernels of NCCL and RCCL, which may belong to no op."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Instruction:
-    name: str
-    opcode: str
-    computation: str
-    called: tuple[str, ...]
-    operands: tuple[str, ...]
-    to_host: bool
 
 
 def collective_ops(trace: Trace) -> NDArray[np.bool_]:
@@ -61,46 +51,35 @@ def collective_names(held: ProgramProto) -> frozenset[str] | None:
     if not _ANY.search(held.proto):
         return frozenset()  # the usual case, without reading the module
     try:
-        instructions = list(_instructions(held.proto))
+        computations = {
+            computation.number(5): computation.messages(2) for computation in module_message(held.proto).messages(3)
+        }
     except HloError:
         return None
-    within = grouped((instruction.computation, instruction) for instruction in instructions)
     found: set[str] = set()
-    for instruction in instructions:
-        base = _HALF.sub("", instruction.opcode)
-        if base in _BETWEEN_DEVICES:
-            exchanging = not instruction.to_host
-        elif base in ("async", "fusion"):
-            held_opcodes = {inner.opcode for name in instruction.called for inner in _inside(within, name)}
-            exchanging = bool({_HALF.sub("", opcode) for opcode in held_opcodes} & _BETWEEN_DEVICES) and not (
-                base == "fusion" and held_opcodes & _PRODUCTS
-            )
-            exchanging = exchanging or (base == "async" and any(name in found for name in instruction.operands))
-        else:
-            exchanging = False
-        if exchanging:
-            found.add(instruction.name)
+    for instructions in computations.values():
+        names = {instruction.number(35): instruction.text(1) for instruction in instructions}
+        for instruction in instructions:
+            base = _base(instruction)
+            exchanging = base in _BETWEEN_DEVICES and not instruction.number(_HOST_TRANSFER)
+            if base in ("async", "fusion"):
+                inside = _opcodes_in(computations, instruction)
+                exchanging = bool(inside & _BETWEEN_DEVICES) and not (base == "fusion" and inside & _PRODUCTS)
+            if base == "async":
+                exchanging = exchanging or any(names.get(operand) in found for operand in instruction.numbers(36))
+            if exchanging:
+                found.add(instruction.text(1))
     return frozenset(found)
 
 
-def _inside(within: dict[str, list[_Instruction]], computation: str, depth: int = 0) -> Iterator[_Instruction]:
-    for instruction in within.get(computation, ()):
-        yield instruction
-        for name in instruction.called if depth < 8 else ():
-            yield from _inside(within, name, depth + 1)
+def _base(instruction: Message) -> str:
+    return _HALF.sub("", instruction.text(2))
 
 
-def _instructions(data: bytes) -> Iterator[_Instruction]:
-    for computation in module_message(data).messages(3):
-        number = str(computation.number(5))
-        messages = computation.messages(2)
-        names = {message.number(35): message.text(1) for message in messages}
-        for message in messages:
-            yield _Instruction(
-                message.text(1),
-                message.text(2),
-                number,
-                tuple(map(str, message.numbers(38))),
-                tuple(names.get(operand, "") for operand in message.numbers(36)),
-                bool(message.number(_HOST_TRANSFER)),
-            )
+def _opcodes_in(computations: Mapping[int, list[Message]], caller: Message, depth: int = 0) -> set[str]:
+    """Return the opcodes in what an instruction calls."""
+    opcodes: set[str] = set()
+    for number in caller.numbers(38) if depth < _DEEPEST else ():
+        for instruction in computations.get(number, ()):
+            opcodes |= {_base(instruction), *_opcodes_in(computations, instruction, depth + 1)}
+    return opcodes

@@ -14,7 +14,6 @@ the programs of the tests it takes up to a third more, and never less.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -42,7 +41,6 @@ _TAKES_OVER_SLOT: Final = (ARITHMETIC | TRANSCENDENTAL | {"sort", "copy", "all-r
     "compare", "convert", "is-finite",
 }  # fmt: skip
 """Opcodes whose result may take over an operand's slot; those that change the dtype may not."""
-_ALIAS: Final = re.compile(r"\{\s*([\d,\s]*)\}\s*:\s*\(\s*(\d+)\s*,\s*\{\s*([\d,\s]*)\}")
 
 
 @dataclass(slots=True)
@@ -173,11 +171,9 @@ class Scope:
     def _donate(self, computation: Computation, root: Instruction) -> None:
         """Let outputs that are written into an argument's buffer take no memory of their own."""
         given, offsets = self._contents[root.name], _offsets(root.shape)
-        for text in computation.module.aliases:
-            alias = _ALIAS.search(text)
-            path = list(map(int, re.findall(r"\d{1,18}", alias[1]))) if alias is not None else []
+        for path in computation.module.aliases:
             at = offsets[path[0]] if path and path[0] < len(offsets) - 1 else 0
-            if alias is not None and len(path) < 2 and at < len(given) and given[at].kind == "output":
+            if len(path) < 2 and at < len(given) and given[at].kind == "output":
                 given[at].kind = "given"
 
     def _take_over(self) -> None:

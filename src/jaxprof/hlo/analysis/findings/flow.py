@@ -4,7 +4,6 @@ updated without being donated.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.hlo.analysis.attention import attention_before, is_any_product
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from jaxprof.hlo.analysis.attention import Attention
     from jaxprof.hlo.analysis.findings.finding import Scene
     from jaxprof.hlo.analysis.kernels import Kernel
-    from jaxprof.hlo.model import Instruction, Module
+    from jaxprof.hlo.model import Instruction
 
 
 def attention_scores(scene: Scene) -> Iterator[HloFinding]:
@@ -83,17 +82,6 @@ def _between(attention: Attention) -> list[Instruction]:
     return list(kernels.values())
 
 
-_ALIAS = re.compile(r"\{([\d, ]*)\}:\s*\((\d{1,18})")
-
-
-def _aliases(module: Module) -> dict[tuple[int, ...], int]:
-    """Return the parameter whose memory a result takes, by the result's place."""
-    return {
-        tuple(int(number) for number in re.findall(r"\d{1,18}", index)): int(parameter)
-        for index, parameter in _ALIAS.findall(", ".join(module.aliases))
-    }
-
-
 UPDATED_BYTES: Final = 16 << 20
 """Memory of replaced arguments from which their donation is worth reporting."""
 _UPDATED: Final = 2
@@ -107,12 +95,17 @@ def lost_donation(scene: Scene) -> Iterator[HloFinding]:
     root = module.entry.root if module.entry is not None else None
     if root is None or root.opcode != "tuple" or "buffer_donor" in module.attributes:
         return
-    own = _aliases(module)
+    own = module.aliases
     taken = set(own.values())
     updated: list[tuple[int, str]] = []
     for number, result in enumerate(root.operand_instructions()):
         value = resolved(Value(result))
-        if value is None or (number,) in own or value.opcode == "parameter" or value.shape.bytes < LARGE_BYTES:
+        if (
+            value is None
+            or (number,) in module.aliases
+            or value.opcode == "parameter"
+            or value.shape.bytes < LARGE_BYTES
+        ):
             continue
         argument = next(
             (source for source in upstream(value, same_elements) if _is_argument(source, value, taken)), None
