@@ -213,7 +213,7 @@ class Instruction:
         or None if the text does not say."""
         frame = own_frame(self.stack)
         file, line = (frame.file, frame.line) if frame is not None else ("", None)
-        return self.metadata.op_name.partition(";")[0], file, line
+        return self.metadata.first_name, file, line
 
     @property
     def literal(self) -> str:

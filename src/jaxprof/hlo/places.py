@@ -74,7 +74,7 @@ class HloPlaces:
             return None
         stack = instruction.stack
         place = HloSourceLocation(stack[0].file, stack[0].line) if stack and stack[0].file else None
-        return LineOrigin(place, instruction.metadata.op_name.partition(";")[0]) or None
+        return LineOrigin(place, instruction.metadata.first_name) or None
 
     def lines(self, spot: LineOrigin) -> Sequence[int]:
         if spot.place is None:

@@ -95,7 +95,8 @@ def import_profile(
     table = op_times(trace)
     programs = _programs(table)
     own, rest = programs[:PROGRAMS_KEPT], programs[PROGRAMS_KEPT:]
-    emit(_plan(run, chosen.name, table))
+    # Planned again, now that the devices of the whole profile are known.
+    emit(_plan(run, chosen.name, sorted({row.device for row in table})))
     emit(_environment(trace))
     rows = [row for program in rest for row in program.rows]
     for event in events_of(trace, KIND, path=str(path), table=rows, views=wanted):
@@ -149,22 +150,18 @@ def _programs(table: list[KernelTimes]) -> list[_Program]:
     return sorted((_Program(name, rows) for name, rows in groups.items()), key=lambda program: -program.seconds)
 
 
-def _plan(run: str, name: str, table: list[KernelTimes]) -> RunPlanned:
-    """Return the plan for the run of the whole profile again, now that its devices are known."""
+def _plan(run: str, name: str, devices: list[str], program: int | None = None) -> RunPlanned:
+    more = f" and {len(devices) - 1} more" if len(devices) > 1 else ""
     return RunPlanned(
         run=run,
         spec=RunSpec(
             workload=name,
             variant=VARIANT,
             how=KIND,
-            device=_label(sorted({row.device for row in table})) or "no device",
+            device=f"{devices[0]}{more}" if devices else "no device",
+            parameters={} if program is None else {"program": str(program)},
         ),
     )
-
-
-def _label(devices: list[str]) -> str:
-    """Return `gpu:0`, or `gpu:0 and 7 more`."""
-    return f"{devices[0]} and {len(devices) - 1} more" if len(devices) > 1 else "".join(devices)
 
 
 def _environment(trace: Trace) -> EnvironmentRead:
@@ -206,18 +203,7 @@ def _emit_program(
     trace: Trace, program: _Program, run: str, path: str, emit: Callable[[Event], None], *, with_hlo: bool
 ) -> None:
     module, identity = program.name
-    emit(
-        RunPlanned(
-            run=run,
-            spec=RunSpec(
-                workload=module or "program without a name",
-                variant=VARIANT,
-                how=KIND,
-                device=_label(program.devices),
-                parameters={} if identity is None else {"program": str(identity)},
-            ),
-        )
-    )
+    emit(_plan(run, module or "program without a name", program.devices, identity))
     text, problem = text_of(trace, program.name) if with_hlo else (None, "")
     if text is not None:
         emit(TextRecorded(run=run, name="hlo", text=text))

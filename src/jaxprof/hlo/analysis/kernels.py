@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 from threading import Lock
 from typing import TYPE_CHECKING, Final
@@ -307,51 +308,33 @@ class KernelAnalysis:
         self._made: list[Kernel] = []
         self._making = self._make()
         self._lock = Lock()
-        self._all: tuple[Kernel, ...] | None = None
         self._alike: dict[Hashable, KernelTraits] = {}
         self._unlike: list[KernelTraits] = []
         """Traits of kernels that resemble no other, kept alive because their id() is `Kernel.likeness`."""
 
-    @property
+    @cached_property
     def kernels(self) -> tuple[Kernel, ...]:
         """All kernels, in execution order."""
-        with self._lock:  # a second thread must not take an unfinished list for the complete one
-            if self._all is None:
-                with not_collecting():
-                    self._made.extend(self._making)
-                self._keep_all()
-            assert self._all is not None
-            return self._all
-
-    def _keep_all(self) -> None:
-        """Mark the list of kernels as complete, after the last one was built."""
-        self._gaps.is_complete = True
-        self._all = tuple(self._made)
-        self._made = []
-
-    def _page(self, begin: int) -> Sequence[Kernel]:
-        """Return the kernels from position `begin` on, at most a page of them. Other kernels are not copied, so reading
-        all pages takes linear time."""
-        end = begin + _PAGE
-        with self._lock:
-            if self._all is not None:
-                return self._all[begin:end]
-            self._made.extend(islice(self._making, max(0, end - len(self._made))))
-            page = self._made[begin:end]
-            if len(self._made) < end:
-                self._keep_all()
-            return page
+        with not_collecting():
+            return tuple(self.stream())
 
     def stream(self, *, keep: bool = True) -> Iterator[Kernel]:
         """Yield all kernels, each as soon as it is read."""
-        if not keep and not self._made and self._all is None:
+        if not keep and not self._made:
             yield from self._make()
-            self._gaps.is_complete = True
             return
         at = 0
         while page := self._page(at):
             yield from page
             at += len(page)
+
+    def _page(self, begin: int) -> Sequence[Kernel]:
+        """Return the kernels from position `begin` on, at most a page of them. Other kernels are not copied, so reading
+        all pages takes linear time."""
+        end = begin + _PAGE
+        with self._lock:  # two threads may read the kernels at once
+            self._made.extend(islice(self._making, max(0, end - len(self._made))))
+            return self._made[begin:end]
 
     def _make(self) -> Iterator[Kernel]:
         large = len(self.module.text) > _LARGE
@@ -374,6 +357,7 @@ class KernelAnalysis:
             if traits.unsized:
                 self._gaps.unsized.append(instruction.name)
             yield Kernel(instruction, traits, count, conditional)
+        self._gaps.is_complete = True
 
     def _traits(self, instruction: Instruction) -> KernelTraits:
         opcode = instruction.opcode

@@ -155,7 +155,7 @@ def origins(
 
     The result depends on the arguments alone: kernels with the same metadata have the same origins.
     """
-    own_key = (_first_name(own.op_name), own.stack_frame_id or own.source_line)
+    own_key = (own.first_name, own.stack_frame_id or own.source_line)
     inside = [metadata for metadata in inside if metadata.text]
     if not inside:
         stack = stack_of(own) if any(own_key) else ()
@@ -163,7 +163,7 @@ def origins(
     counts: dict[tuple[str, int], int] = {}
     samples: dict[tuple[str, int], Metadata] = {}
     for metadata in inside:
-        key = (_first_name(metadata.op_name), metadata.stack_frame_id or metadata.source_line)
+        key = (metadata.first_name, metadata.stack_frame_id or metadata.source_line)
         counts[key] = counts.get(key, 0) + 1
         samples.setdefault(key, metadata)
     if own.op_name or own_key[1]:
@@ -188,11 +188,6 @@ def sources_of(places: Iterable[HloSourceLocation | None]) -> tuple[HloSourceLoc
     if len(stated) < 2:
         return tuple(stated)
     return tuple(dict.fromkeys(sorted(stated, key=lambda place: not place.is_own)))
-
-
-def _first_name(op_name: str) -> str:
-    """Return the first of the names that XLA joined with `;` when it merged operations; the frame belongs to it."""
-    return op_name.partition(";")[0]
 
 
 def source_lines(place: HloSourceLocation, around: int = 0) -> tuple[tuple[int, str], ...]:

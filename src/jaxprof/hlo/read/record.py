@@ -70,6 +70,11 @@ class Metadata(NamedTuple):
     text: str = ""
     """All metadata, as written between the braces."""
 
+    @property
+    def first_name(self) -> str:
+        """First of the paths that XLA joined with `;` when it merged operations; the frame belongs to it."""
+        return self.op_name.partition(";")[0]
+
 
 class Record:
     """An instruction's parts as offsets into its text; each is read on first use, and all but the shape are kept."""

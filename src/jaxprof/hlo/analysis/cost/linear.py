@@ -60,7 +60,7 @@ def is_matmul(convolution: Instruction) -> bool:
     for the batch."""
     if "size=" not in convolution.attributes.get("window", ""):
         return True
-    return convolution.metadata.op_name.partition(";")[0].endswith("/dot_general")
+    return convolution.metadata.first_name.endswith("/dot_general")
 
 
 def is_product(instruction: Instruction) -> bool:
