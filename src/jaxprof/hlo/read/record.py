@@ -25,6 +25,7 @@ from jaxprof.hlo.read.syntax import (
     unquote,
 )
 from jaxprof.hlo.shape import Shape, parse_shape
+from jaxprof.text import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,11 +39,8 @@ _BEGINNING = re.compile(
     rf"{_NAME}(?:(?P<shape>{_ARRAY_SHAPE})\s*+|(?P<tuple>\w?\())(?:(?P<opcode>[A-Za-z][\w\-]*+)\((?P<flat>[^()\"/]*+\))?)?",
     re.ASCII,
 )
-_TUPLE_THEN_OPCODE = re.compile(
-    r"(?:[^\"()]++|\((?:[^\"()]++|\([^\"()]*+\))*+\))*+\)\s*+([A-Za-z][\w\-]*+)\(", re.ASCII
-)
-_OPCODE = re.compile(r"\s*+([A-Za-z][\w\-]*+)\(", re.ASCII)
 _FLAT_OPERANDS = re.compile(r"[^()\"/]*+\)")
+_OPCODE = re.compile(r"\s*+([A-Za-z][\w\-]*+)\(", re.ASCII)
 CALLING_ATTRIBUTES: Final = (
     "calls", "to_apply", "body", "condition", "branch_computations", "true_computation", "false_computation",
     "called_computations", "select", "scatter", "decomposition",
@@ -198,14 +196,9 @@ def read(text: str, start: int, limit: int) -> Record | None:
     opened = begin.end()
     if shape_start < 0:
         shape_start = begin.start("tuple")
-        tuple_end = _TUPLE_THEN_OPCODE.match(text, begin.end("tuple"), limit)
-        if tuple_end:
-            opcode, shape_end, opened = tuple_end[1], text.rindex(")", 0, tuple_end.start(1)) + 1, tuple_end.end()
-        else:
-            shape_end = balanced_end(text, begin.end("tuple") - 1, limit)
-            if shape_end < 0:
-                return None
-            opcode = ""
+        shape_end = balanced_end(text, begin.end("tuple") - 1, limit)
+        if shape_end < 0:
+            return None
     if not opcode:
         named = _OPCODE.match(text, skip_blank(text, shape_end, limit), limit)
         if named is None:
@@ -246,11 +239,6 @@ def read_whole(text: str, start: int, likely_end: int, limit: int, budget: Budge
 
 _PLAIN_METADATA = re.compile(r'[^"]*?, metadata=\{((?:[^{}"\\]|"[^"\\]*+")*+)\}')
 """Pattern whose braces are the metadata's own, because the first string after the operands lies in the metadata."""
-_PRINTED_METADATA = re.compile(
-    r'op_name="([^"\\]*+)"(?: source_file="([^"\\]*+)"(?: source_line=(\d{1,18}))?)?(?: source_end_line=\d{1,18})?'
-    r"(?: stack_frame_id=(\d{1,18}))?"
-)
-"""Metadata as XLA prints most of it, in the order of its fields."""
 _METADATA_ITEM = re.compile(rf"(\w+)\s*=\s*({OPEN_STRING}|[^\s\"]++)", re.DOTALL)
 _TEXTS: Final = ("op_name", "source_file")
 _NUMBERS: Final = ("source_line", "stack_frame_id")
@@ -259,19 +247,10 @@ _NUMBERS: Final = ("source_line", "stack_frame_id")
 @lru_cache(maxsize=4096)
 def read_metadata(inside: str) -> Metadata:
     """Return what the text between the braces of `metadata={...}` says. Unknown items remain in `text` only."""
-    if not inside:
-        return _NONE
-    if printed := _PRINTED_METADATA.fullmatch(inside):
-        name, file, line, frame = printed.groups()
-        return Metadata(name, file or "", int(line or 0), int(frame or 0), inside)
     found = dict(_METADATA_ITEM.findall(inside))
     texts = [unquote(found.get(name, "")) for name in _TEXTS]
-    written = (found.get(name, "") for name in _NUMBERS)
-    numbers = [int(number) if number.isdecimal() and len(number) < 19 else 0 for number in written]
+    numbers = [whole_number(found.get(name, "")) or 0 for name in _NUMBERS]
     return Metadata._make((*texts, *numbers, inside))
-
-
-_NONE: Final = Metadata()
 
 
 _LINE_START = re.compile(r"\n[ \t]*+(ROOT[ \t]++(?!=))?%?([^\s=%,(){}\"/]++)[ \t]*+=[ \t]")
