@@ -5,6 +5,7 @@ host.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.hlo.analysis.findings.finding import LARGE_BYTES, gather, gather_sizes, total
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from jaxprof.hlo.analysis.findings.finding import HloFinding, Scene
     from jaxprof.hlo.analysis.flow import Flow
     from jaxprof.hlo.analysis.kernels import Kernel
-    from jaxprof.hlo.model import Module
 
 
 _AROUND: Final = frozenset({"copy", "transpose", "reshape", "slice", "broadcast", "pad"})
@@ -81,34 +81,18 @@ def padding(scene: Scene) -> Iterator[HloFinding]:
     yield from gather("padding", kernels, "kernel only pads", "kernels only pad", "arrays: {bytes} a run")
 
 
+_CONSTANT = re.compile(r"([^\s%=]+)\s*+=\s*+(\w+\[[\d,]*+\](?:\{[^{}]*+\})?)\s*+constant\(")
+
+
 def constants(scene: Scene) -> Iterator[HloFinding]:
-    sizes: list[tuple[int, str]] = []
     module = scene.table.module
-    for computation in module.computations.values() if _has_large_constant(module) else ():
-        sizes += [
-            (instruction.shape.bytes, instruction.name)
-            for instruction in computation.instructions
-            if instruction.opcode == "constant" and instruction.shape.bytes >= LARGE_BYTES
-        ]
+    sizes: list[tuple[int, str]] = []
+    # Found in the text, because nothing else needs all instructions of a module.
+    for name, shape in _CONSTANT.findall(module.source.text, *module.span):
+        with suppress(ValueError):  # an array that cannot exist
+            if (size := parse_shape(shape).bytes) >= LARGE_BYTES:
+                sizes.append((size, name))
     yield from gather_sizes("large-constant", sizes, "constant is", "constants are", "baked into the program: {bytes}")
-
-
-_CONSTANT = re.compile(r"= (\w+\[[\d,]*+\])[^\s]*+\s++constant\(")
-
-
-def _has_large_constant(module: Module) -> bool:
-    """Return whether the module may have a large constant, so that reading every instruction is worthwhile; True if the
-    text is not in the plain form."""
-    text = module.source.text
-    plain = 0
-    for match in _CONSTANT.finditer(text, *module.span):
-        plain += 1
-        try:
-            if parse_shape(match[1]).bytes >= LARGE_BYTES:
-                return True
-        except ValueError:
-            return True
-    return text.count("constant(", *module.span) != plain
 
 
 def unused(scene: Scene) -> Iterator[HloFinding]:
