@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from jaxprof.grouping import grouped
 from jaxprof.trace.executions import CALL, Executions
 from jaxprof.trace.intervals import Coverage, joined, outermost, places_of
-from jaxprof.trace.launch import correlations_of, launches_on
+from jaxprof.trace.launch import launches_on
 from jaxprof.trace.model import ABSENT, NO_OP, Ints, Trace
 
 _OUTSIDE: Final = -1
@@ -122,7 +122,7 @@ def _by_correlation(trace: Trace, device: str, annotations: Annotations) -> _Wor
     lanes = [lane for lane in trace.on_device(device) if lane.kind == "stream"]
     starts, ends = joined(lane.starts for lane in lanes), joined(lane.ends for lane in lanes)
     launched, moments, threads = launches_on(trace, device.rpartition("/")[0])
-    at, known = places_of(joined(map(correlations_of, lanes)), launched)
+    at, known = places_of(joined(lane.correlations for lane in lanes), launched)
     owner = np.full(len(starts), _UNKNOWN, np.int64)
     owner[known] = annotations.around(moments, threads)[at[known]]
     of_ops = joined(lane.op_of for lane in lanes) != NO_OP

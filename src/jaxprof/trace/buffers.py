@@ -34,8 +34,9 @@ _BLOCK: Final = re.compile(
 _VALUE: Final = re.compile(
     r"^ value: <\d+ ([^\s{]+)(?:\{([\d,]*)\})? @\d+> \(size=(\d{1,18}),offset=(\d{1,18})\)", re.MULTILINE
 )
+_KIND_FIELDS: Final = ((5, "argument"), (12, "constant"), (7, "output"))
 _KIND_WORDS: Final = (("argument", ", parameter "), ("constant", ", constant"), ("output", ", maybe-live-out"))
-"""Kinds in the order of the search: an argument that is donated is also an output."""
+"""Kinds in the order of the search, in the proto and in the text: an argument that is donated is also an output."""
 _PASSING_ON: Final = frozenset({"parameter", "tuple", "get-tuple-element", "while", "bitcast", "call", "conditional"})
 
 
@@ -203,13 +204,7 @@ def _allocation(proto: Message, values: Mapping[int, tuple[str, str, tuple[int, 
     for entry in proto.messages(9):
         computation, instruction, index = values.get(entry.number(1), ("", "", ()))
         assigned.append(Assigned(computation, instruction, index, entry.number(2), entry.number(3)))
-    kind = "temporary"
-    if proto.number(5):
-        kind = "argument"
-    elif proto.number(12):
-        kind = "constant"
-    elif proto.number(7):
-        kind = "output"
+    kind = next((kind for number, kind in _KIND_FIELDS if proto.number(number)), "temporary")
     return Allocation(kind, proto.number(2), tuple(assigned))
 
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from jaxprof.trace.intervals import distinct, joined, outermost, places_of
 from jaxprof.trace.lanes import MODULE
-from jaxprof.trace.launch import correlations_of, launches_on
-from jaxprof.trace.model import NO_OP, PROGRAM_MASK, Ints, Lane, Program, Trace
+from jaxprof.trace.launch import launches_on
+from jaxprof.trace.model import PROGRAM_MASK, Ints, Lane, Program, Trace
 
 CALL: Final = re.compile(r"Executable(_|::)Execute|ExecuteHelper|ExecuteOnLocalDevice|Execute[A-Z]\w*OnStream")
 """Names that JAX's runtimes give to the host call that executes a program."""
@@ -35,11 +35,7 @@ class Executions:
 def executions_on(trace: Trace, device: str) -> list[Executions]:
     """Return all executions on a device, by program; the program that took the longest comes first."""
     named = [lane for lane in trace.on_device(device) if lane.kind == "modules"]
-    if named:
-        executions = _of_module_lanes(named)
-    else:
-        lanes = [lane for lane in trace.op_lanes() if lane.device == device]
-        executions = _of_ops(trace, lanes)
+    executions = _of_module_lanes(named) if named else _of_ops(trace, trace.ops_on(device))
     return sorted(executions, key=lambda program: -int((program.ends - program.starts).sum()))
 
 
@@ -56,21 +52,18 @@ def _of_module_lanes(lanes: list[Lane]) -> list[Executions]:
 
 
 def _of_ops(trace: Trace, lanes: list[Lane]) -> list[Executions]:
-    if not trace.ops or not lanes:
+    if not lanes:
         return []
     programs, of_op = trace.programs_of_ops()
-    op = joined(lane.op_of for lane in lanes)
-    there = op != NO_OP
-    op = op[there]
-    program = of_op[op]
-    start, end = joined(lane.starts for lane in lanes)[there], joined(lane.ends for lane in lanes)[there]
-    runs = joined(np.zeros(len(lane), np.int64) if lane.execution is None else lane.execution for lane in lanes)[there]
+    program = of_op[joined(lane.op_of for lane in lanes)]
+    start, end = joined(lane.starts for lane in lanes), joined(lane.ends for lane in lanes)
+    runs = joined(lane.executions for lane in lanes)
     if runs.any():
         calls = runs
     elif any(lane.kind == "stream" for lane in lanes):
-        calls = _calls_of_kernels(trace, lanes)[there]
+        calls = _calls_of_kernels(trace, lanes)
     else:
-        calls = np.full(len(op), _NOWHERE, np.int64)
+        calls = np.full(len(program), _NOWHERE, np.int64)
     executions = []
     for number, name in enumerate(programs):
         rows = np.flatnonzero(program == number)
@@ -99,7 +92,7 @@ def _calls_of_kernels(trace: Trace, lanes: list[Lane]) -> Ints:
     """Return for each kernel of these lanes the number of the host call that launched it, `_NOWHERE` if unknown."""
     host = lanes[0].host
     ids, moments, threads = launches_on(trace, host)
-    at, known = places_of(joined(map(correlations_of, lanes)), ids)
+    at, known = places_of(joined(lane.correlations for lane in lanes), ids)
     calls = np.full(len(known), _NOWHERE, np.int64)
     if not known.any():
         return calls

@@ -20,7 +20,7 @@ import numpy as np
 
 from jaxprof.events import IdleCause
 from jaxprof.trace.intervals import Coverage, joined, places_of
-from jaxprof.trace.launch import clock_fault, correlations_of, launches_on
+from jaxprof.trace.launch import clock_fault, launches_on
 from jaxprof.trace.model import ABSENT, NO_OP, PS, Ints, Lane, Trace
 
 _LAUNCH: Final = re.compile(
@@ -111,7 +111,7 @@ def _launched(trace: Trace, device: str, active: Coverage) -> Coverage:
     starts: list[Ints] = []
     ends: list[Ints] = []
     for lane in trace.on_device(device) if len(ids) else ():
-        at, known = places_of(correlations_of(lane), ids)
+        at, known = places_of(lane.correlations, ids)
         first = known & (lane.op_of != NO_OP) & np.isin(lane.starts, active.starts)
         starts.append(moments[at[first]])
         ends.append(lane.starts[first])

@@ -38,12 +38,9 @@ _FIGURES: Final = {
 _MOST_BLOCKS, _MOST_THREADS = (1 << 31) - 1, 1024
 """Largest grid along one axis (in AMD files it counts threads, which also fits), and most threads of a block."""
 _MOST_COPIED: Final = 1 << 42
-DIRECTIONS: Final = {
-    ("host", "device"): "host to device",
-    ("device", "host"): "device to host",
-    ("device", "device"): "device to device",
-    ("host", "host"): "host to host",
-}
+_MEMORY: Final = dict.fromkeys(("device", "array", "managed"), "device") | dict.fromkeys(
+    ("host", "pinned", "pageable"), "host"
+)
 _BY_NAME: Final = (
     (re.compile(r"H(ost)?(to|2)D(evice)?", re.IGNORECASE), "host to device"),
     (re.compile(r"D(evice)?(to|2)H(ost)?", re.IGNORECASE), "device to host"),
@@ -85,17 +82,8 @@ def copy_details(text: str) -> tuple[str, int | None]:
     """Return direction (empty if unknown) and bytes (None if unknown) of a copy."""
     pairs = dict(_PAIR.findall(text))
     size = _whole(pairs.get("size", ""), _MOST_COPIED) or None  # the profiler writes a size of 0 for "unknown"
-    source, target = (_memory(pairs.get(key, "")) for key in ("kind_src", "kind_dst"))
-    direction = DIRECTIONS.get((source, target), "")
-    if not direction and "kind" in pairs:
-        direction = _direction_in(pairs["kind"])
-    return direction, size
-
-
-def _memory(kind: str) -> str:
-    if kind in ("device", "array", "managed"):
-        return "device"
-    return "host" if kind in ("host", "pinned", "pageable") else kind
+    source, target = (_MEMORY.get(pairs.get(key, "")) for key in ("kind_src", "kind_dst"))
+    return f"{source} to {target}" if source and target else _direction_in(pairs.get("kind", "")), size
 
 
 def _direction_in(name: str) -> str:
@@ -180,19 +168,14 @@ def launches_of(trace: Trace) -> dict[tuple[str, int], KernelLaunch]:
 
 def match_kernels(trace: Trace) -> None:
     """Set `op_of` on the device's streams where the op can be found, and `guessed` where it is a guess."""
-    correlations = [
-        (lane.correlation[rows], lane.op_of[rows])
-        for lane in trace.launches
-        if lane.correlation is not None
-        for rows in [np.flatnonzero((lane.correlation != ABSENT) & (lane.op_of != NO_OP))]
-    ]
-    keys, ops = joined(key for key, _ in correlations), joined(op for _, op in correlations)
+    launches = [lane.select((lane.correlations != ABSENT) & (lane.op_of != NO_OP)) for lane in trace.launches]
+    keys, ops = joined(lane.correlations for lane in launches), joined(lane.op_of for lane in launches)
     order = np.argsort(keys, kind="stable")
     keys, ops = keys[order], ops[order]
     for lane in trace.op_lanes():
         if lane.kind == "stream" and (lane.op_of == NO_OP).any():
             missing = np.flatnonzero(lane.op_of == NO_OP)
-            at, known = places_of(correlations_of(lane)[missing], keys)
+            at, known = places_of(lane.correlations[missing], keys)
             lane.op_of[missing[known]] = ops[at[known]]
             _guess_from_neighbours(lane)
 
@@ -220,15 +203,10 @@ def _guess_from_neighbours(lane: Lane) -> None:
 # -- launches on the host, and their kernels -----------------------------------------------------------------------
 
 
-def correlations_of(lane: Lane) -> Ints:
-    """Return the correlation id of each interval, or `ABSENT`."""
-    return np.full(len(lane), ABSENT, np.int64) if lane.correlation is None else lane.correlation
-
-
 def launches_on(trace: Trace, host: str) -> tuple[Ints, Ints, Ints]:
     """Return id, start and thread of each launch of a host, ordered by correlation id."""
     lanes = [lane for lane in trace.launches if lane.host == host]
-    ids = joined(map(correlations_of, lanes))
+    ids = joined(lane.correlations for lane in lanes)
     starts = joined(lane.starts for lane in lanes)
     threads = joined(np.full(len(lane), lane.thread, np.int64) for lane in lanes)
     rows = np.flatnonzero(ids != ABSENT)
@@ -256,21 +234,12 @@ class LaunchOutcome:
     early_by_ps: int = 0
     """Most picoseconds by which a kernel begins before its launch."""
 
-    def __add__(self, other: LaunchOutcome) -> LaunchOutcome:
-        return LaunchOutcome(
-            self.launches + other.launches,
-            self.lost + other.lost,
-            self.kernels + other.kernels,
-            self.early + other.early,
-            max(self.early_by_ps, other.early_by_ps),
-        )
-
 
 def launched_on(trace: Trace, host: str) -> LaunchOutcome:
     """Return what became of the launches of one host; all 0 if launches or kernels have no ids."""
     ids, moments, _ = launches_on(trace, host)
     lanes = [lane for lane in trace.op_lanes() if lane.kind == "stream" and lane.host == host]
-    kernels = joined(map(correlations_of, lanes))
+    kernels = joined(lane.correlations for lane in lanes)
     starts = joined(lane.starts for lane in lanes)[kernels != ABSENT]
     kernels = kernels[kernels != ABSENT]
     if not len(ids) or not len(kernels):
@@ -291,7 +260,7 @@ def _kernel_launches(trace: Trace, host: str) -> Ints:
     """Return the ids of kernel launches. Other calls of the driver have ids as well, but leave nothing on the
     device."""
     lanes = [lane for lane in trace.launches if lane.host == host]
-    ids = joined(correlations_of(lane)[lane.matching(_KERNEL_LAUNCH.match) | (lane.op_of != NO_OP)] for lane in lanes)
+    ids = joined(lane.correlations[lane.matching(_KERNEL_LAUNCH.match) | (lane.op_of != NO_OP)] for lane in lanes)
     present: Ints = ids[ids != ABSENT]
     return present
 

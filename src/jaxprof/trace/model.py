@@ -103,6 +103,16 @@ class Lane:
         """End of each interval, in picoseconds."""
         return self.starts + self.durations
 
+    @property
+    def correlations(self) -> Ints:
+        """Correlation id of each interval, or `ABSENT`."""
+        return np.full(len(self), ABSENT, np.int64) if self.correlation is None else self.correlation
+
+    @property
+    def executions(self) -> Ints:
+        """`run_id` of each interval, or 0."""
+        return np.zeros(len(self), np.int64) if self.execution is None else self.execution
+
     def matching(self, test: Callable[[str], object]) -> NDArray[np.bool_]:
         """Return which intervals have a name that passes the test; each different name is tested once."""
         return np.array([bool(test(name)) for name in self.names], np.bool_)[self.name_of]
@@ -239,6 +249,11 @@ class Trace:
         numbers: dict[Program, int] = {}
         which = [numbers.setdefault((op.module, op.program), len(numbers)) for op in self.ops]
         return list(numbers), np.array(which, np.int64)
+
+    def ops_on(self, device: str) -> list[Lane]:
+        """Return the lanes on which HLO ops ran on a device, with the intervals that name an op."""
+        lanes = [lane.select(lane.op_of != NO_OP) for lane in self.op_lanes() if lane.device == device]
+        return [lane for lane in lanes if len(lane)]
 
     @property
     def span_ps(self) -> tuple[int, int] | None:

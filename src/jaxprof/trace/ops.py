@@ -12,9 +12,18 @@ from numpy.typing import NDArray
 
 from jaxprof.events import KernelLaunch, KernelTimes
 from jaxprof.grouping import totals
-from jaxprof.trace.intervals import MOST, by_group, distinct, holds_others, medians_by_group, self_times, union_by_group
+from jaxprof.trace.intervals import (
+    MOST,
+    by_group,
+    distinct,
+    holds_others,
+    joined,
+    medians_by_group,
+    self_times,
+    union_by_group,
+)
 from jaxprof.trace.launch import launches_of
-from jaxprof.trace.model import NO_OP, PS, Ints, Trace
+from jaxprof.trace.model import NO_OP, PS, Ints, Lane, Trace
 
 
 def op_times(trace: Trace) -> list[KernelTimes]:
@@ -37,35 +46,25 @@ def unattributed_seconds(trace: Trace) -> dict[str, float]:
 
 def _of_device(trace: Trace, device: str, launches: dict[tuple[str, int], KernelLaunch]) -> list[KernelTimes]:
     count = len(trace.ops)
-    lanes = [lane for lane in trace.op_lanes() if lane.device == device]
+    lanes = trace.ops_on(device)
+    if not lanes:
+        return []
     guessed = {op for lane in lanes if lane.guessed is not None for op in np.unique(lane.op_of[lane.guessed]).tolist()}
-    op_of, starts, durations, own, holds, runs = [], [], [], [], [], []
-    on_threads = lanes[0].kind == "thread"
     kernels: dict[int, set[str]] = {}
     for lane in lanes:
-        there = lane.op_of != NO_OP
-        if not there.any():
-            continue
-        op_of.append(lane.op_of[there])
-        starts.append(lane.starts[there])
-        durations.append(lane.durations[there])
-        nests = lane.kind != "stream"  # kernels of one stream may overlap without one holding the other
-        own.append(self_times(starts[-1], durations[-1]) if nests else durations[-1])
-        if on_threads:
-            holds.append(holds_others(starts[-1], durations[-1]))
-            runs.append(np.zeros(len(op_of[-1]), np.int64) if lane.execution is None else lane.execution[there])
-        pairs = distinct(lane.op_of[there] * len(lane.names) + lane.name_of[there])[0]
-        for pair in pairs.tolist():
+        for pair in distinct(lane.op_of * len(lane.names) + lane.name_of)[0].tolist():
             kernels.setdefault(pair // len(lane.names), set()).add(lane.names[pair % len(lane.names)])
-    if not op_of:
-        return []
-    group, begin, length = np.concatenate(op_of), np.concatenate(starts), np.concatenate(durations)
+    group, begin, length = (
+        np.concatenate([getattr(lane, column) for lane in lanes]) for column in ("op_of", "starts", "durations")
+    )
+    # Kernels of one stream may overlap without one holding the other.
+    own = joined(lane.durations if lane.kind == "stream" else self_times(lane.starts, lane.durations) for lane in lanes)
     once, took = group, length
-    if on_threads:
-        once, took = _executions(trace, group, begin, length, np.concatenate(runs), np.concatenate(holds))
+    if lanes[0].kind == "thread":
+        once, took = _executions(trace, lanes, group, begin, length)
     numbers = np.bincount(once, minlength=count)
     total = np.bincount(group, weights=length.astype(np.float64), minlength=count)
-    self_total = np.bincount(group, weights=np.concatenate(own).astype(np.float64), minlength=count)
+    self_total = np.bincount(group, weights=own.astype(np.float64), minlength=count)
     wall = union_by_group(group, begin, length, count)
     median, least, greatest = medians_by_group(once, took, count)
     return [
@@ -89,11 +88,11 @@ def _of_device(trace: Trace, device: str, launches: dict[tuple[str, int], Kernel
     ]
 
 
-def _executions(
-    trace: Trace, op: Ints, starts: Ints, durations: Ints, runs: Ints, holds: NDArray[np.bool_]
-) -> tuple[Ints, Ints]:
+def _executions(trace: Trace, lanes: list[Lane], op: Ints, starts: Ints, durations: Ints) -> tuple[Ints, Ints]:
     """Return the op of each execution on a CPU, and how long at least one of its slices ran."""
     _, program_of = trace.programs_of_ops()
+    runs = joined(lane.executions for lane in lanes)
+    holds = np.concatenate([holds_others(lane.starts, lane.durations) for lane in lanes])
     which = op_executions(program_of[op], runs, op, starts, starts + durations, holds)
     slices = np.bincount(which)
     op_of = np.zeros(len(slices), np.int64)

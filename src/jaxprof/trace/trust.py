@@ -16,7 +16,7 @@ import numpy as np
 from jaxprof.events import TrustCheck
 from jaxprof.grouping import grouped, totals
 from jaxprof.trace.checks import CLEARLY, row
-from jaxprof.trace.launch import LaunchOutcome, clock_fault, copies_of, hosts_of, launched_on
+from jaxprof.trace.launch import clock_fault, copies_of, hosts_of, launched_on
 from jaxprof.trace.model import NO_OP, PS, Trace, span_of
 from jaxprof.trace.steps import STEPS_KEPT, Steps
 from jaxprof.units import counted, percent, seconds
@@ -276,19 +276,19 @@ def kernels(trace: Trace, kind: str) -> Iterator[TrustCheck]:
 
 def _launches(trace: Trace) -> Iterator[TrustCheck]:
     """Check whether each launch on a host has its kernel."""
-    launched = sum((launched_on(trace, host) for host in hosts_of(trace)), LaunchOutcome())
-    if not launched.launches:
+    launched = [launched_on(trace, host) for host in hosts_of(trace)]
+    count, lost = sum(each.launches for each in launched), sum(each.lost for each in launched)
+    if not count:
         return
-    launches = counted(launched.launches, "launch", "launches")
-    share = launched.lost / launched.launches
+    launches = counted(count, "launch", "launches")
+    share = lost / count
     if share <= CLEARLY:
-        kept = launched.launches - launched.lost
-        yield row("lost_kernels", "good", f"{kept} of {launches} left a kernel in the file")
+        yield row("lost_kernels", "good", f"{count - lost} of {launches} left a kernel in the file")
         return
     yield row(
         "lost_kernels",
         "bad" if share > 0.2 else "doubt",
-        f"{launched.lost} of {launches} left no kernel in the file: the device's work at that time is unknown and "
+        f"{lost} of {launches} left no kernel in the file: the device's work at that time is unknown and "
         "looks like idle time",
     )
 
