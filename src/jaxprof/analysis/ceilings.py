@@ -383,7 +383,7 @@ def _products(module: Module, device: DevicePeaks | None, times: int) -> Iterato
     from jaxprof.hlo.analysis.findings.compute import recomputed
     from jaxprof.hlo.analysis.findings.finding import Scene
     from jaxprof.hlo.analysis.kernels import kernels
-    from jaxprof.hlo.analysis.platform import platform_of
+    from jaxprof.hlo.analysis.kinds import platform_of
 
     again = {id(kernel) for kernel in recomputed(Scene(module, platform_of(module)))}
     for kernel in kernels(module):

@@ -17,7 +17,7 @@ from sys import intern
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
 from jaxprof.grouping import grouped
-from jaxprof.hlo.collecting import not_collecting
+from jaxprof.hlo import not_collecting
 from jaxprof.hlo.frames import Frame, Tables, own_frame
 from jaxprof.hlo.read import record
 from jaxprof.hlo.read.record import UNREADABLE, Metadata, Record
@@ -489,6 +489,11 @@ class Module:
     def is_scheduled(self) -> bool:
         """Whether the order of the instructions is the order in which they run."""
         return self.attributes.get("is_scheduled") == "true"
+
+    @property
+    def is_optimised(self) -> bool:
+        """Whether XLA's passes have run: the module is scheduled, or holds fusions."""
+        return self.is_scheduled or self.source.text.find(" fusion(", *self.span) >= 0
 
     @property
     def entry_layout(self) -> str:

@@ -17,9 +17,9 @@ from jaxprof.hlo.analysis.barriers import barriers
 from jaxprof.hlo.analysis.collectives import collectives
 from jaxprof.hlo.analysis.findings.catalogue import findings
 from jaxprof.hlo.analysis.kernels import kernels, totals
+from jaxprof.hlo.analysis.kinds import platform_of
 from jaxprof.hlo.analysis.notices import NOT_OPTIMISED, notices, problems
 from jaxprof.hlo.analysis.origin import place_of
-from jaxprof.hlo.analysis.platform import platform_of
 from jaxprof.report.kernels import KERNEL, LARGE, KernelOptions, released, rows_of
 from jaxprof.report.renderers import Table, text_lines
 from jaxprof.text import safe

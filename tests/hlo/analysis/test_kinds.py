@@ -4,7 +4,7 @@
 import pytest
 
 from hlo.analysis.programs import fused, only_kernel, parameters, written
-from jaxprof.hlo.analysis.platform import platform_of
+from jaxprof.hlo.analysis.kinds import platform_of
 from tables import rows
 
 

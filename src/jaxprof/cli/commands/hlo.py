@@ -239,7 +239,7 @@ def _print_view(modules: list[HloProgram], view: str, choice: KernelOptions) -> 
 
 
 def _print_kernels(module: HloProgram, choice: KernelOptions) -> None:
-    from jaxprof.hlo.collecting import not_collecting
+    from jaxprof.hlo import not_collecting
     from jaxprof.report.kernels import kernel_lines
 
     with not_collecting():
@@ -253,7 +253,7 @@ def _print_kernels(module: HloProgram, choice: KernelOptions) -> None:
 
 def _print_json(modules: list[HloProgram], stage: str | None, view: str | None, choice: KernelOptions) -> None:
     from jaxprof.facts import recorder
-    from jaxprof.hlo.collecting import not_collecting
+    from jaxprof.hlo import not_collecting
     from jaxprof.report.modules import facts_of_program
 
     printed: Iterable[dict[str, Any]]

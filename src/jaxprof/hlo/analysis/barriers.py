@@ -18,13 +18,12 @@ from enum import Enum
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
+from jaxprof.hlo import not_collecting
 from jaxprof.hlo.analysis.cost.linear import is_spread_reduction
 from jaxprof.hlo.analysis.dataflow import MOST_STEPS, Value, resolved, same_elements, upstream
 from jaxprof.hlo.analysis.flow import Flow, Passage, array_key, flow_of
-from jaxprof.hlo.analysis.kinds import fused, is_collective, reorders
+from jaxprof.hlo.analysis.kinds import fused, is_collective, platform_of, reorders
 from jaxprof.hlo.analysis.opcodes import ELEMENTWISE, FREE, SAME_PLACE
-from jaxprof.hlo.analysis.platform import is_optimised, platform_of
-from jaxprof.hlo.collecting import not_collecting
 from jaxprof.hlo.dumped import stated
 
 if TYPE_CHECKING:
@@ -109,7 +108,7 @@ def barriers(module: Module) -> tuple[Barrier, ...]:
 
 
 def _sorted_barriers(module: Module) -> tuple[Barrier, ...]:
-    if not is_optimised(module):
+    if not module.is_optimised:
         return ()
     with not_collecting():
         ordered = sorted(_barriers(flow_of(module), stated(module)), key=attrgetter("bytes"), reverse=True)

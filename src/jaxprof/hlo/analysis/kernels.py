@@ -16,15 +16,14 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.grouping import grouped
+from jaxprof.hlo import not_collecting
 from jaxprof.hlo.analysis.cost import Cost
 from jaxprof.hlo.analysis.cost.flops import CostModel
 from jaxprof.hlo.analysis.cost.traffic import TrafficModel
 from jaxprof.hlo.analysis.execution import Execution
-from jaxprof.hlo.analysis.kinds import KernelKind, fused, kind_of
+from jaxprof.hlo.analysis.kinds import KernelKind, fused, kind_of, platform_of
 from jaxprof.hlo.analysis.opcodes import ARITHMETIC, SAME_PLACE, TRANSCENDENTAL, base_opcode
 from jaxprof.hlo.analysis.origin import HloSourceLocation, OpPath, Origin, op_path, origins, sources_of
-from jaxprof.hlo.analysis.platform import platform_of
-from jaxprof.hlo.collecting import not_collecting
 from jaxprof.hlo.read.plain import Gaps
 
 if TYPE_CHECKING:

@@ -2,11 +2,12 @@
 
 A fusion is named after the heaviest operation in it (a dot makes it a GEMM, whichever library computes it), otherwise
 after the way in which XLA emits it. `target` names the library or the code generator if it is not XLA's own loop
-emitter.
+emitter. What a module was compiled for shows in the same names.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -20,7 +21,7 @@ from jaxprof.hlo.shape import HOST_MEMORY
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from jaxprof.hlo.model import Instruction
+    from jaxprof.hlo.model import Instruction, Module
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,3 +223,29 @@ def _is_view(transpose: Instruction, operand: Instruction) -> bool:
     if not before or not after or len(order) != len(after.minor_to_major):
         return False
     return tuple(order[number] for number in after.minor_to_major) == before.minor_to_major
+
+
+_MARKS: Final = (
+    ("tpu", re.compile(r"\{[\d,]*:T\(\d+(,\d+)?\)|window_config|tpu_custom_call")),
+    (
+        "gpu",
+        re.compile(
+            r"__cu(blas|dnn|b)\$|__triton|operation_queue_id|triton_kernel_call|cu(solver|fft|blas)_|__hip|hipsolver_"
+            r"|scheduling_name=|%(loop|input)_\w*fusion"
+        ),
+    ),
+    ("cpu", re.compile(r"__ynn_fusion|outer_dimension_partitions|__onednn|lapack_|xla_cpu_|_cpu_callback")),
+)
+_LOOKED_AT: Final = 4 << 20
+
+
+def platform_of(module: Module) -> str:
+    """Return the platform that a module was compiled for: `cpu`, `gpu`, `tpu`, or empty if the text bears no mark.
+
+    No field of HLO text says it. Backends leave marks: tiled layouts and `S(5)` with VMEM settings on TPUs, library
+    targets and code generators on GPUs, thread partitions and YNNPACK or oneDNN fusions on CPUs.
+    """
+    start, end = module.span
+    text = module.source.text
+    limit = min(end, start + _LOOKED_AT)
+    return next((name for name, mark in _MARKS if mark.search(text, start, limit)), "")

@@ -23,8 +23,8 @@ from jaxprof.events import HeldBuffer
 from jaxprof.grouping import grouped
 from jaxprof.hlo.analysis.cost.traffic import updates_in_place
 from jaxprof.hlo.analysis.execution import Execution
+from jaxprof.hlo.analysis.kinds import platform_of
 from jaxprof.hlo.analysis.opcodes import ARITHMETIC, TRANSCENDENTAL
-from jaxprof.hlo.analysis.platform import platform_of
 from jaxprof.hlo.shape import HOST_MEMORY, MAIN_MEMORY
 from jaxprof.light_dataclass import dataclass as light_dataclass
 

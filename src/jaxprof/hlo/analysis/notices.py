@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.hlo.analysis.platform import is_optimised
 from jaxprof.hlo.read.plain import Gaps, is_sound, is_whole
 from jaxprof.hlo.source import Problem
 from jaxprof.units import counted, integer
@@ -101,7 +100,7 @@ def _of_outline(module: Module) -> Iterator[Notice]:
         yield Notice("no-entry", message, _TRUNCATED)
     elif not marked:
         yield from _assumed(module, module.entry.name)
-    if count and not is_optimised(module):
+    if count and not module.is_optimised:
         yield Notice(
             NOT_OPTIMISED,
             "XLA's passes have not run: the module is neither scheduled nor fused, so these are single operations, not "

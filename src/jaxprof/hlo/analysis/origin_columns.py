@@ -11,8 +11,8 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from jaxprof.hlo import not_collecting
 from jaxprof.hlo.analysis.origin import HloSourceLocation, origins, sources_of
-from jaxprof.hlo.collecting import not_collecting
 from jaxprof.hlo.read.plain import plain_instructions
 from jaxprof.hlo.read.record import read_metadata
 

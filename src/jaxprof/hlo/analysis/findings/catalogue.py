@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from jaxprof.hlo.analysis.findings import compute, sharding, traffic
 from jaxprof.hlo.analysis.findings import flow as flow_
 from jaxprof.hlo.analysis.findings.finding import Scene
-from jaxprof.hlo.analysis.platform import is_optimised, platform_of
+from jaxprof.hlo.analysis.kinds import platform_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,7 +37,7 @@ def findings(module: Module, platform: str = "") -> tuple[HloFinding, ...]:
     by_platform = module.once(_by_platform)
     if platform not in by_platform:
         scene = Scene(module, platform or platform_of(module))
-        looks = _LOOKS if is_optimised(module) else _BEFORE_OPTIMISATION
+        looks = _LOOKS if module.is_optimised else _BEFORE_OPTIMISATION
         by_platform[platform] = tuple(finding for look in looks for finding in look(scene))
     return by_platform[platform]
 
