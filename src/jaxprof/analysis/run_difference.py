@@ -205,11 +205,12 @@ def _product_facts(session: Session, run: Run) -> _Facts:
     module = read_module(session, run, "hlo_before")
     if module is None or module.entry is None:
         return {}
-    from jaxprof.hlo.analysis.kernels import HEAVY, kernels
+    from jaxprof.hlo.analysis.kernels import kernels
+    from jaxprof.hlo.analysis.opcodes import PRODUCTS
 
     operand_bytes = 0
     for kernel in kernels(module):
-        if kernel.instruction.opcode not in HEAVY:
+        if kernel.instruction.opcode not in PRODUCTS:
             continue
         shapes = [operand.shape for operand in kernel.instruction.operand_instructions()[:2]]
         if kernel.total_flops is None or kernel.count is None or not all(shape.known for shape in shapes):

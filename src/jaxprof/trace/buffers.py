@@ -96,16 +96,11 @@ def _report(assigned: Iterable[Allocation], rows: list[HeldBuffer]) -> BuffersRe
 def _rows(assigned: Iterable[Allocation], module: Module) -> list[HeldBuffer]:
     rows: list[HeldBuffer] = []
     for allocation in assigned:
-        for values in _by_place(allocation):
+        # Values in one place are one buffer: the same array under several names, or successors.
+        for values in grouped(((value.offset, value.bytes), value) for value in allocation.values).values():
             value = min(values, key=lambda candidate: _rank(candidate, allocation.kind, module))
             rows.append(_buffer(value, allocation.kind, _others(value, values, allocation), module))
     return sorted(rows, key=lambda row: -row.bytes)
-
-
-def _by_place(allocation: Allocation) -> list[list[Assigned]]:
-    """Return the values by place. Values in one place are one buffer: the same array under several names, or
-    successors."""
-    return list(grouped(((value.offset, value.bytes), value) for value in allocation.values).values())
 
 
 def _others(value: Assigned, same: list[Assigned], allocation: Allocation) -> int:

@@ -15,13 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxprof.errors import HloError
-from jaxprof.hlo.analysis.opcodes import COLLECTIVES
+from jaxprof.hlo.analysis.opcodes import COLLECTIVES, PRODUCTS
 from jaxprof.hlo.read.proto import module_message
 from jaxprof.hlo.read.wire import Message
 from jaxprof.trace.model import ProgramProto, Trace, program_proto
 
 _BETWEEN_DEVICES: Final = COLLECTIVES | {"send", "recv"}
-_PRODUCTS: Final = frozenset({"dot", "convolution", "ragged-dot", "scaled-dot"})
 _HALF: Final = re.compile(r"-(start|update|done)$")
 _HOST_TRANSFER: Final = 47
 _DEEPEST: Final = 9
@@ -64,7 +63,7 @@ def collective_names(held: ProgramProto) -> frozenset[str] | None:
             exchanging = base in _BETWEEN_DEVICES and not instruction.number(_HOST_TRANSFER)
             if base in ("async", "fusion"):
                 inside = _opcodes_in(computations, instruction)
-                exchanging = bool(inside & _BETWEEN_DEVICES) and not (base == "fusion" and inside & _PRODUCTS)
+                exchanging = bool(inside & _BETWEEN_DEVICES) and not (base == "fusion" and inside & PRODUCTS)
             if base == "async":
                 exchanging = exchanging or any(names.get(operand) in found for operand in instruction.numbers(36))
             if exchanging:

@@ -22,7 +22,8 @@ from jaxprof.hlo import not_collecting
 from jaxprof.hlo.analysis.cost.linear import is_spread_reduction
 from jaxprof.hlo.analysis.dataflow import MOST_STEPS, Value, resolved, same_elements, upstream
 from jaxprof.hlo.analysis.flow import Flow, Passage, array_key, flow_of
-from jaxprof.hlo.analysis.kinds import fused, is_collective, platform_of, reorders
+from jaxprof.hlo.analysis.kernels import MATRIX_KINDS
+from jaxprof.hlo.analysis.kinds import HOST_KINDS, fused, is_collective, platform_of, reorders
 from jaxprof.hlo.analysis.opcodes import ELEMENTWISE, FREE, SAME_PLACE
 from jaxprof.hlo.dumped import stated
 
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 _UNSPECIFIC: Final = re.compile(r"^the (?:producer|consumer) is not fusible")
 """XLA's message for kernels that it never fuses; the derived reason says what kind of kernel they are."""
-_PRODUCT_KINDS: Final = frozenset({"GEMM", "convolution", "attention"})
 _WHOLE_ARRAY_KINDS: Final = frozenset({"sort", "top-k", "FFT", "Cholesky", "triangular solve"})
 _LIBRARY_GENERATORS: Final = ("ynn", "onednn", "cudnn", "cublas", "cutlass", "miopen", "hipblas")
 """Parts of the names of fusion generators to which XLA hands a graph. `__triton_gemm` is XLA's own generator."""
@@ -44,7 +44,6 @@ _FUSED_ON_CPU: Final = ELEMENTWISE | {
     "reshape", "reverse", "slice", "transpose", "tuple",
 }  # fmt: skip
 """Opcodes that XLA's CPU compiler computes element by element inside another kernel."""
-_HOST_KINDS: Final = frozenset({"transfer", "infeed", "outfeed", "host callback"})
 _MOVING_KINDS: Final = frozenset({"copy", "transpose", "transpose fusion"})
 
 
@@ -152,8 +151,10 @@ def _barriers(flow: Flow, words: Mapping[str, str]) -> Iterator[Barrier]:
         if quote and not _UNSPECIFIC.search(quote):
             reason = "stated"
         else:
-            reason = reasons.get(form) or _reason(passage, _KernelView(passage.producer, answers), used, flow)
-            reasons[form] = reason
+            if form not in reasons:
+                tried = _tried(passage, _KernelView(passage.producer, answers), used, flow)
+                reasons[form] = next((code for code, applies in tried if applies), "not-told")
+            reason = reasons[form]
         saved = sizes.setdefault(saved, saved)
         yield Barrier(
             passage.producer.name, passage.consumer.name, reason, saved, array, passage.consumer.computation, quote
@@ -251,21 +252,17 @@ class _KernelView:
         return False
 
 
-def _reason(passage: Passage, made: _KernelView, used: _KernelView, flow: Flow) -> str:
-    return next((code for code, applies in _tried(passage, made, used, flow) if applies), "not-told")
-
-
 def _tried(passage: Passage, made: _KernelView, used: _KernelView, flow: Flow) -> Iterator[tuple[str, bool]]:
     """Yield each reason and whether it applies. Nothing is computed for the reasons after the first that does."""
     both = made, used
     kinds = {made.kernel.kind, used.kernel.kind}
     opcodes = {made.instruction.opcode, used.instruction.opcode}
     yield "control-flow", passage.value.crossed
-    yield "communication", any(is_collective(kind) or kind in _HOST_KINDS for kind in kinds)
+    yield "communication", any(is_collective(kind) or kind in HOST_KINDS for kind in kinds)
     yield "library-call", any(map(_is_library, both))
     yield "split-k", any(map(_adds_parts, both))
     yield "reduction", _is_reduced(passage, made, used)
-    yield "matrix-product", not kinds.isdisjoint(_PRODUCT_KINDS)
+    yield "matrix-product", not kinds.isdisjoint(MATRIX_KINDS)
     yield "whole-array", not kinds.isdisjoint(_WHOLE_ARRAY_KINDS)
     yield "layout", any(map(_moves, both))
     yield "buffer-copy", "copy" in opcodes
@@ -283,7 +280,7 @@ def _tried(passage: Passage, made: _KernelView, used: _KernelView, flow: Flow) -
 def _is_library(look: _KernelView) -> bool:
     """Return whether the kernel is a library call, or a product whose code a library generates."""
     kernel = look.kernel
-    return kernel.opcode == "custom-call" or (kernel.kind in _PRODUCT_KINDS and _is_generated(look))
+    return kernel.opcode == "custom-call" or (kernel.kind in MATRIX_KINDS and _is_generated(look))
 
 
 def _is_generated(look: _KernelView) -> bool:
@@ -297,7 +294,7 @@ def _adds_parts(look: _KernelView) -> bool:
     own primitive."""
     kernel = look.kernel
     return (
-        kernel.kind not in _PRODUCT_KINDS
+        kernel.kind not in MATRIX_KINDS
         and kernel.path.primitive in ("dot_general", "dot")
         and any(inner.opcode == "reduce" for inner in fused(look.instruction))
     )

@@ -22,7 +22,7 @@ from jaxprof.hlo.analysis.cost.flops import CostModel
 from jaxprof.hlo.analysis.cost.traffic import TrafficModel
 from jaxprof.hlo.analysis.execution import Execution
 from jaxprof.hlo.analysis.kinds import KernelKind, fused, kind_of, platform_of
-from jaxprof.hlo.analysis.opcodes import ARITHMETIC, SAME_PLACE, TRANSCENDENTAL, base_opcode
+from jaxprof.hlo.analysis.opcodes import ARITHMETIC, PRODUCTS, SAME_PLACE, TRANSCENDENTAL, base_opcode
 from jaxprof.hlo.analysis.origin import HloSourceLocation, OpPath, Origin, op_path, origins, sources_of
 from jaxprof.hlo.read.plain import Gaps
 
@@ -365,7 +365,7 @@ class KernelAnalysis:
         cost = self.costs.instruction(instruction)
         traffic = self.traffic.kernel(instruction)
         self._gaps.missing.update(name for name in instruction.called if self.module.get(name) is None)
-        heavy = next((inner for inner in inner_instructions if inner.opcode in HEAVY), instruction)
+        heavy = next((inner for inner in inner_instructions if inner.opcode in PRODUCTS), instruction)
         wrapped = instruction.wrapped_opcode if opcode == "async-start" else ""
         return KernelTraits(
             kind=kind.words,
@@ -433,10 +433,6 @@ def _add(total: ModuleTotals, part: ModuleTotals, times: int | None) -> ModuleTo
         total.complete and part.complete and times is not None,
         total.sized and part.sized and times is not None,
     )
-
-
-HEAVY: Final = ("dot", "ragged-dot", "scaled-dot", "convolution")
-"""Opcodes of matrix products and convolutions."""
 
 
 def _dtype(instruction: Instruction, heavy: Instruction, kind: KernelKind) -> str:

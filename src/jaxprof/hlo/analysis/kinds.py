@@ -48,6 +48,8 @@ _OF_FUSION: Final = {
     "kOutput": "output fusion",
     "kCustom": "custom fusion",
 }
+HOST_KINDS: Final = frozenset({"host callback", "transfer", "infeed", "outfeed"})
+"""Kinds that exchange data with the host."""
 _HEAVY: Final = ("scatter", "sort", "fft", "select-and-scatter")
 _COPYING: Final = frozenset({"dynamic_memcpy", "address_computation"})
 

@@ -66,6 +66,9 @@ COLLECTIVES: Final = frozenset(
 )  # fmt: skip
 """Opcodes that communicate with other devices, in the synchronous form; `base_opcode` converts the asynchronous one."""
 
+PRODUCTS: Final = frozenset({"dot", "ragged-dot", "scaled-dot", "convolution"})
+"""Opcodes of matrix products and convolutions."""
+
 SAME_PLACE: Final = frozenset({"bitcast", "reshape", "copy", "transpose", "convert", "reverse", "bitcast-convert"})
 """Opcodes whose one operand has as many elements as the result: the fraction needed of the result is needed of the
 operand.

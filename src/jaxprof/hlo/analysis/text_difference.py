@@ -12,7 +12,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
-from operator import itemgetter
+from operator import eq, itemgetter
 from typing import Final, TypeAlias
 
 from jaxprof.hlo.analysis.fingerprint import NUMBERS, Fingerprints, diff, settings_of, split_code
@@ -241,7 +241,7 @@ def _partners(
                 for candidate in loose.get(label, ())
                 if candidate.name in left
             )
-            best = max(named, key=lambda candidate: _shared(candidate.operands, operands), default=None)
+            best = max(named, key=lambda candidate: sum(map(eq, candidate.operands, operands)), default=None)
             alike = [best] if best is not None else []
         if alike:
             partners[instruction.name] = left.pop(alike[0].name), status
@@ -293,7 +293,3 @@ def _labels(instruction: Instruction) -> Iterator[Hashable]:
     if instruction.metadata.op_name:
         yield opcode, "from", instruction.metadata.op_name
     yield opcode, "named", NUMBERS.sub("", instruction.name)
-
-
-def _shared(first: tuple[str, ...], second: tuple[str, ...]) -> int:
-    return sum(ours == theirs for ours, theirs in zip(first, second, strict=False))

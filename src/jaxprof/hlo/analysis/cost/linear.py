@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from math import isqrt, prod
 from typing import TYPE_CHECKING, Final
 
+from jaxprof.hlo.analysis.opcodes import PRODUCTS
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from jaxprof.hlo.shape import Shape
 
 _COMPLEX: Final = frozenset({"c64", "c128"})
-_DOTS: Final = frozenset({"dot", "ragged-dot", "scaled-dot"})
 _LONGEST_WINDOW: Final = 1 << 17
 """Most window positions, times the base dilation, that are counted one by one; a longer window is treated as if nothing
 lay outside.
@@ -65,7 +66,7 @@ def is_matmul(convolution: Instruction) -> bool:
 
 def is_product(instruction: Instruction) -> bool:
     """Return whether the instruction is a matrix product, including one that XLA for TPUs writes as a convolution."""
-    return instruction.opcode in _DOTS or (instruction.opcode == "convolution" and is_matmul(instruction))
+    return instruction.opcode in PRODUCTS and (instruction.opcode != "convolution" or is_matmul(instruction))
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,7 +111,8 @@ class TrafficModel:
                 continue
             if opcode == "constant" and instruction.shape.elements > 1:
                 constants += round(self._size(instruction.shape) * need)
-            inner = self.computation(instruction.called_computations()[0])[0] if _nests(instruction) else None
+            called = instruction.called_computations() if opcode in ("fusion", "call") else ()
+            inner = self.computation(called[0])[0] if called else None
             for number, name in enumerate(instruction.operands):
                 if inner is not None:
                     part = inner[number] if number < len(inner) else 1.0
@@ -151,10 +152,6 @@ class TrafficModel:
         if opcode == "custom-call":
             return sum(self._size(leaf) for leaf in _results(instruction))
         return self._size(shape)
-
-
-def _nests(instruction: Instruction) -> bool:
-    return instruction.opcode in ("fusion", "call") and bool(instruction.called_computations())
 
 
 def _outputs(root: Instruction) -> list[Instruction]:

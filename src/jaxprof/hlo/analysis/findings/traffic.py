@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.hlo.analysis.findings.finding import LARGE_BYTES, gather, gather_sizes, total
-from jaxprof.hlo.analysis.kinds import reorders
+from jaxprof.hlo.analysis.kinds import HOST_KINDS, reorders
 from jaxprof.hlo.shape import parse_shape
 
 if TYPE_CHECKING:
@@ -115,11 +115,8 @@ def unused(scene: Scene) -> Iterator[HloFinding]:
     )
 
 
-_HOST_KINDS: Final = frozenset({"host callback", "transfer", "infeed", "outfeed"})
-
-
 def host(scene: Scene) -> Iterator[HloFinding]:
-    kernels = [kernel for kernel in scene.kernels if kernel.kind in _HOST_KINDS]
+    kernels = [kernel for kernel in scene.kernels if kernel.kind in HOST_KINDS]
     yield from gather(
         "host-transfer", kernels, "kernel exchanges", "kernels exchange", "data with the host: {bytes} a run"
     )
