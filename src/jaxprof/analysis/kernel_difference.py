@@ -280,7 +280,7 @@ class _Side:
 
     def __init__(self, module: Module) -> None:
         self.kernels = kernels(module)
-        fingerprints = Fingerprints(module)
+        fingerprints = module.once(Fingerprints)
         self.prints = {kernel: fingerprints.of_instruction(kernel.instruction) for kernel in self.kernels}
         self.near: dict[Kernel, list[Kernel]] = {}
         """Producers and consumers of each kernel; empty in a large module."""

@@ -31,11 +31,12 @@ NUMBERS: Final = re.compile(r"(?:\.\d+|\.clone|\.remat\d*)+$")
 
 
 class Fingerprints:
-    """Fingerprints of one module's computations, each computed once."""
+    """Fingerprints of one module's computations, each computed once: `module.once(Fingerprints)`."""
 
     def __init__(self, module: Module) -> None:
         self._module = module
         self._known: dict[str, str] = {}
+        self._values: dict[str, dict[str, bytes]] = {}
 
     def of(self, name: str) -> str:
         """Return the fingerprint of the computation `name`; empty if the module has none of that name."""
@@ -65,19 +66,19 @@ class Fingerprints:
         shapes = [f"{operand.shape};".encode("utf-8", "replace") for operand in instruction.operand_instructions()]
         return self._value(instruction, shapes).hex()
 
-    def values(self, computation: Computation) -> dict[str, bytes]:
-        """Return the fingerprint of each instruction with everything that it depends on, by name."""
-        self.of(computation.name)
-        values: dict[str, bytes] = {}
-        self._hash(list(computation.instructions), values)
-        return values
+    def of_value(self, instruction: Instruction) -> bytes:
+        """Return the fingerprint of an instruction with everything that it depends on."""
+        name = instruction.computation.name
+        self.of(name)
+        values = self._values.setdefault(name, {})
+        self._hash([instruction], values)
+        return values[instruction.name]
 
     def _make(self, computation: Computation) -> str:
-        values: dict[str, bytes] = {}
-        stack: list[Instruction] = [] if computation.root is None else [computation.root]
-        self._hash(stack, values)
-        result = blake2b(digest_size=16)
+        values = self._values.setdefault(computation.name, {})
         root = computation.root
+        self._hash([] if root is None else [root], values)
+        result = blake2b(digest_size=16)
         result.update(values.get(root.name, b"") if root is not None else b"empty")
         effects = [i for i in computation.instructions if i.name not in values and i.opcode != "parameter"]
         if effects:  # what nothing depends on (outfeeds, sends, dead code), as a set, because it has no order
@@ -162,7 +163,7 @@ def diff(first: Module, second: Module) -> list[Pair[Computation]]:
     """
     prints: dict[Computation, tuple[str, bool]] = {}  # an entry is distinct from the computations that it calls
     for module in (first, second):
-        known = Fingerprints(module)
+        known = module.once(Fingerprints)
         for name, computation in module.computations.items():
             prints[computation] = known.of(name), computation.is_entry
     keys: list[Callable[[Computation], Hashable]] = [

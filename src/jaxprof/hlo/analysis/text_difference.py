@@ -72,7 +72,6 @@ def text_difference(before: Module, after: Module) -> TextDifference:
         return TextDifference((), ())
     computations = diff(before, after)
     tokens = {pair.before.name: pair.after.name for pair in computations if pair.before and pair.after}
-    values = _Values(before, after)
     changed: list[ComputationLines] = []
     settings: list[SettingDifference] = []
     code: list[str] = []
@@ -81,12 +80,12 @@ def text_difference(before: Module, after: Module) -> TextDifference:
     for pair in computations:
         first, second = pair.before, pair.after
         if pair.status != "same":
-            lines = tuple(_lines(first, second, tokens, values))
+            lines = tuple(_lines(first, second, tokens))
             alike = [(line.before, line.after) for line in lines if line.before and line.after]
             if any(line.status != "same" for line in lines):
                 changed.append(ComputationLines(pair, lines))
         elif first is not None and second is not None:
-            every = paired(first.instructions, second.instructions, [values.of])
+            every = paired(first.instructions, second.instructions, [_value])
             alike = [(left, right) for left, right in every if left and right]
             if scheduled and _runs_in_order(after, second) and (parted := _first_order_difference(first, alike)):
                 reordered.append((second.name, *parted))
@@ -101,19 +100,8 @@ def text_difference(before: Module, after: Module) -> TextDifference:
 Pairs: TypeAlias = list[tuple[Instruction, Instruction]]
 
 
-class _Values:
-    """Fingerprints of the instructions of both modules, each with everything that it depends on."""
-
-    def __init__(self, before: Module, after: Module) -> None:
-        self._prints = {before: Fingerprints(before), after: Fingerprints(after)}
-        self._known: dict[Computation, dict[str, bytes]] = {}
-
-    def of(self, instruction: Instruction) -> bytes | None:
-        """Return the fingerprint of an instruction; None if the text does not give it."""
-        computation = instruction.computation
-        if computation not in self._known:
-            self._known[computation] = self._prints[computation.module].values(computation)
-        return self._known[computation].get(instruction.name)
+def _value(instruction: Instruction) -> bytes:
+    return instruction.computation.module.once(Fingerprints).of_value(instruction)
 
 
 def _runs_in_order(module: Module, computation: Computation) -> bool:
@@ -175,13 +163,13 @@ def _header(before: Module, after: Module) -> Iterator[SettingDifference]:
 
 
 def _lines(
-    before: Computation | None, after: Computation | None, tokens: Mapping[str, str], values: _Values
+    before: Computation | None, after: Computation | None, tokens: Mapping[str, str]
 ) -> Iterator[Pair[Instruction]]:
     if before is None or after is None:
         yield from (Pair("gone", removed, None) for removed in before or ())
         yield from (Pair("new", None, added) for added in after or ())
         return
-    partners = _partners(before, after, tokens, values)
+    partners = _partners(before, after, tokens)
     at: dict[str, list[Instruction]] = defaultdict(list)
     """Instructions that are gone, by the name of the next instruction of the first computation that has a match."""
     waiting: list[Instruction] = []
@@ -207,12 +195,12 @@ def _lines(
 
 
 def _partners(
-    before: Computation, after: Computation, tokens: Mapping[str, str], values: _Values
+    before: Computation, after: Computation, tokens: Mapping[str, str]
 ) -> dict[str, tuple[Instruction, Existence]]:
     """Return for each instruction of `after`, by name, its match in `before` and whether the two are the same."""
     keys: list[Callable[[Instruction], Hashable]] = [
-        lambda one: (values.of(one), one.is_root, one.name),
-        lambda one: (values.of(one), one.is_root),
+        lambda one: (_value(one), one.is_root, one.name),
+        lambda one: (_value(one), one.is_root),
     ]
     partners: dict[str, tuple[Instruction, Existence]] = {
         other.name: (one, "same")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.hlo.analysis.findings import compute, sharding, traffic
+from jaxprof.hlo.analysis.findings import compute, traffic
 from jaxprof.hlo.analysis.findings import flow as flow_
 from jaxprof.hlo.analysis.findings.finding import Scene
 from jaxprof.hlo.analysis.kinds import platform_of
@@ -23,7 +23,7 @@ _LOOKS: Final[tuple[Callable[[Scene], Iterator[HloFinding]], ...]] = (
     traffic.layout_copies, traffic.converts, compute.float64, traffic.broadcasts, compute.tiny, traffic.padding,
     compute.odd_sizes, compute.rematerialised, traffic.constants, traffic.unused, traffic.host, compute.loops,
     flow_.attention_scores, flow_.lost_donation, compute.upcast_products, compute.precise_products,
-    sharding.resharded,
+    traffic.resharded,
 )  # fmt: skip
 _BEFORE_OPTIMISATION: Final = (compute.rematerialised, traffic.constants, traffic.host)
 """Findings that apply to a module in which nothing is fused yet."""
