@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.facts import RUN, Fact, Relation, SessionFile, at, column, columns, within
 from jaxprof.facts.units import BYTES, COUNT, INDEX, NUMBER_BY_NAME, NUMBERS, OBJECT, ROWS, TEXT, TRUTH
+from jaxprof.grouping import thinned
 
 if TYPE_CHECKING:
     from jaxprof.analysis.memory import MemoryPicture
@@ -21,15 +22,6 @@ _LIVE_IN_JSON: Final = 512
 def place(value: LiveValue | SchedulePoint) -> str | None:
     """Return the source line of a value, `model.py:12`; None if unknown."""
     return f"{PurePath(value.file).name}:{value.line}" if value.file else None
-
-
-def thinned(sizes: tuple[int, ...], most: int) -> list[int]:
-    """Return at most `most` of the sizes, with the peaks."""
-    if len(sizes) <= most:
-        return list(sizes)
-    from jaxprof.hlo.analysis.liveness import thinned  # only for a run that has HLO
-
-    return list(thinned(sizes, most))
 
 
 _SOURCE: Final[tuple[Fact[Any], ...]] = (

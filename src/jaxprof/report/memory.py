@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from jaxprof.analysis.memory import REQUEST, SCHEDULE, MemoryPicture
 from jaxprof.facts import pick
-from jaxprof.facts.memory import ALIVE, BUFFERS, place, thinned
+from jaxprof.facts.memory import ALIVE, BUFFERS, place
+from jaxprof.grouping import thinned
 from jaxprof.report.renderers import Table, text_lines
 from jaxprof.units import bytes_, percent
 

@@ -14,13 +14,12 @@ the programs of the tests it takes up to a third more, and never less.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.events import HeldBuffer
-from jaxprof.grouping import grouped
+from jaxprof.grouping import grouped, peaks
 from jaxprof.hlo.analysis.cost.traffic import updates_in_place
 from jaxprof.hlo.analysis.execution import Execution
 from jaxprof.hlo.analysis.kinds import platform_of
@@ -357,7 +356,7 @@ def _summary(entry: Scope, scopes: Mapping[str, Scope]) -> Liveness:
     )
     points = tuple(
         SchedulePoint(at, both[at] + argument + constant, instruction.name, *instruction.origin)
-        for at in _highest_of(both)
+        for at in peaks(both, MOST_POINTS)
         for instruction in entry.instructions[at : at + 1]
     )
     return Liveness(sum(parts.values()), parts, values, points, len(both))
@@ -386,16 +385,3 @@ def _value(slot: BufferSlot, spans: tuple[tuple[int, int], ...], peak: int) -> L
         at_peak=any(first <= peak <= last for first, last in spans),
         spans=spans,
     )
-
-
-def thinned(sizes: Sequence[int], most: int = MOST_POINTS) -> tuple[int, ...]:
-    """Return at most `most` sizes: the highest of each section, so no peak is lost."""
-    return tuple(sizes[at] for at in _highest_of(sizes, most))
-
-
-def _highest_of(sizes: Sequence[int], most: int = MOST_POINTS) -> Sequence[int]:
-    """Return the indices of at most `most` sizes: the highest of each section."""
-    if len(sizes) <= most:
-        return range(len(sizes))
-    edges = [number * len(sizes) // most for number in range(most + 1)]
-    return [max(range(low, high), key=sizes.__getitem__) for low, high in pairwise(edges)]

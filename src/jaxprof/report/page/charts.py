@@ -15,6 +15,7 @@ from jaxprof.analysis.run_result import ONCE_PHASES, BreakEvenCurve, RunResult, 
 from jaxprof.analysis.speedup import steady_samples
 from jaxprof.events import PassTimes, StepTimes
 from jaxprof.facts.runs import RunRow
+from jaxprof.grouping import thinned
 from jaxprof.report.page.elements import Drawing
 from jaxprof.report.recording.words import words
 from jaxprof.stats.summary import histogram
@@ -230,9 +231,7 @@ def live_memory(picture: MemoryPicture) -> Iterator[Drawing]:
     """Draw the live size after each instruction of the schedule."""
     if len(picture.live_bytes) < 2:
         return
-    from jaxprof.hlo.analysis.liveness import thinned
-
-    sizes = list(thinned(picture.live_bytes, _LIVE_DRAWN))
+    sizes = thinned(picture.live_bytes, _LIVE_DRAWN)
     peak = f"; peak memory {bytes_(picture.peak_bytes)} by the {picture.source}" if picture.source != SCHEDULE else ""
     caption = f"live size over the schedule, an estimate: at most {bytes_(max(picture.live_bytes))}{peak}"
     x = list(range(len(sizes)))
