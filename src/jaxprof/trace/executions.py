@@ -14,9 +14,8 @@ from typing import Final
 import numpy as np
 
 from jaxprof.trace.intervals import distinct, joined, outermost, places_of
-from jaxprof.trace.lanes import MODULE
 from jaxprof.trace.launch import launches_on
-from jaxprof.trace.model import PROGRAM_MASK, Ints, Lane, Program, Trace
+from jaxprof.trace.model import Ints, Lane, Program, Trace, program_of
 
 CALL: Final = re.compile(r"Executable(_|::)Execute|ExecuteHelper|ExecuteOnLocalDevice|Execute[A-Z]\w*OnStream")
 """Names that JAX's runtimes give to the host call that executes a program."""
@@ -42,10 +41,7 @@ def executions_on(trace: Trace, device: str) -> list[Executions]:
 def _of_module_lanes(lanes: list[Lane]) -> list[Executions]:
     groups: dict[Program, list[tuple[int, int]]] = {}
     for lane in lanes:
-        programs = []
-        for name in lane.names:
-            match = MODULE.match(name)
-            programs.append((match["name"], int(match["id"]) & PROGRAM_MASK) if match else (name, None))
+        programs = list(map(program_of, lane.names))
         for start, end, name in zip(lane.starts.tolist(), lane.ends.tolist(), lane.name_of.tolist(), strict=True):
             groups.setdefault(programs[name], []).append((start, end))
     return [Executions(program, *np.array(sorted(spans), np.int64).T) for program, spans in groups.items()]

@@ -33,6 +33,7 @@ from jaxprof.trace.model import (
     OpNumbers,
     ProgramProto,
     Trace,
+    program_of,
 )
 from jaxprof.trace.xspace import Plane, Space
 
@@ -44,7 +45,6 @@ _KINDS: Final[dict[str, Kind]] = {
 }
 _MARKS: Final = re.compile(r"end: |ThreadpoolListener::")
 """Events that the profiler writes for itself: the far end of an arrow, or the wake-up of a pool's thread."""
-MODULE = re.compile(r"(?P<name>.*?)\((?P<id>-?\d{1,20})\)$", re.DOTALL)
 _DEVICE = re.compile(r"/device:(?P<platform>GPU|TPU|CUSTOM)\w*:(?P<number>\d+)")
 _METADATA_PLANE, _TASK_PLANE = "/host:metadata", "Task Environment"
 _HOST: Final = "host"
@@ -295,9 +295,9 @@ def _module_names(plane: Plane, lines: list[PlaneLine], names: dict[int, str]) -
             continue
         for key in distinct(line.events.metadata_ids)[0].tolist():
             event = plane.event_metadata.get(key)
-            match = MODULE.match(event.name) if event is not None else None
-            if match:
-                names[int(match["id"]) & PROGRAM_MASK] = match["name"]
+            name, program = program_of(event.name if event is not None else "")
+            if program is not None:
+                names[program] = name
 
 
 def _recording(plane: Plane, trace: Trace) -> None:
@@ -317,9 +317,8 @@ def _programs(plane: Plane, trace: Trace) -> None:
         proto = metadata.stats.get("Hlo Proto")
         if not isinstance(proto, bytes):
             continue
-        match = MODULE.match(metadata.name)
-        program = metadata.stats.get("program_id")
-        if not isinstance(program, int):
-            program = int(match["id"]) if match else key
-        name = match["name"] if match else metadata.name
+        name, program = program_of(metadata.name)
+        stated = metadata.stats.get("program_id")
+        if isinstance(stated, int) or program is None:
+            program = stated if isinstance(stated, int) else key
         trace.programs.append(ProgramProto(name=name, program=program & PROGRAM_MASK, proto=proto))

@@ -5,6 +5,7 @@ Times are integer picoseconds from the trace's origin. Nothing here knows a file
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
@@ -30,6 +31,13 @@ PROGRAM_MASK = 0xFFFF_FFFF_FFFF_FFFF
 
 Program = tuple[str, int | None]
 """Name and program id of a module."""
+_PROGRAM: Final = re.compile(r"(?P<name>.*?)\((?P<id>-?\d{1,20})\)$", re.DOTALL)
+
+
+def program_of(name: str) -> Program:
+    """Return the program that a profile calls `jit_f(1219…)`; without an id if the name has none."""
+    match = _PROGRAM.match(name)
+    return (match["name"], int(match["id"]) & PROGRAM_MASK) if match else (name, None)
 
 
 @dataclass(frozen=True, slots=True)
