@@ -39,10 +39,6 @@ _NUMBER: Final = re.compile(r"\d{1,18}")
 _LARGE: Final = 1 << 20
 _REMEMBERED: Final = 16384
 """Instructions whose parts a module keeps at once, about 20 MB for any module. They are dropped together."""
-_LONGEST_CHAIN: Final = 64
-"""Most steps from an `async-done` back to its start: there are seldom more than three, but malformed text may have no
-end.
-"""
 
 
 class Instruction:
@@ -101,17 +97,11 @@ class Instruction:
 
     @property
     def wrapped_opcode(self) -> str:
-        """Opcode that an `async-start`, `async-update` or `async-done` wraps; empty for every other opcode."""
-        opcode, wrapped = unsugared(self.parts.opcode)
-        if wrapped or not opcode.startswith("async-"):
-            return wrapped
-        start: Instruction | None = self
-        for _ in range(_LONGEST_CHAIN):
-            if start is None or start.opcode == "async-start" or not start.operands:
-                break
-            start = self.computation.get(start.operands[0])
-        called = self.computation.module.get(start.called[0]) if start is not None and start.called else None
-        return called.root.opcode if called is not None and called.root is not None else ""
+        """Opcode that an `async-start` wraps; empty for every other opcode, and if the text does not show it."""
+        if self.opcode != "async-start":
+            return ""
+        root = self.called_root
+        return unsugared(self.parts.opcode)[1] or (root.opcode if root is not None else "")
 
     @property
     def shape(self) -> Shape:
