@@ -85,7 +85,7 @@ def padding(scene: Scene) -> Iterator[HloFinding]:
     yield from gather("padding", kernels, "kernel only pads", "kernels only pad", "arrays: {bytes} a run")
 
 
-_CONSTANT = re.compile(r"([^\s%=]+)\s*+=\s*+(\w+\[[\d,]*+\](?:\{[^{}]*+\})?)\s*+constant\(")
+_CONSTANT = re.compile(r"(?<![^\s%])([^\s%=]++)\s*+=\s*+(\w+\[[\d,]*+\](?:\{[^{}]*+\})?)\s*+constant\(")
 
 
 def constants(scene: Scene) -> Iterator[HloFinding]:
