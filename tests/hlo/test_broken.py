@@ -162,7 +162,7 @@ def test_every_analysis_ends(calling):
 def test_a_shared_computation_is_listed_once_and_calls_that_double_at_each_level_take_linear_time():
     (module,) = modules(nested(60, _CALL, times=2))
     assert [kernel.count for kernel in kernels(module)] == [2**60]
-    assert totals(module).cost.flops == 8 * 2**60
+    assert totals(module).flops == 8 * 2**60
 
 
 @pytest.mark.parametrize(("levels", "opaque"), [(DEEPEST // 2, 0), (LEVELS, 1)])

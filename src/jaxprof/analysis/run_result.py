@@ -126,9 +126,9 @@ def module_cost(module: Module) -> RunCost:
         return RunCost(note="its HLO has no entry computation")
     whole = totals(module)
     return RunCost(
-        flops=whole.cost.flops if whole.complete else None,
+        flops=whole.flops if whole.complete else None,
         bytes_accessed=float(whole.bytes) if whole.sized else None,
-        transcendentals=whole.cost.transcendentals if whole.complete else None,
+        transcendentals=whole.transcendentals if whole.complete else None,
         source=COUNTED,
         note=_cost_note(module, whole),
     )

@@ -237,7 +237,7 @@ def devices_table(programs: Sequence[HloProgram]) -> list[str]:
 
 def _flops(program: HloProgram) -> float | None:
     whole = totals(program.hlo)
-    return whole.cost.flops if whole.complete else None
+    return whole.flops if whole.complete else None
 
 
 def _moved_bytes(program: HloProgram) -> float | None:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final
 
 from jaxprof.grouping import grouped
 from jaxprof.hlo import not_collecting
-from jaxprof.hlo.analysis.cost import Cost
 from jaxprof.hlo.analysis.cost.flops import CostModel
 from jaxprof.hlo.analysis.cost.traffic import TrafficModel
 from jaxprof.hlo.analysis.execution import Execution
@@ -259,18 +258,31 @@ _MOST_ALIKE: Final = 1 << 16
 class ModuleTotals:
     """Cost of one run of a module. Loops are multiplied; a conditional counts as its most expensive branch."""
 
-    cost: Cost
-    bytes_read: int
-    bytes_written: int
-    complete: bool
+    flops: float = 0.0
+    transcendentals: float = 0.0
+    bytes: int = 0
+    """Bytes read and written."""
+    complete: bool = True
     """False if FLOPs are missing: a loop's trip count is unknown (its body is counted once), a call is opaque, or a
     computation is not in the text."""
     sized: bool = True
     """False if bytes are missing for the same reasons, except opaque calls, whose operands and results are known."""
 
-    @property
-    def bytes(self) -> int:
-        return self.bytes_read + self.bytes_written
+    def __add__(self, other: ModuleTotals) -> ModuleTotals:
+        return ModuleTotals(
+            self.flops + other.flops,
+            self.transcendentals + other.transcendentals,
+            self.bytes + other.bytes,
+            self.complete and other.complete,
+            self.sized and other.sized,
+        )
+
+    def times(self, count: int | None) -> ModuleTotals:
+        """Return the cost of `count` runs; of one, and incomplete, if that is unknown."""
+        if count is None:
+            return replace(self, complete=False, sized=False)
+        flops, transcendentals = self.flops * count, self.transcendentals * count
+        return ModuleTotals(flops, transcendentals, self.bytes * count, self.complete, self.sized)
 
 
 def kernels(module: Module) -> tuple[Kernel, ...]:
@@ -390,49 +402,31 @@ class KernelAnalysis:
         by_computation: dict[str, ModuleTotals] = {}
         launching = grouped((kernel.computation, kernel) for kernel in self.kernels)
         for name in execution.post_order:
-            total = _NO_TOTAL
+            total = ModuleTotals()
             for kernel in launching.get(name, ()):
-                total = _add(total, _kernel_totals(kernel), 1)
+                known = kernel.flops is not None
+                cost = kernel.flops or 0.0, kernel.transcendentals or 0.0, kernel.bytes
+                total += ModuleTotals(*cost, complete=known, sized=not kernel.unsized)
             alternatives: dict[str, ModuleTotals] = {}
             for edge in execution.edges[name]:
-                part = by_computation.get(edge.callee, _MISSING_TOTAL)
+                part = by_computation.get(edge.callee, _MISSING)
                 if edge.branch:
                     best = alternatives.get(edge.caller.name)
                     alternatives[edge.caller.name] = part if best is None else _more_expensive(best, part)
                 else:
-                    total = _add(total, part, edge.times)
-            for part in alternatives.values():
-                total = _add(total, part, 1)
-            by_computation[name] = total
+                    total += part.times(edge.times)
+            by_computation[name] = sum(alternatives.values(), total)
         entry = self.module.entry
-        return by_computation.get(entry.name, _NO_TOTAL) if entry is not None else _NO_TOTAL
+        return by_computation[entry.name] if entry is not None else ModuleTotals()
 
 
-_NO_TOTAL: Final = ModuleTotals(Cost(), 0, 0, True)
-_MISSING_TOTAL: Final = ModuleTotals(Cost(), 0, 0, complete=False, sized=False)
+_MISSING: Final = ModuleTotals(complete=False, sized=False)
 
 
 def _more_expensive(one: ModuleTotals, other: ModuleTotals) -> ModuleTotals:
     """Return the more expensive branch; it is incomplete if either is, because the incomplete one may cost more."""
-    most = max(one, other, key=lambda total: (total.cost.flops + total.cost.transcendentals, total.bytes))
+    most = max(one, other, key=lambda total: (total.flops + total.transcendentals, total.bytes))
     return replace(most, complete=one.complete and other.complete, sized=one.sized and other.sized)
-
-
-def _kernel_totals(kernel: Kernel) -> ModuleTotals:
-    opaque = kernel.flops is None
-    cost = Cost(kernel.flops or 0.0, kernel.transcendentals or 0.0, kernel.estimated, int(opaque))
-    return ModuleTotals(cost, kernel.bytes_read, kernel.bytes_written, not opaque, not kernel.unsized)
-
-
-def _add(total: ModuleTotals, part: ModuleTotals, times: int | None) -> ModuleTotals:
-    count = 1 if times is None else times
-    return ModuleTotals(
-        total.cost + part.cost.times(count),
-        total.bytes_read + part.bytes_read * count,
-        total.bytes_written + part.bytes_written * count,
-        total.complete and part.complete and times is not None,
-        total.sized and part.sized and times is not None,
-    )
 
 
 def _dtype(instruction: Instruction, heavy: Instruction, kind: KernelKind) -> str:

@@ -15,15 +15,15 @@ class Cost:
     """exp, tanh, sqrt and similar: one per element, not included in `flops`."""
     estimated: bool = False
     """Whether a part of the cost depends on the library's algorithm (sort, FFT, factorisations) or on the data."""
-    opaque: int = 0
-    """Number of operations whose cost the text does not show; if there are any, the figures are a lower bound."""
+    opaque: bool = False
+    """Whether the text does not show a part of the cost; the figures are then a lower bound."""
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(
             self.flops + other.flops,
             self.transcendentals + other.transcendentals,
             self.estimated or other.estimated,
-            self.opaque + other.opaque,
+            self.opaque or other.opaque,
         )
 
     def times(self, count: float) -> Cost:
@@ -32,4 +32,4 @@ class Cost:
 
 
 NOTHING: Final = Cost()
-OPAQUE: Final = Cost(opaque=1)
+OPAQUE: Final = Cost(opaque=True)
