@@ -19,7 +19,7 @@ from math import prod
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.hlo.analysis.cost import library
-from jaxprof.hlo.analysis.cost.linear import is_product, is_spread_reduction, windows
+from jaxprof.hlo.analysis.cost.linear import dimension_labels, is_product, is_spread_reduction, windows
 from jaxprof.hlo.analysis.dataflow import (
     Value,
     downstream,
@@ -65,25 +65,18 @@ def operand_axes(product: Instruction, number: int) -> OperandAxes | None:
 
 def _convolution_labels(convolution: Instruction) -> tuple[str, str, str] | None:
     """Return the dimension labels of a product written as a convolution whose window is a batch; None for any other."""
-    operands, arrow, result = convolution.attributes.get("dim_labels", "").partition("->")
-    left, underscore, right = operands.partition("_")
-    shapes = [convolution.operand(0), convolution.operand(1)]
-    if not arrow or not underscore or None in shapes:
+    labels, operands = dimension_labels(convolution), convolution.operand_instructions()[:2]
+    if labels is None or len(operands) < 2:
         return None
+    left, right, result = labels
     if sorted(left) != sorted(right.replace("i", "f").replace("o", "b")) or sorted(left) != sorted(result):
         return None
+    shapes = [*(operand.shape for operand in operands), convolution.shape]
     for label in filter(str.isdecimal, left):
-        sizes = {
-            shape.dimensions[labels.index(label)]
-            for labels, shape in (
-                (left, shapes[0].shape if shapes[0] else convolution.shape),
-                (right, shapes[1].shape if shapes[1] else convolution.shape),
-                (result, convolution.shape),
-            )
-        }
+        sizes = {shape.dimensions[own.index(label)] for own, shape in zip(labels, shapes, strict=True)}
         if len(sizes) > 1:
             return None
-    return left, right, result
+    return labels
 
 
 MOST_USERS: Final = 64

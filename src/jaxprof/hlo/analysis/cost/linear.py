@@ -144,16 +144,22 @@ def _meeting(offset: int, window: ConvolutionWindow, span: int, output_size: int
     return sum(len(range(at, last + 1, dilation)) for at in meeting)
 
 
+def dimension_labels(convolution: Instruction) -> tuple[str, str, str] | None:
+    """Return the labels of the dimensions of both operands and of the result: `b01f`, `01io`, `b01f`."""
+    labels = re.fullmatch(r"([^_]+)_([^-]+)->(.+)", convolution.attributes.get("dim_labels", ""))
+    return (labels[1], labels[2], labels[3]) if labels is not None else None
+
+
 def convolution_flops(instruction: Instruction, source: Shape, kernel: Shape, result: Shape) -> float | None:
     """Return 2 x multiplications of the convolution that takes `source` and `kernel` to `result`.
 
     The shapes are passed separately from the instruction, because a library's backward call states the window of the
     forward convolution and has its arrays in other places. None if the dimension labels cannot be read.
     """
-    labels = re.fullmatch(r"([^_]+)_([^-]+)->(.+)", instruction.attributes.get("dim_labels", ""))
+    labels = dimension_labels(instruction)
     if labels is None:
         return None
-    in_labels, kernel_labels, out_labels = labels[1], labels[2], labels[3]
+    in_labels, kernel_labels, out_labels = labels
     if (len(in_labels), len(kernel_labels), len(out_labels)) != (source.rank, kernel.rank, result.rank):
         return None
     if not {"b", "f"} <= set(in_labels) or not {"i", "o"} <= set(kernel_labels):
