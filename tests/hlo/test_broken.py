@@ -87,7 +87,7 @@ MOST = 15.0
 
 
 def look_at_everything(module):
-    _ = module.entry, module.aliases, module.entry_layout, module.callers, module.text
+    _ = module.entry, module.aliases, module.callers, module.text
     lines = [problem.line for problem in problems(module)]
     assert lines == sorted(lines)
     last_line = module.source.line_count

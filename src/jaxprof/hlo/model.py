@@ -458,7 +458,7 @@ class Module:
 
     def _may_be_entry(self, computation: Computation) -> bool:
         """Return whether its parameters and its root match `entry_computation_layout`, as far as both can be read."""
-        layout = self.entry_layout
+        layout = self.attributes.get("entry_computation_layout", "").removeprefix("{").removesuffix("}")
         end = balanced_end(layout, 0, len(layout)) if layout.startswith("(") else -1
         if end < 0:
             return True
@@ -484,12 +484,6 @@ class Module:
     def is_optimised(self) -> bool:
         """Whether XLA's passes have run: the module is scheduled, or holds fusions."""
         return self.is_scheduled or self.source.text.find(" fusion(", *self.span) >= 0
-
-    @property
-    def entry_layout(self) -> str:
-        """The entry's parameters and results with their layouts, as written: `(f32[8]{0})->f32[8]{0}`."""
-        raw = self.attributes.get("entry_computation_layout", "")
-        return raw[1:-1] if raw.startswith("{") and raw.endswith("}") else raw
 
     @cached_property
     def aliases(self) -> Mapping[tuple[int, ...], int]:

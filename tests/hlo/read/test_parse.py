@@ -36,7 +36,6 @@ def printed():
 def test_header(printed):
     assert (printed.name, printed.is_scheduled) == ("jit_f", True)
     assert printed.aliases == {(0,): 1, (1,): 0}
-    assert printed.entry_layout == "(f32[8]{0}, /*index=1*/f32[8]{0})->(f32[8]{0}, f32[8]{0})"
     assert printed.attributes["frontend_attributes"] == '{fingerprint="a,b"}'
 
 

@@ -74,7 +74,7 @@ def module(text: str) -> Module:
 
 def _is_doubtful(indexed: list[Module]) -> bool:
     """Return whether a text without a `HloModule` line does not look like HLO in any instruction."""
-    if is_other_text(indexed[0].source.text):
+    if _other_text(indexed[0].source.text):
         return True
     looked_at = 0
     for computation in indexed[0].computations.values():
@@ -292,10 +292,9 @@ def not_hlo(text: str) -> HloError:
     """Return the error for a text in which no module and no computation was found."""
     if not text.strip():
         return HloError("the HLO text is empty")
+    if other := _other_text(text):
+        return HloError(f"this is {other[0]}, not HLO", other[1])
     head = text[:65536]
-    for pattern, what, hint in _TEXTS:
-        if pattern.search(head):
-            return HloError(f"this is {what}, not HLO", hint)
     shown = next((line.strip() for line in head.splitlines() if line.strip()), "")[:60]
     return HloError(
         f"this is not HLO: no HloModule line and no computation was found (line 1 of the content: {shown!r})",
@@ -303,11 +302,11 @@ def not_hlo(text: str) -> HloError:
     )
 
 
-def is_other_text(text: str) -> bool:
-    """Return whether the text has marks of another format, which a loose reading could mistake for HLO without a
-    header."""
+def _other_text(text: str) -> tuple[str, str] | None:
+    """Return the format whose marks the text has, and a hint; None without any. A loose reading could mistake it for
+    HLO without a header."""
     head = text[:65536]
-    return any(pattern.search(head) for pattern, _, _ in _TEXTS)
+    return next(((what, hint) for pattern, what, hint in _TEXTS if pattern.search(head)), None)
 
 
 _JSON = re.compile(rb"\s*[\[{]\s*[\"\[{]")
