@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.hlo.analysis.opcodes import ELEMENTWISE, FINISHING
+from jaxprof.hlo.analysis.opcodes import ELEMENTWISE, FINISHING, NAMING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Set
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jaxprof.hlo.model import Instruction
     from jaxprof.hlo.shape import Shape
 
-RENAMING: Final = FINISHING | {"bitcast", "opt-barrier", "optimization-barrier", "add-dependency", "domain"}
+RENAMING: Final = FINISHING | NAMING
 """Operations whose result is their first operand under another name."""
 _DEEPEST: Final = 64
 _MOST_OF_ONE: Final = 16

@@ -23,7 +23,7 @@ from jaxprof.grouping import grouped, peaks
 from jaxprof.hlo.analysis.cost.traffic import updates_in_place
 from jaxprof.hlo.analysis.execution import Execution
 from jaxprof.hlo.analysis.kinds import platform_of
-from jaxprof.hlo.analysis.opcodes import ARITHMETIC, TRANSCENDENTAL
+from jaxprof.hlo.analysis.opcodes import ARITHMETIC, NAMING, TRANSCENDENTAL
 from jaxprof.hlo.shape import HOST_MEMORY, MAIN_MEMORY
 from jaxprof.light_dataclass import dataclass as light_dataclass
 
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from jaxprof.hlo.shape import Shape
 
 
-_NAMING: Final = frozenset({"bitcast", "tuple", "get-tuple-element", "opt-barrier", "optimization-barrier", "domain"})
-_FIRST_OPERAND: Final = frozenset({"bitcast", "opt-barrier", "optimization-barrier", "domain", "add-dependency"})
 _IN_PLACE: Final = frozenset({"while", "dynamic-update-slice", "scatter", "async-update", "set-dimension-size"})
 """Opcodes whose result stays in the memory of the first operand."""
 _TAKES_OVER_SLOT: Final = (ARITHMETIC | TRANSCENDENTAL | {"sort", "copy", "all-reduce", "all-reduce-start", "map"}) - {
@@ -83,7 +81,7 @@ class Scope:
         self._offsets: dict[str, list[int]] = {}
         for position, instruction in enumerate(self.instructions):
             self._contents[instruction.name] = self._made_by(instruction, position)
-            if instruction.opcode not in _NAMING:
+            if instruction.opcode not in NAMING | {"tuple", "get-tuple-element"}:
                 for operand in instruction.operands:
                     for slot in self._contents.get(operand, ()):
                         slot.last = position
@@ -102,7 +100,7 @@ class Scope:
         leaves = instruction.shape.leaves()
         if opcode == "get-tuple-element":
             slots = self._element(instruction)
-        elif opcode in _FIRST_OPERAND or opcode in _IN_PLACE:
+        elif opcode in NAMING or opcode in _IN_PLACE:
             slots = given[0] if given else []
         elif opcode.endswith("-done") and given:
             slots = self._finished(instruction, given[0])

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Final
 
-FREE: Final = frozenset(
-    {
-        "parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "add-dependency", "opt-barrier",
-        "optimization-barrier", "domain", "partition-id", "replica-id", "get-dimension-size", "set-dimension-size",
-        "create-token",
-    }
-)  # fmt: skip
+NAMING: Final = frozenset({"bitcast", "opt-barrier", "optimization-barrier", "add-dependency", "domain"})
+"""Opcodes whose result is their first operand under another name."""
+
+FREE: Final = NAMING | {
+    "parameter", "constant", "tuple", "get-tuple-element", "after-all", "partition-id", "replica-id",
+    "get-dimension-size", "set-dimension-size", "create-token",
+}  # fmt: skip
 """Opcodes that launch nothing: names for existing values, or bookkeeping between them."""
 
 CONTROL: Final = frozenset({"while", "call", "conditional"})

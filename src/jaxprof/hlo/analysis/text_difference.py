@@ -12,7 +12,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
-from operator import eq, itemgetter
+from operator import eq
 from typing import Final, TypeAlias
 
 from jaxprof.hlo.analysis.fingerprint import NUMBERS, Fingerprints, diff, settings_of, split_code
@@ -87,7 +87,7 @@ def text_difference(before: Module, after: Module) -> TextDifference:
         elif first is not None and second is not None:
             every = paired(first.instructions, second.instructions, [_value])
             alike = [(left, right) for left, right in every if left and right]
-            if scheduled and _runs_in_order(after, second) and (parted := _first_order_difference(first, alike)):
+            if scheduled and _runs_in_order(after, second) and (parted := _first_order_difference(alike)):
                 reordered.append((second.name, *parted))
         for left, right in alike:
             settings += _setting_differences(left, right)
@@ -111,14 +111,13 @@ def _runs_in_order(module: Module, computation: Computation) -> bool:
     return computation.is_entry or bool(called_by & {"while", "conditional", "call"})
 
 
-def _first_order_difference(before: Computation, alike: Pairs) -> tuple[str, str] | None:
+def _first_order_difference(alike: Pairs) -> tuple[str, str] | None:
     """Return the first instructions at which the two orders differ; None if they are the same. Instructions that take
     no time are ignored."""
-    place = {instruction.name: number for number, instruction in enumerate(before)}
-    runs = [(place[left.name], left, right) for left, right in alike if base_opcode(left.opcode) not in FREE]
-    for first, second in zip(sorted(runs, key=itemgetter(0)), runs, strict=True):
+    runs = [(left, right) for left, right in alike if base_opcode(left.opcode) not in FREE]
+    for first, second in zip(sorted(runs, key=lambda pair: pair[0].position), runs, strict=True):
         if first is not second:
-            return first[1].name, second[2].name
+            return first[0].name, second[1].name
     return None
 
 
