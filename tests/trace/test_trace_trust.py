@@ -151,7 +151,7 @@ ELSEWHERE = {"attribution"}
 
 @pytest.mark.parametrize("code", CASES)
 def test_a_doubt_is_raised_of_one_capture_and_not_of_the_other(code, monkeypatch):
-    for module in ("steps", "trust.steps"):
+    for module in ("steps", "trust"):
         monkeypatch.setattr(f"jaxprof.trace.{module}.STEPS_KEPT", 12)
     monkeypatch.setattr("jaxprof.trace.summary.INTERVALS_KEPT", 75)
     for verdict, make, *words in CASES[code]:

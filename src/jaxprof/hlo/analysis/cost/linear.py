@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from math import isqrt, prod
+from math import gcd, isqrt, prod
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.hlo.analysis.opcodes import PRODUCTS
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 _COMPLEX: Final = frozenset({"c64", "c128"})
 _LONGEST_WINDOW: Final = 1 << 17
-"""Most window positions, times the base dilation, that are counted one by one; a longer window is treated as if nothing
-lay outside.
-"""
+"""Most window positions that are counted one by one; a longer window is treated as if nothing lay outside."""
 
 
 def multiply_add_flops(dtype: str) -> int:
@@ -127,7 +125,7 @@ def _numbers(written: str) -> list[int]:
 def positions(window: ConvolutionWindow, input_size: int, output_size: int) -> int:
     """Count the pairs (output position, window position) that meet an element of the input rather than padding or a
     hole."""
-    if window.size * window.base_dilation > _LONGEST_WINDOW:
+    if window.size > _LONGEST_WINDOW:
         return window.size * output_size
     span = (input_size - 1) * window.base_dilation + 1
     return sum(
@@ -140,8 +138,17 @@ def _meeting(offset: int, window: ConvolutionWindow, span: int, output_size: int
     stride, dilation = window.stride, window.base_dilation
     first = max(0, -(offset // stride))
     last = min(output_size - 1, (span - 1 - offset) // stride)
-    meeting = (at for at in range(first, min(first + dilation, last + 1)) if not (at * stride + offset) % dilation)
-    return sum(len(range(at, last + 1, dilation)) for at in meeting)
+    if last < first:
+        return 0
+    if dilation == 1:
+        return last - first + 1
+    divisor = gcd(stride, dilation)
+    if offset % divisor:
+        return 0
+    period = dilation // divisor
+    place = -(offset // divisor) * pow(stride // divisor, -1, period) % period  # first output that meets an element
+    start = first + (place - first) % period
+    return (last - start) // period + 1 if start <= last else 0
 
 
 def dimension_labels(convolution: Instruction) -> tuple[str, str, str] | None:
