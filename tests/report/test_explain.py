@@ -142,7 +142,7 @@ COPIED = e.SamplesTaken(run="r1", series="transfer_in", seconds=[1e-4])
     ("events", "action"),
     [
         ([], "no finding above"),
-        ([PLANNED, COPIED, COMPILED], "nothing was measured"),  # interrupted after its compile
+        ([PLANNED, COPIED, COMPILED], "run it again"),  # interrupted after its compile
         ([sessions.plan("r1", "jit", "compile"), COMPILED], "no finding above"),  # its HLO is all that was wanted of it
         ([PLANNED, *sessions.turns("r1", 1e-3, 0)], "no finding above"),
     ],
@@ -151,6 +151,19 @@ def test_what_to_do_where_nothing_was_found(events, action):
     found = conclusion(explanation(fold(sessions.HEADER, events), "s"))
     assert found.action.startswith(action)
     assert events or (found.cost, found.certainty) == ("unknown: nothing was measured", "no run was recorded")
+
+
+def test_that_nothing_was_measured_stands_once():
+    plans = [sessions.plan(run, "jit", "jit") for run in ("r1", "r2", "r3")]
+    ends = [
+        e.RunClosed(run=run, workload="w", variant="jit", device="cpu:0", status="cancelled") for run in ("r1", "r2")
+    ]
+    found = conclusion(explanation(fold(sessions.HEADER, [*plans[:2], *ends]), "s"))
+    assert (found.cost, found.command) == ("unknown: 2 runs, all cancelled", "jaxprof run --from s")
+    found = conclusion(
+        explanation(fold(sessions.HEADER, [*plans, *ends, replace(ends[0], run="r3", status="failed")]), "s")
+    )
+    assert found.cost == "unknown: 3 runs, 2 cancelled, 1 failed"
 
 
 def test_parts_are_in_the_unit_of_the_whole_and_a_wide_interval_is_its_ends():

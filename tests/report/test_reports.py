@@ -1,15 +1,24 @@
 """An answer in JSON is one line that JSON reads, whatever pieces it is written in, and says what it leaves out."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
+import program_events as made
 from folding import fold
 from golden import held_cases
 from jaxprof import events as e
+from jaxprof.analysis.programs.derive import program_result
 from jaxprof.report.envelope import ROWS, answer_pieces, json_pieces
+from jaxprof.report.memory import fit_words
 from jaxprof.report.text import to_text
 from report import sessions
+
+NO_ROOM = e.ProgramEnded(
+    run=made.RUN, exit_code=1, wall_seconds=9.0, error="RESOURCE_EXHAUSTED: Out of memory allocating 4096 bytes."
+)
+ROOM = e.DeviceReading(device="cuda:0", memory_used_bytes=60 << 30, memory_limit_bytes=80 << 30)
 
 
 @pytest.mark.parametrize(
@@ -19,6 +28,30 @@ def test_a_session_that_is_being_written_is_not_called_cut_off(deserted, statuse
     session = sessions.torn()
     assert [run.end(deserted=deserted).status for run in session.runs.values()] == statuses
     assert ("being written" in to_text(session, live=not deserted)) is not deserted
+
+
+@pytest.mark.parametrize(
+    ("events", "exit_code", "words"),
+    [
+        (
+            made.arrays([4, 9, 2], 1 << 20),
+            0,
+            "It fits: at most 9.00 MiB of arrays, without what its programs need beside",
+        ),
+        (
+            [replace(made.arrays([4])[0], devices={"cuda:0": 3 << 30}), ROOM],
+            0,
+            "It fits: at most 3.00 GiB of 80.0 GiB on",
+        ),
+        (made.arrays([4]), 3, "It fitted until it failed: at most 4.00 KiB of arrays"),
+        ([NO_ROOM], 1, "It did not fit: it ran out of memory: 4.00 KiB were asked for"),
+        ([], 0, ""),
+    ],
+)
+def test_whether_a_program_fits_is_said_without_a_capture(events, exit_code, words):
+    session = made.session(*events, exit_code=exit_code)
+    assert fit_words(session, program_result(session, made.RUN)).startswith(words)
+    assert words or not fit_words(session, program_result(session, made.RUN))
 
 
 def _streamed(data):

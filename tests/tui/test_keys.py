@@ -9,7 +9,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from textual.widgets import Button
+from textual.widgets import Button, Input
 
 import jaxprof.tui
 import program_events
@@ -144,6 +144,19 @@ async def test_the_menu_does_by_its_letter_and_each_of_the_six_screens_shows_wha
         await walk.through(  # what is dimmed says why
             "m | not now: this program has ended | not now: no capture of this program was read yet | !not now: Show"
         )
+
+
+@pytest.mark.usefixtures("small_catalogue", "shelf")
+async def test_a_key_that_does_nothing_now_says_why():
+    async with walking() as walk:
+        await walk.home()
+        await walk.press("c", "compares two workloads that Space has marked; marked now: none")
+        await walk.show(recorded.finished(), "program", "step")
+        for times, place in enumerate("54", 1):
+            await walk.press(place, "has no capture")
+            await walk.press("/")
+            await walk.until(lambda times=times: walk.said.count("has no capture") == times, place)
+            assert not isinstance(walk.app.focused, Input), "nothing is filtered that is not there"
 
 
 MENUS = (

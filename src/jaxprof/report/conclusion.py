@@ -6,6 +6,7 @@ whole. What is not known is named in the line where it is missing.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -65,7 +66,7 @@ def conclusion_lines(result: Conclusion, width: int = WIDTH) -> Iterator[str]:
 
 def conclusion(explanation: Explanation) -> Conclusion:
     """Return the conclusion of an explanation."""
-    from jaxprof.analysis.explain.model import command
+    from jaxprof.analysis.explain.model import command, compared_again
 
     cost, certainty = cost_and_certainty(explanation)
     unknown = next((abstention for abstention in explanation.abstentions if abstention.command), None)
@@ -78,6 +79,9 @@ def conclusion(explanation: Explanation) -> Conclusion:
             f"{_place(first)}{first.advice.split('. ')[0].rstrip('.')}{more}",
             command("explain", explanation.name),
         )
+    if explanation.is_unmeasured and explanation.session is not None:
+        again = compared_again(explanation.session) or command("run", "--from", explanation.name)
+        return Conclusion(cost, certainty, "run it again to its end", again)
     if unknown is not None:
         return Conclusion(cost, certainty, f"{explanation.nothing_found}; unknown: {unknown.reason}", unknown.command)
     return Conclusion(cost, certainty, explanation.nothing_found)
@@ -172,14 +176,23 @@ def _runs_cost(session: Session) -> tuple[str, str]:
     measured = [result for result in results(session) if result.summary is not None]
     compiled = [result for result in measured if any(result.one_time_phases.values())]
     if not measured:
-        only_compiled = any(run.plan.how == "compile" for run in session.runs.values())
-        return ("unknown: compiled, and not run" if only_compiled else _NO_COST), "no time was measured"
+        return f"unknown: {_why_unmeasured(session)}", "no time was measured"
     once = {result.run.id: sum(filter(None, result.one_time_phases.values())) for result in measured}
     run = max(
         compiled or measured,
         key=lambda result: once[result.run.id] or (result.summary.median if result.summary is not None else 0.0),
     )
     return _first_call_text(run), _run_certainty(session, run)
+
+
+def _why_unmeasured(session: Session) -> str:
+    runs = session.runs.values()
+    if any(run.plan.how == "compile" for run in runs):
+        return "compiled, and not run"
+    ends = Counter(run.end(deserted=True).status for run in runs)
+    everyone = "all " * (len(ends) == 1 < len(runs))
+    words = [f"{everyone}{end}" if len(ends) == 1 else f"{count} {end}" for end, count in ends.items()]
+    return f"{counted(len(runs), 'run')}, {', '.join(words)}"
 
 
 def _first_call_text(run: RunResult) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.memory import REQUEST, SCHEDULE, MemoryPicture
 from jaxprof.facts import pick
@@ -13,7 +13,9 @@ from jaxprof.report.renderers import Table, text_lines
 from jaxprof.units import bytes_, percent
 
 if TYPE_CHECKING:
+    from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.hlo.analysis.liveness import Liveness
+    from jaxprof.session import Session
 
 BUFFERS_IN_TEXT = 20
 ALIVE_IN_TEXT = 12
@@ -68,6 +70,34 @@ def memory_heading(picture: MemoryPicture) -> Iterator[str]:
         yield ", ".join(
             f"{_PLURALS[kind]} {bytes_(size)} ({percent(size / whole)})" for kind, size in picture.parts.items()
         )
+
+
+def fit_words(session: Session, program: ProgramResult) -> str:
+    """Return whether the memory sufficed for a program, as far as that is known without its HLO: by how it ended, and
+    by what the allocators of its devices held, or its live arrays; empty if nothing is known."""
+    run = program.run
+    failure = next((finding.message for finding in program.findings if finding.code == "program_failed"), "")
+    if "out of memory" in failure:
+        return f"It did not fit: {failure}."
+    counts = run.program.arrays if run.program is not None else []
+    if not counts:
+        return ""
+    held = {device: max(each.devices.get(device, 0) for each in counts) for device in counts[-1].devices}
+    parts = [f"{bytes_(size)}{_of_limit(session, device)} on {device}" for device, size in held.items()]
+    arrays = f"{bytes_(max(each.bytes for each in counts))} of arrays, without what its programs need beside them"
+    status = run.shown.status
+    verdict = _FITS.get(status, f"Whether it fits is unknown, because it was {status}")
+    return f"{verdict}: at most {', '.join(parts) or arrays}."
+
+
+_FITS: Final = {"running": "It fits so far", "ok": "It fits", "failed": "It fitted until it failed"}
+"""Whether the memory sufficed, by the status of the program; other ends may come from a lack of memory."""
+
+
+def _of_limit(session: Session, device: str) -> str:
+    """Return ` of 80 GiB` if a reading of the device says how much it has."""
+    limits = [reading.memory_limit_bytes for reading in session.readings.get(device, ()) if reading.memory_limit_bytes]
+    return f" of {bytes_(limits[-1])}" if limits else ""
 
 
 def _sparkline(sizes: tuple[int, ...]) -> str:

@@ -19,7 +19,7 @@ from jaxprof.text import safe, shorten
 from jaxprof.tui.keys import ACTIONS, IN_MENU, in_words, key_of, letter_of
 from jaxprof.tui.kit.dialogs import Dialog, Option, Options, TextDialog
 from jaxprof.tui.kit.drawing import hang
-from jaxprof.tui.kit.guard import on
+from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.profiler import PLACES, ModeScreen
 from jaxprof.units import seconds
@@ -56,7 +56,7 @@ class Action:
         """What the action does, or why it does nothing now."""
         if self.enabled:
             return self.does
-        why = self.node.why_not(self.name) if isinstance(self.node, ModeScreen) else ""
+        why = self.node.why_not(self.name) if isinstance(self.node, Guarded) else ""
         return f"not now: {why or 'there is nothing here for it'}"
 
 

@@ -107,10 +107,6 @@ class ModeScreen(Guarded, Screen[None]):
         """Update the mode bar and the reading line."""
         raise NotImplementedError
 
-    def why_not(self, action: str) -> str:
-        """Return why an action that the key bar dims does nothing now; empty if that is obvious."""
-        return ""
-
 
 class Profiler(Guarded, App[None]):
     """The terminal app as its screens see it. The UI thread calls every method, unless a method says otherwise."""
@@ -182,6 +178,8 @@ class Profiler(Guarded, App[None]):
         """Return the places that have nothing to show for the session yet; each place explains why, and which key gets
         it."""
         runs = self.session.runs.values()
+        if self.job_folder is not None and not runs:
+            return frozenset(("compiles", "kernels", "timeline", "memory"))
         if not runs or self.hlo_wanted is not None:
             return frozenset()
         texts = {name for run in runs for name in run.texts}
@@ -430,14 +428,13 @@ class Profiler(Guarded, App[None]):
         default_namespace: DOMNode | None = None,
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
-        """Run the action of a key; if the screen dims the action, say why."""
+        """Run the action of a key; if it does nothing now, say why."""
         if await super().run_action(action, default_namespace, namespaces):
             return True
-        screen = self.screen
-        if default_namespace is not screen or not isinstance(screen, ModeScreen) or not isinstance(action, str):
+        node = default_namespace
+        if not isinstance(node, Guarded) or not isinstance(action, str) or "(" in action:
             return False
-        dimmed = "(" not in action and screen.check_action(action, ()) is None
-        reason = screen.why_not(action) if dimmed else ""
+        reason = "" if node.check_action(action, ()) else node.why_not(action)
         if reason:
             self.say(reason)
         return bool(reason)

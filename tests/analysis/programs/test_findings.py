@@ -452,6 +452,12 @@ def test_what_is_said_of_each():
     held_cases("findings_of_programs.txt", {name: finding_text(one) for name, one in told.items()})
 
 
+def test_where_all_are_single_operations_they_are_called_all():
+    single = tiny(20, op_by_op=True)
+    assert ", all of them single operations" in only("many_tiny_jits", *single).message
+    assert ", 20 of them single operations" in only("many_tiny_jits", made.compiled("g", operations=4), *single).message
+
+
 def test_a_short_clean_program_has_no_finding():
     inside = [made.compiled(), *made.steady(10, {"device_busy": 0.9, "host_busy": 0.1}), made.steps(500, 0.02)]
     assert codes(*inside, *made.arrays([50] * 10)) == []

@@ -76,6 +76,14 @@ async def test_who_is_late_is_read_without_a_key_and_enter_opens_its_session(fol
         assert (claim.mark, screen.query_one(RankTable).count) == ("!", 2), "what is missing comes first"
 
 
+async def test_what_a_job_does_not_have_itself_is_grey_and_says_where_it_is(folder):
+    async with walking() as walk:
+        await opened(walk, late(folder))
+        assert walk.app.lacking() == {"compiles", "kernels", "timeline", "memory"}
+        for place in "3456":
+            await walk.press(place, "is a job; this screen shows the session of one process", "then Enter on a process")
+
+
 async def test_processes_are_sorted_and_filtered_and_views_share_the_terminal(folder):
     async with walking() as walk:
         screen = await opened(walk, late(folder))

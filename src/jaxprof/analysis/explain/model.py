@@ -145,13 +145,18 @@ class Explanation:
     """The job that was explained, for a job."""
 
     @property
+    def is_unmeasured(self) -> bool:
+        """Whether the session has runs, and none of them was measured."""
+        runs = self.session.runs.values() if self.session is not None and self.job is None else ()
+        return bool(runs) and not any(map(_is_measured, runs))
+
+    @property
     def nothing_found(self) -> str:
         """Text shown in place of the first finding, if there is none."""
         if self.job is not None and self.job.processes:
             alone = command("explain", self.job.processes[0].path)
             return f"no finding about the job; of one process: {alone}" if alone else "no finding about the job"
-        runs = self.session.runs.values() if self.session is not None else ()
-        if runs and not any(map(_is_measured, runs)):
+        if self.is_unmeasured:
             return "nothing was measured, so there is nothing to report"
         return "no finding above its threshold"
 

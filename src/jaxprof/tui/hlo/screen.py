@@ -277,10 +277,15 @@ class HloScreen(SessionScreen, keys="hlo"):
         return f"{what} {where}" if what else f"No session is open. {start}"
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer a capture while the screen is empty for want of one."""
+        """Offer a capture while the screen is empty for want of one, and dim the filter while it is empty."""
+        if action == "filter" and self._opened is None:
+            return None
         if action == "capture":
             return self._opened is None and can_capture(self.profiler, uncaptured_program(self.profiler.session))
         return super().check_action(action, parameters)
+
+    def why_not(self, action: str) -> str:
+        return self._why_empty() if action == "filter" and self._opened is None else ""
 
     def action_capture(self) -> None:
         program = uncaptured_program(self.profiler.session)

@@ -385,6 +385,12 @@ class HomeScreen(SessionScreen, keys="home"):
             return len(self.choices.marked) == 2
         return super().check_action(action, parameters)
 
+    def why_not(self, action: str) -> str:
+        if action != "compare":
+            return ""
+        words = f"{key_of('home.compare')} compares two workloads that {key_of('workloads.mark')} has marked"
+        return f"{words}; marked now: {', '.join(self.choices.marked) or 'none'}"
+
     def action_compare(self) -> None:
         infos = [self._infos[name] for name in self.choices.marked if name in self._infos]
         if len(infos) == 2:  # both are described

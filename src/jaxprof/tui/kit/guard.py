@@ -84,6 +84,10 @@ class Guarded(MessagePump):
     def set_interval(self, interval: float, callback: Callable[..., Any] | None = None, **options: Any) -> Timer:
         return super().set_interval(interval, callback and _guarded_callback(self, callback), **options)
 
+    def why_not(self, action: str) -> str:
+        """Return why an action that the key bar dims or leaves out does nothing now; empty if that is obvious."""
+        return ""
+
     def say(self, words: str, title: str = "", **options: Any) -> None:
         """Show a notification, without interpreting markup."""
         self.app.notify("\n".join(safe_lines(words)), title=safe(title), markup=False, **options)

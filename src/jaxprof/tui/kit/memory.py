@@ -179,11 +179,14 @@ class MemoryView(Guarded, Container, keys="memory"):
 
         in_thread(self, make, "memory", then=take)
 
-    def show_words(self, words: str, arrays: Sequence[tuple[float, int]] = ()) -> None:
-        """Show why there is no memory to show, and what is known without it: the bytes of live `arrays` by second."""
+    def show_words(self, words: str, answer: str = "", arrays: Sequence[tuple[float, int]] = ()) -> None:
+        """Show why there is no memory to show, and what is known without it: the `answer` to whether it fits, and the
+        bytes of live `arrays` by second."""
         self._picture = self._key = None
+        styled = [(text, style) for text, style in ((answer, "bold"), (words, "$text-muted")) if text]
         self.query_one("#memory-head", Lines).show(
-            words, lambda width: Content.styled(safe(words), "$text-muted").wrap(width)
+            (words, answer),
+            lambda width: [line for text, style in styled for line in hang(Content(""), text, width, style)],
         )
         self._plot("Live arrays over time", arrays, arrays_plot)
         self.query_one("#buffer-box").display = False

@@ -13,7 +13,9 @@ from textual.content import Content
 
 from jaxprof.analysis.memory import buffers_of
 from jaxprof.analysis.profile import overview, with_hlo
+from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.timeline import TEXT_NAME
+from jaxprof.report.memory import fit_words
 from jaxprof.text import safe, shorten
 from jaxprof.tui.kit.captures import (
     TrustLine,
@@ -198,7 +200,9 @@ class ProfileScreen(SessionScreen, keys="profile"):
             return
         session, words, view = self.profiler.session, self._words(run), self.query_one(MemoryView)
         if run is None or words:
-            view.show_words(words, arrays_of(run) if run is not None else ())
+            program = program_result(session, run.id) if run is not None and run.is_program else None
+            answer = fit_words(session, program) if program is not None else ""
+            view.show_words(words, answer, arrays_of(run) if run is not None else ())
         else:
             compiled = with_hlo(session, run)
             key, why = (id(session), compiled.id), why_no_memory(compiled)

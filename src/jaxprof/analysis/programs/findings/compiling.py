@@ -303,7 +303,9 @@ def many_tiny_jits(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     claims.take(rows=tiny)
     single = sum(row.count for row in tiny if is_single(row))
     where = most_frequent([row.called_from for row in tiny])
-    of_them = f", {integer(single)} of them single operations outside any jit" if single else ""
+    of_them = (
+        f", {'all' if single == count else integer(single)} of them single operations outside any jit" if single else ""
+    )
     most = f", most at {where.short(result.directory)}" if where is not None else ""
     yield Finding(
         "many_tiny_jits",

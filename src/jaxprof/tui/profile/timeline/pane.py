@@ -183,13 +183,14 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
     # -- keys -------------------------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Enable HLO on an interval of an op, and the next match if there are matches."""
+        """Enable HLO on an interval of an op, the search if there is a timeline, and the next match if there are
+        matches."""
         if not self.is_mounted:
             return super().check_action(action, parameters)
         if action in ("hlo", "again"):
             return True if (self._op if action == "hlo" else self._label) is not None else None
         if action == "search":
-            return not isinstance(self.app.focused, FilterLine)
+            return self.view.lanes is not None and not isinstance(self.app.focused, FilterLine)
         if action == "next":
             return True if self._matches is not None else None
         return super().check_action(action, parameters)
@@ -209,9 +210,11 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         if (op := self._op) is not None:
             self.post_message(self.HloRequested(op.name, op.module, op.program))
 
+    def why_not(self, action: str) -> str:
+        return self.view.words if action == "search" and self.view.lanes is None else ""
+
     def action_search(self) -> None:
-        if self.view.lanes is not None:
-            self.query_one(FilterLine).open()
+        self.query_one(FilterLine).open()
 
     def action_again(self) -> None:
         if (label := self._label) is not None:

@@ -53,7 +53,8 @@ class TimelineView(Guarded, Widget, can_focus=True, keys="timeline"):
         self.browse: Browse | None = None
         """None while there is nothing to show."""
         self._matches: Matches | None = None
-        self._words = ""
+        self.words = ""
+        """Why there is nothing to show, if there is nothing."""
         self._drawn: dict[TimelineRow, list[Segment]] = {}
         """What was drawn of each row for the present lanes and matches, in the window of `_drawn_key`."""
         self._drawn_key: object = None
@@ -70,7 +71,7 @@ class TimelineView(Guarded, Widget, can_focus=True, keys="timeline"):
     def show(self, lanes: Lanes | None, words: str = "") -> None:
         """Show other lanes from start to end, or `words` if there are none."""
         self.browse = Browse(lanes, self._width, self._room) if lanes is not None else None
-        self._words = words
+        self.words = words
         self.refresh_bindings()
         self.show_matches(None)
         self.changed()
@@ -135,7 +136,7 @@ class TimelineView(Guarded, Widget, can_focus=True, keys="timeline"):
     def render_line(self, y: int) -> Strip:
         width, browse = self.size.width, self.browse
         if browse is None or not browse.places:
-            lines = textwrap.wrap(self._words, max(12, width - 2))
+            lines = textwrap.wrap(self.words, max(12, width - 2))
             text = lines[y] if y < len(lines) else ""
             return Strip([Segment(f" {text}", self._style("ruler"))]).adjust_cell_length(width, self.rich_style)
         if y < _HEAD:
