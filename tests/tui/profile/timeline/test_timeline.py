@@ -15,9 +15,8 @@ from jaxprof.analysis.lanes.navigation import End, other_end
 from jaxprof.analysis.lanes.rows import DEEPEST, lanes_of
 from jaxprof.analysis.timeline import Timeline, TimelineCounter, TimelineLane, read_timeline, readings_within
 from jaxprof.errors import FileRefusedError
-from jaxprof.tui.kit.axis_browse import AxisWindow
 from jaxprof.tui.kit.canvas import Scale, ruler
-from jaxprof.tui.profile.timeline.browse import LEAST_NS, Browse
+from jaxprof.tui.profile.timeline.browse import LEAST_NS, AxisWindow, Browse
 from jaxprof.tui.profile.timeline.drawing import busy_share, columns_of, edges, ruler_time
 from jaxprof.tui.profile.timeline.facts import cursor_lines, step_lines
 from tui import profiles

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.lanes.navigation import (
     End,
@@ -16,14 +16,59 @@ from jaxprof.analysis.lanes.navigation import (
     longest_idle,
     other_end,
 )
-from jaxprof.tui.kit.axis_browse import AxisBrowse, AxisWindow
 
 if TYPE_CHECKING:
     from jaxprof.analysis.lanes.rows import LaneGroup, LaneRow, Lanes
 
 
 LEAST_NS = 200
-"""Length of the shortest window, in nanoseconds."""
+"""Length of the shortest window, in nanoseconds; a recording is at least as long."""
+ZOOM: Final = 2.0
+PAN: Final = 0.1
+"""Share of the window by which each press of an arrow pans."""
+
+
+@dataclass(frozen=True, slots=True)
+class AxisWindow:
+    """The part of the time axis in view, in nanoseconds; the end is exclusive."""
+
+    start: int
+    end: int
+
+    @property
+    def span(self) -> int:
+        """Length of the window."""
+        return self.end - self.start
+
+    def time_at(self, column: float, width: int) -> int:
+        """Return the position at the middle of a column."""
+        return self.start + int((column + 0.5) * self.span / width)
+
+    def column_of(self, time: int, width: int) -> int:
+        """Return the column of a position, which may be outside of the window."""
+        return (time - self.start) * width // self.span
+
+    def zoomed(self, factor: float, around: int, whole: AxisWindow) -> AxisWindow:
+        """Return a window `factor` times as long, with `around` in the same column, not too short, within `whole`."""
+        span = min(whole.span, max(LEAST_NS, round(self.span * factor)))
+        start = around - round((around - self.start) * span / self.span)
+        return AxisWindow(start, start + span).within(whole)
+
+    def moved(self, by: int, whole: AxisWindow) -> AxisWindow:
+        """Return the window moved later by `by`, within `whole`."""
+        return AxisWindow(self.start + by, self.end + by).within(whole)
+
+    def within(self, whole: AxisWindow) -> AxisWindow:
+        """Return a window of the same length, moved into `whole`."""
+        span = min(self.span, whole.span)
+        start = min(max(self.start, whole.start), whole.end - span)
+        return AxisWindow(start, start + span)
+
+    def showing(self, time: int, whole: AxisWindow) -> AxisWindow:
+        """Return this window, or one around a position that is not in view, within `whole`."""
+        if self.start <= time < self.end:
+            return self
+        return AxisWindow(time - self.span // 2, time - self.span // 2 + self.span).within(whole)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +79,24 @@ class TimelineRow:
     row: int
 
 
-class Browse(AxisBrowse):
+class Browse:
     """The window, the cursor and the open lanes of one recording. Times are nanoseconds since its start."""
 
     def __init__(self, lanes: Lanes, width: int, room: int) -> None:
-        super().__init__(AxisWindow(lanes.begin, max(lanes.end, lanes.begin + LEAST_NS)), LEAST_NS, room)
+        """`width`: the columns, `room`: the lines that can be in view."""
         self.lanes = lanes
+        self.whole = self.window = AxisWindow(lanes.begin, max(lanes.end, lanes.begin + LEAST_NS))
+        self.width, self.room = width, room
         self.places: list[TimelineRow] = []
         """All lines."""
+        self.cursor = self.whole.start
+        """Time of the cursor."""
+        self.line = 0
+        """Line of the cursor."""
+        self.top = 0
+        """Number of lines that are out of view at the top."""
         self.anchor: int | None = None
         """Where the range begins, which ends at the cursor; None without a range."""
-        self.width = width
         self._longest: Stretch | None = None
         """The idle time that the last jump to a longest one led to."""
         self._open: set[int] = set()
@@ -54,8 +106,9 @@ class Browse(AxisBrowse):
         self.line = next((n for n, place in enumerate(self.places) if lanes.lanes[place.lane].on_device), 0)
 
     @property
-    def line_count(self) -> int:
-        return len(self.places)
+    def zoomed(self) -> bool:
+        """Whether less than the whole is in view."""
+        return self.window != self.whole
 
     @property
     def under_cursor(self) -> tuple[LaneGroup, LaneRow, int | None] | None:
@@ -107,7 +160,38 @@ class Browse(AxisBrowse):
         self.line = self.places.index(place) if place in self.places else self.line
         self.look_at(time)
 
+    def bring_into_view(self) -> None:
+        """Scroll so that the line of the cursor is in view and no line at the end stays empty."""
+        self.top = min(self.line, max(self.top, self.line - self.room + 1))
+        self.top = max(0, min(self.top, len(self.places) - self.room))
+
     # -- the window -------------------------------------------------------------------------------------------
+
+    def zoom_by(self, step: int) -> None:
+        """Show half or twice as much around the cursor."""
+        self.zoom(ZOOM**-step, self.cursor)
+
+    def zoom(self, factor: float, around: int) -> None:
+        """Show `factor` times as much; `around` stays in its column."""
+        self.window = self.window.zoomed(factor, around, self.whole)
+        self.cursor = min(max(self.cursor, self.window.start), self.window.end - 1)
+
+    def show_whole(self) -> None:
+        """Show everything."""
+        self.window = self.whole
+
+    def pan(self, step: int) -> None:
+        """Pan by a tenth of the window; at either end, move the cursor."""
+        moved = self._panned(step)
+        shift = moved.start - self.window.start
+        if shift == 0:
+            self.step(step)
+        else:
+            self.window = moved
+            self.cursor = min(max(self.cursor + shift, moved.start), moved.end - 1)
+
+    def _panned(self, step: int) -> AxisWindow:
+        return self.window.moved(step * max(1, round(self.window.span * PAN)), self.whole)
 
     def fit(self) -> None:
         """Zoom to the range, or else to the interval or the idle time under the cursor, with a small margin."""
@@ -121,6 +205,19 @@ class Browse(AxisBrowse):
             self.window = AxisWindow(begin, begin + LEAST_NS).within(self.whole)
 
     # -- the cursor -------------------------------------------------------------------------------------------
+
+    def look_at(self, time: int) -> None:
+        """Move the cursor to a time, and bring it into view."""
+        self.cursor = min(max(time, self.whole.start), self.whole.end - 1)
+        self.window = self.window.showing(self.cursor, self.whole)
+
+    def edge(self, step: int) -> None:
+        """Go to the start or the end."""
+        self.look_at(self.whole.start if step < 0 else self.whole.end - 1)
+
+    def move(self, step: int) -> None:
+        """Go a line up or down."""
+        self.line = max(0, min(self.line + step, len(self.places) - 1))
 
     def step(self, step: int) -> None:
         """Move the cursor by a column; the window follows."""

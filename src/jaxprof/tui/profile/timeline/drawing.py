@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from jaxprof.analysis.lanes.kinds import KINDS
 from jaxprof.analysis.lanes.rows import Busy, Ints, LaneGroup, LaneRow
 from jaxprof.text import columns, safe, shorten
-from jaxprof.tui.kit.axis_browse import AxisWindow
 from jaxprof.tui.kit.drawing import SPARKS
+from jaxprof.tui.profile.timeline.browse import AxisWindow
 from jaxprof.units import integer
 
 NAMED_COLUMNS = 4
