@@ -161,7 +161,7 @@ async def test_a_key_that_does_nothing_now_says_why():
 
 MENUS = (
     "home own_code workloads devices", "results scroll", "compare scroll",
-    "hlo kernels roofline hlo_findings text text_pane facts", "module_memory buffers memory",
+    "hlo kernels roofline hlo_findings text text_pane facts",
     "profile overview timeline_pane timeline time_tree buffers memory",
     "program ledger hot_lines advice time_tree", "job job_map job_findings ranks",
     "rows tree",

@@ -309,9 +309,6 @@ GROUPS: dict[str, KeyGroup] = {
         Key("open_all", "m:Z", "open_all", "Open all", "Open or close all"),
         Key("sort", "s", "sort", "Sort", "Switch between the tree and a list by self time"),
     )),
-    "module_memory": KeyGroup("Kernels: memory", (
-        Key("close", "escape", "close", "Back", "Go to the peak, or back to HLO"),
-    )),
     "buffers": KeyGroup("Memory", (
         Key("hlo", "enter", "choose", "HLO", "Go to the instruction that makes this buffer"),
     )),

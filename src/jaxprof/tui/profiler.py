@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from textual.widget import AwaitMount
 
     from jaxprof.events import Event
+    from jaxprof.hlo.open.stages import ModuleStages
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.planning import PlannedRun
     from jaxprof.runner.program import ProgramCommand
@@ -120,8 +121,7 @@ class Profiler(Guarded, App[None]):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.run_in_view = ""
-        """Id of the run that the screens share: one screen selects it, the next shows it."""
+        self._run_in_view = ""
         self.view_wanted = ""
         """View that Profile opens next (`timeline`, `compile`...); cleared when Profile comes into view."""
         self.kernel_wanted = ""
@@ -132,6 +132,8 @@ class Profiler(Guarded, App[None]):
         """HLO file, or folder of dumps, that HLO opens next; cleared when HLO comes into view."""
         self.hlo_file: Path | None = None
         """The HLO file, or folder of dumps, that was opened last; None if something else was opened after it."""
+        self.module_in_view: ModuleStages | None = None
+        """The module of a file that HLO shows; None while it shows that of a run, or none."""
         self.job_folder: Path | None = None
         """Folder of the job that Job shows; None without a job."""
         self.session_screens: list[ModeScreen] = []
@@ -158,6 +160,15 @@ class Profiler(Guarded, App[None]):
         raise NotImplementedError
 
     # -- the session in view ----------------------------------------------------------------------------------
+
+    @property
+    def run_in_view(self) -> str:
+        """Id of the run that the screens share: one screen selects it, the next shows it, and no module of a file."""
+        return self._run_in_view
+
+    @run_in_view.setter
+    def run_in_view(self, run: str) -> None:
+        self._run_in_view, self.module_in_view = run, None
 
     @property
     def session(self) -> Session:
@@ -478,12 +489,16 @@ class Profiler(Guarded, App[None]):
 
     def show_hlo(self, run: str = "", kernel: str = "") -> None:
         """Go to the HLO of `run`, and to `kernel` in it; Esc returns to the current mode."""
-        self.run_in_view, self.kernel_wanted = run or self.run_in_view, kernel
+        if run:
+            self.run_in_view = run
+        self.kernel_wanted = kernel
         self._show_in("hlo")
 
     def show_profile(self, run: str = "", view: str = "timeline", kernel: str = "") -> None:
         """Go to a view of the profile of `run`, and to `kernel` in it; Esc returns to the current mode."""
-        self.run_in_view, self.view_wanted, self.kernel_wanted = run or self.run_in_view, view, kernel
+        if run:
+            self.run_in_view = run
+        self.view_wanted, self.kernel_wanted = view, kernel
         self._show_in("profile")
 
     def show_history(self, workload: str = "") -> None:

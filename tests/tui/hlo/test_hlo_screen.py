@@ -283,7 +283,7 @@ async def test_named_on_the_hlo_screen_and_what_holds_no_hlo_is_refused(tmp_path
             await has_its_module(name, walk)
 
 
-async def test_the_memory_of_a_file_stands_above_it(tmp_path):
+async def test_memory_shows_the_module_of_a_file_and_leads_back_to_its_text(tmp_path):
     path = tmp_path / "a.hlo"
     path.write_text(
         "HloModule m, is_scheduled=true\n\nENTRY %main (x: f32[256]) -> f32[256] {\n  %x = f32[256]{0} parameter(0)\n"
@@ -291,6 +291,10 @@ async def test_the_memory_of_a_file_stands_above_it(tmp_path):
     )
     async with walking(stage=Stage(path)) as walk:
         await walk.shows("out")
-        await walk.press("m m", "2 buffers of 2.00 KiB alive at the highest point · out")
-        await walk.press("down enter", "ROOT")
-        assert isinstance(walk.screen, HloScreen)
+        for keys in ("m m", "6"):
+            await walk.press(keys, "[Memory] m · a.hlo", "2 buffers of 2.00 KiB alive at the highest point · out")
+            await walk.press("home enter", "ROOT", gone="[Memory]")
+            assert isinstance(walk.screen, HloScreen)
+            await walk.press("m 1", "[Kernels")
+        await walk.show(program_tape(), "results", "jit")
+        await walk.press("6", "peak memory 2.50 MiB", gone="a.hlo")

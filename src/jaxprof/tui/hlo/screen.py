@@ -6,7 +6,7 @@ the other stages that came from the same source location.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,6 @@ from textual.content import Content
 from textual.widgets import Static
 
 from jaxprof.analysis.measured import seconds_per_call
-from jaxprof.analysis.memory import memory_of_dump
 from jaxprof.analysis.opener import modules_of
 from jaxprof.files import with_home
 from jaxprof.hlo.open.paths import modules_at
@@ -41,9 +40,7 @@ from jaxprof.tui.kit.dialogs import Choose, Option
 from jaxprof.tui.kit.fact_list import FactTarget
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import on
-from jaxprof.tui.kit.memory import BufferList, MemoryView
 from jaxprof.tui.kit.picture import Lines
-from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
 from jaxprof.tui.kit.threads import in_thread
@@ -55,7 +52,6 @@ if TYPE_CHECKING:
 
     from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
     from jaxprof.hlo.analysis.notices import Notice
-    from jaxprof.hlo.model import Module
     from jaxprof.hlo.open.stages import ModuleStages
 
 
@@ -77,43 +73,6 @@ def tabs_of(opened: OpenedModule | None) -> list[Tab]:
 
 MOST = 3
 """Most notices shown; there are seldom more."""
-
-
-class MemoryScreen(SessionScreen, keys="module_memory"):
-    """The memory of one module of a file, over the HLO screen: from XLA's buffer assignment in a dump, else an
-    estimate."""
-
-    MODE = "hlo"
-    AUTO_FOCUS = "#buffers"
-
-    def __init__(self, stages: ModuleStages, module: Module, show_text: Callable[[FactTarget], None]) -> None:
-        """`show_text` goes to an instruction in the text, once this screen is closed."""
-        super().__init__()
-        self._stages = stages
-        self._module = module
-        self._show_text = show_text
-
-    def compose_body(self) -> ComposeResult:
-        yield MemoryView(id="memory")
-
-    def on_mount(self) -> None:
-        why = "This module has no schedule, so the lifetimes of its buffers are unknown."
-        self.query_one(MemoryView).read(self._stages, lambda: memory_of_dump(self._stages), why)
-
-    @on(RowList.Chosen, "#buffers")
-    def _to_instruction(self) -> None:
-        name = self.query_one(BufferList).instruction
-        if not name:
-            return
-        computations = self._module.computations.values()
-        holder = next((computation for computation in computations if computation.get(name) is not None), None)
-        self.dismiss()
-        if holder is not None:
-            self._show_text(FactTarget(holder.name, name))
-
-    def action_close(self) -> None:
-        if not self.query_one(MemoryView).to_peak():
-            self.dismiss()
 
 
 class HloScreen(SessionScreen, keys="hlo"):
@@ -198,9 +157,15 @@ class HloScreen(SessionScreen, keys="hlo"):
         opened = self._opened
         if opened is None:
             return
-        if opened.program in self._module_list.of_session:
-            self.profiler.run_in_view = self._run_seen = opened.program.key
+        self._share(opened.program)
         self._reading.read(opened)
+
+    def _share(self, program: ModuleStages) -> None:
+        """Let the other screens show the same program."""
+        if program in self._module_list.of_session:
+            self.profiler.run_in_view = self._run_seen = program.key
+        else:
+            self.profiler.module_in_view = program
 
     def on_unmount(self) -> None:
         self._reading.stop()
@@ -377,10 +342,14 @@ class HloScreen(SessionScreen, keys="hlo"):
         self.show_tab(match[0])
 
     def to_kernel(self, name: str) -> None:
-        """Go to a kernel in the list, or report that the program has none of that name."""
+        """Go to a kernel in the list; to the text of an instruction that is none."""
         self.show_tab("kernels")
-        if not self.lists.select("", name):
-            self.say(f"{safe(name)} is not a kernel of this program.")
+        module = self._opened.module if self._opened is not None else None
+        if self.lists.select("", name):
+            return
+        computations = module.computations.values() if module is not None else ()
+        holder = next((computation.name for computation in computations if computation.get(name) is not None), "")
+        self.to_text_of(FactTarget(holder, name))
 
     @on(KernelSide.Highlighted)
     def _follow(self) -> None:
@@ -522,11 +491,9 @@ class HloScreen(SessionScreen, keys="hlo"):
         self.profiler.show_profile(run.id, kernel=ranked.kernel.name)
 
     def action_memory(self) -> None:
-        opened = self._opened
-        if opened is not None and opened.program in self._module_list.of_session:
-            self.profiler.show_profile(opened.program.key, "memory")
-        elif opened is not None and opened.module is not None:
-            self.app.push_screen(MemoryScreen(opened.program, opened.module, self.to_text_of))
+        if self._opened is not None:
+            self._share(self._opened.program)
+            self.profiler.show_profile(view="memory")
 
     def action_trust(self) -> None:
         run = self.profiler.session.runs.get(self._opened.program.key) if self._opened is not None else None

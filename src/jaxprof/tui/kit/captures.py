@@ -116,10 +116,10 @@ def opened_without_runs(app: Profiler) -> tuple[str, str]:
     """Return what the user has opened that holds no run and what it lacks, and where it is shown; both are empty if
     there is none."""
     if app.hlo_file is not None:
-        kernels, memory = key_of("app.mode.kernels"), key_of("hlo.memory")
+        kernels, memory = key_of("app.mode.kernels"), key_of("app.mode.memory")
         return (
             f"{safe(app.hlo_file.name)} is HLO that was not run here: it has no measured times and no timeline.",
-            f"Press {kernels} for its kernels, then {memory} for its memory.",
+            f"Press {kernels} for its kernels, {memory} for its memory.",
         )
     if app.job_folder is not None:
         return (

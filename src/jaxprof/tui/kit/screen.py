@@ -81,10 +81,6 @@ class SessionScreen(ModeScreen):
         if self in self.profiler.session_screens:
             self.profiler.session_screens.remove(self)
 
-    def action_close(self) -> None:
-        if self in self.app.screen_stack:
-            self.dismiss()
-
     def compose_body(self) -> ComposeResult:
         """Yield the widgets between the two bars."""
         yield from ()

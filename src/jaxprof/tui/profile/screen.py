@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from textual.containers import Container
 from textual.content import Content
 
-from jaxprof.analysis.memory import buffers_of
+from jaxprof.analysis.memory import buffers_of, memory_of_dump
 from jaxprof.analysis.profile import overview, with_hlo
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.timeline import TEXT_NAME
@@ -77,6 +77,7 @@ _NO_MEMORY = {
     "eager": "An op-by-op run has no single program whose memory could be shown.",
     "imported": "This profile has no HLO of the program, from which its memory could be derived.",
 }
+_NO_SCHEDULE = "This module has no schedule, so the lifetimes of its buffers are unknown."
 _NO_PASSES = {
     "numpy": "NumPy compiles nothing.",
     "eager": "An op-by-op run compiles each op by itself: the details of the run list the time of each.",
@@ -199,7 +200,9 @@ class ProfileScreen(SessionScreen, keys="profile"):
         if self._view != "memory":
             return
         session, words, view = self.profiler.session, self._words(run), self.query_one(MemoryView)
-        if run is None or words:
+        if (module := self.profiler.module_in_view) is not None:
+            view.read(module, lambda: memory_of_dump(module), _NO_SCHEDULE)
+        elif run is None or words:
             program = program_result(session, run.id) if run is not None and run.is_program else None
             answer = fit_words(session, program) if program is not None else ""
             view.show_words(words, answer, arrays_of(run) if run is not None else ())
@@ -242,8 +245,9 @@ class ProfileScreen(SessionScreen, keys="profile"):
             for name, title in VIEWS.items()
             if name in has or name != "overview"
         ]
-        label = shorten(run.label, 60) if run is not None else ""
-        tabs.append(Tab("", label, shorten(label, 40) if label else "", enabled=False))
+        module = self.profiler.module_in_view if self._view == "memory" else None
+        label = module.title if module is not None else run.label if run is not None else ""
+        tabs.append(Tab("", *(shorten(label, most) if label else "" for most in (60, 40)), enabled=False))
         self.query_one(StageTabs).show(tabs, frozenset({self._view}))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -312,7 +316,9 @@ class ProfileScreen(SessionScreen, keys="profile"):
     def _to_instruction(self) -> None:
         session, name = self.profiler.session, self.query_one(BufferList).instruction
         if name:
-            self.profiler.show_hlo(with_hlo(session, session.runs[self._run]).id, kernel=name)
+            of_file = self.profiler.module_in_view is not None
+            run = "" if of_file else with_hlo(session, session.runs[self._run]).id
+            self.profiler.show_hlo(run, kernel=name)
 
     async def action_back(self) -> None:
         if self._view == "memory" and self.query_one(MemoryView).to_peak():
