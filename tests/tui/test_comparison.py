@@ -1,4 +1,4 @@
-"""A comparison started on Start: from two marks to the Compare screen, and everything that comes between."""
+"""A comparison started on Start: from two marks to the verdict, and everything that comes between."""
 
 import threading
 from pathlib import Path
@@ -71,7 +71,9 @@ async def measured(walk, second="ok"):
 
 
 @pytest.mark.process
-async def test_two_marked_workloads_are_measured_as_sides_and_then_compared(inputs):
+async def test_two_marked_workloads_are_measured_as_sides_and_then_compared(inputs, monkeypatch):
+    left = []
+    monkeypatch.setattr("atexit.register", left.append)
     async with walking(SMALL) as walk:
         await ready(walk)
         await walk.press("down space home space c")
@@ -83,12 +85,16 @@ async def test_two_marked_workloads_are_measured_as_sides_and_then_compared(inpu
         assert folder.is_dir()
         await walk.mode("results")
         await measured(walk)
+        await walk.shows("B 2.00 ms a call; B is slower than A")
+        await walk.press("c")
         await walk.on("CompareDialog")
         await walk.until(lambda: "slower than A" in walk.text or "inconclusive" in walk.text)
         await walk.shows("A  selu", "B  matmul")
         await walk.press("escape")
         await walk.until(lambda: walk.screen.query("#results"), "Results lies below")
-    assert not folder.parent.exists()
+    for close in left:
+        close()
+    assert not folder.exists()
 
 
 async def test_only_with_two_marks_and_options_that_fit_the_key_compares(inputs):

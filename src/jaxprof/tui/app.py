@@ -6,9 +6,11 @@ asks first while a run is in progress, except at the second ctrl+c; every child 
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from threading import Event
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,18 +18,20 @@ from textual.actions import SkipAction
 from textual.app import App
 from textual.widgets import Input
 
-from jaxprof.tui.comparison import LiveComparison
+from jaxprof.errors import UsageError
 from jaxprof.tui.device_monitor import DeviceMonitor, DeviceTable, MachineSource
-from jaxprof.tui.kit.threads import in_thread
+from jaxprof.tui.kit.threads import in_daemon, in_thread
 from jaxprof.tui.live import Live, Maker, make_scheduler
-from jaxprof.tui.messages import DevicesChanged, EventsArrived, LiveChanged
+from jaxprof.tui.messages import DevicesChanged, LiveChanged
 from jaxprof.tui.profiler import SCREENS, Profiler, made
 from jaxprof.tui.theme import DARK, LIGHT, VARIABLES
 from jaxprof.tui.user_settings import UserSettings
 
 if TYPE_CHECKING:
     from jaxprof.config import Config
+    from jaxprof.errors import JaxprofError
     from jaxprof.runner.interpreter import Interpreter
+    from jaxprof.runner.planning import PlannedRun
     from jaxprof.runner.program import ProgramCommand
     from jaxprof.tui.profiler import PlanSides
 
@@ -74,7 +78,8 @@ class JaxprofApp(Profiler, keys="app"):
             self, self.devices, devices or MachineSource, self.live.interpreter, self._tell_devices
         )
         """Reads the devices while the app is open."""
-        self.comparison = LiveComparison(self)
+        self._comparing: Event | None = None
+        """Set once the comparison that a thread is planning is given up; None if none is."""
         self._open_first, self._follow_first = path, follow
         self._program_first = program
         self._interrupted_seconds = float("-inf")
@@ -103,7 +108,6 @@ class JaxprofApp(Profiler, keys="app"):
         if self.reading is not None:
             self.reading.stop()
         self.live.close()
-        self.comparison.close()
 
     # -- devices, runs, comparisons ---------------------------------------------------------------------------
 
@@ -119,12 +123,37 @@ class JaxprofApp(Profiler, keys="app"):
         for screen in self.screens_in_view():
             screen.post_message(LiveChanged(message.busy))
 
-    def on_events_arrived(self, message: EventsArrived) -> None:
-        self.fold(message)
-        self.comparison.look(message)
-
     def start_comparison(self, plan: PlanSides) -> None:
-        self.comparison.start(plan)
+        """Plan a comparison in a thread, then measure its sides. Their results lie in a folder that is deleted with the
+        app. Raises UsageError while something runs, which making the inputs would disturb, and StorageError without a
+        folder."""
+        from jaxprof.reaper import TemporaryFolder
+
+        if self._comparing is not None:
+            self.say("Preparing the inputs of both sides; ctrl+c cancels.", "Comparing")
+            return
+        if self.live.busy:
+            advice = "Preparing the inputs of both sides would disturb that run: wait until it ends, or cancel it."
+            raise UsageError("another run is in progress", advice)
+        folder, given_up = TemporaryFolder("compare"), Event()
+        atexit.register(folder.close)
+        self._comparing = given_up
+        in_daemon(
+            lambda: self.call_later(self._sides_planned, given_up, plan(self.live.interpreter(), folder.path)),
+            "compare",
+            lambda error: self.call_later(self._sides_planned, given_up, [], error),
+        )
+        self.say("jaxprof prepares the inputs of both sides, then measures A, A' and B in turns.", "Comparing")
+
+    def _sides_planned(self, given_up: Event, planned: list[PlannedRun], error: JaxprofError | None = None) -> None:
+        """Queue the sides of a comparison, and go to the runs if the user is still on Start."""
+        if given_up.is_set():
+            return
+        self._comparing = None
+        if error is not None:
+            self.tell(error)
+        else:
+            self.start_runs(planned, go=self.current_mode == "home" and len(self.screen_stack) == 1)
 
     def action_menu(self) -> None:
         """Open the menu. Its key is an ordinary letter in a text field and in the menu itself."""
@@ -147,7 +176,9 @@ class JaxprofApp(Profiler, keys="app"):
             self._quit()
             return
         self._interrupted_seconds = now
-        if self.comparison.give_up():
+        if self._comparing is not None:
+            self._comparing.set()
+            self._comparing = None
             self.say("Press ctrl+c again to quit.", "The comparison is cancelled")
         elif self.live.busy:
             self.live.cancel_current()

@@ -156,7 +156,7 @@ class Profiler(Guarded, App[None]):
         """Mode requested by a key press and not reached yet; empty once it is in view."""
 
     def start_comparison(self, plan: PlanSides) -> None:
-        """Plan a comparison in a thread, measure its sides, and show it when both have finished."""
+        """Plan a comparison in a thread, then measure its sides."""
         raise NotImplementedError
 
     # -- the session in view ----------------------------------------------------------------------------------
@@ -326,7 +326,7 @@ class Profiler(Guarded, App[None]):
         self.live.start_program(program)
         self._go_to("program")
 
-    def fold(self, message: EventsArrived) -> None:
+    def on_events_arrived(self, message: EventsArrived) -> None:
         """Fold the events that this app has written; report a failed run on every screen."""
         session = message.session
         session.extend(message.events)
@@ -472,20 +472,10 @@ class Profiler(Guarded, App[None]):
         if type(self.screen).__name__ != "HelpScreen":
             self.push_screen(made("actions", "HelpScreen", self.screen))
 
-    def show_results(self, run: str) -> None:
-        """Go to the runs with `run` in view."""
-        self.run_in_view = run
-        self.switch_mode("results")
-
     def show_program(self, run: str = "", view: str = "", words: str = "") -> None:
         """Go to the screen of the program `run` and open `view` there, filtered by `words`."""
         self.run_in_view, self.words_wanted = run or self.run_in_view, (view, words)
         self._show_in("program")
-
-    def show_comparison(self, first: str, second: str) -> None:
-        """Show the comparison of two runs of the session on a screen above the runs."""
-        self.show_results(second)
-        self.push_screen(made("results.compare_dialog", "CompareDialog", self.session, first, second))
 
     def show_hlo(self, run: str = "", kernel: str = "") -> None:
         """Go to the HLO of `run`, and to `kernel` in it; Esc returns to the current mode."""

@@ -176,7 +176,8 @@ async def test_the_ways_to_hlo_and_back():
     async with walking(MIDDLE) as walk:
         app = walk.app
         app.set_session(profiles.captured().session(), None)
-        app.show_results("r2")
+        app.run_in_view = "r2"
+        app.switch_mode("results")
         await walk.mode("results")
         await walk.until(lambda: app.focused is not None)
         await walk.pause()

@@ -29,7 +29,8 @@ async def test_the_essentials_the_advice_and_copying(monkeypatch):
         )
         walk.app.action_go("home")
         await walk.pause()
-        walk.app.show_results("r2")
+        walk.app.run_in_view = "r2"
+        walk.app.switch_mode("results")
         await walk.until(lambda: walk.screen is screen and screen.query_one(RunTable).current == "r2")
 
         costs, *more = await explained(walk, sessions.finished())
