@@ -20,7 +20,7 @@ from jaxprof.hlo.open.stages import HLO_STAGES, STAGES, ModuleStages
 from jaxprof.hlo.places import HloPlaces, Places, without_comments, without_locations
 from jaxprof.hlo.read.lexer import Language
 from jaxprof.tui.hlo.document import Document, HloNavigation
-from jaxprof.tui.kit.threads import OneThread
+from jaxprof.tui.kit.threads import in_daemon
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -192,24 +192,34 @@ def open_program(opened: OpenedModule, report: Callable[[str], None], cancelled:
     report("over")
 
 
-class ModuleReader(OneThread):
+class ModuleReader:
     """Reads the open program, and reports nothing more about a program once it is closed. Both callbacks run in the
-    reading thread."""
+    reading thread, which is no worker of the app: quitting does not wait for it."""
 
     def __init__(self, report: Callable[[OpenedModule, str], object], fail: Callable[[JaxprofError], object]) -> None:
-        super().__init__("program")
         self._report, self._fail = report, fail
+        # Each thread has its own event, so that a stopped thread stays stopped when the next one starts.
+        self._stop = threading.Event()
         self._freezing = threading.Lock()
         """Held to stop a thread, and by a thread to freeze what it has read: what a stopped thread has read stays
         unfrozen."""
 
     def read(self, opened: OpenedModule) -> None:
         """Read a program in place of the previous one, and report each part once it is ready."""
-        self.begin(lambda stop: self._read(opened, stop), lambda error: self._failed(opened, error))
+        self.stop()
+        stop = self._stop = threading.Event()
+
+        def failed(error: JaxprofError) -> None:
+            if not stop.is_set():
+                what = f"{opened.program.title} could not be analysed: {error.what}"
+                self._fail(JaxprofError(what, f"The text can still be read. {error.hint}"))
+
+        in_daemon(lambda: self._read(opened, stop), "program", failed)
 
     def stop(self) -> None:
+        """Report nothing more; nothing waits for the end of the thread."""
         with self._freezing:
-            super().stop()
+            self._stop.set()
             gc.unfreeze()
 
     def _read(self, opened: OpenedModule, stop: threading.Event) -> None:
@@ -219,10 +229,6 @@ class ModuleReader(OneThread):
                 self._report(opened, part)
 
         open_program(opened, report, stop.is_set)
-
-    def _failed(self, opened: OpenedModule, error: JaxprofError) -> None:
-        what = f"{opened.program.title} could not be analysed: {error.what}"
-        self._fail(JaxprofError(what, f"The text can still be read. {error.hint}"))
 
     def _freeze(self, opened: OpenedModule, stop: threading.Event) -> None:
         """Hide what was read from the garbage collector, until another program is opened.

@@ -62,26 +62,6 @@ def in_daemon(work: Work, name: str, failed: Fail) -> None:
     threading.Thread(target=_guarded, args=(work, name, failed), name=name, daemon=True).start()
 
 
-class OneThread:
-    """At most one thread that reports: a thread that is stopped or replaced reports nothing more, and nothing waits for
-    its end. It is not a worker of the app, because the app waits for its workers when it quits."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        # Each thread has its own event, so that a stopped thread stays stopped when the next one starts.
-        self._stop = threading.Event()
-
-    def begin(self, work: Callable[[threading.Event], object], failed: Fail) -> None:
-        """Run `work` in place of the current work; `work` gets an event that is set once it has to stop."""
-        self.stop()
-        stop = self._stop = threading.Event()
-        in_daemon(lambda: work(stop), self._name, lambda error: None if stop.is_set() else failed(error))
-
-    def stop(self) -> None:
-        """Stop the reports."""
-        self._stop.set()
-
-
 def _guarded(work: Work, name: str, failed: Fail) -> None:
     try:
         work()
