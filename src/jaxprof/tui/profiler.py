@@ -497,7 +497,7 @@ class Profiler(Guarded, App[None]):
 
     def open_job(self, folder: Path) -> None:
         """Go to the job whose processes have their sessions in `folder`."""
-        self.job_folder, self.hlo_file = folder, None
+        self.job_folder, self.hlo_file, self.module_in_view = folder, None, None
         self._show_in("job")
         self.show_state()
 

@@ -64,15 +64,15 @@ async def test_without_a_run_a_screen_names_what_is_open_and_what_that_lacks(tmp
     job_folders.job(folder, job_folders.loop(), job_folders.loop())
     async with walking(SMALL) as walk:
         await walk.through("""
-            4 | No session is open. | !s Sort
-            5 | press 1 to profile your code
-            6 | press 1 to profile your code
+            4 | Nothing was run yet. | !s Sort
+            5 | Press 1 to profile your code
+            6 | Press 1 to profile your code
         """)
         walk.app.open_session(hlo)
         await walk.through("""
             | #hlo
             5 | loss.hlo is HLO that was not run here | !Zoom in
-            6 | loss.hlo is HLO that was not run here | !Earlier
+            6 | peak memory 2.50 MiB
             2 | loss.hlo is HLO that was not run here
         """)
         walk.app.open_session(folder)

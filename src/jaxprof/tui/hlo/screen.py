@@ -32,7 +32,7 @@ from jaxprof.tui.kit.captures import (
     can_capture,
     capture,
     how_to_capture,
-    opened_without_runs,
+    nothing_was_run,
     source_of,
     uncaptured_program,
 )
@@ -237,9 +237,7 @@ class HloScreen(SessionScreen, keys="hlo"):
             return "No run has been compiled yet. Compiled variants (jit) appear here once XLA has compiled them."
         if self.profiler.session.runs:
             return "No compiled program in this session. Only compiled variants (jit) have HLO."
-        what, where = opened_without_runs(self.profiler)
-        start = f"Press {key_of('app.mode.start')} to profile your code, run a workload, or open a session."
-        return f"{what} {where}" if what else f"No session is open. {start}"
+        return nothing_was_run(self.profiler)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer a capture while the screen is empty for want of one, and dim the filter while it is empty."""

@@ -112,31 +112,22 @@ def how_to_capture(app: Profiler, run: Run) -> str:
     )
 
 
-def opened_without_runs(app: Profiler) -> tuple[str, str]:
-    """Return what the user has opened that holds no run and what it lacks, and where it is shown; both are empty if
-    there is none."""
+def nothing_was_run(app: Profiler) -> str:
+    """Return the text of a view whose session has no run, in two sentences: what is open instead, or that nothing was
+    run, and the keys that lead on."""
+    kernels, summary, start = (key_of(f"app.mode.{place}") for place in ("kernels", "summary", "start"))
     if app.hlo_file is not None:
-        kernels, memory = key_of("app.mode.kernels"), key_of("app.mode.memory")
+        name, memory = safe(app.hlo_file.name), key_of("app.mode.memory")
         return (
-            f"{safe(app.hlo_file.name)} is HLO that was not run here: it has no measured times and no timeline.",
-            f"Press {kernels} for its kernels, {memory} for its memory.",
+            f"{name} is HLO that was not run here: it has no measured times and no timeline. "
+            f"Press {kernels} for its kernels, {memory} for its memory."
         )
     if app.job_folder is not None:
         return (
-            f"{safe(app.job_folder.name)} is a job; this screen shows the session of one process.",
-            f"Press {key_of('app.mode.summary')} for the job, then {key_of('ranks.open')} on a process to open its "
-            "session.",
+            f"{safe(app.job_folder.name)} is a job; this screen shows the session of one process. "
+            f"Press {summary} for the job, then {key_of('ranks.open')} on a process to open its session."
         )
-    return "", ""
-
-
-def nothing_was_run(app: Profiler) -> str:
-    """Return the text of a view whose session has no run: what is open instead, or the key that starts a run."""
-    what, where = opened_without_runs(app)
-    if what:
-        return f"{what} {where}"
-    start = key_of("app.mode.start")
-    return f"Nothing was run yet: press {start} to profile your code, run a workload, or open a session or a profile."
+    return f"Nothing was run yet. Press {start} to profile your code, run a workload, or open a session or a profile."
 
 
 def can_capture(app: Profiler, run: Run | None) -> bool:

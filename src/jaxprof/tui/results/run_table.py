@@ -19,8 +19,7 @@ from jaxprof.analysis.run_result import SAMPLED_PHASES, RunResult, is_uncounted,
 from jaxprof.analysis.sweeps import SweepGroup, sweep_groups
 from jaxprof.report.runs import break_even_text
 from jaxprof.text import columns, shorten
-from jaxprof.tui.keys import key_of
-from jaxprof.tui.kit.captures import opened_without_runs
+from jaxprof.tui.kit.captures import nothing_was_run
 from jaxprof.tui.kit.drawing import bar, cell, mark
 from jaxprof.tui.kit.format import (
     BROKEN,
@@ -140,7 +139,7 @@ class RunTable(TableView[RunResult]):
 
     @property
     def empty_text(self) -> str:
-        return _nothing_measured(self._profiler) if not self.total else super().empty_text
+        return nothing_was_run(self._profiler) if not self.total else super().empty_text
 
     def show(self, session: Session, runs: frozenset[str], *, growing: bool = False) -> None:
         """Show `session`, in which `runs` changed; `growing`: a process still writes it. Unchanged rows are not
@@ -261,17 +260,6 @@ class RunTable(TableView[RunResult]):
         longest = self._longest[run_result.run.id]
         share = run_result.summary.median / longest if run_result.summary is not None and longest > 0 else 0.0
         return lambda width: plain_bar(share, width, "$baseline" if not run_result.run.plan.baseline else "$bar")
-
-
-def _nothing_measured(app: Profiler) -> str:
-    what, where = opened_without_runs(app)
-    if what:
-        return f"{what} {where}"
-    start = key_of("app.mode.start")
-    return (
-        f"Nothing has been measured in this session. On Start ({start}), press Enter to profile your own script or to "
-        "measure an example."
-    )
 
 
 def _began_seconds(run: Run) -> float | None:
