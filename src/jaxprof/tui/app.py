@@ -19,7 +19,7 @@ from textual.app import App
 from textual.widgets import Input
 
 from jaxprof.errors import UsageError
-from jaxprof.tui.device_monitor import DeviceMonitor, DeviceTable, MachineSource
+from jaxprof.tui.device_monitor import DeviceMonitor, MachineSource
 from jaxprof.tui.kit.threads import in_daemon, in_thread
 from jaxprof.tui.live import Live, Maker, make_scheduler
 from jaxprof.tui.messages import DevicesChanged, LiveChanged
@@ -73,11 +73,7 @@ class JaxprofApp(Profiler, keys="app"):
         super().__init__(driver_class=driver_class)
         self.user = UserSettings(self, self.tell, config)
         self.live = Live(self, interpreter, make)
-        self.devices = DeviceTable()
-        self.monitor = DeviceMonitor(
-            self, self.devices, devices or MachineSource, self.live.interpreter, self._tell_devices
-        )
-        """Reads the devices while the app is open."""
+        self.devices = DeviceMonitor(self, devices or MachineSource, self.live.interpreter, self._tell_devices)
         self._comparing: Event | None = None
         """Set once the comparison that a thread is planning is given up; None if none is."""
         self._open_first, self._follow_first = path, follow
@@ -96,7 +92,7 @@ class JaxprofApp(Profiler, keys="app"):
     def on_mount(self) -> None:
         self.set_interval(FOLLOW_SECONDS, self.follow_session)
         self.user.start()
-        self.call_after_refresh(self.monitor.start)
+        self.call_after_refresh(self.devices.start)
         if self._open_first is not None:
             self.open_session(self._open_first, follow=self._follow_first)
         if self._program_first is not None:
@@ -104,7 +100,7 @@ class JaxprofApp(Profiler, keys="app"):
 
     def on_unmount(self) -> None:
         """End every child and thread, also when the app fails."""
-        self.monitor.stop()
+        self.devices.stop()
         if self.reading is not None:
             self.reading.stop()
         self.live.close()
@@ -199,7 +195,7 @@ class JaxprofApp(Profiler, keys="app"):
 
     def _quit(self) -> None:
         """End the children and close the log in a thread, then end the app."""
-        self.monitor.stop()
+        self.devices.stop()
 
         def close() -> None:
             try:

@@ -1,6 +1,6 @@
 """The machine's devices in the app: each device, its readings of the last minute, and the threads that read them.
 
-Everything about a machine blocks, so threads do it and post messages; `DeviceTable` lives on the UI thread.
+Everything about a machine blocks, so threads do it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.errors import JaxprofError
@@ -38,39 +37,6 @@ class DeviceRow:
     device: Device
     reading: DeviceReading | None = None
     history: deque[float | None] = field(default_factory=lambda: deque(maxlen=HISTORY))
-
-
-class DeviceTable:
-    """All devices by their ids; those that JAX can use come first."""
-
-    def __init__(self) -> None:
-        self.rows: dict[str, DeviceRow] = {}
-        self.asked = False
-        """Whether JAX has answered, or failed to."""
-
-    def __iter__(self) -> Iterator[DeviceRow]:
-        return iter(self.rows.values())
-
-    def set_devices(self, devices: Iterable[Device], *, asked: bool = True) -> None:
-        """Replace the devices; those that remain keep their readings. `asked`: JAX has said which it uses."""
-        before, self.rows = self.rows, {}
-        self.asked = self.asked or asked
-        for device in sorted(devices, key=lambda device: (device.used_by_jax is False, device.platform == "cpu")):
-            row = self.rows[device.id] = before.get(device.id) or DeviceRow(device)
-            row.device = device
-
-    def take(self, readings: Iterable[DeviceReading]) -> None:
-        """Add readings of the devices."""
-        for reading in readings:
-            if (row := self.rows.get(reading.device)) is not None:
-                row.reading = reading
-                row.history.append(reading.utilisation)
-
-    def fail(self, error: JaxprofError) -> None:
-        """Mark every device as unusable, because JAX could not be asked. NumPy still runs on the host."""
-        self.asked = True
-        for row in self.rows.values():
-            row.device = replace(row.device, used_by_jax=False, reason=error.what, hint=error.hint)
 
 
 class MachineSource:
@@ -107,23 +73,28 @@ class MachineSource:
 
 
 class DeviceMonitor:
-    """Reads until it is stopped, and changes the table on the UI thread.
+    """All devices by their ids, those that JAX can use first, with what threads read of them until it is stopped.
 
-    Its threads are daemons, not Textual workers: quitting must not wait until a child has imported jax.
+    The rows change on the UI thread. The threads are daemons, not Textual workers: quitting must not wait until a child
+    has imported jax.
     """
 
     def __init__(
         self,
         app: App[Any],
-        table: DeviceTable,
         make: Callable[[], MachineSource],
         interpreter: Callable[[], Interpreter],
         changed: Callable[[], object],
     ) -> None:
-        """`changed` is called on the UI thread after each change of the table."""
-        self._app, self._table = app, table
-        self._make, self._interpreter, self._changed = make, interpreter, changed
+        """`changed` is called on the UI thread after each change of the rows."""
+        self.rows: dict[str, DeviceRow] = {}
+        self.asked = False
+        """Whether JAX has answered, or failed to."""
+        self._app, self._make, self._interpreter, self._changed = app, make, interpreter, changed
         self._stop = threading.Event()
+
+    def __iter__(self) -> Iterator[DeviceRow]:
+        return iter(self.rows.values())
 
     def start(self) -> None:
         """Start the thread that reads; that thread starts the one that asks JAX."""
@@ -133,26 +104,49 @@ class DeviceMonitor:
         """Stop reading at once."""
         self._stop.set()
 
+    def take(self, readings: Iterable[DeviceReading]) -> None:
+        """Add readings of the devices."""
+        for reading in readings:
+            if (row := self.rows.get(reading.device)) is not None:
+                row.reading = reading
+                row.history.append(reading.utilisation)
+
+    def _set_devices(self, devices: Iterable[Device]) -> None:
+        """Replace the devices; those that remain keep their readings."""
+        before, self.rows = self.rows, {}
+        for device in sorted(devices, key=lambda device: (device.used_by_jax is False, device.platform == "cpu")):
+            row = self.rows[device.id] = before.get(device.id) or DeviceRow(device)
+            row.device = device
+
+    def _take_answer(self, answer: Iterable[Device] | JaxprofError) -> None:
+        """Show the devices that JAX says it uses; if it cannot say, all are unusable, and NumPy still runs on the
+        host."""
+        self.asked = True
+        if not isinstance(answer, JaxprofError):
+            self._set_devices(answer)
+            return
+        for row in self:
+            row.device = replace(row.device, used_by_jax=False, reason=answer.what, hint=answer.hint)
+
     def _fail(self, error: JaxprofError) -> None:
         """Show an error, and that no device is looked for any more."""
-        if not self._table.rows:
-            self._later(self._table.fail, error)
+        if not self.rows:
+            self._later(self._take_answer, error)
         self._later(self._app.post_message, Failed(error))
 
     def _read(self) -> None:
         source = self._make()
-        self._later(partial(self._table.set_devices, asked=False), source.local())
+        self._later(self._set_devices, source.local())
         in_daemon(lambda: self._ask(source), "jaxprof-ask-jax", self._fail)
         while not self._stop.is_set():
-            self._later(self._table.take, source.read())
+            self._later(self.take, source.read())
             self._stop.wait(PERIOD_SECONDS)
 
     def _ask(self, source: MachineSource) -> None:
-        """Show which devices JAX uses, or why it cannot say; NumPy still runs on the host in that case."""
         try:
-            self._later(self._table.set_devices, source.usable(self._interpreter()))
+            self._later(self._take_answer, source.usable(self._interpreter()))
         except JaxprofError as error:
-            self._later(self._table.fail, error)
+            self._later(self._take_answer, error)
 
     def _later(self, change: Callable[[Any], object], value: Any) -> None:
         """Make a change on the UI thread."""

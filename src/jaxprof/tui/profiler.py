@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from jaxprof.runner.program import ProgramCommand
     from jaxprof.session import Session
     from jaxprof.session.log import Follower, Library
-    from jaxprof.tui.device_monitor import DeviceTable
+    from jaxprof.tui.device_monitor import DeviceMonitor
     from jaxprof.tui.live import Live
     from jaxprof.tui.user_settings import UserSettings
 
@@ -116,7 +116,7 @@ class Profiler(Guarded, App[None]):
     """The user's settings."""
     live: Live
     """The session that this app writes."""
-    devices: DeviceTable
+    devices: DeviceMonitor
     """Devices of the machine with live readings; threads fill it after the first frame."""
 
     def __init__(self, **options: Any) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Hashable
 from textual.content import Content
 
 from jaxprof import units
-from jaxprof.tui.device_monitor import DeviceRow, DeviceTable
+from jaxprof.tui.device_monitor import DeviceMonitor, DeviceRow
 from jaxprof.tui.kit.drawing import bar, cell, heat, mark, spark
 from jaxprof.tui.kit.table_columns import Drawing, TableColumn
 from jaxprof.tui.kit.table_view import Heading, TableView, TextRow
@@ -28,7 +28,7 @@ class DeviceList(TableView[DeviceRow], keys="devices"):
     MARKS = True
     EMPTY = "Looking for devices…"
 
-    def __init__(self, devices: DeviceTable, chosen: list[str], *, id: str | None = None) -> None:
+    def __init__(self, devices: DeviceMonitor, chosen: list[str], *, id: str | None = None) -> None:
         super().__init__(
             (
                 TableColumn("", lambda row: " " if _unused(row) else mark(row.device.id in self._chosen), 1),
