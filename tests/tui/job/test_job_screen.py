@@ -88,8 +88,8 @@ async def test_processes_are_sorted_and_filtered_and_views_share_the_terminal(fo
     async with walking() as walk:
         screen = await opened(walk, late(folder))
         rows = screen.query_one(RankTable)
-        await walk.press("m T s s s m S")
-        assert (rows.order_in_words, rows.keys[0]) == ("by lost ▴", 1)
+        await walk.press("m T s s s")
+        assert (rows.order_in_words, rows.keys[0]) == ("by lost ▾", 1)
         await walk.press("/ 'node3 enter")
         assert (rows.keys, rows.hidden) == ([3], 3)
         await walk.press("escape y")

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from textual import events
@@ -19,29 +18,19 @@ from textual.message import Message
 from jaxprof.analysis.jobs.step_grid import OWN, RATIOS, STEP, VALUES
 from jaxprof.analysis.programs.loop_time import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST
 from jaxprof.text import safe
+from jaxprof.tui.job.panes import ProcessTable
 from jaxprof.tui.kit.canvas import Scale, ruler
 from jaxprof.tui.kit.drawing import styled_runs
 from jaxprof.tui.kit.table_columns import Cell, TableColumn
-from jaxprof.tui.kit.table_view import TableView
 from jaxprof.units import UNKNOWN, integer, percent, seconds
 
 if TYPE_CHECKING:
+    from jaxprof.analysis.jobs.figures import ProcessFigures
     from jaxprof.analysis.jobs.step_grid import StepGrid
 
 
 MANY: Final = 16
 """Of more processes, the one that loses most comes first."""
-
-
-@dataclass(frozen=True, slots=True)
-class MapLine:
-    """A row of the map: a process."""
-
-    index: int
-    host: str
-    lost_seconds: float
-    accused: bool
-    """Whether a finding is about it."""
 
 
 MARKS: Final = "·░▒▓█"
@@ -143,7 +132,7 @@ def cell_words(grid: StepGrid, row: int, column: int) -> str:
     return words
 
 
-class JobMap(TableView[MapLine], keys="job_map"):
+class JobMap(ProcessTable, keys="job_map"):
     """Draws processes by steps."""
 
     class Moved(Message):
@@ -153,18 +142,7 @@ class JobMap(TableView[MapLine], keys="job_map"):
         """Requests a new grid, because other values or another number of columns are shown."""
 
     def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(
-            (
-                TableColumn("process", lambda row: (str(row.index), "bold $error" if row.accused else ""), 9,
-                            right=True, sort=lambda row: row.index),
-                TableColumn("host", lambda row: row.host, 5, most=16, fits=True, sort=lambda row: row.host),
-                TableColumn("lost", lambda row: seconds(row.lost_seconds or None), 8, right=True, priority=1,
-                            sort=lambda row: -row.lost_seconds),
-                TableColumn("", self._steps, 60, weight=1),
-            ),
-            order="process",
-            id=id,
-        )  # fmt: skip
+        super().__init__("host", (), 1, (TableColumn("", self._steps, 60, weight=1),), id=id)
         self.grid: StepGrid | None = None
         """The steps that are drawn: all of them."""
         self.column, self.values_of = 0, SHOWN[0]
@@ -183,11 +161,6 @@ class JobMap(TableView[MapLine], keys="job_map"):
         if before is not None and self.column < len(before.steps) and len(grid.steps):
             self.column = max(0, bisect_right(grid.first_steps, float(before.first_steps[self.column])) - 1)
         self._changed()
-
-    def show_processes(self, processes: Sequence[MapLine]) -> None:
-        """Show a row for each of these processes; the cursor stays on its process."""
-        self.empty = "No process."
-        self.show_rows({line.index: line for line in processes})
 
     def show_worst_first(self) -> None:
         """Sort by lost time, if there are many processes."""
@@ -235,10 +208,10 @@ class JobMap(TableView[MapLine], keys="job_map"):
         place = self._placed(width)[-1]
         return header[: place.left].pad_right(max(0, place.left - header.cell_length)) + axis(grid, place.width)
 
-    def _steps(self, row: MapLine) -> Cell:
+    def _steps(self, row: ProcessFigures) -> Cell:
         return lambda width: styled_runs(self._marks(row, width))
 
-    def _marks(self, row: MapLine, width: int) -> Iterator[tuple[str, str]]:
+    def _marks(self, row: ProcessFigures, width: int) -> Iterator[tuple[str, str]]:
         """Yield the characters of a row with their styles."""
         grid = self.grid
         if grid is None or row.index not in grid.processes:

@@ -16,7 +16,7 @@ from textual.widgets import Static
 from jaxprof.errors import JaxprofError
 from jaxprof.session.log.state import url_of
 from jaxprof.text import safe
-from jaxprof.tui.job.heat_map import JobMap, MapLine, legend
+from jaxprof.tui.job.heat_map import JobMap, legend
 from jaxprof.tui.job.panes import RankTable
 from jaxprof.tui.job.reading import JobInView, JobReading
 from jaxprof.tui.kit.claims import Claim, ClaimList
@@ -99,7 +99,7 @@ class JobScreen(ViewsScreen, keys="job"):
             box.border_title = "Findings"
             yield JobFindings("Reading the job…", id="job-findings")
         yield StageTabs(id="job-tabs")
-        yield FilterLine("ranks")
+        yield FilterLine("ranks", "map")
         widgets: dict[str, tuple[Widget, ...]] = {
             "map": (JobMap(id="map"), Lines(id="map-facts"), Lines(id="map-legend")),
             "ranks": (RankTable(id="ranks"),),
@@ -181,8 +181,9 @@ class JobScreen(ViewsScreen, keys="job"):
         claims = [Claim(self._with_folder_name(error.what), "!", fix=error.hint, style="")] if error is not None else []
         self.query_one(JobFindings).show([*claims, *(claims_of(figures) if figures is not None else ())])
         if self._job is not None and error is None:
-            self.ranks.show(self._job.figures, self._job.lost_seconds)
-            self.on_filter_line_edited()
+            for listed in (self.ranks, self.map):
+                listed.show(self._job.figures, self._job.lost_seconds)
+            self._show_frames()
             self._make_steps()
         self.share_room()
         self.refresh_bindings()
@@ -274,22 +275,6 @@ class JobScreen(ViewsScreen, keys="job"):
         if self.ranks.current_row is not None and self.ranks.has_focus:
             self._follow(self.ranks.current_row.index)
 
-    def on_filter_line_edited(self) -> None:
-        """Show on the map only the processes that the filter leaves in the table."""
-        job = self._job
-        if job is None:
-            return
-        accused = {finding.index for finding in job.figures.findings if finding.code != "failed-after"}
-        shown = set(self.ranks.left_by_filter())
-        self.map.show_processes(
-            [
-                MapLine(index, process.host, job.lost_seconds.get(index, 0.0), index in accused)
-                for process in job.figures.processes
-                if (index := process.index) in shown
-            ]
-        )
-        self._show_frames()
-
     @on(JobMap.StepsRequested)
     def _make_steps(self) -> None:
         """Make the grid of the steps in view, in a thread; only the grid requested last is shown."""
@@ -308,6 +293,7 @@ class JobScreen(ViewsScreen, keys="job"):
         in_thread(self, lambda: job.steps(columns, values_of), "steps", then=show)
 
     @on(TableView.Sorted)
+    @on(FilterLine.Edited)
     def _show_frames(self) -> None:
         """Show what is under the cursor of the map, the titles, the orders, and how many rows are hidden."""
         rows, view, figures = self.ranks, self.map, self.figures
