@@ -74,20 +74,20 @@ def memory_heading(picture: MemoryPicture) -> Iterator[str]:
 
 def fit_words(session: Session, program: ProgramResult) -> str:
     """Return whether the memory sufficed for a program, as far as that is known without its HLO: by how it ended, and
-    by what the allocators of its devices held, or its live arrays; empty if nothing is known."""
+    by what the allocators of its devices held, or its live arrays."""
     run = program.run
     failure = next((finding.message for finding in program.findings if finding.code == "program_failed"), "")
     if "out of memory" in failure:
         return f"It did not fit: {failure}."
     counts = run.program.arrays if run.program is not None else []
-    if not counts:
-        return ""
-    held = {device: max(each.devices.get(device, 0) for each in counts) for device in counts[-1].devices}
+    held = {device: max(each.devices.get(device, 0) for each in counts) for each in counts for device in each.devices}
     parts = [f"{bytes_(size)}{_of_limit(session, device)} on {device}" for device, size in held.items()]
-    arrays = f"{bytes_(max(each.bytes for each in counts))} of arrays, without what its programs need beside them"
+    if counts and not parts:
+        most = max(each.bytes for each in counts)
+        parts = [f"{bytes_(most)} of arrays, without what its programs need beside them"]
     status = run.shown.status
     verdict = _FITS.get(status, f"Whether it fits is unknown, because it was {status}")
-    return f"{verdict}: at most {', '.join(parts) or arrays}."
+    return f"{verdict}: at most {', '.join(parts)}." if parts else f"{verdict}."
 
 
 _FITS: Final = {"running": "It fits so far", "ok": "It fits", "failed": "It fitted until it failed"}

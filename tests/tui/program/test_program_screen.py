@@ -172,6 +172,14 @@ async def test_memory_has_the_live_arrays_of_a_program_without_a_capture():
 # -- while it goes on ---------------------------------------------------------------------------------------------
 
 
+async def test_what_a_program_did_not_do_is_not_called_to_come_once_it_has_ended():
+    async with walking(SMALL) as walk:
+        await walk.show(made.session(), "program", "No findings.")
+        await walk.press("3", "No compilation was recorded.")
+        await walk.press("m L", "No line was sampled.")
+        await walk.press("6", "It fits.", "has no capture")
+
+
 async def test_a_long_compile_ticks_while_nothing_is_said(monkeypatch):
     tape = recorded.compiling()
     now = [tape.now]

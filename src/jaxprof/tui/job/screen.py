@@ -56,6 +56,8 @@ def claims_of(job: JobFigures) -> list[Claim]:
 class JobFindings(ClaimList, keys="job_findings"):
     """The findings of a job; Enter opens the process that one is about."""
 
+    EMPTY = "Reading the job…"
+
 
 EMPTY = """No job is open.
 
@@ -97,7 +99,7 @@ class JobScreen(ViewsScreen, keys="job"):
         yield Lines(id="job-head")
         with Vertical(id="job-findings-box", classes="box") as box:
             box.border_title = "Findings"
-            yield JobFindings("Reading the job…", id="job-findings")
+            yield JobFindings(id="job-findings")
         yield StageTabs(id="job-tabs")
         yield FilterLine("ranks", "map")
         widgets: dict[str, tuple[Widget, ...]] = {

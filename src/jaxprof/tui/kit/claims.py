@@ -38,9 +38,8 @@ class ClaimList(TableView[Claim]):
 
     UNFOLDS = True
 
-    def __init__(self, empty: str, *, id: str | None = None) -> None:
+    def __init__(self, *, id: str | None = None) -> None:
         super().__init__((), titles=False, id=id)
-        self.empty = empty
 
     def show(self, claims: Iterable[Claim]) -> None:
         """Show other claims."""

@@ -115,7 +115,6 @@ class LedgerList(TreeView[LedgerRow], keys="ledger"):
     """Functions and, inside the open ones, their compilations. Reasons that do not fit in a row stand below it."""
 
     UNFOLDS = True
-    EMPTY = "No compilations yet."
     UNSORTED = "first compiled"
 
     def __init__(self, *, id: str | None = None) -> None:

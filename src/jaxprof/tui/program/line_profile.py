@@ -82,7 +82,6 @@ class HotLineList(TableView["HotLine"], keys="hot_lines"):
     """One row per line, the longest first. Source that does not fit in its cell stands below the row."""
 
     UNFOLDS = True
-    EMPTY = "No lines sampled yet."
     STAYS_ON_TOP = True
 
     def __init__(self, *, id: str | None = None) -> None:

@@ -60,6 +60,12 @@ VIEWS = {
     "time": "Time",
     "output": "Process output",
 }
+NOTHING = {
+    "findings": ("No findings so far.", "No findings."),
+    "ledger": ("No compilations yet.", "No compilation was recorded."),
+    "lines": ("No lines sampled yet.", "No line was sampled."),
+}
+"""Texts of empty lists, while the program runs and afterwards."""
 MAIN = ("findings", "ledger", "lines", "flame")
 """Views that share the main area of a large terminal; the others have areas of their own below it."""
 
@@ -119,7 +125,7 @@ class ProgramScreen(ViewsScreen, keys="program"):
         yield StageTabs(id="program-tabs")
         yield FilterLine("ledger", "findings", "lines", "flame")
         widgets: dict[str, Widget] = {
-            "findings": AdviceList("No findings.", id="findings"),
+            "findings": AdviceList(id="findings"),
             "ledger": LedgerList(id="ledger"),
             "lines": HotLineList(id="lines"),
             "flame": TimeTree("line", "place", id="flame"),
@@ -206,10 +212,13 @@ class ProgramScreen(ViewsScreen, keys="program"):
             self.query_one(TimeTree).show(nested(program_flame(result), result.directory), same=same)
         self._result = result
         wall, directory = result.wall_seconds or None, result.directory
+        runs = self.query_one(ProgramHead).runs
+        for name, words in NOTHING.items():
+            listed = self.query_one(f"#{name}", RowList)
+            listed.empty = words[not runs]
+            listed.refresh()
         self.query_one(LedgerList).show(result.functions, wall, directory)
-        advice = self.query_one(AdviceList)
-        advice.empty = "No findings so far." if self.query_one(ProgramHead).runs else "No findings."
-        advice.show(claims_of(result))
+        self.query_one(AdviceList).show(claims_of(result))
         costs = program_cost(result)
         self.query_one("#costs", Lines).show(costs, lambda width: cost_lines(*costs, width))
         self.query_one(HotLineList).show(hottest(result.lines, MOST), wall, directory)
