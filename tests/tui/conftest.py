@@ -53,7 +53,7 @@ def short_pauses(monkeypatch):
     for module in ("app", "pilot"):
         monkeypatch.setattr(f"textual.{module}.wait_for_idle", _until_idle)
     monkeypatch.setattr("textual.screen.UPDATE_PERIOD", REST_SECONDS)
-    monkeypatch.setattr("jaxprof.tui.kit.screen.SETTLE_SECONDS", REST_SECONDS)
+    monkeypatch.setattr("jaxprof.tui.home.screen.SETTLE_SECONDS", REST_SECONDS)
 
 
 @pytest.fixture(autouse=True)

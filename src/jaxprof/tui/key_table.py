@@ -159,9 +159,9 @@ GROUPS: dict[str, KeyGroup] = {
     )),
     "own_code": KeyGroup("Start: your code", (
         Key("choose", "enter", "choose", "Choose", "Do what the line says"),
-        Key("rename", "e", "kept('rename')", "Rename", "Give this session another name"),
-        Key("save_as", "m:E", "kept('save_as')", "Save as", "Copy this session to another place"),
-        Key("delete", "m:D", "kept('delete')", "Delete", "Delete this session; asks first"),
+        Key("rename", "e", "screen.kept('rename')", "Rename", "Give this session another name"),
+        Key("save_as", "m:E", "screen.kept('save_as')", "Save as", "Copy this session to another place"),
+        Key("delete", "m:D", "screen.kept('delete')", "Delete", "Delete this session; asks first"),
         Key("copy", "y", "copy_path", "Copy path", "Copy the path of this session", HIDDEN),
     )),
     "workloads": KeyGroup("Start: workloads", (

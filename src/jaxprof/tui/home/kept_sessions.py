@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
-from textual.message import Message
 
 from jaxprof import units
 from jaxprof.errors import JaxprofError
@@ -26,18 +25,12 @@ if TYPE_CHECKING:
     from jaxprof.events import RunPlanned
     from jaxprof.session.log import Entry, Library
     from jaxprof.session.log.entry import JobOutline
-    from jaxprof.tui.kit.screen import SessionScreen
+    from jaxprof.tui.profiler import Profiler
 
 
 _MOST_ERRORS: Final = 8
-
-
-class KeptChanged(Message):
-    """The kept sessions have changed; the cursor goes to `path`, if there is one."""
-
-    def __init__(self, path: Path | None = None) -> None:
-        super().__init__()
-        self.path = path
+Listed = Callable[["Path | None"], object]
+"""Lists the sessions again; the cursor then goes to the one at the path, if there is one."""
 
 
 def session_summary(entry: Entry, open_path: Path | None, width: int) -> list[Content]:
@@ -123,32 +116,32 @@ def _runs(entry: Entry, width: int) -> Iterator[Content]:
         yield from hang(Content("   "), error, width, "$error")
 
 
-def rename(screen: SessionScreen, entry: Entry) -> None:
+def rename(app: Profiler, entry: Entry, listed: Listed) -> None:
     """Ask for another name of a session or job, which may be open or still written."""
 
     def take(name: str) -> None:
         def renamed(library: Library) -> Path:
             after = library.rename(entry.path, name)
-            screen.profiler.session_moved(entry.path, after)
+            app.session_moved(entry.path, after)
             return after
 
-        _do(screen, renamed)
+        _do(app, listed, renamed)
 
     title = "Rename the session" if entry.job is None else "Rename the job"
-    AskText(title, "New name:", entry.name, "Enter renames").ask(screen.app, take)
+    AskText(title, "New name:", entry.name, "Enter renames").ask(app, take)
 
 
-def save_as(screen: SessionScreen, entry: Entry) -> None:
+def save_as(app: Profiler, entry: Entry, listed: Listed) -> None:
     """Ask where to copy a session or job to."""
 
     def copy(library: Library, path: Path) -> None:
-        screen.say(str(library.copy(entry.path, Path.cwd() / path)), "Copied to")
+        app.say(str(library.copy(entry.path, Path.cwd() / path)), "Copied to")
 
     dialog = SaveAs("Save as", f"A copy of {entry.name}.", "", Path.cwd() / entry.path.name)
-    dialog.ask_for_path(screen.app, lambda path: _do(screen, lambda library: copy(library, path)))
+    dialog.ask_for_path(app, lambda path: _do(app, listed, lambda library: copy(library, path)))
 
 
-def delete(screen: SessionScreen, entry: Entry) -> None:
+def delete(app: Profiler, entry: Entry, listed: Listed) -> None:
     """Delete a session or job, after a question."""
     words = ", ".join(entry.workloads) or "no runs"
     title, what = "Delete this session?", f"{entry.name}: {words}"
@@ -157,15 +150,15 @@ def delete(screen: SessionScreen, entry: Entry) -> None:
         title, what = "Delete this job?", f"{entry.path}: {words}, the sessions of {count} and their roll-ups"
     question = f"{what}, {units.bytes_(entry.size_bytes)}. This cannot be undone."
     dialog = Confirm(title, question, "Delete")
-    dialog.ask(screen.app, lambda yes: _do(screen, lambda library: library.delete(entry.path)))
+    dialog.ask(app, lambda yes: _do(app, listed, lambda library: library.delete(entry.path)))
 
 
-def _do(screen: SessionScreen, what: Callable[[Library], Path | None]) -> None:
-    """Call `what` with the library, report its error, and list the sessions again. The cursor then goes to the session
-    that `what` returns, if any."""
+def _do(app: Profiler, listed: Listed, what: Callable[[Library], Path | None]) -> None:
+    """Call `what` with the library, report its error, and list the sessions again, with the cursor on the session that
+    `what` returns, if any."""
     after = None
     try:
-        after = what(screen.profiler.library())
+        after = what(app.library())
     except JaxprofError as error:
-        screen.profiler.tell(error)
-    screen.post_message(KeptChanged(after))
+        app.tell(error)
+    listed(after)

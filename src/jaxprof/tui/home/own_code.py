@@ -237,16 +237,9 @@ class OwnCodeList(TableView[OwnRow], keys="own_code"):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Hide what is about a session unless the cursor is on one."""
-        if action in ("kept", "copy_path"):
+        if action == "copy_path":
             return self.entry is not None
         return super().check_action(action, parameters)
-
-    def action_kept(self, what: str) -> None:
-        """Rename, copy or delete the session under the cursor."""
-        from jaxprof.tui.home import kept_sessions
-
-        if self.entry is not None:
-            getattr(kept_sessions, what)(self.screen, self.entry)
 
     def action_copy_path(self) -> None:
         if self.entry is not None:

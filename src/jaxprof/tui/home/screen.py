@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from textual.app import ComposeResult
+    from textual.timer import Timer
 
     from jaxprof.session.log import Entry
-    from jaxprof.tui.home.kept_sessions import KeptChanged
     from jaxprof.tui.kit.filter import FilterLine
     from jaxprof.tui.kit.script_dialog import ScriptForm
     from jaxprof.workloads.model import WorkloadInfo
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 LISTED = 40
 """Number of kept sessions that are listed, and in which programs are looked for, until the user asks for all."""
+SETTLE_SECONDS = 0.06
+"""Seconds that the cursor rests before the details of its row are shown: longer than the repeat of a held key."""
 EXAMPLE = "selu"
 _OF_A_WORKLOAD = frozenset({"edit", "preset", "compile_for", "compare", "run"})
 """Actions on the workload under the cursor, or on the marked ones."""
@@ -76,7 +78,8 @@ class HomeScreen(SessionScreen, keys="home"):
         """Most kept sessions to list; None for all."""
         self._wanted: Path | None = None
         """The session to which the cursor goes once it is listed."""
-        """Earlier measurements on this machine, from which the duration of the plan is estimated."""
+        self._settling: Timer | None = None
+        """Runs while the cursor rests."""
         self._device_proposed = False
         """Whether the first accelerator has been chosen for the user already."""
         self._own_in_view = True
@@ -155,11 +158,6 @@ class HomeScreen(SessionScreen, keys="home"):
         self._show_row()
         self.refresh_bindings()
 
-    def on_kept_changed(self, message: KeptChanged) -> None:
-        """List the sessions again; then the cursor goes to the one that the message names."""
-        self._wanted = message.path or self._wanted
-        self.list_sessions()
-
     def on_devices_changed(self) -> None:
         if not self.whole:
             return
@@ -187,8 +185,9 @@ class HomeScreen(SessionScreen, keys="home"):
         if self._infos:  # not before the first frame
             self.list_sessions()
 
-    def list_sessions(self) -> None:
-        """List the sessions and programs again, in a thread."""
+    def list_sessions(self, wanted: Path | None = None) -> None:
+        """List the sessions and programs again, in a thread; then the cursor goes to the `wanted` session."""
+        self._wanted = wanted or self._wanted
         in_thread(self, self._read_sessions, "entries", then=self._take_sessions)
 
     def action_list_all(self) -> None:
@@ -260,8 +259,11 @@ class HomeScreen(SessionScreen, keys="home"):
 
     @on(RowList.Highlighted, "#own-code, #workloads")
     def _highlighted(self) -> None:
+        """Show another row once the cursor has rested: that needs a new layout, which must not delay a held key."""
         self.refresh_bindings()
-        self.once_settled(self._show_row)
+        if self._settling is not None:
+            self._settling.stop()
+        self._settling = self.set_timer(SETTLE_SECONDS, lambda: self.call_later(self._show_row))
 
     @property
     def entry(self) -> Entry | None:
@@ -279,6 +281,13 @@ class HomeScreen(SessionScreen, keys="home"):
             self.profiler.open_session(row.entry.path)
         else:
             await self.run_action(row.action)
+
+    def action_kept(self, what: str) -> None:
+        """Rename, copy or delete the session under the cursor."""
+        from jaxprof.tui.home import kept_sessions
+
+        if self.entry is not None:
+            getattr(kept_sessions, what)(self.profiler, self.entry, self.list_sessions)
 
     def action_example(self) -> None:
         """Run the example of the catalogue, as soon as that is read."""
@@ -379,6 +388,8 @@ class HomeScreen(SessionScreen, keys="home"):
             return super().check_action(action, parameters)
         if action in _OF_A_WORKLOAD and self._own_in_view:
             return False
+        if action == "kept":
+            return self.entry is not None
         if action == "history":
             return self.entry is not None or not self._own_in_view
         if action == "compare":

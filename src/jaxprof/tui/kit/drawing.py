@@ -52,8 +52,9 @@ def styled_runs(characters: Iterable[tuple[str, str]]) -> Content:
     )
 
 
-def bar(fraction: float | None, width: int, style: str = "$bar") -> Content:
-    """Return a bar of `width` columns, filled to `fraction` (0..1) in eighths of a column; only a track if unknown."""
+def bar(fraction: float | None, width: int, style: str = "$bar", track: str = "on $bar-track") -> Content:
+    """Return a bar of `width` columns, filled to `fraction` (0..1) in eighths of a column; only its `track` if
+    unknown."""
     if width <= 0:
         return Content("")
     share = 0.0 if fraction is None or math.isnan(fraction) else min(1.0, max(0.0, fraction))
@@ -63,9 +64,7 @@ def bar(fraction: float | None, width: int, style: str = "$bar") -> Content:
     full, rest = divmod(eighths, 8)
     partial = EIGHTHS[rest] if rest else ""
     empty = width - full - len(partial)
-    return Content.assemble(
-        ("█" * full, f"{style} on $bar-track"), (partial, f"{style} on $bar-track"), (" " * empty, "on $bar-track")
-    )
+    return Content.assemble(("█" * full + partial, f"{style} {track}".strip()), (" " * empty, track))
 
 
 def spark(values: Sequence[float | None], width: int, style: str = "$bar") -> Content:

@@ -51,8 +51,8 @@ def heading(text: str, note: str = "") -> FactLine:
 class FactList(RowList, keys="facts"):
     """Facts with a cursor; Enter follows the fact under it."""
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
         self._facts: Facts = lambda width: ()
         self._lines: tuple[int, Sequence[FactLine]] = (0, ())
         self._about: object = None

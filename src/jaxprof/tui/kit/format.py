@@ -13,7 +13,6 @@ from jaxprof.text import safe
 from jaxprof.units import UNKNOWN, counted, integer, percent, ratio, seconds, spread
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.run_result import RunResult
     from jaxprof.events import Scalar, SourceLocation
     from jaxprof.session import Run, Session
     from jaxprof.stats.comparison import TimeComparison
@@ -93,11 +92,6 @@ def speedup_style(speedup: TimeComparison | None) -> str:
     if speedup is None:
         return "$quiet"
     return "$text-muted" if speedup.is_rough else _STYLES.get(speedup.verdict, "$text-muted")
-
-
-def versus_style(result: RunResult) -> str:
-    """Return the style of the speed-up of a run over its baseline."""
-    return speedup_style(result.versus.speedup if result.versus is not None else None)
 
 
 def baseline_name(session: Session, run: Run) -> str:

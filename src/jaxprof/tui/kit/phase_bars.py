@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from textual.content import Content
 
 from jaxprof.text import columns, shorten
-from jaxprof.tui.kit.drawing import EIGHTHS, cell
+from jaxprof.tui.kit.drawing import bar, cell
 from jaxprof.units import seconds
 
 STYLES = {
@@ -67,24 +67,10 @@ def phase_bars(rows: Sequence[PhaseRow], width: int) -> list[Content]:
             value = row.phases.get(phase)
             text = "" if phase not in row.phases else seconds(value)
             numbers.append(cell(text or "·", step, "$quiet" if value is None else "$foreground"))
-            bars.append(_bar(value, longest, step - 2, STYLES[phase]) + "  ")
+            bars.append(bar(value and value / longest, step - 2, STYLES[phase], track="") + "  ")
         lines.append(Content.assemble(*numbers))
         if any(row.phases.get(phase) for phase in present):
             lines.append(Content.assemble(*bars))
     note = f"one scale for all: 0 to {seconds(longest)}"
     lines.append(Content.styled(" " * label_width + shorten(note, max(1, width - label_width)), "$quiet"))
     return lines
-
-
-def _bar(value: float | None, longest: float, width: int, style: str) -> Content:
-    if value is None or width < 1:
-        return Content(" " * max(0, width))
-    return plain_bar(value / longest, width, style)
-
-
-def plain_bar(share: float, width: int, style: str) -> Content:
-    """Return a bar without a track, in eighths of a column, at least one eighth long."""
-    eighths = max(1, round(min(1.0, max(0.0, share)) * width * 8))
-    full, rest = divmod(eighths, 8)
-    text = "█" * full + (EIGHTHS[rest] if rest else "")
-    return Content.styled(text, style) + " " * (width - len(text))

@@ -57,8 +57,8 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
     class Marked(Highlighted):
         """The user wants to mark or unmark a row, with the key of the list or a click on its mark."""
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
         self.empty = self.EMPTY
         """Text of this list while it is empty."""
         self._keys: Sequence[Hashable] = ()

@@ -18,7 +18,7 @@ from jaxprof.tui.profiler import ModeScreen, Profiler
 from jaxprof.tui.theme import STYLES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from textual.app import ComposeResult
     from textual.screen import Screen
@@ -26,10 +26,6 @@ if TYPE_CHECKING:
     from textual.types import CSSPathType
 
     from jaxprof.tui.kit.explanation import ExplanationHead
-
-
-SETTLE_SECONDS = 0.06
-"""Seconds that the cursor rests before the details of its row are shown: longer than the repeat of a held key."""
 
 
 class SessionScreen(ModeScreen):
@@ -44,9 +40,7 @@ class SessionScreen(ModeScreen):
         self._replaced = True
         self._composed = False
         self._innermost: Widget | None = None
-        self._settling: Timer | None = None
         self._clock: Timer | None = None
-        self._when_settled: Callable[[], object] = self.come_into_view
 
     @property
     def profiler(self) -> Profiler:
@@ -152,25 +146,6 @@ class SessionScreen(ModeScreen):
 
     def on_screen_suspend(self) -> None:
         self.set_clock(False)
-
-    def once_settled(self, show: Callable[[], object]) -> None:
-        """Call `show` once the cursor has rested for a moment, however many moves came before.
-
-        Moving the cursor takes a millisecond; showing the details of a row needs a new layout, which must not delay a
-        held key.
-        """
-        if self._settling is not None:
-            self._settling.stop()
-        self._when_settled = show
-        self._settling = self.set_timer(SETTLE_SECONDS, self.settle)
-
-    def settle(self) -> None:
-        """Show at once what waits for the cursor to rest."""
-        if self._settling is not None:
-            self._settling.stop()
-            self._settling = None
-            if self.whole:
-                self._when_settled()
 
     def on_screen_resume(self) -> None:
         """Catch up with missed changes. At first, `on_mount` does this, because the screen has no widgets before."""

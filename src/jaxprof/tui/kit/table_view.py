@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic
+from typing import Any, ClassVar, Generic
 
 from textual import events
 from textual.content import Content
@@ -27,9 +27,6 @@ from jaxprof.tui.kit.table_columns import (
     row_line,
     text_of,
 )
-
-if TYPE_CHECKING:
-    pass
 
 
 class Heading:
@@ -73,10 +70,9 @@ class TableView(RowList, Generic[Row]):
         titles: bool = True,
         order: str = "",
         id: str | None = None,
-        classes: str | None = None,
     ) -> None:
         """`order` is the title of the first sort column; empty keeps the original order."""
-        super().__init__(id=id, classes=classes)
+        super().__init__(id=id)
         self._columns = tuple(columns)
         self._titles = titles
         self._given: dict[Hashable, Row | Heading] = {}

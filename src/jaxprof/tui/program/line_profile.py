@@ -15,9 +15,8 @@ from jaxprof.events import SourceLocation
 from jaxprof.text import columns, safe
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.dialogs import TextDialog
-from jaxprof.tui.kit.drawing import hang
+from jaxprof.tui.kit.drawing import bar, hang
 from jaxprof.tui.kit.format import place_in_full, place_text
-from jaxprof.tui.kit.phase_bars import plain_bar
 from jaxprof.tui.kit.program_summary import state_style, state_title
 from jaxprof.tui.kit.table_columns import Drawing, TableColumn
 from jaxprof.tui.kit.table_view import TableView
@@ -122,10 +121,8 @@ class HotLineList(TableView["HotLine"], keys="hot_lines"):
         return percent(line.seconds / self._wall) if self._wall else UNKNOWN
 
     def _bar(self, line: HotLine) -> Drawing:
-        def draw(width: int) -> Content:
-            return plain_bar(line.seconds / self._longest, width, state_style(line.states[0][0] if line.states else ""))
-
-        return draw
+        style = state_style(line.states[0][0] if line.states else "")
+        return lambda width: bar(line.seconds / self._longest, width, style, track="")
 
 
 def _main_cost(line: HotLine) -> str:

@@ -29,10 +29,9 @@ from jaxprof.tui.kit.format import (
     half_width_short,
     parameters_text,
     speedup_short,
+    speedup_style,
     status_mark,
-    versus_style,
 )
-from jaxprof.tui.kit.phase_bars import plain_bar
 from jaxprof.tui.kit.plots import count_tick
 from jaxprof.tui.kit.program_summary import in_a_line
 from jaxprof.tui.kit.table_columns import Cell, Span, TableColumn
@@ -259,7 +258,7 @@ class RunTable(TableView[RunResult]):
     def _bar(self, run_result: RunResult) -> Cell:
         longest = self._longest[run_result.run.id]
         share = run_result.summary.median / longest if run_result.summary is not None and longest > 0 else 0.0
-        return lambda width: plain_bar(share, width, "$baseline" if not run_result.run.plan.baseline else "$bar")
+        return lambda width: bar(share, width, "$baseline" if not run_result.run.plan.baseline else "$bar", track="")
 
 
 def _began_seconds(run: Run) -> float | None:
@@ -285,7 +284,7 @@ def _slowdown(run_result: RunResult) -> float | None:
 
 def _speedup(run_result: RunResult) -> tuple[str, str]:
     speedup = run_result.versus.speedup if run_result.versus is not None else None
-    return speedup_short(speedup) if run_result.run.plan.baseline else "baseline", versus_style(run_result)
+    return speedup_short(speedup) if run_result.run.plan.baseline else "baseline", speedup_style(speedup)
 
 
 def _break_even(run_result: RunResult) -> tuple[str, str]:
