@@ -18,7 +18,7 @@ from jaxprof.report.kernels import times
 from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.hlo.code_view import coloured
 from jaxprof.tui.kit.drawing import cell, hang
-from jaxprof.tui.kit.fact_list import FactLine, FactTarget, Leads, heading, paragraph
+from jaxprof.tui.kit.fact_list import FactLine, FactTarget, Leads, heading
 from jaxprof.tui.kit.python_source import excerpt, numbered
 from jaxprof.units import UNKNOWN, bytes_, counted, percent, scaled, seconds
 
@@ -78,7 +78,7 @@ def _origins(kernel: Kernel, width: int, recorded_seconds: float | None, around:
     else:
         facts += source_facts(first.source, width, recorded_seconds, _function(first), around)
     if kernel.op_name:
-        facts += paragraph(kernel.op_name, width, "$text-muted")
+        facts += hang(Content(""), kernel.op_name, width, "$text-muted")
     by_place: dict[HloSourceLocation | None, Origin] = {}
     for origin in located:
         by_place.setdefault(origin.source, origin)
@@ -210,14 +210,14 @@ def _barriers(opened: OpenedModule, kernel: Kernel, width: int) -> list[FactLine
         target = FactTarget(barrier.computation, other, kernel=True)
         facts.append(_named(f"{arrow} {other}", bytes_(barrier.bytes), "$accent", width, target))
         reason = barrier.words.partition(": ")[2] or barrier.words  # without the names, which stand above it
-        facts += paragraph(reason, width, "$text-muted", indent="    ")
+        facts += hang(Content("    "), reason, width, "$text-muted")
     return [*facts, *_and_more(len(near) - MOST_BARRIERS)]
 
 
 def group_facts(group: KernelGroup, width: int) -> list[FactLine]:
     """Return a group of kernels, as sums; the table has its kernels."""
     title = group.path[-1]
-    facts = [*paragraph(title, width, "bold"), Content.styled(counted(group.count, "kernel"), "$secondary")]
+    facts = [*hang(Content(""), title, width, "bold"), Content.styled(counted(group.count, "kernel"), "$secondary")]
     file, colon, line = title.rpartition(":")
     if colon and line.isdecimal() and len(line) < 19:
         facts += source_facts(HloSourceLocation(file, int(line)), width, None)[1:]
@@ -233,9 +233,9 @@ def finding_facts(opened: OpenedModule, finding: HloFinding, width: int) -> list
     """Return everything about a finding."""
     facts = [
         Content.styled(finding.code.replace("-", " "), "bold $accent"),
-        *paragraph(finding.message, width),
+        *hang(Content(""), finding.message, width),
         heading("What to do"),
-        *paragraph(finding.advice, width),
+        *hang(Content(""), finding.advice, width),
     ]
     if finding.bytes is not None:
         facts += _figures({"bytes": f"{bytes_(finding.bytes)} a run (estimate)"}, width)

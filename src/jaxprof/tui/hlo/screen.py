@@ -63,7 +63,7 @@ def tabs_of(opened: OpenedModule | None) -> list[Tab]:
     for name, title in LISTS.items():
         rows = getattr(opened, name, None)
         more = "+" if name == "kernels" and opened is not None and not opened.complete else ""
-        tabs.append(Tab(name, title, title, f"{len(rows)}{more}" if rows is not None else ""))
+        tabs.append(Tab(name, title, note=f"{len(rows)}{more}" if rows is not None else ""))
     return tabs + [
         Tab(stage.name, stage.title, stage.short, enabled=stage.name in there, stage=True)
         for stage in STAGES
@@ -115,8 +115,7 @@ class HloScreen(SessionScreen, keys="hlo"):
         self._module_list.of_session = modules_of(self.profiler.session)
         if replaced:
             self._device = None
-            self._choose(self._module_list.first(self.profiler.run_in_view))
-        elif before is None:
+        if replaced or before is None:
             self._choose(self._module_list.first(self.profiler.run_in_view))
         elif before.key in runs:
             now = self._module_list.of_run(before.key)

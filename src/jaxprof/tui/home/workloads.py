@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from jaxprof import units
 from jaxprof.text import safe
 from jaxprof.tui.kit.drawing import cell, hang, mark
+from jaxprof.tui.kit.format import value_text
 from jaxprof.tui.kit.python_source import highlighted
 from jaxprof.tui.kit.table_columns import TableColumn
 from jaxprof.tui.kit.table_view import TableView
@@ -113,7 +113,7 @@ def _parameters(info: WorkloadInfo, choices: HomeOptions, width: int) -> Iterato
         head = Content.assemble(
             _title(f"{'Parameters' if index == 0 else '':<{_NAME}}"),
             (f"{safe(parameter.name)} = ", "$text-muted"),
-            (_value_text(values.get(parameter.name)), style),
+            (safe(value_text(values.get(parameter.name))), style),
             "  ",
         )
         yield from hang(head, parameter.description, width, "$text-muted")
@@ -127,10 +127,6 @@ def _variant(
     tail = Content.styled(f" {safe(last)} ", "$success") if last else Content("")
     room = width - line.cell_length - tail.cell_length
     return line + cell(" · ".join(filter(None, words)), room, "$text-muted") + tail if room > 4 else line + tail
-
-
-def _value_text(value: object) -> str:
-    return units.integer(value) if isinstance(value, int) and not isinstance(value, bool) else safe(str(value))
 
 
 def last_medians(workload: str, parameters: Mapping[str, object], entries: Sequence[Entry]) -> dict[str, str]:

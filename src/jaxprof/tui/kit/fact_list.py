@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -35,12 +34,6 @@ class Leads:
 FactLine = Content | Leads
 Facts = Callable[[int], Sequence[FactLine]]
 """Function that makes the facts for a width."""
-
-
-def paragraph(text: str, width: int, style: str = "", indent: str = "") -> list[FactLine]:
-    """Return text from outside, made safe and wrapped to `width`."""
-    lines = textwrap.wrap(safe(text), max(12, width), initial_indent=indent, subsequent_indent=indent) or [""]
-    return [Content.styled(line, style) for line in lines]
 
 
 def heading(text: str, note: str = "") -> FactLine:

@@ -102,10 +102,11 @@ def baseline_name(session: Session, run: Run) -> str:
 
 def parameters_text(parameters: Mapping[str, Scalar]) -> str:
     """Return `n=1 000 000 k=32`."""
-    return " ".join(f"{name}={_value(value)}" for name, value in parameters.items())
+    return " ".join(f"{name}={value_text(value)}" for name, value in parameters.items())
 
 
-def _value(value: Scalar) -> str:
+def value_text(value: object) -> str:
+    """Return the value of a parameter."""
     return integer(value) if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 

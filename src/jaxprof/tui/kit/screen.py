@@ -70,11 +70,6 @@ class SessionScreen(ModeScreen):
         self.profiler.session_screens.append(self)
         self.come_into_view()
 
-    def on_unmount(self) -> None:
-        """Unsubscribe from changes of the session."""
-        if self in self.profiler.session_screens:
-            self.profiler.session_screens.remove(self)
-
     def compose_body(self) -> ComposeResult:
         """Yield the widgets between the two bars."""
         yield from ()
@@ -183,7 +178,7 @@ class ViewsScreen(SessionScreen):
     def show_tabs(self, shown: frozenset[str], notes: Mapping[str, str] | None = None) -> None:
         """Show the tabs, with `notes` by view; those of the views in `shown` are marked."""
         note_of = notes or {}
-        tabs = [Tab(name, title, title, note_of.get(name, "")) for name, title in self.VIEWS.items()]
+        tabs = [Tab(name, title, note=note_of.get(name, "")) for name, title in self.VIEWS.items()]
         self.query_one(StageTabs).show(tabs, shown)
 
     def action_tab(self, name: str) -> None:

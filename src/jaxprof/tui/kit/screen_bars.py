@@ -118,8 +118,8 @@ class Tab:
 
     name: str
     title: str
-    short: str
-    """Title for narrow terminals."""
+    short: str = ""
+    """Title for narrow terminals; empty if it is the same."""
     note: str = ""
     """Count shown after the title."""
     enabled: bool = True
@@ -162,7 +162,7 @@ class StageTabs(Guarded, Widget):
 
     def _tab(self, tab: Tab, *, short: bool) -> Content:
         shown = tab.name in self._shown
-        title = tab.short if short else tab.title
+        title = (short and tab.short) or tab.title
         left, right = ("[", "]") if shown else (" ", " ")
         style = "bold $primary" if shown else "$foreground" if tab.enabled else "$text-disabled"
         note = f" {tab.note}" if tab.note else ""

@@ -241,7 +241,7 @@ class ProfileScreen(SessionScreen, keys="profile"):
         run = self.profiler.session.runs.get(self._run)
         has = views_of(self.profiler.session, run) if run is not None else frozenset()
         tabs = [
-            Tab(name, title, title, enabled=name in has or name == self._view)
+            Tab(name, title, enabled=name in has or name == self._view)
             for name, title in VIEWS.items()
             if name in has or name != "overview"
         ]
