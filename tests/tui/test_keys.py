@@ -137,8 +137,8 @@ async def test_the_menu_does_by_its_letter_and_each_of_the_six_screens_shows_wha
         for session, modes in PLACES_SHOW:
             app.set_session(session().session(), None)
             for place, mode in [*zip(PLACES, modes.split(), strict=True)][::-1]:
-                await walk.press(place.key)
-                await walk.until(lambda place=place: getattr(walk.screen, "place", "") == place.name, place.name)
+                await walk.press(key_of(f"app.mode.{place}"))
+                await walk.until(lambda place=place: getattr(walk.screen, "place", "") == place, place)
                 assert app.current_mode == mode
         await walk.show(recorded.finished(), "program", "step")
         await walk.through(  # what is dimmed says why
@@ -267,7 +267,7 @@ WIDTH = 70
 
 
 def test_every_screen_has_its_question_and_no_line_is_cut():
-    assert [stop.place for stop in STOPS] == [place.name for place in PLACES]
+    assert [stop.place for stop in STOPS] == list(PLACES)
     lines = [line.plain for line in tour(WIDTH, "kernels")]
     assert max(map(len, lines)) <= WIDTH
     assert not [line for line in lines if "…" in line or "{" in line]

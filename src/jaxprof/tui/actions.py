@@ -21,7 +21,7 @@ from jaxprof.tui.kit.dialogs import Dialog, Option, Options, TextDialog
 from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.row_list import RowList
-from jaxprof.tui.profiler import PLACES, ModeScreen
+from jaxprof.tui.profiler import ModeScreen
 from jaxprof.units import seconds
 
 if TYPE_CHECKING:
@@ -146,9 +146,9 @@ class Stop:
 
     def lines(self, width: int, *, here: bool) -> list[Content]:
         """Return two lines: the question, then the keys and what they show; `here`: this is the screen in view."""
-        place = next(place for place in PLACES if place.name == self.place)
+        mode = f"app.mode.{self.place}"
         mark = "▸" if here else " "
-        name = f"{mark}{place.key} {place.title}".ljust(_INDENT)
+        name = f"{mark}{key_of(mode)} {ACTIONS[mode].label}".ljust(_INDENT)
         head = Content.assemble((name, "bold $primary" if here else "$text-muted"), (self.question, "bold"))
         way = _ACTION.sub(lambda action: key_of(action[1]), self.way)
         room = width - _INDENT - len(way) - 3

@@ -58,11 +58,6 @@ def bindings(group: str) -> list[BindingType]:
     ]
 
 
-def action_of(binding_id: str) -> Key:
-    """Return the row of the table that a binding comes from. Raises KeyError for an unknown id."""
-    return ACTIONS[binding_id]
-
-
 def remap(keys: Mapping[str, str]) -> None:
     """Remember the user's keys by binding id, for `key_of`; the app sets them with `App.set_keymap`."""
     _remapped.clear()

@@ -7,7 +7,6 @@ this file imports none of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -17,7 +16,7 @@ from textual.app import App
 from textual.screen import Screen
 
 from jaxprof.errors import JaxprofError
-from jaxprof.tui.keys import IN_MENU, action_of, key_of, shown
+from jaxprof.tui.keys import IN_MENU, shown
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.threads import in_thread
 from jaxprof.tui.messages import EventsArrived, Failed, SessionChanged, StorageFailed
@@ -59,30 +58,14 @@ PLACES_OF = {
 """The place (one of `PLACES`) that each mode is a form of."""
 
 
+PLACES = ("start", "summary", "compiles", "kernels", "timeline", "memory")
+"""The six screens named in the first line. Each shows the mode that fits the session."""
+
+
 def made(module: str, screen: str, *arguments: object) -> Screen[None]:
     """Create a screen from a module of the app; the module is imported when the screen is first needed."""
     new: Screen[None] = getattr(import_module(f"jaxprof.tui.{module}"), screen)(*arguments)
     return new
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """One of the six screens named in the first line. It shows the mode that fits the session."""
-
-    name: str
-
-    @property
-    def title(self) -> str:
-        """Name of the screen in the first line."""
-        return action_of(f"app.mode.{self.name}").label
-
-    @property
-    def key(self) -> str:
-        """Key that opens the screen."""
-        return key_of(f"app.mode.{self.name}")
-
-
-PLACES = tuple(Place(name) for name in ("start", "summary", "compiles", "kernels", "timeline", "memory"))
 
 
 class ModeScreen(Guarded, Screen[None]):

@@ -16,7 +16,7 @@ from textual.widget import Widget
 
 from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.key_table import HIDDEN, LAST_RANK
-from jaxprof.tui.keys import IN_MENU, action_of, key_of
+from jaxprof.tui.keys import ACTIONS, IN_MENU, key_of
 from jaxprof.tui.kit.drawing import bar
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.picture import Lines
@@ -57,11 +57,11 @@ class ModeBar(Guarded, Widget):
         parts: list[Content] = []
         lacking = cast("Profiler", self.app).lacking()
         for place in PLACES:
-            here = place.name == cast("ModeScreen", self.screen).place
-            click = Style.from_meta({"@click": f"app.place('{place.name}')"})
-            tab = Content.styled(f" {place.key} ", "$quiet" if not here else "bold $foreground on $panel")
-            usual = "$text-disabled" if place.name in lacking else "$text-muted"
-            name = Content.styled(f"{place.title} ", "bold $foreground on $panel" if here else usual)
+            here, mode = place == cast("ModeScreen", self.screen).place, f"app.mode.{place}"
+            click = Style.from_meta({"@click": f"app.place('{place}')"})
+            tab = Content.styled(f" {key_of(mode)} ", "$quiet" if not here else "bold $foreground on $panel")
+            usual = "$text-disabled" if place in lacking else "$text-muted"
+            name = Content.styled(f"{ACTIONS[mode].label} ", "bold $foreground on $panel" if here else usual)
             parts.append((tab + name).stylize(click))
         return Content.assemble(*parts)
 
@@ -233,7 +233,7 @@ class KeyBar(Guarded, Widget):
             if listed and binding.show and binding.description and binding.id and binding.action not in keys:
                 shown = self.app.get_key_display(binding)
                 place = _LAST.index(binding.id) + 1 if binding.id in _LAST else 0
-                rank = LAST_RANK if place else action_of(binding.id).bar if active.enabled else HIDDEN
+                rank = LAST_RANK if place else ACTIONS[binding.id].bar if active.enabled else HIDDEN
                 keys[binding.action] = BarKey(binding.key, shown, binding.description, active.enabled, rank, place)
         shown_keys = sorted(keys.values(), key=lambda key: key.place)
         if shown_keys != self._keys:
