@@ -163,8 +163,10 @@ def read(
             path = reading.as_session()
         follower = Follower(path, Session)
         follower.poll()
-    except ReadingStoppedError:
-        return None
+    except FileRefusedError:
+        if reading is not None and reading.stopped:
+            return None
+        raise
     finally:
         if reading is not None:
             reading.end()
@@ -172,10 +174,6 @@ def read(
     if not written:
         follower.finish()
     return follower, path, written
-
-
-class ReadingStoppedError(Exception):
-    """The user stopped the reading: there is nothing to show, and no error."""
 
 
 class ProfileReading:
@@ -195,10 +193,8 @@ class ProfileReading:
         self._scheduler: Scheduler | None = None
 
     def as_session(self) -> Path:
-        """Return the session file made from the profile. Blocks: for threads.
-
-        Raises JaxprofError if it is not a profile or cannot be written, ReadingStoppedError if it was stopped.
-        """
+        """Return the session file made from the profile. Blocks: for threads. Raises JaxprofError if it is not a
+        profile or cannot be written, and FileRefusedError if it was stopped."""
         from jaxprof.reaper import TemporaryFolder
         from jaxprof.runner.profiles import session_name, session_of_profile
 
@@ -207,10 +203,6 @@ class ProfileReading:
         target = folder.path / session_name(self.path)
         try:
             session_of_profile(self.path, target, self._take, self._begin)
-        except FileRefusedError:
-            if self.stopped:
-                raise ReadingStoppedError from None
-            raise
         finally:
             with self._lock:
                 self._scheduler = None
