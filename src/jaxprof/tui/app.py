@@ -22,7 +22,7 @@ from jaxprof.errors import UsageError
 from jaxprof.tui.device_monitor import DeviceMonitor, MachineSource
 from jaxprof.tui.kit.threads import in_daemon, in_thread
 from jaxprof.tui.live import Live, Maker, make_scheduler
-from jaxprof.tui.messages import DevicesChanged, LiveChanged
+from jaxprof.tui.messages import LiveChanged
 from jaxprof.tui.profiler import SCREENS, Profiler, made
 from jaxprof.tui.theme import DARK, LIGHT, VARIABLES
 from jaxprof.tui.user_settings import UserSettings
@@ -73,7 +73,7 @@ class JaxprofApp(Profiler, keys="app"):
         super().__init__(driver_class=driver_class)
         self.user = UserSettings(self, self.tell, config)
         self.live = Live(self, interpreter, make)
-        self.devices = DeviceMonitor(self, devices or MachineSource, self.live.interpreter, self._tell_devices)
+        self.devices = DeviceMonitor(self, devices or MachineSource, self.live.interpreter)
         self._comparing: Event | None = None
         """Set once the comparison that a thread is planning is given up; None if none is."""
         self._open_first, self._follow_first = path, follow
@@ -106,10 +106,6 @@ class JaxprofApp(Profiler, keys="app"):
         self.live.close()
 
     # -- devices, runs, comparisons ---------------------------------------------------------------------------
-
-    def _tell_devices(self) -> None:
-        for screen in self.screens_in_view():
-            screen.post_message(DevicesChanged())
 
     def on_live_changed(self, message: LiveChanged) -> None:
         # Judge again whether its runs go on: its first events may have arrived before the queue was busy.

@@ -84,13 +84,13 @@ class DeviceMonitor:
         app: App[Any],
         make: Callable[[], MachineSource],
         interpreter: Callable[[], Interpreter],
-        changed: Callable[[], object],
     ) -> None:
-        """`changed` is called on the UI thread after each change of the rows."""
         self.rows: dict[str, DeviceRow] = {}
         self.asked = False
         """Whether JAX has answered, or failed to."""
-        self._app, self._make, self._interpreter, self._changed = app, make, interpreter, changed
+        self.changed: Callable[[], object] = lambda: None
+        """Called on the UI thread after each change of the rows."""
+        self._app, self._make, self._interpreter = app, make, interpreter
         self._stop = threading.Event()
 
     def __iter__(self) -> Iterator[DeviceRow]:
@@ -153,7 +153,7 @@ class DeviceMonitor:
 
         def make() -> None:
             change(value)
-            self._changed()
+            self.changed()
 
         if self._app.is_running and not self._stop.is_set():
             self._app.call_later(make)

@@ -53,7 +53,3 @@ class Failed(Message):
     """Work in a thread failed; the error has a hint."""
 
     error: JaxprofError
-
-
-class DevicesChanged(Message, bubble=False):
-    """The devices of `app.devices` or their readings have changed. Posted to the screen in view."""

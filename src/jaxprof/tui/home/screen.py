@@ -112,6 +112,7 @@ class HomeScreen(SessionScreen, keys="home"):
 
     def on_mount(self) -> None:
         self.query_one(DeviceList).show_devices()
+        self.profiler.devices.changed = self._show_devices
         self.call_after_refresh(lambda: in_thread(self, self._read_workloads, "workloads"))
 
     def _read_workloads(self) -> None:
@@ -158,8 +159,9 @@ class HomeScreen(SessionScreen, keys="home"):
         self._show_row()
         self.refresh_bindings()
 
-    def on_devices_changed(self) -> None:
-        if not self.whole:
+    def _show_devices(self) -> None:
+        """Show the devices and their readings, and propose an accelerator once JAX has said which it uses."""
+        if not self.whole or self.profiler.current_mode != self.MODE:
             return
         devices = self.profiler.devices
         if devices.asked and not self._device_proposed:
