@@ -285,13 +285,14 @@ class Profiler(Guarded, App[None]):
             return self.reading is not None and isinstance(self.screen, ModeScreen)
         return super().check_action(action, parameters)
 
-    def ask_for_file(self) -> None:
-        """Ask for a path and open it in the mode that fits it."""
+    def ask_for_file(self, go: str = "") -> None:
+        """Ask for a path and open it in the mode `go`, by default in the one that fits it."""
         from jaxprof.files import with_home
         from jaxprof.tui.kit.dialogs import AskText
 
-        dialog = AskText("Open", "A session, a profile or its folder, or HLO.", "", "Enter opens")
-        dialog.ask(self, lambda text: self.open_session((Path.cwd() / with_home(text)).resolve()))
+        what = "A session, a profile or its folder, or HLO: text, a proto, or the folder of a dump."
+        dialog = AskText("Open", what, "", "Enter opens")
+        dialog.ask(self, lambda text: self.open_session((Path.cwd() / with_home(text)).resolve(), go))
 
     # -- what this app writes ---------------------------------------------------------------------------------
 

@@ -17,7 +17,6 @@ from textual.widgets import Static
 
 from jaxprof.analysis.measured import seconds_per_call
 from jaxprof.analysis.opener import modules_of
-from jaxprof.files import with_home
 from jaxprof.hlo.open.paths import modules_at
 from jaxprof.hlo.open.stages import STAGES
 from jaxprof.text import safe
@@ -450,18 +449,7 @@ class HloScreen(SessionScreen, keys="hlo"):
         self._rank()
 
     def action_open_file(self) -> None:
-        from jaxprof.analysis.opener import Kind, kind_of
-        from jaxprof.tui.kit.dialogs import AskText
-
-        def take(text: str) -> None:
-            path = Path.cwd() / with_home(text)
-            if kind_of(path) in (Kind.SESSION, Kind.PROFILE):  # which hold more than HLO
-                self.profiler.open_session(path, go="hlo")
-            else:
-                self.open_file(path)
-
-        what = "HLO text, an HLO proto, a folder of dumps, a session, or a profile."
-        AskText("Open HLO", what, "", "Enter opens").ask(self.app, take)
+        self.profiler.ask_for_file("hlo")
 
     def open_file(self, path: Path) -> None:
         """Open an HLO file, or a folder that XLA dumped into, in a thread."""
