@@ -249,9 +249,7 @@ class HloScreen(SessionScreen, keys="hlo"):
         return self._why_empty() if action == "filter" and self._opened is None else ""
 
     def action_capture(self) -> None:
-        program = uncaptured_program(self.profiler.session)
-        if program is not None:
-            capture(self.profiler, program)
+        capture(self.profiler, uncaptured_program(self.profiler.session))
 
     # -- lists and texts --------------------------------------------------------------------------------------
 

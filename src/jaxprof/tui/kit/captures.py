@@ -135,8 +135,11 @@ def can_capture(app: Profiler, run: Run | None) -> bool:
     return run is not None and (run.shown.over or is_ours(app))
 
 
-def capture(app: Profiler, run: Run) -> None:
-    """Start the profiler in a running program; for a program that has ended, ask for a rerun with a capture."""
+def capture(app: Profiler, run: Run | None) -> None:
+    """Start the profiler in a running program, if there is one; for a program that has ended, ask for a rerun with a
+    capture."""
+    if run is None:
+        return
     if run.shown.over:
         _rerun_with_capture(app, run)
         return

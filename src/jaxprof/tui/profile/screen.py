@@ -277,9 +277,7 @@ class ProfileScreen(SessionScreen, keys="profile"):
     # -- keys -------------------------------------------------------------------------------------------------
 
     def action_capture(self) -> None:
-        program = uncaptured_program(self.profiler.session)
-        if program is not None:
-            capture(self.profiler, program)
+        capture(self.profiler, uncaptured_program(self.profiler.session))
 
     def action_trust(self) -> None:
         from jaxprof.tui.kit.captures import ask_about

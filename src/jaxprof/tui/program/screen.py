@@ -357,8 +357,7 @@ class ProgramScreen(ViewsScreen, keys="program"):
         return is_ours(self.profiler)
 
     def action_capture(self) -> None:
-        if self.run is not None:
-            capture(self.profiler, self.run)
+        capture(self.profiler, self.run)
 
     def action_profile(self) -> None:
         self.profiler.show_profile(last_window(self.profiler.session)[0])
