@@ -2,6 +2,7 @@
 
 import re
 import threading
+from pathlib import Path
 from time import monotonic
 from types import SimpleNamespace
 from typing import Any, cast
@@ -170,6 +171,24 @@ async def test_memory_has_the_live_arrays_of_a_program_without_a_capture():
 
 
 # -- while it goes on ---------------------------------------------------------------------------------------------
+
+
+async def test_a_program_of_a_fetched_session_is_not_run_either_to_capture_it(monkeypatch):
+    monkeypatch.setattr("jaxprof.runner.rerun.is_fetched", lambda path: path.name == "fetched.jaxprof")
+    async with walking(SMALL) as walk:
+        for path in (Path("fetched.jaxprof"), Path("kept.jaxprof")):
+            walk.app.set_session(recorded.finished().session(), path)
+            walk.app.action_go("program")
+            screen = await walk.on("ProgramScreen")
+            for key in "rw":
+                await walk.press(key)
+                if path.name == "kept.jaxprof":
+                    await walk.on("FormDialog")
+                    await walk.shows("This comes from the session file")
+                    await walk.press("escape")
+                await walk.until(lambda screen=screen: walk.screen is screen)
+        assert walk.said.count("files fetched from a URL are never run") == 2
+        assert not walk.stage.programs
 
 
 async def test_what_a_program_did_not_do_is_not_called_to_come_once_it_has_ended():

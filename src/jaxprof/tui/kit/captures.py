@@ -3,7 +3,6 @@ whether a capture can be trusted: the worst check in one line, all checks in a d
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from textual.content import Content
@@ -141,7 +140,9 @@ def capture(app: Profiler, run: Run | None) -> None:
     if run is None:
         return
     if run.shown.over:
-        _rerun_with_capture(app, run)
+        from jaxprof.tui.kit.script_dialog import rerun_program
+
+        rerun_program(app, run, RERUN_CAPTURE)
         return
     windows = run.program.windows if run.program is not None else []
     if windows and windows[-1].state == "began":
@@ -151,18 +152,6 @@ def capture(app: Profiler, run: Run | None) -> None:
     app.say(
         f"The profiler records for {CAPTURE_SECONDS:g} s; Kernels and Timeline show the capture when it is ready.",
         "Capturing",
-    )
-
-
-def _rerun_with_capture(app: Profiler, run: Run) -> None:
-    from jaxprof.tui.kit.script_dialog import ScriptForm, ask_for_program, form_of_argv
-
-    started = run.program.started if run.program is not None else None
-    form = ScriptForm()
-    if started is not None:
-        form = form_of_argv(tuple(started.argv), started.directory, started.options)
-    ask_for_program(
-        app, replace(form, capture=form.capture or RERUN_CAPTURE), "The program runs again, with a capture."
     )
 
 

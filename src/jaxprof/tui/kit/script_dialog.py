@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -181,18 +181,19 @@ def ask_for_program(app: Profiler, form: ScriptForm | None = None, question: str
     script_dialog(form, question).ask(app, lambda texts: app.start_program(read_form(ScriptForm(**texts))))
 
 
-def rerun_program(app: Profiler, run: Run) -> None:
-    """Start the program of `run` again.
+def rerun_program(app: Profiler, run: Run, capture: str = "") -> None:
+    """Start the program of `run` again, with a `capture` window if one is given and the program had none.
 
-    A program that this app itself started runs at once. One that a session file names is shown first: a file from
-    elsewhere must not make anybody run code unseen.
+    A program that this app itself started runs at once. One that a session file names, or that gets a capture, is shown
+    first: a file from elsewhere must not make anybody run code unseen.
     """
     live = app.live
-    if live.program is not None and live.session is not None and live.session.runs.get(run.id) is run:
+    ours = live.program is not None and live.session is not None and live.session.runs.get(run.id) is run
+    if ours and not capture and live.program is not None:
         app.start_program(live.program)
         return
     started = run.program.started if run.program is not None else None
-    if app.session_path is not None:
+    if app.session_path is not None and not ours:
         from jaxprof.runner.rerun import refuse_fetched
 
         try:
@@ -200,9 +201,11 @@ def rerun_program(app: Profiler, run: Run) -> None:
         except UsageError as error:
             app.tell(error)
             return
-    if started is None:
-        ask_for_program(app)
-        return
-    form = form_of_argv(tuple(started.argv), started.directory, started.options)
+    form = ScriptForm()
+    if started is not None:
+        form = form_of_argv(tuple(started.argv), started.directory, started.options)
     elsewhere = f", recorded on {app.session.elsewhere}, not on this machine" if app.session.elsewhere else ""
-    ask_for_program(app, form, f"This comes from the session file{elsewhere}. Check it before you run it.")
+    question = f"This comes from the session file{elsewhere}. Check it before you run it."
+    if ours or started is None:
+        question = "The program runs again, with a capture." if capture else ""
+    ask_for_program(app, replace(form, capture=form.capture or capture), question)
