@@ -439,12 +439,12 @@ class HloScreen(SessionScreen, keys="hlo"):
             Option("its own", own.title if own is not None else "unknown: no ceilings"),
             *(Option(device.name, f"{device.title}, {scaled(device.bandwidth, 'B/s')}") for device in others),
         ]
-        title = "Compare the kernels with (an estimate)"
-        Choose(title, options).ask(self.app, lambda at: self._compare_with(others[at - 1] if at else None))
 
-    def _compare_with(self, device: DevicePeaks | None) -> None:
-        self._device = device
-        self._rank()
+        def take(at: int) -> None:
+            self._device = others[at - 1] if at else None
+            self._rank()
+
+        Choose("Compare the kernels with (an estimate)", options).ask(self.app, take)
 
     def action_open_file(self) -> None:
         self.profiler.ask_for_file("hlo")

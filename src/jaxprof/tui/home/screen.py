@@ -53,10 +53,6 @@ _OF_A_WORKLOAD = frozenset({"edit", "preset", "compile_for", "compare", "run"})
 """Actions on the workload under the cursor, or on the marked ones."""
 
 
-def _nothing(width: int) -> Iterable[Content]:
-    return ()
-
-
 class HomeScreen(SessionScreen, keys="home"):
     """Devices at the top, your code and the workloads on the left, the row of either on the right, the plan of Enter at
     the bottom."""
@@ -217,7 +213,7 @@ class HomeScreen(SessionScreen, keys="home"):
         Enter does with it."""
         row, info = self.query_one(OwnCodeList).current_row, self.info
         title = ""
-        draw: Callable[[int], Iterable[Content]] = _nothing
+        draw: Callable[[int], Iterable[Content]] | None = None
         if self._own_in_view and row is not None:
             title, draw = row.title, partial(row_lines, row, self.profiler.session_path)
         elif not self._own_in_view and info is not None:
@@ -225,7 +221,7 @@ class HomeScreen(SessionScreen, keys="home"):
             title, draw = info.name, partial(description, info, self.choices, last)
         self.query_one("#detail-box").border_title = Content(safe(title))
         pane = self.query_one("#detail", ScrollPane)
-        pane.query_one(Lines).show(object(), lambda width: list(draw(max(24, width))))
+        pane.query_one(Lines).show(object(), lambda width: list(draw(max(24, width))) if draw else ())
         if self._in_detail != (self._own_in_view, title):
             self._in_detail = self._own_in_view, title
             pane.scroll_home(animate=False)

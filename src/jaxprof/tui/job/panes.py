@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.content import Content
-
 from jaxprof.analysis.programs.loop_time import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST, part_key
+from jaxprof.facts import at
 from jaxprof.facts.processes import FIGURES
 from jaxprof.text import safe
 from jaxprof.tui.kit.format import status_mark
@@ -43,8 +42,8 @@ class ProcessTable(TableView["ProcessFigures"]):
         """By process that a finding is about, the parts of its loop that the findings name."""
         super().__init__(
             (
-                TableColumn("process", self._index, 9, right=True, sort=lambda row: row.index),
-                TableColumn(host, lambda row: row.host, 5, most=24, fits=True, sort=lambda row: row.host),
+                TableColumn("process", self._index, 9, right=True, sort=at("index")),
+                TableColumn(host, lambda row: row.host, 5, most=24, fits=True, sort=at("host")),
                 *before,
                 TableColumn(
                     "lost", self._lost, 8, right=True, priority=lost_priority, sort=lambda row: -self._lost_of(row)
@@ -84,14 +83,17 @@ class RankTable(ProcessTable, keys="ranks"):
         facts = {fact.key: fact for fact in FIGURES}
         super().__init__(
             "on host",
-            (TableColumn("status", _status, 11, priority=1, sort=lambda row: row.status),),
+            (
+                TableColumn("status", lambda row: status_mark(row.status) + f" {safe(row.status)}", 11, priority=1,
+                            sort=at("status")),
+            ),
             0,
             (
                 *(self._part(part, facts[f"{part_key(part)}_share"].reader()) for part in _PARTS),
                 *(of_column(facts[key], width, sorts=True, priority=priority) for key, width, priority in _FIGURES),
             ),
             id=id,
-        )
+        )  # fmt: skip
 
     def _part(self, part: str, read: Callable[[ProcessFigures], float | None]) -> TableColumn[ProcessFigures]:
         def draw(row: ProcessFigures) -> Cell:
@@ -99,7 +101,3 @@ class RankTable(ProcessTable, keys="ranks"):
             return words, "bold $worse" if part in self._late.get(row.index, ()) else ""
 
         return TableColumn(part, draw, max(6, len(part) + 2), right=True, priority=3 * (part == DEVICE), sort=read)
-
-
-def _status(row: ProcessFigures) -> Cell:
-    return Content.assemble(status_mark(row.status), " ", safe(row.status))

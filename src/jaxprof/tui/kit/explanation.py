@@ -64,16 +64,16 @@ class ExplanationHead(Lines):
             return
         if not self.display:
             self.show(READING, lambda width: [Content.styled(READING, "$text-muted"), Content("")])
-        in_thread(self, lambda: self._conclusion_of(session, name), "explanation-head", then=self._show_conclusion)
 
-    @staticmethod
-    def _conclusion_of(session: Session, name: str) -> Conclusion:
-        from jaxprof.report.conclusion import conclusion
+        def derive() -> Conclusion:
+            from jaxprof.report.conclusion import conclusion
 
-        return conclusion(explain(session, name))
+            return conclusion(explain(session, name))
 
-    def _show_conclusion(self, result: Conclusion) -> None:
-        self.show(result, lambda width: conclusion_lines(result, width, whole=self.screen.size.height >= _TALL))
+        def show(result: Conclusion) -> None:
+            self.show(result, lambda width: conclusion_lines(result, width, whole=self.screen.size.height >= _TALL))
+
+        in_thread(self, derive, "explanation-head", then=show)
 
 
 def conclusion_lines(result: Conclusion, width: int, *, whole: bool) -> list[Content]:

@@ -47,20 +47,14 @@ Path = tuple[tuple[str, int], ...]
 """The names on the way to a node; of several nodes with one name beside each other, each has its number."""
 
 
-def _walk(node: TimeNode, path: Path = ()) -> Iterator[tuple[Path, TimeNode]]:
-    """Yield a node and all nodes inside it, with their paths, down to the depth `DEEPEST`."""
-    yield path, node
+def _walk(node: TimeNode, path: Path = (), at: float = 0.0) -> Iterator[tuple[Path, TimeNode, float]]:
+    """Yield a node and all nodes inside it, down to the depth `DEEPEST`: each with its path, and where its bar begins,
+    in seconds."""
+    yield path, node, at
     named: Counter[str] = Counter()
     for inner in node.inside if len(path) < DEEPEST else ():
         named[inner.name] += 1
-        yield from _walk(inner, (*path, (inner.name, named[inner.name])))
-
-
-def _begins(node: TimeNode, at: float = 0.0, depth: int = 0) -> Iterator[tuple[int, float]]:
-    """Yield the id of a node and of all inside it, each with where its bar begins, in seconds."""
-    yield id(node), at
-    for inner in node.inside if depth < DEEPEST else ():
-        yield from _begins(inner, at, depth + 1)
+        yield from _walk(inner, (*path, (inner.name, named[inner.name])), at)
         at += inner.seconds
 
 
@@ -91,9 +85,10 @@ class TimeTree(TreeView[TimeNode], keys="time_tree"):
 
     def show(self, root: TimeNode | None, *, same: bool = False) -> None:
         """Show a tree, opened where most of the time was spent; `same`: the tree in view has grown."""
-        self._of_path = dict(_walk(root)) if root is not None else {}
-        self._paths = {id(node): path for path, node in self._of_path.items()}
-        self._begins = dict(_begins(root)) if root is not None else {}
+        nodes = list(_walk(root)) if root is not None else []
+        self._of_path = {path: node for path, node, _ in nodes}
+        self._paths = {id(node): path for path, node, _ in nodes}
+        self._begins = {id(node): at for _, node, at in nodes}
         if not same or not self.opened:
             self.opened = {path for path, node in self._of_path.items() if node.seconds >= self._whole * OPEN_FROM}
             self.opened_at_first = frozenset(self.opened)

@@ -122,7 +122,8 @@ class ResultPanel(ScrollPane):
             yield from _under("warnings", warning_lines(result, width))
 
         def right(width: int) -> Iterator[Content]:
-            yield from _under("published by others", [] if live else _published(group, width))
+            published = () if live else published_lines(group, width)
+            yield from _under("published by others", [Content(line) for line in published if line])
             if result.run.compiles:
                 yield from (Content(""), *table_lines(compiled_table(result), width))
             yield from _under("environment", environment_lines(result, width))
@@ -191,10 +192,6 @@ def _bars(group: RunGroup, result: RunResult, width: int) -> list[Content]:
         if other.phase_seconds
     ]
     return phase_bars(rows, width) if rows else []
-
-
-def _published(group: RunGroup, width: int) -> list[Content]:
-    return [Content(line) for line in published_lines(group, width) if line]
 
 
 def _sweep_lines(sweep: SweepGroup, figure: Callable[[RunResult], float | None]) -> list[PlotLine]:

@@ -17,6 +17,7 @@ from jaxprof.analysis.memory import peak_memory
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.run_result import SAMPLED_PHASES, RunResult, is_uncounted, prompt_cost, result, run_cost
 from jaxprof.analysis.sweeps import SweepGroup, sweep_groups
+from jaxprof.facts import at
 from jaxprof.report.runs import break_even_text
 from jaxprof.text import columns, shorten
 from jaxprof.tui.kit.captures import nothing_was_run
@@ -91,13 +92,13 @@ class RunTable(TableView[RunResult]):
                 TableColumn("", self._mark, 1),
                 TableColumn("variant", lambda row: self._labels[row.run.id], 10, most=25, fits=True,
                             sort=lambda row: row.run.plan.variant),
-                TableColumn("median", self._median, 8, right=True, sort=_median_of),
+                TableColumn("median", self._median, 8, right=True, sort=at("summary.median")),
                 TableColumn("95 %", lambda row: half_width_short(row.summary), 8, right=True, style="$text-muted",
                             gap=2),
                 TableColumn("from 0", self._bar, 7, weight=1, most=46, gap=2),
                 TableColumn("speed-up", _speedup, SPEEDUP_WIDTH, sort=_slowdown),
                 TableColumn("break-even", _break_even, 10, most=14, fits=True),
-                TableColumn("", _warnings, 3),
+                TableColumn("", lambda row: f"!{len(row.warnings)}" if row.warnings else "", 3, style="$warning"),
                 _extra("dispatch", 9, 1, lambda row: seconds(row.dispatch_median_seconds)),
                 _extra("pipelined", 9, 2, lambda row: seconds(row.pipelined_median_seconds)),
                 _extra("rate", 12, 3, lambda row: scaled(row.flops_per_second, "FLOP/s")),
@@ -274,10 +275,6 @@ def _bytes(count: int | None) -> str:
     return "" if count is None else bytes_(count)
 
 
-def _median_of(run_result: RunResult) -> float | None:
-    return run_result.summary.median if run_result.summary is not None else None
-
-
 def _slowdown(run_result: RunResult) -> float | None:
     return -(run_result.versus.speedup.ratio or 0.0) if run_result.versus is not None else None
 
@@ -292,7 +289,3 @@ def _break_even(run_result: RunResult) -> tuple[str, str]:
     if check is not None and check.passed is False:
         return "✗ wrong", "$error"
     return break_even_text(run_result) if run_result.versus is not None else "", ""
-
-
-def _warnings(run_result: RunResult) -> tuple[str, str]:
-    return f"!{len(run_result.warnings)}" if run_result.warnings else "", "$warning"
