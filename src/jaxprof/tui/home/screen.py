@@ -261,7 +261,7 @@ class HomeScreen(SessionScreen, keys="home"):
         self.refresh_bindings()
         if self._settling is not None:
             self._settling.stop()
-        self._settling = self.set_timer(SETTLE_SECONDS, lambda: self.call_later(self._show_row))
+        self._settling = self.set_timer(SETTLE_SECONDS, lambda: self.whole and self.call_later(self._show_row))
 
     @property
     def entry(self) -> Entry | None:
