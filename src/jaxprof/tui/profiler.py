@@ -172,7 +172,7 @@ class Profiler(Guarded, App[None]):
         """Return the places that have nothing to show for the session yet; each place explains why, and which key gets
         it."""
         runs = self.session.runs.values()
-        if self.job_folder is not None and not runs:
+        if self.job_folder is not None and self.hlo_file is None and not runs:
             return frozenset(("compiles", "kernels", "timeline", "memory"))
         if not runs or self.hlo_wanted is not None:
             return frozenset()
