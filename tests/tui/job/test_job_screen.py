@@ -118,7 +118,7 @@ async def test_names_from_a_job_are_not_obeyed(folder):
     async with walking() as walk:
         screen = await opened(walk, folder)
         await walk.press("m T home down")
-        assert screen.query_one(JobMap).process == 1, "one cursor for both views"
+        assert screen.query_one(JobMap).current == 1, "one cursor for both views"
         await walk.press("m t s y", "[b]evil[/x]")
         assert "\x1b" not in walk.text
 
@@ -229,11 +229,11 @@ async def test_rows_scroll_and_the_one_of_the_cursor_stays_in_view_and_is_opened
         job_folders.process(tmp_path, index, 20, *job_folders.loop(3, data=data), header={"host": "big"})
     async with walking(SMALL) as walk:
         found = await shown(walk, tmp_path)
-        assert (found.order_in_words, found.process, found.cursor) == ("by lost ▾", 13, 0), "of many, the worst first"
+        assert (found.order_in_words, found.current, found.cursor) == ("by lost ▾", 13, 0), "of many, the worst first"
         await walk.press("s", " 13 big")
-        assert (found.order_in_words, found.process, found.cursor) == ("by process ▾", 13, 13), "on its process"
+        assert (found.order_in_words, found.current, found.cursor) == ("by process ▾", 13, 13), "on its process"
         await walk.press("pageup enter")
-        await walk.until(lambda: walk.app.session_path == tmp_path / f"process-{found.process:05}.jaxprof")
+        await walk.until(lambda: walk.app.session_path == tmp_path / f"process-{found.current:05}.jaxprof")
 
 
 async def test_an_empty_screen_offers_no_key_that_does_nothing():

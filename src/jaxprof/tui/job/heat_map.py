@@ -168,11 +168,6 @@ class JobMap(ProcessTable, keys="job_map"):
             self.sort_by(self._columns[2])
 
     @property
-    def process(self) -> int | None:
-        """The process under the cursor; None without rows."""
-        return self.current_row.index if self.current_row is not None else None
-
-    @property
     def columns(self) -> int:
         """Columns available for steps."""
         places = self._placed(max(1, self.scrollable_content_region.width))

@@ -6,6 +6,7 @@ A thread reads the folder; the screen computes nothing. Enter on a process opens
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Hashable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -259,23 +260,16 @@ class JobScreen(ViewsScreen, keys="job"):
         if costs:
             self._follow(max(costs, key=lambda index: costs[index]))
 
-    def _follow(self, index: int | None) -> None:
+    def _follow(self, index: Hashable) -> None:
         """Move the cursor of both views to that process."""
-        if index is not None:
-            self.ranks.move_to_key(index)
-            self.map.move_to_key(index)
+        self.ranks.move_to_key(index)
+        self.map.move_to_key(index)
 
-    @on(JobMap.Moved)
-    @on(RowList.Highlighted, "#map")
-    def _map_cursor_moved(self) -> None:
-        if self.map.has_focus:
-            self._follow(self.map.process)
+    @on(RowList.Highlighted, "#map, #ranks")
+    def _cursor_moved(self, message: RowList.Highlighted) -> None:
+        if message.rows.has_focus:
+            self._follow(message.rows.current)
         self._show_frames()
-
-    @on(RowList.Highlighted, "#ranks")
-    def _table_cursor_moved(self) -> None:
-        if self.ranks.current_row is not None and self.ranks.has_focus:
-            self._follow(self.ranks.current_row.index)
 
     @on(JobMap.StepsRequested)
     def _make_steps(self) -> None:
@@ -294,6 +288,7 @@ class JobScreen(ViewsScreen, keys="job"):
 
         in_thread(self, lambda: job.steps(columns, values_of), "steps", then=show)
 
+    @on(JobMap.Moved)
     @on(TableView.Sorted)
     @on(FilterLine.Edited)
     def _show_frames(self) -> None:
@@ -334,24 +329,20 @@ class JobScreen(ViewsScreen, keys="job"):
 
             self.copy(to_text(figures), figures.folder)
 
-    @on(RowList.Chosen, "#ranks")
-    def _open_rank(self) -> None:
-        self._open(self.ranks.current_row.index if self.ranks.current_row is not None else None)
-
-    @on(RowList.Chosen, "#map")
-    def _open_on_map(self) -> None:
-        self._open(self.map.process)
+    @on(RowList.Chosen, "#map, #ranks")
+    def _open_process(self, message: RowList.Chosen) -> None:
+        self._open(message.rows.current)
 
     @on(RowList.Chosen, "#job-findings")
     def _open_finding(self) -> None:
         claim = self.query_one(JobFindings).claim
         self._open(claim.about if claim is not None else None)
 
-    def _open(self, index: int | None) -> None:
+    def _open(self, index: Hashable) -> None:
         """Open the session of a process."""
-        paths = {process.index: process.path for process in self.figures.processes} if self.figures is not None else {}
-        if index in paths:
-            self.profiler.open_session(Path(paths[index]))
+        for process in self.figures.processes if self.figures is not None else ():
+            if process.index == index:
+                self.profiler.open_session(Path(process.path))
 
 
 def _status_counts(figures: JobFigures) -> str:
