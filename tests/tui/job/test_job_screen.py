@@ -72,7 +72,7 @@ async def test_who_is_late_is_read_without_a_key_and_enter_opens_its_session(fol
         (missing / "process-00003.jaxprof").write_text("torn")
         screen = await opened(walk, missing)
         await walk.shows("2 of 4 processes have no session here: 2, 3")
-        claim = screen.query_one(JobFindings).claim
+        claim = screen.query_one(JobFindings).current_row
         assert (claim.mark, screen.query_one(RankTable).count) == ("!", 2), "what is missing comes first"
 
 

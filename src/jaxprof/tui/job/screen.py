@@ -335,7 +335,7 @@ class JobScreen(ViewsScreen, keys="job"):
 
     @on(RowList.Chosen, "#job-findings")
     def _open_finding(self) -> None:
-        claim = self.query_one(JobFindings).claim
+        claim = self.query_one(JobFindings).current_row
         self._open(claim.about if claim is not None else None)
 
     def _open(self, index: Hashable) -> None:

@@ -48,11 +48,6 @@ class ClaimList(TableView[Claim]):
     def haystack(self, row: Claim) -> str:
         return f"{row.text} {row.place} {row.fix}"
 
-    @property
-    def claim(self) -> Claim | None:
-        """The claim under the cursor."""
-        return self.current_row
-
     def _lines_at(self, index: int, width: int) -> list[Content]:
         claim = self.row(self.key_at(index))
         return _lines(claim, width) if claim is not None else []

@@ -7,7 +7,7 @@ except the two clocks of the head, which tick while the program runs.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from textual.widget import Widget
 
     from jaxprof.analysis.programs.result import ProgramResult
-    from jaxprof.events import SourceLocation
     from jaxprof.session import Run, Session
+    from jaxprof.tui.kit.table_view import TableView
 
 CANCELLING = (
     "Interrupted, as by ctrl+c. Press {key} again to terminate the program.",
@@ -299,25 +299,13 @@ class ProgramScreen(ViewsScreen, keys="program"):
         if isinstance(row, Compiled) and self._result is not None:
             self.app.push_screen(CompilationDialog(ProgramRow(self._result, row)))
 
-    @on(RowList.Chosen, "#findings")
-    def _source_of_finding(self) -> None:
-        claim = self.query_one(AdviceList).claim
-        self._show_source(claim.about if claim is not None else None)
-
-    @on(RowList.Chosen, "#lines")
-    def _source_of_line(self) -> None:
-        line = self.query_one(HotLineList).current_row
-        self._show_source(line.where if line is not None else None)
-
-    def _show_source(self, where: SourceLocation | None) -> None:
-        """Show a line and the lines around it."""
+    @on(RowList.Chosen, "#findings, #lines, #flame")
+    def _show_source(self, message: RowList.Chosen) -> None:
+        """Show the line that a row is about, and the lines around it."""
+        row = cast("TableView[Any]", message.rows).current_row
+        where = row.about if isinstance(row, Claim) else row.where
         if where is not None:
             self.app.push_screen(SourceLines(where))
-
-    @on(RowList.Chosen, "#flame")
-    def _source_of_node(self) -> None:
-        node = self.query_one(TimeTree).current_row
-        self._show_source(node.where if node is not None else None)
 
     # -- commands to the program ------------------------------------------------------------------------------
 
