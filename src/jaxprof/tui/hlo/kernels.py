@@ -104,12 +104,6 @@ class KernelTable(TableView[Hashable], keys="kernels"):
         self._depths: dict[Hashable, int] = {}
         """Indentation of each kernel; empty unless they are grouped."""
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Hide the keys while there are no kernels."""
-        if action in ("choose", "sort_by_next", "turn", "group", "open_group", "open_groups"):
-            return self.count > 0
-        return super().check_action(action, parameters)
-
     # -- what is shown ----------------------------------------------------------------------------------------
 
     def line_of(self, key: Hashable) -> Hashable:

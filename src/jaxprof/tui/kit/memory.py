@@ -77,10 +77,6 @@ class BufferList(TableView["LiveValue"], keys="buffers"):
         """The instruction that makes the buffer under the cursor; empty if that is unknown."""
         return self.current_row.instruction if self.current_row is not None else ""
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Hide the key while there are no buffers."""
-        return self.total > 0 if action == "choose" else super().check_action(action, parameters)
-
 
 def _kind(buffer: LiveValue) -> tuple[str, str]:
     mark, style = STYLES.get(buffer.kind, OTHER)

@@ -23,6 +23,10 @@ from textual.widget import Widget
 from jaxprof.text import safe
 from jaxprof.tui.kit.guard import Guarded
 
+_ON_ROWS = frozenset(
+    ("choose", "mark", "sort", "sort_by_next", "turn", "open_all", "group", "open_group", "open_groups")
+)
+"""Actions of lists that need rows."""
 _MARK = 4
 """Width of a mark box in terminal columns, for the mouse."""
 
@@ -269,6 +273,10 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
         return strips[0] if strips else Strip.blank(width, style.rich_style)
 
     # -- keys and mouse ---------------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Hide the keys that act on rows while there are none."""
+        return False if action in _ON_ROWS and not self._keys else super().check_action(action, parameters)
 
     def on_resize(self) -> None:
         self._unfold()
