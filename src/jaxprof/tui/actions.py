@@ -21,7 +21,6 @@ from jaxprof.tui.kit.dialogs import Dialog, Option, Options, TextDialog
 from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.row_list import RowList
-from jaxprof.tui.profiler import ModeScreen
 from jaxprof.units import seconds
 
 if TYPE_CHECKING:
@@ -197,8 +196,7 @@ class HelpScreen(TextDialog, keys="help"):
         self.query_one(VerticalScroll).scroll_home(animate=False)
 
     def lines(self, width: int) -> list[Content]:
-        place = self._below.place if isinstance(self._below, ModeScreen) else ""
-        return tour(width, place) if self._on_tour else self._key_lines(width)
+        return tour(width, getattr(self._below, "place", "")) if self._on_tour else self._key_lines(width)
 
     def _key_lines(self, width: int) -> list[Content]:
         lines: list[Content] = []

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from textual.app import App
-from textual.screen import Screen
+from textual.screen import ModalScreen, Screen
 
 from jaxprof.errors import JaxprofError
 from jaxprof.tui.keys import IN_MENU, shown
@@ -68,30 +68,6 @@ def made(module: str, screen: str, *arguments: object) -> Screen[None]:
     return new
 
 
-class ModeScreen(Guarded, Screen[None]):
-    """Base class of the screens of the modes, as the app knows them."""
-
-    MODE: str = ""
-    """Name of the mode whose base screen this is."""
-
-    @property
-    def place(self) -> str:
-        """Name of the place that this screen currently shows."""
-        return PLACES_OF[self.MODE]
-
-    def come_into_view(self) -> None:
-        """Show what changed while the screen was out of view, and what the app wants shown."""
-        raise NotImplementedError
-
-    def miss(self, runs: frozenset[str], *, replaced: bool) -> None:
-        """Note what changed while this screen was not in view."""
-        raise NotImplementedError
-
-    def show_state(self) -> None:
-        """Update the mode bar and the reading line."""
-        raise NotImplementedError
-
-
 class Profiler(Guarded, App[None]):
     """The terminal app as its screens see it. The UI thread calls every method, unless a method says otherwise."""
 
@@ -119,8 +95,9 @@ class Profiler(Guarded, App[None]):
         """The module of a file that HLO shows; None while it shows that of a run, or none."""
         self.job_folder: Path | None = None
         """Folder of the job that Job shows; None without a job."""
-        self.session_screens: list[ModeScreen] = []
-        """Screens created so far; each is informed of changes of the session."""
+        self.session_screens: list[Any] = []
+        """Screens of the modes created so far (`SessionScreen`, which knows this class); each is informed of changes of
+        the session."""
         self.folder = Path.cwd()
         """Folder in which the user's programs are looked up: the one that jaxprof was started in."""
         self.library_folder: Path | None = None
@@ -282,7 +259,7 @@ class Profiler(Guarded, App[None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Let Escape stop a reading, unless it closes a dialog first."""
         if action == "stop_reading":
-            return self.reading is not None and isinstance(self.screen, ModeScreen)
+            return self.reading is not None and not isinstance(self.screen, ModalScreen)
         return super().check_action(action, parameters)
 
     def ask_for_file(self, go: str = "") -> None:
@@ -493,7 +470,7 @@ class Profiler(Guarded, App[None]):
             if in_view and mode == screen.MODE:
                 screen.come_into_view()
 
-    def screens_in_view(self) -> list[ModeScreen]:
+    def screens_in_view(self) -> list[Any]:
         """Return the screens of the current mode, including those beneath a dialog."""
         return [screen for screen in self.session_screens if self.current_mode == screen.MODE and screen.is_attached]
 

@@ -8,28 +8,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from textual.screen import Screen
 from textual.widget import Widget
 
 from jaxprof.tui.keys import in_words
 from jaxprof.tui.kit.filter import FilterLine
+from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.screen_bars import KeyBar, ModeBar, ReadingLine, StageTabs, Tab, TooSmall
 from jaxprof.tui.messages import LiveChanged, SessionChanged
-from jaxprof.tui.profiler import ModeScreen, Profiler
+from jaxprof.tui.profiler import PLACES_OF
 from jaxprof.tui.theme import STYLES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from textual.app import ComposeResult
-    from textual.screen import Screen
     from textual.timer import Timer
     from textual.types import CSSPathType
 
     from jaxprof.tui.kit.explanation import ExplanationHead
+    from jaxprof.tui.profiler import Profiler
 
 
-class SessionScreen(ModeScreen):
+class SessionScreen(Guarded, Screen[None]):
     """A screen that shows the app's session. Subclasses provide `compose_body` and `show_session`."""
+
+    MODE: str = ""
+    """Name of the mode whose screen this is."""
 
     CSS_PATH: ClassVar[CSSPathType | None] = STYLES
     TICK_SECONDS: ClassVar[float] = 1.0
@@ -46,6 +51,11 @@ class SessionScreen(ModeScreen):
     def profiler(self) -> Profiler:
         """The app, with its own type."""
         return cast("Profiler", self.app)
+
+    @property
+    def place(self) -> str:
+        """Name of the place that this screen currently shows."""
+        return PLACES_OF[self.MODE]
 
     @property
     def whole(self) -> bool:
@@ -107,6 +117,7 @@ class SessionScreen(ModeScreen):
             cast("ExplanationHead", head).show_session(profiler.session, self._called, growing=profiler.session_grows)
 
     def show_state(self) -> None:
+        """Update the mode bar and the reading line."""
         for bar in (*self.query(ModeBar), *self.query(ReadingLine)):
             bar.show_state()
 

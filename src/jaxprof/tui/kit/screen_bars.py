@@ -26,7 +26,7 @@ from jaxprof.units import counted, percent
 if TYPE_CHECKING:
     from textual.screen import Screen
 
-    from jaxprof.tui.profiler import ModeScreen, Profiler
+    from jaxprof.tui.profiler import Profiler
 
 
 class ModeBar(Guarded, Widget):
@@ -57,7 +57,7 @@ class ModeBar(Guarded, Widget):
         parts: list[Content] = []
         lacking = cast("Profiler", self.app).lacking()
         for place in PLACES:
-            here, mode = place == cast("ModeScreen", self.screen).place, f"app.mode.{place}"
+            here, mode = place == getattr(self.screen, "place", ""), f"app.mode.{place}"
             click = Style.from_meta({"@click": f"app.place('{place}')"})
             tab = Content.styled(f" {key_of(mode)} ", "$quiet" if not here else "bold $foreground on $panel")
             usual = "$text-disabled" if place in lacking else "$text-muted"
