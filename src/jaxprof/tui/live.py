@@ -101,10 +101,10 @@ class Live:
         """Start a program with a session of its own. Refused while anything else is in progress."""
         self._in_thread(lambda: self._start_program(program), "start")
 
-    def capture(self, seconds: float | None = None, steps: int | None = None) -> None:
-        """Capture a profile of the running program for this many seconds or steps."""
+    def capture(self, seconds: float) -> None:
+        """Capture a profile of the running program for this many seconds."""
         if self.program is not None:
-            self._request(lambda scheduler: cast("ProgramScheduler", scheduler).capture(seconds, steps))
+            self._request(lambda scheduler: cast("ProgramScheduler", scheduler).capture(seconds))
 
     def cancel(self, run: str) -> None:
         """Cancel a queued or running run; a second call waits less for its end."""
