@@ -217,7 +217,10 @@ def _barriers(opened: OpenedModule, kernel: Kernel, width: int) -> list[FactLine
 def group_facts(group: KernelGroup, width: int) -> list[FactLine]:
     """Return a group of kernels, as sums; the table has its kernels."""
     title = group.path[-1]
-    facts = [*hang(Content(""), title, width, "bold"), Content.styled(counted(group.count, "kernel"), "$secondary")]
+    facts: list[FactLine] = [
+        *hang(Content(""), title, width, "bold"),
+        Content.styled(counted(group.count, "kernel"), "$secondary"),
+    ]
     file, colon, line = title.rpartition(":")
     if colon and line.isdecimal() and len(line) < 19:
         facts += source_facts(HloSourceLocation(file, int(line)), width, None)[1:]

@@ -247,7 +247,7 @@ class ProfileScreen(SessionScreen, keys="profile"):
         ]
         module = self.profiler.module_in_view if self._view == "memory" else None
         label = module.title if module is not None else run.label if run is not None else ""
-        tabs.append(Tab("", *(shorten(label, most) if label else "" for most in (60, 40)), enabled=False))
+        tabs.append(Tab("", shorten(label, 60), shorten(label, 40), enabled=False))
         self.query_one(StageTabs).show(tabs, frozenset({self._view}))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

@@ -303,7 +303,7 @@ class ProgramScreen(ViewsScreen, keys="program"):
     def _show_source(self, message: RowList.Chosen) -> None:
         """Show the line that a row is about, and the lines around it."""
         row = cast("TableView[Any]", message.rows).current_row
-        where = row.about if isinstance(row, Claim) else row.where
+        where = row.about if isinstance(row, Claim) else row.where if row is not None else None
         if where is not None:
             self.app.push_screen(SourceLines(where))
 
