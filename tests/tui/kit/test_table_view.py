@@ -164,7 +164,7 @@ async def test_only_what_shows_something_else_is_drawn_again(monkeypatch):
 
 class Claims(App[None]):
     def compose(self):
-        yield ClaimList("Nothing.")
+        yield ClaimList()
 
 
 async def test_claims_that_do_not_all_fit_share_the_free_lines():
