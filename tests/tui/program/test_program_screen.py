@@ -12,38 +12,18 @@ import pytest
 import program_events as made
 from jaxprof import events as e
 from jaxprof.analysis.programs.derive import program_result
-from jaxprof.events import ProgramSampled
 from jaxprof.report.conclusion import program_cost
 from jaxprof.runner.program import ProgramCommand
 from jaxprof.session import Session
 from jaxprof.tui.app import JaxprofApp
-from jaxprof.tui.kit.canvas import Scale
 from jaxprof.tui.kit.program_summary import Head, ProgramHead, head_of, share_bar
 from jaxprof.tui.kit.time_tree import TimeTree
 from jaxprof.tui.live import Live
 from jaxprof.tui.messages import LiveChanged
 from jaxprof.tui.program.ledger import LedgerList
 from jaxprof.tui.program.screen import ProgramScreen
-from jaxprof.tui.program.time_pane import states_by_column
 from tui import recorded
 from tui.fakes import MIDDLE, PYTHON, SMALL, FakeProgramConductor, walking
-
-
-def stretch(began, ended, **states):
-    """A stretch of a program."""
-    return ProgramSampled(began_seconds=began, monotonic_seconds=ended, samples=10, states=states)
-
-
-def test_columns_hold_what_was_done_in_their_time():
-    axis = Scale(100.0, 104.0)
-    sampled = [stretch(100.0, 101.0, compile=1.0), stretch(101.0, 103.0, device_busy=1.5, host_busy=0.5)]
-    found = states_by_column(sampled, axis, 8)
-    assert found[0] == found[1] == {"compile": 1.0}
-    for column in found[2:6]:
-        assert column == pytest.approx({"device_busy": 0.75, "host_busy": 0.25})
-    assert found[6] == found[7] == {}
-    whole = sum(sum(column.values()) for column in found) * (axis.high - axis.low) / 8
-    assert whole == pytest.approx(3.0)
 
 
 @pytest.mark.parametrize("width", [1, 40, 76, 120])

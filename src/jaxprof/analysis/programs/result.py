@@ -7,7 +7,7 @@ Findings are derived from these values and stored with them; screens and reports
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from statistics import median
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -544,17 +544,24 @@ class ProgramResult:
         """Return `seconds` as a share of the wall time; None if either is unknown or the wall time is 0."""
         return seconds / self.wall_seconds if seconds is not None and self.wall_seconds > 0 else None
 
-    def segments(self) -> Iterator[tuple[str, float]]:
-        """Yield the time line as (state, seconds) in order of time; the seconds add up to the wall time. The order of
-        states within a sample window is unknown, so they follow the order of `PROGRAM_STATES`."""
-        at, end = self.began_seconds, self.began_seconds + self.wall_seconds
-        for window in self.sample_windows:
-            if window.began_seconds > at:
-                yield NOT_SEEN, window.began_seconds - at
-            for state in PROGRAM_STATES:
-                seconds = window.states.get(state, 0.0)
-                if seconds > 0:
-                    yield state, seconds
-            at = max(at, window.monotonic_seconds)
-        if end > at:
-            yield NOT_SEEN, end - at
+
+def states_by_column(
+    sampled: Iterable[ProgramSampled], begin: float, end: float, columns: int
+) -> list[dict[str, float]]:
+    """Return the share (0..1) of each state in each of the equal parts of the time from `begin` to `end`; shares add up
+    to less than 1 where nothing was recorded. The order of states within a sample window is unknown, so they divide it
+    evenly."""
+    shares: list[dict[str, float]] = [{} for _ in range(columns)]
+    for window in sampled:
+        length = window.monotonic_seconds - window.began_seconds
+        if length <= 0:
+            continue
+        first, last = (
+            (at - begin) / (end - begin) * columns for at in (window.began_seconds, window.monotonic_seconds)
+        )
+        for column in range(max(0, int(first)), min(columns, int(last) + 1)):
+            inside = min(last, column + 1) - max(first, column)
+            for state, spent in window.states.items():
+                if spent > 0 and inside > 0:
+                    shares[column][state] = shares[column].get(state, 0.0) + inside * spent / length
+    return shares

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from jaxprof.analysis.programs.result import NOT_SEEN, ProgramResult
+from jaxprof.analysis.programs.result import NOT_SEEN, ProgramResult, states_by_column
 from jaxprof.facts import Fact, at, column, pick
 from jaxprof.facts.programs import COMPILES, LINES, TRANSFERS, ProgramFact, ProgramRow, rows_of, share
 from jaxprof.report.recording.words import cache, ledger_title, words
@@ -34,18 +34,10 @@ def letters(program: ProgramResult, width: int) -> str:
     its time; an empty text for a program that took no time."""
     if program.wall_seconds <= 0:
         return ""
-    cells: list[dict[str, float]] = [{} for _ in range(width)]
-    cell_seconds = program.wall_seconds / width
-    begin = 0.0
-    for state, took in program.segments():
-        end = begin + took
-        first, last = min(width - 1, int(begin / cell_seconds)), min(width - 1, int(end / cell_seconds))
-        for place in range(first, last + 1):
-            inside = min(end, (place + 1) * cell_seconds) - max(begin, place * cell_seconds)
-            if inside > 0:
-                cells[place][state] = cells[place].get(state, 0.0) + inside
-        begin = end
-    return "".join(LETTERS[max(cell, key=lambda state: cell[state])] if cell else LETTERS[NOT_SEEN] for cell in cells)
+    begin = program.began_seconds
+    shares = states_by_column(program.sample_windows, begin, begin + program.wall_seconds, width)
+    seen = ({NOT_SEEN: 1 - sum(states.values())} | states for states in shares)
+    return "".join(LETTERS.get(max(states, key=lambda state: states[state]), "?") for states in seen)
 
 
 def rounded(parts: Sequence[float], whole: float) -> tuple[list[str], str]:

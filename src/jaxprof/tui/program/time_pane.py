@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from textual.containers import VerticalScroll
 from textual.content import Content
 
+from jaxprof.analysis.programs.result import states_by_column
 from jaxprof.report.recording.tables import TIME_LINE_TEXT, time_line_rows
 from jaxprof.report.recording.text import parts_beside
 from jaxprof.report.renderers import Table
@@ -27,25 +28,6 @@ if TYPE_CHECKING:
     from jaxprof.events import ProgramSampled
 
 
-def states_by_column(sampled: Iterable[ProgramSampled], axis: Scale, columns: int) -> list[dict[str, float]]:
-    """Return, for each column, the share (0..1) of each state; shares add up to less than 1 where nothing was
-    recorded."""
-    shares: list[dict[str, float]] = [{} for _ in range(columns)]
-    for window in sampled:
-        length = window.monotonic_seconds - window.began_seconds
-        if length <= 0:
-            continue
-        first, last = (axis.place(at) * columns for at in (window.began_seconds, window.monotonic_seconds))
-        for column in range(max(0, int(first)), min(columns, int(last) + 1)):
-            inside = min(last, column + 1) - max(first, column)  # in columns; the states divide it in proportion
-            if inside <= 0:
-                continue
-            for state, spent in window.states.items():
-                if spent > 0:
-                    shares[column][state] = shares[column].get(state, 0.0) + inside * spent / length
-    return shares
-
-
 HIGH, LOW = 6, 3
 """Lines of the stacked columns on a high and on a low terminal."""
 COARSE_FROM_SECONDS = 128.0
@@ -57,7 +39,10 @@ def over_time(sampled: Sequence[ProgramSampled], axis: Scale, width: int, height
     if axis.high <= axis.low:
         return []
     times = ruler(Scale(0.0, axis.high - axis.low), width, lambda tick, _: seconds_tick(tick), "╵")
-    return [*state_columns(states_by_column(sampled, axis, width), height), Content.styled(times, "$quiet")]
+    return [
+        *state_columns(states_by_column(sampled, axis.low, axis.high, width), height),
+        Content.styled(times, "$quiet"),
+    ]
 
 
 def coarse(wall_seconds: float) -> tuple[int, int]:
