@@ -162,11 +162,6 @@ def _union_one_by_one(group: Ints, begin: Ints, end: Ints, count: int) -> Ints:
     return total
 
 
-def union(starts: Ints, durations: Ints) -> int:
-    """Return how long at least one interval was running."""
-    return int(union_by_group(np.zeros(len(starts), np.int64), starts, durations, 1)[0])
-
-
 def _ranks(sorted_groups: Ints) -> Ints:
     """Return consecutive numbers for the groups, so that few groups with large numbers do not overflow."""
     changes = np.empty(len(sorted_groups), np.int64)
@@ -223,8 +218,9 @@ class Coverage:
 
     def __and__(self, other: Coverage) -> Coverage:
         """Return what both cover; a common part begins and ends where one of them does within the other."""
-        starts = np.concatenate([self.starts[other._covers(self.starts)], other.starts[self._covers(other.starts)]])
-        ends = np.concatenate([self.ends[other._covers(self.ends - 1)], other.ends[self._covers(other.ends - 1)]])
+        pairs = ((self, other), (other, self))
+        starts = joined(one.starts[by.holding(one.starts, one.starts + 1)] for one, by in pairs)
+        ends = joined(one.ends[by.holding(one.ends - 1, one.ends)] for one, by in pairs)
         return Coverage(np.unique(starts), np.unique(ends))
 
     def __sub__(self, other: Coverage) -> Coverage:
@@ -233,13 +229,6 @@ class Coverage:
             return self
         begin, end = np.array([self.starts[0]]), np.array([self.ends[-1]])
         return self & Coverage.of(np.concatenate([begin, other.ends]), np.concatenate([other.starts, end]))
-
-    def _covers(self, moments: Ints) -> NDArray[np.bool_]:
-        if not len(self.starts):
-            return np.zeros(len(moments), np.bool_)
-        index = np.searchsorted(self.starts, moments, side="right") - 1
-        there: NDArray[np.bool_] = (index >= 0) & (moments < self.ends[np.maximum(index, 0)])
-        return there
 
     @property
     def total(self) -> int:

@@ -22,7 +22,7 @@ import numpy as np
 
 from jaxprof.events import PassTimes
 from jaxprof.grouping import grouped
-from jaxprof.trace.intervals import Coverage, nesting_order, union
+from jaxprof.trace.intervals import Coverage, nesting_order
 from jaxprof.trace.model import PS, Lane, Trace
 
 _ROOT = re.compile(r"backend_compile|XlaCompile|Client::Compile\b|CompileAndLoad|CompileAheadOfTime|TpuCompile")
@@ -62,7 +62,7 @@ def compile_tree(trace: Trace) -> PassTimes | None:
     return PassTimes(
         name="compile",
         stage="compile",
-        seconds=union(starts, ends - starts) * PS,
+        seconds=Coverage.of(starts, ends).total * PS,
         self_seconds=0.0,
         count=len(kept),
         children=_merged(kept, "compile", 0),

@@ -6,7 +6,7 @@ from hlo.analysis.programs import compiled, lowered, only_kernel, parameters, wr
 from jaxprof.errors import HloError
 from jaxprof.hlo.analysis.execution import Execution
 from jaxprof.hlo.analysis.kernels import kernels
-from jaxprof.hlo.analysis.notices import notices, problems_in
+from jaxprof.hlo.analysis.notices import notices, problems
 from jaxprof.hlo.read import parse
 from jaxprof.hlo.read.parse import module
 from jaxprof.hlo.read.plain import is_sound
@@ -43,7 +43,7 @@ def test_a_whole_module_has_no_notice_and_what_xla_printed_is_sound_without_bein
     assert all(is_sound(one.source.text, *one.span[1:]) for one in found.computations.values())
     broken = module(_WHOLE.replace("constant(0)", "constant"))["main"]
     assert not is_sound(broken.source.text, *broken.span[1:])
-    assert problems_in(broken)
+    assert problems(broken.module)
 
 
 def test_a_text_that_ends_anywhere_before_its_end_is_cut_off():

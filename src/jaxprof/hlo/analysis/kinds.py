@@ -110,13 +110,12 @@ def generator_of(fusion: Instruction) -> str:
 
 def fused(kernel: Instruction) -> list[Instruction]:
     """Return the instructions in a fusion and in the fusions in it, without parameters; none for any other kernel."""
-    held = values_in((kernel,)) if kernel.opcode == "fusion" else ()
-    return [value.instruction for value in held if value.opcode != "parameter"]
+    return held_in(kernel) if kernel.opcode == "fusion" else []
 
 
 def held_in(kernel: Instruction) -> list[Instruction]:
     """Return the instructions in a kernel: those in a fusion, without parameters, or the kernel itself."""
-    return fused(kernel) if kernel.opcode == "fusion" else [kernel]
+    return [value.instruction for value in values_of(kernel) if value.opcode != "parameter"]
 
 
 def _of_fusion(fusion: Instruction, held: Sequence[Instruction]) -> KernelKind:

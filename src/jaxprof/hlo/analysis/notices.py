@@ -16,26 +16,20 @@ from jaxprof.units import counted, integer
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from jaxprof.hlo.model import Computation, Instruction, Module
+    from jaxprof.hlo.model import Instruction, Module
 
 
 def problems(module: Module) -> tuple[Problem, ...]:
     """Return every place that could not be read, in the order of the lines. Reads the whole module."""
     places = [*module._index_problems]
     for computation in module.computations.values():
-        places += problems_in(computation)
+        if not is_sound(computation.source.text, *computation.span[1:]):
+            places += [
+                Problem(instruction.line, message, instruction.text[:200])
+                for instruction in computation.instructions
+                if (message := _trouble(instruction))
+            ]
     return tuple(sorted(places, key=lambda problem: problem.line))
-
-
-def problems_in(computation: Computation) -> tuple[Problem, ...]:
-    """Return the lines of a computation that could not be read, including unreadable shapes of their values."""
-    if is_sound(computation.source.text, *computation.span[1:]):
-        return ()
-    return tuple(
-        Problem(instruction.line, message, instruction.text[:200])
-        for instruction in computation.instructions
-        if (message := _trouble(instruction))
-    )
 
 
 def _trouble(instruction: Instruction) -> str:
