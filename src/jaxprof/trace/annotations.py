@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from jaxprof.grouping import grouped
 from jaxprof.trace.executions import CALL, Executions
-from jaxprof.trace.intervals import Coverage, joined, outermost, places_of
+from jaxprof.trace.intervals import Coverage, extents_by_group, joined, outermost, places_of
 from jaxprof.trace.launch import launches_on
-from jaxprof.trace.model import ABSENT, NO_OP, Ints, Trace
+from jaxprof.trace.model import ABSENT, NO_OP, Ints, Trace, host_of
 
 _OUTSIDE: Final = -1
 """Launched outside every annotation."""
@@ -121,7 +121,7 @@ def _by_correlation(trace: Trace, device: str, annotations: Annotations) -> _Wor
     """Assign the device's kernels and copies by their launches on the host."""
     lanes = [lane for lane in trace.on_device(device) if lane.kind == "stream"]
     starts, ends = joined(lane.starts for lane in lanes), joined(lane.ends for lane in lanes)
-    launched, moments, threads = launches_on(trace, device.rpartition("/")[0])
+    launched, moments, threads = launches_on(trace, host_of(device))
     at, known = places_of(joined(lane.correlations for lane in lanes), launched)
     owner = np.full(len(starts), _UNKNOWN, np.int64)
     owner[known] = annotations.around(moments, threads)[at[known]]
@@ -134,17 +134,14 @@ def _by_correlation(trace: Trace, device: str, annotations: Annotations) -> _Wor
 def _by_order(trace: Trace, device: str, annotations: Annotations, executions: Sequence[Executions]) -> _Work:
     """Assign the executions of each program by its calls on the host."""
     nothing = np.zeros(0, np.int64)
-    host, on_tpu = device.rpartition("/")[0], "tpu:" in device
+    host, on_tpu = host_of(device), "tpu:" in device
     calls = _calls(trace, host)
     by_name = grouped((_as_module(of_program.program[0]), of_program) for of_program in executions)
     starts: list[Ints] = []
     ends: list[Ints] = []
     owners: list[Ints] = []
     for name, same in by_name.items():
-        begin, end = (
-            np.concatenate([getattr(program_executions, side) for program_executions in same])
-            for side in ("starts", "ends")
-        )
+        begin, end = joined(each.starts for each in same), joined(each.ends for each in same)
         order = np.argsort(begin, kind="stable")
         begin, end = begin[order], end[order]
         moments, threads = calls.get(name, (nothing, nothing))
@@ -194,11 +191,8 @@ def _as_module(name: str) -> str:
 def _windows_of_work(annotations: Annotations, work: _Work) -> Windows:
     """Return the annotations' own times if each holds all of its work. Otherwise a step begins with its work, and ends
     where the work of the next step begins, or with its own work if other work follows."""
-    count = len(annotations.starts)
-    begins, ends = np.full(count, np.iinfo(np.int64).max), np.full(count, np.iinfo(np.int64).min)
     own = work.owner >= 0
-    np.minimum.at(begins, work.owner[own], work.starts[own])
-    np.maximum.at(ends, work.owner[own], work.ends[own])
+    begins, ends = extents_by_group(work.owner[own], work.starts[own], work.ends[own], len(annotations.starts))
     there = np.flatnonzero(ends >= begins)
     begins, ends = begins[there], ends[there]
     names = [annotations.names[index] for index in there.tolist()]

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from jaxprof.trace.intervals import distinct, joined, outermost, places_of
+from jaxprof.trace.intervals import distinct, extents_by_group, joined, outermost, places_of
 from jaxprof.trace.launch import launches_on
 from jaxprof.trace.model import Ints, Lane, Program, Trace, program_of
 
@@ -72,11 +72,7 @@ def _of_ops(trace: Trace, lanes: list[Lane]) -> list[Executions]:
 
 
 def _grouped(program: Program, group: Ints, start: Ints, end: Ints) -> Executions:
-    count = int(group.max()) + 1
-    first = np.full(count, np.iinfo(np.int64).max)
-    last = np.full(count, np.iinfo(np.int64).min)
-    np.minimum.at(first, group, start)
-    np.maximum.at(last, group, end)
+    first, last = extents_by_group(group, start, end, int(group.max()) + 1)
     order = np.argsort(first, kind="stable")
     return Executions(program, first[order], last[order])
 

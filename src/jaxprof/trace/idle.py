@@ -21,7 +21,7 @@ import numpy as np
 from jaxprof.events import IdleCause
 from jaxprof.trace.intervals import Coverage, joined, places_of
 from jaxprof.trace.launch import clock_fault, launches_on
-from jaxprof.trace.model import ABSENT, NO_OP, PS, Ints, Lane, Trace
+from jaxprof.trace.model import ABSENT, NO_OP, PS, Ints, Lane, Trace, host_of
 
 _LAUNCH: Final = re.compile(
     r"PjitFunction\(|ParseArguments$|PJRT_LoadedExecutable_Execute|(\w+::)*\w*Executable::Execute\w*|"
@@ -75,7 +75,7 @@ def idle_causes(trace: Trace, device: str, starts: Ints, ends: Ints, active: Cov
     idle = windows - active
     if idle.total < _LEAST_SHARE * windows.total:
         return []
-    host = device.rpartition("/")[0]
+    host = host_of(device)
     lanes = _calling(trace, host)
     if not lanes or clock_fault(trace, host):
         return []
@@ -107,7 +107,7 @@ def _calling(trace: Trace, host: str) -> list[Lane]:
 
 def _launched(trace: Trace, device: str, active: Coverage) -> Coverage:
     """Return the time from the launch of each kernel that ends a pause to the kernel, if both are recorded."""
-    ids, moments, _ = launches_on(trace, device.rpartition("/")[0])
+    ids, moments, _ = launches_on(trace, host_of(device))
     starts: list[Ints] = []
     ends: list[Ints] = []
     for lane in trace.on_device(device) if len(ids) else ():

@@ -170,6 +170,14 @@ def _ranks(sorted_groups: Ints) -> Ints:
     return np.cumsum(changes)
 
 
+def extents_by_group(groups: Ints, starts: Ints, ends: Ints, count: int) -> tuple[Ints, Ints]:
+    """Return the first start and the last end of each of `count` groups; an empty one ends before it starts."""
+    first, last = np.full(count, np.iinfo(np.int64).max), np.full(count, np.iinfo(np.int64).min)
+    np.minimum.at(first, groups, starts)
+    np.maximum.at(last, groups, ends)
+    return first, last
+
+
 def medians_by_group(groups: Ints, values: Ints, count: int) -> tuple[NDArray[np.float64], Ints, Ints]:
     """Return median, least and greatest value of each group; NaN and 0 for an empty one."""
     order = by_group(groups, values, count)

@@ -104,7 +104,7 @@ class Lane:
     @property
     def host(self) -> str:
         """The host's name if several hosts are open together, else empty."""
-        return self.device.rpartition("/")[0]
+        return host_of(self.device)
 
     @property
     def ends(self) -> Ints:
@@ -267,6 +267,11 @@ class Trace:
     def span_ps(self) -> tuple[int, int] | None:
         """Start of the first interval and end of the last; None for a trace without any."""
         return span_of(self.lanes)
+
+
+def host_of(device: str) -> str:
+    """Return the host in the name of a device if several hosts are open together, else empty."""
+    return device.rpartition("/")[0]
 
 
 def span_of(lanes: Iterable[Lane]) -> tuple[int, int] | None:
