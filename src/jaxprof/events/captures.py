@@ -1,7 +1,4 @@
-"""The contents of a run's profile: kernels, steps, compiler passes, memory, and whether to trust it.
-
-The rows of a table are types as well, so that a reader of a log checks each row once, and leaves out a damaged one.
-"""
+"""The contents of a run's profile: kernels, steps, compiler passes, memory, and whether to trust it."""
 
 from __future__ import annotations
 

@@ -303,8 +303,8 @@ class ProgramSampled(Event):
     """Seconds in each of `PROGRAM_STATES`, which add up to the window. Trace, lower and compile are exact."""
     lines: list[SampledLine] = field(default_factory=list)
     """The user's innermost lines that took the most time in the window."""
-    sites: list[LoopSite | None] = field(default_factory=list)
-    """The loops to which the lines refer by index; None replaces one that is damaged in the file."""
+    sites: list[LoopSite] = field(default_factory=list)
+    """The loops to which the lines refer by index."""
     own_seconds: float | None = None
     """CPU seconds of the recording thread in the window."""
     delay_seconds: float | None = None

@@ -138,7 +138,7 @@ class Spots:
             for line in window.lines:
                 if not line.file or line.seconds <= 0:
                     continue
-                around = tuple(site for at in line.sites if 0 <= at < len(sites) and (site := sites[at]) is not None)
+                around = tuple(sites[at] for at in line.sites if 0 <= at < len(sites))
                 key = (
                     line.place,
                     line.state,

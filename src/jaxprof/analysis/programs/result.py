@@ -162,7 +162,7 @@ def _sampled_seconds(sampled: Sequence[ProgramSampled], taken: Sequence[StepsTak
         reported = {where for where, began in first.items() if window.began_seconds >= began}
         for line in window.lines:
             sites = [window.sites[index] for index in line.sites if 0 <= index < len(window.sites)]
-            heads = {SourceLocation(site.file, site.loop_line, site.function) for site in sites if site is not None}
+            heads = {SourceLocation(site.file, site.loop_line, site.function) for site in sites}
             for where in heads & reported:
                 seconds[where] = seconds.get(where, 0.0) + line.seconds
     return seconds

@@ -436,7 +436,7 @@ def _line_without_call(leaf: _Leaf) -> UserLine:
     return UserLine(code.co_filename, line, code.co_name, "")
 
 
-def _largest(lines: _Weights, read: Mapping[UserLine, int]) -> tuple[list[SampledLine], list[LoopSite | None]]:
+def _largest(lines: _Weights, read: Mapping[UserLine, int]) -> tuple[list[SampledLine], list[LoopSite]]:
     """Return the lines that took the most time, and the loops around them, to which the lines refer by index."""
     named = [(*key, seconds) for key, seconds in lines.items() if key[2] is not None and seconds > 0]
     named.sort(key=lambda item: -item[-1])

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
-from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -80,16 +79,12 @@ def are_bounded(values: Any, depth: int = 0) -> bool:
 
 
 T = TypeVar("T")
-Repair = Callable[[Any, list[object]], Any]
-_LEFT_OUT = object()
 
 _ENCODER = msgspec.json.Encoder()
-_DECODERS: dict[bytes, msgspec.json.Decoder[Any] | _FlatDecoder] = {}
-"""Decoders by type, made when it first occurs: making all of them takes longer than reading a short session."""
+_DECODERS: dict[bytes, Callable[[bytes], Any]] = {}
+"""Functions that decode a line, by type, made when it first occurs: making all of them takes longer than reading a short session."""
 _PREFIXES: dict[type[Event], bytes] = {}
 """Beginning of a line, by the type of its event."""
-_FLAT: dict[type[Event], list[str]] = {RunPlanned: ["spec"]}
-"""Events with fields that are replaced by their own fields in JSON, as `events.base.FLAT` marks them."""
 _TYPE = re.compile(rb'\{"type":"([a-z_]+)"')
 _OPEN: set[type] = {Header}
 """Types whose values may be deeper than the types say: `are_bounded` checks all of their numbers, too."""
@@ -111,33 +106,21 @@ def encode_line(event: Event) -> bytes:
     """Return the line of `event`, with its line break."""
     cls = type(event)
     prefix = _PREFIXES.get(cls) or _PREFIXES.setdefault(cls, b'{"type":"' + event.type.encode() + b'",')
-    return prefix + _ENCODER.encode(fields_of(event) if cls in _FLAT else event)[1:] + b"\n"
+    return prefix + _ENCODER.encode(fields_of(event) if cls is RunPlanned else event)[1:] + b"\n"
 
 
-def decode_line(line: bytes, on_damaged_row: Callable[[str], object] | None = None) -> Event:
-    """Return the event on `line`. Raises UnknownEvent for a type of a newer version, ValueError for anything else.
-
-    A damaged row of its tables is left out; `on_damaged_row` is called with the event's type for each. A row is damaged
-    if it has another type than it should, or a number or a depth out of bounds (`bounds`).
-    """
+def decode_line(line: bytes) -> Event:
+    """Return the event on `line`. Raises UnknownEvent for a type of a newer version, ValueError for anything else: JSON
+    that is damaged, a value of another type than it should have, a number or a depth out of bounds."""
     match = _TYPE.match(line)
     try:
         name = match.group(1) if match else _TAG.decode(line).type.encode()
-        decoder = _DECODERS.get(name) or _new_decoder(name)
-        if decoder is None:
+        decode = _DECODERS.get(name) or _new_decoder(name)
+        if decode is None:
             if match:
                 msgspec.json.decode(line)  # a torn line can begin like an unknown type
             raise UnknownEvent(name.decode())
-        try:
-            event: Event = _shallow(decoder.decode(line))
-        except msgspec.ValidationError:
-            if isinstance(decoder, _FlatDecoder):
-                raise
-            left_out: list[object] = []
-            event = _shallow(without_damaged_rows(msgspec.json.decode(line), decoder.type, left_out))
-            if on_damaged_row is not None:
-                for _ in left_out:
-                    on_damaged_row(name.decode())
+        event: Event = _shallow(decode(line))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"not an event: {error}") from error
     return event
@@ -150,26 +133,20 @@ def _shallow(decoded: T) -> T:
     return decoded
 
 
-def _new_decoder(name: bytes) -> msgspec.json.Decoder[Any] | _FlatDecoder | None:
+def _new_decoder(name: bytes) -> Callable[[bytes], Any] | None:
     cls = event_type(name.decode())
     if cls is None:
         return None
     if bound_numbers(cls):
         _OPEN.add(cls)
-    decoder = _DECODERS[name] = _FlatDecoder(cls) if cls in _FLAT else msgspec.json.Decoder(cls)
-    return decoder
+    decode = _DECODERS[name] = _decode_planned if cls is RunPlanned else msgspec.json.Decoder(cls).decode
+    return decode
 
 
-class _FlatDecoder:
-    """Decoder of an event that holds a value whose fields are the event's own in JSON."""
-
-    def __init__(self, cls: type[Event]) -> None:
-        self._cls = cls
-
-    def decode(self, line: bytes) -> Any:
-        """Decode the line both as the event and as its value: msgspec ignores the fields of the other."""
-        payload = msgspec.json.decode(line)
-        return msgspec.convert({**payload, **dict.fromkeys(_FLAT[self._cls], payload)}, self._cls)
+def _decode_planned(line: bytes) -> RunPlanned:
+    """Decode the line both as the event and as its spec: msgspec ignores the fields of the other."""
+    payload = msgspec.json.decode(line)
+    return msgspec.convert({**payload, "spec": payload}, RunPlanned)
 
 
 def encode_header(header: Header) -> bytes:
@@ -221,68 +198,3 @@ def _what_it_is(start: bytes) -> str:
     if start.lstrip().startswith((b"module", b"#loc")):
         return "It looks like MLIR text (StableHLO); a session file is written by jaxprof run."
     return ""
-
-
-def without_damaged_rows(data: Any, kind: type[T], left_out: list[object]) -> T:
-    """Return `data`, decoded from JSON, as the dataclass `kind`. Damaged rows go to `left_out` instead; in a list
-    whose rows are referred to by number (`list[Row | None]`), None takes their place.
-
-    Use it only for a line that msgspec has refused, since it does not report which rows are damaged. Raises
-    msgspec.ValidationError if something other than a row is damaged.
-    """
-    return msgspec.convert(_repaired(data, kind, left_out), kind)
-
-
-def _repaired(data: Any, kind: type, left_out: list[object]) -> Any:
-    if not isinstance(data, dict):
-        return data
-    repaired = dict(data)
-    for name, repair in _repairs(kind).items():
-        if name in repaired and (value := repair(repaired[name], left_out)) is not _LEFT_OUT:
-            repaired[name] = value
-        else:
-            repaired.pop(name, None)
-    return repaired
-
-
-@cache
-def _repairs(kind: type) -> dict[str, Repair]:
-    """Return how to repair each field that holds a row or a list of rows."""
-    repairs = {name: _repair_of(hint) for name, hint in get_type_hints(kind).items()}
-    return {name: repair for name, repair in repairs.items() if repair is not None}
-
-
-def _repair_of(hint: Any) -> Repair | None:
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin in (list, tuple):
-        kind, numbered = _row_type(arguments[0]), get_origin(arguments[0]) in (Union, UnionType)
-        return None if kind is None else lambda value, left_out: _rows(value, kind, left_out, numbered=numbered)
-    hint = _row_type(hint)
-    if hint is None:
-        return None
-    row: type = hint
-    return lambda value, left_out: value if value is None else _row(value, row, left_out)
-
-
-def _row_type(hint: Any) -> type | None:
-    """Return the dataclass of `Row` or `Row | None`; None for anything else."""
-    choices = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    return next((kind for kind in choices if isinstance(kind, type) and is_dataclass(kind)), None)
-
-
-def _rows(value: Any, kind: type, left_out: list[object], *, numbered: bool) -> Any:
-    if not isinstance(value, list):
-        return value
-    rows = [None if row is None and numbered else _row(row, kind, left_out) for row in value]
-    if numbered:
-        return [None if row is _LEFT_OUT else row for row in rows]
-    return [row for row in rows if row is not _LEFT_OUT]
-
-
-def _row(value: Any, kind: type, left_out: list[object]) -> Any:
-    """Convert a row. Rows inside it are converted first, and not again with it, so that a tree is walked once."""
-    try:
-        return msgspec.convert(_repaired(value, kind, left_out), kind)
-    except msgspec.ValidationError:
-        left_out.append(value)
-        return _LEFT_OUT

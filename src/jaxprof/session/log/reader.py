@@ -103,16 +103,13 @@ class Follower(Generic[S]):
     def _event(self, line: bytes) -> Event | None:
         """Return the event on a line; None, with a notice, for a line that cannot be used."""
         try:
-            return decode_line(line, self._damaged_row)
+            return decode_line(line)
         except UnknownEvent as unknown:
             self.session.notice(f"events of an unknown type were left out: {str(unknown)[:60] or 'no type'}")
         except ValueError:
             if line.strip():
                 self.session.notice("damaged lines were left out")
         return None
-
-    def _damaged_row(self, kind: str) -> None:
-        self.session.notice(f"damaged rows of {kind} were left out")
 
 
 def _open(path: Path) -> BinaryIO:
