@@ -145,41 +145,18 @@ class Published:
     hardware: str
     source: str
     parameters: dict[str, Scalar] = field(default_factory=dict)
-    kind: Literal["mean", "median", "best", "one call", "value", ""] = ""
-    """The statistic that `seconds` is; `value` for a result that is not a time, empty if the source does not say."""
-    runs: int | None = None
-    """Number of runs that the statistic covers; None if unknown."""
-    deviation_seconds: float | None = None
-    """Standard deviation of those runs; None if unknown."""
-    statistic: str = ""
-    """The statistic in words: `mean ± sd of 7 runs`, `best of 3`. Made from the three fields above if it is not
-    given."""
+    statistic: str = "not given"
+    """The statistic that `seconds` is, in words: `best of 3`, `one call`."""
     caveat: str = ""
     """Why the figure is not like for like, such as a variant that differs from the source's own program; empty if it is
     like for like."""
     text: str = ""
     """The source's own words if it gives no seconds: `28 times faster than NumPy`."""
 
-    def __post_init__(self) -> None:
-        if not self.statistic:
-            object.__setattr__(self, "statistic", self._in_words())
-
-    def _in_words(self) -> str:
-        if not self.kind:
-            return "not given"
-        if self.kind == "value":
-            return "a value, not a time"
-        if self.runs is None:
-            return self.kind
-        return f"mean ± sd of {self.runs} runs" if self.kind == "mean" else f"{self.kind} of {self.runs}"
-
     @property
     def figure(self) -> str:
-        """The figure as text: `27.9 ms ± 2.26 ms`, or the source's own words."""
-        if self.seconds is None:
-            return self.text
-        spread = "" if self.deviation_seconds is None else f" ± {units.seconds(self.deviation_seconds)}"
-        return units.seconds(self.seconds) + spread
+        """The figure as text: `27.9 ms`, or the source's own words."""
+        return self.text if self.seconds is None else units.seconds(self.seconds)
 
 
 THINKING_IN_JAX: Final = 'JAX documentation, "How to think in JAX"'
@@ -187,12 +164,12 @@ THINKING_IN_JAX: Final = 'JAX documentation, "How to think in JAX"'
 
 
 _DEEPHUB: Final[dict[str, dict[str, Any]]] = {
-    "run": {"kind": "best", "runs": 5},
+    "run": {"statistic": "best of 5"},
     "transfer_in": {
-        "kind": "one call",
+        "statistic": "one call",
         "caveat": "device_put of an array that was already there, and not waited for: no transfer was timed",
     },
-    "first_run": {"kind": "one call", "caveat": "the first call: tracing, compiling and one run are inside"},
+    "first_run": {"statistic": "one call", "caveat": "the first call: tracing, compiling and one run are inside"},
 }
 """Phase → statistic and caveat of the figures in deephub's "JAX"."""
 
@@ -226,7 +203,7 @@ def published_value(source: str, parameters: dict[str, Scalar], text: str) -> Pu
         hardware="any",
         source=source,
         parameters=parameters,
-        kind="value",
+        statistic="a value, not a time",
         text=text,
     )
 
@@ -258,16 +235,29 @@ class VariantInfo:
 V = TypeVar("V", Variant, VariantInfo)
 
 
-class _Declared(Generic[V]):
-    """What a workload and its data (`WorkloadInfo`) have in common."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredWorkload(Generic[V]):
+    """What the engine and its clients know of a workload."""
 
-    __slots__ = ()
-    if TYPE_CHECKING:
-        name: str
-        parameters: tuple[Parameter, ...]
-        presets: Mapping[str, Parameters]
-        variants: tuple[V, ...]
-        origin: str
+    name: str
+    title: str
+    """One line: the formula, or what it is."""
+    description: str
+    """One paragraph: what it computes, why it is worth measuring, what to look at."""
+    parameters: tuple[Parameter, ...]
+    presets: Mapping[str, Parameters]
+    """Preset → parameters; at least `quick` (about a second on two CPU cores) and `published` (the source's exact
+    sizes)."""
+    variants: tuple[V, ...]
+    baseline: str = "numpy"
+    """The variant that the others are compared with. Its result counts as right if there is no `expected`."""
+    published: tuple[Published, ...] = ()
+    has_dots: bool = False
+    """Whether it has matrix products or convolutions, so that the matrix precision matters."""
+    origin: str = "built in"
+    """`built in`, or the target under which a user's workload was found: `path/to/file.py:function`."""
+    inputs_from: str = ""
+    """Target of the workload whose inputs it takes; empty if it has its own."""
 
     @property
     def target(self) -> str:
@@ -295,23 +285,11 @@ class _Declared(Generic[V]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workload(_Declared[Variant]):
-    """One declaration. Functions get the parameters as a mapping, and NumPy arrays as inputs."""
+class Workload(DeclaredWorkload[Variant]):
+    """A workload with its functions, which get the parameters as a mapping, and NumPy arrays as inputs."""
 
-    name: str
-    title: str
-    """One line: the formula, or what it is."""
-    description: str
-    """One paragraph: what it computes, why it is worth measuring, what to look at."""
-    parameters: tuple[Parameter, ...]
-    presets: Mapping[str, Parameters]
-    """Preset → parameters; at least `quick` (about a second on two CPU cores) and `published` (the source's exact
-    sizes)."""
-    variants: tuple[Variant, ...]
     inputs: Callable[[Parameters, numpy.random.Generator], tuple[Any, ...]]
     """The arguments of one call, as NumPy arrays (or Python scalars, or nested tuples, lists and dicts of them)."""
-    baseline: str = "numpy"
-    """The variant that the others are compared with. Its result counts as right if there is no `expected`."""
     expected: Callable[[Parameters, tuple[Any, ...]], Any] | None = None
     """A known answer, or an independent computation (finite differences); None: the baseline's result."""
     against: str = "numpy twin"
@@ -322,33 +300,14 @@ class Workload(_Declared[Variant]):
     tolerance: Mapping[str, float] = field(default_factory=lambda: {"float32": 1e-4, "tf32": 1e-2, "bfloat16": 5e-2})
     """Largest accepted error of a number, relative as `workloads.check` says, by effective precision."""
     estimate: Callable[[Parameters], Estimate] = lambda parameters: Estimate()
-    published: tuple[Published, ...] = ()
-    has_dots: bool = False
-    """Whether it has matrix products or convolutions, so that the matrix precision matters."""
     shardings: Sequence[Any] | Callable[..., Any] | None = None
     """How the arguments are split over a mesh of several devices: a spec for each, or a function that returns them (it
     may take the mesh)."""
-    origin: str = "built in"
-    """`built in`, or the target under which a user's workload was found: `path/to/file.py:function`."""
-    inputs_from: str = ""
-    """Target of the workload whose inputs it takes; empty if it has its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadInfo(_Declared[VariantInfo]):
+class WorkloadInfo(DeclaredWorkload[VariantInfo]):
     """A workload as data (JSON in, JSON out). Screens and the command line know workloads only in this form."""
-
-    name: str
-    title: str
-    description: str
-    parameters: tuple[Parameter, ...]
-    presets: dict[str, dict[str, Scalar]]
-    variants: tuple[VariantInfo, ...]
-    baseline: str
-    published: tuple[Published, ...] = ()
-    has_dots: bool = False
-    origin: str = "built in"
-    inputs_from: str = ""
 
 
 def worth_running(variant: Variant | VariantInfo, platform: str) -> bool:
@@ -360,9 +319,8 @@ def worth_running(variant: Variant | VariantInfo, platform: str) -> bool:
 def workload_info(workload: Workload, *, sources: bool = True) -> WorkloadInfo:
     """Return `workload` as data. `sources=False` leaves the source code out, which takes a file read."""
     field_names = [known.name for known in fields(VariantInfo) if sources or known.name != "source"]
-    shared = {known.name: getattr(workload, known.name) for known in fields(WorkloadInfo)}
     variants = tuple(
         VariantInfo(**{name: getattr(variant, name) for name in field_names}) for variant in workload.variants
     )
-    presets = {name: dict(values) for name, values in workload.presets.items()}
-    return WorkloadInfo(**{**shared, "variants": variants, "presets": presets})
+    shared = {known.name: getattr(workload, known.name) for known in fields(WorkloadInfo)}
+    return WorkloadInfo(**{**shared, "variants": variants})

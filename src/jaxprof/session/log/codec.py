@@ -82,7 +82,8 @@ T = TypeVar("T")
 
 _ENCODER = msgspec.json.Encoder()
 _DECODERS: dict[bytes, Callable[[bytes], Any]] = {}
-"""Functions that decode a line, by type, made when it first occurs: making all of them takes longer than reading a short session."""
+"""Functions that decode a line, by type, made when it first occurs: making all of them takes longer than reading a
+short session."""
 _PREFIXES: dict[type[Event], bytes] = {}
 """Beginning of a line, by the type of its event."""
 _TYPE = re.compile(rb'\{"type":"([a-z_]+)"')
