@@ -8,7 +8,8 @@ import sys
 import time
 from pathlib import Path
 
-from jaxprof.engine.protocol.request import RunRequest, encode_request
+from jaxprof.engine.protocol import encode_request
+from jaxprof.engine.protocol.request import RunRequest
 from jaxprof.events import RunSpec
 
 ENGINE = Path(__file__).resolve().parents[2] / "src" / "jaxprof" / "engine" / "__main__.py"

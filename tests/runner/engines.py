@@ -33,7 +33,7 @@ while True:
 DEAF = SLOW.replace('say("phase_s', 'signal.signal(signal.SIGTERM, signal.SIG_IGN)\nsay("phase_s')
 OBEDIENT = f"""{PREAMBLE}
 say("phase_started", phase="run")
-assert json.loads(control.readline())["request"] == "cancel"
+assert json.loads(control.readline())["request"] == "CancelRequest"
 say("run_finished", status="cancelled", error="cancelled")
 """
 GARBAGE = f"""{PREAMBLE}

@@ -47,10 +47,10 @@ if os.environ.get("BROKEN") == spec["side"]:
 say("turn_awaited", call_seconds=1e-3)
 for line in control:
     turn = json.loads(line)
-    if turn["request"] == "cancel":
+    if turn["request"] == "CancelRequest":
         say("run_finished", status="cancelled", error="cancelled")
         break
-    if turn["request"] == "turns_over":
+    if turn["request"] == "TurnsOverRequest":
         if request["keep_output"]:
             shutil.copy(os.environ.get("RESULT_OF_" + spec["side"][0], os.environ["RESULT"]), request["keep_output"])
         say("log_line", stream="stdout", text=json.dumps({"flags": os.environ.get("FLAGS"), "python": sys.executable}))

@@ -45,12 +45,12 @@ say("turn_awaited", call_seconds=1e-3)
 taken = 0
 for line in control:
     turn = json.loads(line)
-    if turn["request"] == "cancel" and variant != "deaf":
+    if turn["request"] == "CancelRequest" and variant != "deaf":
         say("run_finished", status="cancelled", error="cancelled")
         break
-    if turn["request"] == "cancel":
+    if turn["request"] == "CancelRequest":
         continue
-    if turn["request"] == "turns_over":
+    if turn["request"] == "TurnsOverRequest":
         say("warning_raised", code="folded_constants", message="twice the same")
         if variant == "moody" and launch > 1:
             say("warning_raised", code="throttled", message="it was not so before")

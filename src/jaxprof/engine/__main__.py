@@ -40,7 +40,7 @@ def refuse_old_python(arguments: "list[str]") -> None:
     with os.fdopen(control, "rb") as requests:
         request = json.loads(requests.readline().decode() or "{}")
     reply = {
-        "type": "run_finished" if request.get("request") == "run" else "answer",
+        "type": "run_finished" if request.get("request") == "RunRequest" else "answer",
         "error": f"the engine needs Python {OLDEST_PYTHON[0]}.{OLDEST_PYTHON[1]} or newer, "
         f"{sys.executable} is {sys.version.split()[0]}",
         "advice": "Name another interpreter with --python PATH.",

@@ -37,9 +37,9 @@ from jaxprof.engine.protocol.request import (
     TurnRequest,
     TurnsOverRequest,
     decode_request,
-    encode_answer,
 )
 from jaxprof.events import Event, Heartbeat, RunFinished, encode
+from jaxprof.events.base import encode_bounded
 from jaxprof.session.texts import in_pieces
 
 HEARTBEAT_SECONDS = 1.0
@@ -73,7 +73,7 @@ class EventPipe:
 
     def answer(self, answer: EngineAnswer) -> None:
         """Write the reply to a request for data."""
-        self._write(encode_answer(answer))
+        self._write(encode_bounded({"type": "answer", **asdict(answer)}))
 
     def _write(self, line: bytes) -> None:
         if os.getpid() != self._owner:  # checked before the lock: a fork may have copied the lock while it was held

@@ -149,9 +149,10 @@ class Launched:
             self._obey(line)
 
     def _obey(self, line: bytes) -> None:
-        from jaxprof.engine.protocol.recording import decode_program_request
+        from jaxprof.engine.protocol import read_request
+        from jaxprof.engine.protocol.recording import CaptureRequest
 
-        request = decode_program_request(line)
+        request: CaptureRequest = read_request(line, [CaptureRequest])
         if self._recorder is not None:
             self._recorder.capture(seconds=request.seconds, steps=request.steps)
 

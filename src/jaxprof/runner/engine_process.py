@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from jaxprof.devices.live.process_state import is_stopped
+from jaxprof.engine.protocol import encode_request
 from jaxprof.engine.protocol.request import (
     SCRATCH,
     CancelRequest,
@@ -32,7 +33,6 @@ from jaxprof.engine.protocol.request import (
     InputsRequest,
     KeptLeaf,
     Request,
-    encode_request,
 )
 from jaxprof.errors import WorkerError
 from jaxprof.operating_system import python_words, refuse_to_run

@@ -19,11 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jaxprof.early_start import VARIABLE, Started, enlarge, environment
-from jaxprof.engine.protocol.recording import (
-    CaptureRequest,
-    RecordingOptions,
-    encode_program_request,
-)
+from jaxprof.engine.protocol import encode_request
+from jaxprof.engine.protocol.recording import CaptureRequest, RecordingOptions
 from jaxprof.operating_system import refuse_to_run
 from jaxprof.runner.child import KILLED_AFTER_TERM, ChildProcess, Exit, Pipes
 
@@ -129,7 +126,7 @@ class ProgramProcess(ChildProcess):
     def capture(self, seconds: float | None = None, steps: int | None = None) -> None:
         """Request a window in which JAX's profiler is on. A program that does not read requests gets none."""
         with contextlib.suppress(OSError):
-            os.write(self._control, encode_program_request(CaptureRequest(seconds=seconds, steps=steps)))
+            os.write(self._control, encode_request(CaptureRequest(seconds=seconds, steps=steps)))
 
     def signal(self, number: int) -> None:
         """Pass on a signal that was sent to us but meant for the program."""

@@ -14,7 +14,8 @@ from golden import held_cases
 from jaxprof.cli.selection import find_workloads
 from jaxprof.devices.targets import wheels
 from jaxprof.devices.targets.machine import parse_targets
-from jaxprof.engine.protocol.request import CompileRequest, encode_request
+from jaxprof.engine.protocol import encode_request
+from jaxprof.engine.protocol.request import CompileRequest
 from jaxprof.errors import JaxprofError
 from jaxprof.events import RunFinished, RunSpec, SessionClosed, TextRecorded, WarningRaised
 from jaxprof.hlo.analysis.collectives import collectives

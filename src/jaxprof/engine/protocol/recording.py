@@ -1,4 +1,4 @@
-"""The options of a program's recording, and the requests while it runs: the client writes them, the recorder in the
+"""The options of a program's recording, and the request while it runs: the client writes them, the recorder in the
 program reads them.
 
 Separate from the engine's requests, because it is imported while the user's program starts.
@@ -6,9 +6,6 @@ Separate from the engine's requests, because it is imported while the user's pro
 
 from __future__ import annotations
 
-from typing import Final
-
-from jaxprof.engine.protocol import read_request, write_request
 from jaxprof.light_dataclass import dataclass
 
 
@@ -41,21 +38,3 @@ class CaptureRequest:
 
     seconds: float | None = None
     steps: int | None = None
-
-
-_KINDS: Final = {"capture": CaptureRequest}
-
-
-def encode_program_request(request: CaptureRequest) -> bytes:
-    """Return one line of JSON with its line break."""
-    return write_request(request, _KINDS)
-
-
-def decode_program_request(line: bytes) -> CaptureRequest:
-    """Return the request on `line`. Raises ValueError for anything else."""
-    cls, fields = read_request(line, _KINDS)
-    try:
-        request: CaptureRequest = cls(**fields)
-    except TypeError as error:
-        raise ValueError(f"not a request: {error}") from error
-    return request

@@ -6,12 +6,11 @@ to end.
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, get_args
 
-from jaxprof.engine.protocol import read_request, write_request
+from jaxprof.engine.protocol import read_request
 from jaxprof.events import RunSpec
-from jaxprof.events.base import encode_bounded
 from jaxprof.light_dataclass import dataclass, field
 
 SCRATCH = "JAXPROF_SCRATCH"
@@ -155,41 +154,20 @@ Request = (
     | CancelRequest
 )
 
-_KINDS: dict[str, type[Any]] = {
-    "run": RunRequest,
-    "turn": TurnRequest,
-    "turns_over": TurnsOverRequest,
-    "compile": CompileRequest,
-    "open_trace": OpenTraceRequest,
-    "describe": DescribeRequest,
-    "inputs": InputsRequest,
-    "devices": DevicesRequest,
-    "empty_call": EmptyCallRequest,
-    "cancel": CancelRequest,
-}
-
-
-def encode_request(request: Request) -> bytes:
-    """Return one line of JSON with its line break."""
-    return write_request(request, _KINDS)
-
 
 def decode_request(line: bytes) -> Request:
     """Return the request on `line`. Raises ValueError for anything else."""
-    cls, payload = read_request(line, _KINDS)
-    try:
-        if "spec" in payload:
-            payload["spec"] = _spec(payload["spec"])
-        request: Request = cls(**payload)
-    except TypeError as error:
-        raise ValueError(f"not a request: {error}") from error
-    return request
+    request: Request = read_request(line, get_args(Request))
+    return replace(request, spec=_spec(request.spec)) if hasattr(request, "spec") else request
 
 
 def _spec(data: Any) -> RunSpec:
-    """Turn JSON's lists back into tuples. Raises TypeError for a value that is not a spec."""
-    spec = RunSpec(**data)
-    return replace(spec, arguments=tuple(spec.arguments), argv=tuple(spec.argv))
+    """Turn JSON's lists back into tuples. Raises ValueError for a value that is not a spec."""
+    try:
+        spec = RunSpec(**data)
+        return replace(spec, arguments=tuple(spec.arguments), argv=tuple(spec.argv))
+    except TypeError as error:
+        raise ValueError(f"not a request: {error}") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,11 +177,6 @@ class EngineAnswer:
     data: Any = None
     error: str = ""
     advice: str = ""
-
-
-def encode_answer(answer: EngineAnswer) -> bytes:
-    """Return one line of JSON without its line break."""
-    return encode_bounded({"type": "answer", **asdict(answer)})
 
 
 LEAVES = "leaves"
