@@ -116,7 +116,10 @@ class ProgramLog:
         with self._lock:
             self.emit(finished)
             for run, plan in list(self._open.items()):
-                self._append(_closing(run, plan, self._finished.get(run, finished), wall_seconds))
+                wall = wall_seconds if run == PROGRAM_RUN else None
+                ended = self._finished.get(run, finished)
+                now = time.monotonic()
+                self._append(RunClosed.of(run, plan.spec, ended, wall_seconds=wall, monotonic_seconds=now))
             self._append(SessionClosed(monotonic_seconds=time.monotonic()))
             self._writer.close()
 
@@ -130,20 +133,6 @@ class ProgramLog:
                 self._open.pop(event.run, None)
         if self._writer.failure is None:
             self._writer.append(event)
-
-
-def _closing(run: str, plan: RunPlanned, finished: RunFinished, wall_seconds: float) -> RunClosed:
-    return RunClosed(
-        run=run,
-        monotonic_seconds=time.monotonic(),
-        workload=plan.spec.workload,
-        variant=plan.spec.variant,
-        device=plan.spec.device,
-        status=finished.status,
-        error=finished.error,
-        advice=finished.advice,
-        wall_seconds=wall_seconds if run == PROGRAM_RUN else None,
-    )
 
 
 def job_process(environment: Mapping[str, str] = os.environ) -> JobProcess:

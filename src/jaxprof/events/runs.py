@@ -3,7 +3,7 @@ side."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from jaxprof.events.base import FLAT, Event, Scalar
 from jaxprof.light_dataclass import dataclass, field
@@ -326,6 +326,20 @@ class RunClosed(Event):
     median_seconds: float | None = None
     ci95_seconds: list[float] | None = None
     wall_seconds: float | None = None
+
+    @classmethod
+    def of(cls, run: str, spec: RunSpec, finished: RunFinished, **figures: Any) -> RunClosed:
+        """Return the summary of a run of `spec` that has ended; `figures`: the other fields."""
+        return cls(
+            run=run,
+            workload=spec.workload,
+            variant=spec.variant,
+            device=spec.device,
+            status=finished.status,
+            error=finished.error,
+            advice=finished.advice,
+            **figures,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

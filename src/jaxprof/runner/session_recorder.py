@@ -155,14 +155,10 @@ def closing(run: Run, finished: RunFinished) -> RunClosed:
 
         summary = steady_summary(run)
     began, ended = run.started_seconds, run.ended_seconds
-    return RunClosed(
-        run=run.id,
-        workload=run.plan.workload,
-        variant=run.plan.variant,
-        device=run.plan.device,
-        status=finished.status,
-        error=finished.error,
-        advice=finished.advice,
+    return RunClosed.of(
+        run.id,
+        run.plan,
+        finished,
         median_seconds=summary.median if summary else None,
         ci95_seconds=list(summary.ci95) if summary and summary.ci95 else None,
         wall_seconds=ended - began if began is not None and ended is not None else None,

@@ -13,7 +13,7 @@ import pytest
 from engine.measure.heard import of, only
 from jaxprof import events as e
 from jaxprof.engine.measure import inprocess
-from jaxprof.engine.measure.inprocess import FunctionCall, compile_call, measure_call, measure_variants, place_call
+from jaxprof.engine.measure.inprocess import compile_call, measure_call, measure_variants, place_call
 from jaxprof.errors import UsageError
 from jaxprof.workloads.decorator import workload
 
@@ -117,22 +117,20 @@ def test_a_static_argument_that_does_not_exist_is_refused_where_the_names_are_kn
 
 def test_one_call_is_one_run_among_others():
     events = []
-    call = FunctionCall(
-        run="r7",
-        name="double",
-        function=lambda x: x * 2,
-        arguments=(jnp.ones(8),),
-        device="",
+    spec = e.RunSpec(
+        workload="double",
+        variant="jit",
+        how="jit",
+        device="cpu:0",
+        budget_seconds=0.1,
         target="f.py:double",
-        specs=("f32[8]",),
+        check=False,
         capture=False,
     )
-    measure_call(call, events.append)
+    measure_call("r7", spec, lambda x: x * 2, (jnp.ones(8),), events.append)
     assert {event.run for event in events} == {"r7"}
     (planned,) = of_run(events, "r7", e.RunPlanned)
-    spec = planned.spec
-    assert (spec.workload, spec.variant, spec.how, spec.device) == ("double", "jit", "jit", "cpu:0")
-    assert (spec.target, spec.arguments, spec.capture, spec.check) == ("f.py:double", ("f32[8]",), False, False)
+    assert planned.spec == spec
     assert samples(events, "r7")
     closed = events[-1]
     assert (closed.status, closed.error) == ("ok", "")

@@ -11,7 +11,7 @@ NumPy variants run without it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -56,18 +56,6 @@ def map_arrays(change: Callable[[np.ndarray[Any, Any]], Any], tree: Any) -> Any:
     if type(tree) is dict:
         return {key: map_arrays(change, branch) for key, branch in tree.items()}
     return tree
-
-
-def arrays_of(tree: Any) -> Iterator[np.ndarray[Any, Any]]:
-    """Yield the NumPy arrays in `tree`."""
-    if isinstance(tree, np.ndarray):
-        yield tree
-    elif isinstance(tree, tuple | list):
-        for branch in tree:
-            yield from arrays_of(branch)
-    elif isinstance(tree, Mapping):
-        for branch in tree.values():
-            yield from arrays_of(branch)
 
 
 _REQUESTED_PRECISIONS = {

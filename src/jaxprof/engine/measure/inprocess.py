@@ -23,7 +23,6 @@ from jaxprof.engine.measure.shared_turns import SharedTurns, TurnsControl
 from jaxprof.engine.protocol.request import RunRequest
 from jaxprof.errors import unknown_name
 from jaxprof.events import (
-    DEFAULT_BUDGET_SECONDS,
     Event,
     RunClosed,
     RunFinished,
@@ -37,7 +36,7 @@ from jaxprof.session.texts import in_pieces
 from jaxprof.stats.launches import summarise_run
 from jaxprof.workloads.callables import arguments_by_name, in_order, last_by_name, signature_of
 from jaxprof.workloads.decorator import Declaration, declaration_of
-from jaxprof.workloads.function import workload_of
+from jaxprof.workloads.function import to_numpy, workload_of
 from jaxprof.workloads.model import Variant, Workload
 
 
@@ -133,41 +132,11 @@ def _check_static_names(fn: Callable[..., Any], static_names: set[str]) -> None:
             raise unknown_name("static argument", key, signature.parameters)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FunctionCall:
-    """One call of a function, compiled, to be measured as one run among others."""
-
-    run: str
-    name: str
-    function: Callable[..., Any]
-    arguments: tuple[Any, ...]
-    device: str = ""
-    """Device of the call; empty for the device of the arguments."""
-    target: str = ""
-    """Target, as in `RunSpec`."""
-    specs: tuple[str, ...] = ()
-    keep_constants: bool = False
-    capture: bool = True
-    """Whether calls are captured, as in `RunSpec`."""
-
-
-def measure_call(call: FunctionCall, emit: Emit) -> None:
-    """Emit the run of `call`. The persistent compilation cache is off for it, so that its compile is cold."""
-    workload = _workload(call.function, call.arguments, call.name, (), None, op_by_op=False)
-    spec = RunSpec(
-        workload=call.name,
-        variant="jit",
-        how="jit",
-        device=call.device or device_of(call.arguments),
-        budget_seconds=DEFAULT_BUDGET_SECONDS,
-        target=call.target,
-        arguments=call.specs,
-        keep_constants=call.keep_constants,
-        check=False,
-    )
-    if not call.capture:
-        spec = replace(spec, capture=False)
-    _measure_run(workload, workload.variant("jit"), RunRequest(run=call.run, spec=spec), emit)
+def measure_call(run: str, spec: RunSpec, function: Callable[..., Any], arguments: tuple[Any, ...], emit: Emit) -> None:
+    """Emit the run of one call of `function`, compiled: one run among others. The persistent compilation cache is off
+    for it unless `spec` says otherwise, so that its compile is cold."""
+    workload = _workload(function, arguments, spec.workload, (), None, op_by_op=False)
+    _measure_run(workload, workload.variant("jit"), RunRequest(run=run, spec=spec), emit)
 
 
 def compile_call(
@@ -249,13 +218,10 @@ def _one_run(run: str, spec: RunSpec, work: Callable[[Emit], None], emit: Emit) 
     work(stamped)
     summary = summarise_run(samples, calls_per_sample=calls)
     stamped(
-        RunClosed(
-            workload=spec.workload,
-            variant=spec.variant,
-            device=spec.device,
-            status=finished.status,
-            error=finished.error,
-            advice=finished.advice,
+        RunClosed.of(
+            run,
+            spec,
+            finished,
             median_seconds=summary.median if summary else None,
             ci95_seconds=list(summary.ci95) if summary and summary.ci95 else None,
             wall_seconds=time.monotonic() - began,
@@ -277,7 +243,7 @@ def _workload(
     variants = [variant for variant in described.variants if variant.name == "jit" or op_by_op]
     variants = [_jitted(item, static_argnums) if item.how == "jit" else item for item in variants]
     if baseline is not None:
-        variants.insert(0, Variant(name="numpy", how="numpy", function=baseline, adapt=_as_numpy))
+        variants.insert(0, Variant(name="numpy", how="numpy", function=baseline, adapt=to_numpy))
     return replace(
         described,
         variants=tuple(variants),
@@ -323,15 +289,6 @@ def _jitted(variant: Variant, static_argnums: tuple[int, ...]) -> Variant:
 
     make.__wrapped__, make.__signature__ = variant.function, inspect.Signature()  # type: ignore[attr-defined]
     return replace(variant, function=make, factory=True)
-
-
-def _as_numpy(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    import jax
-
-    fetched: tuple[Any, ...] = jax.tree.map(
-        lambda leaf: jax.device_get(leaf) if isinstance(leaf, jax.Array) else leaf, inputs
-    )
-    return fetched
 
 
 def device_of(args: Any) -> str:

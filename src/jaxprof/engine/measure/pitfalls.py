@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
+import numpy as np
 from jax.extend.core import Literal
 
-from jaxprof.engine.measure.check import arrays_of
 from jaxprof.engine.measure.stages import CompileLedger, StagedProgram
 from jaxprof.events import WarningRaised
 
@@ -172,7 +172,7 @@ def _costly(equation: Any) -> list[str]:
 def narrowed_inputs(arguments: tuple[Any, ...]) -> Iterator[WarningRaised]:
     """Yield a warning for NumPy inputs that JAX narrows (float64 to float32, unless x64 is on)."""
     changes = {}
-    for array in arrays_of(arguments):
+    for array in filter(lambda leaf: isinstance(leaf, np.ndarray), jax.tree.leaves(arguments)):
         narrower = jax.dtypes.canonicalize_dtype(array.dtype)
         if narrower != array.dtype:
             changes[str(array.dtype)] = str(narrower)

@@ -15,7 +15,16 @@ from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 from typing import Any, Final
 
-from jaxprof.events import Event, LogLine, RunClosed, RunFinished, RunPlanned, RunSpec, WarningRaised
+from jaxprof.events import (
+    DEFAULT_BUDGET_SECONDS,
+    Event,
+    LogLine,
+    RunClosed,
+    RunFinished,
+    RunPlanned,
+    RunSpec,
+    WarningRaised,
+)
 from jaxprof.recorder.calls.kept_call import KeptArguments, WrittenCall, jitted_of, write_call
 from jaxprof.recorder.guest import raised_by_program
 
@@ -92,7 +101,7 @@ class CallCapture:
     def _measure(self, kept: KeptArguments) -> None:
         import jax
 
-        from jaxprof.engine.measure.inprocess import FunctionCall, measure_call
+        from jaxprof.engine.measure.inprocess import device_of, measure_call
         from jaxprof.engine.measure.jax_devices import device_name
 
         args, kwargs = kept.made()
@@ -108,19 +117,18 @@ class CallCapture:
                 self._warn_about_figures(kept)
             self._emit(event)
 
-        measure_call(
-            FunctionCall(
-                run=self._run,
-                name=self._written.name,
-                function=function,
-                arguments=arguments,
-                device=device_name(device) if device is not None else "",
-                target=self._written.target,
-                specs=self._written.specs,
-                keep_constants=self._keep_constants,
-            ),
-            emit,
+        spec = RunSpec(
+            workload=self._written.name,
+            variant="jit",
+            how="jit",
+            device=device_name(device) if device is not None else device_of(arguments),
+            budget_seconds=DEFAULT_BUDGET_SECONDS,
+            target=self._written.target,
+            arguments=self._written.specs,
+            keep_constants=self._keep_constants,
+            check=False,
         )
+        measure_call(self._run, spec, function, arguments, emit)
 
     def _warn_about_figures(self, kept: KeptArguments) -> None:
         """Emit the warnings that qualify this run's figures."""
@@ -150,18 +158,10 @@ class CallCapture:
         )
 
     def _conclude(self, planned: RunPlanned, status: str, error: str) -> None:
+        finished = RunFinished(run=self._run, status=status, error=error)
         self._emit(planned)
-        self._emit(RunFinished(run=self._run, status=status, error=error))
-        self._emit(
-            RunClosed(
-                run=self._run,
-                workload=planned.spec.workload,
-                variant=planned.spec.variant,
-                device=planned.spec.device,
-                status=status,
-                error=error,
-            )
-        )
+        self._emit(finished)
+        self._emit(RunClosed.of(self._run, planned.spec, finished))
 
     @contextlib.contextmanager
     def _own_output(self) -> Iterator[None]:
