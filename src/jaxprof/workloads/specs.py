@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from math import prod
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from jaxprof.errors import UsageError
 
@@ -44,12 +44,13 @@ _EXAMPLES = (
     "or several of them: {'w': f32[8,4], 'b': f32[4]}."
 )
 _KEYWORD: Final = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)")
-_LEAF: Final = re.compile(
-    r"\s*(?:key(?:<\w+>)?(?:\s*\[[^\[\]]*\])?|\w+\s*\[[^\[\]]*\]|[+-]?[\w.]+(?:(?<=[eE])[+-]\d+)?)\s*(?=[,)\]}]|$)"
+_BEYOND_PYTHON: Final = re.compile(
+    r"""(?P<string>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|(?<=\bkey)<\w+>|(?<=\w)\s*\[\s*\]"""
+    r"""|(?<=\w):(?=[A-Za-z_][\w.]*\s*\()"""
 )
-_STRING: Final = re.compile(r"""\s*('(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")\s*""")
-_NAMED: Final = re.compile(r"\s*([A-Za-z_][\w.]*:[A-Za-z_][\w.]*)\s*\(")
-_DEEPEST: Final = 100
+"""What of the notation is not Python's: `key<rbg>`, `f32[]`, the colon of `module:Name(...)`. Not within strings."""
+_LABEL: Final = re.compile(r"-?\d{1,18}|[A-Za-z_]\w*")
+_NAMED: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,92 +177,53 @@ def _dimension(item: str, spec_text: str) -> int | str:
 def parse(text: str) -> Spec:
     """Return the spec of one argument. Raises UsageError with examples."""
     keyword = _KEYWORD.match(text)
-    reader = _Reader(text, keyword.end() if keyword else 0)
-    spec = reader.value(0)
-    reader.must_end()
-    return replace(spec, text=text.strip(), keyword=keyword[1]) if keyword else spec
+    written = f"[{' '.join(text[keyword.end() if keyword else 0 :].splitlines())}]"
+    try:
+        whole = ast.parse(_BEYOND_PYTHON.sub(_as_python, written), mode="eval").body
+        if not isinstance(whole, ast.List) or len(whole.elts) != 1:
+            raise ValueError
+        spec = _spec_of(whole.elts[0], written.encode())
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise cannot_read(text) from None
+    return replace(spec, text=text.strip(), keyword=keyword[1] if keyword else "")
 
 
-class _Reader:
-    """Reads a text from left to right."""
+def _as_python(match: re.Match[str]) -> str:
+    """Return what Python reads as part of a name, as long as what it stands for, so that places stay the same."""
+    return match[0] if match["string"] else "." if match[0] == ":" else "_" * len(match[0])
 
-    def __init__(self, text: str, at: int) -> None:
-        self._text = text
-        self._at = at
 
-    def value(self, depth: int) -> Spec:
-        """Return the spec that begins here."""
-        if depth > _DEEPEST:
-            raise cannot_read(self._text[:60])
-        began = self._at
-        if string := self._take(_STRING):
-            return Spec(text=string[1], kind="word", word=str(ast.literal_eval(string[1])))
-        if named := self._take(_NAMED):
-            parts = self._items(")", lambda: self._field(depth))
-            return self._nested(began, named[1], parts)
-        if self._takes("("):
-            return self._in_parentheses(began, depth)
-        if self._takes("["):
-            listed = self._items("]", lambda: self.value(depth + 1))
-            return self._nested(began, "list", list(enumerate(listed)))
-        if self._takes("{"):
-            return self._nested(began, "dict", self._items("}", lambda: self._entry(depth)))
-        if leaf := self._take(_LEAF):
-            return parse_leaf(leaf[0])
-        raise cannot_read(self._text)
+def _spec_of(node: ast.expr, line: bytes) -> Spec:
+    """Return the spec that `line` has at the place of `node`. Raises ValueError for other expressions of Python."""
+    text = _text_of(node, line)
+    match node:
+        case ast.Constant(value=str(word)):
+            return Spec(text=text, kind="word", word=word)
+        case ast.List(elts=values) | ast.Tuple(elts=values):
+            container, labels = type(node).__name__.lower(), list(range(len(values)))
+        case ast.Dict(keys=keys, values=values):
+            container, labels = "dict", [_label(key, line) for key in keys]
+        case ast.Call(func=func, args=[], keywords=fields) if _NAMED.fullmatch(_text_of(func, line)):
+            container, labels = _text_of(func, line), [field.arg or "" for field in fields]
+            values = [field.value for field in fields]
+        case _:
+            return parse_leaf(text)
+    parts = zip(labels, (_spec_of(value, line) for value in values), strict=True)
+    return Spec(text=text, kind="nested", container=container, parts=tuple(parts))
 
-    def must_end(self) -> None:
-        """Raises UsageError if there is more text."""
-        if self._text[self._at :].strip():
-            raise cannot_read(self._text)
 
-    def _in_parentheses(self, began: int, depth: int) -> Spec:
-        """Return a tuple; `(x)` is `x`, as in Python."""
-        values: list[Spec] = self._items(")", lambda: self.value(depth + 1))
-        if len(values) == 1 and not re.search(r",\s*\)\s*$", self._text[began : self._at]):
-            return replace(values[0], text=self._text[began : self._at].strip())
-        return self._nested(began, "tuple", list(enumerate(values)))
+def _label(key: ast.expr | None, line: bytes) -> str | int:
+    """Return the key of an entry: a text, with or without quotes, or a whole number."""
+    if isinstance(key, ast.Constant) and isinstance(key.value, str):
+        return key.value
+    text = _text_of(key, line) if key is not None else ""
+    if not _LABEL.fullmatch(text):
+        raise ValueError(text)
+    return int(text) if text.lstrip("-").isdigit() else text
 
-    def _field(self, depth: int) -> tuple[str | int, Spec]:
-        name = self._take(_KEYWORD)
-        if name is None:
-            raise cannot_read(self._text)
-        return name[1], self.value(depth + 1)
 
-    def _entry(self, depth: int) -> tuple[str | int, Spec]:
-        if string := self._take(_STRING):
-            key: str | int = str(ast.literal_eval(string[1]))
-        elif word := self._take(re.compile(r"\s*(-?\d{1,18}|[A-Za-z_]\w*)\s*")):
-            key = int(word[1]) if word[1].lstrip("-").isdigit() else word[1]
-        else:
-            raise cannot_read(self._text)
-        if not self._takes(":"):
-            raise cannot_read(self._text)
-        return key, self.value(depth + 1)
-
-    def _items(self, closing: str, item: Callable[[], Any]) -> list[Any]:
-        """Return the items up to `closing`, separated by commas; a trailing comma is allowed."""
-        items: list[Any] = []
-        while not self._takes(closing):
-            items.append(item())
-            if self._takes(closing):
-                break
-            if not self._takes(","):
-                raise cannot_read(self._text)
-        return items
-
-    def _nested(self, began: int, container: str, parts: Sequence[tuple[str | int, Spec]]) -> Spec:
-        text = self._text[began : self._at].strip()
-        return Spec(text=text, kind="nested", container=container, parts=tuple(parts))
-
-    def _takes(self, sign: str) -> bool:
-        return self._take(re.compile(rf"\s*{re.escape(sign)}\s*")) is not None
-
-    def _take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        match = pattern.match(self._text, self._at)
-        if match:
-            self._at = match.end()
-        return match
+def _text_of(node: ast.expr, line: bytes) -> str:
+    return line[node.col_offset : node.end_col_offset].decode()
 
 
 def split_shard(text: str) -> tuple[str, str]:
