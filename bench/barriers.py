@@ -85,7 +85,7 @@ def compared(module: Module) -> Iterator[tuple[str, str, str, str]]:
 
 
 def compiled(name: str, device: str, python: str) -> Module | None:
-    command = [python, "-m", "jaxprof", "hlo", name.replace("_", "-"), "--for", device, "--stage", "hlo"]
+    command = [python, "-m", "jaxprof", "hlo", name, "--for", device, "--stage", "hlo"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     if done.returncode:

@@ -1,6 +1,5 @@
 """Each built-in workload runs in each variant with real JAX, is right, and is caught when it is made wrong."""
 
-import inspect
 from functools import cache, partial
 
 import jax
@@ -9,6 +8,7 @@ import pytest
 from jax.extend.core import Literal
 
 from jaxprof.workloads import built_in, names
+from jaxprof.workloads.callables import written_function
 from jaxprof.workloads.check import compare, tolerance
 from jaxprof.workloads.model import DeferredModule
 from tables import rows
@@ -192,6 +192,6 @@ def test_an_unaligned_array_is_copied_to_the_device_and_an_aligned_one_shared():
 @pytest.mark.parametrize("name", names())
 def test_no_stand_in_for_a_module_is_left_in_a_file_whose_functions_are_timed(name):
     for variant in built_in(name).variants:
-        file = inspect.unwrap(variant.build(TINY[name])).__globals__
+        file = written_function(variant.build(TINY[name])).__globals__
         left = [key for key, value in file.items() if isinstance(value, DeferredModule)]
         assert variant.how == "numpy" or left == [], variant.name

@@ -14,47 +14,46 @@ from jaxprof.errors import unknown_name
 if TYPE_CHECKING:
     from jaxprof.workloads.model import Workload, WorkloadInfo
 
-CATALOGUE = (
-    "matmul",
-    "matmul_uniform",
-    "selu",
-    "batch_matmul_mean",
-    "grad_logistic",
-    "grad_nested",
-    "hessian",
-    "vjp_jvp",
-    "vmap",
-    "transfer",
-    "triad",
-    "gemm_peak",
-    "reduce",
-    "sort",
-    "fft",
-    "conv2d",
-    "layernorm",
-    "attention",
-    "scan_rnn",
-    "mlp_train_step",
-)
-"""Names of the modules under `catalogue`, in the order of the list. A workload's name has `-` for `_`."""
+CATALOGUE = {
+    "matmul": "products",
+    "matmul-uniform": "products",
+    "selu": "arrays",
+    "batch-matmul-mean": "products",
+    "grad-logistic": "derivatives",
+    "grad-nested": "derivatives",
+    "hessian": "derivatives",
+    "vjp-jvp": "derivatives",
+    "vmap": "products",
+    "transfer": "arrays",
+    "triad": "arrays",
+    "gemm-peak": "products",
+    "reduce": "arrays",
+    "sort": "arrays",
+    "fft": "arrays",
+    "conv2d": "networks",
+    "layernorm": "networks",
+    "attention": "networks",
+    "scan-rnn": "networks",
+    "mlp-train-step": "networks",
+}
+"""Workload → the file under `catalogue` that declares it, in the order of the list."""
 
 
 @cache
 def built_in(name: str) -> Workload:
     """Return the built-in workload of that name. Raises UsageError with similar names."""
-    module = name.replace("-", "_")
-    if module not in CATALOGUE or "_" in name:
-        raise unknown_name("workload", name, names())
+    if name not in CATALOGUE:
+        raise unknown_name("workload", name, CATALOGUE)
     catalogue = import_module(
         "jaxprof.workloads.catalogue"
     )  # not a statement: to the import contracts, the process that draws must not reach jax
-    workload: Workload = catalogue.load(module)
+    workload: Workload = catalogue.load(CATALOGUE[name], name)
     return workload
 
 
 def names() -> list[str]:
     """Return the names of the built-in workloads, in their order."""
-    return [module.replace("_", "-") for module in CATALOGUE]
+    return list(CATALOGUE)
 
 
 def infos() -> list[WorkloadInfo]:

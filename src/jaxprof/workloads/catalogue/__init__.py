@@ -1,4 +1,4 @@
-"""The built-in workloads, each in a file of its own, written with `@workload` as a user would.
+"""The built-in workloads, in files by what they are about, written with `@workload` as a user would.
 
 Those files take `jax`, `jnp` and `np` from here instead of importing them: listing the workloads imports none.
 """
@@ -22,8 +22,10 @@ else:
 __all__ = ["jax", "jnp", "load", "np"]
 
 
-def load(module: str) -> Workload:
-    """Return the workload that the file `module` of this folder declares; its name has `-` for `_`."""
-    names = vars(import_module(f"{__name__}.{module}"))
-    (function,) = (value for value in names.values() if callable(value) and declaration_of(value) is not None)
-    return workload_of(function, origin="built in", name=module.replace("_", "-"))
+def load(file: str, name: str) -> Workload:
+    """Return the workload that a file of this folder declares under that name."""
+    for value in vars(import_module(f"{__name__}.{file}")).values():
+        declared = declaration_of(value) if callable(value) else None
+        if declared is not None and declared.name == name:
+            return workload_of(value, origin="built in", name=name)
+    raise LookupError(name)
