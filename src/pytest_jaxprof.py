@@ -45,8 +45,8 @@ def jaxprof(request: pytest.FixtureRequest) -> Generator[Caller, None, None]:
     `.kernels`, `.flops`, `.bytes`, `.memory.peak_bytes`; `result.value` is what it returned."""
     from jaxprof.testing.items import watched
 
-    with watched(request.node) as watch:
-        yield watch.caller
+    with watched(request.node) as caller:
+        yield caller
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -54,7 +54,7 @@ class Caller:
     def __init__(self, test: str, watch: CompileWatch) -> None:
         self.test = test
         self.functions: list[CalledFunction] = []
-        self._watch = watch
+        self.watch = watch
         self._known: dict[Any, CalledFunction] = {}
 
     @property
@@ -72,7 +72,7 @@ class Caller:
             raise UsageError(f"jaxprof needs a function, not {type(fn).__name__}", "jaxprof(fn, *args, **kwargs)")
         function = self._function(fn)
         call = _call(function, args, kwargs)
-        before = len(self._watch.seen)
+        before = len(self.watch.seen)
         try:
             value = function.compiled(*args, **kwargs)
         except Exception as error:
@@ -94,7 +94,7 @@ class Caller:
             key = id(fn)  # stays unique: CalledFunction keeps the function alive
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = CalledFunction(fn, self._watch)
+            known = self._known[key] = CalledFunction(fn, self.watch)
             self.functions.append(known)
         return known
 
@@ -116,7 +116,7 @@ class Caller:
         )
         events: list[Event] = []
         args, kwargs = call.shapes
-        with call.function.uncounted():
+        with self.watch.paused():
             compile_call("r1", spec, call.function.compiled, args, kwargs, events.append)
         return CalledProgram(list(as_compiled(events, compilation)), call.function, f"({', '.join(types)})")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -62,11 +62,13 @@ def refuse_wrong_markers(items: Iterable[pytest.Item]) -> None:
             raise pytest.UsageError(f"{item.nodeid}: {error.what}. {error.hint}") from None
 
 
-def exceeded(limits: Mapping[str, float], watch: CompileWatch, caller: Caller) -> list[str]:
+def exceeded(limits: Mapping[str, float], caller: Caller) -> list[str]:
     """Return what exceeds the limits, each as a few lines; empty if nothing does."""
     failures: list[str] = []
     if COMPILES in limits:
-        failures += _compiled_too_often(limits[COMPILES], watch, caller)
+        keys = {key for function in caller.functions for key in function.keys}
+        most = limits[COMPILES]
+        failures += [_listed(rows, most) for rows in caller.watch.by_function(keys).values() if len(rows) > most]
     fact_limits = {name: limits[name] for name in FACT_LIMITS if name in limits}
     if fact_limits and not caller.programs:
         names = " and ".join(fact_limits)
@@ -74,12 +76,6 @@ def exceeded(limits: Mapping[str, float], watch: CompileWatch, caller: Caller) -
     for program in caller.programs:
         failures += [line for name, most in fact_limits.items() if (line := _too_large(program, name, most))]
     return failures
-
-
-def _compiled_too_often(most: float, watch: CompileWatch, caller: Caller) -> list[str]:
-    groups: dict[Any, Sequence[Compiled]] = dict(watch.by_function())
-    groups |= {key: rows for function in caller.functions for key, rows in function.by_key().items()}
-    return [_listed(rows, most) for rows in groups.values() if len(rows) > most]
 
 
 def _listed(rows: Sequence[Compiled], most: float) -> str:
@@ -103,40 +99,32 @@ def _too_large(program: CalledProgram, name: str, most: float) -> str:
     return safe(f"{limit}, found {value:.0f}{rounded}") if value > most else ""
 
 
-class TestWatch:
-    """What is watched during one test."""
-
-    __test__ = False
-
-    def __init__(self, item: pytest.Item) -> None:
-        self.compilations = CompileWatch()
-        self.caller = Caller(item.nodeid, self.compilations)
-        try:
-            self.compilations.start()
-        except ImportError as error:
-            pytest.fail(f"the fixture and the marker jaxprof need jax, which cannot be imported: {error}", False)
-
-
-_WATCH = pytest.StashKey[TestWatch]()
+_CALLER = pytest.StashKey[Caller]()
 _LINES = pytest.StashKey[list[str]]()
 
 
 @contextmanager
-def watched(item: pytest.Item) -> Iterator[TestWatch]:
-    """Yield the watch of a test, from the fixture or the test's body on, whichever begins first, until that ends."""
-    existing = item.stash.get(_WATCH, None)
+def watched(item: pytest.Item) -> Iterator[Caller]:
+    """Yield what calls a test's functions, from the fixture or the test's body on, whichever begins first, until that
+    ends; meanwhile all compilations are watched."""
+    existing = item.stash.get(_CALLER, None)
     if existing is not None:
         yield existing
         return
-    watch = item.stash[_WATCH] = TestWatch(item)
+    caller = Caller(item.nodeid, CompileWatch())
     try:
-        yield watch
+        caller.watch.start()
+    except ImportError as error:
+        pytest.fail(f"the fixture and the marker jaxprof need jax, which cannot be imported: {error}", False)
+    item.stash[_CALLER] = caller
+    try:
+        yield caller
     finally:
-        watch.compilations.stop()
-        del item.stash[_WATCH]
+        caller.watch.stop()
+        del item.stash[_CALLER]
         item.stash[_LINES] = [
             encode_line(replace(event, run=f"r{number}")).decode()
-            for number, program in enumerate(watch.caller.programs, start=1)
+            for number, program in enumerate(caller.programs, start=1)
             for event in program.events
         ]
 
@@ -153,8 +141,8 @@ def limited(item: pytest.Item) -> Iterator[None]:
         limits = limits_of(item)
     except JaxprofError as error:
         pytest.fail(f"jaxprof: {error.what}. {error.hint}", pytrace=False)
-    with watched(item) as watch:
+    with watched(item) as caller:
         yield
-        failures = exceeded(limits, watch.compilations, watch.caller)
+        failures = exceeded(limits, caller)
     if failures:
         pytest.fail("\n".join(f"jaxprof: {failure}" for failure in failures), pytrace=False)

@@ -5,8 +5,8 @@ The facts are those of `jaxprof gate` and `jaxprof compare`; they are derived on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -23,27 +23,19 @@ from jaxprof.events import (
     SessionClosed,
     WarningRaised,
 )
+from jaxprof.grouping import grouped
 from jaxprof.recorder.compiles.ledger import Ledger
 from jaxprof.recorder.compiles.signature import FunctionKey
 from jaxprof.session import Run
 from jaxprof.session.log import new_header
 
 
-@dataclass(frozen=True, slots=True)
-class Compilation:
-    """One compilation of a test."""
-
-    key: FunctionKey
-    """Identifies the function: compilations of the same function, wrapped in the same way, have the same key."""
-    event: Compiled
-
-
 class CompileWatch:
     """Watches the compilations of this process from `start` to `stop`."""
 
     def __init__(self) -> None:
-        self.seen: list[Compilation] = []
-        self.watching = False
+        self.seen: list[tuple[FunctionKey, Compiled]] = []
+        """Compilations in order. Those of the same function, wrapped in the same way, have the same key."""
         self._ledger: Ledger | None = None
 
     def start(self) -> None:
@@ -54,38 +46,35 @@ class CompileWatch:
         self._ledger = Ledger(lambda event: None)
         self._ledger.on_row = self._take
         self._ledger.attach()
-        self.watching = True
 
     def stop(self) -> None:
         """End watching. A second call does nothing."""
-        if self.watching and self._ledger is not None:
-            self.watching = False
-            self._ledger.finish()
-            self._ledger.detach()
+        ledger, self._ledger = self._ledger, None
+        if ledger is not None:
+            ledger.finish()
+            ledger.detach()
 
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Do not count what is compiled inside."""
-        if not self.watching or self._ledger is None:
+        ledger = self._ledger
+        if ledger is None:
             yield
             return
-        self._ledger.detach()
+        ledger.detach()
         try:
             yield
         finally:
-            self._ledger.attach()
+            ledger.attach()
 
-    def by_function(self) -> dict[FunctionKey, list[Compiled]]:
-        """Return the compilations of the test's own functions: neither single operations nor functions of libraries."""
-        grouped: dict[FunctionKey, list[Compiled]] = {}
-        for compilation in self.seen:
-            if not compilation.event.op_by_op and not compilation.event.library:
-                grouped.setdefault(compilation.key, []).append(compilation.event)
-        return grouped
+    def by_function(self, keys: Collection[FunctionKey]) -> dict[FunctionKey, list[Compiled]]:
+        """Return the compilations of the functions with these keys, and of all other functions of the test's own:
+        neither single operations nor functions of libraries."""
+        return grouped((key, event) for key, event in self.seen if key in keys or not (event.op_by_op or event.library))
 
     def _take(self, key: FunctionKey, event: Compiled) -> None:
         if event.compile_seconds is not None:
-            self.seen.append(Compilation(key, event))
+            self.seen.append((key, event))
 
 
 UNKNOWN_MEMORY = MemoryPicture("unknown", None, {}, (), (), None)
@@ -172,28 +161,21 @@ class CalledFunction:
         self.compiled: Any = jax.jit(_plain(function)) if self.is_plain else function
         self.programs: list[tuple[MadeCall, CalledProgram]] = []
         self._watch = watch
-        self._keys: set[FunctionKey] = set()
-
-    def uncounted(self) -> AbstractContextManager[None]:
-        """Do not count what is compiled inside as the test's."""
-        return self._watch.paused()
+        self.keys: set[FunctionKey] = set()
+        """What tells it from another function of the same name."""
 
     def compilations(self) -> tuple[Compiled, ...]:
         """Return the function's compilations in this test so far."""
-        return tuple(seen.event for seen in self._watch.seen if seen.key in self._keys)
-
-    def by_key(self) -> dict[FunctionKey, list[Compiled]]:
-        """Return the function's compilations by key, which tells it from another function of the same name."""
-        return {key: [seen.event for seen in self._watch.seen if seen.key == key] for key in self._keys}
+        return tuple(event for key, event in self._watch.seen if key in self.keys)
 
     def took(self, before: int) -> Compiled | None:
         """Return the compilation of the function by a call that began after `before` compilations of the test; None if
         the call compiled nothing."""
         during = self._watch.seen[before:]
-        named = [seen for seen in during if seen.event.function == self.name]
-        candidates = named or [seen for seen in during if not seen.event.op_by_op]
-        self._keys |= {seen.key for seen in candidates}
-        return candidates[-1].event if candidates else None
+        named = [(key, event) for key, event in during if event.function == self.name]
+        candidates = named or [(key, event) for key, event in during if not event.op_by_op]
+        self.keys |= {key for key, _ in candidates}
+        return candidates[-1][1] if candidates else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
