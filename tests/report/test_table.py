@@ -107,7 +107,7 @@ def test_numbers_stay_numbers_and_unknown_is_empty(value, written):
 
 
 def test_in_a_notebook_it_stays_small():
-    from jaxprof.api import Session
+    from jaxprof.api.session import Session
 
     def shown(*compiles):
         return Session._repr_markdown_(program_events.session(*compiles))

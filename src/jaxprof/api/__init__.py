@@ -11,10 +11,3 @@
 
 It uses the same engine as the terminal app, without the child process: the caller's jax, devices and settings.
 """
-
-from __future__ import annotations
-
-from jaxprof.api.recording import Recording, record
-from jaxprof.api.session import Session, load, load_hlo, profile
-
-__all__ = ["Recording", "Session", "load", "load_hlo", "profile", "record"]

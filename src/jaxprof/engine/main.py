@@ -308,7 +308,7 @@ def _devices(_: DevicesRequest) -> object:
 
 
 def _empty_call(request: EmptyCallRequest) -> object:
-    from jaxprof.engine.measure.empty_call import empty_call_seconds
+    from jaxprof.engine.measure.startup import empty_call_seconds
 
     return empty_call_seconds(request.arrays, request.numbers)
 

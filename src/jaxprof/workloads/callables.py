@@ -132,47 +132,27 @@ def in_order(
 
 
 def last_by_name(function: Callable[..., Any], names: tuple[str, ...]) -> Callable[..., Any]:
-    """Return `function`, called with its last positional arguments under these names; itself if there are none."""
+    """Return `function`, called with its last positional arguments under these names; itself if there are none.
+
+    The result is a `jax.stages.Wrapped` if `function` is one: compiled with the same settings and static arguments.
+    """
     if not names:
         return function
+
+    def by_name(called: Callable[..., Any]) -> Any:
+        @functools.wraps(written_function(function))
+        def named(*arguments: Any) -> Any:
+            at = len(arguments) - len(names)
+            return called(*arguments[:at], **dict(zip(names, arguments[at:], strict=True)))
+
+        return named
+
+    made = by_name(function)
     if hasattr(function, "trace") and hasattr(function, "lower"):
-        return _CompiledByName(function, names)
-
-    @functools.wraps(written_function(function))
-    def named(*arguments: Any) -> Any:
-        at = len(arguments) - len(names)
-        return function(*arguments[:at], **dict(zip(names, arguments[at:], strict=True)))
-
-    return named
-
-
-class _CompiledByName:
-    """A function of `jax.jit` (a `jax.stages.Wrapped`), called with its last positional arguments by name.
-
-    The result is one, too: compiled with the same settings, and with the same static arguments.
-    """
-
-    def __init__(self, function: Any, names: tuple[str, ...]) -> None:
-        functools.update_wrapper(self, written_function(function))
+        made.trace, made.lower = by_name(function.trace), by_name(function.lower)
         inside = getattr(function, "__wrapped__", None)
-        self.__wrapped__ = last_by_name(inside, names) if inside is not None else function
-        self._function, self._names = function, names
-
-    def __call__(self, *arguments: Any) -> Any:
-        positional, by_name = self._split(arguments)
-        return self._function(*positional, **by_name)
-
-    def trace(self, *arguments: Any) -> Any:
-        positional, by_name = self._split(arguments)
-        return self._function.trace(*positional, **by_name)
-
-    def lower(self, *arguments: Any) -> Any:
-        positional, by_name = self._split(arguments)
-        return self._function.lower(*positional, **by_name)
-
-    def _split(self, arguments: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        at = len(arguments) - len(self._names)
-        return arguments[:at], dict(zip(self._names, arguments[at:], strict=True))
+        made.__wrapped__ = last_by_name(inside, names) if inside is not None else function
+    return made
 
 
 def leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:

@@ -62,7 +62,9 @@ def _make(spec: Spec, parameters: Parameters, random: numpy.random.Generator) ->
         return random.standard_normal((*shape, 2), dtype=part).view(dtype)[..., 0]  # type: ignore[call-overload]
     if dtype in ("float32", "float64"):
         return random.standard_normal(shape, dtype=dtype)  # type: ignore[call-overload]
-    return random.standard_normal(shape, dtype="float32").astype(_narrow(dtype))
+    if dtype != "float16":
+        import ml_dtypes  # noqa: F401 - tells NumPy the names of its dtypes
+    return random.standard_normal(shape, dtype="float32").astype(dtype)
 
 
 def _make_key(spec: Spec, parameters: Parameters, random: numpy.random.Generator) -> Any:
@@ -73,14 +75,6 @@ def _make_key(spec: Spec, parameters: Parameters, random: numpy.random.Generator
     except ValueError as error:
         raise UsageError(f"{spec.text}: {error}", "Write key for a key of JAX's default kind.") from None
     return jax.random.split(key, spec.sizes(parameters)) if spec.shape else key
-
-
-def _narrow(dtype: str) -> Any:
-    if dtype == "float16":
-        return dtype
-    import ml_dtypes
-
-    return getattr(ml_dtypes, dtype)
 
 
 def _build_container(spec: Spec, parts: Sequence[tuple[str | int, Any]]) -> Any:

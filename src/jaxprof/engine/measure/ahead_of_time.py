@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.engine.measure.control import Cancelled, Reporter, RunControl
@@ -21,7 +22,7 @@ from jaxprof.events import Event, RunFinished
 if TYPE_CHECKING:
     from jax.sharding import Mesh, PartitionSpec, Sharding
 
-    from jaxprof.engine.measure.portable import Traced
+    from jaxprof.engine.measure.portable import Program, Traced
     from jaxprof.engine.measure.sharding import ShardedLeaf
     from jaxprof.engine.measure.stages import StagedProgram
     from jaxprof.workloads.model import Workload
@@ -216,9 +217,8 @@ class _TargetCompile:
         """Export the program from this host's devices, and compile it for the same places of the target's mesh."""
         from jax.sharding import NamedSharding
 
-        from jaxprof.engine.measure.portable import Devices, lower_for_target, program_of, with_own_names
+        from jaxprof.engine.measure.portable import Devices, lower_for_target, program_of
         from jaxprof.engine.measure.sharding import own_sharding
-        from jaxprof.engine.measure.stages import compile_traced
 
         shardings: list[Sharding | None] = []
         given: dict[int, PartitionSpec] = {}
@@ -233,14 +233,23 @@ class _TargetCompile:
             shardings.append(sharding)
         self._report_sharding(leaves, given, mesh)
         program = program_of(traced, shardings, annotated=True)
-        jitted = program.jitted
         devices = Devices(self._order(mesh, topology))
+        lower = partial(lower_for_target, program, mesh, devices, self.request.platform)
+        return self._compile_program(program, traced, leaves, lower)
+
+    def _compile_program(
+        self, program: Program, traced: Traced, leaves: Sequence[ShardedLeaf], lower: Callable[[], Any] | None = None
+    ) -> StagedProgram:
+        from jaxprof.engine.measure.portable import with_own_names
+        from jaxprof.engine.measure.stages import compile_traced
+
+        jitted = program.jitted
         names = [leaves[slot].written for slot in traced.slots if slot is not None]
         return compile_traced(
             self.recorder,
             jitted,
             jitted.trace(*program.shapes),
-            lower=lambda: lower_for_target(program, mesh, devices, self.request.platform),
+            lower=lower,
             cleaned=lambda text: with_own_names(text, program, names),
             keep_constants=self.request.spec.keep_constants,
             ask_reasons=self.request.platform == "cuda",
@@ -264,9 +273,8 @@ class _TargetCompile:
         from jax.experimental import topologies
         from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
 
-        from jaxprof.engine.measure.portable import program_of, with_own_names
+        from jaxprof.engine.measure.portable import program_of
         from jaxprof.engine.measure.sharding import DEFAULT_AXIS
-        from jaxprof.engine.measure.stages import compile_traced
 
         count = self.request.devices
         shardings: list[Sharding | None]
@@ -280,18 +288,7 @@ class _TargetCompile:
                 NamedSharding(mesh, PartitionSpec() if slot is None else specs.get(slot, PartitionSpec()))
                 for slot in traced.slots
             ]
-        program = program_of(traced, shardings, annotated=False)
-        jitted = program.jitted
-        placed = jitted.trace(*program.shapes)
-        names = [leaves[slot].written for slot in traced.slots if slot is not None]
-        return compile_traced(
-            self.recorder,
-            jitted,
-            placed,
-            cleaned=lambda text: with_own_names(text, program, names),
-            keep_constants=self.request.spec.keep_constants,
-            ask_reasons=self.request.platform == "cuda",
-        )
+        return self._compile_program(program_of(traced, shardings, annotated=False), traced, leaves)
 
     def _report_sharding(self, leaves: Sequence[ShardedLeaf], specs: Mapping[int, PartitionSpec], mesh: Mesh) -> None:
         """Report how the inputs are spread, and how to change it."""

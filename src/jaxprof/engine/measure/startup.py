@@ -1,15 +1,17 @@
 """What a process pays before its program starts: imports, the backend, the first compile and transfer.
 
-These are measured separately, so that `compile` is the program's own. A jax that is missing or too old is refused, with
-the command that fixes it.
+These are measured separately, so that `compile` is the program's own; so is the smallest call of a compiled function,
+what any call costs with this Python, this JAX and this machine. A jax that is missing or too old is refused, with the
+command that fixes it.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+import time
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
 from jaxprof.engine.measure.control import Reporter
 from jaxprof.errors import JaxprofError
@@ -81,3 +83,28 @@ def _pip(name: str) -> str:
 
 def _version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", text)[:3])
+
+
+_CALLS: Final = 100
+_BATCHES: Final = 60
+
+
+def empty_call_seconds(arrays: int, numbers: int) -> float:
+    """Return the CPU seconds of one call with so many small arrays and Python numbers as arguments.
+
+    It uses all the numbers, which have to reach the device, and one of the arrays. The figure is that of the quietest
+    batch of calls, because whatever else runs only makes a call longer.
+    """
+    import jax
+
+    call = jax.jit(lambda *values: sum(values[max(0, arrays - 1) :], 1))
+    values = [*[jax.numpy.ones(4)] * arrays, *range(numbers)]
+
+    def batch() -> float:
+        began = time.thread_time()
+        for _ in range(_CALLS):
+            call(*values)
+        return (time.thread_time() - began) / _CALLS
+
+    batch()  # compiles
+    return min(batch() for _ in range(_BATCHES))
