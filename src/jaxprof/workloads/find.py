@@ -19,6 +19,7 @@ from typing import Any
 
 from jaxprof.errors import UsageError, missing_file, unknown_name
 from jaxprof.files import with_home
+from jaxprof.units import and_more
 from jaxprof.workloads import built_in, names
 from jaxprof.workloads.decorator import declaration_of
 from jaxprof.workloads.function import workload_of
@@ -173,8 +174,7 @@ def _hint(place: str, module: ModuleType) -> str:
     defined = functions_in(module)
     if not defined:
         return "It defines no function."
-    more = f" and {len(defined) - _OFFERED} more" if len(defined) > _OFFERED else ""
-    return "It has: " + ", ".join(f"{place}:{name}" for name in defined[:_OFFERED]) + more + "."
+    return f"It has: {and_more([f'{place}:{name}' for name in defined], _OFFERED)}."
 
 
 def _is_place(text: str) -> bool:

@@ -156,5 +156,5 @@ def test_a_damaged_header_refuses_its_file_alone(kind, tmp_path):
             refused = False
         except FileRefusedError:
             refused = True
-        entries = {entry.name: entry for entry in Library(tmp_path).entries()}
+        entries = {entry.name: entry for entry in Library(tmp_path).listed()}
         assert (bool(entries["bad"].problem), entries["good"].workloads) == (refused, ["selu"])

@@ -40,13 +40,13 @@ def test_listing_reads_summaries_of_the_newest_first(library):
     os.utime(library.folder / "odd.jaxprof", (1, 1))
     (library.folder / "folder.jaxprof").mkdir()
     (library.folder / "notes.txt").touch()
-    new, old, odd = list(library.entries())
+    new, old, odd = list(library.listed())
     assert (new.name, new.complete, new.live) == ("new", False, False)
     assert (old.name, old.complete, old.workloads) == ("old", True, ["selu"])
     assert [closed.median_seconds for closed in old.closed] == [1e-3]
     assert odd.header is None
     assert "neither a session nor a profile" in odd.problem
-    assert [entry.name for entry in library.entries(limit=2)] == ["new", "old"]
+    assert [entry.name for entry in library.listed(limit=2)] == ["new", "old"]
 
 
 def test_what_vanishes_while_it_is_listed_is_left_out(library, monkeypatch):
@@ -55,7 +55,7 @@ def test_what_vanishes_while_it_is_listed_is_left_out(library, monkeypatch):
     assert set(library.paths()) == {kept, gone}
     monkeypatch.setattr(Library, "paths", lambda self: [gone, kept])
     gone.unlink()
-    assert [entry.name for entry in library.entries()] == ["kept"]
+    assert [entry.name for entry in library.listed()] == ["kept"]
 
 
 def test_a_job_of_which_a_session_vanishes_is_listed_without_it(library, monkeypatch):

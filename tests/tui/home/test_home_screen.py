@@ -223,7 +223,7 @@ async def test_a_workload_is_compiled_for_devices_that_are_not_here():
 
 def test_the_last_median_is_one_of_the_same_size(tmp_path):
     keep_session(tmp_path, "one", ("selu", "numpy", "ok", 4.4e-3), ("selu", "jit", "ok", 0.6e-3))
-    entries = list(Library(tmp_path).entries())
+    entries = list(Library(tmp_path).listed())
     assert last_medians("selu", {"n": 1_000_000}, entries) == {"numpy": "last 4.40 ms", "jit": "last 600 µs"}
     assert last_medians("selu", {"n": 4_000_000}, entries) == {}
     assert last_medians("matmul", {"n": 1_000_000}, entries) == {}

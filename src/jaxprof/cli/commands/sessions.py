@@ -172,13 +172,13 @@ def _state(entry: Entry) -> str:
 
 def _delete(library: Library, doomed: Sequence[Path], *, yes: bool) -> None:
     """Delete after asking. Without a terminal, `--yes` is required."""
-    from jaxprof.session.log.library import total_bytes
+    from jaxprof.session.log.library import kept_bytes
 
     if not doomed:
         note("Nothing to delete.")
         return
     jobs = sum(path.is_dir() for path in doomed)
-    what = f"{_counts(len(doomed) - jobs, jobs)} ({bytes_(total_bytes(doomed))})"
+    what = f"{_counts(len(doomed) - jobs, jobs)} ({bytes_(kept_bytes(*doomed))})"
     notes(map(str, doomed))
     if confirmed(f"Delete {what}?", yes=yes):
         for path in doomed:

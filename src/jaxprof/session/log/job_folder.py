@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
@@ -20,6 +20,7 @@ from jaxprof.limits import PROCESSES
 from jaxprof.session.fold import Session
 from jaxprof.session.log.reader import Follower, is_live
 from jaxprof.session_names import JOB_EXTENSION, PROCESS_NAME, attempts_in
+from jaxprof.units import and_more
 
 _MOST_NAMED: Final = 8
 
@@ -139,7 +140,8 @@ def copies_in(reports: Iterable[ProcessReport], notices: list[str]) -> set[int]:
         what = (
             f"the session of process {of_it[0]} is a copy of that of process {original}, and is left out"
             if len(of_it) == 1
-            else f"{len(of_it)} sessions are copies of that of process {original}, and are left out: {_named(of_it)}"
+            else f"{len(of_it)} sessions are copies of that of process {original}, and are left out: "
+            + and_more(of_it, _MOST_NAMED)
         )
         notices.append(what)
     return set(copies)
@@ -153,12 +155,14 @@ def agreed(reports: Sequence[ProcessReport], notices: list[str]) -> tuple[str, i
         notices.append("the number of processes is unknown: neither the launcher nor JAX reported it")
     jobs = sorted({report.job for report in reports if report.job})
     if len(jobs) > 1:
-        notices.append(f"sessions of {len(jobs)} jobs are in one folder: {_named(jobs)}")
+        notices.append(f"sessions of {len(jobs)} jobs are in one folder: {and_more(jobs, _MOST_NAMED)}")
     if len(counts) > 1:
-        notices.append(f"the processes report different numbers of processes: {_named(map(str, sorted(counts)))}")
+        notices.append(
+            f"the processes report different numbers of processes: {and_more([*map(str, sorted(counts))], _MOST_NAMED)}"
+        )
     versions = {report.version for report in reports}
     if len(versions) > 1:
-        notices.append(f"they were recorded by several versions of jaxprof: {_named(sorted(versions))}")
+        notices.append(f"they were recorded by several versions of jaxprof: {and_more(sorted(versions), _MOST_NAMED)}")
     there = {report.index for report in reports}
     count = min(max([*counts, max(there) + 1]), PROCESSES.most)
     notices += missing_of(count, there)
@@ -170,7 +174,7 @@ def missing_of(count: int, there: Collection[int]) -> list[str]:
     missing = [index for index in range(count) if index not in there]
     if not missing:
         return []
-    return [f"{len(missing)} of {count} processes have no session here: {_named(list(map(str, missing)))}"]
+    return [f"{len(missing)} of {count} processes have no session here: {and_more([*map(str, missing)], _MOST_NAMED)}"]
 
 
 def _sorted_names(folder: Path, notices: list[str]) -> list[tuple[int, int, Path]]:
@@ -185,12 +189,6 @@ def _sorted_names(folder: Path, notices: list[str]) -> list[tuple[int, int, Path
     if len(attempts) > PROCESSES.most:
         notices.append(f"the folder holds {PROCESSES.words}; the others are left out. {PROCESSES.hint}")
     return attempts[: PROCESSES.most]
-
-
-def _named(items: Iterator[str] | list[str]) -> str:
-    words = list(items)
-    more = len(words) - _MOST_NAMED
-    return ", ".join(words[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 SILENCE_SECONDS: Final = 30.0

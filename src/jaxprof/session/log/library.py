@@ -49,19 +49,7 @@ class Library:
 
     def paths(self) -> list[Path]:
         """Return the session files, the newest first. Only regular files count, not a named pipe."""
-        dated: list[tuple[float, Path]] = []
-        for path in self.folder.glob(f"*{EXTENSION}"):
-            with contextlib.suppress(OSError):  # deleted meanwhile
-                status = path.stat()
-                if stat.S_ISREG(status.st_mode):
-                    dated.append((status.st_mtime, path))
-        return [path for _, path in sorted(dated, reverse=True)]
-
-    def entries(self, limit: int | None = None) -> Iterator[Entry]:
-        """Yield the sessions, the newest first, each read on demand."""
-        for path in self.paths()[:limit]:
-            with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
-                yield read_entry(path)
+        return _newest_first(self.folder.glob(f"*{EXTENSION}"))
 
     def job_folders(self) -> list[Path]:
         """Return the folders of jobs, the newest first: those in this folder, and those in the current folder, where
@@ -73,26 +61,16 @@ class Library:
         for place in dict.fromkeys(path.absolute() for path in places):
             with contextlib.suppress(OSError):
                 named += place.glob(f"*{JOB_EXTENSION}")
-        if not named:  # before anything is imported for them
-            return []
-        dated: list[tuple[float, Path]] = []
-        for path in named:
-            with contextlib.suppress(OSError):  # without a session it is none
-                dated.append((changed_seconds(path), path))
-        return [path for _, path in sorted(dated, reverse=True)]
+        return _newest_first(named)
 
     def listed(self, limit: int | None = None) -> Iterator[Entry]:
         """Yield sessions and jobs, the newest first, each read on demand."""
-        for path in self._paths_of_all()[:limit]:
+        for path in self._sessions_and_jobs()[:limit]:
             with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
                 yield read_job_entry(path) if path.name.endswith(JOB_EXTENSION) else read_entry(path)
 
-    def _paths_of_all(self) -> list[Path]:
-        dated: list[tuple[float, Path]] = []
-        for path in (*self.paths(), *self.job_folders()):
-            with contextlib.suppress(OSError):
-                dated.append((kept_size(path)[1], path))
-        return [path for _, path in sorted(dated, reverse=True)]
+    def _sessions_and_jobs(self) -> list[Path]:
+        return _newest_first((*self.paths(), *self.job_folders()))
 
     def find(self, name: str, *, jobs: bool = False) -> Path:
         """Return the session called `name`: a path, a file name, its stem, or a part of it or of its id that is unique.
@@ -111,7 +89,7 @@ class Library:
         direct = with_home(name)
         if os.path.exists(direct):  # False for what cannot be a path, where `Path.exists` may raise
             return direct
-        kept = self._paths_of_all() if jobs else self.paths()
+        kept = self._sessions_and_jobs() if jobs else self.paths()
         for path in kept:
             if name in (path.name, path.name.removesuffix(EXTENSION), path.name.removesuffix(JOB_EXTENSION)):
                 return path
@@ -190,11 +168,11 @@ class Library:
         doomed: list[Path] = []
         used = 0
         rank = -1
-        for path in self._paths_of_all():
+        for path in self._sessions_and_jobs():
             if path.parent.absolute() != self.folder.absolute():
                 continue
             try:
-                size, changed = kept_size(path)
+                changed, size = _changed_seconds(path), kept_bytes(path)
             except FileNotFoundError:  # deleted meanwhile
                 continue
             rank += 1
@@ -208,21 +186,32 @@ class Library:
         return doomed
 
 
-def total_bytes(paths: Iterable[Path]) -> int:
+def kept_bytes(*paths: Path) -> int:
     """Return the size of these sessions and jobs on disk; those that were deleted meanwhile count as 0."""
     total = 0
     for path in paths:
         with contextlib.suppress(OSError):
-            total += kept_size(path)[0]
+            total += job_bytes(path) if path.name.endswith(JOB_EXTENSION) else path.stat().st_size
     return total
 
 
-def kept_size(path: Path) -> tuple[int, float]:
-    """Return the size in bytes, and the Unix time of the last change, of a session or a job. Raises OSError."""
+def _newest_first(paths: Iterable[Path]) -> list[Path]:
+    """Return those of the sessions and jobs that are there, the newest first."""
+    dated: list[tuple[float, Path]] = []
+    for path in paths:
+        with contextlib.suppress(OSError):
+            dated.append((_changed_seconds(path), path))
+    return [path for _, path in sorted(dated, reverse=True)]
+
+
+def _changed_seconds(path: Path) -> float:
+    """Return the Unix time of the last change of a session or a job. Raises OSError if there is none."""
     if path.name.endswith(JOB_EXTENSION):
-        return job_bytes(path), changed_seconds(path)
+        return changed_seconds(path)
     status = path.stat()
-    return status.st_size, status.st_mtime
+    if not stat.S_ISREG(status.st_mode):
+        raise FileNotFoundError(path)
+    return status.st_mtime
 
 
 def _is_job(path: Path, done: str) -> bool:
