@@ -192,7 +192,7 @@ def _complete(
     if variant.function is None:
         variant = replace(variant, function=function, factory=declared.factory)
     if variant.how == "numpy" and variant.adapt is None:
-        variant = replace(variant, adapt=to_numpy)
+        variant = replace(variant, adapt=_to_numpy)
     if variant.factory or variant.function is None:
         return variant
     return replace(variant, function=last_by_name(variant.function, given_by_name))
@@ -205,7 +205,7 @@ def _baseline(declared: Declaration, variants: tuple[Variant, ...], origin: str)
     return declared.baseline or names[0]
 
 
-def to_numpy(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+def _to_numpy(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     """Convert JAX arrays, which an inputs function may have made, to NumPy arrays. Keys stay unchanged."""
     if "jax" not in sys.modules:
         return inputs  # a NumPy run does not import it
@@ -260,7 +260,7 @@ def _expected(
     op. None: the baseline's result is right."""
     expected = declared.expected
     if callable(expected):
-        return lambda parameters, inputs: bound(expected, parameters)(*to_numpy(inputs))
+        return lambda parameters, inputs: bound(expected, parameters)(*_to_numpy(inputs))
     if expected is not None:
         return lambda parameters, inputs: expected
     if _has_twin(variants):

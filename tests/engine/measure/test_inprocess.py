@@ -184,10 +184,10 @@ def test_what_was_declared_counts_as_far_as_it_holds_for_any_call(parameters):
         return x
 
     x = np.ones(3, np.float32)
-    found = inprocess._declaration_for(function, (x,))
+    found = inprocess._workload(function, (x,), "w", (), None, op_by_op=False)
     assert (found.title, found.description) == ("a title", "what it does")
-    assert (found.tolerance, found.matrix_products) == (0.5, False)
-    assert (callable(found.expected), found.against, found.noisy_answer) == (
-        (False, "", False) if parameters else (True, "an answer", True)
+    assert (set(found.tolerance.values()), found.has_dots) == ({0.5}, False)
+    assert (found.expected is None, found.against, found.noisy_answer) == (
+        (True, "the function op by op", False) if parameters else (False, "an answer", True)
     )
-    assert found.inputs()[0] is x, "these very arguments"
+    assert found.inputs({}, None)[0] is x, "these very arguments"

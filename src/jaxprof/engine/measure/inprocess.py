@@ -8,7 +8,6 @@ owner compiled it before, which is then reported.
 from __future__ import annotations
 
 import functools
-import inspect
 import os
 import sys
 import time
@@ -35,8 +34,8 @@ from jaxprof.events import (
 from jaxprof.session.texts import in_pieces
 from jaxprof.stats.launches import summarise_run
 from jaxprof.workloads.callables import arguments_by_name, in_order, last_by_name, signature_of
-from jaxprof.workloads.decorator import Declaration, declaration_of
-from jaxprof.workloads.function import to_numpy, workload_of
+from jaxprof.workloads.decorator import VARIANTS, Declaration, declaration_of
+from jaxprof.workloads.function import workload_of
 from jaxprof.workloads.model import Variant, Workload
 
 
@@ -238,57 +237,44 @@ def _workload(
     *,
     op_by_op: bool,
 ) -> Workload:
-    """Return `fn` with these very arguments, as a workload."""
-    described = workload_of(fn, origin=name, name=name, declared=_declaration_for(fn, args))
-    variants = [variant for variant in described.variants if variant.name == "jit" or op_by_op]
-    variants = [_jitted(item, static_argnums) if item.how == "jit" else item for item in variants]
-    if baseline is not None:
-        variants.insert(0, Variant(name="numpy", how="numpy", function=baseline, adapt=to_numpy))
-    return replace(
-        described,
-        variants=tuple(variants),
-        baseline=variants[0].name,
-        expected=None if baseline is not None else described.expected,
-        against="numpy twin" if baseline is not None else described.against,
-    )
-
-
-def _declaration_for(fn: Callable[..., Any], args: tuple[Any, ...]) -> Declaration:
-    """Return the part of `fn`'s declaration that holds for any call, without the inputs, parameters and variants of
-    `jaxprof run`."""
+    """Return `fn` with these very arguments, as a workload. Of its own declaration it has what holds for any call: not
+    the inputs, parameters and variants of `jaxprof run`."""
     declared = declaration_of(fn) or Declaration()
-    for_any_call = callable(declared.expected) and not declared.parameters
-    return Declaration(
-        title=declared.title,
-        description=declared.description,
-        inputs=lambda: args,
-        expected=declared.expected if for_any_call else None,
-        against=declared.against if for_any_call else "",
-        noisy_answer=declared.noisy_answer if for_any_call else False,
-        tolerance=declared.tolerance,
-        matrix_products=declared.matrix_products,
+    compares = baseline is None and callable(declared.expected) and not declared.parameters
+    described = workload_of(
+        fn,
+        origin=name,
+        name=name,
+        declared=Declaration(
+            title=declared.title,
+            description=declared.description,
+            inputs=lambda: args,
+            numpy=baseline,
+            variants=tuple(VARIANTS[known] for known in (*["jax"] * op_by_op, "jit")),
+            expected=declared.expected if compares else None,
+            against=declared.against if compares else "",
+            noisy_answer=declared.noisy_answer and compares,
+            tolerance=declared.tolerance,
+            matrix_products=declared.matrix_products,
+        ),
     )
+    variants = (_jitted(item, static_argnums) if item.how == "jit" else item for item in described.variants)
+    return replace(described, variants=tuple(variants))
 
 
 def _jitted(variant: Variant, static_argnums: tuple[int, ...]) -> Variant:
     """Return the variant with its function jitted. A plain function gets a new wrapper, which JAX has not seen yet."""
+    import jax
 
-    def make() -> Callable[..., Any]:
-        import jax
+    function = variant.build({})
+    if isinstance(function, jax.stages.Wrapped):
+        return variant
 
-        function = variant.build({})
-        if isinstance(function, jax.stages.Wrapped):
-            return function
+    @functools.wraps(function)
+    def unseen(*arguments: Any) -> Any:
+        return function(*arguments)
 
-        @functools.wraps(function)
-        def unseen(*arguments: Any) -> Any:
-            return function(*arguments)
-
-        jitted: Callable[..., Any] = jax.jit(unseen, static_argnums=static_argnums)
-        return jitted
-
-    make.__wrapped__, make.__signature__ = variant.function, inspect.Signature()  # type: ignore[attr-defined]
-    return replace(variant, function=make, factory=True)
+    return replace(variant, function=jax.jit(unseen, static_argnums=static_argnums))
 
 
 def device_of(args: Any) -> str:
