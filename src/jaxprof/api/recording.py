@@ -71,35 +71,20 @@ PROGRAM_RUN = "r1"
 """Id of the program's own run. The runs of functions that its recorder measures have later ids."""
 
 
-class ProgramLog:
+class ProgramLog(LogWriter):
     """The session file that a program writes about itself. `emit` may be called from any thread, and raises nothing."""
 
-    def __init__(self, header: Header, path: Path, *, replace_existing: bool = False) -> None:
+    def __init__(self, header: Header, path: Path, *, replace_existing: bool) -> None:
         """Create the file. Raises StorageError if it already exists (unless `replace_existing`) or is not writable."""
-        self._writer = LogWriter(header, path, replace_existing=replace_existing)
-        if self._writer.failure is not None:
-            raise StorageError(self._writer.failure.what, "Give another path.")
+        super().__init__(header, path, replace_existing=replace_existing)
+        if self.failure is not None:
+            raise StorageError(self.failure.what, "Give another path.")
         self._lock = threading.RLock()  # a signal handler of the program may interrupt a write, and compile
         self._owner = os.getpid()
         self._ids: dict[str, str] = {"": PROGRAM_RUN}
-        self._open: dict[str, RunPlanned] = {}
+        self._planned: dict[str, RunPlanned] = {}
+        """Runs that are not closed yet."""
         self._finished: dict[str, RunFinished] = {}
-
-    @property
-    def path(self) -> Path:
-        """Path of the file. After `close` it may be another one: see `changed`."""
-        assert self._writer.path is not None
-        return self._writer.path
-
-    @property
-    def changed(self) -> str:
-        """What happened to the file while it was written, known after `close`; empty if nothing did."""
-        return self._writer.changed
-
-    @property
-    def failure(self) -> StorageError | None:
-        """The error that stopped the writing; None if there was none."""
-        return self._writer.failure
 
     def emit(self, event: Event) -> None:
         """Write `event`. An event without a run id belongs to the program's run; each other id becomes `r2`, `r3`..."""
@@ -109,30 +94,30 @@ class ProgramLog:
             run = self._ids.setdefault(event.run, f"r{len(self._ids) + 1}")
             event = replace(event, run=run, monotonic_seconds=event.monotonic_seconds or time.monotonic())
             for part in in_pieces(event):
-                self._append(part)
+                self.append(part)
 
-    def close(self, finished: RunFinished, wall_seconds: float) -> None:
+    def finish(self, finished: RunFinished, wall_seconds: float) -> None:
         """Write the program's last event, then close every run and the file."""
         with self._lock:
             self.emit(finished)
-            for run, plan in list(self._open.items()):
+            for run, plan in list(self._planned.items()):
                 wall = wall_seconds if run == PROGRAM_RUN else None
                 ended = self._finished.get(run, finished)
                 now = time.monotonic()
-                self._append(RunClosed.of(run, plan.spec, ended, wall_seconds=wall, monotonic_seconds=now))
-            self._append(SessionClosed(monotonic_seconds=time.monotonic()))
-            self._writer.close()
+                self.append(RunClosed.of(run, plan.spec, ended, wall_seconds=wall, monotonic_seconds=now))
+            self.append(SessionClosed(monotonic_seconds=time.monotonic()))
+            self.close()
 
-    def _append(self, event: Event) -> None:
+    def append(self, event: Event) -> Event:
+        """Write `event`, unless the file cannot be written any more."""
         match event:
             case RunPlanned():
-                self._open[event.run] = event
+                self._planned[event.run] = event
             case RunFinished():
                 self._finished[event.run] = event
             case RunClosed():
-                self._open.pop(event.run, None)
-        if self._writer.failure is None:
-            self._writer.append(event)
+                self._planned.pop(event.run, None)
+        return super().append(event) if self.failure is None else event
 
 
 def job_process(environment: Mapping[str, str] = os.environ) -> JobProcess:
@@ -275,7 +260,7 @@ def _start_recording(
             # Another process of the program writes the first one.
             own = target.with_name(f"{target.stem}.{socket.gethostname()}-{os.getpid()}{target.suffix}")
             log = ProgramLog(header, own, replace_existing=replace_existing)
-        recording = Recording(log.path, log, how, options, cell=cell)
+        recording = Recording(log.path or target, log, how, options, cell=cell)
         _current.append(recording)
     return recording
 
@@ -342,8 +327,8 @@ class Recording:
         recorder.stop(error=error)
         for number, window in enumerate(self._windows, start=1):
             self._add_window_profile(window, f"window:{number}")
-        self._log.close(_finished(error), time.monotonic() - self._began)
-        self.path = self._log.path
+        self._log.finish(_finished(error), time.monotonic() - self._began)
+        self.path = self._log.path or self.path
         if self._log.changed or self._log.failure is not None:
             self.note = self._log.changed or str(self._log.failure)
             warnings.warn(f"jaxprof: {safe(self.note)}", RuntimeWarning, stacklevel=2)
