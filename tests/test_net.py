@@ -100,7 +100,7 @@ def census():
 
     yield from sorted(options(cli, "jaxprof"))
     yield from (f"finding {code}" for code in sorted(entries()))
-    yield from (f"limit {limit.name}" for limit in LIMITS)
+    yield from (f"limit {name}" for name in LIMITS)
     yield from (f"key {name} {','.join(keys_of_action(key))}" for name, key in sorted(ACTIONS.items()))
 
 

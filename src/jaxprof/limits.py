@@ -89,10 +89,8 @@ QUERY_MEMORY: Final = Limit("query_memory", 2 << 30, "bytes")
 QUERY_TIME: Final = Limit("query_time", 60, "seconds")
 """How long a query may take."""
 
-LIMITS: Final = (
-    FILE, UNPACKED, PLANES, LINES, NAMES, EVENTS, INSTRUCTIONS, OUTPUT, LINE, DEPTH, PROCESSES,
-    FETCHED, FETCHED_FILES, FETCH_TIME, QUERY_MEMORY, QUERY_TIME,
-)  # fmt: skip
+LIMITS: Final = {value.name: value for value in list(globals().values()) if isinstance(value, Limit)}
+"""All of these by name."""
 
 _UNITS: Final = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 _ITEM = re.compile(r"(\w+)=(\d+(?:\.\d+)?) ?([kmgt]?)(?:i?b)?", re.IGNORECASE)
@@ -101,17 +99,16 @@ _ITEM = re.compile(r"(\w+)=(\d+(?:\.\d+)?) ?([kmgt]?)(?:i?b)?", re.IGNORECASE)
 @cache
 def _given(text: str) -> dict[str, int]:
     """Return the limits in the variable's value. Raises UsageError."""
-    known = {limit.name for limit in LIMITS}
     given: dict[str, int] = {}
     for item in filter(None, (item.strip() for item in text.split(","))):
         match = _ITEM.fullmatch(item)
-        if match is None or match[1] not in known:
+        if match is None or match[1] not in LIMITS:
             raise UsageError(
                 f"{VARIABLE}: {item[:60]!r} is no limit",
-                f"Give NAME=NUMBER, such as unpacked=1GiB. Names: {', '.join(limit.name for limit in LIMITS)}.",
+                f"Give NAME=NUMBER, such as unpacked=1GiB. Names: {', '.join(LIMITS)}.",
             )
         number = float(match[2]) * (1 << _UNITS[match[3].lower()])
-        limit = next(limit for limit in LIMITS if limit.name == match[1])
+        limit = LIMITS[match[1]]
         if number > limit.highest:
             raise UsageError(f"{VARIABLE}: {item[:60]!r} is too high", f"The highest is {integer(limit.highest)}.")
         given[limit.name] = int(number)

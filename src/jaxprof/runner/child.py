@@ -265,12 +265,11 @@ class ChildProcess:
         from jaxprof.events import Heartbeat
 
         self.last_sign_seconds = time.monotonic()
-        events = _read_line(line)
-        for event in events:
-            if isinstance(event, Heartbeat):
-                self._heartbeat(event)
-                return []
-        return events
+        event = _read_line(line)
+        if isinstance(event, Heartbeat):
+            self._heartbeat(event)
+            return []
+        return [event] if event is not None else []
 
     def _heartbeat(self, heartbeat: Heartbeat) -> None:
         """Note a heartbeat of the child."""
@@ -343,22 +342,18 @@ def _output_text(line: bytes) -> str:
     return shown.decode("utf-8", "replace")[:LOG_LINE_LIMIT]
 
 
-def _read_line(line: bytes) -> list[Event]:
-    """Return the event on `line`, and a `LogLine` for each damaged part; no event for a type of another version."""
+def _read_line(line: bytes) -> Event | None:
+    """Return the event on `line`; a `LogLine` for a damaged one, and None for a type of another version."""
     from jaxprof.events import LogLine
     from jaxprof.session.log.codec import UnknownEvent, decode_line
 
-    def notice(what: str) -> LogLine:
-        return LogLine(stream="events", text=f"{what}: {line[:_BYTES_SHOWN]!r}", monotonic_seconds=time.monotonic())
-
-    damaged: list[str] = []
     try:
-        event = decode_line(line, damaged.append)
+        return decode_line(line)
     except UnknownEvent:
-        return []
+        return None
     except ValueError as error:
-        return [notice(str(error))]
-    return [event, *(notice(f"a damaged row of {kind} was left out") for kind in damaged)]
+        text = f"{error}: {line[:_BYTES_SHOWN]!r}"
+        return LogLine(stream="events", text=text, monotonic_seconds=time.monotonic())
 
 
 def _end_descriptor(pid: int) -> int:

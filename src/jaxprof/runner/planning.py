@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from jaxprof.devices.targets.machine import Target
+from jaxprof.engine.protocol.request import OpenTraceRequest
 from jaxprof.errors import UsageError
 from jaxprof.events import DEFAULT_BUDGET_SECONDS, DEFAULT_LAUNCHES, ComparisonPlanned, RunSpec, Scalar
 from jaxprof.runner.interpreter import Interpreter
@@ -34,8 +35,8 @@ class PlannedRun:
     program's own."""
     shard: tuple[str, ...] = ()
     """`ARGUMENT=SPEC`: how inputs are split over the devices of `elsewhere`."""
-    profile: ProfileOptions | None = None
-    """Profile recorded elsewhere that is read; nothing is run."""
+    profile: OpenTraceRequest | None = None
+    """Profile recorded elsewhere that is read; nothing is run. The id of its run is not set yet."""
     interpreter: Interpreter | None = None
     """Interpreter whose jax is measured; None: that of the queue."""
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -49,19 +50,6 @@ class PlannedRun:
     group_seconds: float | None = None
     """Seconds for measuring it together with the runs compared with it: no launch begins that would not end in time,
     and no block after it; None: as long as its launches take."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProfileOptions:
-    """Selects one profile of a file or folder."""
-
-    path: str
-    run: str = ""
-    """Name of the profile; empty for the newest."""
-    hosts: tuple[str, ...] = ()
-    """Hosts to read; empty for all."""
-    views: tuple[str, ...] = ()
-    """Parts to read, of `trace.summary.VIEWS`; empty for all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,11 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from jaxprof.engine.protocol.request import OpenTraceRequest
 from jaxprof.errors import FileRefusedError, JaxprofError
 from jaxprof.events import RunFinished, RunPlanned, RunSpec
 from jaxprof.runner.engine_process import EngineProcess
 from jaxprof.runner.interpreter import own_interpreter
-from jaxprof.runner.planning import PlannedRun, ProfileOptions
+from jaxprof.runner.planning import PlannedRun
 from jaxprof.runner.requests import run_request
 from jaxprof.runner.session_recorder import BATCH_SECONDS, SessionRecorder
 from jaxprof.session_names import EXTENSION
@@ -41,8 +42,8 @@ def plan_profile(path: Path, run: str = "", hosts: Sequence[str] = (), views: Se
         spec=RunSpec(
             target=str(path), workload=chosen.name, variant="profile", how="imported", device=NOT_KNOWN_YET, check=False
         ),
-        profile=ProfileOptions(
-            path=str(path.absolute()), run=run and chosen.name, hosts=tuple(hosts), views=tuple(views)
+        profile=OpenTraceRequest(
+            path=str(path.absolute()), profile_run=run and chosen.name, hosts=list(hosts), views=list(views)
         ),
     )
 

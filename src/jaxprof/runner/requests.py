@@ -10,7 +10,7 @@ from jaxprof.devices.inventory.machine import gather, local_devices
 from jaxprof.devices.inventory.placement import WorkerEnvironment, probe_environment, worker_environment
 from jaxprof.devices.targets import wheels
 from jaxprof.devices.targets.chips import target_config
-from jaxprof.engine.protocol.request import CompileRequest, OpenTraceRequest, Request, RunRequest
+from jaxprof.engine.protocol.request import CompileRequest, Request, RunRequest
 from jaxprof.events import RunPlanned, RunSpec
 from jaxprof.files import with_home
 from jaxprof.runner.engine_process import host_devices, jax_devices
@@ -70,13 +70,7 @@ def _found_again_at(plan: PlannedRun) -> str:
 def run_request(run: str, plan: PlannedRun, device: str) -> Request:
     """Return the request to the engine; `device` is the device's name in the worker."""
     if plan.profile is not None:
-        return OpenTraceRequest(
-            run=run,
-            path=plan.profile.path,
-            profile_run=plan.profile.run,
-            hosts=list(plan.profile.hosts),
-            views=list(plan.profile.views),
-        )
+        return replace(plan.profile, run=run)
     if plan.compile_only:
         return _compile_request(run, plan, device)
     return RunRequest(

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from jaxprof.devices.inventory.placement import WorkerEnvironment
-from jaxprof.engine.protocol.request import RunRequest
+from jaxprof.engine.protocol.request import OpenTraceRequest, RunRequest
 from jaxprof.errors import JaxprofError
 from jaxprof.events import Event, RunFinished, WarningRaised, WorkerStarted
 from jaxprof.operating_system import can_run
@@ -23,7 +23,7 @@ from jaxprof.runner import attribution
 from jaxprof.runner.engine_process import EngineProcess
 from jaxprof.runner.engine_run import MAX_SILENCE_SECONDS, EngineRun
 from jaxprof.runner.interpreter import Interpreter
-from jaxprof.runner.planning import PlannedRun, ProfileOptions
+from jaxprof.runner.planning import PlannedRun
 from jaxprof.runner.repository import revisions
 from jaxprof.runner.requests import place, plan_event, run_request
 from jaxprof.runner.session_recorder import DeviceWatch, Listener, RecordingScheduler
@@ -31,10 +31,6 @@ from jaxprof.runner.turns import Group, Services, Side
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter
 from jaxprof.session.texts import in_pieces
-
-
-class _CancelledError(Exception):
-    pass
 
 
 class Scheduler(RecordingScheduler):
@@ -210,7 +206,7 @@ class Scheduler(RecordingScheduler):
         """Do a run that is not timed (a compile, a profile), from the start of its process to the event that closes
         it."""
         if planned.profile is not None and not can_run():
-            self._read_here(run, planned.profile)
+            self._read_here(run, replace(planned.profile, run=run))
             return
         try:
             placement = self._place(planned)
@@ -236,34 +232,29 @@ class Scheduler(RecordingScheduler):
         assert isinstance(finished, RunFinished)
         self._session_recorder.close_runs([*engine.made.values(), run], finished)
 
-    def _read_here(self, run: str, profile: ProfileOptions) -> None:
+    def _read_here(self, run: str, profile: OpenTraceRequest) -> None:
         """Read a profile in this thread, on a system without engines (Windows): one that does not fit into memory takes
         jaxprof down with it, and a cancelled reading ends at the next piece of the file."""
-        from jaxprof.trace.imported import import_profile
+        from jaxprof.engine.measure.control import Cancelled
+        from jaxprof.engine.opening import open_trace
 
         made: dict[str, str] = {}
+        finished = RunFinished(status="ok")
 
         def take(event: Event) -> None:
+            nonlocal finished
+            if isinstance(event, RunFinished) and event.run in ("", run):
+                finished = event
+                return
             for part in in_pieces(event):
                 self._session_recorder.take(part, run, made)
             self._session_recorder.flush_when_due()
 
         def check() -> None:
             if self._closed or self._current[run].cancelled:
-                raise _CancelledError
+                raise Cancelled
 
-        finished = RunFinished(status="ok")
-        try:
-            import_profile(
-                Path(profile.path), run, take, check,
-                profile_run=profile.run, hosts=profile.hosts, views=profile.views,
-            )  # fmt: skip
-        except _CancelledError:
-            finished = RunFinished(status="cancelled", error="cancelled")
-        except JaxprofError as error:
-            finished = RunFinished(status="failed", error=error.what, advice=error.hint)
-        except Exception as error:  # noqa: BLE001 - a damaged file can break the reader anywhere: that is the result
-            finished = RunFinished(status="failed", error=f"{type(error).__name__}: {error}")
+        open_trace(profile, take, check)
         self._session_recorder.close_runs([*made.values(), run], finished)
 
     def _after_first(self, side: Side) -> None:

@@ -93,7 +93,7 @@ class CompileRequest:
 class OpenTraceRequest:
     """Read a profile that was recorded elsewhere, and report its contents as the events of several runs."""
 
-    run: str
+    run: str = ""
     """Id of the whole profile; the engine names the runs of its programs `program:N`."""
     path: str
     """A file, or a folder that a profiler wrote to."""
