@@ -378,6 +378,7 @@ class Recording:
 
     def _add_window_profile(self, window: CaptureWindow, run: str) -> None:
         """Add the profile of a capture window to the session as runs. Delete its folder unless it cannot be read."""
+        from jaxprof.engine.measure.control import RunControl
         from jaxprof.engine.opening import open_trace
         from jaxprof.engine.protocol.request import OpenTraceRequest
 
@@ -394,7 +395,7 @@ class Recording:
             run=run, spec=RunSpec(workload="capture window", variant="profile", how="imported", device="profile")
         )
         self._log.emit(plan)
-        open_trace(OpenTraceRequest(run=run, path=window.path), emit)
+        open_trace(OpenTraceRequest(run=run, path=window.path), emit, RunControl())
         if statuses == ["ok"]:
             shutil.rmtree(window.path, ignore_errors=True)
         else:

@@ -251,7 +251,7 @@ class Engine:
     def _open_trace(self, request: OpenTraceRequest) -> None:
         from jaxprof.engine.opening import open_trace
 
-        open_trace(request, self._emitter(request.run), self._control.check)
+        open_trace(request, self._emitter(request.run), self._control)
         self._control = RunControl()
 
     def _emitter(self, run: str) -> Callable[[Event], None]:

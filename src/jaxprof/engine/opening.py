@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from jaxprof.engine.measure.control import Cancelled
+from jaxprof.engine.measure.control import Cancelled, RunControl
 from jaxprof.engine.measure.failure import failed
 from jaxprof.engine.protocol.request import OpenTraceRequest
 from jaxprof.events import Event, RunFinished
 
 
-def open_trace(
-    request: OpenTraceRequest, emit: Callable[[Event], None], check: Callable[[], None] = lambda: None
-) -> None:
-    """Emit the runs of the profile and `RunFinished`. Raises nothing. `check` raises Cancelled to stop the reading."""
+def open_trace(request: OpenTraceRequest, emit: Callable[[Event], None], control: RunControl) -> None:
+    """Emit the runs of the profile and `RunFinished`. Raises nothing."""
     from jaxprof.trace.imported import import_profile
 
     try:
@@ -22,7 +20,7 @@ def open_trace(
             Path(request.path),
             request.run,
             emit,
-            check,
+            control.check,
             profile_run=request.profile_run,
             hosts=request.hosts,
             views=request.views,

@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jaxprof.errors import WorkerError, system_words
-from jaxprof.last_words import last_words
+from jaxprof.files import LineBuffer
 from jaxprof.limits import LINE, unbound
-from jaxprof.lines import LineBuffer
+from jaxprof.text import last_words
 
 if TYPE_CHECKING:
     from jaxprof.early_start import Spawned

@@ -33,13 +33,13 @@ from jaxprof.events import (
     WorkerStarted,
 )
 from jaxprof.files import file_digest
-from jaxprof.last_words import last_words
 from jaxprof.redaction import redacted
 from jaxprof.runner.engine_process import empty_call_seconds
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.program import ProgramCommand, ProgramProcess
 from jaxprof.runner.session_recorder import DeviceWatch, Listener, RecordingScheduler
 from jaxprof.session.log import LogWriter
+from jaxprof.text import last_words
 
 WATCHED_AFTER_SECONDS = 0.5
 """Delay before devices are watched: looking for them takes longer than a short program."""

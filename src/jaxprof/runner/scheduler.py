@@ -33,6 +33,10 @@ from jaxprof.session.log import LogWriter
 from jaxprof.session.texts import in_pieces
 
 
+class _CancelledError(Exception):
+    pass
+
+
 class Scheduler(RecordingScheduler):
     """Runs a queue of planned runs. One scheduler writes one session."""
 
@@ -206,7 +210,7 @@ class Scheduler(RecordingScheduler):
         """Do a run that is not timed (a compile, a profile), from the start of its process to the event that closes
         it."""
         if planned.profile is not None and not can_run():
-            self._read_here(run, replace(planned.profile, run=run))
+            self._read_here(run, planned.profile)
             return
         try:
             placement = self._place(planned)
@@ -235,26 +239,31 @@ class Scheduler(RecordingScheduler):
     def _read_here(self, run: str, profile: OpenTraceRequest) -> None:
         """Read a profile in this thread, on a system without engines (Windows): one that does not fit into memory takes
         jaxprof down with it, and a cancelled reading ends at the next piece of the file."""
-        from jaxprof.engine.measure.control import Cancelled
-        from jaxprof.engine.opening import open_trace
+        from jaxprof.trace.imported import import_profile
 
         made: dict[str, str] = {}
-        finished = RunFinished(status="ok")
 
         def take(event: Event) -> None:
-            nonlocal finished
-            if isinstance(event, RunFinished) and event.run in ("", run):
-                finished = event
-                return
             for part in in_pieces(event):
                 self._session_recorder.take(part, run, made)
             self._session_recorder.flush_when_due()
 
         def check() -> None:
             if self._closed or self._current[run].cancelled:
-                raise Cancelled
+                raise _CancelledError
 
-        open_trace(profile, take, check)
+        finished = RunFinished(status="ok")
+        try:
+            import_profile(
+                Path(profile.path), run, take, check,
+                profile_run=profile.profile_run, hosts=profile.hosts, views=profile.views,
+            )  # fmt: skip
+        except _CancelledError:
+            finished = RunFinished(status="cancelled", error="cancelled")
+        except JaxprofError as error:
+            finished = RunFinished(status="failed", error=error.what, advice=error.hint)
+        except Exception as error:  # noqa: BLE001 - a damaged file can break the reader anywhere: that is the result
+            finished = RunFinished(status="failed", error=f"{type(error).__name__}: {error}")
         self._session_recorder.close_runs([*made.values(), run], finished)
 
     def _after_first(self, side: Side) -> None:

@@ -307,7 +307,7 @@ class ProgramResult:
         ended = self._program.ended
         if ended is not None and ended.error:
             return ended.error, ended.error_at, ended.error_seconds
-        from jaxprof.last_words import raised_at  # needed only if the program failed before jax was imported
+        from jaxprof.text import raised_at
 
         lines = [line for line in self.run.log if line.stream == "stderr"]
         number = raised_at([line.text for line in lines])

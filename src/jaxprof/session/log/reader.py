@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, BinaryIO, Generic, TypeVar
 
 from jaxprof.errors import FileRefusedError, missing_file, system_words
 from jaxprof.events import Event, Header
-from jaxprof.files import open_regular
+from jaxprof.files import LineBuffer, open_regular
 from jaxprof.limits import LINE
-from jaxprof.lines import LineBuffer
 from jaxprof.session.log.codec import UnknownEvent, decode_header, decode_line, newer_minor
 from jaxprof.session_names import EXTENSION
 

@@ -18,9 +18,8 @@ import msgspec
 
 from jaxprof.errors import FileRefusedError, StorageError, system_words
 from jaxprof.events import Header, TextChunk
-from jaxprof.files import open_regular, private_folder, taking_place
+from jaxprof.files import LineBuffer, open_regular, private_folder, taking_place
 from jaxprof.limits import LINE
-from jaxprof.lines import LineBuffer
 from jaxprof.private import HIDDEN
 from jaxprof.redaction import REDACTED, LineScrubber, is_secret_name, redacted, scrubbed, without_tokens
 from jaxprof.session import Session
