@@ -7,24 +7,8 @@ line, as JSON: `{"type": "phase_ended", "seq": 17, "run": "r2", "monotonic_secon
 Standard library only: the engine imports this in the user's own environment. Whatever can be derived from an event
 (a median, a kernel table) is derived by the code that shows it, and is not sent.
 
-History of the schema (a minor version adds types or optional fields, a major one changes a meaning):
-1.0  First version.
-1.1  Programs: scripts, and what is recorded of them.
-1.2  Compilations: arguments from NumPy, unused donations, factories, cleared caches. Processes: the index in the job,
-     once it is known.
-1.3  Planned runs: all options (check, capture, constants, cache, seed).
-1.4  Measuring in turns: launches, blocks of samples, the side of a run in a comparison.
-1.5  Comparisons: their sides, and how far the results differ.
-1.6  Planned runs: arguments that are donated as a trial, and arguments that are made anew for each call.
-1.7  Header: the job. Planned runs: the batch, and the expected duration.
-1.8  Programs: the iterations of the hot loop, pauses of the process. Sample windows: how long the device blocked the
-     main thread.
-1.9  Runs in turns: the first call of a block, the series `alone` and `settling`. Programs: the exception that ended
-     them.
-1.10 Programs: the lines that name the debug settings, times in which others had the processor. Sampled lines: the
-     library between the line and the compiled function, and kinds for what no stack shows (`inline`, `unseen`,
-     `contended`, `preempted`). Sample windows: how long the main thread waited for a processor. Programs: the time of
-     an empty call, and which compiled programs call Python. Runs: the source files, by their contents.
+A minor version of the schema adds types or optional fields, a major one changes a meaning; docs/sessions.md has its
+history.
 """
 
 from __future__ import annotations
