@@ -15,7 +15,7 @@ from jaxprof.analysis.ab import ab_result, ab_results, agreement, side_versus, s
 from jaxprof.analysis.difference import FigureDifference, figures
 from jaxprof.analysis.session_difference import session_difference
 from jaxprof.engine.measure import kept_arrays
-from jaxprof.pairs import pairs
+from jaxprof.grouping import pairs
 
 
 def launched(launches, *, baseline="r1"):

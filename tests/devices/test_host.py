@@ -16,7 +16,6 @@ import psutil
 import pytest
 
 from devices.making import CPU, GPU_IS_LOST, UUID_A, UUID_B, Chip, FakeNvml, facts, gpu
-from jaxprof.cgroup import Limits, MemoryGroup, read_limits
 from jaxprof.devices.inventory.environment import environment_facts
 from jaxprof.devices.inventory.hardware import PciDevice, read_machine, read_target
 from jaxprof.devices.inventory.join import merge
@@ -25,6 +24,7 @@ from jaxprof.devices.live.host import HostSampler
 from jaxprof.devices.live.monitor import Monitor
 from jaxprof.devices.live.nvidia import Nvml
 from jaxprof.devices.live.process_state import LOOK_SECONDS, StopWatch, is_stopped, suspended_seconds
+from jaxprof.operating_system import Limits, MemoryGroup, read_limits
 
 Times = namedtuple("Times", "user system idle iowait guest")
 FACTS = replace(CPU, cores=(0, 2), machine_cores=4, memory_bytes=None, frequency_limit_hertz=None)

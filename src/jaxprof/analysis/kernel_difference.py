@@ -20,12 +20,12 @@ from typing import Final, Literal, TypeAlias
 
 from jaxprof.analysis.difference import Difference
 from jaxprof.analysis.measured import MeasuredKernel
+from jaxprof.grouping import paired
 from jaxprof.hlo.analysis.fingerprint import NUMBERS, Fingerprints, settings_of
 from jaxprof.hlo.analysis.flow import Passage, flow_of
 from jaxprof.hlo.analysis.kernels import Kernel, kernels
 from jaxprof.hlo.analysis.kinds import held_in
 from jaxprof.hlo.model import Module
-from jaxprof.pairs import paired
 
 KernelStatus: TypeAlias = Literal["same", "changed", "new", "gone", "outside"]
 """Status of a kernel. `outside` means that a capture has it, but no HLO describes it: its program's HLO has no such

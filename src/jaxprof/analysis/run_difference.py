@@ -16,7 +16,7 @@ from jaxprof.analysis.measured import MeasuredKernel, measured, stage_times
 from jaxprof.analysis.memory import ASSIGNMENT, KINDS, SCHEDULE, MemoryPicture, buffers_of
 from jaxprof.analysis.opener import read_module
 from jaxprof.analysis.run_result import RunCost, module_cost, run_cost
-from jaxprof.pairs import Pair, pairs
+from jaxprof.grouping import Pair, pairs
 from jaxprof.session import Run, Session
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from jaxprof.analysis.run_difference import RunDifference, measurement, run_diff
 from jaxprof.analysis.run_result import result
 from jaxprof.analysis.speedup import compared
 from jaxprof.events import RevisionRead
-from jaxprof.pairs import Pair, paired, pairs
+from jaxprof.grouping import Pair, paired, pairs
 from jaxprof.session import Run, Session
 from jaxprof.stats.comparison import TimeComparison, compare, compare_apart, corrected, refuse
 from jaxprof.stats.turns import Block, LaunchBlocks

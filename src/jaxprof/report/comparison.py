@@ -38,7 +38,7 @@ from jaxprof.facts.units import (
     TRUTH,
     Unit,
 )
-from jaxprof.pairs import Pair
+from jaxprof.grouping import Pair
 from jaxprof.report.recording.words import words
 from jaxprof.report.renderers import Table, text_lines, wrap
 from jaxprof.report.runs import parameters_text, problems

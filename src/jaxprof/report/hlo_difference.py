@@ -10,9 +10,9 @@ from typing import Any, Final
 from jaxprof.analysis.run_difference import ModuleDifference, module_difference
 from jaxprof.facts import Fact, at, recorder, within
 from jaxprof.facts.units import LIST, ROWS, TEXT, TRUTH
+from jaxprof.grouping import Pair
 from jaxprof.hlo.analysis.text_difference import ComputationLines, TextDifference, text_difference
 from jaxprof.hlo.model import Instruction, Module
-from jaxprof.pairs import Pair
 from jaxprof.report.comparison import FIGURES, KERNELS_COMPARED, STATUS, facts_table, kernel_counts, kernels_table
 from jaxprof.report.renderers import text_lines
 from jaxprof.text import safe

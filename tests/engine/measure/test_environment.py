@@ -9,11 +9,11 @@ from unittest.mock import Mock
 import jax
 import pytest
 
-from jaxprof.cgroup import Limits
 from jaxprof.engine.measure import environment, jax_devices
 from jaxprof.engine.measure.environment import HostLoad, HostLoadMeter
 from jaxprof.engine.measure.jax_devices import describe, find_device, list_devices, platform_of
 from jaxprof.errors import JaxprofError, UsageError
+from jaxprof.operating_system import Limits
 
 
 def says(monkeypatch, line):

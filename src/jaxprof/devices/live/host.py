@@ -15,9 +15,8 @@ from typing import TypeVar
 
 import psutil
 
-from jaxprof.cgroup import Limits, read_limits
 from jaxprof.events import DeviceReading
-from jaxprof.operating_system import cpu_model
+from jaxprof.operating_system import Limits, cpu_model, read_limits
 
 T = TypeVar("T")
 

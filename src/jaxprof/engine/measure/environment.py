@@ -17,9 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxprof.cgroup import read_limits
 from jaxprof.events import EnvironmentRead, Scalar
-from jaxprof.operating_system import cpu_model, processors
+from jaxprof.operating_system import cpu_model, processors, read_limits
 from jaxprof.private import safe_variables
 
 _JAX_SETTINGS = (

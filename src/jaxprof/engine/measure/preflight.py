@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxprof.cgroup import read_limits
 from jaxprof.engine.measure.control import Reporter
 from jaxprof.engine.measure.sampling import LONG_CALL_SAMPLES
 from jaxprof.errors import DoesNotFitError
 from jaxprof.events import BuffersReported
+from jaxprof.operating_system import read_limits
 from jaxprof.stats.turns import LEAST_SAMPLES
 from jaxprof.units import bytes_, counted, seconds
 from jaxprof.workloads.model import Estimate, Variant, Workload

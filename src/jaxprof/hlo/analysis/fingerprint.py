@@ -11,9 +11,9 @@ import re
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
+from jaxprof.grouping import Pair, pairs
 from jaxprof.hlo.read.record import CALLING_ATTRIBUTES
 from jaxprof.hlo.read.syntax import unquote
-from jaxprof.pairs import Pair, pairs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from operator import eq
 from typing import Final, TypeAlias
 
+from jaxprof.grouping import Existence, Pair, paired
 from jaxprof.hlo.analysis.fingerprint import NUMBERS, Fingerprints, diff, settings_of, split_code
 from jaxprof.hlo.analysis.opcodes import FREE, base_opcode
 from jaxprof.hlo.model import Computation, Instruction, Module
-from jaxprof.pairs import Existence, Pair, paired
 
 _HEADER_LEFT_OUT: Final = frozenset({"is_scheduled", "frontend_attributes", "alias_passthrough_params"})
 
