@@ -31,7 +31,6 @@ from jaxprof.engine.measure.stages import (
     buffers_of,
     compile_ledger,
     compile_stages,
-    exclusive_seconds,
     flops_of,
     memory_of,
     only_ledgers,
@@ -117,12 +116,12 @@ def test_a_program_that_was_compiled_before_is_told():
 
 def test_stages_that_touch_are_not_nested_and_one_that_ends_later_is_nested_as_far_as_it_goes():
     touching = [StageSpan("trace", "f", 0.0, 2.0), StageSpan("lower", "f", 2.0, 3.0)]
-    assert exclusive_seconds(touching) == {"trace": 2.0, "lower": 1.0}
+    assert CompileLedger(touching).seconds_by_stage() == {"trace": 2.0, "lower": 1.0}
     later = [StageSpan("trace", "f", 0.0, 2.0), StageSpan("compile", "g", 1.5, 4.0)]
-    assert exclusive_seconds(later) == {"trace": 1.5, "compile": 2.5}
+    assert CompileLedger(later).seconds_by_stage() == {"trace": 1.5, "compile": 2.5}
     together = [StageSpan("compile", "g", 0.0, 1.0), StageSpan("trace", "f", 0.0, 4.0)]
-    assert exclusive_seconds(together) == {"trace": 3.0, "compile": 1.0}
-    assert exclusive_seconds([]) == {}
+    assert CompileLedger(together).seconds_by_stage() == {"trace": 3.0, "compile": 1.0}
+    assert CompileLedger([]).seconds_by_stage() == {}
 
 
 def test_inside_only_the_ledgers_that_are_named_hear_of_a_compile():

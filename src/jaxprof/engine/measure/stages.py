@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -267,14 +267,19 @@ def compile_traced(
         lowered = traced.lower() if lower is None else lower()
     record("stablehlo", _stablehlo(lowered, keep_constants))
     record("hlo_before", lowered.as_text(dialect="hlo", debug_info=True))
-    with _fusion_dump(ask_reasons) as dump, compile_ledger() as ledger, recorder.phase("compile") as phase:
-        began = time.perf_counter()
-        compiled = _compiled(recorder, lowered, dump.options)
-        compile_seconds = time.perf_counter() - began
-        if ledger.cache_hits:
-            phase.note = "from the persistent compilation cache"
-        elif not ledger.count("compile"):
-            phase.note = "from JAX's cache in memory"
+    with tempfile.TemporaryDirectory(prefix="jaxprof-") if ask_reasons else nullcontext("") as dump:
+        options = {"xla_dump_to": dump, "xla_dump_hlo_pass_re": DUMP_PASS} if dump else {}
+        with compile_ledger() as ledger, recorder.phase("compile") as phase:
+            began = time.perf_counter()
+            compiled = _compiled(recorder, lowered, options)
+            compile_seconds = time.perf_counter() - began
+            if ledger.cache_hits:
+                phase.note = "from the persistent compilation cache"
+            elif not ledger.count("compile"):
+                phase.note = "from JAX's cache in memory"
+        # XLA writes its fusion steps for each module; the last one is this program's.
+        dumped = sorted(Path(dump).glob(f"*{DUMP_ENDING}")) if dump else []
+        reasons = dumped[-1].read_text("utf-8", "replace") if dumped else ""
     if phase.note:
         recorder.warn(
             "compile_cached",
@@ -282,7 +287,7 @@ def compile_traced(
             "Run it in a fresh process, without the compilation cache, for a cold compile.",
         )
     hlo = compiled.as_text() or ""
-    record("hlo", with_reasons(hlo, dump.reasons))
+    record("hlo", with_reasons(hlo, reasons))
     memory = memory_of(compiled)
     if memory is not None:
         recorder.emit(memory)
@@ -333,32 +338,6 @@ def _compiled(recorder: Reporter, lowered: Any, options: dict[str, Any]) -> Any:
         return compiled
 
 
-@dataclass(slots=True)
-class _Dump:
-    """Compiler options that make XLA dump its fusion steps, and the dump."""
-
-    options: dict[str, Any] = field(default_factory=dict)
-    reasons: str = ""
-
-    def read(self, folder: Path) -> None:
-        """Read what XLA wrote of the module that it compiled last."""
-        written = sorted(folder.glob(f"*{DUMP_ENDING}"))
-        if written:
-            self.reasons = written[-1].read_text("utf-8", "replace")
-
-
-@contextmanager
-def _fusion_dump(wanted: bool) -> Iterator[_Dump]:
-    """Yield a dump whose text is filled in when the block ends; empty without a request, or if XLA wrote none."""
-    if not wanted:
-        yield _Dump()
-        return
-    with tempfile.TemporaryDirectory(prefix="jaxprof-") as folder:
-        dump = _Dump({"xla_dump_to": folder, "xla_dump_hlo_pass_re": DUMP_PASS})
-        yield dump
-        dump.read(Path(folder))
-
-
 def _record(recorder: Reporter, name: str, text: str, *, keep_constants: bool) -> None:
     if text:
         shown = text if keep_constants else redact_literals(text)
@@ -407,26 +386,21 @@ class CompileLedger:
         return sum(span.stage == stage for span in self.spans)
 
     def seconds_by_stage(self) -> dict[str, float]:
-        """Return the seconds of each stage that occurred, without the stages nested in it, so that they add up."""
-        return exclusive_seconds(self.spans)
+        """Return the seconds of each stage that occurred, without the stages nested in it, so that they add up to the
+        time that they cover.
 
-
-def exclusive_seconds(spans: list[StageSpan]) -> dict[str, float]:
-    """Return the seconds of each stage without the stages nested in it, so that they add up to the time that they
-    cover.
-
-    Tracing a function traces the functions that it calls, and may compile one whose value it needs.
-    """
-    seconds: dict[str, float] = defaultdict(float)
-    enclosing: list[StageSpan] = []
-    for span in sorted(spans, key=lambda item: (item.began, -item.ended)):
-        while enclosing and enclosing[-1].ended <= span.began:
-            enclosing.pop()
-        if enclosing:
-            seconds[enclosing[-1].stage] -= min(span.ended, enclosing[-1].ended) - span.began
-        seconds[span.stage] += span.seconds
-        enclosing.append(span)
-    return {stage: max(0.0, total) for stage, total in seconds.items()}
+        Tracing a function traces the functions that it calls, and may compile one whose value it needs.
+        """
+        seconds: dict[str, float] = defaultdict(float)
+        enclosing: list[StageSpan] = []
+        for span in sorted(self.spans, key=lambda item: (item.began, -item.ended)):
+            while enclosing and enclosing[-1].ended <= span.began:
+                enclosing.pop()
+            if enclosing:
+                seconds[enclosing[-1].stage] -= min(span.ended, enclosing[-1].ended) - span.began
+            seconds[span.stage] += span.seconds
+            enclosing.append(span)
+        return {stage: max(0.0, total) for stage, total in seconds.items()}
 
 
 _open: list[CompileLedger] = []
