@@ -10,7 +10,7 @@ import jax
 import pytest
 
 from jaxprof.engine.measure import environment, jax_devices
-from jaxprof.engine.measure.environment import HostLoad, HostLoadMeter
+from jaxprof.engine.measure.environment import HostLoadMeter
 from jaxprof.engine.measure.jax_devices import describe, find_device, list_devices, platform_of
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.operating_system import Limits
@@ -39,7 +39,7 @@ def test_the_cores_are_those_of_the_affinity_or_of_the_quota_if_that_is_less(mon
 )
 def test_the_machine_is_busy_whenever_a_core_is_not_idle_and_does_not_wait_for_a_disk(monkeypatch, line, ticks):
     says(monkeypatch, line)
-    busy = HostLoad.now().machine_busy_seconds
+    _, busy, _ = environment.host_load()
     assert busy == (None if ticks is None else ticks / os.sysconf("SC_CLK_TCK"))
 
 
@@ -55,8 +55,8 @@ def test_the_load_is_rounded_to_what_it_can_mean_and_may_be_unknown(monkeypatch)
 def test_other_processes_use_no_negative_number_of_cores_and_an_unknown_one_in_no_time(
     monkeypatch, ended, others, busy
 ):
-    readings = iter([HostLoad(0.0, 0.0, 0.0), HostLoad(ended, others, 0.0), HostLoad(ended, others, 0.0)])
-    monkeypatch.setattr(HostLoad, "now", lambda: next(readings))
+    readings = iter([(0.0, 0.0, 0.0), (ended, others, 0.0), (ended, others, 0.0)])
+    monkeypatch.setattr(environment, "host_load", lambda: next(readings))
     assert HostLoadMeter().other_busy_cores() == busy
 
 
@@ -145,10 +145,8 @@ def test_every_backend_that_starts_is_listed_and_what_jax_logged_meanwhile(monke
 
 
 def test_runs_that_have_their_turns_meanwhile_are_no_work_of_others(monkeypatch):
-    readings = iter(
-        [HostLoad(0, 0, 0), HostLoad(2, 5, 2), HostLoad(10, 21, 2), HostLoad(12, 25, 4), HostLoad(12, 25, 4)]
-    )
-    monkeypatch.setattr(HostLoad, "now", lambda: next(readings))
+    readings = iter([(0, 0, 0), (2, 5, 2), (10, 21, 2), (12, 25, 4), (12, 25, 4)])
+    monkeypatch.setattr(environment, "host_load", lambda: next(readings))
     meter = HostLoadMeter()
     meter.wait(begins=True)
     meter.wait(begins=False)

@@ -11,7 +11,6 @@ import platform
 import re
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,28 +37,15 @@ _BLAS_THREADS = (
 """BLAS libraries that NumPy may have loaded, with their public functions for the number of threads."""
 
 
-@dataclass(frozen=True, slots=True)
-class HostLoad:
-    """A reading of the machine's work, to be compared with a later one."""
+Load = tuple[float, float | None, float]
+"""A reading of the machine's work: the clock, the CPU seconds of all cores since boot that were not idle (None if
+unknown), and those of this process."""
 
-    wall_seconds: float
-    machine_busy_seconds: float | None
-    """CPU time of all cores that was not idle, since boot."""
-    own_seconds: float
-    """CPU time of this process."""
 
-    @classmethod
-    def now(cls) -> HostLoad:
-        """Take a reading."""
-        times = os.times()
-        return cls(time.monotonic(), _machine_busy_seconds(), times.user + times.system)
-
-    def others_seconds(self, later: HostLoad) -> float | None:
-        """Return the CPU time of other processes between the two readings; None if unknown. The system counts in steps
-        of some ms: a short time may be below 0, but many of them are right on average."""
-        if self.machine_busy_seconds is None or later.machine_busy_seconds is None:
-            return None
-        return later.machine_busy_seconds - self.machine_busy_seconds - (later.own_seconds - self.own_seconds)
+def host_load() -> Load:
+    """Take a reading. The system counts in steps of some ms, so a difference over a short time is right on average."""
+    times = os.times()
+    return time.monotonic(), _machine_busy_seconds(), times.user + times.system
 
 
 class HostLoadMeter:
@@ -67,7 +53,7 @@ class HostLoadMeter:
     belongs to the runs that it is compared with, which do not count as others."""
 
     def __init__(self) -> None:
-        self._since = HostLoad.now()
+        self._since = host_load()
         self._others_seconds = self._seconds = 0.0
         self._known = True
 
@@ -76,24 +62,23 @@ class HostLoadMeter:
         if begins:
             self._add()
         else:
-            self._since = HostLoad.now()
+            self._since = host_load()
 
     def other_busy_cores(self) -> float | None:
         """Return how many cores, on average, other processes have used so far; None if unknown."""
         self._add()
-        self._since = HostLoad.now()
+        self._since = host_load()
         if not self._known or self._seconds <= 0:
             return None
         return round(max(0.0, self._others_seconds) / self._seconds, 3)
 
     def _add(self) -> None:
-        now = HostLoad.now()
-        others = self._since.others_seconds(now)
-        if others is None:
+        (clock, busy, own), (clock_before, busy_before, own_before) = host_load(), self._since
+        if busy is None or busy_before is None:
             self._known = False
             return
-        self._others_seconds += others
-        self._seconds += now.wall_seconds - self._since.wall_seconds
+        self._others_seconds += busy - busy_before - (own - own_before)
+        self._seconds += clock - clock_before
 
 
 def read_environment(devices: list[dict[str, Any]], load_average_before: float | None) -> EnvironmentRead:
