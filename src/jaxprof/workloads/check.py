@@ -17,9 +17,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from jaxprof.events import CheckReported
 from jaxprof.units import counted
 from jaxprof.workloads.callables import is_key, leaves
 
@@ -50,38 +51,13 @@ _SAMPLED = 1 << 18
 """How many numbers of a larger array, evenly spread, its typical magnitude is taken from."""
 
 
-@dataclass(frozen=True, slots=True)
-class Element:
-    """One number of a result, as text because it may be anything: complex, NaN, a key."""
-
-    where: str
-    """Path to the number's array, and its index there: `['w'][3, 5]`; empty for a result that is one number."""
-    got: str
-    expected: str
+_LeafReport = tuple[CheckReported, float]
+"""What is reported of one array, and its largest error divided by the error accepted there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """A result compared with the expected one."""
-
-    passed: bool
-    max_relative_error: float
-    """Largest of max |output - expected| / max |expected| over the arrays; absolute for an array that should be all 0.
-    Infinite if it cannot be determined."""
-    elements: int
-    """How many numbers the expected result has."""
-    wrong: int
-    """How many numbers are off by more than the accepted error; all numbers of an array of another shape or kind."""
-    worst: Element | None = None
-    """The number with the largest error in proportion to the accepted one; None if all are equal."""
-    note: str = ""
-    """What cannot be compared, or was compared in an unusual way."""
-    excess: float = 0.0
-    """Largest error divided by the error accepted there."""
-
-
-def compare(output: Any, expected: Any, tolerance: float, *, elementwise: bool = False) -> Comparison:
-    """Compare `output` with `expected`, two trees of arrays and numbers.
+def compare(output: Any, expected: Any, tolerance: float, *, elementwise: bool = False) -> CheckReported:
+    """Compare `output` with `expected`, two trees of arrays and numbers. The largest error is infinite if it cannot be
+    determined, and absolute for an array that should be all 0.
 
     The trees are nested tuples, lists and dicts (and all other JAX trees, once JAX is imported); a tuple and a list of
     the same leaves are equal. `tolerance` is relative. `elementwise`: no number of the result depends on a sum over
@@ -92,26 +68,29 @@ def compare(output: Any, expected: Any, tolerance: float, *, elementwise: bool =
         elements = sum(_array(value).size for _, value in expected_leaves)
         verb = "is" if len(expected_leaves) == 1 else "are"
         note = f"the result has {counted(len(outputs), 'array')}, {len(expected_leaves)} {verb} expected"
-        return _unlike(elements, note)
+        return _unlike(elements, note)[0]
     compared = [
         _compare_leaf(path, value, right, tolerance, elementwise=elementwise)
         for (path, value), (_, right) in zip(outputs, expected_leaves, strict=True)
     ]
-    worst = max(compared, key=lambda leaf: (not leaf.passed, leaf.excess), default=None)
-    return Comparison(
-        passed=all(leaf.passed for leaf in compared),
-        max_relative_error=max((leaf.max_relative_error for leaf in compared), default=0.0),
-        elements=sum(leaf.elements for leaf in compared),
-        wrong=sum(leaf.wrong for leaf in compared),
-        worst=worst.worst if worst is not None else None,
-        excess=worst.excess if worst is not None else 0.0,
-        note="; ".join(dict.fromkeys(leaf.note for leaf in compared if leaf.note)),
+    worst, _ = max(compared, key=lambda leaf: (not leaf[0].passed, leaf[1]), default=(CheckReported(passed=True), 0.0))
+    reports = [report for report, _ in compared]
+    return replace(
+        worst,
+        passed=all(report.passed for report in reports),
+        max_relative_error=max((report.max_relative_error or 0.0 for report in reports), default=0.0),
+        elements=sum(report.elements or 0 for report in reports),
+        wrong_elements=sum(report.wrong_elements or 0 for report in reports),
+        note="; ".join(dict.fromkeys(report.note for report in reports if report.note)),
     )
 
 
-def _unlike(elements: int, note: str) -> Comparison:
-    """Return the comparison of a result of another form, of which no number is right."""
-    return Comparison(False, math.inf, elements, elements, note=note, excess=math.inf)
+def _unlike(elements: int, note: str) -> _LeafReport:
+    """Return the report of a result of another form, of which no number is right."""
+    report = CheckReported(
+        passed=False, max_relative_error=math.inf, elements=elements, wrong_elements=elements, note=note
+    )
+    return report, math.inf
 
 
 def tolerance(workload: Workload, precision: str, *results: Any) -> float:
@@ -128,7 +107,7 @@ def tolerance(workload: Workload, precision: str, *results: Any) -> float:
     return max([accepted, *(floor for dtype, floor in _FLOOR_BY_DTYPE.items() if dtype in dtypes)])
 
 
-def _compare_leaf(path: str, output: Any, expected: Any, tolerance: float, *, elementwise: bool) -> Comparison:
+def _compare_leaf(path: str, output: Any, expected: Any, tolerance: float, *, elementwise: bool) -> _LeafReport:
     import numpy as np
 
     got, right = _array(output), _array(expected)
@@ -138,7 +117,7 @@ def _compare_leaf(path: str, output: Any, expected: Any, tolerance: float, *, el
     if not _may_stand_for(_kind(right.dtype), _kind(got.dtype), is_python=isinstance(expected, (int, float, complex))):
         return _unlike(whole, f"{where}the result is {got.dtype}, {right.dtype} is expected")
     if whole == 0 or np.array_equal(got, right):
-        return Comparison(True, 0.0, whole, 0)
+        return CheckReported(passed=True, max_relative_error=0.0, elements=whole, wrong_elements=0), 0.0
     exact = _kind(got.dtype) in ("bool", "integer") and _kind(right.dtype) in ("bool", "integer")
     flat_got, flat_right = got.reshape(-1), right.reshape(-1)
     scales = _Scales.of(flat_got, flat_right, 0.0 if exact else tolerance, elementwise=elementwise)
@@ -148,16 +127,17 @@ def _compare_leaf(path: str, output: Any, expected: Any, tolerance: float, *, el
     wrong, excess, at = errors.verdict(scales)
     relative = math.inf if errors.unlike else errors.largest / (scales.largest or 1.0)
     index = ", ".join(str(int(number)) for number in np.unravel_index(at, right.shape))
-    worst = Element(f"{path}[{index}]" if index else path, _text(flat_got[at]), _text(flat_right[at]))
-    return Comparison(
+    report = CheckReported(
         passed=wrong == 0,
         max_relative_error=relative,
         elements=whole,
-        wrong=wrong,
-        excess=excess,
-        worst=worst if excess else None,
+        wrong_elements=wrong,
         note=f"{errors.nan} of {whole} values are NaN, as expected" if errors.nan else "",
     )
+    if excess:
+        where = f"{path}[{index}]" if index else path
+        report = replace(report, worst_at=where, worst_got=_text(flat_got[at]), worst_expected=_text(flat_right[at]))
+    return report, excess
 
 
 @dataclass(frozen=True, slots=True)

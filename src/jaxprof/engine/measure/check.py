@@ -12,6 +12,7 @@ NumPy variants run without it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -98,21 +99,14 @@ def check_result(
         expected = _expected(workload, parameters, inputs)
         recorder.control.check()
         allowed = tolerance(workload, precision, expected, output)
-        comparison = compare(output, expected, allowed, elementwise=elementwise)
-    worst = comparison.worst
+        report = compare(output, expected, allowed, elementwise=elementwise)
     recorder.emit(
-        CheckReported(
-            passed=comparison.passed,
-            max_relative_error=finite(comparison.max_relative_error),
+        replace(
+            report,
+            max_relative_error=finite(report.max_relative_error),
             tolerance=allowed,
             against=workload.against,
             precision=precision_in_words or precision,
-            note=comparison.note,
-            elements=comparison.elements,
-            wrong_elements=comparison.wrong,
-            worst_at=worst.where if worst is not None else "",
-            worst_got=worst.got if worst is not None else "",
-            worst_expected=worst.expected if worst is not None else "",
         )
     )
 
