@@ -154,6 +154,7 @@ def workload_of(
     declared, given_by_name = _with_checked_specs(declared, function, presets["quick"], origin)
     written = written_function(function)
     variants = _variants(declared, function, given_by_name)
+    expected, against = _answer(declared, variants)
     return Workload(
         name=declared.name or name,
         title=declared.title or _title(function, written),
@@ -166,8 +167,8 @@ def workload_of(
         inputs=lender.inputs if lender is not None else _inputs(declared, origin),
         inputs_from=lender.target if lender is not None else "",
         baseline=_baseline(declared, variants, origin),
-        expected=_expected(declared, variants),
-        against=declared.against or _against(declared, variants),
+        expected=expected,
+        against=declared.against or against,
         noisy_answer=declared.noisy_answer,
         tolerance=_tolerance(declared.tolerance),
         estimate=_estimate(declared, origin),
@@ -253,32 +254,23 @@ def _inputs(declared: Declaration, origin: str) -> Callable[[Parameters, numpy.r
     return inputs
 
 
-def _expected(
+def _answer(
     declared: Declaration, variants: Sequence[Variant]
-) -> Callable[[Parameters, tuple[Any, ...]], Any] | None:
-    """Return the function that gives the right result: the declared one; else, without a NumPy twin, the function op by
-    op. None: the baseline's result is right."""
+) -> tuple[Callable[[Parameters, tuple[Any, ...]], Any] | None, str]:
+    """Return the function that gives the right result, and what that is, in words: the declared one; else, without a
+    NumPy twin, the function op by op. None: the baseline's result is right."""
     expected = declared.expected
     if callable(expected):
-        return lambda parameters, inputs: bound(expected, parameters)(*_to_numpy(inputs))
+        return lambda parameters, inputs: bound(expected, parameters)(*_to_numpy(inputs)), "known answer"
     if expected is not None:
-        return lambda parameters, inputs: expected
-    if _has_twin(variants):
-        return None
+        return lambda parameters, inputs: expected, "known answer"
+    if any(variant.how == "numpy" for variant in variants):
+        return None, "numpy twin"
+    words = "the function op by op"
     eager = next((variant for variant in variants if variant.how == "eager"), None)
     if eager is None:
-        return None
-    return lambda parameters, inputs: eager.build(parameters)(*_to_jax(eager.arguments(inputs)))
-
-
-def _has_twin(variants: Sequence[Variant]) -> bool:
-    return any(variant.how == "numpy" for variant in variants)
-
-
-def _against(declared: Declaration, variants: Sequence[Variant]) -> str:
-    if declared.expected is not None:
-        return "known answer"
-    return "numpy twin" if _has_twin(variants) else "the function op by op"
+        return None, words
+    return lambda parameters, inputs: eager.build(parameters)(*_to_jax(eager.arguments(inputs))), words
 
 
 def refuse_borrowed_misfit(workload: Workload, variant: Variant, parameters: Parameters, inputs: Sequence[Any]) -> None:
