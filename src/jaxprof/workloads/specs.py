@@ -196,11 +196,12 @@ def _as_python(match: re.Match[str]) -> str:
 def _spec_of(node: ast.expr, line: bytes) -> Spec:
     """Return the spec that `line` has at the place of `node`. Raises ValueError for other expressions of Python."""
     text = _text_of(node, line)
+    labels: list[str | int]
     match node:
         case ast.Constant(value=str(word)):
             return Spec(text=text, kind="word", word=word)
         case ast.List(elts=values) | ast.Tuple(elts=values):
-            container, labels = type(node).__name__.lower(), list(range(len(values)))
+            container, labels = type(node).__name__.lower(), [*range(len(values))]
         case ast.Dict(keys=keys, values=values):
             container, labels = "dict", [_label(key, line) for key in keys]
         case ast.Call(func=func, args=[], keywords=fields) if _NAMED.fullmatch(_text_of(func, line)):
