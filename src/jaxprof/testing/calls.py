@@ -25,12 +25,11 @@ _LEAVES_NAMED = 16
 class CallResult(ProgramFacts):
     """One call of a function, and its program."""
 
-    def __init__(self, value: Any, program: CalledProgram, call: MadeCall) -> None:
+    def __init__(self, value: Any, program: CalledProgram) -> None:
         super().__init__(program.session)
         self.value = value
         """What the function returned."""
         self._program = program
-        self._call = call
 
     @property
     def compiles(self) -> int:
@@ -40,7 +39,7 @@ class CallResult(ProgramFacts):
     @property
     def compilations(self) -> tuple[Compiled, ...]:
         """The compilations of the function in this test so far, with their reasons."""
-        return self._call.function.compilations()
+        return self._program.function.compilations()
 
     @cached_property
     def facts(self) -> dict[str, float | None]:
@@ -60,7 +59,7 @@ class Caller:
     @property
     def programs(self) -> list[CalledProgram]:
         """The programs of all calls so far."""
-        return [program for function in self.functions for _, program in function.programs]
+        return [program for function in self.functions for program in function.programs]
 
     def __call__(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> CallResult:
         """Call `fn(*args, **kwargs)` and return the result with its program. A function that is not compiled already
@@ -83,8 +82,8 @@ class Caller:
         program = _same(call, function.programs) if compilation is None else None
         if program is None:
             program = self._read(call, compilation)
-            function.programs.append((call, program))
-        return CallResult(value, program, call)
+            function.programs.append(program)
+        return CallResult(value, program)
 
     def _function(self, fn: Callable[..., Any]) -> CalledFunction:
         try:
@@ -102,14 +101,14 @@ class Caller:
         """Return the program of a call that was just made. `compilation`: the one that the call caused, if any."""
         from jaxprof.engine.measure.inprocess import compile_call, device_of
 
-        name, types = call.function.name, call.words
+        name = call.function.name
         count = sum(program.function.name == name for program in self.programs)
         spec = RunSpec(
             workload=self.test,
             variant=name if not count else f"{name} {count + 1}",
             how="compile",
             device=device_of(call.shapes),
-            arguments=types,
+            arguments=call.words,
             compilation_cache=True,
             check=False,
             capture=False,
@@ -118,7 +117,7 @@ class Caller:
         args, kwargs = call.shapes
         with self.watch.paused():
             compile_call("r1", spec, call.function.compiled, args, kwargs, events.append)
-        return CalledProgram(list(as_compiled(events, compilation)), call.function, f"({', '.join(types)})")
+        return CalledProgram(list(as_compiled(events, compilation)), call)
 
 
 def _call(function: CalledFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> MadeCall:
@@ -134,14 +133,12 @@ def _call(function: CalledFunction, args: tuple[Any, ...], kwargs: dict[str, Any
     return MadeCall(function, abstract((args, kwargs)), _types(kept), (kept.structure, *types), values)
 
 
-def _same(call: MadeCall, programs: list[tuple[MadeCall, CalledProgram]]) -> CalledProgram | None:
+def _same(call: MadeCall, programs: list[CalledProgram]) -> CalledProgram | None:
     """Return the program that such a call has made before: with the same values of what is not an array, else with
     others, which are then not static arguments."""
-    alike = [(earlier, program) for earlier, program in reversed(programs) if earlier.types == call.types]
-    for earlier, program in alike:
-        if _equal(earlier.values, call.values):
-            return program
-    return alike[0][1] if alike else None
+    alike = [program for program in reversed(programs) if program.call.types == call.types]
+    same_values = (program for program in alike if _equal(program.call.values, call.values))
+    return next(same_values, alike[0] if alike else None)
 
 
 def _equal(ours: tuple[Any, ...], theirs: tuple[Any, ...]) -> bool:

@@ -92,7 +92,7 @@ def _listed(rows: Sequence[Compiled], most: float) -> str:
 def _too_large(program: CalledProgram, name: str, most: float) -> str:
     code, unit = FACT_LIMITS[name]
     value = program.facts[code]
-    limit = f"{program.function.name}{program.signature}: {name}={most:g}"
+    limit = f"{program.function.name}({', '.join(program.call.words)}): {name}={most:g}"
     if value is None:
         return safe(f"{limit}, not known{f': {program.failure}' if program.failure else ''}")
     rounded = f" ({figure(value, unit)})" if unit and value >= _ROUNDED_FROM else ""

@@ -132,11 +132,11 @@ class ProgramFacts:
 class CalledProgram(ProgramFacts):
     """A program that the fixture has called."""
 
-    def __init__(self, events: Sequence[Event], function: CalledFunction, signature: str) -> None:
+    def __init__(self, events: Sequence[Event], call: MadeCall) -> None:
         super().__init__(_session(events))
-        self.function = function
-        self.signature = signature
-        """Types of the arguments, for people."""
+        self.call = call
+        """The first call of the program."""
+        self.function = call.function
         self._events = tuple(events)
 
     @property
@@ -159,7 +159,7 @@ class CalledFunction:
         self.name = str(getattr(function, "__name__", type(function).__name__))
         self.is_plain = not hasattr(function, "lower")
         self.compiled: Any = jax.jit(_plain(function)) if self.is_plain else function
-        self.programs: list[tuple[MadeCall, CalledProgram]] = []
+        self.programs: list[CalledProgram] = []
         self._watch = watch
         self.keys: set[FunctionKey] = set()
         """What tells it from another function of the same name."""
