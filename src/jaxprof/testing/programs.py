@@ -84,12 +84,8 @@ class ProgramFacts:
     """A compiled program. Its unknown facts are None."""
 
     def __init__(self, session: Session) -> None:
-        self._session = session
-
-    @property
-    def session(self) -> Session:
+        self.session = session
         """The program as a session of one run, which prints as text, can be saved, and holds the HLO."""
-        return self._session
 
     @property
     def kernels(self) -> int | None:
