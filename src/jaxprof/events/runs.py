@@ -207,6 +207,7 @@ class CostReported(Event):
 
     flops: float | None = None
     bytes_accessed: float | None = None
+    transcendentals: float | None = None
     source: str = COUNTED_BY_XLA
 
 

@@ -139,7 +139,7 @@ def last_by_name(function: Callable[..., Any], names: tuple[str, ...]) -> Callab
     if not names:
         return function
 
-    def by_name(called: Callable[..., Any]) -> Any:
+    def by_name(called: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(written_function(function))
         def named(*arguments: Any) -> Any:
             at = len(arguments) - len(names)
@@ -147,12 +147,13 @@ def last_by_name(function: Callable[..., Any], names: tuple[str, ...]) -> Callab
 
         return named
 
-    made = by_name(function)
+    made: Any = by_name(function)
     if hasattr(function, "trace") and hasattr(function, "lower"):
         made.trace, made.lower = by_name(function.trace), by_name(function.lower)
         inside = getattr(function, "__wrapped__", None)
         made.__wrapped__ = last_by_name(inside, names) if inside is not None else function
-    return made
+    renamed: Callable[..., Any] = made
+    return renamed
 
 
 def leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:

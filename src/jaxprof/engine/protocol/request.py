@@ -157,8 +157,9 @@ Request = (
 
 def decode_request(line: bytes) -> Request:
     """Return the request on `line`. Raises ValueError for anything else."""
-    request: Request = read_request(line, get_args(Request))
-    return replace(request, spec=_spec(request.spec)) if hasattr(request, "spec") else request
+    request = read_request(line, get_args(Request))
+    decoded: Request = replace(request, spec=_spec(request.spec)) if hasattr(request, "spec") else request
+    return decoded
 
 
 def _spec(data: Any) -> RunSpec:
