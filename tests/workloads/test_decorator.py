@@ -350,7 +350,6 @@ UNREADABLE = ["f32[3", "[3", "{f32[3]}", "(f32[3] f32[4])", "'relu", "a:B(f32[3]
             float32     no shape                float32[8,128]
             flot32[3]   unknown dtype 'flot32'  float32
             zzzzzz[3]   unknown dtype           Known: f16
-            f32[3,,4]   '' is not a size        whole number
             f32[-1]     '-1' is not a size      whole number
             f32[nan]    no parameter 'nan'      Or write a number
         """),
