@@ -339,7 +339,18 @@ def test_an_argument_can_be_given_by_name_and_keys_by_shape():
         made("key<nonsense>")
 
 
-UNREADABLE = ["f32[3", "[3", "{f32[3]}", "(f32[3] f32[4])", "'relu", "a:B(f32[3])", "[" * 5000, "", "x[3][4]"]
+UNREADABLE = [
+    "f32[3",
+    "[3",
+    "{f32[3]}",
+    "(f32[3] f32[4])",
+    "'relu",
+    "a:B(f32[3])",
+    "[" * 5000,
+    "",
+    "x[3][4]",
+    "f32[3,,4]",
+]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from engine.measure.heard import only, reporter
-from jaxprof.engine.measure import empty_call, startup
+from jaxprof.engine.measure import startup
 from jaxprof.engine.protocol.request import EmptyCallRequest
 from jaxprof.errors import JaxprofError
 from jaxprof.events import PhaseEnded
@@ -81,9 +81,9 @@ def test_the_first_program_has_run_and_its_result_is_here_when_the_warm_up_ends(
 
 def test_it_is_the_time_of_one_call_in_the_quietest_batch(monkeypatch):
     clock = iter([0.0, 9.0, 10.0, 12.0, 20.0, 21.0, 30.0, 33.0])
-    monkeypatch.setattr(empty_call.time, "thread_time", lambda: next(clock))
-    monkeypatch.setattr(empty_call, "_BATCHES", 3)
-    assert empty_call.empty_call_seconds(0, 0) == pytest.approx(1.0 / empty_call._CALLS)
+    monkeypatch.setattr(startup.time, "thread_time", lambda: next(clock))
+    monkeypatch.setattr(startup, "_BATCHES", 3)
+    assert startup.empty_call_seconds(0, 0) == pytest.approx(1.0 / startup._CALLS)
 
 
 @pytest.mark.process

@@ -40,7 +40,7 @@ def arguments():
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     monkeypatch.setattr(inprocess, "RunSpec", functools.partial(inprocess.RunSpec, capture=False))
-    monkeypatch.setattr(inprocess, "DEFAULT_BUDGET_SECONDS", 0.05)
+    monkeypatch.setattr("jaxprof.recorder.calls.call_capture.DEFAULT_BUDGET_SECONDS", 0.05)
 
 
 def tapped(name, function, *args, jax_name="step", **options):
