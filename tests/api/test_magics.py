@@ -1,11 +1,8 @@
 """`%%jaxprof` in a real IPython shell, and what notebooks show of a session."""
 
-import functools
-
 import pytest
 
 import jaxprof
-from jaxprof.engine.measure import inprocess
 
 IPython = pytest.importorskip("IPython")
 
@@ -15,7 +12,6 @@ def shell(monkeypatch, tmp_path):
     from IPython.core.interactiveshell import InteractiveShell
 
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
-    monkeypatch.setattr(inprocess, "RunSpec", functools.partial(inprocess.RunSpec, capture=False))
     made = InteractiveShell()
     made.run_line_magic("load_ext", "jaxprof")
     cell = "import jax, jax.numpy as jnp\ndef step(x, n=2):\n    return jnp.tanh(x) * n\nx = jnp.ones(8)"

@@ -12,7 +12,7 @@ import pytest
 
 from engine.measure.heard import of
 from jaxprof import events as e
-from jaxprof.engine.measure import inprocess
+from jaxprof.recorder.calls import call_capture
 from jaxprof.recorder.calls.call_capture import CallCapture
 from jaxprof.recorder.calls.kept_call import KeptArguments, jitted_of, write_call
 from jaxprof.workloads.find import find
@@ -39,8 +39,8 @@ def arguments():
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(inprocess, "RunSpec", functools.partial(inprocess.RunSpec, capture=False))
-    monkeypatch.setattr("jaxprof.recorder.calls.call_capture.DEFAULT_BUDGET_SECONDS", 0.05)
+    monkeypatch.setattr(call_capture, "RunSpec", functools.partial(call_capture.RunSpec, capture=False))
+    monkeypatch.setattr(call_capture, "DEFAULT_BUDGET_SECONDS", 0.05)
 
 
 def tapped(name, function, *args, jax_name="step", **options):
