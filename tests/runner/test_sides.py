@@ -123,7 +123,7 @@ def test_all_that_are_compared_with_a_are_one_family_in_whole_launches(three):
 @pytest.mark.parametrize(("run", "verdict"), [("r2", "slower"), ("r3", "same")])
 def test_what_happens_once_in_a_process_is_compared_over_launches(three, run, verdict):
     (pair,) = session_difference(three, three, run_before="r1", run_after=run).runs
-    assert [row.times.verdict for row in pair.phases if row.phase == "compile"] == [verdict]
+    assert [row.times.verdict for row in pair.phases if row.code == "compile"] == [verdict]
 
 
 @pytest.mark.process
@@ -131,7 +131,7 @@ def test_sides_of_other_sizes_and_precisions_are_compared_on_purpose(stage):
     b = side("B", settings={"n": "4000"}, precision="highest", environment={"TAKES": "5e-4"})
     session = stage.compare(side("A"), b)
     (pair,) = session_difference(session, session, run_before="r1", run_after="r2").runs
-    assert next(row.times.verdict for row in pair.phases if row.phase == "run") == "faster"
+    assert next(row.times.verdict for row in pair.phases if row.code == "run") == "faster"
     (group,) = groups(session)
     assert [group.label(one.run) for one in group.runs] == ["A jit", "B jit"], "one table, whatever differs"
 

@@ -54,8 +54,6 @@ class WeightedStack:
     """Number of times that the stack was entered; for samples, number of samples."""
     measured: bool = True
     """Whether `seconds` was measured; if False, it is a lower bound."""
-    run: str = ""
-    """Id of the run whose HLO has the kernel; empty if the stack is not of a kernel."""
 
 
 def run_stacks(session: Session, run: Run) -> list[WeightedStack]:
@@ -72,7 +70,7 @@ def kernel_stacks(session: Session, run: Run) -> list[WeightedStack]:
     by_name = {kernel.name: kernel for kernel in kernels or ()}
     if of_run is not None and (of_run.kernels or any(of_run.unattributed_seconds.values())):
         return [
-            WeightedStack(_frames(row.module, row.name, by_name.get(row.name)), row.self_seconds, row.count, run=run.id)
+            WeightedStack(_frames(row.module, row.name, by_name.get(row.name)), row.self_seconds, row.count)
             for row in of_run.kernels
             if row.self_seconds > 0
         ] + [
@@ -84,7 +82,7 @@ def kernel_stacks(session: Session, run: Run) -> list[WeightedStack]:
     if ranking is None:
         return []
     return [
-        WeightedStack(_frames("", kernel.name, kernel), least, kernel.count or 0, measured=False, run=run.id)
+        WeightedStack(_frames("", kernel.name, kernel), least, kernel.count or 0, measured=False)
         for kernel in ranking.kernels
         if (least := ranking.least(kernel))
     ]

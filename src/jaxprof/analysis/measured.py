@@ -87,8 +87,6 @@ class MeasuredKernel:
 class MeasuredKernels:
     """Kernels of a run according to its capture."""
 
-    kind: str
-    """Kind of the capture, as in `CaptureTaken.kind`."""
     kernels: tuple[MeasuredKernel, ...]
     """Kernels, longest self time first."""
     transfers: tuple[CopyTimes, ...]
@@ -123,7 +121,6 @@ def measured(session: Session, run_id: str) -> MeasuredKernels | None:
         device = ceilings_for(session, run)
     in_hlo = {kernel.name: kernel for kernel in kernels} if kernels is not None else None
     return MeasuredKernels(
-        kind=event.kind,
         kernels=_kernels(event, in_hlo, device),
         transfers=tuple(event.transfers),
         unattributed_seconds=dict(event.unattributed_seconds),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -35,16 +34,6 @@ class Kind(Enum):
     HLO = "HLO"
     SESSION = "a session"
     PROFILE = "a profile"
-
-
-@dataclass(frozen=True, slots=True)
-class HloSource:
-    """What was opened: at least one module, and the session in which the modules are runs."""
-
-    kind: Kind
-    modules: list[ModuleStages]
-    session: Session | None = None
-    """Session of the modules; for a profile, the session that was made from it."""
 
 
 def kind_of(path: Path) -> Kind | None:
@@ -126,24 +115,22 @@ def read_module(session: Session, run: Run, stage: str = "hlo") -> Module | None
         return None
 
 
-def open_hlo(path: Path, read_profile: Callable[[Path], Session]) -> HloSource:
-    """Return the modules at `path`. Blocks. Raises FileRefusedError if there are none, and whatever `read_profile`
-    raises."""
+def open_hlo(path: Path, read_profile: Callable[[Path], Session]) -> tuple[list[ModuleStages], Session | None]:
+    """Return the modules at `path`, and the session that they are runs of; for a profile, the one made from it. Blocks.
+    Raises FileRefusedError if there are none, and whatever `read_profile` raises."""
     kind = kind_of(path)
     if kind is Kind.SESSION:
         from jaxprof.session import Session
         from jaxprof.session.log import load
 
         session = load(path, Session)
-        return HloSource(
-            kind, _some(modules_of(session), f"no run of {path} has a compiled program", HOW_TO_COMPILE), session
-        )
+        return _some(modules_of(session), f"no run of {path} has a compiled program", HOW_TO_COMPILE), session
     if kind is Kind.PROFILE:
         session = read_profile(path)
-        return HloSource(kind, _some(modules_of(session), f"{path} holds no HLO", _IN_PROFILES), session)
+        return _some(modules_of(session), f"{path} holds no HLO", _IN_PROFILES), session
     from jaxprof.hlo.open.paths import modules_at
 
-    return HloSource(Kind.HLO, modules_at(path))
+    return modules_at(path), None
 
 
 HOW_TO_COMPILE: Final = "Compiled variants have one: jaxprof run NAME --variant jit."

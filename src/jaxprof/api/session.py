@@ -110,7 +110,7 @@ def load_hlo(path: str | Path) -> list[ModuleStages]:
     """
     from jaxprof.analysis.opener import open_hlo
 
-    return open_hlo(path_here(path, "`jaxprof hlo URL` fetches it."), _session_of_profile).modules
+    return open_hlo(path_here(path, "`jaxprof hlo URL` fetches it."), _session_of_profile)[0]
 
 
 def _session_of_profile(path: Path) -> fold_room.Session:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jaxprof.analysis.hlo_program import HloProgram
-from jaxprof.analysis.opener import HOW_TO_COMPILE, HloSource, Kind, kind_of, modules_of, open_hlo
+from jaxprof.analysis.opener import HOW_TO_COMPILE, Kind, kind_of, modules_of, open_hlo
 from jaxprof.cli.answers import report_location
 from jaxprof.cli.options import refuse
 from jaxprof.cli.output import note
@@ -164,11 +164,11 @@ def _modules_at_path(path: Path, run: str | None, number: int | None) -> list[Hl
         refuse(("number",), f"chooses a module of a dump, and {path} is a session", "Choose a run of it with --run.")
     elif kind is not Kind.PROFILE and run is not None:
         raise UsageError(f"{path} is not a session", "--run chooses a run of a session, --module N a module of a dump.")
-    source = open_hlo(path, _session_of_profile)
-    if kind in (Kind.SESSION, Kind.PROFILE):
-        modules = _modules_of_source(source, run)
+    found, session = open_hlo(path, _session_of_profile)
+    if session is not None:
+        modules = _programs(session, found, run)
     else:
-        modules = _readable(source.modules) if path.is_dir() else list(map(HloProgram, source.modules))
+        modules = _readable(found) if path.is_dir() else list(map(HloProgram, found))
     if number is None:
         return modules
     if number > len(modules):
@@ -201,13 +201,11 @@ def _readable(sources: Sequence[ModuleStages]) -> list[HloProgram]:
     return modules
 
 
-def _modules_of_source(source: HloSource, run: str | None) -> list[HloProgram]:
+def _programs(session: Session, found: Sequence[ModuleStages], run: str | None = None) -> list[HloProgram]:
     """Return the runs of a session, or the named one. Raises UsageError."""
-    session = source.session
-    assert session is not None
     if run is not None and run not in session.runs:
         raise unknown_name("run", run, session.runs)
-    chosen = [stages for stages in source.modules if run is None or stages.key == run]
+    chosen = [stages for stages in found if run is None or stages.key == run]
     if not chosen:
         named = session.runs[str(run)].label
         raise UsageError(f"run {run} ({named}) has no compiled program", HOW_TO_COMPILE)
@@ -278,7 +276,7 @@ _NOTED_WARNINGS = ("sharding", "library_gemms", "debug_calls_left_out")
 def _compile(target: str, options: CompileOptions, variables: Mapping[str, str] | None) -> list[HloProgram]:
     """Compile the target now, and return its modules. Raises JaxprofError."""
     session = compile_session([target], options, variables)
-    modules = _modules_of_source(HloSource(Kind.SESSION, modules_of(session), session), None)
+    modules = _programs(session, modules_of(session))
     for module in modules:
         if module.run is not None:
             module.notes += [warning.message for warning in module.run.warnings if warning.code in _NOTED_WARNINGS]

@@ -35,13 +35,13 @@ def windows(*shares, own=(None, None)):
 
 
 def trace(index, passes, of=None):
-    found = trace_of(index, LOOP, LoopWindows.of() if of is None else of, list(passes), [])
+    found = trace_of(LOOP, LoopWindows.of() if of is None else of, list(passes), [])
     assert found is not None
-    return found
+    return index, found
 
 
 def grid(*traces, columns=10, **more):
-    files = JobFiles(Path(), {each.index: Path() for each in traces}, traces={each.index: each for each in traces})
+    files = JobFiles(Path(), {index: Path() for index, _ in traces}, traces=dict(traces))
     return JobSteps(files).grid(columns, **more)
 
 
@@ -66,7 +66,7 @@ COUNTED = [
     e.StepsCounted(where=LOOP, found_by="tracing", count=10, seconds=took, monotonic_seconds=BEGAN + at + took)
     for at, took in ((1.0, 1.0), (11.0, 2.0))
 ]
-BY_TIME = [trace_of(index, LOOP, windows(0.1, 0.5), [], COUNTED) for index in range(2)]
+BY_TIME = [(index, trace_of(LOOP, windows(0.1, 0.5), [], COUNTED)) for index in range(2)]
 GRIDS = {
     "numbers come from the program, so that no time has to be the same": grid(
         FAST, SLOW, LATE, columns=4, values_of="step"
@@ -124,8 +124,8 @@ def test_columns_lose_no_second(events, columns):
     for first, began, each in events:
         seconds, counts = zip(*each, strict=True)
         passes.append(taken(seconds, first, began, counts=list(counts)))
-    one = trace(0, passes)
-    found = grid(one, columns=columns, values_of="step")
+    _, one = of = trace(0, passes)
+    found = grid(of, columns=columns, values_of="step")
     numbers = [begin + np.arange(count) for begin, count in zip(one.passes.begins, one.counts, strict=True)]
     in_column = np.searchsorted(found.first_steps, np.concatenate(numbers), side="right") - 1
     covered = np.bincount(in_column, minlength=len(found.steps))

@@ -48,8 +48,6 @@ class Intervals:
 class LoopTrace:
     """The hot loop of one process."""
 
-    index: int
-    """Index of the process."""
     unit: Literal["step", "time"]
     """Unit of the axis: iterations of the loop, or seconds since the loop began."""
     passes: Intervals
@@ -75,11 +73,10 @@ def loop_trace(member: JobMember[Session], figures: ProcessFigures) -> LoopTrace
     if program is None:
         return None
     where = figures.loop.where if figures.loop is not None else None
-    return trace_of(member.index, where, figures.windows, program.passes, program.steps)
+    return trace_of(where, figures.windows, program.passes, program.steps)
 
 
 def trace_of(
-    index: int,
     where: SourceLocation | None,
     windows: LoopWindows,
     passes: Sequence[StepsTaken],
@@ -94,7 +91,7 @@ def trace_of(
         clock = np.maximum.accumulate(np.stack([began, began + seconds], axis=1).ravel())
         places = np.interp(times, clock, np.stack([axis.begins, axis.ends], axis=1).ravel())
         spans = Intervals(places[:, 0], places[:, 1])
-        return LoopTrace(index, "step", axis, counts, seconds, windows, spans, series.stretches[0].numbered_by)
+        return LoopTrace("step", axis, counts, seconds, windows, spans, series.stretches[0].numbered_by)
     if not len(windows):
         return None
     origin = times[0, 0]
@@ -106,7 +103,7 @@ def trace_of(
     begins, seconds, counts = np.asarray(timed, dtype="f8").reshape(-1, 3).T
     bounds = np.maximum.accumulate(np.stack([begins, begins + seconds], axis=1).ravel()).reshape(-1, 2)
     axis, spans = Intervals(*bounds.T), Intervals(*(times - origin).T)
-    return LoopTrace(index, "time", axis, counts, seconds, windows, spans)
+    return LoopTrace("time", axis, counts, seconds, windows, spans)
 
 
 def _times(windows: LoopWindows) -> Array:

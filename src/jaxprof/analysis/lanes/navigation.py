@@ -65,7 +65,6 @@ class Matches:
     ends: Ints
     lane: Ints
     row: Ints
-    index: Ints
     busy: dict[tuple[int, int], Busy]
     """Matches of each row, and of each lane's summary as row -1."""
 
@@ -100,15 +99,15 @@ def search(lanes: Lanes, pattern: re.Pattern[str]) -> Matches:
             if len(hits):
                 starts.append(row.starts[hits])
                 ends.append(row.ends[hits])
-                places.append(np.stack([np.full(len(hits), at), np.full(len(hits), number), hits]))
+                places.append(np.stack([np.full(len(hits), at), np.full(len(hits), number)]))
                 busy[at, number] = Busy.of(row.starts[hits], row.ends[hits])
         _summarise(lane, at, wanted, busy)
     if not starts:
         nothing = np.zeros(0, np.int64)
-        return Matches(nothing, nothing, nothing, nothing, nothing, {})
+        return Matches(nothing, nothing, nothing, nothing, {})
     begun, over, place = np.concatenate(starts), np.concatenate(ends), np.concatenate(places, axis=1)
     order = np.argsort(begun, kind="stable")
-    return Matches(begun[order], over[order], place[0][order], place[1][order], place[2][order], busy)
+    return Matches(begun[order], over[order], place[0][order], place[1][order], busy)
 
 
 def _is_match(lanes: Lanes, name: str, op: int | None, pattern: re.Pattern[str]) -> bool:
