@@ -17,7 +17,7 @@ from jaxprof.hlo.read.syntax import operand_names, skip_blank
 from jaxprof.hlo.shape import parse_shape
 
 if TYPE_CHECKING:
-    from jaxprof.hlo.model import Module
+    from jaxprof.hlo.model import Computation, Module
 
 
 # Sizes of at most 18 digits in all cannot exceed the 64 bits in which XLA counts elements: `shape.py` refuses others.
@@ -78,36 +78,6 @@ _PARTS = re.compile(rf"\n{_BEGINNING}({_NAME}) = ({_SHAPE}) ({_OPCODE})\(({_OPER
 _CALLED = re.compile(rf",[ \t]*+(?:{'|'.join(CALLING_ATTRIBUTES)})[ \t]*+=[ \t]*+(\{{[^{{}}]*+\}}|[^\s,{{}}]++)")
 
 
-class References(NamedTuple):
-    """Everything that the instructions of a computation use."""
-
-    missing: set[str]
-    """Operands that no instruction of the computation defines."""
-    called: set[str]
-    """Computations that may be called, including a name in a string that looks like one."""
-    shapes: set[str]
-    """Distinct shapes, as written."""
-
-
-def references(text: str, start: int, end: int) -> References | None:
-    """Return what is used between a computation's braces, `text[start:end]`; None if a line is not plain."""
-    if not is_sound(text, start, end):
-        return None
-    names, shapes, operands, called = set(), set(), set(), set()
-    for line in _PARTS.finditer(text, start, end):
-        name, shape, opcode, inside, rest = line.groups()
-        names.add(name)
-        shapes.add(shape)
-        if opcode not in NO_OPERANDS:
-            operands.add(inside)
-            if "/*" in rest:  # a comment between an attribute's name and its value is legal, but no printer writes it
-                return None
-            for value in _CALLED.findall(rest):
-                called.update(COMPUTATION_NAME.findall(value))
-    used = {operand for inside in operands for operand in operand_names(inside)}
-    return References(used - names, called, shapes)
-
-
 class Gaps:
     """What is missing in one module. Every reader of its kernels adds to it: `module.once(Gaps)`."""
 
@@ -129,8 +99,30 @@ def is_whole(module: Module) -> bool:
         return False
     shapes: set[str] = set()
     for computation in module.computations.values():
-        used = references(computation.source.text, *computation.span[1:])
-        if used is None or used.missing or not used.called <= module.computations.keys():
+        its_shapes = _shapes_if_whole(computation)
+        if its_shapes is None:
             return False
-        shapes |= used.shapes
+        shapes |= its_shapes
     return all(parse_shape(shape).known for shape in shapes)
+
+
+def _shapes_if_whole(computation: Computation) -> set[str] | None:
+    """Return the shapes in a computation, as written; None if a line is not plain, or uses a value of no instruction
+    there or a computation that the text lacks."""
+    text, (_, start, end) = computation.source.text, computation.span
+    if not is_sound(text, start, end):
+        return None
+    there = computation.module.computations
+    names, shapes, operands = set(), set(), set()
+    for line in _PARTS.finditer(text, start, end):
+        name, shape, opcode, inside, rest = line.groups()
+        names.add(name)
+        shapes.add(shape)
+        if opcode not in NO_OPERANDS:
+            operands.add(inside)
+            called = (found for value in _CALLED.findall(rest) for found in COMPUTATION_NAME.findall(value))
+            # A comment between an attribute's name and its value is legal, but no printer writes it.
+            if "/*" in rest or not all(found in there for found in called):
+                return None
+    used = {operand for inside in operands for operand in operand_names(inside)}
+    return shapes if used <= names else None
