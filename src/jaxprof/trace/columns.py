@@ -95,13 +95,12 @@ def ops_of_events(plane: Plane, columns: dict[str, StatColumn], lane: Lane, ops:
             numbers[index] = NO_OP
             continue
         identity = text_at(plane, program, example)
-        numbers[index] = ops.number(
-            Op(
-                module=text_at(plane, module, example),
-                program=int(identity) & PROGRAM_MASK if _INTEGER.fullmatch(identity) else None,
-                name=name,
-            )
+        op_of_row = Op(
+            module=text_at(plane, module, example),
+            program=int(identity) & PROGRAM_MASK if _INTEGER.fullmatch(identity) else None,
+            name=name,
         )
+        numbers[index] = ops.setdefault(op_of_row, len(ops))
     lane.op_of[rows] = numbers[which]
 
 
@@ -139,12 +138,8 @@ def ops_of_metadata(plane: Plane, events: Events, lane: Lane, modules: dict[int,
         if metadata is None or not isinstance(program, int):
             continue
         identity = program & PROGRAM_MASK
-        name = (
-            _instruction(metadata.name)
-            if lane.kind == "async"
-            else metadata.display_name or _instruction(metadata.name)
-        )
-        numbers[index] = ops.number(Op(module=modules.get(identity, ""), program=identity, name=name))
+        name = (lane.kind != "async" and metadata.display_name) or _instruction(metadata.name)
+        numbers[index] = ops.setdefault(Op(modules.get(identity, ""), identity, name), len(ops))
     lane.op_of[:] = numbers[which]
 
 

@@ -78,7 +78,7 @@ def lanes_of(space: Space, advance: Callable[[float], None] = lambda share: None
         count(plane)
     stamps = [line.timestamp_ns for of_plane in lines.values() for line in of_plane if line.has_events]
     trace.origin_ns = _origin(stamps)
-    ops = OpNumbers()
+    ops: OpNumbers = {}
     for plane in space.planes:
         device = _DEVICE.match(plane.name)
         if device is not None:
@@ -93,7 +93,7 @@ def lanes_of(space: Space, advance: Callable[[float], None] = lambda share: None
         if _is_host(plane):
             _host_lanes(plane, lines[id(plane)], trace, ops)
             count(plane)
-    trace.ops = ops.list
+    trace.ops = list(ops)
     match_kernels(trace)
     return trace
 

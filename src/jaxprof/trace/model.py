@@ -50,6 +50,10 @@ class Op:
     name: str
 
 
+OpNumbers = dict[Op, int]
+"""Numbers of ops, in the order of their first occurrence."""
+
+
 @dataclass(frozen=True, slots=True)
 class TextColumn:
     """A text for each interval of a lane; equal texts are kept once."""
@@ -285,19 +289,3 @@ def program_proto(trace: Trace, name: str, program: int | None) -> ProgramProto 
     of_identity = [held for held in trace.programs if held.program == program]
     named = [held for held in trace.programs if held.name == name]
     return of_identity[0] if of_identity else named[0] if len(named) == 1 else None
-
-
-class OpNumbers:
-    """Numbers for ops, in the order of their first occurrence."""
-
-    def __init__(self) -> None:
-        self.list: list[Op] = []
-        self._numbers: dict[Op, int] = {}
-
-    def number(self, op: Op) -> int:
-        """Return the index of `op` in `list`."""
-        index = self._numbers.get(op)
-        if index is None:
-            index = self._numbers[op] = len(self.list)
-            self.list.append(op)
-        return index

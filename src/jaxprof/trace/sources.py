@@ -145,19 +145,19 @@ def together(traces: Sequence[tuple[str, Trace]]) -> Trace:
     starts = [trace.started_unix_ns for _, trace in traces]
     stated = [start for start in starts if start is not None]
     first = min(stated) if len(stated) == len(starts) else None
-    ops = OpNumbers()
+    ops: OpNumbers = {}
     joined = Trace(started_unix_ns=first, origin_ns=traces[0][1].origin_ns)
     for host, trace in traces:
         shift_ns = 0
         if first is not None and trace.started_unix_ns is not None:
             shift_ns = trace.started_unix_ns - first + trace.origin_ns - joined.origin_ns
         _take(joined, host, trace, shift_ns * PS_IN_NS, ops)
-    joined.ops = ops.list
+    joined.ops = list(ops)
     return joined
 
 
 def _take(joined: Trace, host: str, trace: Trace, shift_ps: int, ops: OpNumbers) -> None:
-    numbers = np.array([*(ops.number(op) for op in trace.ops), NO_OP], np.int64)
+    numbers = np.array([*(ops.setdefault(op, len(ops)) for op in trace.ops), NO_OP], np.int64)
 
     def moved(lanes: Iterable[Lane]) -> list[Lane]:
         return [
