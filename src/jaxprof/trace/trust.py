@@ -44,7 +44,7 @@ def trust_rows(
         *clock(trace),
         *(kernels(trace, kind) if kind != "compile" else ()),
         *modules(trace, kind),
-        *(found_steps(steps) if steps is not None and kind != "compile" else ()),
+        *(found_steps(steps) if steps is not None else ()),
         *(unrecorded(steps) if steps is not None and trace.platform == "cpu" else ()),
         *compiles(trace, kind, compile_seconds),
         *timeline(intervals_left_out),
