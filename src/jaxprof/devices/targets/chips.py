@@ -8,13 +8,12 @@ what its driver reports there. That of a TPU names the topology that libtpu know
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from jaxprof.errors import UsageError, unknown_name
-from jaxprof.hlo.analysis.cost.peaks import DEVICES, TABLE, device_name
+from jaxprof.hlo.analysis.cost.peaks import DEVICES, ROWS, device_name
 
 Vendor = Literal["nvidia", "tpu"]
 
@@ -42,8 +41,6 @@ class Chip:
     chip."""
 
 
-ROWS: Final[Mapping[str, Mapping[str, Any]]] = json.loads(TABLE.read_text("utf-8"))
-"""What is known of each device, by its name; `target` of those that can be compiled for."""
 CHIPS: Final = tuple(
     Chip(name=name, devices=row.get("devices", 1), **row["target"]) for name, row in ROWS.items() if "target" in row
 )

@@ -13,14 +13,10 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from jaxprof.devices.targets.chips import ROWS, Chip, chip
+from jaxprof.devices.targets.chips import Chip, chip
 from jaxprof.errors import UsageError
-from jaxprof.hlo.analysis.cost.peaks import DevicePeaks, device
-
-if TYPE_CHECKING:
-    pass
+from jaxprof.hlo.analysis.cost.peaks import ROWS, DevicePeaks, device
 
 _SPEC = re.compile(r"(?:(?P<hosts>\d{1,9})x)?(?P<name>[A-Za-z][\w-]*?)(?::(?P<count>\d{1,9}(?:x\d{1,9}){0,3}))?$")
 _MOST_DEVICES = 16_384

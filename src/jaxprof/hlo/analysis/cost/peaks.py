@@ -113,11 +113,11 @@ def _read(name: str, row: Mapping[str, Any]) -> DevicePeaks:
     )
 
 
-TABLE: Final = Path(__file__).with_name("devices.json")
-_ROWS: Final = json.loads(TABLE.read_text("utf-8"))
-DEVICES: Final[Mapping[str, DevicePeaks]] = {name: _read(name, row) for name, row in _ROWS.items()}
+ROWS: Final[Mapping[str, Mapping[str, Any]]] = json.loads(Path(__file__).with_name("devices.json").read_text("utf-8"))
+"""What is known of each device, by its name; `target` of those that can be compiled for."""
+DEVICES: Final[Mapping[str, DevicePeaks]] = {name: _read(name, row) for name, row in ROWS.items()}
 """Every device of the table, by its name on the command line."""
-_ALIASES: Final = {alias: name for name, row in _ROWS.items() for alias in row.get("aliases", ())}
+_ALIASES: Final = {alias: name for name, row in ROWS.items() for alias in row.get("aliases", ())}
 
 
 def device_name(name: str) -> str:
@@ -137,7 +137,7 @@ def device(name: str) -> DevicePeaks:
 
 def device_of_kind(kind: str) -> DevicePeaks | None:
     """Return the row for JAX's `device_kind` (`NVIDIA H100 80GB HBM3`, `TPU v5 lite`); None if the table has none."""
-    named = (name for name, row in _ROWS.items() if re.search(row["reported"], kind, re.IGNORECASE))
+    named = (name for name, row in ROWS.items() if re.search(row["reported"], kind, re.IGNORECASE))
     return next((DEVICES[name] for name in named), None)
 
 
