@@ -77,13 +77,11 @@ class Placed(Generic[Row]):
     width: int
 
 
-def placed(
-    all_columns: Sequence[TableColumn[Row]], width: int, rows: Iterable[Row] = (), *, margin: int = 1
-) -> list[Placed[Row]]:
-    """Return the columns that fit into `width`, with their positions."""
+def placed(all_columns: Sequence[TableColumn[Row]], width: int, rows: Iterable[Row] = ()) -> list[Placed[Row]]:
+    """Return the columns that fit into `width`, with their positions; the first one of the width stays free."""
     least = _least(all_columns, rows)
     shown_ids = {id(column) for column in all_columns if not column.priority}
-    room = width - margin - sum(least[id(column)] + column.gap for column in all_columns if not column.priority)
+    room = width - 1 - sum(least[id(column)] + column.gap for column in all_columns if not column.priority)
     room += all_columns[-1].gap if all_columns else 0  # the last column needs no gap
     for priority in sorted({column.priority for column in all_columns} - {0}):
         together = [column for column in all_columns if column.priority == priority]
@@ -96,7 +94,7 @@ def placed(
     widths = [least[id(column)] for column in shown]
     _grow(shown, widths, room)
     _shrink(shown, widths, -room)
-    places, left = [], margin
+    places, left = [], 1
     for column, size in zip(shown, widths, strict=True):
         places.append(Placed(column, left, size))
         left += size + column.gap

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from textual.widget import Widget
 
     from jaxprof.analysis.programs.result import ProgramResult
-    from jaxprof.session import Run, Session
+    from jaxprof.session import Run
     from jaxprof.tui.kit.table_view import TableView
 
 CANCELLING = (
@@ -201,11 +201,11 @@ class ProgramScreen(ViewsScreen, keys="program"):
         head.show_head(
             head_of(session, result, growing=self.profiler.session_grows, silent=self.profiler.opened.silent_since)
         )
-        self._show_views(session, result)
+        self._show_views(result)
         self.share_room()
         self.set_clock(head.runs)
 
-    def _show_views(self, session: Session, result: ProgramResult) -> None:
+    def _show_views(self, result: ProgramResult) -> None:
         """Show the current figures of the program in all views."""
         if self._result is not result:
             same = self._result is not None and self._result.run.id == result.run.id
