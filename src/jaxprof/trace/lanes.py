@@ -16,8 +16,17 @@ from numpy.typing import NDArray
 
 from jaxprof.errors import HloError
 from jaxprof.hlo.read.wire import Message
-from jaxprof.trace.columns import follow_clock, integers, ops_of_events, ops_of_metadata, text_column, use_own_clock
-from jaxprof.trace.counters import COUNTER_LINE, allocated_bytes, sampled_counters
+from jaxprof.trace.columns import (
+    COUNTER_LINE,
+    allocated_bytes,
+    follow_clock,
+    integers,
+    ops_of_events,
+    ops_of_metadata,
+    sampled_counters,
+    text_column,
+    use_own_clock,
+)
 from jaxprof.trace.events import Events
 from jaxprof.trace.intervals import distinct
 from jaxprof.trace.launch import match_kernels
