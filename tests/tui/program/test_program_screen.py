@@ -177,6 +177,7 @@ async def test_what_a_program_did_not_do_is_not_called_to_come_once_it_has_ended
         await walk.press("3", "No compilation was recorded.")
         await walk.press("m L", "No line was sampled.")
         await walk.press("6", "It fits.", "has no capture")
+        assert "Nothing of this program was captured" not in walk.text, "said once, with what gets a capture"
 
 
 async def test_a_long_compile_ticks_while_nothing_is_said(monkeypatch):

@@ -173,10 +173,10 @@ class ProfileScreen(SessionScreen, keys="profile"):
         session = self.profiler.session
         run = session.runs.get(run_id)
         source = source_of(session, run) if run is not None else None
-        self.query_one(TrustLine).show_run(source)
+        words = self._words(run)
+        self.query_one(TrustLine).show_run(source if not words else None)  # the views say it
         self._show_tabs()
         self.refresh_bindings()
-        words = self._words(run)
         if run is None or source is None:
             self.query_one(TimelinePane).show(session, "", None, words)
             self.query_one(CompilePane).show(None, words)
