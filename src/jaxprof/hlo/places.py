@@ -40,13 +40,6 @@ class ListedPlaces:
     """Places of a text from which they were removed. Lines count from 0."""
 
     by_line: dict[int, LineOrigin] = field(default_factory=dict)
-    _by_place: dict[HloSourceLocation, list[int]] = field(default_factory=dict)
-
-    def add(self, line: int, spot: LineOrigin) -> None:
-        """Record where a line came from."""
-        self.by_line[line] = spot
-        if spot.place is not None:
-            self._by_place.setdefault(spot.place, []).append(line)
 
     def of(self, line: int) -> LineOrigin | None:
         """Return where a line came from; None if the text does not say."""
@@ -56,8 +49,7 @@ class ListedPlaces:
         """Return the lines that came from the same place, only those of the same operation if there are any."""
         if spot.place is None:
             return []
-        candidates = self._by_place.get(spot.place, [])
-        return closest(spot, [(line, self.by_line[line]) for line in candidates])
+        return closest(spot, [(line, other) for line, other in self.by_line.items() if other.place == spot.place])
 
 
 class HloPlaces:
@@ -159,7 +151,7 @@ def without_locations(text: str) -> tuple[str, ListedPlaces]:
             if location not in spots:
                 spots[location] = _resolve(location, aliases)
             if spots[location].place is not None:
-                places.add(number, spots[location])
+                places.by_line[number] = spots[location]
     return "\n".join(line for line, _ in kept), places
 
 
@@ -203,7 +195,7 @@ def without_comments(text: str) -> tuple[str, ListedPlaces]:
         if comment is not None:
             primitive = _PRIMITIVE.search(shown)
             place = HloSourceLocation(comment["file"], int(comment["line"]))
-            places.add(len(kept), LineOrigin(place, primitive[1] if primitive is not None else ""))
+            places.by_line[len(kept)] = LineOrigin(place, primitive[1] if primitive is not None else "")
         if names is not None and (kept or shown.strip()):
             _prefix(places, len(kept) if shown.strip() else len(kept) - 1, names["names"])
         if shown.strip() or names is None:
