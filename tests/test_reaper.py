@@ -24,7 +24,7 @@ from jaxprof.events import PhaseStarted
 from jaxprof.runner import engine_process
 from jaxprof.runner.interpreter import Interpreter
 engine_process.ENGINE = Path(sys.argv[1])
-process = engine_process.EngineProcess(Interpreter(sys.executable, None, "this one"))
+process = engine_process.EngineProcess(Interpreter(sys.executable, None))
 process.send(DevicesRequest())
 while not any(isinstance(event, PhaseStarted) for event in process.read(10)):
     pass

@@ -6,13 +6,14 @@ project's: what a project proposes does not change the keys or the devices of wh
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from jaxprof.errors import FileRefusedError, UsageError, unknown_name
 from jaxprof.files import read_whole, taking_place
@@ -23,6 +24,7 @@ KEYS: Final = "keys"
 """Name of the table of the user's keys, by the id of an action (docs/keys.md)."""
 
 Value = str | float | tuple[str, ...]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,43 +117,16 @@ class Config:
     sources: Mapping[str, str] = field(default_factory=dict)
     """Setting → where its value is from: a variable, or a file."""
 
-    @property
-    def theme(self) -> str | None:
-        """The name of the theme; None if not set."""
-        return self._text("theme")
-
-    @property
-    def preset(self) -> str | None:
-        """`quick` or `published`; None if not set."""
-        return self._text("preset")
-
-    @property
-    def devices(self) -> tuple[str, ...]:
-        """The devices to run on; empty if not set."""
-        value = self.values.get("devices")
-        return value if isinstance(value, tuple) else ()
-
-    @property
-    def budget_seconds(self) -> float | None:
-        """Seconds of sampling for each run; None if not set."""
-        value = self.values.get("budget")
-        return value if isinstance(value, float) else None
-
-    @property
-    def upload_wait_seconds(self) -> float | None:
-        """Seconds that a recording waits at its end for its upload; None if not set."""
-        value = self.values.get("upload_wait")
-        return value if isinstance(value, float) else None
+    def get(self, name: str, kind: type[T]) -> T | None:
+        """Return the value of a setting, which is of this kind; None if it is not set."""
+        value = self.values.get(name)
+        return value if isinstance(value, kind) else None
 
     def options(self, command: str) -> dict[str, Value]:
         """Return the settings that are defaults of a command's options, by the names of its parameters."""
         usual = {option: self.values.get(name) for option, name in _OPTIONS.get(command, {}).items()}
-        first = self.devices[:1]
+        first = (self.get("devices", tuple) or ())[:1]
         return {option: first[0] if option == "device" and first else value for option, value in usual.items() if value}
-
-    def _text(self, name: str) -> str | None:
-        value = self.values.get(name)
-        return value if isinstance(value, str) else None
 
 
 def config_path() -> Path:
@@ -247,7 +222,7 @@ def edited(text: str, table: str, key: str, value: Value | None) -> str:
         if at is not None:
             del lines[at]
     else:
-        line = f"{key if re.fullmatch(r'[A-Za-z0-9_-]+', key) else _quoted(key)} = {literal(value)}"
+        line = f"{key if re.fullmatch(r'[A-Za-z0-9_-]+', key) else literal(key)} = {literal(value)}"
         if at is not None:
             lines[at] = line
         else:
@@ -258,15 +233,9 @@ def edited(text: str, table: str, key: str, value: Value | None) -> str:
 
 
 def literal(value: Value) -> str:
-    """Return a value as TOML writes it."""
-    if isinstance(value, tuple):
-        return "[" + ", ".join(_quoted(word) for word in value) + "]"
-    return _quoted(value) if isinstance(value, str) else repr(int(value) if value == int(value) else value)
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + "".join(char if char.isprintable() else f"\\U{ord(char):08x}" for char in escaped) + '"'
+    """Return a value as TOML writes it: as JSON does, except that it has no raw DEL."""
+    whole = int(value) if isinstance(value, float) and value.is_integer() else value
+    return json.dumps(whole, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _keys(value: Any, path: Path) -> dict[str, str]:

@@ -17,10 +17,11 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from jaxprof.errors import UsageError
 from jaxprof.light_dataclass import dataclass
@@ -80,6 +81,24 @@ def signals(*names: str) -> tuple[signal.Signals, ...]:
     return tuple(known[name] for name in names if name in known)
 
 
+Handler = Callable[[int, FrameType | None], object]
+
+
+@contextmanager
+def signal_handlers(handlers: Mapping[signal.Signals, Handler]) -> Iterator[Mapping[signal.Signals, Any]]:
+    """Set these handlers meanwhile, and yield the former ones. A signal that is ignored (nohup) stays ignored."""
+    before = {
+        number: signal.signal(number, handler)
+        for number, handler in handlers.items()
+        if signal.getsignal(number) is not signal.SIG_IGN
+    }
+    try:
+        yield before
+    finally:
+        for number, former in before.items():
+            signal.signal(number, former)
+
+
 @contextmanager
 def unwound_by_signals() -> Iterator[None]:
     """Unwind the process when a signal arrives that would end it at once, so that nothing is left behind. Does nothing
@@ -91,16 +110,9 @@ def unwound_by_signals() -> Iterator[None]:
     def unwind(number: int, frame: FrameType | None) -> None:
         raise SystemExit(128 + number)
 
-    before = {
-        number: signal.signal(number, unwind)
-        for number in signals("SIGTERM", "SIGHUP")
-        if signal.getsignal(number) is signal.SIG_DFL
-    }
-    try:
+    ending = [number for number in signals("SIGTERM", "SIGHUP") if signal.getsignal(number) is signal.SIG_DFL]
+    with signal_handlers(dict.fromkeys(ending, unwind)):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def python_words(python: str, *words: str) -> list[str]:

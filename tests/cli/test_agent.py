@@ -36,14 +36,17 @@ async def serving(state_home, *options):
         yield client
 
 
-async def asked(client, name, **arguments):
-    """The answer of a tool, whose mark as an error agrees with what it says."""
-    result = await client.call_tool(name, arguments)
+def answer_in(result):
+    """The answer in a result, whose mark as an error agrees with what it says."""
     (content,) = result.content
     assert len(content.text) <= answers.MOST_CHARACTERS
     answer = json.loads(content.text)
     assert result.is_error is (answer["kind"] == "error")
     return answer
+
+
+async def asked(client, name, **arguments):
+    return answer_in(await client.call_tool(name, arguments))
 
 
 @pytest.mark.process
@@ -118,20 +121,19 @@ async def test_a_long_answer_is_cut_and_not_asked_for_again(monkeypatch):
 
     async def run(words, seconds):
         asked.append(words)
-        return answers.ToolAnswer(json.dumps(whole))
+        return json.dumps(whole)
 
     monkeypatch.setattr(answers, "_run", run)
-    answer = json.loads((await answers.answer_of_command("query", [], ["x"], seconds=1, limit=500)).text)
+    answer = answer_in(await answers.answer_of_command("query", [], ["x"], limit=500))
     assert (len(asked), len(answer["data"]["rows"]) + answer["truncated"]["rows"]) == (1, 507)
     whole["data"] = {"rows": [{"x": "x" * 30_000}]}
-    assert (await answers.answer_of_command("query", [], ["x"], seconds=1, limit=500)).is_error
+    assert answer_in(await answers.answer_of_command("query", [], ["x"], limit=500))["error"]["code"] == "too_long"
 
 
 @pytest.mark.process
 @pytest.mark.parametrize("text", ["a\0b", "x" * (3 << 20)], ids=["null", "long"])
 async def test_what_no_command_line_holds_is_an_answer(text):
-    answer = await answers.answer_of_command("query", [], [text], seconds=60)
-    assert json.loads(answer.text)["error"]["code"] == "usage"
+    assert answer_in(await answers.answer_of_command("query", [], [text]))["error"]["code"] == "usage"
 
 
 @pytest.mark.process
@@ -139,8 +141,7 @@ async def test_a_command_that_writes_without_end_is_killed(monkeypatch):
     endless = [sys.executable, "-c", "while True: print('x' * 10**6)"]
     monkeypatch.setattr(answers, "python_words", lambda *words: endless)
     monkeypatch.setattr(answers, "_MOST_READ", 1 << 20)
-    answer = await answers.answer_of_command("query", [], ["x"], seconds=60)
-    assert json.loads(answer.text)["error"]["code"] == "too_long"
+    assert answer_in(await answers.answer_of_command("query", [], ["x"]))["error"]["code"] == "too_long"
 
 
 def test_without_the_extra_or_at_a_terminal_it_says_what_to_do(call, monkeypatch):

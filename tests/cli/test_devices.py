@@ -7,7 +7,7 @@ from jaxprof.devices.inventory.machine import Device
 from jaxprof.errors import UsageError, WorkerError
 from jaxprof.runner.interpreter import Interpreter, find_interpreter
 
-WITHOUT_JAX = Interpreter("/usr/bin/python3", None, "a test")
+WITHOUT_JAX = Interpreter("/usr/bin/python3", None)
 GPUS = (
     Device(id="cuda:0", platform="cuda", kind="NVIDIA H100", uuid="GPU-1", used_by_jax=True),
     Device(id="cpu:0", platform="cpu", used_by_jax=True),

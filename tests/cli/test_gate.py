@@ -17,6 +17,7 @@ from jaxprof.analysis.gate import judged, judged_times, read_limit, read_limits
 from jaxprof.analysis.run_difference import run_difference
 from jaxprof.cli import sides as cli_sides
 from jaxprof.cli.output import ExitCode
+from jaxprof.cli.run_headless import Outcome
 from jaxprof.errors import UsageError
 from jaxprof.session.run import UNLIKE_RESULTS
 from job_folders import ALL_REDUCE
@@ -208,11 +209,11 @@ def test_a_revision_and_what_is_there_now_are_measured_and_judged(call, tmp_path
 
     def measure(read, folder, how, *words, **more):
         given.extend((read, how))
-        return cli_sides.MeasuredSides(result=measured(0.015, 1.0), exit_code=ExitCode.OK, path=None)
+        return Outcome(session=measured(0.015, 1.0).session, path=None, exit_code=ExitCode.OK)
 
     monkeypatch.setattr(cli_sides, "measure", measure)
     said = call("gate", "own.py:step", "--fail-on", "run:5%", "--launches", "2", "--format", "json")
     (row,) = said.data["limits"]
     assert (said.code, row["state"]) == (3, "passed")
     (sides, _), how = given
-    assert ([side.tree.revision for side in sides], how["launches"]) == (["HEAD", ""], 2)
+    assert ([side.spec().revision for side in sides], how["launches"]) == (["HEAD", ""], 2)

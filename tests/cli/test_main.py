@@ -1,8 +1,8 @@
+import json
 import os
 import re
 import subprocess
 import sys
-from importlib import import_module
 from unittest.mock import Mock
 
 import click
@@ -10,7 +10,7 @@ import pytest
 
 from cli.calling import environment
 from jaxprof import __version__
-from jaxprof.cli.main import COMMANDS, WITHIN, cli
+from jaxprof.cli.main import COMMANDS, cli
 from jaxprof.cli.output import ExitCode
 
 
@@ -26,11 +26,8 @@ def _contexts(command, name, parent=None):
     context = click.Context(command, info_name=name, parent=parent, terminal_width=80)
     yield context
     if isinstance(command, click.Group):
-        within = list(WITHIN.values()) if parent is None else []
-        for each in (*command.list_commands(context), *within):
-            module = import_module(f"jaxprof.cli.commands.{each}") if each in within else None
-            inner = module.command if module else command.get_command(context, each)
-            yield from _contexts(inner, each, context)
+        for each in command.list_commands(context):
+            yield from _contexts(command.get_command(context, each), each, context)
 
 
 def test_no_help_has_a_summary_that_is_cut_or_a_type_of_click_for_a_value():
@@ -47,12 +44,18 @@ def test_no_help_has_a_summary_that_is_cut_or_a_type_of_click_for_a_value():
                 assert option.metavar, f"{context.command_path} {option.opts}: click names its type"
 
 
-@pytest.mark.parametrize("words", [*((name,) for name in COMMANDS), *WITHIN], ids=" ".join)
+@pytest.mark.parametrize("words", [*COMMANDS, "sessions rollup", "devices target", "devices target list"])
 def test_words_that_stand_for_a_command_have_its_help(call, words):
-    said = call(*words, "--help")
-    assert (said.code, said.out.startswith(f"Usage: jaxprof {' '.join(words)}")) == (0, True)
-    if len(words) == 2:
-        assert f"jaxprof {' '.join(words)}" in call(words[0], "--help").out.rpartition("See also: ")[2]
+    said = call(*words.split(), "--help")
+    assert (said.code, said.out.startswith(f"Usage: jaxprof {words} ")) == (0, True)
+
+
+@pytest.mark.parametrize("group", ["sessions", "config"])
+def test_a_group_without_a_command_lists_and_has_the_options_of_that(call, group):
+    listing = call(group, "--format", "json").out
+    assert json.loads(listing)["kind"] == group
+    assert "--format [text|json]" in call(group, "--help").out
+    assert "--python PATH" in call("devices", "--help").out
 
 
 def test_the_app_refuses_to_start_without_a_terminal(call):

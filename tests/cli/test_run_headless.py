@@ -1,19 +1,19 @@
 """Runs without the app: signals and notes around a scheduler that does as it is told, without a child process; and
-with what exit code a comparison ends."""
+with what exit code they end."""
 
 import io
 import os
 import signal
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock
 
+import click
 import pytest
 
 from jaxprof import events as e
-from jaxprof.analysis import ab
 from jaxprof.cli import run_headless
-from jaxprof.cli import sides as cli_sides
 from jaxprof.cli.output import ExitCode
 from jaxprof.cli.run_headless import HeadlessRuns, Progress
 from jaxprof.errors import StorageError
@@ -22,7 +22,7 @@ from jaxprof.runner.scheduler import Scheduler
 from jaxprof.session.log import LogWriter
 from report import sessions
 
-INTERPRETER = Interpreter("/usr/bin/python3", None, "a test")
+INTERPRETER = Interpreter("/usr/bin/python3", None)
 
 
 class Terminal(io.StringIO):
@@ -108,37 +108,35 @@ def test_the_clock_of_a_long_compile_ticks(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("stopped_by", "failed", "kept", "code", "has_result"),
+    ("stopped_by", "status", "kept", "code"),
     [
-        (None, (), True, ExitCode.OK, True),
-        (None, ("B",), True, ExitCode.FAILED, True),
-        (None, (), False, ExitCode.FAILED, True),
-        (signal.SIGINT, (), True, ExitCode.INTERRUPTED, True),
-        (signal.SIGINT, ("B",), False, ExitCode.INTERRUPTED, True),
-        (signal.SIGTERM, (), True, 128 + signal.SIGTERM, False),
+        (None, "ok", True, ExitCode.OK),
+        (None, "failed", True, ExitCode.FAILED),
+        (None, "ok", False, ExitCode.FAILED),
+        (signal.SIGINT, "ok", True, ExitCode.INTERRUPTED),
+        (signal.SIGINT, "failed", False, ExitCode.INTERRUPTED),
+        (signal.SIGTERM, "ok", True, 128 + signal.SIGTERM),
     ],
-    ids=["well", "a side failed", "not kept", "ctrl+c", "ctrl+c and not kept", "SIGTERM"],
+    ids=["well", "a run failed", "not kept", "ctrl+c", "ctrl+c and not kept", "SIGTERM"],
 )
-def test_how_the_measuring_ends(monkeypatch, capsys, stopped_by, failed, kept, code, has_result):
+def test_how_the_measuring_ends(monkeypatch, capsys, stopped_by, status, kept, code):
     class Runs:
         exit_code = run_headless.HeadlessRuns.exit_code
 
         def __init__(self, writer, interpreter, progress):
-            assert interpreter == "the interpreter of A"
-            self.scheduler = SimpleNamespace(session="the session", max_silence_seconds=None)
+            session = SimpleNamespace(runs={"r1": SimpleNamespace(status=status)})
+            self.scheduler = SimpleNamespace(session=session, max_silence_seconds=None)
             self.stopped_by = stopped_by
 
-        def work(self, runs):
-            assert (runs, self.scheduler.max_silence_seconds) == (planned, 7.0)
+        def work(self, planned):
+            assert (planned, self.scheduler.max_silence_seconds) == (["a plan"], 7.0)
 
-    result = SimpleNamespace(failed=failed)
-    planned = [SimpleNamespace(comparison=SimpleNamespace(notes=["the environments differ"]))]
     monkeypatch.setattr(run_headless, "HeadlessRuns", Runs)
-    monkeypatch.setattr(ab, "ab_results", lambda session: [result])
-    monkeypatch.setattr(cli_sides, "report_location", lambda writer, note: kept)
-    of_a = "the interpreter of A"
-    writer = SimpleNamespace(path=Path("s.jaxprof"))
-    found = cli_sides.measure_planned(planned, of_a, writer, 7.0)
-    assert (found.exit_code, found.path) == (code, "s.jaxprof" if kept else None)
-    assert (found.result is result) == has_result
+    monkeypatch.setattr(run_headless, "report_location", lambda writer, note: kept)
+    writer = SimpleNamespace(kept_path=Path("s.jaxprof"))
+    ending = pytest.raises(click.exceptions.Exit) if stopped_by is signal.SIGTERM else nullcontext()
+    with ending as ended:
+        ended = run_headless.carry_out(["a plan"], INTERPRETER, writer, ["note: the environments differ"], 7.0)
+        assert ended.path == Path("s.jaxprof")
+    assert getattr(ended, "value", ended).exit_code == code
     assert "note: the environments differ" in capsys.readouterr().err

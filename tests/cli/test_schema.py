@@ -25,10 +25,11 @@ from jaxprof.analysis.ab import ab_results
 from jaxprof.analysis.gate import GateBase, GateResult, judged_times, read_limits
 from jaxprof.cli import kinds
 from jaxprof.cli.main import wants_json
+from jaxprof.facts import recorder
 from jaxprof.report.comparison import ab_json
 from jaxprof.report.device_list import devices_report
 from jaxprof.report.envelope import answer_pieces
-from jaxprof.report.gate import gate_json
+from jaxprof.report.gate import GATE
 from job_folders import captures, job, loop, process
 from report import sessions, test_sides
 from report.test_device_list import CPU_READING, GPU_READING, joined
@@ -249,7 +250,7 @@ def gate_of_times():
     measured = ab_results(fold(sessions.HEADER, sides()))[0]
     base = GateBase("HEAD", "revision", "/home/me/work", commit="19789fa", dirty=True)
     rows = judged_times("train.py:step", measured, read_limits(["run:5%"]))
-    return gate_json(GateResult(base=base, rows=tuple(rows), notes=("a note",), measured=measured))
+    return recorder(GATE)(GateResult(base=base, rows=tuple(rows), notes=("a note",), measured=measured))
 
 
 MADE = {
@@ -302,7 +303,7 @@ def test_the_documents_name_no_other_kinds():
 def test_every_code_of_an_error_is_in_the_documents():
     source = Path(kinds.__file__).parents[1]
     written = (source / "errors.py").read_text() + (source / "cli" / "agent_server.py").read_text()
-    codes = re.findall(r"(?:^    code(?:: ClassVar\[str\])? = |error_answer\(\s*)\"(\w+)", written, re.MULTILINE)
+    codes = re.findall(r"(?:^    code(?:: ClassVar\[str\])? = |error_text\(\s*)\"(\w+)", written, re.MULTILINE)
     assert {"usage", "failed", "not_allowed", "too_long"} <= set(codes)
     (sentence,) = re.findall(r"^`code` is .*?\n\n", DOCUMENT.read_text(), re.MULTILINE | re.DOTALL)
     assert [code for code in dict.fromkeys(codes) if f"`{code}`" not in sentence] == []

@@ -6,7 +6,8 @@ from folding import fold
 from jaxprof import events as e
 from jaxprof.analysis.ab import ab_result
 from jaxprof.analysis.session_difference import session_difference
-from jaxprof.report.comparison import comparison_json
+from jaxprof.facts import recorder
+from jaxprof.report.comparison import DIFFERENCE
 from jaxprof.report.json import to_dict
 from jaxprof.report.sides import basis_lines, more_launches_text, verdict_line
 from jaxprof.stats.comparison import compare
@@ -70,4 +71,4 @@ def test_the_kept_margin_is_the_one_that_counts():
     assert verdict_line(ab_result(wide, "r1").versus[0]).startswith("B is as fast as A, within ± 8.0 %")
     assert to_dict(wide)["runs"][1]["versus"]["verdict"] == "same"
     other = session_difference(narrow, narrow, run_before="r2", run_after="r1")
-    assert comparison_json(other)["runs"][0]["side"] is None, "the other way round nothing was measured"
+    assert recorder(DIFFERENCE)(other)["runs"][0]["side"] is None, "the other way round nothing was measured"

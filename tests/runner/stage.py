@@ -21,7 +21,7 @@ from jaxprof.workloads import built_in
 from jaxprof.workloads.model import workload_info
 from waiting import until
 
-HERE = Interpreter(sys.executable, "0.10.2", "this one")
+HERE = Interpreter(sys.executable, "0.10.2")
 SELU = workload_info(built_in("selu"), sources=False)
 SECONDS = 20.0
 

@@ -22,7 +22,7 @@ from runner import engines
 
 pytestmark = pytest.mark.process
 
-HERE = Interpreter(sys.executable, None, "this one")
+HERE = Interpreter(sys.executable, None)
 
 
 def start(folder, monkeypatch, script):

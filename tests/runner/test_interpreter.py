@@ -14,7 +14,6 @@ from jaxprof.runner.interpreter import find_interpreter, probe
 def test_a_named_one_is_asked_for_its_versions():
     found = find_interpreter(Path(sys.executable))
     assert found.jax == find_interpreter().jax
-    assert found.chosen == "--python"
     assert find_interpreter(Path(sys.prefix)).jax == found.jax  # an environment's folder
 
 
@@ -63,4 +62,4 @@ def test_an_old_python_is_refused(tmp_path):
     script.write_text('#!/bin/sh\necho \'{"python": [3, 9, 1], "jax": null, "numpy": null}\'\n')
     script.chmod(0o755)
     with pytest.raises(UsageError, match=r"3\.11 or newer"):
-        probe(str(script), "--python")
+        probe(str(script))

@@ -173,6 +173,15 @@ def test_a_program_that_will_not_end_is_killed_with_its_children_when_the_app_is
     assert isinstance(stubborn.events[-1], SessionClosed)
 
 
+@pytest.mark.parametrize(("then", "status", "reason"), [("pass", "ok", "finished"), ("raise", "cancelled", "SIGHUP")])
+def test_a_terminal_that_hangs_up_ends_the_session_only_if_it_ended_the_program(stage, then, status, reason):
+    going = stage(f"import time\ntry:\n    print('ready')\n    time.sleep(60)\nexcept KeyboardInterrupt:\n    {then}\n")
+    going.begin()
+    going.until(lambda: ("stdout", "ready") in going.lines)
+    going.scheduler.close("SIGHUP")
+    assert (going.end().status, going.events[-1].reason) == (status, reason)
+
+
 def test_a_program_that_does_not_listen_is_not_waited_for(stage):
     deaf = stage("import time\nprint('ready')\ntime.sleep(60)\n")
     deaf.begin()

@@ -11,7 +11,7 @@ from jaxprof.errors import UsageError
 from jaxprof.redaction import REDACTED
 from jaxprof.runner.planning import PlannedRun, PlanOptions, plan_runs
 from jaxprof.runner.requests import plan_event, run_request
-from jaxprof.runner.rerun import plan_again, plan_all_again, recorded_starts
+from jaxprof.runner.rerun import plan_again, recorded_starts
 from jaxprof.tui.results.rerun import code_to_confirm
 from runner.stage import SELU
 
@@ -31,8 +31,8 @@ def run_of(**fields):
 
 
 def test_runs_of_a_built_in_workload_are_planned_as_they_were():
-    first = plan_runs([SELU], PlanOptions(settings={"n": "500"}))
-    again = plan_all_again(kept(*first))
+    first = plan_runs(SELU, PlanOptions(settings={"n": "500"}))
+    again = plan_again(kept(*first))
     assert [(one.spec.workload, one.spec.variant, one.spec.parameters) for one in again] == [
         (one.spec.workload, one.spec.variant, one.spec.parameters) for one in first
     ]
@@ -48,12 +48,12 @@ def test_runs_that_name_each_other_as_their_baseline_are_planned_once(wanted):
         e.Header(session="4f2a"),
         [e.RunPlanned(run=f"r{number}", spec=replace(spec, baseline=f"r{3 - number}")) for number in (1, 2)],
     )
-    assert len(plan_all_again(session, wanted)) == 2
+    assert len(plan_again(session, wanted)) == 2
 
 
 def test_all_that_was_asked_for_is_asked_for_again():
     wishes = {"seed": 7, "capture": False, "keep_constants": True, "compilation_cache": True, "max_seconds": 9.0}
-    (again,) = plan_all_again(run_of(workload="selu", target="selu", **wishes))
+    (again,) = plan_again(run_of(workload="selu", target="selu", **wishes))
     assert {name: getattr(again.spec, name) for name in wishes} == wishes
     request = run_request("r1", again, "gpu:0")
     assert request.spec == replace(again.spec, device="gpu:0")
@@ -69,12 +69,12 @@ def test_a_users_function_is_found_from_any_folder(tmp_path, monkeypatch):
 
 
 def test_a_run_is_named_by_its_id_or_its_workload():
-    session = kept(*plan_runs([SELU], PlanOptions()))
+    session = kept(*plan_runs(SELU, PlanOptions()))
     for name in ("selu", ""):
-        assert len(plan_all_again(session, name)) == len(session.runs)
-    assert len(plan_all_again(session, "r2")) == 2, "with its baseline"
+        assert len(plan_again(session, name)) == len(session.runs)
+    assert len(plan_again(session, "r2")) == 2, "with its baseline"
     with pytest.raises(UsageError, match="unknown run 'sleu'"):
-        plan_all_again(session, "sleu")
+        plan_again(session, "sleu")
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_run_is_named_by_its_id_or_its_workload():
 )
 def test_what_cannot_be_run_again_says_why(fields, what):
     with pytest.raises(UsageError) as refused:
-        plan_all_again(run_of(**fields))
+        plan_again(run_of(**fields))
     assert what in refused.value.what
     assert refused.value.hint
 
@@ -98,7 +98,7 @@ def test_what_cannot_be_run_again_says_why(fields, what):
 def test_what_can_be_run_is_when_the_rest_cannot(tmp_path):
     session = run_of(how="program", workload="train.py")
     session.apply(e.RunPlanned(run="r2", spec=spec_of(workload="selu")))
-    assert [one.spec.workload for one in plan_all_again(session)] == ["selu"]
+    assert [one.spec.workload for one in plan_again(session)] == ["selu"]
 
 
 @pytest.mark.parametrize(

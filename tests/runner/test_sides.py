@@ -22,7 +22,6 @@ from jaxprof.runner import sides, turns
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.sides import (
     SideOptions,
-    SideTree,
     plan_comparison,
     plan_sides,
     same_inputs,
@@ -98,7 +97,7 @@ def three(tmp_path_factory):
     python = folder / "python"
     python.symlink_to(sys.executable)
     slower = {"FLAGS": "fast", "TAKES": "2e-3", "COMPILES": "0.5"}
-    b = side("B", environment=slower, interpreter=Interpreter(str(python), "0.12.0", ""))
+    b = side("B", environment=slower, interpreter=Interpreter(str(python), "0.12.0"))
     with pytest.MonkeyPatch.context() as patch:
         yield Sides(folder, patch).compare(side("A"), b, side("C"), launches=3)
 
@@ -267,9 +266,9 @@ def test_how_long_a_side_is_measured(options, limits):
 
 
 def test_a_side_may_have_a_variant_arguments_and_variables_of_its_own():
-    tree = SideTree(stays_at="now.py", variables={"PYTHONPATH": "/then", "A": "1"})
+    then = {"stays_at": "now.py", "variables": {"PYTHONPATH": "/then", "A": "1"}}
     own = [
-        side("A", variant="numpy", tree=tree, environment={"A": "2"}, precision="high"),
+        side("A", variant="numpy", environment={"A": "2"}, precision="high", **then),
         side("B", arguments=("f32[8]",)),
     ]
     first, second = plan_sides(own, SideOptions(arguments=("f32[4]",)))

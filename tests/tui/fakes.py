@@ -23,7 +23,7 @@ NOW = 1_795_000_000.0
 """The time of day in every test: 2026-11-18 11:06:40 UTC."""
 HEADER = e.Header(created="2026-11-18T11:06:40Z", host="box", wall_seconds=NOW)
 HOSTILE = "[b]evil[/x] \x1b[31m\u202etxt"
-PYTHON = Interpreter("/usr/bin/python3", "0.10.2", "a test")
+PYTHON = Interpreter("/usr/bin/python3", "0.10.2")
 
 
 PATIENCE_SECONDS = 30.0

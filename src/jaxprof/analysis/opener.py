@@ -1,4 +1,4 @@
-"""What a path holds (a session, a profile, HLO), and the modules in it: one answer for every command and screen.
+"""What a path holds (a session, a job, a profile, HLO), and the modules in it: one answer for every command and screen.
 
 This module is above `hlo.open`, which knows files and folders, because sessions and profiles belong to packages above
 `hlo`. Reading a profile takes a process of its own, which belongs to the runner above this module, so the caller passes
@@ -34,11 +34,17 @@ class Kind(Enum):
     HLO = "HLO"
     SESSION = "a session"
     PROFILE = "a profile"
+    JOB = "a job"
 
 
 def kind_of(path: Path) -> Kind | None:
     """Return the kind of what is at `path`, by its name and its first bytes; for a folder, by the files in it. None if
     there is nothing, or nothing of a known kind."""
+    if path.is_dir():
+        from jaxprof.session.log.job_folder import is_job_folder
+
+        if is_job_folder(path):
+            return Kind.JOB
     head = _head(path)
     if head.startswith(b"{") and b'"jaxprof"' in head:
         return Kind.SESSION

@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 from typing import Annotated, Any, Final, Literal
 
 import anyio
@@ -25,6 +25,7 @@ from pydantic import Field, ValidationError
 from jaxprof.cli.target import is_compiled_now, is_workload
 from jaxprof.operating_system import python_words
 from jaxprof.remote.place import ALLOWED, REFUSED, URLS, is_url
+from jaxprof.report.envelope import Bounds, error_text
 from jaxprof.text import json_text
 from jaxprof.version import __version__
 
@@ -35,39 +36,29 @@ _FEWER: Final = (50, 20, 8, 3, 1)
 _MOST_READ: Final = 16 << 20
 """Most bytes that are read of a command's answer."""
 _MOST_OF_ERROR: Final = 2000
-
-
-@dataclass(frozen=True, slots=True)
-class ToolAnswer:
-    """An answer as one line of JSON, as `docs/json.md` describes it."""
-
-    text: str
-    is_error: bool = False
-
-
-def error_answer(code: str, message: str, hint: str) -> ToolAnswer:
-    """Return the answer to a call that cannot be carried out."""
-    from jaxprof.report.envelope import error_text
-
-    return ToolAnswer(error_text(code, message, hint), is_error=True)
+_READ_SECONDS: Final = 120.0
+_COMPILE_SECONDS: Final = 600.0
 
 
 async def answer_of_command(
-    command: str, options: Sequence[str], arguments: Sequence[str], *, seconds: float, limit: int | None = None
-) -> ToolAnswer:
+    command: str,
+    options: Sequence[str],
+    arguments: Sequence[str],
+    *,
+    limit: int | None = None,
+    seconds: float = _READ_SECONDS,
+) -> CallToolResult:
     """Return the answer of `jaxprof COMMAND OPTIONS -- ARGUMENTS`, with at most `limit` rows of each list. A long
     answer has fewer."""
     bounded = [] if limit is None else ["--limit", str(limit)]
-    answer = await _run([*command.split(), *options, *bounded, "--format", "json", "--", *arguments], seconds)
-    return answer if len(answer.text) <= MOST_CHARACTERS else _shortened(answer, limit or max(_FEWER) + 1)
+    text = await _run([*command.split(), *options, *bounded, "--format", "json", "--", *arguments], seconds)
+    return _result(text if len(text) <= MOST_CHARACTERS else _shortened(text, limit or max(_FEWER) + 1))
 
 
-def _shortened(answer: ToolAnswer, limit: int) -> ToolAnswer:
+def _shortened(text: str, limit: int) -> str:
     """Return the answer with fewer rows of each list, and count the rest in `truncated`; an error if that is no
     help."""
-    from jaxprof.report.envelope import Bounds
-
-    whole = json.loads(answer.text)
+    whole = json.loads(text)
     for rows in filter(lambda rows: "data" in whole and rows < limit, _FEWER):
         bounds = Bounds(whole["kind"], rows)
         data = bounds.cut(whole["data"])
@@ -75,19 +66,20 @@ def _shortened(answer: ToolAnswer, limit: int) -> ToolAnswer:
             path: whole["truncated"].get(path, 0) + bounds.left_out.get(path, 0)
             for path in whole["truncated"] | bounds.left_out
         }
-        text = json_text({**whole, "data": data, "truncated": left_out}, compact=True)
-        if len(text) <= MOST_CHARACTERS:
-            return ToolAnswer(text)
-    return _too_long(f"{len(answer.text)} characters, more than {MOST_CHARACTERS}")
+        shorter = json_text({**whole, "data": data, "truncated": left_out}, compact=True)
+        if len(shorter) <= MOST_CHARACTERS:
+            return shorter
+    return _too_long(f"{len(text)} characters, more than {MOST_CHARACTERS}")
 
 
-def _too_long(words: str) -> ToolAnswer:
-    return error_answer(
+def _too_long(words: str) -> str:
+    return error_text(
         "too_long", f"the answer has {words}", "Ask for less: a view, one run, fewer columns, or aggregates."
     )
 
 
-async def _run(words: Sequence[str], seconds: float) -> ToolAnswer:
+async def _run(words: Sequence[str], seconds: float) -> str:
+    """Return what a command answers, one line of JSON as `docs/json.md` describes it."""
     command = python_words(sys.executable, "-m", "jaxprof", *words)
     output: dict[str, bytes] = {}
     try:
@@ -99,22 +91,20 @@ async def _run(words: Sequence[str], seconds: float) -> ToolAnswer:
                     readers.start_soon(_read, process, process.stdout, output, "stdout")
                     readers.start_soon(_read, process, process.stderr, output, "stderr")
                 await process.wait()
+    except TimeoutError:
+        return error_text("timed_out", f"no answer within {seconds:g} s", "Ask for less, or run the command itself.")
     except (ValueError, OSError) as error:  # a null byte, or more than a command line holds
-        if not isinstance(error, TimeoutError):
-            return error_answer(
-                "usage", f"the command cannot be started: {error}", "Give a shorter text without null bytes."
-            )
-        return error_answer("timed_out", f"no answer within {seconds:g} s", "Ask for less, or run the command itself.")
+        hint = "Give a shorter text without null bytes."
+        return error_text("usage", f"the command cannot be started: {error}", hint)
     if len(output["stdout"]) > _MOST_READ:
         return _too_long(f"more than {_MOST_READ >> 20} MiB")
-    out = output["stdout"].decode("utf-8", "replace").strip()
-    try:
-        answer = json.loads(out)
-        return ToolAnswer(out, is_error="error" in answer)
-    except (ValueError, TypeError):
-        notes = output["stderr"].decode("utf-8", "replace").strip().splitlines()
-        what = notes[0] if notes else f"the command ended with exit code {process.returncode} and said nothing"
-        return error_answer("failed", what[:_MOST_OF_ERROR], " ".join(notes[1:3])[:_MOST_OF_ERROR])
+    text = output["stdout"].decode("utf-8", "replace").strip()
+    with suppress(ValueError):
+        if isinstance(json.loads(text), dict):
+            return text
+    notes = output["stderr"].decode("utf-8", "replace").strip().splitlines()
+    what = notes[0] if notes else f"the command ended with exit code {process.returncode} and said nothing"
+    return error_text("failed", what[:_MOST_OF_ERROR], " ".join(notes[1:3])[:_MOST_OF_ERROR])
 
 
 async def _read(process: Process, stream: ByteReceiveStream, output: dict[str, bytes], name: str) -> None:
@@ -128,8 +118,6 @@ async def _read(process: Process, stream: ByteReceiveStream, output: dict[str, b
     output[name] = bytes(taken)
 
 
-_READ_SECONDS: Final = 120.0
-_COMPILE_SECONDS: Final = 600.0
 _RUNS: Final = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=True)
 
 Session = Annotated[
@@ -160,7 +148,7 @@ class _Server(MCPServer):
         unknown = sorted(arguments.keys() - known.get(name, arguments).keys())
         if unknown:
             what = f"{name} has no argument {', '.join(unknown)[:200]}"
-            return _result(error_answer("usage", what, f"It has {', '.join(known[name]) or 'none'}."))
+            return _result(error_text("usage", what, f"It has {', '.join(known[name]) or 'none'}."))
         try:
             return await super().call_tool(name, arguments, context)
         except UnexpectedToolError:
@@ -170,7 +158,7 @@ class _Server(MCPServer):
             wrong = cause.errors() if isinstance(cause, ValidationError) else []
             problems = "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in wrong)
             what = f"{name} was called wrongly: {problems}" if problems else str(error)
-            return _result(error_answer("usage", what, "The tool's input schema says what it takes."))
+            return _result(error_text("usage", what, "The tool's input schema says what it takes."))
 
 
 def make_server(instructions: str, *, allow_run: bool, allow_urls: bool) -> MCPServer:
@@ -192,15 +180,8 @@ def make_server(instructions: str, *, allow_run: bool, allow_urls: bool) -> MCPS
     return server
 
 
-def _result(answer: ToolAnswer) -> CallToolResult:
-    return CallToolResult(content=[TextContent(type="text", text=answer.text)], is_error=answer.is_error)
-
-
-async def _answered(
-    command: str, options: Sequence[str], arguments: Sequence[str], limit: int | None = None, *, compiles: bool = False
-) -> CallToolResult:
-    seconds = _COMPILE_SECONDS if compiles else _READ_SECONDS
-    return _result(await answer_of_command(command, options, arguments, seconds=seconds, limit=limit))
+def _result(text: str) -> CallToolResult:
+    return CallToolResult(content=[TextContent(type="text", text=text)], is_error="error" in json.loads(text))
 
 
 def _given(**options: str | Sequence[str]) -> list[str]:
@@ -213,14 +194,14 @@ async def explain(session: Session = "last") -> CallToolResult:
     """What to change, the most expensive first: at most five findings with cost, line, fix and the command that
     verifies it, and what cannot be said (`unknown`). Ask this first. Of a session, a profile, HLO, or a job of several
     processes: which one is late, and why."""
-    return await _answered("explain", [], [session])
+    return await answer_of_command("explain", [], [session])
 
 
 async def explain_code(
     code: Annotated[str, Field(description="A finding's code, host-sync; `all` lists them")],
 ) -> CallToolResult:
     """What a finding's code means, what to do about it, and where to read on."""
-    return await _answered("explain", [f"--code={code}"], [])
+    return await answer_of_command("explain", [f"--code={code}"], [])
 
 
 async def show(session: Session = "last", view: View = "summary", run: Run = "", limit: Limit = 50) -> CallToolResult:
@@ -228,7 +209,9 @@ async def show(session: Session = "last", view: View = "summary", run: Run = "",
     steps, memory, trust (whether the capture can be believed) are of measured runs and profiles; compiles (why each),
     findings, transfers, timeline of recorded programs. A job has only its summary: its processes compared, what is
     missing, who is late. Seconds and bytes; null is unknown."""
-    return await _answered("open", [*([] if view == "summary" else [f"--{view}"]), *_given(run=run)], [session], limit)
+    return await answer_of_command(
+        "open", [*([] if view == "summary" else [f"--{view}"]), *_given(run=run)], [session], limit=limit
+    )
 
 
 async def query(
@@ -239,14 +222,14 @@ async def query(
     """Figures of one or hundreds of sessions in SQL: runs, phases, samples, kernels, memory, intervals, steps, passes,
     compiles, findings, processes (of a job)... Each table has `session`, most have `run`. `query_schema` has the
     columns. It only reads."""
-    return await _answered("query", [] if sessions else ["--all"], [*sessions, sql], limit)
+    return await answer_of_command("query", [] if sessions else ["--all"], [*sessions, sql], limit=limit)
 
 
 async def query_schema(
     table: Annotated[str, Field(description="runs, kernels...; empty for the names of all tables")] = "",
 ) -> CallToolResult:
     """The columns of a table of `query`, with their meaning and unit; without a table, the tables."""
-    return await _answered("query", ["--schema"], [table] if table else [], 100 if table else None)
+    return await answer_of_command("query", ["--schema"], [table] if table else [], limit=100 if table else None)
 
 
 async def compare(
@@ -256,12 +239,12 @@ async def compare(
 ) -> CallToolResult:
     """What differs between two sessions: environments, times, exact facts (kernels, FLOPs, bytes, peak), kernels. Times
     of two sessions were not measured together, so that their verdict is often inconclusive: exact facts come first."""
-    return await _answered("compare", ["--no-run"], [before, after], limit)
+    return await answer_of_command("compare", ["--no-run"], [before, after], limit=limit)
 
 
 async def list_sessions(limit: Limit = 20) -> CallToolResult:
     """The kept sessions, newest first, with the medians of their runs."""
-    return await _answered("sessions list", [], [], limit)
+    return await answer_of_command("sessions list", [], [], limit=limit)
 
 
 def _hlo(*, allow_run: bool) -> Any:
@@ -281,10 +264,10 @@ def _hlo(*, allow_run: bool) -> Any:
         for named in filter(None, (target, diff)):
             if not allow_run and is_compiled_now(named) and not is_workload(named) and not is_url(named):
                 what = f"compiling {named} runs your code, which is not allowed"
-                return _result(error_answer("not_allowed", what, "Start the server with --allow-run to allow it."))
+                return _result(error_text("not_allowed", what, "Start the server with --allow-run to allow it."))
         options = [] if diff or view == "summary" else [f"--{view}"]
         options += _given(diff=diff, run=run, for_=for_device, mesh=mesh, arg=arguments, set=settings)
-        return await _answered("hlo", options, [target], limit, compiles=True)
+        return await answer_of_command("hlo", options, [target], limit=limit, seconds=_COMPILE_SECONDS)
 
     return hlo
 
@@ -300,7 +283,7 @@ async def run(
 ) -> CallToolResult:
     """Measure a workload or a function in fresh processes, phase by phase, and keep the session. This runs its code."""
     options = _given(arg=arguments, variant=variant, budget=str(budget_seconds))
-    return await _answered("run", options, [target], 20, compiles=True)
+    return await answer_of_command("run", options, [target], limit=20, seconds=_COMPILE_SECONDS)
 
 
 async def ab(
@@ -310,4 +293,6 @@ async def ab(
 ) -> CallToolResult:
     """Which of two functions is faster, measured in turns, with a verdict, and whether they compute the same. This runs
     their code. `inconclusive` is an answer: do not report a speed-up then."""
-    return await _answered("compare", _given(arg=arguments), [before, after], 20, compiles=True)
+    return await answer_of_command(
+        "compare", _given(arg=arguments), [before, after], limit=20, seconds=_COMPILE_SECONDS
+    )

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import shlex
 import tempfile
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -55,6 +56,15 @@ def same_command(*more: str, without: Collection[str] = ()) -> str:
     Views and bounds are not repeated."""
     command = click.get_current_context().command_path.split()[1:]
     return command_line(*command, *words_given(without={"form", *without}), *more)
+
+
+def print_facts(kind: str, row: Any, next_commands: Sequence[str] = (), *, limit: int | None = None) -> None:
+    """Print an answer of that kind: what its facts say of `row`, or of the values of a dictionary by their keys."""
+    from jaxprof.cli.kinds import KINDS
+    from jaxprof.facts import recorder
+
+    read = SimpleNamespace(**row) if isinstance(row, dict) else row
+    print_json(kind, recorder(KINDS[kind]())(read), next_commands, limit=limit)
 
 
 def next_of_session(session: Session, place: str | Path) -> list[str]:
@@ -111,21 +121,22 @@ def new_writer(out: Path | None, *, replace_existing: bool = False, process: Job
     if process is not None:
         header = replace(header, process_index=process.index, process_count=process.count, job=process.job)
     if out is not None:
-        _refuse_folder(out)
+        refuse_folder(out)
     path = out if out is not None else Library().new_path(header)
     return LogWriter(header, path, replace_existing=replace_existing and out is not None)
 
 
 def clear_place(out: Path, *, replace_existing: bool) -> None:
     """Check that a new session can be written to `out`, which another process does later. Raises like `new_writer`."""
-    _refuse_folder(out)
+    refuse_folder(out)
     if replace_existing:
         out.unlink(missing_ok=True)
     else:
         refuse_existing(out)
 
 
-def _refuse_folder(out: Path) -> None:
+def refuse_folder(out: Path) -> None:
+    """Raises UsageError if `out` is a folder in place of a file."""
     if out.is_dir():
         raise UsageError(f"{out} is a directory", f"Name a file in it: --out {out / 'session.jaxprof'}")
 
@@ -162,7 +173,7 @@ def print_job(job: JobFigures, form: str) -> None:
     if form == "json":
         late = dict.fromkeys(finding.index for finding in job.findings if finding.index is not None)
         places = {process.index: Library().name_of(Path(process.path)) for process in job.processes}
-        print_json("job", hosts.to_dict(job), [command_line("explain", places[index]) for index in late])
+        print_facts("job", job, [command_line("explain", places[index]) for index in late])
     elif form == "csv":
         print_pieces(csv_lines(hosts.process_table(job)))
     elif form == "text":

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jaxprof import workloads
-from jaxprof.cli.answers import command_line
-from jaxprof.cli.kinds import WORKLOAD, workload_facts
-from jaxprof.cli.output import note, print_json, print_lines
+from jaxprof.cli.answers import command_line, print_facts
+from jaxprof.cli.kinds import WORKLOAD
+from jaxprof.cli.output import note, print_lines
 from jaxprof.cli.target import is_own
 from jaxprof.errors import UsageError
-from jaxprof.facts import Fact, at, column, pick, recorder
+from jaxprof.facts import Fact, at, column, pick
 from jaxprof.report.renderers import Table, text_lines, wrap
 from jaxprof.text import safe, safe_lines
 from jaxprof.units import integer
@@ -26,9 +26,8 @@ def print_catalogue(name: str | None, python: Path | None, arguments: tuple[str,
     infos = _infos(name, python, arguments)
     several = name is None or len(infos) > 1
     if form == "json":
-        listed = list(map(recorder(workload_facts()), infos))
         next_commands = [command_line("run", *(["--describe"] if several else []), info.target) for info in infos[:1]]
-        print_json("workloads" if several else "workload", {"workloads": listed}, next_commands)
+        print_facts("workloads" if several else "workload", {"workloads": infos}, next_commands)
     elif several:
         print_lines(_list_lines(infos))
         if name is not None:

@@ -11,21 +11,20 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    import click
     from click.shell_completion import CompletionItem
 
 _INERT: Final = re.compile(r"[\w@%+=:,./][\w@%+=:,./-]*")
 """Words that no shell reads as anything but a word, and no command as an option."""
 
 
-def complete_workload(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_workload(incomplete: str) -> list[CompletionItem]:
     """Complete built-in names, and Python files for the user's own functions."""
     from jaxprof.workloads import names
 
     return _offered(incomplete, names()) or _files(incomplete)
 
 
-def complete_target(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_target(incomplete: str) -> list[CompletionItem]:
     """Complete what `jaxprof hlo` takes: a workload, a workload and variant (`selu:jit`), a kept session, a file."""
     from jaxprof.workloads import built_in, names
 
@@ -34,17 +33,17 @@ def complete_target(ctx: click.Context, parameter: click.Parameter, incomplete: 
         targets = [f"{workload}:{variant.name}" for variant in built_in(workload).variants if variant.how != "numpy"]
     else:
         targets = names()
-    return [*_offered(incomplete, targets), *complete_session(ctx, parameter, incomplete)]
+    return [*_offered(incomplete, targets), *complete_session(incomplete)]
 
 
-def complete_device(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_device(incomplete: str) -> list[CompletionItem]:
     """Complete the devices of this machine, without those that JAX cannot use. Does not start JAX."""
     from jaxprof.devices.inventory.machine import local_devices
 
     return _offered(incomplete, sorted({device.id for device in local_devices() if device.used_by_jax is not False}))
 
 
-def complete_target_device(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_target_device(incomplete: str) -> list[CompletionItem]:
     """Complete devices to compile for; after a comma, the next one."""
     from jaxprof.devices.targets.chips import CHIPS
 
@@ -52,7 +51,7 @@ def complete_target_device(ctx: click.Context, parameter: click.Parameter, incom
     return _offered(incomplete, sorted(f"{before}{comma}{chip.name}" for chip in CHIPS))
 
 
-def complete_session(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_session(incomplete: str) -> list[CompletionItem]:
     """Complete kept sessions and files."""
     from jaxprof.session.log import Library
     from jaxprof.session_names import EXTENSION

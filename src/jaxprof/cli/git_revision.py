@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from jaxprof.analysis.gate import GateBase
 from jaxprof.cli.target import is_own, is_ready, is_workload
@@ -18,7 +19,6 @@ from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.files import with_home
 from jaxprof.reaper import TemporaryFolder
 from jaxprof.runner.repository import Repository, git, is_file, repository_of
-from jaxprof.runner.sides import SideTree
 from jaxprof.session.log import Library
 from jaxprof.session_names import EXTENSION
 
@@ -49,20 +49,14 @@ class Revision:
             raise UsageError(f"{self.commit} has no file {inside}", "Name the file of the other side itself.")
         return f"{self.tree / inside}{colon}{function}"
 
-    def then(self, present: str) -> SideTree:
-        """Return what the session keeps about a side at this revision, whose target on disk is `present`."""
-        return SideTree(
-            revision=self.name,
-            commit=self.commit,
-            repository=str(self.repository),
-            dirty=False,
-            stays_at=present,
-            variables=self.variables(),
-        )
-
-    def now(self) -> SideTree:
-        """Return what the session keeps about a side on disk."""
-        return SideTree(commit=self.head, repository=str(self.repository), dirty=self.dirty)
+    def side(self, target: str, *, is_then: bool) -> dict[str, Any]:
+        """Return fields of a `ComparedSide`: of the one at this revision, whose target on disk is `target`, or of the
+        one on disk."""
+        repository = str(self.repository)
+        if not is_then:
+            return {"tree": {"commit": self.head, "repository": repository, "dirty": self.dirty}}
+        tree = {"revision": self.name, "commit": self.commit, "repository": repository, "dirty": False}
+        return {"tree": tree, "stays_at": target, "variables": self.variables()}
 
     def variables(self) -> dict[str, str]:
         """Return the variables that make Python import the revision's modules and not the present ones, also if the
@@ -113,7 +107,7 @@ def checked_out(target: str, name: str) -> Iterator[Revision]:
             name=name,
             commit=commit,
             head=repository.commit("HEAD") or "",
-            dirty=repository.dirty,
+            dirty=bool(repository.is_dirty()),
             tree=tree,
         )
     finally:
@@ -155,22 +149,32 @@ def found_base(target: str, word: str | None) -> Iterator[FoundBase]:
     base is HEAD, if `target` is a function with changes that are not committed. Raises UsageError naming what was
     tried."""
     if word is None:
-        with _base_at_revision(target, _HEAD, _default_repository(target).folder) as found:
+        _check_default(target)
+        with _base_at_revision(target, _HEAD) as found:
             yield found
         return
     known = _base_by_name(word)
     if known is not None:
         yield known
         return
-    repository, refused = _repository_or_reason(target)
+    repository: Repository | None = None
+    why = ""
+    try:
+        repository = _repository(target)
+    except UsageError as error:
+        why = error.what
     if repository is not None and repository.commit(word) is not None:
-        with _base_at_revision(target, word, repository.folder) as found:
+        with _base_at_revision(target, word) as found:
             yield found
         return
     part = Library().search(word)
-    if part is None:
-        raise _unknown_base(word, repository, refused)
-    yield FoundBase(GateBase(word, "session", str(part)), str(part))
+    if part is not None:
+        yield FoundBase(GateBase(word, "session", str(part)), str(part))
+        return
+    tried = f"--base {word!r} is neither a path, a target nor a kept session"
+    if repository is None:
+        raise UsageError(tried, f"Nor is it a git revision: {why}.")
+    raise UsageError(f"{tried}, nor a revision of {repository.folder}", repository.lack)
 
 
 def _base_by_name(word: str) -> FoundBase | None:
@@ -186,53 +190,40 @@ def _base_by_name(word: str) -> FoundBase | None:
     return None
 
 
-def _default_repository(target: str) -> Repository:
-    """Return the repository whose HEAD is the base. Raises UsageError if there is none, or nothing has changed."""
+def _check_default(target: str) -> None:
+    """Raise UsageError if HEAD cannot be the base: without a repository or a commit, and if nothing has changed."""
     example = "--base takes a revision (origin/main), a session, or another target."
-    if is_workload(target) or not is_own(target) or Path(target).suffix == EXTENSION:
-        raise UsageError(f"{target} needs a base to be compared with", example)
     try:
-        repository = repository_of(target)
+        repository = _repository(target)
     except UsageError as error:
         raise UsageError(f"{target} has no base: {error.what}", example) from error
     if repository.commit(_HEAD) is None:
         raise UsageError(f"{target} has no base: {repository.folder} has no commit yet", example)
     in_a_hook = "GIT_INDEX_FILE" in os.environ  # of `git commit --amend`, which may change the message alone
-    if not repository.dirty and not in_a_hook:
+    if not repository.is_dirty() and not in_a_hook:
         raise UsageError(
             f"{repository.folder} is as it was committed: without --base, the gate compares with {_HEAD}",
             "Name the base: --base origin/main, --base HEAD~1.",
         )
-    return repository
 
 
-def _repository_or_reason(target: str) -> tuple[Repository | None, str]:
-    """Return the repository of `target`, or why there is none."""
+def _repository(target: str) -> Repository:
+    """Return the repository that holds the function `target`. Raises UsageError."""
     if is_workload(target):
-        return None, f"{target} is built in and has no revisions"
+        raise UsageError(f"{target} is built in and has no revisions")
     if not is_own(target) or is_ready(target):
-        return None, f"{target} is not a function of yours"
-    try:
-        return repository_of(target), ""
-    except UsageError as error:
-        return None, error.what
+        raise UsageError(f"{target} is not a function of yours")
+    return repository_of(target)
 
 
 @contextmanager
-def _base_at_revision(target: str, word: str, repository: Path) -> Iterator[FoundBase]:
+def _base_at_revision(target: str, word: str) -> Iterator[FoundBase]:
     with checked_out(target, word) as revision:
         about = GateBase(
             name=word,
             reading="revision",
-            place=str(repository),
+            place=str(revision.repository),
             commit=revision.commit,
             dirty=revision.dirty,
         )
         yield FoundBase(about, revision.target(target), revision)
-
-
-def _unknown_base(word: str, repository: Repository | None, refused: str) -> UsageError:
-    tried = "neither a path, a target nor a kept session"
-    if repository is None:
-        return UsageError(f"--base {word!r} is {tried}", f"Nor is it a git revision: {refused}.")
-    return UsageError(f"--base {word!r} is {tried}, nor a revision of {repository.folder}", repository.lack)

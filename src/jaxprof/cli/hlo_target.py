@@ -13,7 +13,7 @@ from jaxprof.analysis.opener import HOW_TO_COMPILE, Kind, kind_of, modules_of, o
 from jaxprof.cli.answers import report_location
 from jaxprof.cli.options import refuse
 from jaxprof.cli.output import note
-from jaxprof.cli.target import is_compiled_now, is_ready, refuse_job, split_variant
+from jaxprof.cli.target import imported, is_compiled_now, is_ready, refuse_job, split_variant
 from jaxprof.errors import JaxprofError, UsageError, WorkerError, not_found, unknown_name
 from jaxprof.files import with_home
 from jaxprof.units import counted
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from jaxprof.session import Run, Session
 
 
+_NOTED_WARNINGS = ("sharding", "library_gemms", "debug_calls_left_out")
+"""Codes of the warnings that say what was compiled."""
 _LOAD_AUTOTUNED = "--xla_gpu_load_autotune_results_from"
 
 
@@ -87,10 +89,6 @@ def find_modules(
     of a function's processes. Raises JaxprofError: for an unknown target with similar names, for options that have no
     effect on it, for HLO that cannot be read, for a program that cannot be compiled.
     """
-    if is_ready(target):
-        if alone:
-            _refuse_compiling(target)
-        return _modules_at_path(with_home(target), run, number)
     if is_compiled_now(target):
         if alone:
             refuse(
@@ -99,16 +97,18 @@ def find_modules(
                 "--variant chooses what is compiled; --out FILE keeps it as a session.",
             )
         return _compile(target, options, variables)
-    from jaxprof.session.log import Library
+    path: Path | None = with_home(target)
+    if not is_ready(target):  # a path needs no folder of sessions, nor what reads it
+        from jaxprof.session.log import Library
 
-    kept = Library().search(target)
-    if kept is None:
+        path = Library().search(target)
+    if path is None:
         from jaxprof.workloads import names
 
         raise not_found("path, workload or session", target, names())
     if alone:
         _refuse_compiling(target)
-    return _modules_at_path(kept, run, number)
+    return _modules_at_path(path, run, number)
 
 
 def find_pair(
@@ -158,7 +158,7 @@ def _refuse_compiling(target: str) -> None:
 
 
 def _modules_at_path(path: Path, run: str | None, number: int | None) -> list[HloProgram]:
-    refuse_job("jaxprof hlo", str(path), "HLO")
+    refuse_job(str(path))
     kind = kind_of(path)
     if kind is Kind.SESSION:
         refuse(("number",), f"chooses a module of a dump, and {path} is a session", "Choose a run of it with --run.")
@@ -166,7 +166,7 @@ def _modules_at_path(path: Path, run: str | None, number: int | None) -> list[Hl
         raise UsageError(f"{path} is not a session", "--run chooses a run of a session, --module N a module of a dump.")
     found, session = open_hlo(path, _session_of_profile)
     if session is not None:
-        modules = _programs(session, found, run)
+        modules = _programs_in(session, run)
     else:
         modules = _readable(found) if path.is_dir() else list(map(HloProgram, found))
     if number is None:
@@ -177,8 +177,6 @@ def _modules_at_path(path: Path, run: str | None, number: int | None) -> list[Hl
 
 
 def _session_of_profile(path: Path) -> Session:
-    from jaxprof.cli.profile_import import imported
-
     with imported(path) as (_, session):
         return session
 
@@ -201,22 +199,20 @@ def _readable(sources: Sequence[ModuleStages]) -> list[HloProgram]:
     return modules
 
 
-def _programs(session: Session, found: Sequence[ModuleStages], run: str | None = None) -> list[HloProgram]:
+def _programs_in(session: Session, run: str | None = None) -> list[HloProgram]:
     """Return the runs of a session, or the named one. Raises UsageError."""
     if run is not None and run not in session.runs:
         raise unknown_name("run", run, session.runs)
-    chosen = [stages for stages in found if run is None or stages.key == run]
+    chosen = [stages for stages in modules_of(session) if run is None or stages.key == run]
     if not chosen:
         named = session.runs[str(run)].label
         raise UsageError(f"run {run} ({named}) has no compiled program", HOW_TO_COMPILE)
     return [HloProgram(stages, session) for stages in chosen]
 
 
-def compile_session(
-    targets: Sequence[str], options: CompileOptions, variables: Mapping[str, str] | None = None
-) -> Session:
-    """Lower and compile the targets now, in child processes, without running anything, and return them as one session.
-    Raises WorkerError if that fails, JaxprofError for a target or an option that does not fit."""
+def _compile(target: str, options: CompileOptions, variables: Mapping[str, str] | None) -> list[HloProgram]:
+    """Lower and compile the target now, in child processes, without running anything, and return its modules. Raises
+    WorkerError if that fails, JaxprofError for a target or an option that does not fit."""
     from jaxprof.devices.inventory.environment import environment_facts
     from jaxprof.operating_system import refuse_to_run
     from jaxprof.runner.interpreter import find_interpreter
@@ -225,7 +221,7 @@ def compile_session(
 
     refuse_to_run("compiling")
     interpreter = find_interpreter(options.python)
-    planned = [plan for target in targets for plan in _planned(target, options, interpreter, variables)]
+    planned = _planned(target, options, interpreter, variables)
     writer = LogWriter(new_header(environment_facts()), options.out, replace_existing=options.force)
     session = session_of(planned, writer, interpreter)
     if writer.failure is not None or writer.changed:
@@ -233,7 +229,11 @@ def compile_session(
     for run in session.runs.values():
         if run.status != "ok":
             raise WorkerError(f"{run.label}: {run.error}", run.advice)
-    return session
+    modules = _programs_in(session)
+    for module in modules:
+        if module.run is not None:
+            module.notes += [warning.message for warning in module.run.warnings if warning.code in _NOTED_WARNINGS]
+    return modules
 
 
 def _planned(
@@ -267,17 +267,3 @@ def _planned(
     plans = plan_compiles(info, variant or options.variant, choice, targets, options.shard, mesh)
     environment = {**(variables or {}), **options.environment()}
     return [replace(plan, environment=environment) for plan in plans]
-
-
-_NOTED_WARNINGS = ("sharding", "library_gemms", "debug_calls_left_out")
-"""Codes of the warnings that say what was compiled."""
-
-
-def _compile(target: str, options: CompileOptions, variables: Mapping[str, str] | None) -> list[HloProgram]:
-    """Compile the target now, and return its modules. Raises JaxprofError."""
-    session = compile_session([target], options, variables)
-    modules = _programs(session, modules_of(session))
-    for module in modules:
-        if module.run is not None:
-            module.notes += [warning.message for warning in module.run.warnings if warning.code in _NOTED_WARNINGS]
-    return modules

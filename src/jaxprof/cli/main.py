@@ -60,9 +60,6 @@ GROUPS = {
 COMMANDS = {name: "open_" if name == "open" else name for group in GROUPS.values() for name in group}
 """Command name → its module under `commands`, which has a click command called `command`."""
 
-WITHIN = {("sessions", "rollup"): "rollup", ("devices", "target"): "target"}
-"""Two words that name a command with its own module."""
-
 CONFIGURED = frozenset({"run", "compare", "hlo", "gate"})
 """Commands whose options take their defaults from the user's and the project's settings."""
 
@@ -81,14 +78,17 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return _command(COMMANDS[cmd_name]) if cmd_name in COMMANDS else None
+        if cmd_name not in COMMANDS:
+            return None
+        from importlib import import_module
+
+        command = import_module(f"jaxprof.cli.commands.{COMMANDS[cmd_name]}").command
+        assert isinstance(command, click.Command)
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        within = WITHIN.get((args[0], args[1])) if len(args) > 1 else None
-        if within is not None:
-            return " ".join(args[:2]), _command(within), args[2:]
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
             from jaxprof.cli.target import command_for
 
@@ -100,17 +100,6 @@ class LazyGroup(click.Group):
         for title, commands in GROUPS.items():
             with formatter.section(title):
                 formatter.write_dl(list(commands.items()))
-
-
-def _command(module: str) -> click.Command:
-    from importlib import import_module
-
-    command = import_module(f"jaxprof.cli.commands.{module}").command
-    assert isinstance(command, click.Command)
-    within = next((words for words in WITHIN if words[0] == module), None)
-    if within is not None:  # a module of its own: click does not list it
-        command.epilog = f"See also: jaxprof {' '.join(within)} --help."
-    return command
 
 
 @click.group(

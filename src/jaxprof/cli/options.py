@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -25,9 +26,28 @@ def completed_by(name: str) -> Callable[[click.Context, click.Parameter, str], A
     def complete(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> Any:
         from jaxprof.cli import complete as completions
 
-        return getattr(completions, f"complete_{name}")(ctx, parameter, incomplete)
+        return getattr(completions, f"complete_{name}")(incomplete)
 
     return complete
+
+
+FOR_TABLES = ("'duckdb>=2,<3' pyarrow", "duckdb", "pyarrow")
+"""The packages of the extra `query`, for `require_packages`."""
+
+
+class ListingGroup(click.Group):
+    """A group whose first command, which lists, is meant where none is named: `jaxprof sessions --format json`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        is_named = bool(args) and (not args[0].startswith("-") or args[0] in ctx.help_option_names)
+        if not is_named and not ctx.resilient_parsing:
+            args = [next(iter(self.commands)), *args]
+        return super().parse_args(ctx, args)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options of the listing, then the commands."""
+        next(iter(self.commands.values())).format_options(ctx, formatter)
+        self.format_commands(ctx, formatter)
 
 
 class LocalFile(click.Path):
@@ -245,6 +265,20 @@ def measuring_options(when: str = "") -> Callable[[Command], Command]:
         out_option(help=_sentence(when, "where to write the session.")),
         force_option(),
     )
+
+
+def require_packages(command: str, install: str, *packages: str) -> None:
+    """Raises UsageError if one of the packages that the command needs is missing; `install`: what pip gets for all of
+    them."""
+    from importlib.util import find_spec
+
+    missing = [name for name in packages if find_spec(name) is None]
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
+        raise UsageError(
+            f"`{command}` needs {' and '.join(missing)}, which {verb} not installed",
+            f"{sys.executable} -m pip install {install}",
+        )
 
 
 _VIEWS = "jaxprof.views"

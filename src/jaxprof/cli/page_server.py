@@ -33,26 +33,23 @@ class FollowedPage:
         """Raises FileRefusedError if the file is not a session."""
         self._path, self._name = path, name
         self._follower = Follower(path, Session)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._events = 0
         self._shown: tuple[str, str] = ("", "")
 
     def state(self) -> str:
         """Return a text that changes with the session; it ends with ` over` once nothing more can come."""
         with self._lock:
-            return self._state()
-
-    def _state(self) -> str:
-        # Ask first: what is written until the writer lets go is then read below.
-        over = not is_live(self._path)
-        self._events += sum(1 for _ in self._follower.take())
-        return f"{self._events} over" if over or self._follower.session.complete else str(self._events)
+            # Ask first: what is written until the writer lets go is then read below.
+            over = not is_live(self._path)
+            self._events += sum(1 for _ in self._follower.take())
+            return f"{self._events} over" if over or self._follower.session.complete else str(self._events)
 
     def html(self, follow: str) -> str:
         """Return the page of the session as it is now, which asks at `follow` for its state; remade only if something
         has been added."""
         with self._lock:
-            state = self._state()
+            state = self.state()
             if state != self._shown[0]:
                 live = not state.endswith(" over")
                 self._shown = state, to_page(self._follower.session, self._name, live=live, follow=follow)

@@ -10,13 +10,14 @@ it.
 
 from __future__ import annotations
 
+import re
 import secrets
 import signal
 import socket
 import sys
 import threading
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -36,7 +37,7 @@ from jaxprof.cli.answers import (
 from jaxprof.cli.options import words_given
 from jaxprof.cli.output import ExitCode
 from jaxprof.errors import FileRefusedError, StorageError, UsageError
-from jaxprof.operating_system import processors, python_words, signals
+from jaxprof.operating_system import processors, python_words, signal_handlers, signals
 from jaxprof.rollup import ENDING, FOLDER
 from jaxprof.session.log import Library
 from jaxprof.session_names import EXTENSION, JOB_EXTENSION, job_folder_for, process_number, session_path
@@ -116,7 +117,7 @@ def run_plain(
     if member is None or scheduler.storage_failure is not None:
         _print_summary(scheduler, run)
     if form == "json":
-        print_session(scheduler.session, scheduler.writer.path if scheduler.writer.failure is None else None)
+        print_session(scheduler.session, scheduler.writer.kept_path)
     return ExitCode.FAILED if code is None else code
 
 
@@ -126,7 +127,7 @@ def _print_summary(scheduler: ProgramScheduler, run: str) -> None:
     for line in summary_lines(scheduler.session, run, SUMMARY_WIDTH):
         note(line)
     report_location(scheduler.writer, note)
-    print_conclusion(scheduler.session, scheduler.writer.path if scheduler.writer.failure is None else None, note)
+    print_conclusion(scheduler.session, scheduler.writer.kept_path, note)
 
 
 def run_started(started: Started) -> int:
@@ -177,17 +178,11 @@ def passing_signals() -> Iterator[Callable[[Pass], None]]:
 
     interrupts = _Interrupts()
     handlers = dict.fromkeys(_FROM_THE_TERMINAL, leave_to_program) | dict.fromkeys(_PASSED_ON, pass_on)
-    before = {
-        number: signal.signal(number, handler)
-        for number, handler in handlers.items()
-        if signal.getsignal(number) is not signal.SIG_IGN
-    }
-    try:
-        yield pass_to
-    finally:
-        interrupts.end()
-        for number, former in before.items():
-            signal.signal(number, former)
+    with signal_handlers(handlers) as before:
+        try:
+            yield pass_to
+        finally:
+            interrupts.end()
 
 
 class _Interrupts:
@@ -227,6 +222,7 @@ class _Interrupts:
                 program(sent.si_signo)
 
 
+_ROLLUP: Final = re.compile(rf"{FOLDER}/[^/]+/([^/]+){re.escape(ENDING)}")
 _NOT_PASSED_AS_OPTIONS: Final = ("target", "arguments", "processes", "oversubscribe", "out", "force", "plain", "form")
 """Parameters that are not passed to the processes as options, or not as they were given."""
 _ALWAYS_ALLOWED: Final = 16
@@ -345,8 +341,7 @@ def _free_folder(target: str) -> Path:
 
 def _clear(folder: Path, *, force: bool) -> None:
     """Delete the job in the folder. Raises StorageError if there is one that may not be replaced."""
-    existing = _sessions(folder)
-    if existing and not force:
+    if not force and any(process_number(path.name) is not None for path in folder.glob(f"*{EXTENSION}")):
         raise StorageError(f"{folder} holds a job already", "Give another name, or --force to replace it.")
     _delete(folder)
 
@@ -354,17 +349,14 @@ def _clear(folder: Path, *, force: bool) -> None:
 def _delete(folder: Path, index: int | None = None) -> None:
     """Delete the sessions and roll-ups of that process, or of all. Old roll-ups would otherwise stand for processes
     that have no session yet."""
-    for path in _sessions(folder, index):
-        path.unlink(missing_ok=True)
-    for path in (folder / FOLDER).glob(f"*/*{ENDING}"):
-        number = process_number(f"{path.stem}{EXTENSION}")
-        if index is None or number == index:
+    for path in (*folder.glob(f"*{EXTENSION}"), *folder.glob(f"{FOLDER}/*/*{ENDING}")):
+        if belongs_to(path.relative_to(folder).as_posix(), index):
             path.unlink(missing_ok=True)
 
 
-def _sessions(folder: Path, index: int | None = None) -> list[Path]:
-    """Return the sessions in the folder, of that process or of all."""
-    with suppress(OSError):
-        numbers = {path: process_number(path.name) for path in folder.iterdir()}
-        return [path for path, number in numbers.items() if number is not None and index in (None, number)]
-    return []
+def belongs_to(name: str, index: int | None) -> bool:
+    """Return whether the file with this path in the folder of a job is a session or a roll-up, of the process of that
+    index, or of any."""
+    of_rollup = _ROLLUP.fullmatch(name)
+    number = process_number(f"{of_rollup[1]}{EXTENSION}" if of_rollup else name)
+    return number == index if index is not None else of_rollup is not None or number is not None

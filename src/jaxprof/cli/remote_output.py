@@ -6,39 +6,25 @@ note says where.
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.cli.plain_script import note
+from jaxprof.cli.plain_script import belongs_to, note
 from jaxprof.errors import StorageError, UsageError
-from jaxprof.session_names import EXTENSION, JOB_EXTENSION, process_number, session_path
+from jaxprof.session_names import EXTENSION, JOB_EXTENSION, session_path
 from jaxprof.units import and_more, bytes_
 
 if TYPE_CHECKING:
     from jaxprof.remote.place import RemotePlace
-    from jaxprof.remote.store import StoredFile
     from jaxprof.remote.upload import UploadOutcome
 
 CHECK_SECONDS: Final = 15.0
 """How long the check of the store may take before the program starts."""
 WAIT_SECONDS: Final = 60.0
 """How long the rest is uploaded at the end, unless the setting `upload_wait` says otherwise."""
-_ROLLUP: Final = re.compile(r"rollup/[^/]+/(process-\d+(?:-\d+)?)\.parquet")
-
-
-@dataclass(frozen=True, slots=True)
-class OutputPlace:
-    """Where a recording is written on this machine."""
-
-    path: Path | None
-    """The file or the folder; None for the default one."""
-    taken: frozenset[str] = frozenset()
-    """Names of sessions that the store already has."""
 
 
 def is_job_name(out: str | None) -> bool:
@@ -47,21 +33,24 @@ def is_job_name(out: str | None) -> bool:
 
 
 @contextmanager
-def output_place(out: str | None, *, job: bool, index: int | None, force: bool) -> Iterator[OutputPlace]:
-    """Yield where `--out` is on this machine; at the end, upload what was recorded for a URL.
+def output_place(
+    out: str | None, *, job: bool, index: int | None, force: bool
+) -> Iterator[tuple[Path | None, frozenset[str]]]:
+    """Yield where `--out` is on this machine (None: the default place), and the names of the sessions that the store
+    already has; at the end, upload what was recorded for a URL.
 
     `job`: a folder of sessions is recorded; `index`: only that process of the job is recorded here. Raises UsageError,
     StorageError or FileRefusedError for a URL to which nothing can be written.
     """
     if out is None or "://" not in out:
-        yield OutputPlace(Path(out) if out is not None else None)
+        yield Path(out) if out is not None else None, frozenset()
         return
     from jaxprof.remote.place import RemotePlace, is_url
     from jaxprof.remote.upload import Uploader
     from jaxprof.session.log.state import make_spool
 
     if not is_url(out):
-        yield OutputPlace(Path(out))
+        yield Path(out), frozenset()
         return
     place = _named_for_kind(RemotePlace(out), job=job)
     taken = _existing_names(place, index=index, force=force, job=job)
@@ -69,20 +58,16 @@ def output_place(out: str | None, *, job: bool, index: int | None, force: bool) 
     uploader = Uploader(place, spool / place.name)
     uploader.start()
     try:
-        yield OutputPlace(spool / place.name, taken)
+        yield spool / place.name, taken
     finally:
         from jaxprof.config import read_config
 
-        wait_seconds = read_config().upload_wait_seconds or WAIT_SECONDS
-        reported = False
+        wait_seconds = read_config().get("upload_wait", float) or WAIT_SECONDS
 
-        def report_once(done: int, count: int) -> None:
-            nonlocal reported
-            if not reported:
-                note(f"uploading to {place.shown}: {done} of {count} files are there; ctrl+c leaves the rest here")
-            reported = True
+        def report(done: int, count: int) -> None:
+            note(f"uploading to {place.shown}: {done} of {count} files are there; ctrl+c leaves the rest here")
 
-        _finish(uploader.finish(wait_seconds, report_once), place, spool)
+        _finish(uploader.finish(wait_seconds, report), place, spool)
 
 
 def _named_for_kind(place: RemotePlace, *, job: bool) -> RemotePlace:
@@ -130,7 +115,7 @@ def _clear(place: RemotePlace, *, index: int | None, force: bool, job: bool) -> 
         if not failure.missing:
             raise
         stored = []
-    mine = [file for file in stored if _belongs_to(file, index)] if job else stored
+    mine = [file for file in stored if belongs_to(file.name, index)] if job else stored
     if mine and not force and (index is None or not job):
         what = "holds a job already" if job else "already exists"
         raise StorageError(f"{place.shown} {what}", "Give another name, or --force to replace it.")
@@ -140,13 +125,6 @@ def _clear(place: RemotePlace, *, index: int | None, force: bool, job: bool) -> 
             store.delete(file)
         stored = [file for file in stored if file not in mine]
     return frozenset(file.name for file in stored)
-
-
-def _belongs_to(file: StoredFile, index: int | None) -> bool:
-    """Return whether the file is a session or a roll-up, of the process of that index, or of any process."""
-    of_rollup = _ROLLUP.fullmatch(file.name)
-    number = process_number(f"{of_rollup[1]}{EXTENSION}" if of_rollup else file.name)
-    return number is not None and index in (None, number)
 
 
 def _finish(outcome: UploadOutcome, place: RemotePlace, spool: Path) -> None:

@@ -12,19 +12,24 @@ import os
 import queue
 import shutil
 import signal
-import threading
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
-from typing import Any, TextIO
+from typing import TextIO
+
+import click
 
 from jaxprof.analysis.run_result import RunResult, result
+from jaxprof.cli.answers import report_location
 from jaxprof.cli.output import SIGNAL_BASE, ExitCode
 from jaxprof.errors import StorageError
 from jaxprof.events import Event, RunFinished
 from jaxprof.facts.runs import interval_text
-from jaxprof.operating_system import signals
+from jaxprof.operating_system import signal_handlers, signals
 from jaxprof.report.runs import versus_text
 from jaxprof.runner.expected_time import left_in_words
 from jaxprof.runner.interpreter import Interpreter
@@ -40,15 +45,43 @@ _CLEAR = "\r\x1b[K"
 _SIGNALS = signals("SIGINT", "SIGTERM", "SIGHUP")
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """The scheduler's thread has ended. `error` is what it raised, which is a bug in jaxprof."""
-
-    error: BaseException | None = None
-
-
-Item = list[Event] | signal.Signals | Ended
+Item = list[Event] | signal.Signals | Future[None]
+"""Events, a signal, or that the scheduler's thread has ended."""
 MakeScheduler = Callable[[LogWriter, Interpreter, Callable[[list[Event]], None]], Scheduler]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a plan."""
+
+    session: Session
+    path: Path | None
+    """Where the session is; None if it could not be kept."""
+    exit_code: int
+    """What the command ends with: 1 if a run failed, or if the session is not where it should be; 130 after ctrl+c."""
+
+
+def carry_out(
+    planned: Sequence[PlannedRun],
+    interpreter: Interpreter,
+    writer: LogWriter,
+    notes: Iterable[str],
+    max_silence_seconds: float,
+) -> Outcome:
+    """Print `notes`, run the plan to its end, and print where the session is. Ends the command if a signal other than
+    ctrl+c ended the plan."""
+    progress = Progress(sys.stderr)
+    for each in notes:
+        progress.note(each)
+    runs = HeadlessRuns(writer, interpreter, progress)
+    runs.scheduler.max_silence_seconds = max_silence_seconds
+    runs.work(planned)
+    kept = report_location(writer, progress.note)
+    session, code = runs.scheduler.session, runs.exit_code
+    if code is not None and code != ExitCode.INTERRUPTED:
+        raise click.exceptions.Exit(code)
+    ended_well = kept and all(run.status == "ok" for run in session.runs.values())
+    return Outcome(session, writer.kept_path, code or (ExitCode.OK if ended_well else ExitCode.FAILED))
 
 
 class HeadlessRuns:
@@ -60,14 +93,10 @@ class HeadlessRuns:
         interpreter: Interpreter,
         progress: Progress,
         make: MakeScheduler = Scheduler,
-        *,
-        reports_storage: bool = True,
     ) -> None:
-        """`reports_storage`: report at once that the session cannot be written, and that the measuring goes on."""
         self._items: queue.SimpleQueue[Item] = queue.SimpleQueue()  # its put is safe to call from a signal handler
         self.scheduler = make(writer, interpreter, self._items.put)
         self._progress = progress
-        self._reports_storage = reports_storage
         self._reported: StorageError | None = None
         self.stopped_by: signal.Signals | None = None
         """The first signal that ended the plan early."""
@@ -82,45 +111,37 @@ class HeadlessRuns:
 
     def work(self, planned: Sequence[PlannedRun]) -> None:
         """Block until the plan is done or a signal has ended it. Either way the log is closed properly."""
-        before = self._catch_signals()
-        try:
-            self._report_storage()
-            self.scheduler.add(planned)
-            thread = threading.Thread(target=self._run_scheduler, name="jaxprof-scheduler", daemon=True)
-            thread.start()
-            ended = self._wait()
-            thread.join()
-            if ended.error is not None:
-                raise ended.error
-        finally:
-            self.scheduler.close(self._reason())
-            self._drain()
-            self._progress.end()
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
-    def _run_scheduler(self) -> None:
-        error: BaseException | None = None
-        try:
-            self.scheduler.run()
-        except BaseException as raised:  # noqa: BLE001 - raised again on the waiting thread
-            error = raised
-        self._items.put(Ended(error))
+        def receive(number: int, frame: FrameType | None) -> None:
+            self._items.put(signal.Signals(number))
 
-    def _wait(self) -> Ended:
+        with signal_handlers(dict.fromkeys(_SIGNALS, receive)):
+            try:
+                self._report_storage()
+                self.scheduler.add(planned)
+                thread = ThreadPoolExecutor(1, "jaxprof-scheduler")  # `with` would wait for its end before `close`
+                thread.submit(self.scheduler.run).add_done_callback(self._items.put)
+                self._wait()
+            finally:
+                self.scheduler.close(self._reason())
+                self._drain()
+                self._progress.end()
+
+    def _wait(self) -> None:
+        """Return when the scheduler has ended. Raises what it raised, which is a bug in jaxprof."""
         while True:
             try:
                 item = self._items.get(timeout=TICK_SECONDS)
             except queue.Empty:
                 self._progress.tick()
                 continue
-            if isinstance(item, Ended):
-                return item
+            if isinstance(item, Future):
+                item.result()
+                return
             if isinstance(item, signal.Signals):
                 self._stop(item)
             else:
                 self._progress.take(item)
-                self._progress.tick()
             self._report_storage()
 
     def _stop(self, number: signal.Signals) -> None:
@@ -152,22 +173,10 @@ class HeadlessRuns:
 
     def _report_storage(self) -> None:
         failure = self.scheduler.storage_failure
-        if self._reports_storage and failure is not None and failure is not self._reported:
+        if failure is not None and failure is not self._reported:
             self._reported = failure
             self._progress.note(f"jaxprof: {failure.what}")
             self._progress.note(f"  {failure.hint}")
-
-    def _catch_signals(self) -> dict[signal.Signals, Any]:
-        """Receive signals as items of the queue. An ignored signal (nohup) stays ignored."""
-
-        def handler(number: int, frame: FrameType | None) -> None:
-            self._items.put(signal.Signals(number))
-
-        before: dict[signal.Signals, Any] = {}
-        for number in _SIGNALS:
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                before[number] = signal.signal(number, handler)
-        return before
 
 
 class Progress:
@@ -187,11 +196,12 @@ class Progress:
         self._drawn = ""
 
     def take(self, events: Sequence[Event]) -> None:
-        """Fold a batch, and print a line for each run that it ends."""
+        """Fold a batch, print a line for each run that it ends, and redraw."""
         for event in events:
             self.session.apply(event)
             if isinstance(event, RunFinished) and self._has_terminal:
-                self._print(self._finished_line(self.session.runs[event.run]))
+                self.note(self._finished_line(self.session.runs[event.run]))
+        self.tick()
 
     def tick(self) -> None:
         """Redraw the live line if it has changed."""
@@ -203,10 +213,6 @@ class Progress:
         if line != self._drawn:
             self._drawn = line
             self._write(_CLEAR + line)
-
-    def note(self, text: str) -> None:
-        """Print a line that stays, even if stderr is not a terminal."""
-        self._print(text)
 
     def end(self) -> None:
         """Remove the live line."""
@@ -242,7 +248,8 @@ class Progress:
         order = list(self.session.runs)
         return f"[{order.index(run.id) + 1}/{len(order)}] {run.label}"
 
-    def _print(self, text: str) -> None:
+    def note(self, text: str) -> None:
+        """Print a line that stays, even if stderr is not a terminal."""
         line = shorten(text, 2000)
         self._write(f"{_CLEAR if self._redraws else ''}{line}\n")
         self._drawn = ""

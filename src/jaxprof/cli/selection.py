@@ -17,7 +17,7 @@ from jaxprof.devices.inventory.placement import probe_environment, worker_enviro
 from jaxprof.errors import JaxprofError, UsageError, WorkerError, unknown_name
 from jaxprof.runner.engine_process import describe, jax_devices
 from jaxprof.runner.interpreter import Interpreter
-from jaxprof.runner.planning import PlannedRun, PlanOptions, plan_runs, read_sweep
+from jaxprof.runner.planning import PlannedRun, PlanOptions, plan_runs
 from jaxprof.text import safe
 from jaxprof.workloads import built_in
 from jaxprof.workloads.model import WorkloadInfo, workload_info
@@ -100,10 +100,8 @@ def plan(infos: Sequence[WorkloadInfo], choice: PlanOptions) -> tuple[list[Plann
             notes.append(f"{info.name} has no variant {' or '.join(choice.variants)}: left out")
             continue
         accepted = {parameter.name for parameter in info.parameters}
-        if choice.sweep and len(infos) == 1:
-            read_sweep(choice.sweep, info.parameters)
         settings = {name: text for name, text in choice.settings.items() if name in accepted}
-        planned += plan_runs([info], replace(choice, variants=kept, settings=settings))
+        planned += plan_runs(info, replace(choice, variants=kept, settings=settings))
     return planned, notes
 
 
@@ -118,25 +116,19 @@ def read_settings(items: Sequence[str]) -> dict[str, str]:
     return settings
 
 
-def session_to_repeat(source: str) -> tuple[Session, str]:
-    """Return the session that `source` names by its path or name, and what follows the colon after it: a run's id,
-    workload or function; empty without a colon.
-
-    Raises UsageError, also if the session came from a URL (nothing of it may be started), and FileRefusedError.
-    """
-    return split_run(source, _load_local)
-
-
-def planned_from(session: Session, wanted: str, changes: Mapping[str, Any], device: str, ask: Ask) -> list[PlannedRun]:
-    """Return the runs of `session` that `wanted` names (an id, workload or function; all if empty).
+def planned_from(source: str, changes: Mapping[str, Any], device: str, ask: Ask) -> list[PlannedRun]:
+    """Return the runs of the session that `source` names by its path or name: all, or those that are named after a
+    colon (an id, workload or function).
 
     `changes` replace the recorded options of each run. With `device`, all runs except NumPy's are planned for that
-    device. `ask` is called with what would start. Raises UsageError.
+    device. `ask` is called with what would start. Raises FileRefusedError, and UsageError, also if the session came
+    from a URL: nothing of it may be started.
     """
-    from jaxprof.runner.rerun import NOT_AGAIN, chosen_runs, plan_all_again, recorded_starts
+    from jaxprof.runner.rerun import NOT_AGAIN, chosen_runs, plan_again, recorded_starts
 
+    session, wanted = split_run(source, _load_local)
     made: dict[PlannedRun, PlannedRun] = {}
-    planned_again = plan_all_again(session, wanted)
+    planned_again = plan_again(session, wanted)
     repeated = [run for run in chosen_runs(session, wanted) if run.plan.how not in NOT_AGAIN]
     ask([line for run in repeated for line in recorded_starts(session, run)])
     for planned in planned_again:

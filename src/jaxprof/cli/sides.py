@@ -3,30 +3,25 @@ line (target, interpreter and environment of each), and measured in turns."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from jaxprof.cli.answers import report_location
 from jaxprof.cli.git_revision import Revision, checked_out
-from jaxprof.cli.output import ExitCode
 from jaxprof.cli.selection import choose, find_workloads, read_settings
 from jaxprof.cli.target import is_compiled_now, split_variant
 from jaxprof.errors import UsageError
 from jaxprof.private import kept_value
 from jaxprof.reaper import TemporaryFolder
 from jaxprof.runner.interpreter import Interpreter, find_interpreter
-from jaxprof.runner.sides import HALF_WIDTH, ComparedSide, SideOptions, SideTree, plan_comparison, tree_note
+from jaxprof.runner.sides import HALF_WIDTH, ComparedSide, SideOptions, plan_comparison, tree_note
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.ab import AbResult
     from jaxprof.analysis.gate import GateLimit
     from jaxprof.cli.git_revision import FoundBase
     from jaxprof.cli.hlo_target import CompileOptions
-    from jaxprof.runner.planning import PlannedRun
+    from jaxprof.cli.run_headless import Outcome
     from jaxprof.session.log import LogWriter
 
 LABELS = "ABCDEFGHIJ"
@@ -90,10 +85,10 @@ def sides_of(targets: Sequence[str], words: Mapping[str, Any], revision: Revisio
         own_variables = _variables(own["environment"] or ())
         environment = {**_variables(words.get("environment") or ()), **own_variables}
         place, variant = split_variant(target)
-        title, tree = [target], SideTree()
-        if revision is not None:
-            place, tree = (revision.target(target), revision.then(target)) if label == "A" else (target, revision.now())
+        title = [target]
+        at_revision: dict[str, Any] = revision.side(target, is_then=label == "A") if revision is not None else {}
         if revision is not None and label == "A":
+            place = revision.target(target)
             title = [f"{target} at {revision.name}" + f" ({revision.commit})" * (revision.name != revision.commit)]
         title += [f"{name}={kept_value(name, value)}" for name, value in own_variables.items()]
         title += own["settings"] or ()
@@ -103,7 +98,7 @@ def sides_of(targets: Sequence[str], words: Mapping[str, Any], revision: Revisio
             [place],
             interpreters[python],
             words["arguments"],
-            variables={**tree.variables, **environment},
+            variables={**at_revision.get("variables", {}), **environment},
             inputs_from=sides[0].workload.target if sides else "",
         )
         if workload.inputs_from:
@@ -117,7 +112,7 @@ def sides_of(targets: Sequence[str], words: Mapping[str, Any], revision: Revisio
             environment=environment,
             settings=read_settings([*(words.get("settings") or ()), *(own["settings"] or ())]),
             precision=own["precision"] or words.get("precision") or "",
-            tree=tree,
+            **at_revision,
         )
         sides.append(side)
     if note := tree_note([side.spec() for side in sides]):
@@ -140,54 +135,26 @@ def _variables(items: Sequence[str]) -> dict[str, str]:
     return variables
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredSides:
-    """The outcome of measuring the sides."""
-
-    result: AbResult | None
-    """The comparison; None if a signal other than ctrl+c ended it."""
-    path: str | None
-    """Where the session is; None if it could not be kept there."""
-    exit_code: int
-    """Exit code of the measuring: 1 if a side failed or the session could not be kept, else what ended it."""
-
-
-TIMED: Final = ("device", "launches", "budget_seconds", "max_seconds", "max_silence_seconds", "seed")
+_PLANNED: Final = ("launches", "budget_seconds", "max_seconds", "seed")
+TIMED: Final = ("device", "max_silence_seconds", *_PLANNED)
 """Parameters of a command that say how the times of sides are measured."""
 
 
 def measure(
     read: Sides, folder: Path, how: Mapping[str, Any], make_writer: Callable[[], LogWriter], **more: Any
-) -> MeasuredSides:
-    """Measure the sides and keep the session. `how`: the parameters `TIMED`; `more`: further options of all sides.
-    Raises UsageError for sides that do not fit, before anything runs."""
+) -> Outcome:
+    """Measure the sides, A first, and keep the session. `how`: the parameters `TIMED`; `more`: further options of all
+    sides. Raises UsageError for sides that do not fit, before anything runs."""
+    from jaxprof.cli.run_headless import carry_out
+
     sides, notes = read
-    (device,) = choose([how["device"]], sides[0].interpreter)
-    timed = {name: how[name] for name in TIMED} | {"device": device}
-    options = SideOptions(**timed, folder=folder, **more)
-    planned = plan_comparison(sides, options, notes)
-    return measure_planned(planned, sides[0].interpreter, make_writer(), options.max_silence_seconds)
-
-
-def measure_planned(
-    planned: Sequence[PlannedRun], interpreter: Interpreter, writer: LogWriter, max_silence_seconds: float
-) -> MeasuredSides:
-    """Measure the sides of one comparison, A first, and keep the session."""
-    from jaxprof.analysis.ab import ab_results
-    from jaxprof.cli.run_headless import HeadlessRuns, Progress
-
-    progress = Progress(sys.stderr)
-    for note in planned[0].comparison.notes if planned[0].comparison is not None else ():
-        progress.note(f"note: {note}")
-    runs = HeadlessRuns(writer, interpreter, progress)
-    runs.scheduler.max_silence_seconds = max_silence_seconds
-    runs.work(planned)
-    path = str(writer.path) if report_location(writer, progress.note) else None
-    code = runs.exit_code
-    if code is not None and code != ExitCode.INTERRUPTED:
-        return MeasuredSides(None, path, code)
-    (result,) = ab_results(runs.scheduler.session)
-    return MeasuredSides(result, path, code or (ExitCode.FAILED if result.failed or path is None else ExitCode.OK))
+    interpreter = sides[0].interpreter
+    (device,) = choose([how["device"]], interpreter)
+    timed = {name: how[name] for name in _PLANNED}
+    planned = plan_comparison(sides, SideOptions(**timed, device=device, folder=folder, **more), notes)
+    comparison = planned[0].comparison
+    lines = [f"note: {each}" for each in comparison.notes] if comparison is not None else []
+    return carry_out(planned, interpreter, make_writer(), lines, how["max_silence_seconds"])
 
 
 def can_be_measured(target: str, base: FoundBase) -> bool:
@@ -202,7 +169,7 @@ def measure_times(
     how: Mapping[str, Any],
     limits: Sequence[GateLimit],
     make_writer: Callable[[], LogWriter],
-) -> MeasuredSides:
+) -> Outcome:
     """Measure both sides, A the base and B the target. Raises UsageError for sides that do not fit."""
     revision = base.revision
     sides = (target if revision else base.target, target)

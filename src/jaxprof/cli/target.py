@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,12 +21,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from jaxprof.cli.options import refuse
-from jaxprof.cli.output import note
+from jaxprof.cli.options import profile_part, refuse
+from jaxprof.cli.output import note, written_whole
 from jaxprof.errors import FileRefusedError, JaxprofError, UsageError, is_path, missing_file, unknown_name
 from jaxprof.files import with_home
 
 if TYPE_CHECKING:
+    from jaxprof.analysis.opener import Kind
     from jaxprof.remote.mirror import Mirror
     from jaxprof.session import Session
 
@@ -151,58 +151,42 @@ def split_run(word: str, find: Callable[[str], T]) -> tuple[T, str]:
     return find(name), run
 
 
-def job_at(word: str) -> Path | None:
-    """Return the path if the word is the folder of a job, else None."""
-    path = with_home(word)
-    if not path.is_dir():
-        return None
-    from jaxprof.session.log.job_folder import is_job_folder
-
-    return path if is_job_folder(path) else None
-
-
-def job_named(word: str) -> Path | None:
-    """Return the folder of the job that the word names: by its path, by the name of a kept job, or by `last` if the
-    newest of all is a job. None for everything else."""
-    if os.path.exists(with_home(word)):
-        return job_at(word)
+def named(word: str) -> tuple[Kind | None, Path]:
+    """Return what the word names, a path or the name of a kept session or job, and its path; the kind is None if there
+    is nothing of a known kind. Raises UsageError if a part of a profile was chosen, and this is none."""
+    from jaxprof.analysis.opener import Kind, kind_of
     from jaxprof.session.log import Library
 
-    try:
-        found = Library().search(word, jobs=True)
-    except UsageError:  # ambiguous: the search for a session, which follows, reports that
-        return None
-    return job_at(str(found)) if found is not None else None
+    path = with_home(word)
+    if not os.path.exists(path):
+        with suppress(UsageError):  # ambiguous: the search for a session, which follows, reports that
+            path = Library().search(word, jobs=True) or path
+    kind = kind_of(path)
+    if kind is not Kind.PROFILE:
+        why = f"chooses a part of a profile, and {word} is not a profile"
+        refuse(("profile_run", "hosts"), why, "Leave it out.")
+    return kind, path
 
 
-def refuse_job(command: str, word: str, what: str) -> None:
-    """Raises UsageError if the word is the folder of a job, to which `what` (`--kernels`, a limit) does not apply."""
-    folder = job_at(word)
-    if folder is not None:
-        raise one_process_error(command, folder, what)
+def refuse_job(word: str) -> None:
+    """Raises FileRefusedError, which names the session of a process, if the word is the folder of a job."""
+    from jaxprof.analysis.opener import Kind, kind_of
 
+    path = with_home(word)
+    if path.is_dir() and kind_of(path) is Kind.JOB:
+        from jaxprof.session.log.reader import one_session_needed
 
-def one_process_error(command: str, folder: Path, what: str) -> UsageError:
-    """Return the error for what a job as a whole does not have. It names the session of a process that has it."""
-    from jaxprof.session.log.job_folder import job_sessions
-
-    first = next((path for _, path in job_sessions(folder)[0]), folder / "process-00000.jaxprof")
-    return UsageError(
-        f"{what} is of one process, and {folder} is a job",
-        f"Name a session in it: {command} {shlex.quote(str(first))}",
-    )
+        raise one_session_needed(path)
 
 
 def session_at(word: str) -> Session | None:
     """Return the session that the word names, by path or name; None for everything else. Raises FileRefusedError."""
-    from jaxprof.analysis.opener import Kind, kind_of
+    from jaxprof.analysis.opener import Kind
     from jaxprof.session import Session
-    from jaxprof.session.log import Library, load
+    from jaxprof.session.log import load
 
-    if is_compiled_now(word):
-        return None
-    path = Library().search(word)
-    return load(path, Session) if path is not None and kind_of(path) is Kind.SESSION else None
+    kind, path = named(word)
+    return load(path, Session) if kind is Kind.SESSION and not is_compiled_now(word) else None
 
 
 @dataclass(eq=False)
@@ -237,20 +221,47 @@ class Recorded:
 
 
 @contextmanager
-def recorded(word: str, views: tuple[str, ...] | None = ()) -> Iterator[Recorded]:
-    """Yield the session that the word names. A profile is read as one, for these `views`; with None, a profile is not
-    taken. Raises JaxprofError, also if options of a profile were given for something else."""
-    from jaxprof.analysis.opener import Kind, kind_of
+def imported(path: Path, views: tuple[str, ...] = ()) -> Iterator[tuple[Path, Session]]:
+    """Yield the profile as a session in a temporary file; with `views`, only what those views need. Raises
+    FileRefusedError if the profile cannot be read."""
+    from jaxprof.reaper import TemporaryFolder
+    from jaxprof.runner.profiles import session_name
+
+    with TemporaryFolder("profile") as folder:
+        target = folder / session_name(path)
+        yield target, import_to(path, target, views)
+
+
+def import_to(path: Path, target: Path, views: tuple[str, ...] = (), *, replace: bool = False) -> Session:
+    """Read the profile at `path`, or the part of it that the command chooses, into a session file at `target`, and
+    return the session. On failure, no file is left. Raises UsageError, FileRefusedError or StorageError."""
+    from jaxprof.cli.run_headless import Progress
+    from jaxprof.files import private_folder
+    from jaxprof.operating_system import unwound_by_signals
+    from jaxprof.runner.profiles import plan_profile, session_of_profile
+
+    planned = plan_profile(path, *profile_part(), views)
+    private_folder(target.parent)
+    progress = Progress(sys.stderr)
+    try:
+        with unwound_by_signals(), written_whole(target, force=replace) as partial:
+            return session_of_profile(path, partial, progress.take, planned=planned)
+    finally:
+        progress.end()
+
+
+@contextmanager
+def recorded(word: str, views: tuple[str, ...] = ()) -> Iterator[Recorded]:
+    """Yield the session that the word names; a profile is read as one, for these `views`. Raises JaxprofError, also if
+    options of a profile were given for something else."""
+    from jaxprof.analysis.opener import Kind
     from jaxprof.session.log import Library
 
-    place = with_home(word)
-    if views is not None and kind_of(place) is Kind.PROFILE:
-        from jaxprof.cli.profile_import import imported
-
+    kind, place = named(word)
+    if kind is Kind.PROFILE:
         with imported(place, views) as (path, session):
             yield Recorded(place, path, str(place), session)
         return
-    refuse_of_profile(word)
     library = Library()
     path = library.find(word)
     name = library.name_of(path)
@@ -259,24 +270,6 @@ def recorded(word: str, views: tuple[str, ...] | None = ()) -> Iterator[Recorded
 
         note(f"last: {name}, of {', '.join(read_entry(path).workloads) or 'no run'}")
     yield Recorded(path, path, name)
-
-
-def refuse_unrecorded(file: str | None) -> None:
-    """Raises UsageError if there is no session yet, or a program is given instead of a session."""
-    from jaxprof.session.log.library import Library, none_kept
-
-    if file is None and not Library().paths():
-        raise none_kept()
-    if file is None:
-        refuse_of_profile("the last session")
-    elif file.endswith(".py") and Path(file).is_file():
-        what = f"{file} is a program that has not been recorded"
-        raise UsageError(what, f"jaxprof script {file}, then jaxprof explain.")
-
-
-def refuse_of_profile(word: str) -> None:
-    """Raises UsageError if `--profile-run` or `--host` was given for something other than a profile."""
-    refuse(("profile_run", "hosts"), f"chooses a part of a profile, and {word} is not a profile", "Leave it out.")
 
 
 def command_for(words: Sequence[str], commands: Collection[str], *, in_terminal: bool) -> str:
@@ -298,8 +291,6 @@ def command_for(words: Sequence[str], commands: Collection[str], *, in_terminal:
         raise missing_file(word) if is_path(word) else unknown_name("command", word, commands)
     if local == word and (path.suffix == ".py" or (path / "__main__.py").is_file()):  # nothing that was fetched is run
         return "script"
-    if job_at(local) is not None:
-        return "open"
     from jaxprof.analysis.opener import Kind, kind_of
 
     kind = kind_of(path)

@@ -93,15 +93,15 @@ class Uploader:
         self._thread.start()
 
     def finish(self, wait_seconds: float, waiting: Callable[[int, int], None] | None = None) -> UploadOutcome:
-        """Send the rest, for at most `wait_seconds`; an interrupt ends the wait. `waiting`: called now and then with
-        the number of files that are in the store, and the number of all files."""
+        """Send the rest, for at most `wait_seconds`; an interrupt ends the wait. `waiting`: called if it takes longer
+        than a moment, with the number of files that are in the store, and the number of all files."""
         self._ending.set()
-        due = time.monotonic() + wait_seconds
+        moment = min(LOOK_SECONDS, wait_seconds)
         try:
-            while self._thread.is_alive() and (left := due - time.monotonic()) > 0:
-                self._thread.join(min(left, LOOK_SECONDS))
-                if waiting is not None and self._thread.is_alive():
-                    waiting(len(self._verified), len(list(self._files())))
+            self._thread.join(moment)
+            if waiting is not None and self._thread.is_alive():
+                waiting(len(self._verified), len(list(self._files())))
+            self._thread.join(wait_seconds - moment)
         except KeyboardInterrupt:
             self._failure = self._failure or "interrupted"
         self._given_up.set()

@@ -518,8 +518,6 @@ DIFFERENCE: Final[tuple[Fact[SessionDifference], ...]] = (
     Fact("only_before", ROWS, "Runs that only the first session has", inside=RUN_COMPARED),
     Fact("only_after", ROWS, "Runs that only the second session has", inside=RUN_COMPARED),
 )
-comparison_json: Final = recorder(DIFFERENCE)
-"""Return a comparison as JSON-ready data, with nothing rounded or left out."""
 
 
 def ab_lines(result: AbResult) -> Iterator[str]:

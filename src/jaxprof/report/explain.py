@@ -396,7 +396,6 @@ ENTRY: Final[tuple[Fact[CatalogueEntry], ...]] = (
     Fact("page", TEXT, "The page of the documents"),
 )
 """An entry of the catalogue."""
-entry_json: Final = recorder(ENTRY)
 
 
 def catalogue_lines() -> Iterator[str]:

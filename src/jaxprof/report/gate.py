@@ -7,7 +7,7 @@ from typing import Final
 
 from jaxprof.analysis.gate import GateBase, GateResult, GateRow
 from jaxprof.events import ResultsCompared
-from jaxprof.facts import Fact, at, column, pick, recorder, within
+from jaxprof.facts import Fact, at, column, pick, within
 from jaxprof.facts.units import LIST, NUMBER, OBJECT, ROWS, TEXT, TRUTH
 from jaxprof.report.comparison import FIGURES, figure, growth_text, signed
 from jaxprof.report.renderers import Table, text_lines, wrap
@@ -130,5 +130,3 @@ GATE: Final[tuple[Fact[GateResult], ...]] = (
          lambda result: result.measured and result.measured.versus[0], inside=VERSUS),
     Fact("limits", ROWS, "Each limit with what was found", at("rows"), inside=LIMITS),
 )  # fmt: skip
-gate_json: Final = recorder(GATE)
-"""Return the outcome of a gate as JSON-ready data."""

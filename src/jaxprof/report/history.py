@@ -9,7 +9,7 @@ from typing import Final
 
 from jaxprof.analysis.difference import Difference
 from jaxprof.analysis.history import HistoryPoint, LibraryHistory, MeasurementHistory
-from jaxprof.facts import Fact, at, column, pick, recorder, within
+from jaxprof.facts import Fact, at, column, pick, within
 from jaxprof.facts.units import BY_NAME, COUNT, LIST, NUMBER, NUMBER_BY_NAME, ROWS, TEXT, TRUTH
 from jaxprof.report.comparison import ENVIRONMENT, figure, signed
 from jaxprof.report.renderers import WIDTH, Table, text_lines, to_csv_text, wrap
@@ -257,5 +257,3 @@ HISTORY: Final[tuple[Fact[LibraryHistory], ...]] = (
                                         at("point.changed"), inside=_CHANGED))),
          )),
 )  # fmt: skip
-history_json: Final = recorder(HISTORY)
-"""Return a history as JSON-ready data, with nothing rounded or left out."""

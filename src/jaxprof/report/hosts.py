@@ -12,7 +12,7 @@ from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.jobs.figures import UNSEEN, ProcessFigures
 from jaxprof.analysis.jobs.job import Goodput, JobFigures
 from jaxprof.analysis.jobs.late import shared
-from jaxprof.facts import SENTENCE, Fact, at, recorder
+from jaxprof.facts import SENTENCE, Fact, at
 from jaxprof.facts.processes import FIGURES, PART_SECONDS
 from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, LIST, OBJECT, ROWS, SECONDS, SHARE, TEXT
 from jaxprof.report.renderers import WIDTH, Table, text_lines, wrap
@@ -263,5 +263,3 @@ JOB: Final[tuple[Fact[JobFigures], ...]] = (
     Fact("arrivals", OBJECT, "Who arrives last at the collective that takes most time; null without captures of it",
          inside=_ARRIVALS),
 )  # fmt: skip
-to_dict: Final = recorder(JOB)
-"""Return a job as JSON-ready data."""

@@ -81,7 +81,7 @@ class EngineProcess(ChildProcess):
         """Start the engine; `environment` is laid over ours. Raises WorkerError if it cannot be started, UsageError on
         Windows."""
         refuse_to_run("measuring")
-        self.environment = dict(environment or {})
+        self.python = interpreter.path
         self.answer: EngineAnswer | None = None
         """The latest reply to a request for data."""
         self._cancelled_seconds: float | None = None
@@ -106,7 +106,7 @@ class EngineProcess(ChildProcess):
             super().__init__(
                 command,
                 pipes,
-                {**os.environ, **self.environment, SCRATCH: self._scratch, "PYTHONUNBUFFERED": "1"},
+                {**os.environ, **(environment or {}), SCRATCH: self._scratch, "PYTHONUNBUFFERED": "1"},
                 name="the worker",
                 descriptors=(pipes.events_write, pipes.control_read),
             )

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from jaxprof.engine.protocol.request import Request
 from jaxprof.errors import WorkerError
-from jaxprof.events import DeviceReading, EnvironmentRead, Event, RunFinished, TurnAwaited, WarningRaised
+from jaxprof.events import DeviceReading, EnvironmentRead, Event, RunFinished, RunPlanned, TurnAwaited, WarningRaised
 from jaxprof.runner.engine_process import EngineProcess
 from jaxprof.runner.session_recorder import BATCH_SECONDS, DeviceWatch, SessionRecorder
 from jaxprof.units import seconds
@@ -129,6 +129,9 @@ class EngineRun:
     def _take(self, event: Event) -> None:
         if isinstance(event, TurnAwaited) or self._ends(event):
             return
+        if isinstance(event, RunPlanned) and event.run in ("", self.run):  # the engine knows the device of a profile
+            workload = self._recorder.session.runs[self.run].plan.workload
+            event = replace(event, spec=replace(event.spec, workload=workload))
         if self.keep is None or self.keep(event):
             self._recorder.take(event, self.run, self.made)
 

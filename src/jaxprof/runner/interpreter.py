@@ -38,23 +38,21 @@ class Interpreter:
     path: str
     jax: str | None
     """Version of its jax; None if it has none (NumPy variants still run)."""
-    chosen: str
-    """Where it comes from: `--python`, `the one jaxprof runs in`, `the active environment`."""
 
 
 def find_interpreter(path: Path | None = None) -> Interpreter:
     """Return the interpreter for the engine. Raises UsageError if `path` is not a Python that can run it."""
     if path is not None:
-        return probe(_executable(path), "--python")
+        return probe(_executable(path))
     if find_spec("jax") is not None:
-        return Interpreter(sys.executable, _own_version("jax"), "the one jaxprof runs in")
+        return Interpreter(sys.executable, _own_version("jax"))
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         prefix = os.environ.get(variable)
         if not prefix or Path(prefix) == Path(sys.prefix):
             continue
         candidate = Path(prefix) / "bin" / "python"
         if candidate.exists():
-            active = probe(str(candidate), f"the active environment ({variable})")
+            active = probe(str(candidate))
             if active.jax is not None:
                 return active
     return own_interpreter()
@@ -62,10 +60,10 @@ def find_interpreter(path: Path | None = None) -> Interpreter:
 
 def own_interpreter() -> Interpreter:
     """Return the interpreter that runs jaxprof, which has numpy."""
-    return Interpreter(sys.executable, None, "the one jaxprof runs in")
+    return Interpreter(sys.executable, None)
 
 
-def probe(executable: str, chosen: str) -> Interpreter:
+def probe(executable: str) -> Interpreter:
     """Ask an interpreter for its versions, without importing jax in it. Raises UsageError."""
     try:
         done = subprocess.run(
@@ -85,7 +83,7 @@ def probe(executable: str, chosen: str) -> Interpreter:
             f"{executable} is Python {'.'.join(map(str, version))}; the engine needs 3.11 or newer",
             "--python PATH names another one.",
         )
-    return Interpreter(executable, facts["jax"], chosen)
+    return Interpreter(executable, facts["jax"])
 
 
 def _executable(path: Path) -> str:

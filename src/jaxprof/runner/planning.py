@@ -53,14 +53,6 @@ class PlannedRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sweep:
-    """A range of sizes: one parameter, its values in ascending order."""
-
-    parameter: str
-    values: tuple[Scalar, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PlanOptions:
     """Options that apply to all runs of a plan."""
 
@@ -84,9 +76,9 @@ class PlanOptions:
     """Number of fresh processes that measure each run."""
 
 
-def plan_runs(infos: Sequence[WorkloadInfo], choice: PlanOptions | None = None) -> list[PlannedRun]:
-    """Plan the runs, by workload, size, variant and device, the baseline first. Raises UsageError for a wrong name or
-    value.
+def plan_runs(info: WorkloadInfo, choice: PlanOptions | None = None) -> list[PlannedRun]:
+    """Plan the runs of a workload, by size, variant and device, the baseline first. Raises UsageError for a wrong name
+    or value.
 
     A NumPy variant runs on the host whatever the devices are, and is planned once.
     """
@@ -95,13 +87,8 @@ def plan_runs(infos: Sequence[WorkloadInfo], choice: PlanOptions | None = None) 
         raise UsageError("a time budget must be above 0 seconds", "--budget 2 is the default.")
     if not choice.devices:
         raise UsageError("no device is chosen", "jaxprof devices lists them.")
-    plans: list[PlannedRun] = []
-    for info in infos:
-        chosen = _chosen_variants(info, choice.variants)
-        settings = _settings_of(info, choice.settings, alone=len(infos) == 1)
-        for parameters in _sizes(info, settings, choice):
-            plans += _one_size(info, chosen, parameters, choice)
-    return plans
+    chosen = _chosen_variants(info, choice.variants)
+    return [plan for parameters in _sizes(info, choice) for plan in _one_size(info, chosen, parameters, choice)]
 
 
 def plan_compiles(
@@ -165,8 +152,9 @@ def _compiled_variant(info: WorkloadInfo) -> VariantInfo:
     raise UsageError(f"{info.name} has no JAX variant to compile", "Its variants are all NumPy.")
 
 
-def read_sweep(text: str, parameters: Sequence[Parameter]) -> Sweep:
-    """Return the sweep that `text` describes, for a workload's parameters. Raises UsageError naming what is wrong."""
+def read_sweep(text: str, parameters: Sequence[Parameter]) -> tuple[str, Sequence[Scalar]]:
+    """Return the parameter and its values, in ascending order, of the sweep that `text` describes. Raises UsageError
+    naming what is wrong."""
     name, equals, span = text.partition("=")
     by_name = {parameter.name: parameter for parameter in parameters}
     example = "A sweep looks like n=1e3..1e7, n=1e3..1e7:12 (points) or n=100,200,400."
@@ -178,7 +166,7 @@ def read_sweep(text: str, parameters: Sequence[Parameter]) -> Sweep:
     if ".." not in span:
         listed = {parameter.read(item.strip()) for item in span.split(",")}
         values = sorted(listed, key=lambda value: (isinstance(value, str), value))
-        return Sweep(parameter=name, values=tuple(values))
+        return name, values
     low_text, _, rest = span.partition("..")
     high_text, _, points_text = rest.partition(":")
     low, high = parameter.read(low_text), parameter.read(high_text)
@@ -192,7 +180,7 @@ def read_sweep(text: str, parameters: Sequence[Parameter]) -> Sweep:
         raise UsageError(f"cannot sweep {span!r}", f"Give 0 < low < high and 2 to {SWEEP_LIMIT} points. {example}")
     steps = [low * (high / low) ** (index / (points - 1)) for index in range(points)]
     swept = sorted({round(step) for step in steps} if parameter.kind == "int" else set(steps))
-    return Sweep(parameter=name, values=tuple(swept))
+    return name, swept
 
 
 def _chosen_variants(info: WorkloadInfo, names: Sequence[str]) -> list[VariantInfo]:
@@ -202,20 +190,12 @@ def _chosen_variants(info: WorkloadInfo, names: Sequence[str]) -> list[VariantIn
     return [baseline, *(variant for variant in info.variants if variant in wanted and variant is not baseline)]
 
 
-def _settings_of(info: WorkloadInfo, settings: Mapping[str, str], *, alone: bool) -> dict[str, str]:
-    """Return the settings that apply to this workload; of several workloads, each takes those that it has."""
-    if alone:
-        return dict(settings)
-    names = {parameter.name for parameter in info.parameters}
-    return {name: text for name, text in settings.items() if name in names}
-
-
-def _sizes(info: WorkloadInfo, settings: Mapping[str, str], choice: PlanOptions) -> list[dict[str, Scalar]]:
-    base = info.resolve(choice.preset, settings)
+def _sizes(info: WorkloadInfo, choice: PlanOptions) -> list[dict[str, Scalar]]:
+    base = info.resolve(choice.preset, choice.settings)
     if not choice.sweep:
         return [base]
-    sweep = read_sweep(choice.sweep, info.parameters)
-    return [{**base, sweep.parameter: value} for value in sweep.values]
+    name, values = read_sweep(choice.sweep, info.parameters)
+    return [{**base, name: value} for value in values]
 
 
 def _one_size(

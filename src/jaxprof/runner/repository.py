@@ -42,19 +42,11 @@ class Repository:
             self.folder, "rev-parse", "--verify", "--quiet", "--short", "--end-of-options", f"{name}^{{commit}}"
         ).answer
 
-    @property
-    def dirty(self) -> bool:
-        """Whether tracked files have changes that are not committed."""
-        return bool(self._status())
-
-    def dirty_within(self, seconds: float) -> bool | None:
-        """Return whether tracked files have uncommitted changes; None if git takes longer than `seconds`, as in a large
-        tree on a slow disk."""
-        status = self._status(seconds)
+    def is_dirty(self, seconds: float | None = None) -> bool | None:
+        """Return whether tracked files have changes that are not committed; None if git fails or takes longer than
+        `seconds`, as in a large tree on a slow disk."""
+        status = git(self.folder, "status", "--porcelain", "--untracked-files=no", seconds=seconds).answer
         return None if status is None else bool(status)
-
-    def _status(self, seconds: float | None = None) -> str | None:
-        return git(self.folder, "status", "--porcelain", "--untracked-files=no", seconds=seconds).answer
 
     @property
     def lack(self) -> str:
@@ -107,9 +99,7 @@ def _revision(target: str) -> RevisionRead | None:
         return None
     if commit is None:
         return None
-    return RevisionRead(
-        repository=str(repository.folder), commit=commit, dirty=repository.dirty_within(PATIENCE_SECONDS)
-    )
+    return RevisionRead(repository=str(repository.folder), commit=commit, dirty=repository.is_dirty(PATIENCE_SECONDS))
 
 
 def is_file(place: str) -> bool:

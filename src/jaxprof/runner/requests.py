@@ -73,11 +73,12 @@ def run_request(run: str, plan: PlannedRun, device: str) -> Request:
         return replace(plan.profile, run=run)
     if plan.compile_only:
         return _compile_request(run, plan, device)
-    return RunRequest(
-        run=run,
-        spec=replace(plan.spec, device=device),
-        keep_output=plan.keep_output,
-    )
+    return timed_request(run, plan, device)
+
+
+def timed_request(run: str, plan: PlannedRun, device: str) -> RunRequest:
+    """Return what `run_request` does for a run that is timed."""
+    return RunRequest(run=run, spec=replace(plan.spec, device=device), keep_output=plan.keep_output)
 
 
 def _compile_request(run: str, plan: PlannedRun, device: str) -> CompileRequest:

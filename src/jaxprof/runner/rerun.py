@@ -49,16 +49,9 @@ def refuse_fetched(*paths: str | Path) -> None:
         )
 
 
-def plan_again(session: Session, run_id: str) -> list[PlannedRun]:
-    """Plan the run `run_id` again, its baseline first if it has one. Raises UsageError if it cannot be repeated."""
-    made: dict[str, PlannedRun] = {}
-    _with_baseline(session, session.runs[run_id], made)
-    return list(made.values())
-
-
-def plan_all_again(session: Session, wanted: str = "") -> list[PlannedRun]:
-    """Plan all runs of `session` that can be repeated, or those that match `wanted`: a run's id, its workload, its
-    function.
+def plan_again(session: Session, wanted: str = "") -> list[PlannedRun]:
+    """Plan all runs of `session` that can be repeated, or those that match `wanted` (a run's id, its workload, its
+    function), each after its baseline.
 
     Raises UsageError if there is no such run, or if a named one (or every one) cannot be repeated.
     """

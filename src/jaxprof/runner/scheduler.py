@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from jaxprof.devices.inventory.placement import WorkerEnvironment
-from jaxprof.engine.protocol.request import OpenTraceRequest, RunRequest
+from jaxprof.engine.protocol.request import OpenTraceRequest
 from jaxprof.errors import JaxprofError
 from jaxprof.events import Event, RunFinished, WarningRaised, WorkerStarted
 from jaxprof.operating_system import can_run
@@ -25,9 +25,9 @@ from jaxprof.runner.engine_run import MAX_SILENCE_SECONDS, EngineRun
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.planning import PlannedRun
 from jaxprof.runner.repository import revisions
-from jaxprof.runner.requests import place, plan_event, run_request
-from jaxprof.runner.session_recorder import DeviceWatch, Listener, RecordingScheduler
-from jaxprof.runner.turns import Group, Services, Side
+from jaxprof.runner.requests import place, plan_event, run_request, timed_request
+from jaxprof.runner.session_recorder import DeviceWatch, Listener, RecordingScheduler, SessionRecorder
+from jaxprof.runner.turns import Group, Side
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter
 from jaxprof.session.texts import in_pieces
@@ -45,21 +45,19 @@ class Scheduler(RecordingScheduler):
         writer: LogWriter,
         interpreter: Interpreter,
         listen: Listener,
-        placement: Callable[[PlannedRun, Interpreter], WorkerEnvironment] = place,
+        recorder: SessionRecorder | None = None,
     ) -> None:
-        super().__init__(writer, interpreter, listen)
-        self._placement = placement
+        super().__init__(writer, interpreter, listen, recorder)
+        self._placement = place
         self._lock = self._session_recorder.lock
-        """Guards the queue, `_current` and `_working`. The thread of `run` reads and closes the children without the
-        lock; others only cancel or kill them, with the lock held."""
+        """Guards the queue, and `_current` with the children of its sides. The thread of `run` reads and closes the
+        children without the lock; others only cancel or kill them, with the lock held."""
         self.max_silence_seconds = MAX_SILENCE_SECONDS
         """How long an engine may send nothing, not even a heartbeat, before it is ended."""
         self._queue: deque[tuple[str, PlannedRun]] = deque()
         self._ids: dict[PlannedRun, str] = {}
         self._current: dict[str, Side] = {}
         """Runs that are measured together now, by run id."""
-        self._working: dict[str, EngineProcess] = {}
-        """Child that works on a run, by run id."""
         self._batches, self._blocks = itertools.count(1), itertools.count(1)
         self._closed = False
 
@@ -101,7 +99,6 @@ class Scheduler(RecordingScheduler):
             finally:
                 with self._lock:
                     self._current = {}
-                    self._working.clear()
                     self._session_recorder.flush()
 
     def _next_group(self) -> dict[str, Side]:
@@ -120,10 +117,11 @@ class Scheduler(RecordingScheduler):
     def cancel(self, run: str) -> None:
         """Cancel a waiting or running run; a second call skips the patience. Other ids are ignored."""
         with self._lock:
-            if run in self._current:
-                self._current[run].cancelled = True
-                if run in self._working:
-                    self._working[run].cancel()
+            side = self._current.get(run)
+            if side is not None:
+                side.cancelled = True
+                if side.process is not None:
+                    side.process.cancel()
                 return
             for entry in self._queue:
                 if entry[0] == run:
@@ -149,8 +147,9 @@ class Scheduler(RecordingScheduler):
                 return
             self._closed = True
             self._queue.clear()
-            for process in self._working.values():
-                process.kill()
+            for side in self._current.values():
+                if side.process is not None:
+                    side.process.kill()
             from jaxprof.analysis.ceilings import remember  # `hlo` with it: not before the first frame
 
             self._session_recorder.close(reason, before_the_end=remember)
@@ -161,15 +160,11 @@ class Scheduler(RecordingScheduler):
             self._session_recorder.emit(revision)
         group = Group(
             sides,
-            Services(
-                recorder=self._session_recorder,
-                python=lambda planned: self._interpreter(planned).path,
-                place=self._place,
-                start=self._engine_run,
-                request=self._run_request,
-                after_first=self._after_first,
-                next_block=lambda: next(self._blocks),
-            ),
+            self._session_recorder,
+            place=self._place,
+            start=self._engine_run,
+            after_first=self._after_first,
+            next_block=lambda: next(self._blocks),
         )
         group.measure()
 
@@ -185,23 +180,18 @@ class Scheduler(RecordingScheduler):
             environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
         return replace(placement, environment=environment)
 
-    def _run_request(self, side: Side, device: str) -> RunRequest:
-        request = run_request(side.run, side.plan, device)
-        assert isinstance(request, RunRequest)
-        return request
-
     def _engine_run(self, side: Side, placement: WorkerEnvironment, max_seconds: float | None = None) -> EngineRun:
         """Start a worker for the side's run, which `cancel` reaches from now on. `max_seconds`: its hard cap; None for
         what that of the run leaves. Raises JaxprofError."""
         process = EngineProcess(self._interpreter(side.plan), placement.environment)
         watch = DeviceWatch(self._interpreter(side.plan).path, side.plan.spec.device)
-        self._hold(side.run, process)
+        self._hold(side, process)
         return EngineRun(
             side.run,
             process,
             self._session_recorder,
             watch,
-            let_go=lambda: self._hold(side.run, None),
+            let_go=lambda: self._hold(side, None),
             max_seconds=max_seconds if max_seconds is not None else side.left_seconds,
             max_silence_seconds=self.max_silence_seconds,
         )
@@ -221,9 +211,7 @@ class Scheduler(RecordingScheduler):
             )
             return
         try:
-            self._session_recorder.emit(
-                WorkerStarted(run=run, pid=engine.process.pid, python=self._interpreter(planned).path)
-            )
+            self._session_recorder.emit(WorkerStarted(run=run, pid=engine.process.pid, python=engine.process.python))
             for text in placement.notes:
                 self._session_recorder.emit(WarningRaised(run=run, code="placement", message=text))
             engine.send(run_request(run, planned, placement.device))
@@ -290,18 +278,15 @@ class Scheduler(RecordingScheduler):
         captured, kernels = measured.captures.get("run"), measured.measured.get("run")
         if attribution.is_needed(side.plan.spec.device, flags, captured, kernels, how=side.plan.spec.how):
             second = replace(placement, environment=attribution.environment(placement.environment))
-            request = self._run_request(side, placement.device)
+            request = timed_request(side.run, side.plan, placement.device)
             start = partial(self._engine_run, side, second, attribution.LIMIT_SECONDS)
             attribution.capture(self._session_recorder, request, start)
 
-    def _hold(self, run: str, process: EngineProcess | None) -> None:
+    def _hold(self, side: Side, process: EngineProcess | None) -> None:
         """Set the child that works on a run, which is the one to cancel; None if there is none."""
         with self._lock:
-            if process is None:
-                self._working.pop(run, None)
-                return
-            self._working[run] = process
-            if self._closed:
+            side.process = process
+            if process is not None and self._closed:
                 process.kill()
 
 

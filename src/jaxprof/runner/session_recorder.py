@@ -114,9 +114,12 @@ class SessionRecorder:
                 self.close_run(run, finished)
 
     def close(self, reason: str, before_the_end: Callable[[Session], object] | None = None) -> None:
-        """Close the open runs and the log; `before_the_end` is called with the whole session."""
+        """Close the open runs and the log; `before_the_end` is called with the whole session. A `reason` that has ended
+        no run, such as a signal after the last one, is none: the session has finished."""
         with self.lock:
             self.close_runs(list(self.session.runs), RunFinished(status="cancelled", error=f"the session {reason}"))
+            if all(run.status != "cancelled" for run in self.session.runs.values()):
+                reason = "finished"
             if before_the_end is not None:
                 before_the_end(self.session)
             self.emit(SessionClosed(reason=reason))
@@ -174,10 +177,13 @@ PROGRAM_SECONDS = 0.5
 class RecordingScheduler:
     """Common part of the schedulers of runs and of programs: each writes one session."""
 
-    def __init__(self, writer: LogWriter, interpreter: Interpreter, listen: Listener) -> None:
+    def __init__(
+        self, writer: LogWriter, interpreter: Interpreter, listen: Listener, recorder: SessionRecorder | None = None
+    ) -> None:
+        """`recorder`: that of the session, if something else is recorded in it, too."""
         self.writer = writer
         self.interpreter = interpreter
-        self._session_recorder = SessionRecorder(writer, listen)
+        self._session_recorder = recorder or SessionRecorder(writer, listen)
 
     @property
     def session(self) -> Session:

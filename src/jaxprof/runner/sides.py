@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from jaxprof.analysis.ab import difference
 from jaxprof.engine.protocol.request import KeptLeaf
@@ -15,7 +16,6 @@ from jaxprof.errors import UsageError, WorkerError
 from jaxprof.events import ComparisonPlanned, RunSpec, SideSpec
 from jaxprof.private import kept_value
 from jaxprof.runner.engine_process import describe_inputs
-from jaxprof.runner.engine_run import MAX_SILENCE_SECONDS
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.planning import HOST, PlannedRun
 from jaxprof.stats.comparison import MARGIN
@@ -27,23 +27,6 @@ HALF_WIDTH = 0.02
 LAUNCH_SECONDS = 1.5
 """Time for which a side is sampled in each launch, whose start takes about three seconds a side. In half a second,
 beside a neighbour that works in bursts, a launch had nine pairs of blocks and was known to 5 to 20 %."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SideTree:
-    """The git tree that holds a side's files, where two revisions are compared."""
-
-    revision: str = ""
-    """The revision as the user gave it; empty: the files on disk."""
-    commit: str = ""
-    """Abbreviated hash of the commit; for the files on disk, that of HEAD."""
-    repository: str = ""
-    dirty: bool | None = None
-    """Whether the files differ from `commit`; None without git."""
-    stays_at: str = ""
-    """Target in the present tree to which the target of a checked-out revision corresponds."""
-    variables: Mapping[str, str] = field(default_factory=dict)
-    """Variables that make Python import the modules of a checked-out revision."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +46,13 @@ class ComparedSide:
     precision: str = ""
     arguments: Sequence[str] = ()
     """The side's own argument specs, in place of those of all sides."""
-    tree: SideTree = field(default_factory=SideTree)
+    tree: Mapping[str, Any] = field(default_factory=dict)
+    """Git's tree of its files, where two revisions are compared: `revision`, `commit`, `repository` and `dirty`, as its
+    `SideSpec` has them."""
+    stays_at: str = ""
+    """Target in the present tree to which the target of a checked-out revision corresponds."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Variables that make Python import the modules of a checked-out revision."""
 
     def spec(self) -> SideSpec:
         """Return the record of the side that the session keeps."""
@@ -73,10 +62,7 @@ class ComparedSide:
             python=self.interpreter.path,
             environment={name: kept_value(name, value) for name, value in self.environment.items()},
             precision=self.precision,
-            revision=self.tree.revision,
-            commit=self.tree.commit,
-            repository=self.tree.repository,
-            dirty=self.tree.dirty,
+            **self.tree,
         )
 
 
@@ -94,7 +80,6 @@ class SideOptions:
     process is compared, too, and only the time or `MOST_LAUNCHES` ends the launches."""
     budget_seconds: float = 60.0
     max_seconds: float | None = None
-    max_silence_seconds: float = MAX_SILENCE_SECONDS
     margin: float = MARGIN
     """Sides whose times differ by less than this share count as the same."""
     arguments: Sequence[str] = ()
@@ -137,8 +122,8 @@ def _planned(side: ComparedSide, options: SideOptions, baseline: PlannedRun | No
         spec=spec,
         baseline=baseline,
         interpreter=side.interpreter,
-        environment={**side.tree.variables, **side.environment, **precision},
-        stays_at=side.tree.stays_at,
+        environment={**side.variables, **side.environment, **precision},
+        stays_at=side.stays_at,
         keep_output=str(options.folder / f"{side.label}.npz") if options.folder is not None else "",
         group_seconds=None if options.launches else options.budget_seconds,
     )

@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from jaxprof.devices.inventory.placement import PREALLOCATE, WorkerEnvironment
-from jaxprof.engine.protocol.request import RunRequest, TurnRequest, TurnsOverRequest
+from jaxprof.engine.protocol.request import TurnRequest, TurnsOverRequest
 from jaxprof.errors import JaxprofError
 from jaxprof.events import (
     DeviceReading,
@@ -40,8 +40,10 @@ from jaxprof.events import (
     WarningRaised,
     WorkerStarted,
 )
+from jaxprof.runner.engine_process import EngineProcess
 from jaxprof.runner.engine_run import EngineRun
 from jaxprof.runner.planning import PlannedRun
+from jaxprof.runner.requests import timed_request
 from jaxprof.runner.session_recorder import BATCH_SECONDS, SessionRecorder
 from jaxprof.session import Session
 from jaxprof.stats.turns import (
@@ -176,6 +178,8 @@ class Side:
     plan: PlannedRun
     placement: WorkerEnvironment | None = None
     engine: EngineRun | None = None
+    process: EngineProcess | None = None
+    """Child that works on the run now, for whoever cancels it."""
     call_seconds: float = 0.0
     warm_in_seconds: float | None = None
     """Seconds until its calls settle after another run's turn; None before that is probed."""
@@ -212,29 +216,24 @@ class Side:
         return f"{f'{spec.side}, ' if spec.side else ''}{spec.variant} on {spec.device}"
 
 
-@dataclass(frozen=True, slots=True)
-class Services:
-    """What a group needs of its scheduler."""
-
-    recorder: SessionRecorder
-    python: Callable[[PlannedRun], str]
-    """Return the path of the interpreter of a run's processes."""
-    place: Callable[[PlannedRun], WorkerEnvironment]
-    start: Callable[[Side, WorkerEnvironment], EngineRun]
-    """Start a worker, which `cancel` reaches from then on."""
-    request: Callable[[Side, str], RunRequest]
-    after_first: Callable[[Side], object]
-    """Called when a run's first launch has succeeded, with its process closed."""
-    next_block: Callable[[], int]
-
-
 class Group:
     """Runs that are compared with each other. Only the thread that runs the queue uses it."""
 
-    def __init__(self, sides: Sequence[Side], services: Services) -> None:
+    def __init__(
+        self,
+        sides: Sequence[Side],
+        recorder: SessionRecorder,
+        *,
+        place: Callable[[PlannedRun], WorkerEnvironment],
+        start: Callable[[Side, WorkerEnvironment], EngineRun],
+        after_first: Callable[[Side], object],
+        next_block: Callable[[], int],
+    ) -> None:
+        """`start`: starts a worker, which `cancel` reaches from then on. `after_first`: called when a first launch
+        has succeeded, with its process closed. `next_block`: returns the number of a block."""
         self.sides = sides
-        self._services = services
-        self._recorder = services.recorder
+        self._recorder = recorder
+        self._place, self._start, self._after_first, self._next_block = place, start, after_first, next_block
         self._launches = max(side.plan.spec.launches for side in sides)
         self._warned: set[tuple[str, str]] = set()
         platforms = [side.plan.spec.device.partition(":")[0] for side in sides]
@@ -332,7 +331,7 @@ class Group:
                 self._close(side)
         for side in sides:
             if side.launches == launch == 1:
-                self._services.after_first(side)
+                self._after_first(side)
 
     def _measure_apart(self, why: str) -> None:
         self._apart_reason = why
@@ -362,16 +361,15 @@ class Group:
         began = time.monotonic()
         try:
             placement = self._placement(side, shared=shared)
-            side.engine = self._services.start(side, placement)
+            side.engine = self._start(side, placement)
         except JaxprofError as error:
             return RunFinished(run=side.run, status="failed", error=error.what, advice=error.hint)
         process = side.engine.process
-        python = self._services.python(side.plan)
-        self._recorder.emit(WorkerStarted(run=side.run, pid=process.pid, python=python, launch=launch))
+        self._recorder.emit(WorkerStarted(run=side.run, pid=process.pid, python=process.python, launch=launch))
         for text in placement.notes if launch == 1 else ():
             self._recorder.emit(WarningRaised(run=side.run, code="placement", message=text))
         side.engine.keep = None if launch == 1 else lambda event: self._is_recorded_later(side, event)
-        request = self._services.request(side, placement.device)
+        request = timed_request(side.run, side.plan, placement.device)
         spec = replace(request.spec, max_seconds=side.left_seconds)
         side.engine.send(replace(request, spec=spec, launch=launch, in_turns=True))
         side.engine.record_readings()
@@ -383,7 +381,7 @@ class Group:
 
     def _placement(self, side: Side, *, shared: bool) -> WorkerEnvironment:
         if side.placement is None:
-            side.placement = self._services.place(side.plan)
+            side.placement = self._place(side.plan)
         if not shared or side.plan.spec.device.startswith("cpu:"):
             return side.placement
         # The first engine would otherwise take most of the device's memory from the others.
@@ -455,7 +453,7 @@ class Group:
         assert side.engine is not None
         began = time.monotonic()
         self._wake(side)
-        number = self._services.next_block()
+        number = self._next_block()
         side.engine.send(
             TurnRequest(
                 block=number,

@@ -196,12 +196,11 @@ class Profiler(Guarded, App[None]):
         follows any session.
         """
         from jaxprof.analysis.opener import Kind, kind_of
-        from jaxprof.session.log.job_folder import is_job_folder
 
-        if path.is_dir() and is_job_folder(path):
+        kind = kind_of(path)
+        if kind is Kind.JOB:
             self.open_job(path)
             return
-        kind = kind_of(path)
         if kind is Kind.HLO:
             self.hlo_wanted = self.hlo_file = path
             self._show_in("hlo")

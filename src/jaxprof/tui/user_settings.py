@@ -42,7 +42,7 @@ class UserSettings:
     def theme(self, *, light: bool) -> str:
         """Return the theme to begin with: the user's if there is one of that name, otherwise the one that suits the
         terminal's background."""
-        name, default = self.config.theme or "auto", LIGHT.name if light else DARK.name
+        name, default = self.config.get("theme", str) or "auto", LIGHT.name if light else DARK.name
         name = {"auto": default, "light": LIGHT.name, "dark": DARK.name}.get(name, name)
         if name in self._app.available_themes:
             return name

@@ -160,7 +160,7 @@ async def test_somebodys_code_in_an_opened_session_is_shown_before_it_is_run(tmp
 
 async def test_runs_are_cancelled_which_is_seen_at_once_and_run_again():
     async with walking((100, 30)) as walk:
-        walk.app.start_runs(plan_runs([info()], PlanOptions(variants=["jit"])))
+        walk.app.start_runs(plan_runs(info(), PlanOptions(variants=["jit"])))
         await walk.on(ResultsScreen)
         await walk.until(lambda: len(walk.app.session.runs) == 2 and walk.find(RunTable).keys)
         scheduler = walk.stage.scheduler
@@ -189,7 +189,7 @@ async def test_runs_are_cancelled_which_is_seen_at_once_and_run_again():
 @pytest.mark.usefixtures("growing")
 async def test_a_run_of_another_session_is_not_cancelled_with_one_of_the_same_name():
     async with walking((100, 30)) as walk:
-        walk.app.start_runs(plan_runs([info()], PlanOptions(variants=["jit"])))
+        walk.app.start_runs(plan_runs(info(), PlanOptions(variants=["jit"])))
         await walk.on(ResultsScreen)
         await walk.until(lambda: len(walk.app.session.runs) == 2 and walk.find(RunTable).keys)
         await walk.press("home down C", "cancelling")

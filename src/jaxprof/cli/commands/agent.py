@@ -9,6 +9,7 @@ from typing import Final
 
 import click
 
+from jaxprof.cli.options import require_packages
 from jaxprof.cli.output import print_text
 from jaxprof.errors import UsageError
 from jaxprof.version import __version__
@@ -99,11 +100,7 @@ def mcp(allow_run: bool, allow_urls: bool) -> None:
     and change nothing. A client starts this command itself; its configuration names the command `jaxprof` with the
     arguments `agent mcp`.
     """
-    from importlib.util import find_spec
-
-    if find_spec("mcp") is None:
-        hint = f"{sys.executable} -m pip install 'mcp>=2.3,<3'"
-        raise UsageError("`mcp` needs the mcp package, which is not installed", hint)
+    require_packages("agent mcp", "'mcp>=2.3,<3'", "mcp")
     if sys.stdin.isatty():
         what = "`mcp` talks to a client over stdin, and this is a terminal"
         raise UsageError(what, "Let a client start it: jaxprof agent mcp.")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from jaxprof.cli.answers import command_line, new_writer, print_conclusion
+from jaxprof.cli.answers import command_line, new_writer, print_conclusion, print_facts
 from jaxprof.cli.options import (
     arguments_option,
     completed_by,
@@ -141,13 +141,13 @@ def command(files: tuple[str, ...], form: str, over_time: bool, no_run: bool, **
         _print_trend(files[0] if files else "", form, **{name: words[name] for name in _TREND})
         return None
     refuse(_TREND, "has no effect without --over-time", "Add --over-time.")
+    for each in files:
+        refuse_job(each)
     if form == "csv":
         raise no_form("a comparison of A with B", form, "text", "json", "markdown")
     if words["targets"]:
         refuse_others("does not apply to programs that are only compiled", "files", "form", *_COMPILED)
         _refuse_alone(files)
-        for each in files:
-            refuse_job("jaxprof compare", each, "--for")
         _print_differences(_compiled(files, {name: words[name] for name in _COMPILED}), form)
         return None
     refuse_without("targets", ("axes", "shard"))
@@ -156,8 +156,6 @@ def command(files: tuple[str, ...], form: str, over_time: bool, no_run: bool, **
     refuse_others("does not apply to sessions, which are compared as they are", "files", "form", "no_run")
     _refuse_alone(files)
     files = tuple(map(local_word, files))
-    for each in files:
-        refuse_job("jaxprof compare", each, "A comparison")
     with ExitStack() as stack:
         sides = [_side(name, stack) for name in files]
         _refuse_twice(sides)
@@ -182,6 +180,7 @@ def _measured(targets: tuple[str, ...], form: str, words: dict[str, Any]) -> int
     if form not in ("text", "json"):
         raise no_form("a comparison that is measured", form, "text", "json")
     refuse_without("out", ("force",))
+    from jaxprof.analysis.ab import ab_results
     from jaxprof.cli.sides import measure, read_sides
     from jaxprof.operating_system import refuse_to_run, unwound_by_signals
     from jaxprof.reaper import TemporaryFolder
@@ -196,13 +195,14 @@ def _measured(targets: tuple[str, ...], form: str, words: dict[str, Any]) -> int
             lambda: new_writer(words["out"], replace_existing=words["force"]),
             **{name: words[name] for name in ("variant", "preset", "arguments", "capture", "margin")},
         )
-    result = measured.result
-    if result is not None and form == "json":
-        next_commands = [command_line("open", measured.path, "--full")] if measured.path is not None else []
-        print_json("ab", {"session": measured.path, **ab_json(result)}, next_commands)
-    elif result is not None:
+    (result,) = ab_results(measured.session)
+    if form == "json":
+        path = str(measured.path) if measured.path is not None else None
+        next_commands = [command_line("open", path, "--full")] if path is not None else []
+        print_json("ab", {"session": path, **ab_json(result)}, next_commands)
+    else:
         print_lines(ab_lines(result))
-        print_conclusion(result.session, Path(measured.path) if measured.path is not None else None, print_text)
+        print_conclusion(measured.session, measured.path, print_text)
     return measured.exit_code
 
 
@@ -295,7 +295,7 @@ def _print_differences(differences: list[SessionDifference], form: str, next_com
     from jaxprof.report import comparison as report
 
     if form == "json":
-        print_json("comparison", {"comparisons": list(map(report.comparison_json, differences))}, next_commands)
+        print_facts("comparison", {"comparisons": differences}, next_commands)
     else:
         print_report("\n\n".join(map(report.comparison_text, differences)), form)
 
@@ -309,7 +309,7 @@ def _print_trend(workload: str, form: str, *, fact: str, last: int | None) -> No
 
     found = read_history(Library().paths(), fact, workload, last=last)
     if form == "json":
-        print_json("history", report.history_json(found), _newest(found))
+        print_facts("history", found, _newest(found))
     elif form == "csv":
         print_pieces([report.history_csv(found)])
     elif workload or form == "markdown":

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import click
 
-from jaxprof.cli.options import refuse
-from jaxprof.cli.output import format_option, note, print_json, print_lines, print_text
+from jaxprof.cli.answers import print_facts
+from jaxprof.cli.options import ListingGroup
+from jaxprof.cli.output import format_option, note, print_lines, print_text
 from jaxprof.config import KEYS, SETTINGS, Config, Value, config_path, keep, parsed, read_config
 from jaxprof.text import safe
 from jaxprof.tui.keys import checked, clashes
@@ -16,35 +17,22 @@ from jaxprof.tui.keys import checked, clashes
 SHELLS = ("bash", "zsh", "fish")
 
 
-@click.group("config", invoke_without_command=True)
-@format_option("text", "json")
-@click.pass_context
-def command(context: click.Context, form: str) -> None:
+@click.group("config", cls=ListingGroup)
+def command() -> None:
     """Show and change your settings: theme, preset, devices, budgets, limits of the gate, keys.
 
     An option on the command line goes before a variable (JAXPROF_PRESET...), that before your file, and that before
     the `[tool.jaxprof]` of a project's pyproject.toml, which has no theme and no keys.
     """
-    if context.invoked_subcommand is None:
-        _show(form)
-    else:
-        refuse(("form",), "goes after the subcommand", "jaxprof config show --format json")
 
 
 @command.command()
 @format_option("text", "json")
 def show(form: str) -> None:
     """Print each setting in force, and where it is from."""
-    _show(form)
-
-
-def _show(form: str) -> None:
     config = read_config()
     if form == "json":
-        from jaxprof.cli.kinds import config_facts
-        from jaxprof.facts import recorder
-
-        print_json("config", recorder(config_facts())(config))
+        print_facts("config", config)
     else:
         print_lines(_lines(config))
 

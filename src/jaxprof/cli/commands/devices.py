@@ -1,4 +1,7 @@
-"""`jaxprof devices`: what JAX sees, with live readings. JAX runs in a child process, which takes no GPU memory."""
+"""`jaxprof devices`: what JAX sees, with live readings. JAX runs in a child process, which takes no GPU memory.
+
+`devices target`: the compilers for devices that are not here, in a folder of jaxprof's own.
+"""
 
 from __future__ import annotations
 
@@ -8,24 +11,33 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jaxprof.cli.options import python_option
-from jaxprof.cli.output import format_option, note, print_json, print_lines
+from jaxprof.cli.answers import print_facts
+from jaxprof.cli.options import ListingGroup, python_option, yes_option
+from jaxprof.cli.output import confirmed, format_option, note, print_json, print_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from jaxprof.devices.inventory.machine import Device
+    from jaxprof.devices.targets.chips import Vendor
     from jaxprof.events import DeviceReading
 
+VENDORS = ("nvidia", "tpu")
 WINDOW_SECONDS = 0.3
 """Seconds for which core use is measured, after the child has ended, so that the child is not counted."""
 
 
-@click.command("devices")
+@click.group("devices", cls=ListingGroup)
+def command() -> None:
+    """List the devices that JAX sees, and those that it does not use; install compilers for devices that are not
+    here."""
+
+
+@command.command("list")
 @python_option(help="The interpreter or environment whose jax lists the devices.")
 @format_option("text", "json")
-def command(python: Path | None, form: str) -> None:
-    """List the devices that JAX sees, with live readings, and those that it does not use, with the fix."""
+def list_(python: Path | None, form: str) -> None:
+    """List devices, those that JAX does not use with the fix."""
     from jaxprof.cli.selection import find_all
     from jaxprof.report.device_list import devices_report, devices_text
     from jaxprof.runner.interpreter import find_interpreter
@@ -51,3 +63,62 @@ def _read(devices: Sequence[Device]) -> list[DeviceReading]:
         return monitor.read()
     finally:
         monitor.close()
+
+
+@command.group()
+def target() -> None:
+    """The compilers for devices that are not here.
+
+    `jaxprof hlo TARGET --for DEVICE` needs one.
+    """
+
+
+@target.command("list")
+@format_option("text", "json")
+def list_targets(form: str) -> None:
+    """List the devices that jaxprof can compile for."""
+    from jaxprof.cli.kinds import target_facts
+    from jaxprof.devices.targets.chips import CHIPS
+    from jaxprof.report.renderers import Table, text_lines
+
+    if form == "json":
+        print_facts("targets", {"targets": CHIPS})
+    else:
+        print_lines(text_lines(Table(target_facts(), CHIPS), indent=""))
+
+
+@target.command("install")
+@click.argument("vendor", type=click.Choice(VENDORS))
+@yes_option()
+@python_option()
+@click.option("--allow-unpinned", is_flag=True, help="Install versions whose hashes this jaxprof does not know.")
+def install(vendor: Vendor, yes: bool, python: Path | None, allow_unpinned: bool) -> None:
+    """Download the compiler for VENDOR's devices. Your own environment stays as it is.
+
+    Shows the download size and the licences first. Each file must have the SHA-256 that this jaxprof knows of it.
+    """
+    from jaxprof.devices.targets import wheels
+    from jaxprof.runner.interpreter import find_interpreter
+
+    interpreter = find_interpreter(python)
+    kit = wheels.KITS[vendor]
+    there = wheels.installed(vendor, interpreter.path)
+    if there is not None:
+        note(f"already installed in {there}")
+        return
+    note(f"About {kit.megabytes} MB to download, for jax {interpreter.jax} of {interpreter.path}:")
+    for package, licence in kit.licences:
+        note(f"  {package}: {licence}")
+    if not confirmed("Install?", yes=yes):
+        raise click.Abort
+    note(f"installed in {wheels.install(vendor, interpreter.path, note, allow_unpinned=allow_unpinned)}")
+
+
+@target.command("remove")
+@click.argument("vendor", type=click.Choice(VENDORS))
+def remove(vendor: Vendor) -> None:
+    """Delete VENDOR's compilers, of every version of jax."""
+    from jaxprof.devices.targets import wheels
+
+    removed = wheels.remove(vendor)
+    note(f"removed {len(removed)} folders" if removed else "nothing was installed")

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jaxprof.cli.answers import command_line, explained_job, in_json
+from jaxprof.cli.answers import command_line, explained_job, in_json, print_facts
 from jaxprof.cli.options import completed_by, profile_options, refuse
 from jaxprof.cli.output import format_option, print_json, print_lines, print_report
-from jaxprof.cli.target import job_named, local_source, recorded, refuse_of_profile, refuse_unrecorded
-from jaxprof.files import with_home
+from jaxprof.cli.target import local_source, named, recorded
+from jaxprof.errors import UsageError
 
 if TYPE_CHECKING:
     from jaxprof.analysis.explain.model import Explanation
@@ -46,25 +46,25 @@ def command(
     from jaxprof.analysis.explain.model import MOST_FINDINGS
 
     most = sys.maxsize if full else MOST_FINDINGS
-    explained = _explain(file, most)
-    _print(explained, form, full=full)
+    _print(_explain(file or "last", most), form, full=full)
 
 
-def _explain(file: str | None, most: int) -> Explanation:
-    folder = job_named(file if file is not None else "last")
-    if folder is not None:
-        refuse_of_profile(file or "the last job")
-        return explained_job(folder)
+def _explain(file: str, most: int) -> Explanation:
+    from jaxprof.analysis.opener import Kind
+
+    kind, path = named(file)
+    if kind is Kind.JOB:
+        return explained_job(path)
     from jaxprof.analysis.explain.derive import explanation, explanation_of_modules
-    from jaxprof.analysis.opener import Kind, kind_of
 
-    if file is not None and kind_of(with_home(file)) is Kind.HLO:
+    if kind is Kind.HLO:
         from jaxprof.hlo.open.paths import modules_at
 
-        refuse_of_profile(file)
-        return explanation_of_modules(modules_at(with_home(file)), file)
-    refuse_unrecorded(file)
-    with recorded(file or "last", ("kernels", "steps", "trust")) as found:
+        return explanation_of_modules(modules_at(path), file)
+    if path.suffix == ".py" and path.is_file():
+        what = f"{file} is a program that has not been recorded"
+        raise UsageError(what, f"jaxprof script {file}, then jaxprof explain.")
+    with recorded(file, ("kernels", "steps", "trust")) as found:
         return explanation(found.session, found.name, most=most)
 
 
@@ -87,16 +87,14 @@ def _next(explained: Explanation) -> list[str]:
 
 def _print_entry(code: str, form: str) -> None:
     from jaxprof.analysis.explain.catalogue import entries, find_entry
-    from jaxprof.facts import recorder
     from jaxprof.report import explain
 
     if code == "all":
         if form == "json":
-            listed = list(map(recorder(explain.ENTRY[:3]), entries().values()))
-            print_json("catalogue", {"findings": listed}, [command_line("explain", "--code", "CODE")])
+            print_facts("catalogue", {"findings": entries().values()}, [command_line("explain", "--code", "CODE")])
         else:
             print_lines(explain.catalogue_lines())
     elif form == "json":
-        print_json("finding", explain.entry_json(find_entry(code)))
+        print_facts("finding", find_entry(code))
     else:
         print_lines(explain.entry_lines(find_entry(code)))

@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from jaxprof.analysis.ab import AbResult, ab_results
 from jaxprof.analysis.explain.model import command as shell_line
 from jaxprof.analysis.gate import (
     GateBase,
@@ -27,7 +28,7 @@ from jaxprof.analysis.gate import (
 )
 from jaxprof.analysis.run_difference import RunDifference, arguments_of, run_difference
 from jaxprof.analysis.run_result import result as run_result
-from jaxprof.cli.answers import command_line, new_writer
+from jaxprof.cli.answers import command_line, new_writer, print_facts
 from jaxprof.cli.git_revision import FoundBase, found_base
 from jaxprof.cli.hlo_target import CompileOptions, compiled_programs
 from jaxprof.cli.options import (
@@ -43,8 +44,8 @@ from jaxprof.cli.options import (
     variant_option,
     words_given,
 )
-from jaxprof.cli.output import ExitCode, format_option, print_json, print_lines, print_report
-from jaxprof.cli.sides import TIMED, MeasuredSides, can_be_measured, measure_times
+from jaxprof.cli.output import ExitCode, format_option, print_lines, print_report
+from jaxprof.cli.sides import TIMED, can_be_measured, measure_times
 from jaxprof.cli.target import refuse_job, session_at
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.operating_system import unwound_by_signals
@@ -52,6 +53,9 @@ from jaxprof.report import gate as report
 from jaxprof.report.conclusion import conclusion_lines, gate_conclusion
 from jaxprof.session import Run, Session
 from jaxprof.session.log import LogWriter
+
+if TYPE_CHECKING:
+    from jaxprof.cli.run_headless import Outcome
 
 _COMPILING: Final = {"targets", "axes", "shard", "variant", "arguments", "settings", "python"}
 """Parameters that say what is compiled; `hlo` and `compare` have them, too."""
@@ -104,7 +108,7 @@ def command(
     side failed, 3 a limit was exceeded, 4 undecided (--strict).
     """
     for each in filter(None, (target, base)):
-        refuse_job("jaxprof gate", each, "a limit")
+        refuse_job(each)
     parsed_limits = read_limits(limits)
     _refuse_ineffective(words["targets"], parsed_limits, timed=any(limit.is_time for limit in parsed_limits))
     how = {name: words.pop(name) for name in TIMED}
@@ -112,9 +116,6 @@ def command(
     result, measured = _compared(
         target, base, parsed_limits, options, how, lambda: new_writer(out, replace_existing=force)
     )
-    if result is None:
-        assert measured is not None
-        return measured.exit_code
     _print(result, form, target, measured.path if measured is not None else None)
     return _exit_code(result, measured, strict=strict)
 
@@ -126,12 +127,13 @@ def _compared(
     options: CompileOptions,
     how: Mapping[str, Any],
     writer: Callable[[], LogWriter],
-) -> tuple[GateResult | None, MeasuredSides | None]:
-    """Judge each limit. Return the result, None if measuring failed, and what was measured for limits on times."""
+) -> tuple[GateResult, Outcome | None]:
+    """Judge each limit. Return the result, and what was measured for limits on times."""
     rows: list[GateRow] = []
     pairs: list[_Pair] = []
     notes: list[str] = []
-    measured: MeasuredSides | None = None
+    measured: Outcome | None = None
+    compared: AbResult | None = None
     timed = any(limit.is_time for limit in parsed_limits)
     with unwound_by_signals(), found_base(target, base) as found:
         together = timed and can_be_measured(target, found)
@@ -143,9 +145,8 @@ def _compared(
                 rows += judged(pair.label, difference, parsed_limits)
         if together:
             measured = measure_times(target, found, options, how, parsed_limits, writer)
-            if measured.result is None:
-                return None, measured
-            rows += judged_times(_label(measured.result.versus[0].run), measured.result, parsed_limits)
+            (compared,) = ab_results(measured.session)
+            rows += judged_times(_label(compared.versus[0].run), compared, parsed_limits)
         elif timed:
             for pair in pairs:
                 before, now = run_result(pair.base_session, pair.base.id), run_result(pair.session, pair.run.id)
@@ -154,7 +155,7 @@ def _compared(
         base=found.about,
         rows=tuple(rows),
         notes=(*_notes(pairs, found.about.reading), *dict.fromkeys(filter(None, notes))),
-        measured=measured.result if measured is not None else None,
+        measured=compared,
     )
     return result, measured
 
@@ -222,7 +223,7 @@ def _refuse_ineffective(targets: str, parsed_limits: Sequence[GateLimit], *, tim
     refuse_without("out", ("force",))
 
 
-def _exit_code(result: GateResult, measured: MeasuredSides | None, *, strict: bool) -> int:
+def _exit_code(result: GateResult, measured: Outcome | None, *, strict: bool) -> int:
     if measured is not None and measured.exit_code:
         return measured.exit_code
     if result.outcome == "passed":
@@ -274,9 +275,9 @@ def _counterpart(
     raise UsageError(f"{base} has {len(on_device)} programs on {run.device_kind}", f"Keep one of them: {listed}.")
 
 
-def _print(result: GateResult, form: str, target: str, path: str | None) -> None:
+def _print(result: GateResult, form: str, target: str, path: Path | None) -> None:
     if form == "json":
-        print_json("gate", report.gate_json(result), [command_line("open", path)] if path is not None else [])
+        print_facts("gate", result, [command_line("open", path)] if path is not None else [])
         return
     print_report(report.gate_text(result), form)
     if form == "text":

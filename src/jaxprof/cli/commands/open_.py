@@ -44,12 +44,10 @@ from jaxprof.cli.output import (
 )
 from jaxprof.cli.target import (
     follow_fetched,
-    job_at,
-    job_named,
+    import_to,
     local_word,
-    one_process_error,
+    named,
     recorded,
-    refuse_of_profile,
 )
 from jaxprof.errors import FileRefusedError, UsageError, missing_file, system_words, unknown_name
 from jaxprof.files import with_home
@@ -173,23 +171,19 @@ def _print_hlo(file: str, view: str | None, run_id: str | None, form: str) -> in
 
 
 def _open(file: str, python: Path | None, *, follow: bool) -> int:
-    from jaxprof.analysis.opener import Kind, kind_of
+    from jaxprof.analysis.opener import Kind
 
-    folder = job_named(file)
-    kind = kind_of(with_home(file)) if folder is None else None
+    kind, path = named(file)
     if kind in (Kind.HLO, Kind.PROFILE):
         why = f"applies to a session that is being written, and {file} is not one"
         refuse(("follow",), why, "Open it without --follow.")
     interpreter = interpreter_of_app(python)  # before a profile is read, which takes a while
-    if folder is not None:
+    if kind is Kind.JOB:
         from jaxprof.session.log.job_folder import check_job
 
-        refuse_of_profile(file)
-        check_job(folder)  # before the screen changes
-        return launch_app(folder, interpreter)
-    if kind is Kind.HLO:
-        refuse_of_profile(file)
-        return launch_app(with_home(file), interpreter)
+        check_job(path)  # before the screen changes
+    if kind in (Kind.JOB, Kind.HLO):
+        return launch_app(path, interpreter)
     with recorded(file) as found:
         if found.imported is None:
             from jaxprof.session import Session
@@ -230,9 +224,9 @@ def _attach(address: str, duration: float, out: Path | None, python: Path | None
 
     refuse_to_run("jaxprof open HOST:PORT")
     place = read_address(address)
-    if out is not None and not out.is_dir() and not force:
-        refuse_existing(out)
     target = _new_session(out, form)
+    if out is not None and not force:
+        refuse_existing(out)
     with TemporaryFolder("attach") as folder:
         note(f"capturing {place} for {duration:g} s")
         collect(place, duration, folder, find_interpreter(python))
@@ -246,10 +240,8 @@ def _keep(path: Path, out: Path | None, form: str, *, force: bool) -> None:
     target = _new_session(out, form)
     if not path.exists():
         raise missing_file(path)
-    if job_at(str(path)) is not None:
-        raise FileRefusedError(f"{path} is a job, not a profile", f"jaxprof open {path} prints it.")
-    kind = kind_of(path) if path.is_file() else None
-    if kind in (Kind.HLO, Kind.SESSION):
+    kind = kind_of(path)
+    if kind is Kind.JOB or (path.is_file() and kind in (Kind.HLO, Kind.SESSION)):
         printing = "hlo" if kind is Kind.HLO else "open"
         raise FileRefusedError(f"{path} is {kind.value}, not a profile", f"jaxprof {printing} {path} prints it.")
     _import(path, target, form, force=force and out is not None)
@@ -257,20 +249,19 @@ def _keep(path: Path, out: Path | None, form: str, *, force: bool) -> None:
 
 def _new_session(out: Path | None, form: str) -> Path:
     """Return where to keep a profile as a session. Raises UsageError, also for a format that the answer lacks."""
+    from jaxprof.cli.answers import refuse_folder
     from jaxprof.session.log import Library, new_header
 
     if form not in ("text", "json"):
         raise no_form("what is kept as a session", form, "text", "json")
     refuse_without("out", ("force",))
-    if out is not None and out.is_dir():
-        raise UsageError(f"{out} is a directory", f"Name a file in it: --out {out / 'profile.jaxprof'}")
+    if out is not None:
+        refuse_folder(out)
     return out if out is not None else Library().new_path(new_header({}))
 
 
 def _import(profile: Path, target: Path, form: str, *, force: bool) -> None:
     """Make a session of the profile, and print where it is; the session itself if the format is JSON."""
-    from jaxprof.cli.profile_import import import_to
-
     session = import_to(profile, target, replace=force)
     note(f"session: {target} ({counted(len(session.runs) - 1, 'program')})")
     if form == "json":
@@ -313,14 +304,14 @@ def _ssh_destination() -> str:
 
 
 def _print(file: str, run_id: str | None, form: str) -> int:
-    from jaxprof.analysis.opener import Kind, kind_of
+    from jaxprof.analysis.opener import Kind
 
-    view, job = chosen_view(), job_named(file)
-    if job is None and kind_of(with_home(file)) is Kind.HLO:
-        refuse_of_profile(file)
+    view = chosen_view()
+    kind, path = named(file)
+    if kind is Kind.HLO:
         return _print_hlo(file, view, run_id, form)
-    if job is not None:
-        _print_job(job, view, run_id, form)
+    if kind is Kind.JOB:
+        _print_job(path, view, run_id, form)
         return ExitCode.OK
     with recorded(file, _VIEWS_TO_DERIVE.get(view, ("trust",))) as found:
         session = _with_one_run(found.session, run_id, with_baseline=view is None)
@@ -334,9 +325,10 @@ def _print(file: str, run_id: str | None, form: str) -> int:
 def _print_job(folder: Path, view: str | None, run_id: str | None, form: str) -> None:
     from jaxprof.cli.answers import print_job
     from jaxprof.rollup.job import read_job_figures
+    from jaxprof.session.log.reader import one_session_needed
 
     if view is not None or run_id is not None:
-        raise one_process_error("jaxprof open", folder, f"--{view}" if view is not None else "--run")
+        raise one_session_needed(folder)
     print_job(read_job_figures(folder), form)
 
 

@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from jaxprof.cli.answers import command_line
-from jaxprof.cli.options import completed_by, force_option, out_option, refuse, refuse_without
+from jaxprof.cli.answers import command_line, print_facts
+from jaxprof.cli.options import (
+    FOR_TABLES,
+    completed_by,
+    force_option,
+    out_option,
+    refuse,
+    refuse_without,
+    require_packages,
+)
 from jaxprof.cli.output import (
     format_option,
     no_form,
@@ -24,15 +32,14 @@ from jaxprof.cli.output import (
     rows_wanted,
     written_whole,
 )
-from jaxprof.cli.target import job_at, job_named, local_source, recorded
+from jaxprof.cli.target import local_source, named, recorded
 from jaxprof.errors import UsageError, unknown_name
-from jaxprof.facts import recorder
-from jaxprof.files import with_home
 from jaxprof.report.renderers import Table, text_lines
 from jaxprof.session.log import Library
 from jaxprof.session_names import EXTENSION
 
 if TYPE_CHECKING:
+    from jaxprof.analysis.opener import Kind
     from jaxprof.query.asking import AskedSession, SqlAnswer
 
 _EXAMPLE: Final = 'jaxprof query last "SELECT variant, median_seconds FROM runs"'
@@ -58,7 +65,7 @@ def command(words: tuple[str, ...], every: bool, schema: bool, out: Path | None,
 
     Nothing is written, and SQL reaches no file and no network.
     """
-    _require_extra()
+    require_packages("query", *FOR_TABLES)
     refuse_without("out", ("force",))
     if schema:
         refuse(("every", "out"), "has no effect with --schema", "It prints the tables.")
@@ -76,18 +83,6 @@ def command(words: tuple[str, ...], every: bool, schema: bool, out: Path | None,
         answer = stack.enter_context(ask(sql, sources))
         notes(f"note: {notice}" for notice in answer.notices)
         _print(answer, form, out, force)
-
-
-def _require_extra() -> None:
-    """Raises UsageError if the extra is not installed."""
-    from importlib.util import find_spec
-
-    missing = [name for name in ("duckdb", "pyarrow") if find_spec(name) is None]
-    if missing:
-        raise UsageError(
-            f"`query` needs {' and '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} not installed",
-            f"{sys.executable} -m pip install 'duckdb>=2,<3' pyarrow",
-        )
 
 
 def _split_words(words: tuple[str, ...], every: bool) -> tuple[tuple[str, ...], str]:
@@ -121,8 +116,8 @@ def _sources(
         if not found:
             raise UsageError("no session is kept", "jaxprof run selu makes one.")
     for name in names:
-        folder = job_named(name) or with_home(name)
-        inside = _sessions_in(folder) if folder.is_dir() else []
+        kind, folder = named(name)
+        inside = _sessions_in(folder, kind) if folder.is_dir() else []
         if inside:
             found += ((path, None, True) for path in inside)
         else:
@@ -140,14 +135,15 @@ def _sources(
     ]
 
 
-def _sessions_in(folder: Path) -> list[Path]:
+def _sessions_in(folder: Path, kind: Kind | None) -> list[Path]:
     """Return the sessions in a folder; of a job one for each process, with a note of what was left out. Raises
     FileRefusedError."""
+    from jaxprof.analysis.opener import Kind
     from jaxprof.limits import PROCESSES
     from jaxprof.session.log.entry import read_job_entry
     from jaxprof.session.log.job_folder import job_sessions, missing_of, no_session_in
 
-    if job_at(str(folder)) is None:
+    if kind is not Kind.JOB:
         return sorted(folder.glob(f"*{EXTENSION}"))
     found, left_out = job_sessions(folder)
     if not found:
@@ -195,7 +191,7 @@ def _write(answer: SqlAnswer, form: str, out: Path | None, force: bool) -> None:
 
 
 def _print_schema(names: tuple[str, ...], form: str) -> None:
-    from jaxprof.cli.kinds import COLUMN, DESCRIBED, columns_of
+    from jaxprof.cli.kinds import COLUMN, columns_of
     from jaxprof.query.tables import TABLES
 
     for name in names:
@@ -204,8 +200,7 @@ def _print_schema(names: tuple[str, ...], form: str) -> None:
     tables = [TABLES[name] for name in names] or list(TABLES.values())
     if form == "json":
         next_commands = [] if names else [command_line("query", "--schema", tables[0].name)]
-        described = list(map(recorder(DESCRIBED), tables))
-        print_json("query-schema", {"tables": described}, next_commands, limit=0 if names else None)
+        print_facts("query-schema", {"tables": tables}, next_commands, limit=0 if names else None)
     elif form == "text":
         for table in tables:
             print_lines((f"{table.name}: {table.meaning}", *text_lines(Table(COLUMN, columns_of(table))), ""))

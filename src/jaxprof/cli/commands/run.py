@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxprof.cli.answers import new_writer, print_conclusion, print_session, report_location
+from jaxprof.cli.answers import new_writer, print_conclusion, print_session
 from jaxprof.cli.options import (
     arguments_option,
     completed_by,
@@ -147,27 +146,26 @@ def command(
     options = PlanOptions(
         devices=choose(devices or [HOST], interpreter), settings=sizes, sweep=sweep, capture=not no_capture, **planning
     )
+    notes: list[str] = []
     if source is not None:
         planned = _planned_again(source, options, device=options.devices[0] if devices else "", yes=yes)
-        writer = new_writer(out, replace_existing=force)
-        return _work(planned, [], interpreter, writer, form, max_silence_seconds)
-    names = (*names, *(workloads.names() if everything else ()))
-    planned_runs, notes = plan(find_workloads(names, interpreter, options.arguments), options)
+    else:
+        names = (*names, *(workloads.names() if everything else ()))
+        planned, notes = plan(find_workloads(names, interpreter, options.arguments), options)
+        if not devices and (idle := idle_accelerators(interpreter)):
+            notes.append(f"this runs on {HOST}; there is also {', '.join(idle)} (--device {idle[0]})")
     writer = new_writer(out, replace_existing=force)
-    if not devices and (idle := idle_accelerators(interpreter)):
-        notes.append(f"this runs on {HOST}; there is also {', '.join(idle)} (--device {idle[0]})")
-    return _work(planned_runs, notes, interpreter, writer, form, max_silence_seconds)
+    return _work(planned, notes, interpreter, writer, form, max_silence_seconds)
 
 
 def _planned_again(source: str, options: PlanOptions, *, device: str, yes: bool) -> list[PlannedRun]:
     """Return the runs of a session, planned again with the options that were given in place of its own. `device`: the
     device to run on instead; empty for the one they ran on."""
-    from jaxprof.cli.selection import planned_from, session_to_repeat
+    from jaxprof.cli.selection import planned_from
 
-    session, wanted = session_to_repeat(source)
     changes = {name: getattr(options, name) for name in _CHANGES if is_given(name)}
     changes |= {} if options.capture else {"capture": False}
-    return planned_from(session, wanted, changes, device, asks(source, yes=yes))
+    return planned_from(source, changes, device, asks(source, yes=yes))
 
 
 def _work(
@@ -180,31 +178,20 @@ def _work(
 ) -> int:
     """Print `notes` and how long it will take, run the plan to its end and print the session, but not after SIGTERM or
     SIGHUP. Return the exit code."""
-    from jaxprof.cli.run_headless import HeadlessRuns, Progress
+    from jaxprof.cli.run_headless import carry_out
     from jaxprof.runner.expected_time import expected_time
     from jaxprof.units import counted
 
-    progress = Progress(sys.stderr)
-    for each in notes:
-        progress.note(f"note: {each}")
-    progress.note(f"{counted(len(planned), 'run')}: {expected_time(planned)}")
-    headless_runs = HeadlessRuns(writer, interpreter, progress)
-    headless_runs.scheduler.max_silence_seconds = max_silence_seconds
-    headless_runs.work(planned)
-    kept = report_location(writer, progress.note)
-    path = writer.path if writer.failure is None else None
-    session, code = headless_runs.scheduler.session, headless_runs.exit_code
-    if code is not None and code != ExitCode.INTERRUPTED:
-        return code
+    lines = [*(f"note: {each}" for each in notes), f"{counted(len(planned), 'run')}: {expected_time(planned)}"]
+    outcome = carry_out(planned, interpreter, writer, lines, max_silence_seconds)
     if form == "json":
-        print_session(session, path)
+        print_session(outcome.session, outcome.path)
     else:
         from jaxprof.report.text import to_text
 
-        print_text(f"{to_text(session)}\n")
-        print_conclusion(session, path, print_text)
-    ended_well = kept and all(run.status == "ok" for run in session.runs.values())
-    return code or (ExitCode.OK if ended_well else ExitCode.FAILED)
+        print_text(f"{to_text(outcome.session)}\n")
+        print_conclusion(outcome.session, outcome.path, print_text)
+    return outcome.exit_code
 
 
 _FIXED_BY_THE_SESSION = ("names", "everything", "variants", "preset", "settings", "sweep", "arguments")

@@ -130,15 +130,14 @@ def command(
     is_member = process.count != 1 or launched
     is_job = processes is not None or is_member or is_job_name(out)
     index = process.index if processes is None else None
-    with output_place(out, job=is_job, index=index, force=force) as at:
-        path = at.path
+    with output_place(out, job=is_job, index=index, force=force) as (path, taken):
         if processes is not None:
             code = launch_job(processes, path, force=force, form=form)
         elif is_member:
-            code = run_process(program, interpreter, process, path, force=force, quiet=launched, taken=at.taken)
+            code = run_process(program, interpreter, process, path, force=force, quiet=launched, taken=taken)
         else:
             if is_job and path is not None:
-                path = session_path(path, 0, () if force else at.taken)
+                path = session_path(path, 0, () if force else taken)
             code = _run_alone(program, interpreter, path, force=force, form=form, plain=plain)
     if not is_member:  # processes of a job may share one terminal
         note_own_options(target, arguments)

@@ -1,4 +1,5 @@
-"""`jaxprof sessions`: list, rename, scrub and delete the kept sessions. Listing folds no session."""
+"""`jaxprof sessions`: list, rename, scrub and delete the kept sessions, and make the tables of a job (`rollup`), for
+jaxprof itself and for other engines. Listing folds no session."""
 
 from __future__ import annotations
 
@@ -9,16 +10,27 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jaxprof.cli.answers import command_line
-from jaxprof.cli.options import completed_by, force_option, out_option, refuse, yes_option
-from jaxprof.cli.output import confirmed, format_option, note, notes, print_json, print_lines
+from jaxprof.cli.answers import command_line, print_facts
+from jaxprof.cli.options import (
+    FOR_TABLES,
+    ListingGroup,
+    completed_by,
+    force_option,
+    out_option,
+    require_packages,
+    yes_option,
+)
+from jaxprof.cli.output import ExitCode, confirmed, format_option, note, notes, print_lines, print_text
 from jaxprof.errors import UsageError
 from jaxprof.events.base import with_failures
+from jaxprof.remote.place import path_here
 from jaxprof.session.log import Library
 from jaxprof.session_names import EXTENSION
+from jaxprof.text import safe
 from jaxprof.units import bytes_, counted, utc_text
 
 if TYPE_CHECKING:
+    from jaxprof.rollup.making import RollUpReport
     from jaxprof.session.log import Entry
     from jaxprof.session.log.scrubbing import Scrubbed
 
@@ -34,23 +46,40 @@ def size(value: str) -> int:
     return int(float(match.group(1)) * _SCALE[match.group(2).lower()])
 
 
-@click.group("sessions", invoke_without_command=True)
-@format_option("text", "json")
-@click.pass_context
-def command(ctx: click.Context, form: str) -> None:
+@click.group("sessions", cls=ListingGroup)
+def command() -> None:
     """List the kept sessions, and jobs (run.jaxprof.d) kept there or in the current folder, with their sizes; rename,
-    delete or prune them."""
-    if ctx.invoked_subcommand is None:
-        _list(form)
-    else:
-        refuse(("form",), "goes after the subcommand", "jaxprof sessions list --format json")
+    delete or prune them; make the summary tables of a job."""
 
 
 @command.command("list")
 @format_option("text", "json")
 def list_(form: str) -> None:
     """List the kept sessions, and the jobs here, the newest first."""
-    _list(form)
+    from jaxprof.cli.kinds import ENTRY
+    from jaxprof.facts import at, column, pick
+    from jaxprof.report.renderers import Table, text_lines
+
+    library = Library()
+    entries = list(library.listed())
+    total = sum(entry.size_bytes for entry in entries)
+    if form == "json":
+        data = {"folder": str(library.folder), "size_bytes": total, "sessions": entries}
+        print_facts("sessions", data, [command_line("open", entry.path) for entry in entries[:1]])
+        return
+    columns = (
+        *pick(ENTRY, "name"),
+        column("created", at("header.created"), utc_text, right=False),
+        *pick(ENTRY, "size_bytes"),
+        column("runs", _runs, right=True),
+        column("state", _state, widest=40),
+        column("workloads", _workloads, widest=40),
+    )
+    print_lines(text_lines(Table(columns, entries), indent=""))
+    jobs = sum(entry.job is not None for entry in entries)
+    here = any(entry.path.parent.absolute() != library.folder.absolute() for entry in entries)
+    where = f"{library.folder}{' and the current folder' if here else ''}"
+    print_lines([f"{_counts(len(entries) - jobs, jobs)}, {bytes_(total)}, in {where}"])
 
 
 @command.command()
@@ -117,33 +146,6 @@ def prune(keep: int | None, older_than: float | None, max_size: int | None, yes:
     _delete(library, library.prunable(keep=keep, older_than_days=older_than, max_bytes=max_size), yes=yes)
 
 
-def _list(form: str) -> None:
-    from jaxprof.cli.kinds import ENTRY
-    from jaxprof.facts import at, column, pick, recorder
-    from jaxprof.report.renderers import Table, text_lines
-
-    library = Library()
-    entries = list(library.listed())
-    total = sum(entry.size_bytes for entry in entries)
-    if form == "json":
-        data = {"folder": str(library.folder), "size_bytes": total, "sessions": list(map(recorder(ENTRY), entries))}
-        print_json("sessions", data, [command_line("open", entry.path) for entry in entries[:1]])
-        return
-    columns = (
-        *pick(ENTRY, "name"),
-        column("created", at("header.created"), utc_text, right=False),
-        *pick(ENTRY, "size_bytes"),
-        column("runs", _runs, right=True),
-        column("state", _state, widest=40),
-        column("workloads", _workloads, widest=40),
-    )
-    print_lines(text_lines(Table(columns, entries), indent=""))
-    jobs = sum(entry.job is not None for entry in entries)
-    here = any(entry.path.parent.absolute() != library.folder.absolute() for entry in entries)
-    where = f"{library.folder}{' and the current folder' if here else ''}"
-    print_lines([f"{_counts(len(entries) - jobs, jobs)}, {bytes_(total)}, in {where}"])
-
-
 def _counts(sessions: int, jobs: int) -> str:
     """Return `3 sessions and 1 job`. A count of 0 is left out, except that of the sessions if there is no job."""
     counts = [counted(sessions, "session")] if sessions or not jobs else []
@@ -184,3 +186,62 @@ def _delete(library: Library, doomed: Sequence[Path], *, yes: bool) -> None:
         for path in doomed:
             library.delete(path)
         note(f"Deleted {what}.")
+
+
+@command.command()
+@click.argument("folder", metavar="DIR")
+@click.option("--workers", type=click.IntRange(1), metavar="N", help="Worker processes. Default: one a processor.")
+@click.option("--all", "every", is_flag=True, help="Also remake the roll-ups that are up to date.")
+@format_option("text", "json")
+def rollup(folder: str, workers: int | None, every: bool, form: str) -> int:
+    """Make or refresh the roll-ups of a job.
+
+    They are tables of some tens of KB for each process, as Parquet. DIR is the folder of a job, `run.jaxprof.d`.
+    `jaxprof script` writes roll-ups as it records; this makes those that are missing or older than their session. With
+    them a job of a thousand processes opens at once, and DuckDB, Spark, BigQuery and others can read it: docs/scale.md
+    has the tables. Needs the extra `query`.
+    """
+    require_packages("rollup", *FOR_TABLES)
+    from jaxprof.rollup.job import outdated
+    from jaxprof.rollup.making import in_processes, roll_up
+    from jaxprof.rollup.reading import compact_all
+
+    path = _job_folder(folder)
+    shown = str(path)
+    sessions, notices = outdated(path, every=every)
+    reports = sorted(in_processes(roll_up, sessions, workers), key=lambda report: report.session)
+    if problem := compact_all(path):
+        notices.append(f"the tables of all processes were not put together in one file each: {problem}")
+    failed = [report for report in reports if report.error]
+    if form == "json":
+        data = {"folder": shown, "processes": reports, "notices": notices}
+        print_facts("rollup", data, [command_line("open", shown)])
+    else:
+        print_text("\n".join(_rollup_lines(shown, reports, notices)))
+    return ExitCode.FAILED if failed else ExitCode.OK
+
+
+def _job_folder(folder: str) -> Path:
+    """Return the folder of a job. Raises UsageError."""
+    from jaxprof.analysis.opener import Kind, kind_of
+
+    path = path_here(folder, "A job that is recorded to a URL has its roll-ups there.")
+    if kind_of(path) is not Kind.JOB:
+        hint = "Name one that `jaxprof script` wrote, such as train.jaxprof.d."
+        raise UsageError(f"{path} is not the folder of a job", hint)
+    return path
+
+
+def _rollup_lines(folder: str, reports: list[RollUpReport], notices: list[str]) -> Iterator[str]:
+    yield from (f"! {safe(notice)}" for notice in notices)
+    for report in reports:
+        yield from (f"! {safe(report.session)}: {safe(notice)}" for notice in report.notices)
+        if report.error:
+            yield f"✗ {safe(report.session)}: {safe(report.error)}"
+    made = [report for report in reports if report.bytes is not None]
+    size = sum(report.bytes or 0 for report in made)
+    total = sum(report.session_bytes or 0 for report in made)
+    if made:
+        yield f"{counted(len(made), 'roll-up')} in {safe(folder)}: {bytes_(size)}, of {bytes_(total)} of sessions"
+    elif not reports:
+        yield f"every roll-up in {safe(folder)} is up to date"

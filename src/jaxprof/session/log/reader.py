@@ -113,23 +113,26 @@ class Follower(Generic[S]):
 
 def _open(path: Path) -> BinaryIO:
     if path.is_dir():
-        inside = sorted(path.glob(f"*{EXTENSION}"))
-        if inside and inside[0].name.startswith("process-"):
-            all_of_it = "Of all processes: jaxprof open, explain and query."
-            raise FileRefusedError(
-                f"{path} is a job, and one session is needed",
-                f"Name the session of one process: {inside[0]}. {all_of_it}",
-            )
-        hint = (
-            f"Did you mean {inside[0]}?" if inside else "Give a session file, or a folder that jax.profiler wrote to."
-        )
-        raise FileRefusedError(f"{path} is a directory", hint)
+        raise one_session_needed(path)
     try:
         return open_regular(path)
     except FileNotFoundError:
         raise missing_file(path) from None
     except OSError as error:
         raise FileRefusedError(f"{path} cannot be read: {system_words(error)}") from error
+
+
+def one_session_needed(folder: Path) -> FileRefusedError:
+    """Return the error for a folder, such as that of a job, in place of a session."""
+    inside = sorted(folder.glob(f"*{EXTENSION}"))
+    if inside and inside[0].name.startswith("process-"):
+        all_of_it = "Of all processes: jaxprof open, explain and query."
+        return FileRefusedError(
+            f"{folder} is a job, and one session is needed",
+            f"Name the session of one process: {inside[0]}. {all_of_it}",
+        )
+    hint = f"Did you mean {inside[0]}?" if inside else "Give a session file, or a folder that jax.profiler wrote to."
+    return FileRefusedError(f"{folder} is a directory", hint)
 
 
 OUTLINE = (

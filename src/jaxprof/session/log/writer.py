@@ -93,6 +93,11 @@ class LogWriter:
             self._open(path, replace_existing)
         self._write(encode_header(header))
 
+    @property
+    def kept_path(self) -> Path | None:
+        """Where the session is; None if it could not be written."""
+        return self.path if self.failure is None else None
+
     def append(self, event: Event) -> Event:
         """Number `event`, leave out what looks like a secret in its texts, write it, and return it as it is in the log.
         A full disk raises nothing."""

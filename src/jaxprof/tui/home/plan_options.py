@@ -85,7 +85,7 @@ class HomeOptions:
             variants = [variant.name for variant in self.included(info)]
             try:
                 planned += plan_runs(
-                    [info],
+                    info,
                     PlanOptions(
                         preset=self.preset,
                         settings=chosen.settings,

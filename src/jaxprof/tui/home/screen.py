@@ -86,11 +86,11 @@ class HomeScreen(SessionScreen, keys="home"):
     def compose_body(self) -> ComposeResult:
         user = self.profiler.user.config
         self.choices = HomeOptions(
-            preset=user.preset or self.choices.preset,
-            budget_seconds=user.budget_seconds or self.choices.budget_seconds,
-            devices=list(user.devices) or self.choices.devices,
+            preset=user.get("preset", str) or self.choices.preset,
+            budget_seconds=user.get("budget", float) or self.choices.budget_seconds,
+            devices=list(user.get("devices", tuple) or self.choices.devices),
         )
-        self._device_proposed = bool(user.devices)
+        self._device_proposed = "devices" in user.values
         with Vertical(id="devices-box", classes="box") as box:
             box.border_title = "Devices"
             yield DeviceList(self.profiler.devices, self.choices.devices, id="devices")

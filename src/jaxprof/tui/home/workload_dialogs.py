@@ -98,7 +98,7 @@ def _sweep_sizes(info: WorkloadInfo, text: str) -> str:
         return ""
     from jaxprof.runner.planning import read_sweep
 
-    values = read_sweep(text, info.parameters).values
+    _, values = read_sweep(text, info.parameters)
     return f"{len(values)} sizes: " + ", ".join(_value_text(value) for value in values)
 
 
