@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from jaxprof.hlo.read.syntax import AttributeList
 
 # Possessive throughout: a repetition keeps what it has taken, so that no text makes these backtrack.
-_NAME: Final = r"\s*+(?:ROOT\s++(?!=))?%?(?P<name>[^\s=%,(){}\"]++)\s*+=\s*+"
+_NAME: Final = r"\s*+(?:ROOT\s++(?!=))?%?[^\s=%,(){}\"]++\s*+=\s*+"
 _ARRAY_SHAPE: Final = r"[A-Za-z]\w*+\[[^\[\]\"]*+\](?:\{(?:[^{}\"]|\{[^{}\"]*+\})*+\})?"
 _BEGINNING = re.compile(
     rf"{_NAME}(?:(?P<shape>{_ARRAY_SHAPE})\s*+|(?P<tuple>\w?\())(?:(?P<opcode>[A-Za-z][\w\-]*+)\((?P<flat>[^()\"/]*+\))?)?",
@@ -78,15 +78,12 @@ class Record:
     """An instruction's parts as offsets into its text; each is read on first use, and all but the shape are kept."""
 
     __slots__ = (
-        "_attributes", "_called", "_metadata", "_operands", "_shape_span", "inside", "limit", "name",
+        "_attributes", "_called", "_metadata", "_operands", "_shape_span", "inside", "limit",
         "opcode", "text",
     )  # fmt: skip
 
-    def __init__(
-        self, text: str, name: str, shape: tuple[int, int], opcode: str, inside: tuple[int, int], limit: int
-    ) -> None:
+    def __init__(self, text: str, shape: tuple[int, int], opcode: str, inside: tuple[int, int], limit: int) -> None:
         self.text = text
-        self.name = name
         self.opcode = opcode
         self.inside = inside
         """Bounds of the text between the parentheses after the opcode."""
@@ -177,8 +174,8 @@ def _names(value: str) -> list[str]:
     return [] if "=" in value else COMPUTATION_NAME.findall(value)
 
 
-UNREADABLE: Final = Record("", "", (0, 0), "", (0, 0), 0)
-"""Stands for a text that is not an instruction: no name, opcode, operands or attributes."""
+UNREADABLE: Final = Record("", (0, 0), "", (0, 0), 0)
+"""Stands for a text that is not an instruction: no opcode, operands or attributes."""
 
 
 def read(text: str, start: int, limit: int) -> Record | None:
@@ -188,11 +185,11 @@ def read(text: str, start: int, limit: int) -> Record | None:
         begin = _BEGINNING.match(text, skip_blank(text, start, limit), limit)
         if begin is None:
             return None
-    name, opcode = begin.group("name", "opcode")
+    opcode = begin["opcode"]
     shape_start, shape_end = begin.span("shape")
     opened, closed = begin.span("flat")
     if opened >= 0:  # most instructions
-        return Record(text, name, (shape_start, shape_end), opcode, (opened, closed - 1), limit)
+        return Record(text, (shape_start, shape_end), opcode, (opened, closed - 1), limit)
     opened = begin.end()
     if shape_start < 0:
         shape_start = begin.start("tuple")
@@ -208,7 +205,7 @@ def read(text: str, start: int, limit: int) -> Record | None:
     closed = flat.end() if flat else balanced_end(text, opened - 1, limit)
     if closed < 0:
         return None
-    return Record(text, name, (shape_start, shape_end), opcode, (opened, closed - 1), limit)
+    return Record(text, (shape_start, shape_end), opcode, (opened, closed - 1), limit)
 
 
 class Budget:
