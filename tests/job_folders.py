@@ -131,7 +131,7 @@ def recorded(*loops: Sequence[e.Event], options: Mapping[int, dict[str, Any]] | 
     folder, members = Path("run.jaxprof.d"), {}
     for index, inside in enumerate(loops):
         header, events = recording(index, len(loops), *inside, **(options or {}).get(index, {}))
-        members[index] = JobMember(index, folder / f"process-{index:05}.jaxprof", fold(header, events), live=False)
+        members[index] = JobMember(index, folder / f"process-{index:05}.jaxprof", fold(header, events))
     return recorded_job(folder, members, [])
 
 

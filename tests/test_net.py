@@ -73,7 +73,7 @@ def rolled_up(path):
     """Each table of the roll-up of a process, as CSV."""
     from jaxprof.rollup.making import build
 
-    tables = build(JobMember(1, path, load(path, Session), live=False), 1000, 2000)
+    tables = build(JobMember(1, path, load(path, Session)), 1000, 2000)
     yield from ((name, csv_of(rows)) for name, rows in tables.items() if rows.num_rows)
 
 

@@ -117,6 +117,8 @@ def test_a_second_recording_is_refused_while_the_first_goes_on(tmp_path):
         assert recording.active
         with pytest.raises(UsageError, match=r"already being recorded, into .*one\.jaxprof"):
             jaxprof.record(two)
+        assert "being written" in str(recording.session)
+        assert "interrupted" not in str(recording.session)
     assert not two.exists()
     recording.stop()
     assert recording.session.complete

@@ -88,12 +88,12 @@ def next_of_session(session: Session, place: str | Path) -> list[str]:
     return next_commands if rows_wanted(1) is None else [*next_commands, command_line("open", place, "--full")]
 
 
-def print_session(session: Session, place: str | Path | None, *, live: bool = False) -> None:
+def print_session(session: Session, place: str | Path | None) -> None:
     """Print the whole session as an answer in JSON. `place`: where it is; None if it could not be kept."""
     from jaxprof.report.json import to_dict
     from jaxprof.session.log.state import url_of
 
-    data = to_dict(session, live=live)
+    data = to_dict(session)
     data["session"]["path"] = None if place is None else url_of(Path(place)) or str(Path(place).absolute())
     print_json("session", data, [] if place is None else next_of_session(session, place))
 

@@ -51,8 +51,8 @@ class FollowedPage:
         with self._lock:
             state = self.state()
             if state != self._shown[0]:
-                live = not state.endswith(" over")
-                self._shown = state, to_page(self._follower.session, self._name, live=live, follow=follow)
+                self._follower.session.desert(deserted=state.endswith(" over"))
+                self._shown = state, to_page(self._follower.session, self._name, follow=follow)
             return self._shown[1]
 
 

@@ -212,13 +212,6 @@ class Recorded:
 
         return load(self.path, Session)
 
-    @property
-    def live(self) -> bool:
-        """Whether the session is still being written."""
-        from jaxprof.session.log.reader import is_live
-
-        return self.imported is None and not self.session.complete and is_live(self.path)
-
 
 @contextmanager
 def imported(path: Path, views: tuple[str, ...] = ()) -> Iterator[tuple[Path, Session]]:

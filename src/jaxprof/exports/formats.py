@@ -23,8 +23,6 @@ class ExportSource:
     """File of the session."""
     name: str = "last"
     """Name of the session for later commands."""
-    live: bool = False
-    """Whether a process is writing the session now."""
 
 
 class ExportModule(Protocol):

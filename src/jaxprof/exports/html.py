@@ -11,4 +11,4 @@ def pieces(source: ExportSource) -> Iterator[str]:
     """Yield the page."""
     from jaxprof.report.page.document import to_page
 
-    yield to_page(source.session, source.name, live=source.live)
+    yield to_page(source.session, source.name)

@@ -22,7 +22,7 @@ def files(source: ExportSource) -> Iterator[tuple[str, bytes]]:
     from jaxprof.facts import SessionFile
     from jaxprof.query.tables import TABLES
 
-    file = SessionFile(source.path, source.session, live=source.live)
+    file = SessionFile(source.path, source.session)
     for table in TABLES.values():
         rows = arrow_table(table, file)
         if rows.num_rows:

@@ -168,8 +168,6 @@ class SessionFile:
 
     path: Path
     session: Session
-    live: bool = False
-    """Whether a process is writing the file now."""
     notices: list[str] = field(default_factory=list)
     """What could not be read while tables were made of it, a line each."""
 

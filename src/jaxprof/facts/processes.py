@@ -44,12 +44,12 @@ class ProcessFile(SessionFile):
     @cached_property
     def figures(self) -> ProcessFigures:
         """Figures of the process for the findings of the job."""
-        return process_figures(JobMember(self.index, self.path, self.session, self.live))
+        return process_figures(JobMember(self.index, self.path, self.session))
 
     @cached_property
     def trace(self) -> LoopTrace | None:
         """Hot loop of the process; None if none was seen."""
-        return loop_trace(JobMember(self.index, self.path, self.session, self.live), self.figures)
+        return loop_trace(JobMember(self.index, self.path, self.session), self.figures)
 
     @property
     def clock_seconds(self) -> float:
@@ -145,7 +145,7 @@ _RECORDED: Final[tuple[Fact[ProcessFile], ...]] = (
 
 def _rows(file: SessionFile) -> Iterator[ProcessFile]:
     if any(True for _ in file.session.programs):
-        yield ProcessFile(file.path, file.session, file.live, file.notices, file.session.process_index or 0)
+        yield ProcessFile(file.path, file.session, file.notices, file.session.process_index or 0)
 
 
 PROCESSES: Final = Relation(

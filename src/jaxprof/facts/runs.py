@@ -50,14 +50,14 @@ class RunRow:
         return self.result.run
 
 
-def run_rows(session: Session, *, live: bool = False) -> Iterator[RunRow]:
-    """Yield a row for each run, programs included, in the order of the plan. `live`: the session is being written."""
+def run_rows(session: Session) -> Iterator[RunRow]:
+    """Yield a row for each run, programs included, in the order of the plan."""
     from jaxprof.analysis.programs.derive import program_result  # a report of measured runs alone needs none
 
     for result in results(session):
         run = result.run
         program = program_result(session, run.id) if run.is_program else None
-        yield RunRow(run.plan.variant, result, run.end(deserted=not live), program)
+        yield RunRow(run.plan.variant, result, run.shown, program)
 
 
 def interval_text(result: RunResult) -> str:
@@ -175,5 +175,5 @@ RUNS: Final = Relation(
         Fact("commit", TEXT, "Git commit of the measured file, abbreviated", at("run.revision.commit")),
         Fact("dirty", TRUTH, "Whether there were changes that were not committed", at("run.revision.dirty")),
     ),
-    lambda file: run_rows(file.session, live=file.live),
+    lambda file: run_rows(file.session),
 )  # fmt: skip

@@ -20,10 +20,10 @@ def environment(session: Session) -> EnvironmentRead | None:
     return next((event for event in reported if event.jax is not None), reported[0] if reported else None)
 
 
-def state_of(session: Session, *, live: bool = False) -> str:
-    """Return `complete`, `being written`, `interrupted`, or how the session ended. `live`: it is being written now."""
+def state_of(session: Session) -> str:
+    """Return `complete`, `being written`, `interrupted`, or how the session ended."""
     reason = session.closed.reason if session.closed is not None else ""
-    return session_state(complete=session.complete, live=live, reason=reason)
+    return session_state(complete=session.complete, live=not session.deserted, reason=reason)
 
 
 def is_profile(session: Session) -> bool:
@@ -31,9 +31,9 @@ def is_profile(session: Session) -> bool:
     return bool(session.runs) and all(run.plan.how == "imported" for run in session.runs.values())
 
 
-def state_words(session: Session, *, live: bool = False) -> str:
+def state_words(session: Session) -> str:
     """Return the state with the runs that failed, for people: `complete, 1 crashed`."""
-    return with_failures(state_of(session, live=live), (run.status for run in session.runs.values()))
+    return with_failures(state_of(session), (run.status for run in session.runs.values()))
 
 
 def _environment(name: str) -> Callable[[SessionFile], Any]:
@@ -53,7 +53,7 @@ SESSIONS: Final = Relation(
             "state",
             TEXT,
             "complete, being written, interrupted, or the signal that ended it",
-            lambda file: state_of(file.session, live=file.live),
+            lambda file: state_of(file.session),
         ),
         Fact("jaxprof", TEXT, "Version of jaxprof that wrote it", at("session.header.jaxprof")),
         Fact("jax", TEXT, "Version of jax that was measured", _environment("jax")),

@@ -250,10 +250,7 @@ def _read(source: AskedSession) -> SessionFile:
     """Read the session, unless it was read already."""
     from jaxprof.session import Session
     from jaxprof.session.log import load
-    from jaxprof.session.log.reader import is_live
 
     if source.session is not None:
         return SessionFile(source.path, source.session)
-    live = is_live(source.path)
-    session = load(source.path, Session)
-    return SessionFile(source.path, session, live and not session.complete)
+    return SessionFile(source.path, load(source.path, Session))

@@ -392,13 +392,12 @@ RUN: Final[tuple[Fact[_RunRow], ...]] = (
 @dataclass(frozen=True)
 class _SessionRow:
     session: Session
-    live: bool
 
     @cached_property
     def runs(self) -> list[_RunRow]:
         return [
             _RunRow(row.label, row.result, row.outcome, row.program, session=self.session)
-            for row in run_rows(self.session, live=self.live)
+            for row in run_rows(self.session)
         ]
 
     @cached_property
@@ -444,6 +443,6 @@ SESSION: Final[tuple[Fact[_SessionRow], ...]] = (
 )  # fmt: skip
 
 
-def to_dict(session: Session, *, live: bool = False) -> dict[str, Any]:
-    """Return the documented form as plain dicts, lists, texts and numbers. `live`: the file is being written now."""
-    return recorder(SESSION)(_SessionRow(session, live))
+def to_dict(session: Session) -> dict[str, Any]:
+    """Return the documented form as plain dicts, lists, texts and numbers."""
+    return recorder(SESSION)(_SessionRow(session))

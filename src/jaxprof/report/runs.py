@@ -96,15 +96,14 @@ def _value(value: Scalar) -> str:
     return integer(value) if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
-def rows_of_group(group: RunGroup, *, live: bool = False) -> list[RunRow]:
-    """Return a row for each run of a group. `live`: the session is being written now."""
-    return [RunRow(group.label(result.run), result, result.run.end(deserted=not live)) for result in group.runs]
+def rows_of_group(group: RunGroup) -> list[RunRow]:
+    """Return a row for each run of a group."""
+    return [RunRow(group.label(result.run), result, result.run.shown) for result in group.runs]
 
 
-def to_csv(session: Session, *, live: bool = False) -> str:
-    """Return the runs as CSV with a heading; an empty cell is unknown or does not apply. `live`: the session is being
-    written now."""
-    return to_csv_text(Table(RUNS.facts, run_rows(session, live=live)))
+def to_csv(session: Session) -> str:
+    """Return the runs as CSV with a heading; an empty cell is unknown or does not apply."""
+    return to_csv_text(Table(RUNS.facts, run_rows(session)))
 
 
 def versus_text(result: RunResult) -> str:
@@ -225,23 +224,23 @@ _Notes = dict[str, dict[str, list[str]]]
 """Labels of the runs, by the advice and the message about them."""
 
 
-def run_lines(session: Session, *, live: bool) -> Iterator[str]:
+def run_lines(session: Session) -> Iterator[str]:
     """Yield all groups of runs that can be compared, then the sweeps, with an empty line before each."""
     sweeps = {sweep.workload: sweep for sweep in sweep_groups(session)}
     for group in groups(session):
         if group.workload not in sweeps:
-            yield from ("", *_group(session, group, live))
+            yield from ("", *_group(session, group))
     for sweep in sweeps.values():
-        yield from ("", *_sweep(session, sweep, live))
+        yield from ("", *_sweep(session, sweep))
 
 
-def _group(session: Session, group: RunGroup, live: bool) -> Iterator[str]:
+def _group(session: Session, group: RunGroup) -> Iterator[str]:
     device = group.devices[0] if len(group.devices) == 1 else ""
     parts = [group.workload, parameters_text(group.parameters), group.preset, device]
     title = wrap("  ·  ".join(part for part in parts if part), first="", hang=2)
     yield from title
     yield "─" * max(map(len, title))
-    rows = rows_of_group(group, live=live)
+    rows = rows_of_group(group)
     if group.comparison:
         from jaxprof.analysis.ab import ab_result
         from jaxprof.report.sides import ab_head
@@ -383,7 +382,7 @@ def published_lines(group: RunGroup, width: int = WIDTH) -> Iterator[str]:
             yield from wrap(caveat, first=f"  {number} ", width=width)
 
 
-def _sweep(session: Session, sweep: SweepGroup, live: bool) -> Iterator[str]:
+def _sweep(session: Session, sweep: SweepGroup) -> Iterator[str]:
     """Yield the title of a sweep, its table (a row for each size, a column for each variant), its crossovers in words,
     and the problems of its runs."""
     title = safe(f"{sweep.workload}  ·  {sweep.parameter} swept")
@@ -398,7 +397,7 @@ def _sweep(session: Session, sweep: SweepGroup, live: bool) -> Iterator[str]:
         replace(row, label=f"{row.label} at {parameters_text({sweep.parameter: group.parameters[sweep.parameter]})}")
         for group in groups(session)
         if group.workload == sweep.workload
-        for row in rows_of_group(group, live=live)
+        for row in rows_of_group(group)
     )
 
 

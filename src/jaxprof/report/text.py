@@ -14,26 +14,26 @@ KERNELS_SHOWN = 10
 """Most kernels of a capture window that are listed."""
 
 
-def to_text(session: Session, *, live: bool = False) -> str:
-    """Return the whole report, without a line break at its end. `live`: the file is being written now."""
-    lines = list(_heading(session, live))
+def to_text(session: Session) -> str:
+    """Return the whole report, without a line break at its end."""
+    lines = list(_heading(session))
     for run in session.programs:
         from jaxprof.report.recording.text import program_lines  # only for a session with a program
 
-        lines += ["", *program_lines(session, run, live=live)]
+        lines += ["", *program_lines(session, run)]
     if not all(run.is_program for run in session.runs.values()):
         from jaxprof.report.runs import run_lines  # only for a session with measured runs
 
-        lines += run_lines(session, live=live)
+        lines += run_lines(session)
     lines += _capture_lines(session)
     if not session.runs:
         lines += ["", "No run was recorded."]
     return "\n".join(lines)
 
 
-def _heading(session: Session, live: bool) -> Iterator[str]:
+def _heading(session: Session) -> Iterator[str]:
     header = session.header
-    state = state_words(session, live=live)
+    state = state_words(session)
     host = header.host
     if session.process_count != 1:
         host += f", process {session.process_index} of {session.process_count or 'an unknown number'}"

@@ -318,6 +318,6 @@ def _take_session(files: JobFiles, index: int, path: Path) -> None:
     except FileRefusedError as error:
         files.notices.append(error.what)
         return
-    member = JobMember(index, path, session, not session.complete and is_live(path))
+    member = JobMember(index, path, session)
     files.take(MemberFigures.of(member))
     files.reported.append(process_report(member))

@@ -46,6 +46,7 @@ class SessionRecorder:
         self.writer = writer
         self.session = Session(writer.header)
         """The recorder's own fold."""
+        self.session.desert(deserted=False)
         self.lock = threading.RLock()
         """The only lock of a session; the scheduler takes it too, and recursively. `listen` is called while it is held:
         a listener must not wait for a thread that may emit."""

@@ -35,6 +35,8 @@ class Session:
         self.readings: dict[str, list[e.DeviceReading]] = {}
         """Device readings by device, in order of arrival."""
         self.closed: e.SessionClosed | None = None
+        self.deserted = True
+        """Whether nobody writes it any more, as far as is known: then no run of it is waiting or running."""
         self.last_seq = 0
         self.last_seconds = self.header.monotonic_seconds
         self._problems: Counter[str] = Counter()
@@ -66,8 +68,9 @@ class Session:
         """The runs that are users' programs, in the order of the plan."""
         return [run for run in self.runs.values() if run.is_program]
 
-    def desert(self, *, deserted: bool = True) -> None:
-        """Note whether nobody writes the session any more: then no run of it is waiting or running."""
+    def desert(self, *, deserted: bool) -> None:
+        """Note whether nobody writes the session any more."""
+        self.deserted = deserted
         for run in self.runs.values():
             run.deserted = deserted
 
@@ -114,14 +117,14 @@ class Session:
         if run is None:
             self.notice(f"run {event.run or '(without id)'} has no plan in this file")
             plan = e.RunSpec(workload="unknown", variant="unknown", how="", device="unknown")
-            run = self.runs[event.run] = Run(id=event.run, plan=plan, status="running")
+            run = self.runs[event.run] = Run(id=event.run, plan=plan, status="running", deserted=self.deserted)
         return run
 
 
 def _planned(session: Session, event: e.RunPlanned) -> None:
     run = session.runs.get(event.run)
     if run is None:
-        session.runs[event.run] = Run(id=event.run, plan=event.spec, batch=event.batch)
+        session.runs[event.run] = Run(id=event.run, plan=event.spec, batch=event.batch, deserted=session.deserted)
         if event.spec.baseline:
             session.family[event.spec.baseline] += 1
     else:

@@ -208,8 +208,8 @@ class Run:
     """What was recorded inside the run, if it is a program; else None."""
     finished: e.RunFinished | None = None
     closed: e.RunClosed | None = None
-    deserted: bool = False
-    """Whether nobody writes its session any more, as far as the viewer knows."""
+    deserted: bool = True
+    """Whether nobody writes its session any more, as far as is known."""
 
     def end(self, *, deserted: bool) -> RunEnd:
         """Return how the run ended; every view shows this. `deserted`: nobody writes its session any more, a run that

@@ -48,9 +48,11 @@ def make_scheduler(
     header = new_header(environment_facts())
     path = path if path is not None else Library().new_path(header)
     writer = LogWriter(header, path)
+    session = Session(header)
+    session.desert(deserted=False)
     if program is None:
-        return Scheduler(writer, interpreter, listen), Session(header), path
-    return ProgramScheduler(writer, interpreter, listen, program), Session(header), path
+        return Scheduler(writer, interpreter, listen), session, path
+    return ProgramScheduler(writer, interpreter, listen, program), session, path
 
 
 class Live:

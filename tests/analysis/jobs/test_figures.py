@@ -41,7 +41,7 @@ def test_the_windows_of_the_loop_add_up_to_it():
 
 def test_a_session_without_a_program():
     session = fold(made.HEADER, [])
-    figures = process_figures(JobMember(0, Path("process-00000.jaxprof"), session, live=False))
+    figures = process_figures(JobMember(0, Path("process-00000.jaxprof"), session))
     assert (figures.status, figures.shares, figures.compiled_again, len(figures.windows)) == ("unknown", None, None, 0)
 
 

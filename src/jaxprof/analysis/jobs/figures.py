@@ -322,7 +322,7 @@ def process_figures(member: JobMember[Session]) -> ProcessFigures:
             member.index, host, path, "unknown", "it has recorded no program", "", notices=tuple(notices)
         )
     result = program_result(session, run.id)
-    end, at = run.end(deserted=not member.live), run.ended_seconds
+    end, at = run.shown, run.ended_seconds
     status, error = end.status, end.error
     offset = session.header.wall_seconds - session.header.monotonic_seconds
     if not run.over and not member.live:

@@ -83,7 +83,7 @@ def _export(form: ExportFormat, found: Recorded, run_id: str | None, out: Path |
     session, name = found.session, found.name
     runs = chosen_runs(form, session, name, run_id)
     notes(left_out_notes(form, session, runs))
-    source = ExportSource(session, runs, found.path, name, found.live)
+    source = ExportSource(session, runs, found.path, name)
     if form.folder and out is not None:
         _put_files(form.module.files(source), out, force)
     else:

@@ -316,7 +316,7 @@ def _print(file: str, run_id: str | None, form: str) -> int:
     with recorded(file, _VIEWS_TO_DERIVE.get(view, ("trust",))) as found:
         session = _with_one_run(found.session, run_id, with_baseline=view is None)
         if view is None:
-            _print_session(session, form, found.given, live=found.live)
+            _print_session(session, form, found.given)
         else:
             _print_view(view, session, form, found.given)
     return ExitCode.OK
@@ -344,15 +344,15 @@ def _with_one_run(session: Session, run_id: str | None, *, with_baseline: bool =
     return part
 
 
-def _print_session(session: Session, form: str, path: Path, *, live: bool = False) -> None:
+def _print_session(session: Session, form: str, path: Path) -> None:
     if form == "json":
         from jaxprof.cli.answers import print_session
 
-        print_session(session, path, live=live)
+        print_session(session, path)
     elif form == "csv":
         from jaxprof.report.runs import to_csv
 
-        print_pieces([to_csv(session, live=live)])
+        print_pieces([to_csv(session)])
     else:
         from jaxprof.facts.sessions import is_profile
         from jaxprof.report.text import to_text
@@ -362,7 +362,7 @@ def _print_session(session: Session, form: str, path: Path, *, live: bool = Fals
 
             print_report(profile_text(session), form)
         else:
-            print_report(to_text(session, live=live), form)
+            print_report(to_text(session), form)
 
 
 def _print_view(view: str, session: Session, form: str, path: Path) -> None:

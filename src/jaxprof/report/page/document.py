@@ -39,12 +39,11 @@ _TEXTS: Final = ("hlo", "stablehlo", "jaxpr")
 _TEXTS_KEPT: Final = 12
 
 
-def sections(session: Session, name: str, *, live: bool = False) -> Iterator[Section]:
-    """Yield the sections of the page, without empty ones. `name`: what commands call the session. `live`: the session
-    is being written now."""
+def sections(session: Session, name: str) -> Iterator[Section]:
+    """Yield the sections of the page, without empty ones. `name`: what commands call the session."""
     yield _answer(session, name)
-    yield from programs_section(session, live=live)
-    yield from runs_section(session, live=live)
+    yield from programs_section(session)
+    yield from runs_section(session)
     yield from capture_sections(session)
     yield Section("environment", "Environment", list(_environment(session)))
     yield from _texts(session)
@@ -127,12 +126,12 @@ _SCRIPTS: Final = (
 """Files that are joined into one script, in this order: each uses those before it."""
 
 
-def to_page(session: Session, name: str, *, live: bool = False, follow: str = "") -> str:
-    """Return the whole file. `name`: what commands call the session. `live`: the session is being written now.
+def to_page(session: Session, name: str, *, follow: str = "") -> str:
+    """Return the whole file. `name`: what commands call the session.
     `follow`: an address that the page polls for changes every two seconds; empty for a file that stays as it is.
     """
     charts: list[dict[str, Any]] = []
-    shown = list(sections(session, name, live=live))
+    shown = list(sections(session, name))
     style, script = _asset_text(*_STYLES), _asset_text(*_SCRIPTS)
     connect = "; connect-src 'self'" if follow else ""
     policy = (
@@ -149,7 +148,7 @@ def to_page(session: Session, name: str, *, live: bool = False, follow: str = ""
             '<meta name="color-scheme" content="light dark">\n<meta name="referrer" content="no-referrer">\n',
             f'<link rel="icon" href="data:,">\n<title>{text(heading)}</title>\n<style>{style}</style>\n</head>\n',
             f'<body data-follow="{text(follow)}">\n' if follow else "<body>\n",
-            _head(session, shown, live),
+            _head(session, shown),
             '<noscript><p class="note">The tables have every figure; the charts need JavaScript.</p></noscript>\n',
             "<main>\n",
             *(each.html(charts) for each in shown),
@@ -165,9 +164,9 @@ def embedded_json(data: Any) -> str:
     return encoded(data).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _head(session: Session, shown: list[Section], live: bool) -> str:
+def _head(session: Session, shown: list[Section]) -> str:
     header, reported = session.header, environment(session)
-    details = [header.created, header.host, state_words(session, live=live)]
+    details = [header.created, header.host, state_words(session)]
     details += [f"jax {reported.jax}"] if reported is not None and reported.jax else []
     links = "".join(f'<a href="#{each.anchor}">{text(each.title)}</a>' for each in shown)
     subtitle = text(" · ".join(filter(None, details)))

@@ -72,17 +72,17 @@ _BUFFERS_SHOWN = [
 ]
 
 
-def runs_section(session: Session, *, live: bool) -> Iterator[Section]:
+def runs_section(session: Session) -> Iterator[Section]:
     """Yield the section with all sweeps and groups of measured runs; nothing if nothing was measured."""
     sweeps = [html for sweep in sweep_groups(session) for html in _sweep(sweep)]
-    content = [html for group in groups(session) for html in _group(session, group, live)]
+    content = [html for group in groups(session) for html in _group(session, group)]
     yield from section("runs", "Runs", [*sweeps, *content])
 
 
-def _group(session: Session, group: RunGroup, live: bool) -> Iterator[Piece]:
+def _group(session: Session, group: RunGroup) -> Iterator[Piece]:
     parts = [group.workload, parameters_text(group.parameters), group.preset]
     yield heading("  ·  ".join(part for part in parts if part))
-    rows = rows_of_group(group, live=live)
+    rows = rows_of_group(group)
     if group.comparison:
         yield from listed(head_lines(ab_result(session, group.comparison)))
     yield from table(Table(_SPEED, rows))
@@ -128,16 +128,16 @@ def _sweep(sweep: SweepGroup) -> Iterator[Piece]:
     yield from listed(crossover.sentence(sweep.parameter) for crossover in sweep.crossovers())
 
 
-def programs_section(session: Session, *, live: bool) -> Iterator[Section]:
+def programs_section(session: Session) -> Iterator[Section]:
     """Yield the section with all recorded programs; nothing in a session without one."""
-    content = [html for run in session.programs for html in _program(session, run, live)]
+    content = [html for run in session.programs for html in _program(session, run)]
     yield from section("program", "Program", content)
 
 
-def _program(session: Session, run: Run, live: bool) -> Iterator[Piece]:
+def _program(session: Session, run: Run) -> Iterator[Piece]:
     program = program_result(session, run.id)
-    yield heading(title(program, live=live))
-    ended = run.end(deserted=not live)
+    yield heading(title(program))
+    ended = run.shown
     if ended.status not in ("ok", "running", "queued"):
         yield paragraph(f"{ended.status}: {ended.error}. {ended.advice}".rstrip(". "), "bad")
     if bounds := verdict_sentence(program):

@@ -60,10 +60,10 @@ _ARRAYS: Final[tuple[Fact[tuple[str, int | None, int | None]], ...]] = (
 )
 
 
-def program_lines(session: Session, run: Run, *, live: bool = False) -> Iterator[str]:
+def program_lines(session: Session, run: Run) -> Iterator[str]:
     """Yield the whole report of one program."""
     program = program_result(session, run.id)
-    yield from _head(program, live)
+    yield from _head(program)
     parts = map(list, (part(program) for part in (
         _verdict_lines, _time_line, _functions_lines, _finding_list, _line_list,
     )))  # fmt: skip
@@ -112,13 +112,13 @@ def summary_lines(session: Session, run_id: str = "", width: int = WIDTH) -> lis
     return lines
 
 
-def _head(program: ProgramResult, live: bool) -> Iterator[str]:
-    heading = title(program, live=live)
+def _head(program: ProgramResult) -> Iterator[str]:
+    heading = title(program)
     yield heading
     yield "─" * min(WIDTH, columns(heading))
     if columns(command(program)) > ARGV_WIDTH:
         yield from wrap(command(program), hang=2)
-    ended = program.run.end(deserted=not live)
+    ended = program.run.shown
     if ended.status not in ("ok", "running", "queued"):
         failure = ended.status if ended.error in ("", ended.status) else f"{ended.status}: {ended.error}"
         yield from wrap(failure, first="  ✗ ")

@@ -28,14 +28,13 @@ ARGV_WIDTH: Final = 44
 """Most columns of the command line in a title; a longer command line follows below the title, whole."""
 
 
-def title(program: ProgramResult, *, live: bool = False) -> str:
-    """Return the title of a program: `train.py --epochs 3  ·  exit code 0  ·  42.1 s  ·  161 steps/s`. `live`: it is
-    being recorded now."""
+def title(program: ProgramResult) -> str:
+    """Return the title of a program: `train.py --epochs 3  ·  exit code 0  ·  42.1 s  ·  161 steps/s`."""
     parts = [shorten(command(program), ARGV_WIDTH)]
     if program.exit_code is not None:
         parts.append(f"exit code {program.exit_code}")
     elif not program.ended:
-        parts.append(program.run.end(deserted=not live).status)
+        parts.append(program.run.shown.status)
     parts.append(seconds(program.wall_seconds))
     if program.steps is not None and program.steps.per_second is not None:
         parts.append(f"{scaled(program.steps.per_second)} steps/s")

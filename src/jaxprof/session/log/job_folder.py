@@ -11,7 +11,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
@@ -61,8 +61,11 @@ class JobMember(Generic[S]):
     index: int
     path: Path
     session: S
-    live: bool
-    """Whether the session is still being written."""
+
+    @property
+    def live(self) -> bool:
+        """Whether the session is still being written."""
+        return not (self.session.deserted or self.session.complete)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +243,7 @@ class JobFollower(Generic[S]):
         except OSError:
             return False  # deleted meanwhile
         before, known = self._members.get(index), self._sizes.get(path)
+        was_live = before is not None and before.live
         grown = known != size
         if grown:
             self._sizes[path] = size
@@ -248,8 +252,8 @@ class JobFollower(Generic[S]):
         member = self._members.get(index)
         if member is None or member.path != path:
             return False
-        self._members[index] = replace(member, live=self._is_live(member))
-        return grown or before is None or self._members[index].live != before.live
+        member.session.desert(deserted=not self._is_live(member))
+        return grown or before is None or member.live != was_live
 
     def _take(self, index: int, path: Path) -> bool:
         """Fold the new events; return False for a session that is refused."""
@@ -265,7 +269,7 @@ class JobFollower(Generic[S]):
             return False
         self._refused.pop(path, None)
         self._followers[index] = follower
-        self._members[index] = JobMember(index, path, follower.session, live=False)
+        self._members[index] = JobMember(index, path, follower.session)
         return True
 
     def _is_live(self, member: JobMember[S]) -> bool:
