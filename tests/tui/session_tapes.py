@@ -44,8 +44,9 @@ class Tape:
         self.events.append(kind(run=run, seq=len(self.events) + 1, monotonic_seconds=self.now, **fields))
 
     def session(self):
-        """The fold of everything so far."""
+        """The fold of everything so far, as the app that writes it has it."""
         session = Session(self.header)
+        session.desert(deserted=False)
         session.extend(self.events)
         return session
 

@@ -43,6 +43,7 @@ class RollUpRecorder:
         self.failure: Exception | None = None
         """Why the last write failed; None if it did not."""
         self._index, self._path, self._session = index, path, Session(header)
+        self._session.desert(deserted=False)
         self._first_seconds = first_seconds
         self._arrived: deque[Sequence[Event]] = deque()
         self._over = threading.Event()
@@ -75,7 +76,7 @@ class RollUpRecorder:
             status = self._path.stat()  # before the events are taken: the roll-up has all that this size covers
             while self._arrived:
                 self._session.extend(self._arrived.popleft())
-            member = JobMember(self._index, self._path, self._session, not self._session.complete)
+            member = JobMember(self._index, self._path, self._session)
             write(self._path.parent, self._index, build(member, status.st_size, status.st_mtime_ns))
             self.failure = None
         except Exception as error:  # noqa: BLE001  neither a full disk nor a bug here may disturb the recording
