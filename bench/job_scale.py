@@ -193,8 +193,9 @@ def _tables(kind: str, processes: int, steps: int) -> dict[str, Any]:
     )  # fmt: skip
     session = Session(header)
     session.extend(_events(kind, steps))
+    session.deserted = True
     path = Path("process-00000.jaxprof")
-    return build(JobMember(0, path, session, False), 40 * steps, 1)
+    return build(JobMember(0, path, session), 40 * steps, 1)
 
 
 def _events(kind: str, steps: int) -> Iterator[Any]:
