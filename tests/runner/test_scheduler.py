@@ -127,7 +127,7 @@ def test_a_silent_engine_is_told(tmp_path, monkeypatch):
     session = load(stage.path, Session)
     assert [warning.code for warning in session.runs["r1"].warnings] == ["worker_silent"]
     assert session.closed.reason == "interrupted"
-    assert session.runs["r1"].over
+    assert session.runs["r1"].shown.error == "the session ended before this run did (interrupted)"
 
 
 @pytest.mark.parametrize(

@@ -148,6 +148,7 @@ EMPTY = {
     "history": ("No points.", "] y escape"),
 }
 """What each screen says without a session, and keys that do no harm there."""
+HIDDEN = {"job": "Filter", "results": "Sort"}
 
 
 async def test_wrong_files_are_refused_and_every_empty_screen_says_what_fills_it(tmp_path):
@@ -166,11 +167,25 @@ async def test_wrong_files_are_refused_and_every_empty_screen_says_what_fills_it
             else:
                 walk.app.action_go(mode)
             await walk.shows(words, gone=LedgerList.EMPTY)
-            assert mode != "job" or "Filter" not in walk.text.splitlines()[-1], "keys that do nothing are hidden"
+            if mode in HIDDEN:
+                assert HIDDEN[mode] not in walk.text.splitlines()[-1], "keys that do nothing are hidden"
             await walk.press(keys)
             assert walk.app.return_code is None
             while len(walk.app.screen_stack) > 1:
                 await walk.press("escape")
+
+
+async def test_a_dialog_changes_no_key_below_it():
+    async with walking(SMALL) as walk:
+        below = await walk.home()
+        below.query_one("#own-code").focus()
+        await walk.pause()
+        bar = str(walk.find(KeyBar).render())
+        await walk.press("?")
+        await walk.on("HelpScreen")
+        below.refresh_bindings()
+        await walk.pause()
+        assert str(below.query_one(KeyBar).render()) == bar
 
 
 async def test_the_line_of_keys_the_least_size_the_help_and_what_is_clicked():

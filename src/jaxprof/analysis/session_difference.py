@@ -281,7 +281,7 @@ def environment_facts(run: Run | None) -> dict[str, str]:
             "devices": ", ".join(f"{kinds.count(kind)} × {kind}" for kind in dict.fromkeys(kinds)) or None,
             **{name: value for name, value in environment.settings.items() if name not in _MOMENTARY},
         }
-    return {name: str(value) for name, value in facts.items() if value is not None}
+    return {name: str(value) for name, value in facts.items() if value not in (None, "")}
 
 
 def _commit(revision: RevisionRead | None) -> str | None:

@@ -118,7 +118,8 @@ class SessionRecorder:
         """Close the open runs and the log; `before_the_end` is called with the whole session. A `reason` that has ended
         no run, such as a signal after the last one, is none: the session has finished."""
         with self.lock:
-            self.close_runs(list(self.session.runs), RunFinished(status="cancelled", error=f"the session {reason}"))
+            why = f"the session ended before this run did ({reason})"
+            self.close_runs(list(self.session.runs), RunFinished(status="cancelled", error=why))
             if all(run.status != "cancelled" for run in self.session.runs.values()):
                 reason = "finished"
             if before_the_end is not None:

@@ -11,7 +11,7 @@ import program_events
 from jaxprof.analysis.jobs.step_grid import StepGrid
 from jaxprof.session.log import LogWriter
 from jaxprof.session_names import session_path
-from jaxprof.tui.job.heat_map import MARKS, JobMap, cell_words
+from jaxprof.tui.job.heat_map import MARKS, JobMap, cell_words, mark_of
 from jaxprof.tui.job.panes import RankTable
 from jaxprof.tui.job.screen import VIEWS, JobFindings, JobScreen
 from tui.fakes import HOSTILE, SMALL, walking
@@ -256,10 +256,11 @@ def test_a_process_that_nothing_is_compared_with_is_not_called_the_only_one():
     unknown = float("nan")
     for rows, says in (
         ([0.0], "no other process is known"),
-        ([0.0, unknown], "own work of the other process is unknown here"),
-        ([0.0, unknown, unknown], "own work of all other processes is unknown here"),
+        ([0.0, unknown], ", not compared: own work of the other process is unknown here"),
+        ([0.0, unknown, unknown], ", not compared: own work of all other processes is unknown here"),
     ):
         values = np.array(rows).reshape(-1, 1)
         given = np.zeros(1), np.full(1, 10), values, np.zeros_like(values), np.ones_like(values)
         grid = StepGrid(tuple(range(len(rows))), *given, "time", "own")
         assert cell_words(grid, 0, 0).endswith(says)
+        assert mark_of(int(grid.levels[0, 0]), float(grid.ratio[0, 0])) == " ", "nor drawn as if it was like the others"

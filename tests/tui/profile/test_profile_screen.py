@@ -258,6 +258,7 @@ async def test_what_has_no_data_says_why():
         ):
             walk.app.show_profile("r1", view)
             await walk.shows(words)
+            assert str(walk.screen.query_one("#pass-box").border_subtitle) == "", "no passes have no order"
 
         await opened(walk, sessions.finished(), run="r3")
         await walk.shows("No capture was recorded")

@@ -20,6 +20,7 @@ from jaxprof.tui.kit.program_summary import Head, ProgramHead, head_of, share_ba
 from jaxprof.tui.kit.time_tree import TimeTree
 from jaxprof.tui.live import Live
 from jaxprof.tui.messages import LiveChanged
+from jaxprof.tui.profile.screen import arrays_of
 from jaxprof.tui.program.ledger import LedgerList
 from jaxprof.tui.program.screen import ProgramScreen
 from tui import recorded
@@ -148,6 +149,10 @@ async def test_memory_has_the_live_arrays_of_a_program_without_a_capture():
     async with walking(MIDDLE) as walk:
         await walk.show(recorded.finished(), "program", "✓ exit code 0")
         await walk.through("6 | #profile | has no capture | Live arrays over time | highest")
+        program = program_result(walk.app.session, next(iter(walk.app.session.runs)))
+        assert arrays_of(program)[-1] == (program.wall_seconds, program.arrays.counts[-1][2]), (
+            "the last one until the end"
+        )
 
 
 # -- while it goes on ---------------------------------------------------------------------------------------------

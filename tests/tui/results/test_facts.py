@@ -96,6 +96,15 @@ def two_modes():
     return tape
 
 
+def opened_profile():
+    """A profile of another process, which says which jax it had."""
+    tape = Tape()
+    tape.plan("r1", "profile", "imported")
+    tape.add(e.WorkerStarted, "r1", pid=1, python="/venv/bin/python")
+    tape.add(e.EnvironmentRead, "r1", python="", numpy="", jax="0.8.0")
+    return tape
+
+
 TAPES = {
     "all well": sessions.finished(),
     "one of each end": sessions.troubled(),
@@ -105,6 +114,7 @@ TAPES = {
     "four wrong": checked(passed=False, wrong=4),
     "right": checked(passed=True, wrong=0),
     "two modes": two_modes(),
+    "an opened profile, whose interpreter is not the one that reads it": opened_profile(),
 }
 
 

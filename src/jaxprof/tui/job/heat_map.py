@@ -55,8 +55,8 @@ _DIGITS: Final = 9
 
 
 def mark_of(level: int, ratio: float) -> str:
-    """Return the character of a cell; a blank where the value is unknown."""
-    if level < 0:
+    """Return the character of a cell; a blank where the value, or what it is compared with, is unknown."""
+    if level < 0 or math.isnan(ratio):
         return " "
     return MARKS[level] if level < len(MARKS) else str(min(_DIGITS, int(ratio)))
 
@@ -117,7 +117,7 @@ def cell_words(grid: StepGrid, row: int, column: int) -> str:
         if not others:
             return f"{words}: no other process is known"
         who = "the other process" if others == 1 else "all other processes"
-        return f"{words}: nothing to compare with: {what} of {who} is unknown here"
+        return f"{words}, not compared: {what} of {who} is unknown here"
     known = sum(not math.isnan(value) for value in grid.seconds[:, column].tolist())
     against = "the other" if known == 2 else "the median"
     words += f", {against.removeprefix('the ') if known > 2 else against} {figure(usual)}"

@@ -157,6 +157,7 @@ class SessionScreen(Guarded, Screen[None]):
         """Catch up with missed changes. At first, `on_mount` does this, because the screen has no widgets before."""
         if self._composed:
             self.come_into_view()
+            self.refresh_bindings()  # they may have changed under a dialog
 
     def come_into_view(self) -> None:
         """Show the changes that the screen missed. Subclasses add what they reload at each visit."""

@@ -224,7 +224,7 @@ class KeyBar(Guarded, Widget):
         self.call_later(self._bindings_changed, self.screen)
 
     def _bindings_changed(self, screen: Screen[object]) -> None:
-        if screen is not self.screen:
+        if screen is not self.screen or screen is not self.app.screen:  # under a dialog it stays as it is
             return
         keys: dict[str, BarKey] = {}
         for active in screen.active_bindings.values():

@@ -87,4 +87,5 @@ class CompilePane(Guarded, Container):
         self._show_order()
 
     def _show_order(self) -> None:
-        self.query_one("#pass-box").border_subtitle = Content(self.query_one(TimeTree).order_in_words)
+        order = self.query_one(TimeTree).order_in_words if self._data is not None else ""
+        self.query_one("#pass-box").border_subtitle = Content(order)

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from jaxprof.analysis.profile import ProfileOverview
+    from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.session import Run, Session
 
 
@@ -61,15 +62,12 @@ def allocator_line(run: Run) -> Content:
     return Content.assemble("allocator peak, measured: ", (bytes_(memory.allocator_peak_bytes), "bold"), of)
 
 
-def arrays_of(run: Run) -> list[tuple[float, int]]:
-    """Return the bytes of a program's live arrays by the second of its life; nothing for a run that is no program."""
-    counts = run.program.arrays if run.program is not None else []
-    began = (
-        run.started_seconds
-        if run.started_seconds is not None
-        else min((e.monotonic_seconds for e in counts), default=0.0)
-    )
-    return [(counted.monotonic_seconds - began, counted.bytes) for counted in counts]
+def arrays_of(program: ProgramResult) -> list[tuple[float, int]]:
+    """Return the bytes of a program's live arrays by the second of its life. Counts that repeat the last one are not
+    recorded, so that one holds until the end, or until now."""
+    counts = program.arrays.counts if program.arrays is not None else ()
+    points = [(second, size) for second, _, size in counts]
+    return [*points, (program.wall_seconds, points[-1][1])] if points else []
 
 
 _NO_MEMORY = {
@@ -204,8 +202,8 @@ class ProfileScreen(SessionScreen, keys="profile"):
             view.read(module, lambda: memory_of_dump(module), _NO_SCHEDULE)
         elif run is None or words:
             program = program_result(session, run.id) if run is not None and run.is_program else None
-            answer = fit_words(session, program) if program is not None else ""
-            view.show_words(words, answer, arrays_of(run) if run is not None else ())
+            known = (fit_words(session, program), arrays_of(program)) if program is not None else ()
+            view.show_words(words, *known)
         else:
             compiled = with_hlo(session, run)
             key, why = (id(session), compiled.id), why_no_memory(compiled)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
-from jaxprof.analysis.run_result import what_is_wrong, worst_element
+from jaxprof.analysis.run_result import IMPORTED, what_is_wrong, worst_element
 from jaxprof.analysis.session_difference import environment_facts
 from jaxprof.facts import Fact, column, pick
 from jaxprof.facts.runs import RUNS, RunRow
@@ -143,7 +143,9 @@ def environment_lines(result: RunResult, width: int) -> list[Content]:
         return []
     known = environment_facts(result.run)
     settings = " · ".join(f"{name.replace('_', ' ')} {value}" for name, value in known.items())
-    return [*fact("settings", settings, width), *fact("interpreter", result.run.python or UNKNOWN, width)]
+    # The interpreter of an opened profile only read it.
+    interpreter = UNKNOWN if result.run.plan.how == IMPORTED else result.run.python or UNKNOWN
+    return [*fact("settings", settings, width), *fact("interpreter", interpreter, width)]
 
 
 def warning_lines(result: RunResult, width: int) -> list[Content]:

@@ -170,16 +170,19 @@ class ResultsScreen(SessionScreen, keys="results"):
     # -- keys -------------------------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Dim the keys that can do nothing now; Esc is the app's unless one part has the full room."""
+        """Dim the keys that can do nothing now, or hide them without any run; Esc is the app's unless one part has the
+        full room."""
         if not self.whole:
             return super().check_action(action, parameters)
-        run = self.chosen
+        run, some = self.chosen, bool(self.profiler.session.runs)
         views = views_of(self.profiler.session, run) if run is not None else frozenset()
         allowed = {
             "mark": run is not None,
             "log": run is not None,
             "step": run is not None,
-            "compare": bool(self.profiler.session.runs),
+            "compare": some,
+            "sort": some,
+            "reverse": some,
             "open": run is not None or self._sweep() is not None,
             "hlo": run is not None and "hlo" in run.texts,
             "profile": bool(parameters) and parameters[0] in views,
@@ -189,7 +192,7 @@ class ResultsScreen(SessionScreen, keys="results"):
         allowed["copy"] = allowed["zoom"] = allowed["open"]
         allowed["open"] &= not self.has_class("-zoom")
         if action in allowed:
-            return True if allowed[action] else None
+            return True if allowed[action] else None if some else False
         if action == "unzoom":
             return self.has_class("-zoom") or self.has_class("-log")
         return super().check_action(action, parameters)

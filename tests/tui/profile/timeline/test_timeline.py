@@ -163,6 +163,14 @@ def said_at(lanes, *times):
     return lines
 
 
+def test_of_a_long_line_the_names_are_cut_and_not_the_share():
+    browse = Browse(IDLE, 50, 20)
+    assert browse.longest()
+    line = cursor_lines(browse, 36)[-1]
+    assert line.plain.endswith(" % of the view busy")
+    assert "… · " in line.plain
+
+
 def test_what_overlaps_is_that_of_the_step_whose_parts_are_shown():
     first, *others = profiles.steps(4)
     rows = [replace(first, collectives_overlapped_seconds=1e-3), *others]

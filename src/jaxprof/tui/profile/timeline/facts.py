@@ -99,7 +99,8 @@ def cursor_lines(browse: Browse, width: int) -> list[Content]:
             parts.append(link_words(browse.lanes, lane, linked, begin))
         room = max(12, width - len(details) - 6)
         head = Content.assemble((shorten(name, room), "bold"), "  ", ("■ ", STYLES[kind]), details)
-    rest = Content.styled(safe(" · ".join(filter(None, [*parts, where, share]))), "$text-muted")
+    names = shorten(" · ".join(filter(None, [*parts, where])), max(8, width - len(share) - 3 if share else width))
+    rest = Content.styled(" · ".join(filter(None, [names, share])), "$text-muted")
     return [head.truncate(width, ellipsis=True), rest.truncate(width, ellipsis=True)]
 
 
