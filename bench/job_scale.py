@@ -193,7 +193,6 @@ def _tables(kind: str, processes: int, steps: int) -> dict[str, Any]:
     )  # fmt: skip
     session = Session(header)
     session.extend(_events(kind, steps))
-    session.deserted = True
     path = Path("process-00000.jaxprof")
     return build(JobMember(0, path, session), 40 * steps, 1)
 
