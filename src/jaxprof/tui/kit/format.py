@@ -77,13 +77,17 @@ SPEEDUP_WIDTH = 17
 
 
 def speedup_short(speedup: TimeComparison | None) -> str:
-    """Return the ratio for a column: `6.9× ± 0.5 %` if the bounds look the same at two digits, or do not fit."""
+    """Return the ratio for a column. If the bounds look the same at two digits, or do not fit, it is `6.9× ± 0.5 %`, or
+    the bounds alone if they are further apart than the ratio: `0.019-0.29×`."""
     if speedup is None:
         return UNKNOWN
     low, high, bounds = speedup.low, speedup.high, speedup.ratio_text
     if low is None or high is None or (ratio(low) != ratio(high) and len(bounds) <= SPEEDUP_WIDTH):
         return bounds
-    return f"{ratio(speedup.ratio)} ± {percent((high - low) / 2 / (speedup.ratio or 1.0))}"
+    half = (high - low) / 2 / (speedup.ratio or 1.0)
+    if half > 1:
+        return f"{ratio(low, 2).removesuffix('×')}-{ratio(high, 2)}"
+    return f"{ratio(speedup.ratio)} ± {percent(half)}"
 
 
 def speedup_style(speedup: TimeComparison | None) -> str:
