@@ -63,6 +63,7 @@ async def test_filter_marks_presets_variants_and_devices_are_in_the_plan():
 
         await walk.press("/ 'jac")
         await walk.until(lambda: listed.keys == ["hessian"], "only hessian has that in its title")
+        assert not {"/", "+"} & set(walk.text.splitlines()[-1]), "they are text there"
         assert screen.query_one("#workloads-box").border_subtitle == "2 hidden"
         await walk.press("enter")
         assert walk.app.focused is listed

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 from textual.content import Content
 from textual.style import Style
 from textual.widget import Widget
+from textual.widgets import Input
 
 from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.key_table import HIDDEN, LAST_RANK
@@ -229,9 +230,10 @@ class KeyBar(Guarded, Widget):
         keys: dict[str, BarKey] = {}
         for active in screen.active_bindings.values():
             binding = active.binding
-            listed = not binding.key.startswith(IN_MENU)
+            shown = self.app.get_key_display(binding)
+            is_text = isinstance(screen.focused, Input) and len(shown) == 1 and shown.isascii()
+            listed = not (is_text or binding.key.startswith(IN_MENU))
             if listed and binding.show and binding.description and binding.id and binding.action not in keys:
-                shown = self.app.get_key_display(binding)
                 place = _LAST.index(binding.id) + 1 if binding.id in _LAST else 0
                 rank = LAST_RANK if place else ACTIONS[binding.id].bar if active.enabled else HIDDEN
                 keys[binding.action] = BarKey(binding.key, shown, binding.description, active.enabled, rank, place)
