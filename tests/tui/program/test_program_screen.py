@@ -24,7 +24,7 @@ from jaxprof.tui.profile.screen import arrays_of
 from jaxprof.tui.program.ledger import LedgerList
 from jaxprof.tui.program.screen import ProgramScreen
 from tui import recorded
-from tui.fakes import MIDDLE, PYTHON, SMALL, FakeProgramConductor, walking
+from tui.fakes import MIDDLE, PYTHON, SMALL, WIDE, FakeProgramConductor, walking
 
 
 @pytest.mark.parametrize("width", [1, 40, 76, 120])
@@ -279,6 +279,17 @@ def test_a_program_that_starts_as_another_one_ends_is_busy():
 
 
 @pytest.mark.usefixtures("catalogue", "shelf")
+async def test_findings_that_come_at_the_end_have_all_of_the_room():
+    async with walking(WIDE) as walk:
+        program = await started(walk)
+        for name, line in (("step", 88), ("head", 60)):
+            for event in made.shaped(6, name, called_from=made.at(line), compile_seconds=1.0):
+                program.emit(event)
+        program.finish(0)
+        await walk.shows("✓ exit code 0", "`step` was compiled again", "`head` was compiled again")
+        await walk.until(lambda: walk.text.count("Pad and mask") == 2, "the advice of both")
+
+
 async def test_what_is_measured_and_a_program_do_not_go_on_at_once():
     async with walking(MIDDLE) as walk:
         program = await started(walk)
