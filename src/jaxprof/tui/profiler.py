@@ -82,11 +82,9 @@ class Profiler(Guarded, App[None]):
         super().__init__(**options)
         self._run_in_view = ""
         self.view_wanted = ""
-        """View that Profile opens next (`timeline`, `compile`...); cleared when Profile comes into view."""
+        """View that Profile or Program opens next (`timeline`, `ledger`...); cleared when that comes into view."""
         self.kernel_wanted = ""
         """Kernel that HLO or Profile shows next; cleared when that screen comes into view."""
-        self.words_wanted = ("", "")
-        """View that Program shows next, and the filter text for it; cleared when Program comes into view."""
         self.hlo_wanted: Path | None = None
         """HLO file, or folder of dumps, that HLO opens next; cleared when HLO comes into view."""
         self.hlo_file: Path | None = None
@@ -201,8 +199,8 @@ class Profiler(Guarded, App[None]):
         if kind is Kind.JOB:
             self.open_job(path)
             return
-        if kind is Kind.HLO:
-            self.hlo_wanted = self.hlo_file = path
+        if kind is Kind.HLO or (kind is None and go == "hlo"):  # its reader says what is wrong
+            self.hlo_wanted = path
             self._show_in("hlo")
             return
         live = self.live
@@ -233,7 +231,7 @@ class Profiler(Guarded, App[None]):
         if mode == "profile":
             self.view_wanted = "overview"
         elif mode == "program":
-            self.words_wanted = ("findings", "")
+            self.view_wanted = "findings"
         self._show_in(mode)
 
     def stop_reading(self) -> None:
@@ -351,10 +349,10 @@ class Profiler(Guarded, App[None]):
         if mode == "profile":
             run = self.session.runs.get(self.run_in_view)
             if run is not None and run.plan.how == "numpy":  # XLA compiles nothing for NumPy: show another run
-                self.run_in_view = ""
+                self._run_in_view = ""
             self.view_wanted = {"compiles": "compile"}.get(name, name)
         elif mode == "program":
-            self.words_wanted = ("ledger" if name == "compiles" else "summary", "")
+            self.view_wanted = "ledger" if name == "compiles" else "summary"
         self.action_go(mode)
 
     def _forms(self, place: str) -> list[str]:
@@ -432,9 +430,9 @@ class Profiler(Guarded, App[None]):
         if type(self.screen).__name__ != "HelpScreen":
             self.push_screen(made("actions", "HelpScreen", self.screen))
 
-    def show_program(self, run: str = "", view: str = "", words: str = "") -> None:
-        """Go to the screen of the program `run` and open `view` there, filtered by `words`."""
-        self.run_in_view, self.words_wanted = run or self.run_in_view, (view, words)
+    def show_program(self, run: str) -> None:
+        """Go to the screen of the program `run`."""
+        self.run_in_view = run
         self._show_in("program")
 
     def show_hlo(self, run: str = "", kernel: str = "") -> None:

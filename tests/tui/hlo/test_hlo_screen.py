@@ -21,6 +21,11 @@ from tui.fakes import SMALL, Stage, walking
 from tui.hlo_texts import FILE, HLO, program_session, program_tape
 from tui.session_tapes import HOSTILE, Tape
 
+SINE = (
+    "HloModule m, is_scheduled=true\n\nENTRY %main (x: f32[256]) -> f32[256] {\n  %x = f32[256]{0} parameter(0)\n"
+    "  ROOT %out = f32[256]{0} sine(%x)\n}\n"
+)
+
 
 async def opened(walk, session, tab="kernels"):
     """The screen, once everything about the program was worked out."""
@@ -274,9 +279,10 @@ async def test_named_on_the_hlo_screen_and_what_holds_no_hlo_is_refused(tmp_path
             await walk.on("HloScreen")
             return before
 
-        for name, said in (("nothing", "there is no file"), ("an empty file", "the file is empty")):
+        for name, said in (("nothing", "there is no"), ("an empty file", "the file is empty"), ("a jaxpr", "a jaxpr")):
             await answer(WRONG[name][0], name)
             await walk.shows(said)
+        await walk.press("5", "Nothing was run yet", gone="is HLO that was not run here")
         for name in ("text", "dump", "session"):
             before = await answer(SOURCES[name], name)
             await walk.until(lambda before=before: walk.screen._opened is not before)
@@ -285,10 +291,7 @@ async def test_named_on_the_hlo_screen_and_what_holds_no_hlo_is_refused(tmp_path
 
 async def test_memory_shows_the_module_of_a_file_and_leads_back_to_its_text(tmp_path):
     path = tmp_path / "a.hlo"
-    path.write_text(
-        "HloModule m, is_scheduled=true\n\nENTRY %main (x: f32[256]) -> f32[256] {\n  %x = f32[256]{0} parameter(0)\n"
-        "  ROOT %out = f32[256]{0} sine(%x)\n}\n"
-    )
+    path.write_text(SINE)
     async with walking(stage=Stage(path)) as walk:
         await walk.shows("out")
         for keys in ("m m", "6"):
@@ -298,3 +301,27 @@ async def test_memory_shows_the_module_of_a_file_and_leads_back_to_its_text(tmp_
             await walk.press("m 1", "[Kernels")
         await walk.show(program_tape(), "results", "jit")
         await walk.press("6", "peak memory 2.50 MiB", gone="a.hlo")
+
+
+async def test_hlo_and_memory_show_the_same_module_whatever_was_looked_at_in_between(tmp_path):
+    path = tmp_path / "a.hlo"
+    path.write_text(SINE)
+    async with walking() as walk:
+        screen = await opened(walk, program_session())
+        screen.open_file(path)
+        await read(walk, path)
+        await walk.press("6", "[Memory] m · a.hlo")
+        await walk.press("2", "two-layers")
+        await walk.press("6", "[Memory] m · a.hlo")
+        await walk.press("4", "a.hlo")
+        await walk.press("2", "two-layers")
+        await walk.press("m h", "grad_fusion", gone="a.hlo")
+        walk.screen.post_message(SessionChanged(frozenset({"r1"})))
+        await walk.press("m m", "peak memory 2.50 MiB")
+
+        tape = Tape()
+        tape.plan("r1", "numpy")
+        await walk.show(tape.session(), "hlo", "No compiled program", gone="grad_fusion")
+        walk.screen.open_file(path)
+        await read(walk, path)
+        await walk.press("6", "[Memory] m · a.hlo")

@@ -17,7 +17,7 @@ def program(key, *stages):
     return ModuleStages(key, key, {stage: lambda: "" for stage in stages})
 
 
-def test_the_run_in_view_comes_first_then_what_was_compiled_then_anything():
+def test_the_run_in_view_comes_first_then_what_was_compiled_and_no_file_of_before():
     programs = ModuleList()
     assert programs.first("r1") is None
     file, traced, compiled = program("a.hlo", "hlo"), program("r1", "jaxpr"), program("r2", "jaxpr", "hlo")
@@ -25,10 +25,10 @@ def test_the_run_in_view_comes_first_then_what_was_compiled_then_anything():
     programs.add_files([file])
     assert [one.key for one in programs.all] == ["b.hlo", "a.hlo"], "opened again, it is there once, as it is now"
     assert programs.all[-1] is file
-    for of_session, run, first in (([], "r1", "b.hlo"), ([traced], "", "r1"), ([traced, compiled], "", "r2")):
+    for of_session, run, first in (([], "r1", None), ([traced], "", "r1"), ([traced, compiled], "", "r2")):
         programs.of_session = of_session
         found = programs.first(run)
-        assert found.key == first
+        assert (found and found.key) == first
     assert programs.first("r1") is traced
     assert (programs.of_run("r2"), programs.of_run("a.hlo")) == (compiled, None)
 

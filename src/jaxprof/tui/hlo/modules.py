@@ -64,10 +64,10 @@ class ModuleList:
         return next((program for program in self.of_session if program.key == key), None)
 
     def first(self, wanted: str) -> ModuleStages | None:
-        """Return the program of the run `wanted`, else the first that was compiled, else the first of all."""
+        """Return the program of the run `wanted`, else the first of the session that was compiled, else its first."""
         named = [program for program in self.of_session if program.key == wanted]
         with_hlo = [program for program in self.of_session if "hlo" in program.stages]
-        return next(iter([*named, *with_hlo, *self.all]), None)
+        return next(iter([*named, *with_hlo, *self.of_session]), None)
 
 
 @dataclass(slots=True)

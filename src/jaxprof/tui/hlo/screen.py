@@ -88,7 +88,6 @@ class HloScreen(SessionScreen, keys="hlo"):
         """Whether the tab in view is a text."""
         self._device: DevicePeaks | None = None
         """The device that the user chose; None for the program's own device."""
-        self._run_seen = ""
         self._reading = ModuleReader(
             lambda opened, part: self.call_later(self._part_ready, opened, part),
             lambda error: self.post_message(Failed(error)),
@@ -123,13 +122,15 @@ class HloScreen(SessionScreen, keys="hlo"):
         self._show_empty()
 
     def come_into_view(self) -> None:
+        """Show the run that another screen had in view, if it has HLO; a file stays, here and on Memory, until then."""
         super().come_into_view()
-        wanted = self.profiler.run_in_view
-        if wanted and wanted != self._run_seen:
-            self._run_seen = wanted
-            program = self._module_list.of_run(wanted)
-            if program is not None and (self._opened is None or self._opened.program.key != wanted):
+        before = self._opened.program if self._opened is not None else None
+        program = self._module_list.of_run(self.profiler.run_in_view)
+        if program is not None and self.profiler.module_in_view is None:
+            if before is None or before.key != program.key:
                 self._choose(program)
+        elif before is not None and self._is_of_file(before):
+            self._share(before)
         path, self.profiler.hlo_wanted = self.profiler.hlo_wanted, None
         if path is not None:
             self.open_file(path)
@@ -160,10 +161,13 @@ class HloScreen(SessionScreen, keys="hlo"):
 
     def _share(self, program: ModuleStages) -> None:
         """Let the other screens show the same program."""
-        if program in self._module_list.of_session:
-            self.profiler.run_in_view = self._run_seen = program.key
-        else:
+        if self._is_of_file(program):
             self.profiler.module_in_view = program
+        else:
+            self.profiler.run_in_view = program.key
+
+    def _is_of_file(self, program: ModuleStages) -> bool:
+        return self._module_list.of_run(program.key) is None
 
     def on_unmount(self) -> None:
         self._reading.stop()
@@ -451,9 +455,11 @@ class HloScreen(SessionScreen, keys="hlo"):
 
     def open_file(self, path: Path) -> None:
         """Open an HLO file, or a folder that XLA dumped into, in a thread."""
-        in_thread(self, lambda: modules_at(path), "file", then=self._file_read)
+        in_thread(self, lambda: modules_at(path), "file", then=partial(self._file_read, path))
 
-    def _file_read(self, programs: list[ModuleStages]) -> None:
+    def _file_read(self, path: Path, programs: list[ModuleStages]) -> None:
+        self.profiler.hlo_file = path
+        self.profiler.show_state()
         self._module_list.add_files(programs)
         self._choose(programs[0])
         if len(programs) > 1:

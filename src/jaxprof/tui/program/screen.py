@@ -177,13 +177,9 @@ class ProgramScreen(ViewsScreen, keys="program"):
         if self._run != before:
             self._show()
         self.set_clock(self.query_one(ProgramHead).runs)
-        (view, words), self.profiler.words_wanted = self.profiler.words_wanted, ("", "")
-        if not view:
-            return
+        view, self.profiler.view_wanted = self.profiler.view_wanted, ""
         if view == "summary":
             view = "findings" if self._view == "ledger" else self._view
-        if words:
-            self.query_one(FilterLine).open(words)
         self.action_tab(view)
 
     def _show(self) -> None:

@@ -136,7 +136,7 @@ class ResultsScreen(SessionScreen, keys="results"):
         if not self.whole:
             return
         run = self.chosen
-        if run is not None:
+        if run is not None and run.id != self.profiler.run_in_view:
             self.profiler.run_in_view = run.id
         self._show_panel()
         self._panel.scroll_home(animate=False)
