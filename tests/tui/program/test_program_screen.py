@@ -278,7 +278,6 @@ def test_a_program_that_starts_as_another_one_ends_is_busy():
     assert told == [True, False, True, False]
 
 
-@pytest.mark.usefixtures("catalogue", "shelf")
 async def test_findings_that_come_at_the_end_have_all_of_the_room():
     async with walking(WIDE) as walk:
         program = await started(walk)
@@ -290,6 +289,7 @@ async def test_findings_that_come_at_the_end_have_all_of_the_room():
         await walk.until(lambda: walk.text.count("Pad and mask") == 2, "the advice of both")
 
 
+@pytest.mark.usefixtures("catalogue", "shelf")
 async def test_what_is_measured_and_a_program_do_not_go_on_at_once():
     async with walking(MIDDLE) as walk:
         program = await started(walk)
