@@ -37,14 +37,14 @@ def test_a_session_that_is_being_written_is_not_called_cut_off(deserted, statuse
         (
             made.arrays([4, 9, 2], 1 << 20),
             0,
-            "It fits: at most 9.00 MiB of arrays, without what its programs need beside",
+            "It fits: the highest seen is 9.00 MiB of arrays, beside what its programs need.",
         ),
         (
             [replace(made.arrays([4])[0], devices={"cuda:0": 3 << 30}), ROOM],
             0,
-            "It fits: at most 3.00 GiB of 80.0 GiB on",
+            "It fits: the highest seen is 3.00 GiB of 80.0 GiB on",
         ),
-        (made.arrays([4]), 3, "It fitted until it failed: at most 4.00 KiB of arrays"),
+        (made.arrays([4]), 3, "It fitted until it failed: the highest seen is 4.00 KiB of arrays"),
         ([NO_ROOM], 1, "It did not fit: it ran out of memory: 4.00 KiB were asked for"),
         ([], 0, "It fits."),
         ([], 130, "Whether it fits is unknown, because it was cancelled."),

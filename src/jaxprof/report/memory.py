@@ -84,10 +84,10 @@ def fit_words(session: Session, program: ProgramResult) -> str:
     parts = [f"{bytes_(size)}{_of_limit(session, device)} on {device}" for device, size in held.items()]
     if counts and not parts:
         most = max(each.bytes for each in counts)
-        parts = [f"{bytes_(most)} of arrays, without what its programs need beside them"]
+        parts = [f"{bytes_(most)} of arrays, beside what its programs need"]
     status = run.shown.status
     verdict = _FITS.get(status, f"Whether it fits is unknown, because it was {status}")
-    return f"{verdict}: at most {', '.join(parts)}." if parts else f"{verdict}."
+    return f"{verdict}: the highest seen is {', '.join(parts)}." if parts else f"{verdict}."
 
 
 _FITS: Final = {"running": "It fits so far", "ok": "It fits", "failed": "It fitted until it failed"}
