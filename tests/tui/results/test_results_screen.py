@@ -2,8 +2,10 @@
 
 from jaxprof.tui.app import JaxprofApp
 from jaxprof.tui.kit.explanation import ExplanationDialog, ExplanationHead
+from jaxprof.tui.kit.screen_bars import KeyBar
 from jaxprof.tui.results import run_table
 from jaxprof.tui.results.screen import ResultsScreen, RunTable
+from tui import profiles
 from tui import session_tapes as sessions
 from tui.fakes import SMALL, walking
 from tui.session_tapes import Tape
@@ -121,3 +123,19 @@ async def test_failed_runs_say_why_in_their_row_and_in_full_and_leave_with_their
         await walk.until(lambda: screen.chosen is not None and screen.chosen.id == "r1")
         walk.app.set_session(Tape().session(), None)
         await walk.until(lambda: screen.chosen is None)
+
+
+async def test_what_a_row_of_an_opened_profile_cannot_do_is_not_named_and_says_why():
+    async with walking() as walk:
+        await walk.show(profiles.imported(), "results", "jit_selu")
+        named = ("Run again", "Compare")
+        await walk.until(lambda: not [one for one in named if one in str(walk.find(KeyBar).render())])
+        for key, why in (
+            ("r", "there is nothing to run"),
+            ("space", "is an opened profile"),
+            ("c", "compares profiles"),
+        ):
+            await walk.press(key)
+            await walk.until(lambda why=why: why in walk.said, key)
+        await walk.show(sessions.finished(), "results")
+        await walk.until(lambda: not [one for one in named if one not in str(walk.find(KeyBar).render())])

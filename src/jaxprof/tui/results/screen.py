@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from textual.containers import Vertical
 from textual.content import Content
 
+from jaxprof.analysis.run_result import IMPORTED
 from jaxprof.errors import UsageError
 from jaxprof.report.runs import break_even_text, sweep_table
 from jaxprof.runner.expected_time import left_in_words
@@ -174,20 +175,22 @@ class ResultsScreen(SessionScreen, keys="results"):
         full room."""
         if not self.whole:
             return super().check_action(action, parameters)
+        from jaxprof.tui.results.compare_dialog import unfit
+
         run, some = self.chosen, bool(self.profiler.session.runs)
         views = views_of(self.profiler.session, run) if run is not None else frozenset()
         allowed = {
-            "mark": run is not None,
+            "mark": run is not None and unfit(run) is None,
             "log": run is not None,
             "step": run is not None,
-            "compare": some,
+            "compare": any(unfit(each) is None for each in self.profiler.session.runs.values()),
             "sort": some,
             "reverse": some,
             "open": run is not None or self._sweep() is not None,
             "hlo": run is not None and "hlo" in run.texts,
             "profile": bool(parameters) and parameters[0] in views,
             "cancel": run is not None and not run.shown.over and self._ours,
-            "again": run is not None and run.shown.over,
+            "again": run is not None and run.shown.over and run.plan.how != IMPORTED,
         }
         allowed["copy"] = allowed["zoom"] = allowed["open"]
         allowed["open"] &= not self.has_class("-zoom")
@@ -203,8 +206,18 @@ class ResultsScreen(SessionScreen, keys="results"):
             return "this run has ended" if run.shown.over else "another process runs it: cancel it there"
         if action == "cancel":
             return "no run is chosen"
-        if action == "again" and run is not None:
+        if run is None:
+            return ""
+        if action == "again" and run.plan.how == IMPORTED:
+            from jaxprof.runner.rerun import NOT_AGAIN
+
+            return f"{run.label} {'. '.join(NOT_AGAIN[IMPORTED])}"
+        if action == "again":
             return "this run has not ended yet"
+        if action in ("mark", "compare"):
+            from jaxprof.tui.results.compare_dialog import unfit
+
+            return str(unfit(run) or "")
         return ""
 
     def action_open(self) -> None:
@@ -229,14 +242,9 @@ class ResultsScreen(SessionScreen, keys="results"):
         rows, run = self._rows, self.chosen
         if run is None:
             return
-        from jaxprof.tui.results.compare_dialog import unfit
-
-        if run.id not in rows.marked:
-            if refused := unfit(run):
-                raise refused
-            if len(rows.marked) == 2:
-                hint = f"{key_of('results.mark')} on one of them unmarks it; {key_of('results.compare')} compares them."
-                raise UsageError("two runs are marked already", hint)
+        if run.id not in rows.marked and len(rows.marked) == 2:
+            hint = f"{key_of('results.mark')} on one of them unmarks it; {key_of('results.compare')} compares them."
+            raise UsageError("two runs are marked already", hint)
         rows.toggle(run.id)
         rows.action_move(1)
         self._show_summary()
