@@ -188,7 +188,7 @@ def test_a_program_that_does_not_listen_is_not_waited_for(stage):
     deaf.until(lambda: ("stdout", "ready") in deaf.lines)
     assert deaf.scheduler.busy, "a line is there before the program ends"
     for _ in range(2000):  # more than the control pipe holds
-        deaf.scheduler.capture(steps=5)
+        deaf.scheduler.capture(5)
     deaf.scheduler.cancel_all()
     run = deaf.end()
     assert (run.status, deaf.scheduler.exit_code) == ("cancelled", 130)

@@ -172,8 +172,8 @@ class FakeProgramConductor(FakeQueue):
     def emit(self, *events):
         super().emit(*(replace(event, run="r1") for event in events))
 
-    def capture(self, seconds=None, steps=None):
-        self.captured.append((seconds, steps))
+    def capture(self, seconds):
+        self.captured.append(seconds)
 
 
 class Stage:

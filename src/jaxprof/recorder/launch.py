@@ -154,7 +154,7 @@ class Launched:
 
         request: CaptureRequest = read_request(line, [CaptureRequest])
         if self._recorder is not None:
-            self._recorder.capture(seconds=request.seconds, steps=request.steps)
+            self._recorder.capture(request.seconds)
 
     def _end(self) -> None:
         """End the recording when the program ends normally. Does nothing in a forked child, where the program has not

@@ -123,10 +123,11 @@ class ProgramProcess(ChildProcess):
             time.sleep(_ENVIRONMENT_READ_SECONDS)  # in the middle of an exec there is momentarily no environment
         return None
 
-    def capture(self, seconds: float | None = None, steps: int | None = None) -> None:
-        """Request a window in which JAX's profiler is on. A program that does not read requests gets none."""
+    def capture(self, seconds: float) -> None:
+        """Request a window of so many seconds in which JAX's profiler is on. A program that does not read requests gets
+        none."""
         with contextlib.suppress(OSError):
-            os.write(self._control, encode_request(CaptureRequest(seconds=seconds, steps=steps)))
+            os.write(self._control, encode_request(CaptureRequest(seconds)))
 
     def signal(self, number: int) -> None:
         """Pass on a signal that was sent to us but meant for the program."""

@@ -177,10 +177,10 @@ class ProgramScheduler(RecordingScheduler):
             self._working = False
             self._over.set()
 
-    def capture(self, seconds: float | None = None, steps: int | None = None) -> None:
-        """Request a window in which JAX's profiler is on."""
+    def capture(self, seconds: float) -> None:
+        """Request a window of so many seconds in which JAX's profiler is on."""
         if self._process is not None:
-            self._process.capture(seconds, steps)
+            self._process.capture(seconds)
 
     def cancel(self, run: str) -> None:
         """Interrupt the program as ctrl+c would; a second call sends SIGTERM, a third one SIGKILL. Other ids are

@@ -213,7 +213,7 @@ async def test_a_program_is_followed_captured_cancelled_and_run_again():
         program.emit(e.Compiled(function="loss", trace_seconds=0.1, compile_seconds=1.2, reason_code="first"))
         await walk.press("m b", "▸ loss")
         await walk.press("w")
-        await walk.until(lambda: program.captured == [(2.0, None)])
+        await walk.until(lambda: program.captured == [2.0])
         program.emit(e.CaptureWindow(state="began", monotonic_seconds=monotonic()))
         await walk.shows("capturing a profile")
         await walk.press("w")

@@ -32,9 +32,8 @@ class RecordingOptions:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class CaptureRequest:
-    """Switch JAX's profiler on for so many seconds or steps; with neither, until the end."""
+    """Switch JAX's profiler on for so many seconds."""
 
-    seconds: float | None = None
-    steps: int | None = None
+    seconds: float
