@@ -17,7 +17,7 @@ _LEAST_PERCENT = 0.001
 _MOST_PERCENT = 10_000
 _WIDEST = 1e4
 """Bounds of a ratio that are further apart than this factor say nothing: a hundred times as fast, or as slow."""
-_WIDEST_HALF = 0.5
+WIDEST_HALF = 0.5
 """Half the width of an interval, as a share of its value, above which only the interval's ends say something."""
 _COUNT = ("", "k", "M", "G", "T", "P", "E")
 
@@ -83,7 +83,7 @@ def spread(half: float | None, low: float | None, high: float | None) -> str:
     it is wider than the time itself, its two ends in seconds, `12 ms to 96 ms`."""
     if half is None:
         return UNKNOWN
-    if half <= _WIDEST_HALF or low is None or high is None:
+    if half <= WIDEST_HALF or low is None or high is None:
         return f"± {percent(half)}"
     return f"{seconds(low, 2)} to {seconds(high, 2)}"
 

@@ -52,6 +52,7 @@ def speedup(ratio, low=None, high=None, measured="in turns"):
         (speedup(0.49, 0.4, 0.6), "0.49× (0.40-0.60)", "0.49× (0.40-0.60)", "$worse", "slower than numpy"),
         (speedup(0.13, 0.02, 0.9), "", "", "$text-muted", "uncertain"),
         (speedup(0.077, 0.048, 0.12), "", "0.077× ± 47 %", "$worse", "slower than numpy"),
+        (speedup(0.05, 0.027, 0.093), "0.050× (0.027-0.093)", "0.027-0.093×", "$worse", "slower than numpy"),
         (speedup(0.074, 0.019, 0.29), "", "0.019-0.29×", "$text-muted", "slower than numpy"),
         (speedup(1.001, 0.99, 1.01), "", "", "", "the same as numpy"),
         (speedup(5.1, 0.2, 90, "apart"), "", "", "$text-muted", "not measured together"),

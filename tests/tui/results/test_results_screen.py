@@ -7,7 +7,7 @@ from jaxprof.tui.results import run_table
 from jaxprof.tui.results.screen import ResultsScreen, RunTable
 from tui import profiles
 from tui import session_tapes as sessions
-from tui.fakes import SMALL, walking
+from tui.fakes import SMALL, WIDE, walking
 from tui.session_tapes import Tape
 
 
@@ -139,3 +139,16 @@ async def test_what_a_row_of_an_opened_profile_cannot_do_is_not_named_and_says_w
             await walk.until(lambda why=why: why in walk.said, key)
         await walk.show(sessions.finished(), "results")
         await walk.until(lambda: not [one for one in named if one not in str(walk.find(KeyBar).render())])
+
+
+async def test_an_interval_wider_than_the_median_has_its_two_ends_where_they_fit():
+    tape = Tape()
+    tape.plan("r1", "a long name of a variant")
+    tape.plan("r2", "another long name", baseline="r1")
+    tape.start("r1")
+    tape.turns("r1", [0.1e-3, 9e-3, 0.2e-3, 9e-3, 1e-3, 0.1e-3] * 3, 1)
+    tape.finish("r1")
+    async with walking() as walk:
+        for size, shown in ((WIDE, "89 µs-4.0 ms"), (SMALL, "± >100 %")):
+            await walk.pilot.resize_terminal(*size)
+            await walk.show(tape, "results", f" {shown}  █")

@@ -10,7 +10,7 @@ from textual.content import Content
 
 from jaxprof.stats.summary import FEWEST_FOR_INTERVAL
 from jaxprof.text import safe
-from jaxprof.units import UNKNOWN, counted, integer, percent, ratio, seconds, spread
+from jaxprof.units import UNKNOWN, WIDEST_HALF, counted, integer, percent, ratio, seconds, spread
 
 if TYPE_CHECKING:
     from jaxprof.events import Scalar, SourceLocation
@@ -54,12 +54,17 @@ def half_width(summary: Summary | None) -> str:
     return "" if " to " in text else f" {text}"
 
 
-def half_width_short(summary: Summary | None) -> str:
-    """Return `half_width` for a column: `± >100 %` if the interval is wider than the median."""
+def half_width_forms(summary: Summary | None) -> tuple[str, ...]:
+    """Return `half_width` for a column. If the interval is wider than the median, the first form is its two ends,
+    `12-96 ms`; the second, for less room, is at most `± >100 %`."""
     share = summary.relative_halfwidth if summary is not None else None
-    if share is None:
-        return UNKNOWN
-    return f"± {percent(share)}" if share <= 1 else "± >100 %"
+    if summary is None or share is None:
+        return (UNKNOWN,)
+    low, _, high = spread(share, summary.low, summary.high).partition(" to ")
+    if not high:
+        return (low,)
+    unit = high.partition(" ")[2]
+    return f"{low.removesuffix(f' {unit}')}-{high}", f"± {percent(share)}" if share <= 1 else "± >100 %"
 
 
 def interval(summary: Summary | None) -> str:
@@ -85,7 +90,7 @@ def speedup_short(speedup: TimeComparison | None) -> str:
     if low is None or high is None or (ratio(low) != ratio(high) and len(bounds) <= SPEEDUP_WIDTH):
         return bounds
     half = (high - low) / 2 / (speedup.ratio or 1.0)
-    if half > 1:
+    if half > WIDEST_HALF:
         return f"{ratio(low, 2).removesuffix('×')}-{ratio(high, 2)}"
     return f"{ratio(speedup.ratio)} ± {percent(half)}"
 

@@ -106,7 +106,9 @@ def _least(all_columns: Sequence[TableColumn[Row]], rows: Iterable[Row]) -> dict
     longest = {id(column): columns(column.title) for column in fitting}
     for _, row in zip(range(_MEASURED if fitting else 0), rows, strict=False):
         for column in fitting:
-            longest[id(column)] = max(longest[id(column)], columns(text_of(column.cell(row))))
+            shown = column.cell(row)
+            text = shown(column.most).plain.strip() if callable(shown) else text_of(shown)
+            longest[id(column)] = max(longest[id(column)], columns(text))
     return {id(column_): max(column_.width, min(column_.most, longest.get(id(column_), 0))) for column_ in all_columns}
 
 
@@ -228,11 +230,11 @@ def _measured(column: Fact[Any], rows: Sequence[Any]) -> TableColumn[Any]:
     return of_column(column, _LEAST, most=most, fits=True, gap=2)
 
 
-def either(*forms: str, style: str = "") -> Drawing:
+def either(*forms: str, style: str = "", right: bool = False) -> Drawing:
     """Return a cell with the first of several forms that fits; the last form if none fits."""
 
     def draw(width: int) -> Content:
-        return cell(next((form for form in forms if columns(form) <= width), forms[-1]), width, style)
+        return cell(next((form for form in forms if columns(form) <= width), forms[-1]), width, style, right=right)
 
     return draw
 

@@ -27,7 +27,7 @@ from jaxprof.tui.kit.format import (
     SPEEDUP_WIDTH,
     clock,
     half_width,
-    half_width_short,
+    half_width_forms,
     parameters_text,
     speedup_short,
     speedup_style,
@@ -35,7 +35,7 @@ from jaxprof.tui.kit.format import (
 )
 from jaxprof.tui.kit.plots import count_tick
 from jaxprof.tui.kit.program_summary import in_a_line
-from jaxprof.tui.kit.table_columns import Cell, Span, TableColumn
+from jaxprof.tui.kit.table_columns import Cell, Span, TableColumn, either
 from jaxprof.tui.kit.table_view import Heading, TableView
 from jaxprof.tui.kit.threads import in_thread
 from jaxprof.units import bytes_, percent, scaled, seconds
@@ -93,8 +93,7 @@ class RunTable(TableView[RunResult]):
                 TableColumn("variant", lambda row: self._labels[row.run.id], 10, most=25, fits=True,
                             sort=lambda row: row.run.plan.variant),
                 TableColumn("median", self._median, 8, right=True, sort=at("summary.median")),
-                TableColumn("95 %", lambda row: half_width_short(row.summary), 8, right=True, style="$text-muted",
-                            gap=2),
+                TableColumn("95 %", _interval, 8, most=13, fits=True, right=True, gap=2),
                 TableColumn("from 0", self._bar, 7, weight=1, most=46, gap=2),
                 TableColumn("speed-up", _speedup, SPEEDUP_WIDTH, sort=_slowdown),
                 TableColumn("break-even", _break_even, 10, most=14, fits=True),
@@ -273,6 +272,10 @@ def _began_seconds(run: Run) -> float | None:
 
 def _bytes(count: int | None) -> str:
     return "" if count is None else bytes_(count)
+
+
+def _interval(run_result: RunResult) -> Cell:
+    return either(*half_width_forms(run_result.summary), style="$text-muted", right=True)
 
 
 def _slowdown(run_result: RunResult) -> float | None:
