@@ -36,6 +36,7 @@ def test_the_time_line_adds_up_whatever_was_seen(stretches, wall):
 def test_what_was_not_seen_comes_last_and_is_no_estimate_of_anything():
     found = made.result(made.sampled(2, 3.0, {"compile": 1.0, "device_busy": 2.0}), wall=10.0)
     assert (found.timeline[-1].state, found.timeline[-1].seconds) == (NOT_SEEN, pytest.approx(7.0))
+    assert {share.state for share in found.timeline if share.exact} == {*e.STAGES}, "what JAX reports"
 
 
 def test_columns_hold_what_was_done_in_their_time():
@@ -55,6 +56,16 @@ def test_a_program_that_runs_lasts_until_its_last_event():
     session.apply(made.sampled(4, 1.0, {"waiting": 1.0}))
     again = program_result(session, made.RUN)
     assert (again.wall_seconds, again.share("waiting").seconds, again.share("device_busy").seconds) == (5.0, 1.0, 4.0)
+
+
+def test_what_comes_beside_a_program_that_runs_makes_it_last_longer():
+    """Every half second; within one its figures are those that are kept."""
+    session = made.session(*made.steady(4, {"device_busy": 1.0}), wall=None)
+    kept = program_result(session, made.RUN)
+    for later, wall in ((0.4, 4.0), (0.6, 4.6)):
+        session.apply(e.DeviceReading(device="cpu:0", monotonic_seconds=BEGAN + 4 + later))
+        found = program_result(session, made.RUN)
+        assert (found.wall_seconds, found is kept) == (pytest.approx(wall), wall == 4.0)
 
 
 def test_the_stages_of_several_compilations_have_a_spread():
@@ -87,6 +98,7 @@ def test_copies_are_added_up_by_direction_source_and_type():
     sampled = {"seconds": 0.1, **asdict(made.at(88))}
     found = made.result(
         copied(3, bytes=96, type="f32[8]"), copied(2, type=""), copied(2, bytes=64, type="f32[8]"), copied(9, type=""),
+        copied(4, type="f32[8]"),
         copied(7, "samples", **sampled), copied(1, "samples", bytes=4, **sampled),
     ).transfers  # fmt: skip
     held("transfers.txt", figures_text(*found))
