@@ -35,6 +35,7 @@ AS_TEXT = {
     },
     units.scaled: {42: "42", 2e6: "2.00 M", None: "-"},
     units.integer: {1_000_000: "1\u202f000\u202f000"},
+    units.value_text: {1000: "1\u202f000", 0.5: "0.5", True: "True", "float32": "float32", None: "-"},
 }  # fmt: skip
 
 

@@ -181,6 +181,13 @@ def integer(value: float | None) -> str:
     return f"{value:,.0f}".replace(",", "\u202f")
 
 
+def value_text(value: object) -> str:
+    """Return the value of a parameter as people read it: a whole number in groups, a dash for None."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return integer(value)
+    return UNKNOWN if value is None else str(value)
+
+
 def and_more(names: Collection[str], most: int) -> str:
     """Return the first `most` of some names, and how many follow: `a, b and 3 more`."""
     more = len(names) - most

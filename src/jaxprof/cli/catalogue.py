@@ -15,7 +15,7 @@ from jaxprof.errors import UsageError
 from jaxprof.facts import Fact, at, column, pick
 from jaxprof.report.renderers import Table, text_lines, wrap
 from jaxprof.text import safe, safe_lines
-from jaxprof.units import integer
+from jaxprof.units import value_text
 from jaxprof.workloads.model import Parameter, Published, WorkloadInfo, workload_info
 
 WIDTH = 80
@@ -88,7 +88,7 @@ def _parameters(info: WorkloadInfo) -> Table[Parameter]:
     """Return the table of the parameters, with a column for each preset."""
 
     def of_preset(preset: str) -> Fact[Parameter]:
-        return column(preset, lambda parameter: info.presets[preset].get(parameter.name), _value, right=False)
+        return column(preset, lambda parameter: info.presets[preset].get(parameter.name), value_text, right=False)
 
     presets = map(of_preset, info.presets)
     first, last = column("parameter", at("name")), column("", at("description"))
@@ -100,12 +100,6 @@ def _published(figures: tuple[Published, ...]) -> Iterator[str]:
     for each in figures:
         words = f"{each.variant} {each.phase.replace('_', ' ')}: {each.figure}, {each.statistic}, on {each.hardware}"
         yield from wrap(f"{words} ({each.source}). {each.caveat}".rstrip(), hang=4)
-
-
-def _value(value: object) -> str:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return integer(value)
-    return "-" if value is None else str(value)
 
 
 def _bounds(parameter: Parameter) -> str:

@@ -21,7 +21,7 @@ from jaxprof.report.renderers import WIDTH, Table, text_lines, to_csv_text, wrap
 from jaxprof.session import Run, Session
 from jaxprof.session.run import UNLIKE_RESULTS
 from jaxprof.text import safe
-from jaxprof.units import UNKNOWN, and_more, counted, integer, percent, ratio, scaled, seconds
+from jaxprof.units import UNKNOWN, and_more, counted, integer, percent, ratio, scaled, seconds, value_text
 from jaxprof.workloads import built_in
 from jaxprof.workloads.model import Published
 
@@ -89,11 +89,7 @@ def published(workload: str, variants: Sequence[str]) -> list[Published]:
 
 def parameters_text(parameters: dict[str, Scalar]) -> str:
     """Return parameters as people read them: `n = 1 000 000, k = 32`."""
-    return ", ".join(f"{name} = {_value(value)}" for name, value in parameters.items())
-
-
-def _value(value: Scalar) -> str:
-    return integer(value) if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    return ", ".join(f"{name} = {value_text(value)}" for name, value in parameters.items())
 
 
 def rows_of_group(group: RunGroup) -> list[RunRow]:

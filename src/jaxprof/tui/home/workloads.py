@@ -9,11 +9,10 @@ from textual.content import Content
 
 from jaxprof.text import safe
 from jaxprof.tui.kit.drawing import cell, hang, mark
-from jaxprof.tui.kit.format import value_text
 from jaxprof.tui.kit.python_source import highlighted
 from jaxprof.tui.kit.table_columns import TableColumn
 from jaxprof.tui.kit.table_view import TableView
-from jaxprof.units import seconds
+from jaxprof.units import seconds, value_text
 
 if TYPE_CHECKING:
     from jaxprof.session.log import Entry

@@ -10,7 +10,7 @@ from textual.content import Content
 
 from jaxprof.stats.summary import FEWEST_FOR_INTERVAL
 from jaxprof.text import safe
-from jaxprof.units import UNKNOWN, WIDEST_HALF, counted, integer, percent, ratio, seconds, spread
+from jaxprof.units import UNKNOWN, WIDEST_HALF, counted, percent, ratio, seconds, spread, value_text
 
 if TYPE_CHECKING:
     from jaxprof.events import Scalar, SourceLocation
@@ -112,11 +112,6 @@ def baseline_name(session: Session, run: Run) -> str:
 def parameters_text(parameters: Mapping[str, Scalar]) -> str:
     """Return `n=1 000 000 k=32`."""
     return " ".join(f"{name}={value_text(value)}" for name, value in parameters.items())
-
-
-def value_text(value: object) -> str:
-    """Return the value of a parameter."""
-    return integer(value) if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
 def ago(seconds: float, now: float | None = None) -> str:
