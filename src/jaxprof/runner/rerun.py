@@ -84,10 +84,14 @@ def recorded_starts(session: Session, run: Run) -> list[str]:
     """Return what running `run` and its baseline again would start that is not part of jaxprof, a line each, from the
     records alone; nothing for a built-in workload. No line is repeated, and each says if the session was recorded
     elsewhere."""
-    elsewhere = f", recorded on {session.elsewhere}, not on this machine" if session.elsewhere else ""
     kept = [each for each in (session.runs.get(run.plan.baseline), run) if each is not None]
     calls = [_call(session, each) for each in kept if each.plan.target not in names()]
-    return [f"{line}{elsewhere}" for line in dict.fromkeys(calls)]
+    return [f"{line}{recorded_elsewhere(session)}" for line in dict.fromkeys(calls)]
+
+
+def recorded_elsewhere(session: Session) -> str:
+    """Return `, recorded on node1, not on this machine`; empty for a session of this machine."""
+    return f", recorded on {session.elsewhere}, not on this machine" if session.elsewhere else ""
 
 
 def _call(session: Session, run: Run) -> str:

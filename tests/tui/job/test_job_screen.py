@@ -1,6 +1,7 @@
 """The Job screen: what is said on top, the processes, the heat map, the way to a session and back, jobs that go on."""
 
 import shutil
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,7 @@ from jaxprof.session.log import LogWriter
 from jaxprof.session_names import session_path
 from jaxprof.tui.job.heat_map import MARKS, JobMap, cell_words, mark_of
 from jaxprof.tui.job.panes import RankTable
+from jaxprof.tui.job.reading import JobReading
 from jaxprof.tui.job.screen import VIEWS, JobFindings, JobScreen
 from tui.fakes import HOSTILE, SMALL, walking
 
@@ -74,6 +76,18 @@ async def test_who_is_late_is_read_without_a_key_and_enter_opens_its_session(fol
         await walk.shows("2 of 4 processes have no session here: 2, 3")
         claim = screen.query_one(JobFindings).current_row
         assert (claim.mark, screen.query_one(RankTable).count) == ("!", 2), "what is missing comes first"
+
+
+async def test_a_job_that_is_being_read_is_not_said_to_have_no_process(folder, monkeypatch):
+    go, read = threading.Event(), JobReading.read
+    monkeypatch.setattr(JobReading, "read", lambda reading: go.wait(20) and read(reading))
+    async with walking((200, 60)) as walk:
+        walk.app.open_session(late(folder))
+        await walk.on("JobScreen")
+        await walk.press("]", "Reading the job", "Processes]")
+        assert "No process" not in walk.text
+        go.set()
+        await walk.shows("node1")
 
 
 async def test_what_a_job_does_not_have_itself_is_grey_and_says_where_it_is(folder):

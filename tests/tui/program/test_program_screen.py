@@ -17,6 +17,7 @@ from jaxprof.runner.program import ProgramCommand
 from jaxprof.session import Session
 from jaxprof.tui.app import JaxprofApp
 from jaxprof.tui.kit.program_summary import Head, ProgramHead, head_of, share_bar
+from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.time_tree import TimeTree
 from jaxprof.tui.live import Live
 from jaxprof.tui.messages import LiveChanged
@@ -341,3 +342,13 @@ async def test_the_lines_under_their_loops_open_close_and_are_listed():
         await walk.press("s / 'float enter", "line 91 float()", gone="line 88 step")
         await walk.press("enter")
         await walk.on("SourceLines")
+
+
+async def test_no_list_of_a_program_is_drawn_again_while_nothing_changes(monkeypatch):
+    async with walking() as walk:
+        screen = await walk.show(recorded.finished(), "program", "step")
+        drawn = []
+        for listed in screen.query(RowList):
+            monkeypatch.setattr(listed, "refresh", lambda *regions, listed=listed, **rest: drawn.append(listed))
+        screen.show_session(frozenset({"r1"}), replaced=False)
+        assert drawn == []

@@ -150,10 +150,9 @@ class JobMap(ProcessTable, keys="job_map"):
     # -- what is shown ----------------------------------------------------------------------------------------
 
     def forget(self) -> None:
-        """Prepare for another job."""
-        self.grid, self.column, self.empty = None, 0, ""
+        self.grid, self.column = None, 0
         self._order, self.backwards = self._first_order, False
-        self.show_rows({})
+        super().forget()
 
     def show_steps(self, grid: StepGrid) -> None:
         """Show a grid of steps; the cursor stays on its step."""

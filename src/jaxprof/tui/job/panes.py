@@ -54,6 +54,11 @@ class ProcessTable(TableView["ProcessFigures"]):
             id=id,
         )
 
+    def forget(self) -> None:
+        """Prepare for another job, of which nothing is known yet."""
+        self.empty = ""
+        self.show_rows({})
+
     def show(self, job: JobFigures, lost_seconds: Mapping[int, float]) -> None:
         """Show the processes of a job, with the seconds that the job loses by each."""
         self._lost_seconds, self._late, self.empty = lost_seconds, {}, self.EMPTY

@@ -141,7 +141,7 @@ class JobScreen(ViewsScreen, keys="job"):
             self._reading, self._job, self._error = JobReading(folder), None, None
             self._busy, self._requested = False, ()
             self.map.forget()
-            self.ranks.show_rows({})
+            self.ranks.forget()
             self._show()
         self.action_read()
         self.set_clock(True)

@@ -192,10 +192,10 @@ def rerun_program(app: Profiler, run: Run, capture: str = "") -> None:
     if ours and not capture and live.program is not None:
         app.start_program(live.program)
         return
+    from jaxprof.runner.rerun import recorded_elsewhere, refuse_fetched
+
     started = run.program.started if run.program is not None else None
     if app.session_path is not None and not ours:
-        from jaxprof.runner.rerun import refuse_fetched
-
         try:
             refuse_fetched(app.session_path, started.directory if started is not None else "")
         except UsageError as error:
@@ -204,8 +204,7 @@ def rerun_program(app: Profiler, run: Run, capture: str = "") -> None:
     form = ScriptForm()
     if started is not None:
         form = form_of_argv(tuple(started.argv), started.directory, started.options)
-    elsewhere = f", recorded on {app.session.elsewhere}, not on this machine" if app.session.elsewhere else ""
-    question = f"This comes from the session file{elsewhere}. Check it before you run it."
+    question = f"This comes from the session file{recorded_elsewhere(app.session)}. Check it before you run it."
     if ours or started is None:
         question = "The program runs again, with a capture." if capture else ""
     ask_for_program(app, replace(form, capture=form.capture or capture), question)

@@ -211,8 +211,9 @@ class ProgramScreen(ViewsScreen, keys="program"):
         runs = self.query_one(ProgramHead).runs
         for name, words in NOTHING.items():
             listed = self.query_one(f"#{name}", RowList)
-            listed.empty = words[not runs]
-            listed.refresh()
+            if listed.empty != words[not runs]:
+                listed.empty = words[not runs]
+                listed.refresh()
         self.query_one(LedgerList).show(result.functions, wall, directory)
         self.query_one(AdviceList).show(claims_of(result))
         costs = program_cost(result)
