@@ -166,6 +166,14 @@ def test_that_nothing_was_measured_stands_once():
     assert found.cost == "unknown: 3 runs, 2 cancelled, 1 failed"
 
 
+def test_what_is_still_measured_is_not_to_be_run_again():
+    session = fold(sessions.HEADER, [PLANNED, COMPILED])
+    session.desert(deserted=False)
+    found = conclusion(explanation(session, "s"))
+    assert (found.cost, found.command) == ("unknown: 1 run, queued", "")
+    assert found.action.startswith("nothing was measured")
+
+
 def test_parts_are_in_the_unit_of_the_whole_and_a_wide_interval_is_its_ends():
     assert parts_of([0.0123, 0.0456], 0.0579) == (["12.3 ms", "45.6 ms"], "57.9 ms")
     assert spread(0.097, 0.010, 0.012) == "± 9.7 %"

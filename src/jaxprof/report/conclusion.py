@@ -79,8 +79,9 @@ def conclusion(explanation: Explanation) -> Conclusion:
             f"{_place(first)}{first.advice.split('. ')[0].rstrip('.')}{more}",
             command("explain", explanation.name),
         )
-    if explanation.is_unmeasured and explanation.session is not None:
-        again = compared_again(explanation.session) or command("run", "--from", explanation.name)
+    session = explanation.session if explanation.is_unmeasured else None
+    if session is not None and all(run.over or run.deserted for run in session.runs.values()):
+        again = compared_again(session) or command("run", "--from", explanation.name)
         return Conclusion(cost, certainty, "run it again to its end", again)
     if unknown is not None:
         return Conclusion(cost, certainty, f"{explanation.nothing_found}; unknown: {unknown.reason}", unknown.command)
@@ -189,7 +190,7 @@ def _why_unmeasured(session: Session) -> str:
     runs = session.runs.values()
     if any(run.plan.how == "compile" for run in runs):
         return "compiled, and not run"
-    ends = Counter(run.end(deserted=True).status for run in runs)
+    ends = Counter(run.shown.status for run in runs)
     everyone = "all " * (len(ends) == 1 < len(runs))
     words = [f"{everyone}{end}" if len(ends) == 1 else f"{count} {end}" for end, count in ends.items()]
     return f"{counted(len(runs), 'run')}, {', '.join(words)}"
