@@ -16,6 +16,7 @@ from jaxprof.analysis.explain.catalogue import entries
 from jaxprof.analysis.explain.jobs import explanation_of_job
 from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.jobs.figures import CAUSES, UNSEEN, USEFUL
+from jaxprof.analysis.jobs.findings import recompiles_of_several
 from jaxprof.analysis.jobs.job import Goodput
 from jaxprof.facts import recorder
 from jaxprof.report.hosts import COLLECTIVES, nothing_found
@@ -245,6 +246,12 @@ def test_what_is_said_of_each(jobs):
     assert "All 4 processes: compiling, of the wall time: 71 % to 7" in nothing_found(jobs["what all share"])
     assert "All 4" not in nothing_found(jobs["what three of four share"])
     assert nothing_found(jobs["a clean job"]).endswith("100 executions of all-reduce by who arrives last.")
+
+
+def test_a_process_that_recorded_no_program_is_not_said_to_compile_again(jobs):
+    *two, last = jobs["all compile again"].processes
+    [finding] = recompiles_of_several([*two, replace(last, again=None)], ())
+    assert finding.message.startswith("processes 0, 1 compiled metric again 8 times each")
 
 
 @pytest.mark.parametrize(("unseen", "said"), [(5.0, "stands out. "), (20.0, "stands out in what was seen; 20 % of")])

@@ -190,11 +190,10 @@ def recompiles(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
 def recompiles_of_several(processes: Sequence[ProcessFigures], alone: Collection[Finding]) -> Iterator[Finding]:
     """Yield functions that several processes compiled again, each at a cost that is a finding of a single program.
     `alone`: the findings of `recompiles`, whose functions are left out."""
-    ledgers = [process for process in processes if process.again is not None]
     named = {finding.function for finding in alone}
     costly = grouped(
         ((each.function, each.defined_line), (process.index, each))
-        for process in ledgers
+        for process in processes
         for each in process.again or ()
         if each.function not in named and _is_costly(each, process.wall_seconds)
     )
@@ -203,7 +202,7 @@ def recompiles_of_several(processes: Sequence[ProcessFigures], alone: Collection
             continue
         counts = sorted(each.count for _, each in found)
         times = f"{counts[0]} to {counts[-1]} times" if counts[0] < counts[-1] else counted(counts[0], "time")
-        every = len(found) == len(ledgers)
+        every = len(found) == len(processes)
         which = f"all {len(found)} processes" if every else processes_named([index for index, _ in found])
         first = found[0][1]
         yield Finding(
