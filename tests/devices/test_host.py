@@ -25,6 +25,7 @@ from jaxprof.devices.live.monitor import Monitor
 from jaxprof.devices.live.nvidia import Nvml
 from jaxprof.devices.live.process_state import LOOK_SECONDS, StopWatch, is_stopped, suspended_seconds
 from jaxprof.operating_system import Limits, MemoryGroup, read_limits
+from jaxprof.tui.device_monitor import DeviceMonitor
 
 Times = namedtuple("Times", "user system idle iowait guest")
 FACTS = replace(CPU, cores=(0, 2), machine_cores=4, memory_bytes=None, frequency_limit_hertz=None)
@@ -195,17 +196,19 @@ def test_every_device_has_its_reading_in_order_and_a_gpu_that_is_lost_those_of_u
     assert (reading.device, reading.utilisation, reading.memory_used_bytes) == ("cuda:0", None, None)
 
 
-def test_history_follows_a_gpu_to_its_new_number_and_no_other():
-    module, devices = machine(Chip(used=1), Chip(uuid=UUID_B, used=2))
-    monitor = Monitor(devices, nvml=Nvml(module))
-    monitor.read()
-    answer = {"devices": [{"id": "cuda:0", "platform": "cuda", "uuid": UUID_B}]}
-    monitor.follow(merge(devices, answer))
-    assert [reading.memory_used_bytes for reading in monitor.history("cuda:0")] == [2]
-    assert [reading.memory_used_bytes for reading in monitor.history("nvidia:0")] == [1]
-    monitor.read()
-    assert [reading.memory_used_bytes for reading in monitor.history("cuda:0")] == [2, 2]
-    assert UUID_A in {device.uuid for device in devices}
+def test_what_was_read_follows_a_gpu_to_its_new_number_and_no_other():
+    """JAX may see the second GPU alone, and call it the first one."""
+    chips = Chip(used=1), Chip(uuid=UUID_B, used=2, answers={"nvmlDeviceGetUtilizationRates": None})
+    module, devices = machine(*chips)
+    monitor, seen = Monitor(devices, nvml=Nvml(module)), DeviceMonitor(None, None, None)
+    seen._set_devices(devices)
+    seen.take(monitor.read())
+    monitor.devices = merge(devices, {"devices": [{"id": "cuda:0", "platform": "cuda", "uuid": UUID_B}]})
+    seen._set_devices(monitor.devices)
+    seen.take(monitor.read())
+    read = {row.device.uuid: (row.device.id, row.reading.memory_used_bytes, [*row.history]) for row in seen}
+    assert read[UUID_A] == ("nvidia:0", 1, [0.87, 0.87])
+    assert read[UUID_B] == ("cuda:0", 2, [None, None])
 
 
 def _until(pid, stopped):

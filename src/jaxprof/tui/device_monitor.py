@@ -63,7 +63,7 @@ class MachineSource:
 
         merged = merge(local_devices(gather(interpreter.path)), jax_devices(interpreter))
         with self._lock:
-            self._monitor.follow(merged)
+            self._monitor.devices = merged
         return merged
 
     def read(self) -> list[DeviceReading]:
@@ -112,10 +112,11 @@ class DeviceMonitor:
                 row.history.append(reading.utilisation)
 
     def _set_devices(self, devices: Iterable[Device]) -> None:
-        """Replace the devices; those that remain keep their readings."""
-        before, self.rows = self.rows, {}
+        """Replace the devices; those that remain keep their readings, a GPU also under a new number (by its UUID)."""
+        before = {row.device.uuid or row.device.id: row for row in self}
+        self.rows = {}
         for device in sorted(devices, key=lambda device: (device.used_by_jax is False, device.platform == "cpu")):
-            row = self.rows[device.id] = before.get(device.id) or DeviceRow(device)
+            row = self.rows[device.id] = before.get(device.uuid or device.id) or DeviceRow(device)
             row.device = device
 
     def _take_answer(self, answer: Iterable[Device] | JaxprofError) -> None:
