@@ -95,7 +95,7 @@ class FakeQueue:
         self.busy = False
 
     def emit(self, *events):
-        """Says something, as from the conductor's thread."""
+        """Says something, as from the scheduler's thread."""
         self.listen(list(events))
 
     def cancel(self, run):
@@ -113,7 +113,7 @@ class FakeQueue:
         self._go.set()
 
 
-class FakeConductor(FakeQueue):
+class FakeScheduler(FakeQueue):
     """A queue of runs."""
 
     def __init__(self, header, listen):
@@ -139,7 +139,7 @@ class FakeConductor(FakeQueue):
         self._go.set()
 
 
-class FakeProgramConductor(FakeQueue):
+class FakeProgramScheduler(FakeQueue):
     """A program that does what the test says."""
 
     def __init__(self, header, program, listen):
@@ -177,7 +177,7 @@ class FakeProgramConductor(FakeQueue):
 
 
 class Stage:
-    """An app with everything faked, and the conductor that it has made."""
+    """An app with everything faked, and the scheduler that it has made."""
 
     def __init__(self, path=None, devices=StillDevices, **options):
         self.scheduler = None
@@ -190,12 +190,12 @@ class Stage:
         if program is not None:
             return self._make_program(program, listen)
         header = replace(HEADER, session="feedfeedfeed")
-        self.scheduler = FakeConductor(header, listen)
+        self.scheduler = FakeScheduler(header, listen)
         return self.scheduler, Session(header), Path("/state/2026-11-18T11-06-40-feed.jaxprof")
 
     def _make_program(self, program, listen):
         header = replace(HEADER, session="cafecafecafe")
-        made = FakeProgramConductor(header, program, listen)
+        made = FakeProgramScheduler(header, program, listen)
         self.programs.append(made)
         return made, Session(header), Path(f"/state/2026-11-18T11-06-40-caf{len(self.programs)}.jaxprof")
 

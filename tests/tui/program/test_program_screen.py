@@ -25,7 +25,7 @@ from jaxprof.tui.profile.screen import arrays_of
 from jaxprof.tui.program.ledger import LedgerList
 from jaxprof.tui.program.screen import ProgramScreen
 from tui import recorded
-from tui.fakes import MIDDLE, PYTHON, SMALL, WIDE, FakeProgramConductor, walking
+from tui.fakes import MIDDLE, PYTHON, SMALL, WIDE, FakeProgramScheduler, walking
 
 
 @pytest.mark.parametrize("width", [1, 40, 76, 120])
@@ -251,7 +251,7 @@ def test_a_program_that_starts_as_another_one_ends_is_busy():
                 again.set()
 
     def make(program, interpreter, listen):
-        programs.append(FakeProgramConductor(made.HEADER, program, listen))
+        programs.append(FakeProgramScheduler(made.HEADER, program, listen))
         return programs[-1], Session(made.HEADER), None
 
     class Gate:
