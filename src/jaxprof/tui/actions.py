@@ -300,13 +300,13 @@ def of_session(app: Profiler) -> Iterator[Found]:
             yield Found("kernel", name, f"{seconds(duration)} a call, {run.label}", partial(app.show_hlo, run.id, name))
     for program in session.programs:
         result = program_result(session, program.id)
-        to = partial(app.show_program, program.id)
+        to = app.show_program
         for function in result.functions[:MOST_OF_A_KIND]:
             note = f"compiled {function.count}× in {seconds(function.seconds)}"
-            yield Found("function", function.function, note, partial(to, "ledger", function.function))
+            yield Found("function", function.function, note, partial(to, program.id, "ledger", function.function))
         hottest = sorted(result.lines, key=lambda line: -line.seconds)
         for where in list(dict.fromkeys(f"{line.place.file}:{line.place.line}" for line in hottest))[:MOST_OF_A_KIND]:
-            yield Found("line", where, "", partial(to, "lines", where))
+            yield Found("line", where, "", partial(to, program.id, "lines", where))
 
 
 def from_files(app: Profiler) -> Iterator[Found]:

@@ -85,6 +85,8 @@ class Profiler(Guarded, App[None]):
         """View that Profile or Program opens next (`timeline`, `ledger`...); cleared when that comes into view."""
         self.kernel_wanted = ""
         """Kernel that HLO or Profile shows next; cleared when that screen comes into view."""
+        self.words_wanted = ""
+        """Filter text for the view that Program opens next; cleared when Program comes into view."""
         self.hlo_wanted: Path | None = None
         """HLO file, or folder of dumps, that HLO opens next; cleared when HLO comes into view."""
         self.hlo_file: Path | None = None
@@ -430,9 +432,9 @@ class Profiler(Guarded, App[None]):
         if type(self.screen).__name__ != "HelpScreen":
             self.push_screen(made("actions", "HelpScreen", self.screen))
 
-    def show_program(self, run: str) -> None:
-        """Go to the screen of the program `run`."""
-        self.run_in_view = run
+    def show_program(self, run: str, view: str = "", words: str = "") -> None:
+        """Go to the screen of the program `run` and open `view` there, filtered by `words`."""
+        self.run_in_view, self.view_wanted, self.words_wanted = run, view, words
         self._show_in("program")
 
     def show_hlo(self, run: str = "", kernel: str = "") -> None:

@@ -458,10 +458,13 @@ class HloScreen(SessionScreen, keys="hlo"):
         in_thread(self, lambda: modules_at(path), "file", then=partial(self._file_read, path))
 
     def _file_read(self, path: Path, programs: list[ModuleStages]) -> None:
-        self.profiler.hlo_file = path
-        self.profiler.show_state()
         self._module_list.add_files(programs)
         self._choose(programs[0])
+        self.profiler.hlo_file = path
+        self.profiler.show_state()
+        for screen in self.profiler.screens_in_view():
+            if screen is not self:  # the user has gone on: what is said there depends on what is open
+                screen.come_into_view()
         if len(programs) > 1:
             self.action_choose_program()
 

@@ -46,13 +46,14 @@ class FilterLine(Guarded, Input, keys="filter"):
         self.display = False
         self._lists = lists
 
-    def open(self) -> None:
-        """Show the line and focus it. Its key takes precedence over the keys of the focused widget, so that letters
-        that arrive together with it are typed here. Raises SkipAction if the line already has the focus: there `/` is
-        text."""
+    def open(self, text: str | None = None) -> None:
+        """Show the line and focus it, with `text` in place of its text if given. Its key takes precedence over the keys
+        of the focused widget, so that letters that arrive together with it are typed here. Raises SkipAction if the
+        line already has the focus: there `/` is text."""
         if self.screen.focused is self:
             raise SkipAction
         self.display = True
+        self.value = self.value if text is None else text
         self.screen.set_focus(self)  # at once, unlike `focus`, so that the line gets the very next key
 
     def clear(self) -> None:

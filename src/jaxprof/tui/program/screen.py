@@ -180,6 +180,9 @@ class ProgramScreen(ViewsScreen, keys="program"):
         view, self.profiler.view_wanted = self.profiler.view_wanted, ""
         if view == "summary":
             view = "findings" if self._view == "ledger" else self._view
+        words, self.profiler.words_wanted = self.profiler.words_wanted, ""
+        if words:
+            self.query_one(FilterLine).open(words)
         self.action_tab(view)
 
     def _show(self) -> None:
