@@ -12,8 +12,10 @@ from unittest.mock import Mock
 import click
 import pytest
 
+import program_events
+from folding import fold
 from jaxprof import events as e
-from jaxprof.cli import run_headless
+from jaxprof.cli import plain_script, run_headless
 from jaxprof.cli.output import ExitCode
 from jaxprof.cli.run_headless import HeadlessRuns, Progress
 from jaxprof.errors import StorageError
@@ -140,3 +142,13 @@ def test_how_the_measuring_ends(monkeypatch, capsys, stopped_by, status, kept, c
         assert ended.path == Path("s.jaxprof")
     assert getattr(ended, "value", ended).exit_code == code
     assert "note: the environments differ" in capsys.readouterr().err
+
+
+def test_the_conclusion_beside_a_program_fits_80_columns_with_our_name_before_it(capsys, monkeypatch):
+    session = fold(program_events.HEADER, program_events.training_events())
+    monkeypatch.setattr(plain_script, "report_location", lambda writer, write: None)
+    scheduler = SimpleNamespace(session=session, writer=SimpleNamespace(kept_path=None))
+    plain_script._print_summary(scheduler, program_events.RUN)
+    text = capsys.readouterr().err
+    lines = text[text.index("jaxprof: costs most") :].splitlines()
+    assert 76 <= max(map(len, lines)) <= 80

@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 SUMMARY_WIDTH = 200
 """Maximum columns of a line on stderr, which may go to a log file. A finding that the terminal wraps is better than one
 that is truncated."""
+_NAME = "jaxprof: "
+"""Stands before each line of ours, among those of the program."""
 _FROM_THE_TERMINAL = signals("SIGINT", "SIGQUIT")
 _LOOK_SECONDS = 0.25
 """How often, in seconds, the interrupt thread checks whether the program has ended."""
@@ -127,7 +129,7 @@ def _print_summary(scheduler: ProgramScheduler, run: str) -> None:
     for line in summary_lines(scheduler.session, run, SUMMARY_WIDTH):
         note(line)
     report_location(scheduler.writer, note)
-    print_conclusion(scheduler.session, scheduler.writer.kept_path, note)
+    print_conclusion(scheduler.session, scheduler.writer.kept_path, note, indent=len(_NAME))
 
 
 def run_started(started: Started) -> int:
@@ -145,7 +147,7 @@ def note(text: str) -> None:
     """Print a line of our own on stderr."""
     from jaxprof.text import shorten
 
-    output.note(f"jaxprof: {shorten(text, 2000)}")
+    output.note(f"{_NAME}{shorten(text, 2000)}")
 
 
 Pass = Callable[[int], None]
@@ -300,6 +302,7 @@ def launch_job(count: int, out: Path | None, *, force: bool, form: str) -> int:
 def _report(folder: Path, form: str) -> None:
     from jaxprof.report.conclusion import conclusion, conclusion_lines
     from jaxprof.report.hosts import summary_lines
+    from jaxprof.report.renderers import WIDTH
     from jaxprof.rollup.job import read_job_figures
 
     try:
@@ -313,7 +316,7 @@ def _report(folder: Path, form: str) -> None:
     for line in summary_lines(job):
         note(line)
     note(f"job: {Library().name_of(folder)}")
-    for line in conclusion_lines(conclusion(explained_job(folder, job))):
+    for line in conclusion_lines(conclusion(explained_job(folder, job)), WIDTH - len(_NAME)):
         note(line)
 
 
