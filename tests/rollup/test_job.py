@@ -227,7 +227,7 @@ def test_it_is_the_same_from_roll_ups_and_from_sessions(rolled, name, values_of,
     for figure in ("first_steps", "seconds", "ratio", "samples"):
         same = pytest.approx(getattr(expected, figure), rel=0.02 if name == "clock" else 1e-3, abs=1e-5, nan_ok=True)
         assert getattr(found, figure) == same, figure
-    for name in ("processes", "numbered_by", "unit", "notices"):
+    for name in ("processes", "unit", "notices"):
         assert getattr(found, name) == getattr(expected, name)
 
 

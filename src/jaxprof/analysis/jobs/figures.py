@@ -114,7 +114,6 @@ class DeviceClock:
     device: str
     hertz: float
     """Median clock frequency."""
-    readings: int
     throttled: float
     """Share of the readings with a reason for throttling."""
     reasons: tuple[str, ...]
@@ -136,7 +135,6 @@ def device_clocks(readings: Mapping[str, Iterable[DeviceReading]]) -> tuple[Devi
             DeviceClock(
                 device,
                 median(hertz for hertz, _ in known),
-                len(known),
                 sum(1 for _, reasons in known if reasons) / len(known),
                 tuple(reason for reason, _ in by_frequency),
             )

@@ -184,8 +184,6 @@ class StepGrid:
     unit: Literal["step", "time"]
     values_of: str
     """One of `VALUES`."""
-    numbered_by: str = ""
-    """Variable of the program that numbers the steps; empty if each process counts from its first step seen."""
     notices: tuple[str, ...] = field(default=())
     """What could not be aligned with the rest."""
 
@@ -338,7 +336,6 @@ def assembled(
         usual_of(each) if by_step else np.ones(each.shape),
         unit,
         values_of,
-        next(iter(names)) if len(names) == 1 else "",
         tuple(notices),
     )
 

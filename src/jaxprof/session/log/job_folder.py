@@ -231,11 +231,6 @@ class JobFollower(Generic[S]):
         """The job as far as it was read. Raises FileRefusedError if there is no session in it that can be read."""
         return recorded_job(self.folder, self._members, [*self._refused.values(), *self._notices])
 
-    @property
-    def live(self) -> bool:
-        """Whether a process of it still seems to run."""
-        return any(member.live for member in self._members.values())
-
     def _read(self, index: int, path: Path) -> bool:
         """Read what has been added to one session; return whether anything of it has changed."""
         try:
