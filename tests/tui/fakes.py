@@ -423,7 +423,8 @@ class Walk:
             self.app.show_profile(run or next(reversed(self.app.session.runs)), view)
         else:
             self.app.action_go(mode)
-        await self.until(lambda: self.app.current_mode == mode and self.screen.whole and self.app.focused, mode)
+        await self.until(lambda: self.app.current_mode == mode and self.screen.whole, mode)
+        await self.until(lambda: self.app.focused or self.screen.has_class("-empty"), f"{mode} has the focus")
         await self.shows(*words, gone=gone)
         await self.pilot.pause()
         return self.screen

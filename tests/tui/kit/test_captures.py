@@ -10,7 +10,7 @@ from jaxprof.analysis.timeline import TEXT_NAME
 from jaxprof.tui.kit.captures import can_capture, how_to_capture, uncaptured_program, why_no_capture
 from tui import recorded
 from tui.fakes import SMALL, walking
-from tui.hlo_texts import HLO
+from tui.hlo_texts import HLO, program_session
 from tui.session_tapes import Tape, finished
 
 pytestmark = pytest.mark.usefixtures("catalogue", "shelf")
@@ -82,3 +82,21 @@ async def test_without_a_run_a_screen_names_what_is_open_and_what_that_lacks(tmp
             6 | train.jaxprof.d is a job; this screen
         """)
         await walk.show(finished(), "profile", gone="is a job")
+
+
+async def test_what_was_empty_has_the_focus_again_when_there_is_something(tmp_path):
+    """A screen that has nothing to show hides the widget that had it."""
+    hlo = tmp_path / "loss.hlo"
+    hlo.write_text(HLO)
+    program = recorded.finished().session()
+    async with walking(SMALL) as walk:
+        for mode, session, show, focused in (
+            ("hlo", program_session(), lambda: walk.screen.open_file(hlo), "kernels"),
+            ("program", program, lambda: walk.app.set_session(program, None), "findings"),
+        ):
+            await walk.show(session, mode)
+            await walk.until(lambda at=focused: walk.app.focused and walk.app.focused.id == at, focused)
+            walk.app.set_session(Tape().session(), None)
+            await walk.until(lambda: walk.screen.has_class("-empty") and walk.app.focused is None, "hidden")
+            show()
+            await walk.until(lambda at=focused: walk.app.focused and walk.app.focused.id == at, focused)

@@ -221,7 +221,7 @@ class HloScreen(SessionScreen, keys="hlo"):
 
     def _show_empty(self) -> None:
         nothing = self._opened is None
-        self.set_class(nothing, "-empty")
+        self.show_empty(empty=nothing)
         self.refresh_bindings()
         if nothing:
             why, _, fills = self._why_empty().partition(". ")
@@ -292,7 +292,10 @@ class HloScreen(SessionScreen, keys="hlo"):
             self.lists.show_tab(name)
         self.show_tabs()
         if focus:
-            (self.texts.view if self.in_text else self.lists.current_list).focus()
+            self.focus_view()
+
+    def focus_view(self) -> None:
+        (self.texts.view if self.in_text else self.lists.current_list).focus()
 
     def action_tab(self, name: str) -> None:
         if any(tab.name == name and tab.enabled for tab in tabs_of(self._opened)):

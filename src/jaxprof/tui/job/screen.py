@@ -136,7 +136,7 @@ class JobScreen(ViewsScreen, keys="job"):
         if not self.whole:
             return
         folder = self.profiler.job_folder
-        self.set_class(folder is None, "-empty")
+        self.show_empty(empty=folder is None)
         if folder is not None and (self._reading is None or self._reading.folder != folder):
             self._reading, self._job, self._error = JobReading(folder), None, None
             self._busy, self._requested = False, ()

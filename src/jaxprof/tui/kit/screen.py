@@ -84,6 +84,16 @@ class SessionScreen(Guarded, Screen[None]):
         """Yield the widgets between the two bars."""
         yield from ()
 
+    def show_empty(self, *, empty: bool) -> None:
+        """Show why there is nothing to show, or everything else: it gets back the focus, which hidden widgets lose."""
+        self.set_class(empty, "-empty")
+        if not empty and self.focused is None:
+            self.focus_view()
+
+    def focus_view(self) -> None:
+        """Focus the widget whose keys the screen is about."""
+        self.query_one(self.AUTO_FOCUS or "*").focus()
+
     def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
         """Show `app.session`, whose `runs` have changed; `replaced`: it is another session."""
 
@@ -198,7 +208,7 @@ class ViewsScreen(SessionScreen):
             self.remove_class(f"-view-{self._view}", f"-main-{self._main}")
             self._view, self._main = name, name if name in self.MAIN else self._main
             self.add_class(f"-view-{name}", f"-main-{self._main}")
-            self.query_one(f"#{name}").focus()
+            self.focus_view()
             self.share_room()
 
     def action_next_tab(self, step: int) -> None:
@@ -209,6 +219,9 @@ class ViewsScreen(SessionScreen):
         self.query_one(FilterLine).open()
 
     def on_filter_line_left(self) -> None:
+        self.focus_view()
+
+    def focus_view(self) -> None:
         self.query_one(f"#{self._view}").focus()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

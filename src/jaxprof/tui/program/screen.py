@@ -187,7 +187,7 @@ class ProgramScreen(ViewsScreen, keys="program"):
 
     def _show(self) -> None:
         run = self.run
-        self.set_class(run is None, "-empty")
+        self.show_empty(empty=run is None)
         self.refresh_bindings()
         if run is None:
             self.query_one(ProgramHead).show_head(None)
