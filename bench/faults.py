@@ -47,9 +47,9 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 from cli.test_kills import JIT_PHASES, Measuring, check, every_case  # noqa: E402
 from jaxprof import reaper  # noqa: E402
 from jaxprof.cli.agent_server import make_server  # noqa: E402
-from jaxprof.cli.page_server import FollowedPage, PageServer  # noqa: E402
 from jaxprof.errors import JaxprofError  # noqa: E402
 from jaxprof.events import RunPlanned, RunSpec, WorkerStarted  # noqa: E402
+from jaxprof.report.page.server import FollowedPage, PageServer  # noqa: E402
 from jaxprof.session.log import LogWriter, new_header  # noqa: E402
 from job_folders import job, loop  # noqa: E402
 from mutated import (  # noqa: E402

@@ -181,21 +181,21 @@ def parsed(name: str, value: Any, source: str, known: Mapping[str, Setting] = _B
     return found
 
 
-def keep(name: str, value: Value | None, path: Path | None = None) -> None:
+def keep(name: str, value: Value | None) -> None:
     """Write one value into the user's file, or remove it if it is None; `keys.ID` is a key. All else stays as it is.
 
     Raises FileRefusedError for a file that cannot be read, UsageError if the value is not on a line of its own, and
     OSError."""
-    path = path or config_path()
+    path = config_path()
     table, _, key = name.partition(".") if name.startswith(f"{KEYS}.") else ("", "", name)
     text = _read(path) if path.is_file() else ""
-    before = _parse(text, path)
-    fresh = edited(text, table, key, value)
-    wanted = {**before, **({table: dict(before.get(table, {}))} if table else {})}
-    inner = wanted[table] if table else wanted
-    inner.pop(key, None)
+    wanted = _parse(text, path)
+    values = wanted.get(table, {}) if table else wanted
+    values.pop(key, None)
     if value is not None:
-        inner[key] = list(value) if isinstance(value, tuple) else value
+        values[key] = list(value) if isinstance(value, tuple) else value
+        wanted |= {table: values} if table else {}
+    fresh = edited(text, table, key, value)
     if _parse(fresh, path) != wanted:
         raise UsageError(f"{path}: the line of {name} cannot be changed alone", "Change the file itself.")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -205,31 +205,22 @@ def keep(name: str, value: Value | None, path: Path | None = None) -> None:
 
 def edited(text: str, table: str, key: str, value: Value | None) -> str:
     """Return TOML with one value set, or removed if it is None: its line is replaced, or added at its table's end."""
-    lines = text.removesuffix("\n").split("\n") if text else []
-    heads = [at for at, line in enumerate(lines) if re.match(r"\s*\[", line)]
-    start = 0
-    if table:
-        start = next((at + 1 for at in heads if re.match(rf"\s*\[\s*{re.escape(table)}\s*\]", lines[at])), -1)
-        if start < 0:
-            if value is None:
-                return text
-            lines += [""] * bool(lines) + [f"[{table}]"]
-            start = len(lines)
-    end = next((at for at in heads if at >= start), len(lines))
-    named = re.compile(rf"""\s*(["']?){re.escape(key)}\1\s*=""")
-    at = next((at for at in range(start, end) if named.match(lines[at])), None)
-    if value is None:
-        if at is not None:
-            del lines[at]
-    else:
-        line = f"{key if re.fullmatch(r'[A-Za-z0-9_-]+', key) else literal(key)} = {literal(value)}"
-        if at is not None:
-            lines[at] = line
-        else:
-            while end > start and not lines[end - 1].strip():
-                end -= 1
-            lines.insert(end, line)
-    return "\n".join(lines) + "\n" if lines else ""
+    text += "\n" if text and not text.endswith("\n") else ""
+    name = key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else literal(key)
+    line = "" if value is None else f"{name} = {literal(value)}\n"
+    head = re.search(rf"^[ \t]*\[\s*{re.escape(table)}\s*\].*\n", text, re.MULTILINE) if table else None
+    if table and head is None:
+        gap = "\n" if text else ""
+        return f"{text}{gap}[{table}]\n{line}" if line else text
+    start = head.end() if head is not None else 0
+    following = re.compile(r"^[ \t]*\[", re.MULTILINE).search(text, start)
+    end = following.start() if following is not None else len(text)
+    named = re.compile(rf"""^[ \t]*(["']?){re.escape(key)}\1[ \t]*=.*\n""", re.MULTILINE)
+    inside, count = named.subn(lambda _: line, text[start:end], count=1)
+    if not count:
+        body = inside.rstrip()
+        inside = f"{body}\n{line}{inside[len(body) + 1 :]}" if body else line + inside
+    return text[:start] + inside + text[end:]
 
 
 def literal(value: Value) -> str:

@@ -126,7 +126,7 @@ class Started:
 
     def take_signals(self) -> None:
         """Receive signals from now on; those that have waited come first. The terminal's signals wait on if a thread
-        takes them, which learns who sent them (`plain_script`)."""
+        takes them, which learns who sent them (`passing_signals`)."""
         of_the_terminal = {signal.SIGINT, signal.SIGQUIT} if hasattr(signal, "sigtimedwait") else set()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, self._blocked - of_the_terminal)
 

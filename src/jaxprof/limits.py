@@ -93,7 +93,13 @@ LIMITS: Final = {value.name: value for value in list(globals().values()) if isin
 """All of these by name."""
 
 _UNITS: Final = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
-_ITEM = re.compile(r"(\w+)=(\d+(?:\.\d+)?) ?([kmgt]?)(?:i?b)?", re.IGNORECASE)
+_SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,18})?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
+
+
+def size_of(text: str) -> int | None:
+    """Return a size as people write it, `500M`, `2GiB`, `1048576`; units are binary. None for anything else."""
+    match = _SIZE.fullmatch(text.strip())
+    return int(float(match[1]) * (1 << _UNITS[match[2].lower()])) if match is not None else None
 
 
 @cache
@@ -101,17 +107,17 @@ def _given(text: str) -> dict[str, int]:
     """Return the limits in the variable's value. Raises UsageError."""
     given: dict[str, int] = {}
     for item in filter(None, (item.strip() for item in text.split(","))):
-        match = _ITEM.fullmatch(item)
-        if match is None or match[1] not in LIMITS:
+        name, _, text_of_number = item.partition("=")
+        number = size_of(text_of_number)
+        if number is None or name not in LIMITS:
             raise UsageError(
                 f"{VARIABLE}: {item[:60]!r} is no limit",
                 f"Give NAME=NUMBER, such as unpacked=1GiB. Names: {', '.join(LIMITS)}.",
             )
-        number = float(match[2]) * (1 << _UNITS[match[3].lower()])
-        limit = LIMITS[match[1]]
+        limit = LIMITS[name]
         if number > limit.highest:
             raise UsageError(f"{VARIABLE}: {item[:60]!r} is too high", f"The highest is {integer(limit.highest)}.")
-        given[limit.name] = int(number)
+        given[name] = number
     return given
 
 

@@ -88,7 +88,7 @@ def spread(half: float | None, low: float | None, high: float | None) -> str:
     return f"{seconds(low, 2)} to {seconds(high, 2)}"
 
 
-def bytes_(value: float | None, significant: int = 3) -> str:
+def bytes_(value: float | None) -> str:
     """Return a size as text in binary units: `64.0 MiB`, `139 GiB`, `512 B`."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
@@ -98,7 +98,7 @@ def bytes_(value: float | None, significant: int = 3) -> str:
         unit += 1
     if unit == 0:
         return f"{scaled:.0f} B"
-    return f"{_digits(scaled, max(significant, len(str(int(abs(scaled))))))} {_BYTES[unit]}"
+    return f"{_digits(scaled, max(3, len(str(int(abs(scaled))))))} {_BYTES[unit]}"
 
 
 def scaled(value: float | None, unit: str = "", significant: int = 3) -> str:

@@ -16,8 +16,8 @@ from jaxprof.analysis.ab import ab_results
 from jaxprof.analysis.gate import judged, judged_times, read_limit, read_limits
 from jaxprof.analysis.run_difference import run_difference
 from jaxprof.cli import sides as cli_sides
+from jaxprof.cli.answers import Outcome
 from jaxprof.cli.output import ExitCode
-from jaxprof.cli.run_headless import Outcome
 from jaxprof.errors import UsageError
 from jaxprof.session.run import UNLIKE_RESULTS
 from job_folders import ALL_REDUCE
@@ -84,6 +84,11 @@ def test_the_form_for_ci_is_printed(call, known):
     said = call(*words, "--format", "markdown")
     assert (said.code, said.out.startswith("```text\na limit was exceeded")) == (3, True)
     assert call("gate", "old:f", "--base", "old:f", "--fail-on", "bytes").code == 0
+
+
+def test_that_nothing_is_kept_comes_before_that_there_is_no_base(call):
+    said = call("gate", "last", "--fail-on", "kernels")
+    assert (said.code, said.err) == (ExitCode.USAGE, call("export", "last").err)
 
 
 def test_what_grew_is_shown_by_a_command_that_can_be_run(call, known, tmp_path):

@@ -27,7 +27,7 @@ from jaxprof.cli import kinds
 from jaxprof.cli.main import wants_json
 from jaxprof.facts import recorder
 from jaxprof.report.comparison import ab_json
-from jaxprof.report.device_list import devices_report
+from jaxprof.report.device_list import DEVICES, listed_devices
 from jaxprof.report.envelope import answer_pieces
 from jaxprof.report.gate import GATE
 from job_folders import captures, job, loop, process
@@ -256,7 +256,7 @@ def gate_of_times():
 MADE = {
     "ab": lambda: {"session": "s.jaxprof", **ab_json(ab_results(fold(sessions.HEADER, sides()))[0])},
     "gate": gate_of_times,
-    "devices": lambda: devices_report(joined(), [GPU_READING, CPU_READING]),
+    "devices": lambda: {"devices": list(map(recorder(DEVICES), listed_devices(joined(), [GPU_READING, CPU_READING])))},
 }
 """What only a measurement, other hardware or a download would print; `hold` looks at what real ones do."""
 

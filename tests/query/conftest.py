@@ -26,10 +26,10 @@ class InThisProcess:
     def close(self): ...
 
 
-def asked(path, name="s"):
+def asked(path):
     from jaxprof.query.asking import AskedSession
 
-    return AskedSession(name, path)
+    return AskedSession(path)
 
 
 def ask(sql, sources):

@@ -96,7 +96,7 @@ def test_a_session_that_cannot_be_read_is_left_out_or_refused(path, tmp_path):
     bad = tmp_path / "bad.jaxprof"
     bad.write_bytes(b"")
     sql = "SELECT count(DISTINCT session) FROM runs"
-    answer = ask(sql, [asked(path), AskedSession("bad", bad, optional=True)])
+    answer = ask(sql, [asked(path), AskedSession(bad, optional=True)])
     assert answer.first(1)[0] == [[1]]
     assert answer.notices[0].startswith("bad was left out: ")
     with pytest.raises(FileRefusedError, match="is empty"):

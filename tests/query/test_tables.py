@@ -14,7 +14,7 @@ from report import sessions
 
 @pytest.mark.parametrize("name", TABLES)
 def test_every_table_has_rows_under_the_columns_that_its_schema_has(path, name):
-    answer = ask(f"SELECT * FROM {name}", [asked(path, "whole")])
+    answer = ask(f"SELECT * FROM {name}", [asked(path)])
     table = answer.table()
     assert answer.names == ["session", *(fact.key for fact in TABLES[name].facts)]
     assert len(table) > 0
@@ -37,7 +37,7 @@ def test_a_documented_question_is_answered(path, sql):
 def test_what_a_timeline_lacks_is_said(path, tmp_path):
     answer = ask("FROM intervals", [asked(path)])
     assert len(answer.first(100)[0]) == sum(len(lane["label"]) for lane in TIMELINE["lanes"])
-    assert answer.notices == ["s: the 2 shortest intervals of run r3 are not in its timeline"]
+    assert answer.notices == ["whole: the 2 shortest intervals of run r3 are not in its timeline"]
     damaged = [*sessions.jit_run("r2", ""), e.TextRecorded(run="r2", name="timeline", text="{")]
     answer = ask("SELECT count(*) FROM intervals", [asked(write(tmp_path / "s.jaxprof", damaged))])
     assert answer.first(1)[0] == [[0]]

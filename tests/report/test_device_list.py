@@ -7,7 +7,7 @@ from golden import held
 from jaxprof.devices.inventory.join import merge
 from jaxprof.devices.inventory.machine import local_devices
 from jaxprof.events import DeviceReading
-from jaxprof.report.device_list import devices_text, memory_text
+from jaxprof.report.device_list import devices_text, listed_devices, memory_text
 
 GPU_READING = DeviceReading(
     device="cuda:0",
@@ -37,7 +37,8 @@ def joined():
 
 
 def test_the_table_is_one_line_a_device_and_then_the_rest():
-    held("devices.txt", "".join(f"{line}\n" for line in devices_text(joined(), [GPU_READING, CPU_READING])))
+    rows = listed_devices(joined(), [GPU_READING, CPU_READING])
+    held("devices.txt", "".join(f"{line}\n" for line in devices_text(rows)))
 
 
 @pytest.mark.parametrize(

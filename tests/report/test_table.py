@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import program_events
 from golden import held
 from jaxprof.events import SourceLocation
-from jaxprof.facts import Fact, at, column, json_schema
+from jaxprof.facts import Fact, at, column, json_schema, recorder
 from jaxprof.facts.units import BYTES, INDEX, LIST, OBJECT, SECONDS, TEXT, plain
-from jaxprof.report.renderers import Table, markdown, records, safe_cell, text_lines, to_csv_text, wrap
+from jaxprof.report.renderers import Table, markdown, safe_cell, text_lines, to_csv_text, wrap
 from jaxprof.text import columns
 
 
@@ -44,7 +44,7 @@ TABLE = Table(COLUMNS, ROWS, "kernels <all>", ("and a note",))
 
 def test_one_table_in_every_form():
     """Titles and quantities in text, keys and numbers as they are in CSV and JSON."""
-    forms = [text_lines(TABLE), to_csv_text(TABLE).splitlines(), map(json.dumps, records(TABLE))]
+    forms = [text_lines(TABLE), to_csv_text(TABLE).splitlines(), map(json.dumps, map(recorder(COLUMNS), ROWS))]
     held("table.txt", "".join(f"{line}\n" for form in forms for line in form))
 
 

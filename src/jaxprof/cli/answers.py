@@ -5,9 +5,11 @@ where the session is written, and what is printed about that.
 from __future__ import annotations
 
 import shlex
+import signal
+import sys
 import tempfile
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -16,11 +18,13 @@ import click
 
 from jaxprof.cli.options import words_given
 from jaxprof.cli.output import (
+    SIGNAL_BASE,
+    ExitCode,
     no_form,
+    print_csv,
     print_json,
-    print_pieces,
+    print_lines,
     print_text,
-    refuse_existing,
     rows_wanted,
     with_urls,
 )
@@ -32,6 +36,8 @@ if TYPE_CHECKING:
     from jaxprof.analysis.explain.model import Explanation
     from jaxprof.analysis.jobs.job import JobFigures
     from jaxprof.job_process import JobProcess
+    from jaxprof.runner.interpreter import Interpreter
+    from jaxprof.runner.planning import PlannedRun
     from jaxprof.session import Session
     from jaxprof.session.log import LogWriter
 
@@ -65,6 +71,14 @@ def print_facts(kind: str, row: Any, next_commands: Sequence[str] = (), *, limit
 
     read = SimpleNamespace(**row) if isinstance(row, dict) else row
     print_json(kind, recorder(KINDS[kind]())(read), next_commands, limit=limit)
+
+
+def print_answer(form: str, kind: str, row: Any, lines: Iterable[str], next_commands: Sequence[str] = ()) -> None:
+    """Print an answer of that kind: as JSON, as `print_facts` does, else the lines for people."""
+    if form == "json":
+        print_facts(kind, row, next_commands)
+    else:
+        print_lines(lines)
 
 
 def next_of_session(session: Session, place: str | Path) -> list[str]:
@@ -127,15 +141,6 @@ def new_writer(out: Path | None, *, replace_existing: bool = False, process: Job
     return LogWriter(header, path, replace_existing=replace_existing and out is not None)
 
 
-def clear_place(out: Path, *, replace_existing: bool) -> None:
-    """Check that a new session can be written to `out`, which another process does later. Raises like `new_writer`."""
-    refuse_folder(out)
-    if replace_existing:
-        out.unlink(missing_ok=True)
-    else:
-        refuse_existing(out)
-
-
 def refuse_folder(out: Path) -> None:
     """Raises UsageError if `out` is a folder in place of a file."""
     if out.is_dir():
@@ -165,10 +170,46 @@ def report_location(writer: LogWriter, note: Callable[[str], None]) -> bool:
     return False
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a plan."""
+
+    session: Session
+    path: Path | None
+    """Where the session is; None if it could not be kept."""
+    exit_code: int
+    """What the command ends with: 1 if a run failed, or if the session is not where it should be; 130 after ctrl+c."""
+
+
+def carry_out(
+    planned: Sequence[PlannedRun],
+    interpreter: Interpreter,
+    writer: LogWriter,
+    notes: Iterable[str],
+    max_silence_seconds: float,
+) -> Outcome:
+    """Print `notes`, run the plan to its end, and print where the session is. Ends the command if a signal other than
+    ctrl+c ended the plan."""
+    from jaxprof.runner.headless import HeadlessRuns, Progress
+
+    progress = Progress(sys.stderr)
+    for each in notes:
+        progress.note(each)
+    runs = HeadlessRuns(writer, interpreter, progress)
+    runs.scheduler.max_silence_seconds = max_silence_seconds
+    runs.work(planned)
+    kept = report_location(writer, progress.note)
+    session, stopped_by = runs.scheduler.session, runs.stopped_by
+    if stopped_by is not None and stopped_by != signal.SIGINT:
+        raise click.exceptions.Exit(SIGNAL_BASE + stopped_by)
+    ended_well = kept and all(run.status == "ok" for run in session.runs.values())
+    code = ExitCode.OK if ended_well else ExitCode.FAILED
+    return Outcome(session, writer.kept_path, code if stopped_by is None else ExitCode.INTERRUPTED)
+
+
 def print_job(job: JobFigures, form: str) -> None:
     """Print the job in that form. Raises UsageError for a form that it does not have."""
     from jaxprof.report import hosts
-    from jaxprof.report.renderers import csv_lines
     from jaxprof.session.log import Library
 
     if form == "json":
@@ -176,7 +217,7 @@ def print_job(job: JobFigures, form: str) -> None:
         places = {process.index: Library().name_of(Path(process.path)) for process in job.processes}
         print_facts("job", job, [command_line("explain", places[index]) for index in late])
     elif form == "csv":
-        print_pieces(csv_lines(hosts.process_table(job)))
+        print_csv(hosts.process_table(job))
     elif form == "text":
         print_text(hosts.to_text(job))
     else:

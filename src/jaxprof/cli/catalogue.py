@@ -7,33 +7,32 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jaxprof import workloads
-from jaxprof.cli.answers import command_line, print_facts
+from jaxprof.cli.answers import command_line, print_answer
 from jaxprof.cli.kinds import WORKLOAD
-from jaxprof.cli.output import note, print_lines
+from jaxprof.cli.options import refuse
+from jaxprof.cli.output import note
 from jaxprof.cli.target import is_own
-from jaxprof.errors import UsageError
 from jaxprof.facts import Fact, at, column, pick
+from jaxprof.grouping import grouped
 from jaxprof.report.renderers import Table, text_lines, wrap
 from jaxprof.text import safe, safe_lines
 from jaxprof.units import value_text
-from jaxprof.workloads.model import Parameter, Published, WorkloadInfo, workload_info
-
-WIDTH = 80
+from jaxprof.workloads.model import Parameter, WorkloadInfo, workload_info
 
 
 def print_catalogue(name: str | None, python: Path | None, arguments: tuple[str, ...], form: str) -> None:
     """List what can be run, or describe the workload `name` (built in, or a function of the user's own)."""
     infos = _infos(name, python, arguments)
     several = name is None or len(infos) > 1
-    if form == "json":
-        next_commands = [command_line("run", *(["--describe"] if several else []), info.target) for info in infos[:1]]
-        print_facts("workloads" if several else "workload", {"workloads": infos}, next_commands)
-    elif several:
-        print_lines(_list_lines(infos))
-        if name is not None:
-            note(f"jaxprof run --describe {infos[0].origin} describes one.")
-    else:
-        print_lines(_detail_lines(infos[0]))
+    next_commands = [command_line("run", *(["--describe"] if several else []), info.target) for info in infos[:1]]
+    if not several:
+        print_answer(form, "workload", {"workloads": infos}, _detail_lines(infos[0]), next_commands)
+        return
+    variants = column("variants", lambda info: ", ".join(variant.name for variant in info.variants), widest=60)
+    listed = text_lines(Table((*pick(WORKLOAD, "name", "title"), variants), infos), indent="")
+    print_answer(form, "workloads", {"workloads": infos}, listed, next_commands)
+    if name is not None and form == "text":
+        note(f"jaxprof run --describe {infos[0].origin} describes one.")
 
 
 def _infos(name: str | None, python: Path | None, arguments: tuple[str, ...]) -> list[WorkloadInfo]:
@@ -42,19 +41,9 @@ def _infos(name: str | None, python: Path | None, arguments: tuple[str, ...]) ->
         from jaxprof.runner.interpreter import find_interpreter
 
         return describe_own([name], find_interpreter(python), arguments)
-    for option, given in (("--arg", arguments), ("--python", python)):
-        if given:
-            hint = "Name it: jaxprof run --describe FILE.py:FUNCTION ..."
-            raise UsageError(f"{option} applies to a function of your own", hint)
+    hint = "Name it: jaxprof run --describe FILE.py:FUNCTION ..."
+    refuse(("arguments", "python"), "applies to a function of your own", hint)
     return workloads.infos() if name is None else [workload_info(workloads.built_in(name))]
-
-
-def _list_lines(infos: list[WorkloadInfo]) -> Iterator[str]:
-    columns = (
-        *pick(WORKLOAD, "name", "title"),
-        column("variants", lambda info: ", ".join(variant.name for variant in info.variants), widest=60),
-    )
-    return text_lines(Table(columns, infos), indent="")
 
 
 def _detail_lines(info: WorkloadInfo) -> Iterator[str]:
@@ -73,12 +62,11 @@ def _detail_lines(info: WorkloadInfo) -> Iterator[str]:
     yield from text_lines(Table(variants, info.variants), indent="")
     if info.published:
         yield ""
-        yield from _published(info.published)
-    sources: dict[str, list[str]] = {}
-    for variant in info.variants:
-        if variant.source:
-            sources.setdefault(variant.source, []).append(variant.name)
-    for source, names in sources.items():
+        yield "published"
+    for each in info.published:
+        words = f"{each.variant} {each.phase.replace('_', ' ')}: {each.figure}, {each.statistic}, on {each.hardware}"
+        yield from wrap(f"{words} ({each.source}). {each.caveat}".rstrip(), hang=4)
+    for source, names in grouped((each.source, each.name) for each in info.variants if each.source).items():
         yield ""
         yield safe(f"{', '.join(names)}:")
         yield from (f"    {line}".rstrip() for line in safe_lines(source.rstrip()))
@@ -93,13 +81,6 @@ def _parameters(info: WorkloadInfo) -> Table[Parameter]:
     presets = map(of_preset, info.presets)
     first, last = column("parameter", at("name")), column("", at("description"))
     return Table((first, *presets, column("bounds", _bounds), last), info.parameters)
-
-
-def _published(figures: tuple[Published, ...]) -> Iterator[str]:
-    yield "published"
-    for each in figures:
-        words = f"{each.variant} {each.phase.replace('_', ' ')}: {each.figure}, {each.statistic}, on {each.hardware}"
-        yield from wrap(f"{words} ({each.source}). {each.caveat}".rstrip(), hang=4)
 
 
 def _bounds(parameter: Parameter) -> str:

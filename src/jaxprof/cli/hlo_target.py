@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from jaxprof.analysis.hlo_program import HloProgram
 from jaxprof.analysis.opener import HOW_TO_COMPILE, Kind, kind_of, modules_of, open_hlo
 from jaxprof.cli.answers import report_location
-from jaxprof.cli.options import refuse
+from jaxprof.cli.options import refuse, refuse_without
 from jaxprof.cli.output import note
-from jaxprof.cli.target import imported, is_compiled_now, is_ready, refuse_job, split_variant
+from jaxprof.cli.target import is_compiled_now, is_ready, recorded, refuse_job, split_variant
 from jaxprof.errors import JaxprofError, UsageError, WorkerError, not_found, unknown_name
 from jaxprof.files import with_home
 from jaxprof.units import counted
@@ -52,20 +52,14 @@ class CompileOptions:
     force: bool = False
 
     def environment(self) -> dict[str, str]:
-        """Variables of the process that compiles. Raises UsageError if nothing is compiled for other devices."""
+        """Variables of the process that compiles."""
         if self.autotune_results is None:
             return {}
-        if not self.targets:
-            raise UsageError("--autotune-results applies to GPUs that are not here", "Give --for h100, too.")
         flags = f'{os.environ.get("XLA_FLAGS", "")} {_LOAD_AUTOTUNED}="{self.autotune_results.resolve()}"'
         return {"XLA_FLAGS": flags.strip()}
 
     def mesh(self) -> dict[str, int]:
-        """Return the size of each axis of the mesh. Raises UsageError if the mesh cannot be read, or if nothing is
-        compiled for other devices."""
-        if (self.axes or self.shard) and not self.targets:
-            option = "--mesh" if self.axes else "--shard"
-            raise UsageError(f"{option} applies to devices that are not here", "Give --for h100:8, too.")
+        """Return the size of each axis of the mesh. Raises UsageError if the mesh cannot be read."""
         if not self.axes:
             return {}
         from jaxprof.devices.targets.machine import parse_mesh
@@ -90,6 +84,7 @@ def find_modules(
     effect on it, for HLO that cannot be read, for a program that cannot be compiled.
     """
     if is_compiled_now(target):
+        refuse_without("targets", ("axes", "shard", "autotune_results"))
         if alone:
             refuse(
                 ("run_id", "number"),
@@ -107,19 +102,32 @@ def find_modules(
 
         raise not_found("path, workload or session", target, names())
     if alone:
-        _refuse_compiling(target)
+        refuse(
+            [option.name for option in fields(CompileOptions) if option.name != "force"],
+            f"applies when jaxprof compiles, and {target} holds programs that are already compiled",
+            "It needs a workload or a function of yours.",
+        )
     return _modules_at_path(path, run, number)
 
 
 def find_pair(
     targets: tuple[str, str], run: str | None, number: int | None, options: CompileOptions
-) -> tuple[HloProgram, HloProgram]:
-    """Return the one module with HLO that each target names. If one is compiled now and the other is not, an option
-    applies to the target that takes it. Raises JaxprofError as `find_modules`, and for a target with several
+) -> list[HloProgram]:
+    """Return the one module with HLO that each of two targets names. If one is compiled now and the other is not, an
+    option applies to the target that takes it. Raises JaxprofError as `find_modules`, and for a target with several
     modules."""
     alone = is_ready(targets[0]) == is_ready(targets[1])
-    one, other = (_single_module(target, find_modules(target, run, number, options, alone=alone)) for target in targets)
-    return one, other
+    found: list[HloProgram] = []
+    for target in targets:
+        modules = [each for each in find_modules(target, run, number, options, alone=alone) if each.has_hlo]
+        if not modules:
+            raise UsageError(f"{target} has no HLO", HOW_TO_COMPILE)
+        if len(modules) > 1:
+            chosen = "--run" if modules[0].run is not None else "--module"
+            named = ", ".join(f"{at} {module.label}" for at, module in enumerate(modules[:10], 1))
+            raise UsageError(f"{target} has {len(modules)} modules", f"{chosen} chooses one, of both sides: {named}.")
+        found += modules
+    return found
 
 
 def compiled_programs(
@@ -137,26 +145,6 @@ def compiled_programs(
     return known
 
 
-def _single_module(target: str, modules: list[HloProgram]) -> HloProgram:
-    with_hlo = [module for module in modules if module.has_hlo]
-    if not with_hlo:
-        raise UsageError(f"{target} has no HLO", HOW_TO_COMPILE)
-    if len(with_hlo) > 1:
-        chosen = "--run" if with_hlo[0].run is not None else "--module"
-        named = ", ".join(f"{at} {module.label}" for at, module in enumerate(with_hlo[:10], 1))
-        raise UsageError(f"{target} has {len(with_hlo)} modules", f"{chosen} chooses one, of both sides: {named}.")
-    return with_hlo[0]
-
-
-def _refuse_compiling(target: str) -> None:
-    """Raises UsageError if a compile option was given for programs that are already compiled."""
-    refuse(
-        [option.name for option in fields(CompileOptions) if option.name != "force"],
-        f"applies when jaxprof compiles, and {target} holds programs that are already compiled",
-        "It needs a workload or a function of yours.",
-    )
-
-
 def _modules_at_path(path: Path, run: str | None, number: int | None) -> list[HloProgram]:
     refuse_job(str(path))
     kind = kind_of(path)
@@ -164,7 +152,12 @@ def _modules_at_path(path: Path, run: str | None, number: int | None) -> list[Hl
         refuse(("number",), f"chooses a module of a dump, and {path} is a session", "Choose a run of it with --run.")
     elif kind is not Kind.PROFILE and run is not None:
         raise UsageError(f"{path} is not a session", "--run chooses a run of a session, --module N a module of a dump.")
-    found, session = open_hlo(path, _session_of_profile)
+
+    def session_of_profile(profile: Path) -> Session:
+        with recorded(str(profile)) as found:
+            return found.session
+
+    found, session = open_hlo(path, session_of_profile)
     if session is not None:
         modules = _programs_in(session, run)
     else:
@@ -174,11 +167,6 @@ def _modules_at_path(path: Path, run: str | None, number: int | None) -> list[Hl
     if number > len(modules):
         raise UsageError(f"{path} has {len(modules)} modules", f"--module takes 1 to {len(modules)}.")
     return [modules[number - 1]]
-
-
-def _session_of_profile(path: Path) -> Session:
-    with imported(path) as (_, session):
-        return session
 
 
 def _readable(sources: Sequence[ModuleStages]) -> list[HloProgram]:

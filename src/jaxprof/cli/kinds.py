@@ -7,71 +7,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from jaxprof.facts import Fact, Relation, at, json_schema
-from jaxprof.facts.units import (
-    ANY,
-    BY_NAME,
-    BYTES,
-    COUNT,
-    INDEX,
-    LIST,
-    NUMBER,
-    NUMBERS,
-    OBJECT,
-    ROWS,
-    SECONDS,
-    TEXT,
-    TRUTH,
-)
+from jaxprof.cli.options import VIEWS
+from jaxprof.facts import Fact, at, json_schema
+from jaxprof.facts.units import ANY, BY_NAME, BYTES, INDEX, LIST, NUMBER, ROWS, TEXT, TRUTH
 
 if TYPE_CHECKING:
     from jaxprof.config import Config
     from jaxprof.rollup.making import RollUpReport
-    from jaxprof.session.log import Entry
     from jaxprof.workloads.model import WorkloadInfo
 
 Facts = tuple[Fact[Any], ...]
-ENTRY: Final[tuple[Fact[Entry], ...]] = (
-    Fact("name", TEXT, "Its name, as commands take it", title="session", widest=34),
-    Fact("path", TEXT, "Its file", lambda entry: str(entry.path)),
-    Fact("size_bytes", BYTES, "Size on disk", title="size"),
-    Fact("id", TEXT, "Identity of the session", at("header.session")),
-    Fact("created", TEXT, "When it was begun, in UTC", at("header.created")),
-    Fact("process_index", INDEX, "Which process of a job it was, from 0"),
-    Fact("process_count", COUNT, "Processes of that job", lambda entry: entry.process_count or None),
-    Fact("complete", TRUTH, "Whether its writer closed it properly"),
-    Fact("live", TRUTH, "Whether a process is writing it now"),
-    Fact("problem", TEXT, "Why it cannot be read"),
-    Fact("workloads", LIST, "What was run"),
-    Fact("job_summary", OBJECT, "Of the folder of a job; null for a session", at("job"), inside=(
-        Fact("recorded_processes", COUNT, "Processes with a session here", lambda job: len(job.processes)),
-        Fact("process_count", COUNT, "Processes of the job; null where it is not known", at("count")),
-        Fact("missing_processes", COUNT, "Processes without a session",
-             lambda job: job.missing if job.count is not None else None),
-        Fact("hosts", LIST, "The machines that they ran on"),
-        Fact("by_status", ROWS, "Processes by how they ended, the most frequent first",
-             lambda job: list(job.by_status.items()), inside=(
-                 Fact("status", TEXT, "ok, failed, crashed, cancelled, running, interrupted, unreadable",
-                      lambda pair: pair[0]),
-                 Fact("count", COUNT, "Processes that ended in this way", lambda pair: pair[1]),
-             )),
-    )),
-    Fact("runs", ROWS, "Runs that have ended", at("closed"), inside=(
-        Fact("id", TEXT, "Id of the run", at("run")),
-        Fact("workload", TEXT, "Name of the workload, the function or the program"),
-        Fact("variant", TEXT, "numpy, jax, jit, or a name of the user's"),
-        Fact("device", TEXT, "Where it ran"),
-        Fact("status", TEXT, "How it ended"),
-        Fact("median_seconds", SECONDS, "Median time of a call"),
-        Fact("ci95_seconds", NUMBERS, "Its 95 % interval, [low, high]"),
-    )),
-)  # fmt: skip
-"""The facts of a session in a list."""
 WORKLOAD: Final[tuple[Fact[WorkloadInfo], ...]] = (
     Fact("name", TEXT, "Its name", title="name"),
     Fact("title", TEXT, "What it computes, in a line", title="computes", widest=44),
@@ -109,13 +60,14 @@ ROLL_UP: Final[tuple[Fact[RollUpReport], ...]] = (
 )
 
 
-def _rows(key: str, meaning: str, inside: Facts) -> Fact[Any]:
-    return Fact(key, ROWS, meaning, inside=inside)
-
-
-def _report_facts(module: str, name: str) -> Facts:
-    facts: Facts = getattr(import_module(f"jaxprof.report.{module}"), name)
+def _facts(module: str, name: str) -> Facts:
+    facts: Facts = getattr(import_module(f"jaxprof.{module}"), name)
     return facts
+
+
+def _list(key: str, meaning: str, module: str, name: str, *more: Fact[Any]) -> Callable[[], Facts]:
+    """Return the facts of an answer that is a list with the facts `name` of a module, after `more`, when called."""
+    return lambda: (*more, Fact(key, ROWS, meaning, inside=_facts(module, name)))
 
 
 def _view(view: str) -> Facts:
@@ -127,47 +79,25 @@ def _view(view: str) -> Facts:
 def _hlo(view: str | None = None) -> Facts:
     from jaxprof.report.modules import facts_of_program
 
-    return (_rows("programs", "The programs of the target", facts_of_program(view)),)
+    return (Fact("programs", ROWS, "The programs of the target", inside=facts_of_program(view)),)
 
 
 def _session_facts() -> Facts:
-    from dataclasses import replace
-
     path: Fact[Any] = Fact("path", TEXT, "Where it is; null if it could not be kept")
     return tuple(
         replace(fact, inside=(*fact.inside, path)) if fact.key == "session" else fact
-        for fact in _report_facts("json", "SESSION")
+        for fact in _facts("report.json", "SESSION")
     )
 
 
-def workload_facts() -> Facts:
-    """Return the facts of a workload, as JSON has them."""
-    from dataclasses import replace
-
-    return tuple(
-        replace(fact, inside=_report_facts("json", "PUBLISHED")) if fact.key == "published" else fact
-        for fact in WORKLOAD
-    )
+def _workload_facts() -> Facts:
+    """Return the facts of a list of workloads, as JSON has them."""
+    published = _facts("report.json", "PUBLISHED")
+    inside = tuple(replace(fact, inside=published) if fact.key == "published" else fact for fact in WORKLOAD)
+    return (Fact("workloads", ROWS, "What can be run", inside=inside),)
 
 
-def target_facts() -> Facts:
-    """Return the facts of a device to compile for."""
-    from jaxprof.hlo.analysis.cost.peaks import device
-    from jaxprof.units import counted
-
-    return (
-        Fact("name", TEXT, "Its name, as --for takes it", title="device"),
-        Fact("device_kind", TEXT, "Kind of the device, as JAX names it", title="as JAX names it"),
-        Fact("memory_bytes", BYTES, "Its memory",
-             lambda chip: chip.config.get("device_memory_size") or device(chip.name).memory_bytes, "memory"),
-        Fact("devices", COUNT, "Devices of a chip", title="a chip", show=lambda count: counted(count, "device"),
-             right=False),
-        Fact("vendor", TEXT, "Whose compiler it needs", title="needs",
-             show=lambda vendor: f"jaxprof devices target install {vendor}", right=False),
-    )  # fmt: skip
-
-
-def config_facts() -> Facts:
+def _config_facts() -> Facts:
     """Return the facts of the settings in force, of a `Config`."""
     from jaxprof.config import KEYS, SETTINGS, config_path
     from jaxprof.tui.keys import checked, clashes
@@ -200,82 +130,33 @@ def config_facts() -> Facts:
     )  # fmt: skip
 
 
-COLUMN: Final[tuple[Fact[Fact[Any]], ...]] = (
-    Fact("name", TEXT, "Name of the column", at("key"), "column"),
-    Fact("type", TEXT, "Its type in SQL", at("unit.sql"), "type"),
-    Fact("meaning", TEXT, "What it holds", title="meaning"),
-)
-
-
-def columns_of(table: Relation) -> Facts:
-    """Return the columns that a table has in SQL."""
-    from jaxprof.query.tables import SESSION
-
-    return (SESSION, *table.facts)
-
-
-DESCRIBED: Final[tuple[Fact[Relation], ...]] = (
-    Fact("table", TEXT, "Name of the table", at("name")),
-    Fact("meaning", TEXT, "What its rows are"),
-    Fact("columns", ROWS, "Its columns", columns_of, inside=COLUMN),
-)
-_STAGE: Final[Facts] = (
-    Fact("label", TEXT, "Name of the program"),
-    Fact("stage", TEXT, "Which of its texts"),
-    Fact("lines", LIST, "Lines of the text"),
-)
-
-
-def _in_folder(key: str, meaning: str, inside: Facts, *more: Fact[Any]) -> Facts:
-    return (Fact("folder", TEXT, "Where they are"), *more, _rows(key, meaning, inside))
-
-
+_FOLDER: Final[Fact[Any]] = Fact("folder", TEXT, "Where they are")
+_UNREADABLE: Final[Fact[Any]] = Fact("notices", LIST, "What could not be read")
 KINDS: Final[Mapping[str, Callable[[], Facts]]] = {
-    "ab": lambda: (Fact("session", TEXT, "Where the comparison is kept"), *_report_facts("comparison", "AB")),
-    "catalogue": lambda: (_rows("findings", "Every code", _report_facts("explain", "ENTRY")[:3]),),
-    "comparison": lambda: (
-        _rows("comparisons", "One for each session after the first", _report_facts("comparison", "DIFFERENCE")),
-    ),
-    "config": config_facts,
-    "devices": lambda: (_rows("devices", "The devices of this machine", _report_facts("device_list", "DEVICES")),),
+    "ab": lambda: (Fact("session", TEXT, "Where the comparison is kept"), *_facts("report.comparison", "AB")),
+    "catalogue": lambda: (Fact("findings", ROWS, "Every code", inside=_facts("report.explain", "ENTRY")[:3]),),
+    "comparison": _list("comparisons", "One for each session after the first", "report.comparison", "DIFFERENCE"),
+    "config": _config_facts,
+    "devices": _list("devices", "The devices of this machine", "report.device_list", "DEVICES"),
     "explanation": lambda: import_module("jaxprof.report.explain").facts_of_explanation(),
-    "finding": partial(_report_facts, "explain", "ENTRY"),
-    "gate": partial(_report_facts, "gate", "GATE"),
-    "history": partial(_report_facts, "history", "HISTORY"),
+    "finding": partial(_facts, "report.explain", "ENTRY"),
+    "gate": partial(_facts, "report.gate", "GATE"),
+    "history": partial(_facts, "report.history", "HISTORY"),
     "hlo": _hlo,
     **{f"hlo-{view}": partial(_hlo, view) for view in ("kernels", "findings", "barriers", "memory")},
-    "hlo-diff": partial(_report_facts, "hlo_difference", "HLO_DIFFERENCE"),
-    "hlo-stage": lambda: (_rows("programs", "The programs of the target", _STAGE),),
-    "job": partial(_report_facts, "hosts", "JOB"),
-    "query": lambda: (
-        Fact("rows", ROWS, "The rows, with the names of the columns of the SELECT"),
-        Fact("notices", LIST, "What could not be read"),
-    ),
-    "query-schema": lambda: (_rows("tables", "The tables of SQL", DESCRIBED),),
-    "rollup": lambda: _in_folder(
-        "processes", "The processes of the job", ROLL_UP, Fact("notices", LIST, "What could not be read")
-    ),
+    "hlo-diff": partial(_facts, "report.hlo_difference", "HLO_DIFFERENCE"),
+    "hlo-stage": _list("programs", "The programs of the target", "report.modules", "STAGE"),
+    "job": partial(_facts, "report.hosts", "JOB"),
+    "query": lambda: (Fact("rows", ROWS, "The rows, with the names of the columns of the SELECT"), _UNREADABLE),
+    "query-schema": _list("tables", "The tables of SQL", "query.tables", "DESCRIBED"),
+    "rollup": lambda: (_FOLDER, _UNREADABLE, Fact("processes", ROWS, "The processes of the job", inside=ROLL_UP)),
     "session": _session_facts,
-    **{
-        f"session-{view}": partial(_view, view)
-        for view in (
-            "kernels",
-            "compile",
-            "steps",
-            "memory",
-            "trust",
-            "compiles",
-            "findings",
-            "transfers",
-            "timeline",
-        )
-    },
-    "sessions": lambda: _in_folder(
-        "sessions", "The sessions, the newest first", ENTRY, Fact("size_bytes", BYTES, "Size of all of them")
-    ),
-    "targets": lambda: (_rows("targets", "Devices to compile for", target_facts()),),
-    **dict.fromkeys(("workload", "workloads"), lambda: (_rows("workloads", "What can be run", workload_facts()),)),
-}
+    **{f"session-{view}": partial(_view, view) for view in VIEWS},
+    "sessions": _list("sessions", "The sessions, the newest first", "facts.sessions", "ENTRY", _FOLDER,
+                      Fact("size_bytes", BYTES, "Size of all of them")),
+    "targets": _list("targets", "Devices to compile for", "report.device_list", "TARGETS"),
+    **dict.fromkeys(("workload", "workloads"), _workload_facts),
+}  # fmt: skip
 """Kind of answer → function that imports and returns the facts of its `data`."""
 _ERROR: Final[Facts] = (
     Fact("code", TEXT, "usage, missing_file, file_refused, not_hlo, storage, worker, does_not_fit, interrupted, ..."),

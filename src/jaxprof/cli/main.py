@@ -20,7 +20,6 @@ from jaxprof.cli.output import (
     ExitCode,
     ReaderGone,
     StdoutLost,
-    for_error,
     note,
     notes,
     own_the_streams,
@@ -28,7 +27,7 @@ from jaxprof.cli.output import (
     silence_stdout,
     terminal_problem,
 )
-from jaxprof.errors import JaxprofError, StorageError, UsageError, system_words
+from jaxprof.errors import JaxprofError, StorageError, UsageError, WorkerError, system_words
 from jaxprof.version import __version__
 
 if TYPE_CHECKING:
@@ -173,14 +172,16 @@ def _run(arguments: list[str] | None, started: Started | None) -> int | None:
             note_own_options(started.words.path, started.words.arguments)
         else:
             code = cli.main(args=arguments, prog_name="jaxprof", standalone_mode=False)
+        return code
     except (JaxprofError, OSError, click.ClickException) as error:
         failure = _as_ours(error)
-        code = for_error(failure)
+        code = ExitCode.FAILED if isinstance(failure, WorkerError) else ExitCode.USAGE
+        words = failure.code, failure.what, failure.hint
         notes(map(_without_secrets, filter(None, (f"jaxprof: {failure.what}", failure.hint and f"  {failure.hint}"))))
-        _print_json_error(arguments, failure.code, failure.what, failure.hint)
     except (click.Abort, KeyboardInterrupt):
-        code = ExitCode.INTERRUPTED
-        _print_json_error(arguments, "interrupted", "interrupted", "")
+        code, words = ExitCode.INTERRUPTED, ("interrupted", "interrupted", "")
+    if wants_json(sys.argv[1:] if arguments is None else arguments):
+        print_json_error(*map(_without_secrets, words))
     return code
 
 
@@ -209,12 +210,6 @@ def _without_secrets(text: str) -> str:
     from jaxprof.redaction import without_url_secrets
 
     return without_url_secrets(text)
-
-
-def _print_json_error(arguments: list[str] | None, code: str, message: str, hint: str) -> None:
-    """Print the error on stdout, too, if an answer in JSON was requested."""
-    if wants_json(sys.argv[1:] if arguments is None else arguments):
-        print_json_error(code, _without_secrets(message), _without_secrets(hint))
 
 
 def wants_json(words: Sequence[str]) -> bool:

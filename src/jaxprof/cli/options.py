@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 from click.core import ParameterSource
@@ -50,129 +50,14 @@ class ListingGroup(click.Group):
         self.format_commands(ctx, formatter)
 
 
-class LocalFile(click.Path):
-    """A file or folder to write on this machine. A URL is refused: as a path, `s3://bucket/x` would be in a folder
-    `s3:`."""
+def _here(ctx: click.Context, parameter: click.Parameter, value: str | None) -> Path | None:
+    """Return the path of a file or folder to write. Raises UsageError for a URL: as a path, `s3://bucket/x` would be in
+    a folder `s3:`."""
+    if value is not None and "://" in value:
+        from jaxprof.remote.place import path_here
 
-    def __init__(self) -> None:
-        super().__init__(path_type=Path)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the path. Raises UsageError for a URL."""
-        if isinstance(value, str) and "://" in value:
-            from jaxprof.remote.place import path_here
-
-            path_here(value, "Name a file, and copy it there; `jaxprof script --out URL` records to a store.")
-        return super().convert(value, param, ctx)
-
-
-arguments_option = partial(click.option, "--arg", "arguments", multiple=True, metavar="SPEC")
-device_option = partial(
-    click.option, "--device", default="cpu:0", show_default=True, metavar="D", shell_complete=completed_by("device")
-)
-force_option = partial(click.option, "--force", is_flag=True, help="Replace the file of --out.")
-keep_constants_option = partial(
-    click.option,
-    "--keep-constants",
-    is_flag=True,
-    help="Keep long literals in the recorded HLO (weights, secrets).",
-)
-out_option = partial(click.option, "--out", "-o", type=LocalFile(), metavar="FILE", help="Where to write the session.")
-preset_option = partial(
-    click.option,
-    "--preset",
-    default="quick",
-    show_default=True,
-    metavar="P",
-    help="Sizes: quick, or published.",
-)
-python_option = partial(
-    click.option,
-    "--python",
-    type=click.Path(path_type=Path),
-    metavar="PATH",
-    help="The interpreter whose jax compiles.",
-)
-run_option = partial(click.option, "--run", "run_id", metavar="ID")
-settings_option = partial(
-    click.option,
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="A parameter of a workload.",
-)
-seed_option = partial(
-    click.option,
-    "--seed",
-    type=click.IntRange(0, 2**32 - 1),
-    default=0,
-    show_default=True,
-    metavar="N",
-    help="Seed of the random inputs.",
-)
-variant_option = partial(
-    click.option,
-    "--variant",
-    default="",
-    metavar="NAME",
-    help="The variant of a workload.",
-)
-yes_option = partial(click.option, "--yes", is_flag=True, help="Do not ask.")
-
-
-def target_options(what: str) -> Callable[[Command], Command]:
-    """Return `--for`, whose help is `what`, with `--mesh` and `--shard`: compiling for devices that need not be
-    here."""
-    return combine_options(
-        click.option(
-            "--for",
-            "targets",
-            metavar="DEVICE[,DEVICE...]",
-            default="",
-            shell_complete=completed_by("target_device"),
-            help=what,
-        ),
-        click.option(
-            "--mesh", "axes", default="", metavar="AXIS=N,...", help="With --for: the mesh, as data=4,model=2."
-        ),
-        click.option(
-            "--shard", multiple=True, metavar="ARG=SPEC", help="With --for: how this input is split: x=data,-."
-        ),
-    )
-
-
-def _keep_value(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
-    ctx.meta[f"jaxprof.{parameter.name}"] = value
-
-
-profile_options = combine_options(
-    click.option(
-        "--profile-run",
-        default="",
-        metavar="NAME",
-        expose_value=False,
-        callback=_keep_value,
-        help="The recording in a log folder to open. Default: the newest.",
-    ),
-    click.option(
-        "--host",
-        "hosts",
-        multiple=True,
-        metavar="NAME",
-        expose_value=False,
-        callback=_keep_value,
-        help="Only this host of a profile. May be repeated.",
-    ),
-)
-"""Options that choose the recording and the hosts to open, in a folder that has several; see `profile_part`."""
-
-
-def profile_part() -> tuple[str, tuple[str, ...]]:
-    """Return the recording and the hosts that the current command chooses of a profile; both empty by default."""
-    context = click.get_current_context(silent=True)
-    meta = context.meta if context is not None else {}
-    return meta.get("jaxprof.profile_run", ""), meta.get("jaxprof.hosts", ())
+        path_here(value, "Name a file, and copy it there; `jaxprof script --out URL` records to a store.")
+    return Path(value) if value is not None else None
 
 
 _SCALES = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0}
@@ -203,24 +88,6 @@ def capture_seconds(value: str | float) -> float:
     return found
 
 
-def _sentence(when: str, text: str) -> str:
-    """Return the help of an option: `text` behind `when`, or as a sentence of its own."""
-    return f"{when}{text}" if when else text[0].upper() + text[1:]
-
-
-def silence_option(when: str = "") -> Callable[[Command], Command]:
-    """Return `--max-silence`, for commands that start engines. `when`: put before its help."""
-    return click.option(
-        "--max-silence",
-        "max_silence_seconds",
-        type=positive_seconds,
-        default=300.0,
-        show_default=True,
-        metavar="S",
-        help=_sentence(when, "end a process that sends no heartbeat for S seconds."),
-    )
-
-
 def share(value: str | float) -> float:
     """Return a margin, `2%` or `0.02`, above 0 and below 1. Raises BadParameter."""
     from jaxprof.config import share_of
@@ -231,39 +98,121 @@ def share(value: str | float) -> float:
     return found
 
 
-def measuring_options(when: str = "") -> Callable[[Command], Command]:
-    """Return the options for how long the sides of a comparison are measured, and where the session goes. `when`: put
-    before each help."""
+arguments = partial(click.option, "--arg", "arguments", multiple=True, metavar="SPEC")
+budget = partial(click.option, "--budget", "budget_seconds", type=positive_seconds, show_default=True, metavar="S")
+device = partial(
+    click.option, "--device", default="cpu:0", show_default=True, metavar="D", shell_complete=completed_by("device")
+)
+force = partial(click.option, "--force", is_flag=True, help="Replace the file of --out.")
+keep_constants = partial(
+    click.option, "--keep-constants", is_flag=True, help="Keep long literals in the recorded HLO (weights, secrets)."
+)
+launches = partial(click.option, "--launches", type=click.IntRange(1, 100), metavar="N")
+max_seconds = partial(click.option, "--max-seconds", type=positive_seconds, metavar="S")
+max_silence = partial(
+    click.option,
+    "--max-silence",
+    "max_silence_seconds",
+    type=positive_seconds,
+    default=300.0,
+    show_default=True,
+    metavar="S",
+    help="End a process that sends no heartbeat for S seconds.",
+)
+out = partial(
+    click.option,
+    "--out",
+    "-o",
+    type=click.Path(),
+    callback=_here,
+    metavar="FILE",
+    help="Where to write the session.",
+)
+preset = partial(
+    click.option, "--preset", default="quick", show_default=True, metavar="P", help="Sizes: quick, or published."
+)
+python = partial(
+    click.option,
+    "--python",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="The interpreter whose jax compiles.",
+)
+run = partial(click.option, "--run", "run_id", metavar="ID")
+settings = partial(
+    click.option, "--set", "settings", multiple=True, metavar="NAME=VALUE", help="A parameter of a workload."
+)
+seed = partial(
+    click.option,
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Seed of the random inputs.",
+)
+variant = partial(click.option, "--variant", default="", metavar="NAME", help="The variant of a workload.")
+yes = partial(click.option, "--yes", is_flag=True, help="Do not ask.")
+
+
+def target(what: str) -> Callable[[Command], Command]:
+    """Return `--for`, whose help is `what`, with `--mesh` and `--shard`: compiling for devices that need not be
+    here."""
     return combine_options(
         click.option(
-            "--launches",
-            type=click.IntRange(1, 100),
-            metavar="N",
-            help=_sentence(
-                when, "fresh processes of each side; by default until the ratio is known to ± 2 %, at most 10."
-            ),
+            "--for",
+            "targets",
+            metavar="DEVICE[,DEVICE...]",
+            default="",
+            shell_complete=completed_by("target_device"),
+            help=what,
         ),
         click.option(
-            "--budget",
-            "budget_seconds",
-            type=positive_seconds,
+            "--mesh", "axes", default="", metavar="AXIS=N,...", help="With --for: the mesh, as data=4,model=2."
+        ),
+        click.option(
+            "--shard", multiple=True, metavar="ARG=SPEC", help="With --for: how this input is split: x=data,-."
+        ),
+    )
+
+
+def _keep_value(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
+    ctx.meta[f"jaxprof.{parameter.name}"] = value
+
+
+_kept = partial(click.option, metavar="NAME", expose_value=False, callback=_keep_value)
+profile = combine_options(
+    _kept("--profile-run", default="", help="The recording in a log folder to open. Default: the newest."),
+    _kept("--host", "hosts", multiple=True, help="Only this host of a profile. May be repeated."),
+)
+"""Options that choose the recording and the hosts to open, in a folder that has several; see `profile_part`."""
+
+
+def profile_part() -> tuple[str, tuple[str, ...]]:
+    """Return the recording and the hosts that the current command chooses of a profile; both empty by default."""
+    context = click.get_current_context(silent=True)
+    meta = context.meta if context is not None else {}
+    return meta.get("jaxprof.profile_run", ""), meta.get("jaxprof.hosts", ())
+
+
+def measuring(when: str = "") -> Callable[[Command], Command]:
+    """Return the options for how long the sides of a comparison are measured, and where the session goes. `when`: put
+    before each help."""
+
+    def say(text: str) -> str:
+        return f"{when}{text}" if when else text[0].upper() + text[1:]
+
+    return combine_options(
+        launches(help=say("fresh processes of each side; by default until the ratio is known to ± 2 %, at most 10.")),
+        budget(
             default=60.0,
-            show_default=True,
-            metavar="S",
-            help=_sentence(
-                when, "seconds of measuring in all, without --launches; half as much again for three launches."
-            ),
+            help=say("seconds of measuring in all, without --launches; half as much again for three launches."),
         ),
-        click.option(
-            "--max-seconds",
-            type=positive_seconds,
-            metavar="S",
-            help=_sentence(when, "hard cap of each process; by default --budget."),
-        ),
-        silence_option(when),
-        seed_option(help=_sentence(when, "seed of the random inputs.")),
-        out_option(help=_sentence(when, "where to write the session.")),
-        force_option(),
+        max_seconds(help=say("hard cap of each process; by default --budget.")),
+        max_silence(help=say("end a process that sends no heartbeat for S seconds.")),
+        seed(help=say("seed of the random inputs.")),
+        out(help=say("where to write the session.")),
+        force(),
     )
 
 
@@ -327,7 +276,21 @@ def refuse_without(needed: str, names: Sequence[str]) -> None:
         refuse(names, f"has no effect without {_option(needed)}", "")
 
 
-def view_options(helps: Mapping[str, str]) -> Callable[[Command], Command]:
+VIEWS: Final = {
+    "kernels": "The measured kernels alone.",
+    "compile": "Where the compile time went: XLA's phases and passes.",
+    "steps": "Where the time of each step went.",
+    "memory": "What the peak memory is made of, and the largest buffers.",
+    "trust": "Whether the captures can be trusted.",
+    "compiles": "For a program: each compilation, and why.",
+    "findings": "For a program: what to change, and at which line.",
+    "transfers": "For a program: implicit copies between host and device.",
+    "timeline": "For a program: where its wall time went.",
+}
+"""The views of a session, with what they show."""
+
+
+def views(helps: Mapping[str, str]) -> Callable[[Command], Command]:
     """Return flags that exclude each other (`--kernels` for `kernels`), with their help; see `chosen_view`."""
 
     def decorate(command: Command) -> Command:

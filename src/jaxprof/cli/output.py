@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from jaxprof.errors import JaxprofError, StorageError, UsageError, WorkerError, system_words
+from jaxprof.errors import JaxprofError, StorageError, UsageError, system_words
 from jaxprof.text import json_escape, safe, safe_text
 
 if TYPE_CHECKING:
@@ -55,11 +55,6 @@ class ExitCode(IntEnum):
     """Interrupted with ctrl+c; what was measured is kept and printed."""
     BROKEN_PIPE = 141
     """The reader of stdout closed it."""
-
-
-def for_error(error: JaxprofError) -> ExitCode:
-    """Return the exit code of an error that reached the boundary: 1 if the work itself failed, else 2."""
-    return ExitCode.FAILED if isinstance(error, WorkerError) else ExitCode.USAGE
 
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -312,13 +307,6 @@ def print_pieces(pieces: Iterable[str]) -> None:
     click.echo(safe_text("".join(waiting)), nl=False)
 
 
-def print_file(pieces: Iterable[str]) -> None:
-    """Write the pieces of a file to stdout, in UTF-8 whatever the terminal's encoding: the file says so itself."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8")
-    print_pieces(pieces)
-
-
 def refuse_existing(out: Path) -> None:
     """Raises StorageError if `out` exists."""
     if out.exists():
@@ -326,7 +314,7 @@ def refuse_existing(out: Path) -> None:
 
 
 @contextlib.contextmanager
-def written_whole(out: Path, *, force: bool, only_regular: bool = False) -> Iterator[Path]:
+def written_whole(out: Path, *, force: bool) -> Iterator[Path]:
     """Yield a file to write, which takes the place of `out` at the end. Raises StorageError if `out` exists, unless
     `force`, and if it cannot be written."""
     from jaxprof.files import taking_place
@@ -334,7 +322,7 @@ def written_whole(out: Path, *, force: bool, only_regular: bool = False) -> Iter
     if not force:
         refuse_existing(out)
     try:
-        with taking_place(out, only_regular=only_regular) as place:
+        with taking_place(out) as place:
             yield place
     except OSError as error:
         raise StorageError(f"{out} cannot be written: {system_words(error)}", "Name another place.") from error

@@ -1,8 +1,5 @@
-r"""Record a program without the app: the program has the terminal, and jaxprof prints nothing before the program ends.
-
-The program is in our process group: signals from the terminal (ctrl+c, ctrl+\, ctrl+z) reach it without our help, and
-must not end us before it. Signals that are sent to us alone are passed on, interrupts too: the system reports whether a
-process or the terminal sent one. All notes go to stderr.
+"""Record a program without the app: the program has the terminal, and jaxprof prints nothing before the program ends.
+All notes go to stderr.
 
 A job is several such programs: all of it on this machine (`jaxprof script -n 4`), or one process of it, whoever started
 it.
@@ -12,33 +9,25 @@ from __future__ import annotations
 
 import re
 import secrets
-import signal
 import socket
 import sys
-import threading
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Collection
+from contextlib import nullcontext
 from functools import partial
+from itertools import chain, count
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from jaxprof.cli import output
-from jaxprof.cli.answers import (
-    explained_job,
-    new_writer,
-    print_conclusion,
-    print_job,
-    print_session,
-    report_location,
-)
+from jaxprof.cli.answers import explained_job, new_writer, print_conclusion, print_job, print_session, report_location
 from jaxprof.cli.options import words_given
 from jaxprof.cli.output import ExitCode
 from jaxprof.errors import FileRefusedError, StorageError, UsageError
-from jaxprof.operating_system import processors, python_words, signal_handlers, signals
+from jaxprof.operating_system import processors, python_words
 from jaxprof.rollup import ENDING, FOLDER
+from jaxprof.runner.passing_signals import passing_signals
 from jaxprof.session.log import Library
 from jaxprof.session_names import EXTENSION, JOB_EXTENSION, job_folder_for, process_number, session_path
 from jaxprof.units import counted
@@ -56,10 +45,6 @@ SUMMARY_WIDTH = 200
 that is truncated."""
 _NAME = "jaxprof: "
 """Stands before each line of ours, among those of the program."""
-_FROM_THE_TERMINAL = signals("SIGINT", "SIGQUIT")
-_LOOK_SECONDS = 0.25
-"""How often, in seconds, the interrupt thread checks whether the program has ended."""
-_PASSED_ON = signals("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
 
 
 def run_plain(
@@ -150,80 +135,6 @@ def note(text: str) -> None:
     output.note(f"{_NAME}{shorten(text, 2000)}")
 
 
-Pass = Callable[[int], None]
-"""Passes a signal on, to a program or to the processes of a job."""
-
-
-@contextmanager
-def passing_signals() -> Iterator[Callable[[Pass], None]]:
-    """Keep signals from ending this process while the program runs. Yield a function that takes what passes them on to
-    the program, those that arrived earlier first. An ignored signal (nohup) stays ignored, for the program too."""
-    programs: list[Pass] = []
-    early: list[int] = []
-
-    def leave_to_program(number: int, frame: FrameType | None) -> None:
-        """Do nothing: the program receives the signal as well, and decides what to do with it."""
-
-    def pass_on(number: int, frame: FrameType | None) -> None:
-        early.append(number)
-        send()
-
-    def send() -> None:
-        while programs and early:
-            programs[0](early.pop(0))
-
-    def pass_to(program: Pass) -> None:
-        programs.append(program)
-        send()
-        # Not earlier: the program would inherit the mask, and never see an interrupt.
-        interrupts.begin(program, {number for number in _FROM_THE_TERMINAL if number in before})
-
-    interrupts = _Interrupts()
-    handlers = dict.fromkeys(_FROM_THE_TERMINAL, leave_to_program) | dict.fromkeys(_PASSED_ON, pass_on)
-    with signal_handlers(handlers) as before:
-        try:
-            yield pass_to
-        finally:
-            interrupts.end()
-
-
-class _Interrupts:
-    """Receives terminal signals in its own thread, on systems that report who sent each signal.
-
-    A Python signal handler cannot learn the sender. On systems without another way (macOS), the handlers stay in place.
-    """
-
-    def __init__(self) -> None:
-        self._numbers: set[signal.Signals] = set()
-        self._over = threading.Event()
-        self._thread: threading.Thread | None = None
-
-    def begin(self, program: Pass, numbers: set[signal.Signals]) -> None:
-        """Pass the signals that a process sent on to the program, from now on. Call in the main thread."""
-        if not hasattr(signal, "sigtimedwait") or not numbers:
-            return
-        self._numbers = numbers
-        signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
-        self._thread = threading.Thread(target=self._take, args=(program,), name="jaxprof-interrupts", daemon=True)
-        self._thread.start()
-
-    def end(self) -> None:
-        """End the thread, and unblock the signals, so that the handlers receive them again."""
-        if self._thread is not None:
-            self._over.set()
-            if self._thread.ident is not None:  # the thread would keep waiting for up to _LOOK_SECONDS
-                signal.pthread_kill(self._thread.ident, min(self._numbers))
-            self._thread.join()
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, self._numbers)
-
-    def _take(self, program: Pass) -> None:
-        while not self._over.is_set():
-            sent = signal.sigtimedwait(self._numbers, _LOOK_SECONDS)
-            # signals from the terminal have the kernel's own codes, which are positive
-            if sent is not None and sent.si_code <= 0 and not self._over.is_set():
-                program(sent.si_signo)
-
-
 _ROLLUP: Final = re.compile(rf"{FOLDER}/[^/]+/([^/]+){re.escape(ENDING)}")
 _NOT_PASSED_AS_OPTIONS: Final = ("target", "arguments", "processes", "oversubscribe", "out", "force", "plain", "form")
 """Parameters that are not passed to the processes as options, or not as they were given."""
@@ -253,7 +164,7 @@ def run_process(
             f"this is process {process.index} of {process.count or 'a job'}, and its launcher gives the job no id",
             f"Name the folder of the job: --out run{JOB_EXTENSION}",
         )
-    folder = _folder(out) if out is not None else job_folder_for(program.name, process.job, Path.cwd())
+    folder = out or job_folder_for(program.name, process.job, Path.cwd())
     if force:
         _delete(folder, process.index)
     path = session_path(folder, process.index, taken)
@@ -284,7 +195,7 @@ def launch_job(count: int, out: Path | None, *, force: bool, form: str) -> int:
     from jaxprof.runner.job_launch import JobLaunch
 
     parameters = click.get_current_context().params
-    folder = _folder(out) if out is not None else _free_folder(parameters["target"])
+    folder = out or _free_folder(parameters["target"])
     _clear(folder, force=force)
     command = python_words(
         sys.executable, "-m", "jaxprof", "script", *map(str, words_given(_NOT_PASSED_AS_OPTIONS)), "--out", str(folder)
@@ -320,26 +231,11 @@ def _report(folder: Path, form: str) -> None:
         note(line)
 
 
-def _folder(out: Path) -> Path:
-    """Return the folder of a job that `--out` names. Raises UsageError for the name of a session."""
-    if out.name.endswith(JOB_EXTENSION):
-        return out
-    if out.suffix == EXTENSION or out.is_file():
-        raise UsageError(
-            f"{out} is one file, and a job has a session for each process",
-            f"Name a folder: --out {out.stem}{JOB_EXTENSION}",
-        )
-    return out.with_name(out.name + JOB_EXTENSION)
-
-
 def _free_folder(target: str) -> Path:
     """Return `train.jaxprof.d` in the current folder, or a path with the next number: `train-2.jaxprof.d`."""
     stem = Path(target).stem or "program"
-    path, number = Path(f"{stem}{JOB_EXTENSION}"), 1
-    while path.exists():
-        number += 1
-        path = Path(f"{stem}-{number}{JOB_EXTENSION}")
-    return path
+    names = chain([stem], (f"{stem}-{number}" for number in count(2)))
+    return next(path for name in names if not (path := Path(f"{name}{JOB_EXTENSION}")).exists())
 
 
 def _clear(folder: Path, *, force: bool) -> None:

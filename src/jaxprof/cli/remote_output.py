@@ -27,11 +27,6 @@ WAIT_SECONDS: Final = 60.0
 """How long the rest is uploaded at the end, unless the setting `upload_wait` says otherwise."""
 
 
-def is_job_name(out: str | None) -> bool:
-    """Return whether `--out` names the folder of a job."""
-    return out is not None and out.rstrip("/").endswith(JOB_EXTENSION)
-
-
 @contextmanager
 def output_place(
     out: str | None, *, job: bool, index: int | None, force: bool
@@ -42,17 +37,18 @@ def output_place(
     `job`: a folder of sessions is recorded; `index`: only that process of the job is recorded here. Raises UsageError,
     StorageError or FileRefusedError for a URL to which nothing can be written.
     """
-    if out is None or "://" not in out:
+    if out is not None and job:
+        out = _job_folder(out)
+    from jaxprof.remote.place import RemotePlace, is_url
+
+    if out is None or not is_url(out):
         yield Path(out) if out is not None else None, frozenset()
         return
-    from jaxprof.remote.place import RemotePlace, is_url
     from jaxprof.remote.upload import Uploader
     from jaxprof.session.log.state import make_spool
 
-    if not is_url(out):
-        yield Path(out), frozenset()
-        return
-    place = _named_for_kind(RemotePlace(out), job=job)
+    place = RemotePlace(out)
+    _refuse_unwritable(place)
     taken = _existing_names(place, index=index, force=force, job=job)
     spool = make_spool(place.shown)
     uploader = Uploader(place, spool / place.name)
@@ -70,24 +66,25 @@ def output_place(
         _finish(uploader.finish(wait_seconds, report), place, spool)
 
 
-def _named_for_kind(place: RemotePlace, *, job: bool) -> RemotePlace:
-    """Return the place under the name that suits a session or a job. Raises UsageError."""
-    from jaxprof.remote.place import RemotePlace
+def _job_folder(out: str) -> str:
+    """Return the folder of a job that `--out` names. Raises UsageError for one file."""
+    name = out.rstrip("/")
+    if name.endswith(JOB_EXTENSION):
+        return out
+    if name.endswith(EXTENSION) or Path(out).is_file():
+        folder = f"{name.removesuffix(EXTENSION)}{JOB_EXTENSION}"
+        what = f"{out} is one file, and a job has a session for each process"
+        raise UsageError(what, f"Name a folder: --out {folder}")
+    return f"{name}{JOB_EXTENSION}"
 
+
+def _refuse_unwritable(place: RemotePlace) -> None:
     if "?" in place.url:
         raise UsageError(f"{place.shown} has a query, and cannot be written to", "Give the store its credentials.")
     if place.scheme in ("http", "https"):
         raise UsageError(f"{place.shown}: a web server takes no files", "Name a bucket, ssh://, or a folder.")
     if place.scheme in ("file", "local"):
         raise UsageError(f"{place.shown} is on this machine", "Give its path.")
-    if not job or place.name.endswith(JOB_EXTENSION):
-        return place
-    if place.name.endswith(EXTENSION):
-        raise UsageError(
-            f"{place.shown} is one file, and a job has a session for each process",
-            f"Name a folder: --out {place.shown}.d",
-        )
-    return RemotePlace(place.url.rstrip("/") + JOB_EXTENSION)
 
 
 def _existing_names(place: RemotePlace, *, index: int | None, force: bool, job: bool) -> frozenset[str]:

@@ -24,7 +24,6 @@ from jaxprof.workloads.model import WorkloadInfo, workload_info
 
 if TYPE_CHECKING:
     from jaxprof.runner.rerun import Ask
-    from jaxprof.session import Session
 
 HOST = "cpu:0"
 _KINDS = ("gpu", "cuda", "rocm", "tpu", "metal")
@@ -124,9 +123,16 @@ def planned_from(source: str, changes: Mapping[str, Any], device: str, ask: Ask)
     device. `ask` is called with what would start. Raises FileRefusedError, and UsageError, also if the session came
     from a URL: nothing of it may be started.
     """
-    from jaxprof.runner.rerun import NOT_AGAIN, chosen_runs, plan_again, recorded_starts
+    from jaxprof.runner.rerun import NOT_AGAIN, chosen_runs, plan_again, recorded_starts, refuse_fetched
+    from jaxprof.session import Session
+    from jaxprof.session.log import Library, load
 
-    session, wanted = split_run(source, _load_local)
+    def load_local(name: str) -> Session:
+        path = Library().find(name)
+        refuse_fetched(path)
+        return load(path, Session)
+
+    session, wanted = split_run(source, load_local)
     made: dict[PlannedRun, PlannedRun] = {}
     planned_again = plan_again(session, wanted)
     repeated = [run for run in chosen_runs(session, wanted) if run.plan.how not in NOT_AGAIN]
@@ -137,17 +143,6 @@ def planned_from(source: str, changes: Mapping[str, Any], device: str, ask: Ask)
         spec = replace(planned.spec, **changes, device=place)
         made[planned] = replace(planned, spec=spec, baseline=baseline)
     return list(made.values())
-
-
-def _load_local(source: str) -> Session:
-    """Return the session of that name. Raises UsageError if it came from a URL: nothing of it may be started."""
-    from jaxprof.runner.rerun import refuse_fetched
-    from jaxprof.session import Session
-    from jaxprof.session.log import Library, load
-
-    path = Library().find(source)
-    refuse_fetched(path)
-    return load(path, Session)
 
 
 def find_all(interpreter: Interpreter) -> tuple[Sequence[Device], str]:

@@ -3,26 +3,25 @@ line (target, interpreter and environment of each), and measured in turns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from jaxprof.cli.git_revision import Revision, checked_out
+from jaxprof.cli.answers import Outcome, carry_out, new_writer
 from jaxprof.cli.selection import choose, find_workloads, read_settings
-from jaxprof.cli.target import is_compiled_now, split_variant
+from jaxprof.cli.target import split_variant
 from jaxprof.errors import UsageError
 from jaxprof.private import kept_value
 from jaxprof.reaper import TemporaryFolder
 from jaxprof.runner.interpreter import Interpreter, find_interpreter
+from jaxprof.runner.repository import Revision, checked_out
 from jaxprof.runner.sides import HALF_WIDTH, ComparedSide, SideOptions, plan_comparison, tree_note
 
 if TYPE_CHECKING:
     from jaxprof.analysis.gate import GateLimit
-    from jaxprof.cli.git_revision import FoundBase
+    from jaxprof.cli.gate_base import FoundBase
     from jaxprof.cli.hlo_target import CompileOptions
-    from jaxprof.cli.run_headless import Outcome
-    from jaxprof.session.log import LogWriter
 
 LABELS = "ABCDEFGHIJ"
 _OF_A_SIDE: Final = ("environment", "python", "settings", "precision")
@@ -46,8 +45,6 @@ def read_sides(targets: tuple[str, ...], words: Mapping[str, Any]) -> Iterator[S
 
 def _both(targets: tuple[str, ...], words: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the targets, of which one alone stands for two sides. Raises UsageError."""
-    if not targets:
-        raise UsageError("compare needs the sides to compare", "jaxprof compare old.py:step new.py:step")
     if words.get("revision") is not None and len(targets) > 1:
         raise UsageError("--git compares one target with another revision of it", "Name the target once.")
     if len(targets) == 1 and not _differ(words):
@@ -136,17 +133,13 @@ def _variables(items: Sequence[str]) -> dict[str, str]:
 
 
 _PLANNED: Final = ("launches", "budget_seconds", "max_seconds", "seed")
-TIMED: Final = ("device", "max_silence_seconds", *_PLANNED)
-"""Parameters of a command that say how the times of sides are measured."""
+TIMED: Final = ("device", "max_silence_seconds", "out", "force", *_PLANNED)
+"""Parameters of a command that say how the times of sides are measured, and where they are kept."""
 
 
-def measure(
-    read: Sides, folder: Path, how: Mapping[str, Any], make_writer: Callable[[], LogWriter], **more: Any
-) -> Outcome:
+def measure(read: Sides, folder: Path, how: Mapping[str, Any], **more: Any) -> Outcome:
     """Measure the sides, A first, and keep the session. `how`: the parameters `TIMED`; `more`: further options of all
     sides. Raises UsageError for sides that do not fit, before anything runs."""
-    from jaxprof.cli.run_headless import carry_out
-
     sides, notes = read
     interpreter = sides[0].interpreter
     (device,) = choose([how["device"]], interpreter)
@@ -154,12 +147,8 @@ def measure(
     planned = plan_comparison(sides, SideOptions(**timed, device=device, folder=folder, **more), notes)
     comparison = planned[0].comparison
     lines = [f"note: {each}" for each in comparison.notes] if comparison is not None else []
-    return carry_out(planned, interpreter, make_writer(), lines, how["max_silence_seconds"])
-
-
-def can_be_measured(target: str, base: FoundBase) -> bool:
-    """Return whether both sides are programs that can be run now, and not sessions of another time."""
-    return is_compiled_now(target) and base.about.reading in ("target", "revision")
+    writer = new_writer(how["out"], replace_existing=how["force"])
+    return carry_out(planned, interpreter, writer, lines, how["max_silence_seconds"])
 
 
 def measure_times(
@@ -168,7 +157,6 @@ def measure_times(
     compiling: CompileOptions,
     how: Mapping[str, Any],
     limits: Sequence[GateLimit],
-    make_writer: Callable[[], LogWriter],
 ) -> Outcome:
     """Measure both sides, A the base and B the target. Raises UsageError for sides that do not fit."""
     revision = base.revision
@@ -188,7 +176,6 @@ def measure_times(
             read,
             folder,
             how,
-            make_writer,
             variant=next(iter(chosen), "jit"),
             preset=compiling.preset,
             arguments=compiling.arguments,

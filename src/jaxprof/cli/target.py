@@ -2,7 +2,7 @@
 
 In this order: a URL, which is fetched first; what is at a path (a session, the folder of a job, a profile, HLO, a
 program); a function of the user's (`file.py:function`, `module:function`) or a workload (`selu`, `selu:jit`), which is
-compiled now; a kept session, by its name, a part of it, or `last`. `git_revision.found_base` reads `gate --base`, which
+compiled now; a kept session, by its name, a part of it, or `last`. `gate_base.found_base` reads `gate --base`, which
 has more meanings.
 """
 
@@ -201,6 +201,8 @@ class Recorded:
     """Name by which a later command finds the session: `last` will be another one by then."""
     imported: Session | None = None
     """The session that was made of a profile; None if a session was given."""
+    run: str | None = None
+    """The run that the word names; None for the whole session."""
 
     @cached_property
     def session(self) -> Session:
@@ -213,24 +215,12 @@ class Recorded:
         return load(self.path, Session)
 
 
-@contextmanager
-def imported(path: Path, views: tuple[str, ...] = ()) -> Iterator[tuple[Path, Session]]:
-    """Yield the profile as a session in a temporary file; with `views`, only what those views need. Raises
-    FileRefusedError if the profile cannot be read."""
-    from jaxprof.reaper import TemporaryFolder
-    from jaxprof.runner.profiles import session_name
-
-    with TemporaryFolder("profile") as folder:
-        target = folder / session_name(path)
-        yield target, import_to(path, target, views)
-
-
 def import_to(path: Path, target: Path, views: tuple[str, ...] = (), *, replace: bool = False) -> Session:
     """Read the profile at `path`, or the part of it that the command chooses, into a session file at `target`, and
     return the session. On failure, no file is left. Raises UsageError, FileRefusedError or StorageError."""
-    from jaxprof.cli.run_headless import Progress
     from jaxprof.files import private_folder
     from jaxprof.operating_system import unwound_by_signals
+    from jaxprof.runner.headless import Progress
     from jaxprof.runner.profiles import plan_profile, session_of_profile
 
     planned = plan_profile(path, *profile_part(), views)
@@ -245,15 +235,19 @@ def import_to(path: Path, target: Path, views: tuple[str, ...] = (), *, replace:
 
 @contextmanager
 def recorded(word: str, views: tuple[str, ...] = ()) -> Iterator[Recorded]:
-    """Yield the session that the word names; a profile is read as one, for these `views`. Raises JaxprofError, also if
-    options of a profile were given for something else."""
+    """Yield the session that the word names; a profile is read as one into a temporary file, with what these `views`
+    need. Raises JaxprofError, also if options of a profile were given for something else."""
     from jaxprof.analysis.opener import Kind
     from jaxprof.session.log import Library
 
     kind, place = named(word)
     if kind is Kind.PROFILE:
-        with imported(place, views) as (path, session):
-            yield Recorded(place, path, str(place), session)
+        from jaxprof.reaper import TemporaryFolder
+        from jaxprof.runner.profiles import session_name
+
+        with TemporaryFolder("profile") as folder:
+            path = folder / session_name(place)
+            yield Recorded(place, path, str(place), import_to(place, path, views))
         return
     library = Library()
     path = library.find(word)

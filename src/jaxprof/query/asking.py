@@ -10,7 +10,8 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -27,6 +28,7 @@ from jaxprof.query.columnar import arrow_schema, arrow_table, clean_text
 from jaxprof.query.tables import SESSION, TABLES
 from jaxprof.reaper import REAPER
 from jaxprof.session.log.state import with_urls
+from jaxprof.session_names import EXTENSION
 
 if TYPE_CHECKING:
     from jaxprof.session import Session
@@ -34,10 +36,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AskedSession:
-    """A session that a query reads."""
+    """A session that a query reads. The column `session` has the name of its file, or its path if two have one name."""
 
-    name: str
-    """Name of the session in the column `session`."""
     path: Path
     session: Session | None = None
     """A profile that was read as a session; None for a file, which is read if needed."""
@@ -198,26 +198,29 @@ def _memory_errors() -> Iterator[None]:
         raise UsageError(f"SQL: the query needs {QUERY_MEMORY.words}", f"Ask for less. {QUERY_MEMORY.hint}") from error
 
 
-def tables_of(sql: str, sources: Iterable[AskedSession]) -> tuple[dict[str, Any], list[str]]:
+def tables_of(sql: str, sources: Sequence[AskedSession]) -> tuple[dict[str, Any], list[str]]:
     """Return all tables by name, with rows only in those that the query may read, and what could not be read. Raises
     FileRefusedError."""
     wanted = [TABLES[name] for name in _tables_in(sql)]
     parts: dict[str, list[Any]] = {name: [] for name in TABLES}
     notices: list[str] = []
-    for source in sources:
+    stems = [source.path.name.removesuffix(EXTENSION) for source in sources]
+    count = Counter(stems)
+    for stem, source in zip(stems, sources, strict=True):
+        session_name = stem if count[stem] == 1 else str(source.path)
         try:
             tables_of_source = list(_tables_of(source, wanted))
         except FileRefusedError as error:
             if not source.optional:
                 raise
-            notices.append(f"{source.name} was left out: {with_urls(error.what)}")
+            notices.append(f"{session_name} was left out: {with_urls(error.what)}")
             continue
         for name, table, table_notices in tables_of_source:
             session = pa.DictionaryArray.from_arrays(
-                pa.repeat(pa.scalar(0, pa.int8()), len(table)), pa.array([clean_text(source.name)])
+                pa.repeat(pa.scalar(0, pa.int8()), len(table)), pa.array([clean_text(session_name)])
             )
             parts[name].append(table.add_column(0, SESSION.key, session))
-            notices += (f"{source.name}: {notice}" for notice in table_notices)
+            notices += (f"{session_name}: {notice}" for notice in table_notices)
     first = pa.field(SESSION.key, pa.string())
     tables = {
         name: pa.concat_tables(parts[name]) if parts[name] else arrow_schema(table).insert(0, first).empty_table()
@@ -234,23 +237,15 @@ def _tables_in(sql: str) -> list[str]:
 
 def _tables_of(source: AskedSession, tables: Sequence[Relation]) -> Iterator[tuple[str, Any, list[str]]]:
     """Yield name and rows of each table of a session, with what could not be read of it."""
+    from jaxprof.session import Session
+    from jaxprof.session.log import load
+
     file: SessionFile | None = None
     for table in tables:
         if table.name == "processes" and source.process is not None:
             yield table.name, source.process, []
             continue
-        if file is None:
-            file = _read(source)
+        file = file or SessionFile(source.path, source.session or load(source.path, Session))
         file.notices.clear()
         rows = arrow_table(table, file)
         yield table.name, rows, [*file.session.notices, *file.notices]
-
-
-def _read(source: AskedSession) -> SessionFile:
-    """Read the session, unless it was read already."""
-    from jaxprof.session import Session
-    from jaxprof.session.log import load
-
-    if source.session is not None:
-        return SessionFile(source.path, source.session)
-    return SessionFile(source.path, load(source.path, Session))

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof import units
 from jaxprof.devices.inventory.machine import Device
 from jaxprof.events import DeviceReading, Scalar
 from jaxprof.facts import Fact, at, column, within
 from jaxprof.facts.sessions import READING
-from jaxprof.facts.units import BYTES, INDEX, NUMBER, NUMBERS, OBJECT, ROWS, TEXT, TRUTH
-from jaxprof.report.renderers import WIDTH, Table, records, text_lines, wrap
+from jaxprof.facts.units import BYTES, COUNT, INDEX, NUMBER, NUMBERS, OBJECT, ROWS, TEXT, TRUTH
+from jaxprof.report.renderers import WIDTH, Table, text_lines, wrap
 from jaxprof.text import safe
+
+if TYPE_CHECKING:
+    from jaxprof.devices.targets.chips import Chip
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,23 +40,15 @@ class ListedDevice:
         return limit if limit is not None else self.device.memory_limit_bytes
 
 
-def devices_report(devices: Sequence[Device], readings: Sequence[DeviceReading]) -> dict[str, Any]:
-    """Return the devices as JSON-ready data: `{"devices": [{"id", "platform", ..., "reading": {...} | null}]}`.
-
-    Sizes are in bytes, shares in 0..1, other figures in the unit that their key names; null is unknown, or does not
-    apply. `used_by_jax` is null if JAX was not asked.
-    """
-    return {"devices": list(records(Table(DEVICES, _rows(devices, readings))))}
-
-
-def devices_text(devices: Sequence[Device], readings: Sequence[DeviceReading]) -> list[str]:
-    """Return a table of all devices, then what does not fit in it. Only a command may be wider than the page: it is
+def devices_text(rows: Sequence[ListedDevice]) -> Iterator[str]:
+    """Yield a table of all devices, then what does not fit in it. Only a command may be wider than the page: it is
     never broken, so that it can be copied."""
-    rows = _rows(devices, readings)
-    return [*text_lines(Table(DEVICES, rows), indent="", width=WIDTH), *chain.from_iterable(map(_details, rows))]
+    yield from text_lines(Table(DEVICES, rows), indent="", width=WIDTH)
+    yield from chain.from_iterable(map(_details, rows))
 
 
-def _rows(devices: Sequence[Device], readings: Sequence[DeviceReading]) -> list[ListedDevice]:
+def listed_devices(devices: Sequence[Device], readings: Sequence[DeviceReading]) -> list[ListedDevice]:
+    """Return the devices in order, each with its reading if there is one."""
     by_device = {reading.device: reading for reading in readings}
     return [ListedDevice(device, by_device.get(device.id)) for device in devices]
 
@@ -167,3 +162,21 @@ DEVICES: Final[tuple[Fact[ListedDevice], ...]] = (
     ),
     Fact("reading", OBJECT, "A live reading", inside=_READING),
 )
+
+
+def _memory(chip: Chip) -> float | None:
+    from jaxprof.hlo.analysis.cost.peaks import device  # reads the table of all devices
+
+    return chip.config.get("device_memory_size") or device(chip.name).memory_bytes
+
+
+TARGETS: Final[tuple[Fact[Chip], ...]] = (
+    Fact("name", TEXT, "Its name, as --for takes it", title="device"),
+    Fact("device_kind", TEXT, "Kind of the device, as JAX names it", title="as JAX names it"),
+    Fact("memory_bytes", BYTES, "Its memory", _memory, "memory"),
+    Fact("devices", COUNT, "Devices of a chip", title="a chip", show=lambda count: units.counted(count, "device"),
+         right=False),
+    Fact("vendor", TEXT, "Whose compiler it needs", title="needs",
+         show=lambda vendor: f"jaxprof devices target install {vendor}", right=False),
+)  # fmt: skip
+"""The facts of a device to compile for."""

@@ -304,3 +304,11 @@ def collectives_text(program: HloProgram) -> list[str]:
     lines = list(text_lines(Table(COLLECTIVES, _collective_rows(program)), indent=""))
     levels = program.machine.levels if program.machine is not None else ()
     return [*lines, "", *(safe(f"{level.name}: {level.document}") for level in levels)] if lines else []
+
+
+STAGE: Final[tuple[Fact[Any], ...]] = (
+    Fact("label", TEXT, "Name of the program"),
+    Fact("stage", TEXT, "Which of its texts"),
+    Fact("lines", LIST, "Lines of the text"),
+)
+"""The facts of one of the texts of a program."""

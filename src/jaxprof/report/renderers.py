@@ -16,7 +16,7 @@ from itertools import islice
 from operator import itemgetter
 from typing import Any, Final, Generic
 
-from jaxprof.facts import Fact, Row, columns, recorder, within
+from jaxprof.facts import Fact, Row, columns, within
 from jaxprof.facts.units import TEXT, plain
 from jaxprof.text import columns as terminal_columns
 from jaxprof.text import json_text, safe, safe_lines, shorten
@@ -206,11 +206,6 @@ class _Echo:
 
     def write(self, text: str) -> str:
         return text
-
-
-def records(table: Table[Row]) -> Iterator[dict[str, Any]]:
-    """Yield each row as a JSON-ready object with the keys of its facts."""
-    return map(recorder(table.columns), table.rows)
 
 
 _MOST_REMEMBERED: Final = 4096

@@ -1,16 +1,20 @@
-"""Ask git about the repository that holds the measured code."""
+"""Ask git about the repository that holds the measured code, and check out another revision beside the present one
+while it is compiled or measured."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from jaxprof.errors import UsageError
 from jaxprof.events import RevisionRead
 from jaxprof.files import with_home
+from jaxprof.reaper import TemporaryFolder
 
 PATIENCE_SECONDS = 2.0
 """How long a run waits for git to report whether there are changes."""
@@ -142,3 +146,96 @@ def git(folder: Path, *words: str, seconds: float | None = None) -> Answer:
     if not lines:
         return Answer(None, f"git {words[0]} failed")
     return Answer(None, lines[0].removeprefix("fatal: "), " ".join(lines[1:]))
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """A revision of the repository that holds a target."""
+
+    repository: Path
+    name: str
+    """Name of the revision as the user gave it: `HEAD~1`."""
+    commit: str
+    """Abbreviated hash of the revision's commit."""
+    head: str
+    """Abbreviated hash of the present tree's commit."""
+    dirty: bool
+    """Whether the present tree has changes that are not committed."""
+    tree: Path
+    """Folder of the revision's files."""
+
+    def target(self, present: str) -> str:
+        """Return the target `present` in this revision. Raises UsageError if the revision lacks its file or module."""
+        place, colon, function = present.rpartition(":") if ":" in present else (present, "", "")
+        if not is_file(place):
+            return f"{self._module(place)}{colon}{function}"
+        inside = with_home(place).resolve().relative_to(self.repository)
+        if not (self.tree / inside).is_file():
+            raise UsageError(f"{self.commit} has no file {inside}", "Name the file of the other side itself.")
+        return f"{self.tree / inside}{colon}{function}"
+
+    def side(self, target: str, *, is_then: bool) -> dict[str, Any]:
+        """Return fields of a `ComparedSide`: of the one at this revision, whose target on disk is `target`, or of the
+        one on disk."""
+        repository = str(self.repository)
+        if not is_then:
+            return {"tree": {"commit": self.head, "repository": repository, "dirty": self.dirty}}
+        tree = {"revision": self.name, "commit": self.commit, "repository": repository, "dirty": False}
+        return {"tree": tree, "stays_at": target, "variables": self.variables()}
+
+    def variables(self) -> dict[str, str]:
+        """Return the variables that make Python import the revision's modules and not the present ones, also if the
+        project is installed in place."""
+        return {"PYTHONPATH": os.pathsep.join([*map(str, self._import_folders()), *_python_path()])}
+
+    def _import_folders(self) -> list[Path]:
+        """Return the folders that the revision's modules are imported from: those of the present modules, moved."""
+        present = [Path.cwd(), Path.cwd() / "src", self.repository, self.repository / "src"]
+        inside = [folder.resolve() for folder in (*present, *map(Path, _python_path()))]
+        moved = [
+            self.tree / folder.relative_to(self.repository)
+            for folder in inside
+            if folder.is_relative_to(self.repository)
+        ]
+        return [folder for folder in dict.fromkeys(moved) if folder.is_dir()]
+
+    def _module(self, name: str) -> Path:
+        """Return the file of the module `name`: by its name, Python would find the one in the present folder first."""
+        inside = Path(*name.split("."))
+        for folder in self._import_folders():
+            for file in (folder / inside.with_suffix(".py"), folder / inside / "__init__.py"):
+                if file.is_file():
+                    return file
+        raise UsageError(f"{self.commit} has no module {name}", "Name its file: path/to/file.py:function.")
+
+
+def _python_path() -> list[str]:
+    return [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+
+
+@contextmanager
+def checked_out(target: str, name: str) -> Iterator[Revision]:
+    """Yield the revision `name` of the repository that holds `target`, in a temporary worktree, which is removed at the
+    end. Raises UsageError if there is no git, no repository, or no such revision."""
+    repository = repository_of(target)
+    commit = repository.commit(name)
+    if commit is None:
+        raise UsageError(f"{repository.folder} has no revision {name!r}", repository.lack)
+    temporary = TemporaryFolder("git")
+    tree = temporary.path.resolve() / repository.folder.name
+    try:
+        added = git(repository.folder, "worktree", "add", "--quiet", "--detach", str(tree), commit)
+        if added.answer is None:
+            raise UsageError(f"{commit} cannot be checked out: {added.error}", "git worktree list shows what there is.")
+        yield Revision(
+            repository=repository.folder,
+            name=name,
+            commit=commit,
+            head=repository.commit("HEAD") or "",
+            dirty=bool(repository.is_dirty()),
+            tree=tree,
+        )
+    finally:
+        git(repository.folder, "worktree", "remove", "--force", str(tree))
+        temporary.close()
+        git(repository.folder, "worktree", "prune")

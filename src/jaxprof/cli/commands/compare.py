@@ -6,26 +6,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from jaxprof.cli.answers import command_line, new_writer, print_conclusion, print_facts
-from jaxprof.cli.options import (
-    arguments_option,
-    completed_by,
-    device_option,
-    measuring_options,
-    preset_option,
-    refuse,
-    refuse_others,
-    refuse_without,
-    share,
-    target_options,
-    variant_option,
-)
+from jaxprof.cli import options
+from jaxprof.cli.answers import command_line, print_conclusion, print_facts
+from jaxprof.cli.options import refuse, refuse_others, refuse_without
 from jaxprof.cli.output import (
     combine_options,
     format_option,
@@ -40,7 +28,6 @@ from jaxprof.cli.target import Recorded, is_compiled_now, local_word, recorded, 
 from jaxprof.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.history import LibraryHistory
     from jaxprof.analysis.session_difference import SessionDifference
     from jaxprof.session import Run, Session
 
@@ -69,23 +56,23 @@ def _side_options(command: Callable[..., Any]) -> Callable[..., Any]:
 _measured_options = combine_options(
     click.option("--git", "revision", metavar="REV", help="A is the target at this revision, B the one on disk."),
     _side_options,
-    variant_option(
+    options.variant(
         default="jit",
         show_default=True,
         metavar="V",
         help="Variant of all sides; for one side, write it after its name (selu:numpy selu:jit).",
     ),
-    device_option(help="The device to run on."),
-    preset_option(),
+    options.device(help="The device to run on."),
+    options.preset(),
     click.option(
         "--margin",
-        type=share,
+        type=options.share,
         default="2%",
         show_default=True,
         metavar="M",
         help="Smaller differences count as the same.",
     ),
-    measuring_options(),
+    options.measuring(),
     click.option("--capture", is_flag=True, help="Capture kernel times, in a pass of their own."),
 )
 
@@ -111,9 +98,9 @@ _trend_options = combine_options(
 
 
 @click.command("compare")
-@click.argument("files", metavar="[A] [B]...", nargs=-1, shell_complete=completed_by("target"))
-@target_options("Compile A, B... for h100, tpu-v5e...: exact facts, without the device.")
-@arguments_option(help="An argument of your functions: f32[1024,1024].")
+@click.argument("files", metavar="[A] [B]...", nargs=-1, shell_complete=options.completed_by("target"))
+@options.target("Compile A, B... for h100, tpu-v5e...: exact facts, without the device.")
+@options.arguments(help="An argument of your functions: f32[1024,1024].")
 @_measured_options
 @_trend_options
 @click.option("--no-run", is_flag=True, help="Run nothing: A and B are sessions, whatever their names are.")
@@ -158,7 +145,7 @@ def command(files: tuple[str, ...], form: str, over_time: bool, no_run: bool, **
     files = tuple(map(local_word, files))
     with ExitStack() as stack:
         sides = [_side(name, stack) for name in files]
-        _refuse_twice(sides)
+        _refuse_twice(files, sides)
         _compare_sessions(sides, form)
     return None
 
@@ -192,7 +179,6 @@ def _measured(targets: tuple[str, ...], form: str, words: dict[str, Any]) -> int
             read,
             folder,
             words,
-            lambda: new_writer(words["out"], replace_existing=words["force"]),
             **{name: words[name] for name in ("variant", "preset", "arguments", "capture", "margin")},
         )
     (result,) = ab_results(measured.session)
@@ -212,37 +198,30 @@ def _refuse_alone(files: tuple[str, ...]) -> None:
         raise UsageError("compare needs two sessions, or two that can be run", hint)
 
 
-@dataclass(frozen=True, slots=True)
-class _Side:
-    given: str
-    path: Path
-    session: Session
-    run: str | None
-
-
-def _side(given: str, stack: ExitStack) -> _Side:
-    """Return the session that an argument names, with the run after a colon. Raises JaxprofError."""
+def _side(word: str, stack: ExitStack) -> Recorded:
+    """Return the session that a word names, with the run after its colon. Raises JaxprofError."""
 
     def opened(name: str) -> Recorded:
         return stack.enter_context(recorded(name, ("kernels", "memory", "compile", "steps", "trust")))
 
-    found, run = split_run(given, opened)
+    found, run = split_run(word, opened)
     if run and run not in found.session.runs:
         raise unknown_name("run", run, found.session.runs)
-    return _Side(given, found.given, found.session, run or None)
+    found.run = run or None
+    return found
 
 
-def _refuse_twice(sides: list[_Side]) -> None:
+def _refuse_twice(files: Sequence[str], sides: Sequence[Recorded]) -> None:
     """Raises UsageError if a session is given twice, and for a run beside whole sessions."""
     seen: dict[tuple[Path, str | None], str] = {}
-    for side in sides:
-        key = side.path.resolve(), side.run
+    for word, side in zip(files, sides, strict=True):
+        key = side.given.resolve(), side.run
         if key in seen:
             raise UsageError(
-                f"{seen[key]} and {side.given} are the same {'run' if side.run else 'session'}",
+                f"{seen[key]} and {word} are the same {'run' if side.run else 'session'}",
                 "Name two different ones; FILE:r1 FILE:r2 compares two runs of one session.",
             )
-        seen[key] = side.given
+        seen[key] = word
     if len({side.run is None for side in sides}) > 1:
         raise UsageError("a run cannot be compared with a whole session", "Name a run of each: A:r1 B:r1.")
 
@@ -269,25 +248,25 @@ def _compiled(files: tuple[str, ...], compiling: dict[str, Any]) -> list[Session
     return differences
 
 
-def _compare_sessions(sides: list[_Side], form: str) -> None:
+def _compare_sessions(sides: Sequence[Recorded], form: str) -> None:
     from jaxprof.analysis.session_difference import session_difference
 
     first = sides[0]
     # Two runs of one file get the same session: only then can they have taken turns.
-    sessions = {first.path.resolve(): first.session}
+    sessions = {first.given.resolve(): first.session}
     differences = [
         session_difference(
-            first.session, sessions.get(side.path.resolve(), side.session), run_before=first.run, run_after=side.run
+            first.session, sessions.get(side.given.resolve(), side.session), run_before=first.run, run_after=side.run
         )
         for side in sides[1:]
     ]
-    next_commands = [command_line("open", path) for path in dict.fromkeys(side.path for side in sides)]
+    next_commands = [command_line("open", path) for path in dict.fromkeys(side.given for side in sides)]
     _print_differences(differences, form, next_commands)
     if form == "text":
         from jaxprof.report.conclusion import conclusion_lines, difference_conclusion
         from jaxprof.session.log import Library
 
-        name = Library().name_of(sides[-1].path)
+        name = Library().name_of(sides[-1].given)
         print_lines(["", *conclusion_lines(difference_conclusion(differences[-1], name))])
 
 
@@ -309,7 +288,9 @@ def _print_trend(workload: str, form: str, *, fact: str, last: int | None) -> No
 
     found = read_history(Library().paths(), fact, workload, last=last)
     if form == "json":
-        print_facts("history", found, _newest(found))
+        newest = [series.points[-2:] for series in found.series if len(series.points) > 1]
+        words = [[f"{point.path}:{point.run}" for point in pair] for pair in newest]
+        print_facts("history", found, [command_line("compare", *pair) for pair in words])
     elif form == "csv":
         print_pieces([report.history_csv(found)])
     elif workload or form == "markdown":
@@ -317,9 +298,3 @@ def _print_trend(workload: str, form: str, *, fact: str, last: int | None) -> No
         print_report(report.history_text(found, shown), form)
     else:
         print_text(report.overview_text(found))
-
-
-def _newest(found: LibraryHistory) -> list[str]:
-    """Return the commands that compare the two newest points of each measurement."""
-    newest = [series.points[-2:] for series in found.series if len(series.points) > 1]
-    return [command_line("compare", f"{last.path}:{last.run}", f"{first.path}:{first.run}") for last, first in newest]

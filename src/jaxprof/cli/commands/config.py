@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import click
 
-from jaxprof.cli.answers import print_facts
-from jaxprof.cli.options import ListingGroup
-from jaxprof.cli.output import format_option, note, print_lines, print_text
+from jaxprof.cli import options
+from jaxprof.cli.answers import print_answer
+from jaxprof.cli.output import format_option, note, print_text
 from jaxprof.config import KEYS, SETTINGS, Config, Value, config_path, keep, parsed, read_config
 from jaxprof.text import safe
 from jaxprof.tui.keys import checked, clashes
@@ -17,7 +17,7 @@ from jaxprof.tui.keys import checked, clashes
 SHELLS = ("bash", "zsh", "fish")
 
 
-@click.group("config", cls=ListingGroup)
+@click.group("config", cls=options.ListingGroup)
 def command() -> None:
     """Show and change your settings: theme, preset, devices, budgets, limits of the gate, keys.
 
@@ -31,10 +31,7 @@ def command() -> None:
 def show(form: str) -> None:
     """Print each setting in force, and where it is from."""
     config = read_config()
-    if form == "json":
-        print_facts("config", config)
-    else:
-        print_lines(_lines(config))
+    print_answer(form, "config", config, _lines(config))
 
 
 def _lines(config: Config) -> Iterator[str]:

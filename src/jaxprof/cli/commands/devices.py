@@ -6,63 +6,49 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from jaxprof.cli.answers import print_facts
-from jaxprof.cli.options import ListingGroup, python_option, yes_option
-from jaxprof.cli.output import confirmed, format_option, note, print_json, print_lines
+from jaxprof.cli import options
+from jaxprof.cli.answers import print_answer
+from jaxprof.cli.output import confirmed, format_option, note
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jaxprof.devices.inventory.machine import Device
     from jaxprof.devices.targets.chips import Vendor
-    from jaxprof.events import DeviceReading
 
 VENDORS = ("nvidia", "tpu")
 WINDOW_SECONDS = 0.3
 """Seconds for which core use is measured, after the child has ended, so that the child is not counted."""
 
 
-@click.group("devices", cls=ListingGroup)
+@click.group("devices", cls=options.ListingGroup)
 def command() -> None:
     """List the devices that JAX sees, and those that it does not use; install compilers for devices that are not
     here."""
 
 
 @command.command("list")
-@python_option(help="The interpreter or environment whose jax lists the devices.")
+@options.python(help="The interpreter or environment whose jax lists the devices.")
 @format_option("text", "json")
 def list_(python: Path | None, form: str) -> None:
     """List devices, those that JAX does not use with the fix."""
     from jaxprof.cli.selection import find_all
-    from jaxprof.report.device_list import devices_report, devices_text
+    from jaxprof.devices.live.monitor import Monitor
+    from jaxprof.report.device_list import devices_text, listed_devices
     from jaxprof.runner.interpreter import find_interpreter
 
     interpreter = find_interpreter(python)
     devices, problem = find_all(interpreter)
     if problem:
         note(f"jaxprof: JAX could not list its devices; these are the machine's: {problem}")
-    readings = _read(devices)
-    if form == "json":
-        print_json("devices", devices_report(devices, readings))
-    else:
-        print_lines(devices_text(devices, readings))
-
-
-def _read(devices: Sequence[Device]) -> list[DeviceReading]:
-    from jaxprof.devices.live.monitor import Monitor
-
-    monitor = Monitor(devices)
-    try:
+    with closing(Monitor(devices)) as monitor:
         monitor.read()
         time.sleep(WINDOW_SECONDS)
-        return monitor.read()
-    finally:
-        monitor.close()
+        rows = listed_devices(devices, monitor.read())
+    print_answer(form, "devices", {"devices": rows}, devices_text(rows))
 
 
 @command.group()
@@ -77,20 +63,17 @@ def target() -> None:
 @format_option("text", "json")
 def list_targets(form: str) -> None:
     """List the devices that jaxprof can compile for."""
-    from jaxprof.cli.kinds import target_facts
     from jaxprof.devices.targets.chips import CHIPS
+    from jaxprof.report.device_list import TARGETS
     from jaxprof.report.renderers import Table, text_lines
 
-    if form == "json":
-        print_facts("targets", {"targets": CHIPS})
-    else:
-        print_lines(text_lines(Table(target_facts(), CHIPS), indent=""))
+    print_answer(form, "targets", {"targets": CHIPS}, text_lines(Table(TARGETS, CHIPS), indent=""))
 
 
 @target.command("install")
 @click.argument("vendor", type=click.Choice(VENDORS))
-@yes_option()
-@python_option()
+@options.yes()
+@options.python()
 @click.option("--allow-unpinned", is_flag=True, help="Install versions whose hashes this jaxprof does not know.")
 def install(vendor: Vendor, yes: bool, python: Path | None, allow_unpinned: bool) -> None:
     """Download the compiler for VENDOR's devices. Your own environment stays as it is.

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jaxprof.cli.answers import command_line, explained_job, in_json, print_facts
-from jaxprof.cli.options import completed_by, profile_options, refuse
-from jaxprof.cli.output import format_option, print_json, print_lines, print_report
+from jaxprof.cli import options
+from jaxprof.cli.answers import command_line, explained_job, in_json, print_answer
+from jaxprof.cli.options import refuse
+from jaxprof.cli.output import format_option, print_json, print_report
 from jaxprof.cli.target import local_source, named, recorded
 from jaxprof.errors import UsageError
 
@@ -18,19 +19,16 @@ if TYPE_CHECKING:
 
 
 @click.command("explain")
-@click.argument("file", metavar="[FILE]", required=False, callback=local_source, shell_complete=completed_by("session"))
+@click.argument(
+    "file", metavar="[FILE]", required=False, callback=local_source, shell_complete=options.completed_by("session")
+)
 @click.option(
     "--code", metavar="CODE", help="What a finding means, what to do, and where to read on; `all` lists them."
 )
 @click.option("--full", is_flag=True, help="Print every finding in full, even if they fill more than a screen.")
-@profile_options
+@options.profile
 @format_option("text", "json", "markdown", bounded=())
-def command(
-    file: str | None,
-    code: str | None,
-    full: bool,
-    form: str,
-) -> None:
+def command(file: str | None, code: str | None, full: bool, form: str) -> None:
     """Say what to change, the most expensive first, and what cannot be said.
 
     FILE is a session (a path, the name of a kept one, part of it; by default the last one), the folder of a job, a
@@ -44,9 +42,15 @@ def command(
     if form == "json":
         refuse(("full",), "applies to text and Markdown", "JSON does not depend on a screen.")
     from jaxprof.analysis.explain.model import MOST_FINDINGS
+    from jaxprof.report import explain
 
     most = sys.maxsize if full else MOST_FINDINGS
-    _print(_explain(file or "last", most), form, full=full)
+    explained = _explain(file or "last", most)
+
+    if form == "json":
+        print_json("explanation", explain.explanation_json(explained), _next(explained))
+    else:
+        print_report("\n".join(explain.explanation_lines(explained, full=full or form == "markdown")), form)
 
 
 def _explain(file: str, most: int) -> Explanation:
@@ -68,15 +72,6 @@ def _explain(file: str, most: int) -> Explanation:
         return explanation(found.session, found.name, most=most)
 
 
-def _print(explained: Explanation, form: str, *, full: bool) -> None:
-    from jaxprof.report import explain
-
-    if form == "json":
-        print_json("explanation", explain.explanation_json(explained), _next(explained))
-    else:
-        print_report("\n".join(explain.explanation_lines(explained, full=full or form == "markdown")), form)
-
-
 def _next(explained: Explanation) -> list[str]:
     """Return the commands that verify the fixes; without a finding, those that would fill what is unknown."""
     verifying = (finding.verify for finding in explained.findings)
@@ -90,11 +85,8 @@ def _print_entry(code: str, form: str) -> None:
     from jaxprof.report import explain
 
     if code == "all":
-        if form == "json":
-            print_facts("catalogue", {"findings": entries().values()}, [command_line("explain", "--code", "CODE")])
-        else:
-            print_lines(explain.catalogue_lines())
-    elif form == "json":
-        print_facts("finding", find_entry(code))
+        next_commands = [command_line("explain", "--code", "CODE")]
+        print_answer(form, "catalogue", {"findings": entries().values()}, explain.catalogue_lines(), next_commands)
     else:
-        print_lines(explain.entry_lines(find_entry(code)))
+        entry = find_entry(code)
+        print_answer(form, "finding", entry, explain.entry_lines(entry))

@@ -4,34 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import io
+import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from jaxprof.cli.options import (
-    completed_by,
-    force_option,
-    out_option,
-    profile_options,
-    refuse_without,
-    run_option,
-)
-from jaxprof.cli.output import note, notes, print_file, written_whole
+from jaxprof.cli import options
+from jaxprof.cli.options import refuse, refuse_without
+from jaxprof.cli.output import note, notes, print_pieces, written_whole
 from jaxprof.cli.target import local_source, recorded
 from jaxprof.errors import JaxprofError, StorageError, UsageError, system_words
-
-if TYPE_CHECKING:
-    from jaxprof.cli.target import Recorded
-    from jaxprof.exports.formats import ExportFormat
 
 NAMES = ("perfetto", "html", "pprof", "parquet")
 """Names of `exports.formats.FORMATS`, repeated here so that completion and `--help` do not load the formats."""
 
 
 @click.command("export")
-@click.argument("file", metavar="FILE", callback=local_source, shell_complete=completed_by("session"))
+@click.argument("file", metavar="FILE", callback=local_source, shell_complete=options.completed_by("session"))
 @click.option(
     "--format",
     "form",
@@ -40,10 +31,10 @@ NAMES = ("perfetto", "html", "pprof", "parquet")
     show_default=True,
     help="What to write.",
 )
-@run_option(help="The run: r2. Needed for perfetto and pprof if several runs have one; the others have all runs.")
-@out_option(help="Default: stdout. With .gz, compressed.")
-@force_option()
-@profile_options
+@options.run(help="The run: r2. Needed for perfetto and pprof if several runs have one; the others have all runs.")
+@options.out(help="Default: stdout. With .gz, compressed.")
+@options.force()
+@options.profile
 def command(
     file: str,
     form: str,
@@ -61,39 +52,32 @@ def command(
 
     FILE can also be a profile that was recorded elsewhere.
     """
-    from jaxprof.exports.formats import FORMATS
+    from jaxprof.exports.formats import FORMATS, ExportSource, chosen_runs, left_out_notes
 
     refuse_without("out", ("force",))
     chosen = FORMATS[form]
-    if form == "html" and run_id is not None:
-        raise UsageError("--run does not apply to --format html", "The page has all runs.")
-    if chosen.folder and run_id is not None:
-        raise UsageError(f"--run does not apply to --format {form}", "Its tables have all runs.")
+    if form == "html" or chosen.folder:
+        refuse(("run_id",), f"does not apply to --format {form}", "It has all runs.")
     if chosen.folder and out is None:
         raise UsageError(f"{form} writes several files", "Name a folder for them: -o tables.")
     if chosen.binary and out is None:
         raise UsageError(f"{form} is a binary format", f"Name a file: -o run{chosen.suffix}.")
     with recorded(file, chosen.views) as found:
-        _export(chosen, found, run_id, out, force)
-
-
-def _export(form: ExportFormat, found: Recorded, run_id: str | None, out: Path | None, force: bool) -> None:
-    from jaxprof.exports.formats import ExportSource, chosen_runs, left_out_notes
-
-    session, name = found.session, found.name
-    runs = chosen_runs(form, session, name, run_id)
-    notes(left_out_notes(form, session, runs))
-    source = ExportSource(session, runs, found.path, name)
-    if form.folder and out is not None:
-        _put_files(form.module.files(source), out, force)
-    else:
-        _put(form.module.pieces(source), out, force, f" ({form.opens})" if form.opens else "")
+        runs = chosen_runs(chosen, found.session, found.name, run_id)
+        notes(left_out_notes(chosen, found.session, runs))
+        source = ExportSource(found.session, runs, found.path, found.name)
+        if chosen.folder and out is not None:
+            _put_files(chosen.module.files(source), out, force)
+        else:
+            _put(chosen.module.pieces(source), out, force, f" ({chosen.opens})" if chosen.opens else "")
 
 
 def _put(pieces: Iterable[str] | Iterable[bytes], out: Path | None, force: bool, hint: str) -> None:
     """Print a file, or write it, compressed if its suffix is .gz and the format is not compressed by itself."""
     if out is None:
-        print_file(piece if isinstance(piece, str) else piece.decode() for piece in pieces)
+        if isinstance(sys.stdout, io.TextIOWrapper):  # the file says itself that it is UTF-8
+            sys.stdout.reconfigure(encoding="utf-8")
+        print_pieces(piece if isinstance(piece, str) else piece.decode() for piece in pieces)
         return
     encoded = (piece if isinstance(piece, bytes) else piece.encode() for piece in pieces)
     first = next(encoded, b"")

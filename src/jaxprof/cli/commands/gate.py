@@ -3,10 +3,9 @@ limits. It compiles the program and its base, and measures both for times."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, NamedTuple
 
 import click
 
@@ -26,47 +25,32 @@ from jaxprof.analysis.gate import (
     read_limits,
     versions_differ,
 )
-from jaxprof.analysis.run_difference import RunDifference, arguments_of, run_difference
+from jaxprof.analysis.run_difference import arguments_of, run_difference
 from jaxprof.analysis.run_result import result as run_result
-from jaxprof.cli.answers import command_line, new_writer, print_facts
-from jaxprof.cli.git_revision import FoundBase, found_base
+from jaxprof.cli import options
+from jaxprof.cli.answers import Outcome, command_line, print_facts
+from jaxprof.cli.gate_base import FoundBase, found_base
 from jaxprof.cli.hlo_target import CompileOptions, compiled_programs
-from jaxprof.cli.options import (
-    arguments_option,
-    completed_by,
-    device_option,
-    measuring_options,
-    python_option,
-    refuse,
-    refuse_without,
-    settings_option,
-    target_options,
-    variant_option,
-    words_given,
-)
+from jaxprof.cli.options import refuse, refuse_without, words_given
 from jaxprof.cli.output import ExitCode, format_option, print_lines, print_report
-from jaxprof.cli.sides import TIMED, can_be_measured, measure_times
-from jaxprof.cli.target import refuse_job, session_at
+from jaxprof.cli.sides import TIMED, measure_times
+from jaxprof.cli.target import is_compiled_now, refuse_job, session_at
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.operating_system import unwound_by_signals
 from jaxprof.report import gate as report
 from jaxprof.report.conclusion import conclusion_lines, gate_conclusion
 from jaxprof.session import Run, Session
-from jaxprof.session.log import LogWriter
-
-if TYPE_CHECKING:
-    from jaxprof.cli.run_headless import Outcome
 
 _COMPILING: Final = {"targets", "axes", "shard", "variant", "arguments", "settings", "python"}
 """Parameters that say what is compiled; `hlo` and `compare` have them, too."""
 
 
 @click.command("gate")
-@click.argument("target", metavar="TARGET", shell_complete=completed_by("target"))
+@click.argument("target", metavar="TARGET", shell_complete=options.completed_by("target"))
 @click.option(
     "--base",
     metavar="BASE",
-    shell_complete=completed_by("session"),
+    shell_complete=options.completed_by("session"),
     help="What TARGET is compared with; by default HEAD, where it has changes that are not committed.",
 )
 @click.option(
@@ -79,21 +63,19 @@ _COMPILING: Final = {"targets", "axes", "shard", "variant", "arguments", "settin
     "compile:20%. May be repeated.",
 )
 @click.option("--strict", is_flag=True, help="Exit with 4 where a limit is undecided.")
-@target_options("Compile for h100, tpu-v5e... that need not be here.")
-@variant_option()
-@arguments_option(help="For your own function: f32[1024,1024].")
-@settings_option()
-@python_option()
-@device_option(help="For times: the device to run on.")
-@measuring_options("For times: ")
+@options.target("Compile for h100, tpu-v5e... that need not be here.")
+@options.variant()
+@options.arguments(help="For your own function: f32[1024,1024].")
+@options.settings()
+@options.python()
+@options.device(help="For times: the device to run on.")
+@options.measuring("For times: ")
 @format_option("text", "markdown", "json")
 def command(
     target: str,
     base: str | None,
     limits: tuple[str, ...],
     strict: bool,
-    out: Path | None,
-    force: bool,
     form: str,
     **words: Any,
 ) -> int:
@@ -113,9 +95,7 @@ def command(
     _refuse_ineffective(words["targets"], parsed_limits, timed=any(limit.is_time for limit in parsed_limits))
     how = {name: words.pop(name) for name in TIMED}
     options = CompileOptions(**words)
-    result, measured = _compared(
-        target, base, parsed_limits, options, how, lambda: new_writer(out, replace_existing=force)
-    )
+    result, measured = _compared(target, base, parsed_limits, options, how)
     _print(result, form, target, measured.path if measured is not None else None)
     return _exit_code(result, measured, strict=strict)
 
@@ -126,7 +106,6 @@ def _compared(
     parsed_limits: Sequence[GateLimit],
     options: CompileOptions,
     how: Mapping[str, Any],
-    writer: Callable[[], LogWriter],
 ) -> tuple[GateResult, Outcome | None]:
     """Judge each limit. Return the result, and what was measured for limits on times."""
     rows: list[GateRow] = []
@@ -136,21 +115,22 @@ def _compared(
     compared: AbResult | None = None
     timed = any(limit.is_time for limit in parsed_limits)
     with unwound_by_signals(), found_base(target, base) as found:
-        together = timed and can_be_measured(target, found)
+        # a session is of another time
+        together = timed and is_compiled_now(target) and found.about.reading in ("target", "revision")
         if not together or not all(limit.is_time for limit in parsed_limits):
             pairs = _pairs(target, found, options, notes)
             for pair in pairs:
-                difference = pair.difference()
+                difference = run_difference(pair.base_session, pair.base, pair.session, pair.run)
                 notes += old_counts(difference)
-                rows += judged(pair.label, difference, parsed_limits)
+                rows += judged(_label(pair.run), difference, parsed_limits)
         if together:
-            measured = measure_times(target, found, options, how, parsed_limits, writer)
+            measured = measure_times(target, found, options, how, parsed_limits)
             (compared,) = ab_results(measured.session)
             rows += judged_times(_label(compared.versus[0].run), compared, parsed_limits)
         elif timed:
             for pair in pairs:
                 before, now = run_result(pair.base_session, pair.base.id), run_result(pair.session, pair.run.id)
-                rows += judged_apart(pair.label, before, now, parsed_limits)
+                rows += judged_apart(_label(pair.run), before, now, parsed_limits)
     result = GateResult(
         base=found.about,
         rows=tuple(rows),
@@ -160,21 +140,13 @@ def _compared(
     return result, measured
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
+class _Pair(NamedTuple):
     """A program and its base."""
 
     session: Session
     run: Run
     base_session: Session
     base: Run
-
-    @property
-    def label(self) -> str:
-        return _label(self.run)
-
-    def difference(self) -> RunDifference:
-        return run_difference(self.base_session, self.base, self.session, self.run)
 
 
 def _notes(pairs: Sequence[_Pair], reading: str) -> tuple[str, ...]:
@@ -219,7 +191,7 @@ def _refuse_ineffective(targets: str, parsed_limits: Sequence[GateLimit], *, tim
             "With --for, limit exact facts: kernels, flops, bytes, peak.",
         )
     if not timed:
-        refuse((*TIMED, "out", "force"), "applies to times, and no limit is one", "Limit a time: --fail-on run:5%.")
+        refuse(TIMED, "applies to times, and no limit is one", "Limit a time: --fail-on run:5%.")
     refuse_without("out", ("force",))
 
 
@@ -242,6 +214,17 @@ def _programs(
     return [(session, run) for session, run in programs if "hlo" in run.texts] or programs
 
 
+_ALIKE: Final = (
+    ("device", "workload", "variant", "parameters", "arguments"),
+    ("device", "workload", "variant"),
+    ("workload", "variant"),
+    ("workload",),
+    ("device",),
+    (),
+)
+"""What a program and its base have in common, the surest first."""
+
+
 def _counterpart(
     run: Run, programs: list[tuple[Session, Run]], base: str, *, several: bool
 ) -> tuple[Session, Run] | None:
@@ -254,21 +237,10 @@ def _counterpart(
     plan = run.plan
     if several and all(program.plan.workload != plan.workload for _, program in on_device):
         return None
-    for names in (
-        lambda program: (
-            program.device,
-            program.workload,
-            program.variant,
-            tuple(sorted(program.parameters.items())),
-            program.arguments,
-        ),
-        lambda program: (program.device, program.workload, program.variant),
-        lambda program: (program.workload, program.variant),
-        lambda program: program.workload,
-        lambda program: program.device,
-        lambda program: None,
-    ):
-        alike = [program for program in on_device if names(program[1].plan) == names(plan)]
+    for names in _ALIKE:
+        alike = [
+            each for each in on_device if all(getattr(each[1].plan, name) == getattr(plan, name) for name in names)
+        ]
         if len(alike) == 1:
             return alike[0]
     listed = ", ".join(f"{program.id} {program.label}" for _, program in on_device[:10])

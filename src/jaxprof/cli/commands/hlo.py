@@ -7,25 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jaxprof.cli import options
 from jaxprof.cli.answers import same_command
-from jaxprof.cli.options import (
-    arguments_option,
-    chosen_view,
-    completed_by,
-    force_option,
-    is_given,
-    keep_constants_option,
-    out_option,
-    preset_option,
-    python_option,
-    refuse,
-    refuse_without,
-    run_option,
-    settings_option,
-    target_options,
-    variant_option,
-    view_options,
-)
+from jaxprof.cli.options import chosen_view, is_given, refuse, refuse_without
 from jaxprof.cli.output import ExitCode, format_option, note, print_csv, print_json, print_lines
 from jaxprof.cli.target import local_source
 from jaxprof.errors import UsageError
@@ -47,8 +31,8 @@ SORTS = (
 
 
 @click.command("hlo")
-@click.argument("target", metavar="TARGET", callback=local_source, shell_complete=completed_by("target"))
-@view_options(
+@click.argument("target", metavar="TARGET", callback=local_source, shell_complete=options.completed_by("target"))
+@options.views(
     {
         "kernels": "The kernels, with costs and least times.",
         "findings": "What to improve, with advice.",
@@ -67,23 +51,23 @@ SORTS = (
 )
 @click.option("--stage", type=click.Choice(STAGES), help="The program's text at this stage.")
 @click.option("--short", is_flag=True, help="The text without metadata and the backend's configuration.")
-@run_option(help="The run of a session: r2.")
+@options.run(help="The run of a session: r2.")
 @click.option("--module", "number", type=click.IntRange(1), metavar="N", help="The Nth module of a dump.")
-@target_options("Compile for h100, a100:8, tpu-v5e...")
+@options.target("Compile for h100, a100:8, tpu-v5e...")
 @click.option(
     "--autotune-results",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
     help="With --for a GPU: what XLA chose by trying it out on one, as a dump has it.",
 )
-@variant_option(help="The variant of a workload (default: the first compiled one).")
-@preset_option(metavar="NAME", help="The sizes of a workload.")
-@settings_option()
-@arguments_option(help="For your own function: f32[1024,1024].")
-@python_option()
-@keep_constants_option(help="Keep literals of more than 16 elements.")
-@out_option(help="Keep the compiled program as a session.")
-@force_option(help="Replace FILE.")
+@options.variant(help="The variant of a workload (default: the first compiled one).")
+@options.preset(metavar="NAME", help="The sizes of a workload.")
+@options.settings()
+@options.arguments(help="For your own function: f32[1024,1024].")
+@options.python()
+@options.keep_constants(help="Keep literals of more than 16 elements.")
+@options.out(help="Keep the compiled program as a session.")
+@options.force(help="Replace FILE.")
 @format_option("text", "json", "csv")
 def command(
     target: str,
@@ -115,19 +99,23 @@ def command(
     for module in modules:
         for module_note in module.notes:
             note(module_note)
-    if form == "json":
-        _print_json(modules, stage, view, _kernel_options(sort, top))
-    elif form == "csv":
-        _print_csv(modules, _kernel_options(sort, top))
-    elif "," in options.targets and view is None and stage is None:
-        from jaxprof.report.modules import devices_table
-
-        print_lines(devices_table([module for module in modules if module.machine is not None]))
-    elif view is not None or (options.targets and stage is None):
-        _print_view(modules, view or "kernels", _kernel_options(sort, top))
-    else:
+    as_text = form == "text" and (stage is not None or (view is None and not options.targets))
+    if as_text:
         _print_text(modules, stage or "hlo", target, short=short)
-    as_text = view is None and form == "text" and not options.targets
+    else:
+        from jaxprof.report.kernels import KernelOptions  # imports all that reads kernels
+
+        choice = KernelOptions(sort or "", top)
+        if form == "json":
+            _print_json(modules, stage, view, choice)
+        elif form == "csv":
+            _print_csv(modules, choice)
+        elif "," in options.targets and view is None:
+            from jaxprof.report.modules import devices_table
+
+            print_lines(devices_table([module for module in modules if module.machine is not None]))
+        else:
+            _print_view(modules, view or "kernels", choice)
     return ExitCode.NOT_WHOLE if _is_doubtful(modules, stage, as_text=as_text) else ExitCode.OK
 
 
@@ -141,7 +129,7 @@ def _difference(
     refuse(("out",), "keeps one program, and --diff compares two", "Leave it out.")
     if "," in options.targets:
         raise UsageError("--diff compares programs of one device", "Name one device with --for.")
-    sides = list(find_pair((target, other), run_id, number, options))
+    sides = find_pair((target, other), run_id, number, options)
     for side in sides:
         _note_problems(side)
     before, after = (side.hlo for side in sides)
@@ -161,12 +149,6 @@ def _refuse_misfits(view: str | None, options: CompileOptions, form: str) -> Non
         raise UsageError("--short applies to the module's text", "Give it without a view and without --format.")
     if form == "csv" and view != "kernels":
         raise UsageError("only --kernels has a CSV form", "Give --kernels, or --format text or json.")
-
-
-def _kernel_options(sort: str | None, top: int | None) -> KernelOptions:
-    from jaxprof.report.kernels import KernelOptions  # imports all that reads kernels; the text does not need it
-
-    return KernelOptions(sort or "", top)
 
 
 def _is_doubtful(modules: list[HloProgram], stage: str | None, *, as_text: bool) -> bool:
@@ -218,9 +200,7 @@ def _without_links(name: str, text: str) -> str:
         return text
     from jaxprof.hlo.places import without_comments, without_locations
 
-    if name == "jaxpr":
-        return without_comments(text)[0]
-    return without_locations(text)[0]
+    return (without_comments if name == "jaxpr" else without_locations)(text)[0]
 
 
 def _print_view(modules: list[HloProgram], view: str, choice: KernelOptions) -> None:

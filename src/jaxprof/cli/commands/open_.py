@@ -15,21 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from jaxprof.cli.options import (
-    capture_seconds,
-    chosen_view,
-    completed_by,
-    force_option,
-    is_given,
-    out_option,
-    profile_options,
-    python_option,
-    refuse,
-    refuse_others,
-    refuse_without,
-    run_option,
-    view_options,
-)
+from jaxprof.cli import options
+from jaxprof.cli.answers import next_of_session, print_job, print_session, refuse_folder
+from jaxprof.cli.options import chosen_view, is_given, refuse, refuse_others, refuse_without
 from jaxprof.cli.output import (
     ExitCode,
     format_option,
@@ -42,13 +30,7 @@ from jaxprof.cli.output import (
     refuse_existing,
     terminal_problem,
 )
-from jaxprof.cli.target import (
-    follow_fetched,
-    import_to,
-    local_word,
-    named,
-    recorded,
-)
+from jaxprof.cli.target import follow_fetched, import_to, local_word, named, recorded
 from jaxprof.errors import FileRefusedError, UsageError, missing_file, system_words, unknown_name
 from jaxprof.files import with_home
 from jaxprof.units import counted
@@ -58,31 +40,14 @@ if TYPE_CHECKING:
     from jaxprof.session import Session
 
 _ADDRESS: Final = re.compile(r"(localhost|\d+(\.\d+){3}|\[[\da-f:]+\]):\d{1,5}")
-_PRINTING_PARAMETERS: Final = ("form", "run_id")
-"""Parameters other than views that request printed output."""
-_VIEWS_TO_DERIVE: Final[dict[str | None, tuple[str, ...]]] = {
-    None: ("kernels", "steps", "compile", "memory", "trust"),
-    **{view: (view,) for view in ("kernels", "compile", "steps", "memory", "trust")},
-}
-"""The views to derive from a profile for a chosen view, or for none; the timeline is not printed."""
+_OF_CAPTURES: Final = ("kernels", "steps", "compile", "memory", "trust")
+"""The views that are derived from a profile; its timeline is not printed."""
 
 
 @click.command("open")
-@click.argument("file", metavar="FILE", shell_complete=completed_by("session"))
-@view_options(
-    {
-        "kernels": "The measured kernels alone.",
-        "compile": "Where the compile time went: XLA's phases and passes.",
-        "steps": "Where the time of each step went.",
-        "memory": "What the peak memory is made of, and the largest buffers.",
-        "trust": "Whether the captures can be trusted.",
-        "compiles": "For a program: each compilation, and why.",
-        "findings": "For a program: what to change, and at which line.",
-        "transfers": "For a program: implicit copies between host and device.",
-        "timeline": "For a program: where its wall time went.",
-    }
-)
-@run_option(help="Only this run (r2) and its baseline.")
+@click.argument("file", metavar="FILE", shell_complete=options.completed_by("session"))
+@options.views(options.VIEWS)
+@options.run(help="Only this run (r2) and its baseline.")
 @click.option("--browser", is_flag=True, help="Show the page in a browser, and follow the session.")
 @click.option(
     "--port",
@@ -92,20 +57,20 @@ _VIEWS_TO_DERIVE: Final[dict[str | None, tuple[str, ...]]] = {
     help="With --browser: the port; by default any free one.",
 )
 @click.option("--keep", is_flag=True, help="Save a profile as a session, among the kept ones or as --out FILE.")
-@out_option()
-@force_option()
+@options.out()
+@options.force()
 @click.option(
     "--seconds",
     "duration",
-    type=capture_seconds,
+    type=options.capture_seconds,
     metavar="S",
     help="FILE is the HOST:PORT of a profiler server: capture its program for S seconds.",
 )
 @click.option(
     "--follow", is_flag=True, help="Follow a session that another process, or another host, is still writing."
 )
-@profile_options
-@python_option(help="The interpreter whose jax the app measures; with HOST:PORT, one that has jax and xprof.")
+@options.profile
+@options.python(help="The interpreter whose jax the app measures; with HOST:PORT, one that has jax and xprof.")
 @format_option("text", "json", "csv", "markdown")
 def command(file: str, python: Path | None, browser: bool, follow: bool, **words: Any) -> int | None:
     """Open FILE: a session's path or name, part of it, the folder of a job (run.jaxprof.d), or `last`, the newest.
@@ -146,14 +111,11 @@ def command(file: str, python: Path | None, browser: bool, follow: bool, **words
         _keep(Path(file), words["out"], words["form"], force=words["force"])
         return None
     refuse(("force",), "replaces the file of --out", "Add --out FILE.")
-    if not follow and not is_given("python") and _is_printed():
+    is_printed = chosen_view() is not None or is_given("form") or is_given("run_id") or terminal_problem()
+    if is_printed and not follow and not is_given("python"):
         return _print(file, words["run_id"], words["form"])
     refuse_others("does not apply to the app", "file", "follow", "python", "profile_run", "hosts")
     return _open(file, python, follow=follow)
-
-
-def _is_printed() -> bool:
-    return any(map(is_given, _PRINTING_PARAMETERS)) or chosen_view() is not None or bool(terminal_problem())
 
 
 def _print_hlo(file: str, view: str | None, run_id: str | None, form: str) -> int:
@@ -224,40 +186,41 @@ def _attach(address: str, duration: float, out: Path | None, python: Path | None
 
     refuse_to_run("jaxprof open HOST:PORT")
     place = read_address(address)
-    target = _new_session(out, form)
-    if out is not None and not force:
-        refuse_existing(out)
+    target = _new_session(out, form, force=force)
     with TemporaryFolder("attach") as folder:
         note(f"capturing {place} for {duration:g} s")
         collect(place, duration, folder, find_interpreter(python))
-        _import(folder, target, form, force=force and out is not None)
+        _import(folder, target, form, force=force)
 
 
 def _keep(path: Path, out: Path | None, form: str, *, force: bool) -> None:
     """Keep the profile at `path` as a session."""
     from jaxprof.analysis.opener import Kind, kind_of
 
-    target = _new_session(out, form)
+    target = _new_session(out, form, force=force)
     if not path.exists():
         raise missing_file(path)
     kind = kind_of(path)
     if kind is Kind.JOB or (path.is_file() and kind in (Kind.HLO, Kind.SESSION)):
         printing = "hlo" if kind is Kind.HLO else "open"
         raise FileRefusedError(f"{path} is {kind.value}, not a profile", f"jaxprof {printing} {path} prints it.")
-    _import(path, target, form, force=force and out is not None)
+    _import(path, target, form, force=force)
 
 
-def _new_session(out: Path | None, form: str) -> Path:
-    """Return where to keep a profile as a session. Raises UsageError, also for a format that the answer lacks."""
-    from jaxprof.cli.answers import refuse_folder
+def _new_session(out: Path | None, form: str, *, force: bool) -> Path:
+    """Return where to keep a profile as a session. Raises UsageError, also for a format that the answer lacks, and
+    StorageError if there is something already."""
     from jaxprof.session.log import Library, new_header
 
     if form not in ("text", "json"):
         raise no_form("what is kept as a session", form, "text", "json")
     refuse_without("out", ("force",))
-    if out is not None:
-        refuse_folder(out)
-    return out if out is not None else Library().new_path(new_header({}))
+    if out is None:
+        return Library().new_path(new_header({}))
+    refuse_folder(out)
+    if not force:
+        refuse_existing(out)
+    return out
 
 
 def _import(profile: Path, target: Path, form: str, *, force: bool) -> None:
@@ -265,14 +228,12 @@ def _import(profile: Path, target: Path, form: str, *, force: bool) -> None:
     session = import_to(profile, target, replace=force)
     note(f"session: {target} ({counted(len(session.runs) - 1, 'program')})")
     if form == "json":
-        from jaxprof.cli.answers import print_session
-
         print_session(session, target)
 
 
 def _serve(file: str, port: int) -> None:
-    from jaxprof.cli.page_server import ADDRESS, FollowedPage, PageServer
     from jaxprof.exports.formats import FORMATS
+    from jaxprof.report.page.server import ADDRESS, FollowedPage, PageServer
 
     with recorded(file, FORMATS["html"].views) as found:
         if found.imported is None:
@@ -311,25 +272,32 @@ def _print(file: str, run_id: str | None, form: str) -> int:
     if kind is Kind.HLO:
         return _print_hlo(file, view, run_id, form)
     if kind is Kind.JOB:
-        _print_job(path, view, run_id, form)
+        if view is not None or run_id is not None:
+            from jaxprof.session.log.reader import one_session_needed
+
+            raise one_session_needed(path)
+        from jaxprof.rollup.job import read_job_figures
+
+        print_job(read_job_figures(path), form)
         return ExitCode.OK
-    with recorded(file, _VIEWS_TO_DERIVE.get(view, ("trust",))) as found:
+    derived = _OF_CAPTURES if view is None else (view if view in _OF_CAPTURES else "trust",)
+    with recorded(file, derived) as found:
         session = _with_one_run(found.session, run_id, with_baseline=view is None)
-        if view is None:
-            _print_session(session, form, found.given)
-        else:
+        if view is not None:
             _print_view(view, session, form, found.given)
+        elif form == "json":
+            print_session(session, found.given)
+        elif form == "csv":
+            from jaxprof.report.runs import to_csv
+
+            print_pieces([to_csv(session)])
+        else:
+            from jaxprof.facts.sessions import is_profile
+            from jaxprof.report.text import to_text
+            from jaxprof.report.views import profile_text
+
+            print_report((profile_text if is_profile(session) else to_text)(session), form)
     return ExitCode.OK
-
-
-def _print_job(folder: Path, view: str | None, run_id: str | None, form: str) -> None:
-    from jaxprof.cli.answers import print_job
-    from jaxprof.rollup.job import read_job_figures
-    from jaxprof.session.log.reader import one_session_needed
-
-    if view is not None or run_id is not None:
-        raise one_session_needed(folder)
-    print_job(read_job_figures(folder), form)
 
 
 def _with_one_run(session: Session, run_id: str | None, *, with_baseline: bool = False) -> Session:
@@ -344,27 +312,6 @@ def _with_one_run(session: Session, run_id: str | None, *, with_baseline: bool =
     return part
 
 
-def _print_session(session: Session, form: str, path: Path) -> None:
-    if form == "json":
-        from jaxprof.cli.answers import print_session
-
-        print_session(session, path)
-    elif form == "csv":
-        from jaxprof.report.runs import to_csv
-
-        print_pieces([to_csv(session)])
-    else:
-        from jaxprof.facts.sessions import is_profile
-        from jaxprof.report.text import to_text
-
-        if is_profile(session):
-            from jaxprof.report.views import profile_text
-
-            print_report(profile_text(session), form)
-        else:
-            print_report(to_text(session), form)
-
-
 def _print_view(view: str, session: Session, form: str, path: Path) -> None:
     """Print one view of the captures, or of a program. Raises UsageError for a format that it does not have."""
     if form == "markdown":
@@ -372,8 +319,6 @@ def _print_view(view: str, session: Session, form: str, path: Path) -> None:
     from jaxprof.report.views import view_csv, view_json, view_text
 
     if form == "json":
-        from jaxprof.cli.answers import next_of_session
-
         others = [line for line in next_of_session(session, path) if f" --{view} " not in line]
         print_json(f"session-{view}", view_json(session, view), others)
     elif form == "csv":

@@ -10,16 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from jaxprof.cli import options
 from jaxprof.cli.answers import command_line, print_facts
-from jaxprof.cli.options import (
-    FOR_TABLES,
-    completed_by,
-    force_option,
-    out_option,
-    refuse,
-    refuse_without,
-    require_packages,
-)
+from jaxprof.cli.options import refuse, refuse_without, require_packages
 from jaxprof.cli.output import (
     format_option,
     no_form,
@@ -36,6 +29,7 @@ from jaxprof.cli.target import local_source, named, recorded
 from jaxprof.errors import UsageError, unknown_name
 from jaxprof.report.renderers import Table, text_lines
 from jaxprof.session.log import Library
+from jaxprof.session.log.library import none_kept
 from jaxprof.session_names import EXTENSION
 
 if TYPE_CHECKING:
@@ -50,12 +44,12 @@ _BINARY: Final = ("parquet", "arrow")
 
 @click.command("query")
 @click.argument(
-    "words", metavar="SESSION... SQL", nargs=-1, callback=local_source, shell_complete=completed_by("session")
+    "words", metavar="SESSION... SQL", nargs=-1, callback=local_source, shell_complete=options.completed_by("session")
 )
 @click.option("--all", "every", is_flag=True, help="All kept sessions, instead of SESSION.")
 @click.option("--schema", is_flag=True, help="Print the tables with their columns, or those of the named TABLE...")
-@out_option(help="Default: stdout.")
-@force_option()
+@options.out(help="Default: stdout.")
+@options.force()
 @format_option("text", "json", "csv", "parquet", "arrow", bounded=("text", "json"))
 def command(words: tuple[str, ...], every: bool, schema: bool, out: Path | None, force: bool, form: str) -> None:
     """Ask sessions in SQL (DuckDB): runs, samples, phases, kernels, compiles, findings, processes and more.
@@ -65,7 +59,7 @@ def command(words: tuple[str, ...], every: bool, schema: bool, out: Path | None,
 
     Nothing is written, and SQL reaches no file and no network.
     """
-    require_packages("query", *FOR_TABLES)
+    require_packages("query", *options.FOR_TABLES)
     refuse_without("out", ("force",))
     if schema:
         refuse(("every", "out"), "has no effect with --schema", "It prints the tables.")
@@ -109,30 +103,24 @@ def _sources(
     the rows of a job's processes, as far as roll-ups have them. Raises JaxprofError."""
     from jaxprof.query.asking import AskedSession
 
-    found: list[tuple[Path, Any, bool]] = []
-    rolled: dict[Path, Any] = {}
+    found: list[AskedSession] = []
     if every:
-        found = [(path, None, True) for path in reversed(Library().paths())]
+        found = [AskedSession(path, optional=True) for path in reversed(Library().paths())]
         if not found:
-            raise UsageError("no session is kept", "jaxprof run selu makes one.")
+            raise none_kept()
     for name in names:
         kind, folder = named(name)
         inside = _sessions_in(folder, kind) if folder.is_dir() else []
-        if inside:
-            found += ((path, None, True) for path in inside)
-        else:
-            source = stack.enter_context(recorded(name))
-            found.append((source.given, source.imported, False))
+        rolled: dict[Path, Any] = {}
         if inside and processes_wanted:
             from jaxprof.rollup.job import rows_without_sessions
 
-            rolled |= rows_without_sessions(folder)
-    once = list({path.resolve(): (path, session, optional) for path, session, optional in found}.values())
-    stems = [path.name.removesuffix(EXTENSION) for path, _, _ in once]
-    return [
-        AskedSession(stem if stems.count(stem) == 1 else str(path), path, session, optional, rolled.get(path))
-        for stem, (path, session, optional) in zip(stems, once, strict=True)
-    ]
+            rolled = rows_without_sessions(folder)
+        found += (AskedSession(path, optional=True, process=rolled.get(path)) for path in inside)
+        if not inside:
+            source = stack.enter_context(recorded(name))
+            found.append(AskedSession(source.given, source.imported))
+    return list({asked.path.resolve(): asked for asked in found}.values())
 
 
 def _sessions_in(folder: Path, kind: Kind | None) -> list[Path]:
@@ -191,8 +179,7 @@ def _write(answer: SqlAnswer, form: str, out: Path | None, force: bool) -> None:
 
 
 def _print_schema(names: tuple[str, ...], form: str) -> None:
-    from jaxprof.cli.kinds import COLUMN, columns_of
-    from jaxprof.query.tables import TABLES
+    from jaxprof.query.tables import COLUMN, TABLES, columns_of
 
     for name in names:
         if name not in TABLES:

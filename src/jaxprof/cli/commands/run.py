@@ -8,96 +8,55 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxprof.cli.answers import new_writer, print_conclusion, print_session
-from jaxprof.cli.options import (
-    arguments_option,
-    completed_by,
-    force_option,
-    is_given,
-    keep_constants_option,
-    out_option,
-    positive_seconds,
-    preset_option,
-    python_option,
-    refuse_others,
-    refuse_without,
-    seed_option,
-    settings_option,
-    silence_option,
-    yes_option,
-)
+from jaxprof.cli import options
+from jaxprof.cli.answers import carry_out, new_writer, print_conclusion, print_session
+from jaxprof.cli.options import is_given, refuse, refuse_others, refuse_without
 from jaxprof.cli.output import ExitCode, asks, format_option, print_text
 from jaxprof.errors import UsageError
 
 if TYPE_CHECKING:
     from jaxprof.runner.interpreter import Interpreter
-    from jaxprof.runner.planning import PlannedRun, PlanOptions
+    from jaxprof.runner.planning import PlannedRun
     from jaxprof.session.log import LogWriter
 
 
 @click.command("run")
-@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=completed_by("workload"))
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=options.completed_by("workload"))
 @click.option("--describe", is_flag=True, help="Describe NAME and its published figures; run nothing.")
 @click.option("--all", "everything", is_flag=True, help="Every built-in workload.")
 @click.option(
     "--from",
     "source",
     metavar="SESSION[:RUN]",
-    shell_complete=completed_by("session"),
+    shell_complete=options.completed_by("session"),
     help="Repeat the runs of a session: all, or those of a run id, workload or function.",
 )
-@click.option(
-    "--variant",
-    "variants",
-    multiple=True,
-    metavar="V",
-    help="Only this variant, besides the baseline. May be repeated.",
+@options.variant(
+    "variants", multiple=True, default=(), metavar="V", help="Only this variant, besides the baseline. May be repeated."
 )
-@click.option(
-    "--device",
+@options.device(
     "devices",
     multiple=True,
+    default=(),
     show_default="cpu:0",
-    metavar="D",
-    shell_complete=completed_by("device"),
     help="Where to run: cpu:0, cuda:1, gpu:0, tpu:0. May be repeated.",
 )
-@preset_option()
-@settings_option(metavar="n=4000", help="A parameter. May be repeated.")
-@click.option(
-    "--sweep",
-    default="",
-    metavar="n=1e3..1e7[:POINTS]",
-    help="Sweep one parameter over a range of sizes.",
-)
-@click.option(
-    "--budget",
-    "budget_seconds",
-    type=positive_seconds,
-    default=2.0,
-    show_default=True,
-    metavar="S",
-    help="Seconds of sampling per run.",
-)
-@click.option(
-    "--launches",
-    type=click.IntRange(1, 100),
-    default=3,
-    show_default=True,
-    metavar="N",
-    help="Fresh processes for each run, which share its budget.",
-)
-@click.option("--max-seconds", type=positive_seconds, metavar="S", help="Hard cap of each run, after its start-up.")
-@silence_option()
-@python_option(help="The interpreter or environment whose jax is measured.")
-@arguments_option(help="An argument of your function: f32[1024,1024].")
-@keep_constants_option()
+@options.preset()
+@options.settings(metavar="n=4000", help="A parameter. May be repeated.")
+@click.option("--sweep", default="", metavar="n=1e3..1e7[:POINTS]", help="Sweep one parameter over a range of sizes.")
+@options.budget(default=2.0, help="Seconds of sampling per run.")
+@options.launches(default=3, show_default=True, help="Fresh processes for each run, which share its budget.")
+@options.max_seconds(help="Hard cap of each run, after its start-up.")
+@options.max_silence()
+@options.python(help="The interpreter or environment whose jax is measured.")
+@options.arguments(help="An argument of your function: f32[1024,1024].")
+@options.keep_constants()
 @click.option("--cache", "compilation_cache", is_flag=True, help="Leave JAX's persistent compilation cache on.")
 @click.option("--no-capture", is_flag=True, help="Do not run the profiler: no kernel times, no compile passes.")
-@seed_option()
-@out_option()
-@yes_option(help="With --from: run what the session names without a question.")
-@force_option()
+@options.seed()
+@options.out()
+@options.yes(help="With --from: run what the session names without a question.")
+@options.force()
 @format_option("text", "json")
 def command(
     names: tuple[str, ...],
@@ -130,14 +89,17 @@ def command(
         print_catalogue(names[0] if names else None, python, planning["arguments"], form)
         return ExitCode.OK
     from jaxprof import workloads
-    from jaxprof.cli.selection import HOST, choose, find_workloads, idle_accelerators, plan, read_settings
+    from jaxprof.cli.selection import HOST, choose, find_workloads, idle_accelerators, plan, planned_from, read_settings
     from jaxprof.operating_system import refuse_to_run
     from jaxprof.runner.interpreter import find_interpreter
     from jaxprof.runner.planning import PlanOptions
 
     refuse_to_run("jaxprof run")
     if source is not None:
-        _refuse_beside_from(devices)
+        which = "jaxprof open SESSION lists its runs; --from SESSION:r2 is one of them."
+        refuse(_FIXED_BY_THE_SESSION, "is fixed by the session that --from repeats", which)
+        if len(devices) > 1:
+            raise UsageError("--from takes one --device", "The session fixes what is run; name one device for it.")
     interpreter = find_interpreter(python)
     sizes = read_settings(settings)
     swept = sweep.partition("=")[0].strip()
@@ -148,7 +110,9 @@ def command(
     )
     notes: list[str] = []
     if source is not None:
-        planned = _planned_again(source, options, device=options.devices[0] if devices else "", yes=yes)
+        changes = {name: getattr(options, name) for name in _CHANGES if is_given(name)}
+        changes |= {} if options.capture else {"capture": False}
+        planned = planned_from(source, changes, options.devices[0] if devices else "", asks(source, yes=yes))
     else:
         names = (*names, *(workloads.names() if everything else ()))
         planned, notes = plan(find_workloads(names, interpreter, options.arguments), options)
@@ -156,16 +120,6 @@ def command(
             notes.append(f"this runs on {HOST}; there is also {', '.join(idle)} (--device {idle[0]})")
     writer = new_writer(out, replace_existing=force)
     return _work(planned, notes, interpreter, writer, form, max_silence_seconds)
-
-
-def _planned_again(source: str, options: PlanOptions, *, device: str, yes: bool) -> list[PlannedRun]:
-    """Return the runs of a session, planned again with the options that were given in place of its own. `device`: the
-    device to run on instead; empty for the one they ran on."""
-    from jaxprof.cli.selection import planned_from
-
-    changes = {name: getattr(options, name) for name in _CHANGES if is_given(name)}
-    changes |= {} if options.capture else {"capture": False}
-    return planned_from(source, changes, device, asks(source, yes=yes))
 
 
 def _work(
@@ -178,7 +132,6 @@ def _work(
 ) -> int:
     """Print `notes` and how long it will take, run the plan to its end and print the session, but not after SIGTERM or
     SIGHUP. Return the exit code."""
-    from jaxprof.cli.run_headless import carry_out
     from jaxprof.runner.expected_time import expected_time
     from jaxprof.units import counted
 
@@ -205,15 +158,3 @@ def _refuse_to_describe(names: Sequence[str], *, describe: bool) -> None:
         raise UsageError("--describe takes one name", f"jaxprof run --describe {names[0]}")
     why = "is an option of a run, and " + ("--describe runs nothing" if describe else "no workload was named")
     refuse_others(why, "names", "describe", "python", "arguments", "form", hint="jaxprof run NAME..., or --all.")
-
-
-def _refuse_beside_from(devices: Sequence[str]) -> None:
-    """Raises UsageError for options that the session already fixes."""
-    if len(devices) > 1:
-        raise UsageError("--from takes one --device", "The session fixes what is run; name one device for it.")
-    if any(is_given(option) for option in _FIXED_BY_THE_SESSION):
-        raise UsageError(
-            "--from repeats the runs of a session; names, --all, --variant, --preset, --set, --sweep and --arg cannot "
-            "be combined with it",
-            "jaxprof open SESSION lists its runs; --from SESSION:r2 is one of them.",
-        )

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxprof.cli.answers import clear_place
-from jaxprof.cli.options import (
-    force_option,
-    keep_constants_option,
-    positive_seconds,
-    python_option,
-    refuse,
-    refuse_without,
-)
-from jaxprof.cli.output import format_option, terminal_problem
+from jaxprof.cli import options
+from jaxprof.cli.answers import refuse_folder
+from jaxprof.cli.options import refuse, refuse_without
+from jaxprof.cli.output import format_option, refuse_existing, terminal_problem
 from jaxprof.errors import UsageError, missing_file
 
 if TYPE_CHECKING:
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.program import ProgramCommand
+
+
+_duration = partial(click.option, type=options.positive_seconds)
 
 
 @click.command("script", context_settings={"allow_interspersed_args": False})
@@ -43,24 +41,18 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Where to write the session; of a job, the folder. It can be a URL: gs://, s3://...",
 )
-@force_option()
+@options.force()
 @click.option(
     "--plain", is_flag=True, help="Do not open the app: the program has the terminal, and notes follow at its end."
 )
-@python_option(help="The interpreter or environment that runs the program.")
+@options.python(help="The interpreter or environment that runs the program.")
 @click.option(
     "--capture-steps", type=click.IntRange(1), metavar="N", help="Capture kernel times of N steps (a window)."
 )
-@click.option(
-    "--capture-after",
-    "capture_after_seconds",
-    type=positive_seconds,
-    metavar="10s",
-    help="Time from the program's start to the window.",
+@_duration(
+    "--capture-after", "capture_after_seconds", metavar="10s", help="Time from the program's start to the window."
 )
-@click.option(
-    "--capture-seconds", "capture_seconds", type=positive_seconds, metavar="S", help="How long the window is."
-)
+@_duration("--capture-seconds", metavar="S", help="How long the window is.")
 @click.option(
     "--capture-ranks",
     metavar="0,4-7",
@@ -70,7 +62,7 @@ if TYPE_CHECKING:
     "--function", default="", metavar="NAME", help="Measure this function, with the arguments of a real call."
 )
 @click.option("--values", is_flag=True, help="Keep the values of those arguments, not only their shapes.")
-@keep_constants_option()
+@options.keep_constants()
 @format_option("text", "json")
 def command(
     target: str,
@@ -95,7 +87,7 @@ def command(
     starts such a job on this machine.
     """
     from jaxprof.cli.plain_script import launch_job, refuse_too_many, run_process
-    from jaxprof.cli.remote_output import is_job_name, output_place
+    from jaxprof.cli.remote_output import output_place
     from jaxprof.engine.protocol.recording import RecordingOptions
     from jaxprof.job_process import job_process, take_own_variables
     from jaxprof.operating_system import refuse_to_run
@@ -103,7 +95,7 @@ def command(
     from jaxprof.runner.interpreter import find_interpreter
     from jaxprof.runner.job_launch import options_of, read_ranks
     from jaxprof.runner.program import ProgramCommand
-    from jaxprof.session_names import session_path
+    from jaxprof.session_names import JOB_EXTENSION, session_path
 
     refuse_to_run("jaxprof script")
     process = job_process()
@@ -128,7 +120,8 @@ def command(
             raise UsageError(f"{target} is a URL, and a program has to be here", "Copy it to this machine first.")
         raise missing_file(target)
     is_member = process.count != 1 or launched
-    is_job = processes is not None or is_member or is_job_name(out)
+    names_job = out is not None and out.rstrip("/").endswith(JOB_EXTENSION)
+    is_job = processes is not None or is_member or names_job
     index = process.index if processes is None else None
     with output_place(out, job=is_job, index=index, force=force) as (path, taken):
         if processes is not None:
@@ -168,5 +161,8 @@ def _run_alone(
     from jaxprof.tui.launch import launch
 
     if out is not None:
-        clear_place(out, replace_existing=force)
+        refuse_folder(out)
+        if not force:
+            refuse_existing(out)
+        out.unlink(missing_ok=True)
     return launch(out, program=program, interpreter=interpreter)

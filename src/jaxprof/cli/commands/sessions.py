@@ -3,30 +3,22 @@ jaxprof itself and for other engines. Listing folds no session."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from jaxprof.cli.answers import command_line, print_facts
-from jaxprof.cli.options import (
-    FOR_TABLES,
-    ListingGroup,
-    completed_by,
-    force_option,
-    out_option,
-    require_packages,
-    yes_option,
-)
-from jaxprof.cli.output import ExitCode, confirmed, format_option, note, notes, print_lines, print_text
+from jaxprof.cli import options
+from jaxprof.cli.answers import command_line, print_answer, print_facts
+from jaxprof.cli.options import require_packages
+from jaxprof.cli.output import ExitCode, confirmed, format_option, note, notes, print_lines
 from jaxprof.errors import UsageError
 from jaxprof.events.base import with_failures
+from jaxprof.limits import size_of
 from jaxprof.remote.place import path_here
 from jaxprof.session.log import Library
 from jaxprof.session_names import EXTENSION
-from jaxprof.text import safe
 from jaxprof.units import bytes_, counted, utc_text
 
 if TYPE_CHECKING:
@@ -34,19 +26,16 @@ if TYPE_CHECKING:
     from jaxprof.session.log import Entry
     from jaxprof.session.log.scrubbing import Scrubbed
 
-_SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,18})?)\s*([kmgt]?)i?b?$", re.IGNORECASE)
-_SCALE = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-
 
 def size(value: str) -> int:
-    """Return a size on disk in bytes: `500M`, `2G`, `1048576`; units are binary. Raises BadParameter."""
-    match = _SIZE.match(value.strip())
-    if match is None:
+    """Return a size on disk in bytes, as `size_of` does. Raises BadParameter."""
+    found = size_of(value)
+    if found is None:
         raise click.BadParameter(f"{value!r} is not a size such as 500M or 2G")
-    return int(float(match.group(1)) * _SCALE[match.group(2).lower()])
+    return found
 
 
-@click.group("sessions", cls=ListingGroup)
+@click.group("sessions", cls=options.ListingGroup)
 def command() -> None:
     """List the kept sessions, and jobs (run.jaxprof.d) kept there or in the current folder, with their sizes; rename,
     delete or prune them; make the summary tables of a job."""
@@ -56,8 +45,8 @@ def command() -> None:
 @format_option("text", "json")
 def list_(form: str) -> None:
     """List the kept sessions, and the jobs here, the newest first."""
-    from jaxprof.cli.kinds import ENTRY
     from jaxprof.facts import at, column, pick
+    from jaxprof.facts.sessions import ENTRY
     from jaxprof.report.renderers import Table, text_lines
 
     library = Library()
@@ -83,7 +72,7 @@ def list_(form: str) -> None:
 
 
 @command.command()
-@click.argument("name", shell_complete=completed_by("session"))
+@click.argument("name", shell_complete=options.completed_by("session"))
 @click.argument("new_name")
 def rename(name: str, new_name: str) -> None:
     """Give the session, or the job, NAME another name."""
@@ -92,9 +81,9 @@ def rename(name: str, new_name: str) -> None:
 
 
 @command.command()
-@click.argument("name", metavar="FILE", shell_complete=completed_by("session"))
-@out_option(help="Where to write the copy; else FILE-scrubbed here.")
-@force_option()
+@click.argument("name", metavar="FILE", shell_complete=options.completed_by("session"))
+@options.out(help="Where to write the copy; else FILE-scrubbed here.")
+@options.force()
 @click.option("--in-place", is_flag=True, help="Replace FILE itself. What it held is lost.")
 def scrub(name: str, out: Path | None, force: bool, in_place: bool) -> None:
     """Copy a session without what looks like a secret or a name. The names are those of host, users and home
@@ -124,8 +113,8 @@ def _what_was_scrubbed(scrubbed: Scrubbed) -> Iterator[str]:
 
 
 @command.command()
-@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=completed_by("session"))
-@yes_option("-y")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=options.completed_by("session"))
+@options.yes("-y")
 def delete(names: tuple[str, ...], yes: bool) -> None:
     """Delete sessions, or jobs with all their processes, after asking."""
     library = Library()
@@ -136,7 +125,7 @@ def delete(names: tuple[str, ...], yes: bool) -> None:
 @click.option("--keep", type=click.IntRange(0), metavar="N", help="Keep the newest N.")
 @click.option("--older-than", type=click.FloatRange(0), metavar="DAYS", help="Delete sessions older than DAYS.")
 @click.option("--max-size", type=size, metavar="SIZE", help="Delete the oldest until the rest fits: 500M, 2G.")
-@yes_option("-y")
+@options.yes("-y")
 def prune(keep: int | None, older_than: float | None, max_size: int | None, yes: bool) -> None:
     """Delete old sessions and jobs, after asking. Only those in the folder of sessions; what is being written is
     kept."""
@@ -201,47 +190,35 @@ def rollup(folder: str, workers: int | None, every: bool, form: str) -> int:
     them a job of a thousand processes opens at once, and DuckDB, Spark, BigQuery and others can read it: docs/scale.md
     has the tables. Needs the extra `query`.
     """
-    require_packages("rollup", *FOR_TABLES)
+    require_packages("rollup", *options.FOR_TABLES)
+    from jaxprof.analysis.opener import Kind, kind_of
     from jaxprof.rollup.job import outdated
     from jaxprof.rollup.making import in_processes, roll_up
     from jaxprof.rollup.reading import compact_all
-
-    path = _job_folder(folder)
-    shown = str(path)
-    sessions, notices = outdated(path, every=every)
-    reports = sorted(in_processes(roll_up, sessions, workers), key=lambda report: report.session)
-    if problem := compact_all(path):
-        notices.append(f"the tables of all processes were not put together in one file each: {problem}")
-    failed = [report for report in reports if report.error]
-    if form == "json":
-        data = {"folder": shown, "processes": reports, "notices": notices}
-        print_facts("rollup", data, [command_line("open", shown)])
-    else:
-        print_text("\n".join(_rollup_lines(shown, reports, notices)))
-    return ExitCode.FAILED if failed else ExitCode.OK
-
-
-def _job_folder(folder: str) -> Path:
-    """Return the folder of a job. Raises UsageError."""
-    from jaxprof.analysis.opener import Kind, kind_of
 
     path = path_here(folder, "A job that is recorded to a URL has its roll-ups there.")
     if kind_of(path) is not Kind.JOB:
         hint = "Name one that `jaxprof script` wrote, such as train.jaxprof.d."
         raise UsageError(f"{path} is not the folder of a job", hint)
-    return path
+    sessions, notices = outdated(path, every=every)
+    reports = sorted(in_processes(roll_up, sessions, workers), key=lambda report: report.session)
+    if problem := compact_all(path):
+        notices.append(f"the tables of all processes were not put together in one file each: {problem}")
+    data = {"folder": str(path), "processes": reports, "notices": notices}
+    print_answer(form, "rollup", data, _rollup_lines(path, reports, notices), [command_line("open", path)])
+    return ExitCode.FAILED if any(report.error for report in reports) else ExitCode.OK
 
 
-def _rollup_lines(folder: str, reports: list[RollUpReport], notices: list[str]) -> Iterator[str]:
-    yield from (f"! {safe(notice)}" for notice in notices)
+def _rollup_lines(folder: Path, reports: list[RollUpReport], notices: list[str]) -> Iterator[str]:
+    yield from (f"! {notice}" for notice in notices)
     for report in reports:
-        yield from (f"! {safe(report.session)}: {safe(notice)}" for notice in report.notices)
+        yield from (f"! {report.session}: {notice}" for notice in report.notices)
         if report.error:
-            yield f"✗ {safe(report.session)}: {safe(report.error)}"
+            yield f"✗ {report.session}: {report.error}"
     made = [report for report in reports if report.bytes is not None]
     size = sum(report.bytes or 0 for report in made)
     total = sum(report.session_bytes or 0 for report in made)
     if made:
-        yield f"{counted(len(made), 'roll-up')} in {safe(folder)}: {bytes_(size)}, of {bytes_(total)} of sessions"
+        yield f"{counted(len(made), 'roll-up')} in {folder}: {bytes_(size)}, of {bytes_(total)} of sessions"
     elif not reports:
-        yield f"every roll-up in {safe(folder)} is up to date"
+        yield f"every roll-up in {folder} is up to date"

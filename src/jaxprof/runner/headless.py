@@ -1,5 +1,4 @@
-"""Run a plan for the command line: the scheduler has its own thread; this thread handles signals, notes and the live
-line.
+"""Run a plan without the app: the scheduler has its own thread; this thread handles signals, notes and the live line.
 
 A signal never interrupts the scheduler's thread. The first ctrl+c cancels the current and the queued runs, the second
 one cancels without a grace period, the third one kills. SIGTERM and SIGHUP cancel without a grace period. In each case
@@ -12,20 +11,13 @@ import os
 import queue
 import shutil
 import signal
-import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
-import click
-
 from jaxprof.analysis.run_result import RunResult, result
-from jaxprof.cli.answers import report_location
-from jaxprof.cli.output import SIGNAL_BASE, ExitCode
 from jaxprof.errors import StorageError
 from jaxprof.events import Event, RunFinished
 from jaxprof.facts.runs import interval_text
@@ -47,67 +39,19 @@ _SIGNALS = signals("SIGINT", "SIGTERM", "SIGHUP")
 
 Item = list[Event] | signal.Signals | Future[None]
 """Events, a signal, or that the scheduler's thread has ended."""
-MakeScheduler = Callable[[LogWriter, Interpreter, Callable[[list[Event]], None]], Scheduler]
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a plan."""
-
-    session: Session
-    path: Path | None
-    """Where the session is; None if it could not be kept."""
-    exit_code: int
-    """What the command ends with: 1 if a run failed, or if the session is not where it should be; 130 after ctrl+c."""
-
-
-def carry_out(
-    planned: Sequence[PlannedRun],
-    interpreter: Interpreter,
-    writer: LogWriter,
-    notes: Iterable[str],
-    max_silence_seconds: float,
-) -> Outcome:
-    """Print `notes`, run the plan to its end, and print where the session is. Ends the command if a signal other than
-    ctrl+c ended the plan."""
-    progress = Progress(sys.stderr)
-    for each in notes:
-        progress.note(each)
-    runs = HeadlessRuns(writer, interpreter, progress)
-    runs.scheduler.max_silence_seconds = max_silence_seconds
-    runs.work(planned)
-    kept = report_location(writer, progress.note)
-    session, code = runs.scheduler.session, runs.exit_code
-    if code is not None and code != ExitCode.INTERRUPTED:
-        raise click.exceptions.Exit(code)
-    ended_well = kept and all(run.status == "ok" for run in session.runs.values())
-    return Outcome(session, writer.kept_path, code or (ExitCode.OK if ended_well else ExitCode.FAILED))
 
 
 class HeadlessRuns:
     """Runs one plan to its end."""
 
-    def __init__(
-        self,
-        writer: LogWriter,
-        interpreter: Interpreter,
-        progress: Progress,
-        make: MakeScheduler = Scheduler,
-    ) -> None:
+    def __init__(self, writer: LogWriter, interpreter: Interpreter, progress: Progress) -> None:
         self._items: queue.SimpleQueue[Item] = queue.SimpleQueue()  # its put is safe to call from a signal handler
-        self.scheduler = make(writer, interpreter, self._items.put)
+        self.scheduler = Scheduler(writer, interpreter, self._items.put)
         self._progress = progress
         self._reported: StorageError | None = None
         self.stopped_by: signal.Signals | None = None
         """The first signal that ended the plan early."""
         self._signals_received = 0
-
-    @property
-    def exit_code(self) -> int | None:
-        """Exit code by the signal that ended the plan early; None if none did."""
-        if self.stopped_by is None:
-            return None
-        return ExitCode.INTERRUPTED if self.stopped_by == signal.SIGINT else SIGNAL_BASE + self.stopped_by
 
     def work(self, planned: Sequence[PlannedRun]) -> None:
         """Block until the plan is done or a signal has ended it. Either way the log is closed properly."""
@@ -124,7 +68,9 @@ class HeadlessRuns:
                 self._wait()
             finally:
                 self.scheduler.close(self._reason())
-                self._drain()
+                while not self._items.empty():  # events that arrived while the log was being closed
+                    if isinstance(item := self._items.get(), list):
+                        self._progress.take(item)
                 self._progress.end()
 
     def _wait(self) -> None:
@@ -145,26 +91,15 @@ class HeadlessRuns:
             self._report_storage()
 
     def _stop(self, number: signal.Signals) -> None:
+        if self.stopped_by is None and number == signal.SIGINT:
+            self._progress.note("interrupted: cancelling the run; what was measured is kept")
         self.stopped_by = self.stopped_by or number
         self._signals_received += 1
         if self._signals_received > 2:
             self.scheduler.close(self._reason())
             return
-        if self._signals_received == 1 and number == signal.SIGINT:
-            self._progress.note("interrupted: cancelling the run; what was measured is kept")
-        self.scheduler.cancel_all()
-        if number != signal.SIGINT:
+        for _ in range(1 if number == signal.SIGINT else 2):  # the second time without a grace period
             self.scheduler.cancel_all()
-
-    def _drain(self) -> None:
-        """Fold the events that arrived while the log was being closed."""
-        while True:
-            try:
-                item = self._items.get_nowait()
-            except queue.Empty:
-                return
-            if isinstance(item, list):
-                self._progress.take(item)
 
     def _reason(self) -> str:
         if self.stopped_by is None:
@@ -175,8 +110,8 @@ class HeadlessRuns:
         failure = self.scheduler.storage_failure
         if failure is not None and failure is not self._reported:
             self._reported = failure
-            self._progress.note(f"jaxprof: {failure.what}")
-            self._progress.note(f"  {failure.hint}")
+            for line in (f"jaxprof: {failure.what}", f"  {failure.hint}"):
+                self._progress.note(line)
 
 
 class Progress:

@@ -12,7 +12,7 @@ import pytest
 import browser
 from cli.calling import start
 from jaxprof import events as e
-from jaxprof.cli.page_server import FollowedPage, PageServer
+from jaxprof.report.page.server import FollowedPage, PageServer
 from jaxprof.session.log import LogWriter, new_header
 from report import sessions
 from report.page.pages import timeline_text

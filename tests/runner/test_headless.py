@@ -1,24 +1,16 @@
-"""Runs without the app: signals and notes around a scheduler that does as it is told, without a child process; and
-with what exit code they end."""
+"""Runs without the app: signals and notes around a scheduler that does as it is told, without a child process."""
 
 import io
 import os
 import signal
-from contextlib import nullcontext
-from pathlib import Path
-from types import SimpleNamespace
 from unittest.mock import Mock
 
-import click
 import pytest
 
-import program_events
-from folding import fold
 from jaxprof import events as e
-from jaxprof.cli import plain_script, run_headless
-from jaxprof.cli.output import ExitCode
-from jaxprof.cli.run_headless import HeadlessRuns, Progress
 from jaxprof.errors import StorageError
+from jaxprof.runner import headless
+from jaxprof.runner.headless import HeadlessRuns, Progress
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.scheduler import Scheduler
 from jaxprof.session.log import LogWriter
@@ -50,7 +42,9 @@ class Obedient(Scheduler):
 
 def headless_runs(terminal, emitted=(), then=lambda: None, path=None):
     made = type("Made", (Obedient,), {"emitted": emitted, "then": staticmethod(then)})
-    return HeadlessRuns(LogWriter(sessions.HEADER, path), INTERPRETER, Progress(terminal), make=made)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(headless, "Scheduler", made)
+        return HeadlessRuns(LogWriter(sessions.HEADER, path), INTERPRETER, Progress(terminal))
 
 
 def test_a_signal_that_is_ignored_stays_ignored():
@@ -107,48 +101,3 @@ def test_the_clock_of_a_long_compile_ticks(monkeypatch):
     assert live_line(monkeypatch, "jit", 18.0) == "[1/1] selu jit cpu:0  compile 2.0 s"
     assert live_line(monkeypatch, "jit", 58.25) == "[1/1] selu jit cpu:0  compile 42.2 s"
     assert not {"\x1b", "\n"} & set(live_line(monkeypatch, "jit\x1b[2J\n", 18.0)), "a name cannot move the cursor"
-
-
-@pytest.mark.parametrize(
-    ("stopped_by", "status", "kept", "code"),
-    [
-        (None, "ok", True, ExitCode.OK),
-        (None, "failed", True, ExitCode.FAILED),
-        (None, "ok", False, ExitCode.FAILED),
-        (signal.SIGINT, "ok", True, ExitCode.INTERRUPTED),
-        (signal.SIGINT, "failed", False, ExitCode.INTERRUPTED),
-        (signal.SIGTERM, "ok", True, 128 + signal.SIGTERM),
-    ],
-    ids=["well", "a run failed", "not kept", "ctrl+c", "ctrl+c and not kept", "SIGTERM"],
-)
-def test_how_the_measuring_ends(monkeypatch, capsys, stopped_by, status, kept, code):
-    class Runs:
-        exit_code = run_headless.HeadlessRuns.exit_code
-
-        def __init__(self, writer, interpreter, progress):
-            session = SimpleNamespace(runs={"r1": SimpleNamespace(status=status)})
-            self.scheduler = SimpleNamespace(session=session, max_silence_seconds=None)
-            self.stopped_by = stopped_by
-
-        def work(self, planned):
-            assert (planned, self.scheduler.max_silence_seconds) == (["a plan"], 7.0)
-
-    monkeypatch.setattr(run_headless, "HeadlessRuns", Runs)
-    monkeypatch.setattr(run_headless, "report_location", lambda writer, note: kept)
-    writer = SimpleNamespace(kept_path=Path("s.jaxprof"))
-    ending = pytest.raises(click.exceptions.Exit) if stopped_by is signal.SIGTERM else nullcontext()
-    with ending as ended:
-        ended = run_headless.carry_out(["a plan"], INTERPRETER, writer, ["note: the environments differ"], 7.0)
-        assert ended.path == Path("s.jaxprof")
-    assert getattr(ended, "value", ended).exit_code == code
-    assert "note: the environments differ" in capsys.readouterr().err
-
-
-def test_the_conclusion_beside_a_program_fits_80_columns_with_our_name_before_it(capsys, monkeypatch):
-    session = fold(program_events.HEADER, program_events.training_events())
-    monkeypatch.setattr(plain_script, "report_location", lambda writer, write: None)
-    scheduler = SimpleNamespace(session=session, writer=SimpleNamespace(kept_path=None))
-    plain_script._print_summary(scheduler, program_events.RUN)
-    text = capsys.readouterr().err
-    lines = text[text.index("jaxprof: costs most") :].splitlines()
-    assert 76 <= max(map(len, lines)) <= 80
