@@ -93,13 +93,14 @@ LIMITS: Final = {value.name: value for value in list(globals().values()) if isin
 """All of these by name."""
 
 _UNITS: Final = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
-_SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,18})?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
+_LARGEST: Final = 1e30
 
 
 def size_of(text: str) -> int | None:
     """Return a size as people write it, `500M`, `2GiB`, `1048576`; units are binary. None for anything else."""
     match = _SIZE.fullmatch(text.strip())
-    return int(float(match[1]) * (1 << _UNITS[match[2].lower()])) if match is not None else None
+    return int(min(float(match[1]), _LARGEST) * (1 << _UNITS[match[2].lower()])) if match is not None else None
 
 
 @cache

@@ -152,7 +152,7 @@ KINDS: Final[Mapping[str, Callable[[], Facts]]] = {
     "rollup": lambda: (_FOLDER, _UNREADABLE, Fact("processes", ROWS, "The processes of the job", inside=ROLL_UP)),
     "session": _session_facts,
     **{f"session-{view}": partial(_view, view) for view in VIEWS},
-    "sessions": _list("sessions", "The sessions, the newest first", "facts.sessions", "ENTRY", _FOLDER,
+    "sessions": _list("sessions", "The sessions, the newest first", "cli.commands.sessions", "ENTRY", _FOLDER,
                       Fact("size_bytes", BYTES, "Size of all of them")),
     "targets": _list("targets", "Devices to compile for", "report.device_list", "TARGETS"),
     **dict.fromkeys(("workload", "workloads"), _workload_facts),
