@@ -9,7 +9,7 @@ from golden import cases, figures_text, held_cases
 from jaxprof.analysis.lanes.kinds import KINDS, kind_of
 from jaxprof.analysis.lanes.navigation import longest_idle
 from jaxprof.analysis.lanes.rows import lanes_of
-from jaxprof.analysis.lanes.totals import range_totals
+from jaxprof.analysis.lanes.totals import kernels_on, range_totals
 from jaxprof.analysis.timeline import Timeline, TimelineCounter, TimelineLane
 
 SPAN = 60
@@ -30,7 +30,7 @@ def made(*rows, counters=None):
 
 
 def total(lanes, begin, end):
-    (found,) = range_totals(lanes, begin, end).lanes
+    (found,) = range_totals(lanes, begin, end).values()
     return found
 
 
@@ -80,10 +80,11 @@ OF_TPUS = made(
 
 def test_totals_of_lanes_and_kernels():
     """The kernels of a device are counted once, and counters are no lanes."""
-    found = range_totals(OF_TPUS, 0, 50)
+    found = range_totals(OF_TPUS, 0, 50).values()
+    devices = ("tpu:0", "tpu:1", "host")
     told = {
-        "lanes": figures_text(*found.lanes, *range_totals(made(*THREADS), 0, 40).lanes),
-        **{f"kernels of {each}": figures_text(*found.kernels(OF_TPUS, each)) for each in ("tpu:0", "tpu:1", "host")},
+        "lanes": figures_text(*found, *range_totals(made(*THREADS), 0, 40).values()),
+        **{f"kernels of {each}": figures_text(*kernels_on(OF_TPUS, each, found)) for each in devices},
     }
     held_cases("totals_of_lanes.txt", told)
 
@@ -113,7 +114,7 @@ def test_the_longest_and_the_next_longest_and_round_again():
     idle, seen = None, []
     for _ in range(4):
         idle = longest_idle(ROW, idle)
-        seen.append((idle.begin, idle.end))
+        seen.append(idle)
     assert seen == [(20, 50), (55, 60), (10, 12), (20, 50)]
-    assert longest_idle(pool([(0, 10), (12, 8), (22, 8)]), None).begin == 10, "of equal ones the earlier"
+    assert longest_idle(pool([(0, 10), (12, 8), (22, 8)]), None)[0] == 10, "of equal ones the earlier"
     assert longest_idle(pool([(0, 5)])) is None

@@ -13,7 +13,7 @@ import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from jaxprof.hlo.analysis.cost.peaks import roofline
@@ -491,8 +491,7 @@ def grouped(ranking: Ranking, numbers: Sequence[int], by: str) -> list[KernelGro
     """Return the groups, heaviest first; members keep the order of `numbers`."""
     top = KernelGroup(ranking, ())
     by_path: dict[tuple[str, ...], KernelGroup] = {(): top}
-    path_of = _PATHS[by](ranking)
-    paths = [path_of(number) for number in numbers]
+    paths = _paths(ranking, numbers, by)
     if by == "scope":
         paths = _without_common_scope(paths)
     for number, path in zip(numbers, paths, strict=True):
@@ -509,47 +508,21 @@ def grouped(ranking: Ranking, numbers: Sequence[int], by: str) -> list[KernelGro
     return top.groups
 
 
-def _kind_paths(ranking: Ranking) -> Callable[[int], tuple[str, ...]]:
-    paths: dict[str, tuple[str, ...]] = {}
-
-    def path(number: int) -> tuple[str, ...]:
-        kind = ranking.kernels[number].kind
-        return paths.setdefault(kind, (kind,))
-
-    return path
-
-
-def _source_paths(ranking: Ranking) -> Callable[[int], tuple[str, ...]]:
+def _paths(ranking: Ranking, numbers: Sequence[int], by: str) -> list[tuple[str, ...]]:
+    """Return the path of the group of each kernel; each distinct place is read once."""
+    if by == "kind":
+        return [(ranking.kernels[number].kind,) for number in numbers]
     origins = ranking.origins
-    paths = [(f"{source.file}:{source.line}",) if source is not None else () for _, source in origins.places]
-    paths.append((_NOWHERE,))
-    return lambda number: paths[origins.source(number)]
+    places = [*origins.places, ("", None)]  # the last one for -1
+    place_of = origins.source if by == "source" else origins.first
+    path = cache(lambda place: _PATHS[by](*places[place]))
+    return [path(place_of(number)) for number in numbers]
 
 
-def _paths_by(label: Callable[[str], tuple[str, ...]]) -> Callable[[Ranking], Callable[[int], tuple[str, ...]]]:
-    """Return a grouping by the kernel's `op_name`; each distinct `op_name` is parsed once."""
-
-    def paths(ranking: Ranking) -> Callable[[int], tuple[str, ...]]:
-        origins = ranking.origins
-        labels: dict[int, tuple[str, ...]] = {}
-
-        def path(number: int) -> tuple[str, ...]:
-            first = origins.first(number)
-            named = labels.get(first)
-            if named is None:
-                named = labels[first] = label(origins.places[first][0] if first >= 0 else "")
-            return named
-
-        return path
-
-    return paths
-
-
-_PATHS: Final[dict[str, Callable[[Ranking], Callable[[int], tuple[str, ...]]]]] = {
-    "kind": _kind_paths,
-    "source": _source_paths,
-    "direction": _paths_by(lambda op_name: (op_path(op_name).direction or _NEITHER,)),
-    "scope": _paths_by(lambda op_name: scopes_of(op_path(op_name)) or (_UNNAMED,)),
+_PATHS: Final[dict[str, Callable[[str, HloSourceLocation | None], tuple[str, ...]]]] = {
+    "source": lambda op_name, source: (f"{source.file}:{source.line}" if source is not None else _NOWHERE,),
+    "direction": lambda op_name, source: (op_path(op_name).direction or _NEITHER,),
+    "scope": lambda op_name, source: scopes_of(op_path(op_name)) or (_UNNAMED,),
 }
 
 
@@ -557,9 +530,7 @@ def _without_common_scope(paths: list[tuple[str, ...]]) -> list[tuple[str, ...]]
     """Drop the first scope if all kernels share it, as in most programs: a scope of everything separates nothing."""
     if len({path[0] for path in paths if path != (_UNNAMED,)}) != 1:
         return paths
-    shorter: dict[tuple[str, ...], tuple[str, ...]] = {(_UNNAMED,): (_UNNAMED,)}
-    for path in set(paths):
-        shorter.setdefault(path, path[1:] or (_UNNAMED,))
+    shorter = {path: path[1:] or (_UNNAMED,) for path in set(paths)} | {(_UNNAMED,): (_UNNAMED,)}
     return [shorter[path] for path in paths]
 
 

@@ -9,7 +9,7 @@ import pytest
 from jaxprof.hlo.open import parsed
 from jaxprof.hlo.open.stages import ModuleStages
 from jaxprof.tui.hlo import modules
-from jaxprof.tui.hlo.modules import ModuleList, ModuleReader, OpenedModule, open_program
+from jaxprof.tui.hlo.modules import OpenedModule, first_of, open_in_thread, read_program
 from tui.hlo_texts import HLO
 
 
@@ -17,34 +17,29 @@ def program(key, *stages):
     return ModuleStages(key, key, {stage: lambda: "" for stage in stages})
 
 
-def test_the_run_in_view_comes_first_then_what_was_compiled_and_no_file_of_before():
-    programs = ModuleList()
-    assert programs.first("r1") is None
-    file, traced, compiled = program("a.hlo", "hlo"), program("r1", "jaxpr"), program("r2", "jaxpr", "hlo")
-    programs.add_files([program("a.hlo"), program("b.hlo")])
-    programs.add_files([file])
-    assert [one.key for one in programs.all] == ["b.hlo", "a.hlo"], "opened again, it is there once, as it is now"
-    assert programs.all[-1] is file
-    for of_session, run, first in (([], "r1", None), ([traced], "", "r1"), ([traced, compiled], "", "r2")):
-        programs.of_session = of_session
-        found = programs.first(run)
-        assert (found and found.key) == first
-    assert programs.first("r1") is traced
-    assert (programs.of_run("r2"), programs.of_run("a.hlo")) == (compiled, None)
+def test_the_run_in_view_comes_first_then_what_was_compiled():
+    traced, compiled = program("r1", "jaxpr"), program("r2", "jaxpr", "hlo")
+    both = {"r1": traced, "r2": compiled}
+    for programs, run, first in (
+        ({}, "r1", None),
+        ({"r1": traced}, "", traced),
+        (both, "", compiled),
+        (both, "r1", traced),
+    ):
+        assert first_of(programs, run) is first
 
 
 def test_a_large_module_is_left_alone_by_the_garbage_collector_while_it_is_open_and_freed_then(monkeypatch):
     gc.unfreeze()  # what the suite has put away
     over, failed = threading.Event(), list[Exception]()
-    reader = ModuleReader(lambda _, part: over.set() if part == "over" else None, failed.append)
     monkeypatch.setattr(modules, "FROZEN", len(HLO) - 1)
     opened = OpenedModule(ModuleStages("m", "m", {"hlo": lambda: HLO}))
-    reader.read(opened)
+    open_in_thread(opened, lambda _, part: over.set() if part == "over" else None, failed.append)
     assert over.wait(30)
     assert not failed
     # The objects that a full collection walks over are those of a generation.
     assert not any(part is opened.module for part in gc.get_objects())
-    reader.stop()
+    opened.close()
     assert any(part is opened.module for part in gc.get_objects())
     module = ref(opened.module)
     opened = None
@@ -60,12 +55,6 @@ def test_of_a_large_module_the_first_kernels_are_shown_before_the_others(monkeyp
     lines = "\n".join(f"  v{n + 1} = f32[8] sine(v{n})" for n in range(4))
     text = f"HloModule m, is_scheduled=true\n\nENTRY e {{\n  v0 = f32[8] parameter(0)\n{lines}\n}}\n"
     found = OpenedModule(ModuleStages("k", "m", {"hlo": lambda: text}))
-    told = []
-
-    def tell(part):
-        if part == "kernels":
-            told.append((len(found.kernels or ()), found.complete))
-
-    open_program(found, tell, lambda: False)
+    told = [(len(found.kernels or ()), found.complete) for part in read_program(found) if part == "kernels"]
     assert told == expected
     assert found.over

@@ -6,11 +6,11 @@ from typing import ClassVar
 from textual.app import App
 from textual.binding import BindingType
 
-from jaxprof.hlo.read.lexer import Language, lex
+from jaxprof.hlo.read.lexer import lex
 from jaxprof.hlo.read.parse import modules
 from jaxprof.tui.actions import open_menu
 from jaxprof.tui.hlo.code_view import CodeView
-from jaxprof.tui.hlo.document import Document, HloNavigation
+from jaxprof.tui.hlo.document import Document, HloDocument
 from jaxprof.tui.hlo.stage_side import StageSide
 from jaxprof.tui.kit.dialogs import Choose
 from jaxprof.tui.theme import VARIABLES
@@ -51,8 +51,7 @@ class Viewer(App[None]):
 
 
 def hlo_document(text=HLO):
-    found = modules(text)
-    return Document(text, Language.HLO, HloNavigation(found))
+    return HloDocument(modules(text))
 
 
 @asynccontextmanager

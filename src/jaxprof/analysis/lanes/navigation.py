@@ -13,22 +13,11 @@ from operator import itemgetter
 
 import numpy as np
 
-from jaxprof.analysis.lanes.rows import Busy, Ints, LaneGroup, LaneRow, Lanes
-from jaxprof.trace.intervals import Coverage
+from jaxprof.analysis.lanes.rows import Busy, Ints, LaneRow, Lanes
+from jaxprof.trace.intervals import Coverage, joined
 
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """An idle time of a row, between two intervals."""
-
-    begin: int
-    end: int
-
-
-def idle_stretches(row: LaneRow) -> tuple[Ints, Ints]:
-    """Return the begins and ends of the idle times between the first and the last interval."""
-    ran = Coverage.of(row.starts, row.ends)
-    return ran.ends[:-1], ran.starts[1:]
+Stretch = tuple[int, int]
+"""Begin and end of an idle time of a row, between two intervals."""
 
 
 def idle_around(row: LaneRow, time: int) -> tuple[int | None, int | None]:
@@ -44,17 +33,27 @@ def longest_idle(row: LaneRow, before: Stretch | None = None) -> Stretch | None:
 
     One pass for each key press: sorting a million idle times takes twenty times as long.
     """
-    begins, ends = idle_stretches(row)
+    ran = Coverage.of(row.starts, row.ends)
+    begins, ends = ran.ends[:-1], ran.starts[1:]
     if not len(begins):
         return None
     sizes = ends - begins
     remaining = np.ones(len(begins), np.bool_)
-    if before is not None and (begins == before.begin).any():
-        size = before.end - before.begin
-        remaining = (sizes < size) | ((sizes == size) & (begins > before.begin))
+    if before is not None and (begins == before[0]).any():
+        size = before[1] - before[0]
+        remaining = (sizes < size) | ((sizes == size) & (begins > before[0]))
     candidates = np.flatnonzero(remaining) if remaining.any() else np.arange(len(begins))
     at = int(candidates[sizes[candidates].argmax()])
-    return Stretch(int(begins[at]), int(ends[at]))
+    return int(begins[at]), int(ends[at])
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """An interval in a row of a lane: a match of a search, or one end of a link."""
+
+    lane: int
+    row: int
+    index: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +62,22 @@ class Matches:
 
     starts: Ints
     ends: Ints
-    lane: Ints
-    row: Ints
+    places: Ints
+    """Where each match is: the three numbers of its `End`."""
     busy: dict[tuple[int, int], Busy]
     """Matches of each row, and of each lane's summary as row -1."""
 
     def __len__(self) -> int:
         return len(self.starts)
+
+    @property
+    def median_ns(self) -> float:
+        """Median length in nanoseconds; NaN without matches."""
+        return float(np.median(self.ends - self.starts))
+
+    def end(self, number: int) -> End:
+        """Return where a match is."""
+        return End(*self.places[number].tolist())
 
     def following(self, time: int, step: int) -> int | None:
         """Return the index of the match after or before `time`, wrapping at the ends; None without matches."""
@@ -79,55 +87,30 @@ class Matches:
             return int(np.searchsorted(self.starts, time, "right")) % len(self)
         return (int(np.searchsorted(self.starts, time, "left")) - 1) % len(self)
 
-    @property
-    def median_ns(self) -> float:
-        """Median length in nanoseconds. Raises ValueError without matches."""
-        if not len(self):
-            raise ValueError("no matches have no median")
-        return float(np.median(self.ends - self.starts))
-
 
 def search(lanes: Lanes, pattern: re.Pattern[str]) -> Matches:
     """Return the matches of an expression in all lanes."""
-    starts, ends, places, busy = [], [], [], {}
+    found: list[tuple[Ints, Ints, Ints]] = []
+    busy: dict[tuple[int, int], Busy] = {}
     for at, lane in enumerate(lanes.lanes):
-        wanted = np.array([_is_match(lanes, name, op, pattern) for name, op in lane.labels], np.bool_)
-        if not wanted.any():
-            continue
-        for number, row in enumerate(lane.rows):
-            hits = np.flatnonzero(wanted[row.label])
-            if len(hits):
-                starts.append(row.starts[hits])
-                ends.append(row.ends[hits])
-                places.append(np.stack([np.full(len(hits), at), np.full(len(hits), number)]))
-                busy[at, number] = Busy.of(row.starts[hits], row.ends[hits])
-        _summarise(lane, at, wanted, busy)
-    if not starts:
-        nothing = np.zeros(0, np.int64)
-        return Matches(nothing, nothing, nothing, nothing, {})
-    begun, over, place = np.concatenate(starts), np.concatenate(ends), np.concatenate(places, axis=1)
-    order = np.argsort(begun, kind="stable")
-    return Matches(begun[order], over[order], place[0][order], place[1][order], busy)
+        wanted = np.array([_is_match(lanes, *label, pattern) for label in lane.labels], np.bool_)
+        hits = [np.flatnonzero(wanted[row.label]) for row in lane.rows]
+        of_lane = [
+            (row.starts[hit], row.ends[hit], np.stack([np.full_like(hit, at), np.full_like(hit, number), hit], 1))
+            for number, (row, hit) in enumerate(zip(lane.rows, hits, strict=True))
+        ]
+        busy |= {(at, number): Busy.of(*row[:2]) for number, row in enumerate(of_lane) if len(row[0])}
+        if wanted.any():
+            busy[at, -1] = Busy.of(*(joined(row[side] for row in of_lane) for side in (0, 1)))
+        found += of_lane
+    starts, ends = (joined(row[side] for row in found) for side in (0, 1))
+    order = np.argsort(starts, kind="stable")
+    places = np.concatenate([np.zeros((0, 3), np.int64), *(row[2] for row in found)])
+    return Matches(starts[order], ends[order], places[order], busy)
 
 
 def _is_match(lanes: Lanes, name: str, op: int | None, pattern: re.Pattern[str]) -> bool:
     return bool(pattern.search(name) or (op is not None and pattern.search(lanes.ops[op].name)))
-
-
-def _summarise(lane: LaneGroup, at: int, wanted: np.ndarray, busy: dict[tuple[int, int], Busy]) -> None:
-    """Add the matches of a collapsed lane, which come from rows of any depth."""
-    starts = np.concatenate([row.starts[wanted[row.label]] for row in lane.rows])
-    ends = np.concatenate([row.ends[wanted[row.label]] for row in lane.rows])
-    busy[at, -1] = Busy.of(starts, ends)
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """One end of a link: an interval in a row of a lane."""
-
-    lane: int
-    row: int
-    index: int
 
 
 def other_end(lanes: Lanes, end: End) -> End | None:

@@ -7,7 +7,7 @@ a row do not overlap. A lane of several rows also has a summary of its outermost
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,13 +17,13 @@ from jaxprof.analysis.lanes.kinds import COUNTER, DEVICE_LANES, KINDS, kind_of
 from jaxprof.analysis.timeline import Timeline, TimelineCounter, TimelineLane, TimelineOp
 from jaxprof.errors import FileRefusedError
 from jaxprof.grouping import grouped
-from jaxprof.trace.intervals import Coverage
+from jaxprof.trace.intervals import Coverage, joined
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 DEEPEST = 16
-"""Number of nesting levels that have a row; deeper intervals are counted, not drawn."""
+"""Number of nesting levels that have a row; deeper intervals are not drawn."""
 LONGEST_NS = 1 << 56
 """Two years in nanoseconds: a larger number is not a time."""
 _NUMBER = re.compile(r"[-/#_ ]*-?\d+$")
@@ -78,8 +78,6 @@ class LaneRow:
     """Index in the lane's labels."""
     busy: Mapping[int, Busy]
     """Intervals of each kind, by the index of the kind."""
-    own: Floats
-    """Self time of each interval, without the intervals one level deeper."""
     capacity: int = 1
     """Number of intervals that may run at once; above 1 in a summary of several threads, whose intervals overlap."""
     correlation: Ints | None = None
@@ -128,8 +126,6 @@ class LaneGroup:
     active: Busy
     """Times in which anything ran, at any depth; each of several threads counts. If intervals are left out, this is the
     busy time of each small part of the profile."""
-    hidden: int = 0
-    """Number of intervals that are nested too deep to be drawn."""
     unit: str = ""
     """Unit of a counter; empty for other lanes."""
     left_out: int | None = 0
@@ -207,7 +203,7 @@ def _counter(counter: TimelineCounter, end: int) -> LaneGroup:
     kind = KINDS.index(COUNTER)
     label = np.zeros(len(starts), np.int64)
     held = Busy.of(starts, ends)
-    row = LaneRow(counter.name, 0, starts, ends, label, {kind: held}, (ends - starts).astype(np.float64), values=values)
+    row = LaneRow(counter.name, 0, starts, ends, label, {kind: held}, values=values)
     return LaneGroup(
         counter.device, COUNTER, counter.name, [(counter.name, None)], [kind], (row,), row, held, unit=counter.unit
     )
@@ -222,48 +218,41 @@ def _group_key(lane: TimelineLane) -> tuple[str, str, str]:
 def _lane(
     title: str, members: list[TimelineLane], ops: Sequence[TimelineOp], kernels: Mapping[str, str] | None
 ) -> LaneGroup:
-    first = members[0]
-    labels: list[tuple[str, int | None]] = []
+    device, kind = members[0].device, members[0].kind
+    labels = [label for member in members for label in member.labels]
+    kinds = np.array(
+        [kind_of(kind, name, None if op is None else ops[op].name, kernels) for name, op in labels], np.int64
+    )
     rows: list[LaneRow] = []
-    kinds = np.zeros(0, np.int64)
-    active: list[tuple[Ints, Ints]] = []
-    hidden = 0
-    lacking = [member.left_out for member in members]
+    active: list[Coverage] = []
+    offset = 0
     for member in members:
-        offset = len(labels)
-        labels += member.labels
-        more = [kind_of(first.kind, name, None if op is None else ops[op].name, kernels) for name, op in member.labels]
-        kinds = np.concatenate([kinds, np.array(more, np.int64)])
         starts = _times(member.starts)
         ends = starts + np.maximum(_times(member.durations), 1)
-        label = np.asarray(member.label_of, np.int64) + offset
+        active.append(Coverage.of(starts, ends) if member.active is None else _busy_parts(*member.active))
         order = np.lexsort((-ends, starts))
-        joined = None if member.correlations is None else np.asarray(member.correlations, np.int64)[order]
-        if member.active is None:
-            ran = Coverage.of(starts, ends)
-            active.append((ran.starts, ran.ends))
-        else:
-            active.append(_busy_parts(*member.active))
-        levels, deeper = _levels(member.name, starts[order], ends[order], label[order], kinds, joined)
-        rows += levels
-        hidden += deeper
+        columns = [starts[order], ends[order], np.asarray(member.label_of, np.int64)[order] + offset]
+        if member.correlations is not None:
+            columns.append(np.asarray(member.correlations, np.int64)[order])
+        rows += [_row(member.name, level, kinds, *held) for level, held in enumerate(_levels(columns))]
+        offset += len(member.labels)
+    lacking = [member.left_out for member in members]
     return LaneGroup(
-        first.device,
-        first.kind,
+        device,
+        kind,
         title,
         labels,
         kinds.tolist(),
         tuple(rows),
         _summary(title, rows, kinds),
-        Busy.of(*(np.concatenate(column) for column in zip(*active, strict=True))),
-        hidden,
+        Busy.of(joined(part.starts for part in active), joined(part.ends for part in active)),
         left_out=None if None in lacking else sum(number or 0 for number in lacking),
     )
 
 
-def _busy_parts(begins: list[int], busy: list[int]) -> tuple[Ints, Ints]:
+def _busy_parts(begins: list[int], busy: list[int]) -> Coverage:
     starts, took = _times(begins), _times(busy)
-    return starts[took > 0], (starts + took)[took > 0]
+    return Coverage(starts[took > 0], (starts + took)[took > 0])
 
 
 def _times(values: list[int]) -> Ints:
@@ -273,51 +262,33 @@ def _times(values: list[int]) -> Ints:
     return times
 
 
-def _levels(
-    name: str, starts: Ints, ends: Ints, label: Ints, kinds: Ints, correlation: Ints | None
-) -> tuple[list[LaneRow], int]:
-    """Return a row for each level of nesting, and the number of intervals deeper than `DEEPEST`. An interval that
-    begins before an earlier one has ended goes one level deeper."""
-    levels: list[tuple[Ints, Ints, Ints, Ints | None]] = []
-    while len(starts) and len(levels) < DEEPEST:
-        reach = np.maximum.accumulate(ends)
+def _levels(columns: Sequence[Ints]) -> Iterator[list[Ints]]:
+    """Yield the columns of each level of nesting down to `DEEPEST`, of columns that begin with ordered starts and ends.
+    An interval that begins before an earlier one has ended goes one level deeper."""
+    for _ in range(DEEPEST):
+        starts, ends, *_ = columns
+        if not len(starts):
+            return
         top = np.ones(len(starts), np.bool_)
-        top[1:] = starts[1:] >= reach[:-1]
-        levels.append((starts[top], ends[top], label[top], None if correlation is None else correlation[top]))
-        starts, ends, label = starts[~top], ends[~top], label[~top]
-        correlation = None if correlation is None else correlation[~top]
-    rows = []
-    for level, (begun, over, labels, joined) in enumerate(levels):
-        own = over - begun
-        if level + 1 < len(levels):
-            own = own - Coverage(*levels[level + 1][:2]).within(begun, over)
-        rows.append(_row(name, level, begun, over, labels, kinds, own, correlation=joined))
-    return rows, len(starts)
+        top[1:] = starts[1:] >= np.maximum.accumulate(ends)[:-1]
+        yield [column[top] for column in columns]
+        columns = [column[~top] for column in columns]
 
 
 def _row(
-    name: str,
-    level: int,
-    starts: Ints,
-    ends: Ints,
-    label: Ints,
-    kinds: Ints,
-    own: Ints,
+    name: str, level: int, kinds: Ints, starts: Ints, ends: Ints, label: Ints, correlation: Ints | None = None,
+    *,
     capacity: int = 1,
-    correlation: Ints | None = None,
-) -> LaneRow:
+) -> LaneRow:  # fmt: skip
     of_kind = kinds[label]
     busy = {int(kind): Busy.of(starts[of_kind == kind], ends[of_kind == kind]) for kind in np.unique(of_kind)}
-    return LaneRow(name, level, starts, ends, label, busy, own.astype(np.float64), capacity, correlation)
+    return LaneRow(name, level, starts, ends, label, busy, capacity, correlation)
 
 
 def _summary(title: str, rows: list[LaneRow], kinds: Ints) -> LaneRow:
     outermost = [row for row in rows if row.level == 0]
     if len(outermost) == 1:
         return outermost[0]
-    starts = np.concatenate([row.starts for row in outermost])
-    order = np.argsort(starts, kind="stable")
-    ends, label, own = (
-        np.concatenate([getattr(row, name) for row in outermost])[order] for name in ("ends", "label", "own")
-    )
-    return _row(title, 0, starts[order], ends, label, kinds, own, len(outermost))
+    columns = [joined(column) for column in zip(*((row.starts, row.ends, row.label) for row in outermost), strict=True)]
+    order = np.argsort(columns[0], kind="stable")
+    return _row(title, 0, kinds, *(column[order] for column in columns), capacity=len(outermost))

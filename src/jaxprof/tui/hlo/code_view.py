@@ -17,7 +17,7 @@ from textual.strip import Strip
 
 from jaxprof.hlo.read.lexer import Language, SpanKind, TextSpan, lex
 from jaxprof.text import safe
-from jaxprof.tui.hlo.document import Document, Hits
+from jaxprof.tui.hlo.document import Document, Hits, HloDocument
 from jaxprof.tui.kit.dialogs import Choose, Option
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.threads import in_thread
@@ -62,7 +62,6 @@ class CodeView(RowList, keys="text"):
         self._left = 0
         """Number of characters that are out of view on the left."""
         self._hits: Hits | None = None
-        self._positions: LRUCache[int, tuple[Document, int]] = LRUCache(16)
         self._strips: LRUCache[tuple[int, int, int], Strip] = LRUCache(_KEPT)
         """Drawn lines without the cursor, by line, characters on the left, and width."""
         self.history: list[tuple[Document, int]] = []
@@ -79,8 +78,7 @@ class CodeView(RowList, keys="text"):
         """Show another document, at the line where the reader last left it."""
         if document is self._document:
             return
-        self._positions[id(self._document)] = (self._document, self.cursor)
-        _, line = self._positions.get(id(document)) or (document, 0)
+        self._document.left_at, line = self.cursor, document.left_at
         self._document, self._hits = document, None
         self._strips.clear()
         self.set_keys(range(document.line_count))
@@ -178,33 +176,28 @@ class CodeView(RowList, keys="text"):
         self.history.append((self.document, self.cursor))
         del self.history[:-_MOST_PLACES]
 
-    def forget(self) -> None:
-        """Forget the history and where documents were left, because other documents will be shown."""
-        self.history.clear()
-        self._positions.clear()
-
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Dim the ways along names in a text without them."""
         if action in ("follow", "users"):
-            return True if self.document.navigation is not None else None
+            return True if isinstance(self.document, HloDocument) else None
         return super().check_action(action, parameters)
 
     def action_follow(self) -> None:
-        navigation = self.document.navigation
-        targets = navigation.targets(self.cursor) if navigation is not None else {}
+        document = self.document
+        targets = document.targets(self.cursor) if isinstance(document, HloDocument) else {}
         if targets:
             self._go_to_one("Go to", targets)
         else:
             self.say("this line refers to nothing in this text", timeout=3)
 
     def action_users(self) -> None:
-        document, navigation = self.document, self.document.navigation
-        item = navigation.defined(self.cursor) if navigation is not None else None
-        if navigation is None or item is None:
+        document = self.document
+        item = document.defined(self.cursor) if isinstance(document, HloDocument) else None
+        if not isinstance(document, HloDocument) or item is None:
             self.say("this line defines no name", timeout=3)
             return
         go_to_user = partial(self._go_to_user, document, item.name)
-        in_thread(self, lambda: navigation.users(item), "users", then=go_to_user)
+        in_thread(self, lambda: document.users(item), "users", then=go_to_user)
 
     def _go_to_user(self, document: Document, name: str, lines: Sequence[int]) -> None:
         if document is self.document and lines:

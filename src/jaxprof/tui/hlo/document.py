@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from jaxprof.hlo.model import Computation
+from jaxprof.hlo.places import HloPlaces, ListedPlaces, Places
 from jaxprof.hlo.read.lexer import Language
 from jaxprof.hlo.source import Source
 from jaxprof.units import integer
@@ -29,53 +30,65 @@ if TYPE_CHECKING:
 _CALLING = frozenset({"fusion", "while", "conditional", "call", "async-start"})
 
 
-class HloNavigation:
-    """How to move through the text of one or several HLO modules. Lines count from 0."""
+class Document:
+    """One text with its lines, counted from 0."""
+
+    def __init__(self, text: str, places: Places | None = None, language: Language | None = None) -> None:
+        self.source = Source(text)
+        self.places = places or ListedPlaces()
+        """Where its lines came from."""
+        self.language = language
+        """The language that colours its lines; None for plain text."""
+        self.line_count = max(1, self.source.line_count)
+        self.left_at = 0
+        """The line at which the reader left it."""
+
+    @property
+    def text(self) -> str:
+        return self.source.text
+
+    def line(self, number: int) -> str:
+        """Return line `number`; empty outside of the text."""
+        return next(iter(self.source.lines(number + 1, 1)), "") if number >= 0 else ""
+
+    def offset(self, number: int) -> int:
+        """Return where line `number` begins in the text."""
+        return self.source.offset(number + 1)
+
+    def number(self, offset: int) -> int:
+        """Return the line that holds the character at `offset`."""
+        return self.source.line(offset) - 1
+
+
+class HloDocument(Document):
+    """The text of one or several HLO modules, with the ways through it by names."""
 
     def __init__(self, modules: Sequence[Module]) -> None:
         self.modules = tuple(modules)
-        self._source: Source = self.modules[0].source
+        super().__init__(modules[0].source.text, HloPlaces(self.modules, self.instruction), Language.HLO)
 
     @cached_property
     def _computations(self) -> list[Computation]:
-        computations = [
-            computation
-            for module in self.modules
-            for computation in module.computations.values()
-            if not computation.is_synthetic
-        ]
-        return sorted(computations, key=lambda computation: computation.span[0])
-
-    @cached_property
-    def _starts(self) -> list[int]:
-        return [computation.span[0] for computation in self._computations]
+        computations = (computation for module in self.modules for computation in module.computations.values())
+        return sorted((each for each in computations if not each.is_synthetic), key=_begin)
 
     def computation(self, number: int) -> Computation | None:
         """Return the computation that line `number` belongs to."""
-        begin = self._source.offset(number + 1)
-        end = self._source.offset(number + 2)
-        at = bisect_right(self._starts, max(begin, end - 1)) - 1
-        if at < 0:
-            return None
-        computation = self._computations[at]
-        return computation if begin <= computation.span[2] else None
+        begin, end = self.offset(number), self.offset(number + 1)
+        at = bisect_right(self._computations, max(begin, end - 1), key=_begin) - 1
+        found = self._computations[at] if at >= 0 else None
+        return found if found is not None and begin <= found.span[2] else None
 
     def instruction(self, number: int) -> Instruction | None:
         """Return the instruction that line `number` belongs to; None in a header or an end, and outside of
         computations."""
         computation = self.computation(number)
-        if computation is None or not computation.instructions:
+        line = self.line(number)
+        at = self.offset(number) + len(line) - len(line.lstrip())
+        if computation is None or not line.strip() or not computation.span[1] <= at < computation.span[2]:
             return None
-        begin, end = self._source.offset(number + 1), self._source.offset(number + 2)
-        line = self._source.text[begin:end]
-        at = begin + len(line) - len(line.lstrip())
-        if not line.strip() or at < computation.span[1]:
-            return None
-        instructions = computation.instructions
-        place = bisect_right(instructions, at, key=lambda instruction: instruction.span[0]) - 1
-        if place < 0 or at >= computation.span[2]:
-            return None
-        return instructions[place]
+        place = bisect_right(computation.instructions, at, key=_begin) - 1
+        return computation.instructions[place] if place >= 0 else None
 
     def line_of(self, item: Instruction | Computation) -> int | None:
         """Return the line on which an instruction or computation begins; None if the text has it only in another
@@ -96,8 +109,7 @@ class HloNavigation:
 
     def defined(self, number: int) -> Instruction | Computation | None:
         """Return the instruction or the computation that line `number` defines."""
-        instruction = self.instruction(number)
-        return instruction if instruction is not None else self.computation(number)
+        return self.instruction(number) or self.computation(number)
 
     def users(self, item: Instruction | Computation) -> list[int]:
         """Return the lines that take an instruction, or call a computation."""
@@ -105,32 +117,8 @@ class HloNavigation:
         return [line for user in users if (line := self.line_of(user)) is not None]
 
 
-class Document:
-    """One text with its lines, counted from 0."""
-
-    def __init__(self, text: str, language: Language | None = None, navigation: HloNavigation | None = None) -> None:
-        self.source = Source(text)
-        self.language = language
-        """The language that colours its lines; None for plain text."""
-        self.navigation = navigation
-        """How to move through it by names; None for a text without them."""
-        self.line_count = max(1, self.source.line_count)
-
-    @property
-    def text(self) -> str:
-        return self.source.text
-
-    def line(self, number: int) -> str:
-        """Return line `number`; empty outside of the text."""
-        return next(iter(self.source.lines(number + 1, 1)), "") if number >= 0 else ""
-
-    def offset(self, number: int) -> int:
-        """Return where line `number` begins in the text."""
-        return self.source.offset(number + 1)
-
-    def number(self, offset: int) -> int:
-        """Return the line that holds the character at `offset`."""
-        return self.source.line(offset) - 1
+def _begin(item: Instruction | Computation) -> int:
+    return item.span[0]
 
 
 _PIECE = 1 << 18

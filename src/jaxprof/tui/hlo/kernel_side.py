@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.containers import Container, Vertical
@@ -17,7 +17,7 @@ from jaxprof.tui.hlo.kernel_detail import finding_facts, group_facts, kernel_fac
 from jaxprof.tui.hlo.kernels import KernelTable
 from jaxprof.tui.hlo.roofline import RooflineView
 from jaxprof.tui.kit.drawing import whole_parts
-from jaxprof.tui.kit.fact_list import FactLine, FactList, FactTarget
+from jaxprof.tui.kit.fact_list import FactList, Facts, FactTarget
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.row_list import RowList
@@ -50,9 +50,6 @@ LISTS = {"kernels": "Kernels", "findings": "Findings", "roofline": "Roofline"}
 
 class KernelSide(Guarded, Container, keys="roofline"):
     """One list at a time, and the facts beside or below it."""
-
-    class Highlighted(Message):
-        """Posted when the cursor moves to another kernel."""
 
     @dataclass
     class OpenRequested(Message):
@@ -165,25 +162,20 @@ class KernelSide(Guarded, Container, keys="roofline"):
         self._show_titles()
 
     def _show_facts(self) -> None:
-        around = 0 if self.screen.has_class("-short") else 1
-        finding, ranked, group = self._findings.current_row, self.table.ranked, self.table.group
-        opened, title = self._opened, "Kernel"
-        about: object = ranked and ranked.key
+        opened, finding, ranked, group = self._opened, self._findings.current_row, self.table.ranked, self.table.group
+        about: object = None
+        facts: Facts | None = None
+        title = "Kernel"
         if self.tab == "findings":
-            about, title = finding, "Finding"
+            title = "Finding"
+            if opened is not None and finding is not None:
+                about, facts = finding, partial(finding_facts, opened, finding)
         elif group is not None:
-            about, title = group.path, "Group"
-
-        def lines(width: int) -> Sequence[FactLine]:
-            if opened is None or about is None:
-                return ()
-            if self.tab == "findings":
-                return finding_facts(opened, finding, width) if finding is not None else ()
-            if group is not None:
-                return group_facts(group, width)
-            return kernel_facts(opened, ranked, width, around) if ranked is not None else ()
-
-        self.query_one(FactList).show(about, lines)
+            title, about, facts = "Group", group.path, partial(group_facts, group)
+        elif opened is not None and ranked is not None:
+            around = 0 if self.screen.has_class("-short") else 1
+            about, facts = ranked.key, partial(kernel_facts, opened, ranked, around=around)
+        self.query_one(FactList).show(about, facts or (lambda width: ()))
         self.query_one("#fact-box").border_title = title
 
     # -- keys and messages from the lists ----------------------------------------------------------------------
@@ -202,8 +194,6 @@ class KernelSide(Guarded, Container, keys="roofline"):
     @on(RowList.Highlighted, "#kernels")
     def _kernel_in_view(self) -> None:
         self._show()
-        if self.table.ranked is not None:
-            self.post_message(self.Highlighted())
 
     @on(RowList.Chosen, "#kernels")
     def _kernel_chosen(self) -> None:

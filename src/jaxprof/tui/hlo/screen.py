@@ -22,7 +22,7 @@ from jaxprof.hlo.open.stages import STAGES
 from jaxprof.text import safe
 from jaxprof.tui.hlo.code_view import LINE_SHOWN
 from jaxprof.tui.hlo.kernel_side import LISTS, KernelSide
-from jaxprof.tui.hlo.modules import ModuleList, ModuleReader, OpenedModule, device_of, rank
+from jaxprof.tui.hlo.modules import OpenedModule, device_of, first_of, open_in_thread, rank
 from jaxprof.tui.hlo.stage_side import TITLES, Match, StageSide
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.captures import (
@@ -40,6 +40,7 @@ from jaxprof.tui.kit.fact_list import FactTarget
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.picture import Lines
+from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
 from jaxprof.tui.kit.threads import in_thread
@@ -82,16 +83,15 @@ class HloScreen(SessionScreen, keys="hlo"):
 
     def __init__(self) -> None:
         super().__init__()
-        self._module_list = ModuleList()
+        self._of_session: dict[str, ModuleStages] = {}
+        """The programs of the session, by key; those of runs have the id of their run."""
+        self._of_files: dict[str, ModuleStages] = {}
+        """Those of opened files, the last opened last."""
         self._opened: OpenedModule | None = None
         self.in_text = False
         """Whether the tab in view is a text."""
         self._device: DevicePeaks | None = None
         """The device that the user chose; None for the program's own device."""
-        self._reading = ModuleReader(
-            lambda opened, part: self.call_later(self._part_ready, opened, part),
-            lambda error: self.post_message(Failed(error)),
-        )
 
     def compose_body(self) -> ComposeResult:
         yield StageTabs(id="hlo-tabs")
@@ -110,13 +110,13 @@ class HloScreen(SessionScreen, keys="hlo"):
     def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
         """List the programs of the session. The one in view stays, unless it has new stages."""
         before = self._opened.program if self._opened is not None else None
-        self._module_list.of_session = modules_of(self.profiler.session)
+        self._of_session = {program.key: program for program in modules_of(self.profiler.session)}
         if replaced:
             self._device = None
         if replaced or before is None:
-            self._choose(self._module_list.first(self.profiler.run_in_view))
+            self._choose(first_of(self._of_session, self.profiler.run_in_view))
         elif before.key in runs:
-            now = self._module_list.of_run(before.key)
+            now = self._of_session.get(before.key)
             if now is not None and set(now.stages) != set(before.stages):
                 self._choose(now)
         self._show_empty()
@@ -125,11 +125,11 @@ class HloScreen(SessionScreen, keys="hlo"):
         """Show the run that another screen had in view, if it has HLO; a file stays, here and on Memory, until then."""
         super().come_into_view()
         before = self._opened.program if self._opened is not None else None
-        program = self._module_list.of_run(self.profiler.run_in_view)
+        program = self._of_session.get(self.profiler.run_in_view)
         if program is not None and self.profiler.module_in_view is None:
             if before is None or before.key != program.key:
                 self._choose(program)
-        elif before is not None and self._is_of_file(before):
+        elif before is not None and before.key not in self._of_session:
             self._share(before)
         path, self.profiler.hlo_wanted = self.profiler.hlo_wanted, None
         if path is not None:
@@ -145,7 +145,8 @@ class HloScreen(SessionScreen, keys="hlo"):
 
     def _choose(self, program: ModuleStages | None) -> None:
         """Open a program: stop reading the previous one, and forget it."""
-        self._reading.stop()
+        if self._opened is not None:
+            self._opened.close()
         self._opened = OpenedModule(program) if program is not None else None
         self.query_one(TrustLine).clear()
         self._show_notices(())
@@ -157,20 +158,20 @@ class HloScreen(SessionScreen, keys="hlo"):
         if opened is None:
             return
         self._share(opened.program)
-        self._reading.read(opened)
+        open_in_thread(
+            opened, partial(self.call_later, self._part_ready), lambda error: self.post_message(Failed(error))
+        )
 
     def _share(self, program: ModuleStages) -> None:
         """Let the other screens show the same program."""
-        if self._is_of_file(program):
-            self.profiler.module_in_view = program
-        else:
+        if program.key in self._of_session:
             self.profiler.run_in_view = program.key
-
-    def _is_of_file(self, program: ModuleStages) -> bool:
-        return self._module_list.of_run(program.key) is None
+        else:
+            self.profiler.module_in_view = program
 
     def on_unmount(self) -> None:
-        self._reading.stop()
+        if self._opened is not None:
+            self._opened.close()
 
     def _part_ready(self, opened: OpenedModule, part: str) -> None:
         """Show a part of a program that the reading thread has finished."""
@@ -352,7 +353,7 @@ class HloScreen(SessionScreen, keys="hlo"):
         holder = next((computation.name for computation in computations if computation.get(name) is not None), "")
         self.to_text_of(FactTarget(holder, name))
 
-    @on(KernelSide.Highlighted)
+    @on(RowList.Highlighted, "#kernels")
     def _follow(self) -> None:
         """Move the text to the cursor of the lists when they are side by side."""
         if self._both:
@@ -413,13 +414,13 @@ class HloScreen(SessionScreen, keys="hlo"):
             self.to_line(matches[0])
             return
         options = [
-            Option(f"{TITLES[name]} {line + 1}", opened.stages[name].document.line(line).strip()[:LINE_SHOWN])
+            Option(f"{TITLES[name]} {line + 1}", opened.stages[name].line(line).strip()[:LINE_SHOWN])
             for name, line in matches
         ]
         Choose("The same place in other stages", options).ask(self.app, lambda at: self.to_line(matches[at]))
 
     def action_choose_program(self) -> None:
-        programs, opened = self._module_list.all, self._opened
+        programs, opened = [*self._of_session.values(), *self._of_files.values()], self._opened
         if not programs:
             self.action_open_file()
             return
@@ -461,7 +462,9 @@ class HloScreen(SessionScreen, keys="hlo"):
         in_thread(self, lambda: modules_at(path), "file", then=partial(self._file_read, path))
 
     def _file_read(self, path: Path, programs: list[ModuleStages]) -> None:
-        self._module_list.add_files(programs)
+        for program in programs:  # a file that is opened again replaces its earlier programs
+            self._of_files.pop(program.key, None)
+            self._of_files[program.key] = program
         self._choose(programs[0])
         self.profiler.hlo_file = path
         self.profiler.show_state()

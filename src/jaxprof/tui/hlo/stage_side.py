@@ -12,7 +12,7 @@ from jaxprof.errors import UsageError
 from jaxprof.hlo.open.stages import STAGES
 from jaxprof.text import safe
 from jaxprof.tui.hlo.code_view import CodeView
-from jaxprof.tui.hlo.document import Document, Hits, search
+from jaxprof.tui.hlo.document import Document, Hits, HloDocument, search
 from jaxprof.tui.hlo.kernel_detail import source_facts
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.fact_list import FactLine, FactList
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from jaxprof.hlo.places import LineOrigin
-    from jaxprof.tui.hlo.document import HloNavigation
-    from jaxprof.tui.hlo.modules import OpenedModule, Stage
+    from jaxprof.tui.hlo.modules import OpenedModule
 
 
 TITLES = {stage.name: stage.title for stage in STAGES}
@@ -75,28 +74,23 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
         """The text."""
         return self.query_one(CodeView)
 
-    @property
-    def _current(self) -> Stage | None:
-        return self._opened.stages.get(self.stage) if self._opened is not None else None
-
-    @property
-    def _navigation(self) -> HloNavigation | None:
-        """How to move through the stage in view; None unless it is HLO that has been read."""
-        return self._current.document.navigation if self._current is not None else None
-
     def show_program(self, opened: OpenedModule | None) -> None:
         """Show another program, which may not have been read yet."""
         self._opened = opened
-        self.view.forget()
+        self.view.history.clear()
         self.show_stage(self.stage)
 
     def show_stage(self, stage: str) -> None:
-        """Show a stage, or why it cannot be shown."""
-        self.stage = stage
-        current = self._current
-        self.show_document(current.document if current is not None else Document(self._missing()))
-        self._begin_at_entry()
-        title = f"{self._opened.program.title} · {TITLES[stage]}" if self._opened is not None else ""
+        """Show a stage, or why it cannot be shown. A module is shown from its entry computation on: it begins with
+        tables that few readers want."""
+        self.stage, opened = stage, self._opened
+        document = opened.stages.get(stage) if opened is not None else None
+        self.show_document(document or Document(self._missing()))
+        if isinstance(document, HloDocument) and opened is not None and not self.view.cursor:
+            module = opened.module if stage == "hlo" else document.modules[0]
+            line = document.line_of(module.entry) if module is not None and module.entry is not None else None
+            self.view.go(line or 0)
+        title = f"{opened.program.title} · {TITLES[stage]}" if opened is not None else ""
         self.query_one("#text-box").border_title = Content(safe(title))
         self._show_origin()
 
@@ -108,17 +102,6 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
         if fresh and self.searching and pattern:
             self._search(pattern, jump=False)
         self._show_count()
-
-    def _begin_at_entry(self) -> None:
-        """Go to the entry computation: a module begins with tables that few readers want."""
-        opened, navigation = self._opened, self._navigation
-        if opened is None or navigation is None or self.view.cursor:
-            return
-        module = opened.module if self.stage == "hlo" else navigation.modules[0]
-        entry = module.entry if module is not None else None
-        line = navigation.line_of(entry) if entry is not None else None
-        if line is not None:
-            self.view.go(line)
 
     def _missing(self) -> str:
         opened = self._opened
@@ -153,17 +136,17 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
             self.say("no place to go back to", timeout=3)
             return
         document, line = self.view.history.pop()
-        stages = self._opened.stages.values() if self._opened is not None else ()
-        stage = next((stage.name for stage in stages if stage.document is document), self.stage)
+        stages = self._opened.stages.items() if self._opened is not None else ()
+        stage = next((name for name, other in stages if other is document), self.stage)
         self.go((stage, line), remember=False)
         self.post_message(self.StageRequested())
 
     def kernel_at_cursor(self) -> tuple[str, str] | None:
         """Return the instruction at the cursor, as computation and name; None unless the optimised HLO is in view."""
-        navigation = self._navigation
-        if navigation is None or self.stage != "hlo":
+        document = self.view.document
+        if self.stage != "hlo" or not isinstance(document, HloDocument):
             return None
-        instruction = navigation.instruction(self.view.cursor)
+        instruction = document.instruction(self.view.cursor)
         return (instruction.computation.name, instruction.name) if instruction is not None else None
 
     # -- searching --------------------------------------------------------------------------------------------
@@ -243,23 +226,14 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
 
     # -- where a line came from --------------------------------------------------------------------------------
 
-    def _origin(self) -> LineOrigin | None:
-        """Return where the line at the cursor came from; None if the text does not record it."""
-        current = self._current
-        return current.places.of(self.view.cursor) if current is not None else None
-
     def matches(self) -> list[Match]:
         """Return the lines of all other stages that came from the same place as the cursor's line. Slow for large
         texts."""
-        origin, opened = self._origin(), self._opened
+        origin, opened = self.view.document.places.of(self.view.cursor), self._opened
         if origin is None or opened is None:
             return []
-        return [
-            (name, line)
-            for name in TITLES
-            if name in opened.stages and name != self.stage
-            for line in opened.stages[name].places.lines(origin)
-        ]
+        others = (name for name in TITLES if name in opened.stages and name != self.stage)
+        return [(name, line) for name in others for line in opened.stages[name].places.lines(origin)]
 
     @on(RowList.Highlighted, "#code")
     def _line_in_view(self) -> None:
@@ -267,14 +241,14 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
         self._show_origin()
 
     def _show_origin(self) -> None:
-        opened, origin = self._opened, self._origin()
+        opened, document, line = self._opened, self.view.document, self.view.cursor
         facts = self.query_one("#origin", FactList)
-        if opened is None or self._current is None:
+        if opened is None or document is not opened.stages.get(self.stage):
             facts.show(None, lambda width: ())
             return
-        around = 1 if self.size.height >= 30 else 0
+        origin, around = document.places.of(line), 1 if self.size.height >= 30 else 0
         facts.show(
-            (self.stage, self.view.cursor, len(opened.stages)),
+            (self.stage, line, len(opened.stages)),
             lambda width: _origin_facts(origin, width, opened.program.recorded_seconds, around),
         )
 

@@ -6,7 +6,7 @@ The cursor starts at the peak.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from textual.containers import Container, Vertical
 from textual.content import Content
@@ -91,8 +91,8 @@ def _name(buffer: LiveValue) -> str:
     return name + (f" +{buffer.shared_with}" if buffer.shared_with else "")
 
 
-Size = tuple[int, int]
-"""A position, in instructions of a schedule, and the bytes alive there."""
+Size = tuple[float, int]
+"""A place, in instructions of a schedule or in seconds, and the bytes alive from there on."""
 
 
 def peak_lines(picture: MemoryPicture, width: int) -> list[Content]:
@@ -105,29 +105,18 @@ def peak_lines(picture: MemoryPicture, width: int) -> list[Content]:
     return lines or [Content.styled("The peak memory is unknown.", "$text-muted")]
 
 
-def live_plot(points: Sequence[Size], at: int, width: int, height: int) -> Content:
-    """Return a plot of the live size after each instruction of the schedule, with its highest point marked, and the
+def size_plot(points: Sequence[Size], at: int | None, across: Axis, what: str, width: int, height: int) -> Content:
+    """Return a plot of bytes that hold from each point to the next, with the highest one marked, and the one under a
     cursor."""
     peak = max(range(len(points)), key=lambda number: points[number][1])
     scale, unit = unit_of(points[peak][1])
     marks = [Mark(points[peak][0], points[peak][1] / scale, f"highest {bytes_(points[peak][1])}")]
-    if at != peak:
+    if at is not None and at != peak:
         marks.append(Mark(points[at][0], points[at][1] / scale, bytes_(points[at][1]), "bold $accent", "◆"))
-    ends = [*(place for place, _ in points[1:]), points[-1][0] + 1]
+    ends = [*(place for place, _ in points[1:]), points[-1][0]]
     held = ((place, size / scale) for (start, size), end in zip(points, ends, strict=True) for place in (start, end))
-    line, across = PlotLine("", tuple(held), "$phase-compile"), Axis("the schedule's instructions", whole_tick)
-    return line_plot([line], across, Axis(f"{unit} alive", count_tick, zero=True), width, height, marks)
-
-
-def arrays_plot(points: Sequence[tuple[float, int]], width: int, height: int) -> Content:
-    """Return a plot of the bytes of a program's live arrays over its seconds, with the highest point marked."""
-    at, peak = max(points, key=lambda point: point[1])
-    scale, unit = unit_of(peak)
-    line = PlotLine("", tuple((second, size / scale) for second, size in points), "$better")
-    marks = [Mark(at, peak / scale, f"highest {bytes_(peak)}")]
-    return line_plot(
-        [line], Axis("time", seconds_tick), Axis(f"{unit} of arrays", count_tick, zero=True), width, height, marks
-    )
+    line, up = PlotLine("", tuple(held), "$phase-compile"), Axis(f"{unit} {what}", count_tick, zero=True)
+    return line_plot([line], across, up, width, height, marks)
 
 
 def unit_of(size: int) -> tuple[int, str]:
@@ -175,7 +164,7 @@ class MemoryView(Guarded, Container, keys="memory"):
 
         in_thread(self, make, "memory", then=take)
 
-    def show_words(self, words: str, answer: str = "", arrays: Sequence[tuple[float, int]] = ()) -> None:
+    def show_words(self, words: str, answer: str = "", arrays: Sequence[Size] = ()) -> None:
         """Show why there is no memory to show, and what is known without it: the `answer` to whether it fits, and the
         bytes of live `arrays` by second."""
         self._picture = self._key = None
@@ -184,7 +173,7 @@ class MemoryView(Guarded, Container, keys="memory"):
             (words, answer),
             lambda width: [line for text, style in styled for line in hang(Content(""), text, width, style)],
         )
-        self._plot("Live arrays over time", arrays, arrays_plot)
+        self._plot("Live arrays over time", arrays, None, Axis("time", seconds_tick), "of arrays")
         self.query_one("#buffer-box").display = False
 
     def show_picture(self, picture: MemoryPicture, measured: Content | None = None) -> None:
@@ -206,12 +195,10 @@ class MemoryView(Guarded, Container, keys="memory"):
     def on_resize(self) -> None:
         self._show_cursor()
 
-    def _plot(
-        self, title: str, points: Sequence[Any], draw: Callable[[Sequence[Any], int, int], Content], at: int = 0
-    ) -> None:
+    def _plot(self, title: str, points: Sequence[Size], at: int | None, across: Axis, what: str) -> None:
         plot = self.query_one("#live-plot", Picture)
         plot.display, plot.border_title = bool(points), title
-        plot.show((title, tuple(points), at), lambda width, height: draw(points, width, height))
+        plot.show((title, tuple(points), at), lambda width, height: size_plot(points, at, across, what, width, height))
 
     # -- the cursor over the schedule -------------------------------------------------------------------------
 
@@ -221,9 +208,8 @@ class MemoryView(Guarded, Container, keys="memory"):
         if picture is None:
             return
         schedule = picture.schedule
-        points, at = points_of(picture) if picture.live_bytes else (), self._at
-        title = "Live size over the schedule, an estimate"
-        self._plot(title, points, lambda points, width, height: live_plot(points, at, width, height), at)
+        across = Axis("the schedule's instructions", whole_tick)
+        self._plot("Live size over the schedule, an estimate", points_of(picture), self._at, across, "alive")
         box, listed = self.query_one("#buffer-box"), self.query_one(BufferList)
         width = self.size.width - 4
         if schedule is None:
@@ -254,29 +240,25 @@ class MemoryView(Guarded, Container, keys="memory"):
         if self._picture is not None:
             self._move_to(next_change(self._picture.live_bytes, self._at, step))
 
-    def _move_to(self, number: int) -> None:
-        picture = self._picture
-        if picture is None or picture.schedule is None:
-            return
-        self._at = max(0, min(len(picture.schedule.points) - 1, number))
-        self._show_cursor()
+    def _move_to(self, number: int) -> bool:
+        """Move the cursor to a point; return False if it is there already."""
+        before, schedule = self._at, self._picture.schedule if self._picture is not None else None
+        if schedule is not None:
+            self._at = max(0, min(len(schedule.points) - 1, number))
+            self._show_cursor()
+        return self._at != before
 
     def to_peak(self) -> bool:
         """Move the cursor back to the peak; return False if it is already there."""
-        picture = self._picture
-        if picture is None or picture.schedule is None or not self.query_one("#buffer-box").display:
-            return False
-        if self._at == peak_of(picture):
-            return False
-        self._move_to(peak_of(picture))
-        return True
+        return self._picture is not None and self._move_to(peak_of(self._picture))
 
 
-def points_of(picture: MemoryPicture) -> tuple[Size, ...]:
-    """Return the positions in the schedule with the bytes alive at each."""
-    if picture.schedule is None:
-        return tuple(enumerate(picture.live_bytes))
-    return tuple((point.position, point.bytes) for point in picture.schedule.points)
+def points_of(picture: MemoryPicture) -> Sequence[Size]:
+    """Return the positions in the schedule with the bytes alive from each on, and its end; empty if they are
+    unknown."""
+    points = picture.schedule.points if picture.schedule is not None else ()
+    sizes = [(point.position, point.bytes) for point in points] or list(enumerate(picture.live_bytes))
+    return [*sizes, *((place + 1, size) for place, size in sizes[-1:])]
 
 
 def peak_of(picture: MemoryPicture) -> int:

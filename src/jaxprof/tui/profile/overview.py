@@ -22,7 +22,7 @@ from jaxprof.tui.kit.table_columns import table_lines
 from jaxprof.units import bytes_, counted, integer, percent_or_less, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.profile import DeviceSteps, ProfileOverview, ProfileProgram
+    from jaxprof.analysis.profile import ProfileOverview, ProfileProgram
 
 KERNELS, PROGRAMS, DEVICES, DOUBTS = 16, 8, 16, 4
 """Most kernels, programs, devices and doubts shown. A line counts the rest."""
@@ -36,36 +36,30 @@ class OverviewList(FactList, keys="overview"):
 
     EMPTY = "Reading the profile…"
 
-    def show_profile(self, about: object, profile: ProfileOverview) -> None:
-        """Show a profile."""
-        self.show(about, lambda width: overview_facts(profile, width))
-
 
 def overview_facts(profile: ProfileOverview, width: int) -> Sequence[FactLine]:
     """Return all lines of the overview in `width` columns."""
     lines: list[FactLine] = []
     for part in (
-        _head(profile), _doubts(profile, width), _devices(profile.devices, width), _kernels(profile, width),
-        _programs(profile.programs, width),
-    ):  # fmt: skip
+        _doubts(profile, width),
+        _devices(profile, width),
+        _kernels(profile, width),
+        _programs(profile, width),
+    ):
         made = list(part)
-        lines += [Content(""), *made] if lines and made else made
-    return lines
+        lines += [Content(""), *made] if made else []
+    return [_head(profile), *lines]
 
 
-def _head(profile: ProfileOverview) -> Iterator[FactLine]:
-    devices = len(profile.devices)
-    facts = [counted(devices, "device") if devices else "no device"]
+def _head(profile: ProfileOverview) -> FactLine:
+    facts = [counted(len(profile.devices), "device") if profile.devices else "no device"]
     capture = profile.run.captures.get(IMPORTED)
     if capture is not None:
-        facts = [
-            capture.platform,
-            *facts,
-            seconds(capture.wall_seconds) if capture.wall_seconds is not None else "",
-            counted(capture.events, "event") if capture.events is not None else "",
-            bytes_(capture.bytes) if capture.bytes is not None else "",
-        ]
-    yield heading(profile.run.label, " · ".join(fact for fact in facts if fact))
+        facts.insert(0, capture.platform)
+        facts += [seconds(capture.wall_seconds)] if capture.wall_seconds is not None else []
+        facts += [counted(capture.events, "event")] if capture.events is not None else []
+        facts += [bytes_(capture.bytes)] if capture.bytes is not None else []
+    return heading(profile.run.label, " · ".join(filter(None, facts)))
 
 
 def _doubts(profile: ProfileOverview, width: int) -> Iterator[FactLine]:
@@ -76,47 +70,53 @@ def _doubts(profile: ProfileOverview, width: int) -> Iterator[FactLine]:
     for row in doubted[:DOUBTS]:
         yield from check_lines(row, width)
     if len(doubted) > DOUBTS:
-        yield Content.styled(
-            f"  and {len(doubted) - DOUBTS} more: {in_words('profile.trust')} lists them", "$text-muted"
-        )
+        yield _muted(f"  and {len(doubted) - DOUBTS} more: {in_words('profile.trust')} lists them")
 
 
-def _devices(devices: Sequence[DeviceSteps], width: int) -> Iterator[FactLine]:
-    if not devices:
-        return
+def _devices(profile: ProfileOverview, width: int) -> Iterator[FactLine]:
+    devices = profile.devices
     span = next((device.span_seconds for device in devices if device.span_seconds is not None), None)
-    yield heading("Devices", f"idle and busy are of the whole {seconds(span)}" if span is not None else "")
+    note = f"idle and busy are of the whole {seconds(span)}" if span is not None else ""
     shown = [fact for fact in device_columns() if width >= _SPREAD_WIDTH or fact.key != "quartiles_seconds"]
-    yield from _table(Table(shown, devices[:DEVICES]), [None] * len(devices), width)
+    yield from _listed("Devices", note, Table(shown, devices[:DEVICES]), [None] * len(devices), width)
     if len(devices) > DEVICES:
-        yield Content.styled(f"and {len(devices) - DEVICES} more devices", "$text-muted")
+        yield _muted(f"and {len(devices) - DEVICES} more devices")
 
 
 def _kernels(profile: ProfileOverview, width: int) -> Iterator[FactLine]:
-    shown = profile.kernels[:KERNELS]
+    shown, every = profile.kernels[:KERNELS], len(profile.kernels)
     if not shown:
         yield heading("Kernels", "none were recorded")
         return
-    rest = len(profile.kernels) - len(shown)
-    yield heading(
-        "Kernels", f"the longest {len(shown)} of {integer(len(profile.kernels))}, self time" if rest else "self time"
-    )
+    note = f"the longest {len(shown)} of {integer(every)}, self time" if every > KERNELS else "self time"
     with_hlo = {program.run.id for program in profile.programs if program.has_hlo}
     targets = [FactTarget("", kernel.name, kernel=True, run=run) if run in with_hlo else None for run, kernel in shown]
     table = measured_table([kernel for _, kernel in shown], programs=True, spread=width >= _SPREAD_WIDTH)
-    yield from _table(table, targets, width)
+    yield from _listed("Kernels", note, table, targets, width)
     for device, took in profile.unattributed_seconds.items():
         if took > 0:
-            yield Content.styled(safe(f"{seconds(took)} on {device} belong to no HLO op"), "$text-muted")
+            yield _muted(f"{seconds(took)} on {device} belong to no HLO op")
 
 
-def _programs(programs: Sequence[ProfileProgram], width: int) -> Iterator[FactLine]:
-    shown = programs[:PROGRAMS]
-    if not shown:
-        return
-    yield heading("Programs", f"the longest {len(shown)} of {len(programs)}" if len(programs) > len(shown) else "")
+def _programs(profile: ProfileOverview, width: int) -> Iterator[FactLine]:
+    shown, every = profile.programs[:PROGRAMS], len(profile.programs)
+    note = f"the longest {PROGRAMS} of {every}" if every > PROGRAMS else ""
     targets = [FactTarget("", "", run=program.run.id) if program.has_hlo else None for program in shown]
-    yield from _table(Table(_PROGRAM, shown), targets, width)
+    yield from _listed("Programs", note, Table(_PROGRAM, shown), targets, width)
+
+
+def _listed(
+    title: str, note: str, table: Table[Any], targets: Sequence[FactTarget | None], width: int
+) -> Iterator[FactLine]:
+    """Yield a table of a report below its title, each row with its target; nothing if it has no rows."""
+    lines = list(table_lines(table, width))
+    if lines:
+        yield from (heading(title, note), lines[0])
+        yield from (Leads(line, target) for line, target in zip(lines[1:], targets, strict=False))
+
+
+def _muted(words: str) -> Content:
+    return Content.styled(safe(words), "$text-muted")
 
 
 def _peak(program: ProfileProgram) -> str:
@@ -130,21 +130,11 @@ def _calls(program: ProfileProgram) -> str:
     return integer(event.calls if event is not None else None)
 
 
-def _program_name(program: ProfileProgram) -> str:
-    return program.run.plan.workload + ("" if program.has_hlo else "  no HLO in the profile")
-
-
 _PROGRAM: Final[tuple[Fact[ProfileProgram], ...]] = (
     column("share", at("share"), percent_or_less, right=True),
     column("self", at("seconds"), seconds, right=True),
     column("calls", _calls, right=True),
     column("peak memory", _peak, right=True),
-    column("program", _program_name, gives_way=True),
-)
-
-
-def _table(table: Table[Any], targets: Sequence[FactTarget | None], width: int) -> Iterator[FactLine]:
-    """Yield a table of a report among the other lines, each row with its target."""
-    head, *lines = table_lines(table, width)
-    yield head
-    yield from (Leads(line, target) for line, target in zip(lines, targets, strict=False))
+    column("program", lambda program: program.run.plan.workload + "  no HLO in the profile" * (not program.has_hlo),
+           gives_way=True),
+)  # fmt: skip

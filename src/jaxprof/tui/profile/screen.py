@@ -6,6 +6,7 @@ profile also has an overview, which is its first view.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.containers import Container
@@ -38,7 +39,7 @@ from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
 from jaxprof.tui.kit.threads import in_thread
 from jaxprof.tui.profile.compile_pane import CompilePane
-from jaxprof.tui.profile.overview import OverviewList
+from jaxprof.tui.profile.overview import OverviewList, overview_facts
 from jaxprof.tui.profile.timeline.pane import TimelinePane
 from jaxprof.units import UNKNOWN, bytes_, percent
 
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
     from jaxprof.analysis.profile import ProfileOverview
     from jaxprof.analysis.programs.result import ProgramResult
+    from jaxprof.analysis.timeline import TimelineOp
     from jaxprof.session import Run, Session
 
 
@@ -223,7 +225,7 @@ class ProfileScreen(SessionScreen, keys="profile"):
 
             def show(contents: ProfileOverview) -> None:
                 if wanted == self._overview_of:
-                    self.query_one(OverviewList).show_profile(wanted, contents)
+                    self.query_one(OverviewList).show(wanted, partial(overview_facts, contents))
 
             in_thread(self, lambda: overview(session, whole), "overview", then=show)
 
@@ -302,11 +304,11 @@ class ProfileScreen(SessionScreen, keys="profile"):
     def _to_hlo(self, message: TimelinePane.HloRequested) -> None:
         """Go to the HLO of the run that the kernel belongs to."""
         session = self.profiler.session
-        run = run_of_op(session, self._run, message.module, message.program)
+        run = run_of_op(session, self._run, message.op)
         if run is None:
-            self.say(f"The HLO of {safe(message.module)} was not recorded.", "No HLO")
+            self.say(f"The HLO of {safe(message.op.module)} was not recorded.", "No HLO")
         else:
-            self.profiler.show_hlo(run, kernel=message.name)
+            self.profiler.show_hlo(run, kernel=message.op.name)
 
     @on(RowList.Chosen, "#buffers")
     def _to_instruction(self) -> None:
@@ -323,13 +325,13 @@ class ProfileScreen(SessionScreen, keys="profile"):
             self.profiler.step_back()
 
 
-def run_of_op(session: Session, run_id: str, module: str, program: str | None) -> str | None:
+def run_of_op(session: Session, run_id: str, op: TimelineOp) -> str | None:
     """Return the run that has the HLO of an op; None if no run has it."""
     runs = session.runs
     run = runs.get(run_id)
     if run is not None and "hlo" in run.texts and run.plan.how != "imported":
         return run_id
     programs = [run for run in runs.values() if run.plan.how == "imported" and "hlo" in run.texts]
-    same = [run for run in programs if program is not None and run.plan.parameters.get("program") == program]
-    named = [run for run in programs if run.plan.workload == module]
+    same = [run for run in programs if op.program is not None and run.plan.parameters.get("program") == op.program]
+    named = [run for run in programs if run.plan.workload == op.module]
     return next((run.id for run in [*same, *named]), None)

@@ -9,13 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.analysis.lanes.navigation import (
-    End,
-    Stretch,
-    idle_around,
-    longest_idle,
-    other_end,
-)
+from jaxprof.analysis.lanes.navigation import End, Stretch, idle_around, longest_idle, other_end
 
 if TYPE_CHECKING:
     from jaxprof.analysis.lanes.rows import LaneGroup, LaneRow, Lanes
@@ -26,6 +20,9 @@ LEAST_NS = 200
 ZOOM: Final = 2.0
 PAN: Final = 0.1
 """Share of the window by which each press of an arrow pans."""
+
+Place = tuple[int, int]
+"""A line of the view: the number of a lane, and that of a row of the lane, or -1 for its summary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,35 +45,12 @@ class AxisWindow:
         """Return the column of a position, which may be outside of the window."""
         return (time - self.start) * width // self.span
 
-    def zoomed(self, factor: float, around: int, whole: AxisWindow) -> AxisWindow:
-        """Return a window `factor` times as long, with `around` in the same column, not too short, within `whole`."""
-        span = min(whole.span, max(LEAST_NS, round(self.span * factor)))
-        start = around - round((around - self.start) * span / self.span)
-        return AxisWindow(start, start + span).within(whole)
-
-    def moved(self, by: int, whole: AxisWindow) -> AxisWindow:
-        """Return the window moved later by `by`, within `whole`."""
-        return AxisWindow(self.start + by, self.end + by).within(whole)
-
-    def within(self, whole: AxisWindow) -> AxisWindow:
-        """Return a window of the same length, moved into `whole`."""
-        span = min(self.span, whole.span)
-        start = min(max(self.start, whole.start), whole.end - span)
+    def part(self, start: int, span: int) -> AxisWindow:
+        """Return the part of this window of that length, not too short, whose start is as close to `start` as it can
+        be."""
+        span = min(max(LEAST_NS, span), self.span)
+        start = min(max(start, self.start), self.end - span)
         return AxisWindow(start, start + span)
-
-    def showing(self, time: int, whole: AxisWindow) -> AxisWindow:
-        """Return this window, or one around a position that is not in view, within `whole`."""
-        if self.start <= time < self.end:
-            return self
-        return AxisWindow(time - self.span // 2, time - self.span // 2 + self.span).within(whole)
-
-
-@dataclass(frozen=True, slots=True)
-class TimelineRow:
-    """A line of the view: a row of a lane, or its summary (row -1)."""
-
-    lane: int
-    row: int
 
 
 class Browse:
@@ -87,14 +61,12 @@ class Browse:
         self.lanes = lanes
         self.whole = self.window = AxisWindow(lanes.begin, max(lanes.end, lanes.begin + LEAST_NS))
         self.width, self.room = width, room
-        self.places: list[TimelineRow] = []
+        self.places: list[Place] = []
         """All lines."""
         self.cursor = self.whole.start
         """Time of the cursor."""
         self.line = 0
         """Line of the cursor."""
-        self.top = 0
-        """Number of lines that are out of view at the top."""
         self.anchor: int | None = None
         """Where the range begins, which ends at the cursor; None without a range."""
         self._longest: Stretch | None = None
@@ -103,7 +75,7 @@ class Browse:
         self._chosen = False
         """Whether the user has opened or closed a lane; until then, as many lanes are open as fit."""
         self._arrange()
-        self.line = next((n for n, place in enumerate(self.places) if lanes.lanes[place.lane].on_device), 0)
+        self.line = next((n for n, (lane, _) in enumerate(self.places) if lanes.lanes[lane].on_device), 0)
 
     @property
     def zoomed(self) -> bool:
@@ -118,14 +90,10 @@ class Browse:
         lane, row = self.row(self.places[self.line])
         return lane, row, row.at(self.cursor)
 
-    def line_at(self, y: int) -> int | None:
-        """Return the line that is shown `y` lines below the ruler; None if there is none."""
-        return y + self.top if y + self.top < len(self.places) else None
-
-    def row(self, place: TimelineRow) -> tuple[LaneGroup, LaneRow]:
+    def row(self, place: Place) -> tuple[LaneGroup, LaneRow]:
         """Return the lane of a line, and its row or summary."""
-        lane = self.lanes.lanes[place.lane]
-        return lane, lane.summary if place.row < 0 else lane.rows[place.row]
+        lane = self.lanes.lanes[place[0]]
+        return lane, lane.summary if place[1] < 0 else lane.rows[place[1]]
 
     def resize(self, width: int, room: int) -> None:
         """Take over a new number of columns and lines."""
@@ -137,33 +105,27 @@ class Browse:
         lanes = self.lanes.lanes
         if not self._chosen and self.anchor is None:  # a range's totals take lines; lanes stay open
             self._open = fitting(lanes, self.room)
-        before = self.places[self.line] if self.line < len(self.places) else None
+        before = self.places[self.line][0] if self.line < len(self.places) else None
         self.places = [
-            TimelineRow(at, row)
-            for at in range(len(lanes))
-            for row in (range(len(lanes[at].rows)) if at in self._open and lanes[at].opens else (-1,))
+            (at, row)
+            for at, lane in enumerate(lanes)
+            for row in (range(len(lane.rows)) if at in self._open and lane.opens else (-1,))
         ]
         if before is not None:
-            of_lane = (n for n, place in enumerate(self.places) if place.lane == before.lane)
+            of_lane = (n for n, (lane, _) in enumerate(self.places) if lane == before)
             self.line = next(of_lane, max(0, min(self.line, len(self.places) - 1)))
 
-    def go(self, place: TimelineRow, time: int) -> None:
-        """Move the cursor to a row of a lane, open the lane if needed, and bring the time into view."""
-        if place not in self.places:
-            lane = self.lanes.lanes[place.lane]
-            if place.row == -1 or not lane.opens or (place.row == 0 and lane.summary is lane.rows[0]):
-                place = TimelineRow(place.lane, -1)
-            else:
-                self._open.add(place.lane)
-                self._chosen = True
+    def go(self, end: End) -> None:
+        """Move the cursor to the begin of an interval, open its lane if needed, and bring it into view."""
+        lane = self.lanes.lanes[end.lane]
+        row = lane.rows[end.row]
+        place = (end.lane, end.row if lane.opens else -1)
+        if place not in self.places and row is not lane.summary:
+            self._open.add(end.lane)
+            self._chosen = True
             self._arrange()
-        self.line = self.places.index(place) if place in self.places else self.line
-        self.look_at(time)
-
-    def bring_into_view(self) -> None:
-        """Scroll so that the line of the cursor is in view and no line at the end stays empty."""
-        self.top = min(self.line, max(self.top, self.line - self.room + 1))
-        self.top = max(0, min(self.top, len(self.places) - self.room))
+        self.line = self.places.index(place if place in self.places else (end.lane, -1))
+        self.look_at(int(row.starts[end.index]))
 
     # -- the window -------------------------------------------------------------------------------------------
 
@@ -173,7 +135,9 @@ class Browse:
 
     def zoom(self, factor: float, around: int) -> None:
         """Show `factor` times as much; `around` stays in its column."""
-        self.window = self.window.zoomed(factor, around, self.whole)
+        before = self.window
+        span = min(max(LEAST_NS, round(before.span * factor)), self.whole.span)
+        self.window = self.whole.part(around - round((around - before.start) * span / before.span), span)
         self.cursor = min(max(self.cursor, self.window.start), self.window.end - 1)
 
     def show_whole(self) -> None:
@@ -191,7 +155,8 @@ class Browse:
             self.cursor = min(max(self.cursor + shift, moved.start), moved.end - 1)
 
     def _panned(self, step: int) -> AxisWindow:
-        return self.window.moved(step * max(1, round(self.window.span * PAN)), self.whole)
+        by = step * max(1, round(self.window.span * PAN))
+        return self.whole.part(self.window.start + by, self.window.span)
 
     def fit(self) -> None:
         """Zoom to the range, or else to the interval or the idle time under the cursor, with a small margin."""
@@ -200,24 +165,19 @@ class Browse:
             return
         begin, end = self.range or extent(under[1], self.cursor, self.whole)
         margin = (end - begin) // 8 + LEAST_NS // 8
-        self.window = AxisWindow(begin - margin, end + margin).within(self.whole)
-        if self.window.span < LEAST_NS:
-            self.window = AxisWindow(begin, begin + LEAST_NS).within(self.whole)
+        self.window = self.whole.part(begin - margin, end - begin + 2 * margin)
 
     # -- the cursor -------------------------------------------------------------------------------------------
 
     def look_at(self, time: int) -> None:
         """Move the cursor to a time, and bring it into view."""
         self.cursor = min(max(time, self.whole.start), self.whole.end - 1)
-        self.window = self.window.showing(self.cursor, self.whole)
+        if not self.window.start <= self.cursor < self.window.end:
+            self.window = self.whole.part(self.cursor - self.window.span // 2, self.window.span)
 
     def edge(self, step: int) -> None:
         """Go to the start or the end."""
         self.look_at(self.whole.start if step < 0 else self.whole.end - 1)
-
-    def move(self, step: int) -> None:
-        """Go a line up or down."""
-        self.line = max(0, min(self.line + step, len(self.places) - 1))
 
     def step(self, step: int) -> None:
         """Move the cursor by a column; the window follows."""
@@ -239,7 +199,7 @@ class Browse:
 
     def open(self) -> None:
         """Open or close the lane under the cursor."""
-        lane = self.places[self.line].lane if self.places else None
+        lane = self.places[self.line][0] if self.places else None
         if lane is not None and self.lanes.lanes[lane].opens:
             self._open ^= {lane}
             self._chosen = True
@@ -250,9 +210,9 @@ class Browse:
         under, before = self.under_cursor, self._longest
         if under is None:
             return False
-        self._longest = longest_idle(under[1], before if before and before.begin == self.cursor else None)
+        self._longest = longest_idle(under[1], before if before and before[0] == self.cursor else None)
         if self._longest is not None:
-            self.look_at(self._longest.begin)
+            self.look_at(self._longest[0])
         return self._longest is not None
 
     # -- a range, and the other end of a launch ---------------------------------------------------------------
@@ -270,8 +230,10 @@ class Browse:
         self.anchor = self.cursor if self.anchor is None else None
 
     def step_back(self) -> bool:
-        """Undo one thing: the zoom, else what was opened and closed. Return False if there is none."""
-        if self.zoomed:
+        """Undo one thing: the range, else the zoom, or what was opened and closed. Return False if there is none."""
+        if self.anchor is not None:
+            self.mark()
+        elif self.zoomed:
             self.show_whole()
         elif self._chosen:
             self._chosen = False
@@ -290,14 +252,13 @@ class Browse:
         number = next((n for n, candidate in enumerate(lane.rows) if candidate is row), None)
         if number is None or index is None:
             return None
-        return other_end(self.lanes, End(self.places[self.line].lane, number, index))
+        return other_end(self.lanes, End(self.places[self.line][0], number, index))
 
     def follow(self) -> None:
         """Go to the other end of the link under the cursor."""
         end = self.linked
         if end is not None:
-            row = self.lanes.lanes[end.lane].rows[end.row]
-            self.go(TimelineRow(end.lane, end.row), int(row.starts[end.index]))
+            self.go(end)
 
 
 def fitting(lanes: Sequence[LaneGroup], room: int) -> set[int]:

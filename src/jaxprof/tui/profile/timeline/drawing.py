@@ -1,15 +1,10 @@
-"""The lines of the timeline: the ruler, the titles and the cells.
-
-This module has no colours: text comes with names of styles.
-"""
+"""The lines of the timeline: the times of the ruler, the titles, and the characters and styles of the columns."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import groupby
-from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,18 +19,14 @@ from jaxprof.units import integer
 NAMED_COLUMNS = 4
 """Least columns of an interval that carries its name."""
 _NOTHING = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Named:
-    """An interval that is wide enough for its name: columns `first` to `last`, the last exclusive."""
-
-    first: int
-    last: int
-    begins: bool
-    """Whether the start of the interval is in view."""
-    label: int
-    kind: int
+STYLES: Mapping[str, str] = {
+    "matmul": "$phase-compile", "fusion": "$phase-run", "reduction": "$phase-lower", "move": "$phase-transfer",
+    "collective": "$phase-first", "kernel": "$better", "program": "$baseline", "dispatch": "$phase-trace",
+    "wait": "$text-disabled", "host": "$quiet", "counter": "$accent",
+}  # fmt: skip
+"""The colour of each kind."""
+_HIT = "$accent"
+"""The colour of a match of the search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +41,6 @@ class Columns:
     """Whether nothing ran in a column between the row's first and last interval."""
     hit: NDArray[np.bool_]
     """Whether a column holds a match of the search."""
-    named: Sequence[Named]
 
 
 def edges(window: AxisWindow, width: int) -> Ints:
@@ -58,7 +48,7 @@ def edges(window: AxisWindow, width: int) -> Ints:
     return window.start + (np.arange(width + 1, dtype=np.int64) * window.span) // width
 
 
-def columns_of(lane: LaneGroup, row: LaneRow, window: AxisWindow, width: int, hits: Busy | None = None) -> Columns:
+def columns_of(row: LaneRow, window: AxisWindow, width: int, hits: Busy | None = None) -> Columns:
     """Return the part of `row` that is in `window`, in `width` columns."""
     borders = edges(window, width)
     if row.values is not None:
@@ -67,15 +57,12 @@ def columns_of(lane: LaneGroup, row: LaneRow, window: AxisWindow, width: int, hi
     busy = np.stack([np.diff(row.busy[kind].until(borders)) for kind in kinds]) if kinds else np.zeros((1, width))
     total = busy.sum(axis=0)
     length = np.maximum(np.diff(borders), 1) * row.capacity
-    kind = np.where(total > 0, np.array(kinds or [0])[busy.argmax(axis=0)], _NOTHING)
     inside = (borders[1:] > row.starts[0]) & (borders[:-1] < row.ends[-1]) if len(row.starts) else total > 0
-    matched = np.diff(hits.until(borders)) > 0 if hits is not None else np.zeros(width, np.bool_)
     return Columns(
-        kind=kind,
+        kind=np.where(total > 0, np.array(kinds or [0])[busy.argmax(axis=0)], _NOTHING),
         height=np.minimum(total / length, 1.0),
         gap=(total == 0) & inside,
-        hit=matched,
-        named=_named(lane, row, window, width) if row.capacity == 1 else (),
+        hit=np.diff(hits.until(borders)) > 0 if hits is not None else np.zeros(width, np.bool_),
     )
 
 
@@ -90,46 +77,58 @@ def _counted(row: LaneRow, borders: Ints) -> Columns:
     there = borders[1:] > row.starts[0]
     top = max(float(row.values.max()), 1e-300)
     height = np.where(there, np.clip(high / top, 0.0, 1.0), 0.0)
-    kind = next(iter(row.busy))
     nothing = np.zeros(len(height), np.bool_)
-    return Columns(np.where(there, kind, _NOTHING), height, nothing, nothing, ())
+    return Columns(np.where(there, next(iter(row.busy)), _NOTHING), height, nothing, nothing)
 
 
-def _named(lane: LaneGroup, row: LaneRow, window: AxisWindow, width: int) -> list[Named]:
-    first = max(0, int(np.searchsorted(row.starts, window.start, "right")) - 1)
-    last = int(np.searchsorted(row.starts, window.end, "left"))
-    starts, ends = row.starts[first:last], row.ends[first:last]
+def cells(
+    lane: LaneGroup, row: LaneRow, window: AxisWindow, width: int, hits: Busy | None = None
+) -> tuple[list[str], list[str]]:
+    """Return the character and the style of each of `width` columns of a row. A wide enough interval carries its name,
+    which is drawn on its colour, not in it."""
+    drawn = columns_of(row, window, width, hits)
+    matched = drawn.hit.tolist()
+    glyphs: list[str] = []
+    styles: list[str] = []
+    for kind, height, gap, hit in zip(
+        drawn.kind.tolist(), drawn.height.tolist(), drawn.gap.tolist(), matched, strict=True
+    ):
+        if kind >= 0:
+            glyphs.append(SPARKS[min(7, int(height * 8))])
+            styles.append(f"bold {_HIT}" if hit else STYLES[KINDS[kind]])
+        else:
+            glyphs.append("·" if gap and lane.on_device else " ")
+            styles.append("$rule")
+    for first, last, index in _wide(row, window, width):
+        label = int(row.label[index])
+        name, colour = lane.labels[label][0], _HIT if matched[first] else STYLES[KINDS[lane.kind_of_label[label]]]
+        glyphs[first:last] = _label(name, last - first, begins=bool(row.starts[index] >= window.start))
+        styles[first:last] = [f"$background on {colour}"] * (last - first)
+    return glyphs, styles
+
+
+def _wide(row: LaneRow, window: AxisWindow, width: int) -> Iterator[tuple[int, int, int]]:
+    """Yield the intervals of a row of one thread that are wide enough for their names: first column, the column after
+    the last, and index."""
+    if row.capacity > 1 or row.values is not None:
+        return
+    inside = row.inside(window.start, window.end)
     least = window.span * NAMED_COLUMNS // width
-    named = []
-    for index in np.flatnonzero(ends - starts >= max(1, least)).tolist():
-        start, end = int(starts[index]), int(ends[index])
-        begin = max(0, -(-(start - window.start) * width // window.span))
-        stop = min(width, window.column_of(end, width))
-        if stop - begin >= NAMED_COLUMNS:
-            label = int(row.label[first + index])
-            named.append(Named(begin, stop, start >= window.start, label, lane.kind_of_label[label]))
-    return named
+    for offset in np.flatnonzero(row.ends[inside] - row.starts[inside] >= max(1, least)).tolist():
+        index = inside.start + offset
+        first = max(0, -(-(int(row.starts[index]) - window.start) * width // window.span))
+        last = min(width, window.column_of(int(row.ends[index]), width))
+        if last - first >= NAMED_COLUMNS:
+            yield first, last, index
 
 
 def busy_share(row: LaneRow, window: AxisWindow) -> float:
     """Return the share of the window in which the row was busy; for several threads, their mean."""
-    borders = np.array([window.start, window.end], np.int64)
-    busy = sum(int(np.diff(of_kind.until(borders))[0]) for of_kind in row.busy.values())
+    busy = sum(of_kind.between(window.start, window.end) for of_kind in row.busy.values())
     return busy / max(1, window.span * row.capacity)
 
 
 _UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
-
-
-@dataclass(frozen=True, slots=True)
-class StyledColumns:
-    """Columns of one style."""
-
-    text: str
-    style: str
-    """Name of the style: a kind, `hit` or `gap`."""
-    solid: bool = False
-    """Whether the text is drawn on the colour, not in it: a name on its interval."""
 
 
 def ruler_time(value: float, step: float) -> str:
@@ -157,32 +156,6 @@ def title(lane: LaneGroup, number: int, row: LaneRow, room: int) -> str:
             note = f" {sum(above.level == 0 for above in lane.rows[: number + 1])}"
     text = shorten(name, max(1, room - len(note))) + note
     return f"{mark} {text}" + " " * max(0, room - columns(text))
-
-
-def cells(lane: LaneGroup, row: Columns) -> list[StyledColumns]:
-    """Return the columns of a row; neighbours of the same style are joined."""
-    kinds, heights = row.kind.tolist(), row.height.tolist()
-    gaps, hits = row.gap.tolist(), row.hit.tolist()
-    glyphs: list[str] = []
-    styles: list[tuple[str, bool]] = []
-    for kind, height, gap, hit in zip(kinds, heights, gaps, hits, strict=True):
-        if kind >= 0:
-            glyphs.append(_bar(height))
-            styles.append(("hit" if hit else KINDS[kind], False))
-        else:
-            glyphs.append("·" if gap and lane.on_device else " ")
-            styles.append(("gap", False))
-    for named in row.named:
-        style = "hit" if hits[named.first] else KINDS[named.kind]
-        text = _label(lane.labels[named.label][0], named.last - named.first, begins=named.begins)
-        glyphs[named.first : named.last] = text
-        styles[named.first : named.last] = [(style, True)] * (named.last - named.first)
-    runs = groupby(zip(glyphs, styles, strict=True), key=itemgetter(1))
-    return [StyledColumns("".join(glyph for glyph, _ in run), *style) for style, run in runs]
-
-
-def _bar(share: float) -> str:
-    return SPARKS[min(7, int(share * 8))]
 
 
 def _label(name: str, room: int, *, begins: bool) -> list[str]:

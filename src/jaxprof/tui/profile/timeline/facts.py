@@ -19,26 +19,19 @@ from jaxprof.text import safe, shorten
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.table_columns import table_lines
 from jaxprof.tui.profile.timeline.browse import extent
-from jaxprof.tui.profile.timeline.drawing import busy_share, lane_name
+from jaxprof.tui.profile.timeline.drawing import STYLES, busy_share, lane_name
 from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, percent_or_less, scaled, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.lanes.navigation import End
     from jaxprof.analysis.lanes.rows import LaneGroup, LaneRow, Lanes
-    from jaxprof.analysis.lanes.totals import RangeTotals
+    from jaxprof.analysis.lanes.totals import LaneTotals
     from jaxprof.events import StepsMeasured
     from jaxprof.tui.profile.timeline.browse import Browse
 
 
 NS = 1e-9
 """Seconds in a nanosecond."""
-
-STYLES: Mapping[str, str] = {
-    "matmul": "$phase-compile", "fusion": "$phase-run", "reduction": "$phase-lower", "move": "$phase-transfer",
-    "collective": "$phase-first", "kernel": "$better", "program": "$baseline", "dispatch": "$phase-trace",
-    "wait": "$text-disabled", "host": "$quiet", "counter": "$accent",
-}  # fmt: skip
-"""The colour of each kind, as in the timeline section of the stylesheet."""
 
 
 def legend(lanes: Lanes, width: int) -> Content:
@@ -198,20 +191,24 @@ _GAP = 3
 """Columns between the two tables."""
 
 
-def range_facts(lanes: Lanes, totals: RangeTotals, lane: int, width: int, height: int) -> Content:
+def range_facts(
+    lanes: Lanes, span: tuple[int, int], totals: Mapping[int, LaneTotals], lane: int, width: int, height: int
+) -> Content:
     """Return the totals of a range in `width` by `height`.
 
     On the left stand the lanes, the one under the cursor first; on the right the names that took most of the time:
     kernels of its device or, on a host, names of the lane itself.
     """
-    group, here = lanes.lanes[lane], totals.of(lane)
-    names = totals.kernels(lanes, group.device) if group.on_device else ()
+    from jaxprof.analysis.lanes.totals import kernels_on
+
+    group, here, whole = lanes.lanes[lane], totals.get(lane), span[1] - span[0]
+    names = kernels_on(lanes, group.device, totals.values()) if group.on_device else ()
     title = f"kernels of {group.device}" if names else f"in {lane_name(group)}"
     names = names or (here.names if here is not None else ())
-    ran = [total for total in totals.lanes if total.count or total.lane == lane]
+    ran = [total for total in totals.values() if total.count or total.lane == lane]
     ran.sort(key=lambda total: (total.lane != lane, lanes.lanes[total.lane].device != group.device,
                                 not lanes.lanes[total.lane].on_device))  # fmt: skip
-    idle = sum(total.left_out == 0 for total in totals.lanes if total not in ran)
+    idle = sum(total.left_out == 0 for total in totals.values() if total not in ran)
     left = max(24, (width - _GAP) // 2)
     right = width - _GAP - left
     of_a_lane = (
@@ -223,7 +220,7 @@ def range_facts(lanes: Lanes, totals: RangeTotals, lane: int, width: int, height
     )
     of_a_name = (
         column("self", at("self_ns"), _time),
-        column("of range", lambda total: total.self_ns / max(1, totals.span_ns), percent_or_less),
+        column("of range", lambda total: total.self_ns / max(1, whole), percent_or_less),
         column("times", at("count"), integer),
         column(title, at("name"), widest=60),
     )
@@ -233,8 +230,8 @@ def range_facts(lanes: Lanes, totals: RangeTotals, lane: int, width: int, height
         fillvalue=Content(" " * left),
     )
     head = Content.assemble(
-        ("range", "bold $accent"), f"  {seconds(totals.span_ns * NS)}  from {seconds(totals.begin * NS, 5)} "
-        f"to {seconds(totals.end * NS, 5)}",
+        ("range", "bold $accent"),
+        f"  {seconds(whole * NS)}  from {seconds(span[0] * NS, 5)} to {seconds(span[1] * NS, 5)}",
         (f" · {counted(idle, 'lane')} idle throughout" if idle else "", "$text-muted"),
         (f"   {key_of('timeline.fit')} zooms to it, {key_of('profile.back')} clears it", "$text-muted"),
     )  # fmt: skip

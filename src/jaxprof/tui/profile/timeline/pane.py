@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,6 @@ from jaxprof.tui.kit.filter import FilterLine, compiled
 from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.picture import Lines, Picture
 from jaxprof.tui.kit.threads import in_thread
-from jaxprof.tui.profile.timeline.browse import TimelineRow
 from jaxprof.tui.profile.timeline.facts import NS, cursor_lines, legend, range_facts, step_lines
 from jaxprof.tui.profile.timeline.view import TimelineView
 from jaxprof.units import counted, integer, seconds
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from jaxprof.analysis.lanes.navigation import Matches
     from jaxprof.analysis.lanes.rows import Lanes
-    from jaxprof.analysis.lanes.totals import RangeTotals
+    from jaxprof.analysis.lanes.totals import LaneTotals
     from jaxprof.analysis.timeline import TimelineOp
     from jaxprof.events import StepsMeasured
     from jaxprof.session import Session
@@ -42,20 +42,18 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
 
     @dataclass
     class HloRequested(Message):
-        """Requests the HLO of a kernel: its name, its module, and the id of its program if known."""
+        """Requests the HLO of a kernel."""
 
-        name: str
-        module: str
-        program: str | None
+        op: TimelineOp
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._steps: StepsMeasured | None = None
         self._run_id = ""
         self._matches: Matches | None = None
-        self._pattern = self._search_state = ""
-        self._totals: tuple[Lanes, RangeTotals] | None = None
-        """The totals shown last, with their lanes."""
+        self._search_state = ""
+        self._totals: tuple[Lanes, tuple[int, int], Mapping[int, LaneTotals]] | None = None
+        """The totals shown last, with their lanes and their range: many keys leave the range as it is."""
         self._kernel = ""
         """The kernel to go to once the timeline has been read."""
 
@@ -90,12 +88,13 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
                 self,
                 lambda: self._read(session, run),
                 "timeline",
-                failed=lambda error: self._take(run, None, error),
+                failed=lambda error: self._take(run, f"{error.what} {error.hint}".strip()),
             )
 
     def _read(self, session: Session, run: str) -> None:
         """Post the lanes with kinds guessed from names, then with the kinds from the HLO. Runs in a thread."""
         from jaxprof.analysis.lanes.rows import lanes_of
+        from jaxprof.analysis.measured import kernels_of
         from jaxprof.analysis.timeline import TEXT_NAME, read_timeline, readings_within
 
         timeline = read_timeline(session.text(run, TEXT_NAME) or "")
@@ -104,20 +103,20 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         if run != self._run_id:
             return
         self.call_later(self._take, run, lanes)
-        kinds = kernel_kinds(session, run)
-        if kinds and run == self._run_id:
+        kernels = kernels_of(session, run) if "hlo" in session.runs[run].texts else None
+        if kernels and run == self._run_id:
+            kinds = {kernel.name: kernel.kind for kernel in kernels}
             self.call_later(self._take, run, lanes_of(timeline, kinds, readings))
 
-    def _take(self, run: str, lanes: Lanes | None, error: JaxprofError | None = None) -> None:
+    def _take(self, run: str, lanes: Lanes | str) -> None:
+        """Show the lanes of a run, or why there are none."""
         if run != self._run_id:  # another run has come into view since
             return
-        if lanes is None:
-            self.view.show(None, f"{error.what} {error.hint}".strip() if error is not None else "")
-        elif not lanes.lanes:
-            self.view.show(None, "The recording has no events.")
+        if isinstance(lanes, str) or not lanes.lanes:
+            self.view.show(None, lanes if isinstance(lanes, str) else "The recording has no events.")
         elif self.view.lanes is None:
             self.view.show(lanes)
-            self._take_kernel()
+            self.want_kernel(self._kernel)
         else:
             self.view.recolour(lanes)
 
@@ -162,23 +161,21 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
 
     def _show_totals(self, browse: Browse) -> None:
         """Show the totals of the range, in place of what is under the cursor."""
-        span, lanes, lane = browse.range, browse.lanes, browse.places[browse.line].lane
+        span, lanes, lane = browse.range, browse.lanes, browse.places[browse.line][0]
         self.set_class(span is not None, "-range")
         self.query_one("#timeline-facts").border_title = Content("Range" if span else "Under the cursor")
 
         def draw(width: int, height: int) -> Content:
-            totals = self._totals_of(lanes, span) if span is not None else None
-            return range_facts(lanes, totals, lane, width, height) if totals is not None else Content("")
+            return range_facts(lanes, span, self._totals_of(lanes, span), lane, width, height) if span else Content("")
 
         self.query_one("#totals", Picture).show((id(lanes), span, lane), draw)
 
-    def _totals_of(self, lanes: Lanes, span: tuple[int, int]) -> RangeTotals:
-        """Return the totals of a range. They are cached, because many keys leave the range as it is."""
+    def _totals_of(self, lanes: Lanes, span: tuple[int, int]) -> Mapping[int, LaneTotals]:
         from jaxprof.analysis.lanes.totals import range_totals
 
-        if self._totals is None or self._totals[0] is not lanes or (self._totals[1].begin, self._totals[1].end) != span:
-            self._totals = lanes, range_totals(lanes, *span)
-        return self._totals[1]
+        if self._totals is None or self._totals[0] is not lanes or self._totals[1] != span:
+            self._totals = lanes, span, range_totals(lanes, *span)
+        return self._totals[2]
 
     # -- keys -------------------------------------------------------------------------------------------------
 
@@ -187,12 +184,15 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         matches."""
         if not self.is_mounted:
             return super().check_action(action, parameters)
-        if action in ("hlo", "again"):
-            return True if (self._op if action == "hlo" else self._label) is not None else None
         if action == "search":
             return self.view.lanes is not None and not isinstance(self.app.focused, FilterLine)
-        if action == "next":
-            return True if self._matches is not None else None
+        known: Mapping[str, Callable[[], object]] = {
+            "hlo": lambda: self._op,
+            "again": lambda: self._label,
+            "next": lambda: self._matches,
+        }
+        if action in known:
+            return True if known[action]() is not None else None
         return super().check_action(action, parameters)
 
     @property
@@ -208,10 +208,10 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
 
     def action_hlo(self) -> None:
         if (op := self._op) is not None:
-            self.post_message(self.HloRequested(op.name, op.module, op.program))
+            self.post_message(self.HloRequested(op))
 
     def why_not(self, action: str) -> str:
-        return self.view.words if action == "search" and self.view.lanes is None else ""
+        return self.view.empty if action == "search" and self.view.lanes is None else ""
 
     def action_search(self) -> None:
         self.query_one(FilterLine).open()
@@ -226,11 +226,10 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
     def _search(self, message: FilterLine.Edited) -> None:
         from jaxprof.analysis.lanes.navigation import search
 
-        self._pattern, self._matches, self._search_state = message.text, None, ""
-        lanes = self.view.lanes
-        if self._pattern and lanes is not None:
+        self._matches, self._search_state = None, ""
+        if message.text and self.view.lanes is not None:
             try:
-                found = search(lanes, compiled(self._pattern))
+                found = search(self.view.lanes, compiled(message.text))
             except JaxprofError as error:
                 self._search_state = safe(error.what)
             else:
@@ -256,37 +255,29 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         if matches is None or number is None:
             return
         self._search_state = f"match {integer(number + 1)} of {integer(len(matches))}{_median(matches)}"
-        self._go_to(matches, number)
-        self._show_facts()
-
-    def _go_to(self, matches: Matches, number: int) -> None:
-        self.view.go(TimelineRow(int(matches.lane[number]), int(matches.row[number])), int(matches.starts[number]))
+        self.view.change(lambda browse: browse.go(matches.end(number)))
 
     def step_back(self) -> bool:
         """Undo one thing: the range, else the search, the zoom, or what was opened. Return False if there is none."""
-        if self.view.clear_range():
-            return True
-        if self._pattern:
-            self.query_one(FilterLine).clear()
+        line, browse = self.query_one(FilterLine), self.view.browse
+        if line.value and (browse is None or browse.anchor is None):
+            line.clear()
             return True
         return self.view.step_back()
 
     def want_kernel(self, name: str) -> None:
         """Go to the first execution of a kernel, once the timeline has been read."""
-        self._kernel = name
-        self._take_kernel()
-
-    def _take_kernel(self) -> None:
-        name, lanes = self._kernel, self.view.lanes
-        if not name or lanes is None:
-            return
         from jaxprof.analysis.lanes.navigation import search
 
+        self._kernel, lanes = name, self.view.lanes
+        if not name or lanes is None:
+            return
         self._kernel = ""
         matches = search(lanes, re.compile(f"^{re.escape(name)}$"))
-        first = next((n for n, lane in enumerate(matches.lane.tolist()) if lanes.lanes[lane].on_device), None)
+        ends = map(matches.end, range(len(matches)))
+        first = next((end for end in ends if lanes.lanes[end.lane].on_device), None)
         if first is not None:
-            self._go_to(matches, first)
+            self.view.change(lambda browse: browse.go(first))
         else:
             self.say(f"{safe(name)} is not in this recording.")
 
@@ -298,12 +289,3 @@ def _literal(name: str) -> str:
 
 def _median(matches: Matches) -> str:
     return f", median {seconds(matches.median_ns * NS)}" if len(matches) > 1 else ""
-
-
-def kernel_kinds(session: Session, run: str) -> dict[str, str]:
-    """Return the kind of each kernel of a run by name, from the HLO; empty if the run has no HLO of its own."""
-    if "hlo" not in session.runs[run].texts:
-        return {}
-    from jaxprof.analysis.measured import kernels_of
-
-    return {kernel.name: kernel.kind for kernel in kernels_of(session, run) or ()}
