@@ -1,7 +1,6 @@
 """The registry of formats, and that the command knows them. pprof's, read by the wire format alone (protobuf.dev)."""
 
 import gzip
-from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,14 +9,13 @@ from golden import figures_text, held
 from jaxprof.analysis.flame import StackFrame, WeightedStack
 from jaxprof.cli.commands.export import NAMES
 from jaxprof.exports import pprof
-from jaxprof.exports.formats import FORMATS, ExportSource
+from jaxprof.exports.formats import FORMATS
 from jaxprof.hlo.read.wire import Message
 from report import sessions
 
 
 def test_the_command_knows_the_formats_that_there_are():
     assert tuple(FORMATS) == NAMES
-    assert all(callable(form.module.files if form.folder else form.module.pieces) for form in FORMATS.values())
 
 
 def read(data):
@@ -43,7 +41,7 @@ def read(data):
 def test_kernels_are_samples_under_their_program_and_scopes():
     session = sessions.captured()
     (run,) = pprof.runs(session)
-    (packed_file,) = pprof.pieces(ExportSource(session, [run], Path("s.jaxprof")))
+    (packed_file,) = pprof.pieces(session, run)
     held("profile_of_pprof.txt", figures_text(*read(gzip.decompress(packed_file)).items()))
 
 

@@ -22,7 +22,8 @@ from jaxprof.remote.mirror import Mirror, forget_old
 from jaxprof.remote.place import RemotePlace, is_url, path_here
 from jaxprof.remote.store import StoreFailure
 from jaxprof.remote.upload import RATE, SentFile, Uploader, Version, is_due
-from jaxprof.session.log.reader import is_live
+from jaxprof.session import Session
+from jaxprof.session.log.reader import is_live, load
 from jaxprof.session.log.state import fetched_folder, url_of
 from job_folders import job, loop
 from waiting import until
@@ -205,10 +206,13 @@ def test_a_session_that_is_being_written_in_the_store_is_live_here(folder):
     mirror = mirror_of(folder)
     mirror.refresh()
     assert is_live(mirror.path / path.name)
-    assert not is_live(mirror.path / "process-00001.jaxprof"), "it has an end"
+    assert not load(mirror.path / path.name, Session).deserted
+    os.utime(path, (1, 1))
+    mirror.refresh()
+    assert not is_live(mirror.path / path.name), "it has not changed for a while"
     path.write_bytes(whole)
     mirror.refresh()
-    assert not is_live(mirror.path / path.name)
+    assert load(mirror.path / path.name, Session).deserted, "it has an end"
 
 
 class LyingServer(BaseHTTPRequestHandler):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import io
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import Final, Protocol, cast
+from typing import Any, Final
 
 from jaxprof.analysis.timeline import TEXT_NAME, read_timeline
 from jaxprof.errors import UsageError, unknown_name
+from jaxprof.exports import perfetto, pprof
 from jaxprof.session import Run, Session
 
 
@@ -25,89 +26,90 @@ class ExportSource:
     """Name of the session for later commands."""
 
 
-class ExportModule(Protocol):
-    """Functions of the module of a format: `runs` if a run needs data for it, `pieces` if it is one file, `files` if it
-    is a folder."""
+def _page(source: ExportSource) -> Iterator[str]:
+    """Yield the session as one HTML page, which always has all runs."""
+    from jaxprof.report.page.document import to_page
 
-    def runs(self, session: Session) -> list[Run]:
-        """Return the runs that have the data that the format needs."""
-        ...
+    yield to_page(source.session, source.name)
 
-    def pieces(self, source: ExportSource) -> Iterable[str] | Iterable[bytes]:
-        """Yield the file in pieces, as text in UTF-8 or as bytes."""
-        ...
 
-    def files(self, source: ExportSource) -> Iterable[tuple[str, bytes]]:
-        """Yield name and content of each file."""
-        ...
+def _tables(source: ExportSource) -> Iterator[tuple[str, bytes]]:
+    """Yield name and content of a Parquet file for each table of `jaxprof query --schema` that has rows. Raises
+    UsageError without the extra `query`, because these are its tables."""
+    try:
+        from jaxprof.query.columnar import arrow_table
+        from jaxprof.query.output import write_parquet
+    except ImportError as error:
+        raise UsageError(f"parquet needs {error.name}", "pip install 'duckdb>=2,<3' pyarrow installs it.") from error
+    from jaxprof.facts import SessionFile
+    from jaxprof.query.tables import TABLES
+
+    file = SessionFile(source.path, source.session)
+    for table in TABLES.values():
+        rows = arrow_table(table, file)
+        if rows.num_rows:
+            sink = io.BytesIO()
+            write_parquet(rows, sink)
+            yield f"{table.name}.parquet", sink.getvalue()
+
+
+_ALL_VIEWS: Final = ("kernels", "steps", "compile", "memory", "trust", "timeline")
 
 
 @dataclass(frozen=True, slots=True)
 class ExportFormat:
-    """A format. The module that writes it is imported when it is used."""
+    """A format with the function that writes it."""
 
     name: str
-    suffix: str
-    """Suffix of its files, for documents and hints."""
-    has: str
-    """Data that a run needs for the format, such as `a timeline`; empty if every run has it."""
-    hint: str
-    """How to record a run with that data."""
-    views: tuple[str, ...]
+    pieces: Callable[[ExportSource], Iterable[Any]]
+    """Yields the file in pieces, as text in UTF-8 or as bytes; of a folder name and content of each file."""
+    views: tuple[str, ...] = _ALL_VIEWS
     """Views of a profile that the format holds."""
-    binary: bool = False
-    """Whether the file is binary, so that it cannot be written to stdout."""
+    has: str = ""
+    """Data that a run needs for the format, such as `a timeline`; empty if every run has it."""
+    runs: Callable[[Session], list[Run]] = lambda session: list(session.runs.values())
+    """Returns the runs that have that data."""
+    suffix: str = ""
+    """Suffix of files of a binary format, which cannot be written to stdout."""
     folder: bool = False
     """Whether the format is a folder of files."""
     opens: str = ""
     """Where to open the file, for the note after it was written."""
 
-    @property
-    def module(self) -> ExportModule:
-        """Module that writes the format."""
-        return cast("ExportModule", import_module(f"jaxprof.exports.{self.name}"))
 
-
-_CAPTURED: Final = "`jaxprof run` captures kernels, and `jaxprof script --capture-steps 100` those of a script."
 FORMATS: Final = {
     form.name: form
     for form in (
         ExportFormat(
-            "perfetto", ".json.gz", "a timeline", _CAPTURED, ("timeline", "trust"),
-            opens="open it at https://ui.perfetto.dev",
+            "perfetto", lambda source: perfetto.pieces(source.session, *source.runs), ("timeline", "trust"),
+            "a timeline", perfetto.runs, opens="open it at https://ui.perfetto.dev",
         ),
+        ExportFormat("html", _page, opens="open it in a browser"),
         ExportFormat(
-            "html", ".html", "", "",
-            ("kernels", "steps", "compile", "memory", "trust", "timeline"), opens="open it in a browser",
+            "pprof", lambda source: pprof.pieces(source.session, *source.runs), ("kernels", "trust"),
+            "kernels or sampled lines", pprof.runs, ".pb.gz", opens="go tool pprof -http localhost: opens it",
         ),
-        ExportFormat(
-            "pprof", ".pb.gz", "kernels or sampled lines",
-            _CAPTURED, ("kernels", "trust"), binary=True,
-            opens="go tool pprof -http localhost: opens it",
-        ),
-        ExportFormat(
-            "parquet", "", "", "",
-            ("kernels", "steps", "compile", "memory", "trust", "timeline"), folder=True,
-        ),
+        ExportFormat("parquet", _tables, folder=True),
     )
 }  # fmt: skip
 """Formats by name. The first one is the default."""
+_CAPTURED: Final = "`jaxprof run` captures kernels, and `jaxprof script --capture-steps 100` those of a script."
 
 
 def chosen_runs(form: ExportFormat, session: Session, file: str, run_id: str | None) -> Sequence[Run]:
     """Return the runs to export: run `run_id`, or by default all runs with the data that the format needs. Raises
     UsageError if there is none, or if there are several and the format needs data of one."""
-    usable = form.module.runs(session) if form.has else list(session.runs.values())
+    usable = form.runs(session)
     listed = ", ".join(f"{run.id} ({run.label})" for run in usable[:10])
     if run_id is not None:
         if run_id not in session.runs:
             raise unknown_name("run", run_id, session.runs)
         if session.runs[run_id] not in usable:
-            hint = f"These have: {listed}." if listed else form.hint
+            hint = f"These have: {listed}." if listed else _CAPTURED
             raise UsageError(f"run {run_id} has no {form.has.removeprefix('a ')}", hint)
         return [session.runs[run_id]]
     if not usable and form.has:
-        raise UsageError(f"no run of {file} has {form.has}", form.hint)
+        raise UsageError(f"no run of {file} has {form.has}", _CAPTURED)
     if len(usable) > 1 and form.has:
         raise UsageError(f"{len(usable)} runs of {file} have {form.has}", f"Choose one with --run: {listed}.")
     return usable

@@ -13,7 +13,6 @@ from itertools import chain
 from typing import Final
 
 from jaxprof.analysis.timeline import TEXT_NAME, Timeline, TimelineLane, read_timeline, tracks_of
-from jaxprof.exports.formats import ExportSource
 from jaxprof.session import Run, Session
 from jaxprof.text import json_text
 
@@ -26,11 +25,9 @@ def runs(session: Session) -> list[Run]:
     return [run for run in session.runs.values() if TEXT_NAME in run.texts]
 
 
-def pieces(source: ExportSource) -> Iterator[str]:
-    """Yield the timeline of the one run."""
-    (run,) = source.runs
-    timeline = read_timeline(source.session.text(run.id, TEXT_NAME) or "")
-    return to_perfetto(timeline, run.label)
+def pieces(session: Session, run: Run) -> Iterator[str]:
+    """Yield the timeline of a run."""
+    return to_perfetto(read_timeline(session.text(run.id, TEXT_NAME) or ""), run.label)
 
 
 def to_perfetto(timeline: Timeline, title: str) -> Iterator[str]:

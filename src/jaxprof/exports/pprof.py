@@ -10,7 +10,6 @@ import gzip
 from collections.abc import Iterable, Iterator
 
 from jaxprof.analysis.flame import StackFrame, WeightedStack, run_stacks
-from jaxprof.exports.formats import ExportSource
 from jaxprof.session import Run, Session
 
 _SAMPLE_TYPE, _SAMPLE, _LOCATION, _FUNCTION, _STRINGS = 1, 2, 4, 5, 6
@@ -22,17 +21,16 @@ def runs(session: Session) -> list[Run]:
     return [run for run in session.runs.values() if run_stacks(session, run)]
 
 
-def pieces(source: ExportSource) -> Iterator[bytes]:
-    """Yield the profile of the one run."""
-    (run,) = source.runs
-    stacks = run_stacks(source.session, run)
+def pieces(session: Session, run: Run) -> Iterator[bytes]:
+    """Yield the profile of a run."""
+    stacks = run_stacks(session, run)
     if run.is_program:
         count, what = "lines", "lines of the source on the main thread, estimated from samples"
     elif all(stack.measured for stack in stacks):
         count, what = "executions", "kernels: self time of all executions in the capture"
     else:
         count, what = "executions", "kernels: the least time that one call could take, a lower bound"
-    began = round(source.session.header.wall_seconds * 1e9)
+    began = round(session.header.wall_seconds * 1e9)
     yield gzip.compress(profile_bytes(stacks, count, f"{run.label}: {what}", began), mtime=0)
 
 

@@ -21,19 +21,14 @@ from jaxprof.files import PARTIAL, private_folder
 from jaxprof.remote.place import RemotePlace
 from jaxprof.remote.store import Store, StoredFile, StoreFailure, store_error
 from jaxprof.session.log.state import FETCHED_FROM, fetched_folder
-from jaxprof.session.log.writer import lock_as_writer
 from jaxprof.session_names import EXTENSION
 
 _OVERLAP: Final = 256
 """Bytes at the end of the copy of a session that a longer one has, too, if it continues the copy."""
-_END_BYTES: Final = 1 << 12
-"""Bytes at the end of a session that are searched for its last event."""
 _CLOCK_SECONDS: Final = 1e-3
 """Difference of two times of a file that are the same: a time is rounded when it is set."""
 _FETCH_THREADS: Final = 8
 _KEPT_SECONDS: Final = 30 * 86_400.0
-_RUNNING_SECONDS: Final = 300.0
-"""A session without an end counts as running if it has changed within this time."""
 
 Progress = Callable[[int, int], None]
 """Called with the number of files that were fetched, and the number of files to fetch."""
@@ -51,7 +46,6 @@ class Mirror:
         self._folder = fetched_folder() / place.key
         self.path = self._folder / place.name
         """The copy: a file or a folder, as in the store."""
-        self._locked: dict[Path, int] = {}
 
     def refresh(self, progress: Progress | None = None) -> list[str]:
         """Fetch what has changed. Returns what could not be fetched, a line each, if the copy can be used nevertheless.
@@ -110,7 +104,6 @@ class Mirror:
             list(map(fetch, due))
         if failures and not any(self._target(file).exists() for file in files):
             raise next(iter(failures.values()))
-        self._lock_running(files)
         return _failure_lines(self.store.place, failures, len(files))
 
     def _fetch(self, file: StoredFile) -> None:
@@ -128,7 +121,6 @@ class Mirror:
                     longer.seek(copy.seek(0, os.SEEK_END))
                     shutil.copyfileobj(longer, copy)
             else:
-                self._unlock(target)
                 partial.replace(target)
         finally:
             partial.unlink(missing_ok=True)
@@ -151,30 +143,8 @@ class Mirror:
         stored = {self._target(file) for file in files}
         for path in [*self._folder.glob(f".*{PARTIAL}"), *self.path.rglob("*")]:
             if path not in stored and not path.is_dir():
-                self._unlock(path)
                 with suppress(OSError):
                     path.unlink(missing_ok=True)
-
-    def _lock_running(self, files: list[StoredFile]) -> None:
-        """Lock the copies of running sessions as a local writer would, because this process is what extends them."""
-        for file in files:
-            target = self._target(file)
-            if not target.name.endswith(EXTENSION) or not target.is_file():
-                continue
-            if time.time() - (file.modified_seconds or 0.0) > _RUNNING_SECONDS or _has_end(target):
-                self._unlock(target)
-            elif target not in self._locked:
-                file_number = os.open(target, os.O_RDONLY | os.O_CLOEXEC)
-                try:
-                    lock_as_writer(file_number)
-                    self._locked[target] = file_number
-                except BlockingIOError:  # another process follows the same copy
-                    os.close(file_number)
-
-    def _unlock(self, path: Path) -> None:
-        file = self._locked.pop(path, None)
-        if file is not None:
-            os.close(file)
 
 
 def forget_old(now: float) -> None:
@@ -205,14 +175,6 @@ def _failure_lines(place: RemotePlace, failures: dict[str, StoreFailure], count:
     name, failure = next(iter(failures.items()))
     which = f"{len(failures)} of {count} files" if name else "it"
     return [f"{place.shown}: {which} could not be fetched ({name + ': ' if name else ''}{failure.words})"]
-
-
-def _has_end(path: Path) -> bool:
-    """Return whether a session has its closing event."""
-    with suppress(OSError), path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - _END_BYTES))
-        return b'"type":"session_closed"' in file.read()
-    return False
 
 
 @contextmanager

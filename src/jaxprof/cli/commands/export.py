@@ -60,16 +60,16 @@ def command(
         refuse(("run_id",), f"does not apply to --format {form}", "It has all runs.")
     if chosen.folder and out is None:
         raise UsageError(f"{form} writes several files", "Name a folder for them: -o tables.")
-    if chosen.binary and out is None:
+    if chosen.suffix and out is None:
         raise UsageError(f"{form} is a binary format", f"Name a file: -o run{chosen.suffix}.")
     with recorded(file, chosen.views) as found:
         runs = chosen_runs(chosen, found.session, found.name, run_id)
         notes(left_out_notes(chosen, found.session, runs))
         source = ExportSource(found.session, runs, found.path, found.name)
         if chosen.folder and out is not None:
-            _put_files(chosen.module.files(source), out, force)
+            _put_files(chosen.pieces(source), out, force)
         else:
-            _put(chosen.module.pieces(source), out, force, f" ({chosen.opens})" if chosen.opens else "")
+            _put(chosen.pieces(source), out, force, f" ({chosen.opens})" if chosen.opens else "")
 
 
 def _put(pieces: Iterable[str] | Iterable[bytes], out: Path | None, force: bool, hint: str) -> None:

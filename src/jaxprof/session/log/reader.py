@@ -8,16 +8,19 @@ looks as if it had not been recorded, so an outline is not for screens of one se
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Generic, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, Final, Generic, TypeVar
 
 from jaxprof.errors import FileRefusedError, missing_file, system_words
 from jaxprof.events import Event, Header
 from jaxprof.files import LineBuffer, open_regular
 from jaxprof.limits import LINE
 from jaxprof.session.log.codec import UnknownEvent, decode_header, decode_line, newer_minor
+from jaxprof.session.log.state import is_fetched
 from jaxprof.session_names import EXTENSION
 
 if TYPE_CHECKING:
@@ -37,7 +40,7 @@ def load(path: Path, kind: type[S]) -> S:
     for _ in follower.take():  # not kept: a hundred thousand events in a list cost more than the fold itself
         pass
     follower.finish()
-    follower.session.desert(deserted=not is_live(path))
+    follower.session.desert(deserted=follower.session.complete or not is_live(path))
     return follower.session
 
 
@@ -205,17 +208,20 @@ def _lines(types: tuple[str, ...]) -> re.Pattern[bytes]:
     return re.compile(rb'\n((?:\{"type":"(?:' + names + rb')"|(?!\{"type":")\s*\{)[^\n]*)(?=\n)')
 
 
+_RUNNING_SECONDS: Final = 300.0
+"""The session of which a copy was fetched counts as being written if it has changed within this time."""
+
+
 def is_live(path: Path) -> bool:
-    """Return whether a writer holds the file's lock now. On Windows, where sessions are not recorded, none does."""
+    """Return whether a writer holds the file's lock now; of what was fetched, which has the time of its original,
+    whether that has changed lately. On Windows, where sessions are not recorded, there is no such lock."""
     try:
-        import fcntl
-    except ImportError:
-        return False
-    try:
-        with open_regular(path) as file:
+        with suppress(ImportError), open_regular(path) as file:
+            import fcntl
+
             fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return is_fetched(path) and time.time() - path.stat().st_mtime < _RUNNING_SECONDS
     except BlockingIOError:
         return True
     except OSError:
         return False
-    return False
