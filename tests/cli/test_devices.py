@@ -3,7 +3,7 @@ from unittest.mock import Mock
 import pytest
 
 from jaxprof.cli import selection as devices
-from jaxprof.devices.inventory.machine import Device
+from jaxprof.devices import Device
 from jaxprof.errors import UsageError, WorkerError
 from jaxprof.runner.interpreter import Interpreter, find_interpreter
 

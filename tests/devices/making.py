@@ -6,10 +6,11 @@ from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
+from jaxprof.devices import Device
 from jaxprof.devices.inventory.hardware import MachineHardware, PciDevice, TargetInterpreter
 from jaxprof.devices.inventory.machine import Facts
 from jaxprof.devices.live.host import CpuFacts
-from jaxprof.devices.live.nvidia import Gpu, NvidiaListing
+from jaxprof.devices.live.nvidia import NvidiaListing
 
 GIB = 1024**3
 PYTHON = "/home/me/venv/bin/python"
@@ -26,12 +27,14 @@ CPU = CpuFacts(
 
 def gpu(index, name="NVIDIA H200", free=130 * GIB, capability="9.0"):
     letter = "abcdefgh"[index]
-    return Gpu(
-        index=index,
-        name=name,
+    return Device(
+        id=f"nvidia:{index}",
+        platform="cuda",
+        nvml_key=(index, None),
+        kind=name,
         uuid=f"GPU-{letter}{letter}{letter}{letter}",
         pci_bus_id=f"0000:{index + 1:02x}:00.0",
-        memory_bytes=140 * GIB,
+        memory_limit_bytes=140 * GIB,
         memory_used_bytes=140 * GIB - free,
         memory_free_bytes=free,
         compute_capability=capability,
@@ -42,7 +45,7 @@ def gpu(index, name="NVIDIA H200", free=130 * GIB, capability="9.0"):
 def split(index, instances):
     whole = gpu(index)
     parts = tuple(
-        replace(whole, mig_index=n, uuid=f"MIG-{n}", name=f"{whole.name} MIG 1g.18gb", mig_enabled=None)
+        replace(whole, nvml_key=(index, n), uuid=f"MIG-{n}", kind=f"{whole.kind} MIG 1g.18gb", mig_enabled=None)
         for n in range(instances)
     )
     return replace(whole, mig_enabled=True, mig=parts)

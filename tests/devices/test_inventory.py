@@ -5,13 +5,14 @@ not use an accelerator, and the command that mends it."""
 import pytest
 
 from devices.making import GIB, PYTHON, facts, gpu, on_bus, split, target
+from jaxprof.devices import Device
 from jaxprof.devices.inventory.accelerators import bus_accelerators, cuda_obstacle, gpu_obstacle
 from jaxprof.devices.inventory.hardware import AMD, GOOGLE, NVIDIA, MachineHardware
 from jaxprof.devices.inventory.join import merge
 from jaxprof.devices.inventory.machine import local_devices, parse_device
 from jaxprof.devices.inventory.placement import worker_environment
 from jaxprof.devices.inventory.visible import settled_order, visible_gpus
-from jaxprof.devices.live.nvidia import Gpu, NvidiaListing
+from jaxprof.devices.live.nvidia import NvidiaListing
 from jaxprof.errors import UsageError
 from tables import rows
 
@@ -177,10 +178,14 @@ def test_a_device_that_jax_does_not_use_is_refused_with_what_mends_it():
     assert "cuda:0" in raised.value.hint, "the near ones"
 
 
-ALIKE = tuple(Gpu(index=n, name="H200", uuid=f"GPU-{letter}0-{letter}") for n, letter in enumerate("abcd"))
-MIXED = (Gpu(index=0, name="T4", uuid="GPU-a"), Gpu(index=1, name="H200", uuid="GPU-b"))
-INSTANCES = tuple(Gpu(index=0, mig_index=n, name="H200 MIG", uuid=f"MIG-{n}f") for n in range(2))
-SPLIT = (Gpu(index=0, name="H200", uuid="GPU-a", mig_enabled=True, mig=INSTANCES),)
+def listed(index, kind, uuid, **more):
+    return Device(id=f"nvidia:{index}", platform="cuda", kind=kind, uuid=uuid, **more)
+
+
+ALIKE = tuple(listed(n, "H200", f"GPU-{letter}0-{letter}") for n, letter in enumerate("abcd"))
+MIXED = (listed(0, "T4", "GPU-a"), listed(1, "H200", "GPU-b"))
+INSTANCES = tuple(listed(0, "H200 MIG", f"MIG-{n}f", nvml_key=(0, n)) for n in range(2))
+SPLIT = (listed(0, "H200", "GPU-a", mig_enabled=True, mig=INSTANCES),)
 
 
 def test_the_list_is_read_up_to_its_first_bad_entry():
@@ -197,7 +202,7 @@ def test_the_list_is_read_up_to_its_first_bad_entry():
         MIG-0,0          -
     """):
         visible = visible_gpus(ALIKE, {"CUDA_VISIBLE_DEVICES": value})
-        assert [gpu.index for gpu in visible.gpus] == [int(index) for index in indices.split()]
+        assert [gpu.number for gpu in visible.gpus] == [int(index) for index in indices.split()]
         assert visible.certain
 
 
@@ -217,7 +222,7 @@ def test_different_gpus_are_numbered_by_speed_which_only_cuda_knows():
 def test_instances_are_named_by_uuid(value, numbers):
     environment = {} if value is None else {"CUDA_VISIBLE_DEVICES": value}
     found = visible_gpus(SPLIT, environment).gpus
-    assert [gpu.mig_index for gpu in found] == numbers
+    assert [gpu.nvml_key[1] for gpu in found] == numbers
 
 
 def test_the_order_is_settled_only_where_the_user_did_not_choose():
@@ -279,8 +284,8 @@ def test_a_variable_that_hides_gpus_is_named():
 def test_a_gpu_without_a_driver_is_found_on_the_bus():
     (one,) = found(MachineHardware(pci=(on_bus(NVIDIA), on_bus(NVIDIA, 0x22A3, 0x068000, bus=2))), target())
     assert (one.platform, one.pci_bus_id) == ("cuda", "0000:01:00.0")
-    assert "driver is not loaded" in one.obstacle.reason
-    assert f'{PIP} "jax[cuda12]==0.10.2"' in one.obstacle.hint
+    assert "driver is not loaded" in one.reason
+    assert f'{PIP} "jax[cuda12]==0.10.2"' in one.hint
 
 
 @pytest.mark.parametrize("class_code", [0x030000, 0x120000])
@@ -288,11 +293,11 @@ def test_an_amd_gpu_wants_the_rocm_plugin_that_this_jax_offers(class_code):
     machine = MachineHardware(pci=(on_bus(AMD, class_code=class_code),))
     (one,) = found(machine, target())
     assert (one.platform, one.kind) == ("rocm", "AMD GPU")
-    assert one.obstacle.hint == f'{PIP} "jax[rocm7-local]==0.10.2"'
+    assert one.hint == f'{PIP} "jax[rocm7-local]==0.10.2"'
     (older,) = found(machine, target(extras=("rocm",)))
-    assert '"jax[rocm]==' in older.obstacle.hint
+    assert '"jax[rocm]==' in older.hint
     (usable,) = found(machine, target(rocm7="0.10.2"))
-    assert usable.obstacle is None
+    assert usable.used_by_jax is None
 
 
 def test_a_tpu_wants_libtpu():
@@ -300,7 +305,7 @@ def test_a_tpu_wants_libtpu():
         machine = MachineHardware(pci=(on_bus(GOOGLE, device, 0x088000),), tpu_nodes=("/dev/accel0",))
         (one,) = found(machine, target())
         assert (one.platform, one.kind) == ("tpu", kind)
-        assert one.obstacle.hint == f'{PIP} "jax[tpu]==0.10.2"'
-    assert found(machine, target(libtpu="0.0.42"))[0].obstacle is None
+        assert one.hint == f'{PIP} "jax[tpu]==0.10.2"'
+    assert found(machine, target(libtpu="0.0.42"))[0].used_by_jax is None
     (hidden,) = found(machine, target(libtpu="0.0.42"), {"JAX_PLATFORMS": "cpu"})
-    assert "JAX_PLATFORMS=cpu" in hidden.obstacle.reason
+    assert "JAX_PLATFORMS=cpu" in hidden.reason

@@ -22,10 +22,10 @@ from tables import rows
 
 ANSWERS = {
     # of a question: the fact of a listing and of a reading
-    "Name": ("name", ""),
+    "Name": ("kind", ""),
     "UUID": ("uuid", ""),
     "PciInfo": ("pci_bus_id", ""),
-    "MemoryInfo": ("memory_bytes", "memory_used_bytes"),
+    "MemoryInfo": ("memory_limit_bytes", "memory_used_bytes"),
     "CudaComputeCapability": ("compute_capability", ""),
     "MigMode": ("mig_enabled", ""),
     "UtilizationRates": ("", "utilisation"),
@@ -52,10 +52,14 @@ def test_a_gpu_is_listed_with_all_that_it_tells():
     listing = Nvml(FakeNvml(Chip(), Chip(uuid=UUID_B))).listing()
     first, second = listing.gpus
     assert (listing.driver, listing.cuda, listing.problem) == ("570.86.15", "12.8", "")
-    assert (first.index, first.name, first.uuid, first.pci_bus_id) == (0, "NVIDIA H200", UUID_A, "0000:1b:00.0")
-    assert (first.memory_bytes, first.memory_used_bytes, first.memory_free_bytes) == (140 * GIB, 10 * GIB, 130 * GIB)
+    assert (first.number, first.kind, first.uuid, first.pci_bus_id) == (0, "NVIDIA H200", UUID_A, "0000:1b:00.0")
+    assert (first.memory_limit_bytes, first.memory_used_bytes, first.memory_free_bytes) == (
+        140 * GIB,
+        10 * GIB,
+        130 * GIB,
+    )
     assert (first.compute_capability, first.mig_enabled, first.mig) == ("9.0", False, ())
-    assert (second.index, second.uuid) == (1, UUID_B)
+    assert (second.number, second.uuid) == (1, UUID_B)
 
 
 def test_a_reading_is_in_the_units_of_its_names():
@@ -110,9 +114,9 @@ def test_an_instance_has_its_own_memory_and_the_place_and_temperature_of_its_chi
     nvml = Nvml(FakeNvml(split_gpu()))
     (gpu,) = nvml.listing().gpus
     (instance,) = gpu.mig
-    assert (gpu.mig_enabled, instance.uuid, instance.memory_bytes) == (True, "MIG-1", 16 * GIB)
+    assert (gpu.mig_enabled, instance.uuid, instance.memory_limit_bytes) == (True, "MIG-1", 16 * GIB)
     assert (instance.pci_bus_id, instance.compute_capability) == (gpu.pci_bus_id, "9.0")
-    reading = nvml.read((0, instance.mig_index), "cuda:0")
+    reading = nvml.read(instance.nvml_key, "cuda:0")
     assert (reading.memory_used_bytes, reading.memory_limit_bytes) == (2 * GIB, 16 * GIB)
     assert (reading.temperature_celsius, reading.utilisation, reading.power_watts) == (64.0, None, None)
 

@@ -10,7 +10,7 @@ from time import monotonic
 from textual._context import visible_screen_stack
 
 from jaxprof import events as e
-from jaxprof.devices.inventory.machine import Device
+from jaxprof.devices import Device
 from jaxprof.errors import WorkerError
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.session import Session

@@ -11,8 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.cli.target import is_own, split_run
+from jaxprof.devices import Device
 from jaxprof.devices.inventory.join import merge
-from jaxprof.devices.inventory.machine import Device, gather, local_devices, parse_device, platforms_of
+from jaxprof.devices.inventory.machine import gather, local_devices, parse_device, platforms_of
 from jaxprof.devices.inventory.placement import probe_environment, worker_environment
 from jaxprof.errors import JaxprofError, UsageError, WorkerError, unknown_name
 from jaxprof.runner.engine_process import describe, jax_devices

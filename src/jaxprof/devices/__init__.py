@@ -3,5 +3,58 @@
 Start at `inventory.machine.local_devices` (what there is), `inventory.join.merge` (with JAX's own view laid over it),
 `live.monitor.Monitor` (live readings) and `inventory.placement.worker_environment` (what a worker on one device needs).
 
-Nothing is imported here: the app's first frame waits for neither psutil nor NVML.
+The app's first frame waits for neither psutil nor NVML: neither is imported here.
 """
+
+from __future__ import annotations
+
+from jaxprof.light_dataclass import dataclass
+
+HIDDEN = "nvidia"
+"""Platform in the id of an NVIDIA GPU that has no number in JAX."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """One device. A field is None if it is unknown, or does not apply."""
+
+    id: str
+    """Id of the device: `platform:number`."""
+    platform: str
+    """Platform: `cpu`, `cuda`, `rocm`, `tpu`, `metal`."""
+    kind: str | None = None
+    """Product name: `NVIDIA H200`, `AMD EPYC 9654`."""
+    process: int | None = None
+    """JAX's process index, in a program of several processes."""
+    memory_used_bytes: int | None = None
+    memory_limit_bytes: int | None = None
+    """All of the device's memory (for the CPU: the machine's, or the cgroup's limit)."""
+    memory_free_bytes: int | None = None
+    allocator_limit_bytes: int | None = None
+    """Largest amount of memory that JAX's allocator would take."""
+    core_count: float | None = None
+    """For a CPU, cores that this process may use, a fraction under a quota; for an accelerator, as JAX reports."""
+    compute_capability: str | None = None
+    uuid: str | None = None
+    """UUID, `GPU-...` or `MIG-...`, as `CUDA_VISIBLE_DEVICES` takes it."""
+    pci_bus_id: str | None = None
+    """Normalised PCI address: `0000:1b:00.0`. A MIG instance has its GPU's address."""
+    nvml_key: tuple[int, int | None] | None = None
+    """Key by which NVML finds the device: its number of the GPU, in order of PCI address (not CUDA's, and not JAX's),
+    and that of the MIG instance in it; None for a whole GPU."""
+    mig_enabled: bool | None = None
+    """Whether a GPU is split into instances; then programs use those, not the GPU itself."""
+    mig: tuple[Device, ...] = ()
+    cuda_ordinal: int | None = None
+    """CUDA's number for the device in the user's environment, if that can be known."""
+    used_by_jax: bool | None = None
+    """Whether JAX uses the device; None until JAX was asked, unless something already rules it out."""
+    reason: str = ""
+    """Why JAX does not use it."""
+    hint: str = ""
+    """What fixes that: a command, or a sentence."""
+
+    @property
+    def number(self) -> int:
+        """Number in its id."""
+        return int(self.id.rpartition(":")[2])

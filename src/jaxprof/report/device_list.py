@@ -8,7 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof import units
-from jaxprof.devices.inventory.machine import Device
+from jaxprof.devices import Device
 from jaxprof.events import DeviceReading, Scalar
 from jaxprof.facts import Fact, at, column, within
 from jaxprof.facts.sessions import READING

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from textual.app import App
 
-    from jaxprof.devices.inventory.machine import Device
+    from jaxprof.devices import Device
     from jaxprof.events import DeviceReading
     from jaxprof.runner.interpreter import Interpreter
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
+from jaxprof.devices import HIDDEN, Device
 from jaxprof.devices.inventory.hardware import AMD, GOOGLE, NVIDIA, MachineHardware, TargetInterpreter
 from jaxprof.devices.inventory.visible import VARIABLE, hides_all, visible_gpus
-from jaxprof.devices.live.nvidia import Gpu, NvidiaListing, normal_pci_bus_id
+from jaxprof.devices.live.nvidia import NvidiaListing, normal_pci_bus_id
 
 CUDA_12_DRIVER = (525, 60, 13)
 CUDA_13_DRIVER = (580,)
@@ -45,21 +45,19 @@ class Obstacle:
     reason: str
     hint: str = ""
 
-    @staticmethod
-    def facts(obstacle: Obstacle | None) -> dict[str, Any]:
-        """Return what a `Device` says of it: that JAX does not use it, and why; nothing without an obstacle."""
-        return {} if obstacle is None else {"used_by_jax": False, "reason": obstacle.reason, "hint": obstacle.hint}
+
+def hindered(device: Device, obstacle: Obstacle | None) -> Device:
+    """Return the device with what keeps JAX from it; unchanged if nothing that can be known does: JAX's answer then
+    decides."""
+    if obstacle is None:
+        return device
+    return replace(device, used_by_jax=False, reason=obstacle.reason, hint=obstacle.hint)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Accelerator:
-    """A device that NVML does not list, found only on the bus."""
-
-    platform: str
-    kind: str
-    pci_bus_id: str | None
-    obstacle: Obstacle | None
-    """What keeps JAX from it; None if nothing that can be known does: JAX's answer then decides."""
+def _on_bus(platform: str, kind: str, pci_bus_id: str | None, obstacle: Obstacle | None) -> Device:
+    """Return a device that NVML does not list, found only on the bus. Its number is not known yet."""
+    name = HIDDEN if platform == "cuda" else platform
+    return hindered(Device(id=f"{name}:0", platform=platform, kind=kind, pci_bus_id=pci_bus_id), obstacle)
 
 
 def cuda_obstacle(listing: NvidiaListing, target: TargetInterpreter, environment: Mapping[str, str]) -> Obstacle | None:
@@ -79,7 +77,7 @@ def cuda_obstacle(listing: NvidiaListing, target: TargetInterpreter, environment
     return _plugin_obstacle("cuda", target, driver, listing.gpus)
 
 
-def gpu_obstacle(gpu: Gpu, listing: NvidiaListing, environment: Mapping[str, str]) -> Obstacle | None:
+def gpu_obstacle(gpu: Device, listing: NvidiaListing, environment: Mapping[str, str]) -> Obstacle | None:
     """Return what keeps JAX from this one GPU or MIG instance, although it may use others."""
     if gpu.mig_enabled:
         if gpu.mig:
@@ -92,24 +90,24 @@ def gpu_obstacle(gpu: Gpu, listing: NvidiaListing, environment: Mapping[str, str
     if value is None:
         return Obstacle(
             reason=f"without {VARIABLE}, CUDA uses another device",
-            hint=f"export {VARIABLE}={gpu.uuid or gpu.index}",
+            hint=f"export {VARIABLE}={gpu.uuid or gpu.number}",
         )
-    return Obstacle(reason=f"{VARIABLE}={value} hides it", hint=f"export {VARIABLE}={gpu.uuid or gpu.index}")
+    return Obstacle(reason=f"{VARIABLE}={value} hides it", hint=f"export {VARIABLE}={gpu.uuid or gpu.number}")
 
 
 def bus_accelerators(
     machine: MachineHardware, listing: NvidiaListing, target: TargetInterpreter, environment: Mapping[str, str]
-) -> tuple[Accelerator, ...]:
+) -> tuple[Device, ...]:
     """Return accelerators on the PCI bus (and Apple's GPU), other than those that NVML lists."""
     accelerators = [*_nvidia_on_bus(machine, listing, target), *_amd(machine, target, environment)]
     accelerators += _tpu(machine, target, environment)
     if machine.system == "Darwin" and machine.processor == "arm64" and not _has(target, "jax-metal"):
         accelerators.append(
-            Accelerator(
-                platform="metal",
-                kind="Apple GPU",
-                pci_bus_id=None,
-                obstacle=Obstacle(
+            _on_bus(
+                "metal",
+                "Apple GPU",
+                None,
+                Obstacle(
                     reason="JAX has no Metal plugin of its own; Apple's jax-metal is experimental, needs older jax "
                     "versions than jaxprof does, and lacks many operations: the CPU is used",
                     hint=f"{_pip(target)} jax-metal   (in an environment of its own)",
@@ -120,7 +118,7 @@ def bus_accelerators(
 
 
 def install_command(
-    platform: str, target: TargetInterpreter, driver: tuple[int, ...] = (), gpus: Sequence[Gpu] = ()
+    platform: str, target: TargetInterpreter, driver: tuple[int, ...] = (), gpus: Sequence[Device] = ()
 ) -> str:
     """Return the pip command that installs JAX for `platform` in `target`, at the version of its jax.
 
@@ -133,7 +131,7 @@ def install_command(
     return f'{_pip(target)} {upgrade}"jax[{extra}]{pin}"'
 
 
-def _extra(platform: str, target: TargetInterpreter, driver: tuple[int, ...], gpus: Sequence[Gpu]) -> str:
+def _extra(platform: str, target: TargetInterpreter, driver: tuple[int, ...], gpus: Sequence[Device]) -> str:
     if platform == "rocm":
         return next((extra for extra in target.jax_extras if extra.startswith("rocm")), "rocm7-local")
     if platform != "cuda":
@@ -145,7 +143,7 @@ def _extra(platform: str, target: TargetInterpreter, driver: tuple[int, ...], gp
 
 
 def _plugin_obstacle(
-    platform: str, target: TargetInterpreter, driver: tuple[int, ...] = (), gpus: Sequence[Gpu] = ()
+    platform: str, target: TargetInterpreter, driver: tuple[int, ...] = (), gpus: Sequence[Device] = ()
 ) -> Obstacle | None:
     """Return the obstacle of a plugin that is missing, or does not fit jaxlib or the driver; else None."""
     if target.packages is None:
@@ -171,7 +169,7 @@ def _plugin_obstacle(
     return None
 
 
-def _nvidia_on_bus(machine: MachineHardware, listing: NvidiaListing, target: TargetInterpreter) -> list[Accelerator]:
+def _nvidia_on_bus(machine: MachineHardware, listing: NvidiaListing, target: TargetInterpreter) -> list[Device]:
     """Return GPUs that NVML does not show: there is no driver, or one that NVML cannot query."""
     listed = {gpu.pci_bus_id for gpu in listing.gpus}
     missing = [device for device in machine.pci if device.vendor == NVIDIA and device.is_display]
@@ -194,18 +192,16 @@ def _nvidia_on_bus(machine: MachineHardware, listing: NvidiaListing, target: Tar
     addresses: list[str | None] = [device.address for device in missing]
     if not addresses and not listing.gpus:  # a container without the PCI bus
         addresses = [None] * machine.nvidia_proc_gpus
-    return [
-        Accelerator(platform="cuda", kind="NVIDIA GPU", pci_bus_id=address, obstacle=obstacle) for address in addresses
-    ]
+    return [_on_bus("cuda", "NVIDIA GPU", address, obstacle) for address in addresses]
 
 
-def _amd(machine: MachineHardware, target: TargetInterpreter, environment: Mapping[str, str]) -> list[Accelerator]:
+def _amd(machine: MachineHardware, target: TargetInterpreter, environment: Mapping[str, str]) -> list[Device]:
     obstacle = _platform_hidden("rocm", environment) or _plugin_obstacle("rocm", target)
     cards = [device for device in machine.pci if device.vendor == AMD and device.is_accelerator]
-    return [Accelerator(platform="rocm", kind="AMD GPU", pci_bus_id=card.address, obstacle=obstacle) for card in cards]
+    return [_on_bus("rocm", "AMD GPU", card.address, obstacle) for card in cards]
 
 
-def _tpu(machine: MachineHardware, target: TargetInterpreter, environment: Mapping[str, str]) -> list[Accelerator]:
+def _tpu(machine: MachineHardware, target: TargetInterpreter, environment: Mapping[str, str]) -> list[Device]:
     obstacle = _platform_hidden("tpu", environment)
     if obstacle is None and target.packages is not None and not _has(target, "libtpu"):
         obstacle = Obstacle(reason=f"libtpu is not installed for {target.python}", hint=install_command("tpu", target))
@@ -215,7 +211,7 @@ def _tpu(machine: MachineHardware, target: TargetInterpreter, environment: Mappi
         accel = [node for node in machine.tpu_nodes if node.startswith("/dev/accel")]
         named_otherwise = any(device.class_code >> 16 == 0x12 and device.vendor != GOOGLE for device in machine.pci)
         chips = [] if named_otherwise else [(f"TPU at {node}", None) for node in accel]
-    return [Accelerator(platform="tpu", kind=kind, pci_bus_id=address, obstacle=obstacle) for kind, address in chips]
+    return [_on_bus("tpu", kind, address, obstacle) for kind, address in chips]
 
 
 def _platform_hidden(platform: str, environment: Mapping[str, str]) -> Obstacle | None:

@@ -25,7 +25,7 @@ def environment_facts(facts: Facts | None = None) -> dict[str, Value]:
     `gather`."""
     facts = gather() if facts is None else facts
     gpus: list[dict[str, Scalar | None]] = [
-        {"name": gpu.name, "uuid": gpu.uuid, "memory_bytes": gpu.memory_bytes, "mig_enabled": gpu.mig_enabled}
+        {"name": gpu.kind, "uuid": gpu.uuid, "memory_bytes": gpu.memory_limit_bytes, "mig_enabled": gpu.mig_enabled}
         for gpu in facts.nvidia.gpus
     ]
     return {

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from jaxprof.devices.inventory.machine import HIDDEN, Device, free_id, in_order
+from jaxprof.devices import HIDDEN, Device
+from jaxprof.devices.inventory.machine import free_id, in_order
 from jaxprof.devices.live.nvidia import normal_pci_bus_id
 
 

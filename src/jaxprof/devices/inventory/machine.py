@@ -11,60 +11,19 @@ import os
 import re
 import sys
 from collections.abc import Container, Iterable, Mapping
+from dataclasses import replace
 
-from jaxprof.devices.inventory.accelerators import Obstacle, bus_accelerators, cuda_obstacle, gpu_obstacle
+from jaxprof.devices import HIDDEN, Device
+from jaxprof.devices.inventory.accelerators import bus_accelerators, cuda_obstacle, gpu_obstacle, hindered
 from jaxprof.devices.inventory.hardware import MachineHardware, TargetInterpreter, read_machine, read_target
 from jaxprof.devices.inventory.visible import settled_order, visible_gpus
 from jaxprof.devices.live.host import CpuFacts, read_cpu
-from jaxprof.devices.live.nvidia import Gpu, NvidiaListing, Nvml
+from jaxprof.devices.live.nvidia import NvidiaListing, Nvml
 from jaxprof.errors import UsageError, unknown_name
 from jaxprof.light_dataclass import dataclass
 
-HIDDEN = "nvidia"
-"""Platform in the id of an NVIDIA GPU that has no number in JAX."""
-
 _GPU_PLATFORMS = ("cuda", "rocm")
 _DEVICE = re.compile(r"([a-z][a-z_]*)(?::(\d{1,9}))?")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Device:
-    """One device. A field is None if it is unknown, or does not apply."""
-
-    id: str
-    """Id of the device: `platform:number`."""
-    platform: str
-    """Platform: `cpu`, `cuda`, `rocm`, `tpu`, `metal`."""
-    kind: str | None = None
-    """Product name: `NVIDIA H200`, `AMD EPYC 9654`."""
-    process: int | None = None
-    """JAX's process index, in a program of several processes."""
-    memory_used_bytes: int | None = None
-    memory_limit_bytes: int | None = None
-    """All of the device's memory (for the CPU: the machine's, or the cgroup's limit)."""
-    memory_free_bytes: int | None = None
-    allocator_limit_bytes: int | None = None
-    """Largest amount of memory that JAX's allocator would take."""
-    core_count: float | None = None
-    """For a CPU, cores that this process may use, a fraction under a quota; for an accelerator, as JAX reports."""
-    compute_capability: str | None = None
-    uuid: str | None = None
-    pci_bus_id: str | None = None
-    nvml_key: tuple[int, int | None] | None = None
-    """Key by which NVML finds the device."""
-    cuda_ordinal: int | None = None
-    """CUDA's number for the device in the user's environment, if that can be known."""
-    used_by_jax: bool | None = None
-    """Whether JAX uses the device; None until JAX was asked, unless something already rules it out."""
-    reason: str = ""
-    """Why JAX does not use it."""
-    hint: str = ""
-    """What fixes that: a command, or a sentence."""
-
-    @property
-    def number(self) -> int:
-        """Number in its id."""
-        return int(self.id.rpartition(":")[2])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +37,11 @@ class Facts:
     environment: Mapping[str, str]
 
 
-def gather(python: str = sys.executable, nvml: Nvml | None = None) -> Facts:
+def gather(python: str = sys.executable) -> Facts:
     """Read the machine. `python` is the interpreter that runs the engine; no process is started in it."""
     return Facts(
         cpu=read_cpu(),
-        nvidia=(nvml or Nvml()).listing(),
+        nvidia=Nvml().listing(),
         machine=read_machine(),
         target=read_target(python),
         environment=dict(os.environ),
@@ -102,18 +61,9 @@ def local_devices(facts: Facts | None = None) -> tuple[Device, ...]:
     devices = [cpu, *_nvidia_devices(facts)]
     taken = [device.id for device in devices]
     for extra in bus_accelerators(facts.machine, facts.nvidia, facts.target, facts.environment):
-        name = HIDDEN if extra.platform == "cuda" else extra.platform
-        identifier = free_id(name, taken)
+        identifier = free_id(extra.id.partition(":")[0], taken)
         taken.append(identifier)
-        devices.append(
-            Device(
-                id=identifier,
-                platform=extra.platform,
-                kind=extra.kind,
-                pci_bus_id=extra.pci_bus_id,
-                **Obstacle.facts(extra.obstacle),
-            )
-        )
+        devices.append(replace(extra, id=identifier))
     return in_order(devices)
 
 
@@ -165,27 +115,14 @@ def _nvidia_devices(facts: Facts) -> list[Device]:
     devices = []
     for position, gpu in enumerate(every):
         own = gpu_obstacle(gpu, listing, environment)
-        obstacle = own if gpu.mig_enabled else general or own
         ordinal = visible.gpus.index(gpu) if gpu in visible.gpus else None
-        devices.append(_nvidia_device(gpu, position, ordinal, visible.certain, obstacle))
+        placed = replace(
+            gpu,
+            id=f"{HIDDEN}:{position}" if ordinal is None else f"cuda:{ordinal}",
+            cuda_ordinal=ordinal if visible.certain else None,
+        )
+        devices.append(hindered(placed, own if gpu.mig_enabled else general or own))
     return devices
-
-
-def _nvidia_device(gpu: Gpu, position: int, ordinal: int | None, certain: bool, obstacle: Obstacle | None) -> Device:
-    return Device(
-        id=f"{HIDDEN}:{position}" if ordinal is None else f"cuda:{ordinal}",
-        platform="cuda",
-        kind=gpu.name,
-        memory_used_bytes=gpu.memory_used_bytes,
-        memory_limit_bytes=gpu.memory_bytes,
-        memory_free_bytes=gpu.memory_free_bytes,
-        compute_capability=gpu.compute_capability,
-        uuid=gpu.uuid,
-        pci_bus_id=gpu.pci_bus_id,
-        nvml_key=gpu.key,
-        cuda_ordinal=ordinal if certain else None,
-        **Obstacle.facts(obstacle),
-    )
 
 
 def free_id(platform: str, taken: Container[str], number: int = 0) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from jaxprof import units
-from jaxprof.devices.inventory.machine import Device
+from jaxprof.devices import Device
 from jaxprof.devices.inventory.visible import ORDER_VARIABLE, VARIABLE, settled_order
 from jaxprof.errors import UsageError, unknown_name
 

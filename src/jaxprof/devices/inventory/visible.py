@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from jaxprof.devices.live.nvidia import Gpu
+from jaxprof.devices import Device
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 ORDER_VARIABLE = "CUDA_DEVICE_ORDER"
@@ -21,15 +21,15 @@ ORDER_VARIABLE = "CUDA_DEVICE_ORDER"
 class Visible:
     """GPUs and MIG instances in CUDA's order."""
 
-    gpus: tuple[Gpu, ...]
+    gpus: tuple[Device, ...]
     certain: bool = True
     """False if CUDA numbers by speed and the GPUs differ: then only CUDA knows which GPU is its number 0."""
 
 
-def visible_gpus(gpus: Sequence[Gpu], environment: Mapping[str, str]) -> Visible:
+def visible_gpus(gpus: Sequence[Device], environment: Mapping[str, str]) -> Visible:
     """Return the GPUs of `gpus` (in NVML's order) that a process with `environment` would see."""
     by_bus = environment.get(ORDER_VARIABLE, "") == "PCI_BUS_ID"
-    alike = len({gpu.name for gpu in gpus}) <= 1
+    alike = len({gpu.kind for gpu in gpus}) <= 1
     value = environment.get(VARIABLE)
     if value is None:
         whole = tuple(gpu for gpu in gpus if not gpu.mig_enabled)
@@ -37,7 +37,7 @@ def visible_gpus(gpus: Sequence[Gpu], environment: Mapping[str, str]) -> Visible
             return Visible(whole, by_bus or alike)
         instances = [instance for gpu in gpus for instance in gpu.mig]
         return Visible(tuple(instances[:1]), certain=len(instances) <= 1)  # CUDA takes one instance without being asked
-    visible: list[Gpu] = []
+    visible: list[Device] = []
     certain = True
     for entry in value.split(","):
         gpu = _find(entry.strip(), gpus)
@@ -66,7 +66,7 @@ def hides_all(environment: Mapping[str, str]) -> bool:
     return value is not None and value.split(",")[0].strip() in ("", "-1", "NoDevFiles")
 
 
-def _find(entry: str, gpus: Sequence[Gpu]) -> Gpu | None:
+def _find(entry: str, gpus: Sequence[Device]) -> Device | None:
     if entry.isdigit():
         return gpus[int(entry)] if int(entry) < len(gpus) else None
     lower = entry.lower()

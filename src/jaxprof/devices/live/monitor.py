@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from jaxprof.devices.inventory.machine import Device
+from jaxprof.devices import Device
 from jaxprof.devices.live.host import HostSampler
 from jaxprof.devices.live.nvidia import Nvml
 from jaxprof.events import DeviceReading

@@ -21,6 +21,7 @@ from typing import Any
 
 import psutil
 
+from jaxprof.devices import HIDDEN, Device
 from jaxprof.events import DeviceReading, Scalar
 
 _LIBRARY = "libnvidia-ml.so.1"
@@ -45,37 +46,10 @@ THROTTLE_REASONS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gpu:
-    """One GPU, or one MIG instance of it. None is unknown."""
-
-    index: int
-    """NVML's number, in order of PCI address; not CUDA's, and not JAX's."""
-    name: str | None = None
-    uuid: str | None = None
-    """The UUID, `GPU-...` or `MIG-...`, as `CUDA_VISIBLE_DEVICES` takes it."""
-    pci_bus_id: str | None = None
-    """Normalised PCI address: `0000:1b:00.0`. A MIG instance has its GPU's address."""
-    memory_bytes: int | None = None
-    memory_used_bytes: int | None = None
-    memory_free_bytes: int | None = None
-    compute_capability: str | None = None
-    mig_enabled: bool | None = None
-    """Whether the GPU is split into instances; then programs use those, not the GPU itself."""
-    mig: tuple[Gpu, ...] = ()
-    mig_index: int | None = None
-    """Number of a MIG instance in its GPU; None for a whole GPU."""
-
-    @property
-    def key(self) -> tuple[int, int | None]:
-        """Key for `Nvml.read`, always known, unlike the UUID."""
-        return self.index, self.mig_index
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NvidiaListing:
     """The GPUs and versions that NVML reports."""
 
-    gpus: tuple[Gpu, ...] = ()
+    gpus: tuple[Device, ...] = ()
     driver: str | None = None
     cuda: str | None = None
     """Newest CUDA version that the driver runs: `12.8`."""
@@ -109,7 +83,7 @@ class Nvml:
         )
 
     def read(self, key: tuple[int, int | None], device: str) -> DeviceReading:
-        """Return a live reading of the GPU with that `Gpu.key`, under the name `device`.
+        """Return a live reading of the GPU with that `Device.nvml_key`, under the name `device`.
 
         A MIG instance has its own memory and processes; temperature and clocks are those of its chip. Utilisation and
         power are reported for whole GPUs only, so an instance has none.
@@ -161,42 +135,44 @@ class Nvml:
         self._opened, self.problem = True, ""
         return True
 
-    def _gpu(self, index: int) -> Gpu:
+    def _gpu(self, index: int) -> Device:
         handle = self._handle((index, None))
         mode = self._ask_of(handle, "nvmlDeviceGetMigMode")
         enabled = bool(mode[0]) if isinstance(mode, list | tuple) and mode else None
         gpu = replace(
-            self._described(index, handle),
+            self._described((index, None), handle),
             pci_bus_id=normal_pci_bus_id(_text(getattr(self._ask_of(handle, "nvmlDeviceGetPciInfo"), "busId", None))),
             compute_capability=self._capability(handle),
             mig_enabled=enabled,
         )
         return replace(gpu, mig=self._instances(gpu, handle)) if enabled else gpu
 
-    def _described(self, index: int, handle: Any) -> Gpu:
+    def _described(self, key: tuple[int, int | None], handle: Any) -> Device:
         """Return what a GPU and a MIG instance both say: name, UUID and memory."""
         memory = self._ask_of(handle, "nvmlDeviceGetMemoryInfo")
-        return Gpu(
-            index=index,
-            name=_text(self._ask_of(handle, "nvmlDeviceGetName")),
+        return Device(
+            id=f"{HIDDEN}:{key[0]}",
+            platform="cuda",
+            nvml_key=key,
+            kind=_text(self._ask_of(handle, "nvmlDeviceGetName")),
             uuid=_text(self._ask_of(handle, "nvmlDeviceGetUUID")),
-            memory_bytes=_integer(getattr(memory, "total", None)),
+            memory_limit_bytes=_integer(getattr(memory, "total", None)),
             memory_used_bytes=_integer(getattr(memory, "used", None)),
             memory_free_bytes=_integer(getattr(memory, "free", None)),
         )
 
-    def _instances(self, gpu: Gpu, handle: Any) -> tuple[Gpu, ...]:
+    def _instances(self, gpu: Device, handle: Any) -> tuple[Device, ...]:
         instances = []
         for number in range(self._ask_of(handle, "nvmlDeviceGetMaxMigDeviceCount") or 0):
-            instance = self._handle((gpu.index, number))
+            key = (gpu.number, number)
+            instance = self._handle(key)
             if instance is None:  # instances may be numbered with gaps
                 continue
-            described = self._described(gpu.index, instance)
+            described = self._described(key, instance)
             instances.append(
                 replace(
                     described,
-                    mig_index=number,
-                    name=described.name or gpu.name,
+                    kind=described.kind or gpu.kind,
                     pci_bus_id=gpu.pci_bus_id,
                     compute_capability=gpu.compute_capability,
                 )
