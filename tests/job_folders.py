@@ -15,7 +15,8 @@ from jaxprof import events as e
 from jaxprof.analysis.jobs.job import JobFigures, figures_of
 from jaxprof.analysis.jobs.step_grid import OWN, StepGrid
 from jaxprof.analysis.timeline import TEXT_NAME, VERSION
-from jaxprof.rollup.job import JobFiles, JobSteps, MemberFigures
+from jaxprof.facts.processes import ProcessFile
+from jaxprof.rollup.job import JobFiles, JobSteps
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import JobFollower, JobMember, RecordedJob, recorded_job
 from jaxprof.session_names import session_path
@@ -199,7 +200,7 @@ def job_files(job: RecordedJob[Session]) -> JobFiles:
     """What is derived from the whole sessions of its processes."""
     files = JobFiles(job.folder, {})
     for member in job.members:
-        files.take(MemberFigures.of(member))
+        files.take(ProcessFile(member.path, member.session, index=member.index))
     return files
 
 

@@ -15,7 +15,6 @@ from answer_schemas import schema_of
 from cli.calling import understood
 from jaxprof.analysis.explain.catalogue import SOURCES, entries
 from jaxprof.cli.kinds import KINDS
-from jaxprof.facts import document as columns
 
 ROOT = Path(__file__).parents[1]
 NAMES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
@@ -72,6 +71,12 @@ def _findings():
         found = [entry for entry in entries().values() if entry.source == source]
         lines += [f"| `{entry.code}` | {entry.title}. {entry.means} | {entry.fix} |" for entry in found]
     return "\n".join(lines) + "\n"
+
+
+def columns(facts):
+    """The table of these facts with their types in SQL."""
+    lines = ["| key | type | meaning |", "|---|---|---|"]
+    return "\n".join([*lines, *(f"| `{fact.key}` | {fact.unit.sql} | {fact.meaning} |" for fact in facts)])
 
 
 def _tables(module):

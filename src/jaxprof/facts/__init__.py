@@ -222,12 +222,6 @@ class Relation:
         return [{fact.key: column for fact, column in zip(self.facts, cells, strict=True)}]
 
 
-def document(facts: Iterable[Fact[Any]]) -> str:
-    """Return the Markdown table of the documents that lists these facts with their types in SQL."""
-    lines = ["| key | type | meaning |", "|---|---|---|"]
-    return "\n".join([*lines, *(f"| `{fact.key}` | {fact.unit.sql} | {fact.meaning} |" for fact in facts)])
-
-
 def within(of: Callable[[Any], Any], facts: Iterable[Fact[Any]]) -> Iterator[Fact[Any]]:
     """Yield the facts, read from the part of a row that `of` returns; None if a row has no such part."""
 

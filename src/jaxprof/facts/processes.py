@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.analysis.jobs.figures import LoopFigures, ProcessFigures, process_figures
 from jaxprof.analysis.jobs.step_grid import LoopTrace, loop_trace
@@ -14,6 +14,9 @@ from jaxprof.facts import Fact, Relation, SessionFile, at, within
 from jaxprof.facts.units import COUNT, INDEX, NUMBER, RATE, SECONDS, SHARE, TEXT, TRUTH, UNIX_TIME
 from jaxprof.session.log.job_folder import JobMember
 from jaxprof.session.log.state import with_urls
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.arrivals import CollectiveEvents
 
 _PARTS: Final = {
     DEVICE: "The device computes, or the process waits in a collective",
@@ -50,6 +53,13 @@ class ProcessFile(SessionFile):
     def trace(self) -> LoopTrace | None:
         """Hot loop of the process; None if none was seen."""
         return loop_trace(JobMember(self.index, self.path, self.session), self.figures)
+
+    @cached_property
+    def captures(self) -> Mapping[str, CollectiveEvents]:
+        """Captured collectives of the process by name."""
+        from jaxprof.analysis.arrivals import collective_events
+
+        return collective_events(self.index, self.session)
 
     @property
     def clock_seconds(self) -> float:

@@ -30,10 +30,10 @@ from jaxprof.analysis.jobs.step_grid import (
     column_edges,
     common_unit,
     in_columns,
-    loop_trace,
     parts_of,
 )
 from jaxprof.errors import FileRefusedError
+from jaxprof.facts.processes import ProcessFile
 from jaxprof.rollup import FOLDER
 from jaxprof.session import Session
 from jaxprof.session.log import load
@@ -65,26 +65,6 @@ def has_extra() -> bool:
     return all(find_spec(name) is not None for name in ("duckdb", "pyarrow"))
 
 
-@dataclass(frozen=True, slots=True)
-class MemberFigures:
-    """What is derived from the session of one process."""
-
-    figures: ProcessFigures
-    trace: LoopTrace | None
-    captures: Mapping[str, CollectiveEvents]
-    began_seconds: float
-    """When the recording began, in Unix time."""
-
-    @classmethod
-    def of(cls, member: JobMember[Session]) -> MemberFigures:
-        """Derive the figures of a process."""
-        from jaxprof.analysis.arrivals import collective_events
-        from jaxprof.analysis.jobs.figures import process_figures
-
-        figures, events = process_figures(member), collective_events(member.index, member.session)
-        return cls(figures, loop_trace(member, figures), events, member.session.header.wall_seconds)
-
-
 @dataclass(slots=True)
 class JobFiles:
     """What was read of the folder of a job. Mappings have the index of a process as their key."""
@@ -108,13 +88,12 @@ class JobFiles:
         """Sessions of processes of which nothing was read so far."""
         return {index: path for index, path in self.sessions.items() if index not in self.figures}
 
-    def take(self, read: MemberFigures) -> None:
-        """Add what was derived from a session."""
-        index = read.figures.index
-        self.figures[index] = read.figures
+    def take(self, read: ProcessFile) -> None:
+        """Add what is derived from the session of a process."""
+        self.figures[read.index] = read.figures
         if read.trace is not None:
-            self.traces[index] = read.trace
-        self.began.append((read.figures.host, read.began_seconds))
+            self.traces[read.index] = read.trace
+        self.began.append((read.figures.host, read.session.header.wall_seconds))
         self.captures.append(read.captures)
 
     def read_rest(self) -> None:
@@ -318,6 +297,5 @@ def _take_session(files: JobFiles, index: int, path: Path) -> None:
     except FileRefusedError as error:
         files.notices.append(error.what)
         return
-    member = JobMember(index, path, session)
-    files.take(MemberFigures.of(member))
-    files.reported.append(process_report(member))
+    files.take(ProcessFile(path, session, index=index))
+    files.reported.append(process_report(JobMember(index, path, session)))

@@ -72,12 +72,8 @@ class RolledUp:
     def is_of(self, path: Path) -> bool:
         """Return whether the roll-up holds all of the session at this path, which has ended."""
         with suppress(OSError):
-            return self.holds(path.name, path.stat().st_size)
+            return self.complete and path.name == self.path and path.stat().st_size == self.session_bytes
         return False
-
-    def holds(self, name: str, size: int) -> bool:
-        """Return whether the roll-up holds all of the session of that name with `size` bytes, which has ended."""
-        return self.complete and name == self.path and size == self.session_bytes
 
     @property
     def extent(self) -> tuple[float, float] | None:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from jaxprof.analysis.arrivals import collective_events
 from jaxprof.analysis.jobs.figures import LoopWindows
 from jaxprof.analysis.jobs.step_grid import OWN_PARTS, ColumnSums, add_trace
 from jaxprof.analysis.programs.loop_time import PARTS
@@ -134,8 +133,7 @@ def parts(file: ProcessFile) -> Iterator[Part]:
 
 def collectives(file: ProcessFile) -> Iterator[Part]:
     """Yield `collectives`, the executions of the collectives that took most time; nothing without any."""
-    by_name = collective_events(file.index, file.session)
-    longest = sorted(by_name.values(), key=lambda events: -float(np.sum(events.ends - events.starts)))
+    longest = sorted(file.captures.values(), key=lambda events: -float(np.sum(events.ends - events.starts)))
     for events in longest[:MOST_COLLECTIVES]:
         starts, ends = events.starts[:MOST_INSTANCES], events.ends[:MOST_INSTANCES]
         exchanged = events.exchanged

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from jaxprof.analysis.jobs.job import JobFigures
     from jaxprof.analysis.jobs.step_grid import StepGrid
-    from jaxprof.rollup.job import JobSteps, MemberFigures
+    from jaxprof.facts.processes import ProcessFile
+    from jaxprof.rollup.job import JobSteps
 
 _LOSS_COLUMNS: Final = 100
 """Columns of the grid from which the lost seconds are computed."""
@@ -117,13 +118,14 @@ class _Sessions:
         from jaxprof.session.log.job_folder import JobFollower
 
         self._follower = JobFollower(folder, Session)
-        self._read: dict[int, MemberFigures] = {}
+        self._read: dict[int, ProcessFile] = {}
         self._notices: tuple[str, ...] | None = None
 
     def read(self) -> JobInView | None:
         """Return the job as `JobReading.read` does."""
         from jaxprof.analysis.jobs.job import figures_of
-        from jaxprof.rollup.job import JobFiles, JobSteps, MemberFigures
+        from jaxprof.facts.processes import ProcessFile
+        from jaxprof.rollup.job import JobFiles, JobSteps
 
         changed = self._follower.poll()
         job = self._follower.job
@@ -133,7 +135,7 @@ class _Sessions:
         files = JobFiles(job.folder, {})
         for member in job.members:
             if member.index in changed:
-                self._read[member.index] = MemberFigures.of(member)
+                self._read[member.index] = ProcessFile(member.path, member.session, index=member.index)
             files.take(self._read[member.index])
         processes = tuple(files.figures.values())
         of_job = figures_of(str(job.folder), job.job, job.count, processes, files.captures, files.began, job.notices)
