@@ -212,8 +212,8 @@ def launch_job(count: int, out: Path | None, *, force: bool, form: str) -> int:
 
 def _report(folder: Path, form: str) -> None:
     from jaxprof.report.conclusion import conclusion, conclusion_lines
-    from jaxprof.report.hosts import summary_lines
-    from jaxprof.report.renderers import WIDTH
+    from jaxprof.report.hosts import summary
+    from jaxprof.report.renderers import WIDTH, report_lines
     from jaxprof.rollup.job import read_job_figures
 
     try:
@@ -224,7 +224,7 @@ def _report(folder: Path, form: str) -> None:
     if form == "json":
         print_job(job, form)
         return
-    for line in summary_lines(job):
+    for line in report_lines(summary(job)):
         note(line)
     note(f"job: {Library().name_of(folder)}")
     for line in conclusion_lines(conclusion(explained_job(folder, job)), WIDTH - len(_NAME)):

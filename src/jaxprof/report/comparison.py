@@ -40,7 +40,7 @@ from jaxprof.facts.units import (
 )
 from jaxprof.grouping import Pair
 from jaxprof.report.recording.words import words
-from jaxprof.report.renderers import Table, text_lines, wrap
+from jaxprof.report.renderers import WIDE, Headline, Piece, Prose, Table, report_lines
 from jaxprof.report.runs import parameters_text, problems
 from jaxprof.report.sides import KEPT, PLAN, SPEC, VERSUS, SideRow, ab_head, side_rows, verdict_line
 from jaxprof.session import Run, Session
@@ -54,10 +54,10 @@ if TYPE_CHECKING:
     from jaxprof.hlo.analysis.findings.finding import HloFinding
     from jaxprof.hlo.analysis.liveness import LiveValue
 
-WIDTH: Final = 100
 _LAYOUT: Final = re.compile(r"(?<=\])\{[^{}]*\}")
 _FINDINGS_NAMED: Final = 4
 _ROWS_SHOWN: Final = 20
+_REST: Final = "and {} more: --format json has all"
 _STAGES_SHOWN: Final = 6
 
 
@@ -331,7 +331,7 @@ def tables(pair: RunComparison) -> Iterator[Table[Any]]:
     yield _differing(FINDINGS_COMPARED, difference.findings or (), "findings")
     yield _differing(BUFFERS_COMPARED, difference.buffers or (), "buffers")
     if difference.passes is not None:
-        yield Table(STAGES_COMPARED, difference.passes).first(_STAGES_SHOWN, "and {} shorter ones")
+        yield Table(STAGES_COMPARED, difference.passes, most=_STAGES_SHOWN, rest="and {} shorter ones")
 
 
 def facts_table(facts: Iterable[FigureDifference]) -> Table[FigureDifference]:
@@ -352,7 +352,7 @@ def kernels_table(kernels: KernelDifferences) -> Table[KernelDifference]:
             f"({_seconds_difference(kernels.difference_seconds)}); the differences of all kernels add up to this. "
             "The two sides were captured at different times."
         )
-    return Table(KERNELS_COMPARED, rows, notes=tuple(notes)).first(_ROWS_SHOWN, "and {} more: --format json has all")
+    return Table(KERNELS_COMPARED, rows, notes=tuple(notes), most=_ROWS_SHOWN, rest=_REST)
 
 
 def named(table: Table[Any], first: str, second: str) -> Table[Any]:
@@ -369,7 +369,7 @@ def _differing(columns: Sequence[Fact[Any]], rows: Sequence[Any], what: str) -> 
     shown = [row for row in rows if row.status != "same"]
     same = len(rows) - len(shown)
     notes = (f"{what} that are the same: {integer(same)}",) if same else ()
-    return Table(columns, shown, notes=notes).first(_ROWS_SHOWN, "and {} more: --format json has all")
+    return Table(columns, shown, notes=notes, most=_ROWS_SHOWN, rest=_REST)
 
 
 def environment_table(difference: SessionDifference) -> Table[Difference[str]]:
@@ -409,33 +409,33 @@ def _why_no_pair(difference: SessionDifference) -> str:
 
 def comparison_text(difference: SessionDifference) -> str:
     """Return the whole report, without a line break at its end."""
-    lines: list[str] = []
+    return "\n".join(report_lines(_report(difference), WIDE))
+
+
+def _report(difference: SessionDifference) -> Iterator[Piece]:
     for name, session in (("first", difference.before), ("second", difference.after)):
         header = session.header
-        lines.append(
-            safe(f"{name}: {header.session}  ·  {header.created}  ·  {header.host}  ·  {state_words(session)}")
-        )
+        yield safe(f"{name}: {header.session}  ·  {header.created}  ·  {header.host}  ·  {state_words(session)}")
         if difference.before is not difference.after:  # not two runs of one session
-            for kept in (versus for result in ab_results(session) for versus in result.versus):
-                lines += wrap(verdict_line(kept), hang=2, width=WIDTH)
-    lines.append("")
-    lines += text_lines(environment_table(difference), width=WIDTH)
+            yield from (Prose(verdict_line(kept), hang=2) for result in ab_results(session) for kept in result.versus)
+    yield from ("", environment_table(difference))
     for pair in difference.runs:
-        heading = safe(title(pair))
-        lines += ["", *wrap(heading, first="", hang=2, width=WIDTH), "─" * min(WIDTH, len(heading))]
+        yield from ("", Headline(title(pair)))
         if (versus := side_versus(pair.session_before, pair.before, pair.after)) is not None:
-            lines += wrap(verdict_line(versus), width=WIDTH)
-        lines += wrap(answer(pair), width=WIDTH)
-        for reason in pair.difference.unlike:
-            lines.append(safe(f"  not the same measurement: {reason}"))
-        for table in tables(pair):
-            if table_lines := list(text_lines(table, width=WIDTH)):
-                lines += ["", *table_lines]
+            yield Prose(verdict_line(versus))
+        yield Prose(answer(pair))
+        yield from (Prose(f"not the same measurement: {reason}") for reason in pair.difference.unlike)
+        yield from _apart(tables(pair))
     if notes := list(_notes(difference)):
-        lines.append("")
-        for note in notes:
-            lines += wrap(note, first="", hang=2, width=WIDTH)
-    return "\n".join(lines)
+        yield ""
+        yield from (Prose(note, "", 2) for note in notes)
+
+
+def _apart(listed: Iterable[Table[Any]]) -> Iterator[Piece]:
+    """Yield the tables that are not empty, with an empty line before each."""
+    for table in listed:
+        if table.rows or table.notes:
+            yield from ("", table)
 
 
 RUN_COMPARED: Final[tuple[Fact[Run], ...]] = (
@@ -522,27 +522,20 @@ DIFFERENCE: Final[tuple[Fact[SessionDifference], ...]] = (
 
 def ab_lines(result: AbResult) -> Iterator[str]:
     """Yield the report of a measured comparison as text."""
-    yield from ab_head(result, WIDTH)
-    for versus in result.versus:
-        yield from _all_differences(result, versus)
+    differences = (piece for versus in result.versus for piece in _all_differences(result, versus))
     sides = (RunRow(side.run.plan.side, side, side.run.shown) for side in result.sides)
-    yield from (*problems(sides, WIDTH), "")
+    yield from report_lines((*ab_head(result), *differences, *problems(sides), ""), WIDE)
 
 
-def _all_differences(result: AbResult, versus: AbVersus) -> Iterator[str]:
+def _all_differences(result: AbResult, versus: AbVersus) -> Iterator[Piece]:
     """Yield what differs between A and one side: the environments, exact facts, kernels, and last the phases."""
     difference = result.difference(versus)
     (pair,) = difference.runs
-    yield ""
-    yield from wrap(f"A → {versus.label}: {answer(pair)}", hang=2, width=WIDTH)
+    yield from ("", Prose(f"A → {versus.label}: {answer(pair)}", hang=2))
     listed = list(tables(pair))
     times = [table for table in listed if table.columns is PHASES]
     exact = [table for table in listed if table.columns is not PHASES]
-    for table in (environment_table(difference), *exact, *times):
-        lines = list(text_lines(named(table, "A", versus.label), width=WIDTH))
-        if lines:
-            yield ""
-            yield from lines
+    yield from _apart(named(table, "A", versus.label) for table in (environment_table(difference), *exact, *times))
 
 
 @dataclass(frozen=True, slots=True)

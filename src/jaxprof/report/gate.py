@@ -10,12 +10,10 @@ from jaxprof.events import ResultsCompared
 from jaxprof.facts import Fact, at, column, pick, within
 from jaxprof.facts.units import LIST, NUMBER, OBJECT, ROWS, TEXT, TRUTH
 from jaxprof.report.comparison import FIGURES, figure, growth_text, signed
-from jaxprof.report.renderers import Table, text_lines, wrap
+from jaxprof.report.renderers import WIDE, Piece, Prose, Table, report_lines
 from jaxprof.report.sides import VERSUS, basis_lines, results_text
 from jaxprof.stats.comparison import more_launches
 from jaxprof.units import UNKNOWN, percent
-
-WIDTH: Final = 100
 
 
 def _answer(result: GateResult) -> str:
@@ -75,14 +73,16 @@ def row_text(row: GateRow) -> str:
 
 def gate_text(result: GateResult) -> str:
     """Return the outcome, what the base is, a line for each limit, and one for each reason."""
-    lines = wrap(_answer(result), first="", hang=2, width=WIDTH)
-    for note in notes(result):
-        lines += wrap(note, width=WIDTH)
-    lines += text_lines(Table(LIMITS, result.rows))
+    return "\n".join(report_lines(_report(result), WIDE))
+
+
+def _report(result: GateResult) -> Iterator[Piece]:
+    yield Prose(_answer(result), "", 2)
+    yield from map(Prose, notes(result))
+    yield Table(LIMITS, result.rows, is_wide=True)
     for row in result.rows:
         if reason := _reason(row):
-            lines += wrap(f"{row.limit.text} {_state(row)}: {reason}", hang=2, width=WIDTH)
-    return "\n".join(lines)
+            yield Prose(f"{row.limit.text} {_state(row)}: {reason}", hang=2)
 
 
 def notes(result: GateResult) -> Iterator[str]:

@@ -12,9 +12,9 @@ from jaxprof.analysis.history import HistoryPoint, LibraryHistory, MeasurementHi
 from jaxprof.facts import Fact, at, column, pick, within
 from jaxprof.facts.units import BY_NAME, COUNT, LIST, NUMBER, NUMBER_BY_NAME, ROWS, TEXT, TRUTH
 from jaxprof.report.comparison import ENVIRONMENT, figure, signed
-from jaxprof.report.renderers import WIDTH, Table, text_lines, to_csv_text, wrap
+from jaxprof.report.renderers import WIDTH, Headline, Prose, Table, report_lines, text_lines, to_csv_text, wrap
 from jaxprof.report.runs import parameters_text
-from jaxprof.text import safe, shorten
+from jaxprof.text import shorten
 from jaxprof.units import UNKNOWN, counted, integer, percent
 
 POINTS_SHOWN: Final = 20
@@ -29,15 +29,6 @@ _VALUE_CHARACTERS: Final = 48
 _LEAST_SPAN: Final = 1.1
 """Least ratio of the highest to the lowest value that fills the height of a trend. With it, noise of a few percent does
 not look like a mountain."""
-
-
-def date(wall_seconds: float) -> str:
-    """Return the day of a Unix time in UTC, in the form that names of sessions have: `2026-11-26`."""
-    return _utc(wall_seconds).strftime("%Y-%m-%d")
-
-
-def _utc(wall_seconds: float) -> datetime:
-    return datetime.fromtimestamp(wall_seconds, UTC)
 
 
 def series_name(series: MeasurementHistory, *, where: bool = True) -> str:
@@ -145,7 +136,7 @@ _POINT: Final[tuple[Fact[PointRow], ...]] = (
     Fact("run", TEXT, "Id of the run", at("point.run")),
     Fact("path", TEXT, "The session's file", lambda row: str(row.point.path)),
     Fact("ended", TEXT, "When it ended, in UTC",
-         lambda row: _utc(row.point.wall_seconds).strftime("%Y-%m-%dT%H:%M:%SZ")),
+         lambda row: datetime.fromtimestamp(row.point.wall_seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")),
     Fact("value", NUMBER, "The figure", at("point.value")),
     Fact("low", NUMBER, "Lower bound of its 95 % interval", at("point.low")),
     Fact("high", NUMBER, "Upper bound of the 95 % interval", at("point.high")),
@@ -215,14 +206,10 @@ def history_text(history: LibraryHistory, shown: int | None = POINTS_SHOWN) -> s
 
 
 def _series_lines(history: LibraryHistory, series: MeasurementHistory, shown: int | None) -> Iterator[str]:
-    name = safe(series_name(series))
-    yield from wrap(name, first="", hang=2)
-    yield "─" * min(WIDTH, len(name))
     values = [point.value for point in series.points]
     ends = " to ".join(dict.fromkeys(figure(value, history.unit) for value in (min(values), max(values))))
-    yield f"  {trend(series, WIDTH - 4)}"
-    yield from wrap(f"{history.title}, {ends}; {outcome(history, series)}")
-    yield ""
+    about = Prose(f"{history.title}, {ends}; {outcome(history, series)}")
+    yield from report_lines((Headline(series_name(series)), f"  {trend(series, WIDTH - 4)}", about, ""))
     rows = _rows(history, series)[-shown if shown else None :]
     heading, *drawn = text_lines(Table(_POINT, rows), width=WIDTH)
     yield heading

@@ -15,7 +15,7 @@ from jaxprof.analysis.jobs.late import shared
 from jaxprof.facts import SENTENCE, Fact, at
 from jaxprof.facts.processes import FIGURES, PART_SECONDS
 from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, LIST, OBJECT, ROWS, SECONDS, SHARE, TEXT
-from jaxprof.report.renderers import WIDTH, Table, text_lines, wrap
+from jaxprof.report.renderers import Headline, Piece, Prose, Table, report_lines
 from jaxprof.text import safe
 from jaxprof.units import counted, percent, scaled, seconds
 
@@ -81,30 +81,31 @@ COLLECTIVES: Final[tuple[Fact[Arrivals], ...]] = (
 
 def arrival_table(arrivals: Arrivals) -> Table[ArrivalRow]:
     """Return the table with a row for each process whose capture holds the collective."""
-    return Table(ARRIVALS, [ArrivalRow(arrivals, place) for place in range(len(arrivals.indices))])
+    return Table(ARRIVALS, [ArrivalRow(arrivals, place) for place in range(len(arrivals.indices))], is_wide=True)
 
 
 def process_table(job: JobFigures) -> Table[ProcessFigures]:
     """Return the table with a row for each process that could be read."""
-    return Table(FIGURES, job.processes)
+    return Table(FIGURES, job.processes, is_wide=True)
 
 
 def to_text(job: JobFigures) -> str:
-    """Return the report: first what is missing, then what was found, then the processes."""
-    heading = f"{job.folder}  ·  {counted(job.count, 'process', 'processes')}" + (f"  ·  {job.job}" if job.job else "")
-    lines = [safe(heading), "─" * min(WIDTH, len(heading))]
-    for notice in job.notices:
-        lines += wrap(notice, first="  ! ")
-    lines += ["", *summary_lines(job), ""]
-    lines += text_lines(process_table(job))
+    """Return the report as text."""
+    return "\n".join(report_lines(_report(job)))
+
+
+def _report(job: JobFigures) -> Iterator[Piece]:
+    """Yield first what is missing, then what was found, then the processes."""
+    parts = [job.folder, counted(job.count, "process", "processes"), *([job.job] if job.job else [])]
+    yield Headline("  ·  ".join(parts))
+    yield from (Prose(notice, "  ! ") for notice in job.notices)
+    yield from ("", *summary(job), "", process_table(job))
     if any(process.shares is not None for process in job.processes):
-        words = f"{', '.join(PART_SECONDS)}: shares of the time of its loop, from samples"
-        lines += wrap(words)
+        yield Prose(f"{', '.join(PART_SECONDS)}: shares of the time of its loop, from samples")
     if job.goodput is not None:
-        lines += ["", *goodput_lines(job.goodput)]
+        yield from ("", *_goodput(job.goodput))
     if job.arrivals is not None:
-        lines += ["", *_arrival_lines(job.arrivals), "", *_collective_lines(job.collectives)]
-    return "\n".join(lines)
+        yield from ("", *_arrivals(job.arrivals), "", *_collectives(job.collectives))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,38 +146,34 @@ def cause_table(goodput: Goodput) -> Table[_Cause]:
     return Table(CAUSES, [_Cause(cause, shares[cause], took) for cause, took in goodput.causes.items()])
 
 
-def goodput_lines(goodput: Goodput) -> Iterator[str]:
+def _goodput(goodput: Goodput) -> Iterator[Piece]:
     """Yield what the wall time went to: the causes that took time, and the goodput."""
-    shown = [row for row in cause_table(goodput).rows if row.seconds > 0]
-    yield from text_lines(Table(CAUSES, shown))
-    yield from wrap(
+    yield Table(CAUSES, [row for row in cause_table(goodput).rows if row.seconds > 0])
+    yield Prose(
         f"goodput ≈ {percent(goodput.shares['useful'])} of {seconds(goodput.seconds)} "
         f"({counted(goodput.processes, 'process', 'processes')} together), from samples; upper bound: time that all "
         "processes wait together counts as useful",
     )
 
 
-def _arrival_lines(arrivals: Arrivals) -> Iterator[str]:
-    yield from wrap(
+def _arrivals(arrivals: Arrivals) -> Iterator[Piece]:
+    yield Prose(
         f"{arrivals.name}: {counted(arrivals.instances, 'execution')} in {seconds(arrivals.span_seconds)}, "
         f"the exchange itself {seconds(arrivals.exchange_seconds)}",
     )
-    yield ""
-    yield from text_lines(arrival_table(arrivals))
-    for note in (
-        "after the others: typical delay after the median arrival of the other processes; negative: earlier",
-        f"its clock: ahead of the first one's, estimated from the ends to ± {seconds(arrivals.uncertain_seconds)}",
-    ):
-        yield from wrap(note)
+    yield from ("", arrival_table(arrivals))
+    yield Prose("after the others: typical delay after the median arrival of the other processes; negative: earlier")
+    yield Prose(
+        f"its clock: ahead of the first one's, estimated from the ends to ± {seconds(arrivals.uncertain_seconds)}"
+    )
 
 
-def _collective_lines(figures: Sequence[Arrivals]) -> Iterator[str]:
-    yield from text_lines(Table(COLLECTIVES, figures))
-    for note in (
-        "alone: estimate of the exchange in which the device of the median process ran no other kernel",
-        "bus: bandwidth of the median exchange (as of nccl-tests), and of the fastest tenth; possible: by its links",
-    ):
-        yield from wrap(note)
+def _collectives(figures: Sequence[Arrivals]) -> Iterator[Piece]:
+    yield Table(COLLECTIVES, figures, is_wide=True)
+    yield Prose("alone: estimate of the exchange in which the device of the median process ran no other kernel")
+    yield Prose(
+        "bus: bandwidth of the median exchange (as of nccl-tests), and of the fastest tenth; possible: by its links"
+    )
 
 
 def answer_lines(job: JobFigures) -> list[str]:
@@ -193,15 +190,15 @@ def answer_lines(job: JobFigures) -> list[str]:
     return [title, words] if words else [title]
 
 
-def summary_lines(job: JobFigures) -> list[str]:
-    """Return all findings; or that no process stands out, what was compared, and what was not."""
-    lines = [] if job.names_somebody else wrap(nothing_found(job))
+def summary(job: JobFigures) -> Iterator[Piece]:
+    """Yield all findings; or that no process stands out, what was compared, and what was not."""
+    if not job.names_somebody:
+        yield Prose(nothing_found(job))
     for finding in job.findings:
         cost = f" ({seconds(finding.seconds)})" if finding.seconds is not None else ""
         where = f", at {finding.where.short()}" if finding.where else ""
-        lines += wrap(finding.message + where + cost, first="  ✗ ")
-        lines += wrap(finding.advice, first="    ")
-    return lines
+        yield Prose(finding.message + where + cost, "  ✗ ")
+        yield Prose(finding.advice, "    ")
 
 
 def nothing_found(job: JobFigures) -> str:

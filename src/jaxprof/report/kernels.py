@@ -55,12 +55,7 @@ COLUMNS: Final[dict[str, Fact[Ranked]]] = {
     "op_name": column("op name", at("kernel.op_name"), plain, widest=60),
     "order": column("order", at("number")),
 }
-"""Columns of kernels, by the names that `--sort` and the keys of the screen use."""
-SORTABLE: Final = (
-    "order", "share", "measured", "least", "bytes", "flops", "times", "inside", "intensity", "name", "kind", "bound",
-    "source",
-)  # fmt: skip
-"""Names of the columns that kernels can be sorted by; `order` is the order of execution."""
+"""Columns of kernels, by the names that `--sort` and the keys of the screen use. `order` is the order of execution."""
 _ADDED_UP: Final = frozenset({"measured", "least", "flops", "bytes"})
 
 
@@ -110,7 +105,7 @@ class KernelOptions:
     """Which kernels are listed, and in which order."""
 
     sort: str = ""
-    """One of `SORTABLE`. Empty: the order of execution, or the largest share first if there is a `top`."""
+    """A column. Empty: the order of execution, or the largest share first if there is a `top`."""
     top: int | None = None
     """Most kernels in the list; None for all."""
 

@@ -1,4 +1,4 @@
-"""Render the memory of a program as text: the peak and its parts, the buffers, and what is alive at the peak."""
+"""Report the memory of a program: the peak and its parts, the buffers, and what is alive at the peak."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jaxprof.analysis.memory import REQUEST, SCHEDULE, MemoryPicture
 from jaxprof.facts import pick
 from jaxprof.facts.memory import ALIVE, BUFFERS, place
 from jaxprof.grouping import thinned
-from jaxprof.report.renderers import Table, text_lines
+from jaxprof.report.renderers import Piece, Prose, Table
 from jaxprof.units import bytes_, percent
 
 if TYPE_CHECKING:
@@ -24,37 +24,39 @@ _COLUMNS = 64
 _PLURALS = {"argument": "arguments", "output": "outputs", "temporary": "temporaries", "constant": "constants"}
 
 
-def memory_lines(picture: MemoryPicture | None) -> Iterator[str]:
+def memory_report(picture: MemoryPicture | None) -> Iterator[Piece]:
     """Yield what is known of the memory of a program; nothing without a picture."""
     if picture is None:
         return
-    yield from (f"  {line}" for line in memory_heading(picture))
+    yield from map(Prose, memory_heading(picture))
     if picture.source == REQUEST or picture.peak_bytes is None:
         return
     if len(picture.live_bytes) > 1:
         yield f"  live size over the schedule, an estimate, at most {bytes_(max(picture.live_bytes))}:"
         yield f"  {_sparkline(picture.live_bytes)}"
     if picture.schedule is not None:
-        yield from _peak_lines(picture.schedule)
+        yield from _peak(picture.schedule)
         if picture.is_estimate:
             return  # its buffers are those values
-        yield "  the largest buffers:"
+        yield Prose("the largest buffers:")
     left = sum(buffer.bytes for buffer in picture.buffers[BUFFERS_IN_TEXT:])
     shown = pick(BUFFERS, "bytes", "kind", "at_peak", "instruction", "shape", "source", "op_name")
-    largest = Table(shown, picture.buffers).first(BUFFERS_IN_TEXT, f"and {{}} more of {bytes_(left)} together")
-    yield from text_lines(largest)
+    rest = f"and {{}} more of {bytes_(left)} together"
+    yield Table(shown, picture.buffers, most=BUFFERS_IN_TEXT, rest=rest, is_wide=True)
 
 
-def _peak_lines(schedule: Liveness) -> Iterator[str]:
+def _peak(schedule: Liveness) -> Iterator[Piece]:
     """Yield where the live size is highest, and what is alive there."""
     point, alive = schedule.points[schedule.peak_at], schedule.alive(schedule.peak_at)
     where = place(point)
-    yield f"  alive at its highest point, {point.instruction}{f' ({where})' if where else ''}, instruction " + (
+    yield Prose(
+        f"alive at its highest point, {point.instruction}{f' ({where})' if where else ''}, instruction "
         f"{point.position + 1} of {schedule.length}, an estimate:"
     )
     shown = pick(ALIVE, "bytes", "kind", "instruction", "shape", "op_name", "source")
     left = sum(value.bytes for value in alive[ALIVE_IN_TEXT:])
-    yield from text_lines(Table(shown, alive).first(ALIVE_IN_TEXT, f"and {{}} more of {bytes_(left)} together"))
+    rest = f"and {{}} more of {bytes_(left)} together"
+    yield Table(shown, alive, most=ALIVE_IN_TEXT, rest=rest, is_wide=True)
 
 
 def memory_heading(picture: MemoryPicture) -> Iterator[str]:

@@ -21,7 +21,7 @@ from jaxprof.hlo.analysis.kinds import platform_of
 from jaxprof.hlo.analysis.notices import NOT_OPTIMISED, notices, problems
 from jaxprof.hlo.analysis.origin import place_of
 from jaxprof.report.kernels import KERNEL, LARGE, KernelOptions, released, rows_of
-from jaxprof.report.renderers import Table, text_lines
+from jaxprof.report.renderers import WIDE, Table, report_lines, text_lines
 from jaxprof.text import safe
 from jaxprof.units import and_more, bytes_, scaled, seconds
 
@@ -214,9 +214,9 @@ def _barriers_lines(program: HloProgram) -> Iterator[str]:
 
 def _memory_lines(program: HloProgram) -> Iterator[str]:
     """Yield the peak of memory, and what is alive there."""
-    from jaxprof.report.memory import memory_lines  # imports the session modules, which only this view needs
+    from jaxprof.report.memory import memory_report  # imports the session modules, which only this view needs
 
-    lines = [line.removeprefix("  ") for line in memory_lines(program.memory)]
+    lines = [line.removeprefix("  ") for line in report_lines(memory_report(program.memory), WIDE)]
     yield from lines or ["unknown: the module is not scheduled, or has no instructions"]
 
 

@@ -24,6 +24,8 @@ from jaxprof.units import UNKNOWN
 
 WIDTH: Final = 80
 """Columns of a line of a report, unless it is wider."""
+WIDE: Final = 100
+"""Columns of a line of a report whose tables have many columns."""
 GAP = "  "
 PAGE = 500
 """Rows of the first page: a table from an iterator, which may have a million rows, is printed after so many were
@@ -42,13 +44,22 @@ def text_lines(table: Table[Any], *, indent: str = "  ", width: int = 0, all_col
     heading of a table without rows. Rows from an iterator are printed by the page: a table of one page looks like any
     other; in a longer one the first page sets the widths of the columns, and a wider cell moves the rest of its line.
     """
+    table = table.cut()
+    width = 0 if table.is_wide else width
     if table.title:
         yield safe(table.title)
     paged = isinstance(table.rows, Iterator)
     page = list(islice(texts(table), PAGE) if paged else texts(table))
     if page:
         whole = not paged or len(page) < PAGE
-        yield from _aligned(table, page, None if whole else iter(table.rows), indent, width, all_columns)
+        lines = _aligned(table, page, None if whole else iter(table.rows), indent, width, all_columns)
+        if table.under is None:
+            yield from lines
+        else:
+            yield next(lines)
+            for row, line in zip(table.rows, lines, strict=True):
+                yield line
+                yield from report_lines(table.under(row), width or WIDTH)
     for note in table.notes:
         yield from wrap(note, first=indent, width=width) if width else [indent + safe(note)]
 
@@ -89,7 +100,7 @@ def _aligned(
     def line(row: Sequence[str]) -> str:
         return (indent + GAP.join([_pad(row[at], width, right) for at, width, right in placed])).rstrip()
 
-    yield from map(line, cells)
+    yield from map(line, cells if any(cells[0]) else cells[1:])
     if rest:
         yield from _further(table, rest, lambda row: line(cut(row)), indent, placed)
 
@@ -239,6 +250,14 @@ class Table(Generic[Row]):
     """A line before the table."""
     notes: tuple[str, ...] = ()
     """Lines after the table, for people only."""
+    most: int = 0
+    """Most rows in text and in the app; 0 for all. A page has all."""
+    rest: str = "and {} more"
+    """Format of the note that counts the other rows; without one they are not mentioned."""
+    is_wide: bool = False
+    """Whether text is as wide as the cells are, because each may matter."""
+    under: Callable[[Row], Iterable[Prose]] | None = None
+    """Returns what text has below a row, and a page in its last column."""
     alike: Callable[[Row], Hashable | None] | None = None
     """Returns an equal value for rows that differ only in their first cell, whose other cells are then formatted once;
     None for a row like no other."""
@@ -247,13 +266,14 @@ class Table(Generic[Row]):
         """Return the columns of text and HTML."""
         return [column for column in self.columns if column.title is not None]
 
-    def first(self, count: int, rest: str = "and {} more") -> Table[Row]:
-        """Return the table with its first `count` rows, and a note of how many were left out. `rest`: format of the
-        note."""
+    def cut(self) -> Table[Row]:
+        """Return the table with the rows that text has, and a note of how many others there are."""
+        if not self.most:
+            return self
         rows = list(self.rows)
-        left = len(rows) - count
-        notes = (rest.format(left), *self.notes) if left > 0 else self.notes
-        return replace(self, rows=rows[:count], notes=notes)
+        left = len(rows) - self.most
+        notes = (self.rest.format(left), *self.notes) if left > 0 and self.rest else self.notes
+        return replace(self, rows=rows[: self.most], notes=notes, most=0)
 
 
 def cells_of(table: Table[Row]) -> Callable[[Row], list[str]]:
@@ -274,3 +294,39 @@ def joined(key: str, facts: Iterable[Fact[Row]], parts: Iterable[tuple[str, Iter
     rows = ((name, row) for name, part in parts for row in part)
     of_part = Fact(key, TEXT, "Which one it is of", itemgetter(0))
     return Table([of_part, *within(itemgetter(1), facts)], rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Prose:
+    """A paragraph of a report."""
+
+    text: str
+    first: str = "  "
+    """What is before it: blanks, and a mark or a label. Blanks are for text alone."""
+    hang: int = 0
+    """How much further its other lines are indented in text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """A heading inside a report."""
+
+    text: str
+
+
+Piece = str | Prose | Headline | Table[Any]
+"""A part of a report. A plain text is a line that only reports in text have; most are empty."""
+
+
+def report_lines(pieces: Iterable[Piece], width: int = WIDTH) -> Iterator[str]:
+    """Yield a report as text, in lines of at most `width` columns."""
+    for piece in pieces:
+        if isinstance(piece, str):
+            yield piece
+        elif isinstance(piece, Prose):
+            yield from wrap(piece.text, first=piece.first, hang=piece.hang, width=width)
+        elif isinstance(piece, Headline):
+            heading = wrap(piece.text, first="", hang=2, width=width)
+            yield from (*heading, "─" * max(map(terminal_columns, heading), default=0))
+        else:
+            yield from text_lines(piece, width=width)

@@ -1,13 +1,13 @@
-"""Report the measured runs of a session: their tables, speed, samples and phases in text, and published figures.
+"""Report the measured runs of a session: their tables, speed, samples and phases, and published figures.
 
-Text and HTML show a selection of the facts of a run, CSV all of them.
+Reports show a selection of the facts of a run, CSV all of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain
 from typing import Final
 
 from jaxprof.analysis.run_result import RunResult, modes_text, results
@@ -17,10 +17,9 @@ from jaxprof.events import Scalar, WarningRaised
 from jaxprof.facts import Fact, at, column, pick
 from jaxprof.facts.runs import RUNS, RunRow, interval_text, run_rows
 from jaxprof.grouping import grouped as grouped_by_key
-from jaxprof.report.renderers import WIDTH, Table, text_lines, to_csv_text, wrap
+from jaxprof.report.renderers import Headline, Piece, Prose, Table, to_csv_text
 from jaxprof.session import Run, Session
 from jaxprof.session.run import UNLIKE_RESULTS
-from jaxprof.text import safe
 from jaxprof.units import UNKNOWN, and_more, counted, integer, percent, ratio, scaled, seconds, value_text
 from jaxprof.workloads import built_in
 from jaxprof.workloads.model import Published
@@ -167,12 +166,6 @@ def check_text(result: RunResult) -> str:
     return word if check.max_relative_error is None else f"{word}, {check.max_relative_error:.1e}"
 
 
-def _check_or_failure(row: RunRow) -> str:
-    if row.outcome.status != "ok" and row.result.summary is None:
-        return f"{row.outcome.status}: {row.outcome.error}"
-    return check_text(row.result)
-
-
 def _transfer(name: str, title: str) -> Fact[RunRow]:
     def value(row: RunRow) -> str:
         recorded = row.run.phases.get(name)
@@ -184,21 +177,18 @@ def _transfer(name: str, title: str) -> Fact[RunRow]:
 
 _FACTS: Final = RUNS.facts
 LABEL: Final[Fact[RunRow]] = column("", at("label"))
-SIDE_AND_VARIANT: Final[Fact[RunRow]] = column("variant", at("run.variant"))
-DEVICE, COMPILE, FIRST_RUN = pick(_FACTS, "device", "compile_seconds", "first_run_seconds")
 MEDIAN: Final[Fact[RunRow]] = column("median", at("result.summary.median"), seconds)
 INTERVAL: Final[Fact[RunRow]] = column("95 %", lambda row: interval_text(row.result), right=True)
 SPEEDUP: Final[Fact[RunRow]] = column("speed-up", lambda row: versus_text(row.result), right=True)
 BREAK_EVEN: Final[Fact[RunRow]] = column("break-even", lambda row: break_even_text(row.result), right=True)
 CHECK: Final[Fact[RunRow]] = column("check", lambda row: check_text(row.result))
-CHECK_OR_FAILURE: Final[Fact[RunRow]] = column("check", _check_or_failure)
 SPREAD: Final = pick(_FACTS, "samples", "minimum_seconds", "mean_seconds", "p95_seconds", "maximum_seconds")
 """Columns with the distribution of the samples of a call."""
 MODES: Final[Fact[RunRow]] = column("two modes", lambda row: row.result.modes and modes_text(row.result.modes))
 BEFORE_STEADY: Final[tuple[Fact[RunRow], ...]] = (
     *pick(_FACTS, "trace_seconds", "lower_seconds", "compile_seconds"),
     _transfer("transfer_in", "to device"),
-    FIRST_RUN,
+    *pick(_FACTS, "first_run_seconds"),
     _transfer("transfer_out", "to host"),
 )
 """Columns with the phases before and after the steady run."""
@@ -220,64 +210,60 @@ _Notes = dict[str, dict[str, list[str]]]
 """Labels of the runs, by the advice and the message about them."""
 
 
-def run_lines(session: Session) -> Iterator[str]:
-    """Yield all groups of runs that can be compared, then the sweeps, with an empty line before each."""
+def run_reports(session: Session) -> Iterator[Iterable[Piece]]:
+    """Yield the reports of all groups of runs that can be compared, then those of the sweeps."""
     sweeps = {sweep.workload: sweep for sweep in sweep_groups(session)}
     for group in groups(session):
         if group.workload not in sweeps:
-            yield from ("", *_group(session, group))
+            yield group_report(session, group)
     for sweep in sweeps.values():
-        yield from ("", *_sweep(session, sweep))
+        yield chain(sweep_report(sweep), problems(_labelled_by_size(session, sweep)))
 
 
-def _group(session: Session, group: RunGroup) -> Iterator[str]:
+def group_report(session: Session, group: RunGroup, warnings: int | None = _WARNINGS_SHOWN) -> Iterator[Piece]:
+    """Yield how fast each run of a group is, its samples, its phases, what a call moves, its problems with at most that
+    many `warnings` (None: all), and what others published."""
     device = group.devices[0] if len(group.devices) == 1 else ""
     parts = [group.workload, parameters_text(group.parameters), group.preset, device]
-    title = wrap("  ·  ".join(part for part in parts if part), first="", hang=2)
-    yield from title
-    yield "─" * max(map(len, title))
+    yield Headline("  ·  ".join(part for part in parts if part))
     rows = rows_of_group(group)
     if group.comparison:
         from jaxprof.analysis.ab import ab_result
         from jaxprof.report.sides import ab_head
 
-        yield from ab_head(ab_result(session, group.comparison), WIDTH)
-        yield ""
+        yield from (*ab_head(ab_result(session, group.comparison)), "")
     yield from _tables(rows, judged=bool(group.comparison))
-    yield from problems(rows)
-    yield from published_lines(group)
+    yield from problems(rows, warnings)
+    yield from published_figures(group)
 
 
-def _tables(rows: list[RunRow], *, judged: bool) -> Iterator[str]:
+def _tables(rows: list[RunRow], *, judged: bool) -> Iterator[Piece]:
     """Yield how fast each run is, its samples, its phases and what a call moves, without empty tables. `judged`: the
     verdicts were already printed above."""
     baseline = next((row.run.as_baseline for row in rows if not row.run.plan.baseline), "baseline")
     versus = replace(SPEEDUP, title=f"vs {baseline}", right=False)
     sampled = [row for row in rows if row.result.summary is not None]
     if sampled:
-        yield from text_lines(Table((LABEL, MEDIAN, INTERVAL, versus, BREAK_EVEN, CHECK), rows), width=WIDTH)
+        yield Table((LABEL, MEDIAN, INTERVAL, versus, BREAK_EVEN, CHECK), rows)
         if not judged:
-            yield from wrap(verdicts_text(rows), hang=2)
+            yield Prose(verdicts_text(rows), hang=2)
     yield from _table("samples", (*SPREAD, MODES), sampled)
     yield from _table("phases", BEFORE_STEADY, rows)
     for row in rows:
-        if launches := launches_text(row.result):
-            yield from wrap(f"{row.label}: {launches}", hang=2)
-        if row.result.stage_spreads:
-            spread = stage_spread_text(row.result)
-            yield from wrap(f"{row.label}: {spread}", hang=2)
+        for text in (launches_text(row.result), stage_spread_text(row.result)):
+            if text:
+                yield Prose(f"{row.label}: {text}", hang=2)
     yield from _table("one call", RATES, rows)
     for row in rows:
         if note := row.result.cost.note:
-            yield from wrap(f"{row.label}, FLOPs and bytes: {note}", hang=2)
+            yield Prose(f"{row.label}, FLOPs and bytes: {note}", hang=2)
 
 
-def _table(title: str, columns: Sequence[Fact[RunRow]], rows: list[RunRow]) -> Iterator[str]:
+def _table(title: str, columns: Sequence[Fact[RunRow]], rows: list[RunRow]) -> Iterator[Piece]:
     """Yield a table without the rows that have no value in it; nothing if no row has one."""
     useful = [row for row in rows if any(column.text(row) != UNKNOWN for column in columns)]
     if useful:
-        yield ""
-        yield from text_lines(Table((replace(LABEL, title=title), *columns), useful), width=WIDTH)
+        yield from ("", Table((replace(LABEL, title=title), *columns), useful))
 
 
 _PHASES_OVER_LAUNCHES = ("trace", "lower", "compile", "first_run")
@@ -305,8 +291,9 @@ def stage_spread_text(result: RunResult) -> str:
     )
 
 
-def problems(rows: Iterable[RunRow], width: int = WIDTH) -> list[str]:
-    """Return failures and warnings, under an empty line. Those that several runs share are written once."""
+def problems(rows: Iterable[RunRow], most: int | None = _WARNINGS_SHOWN) -> Iterator[Piece]:
+    """Yield failures and at most that many warnings (None: all), those about wrong results first, under an empty line.
+    Those that several runs share are written once."""
     failure_notes: _Notes = {}
     warning_notes: _Notes = {}
     warnings: list[tuple[WarningRaised, str]] = []
@@ -316,36 +303,30 @@ def problems(rows: Iterable[RunRow], width: int = WIDTH) -> list[str]:
             failure = ended.status if ended.error in ("", ended.status) else f"{ended.status}: {ended.error}"
             failure_notes.setdefault(ended.advice, {}).setdefault(failure, []).append(row.label)
         warnings += [(warning, row.label) for warning in row.result.warnings if warning.code not in TABLED]
-    shown, more = most_important([warning for warning, _ in warnings])
+    about_results = dict.fromkeys(warning.message for warning, _ in warnings if warning.code in _ABOUT_RESULTS)
+    messages = list(about_results | dict.fromkeys(warning.message for warning, _ in warnings))
+    shown = messages if most is None else messages[: max(most, len(about_results))]
     for warning, label in warnings:
         if warning.message in shown:
             warning_notes.setdefault(warning.advice, {}).setdefault(warning.message, []).append(label)
-    lines = [*_note_lines("✗", failure_notes, width), *_note_lines("!", warning_notes, width), *more]
-    return ["", *lines] if lines else []
+    if failure_notes or warning_notes:
+        yield ""
+    yield from (*_notes("✗", failure_notes), *_notes("!", warning_notes))
+    if more := len(messages) - len(shown):
+        yield Prose(f"and {counted(more, 'more warning')}: --format json has them", "    ")
 
 
-def most_important(warnings: Sequence[WarningRaised]) -> tuple[list[str], list[str]]:
-    """Return the messages of `warnings` to show, those about wrong results first, and a line that counts the others, if
-    there are any."""
-    about_results = dict.fromkeys(warning.message for warning in warnings if warning.code in _ABOUT_RESULTS)
-    messages = dict.fromkeys(warning.message for warning in warnings if warning.code not in TABLED)
-    shown = list(about_results)
-    shown += [message for message in messages if message not in shown][: max(0, _WARNINGS_SHOWN - len(shown))]
-    more = len(messages) - len(shown)
-    return shown, [f"    and {counted(more, 'more warning')}: --format json has them"] if more else []
-
-
-def _note_lines(mark: str, notes: _Notes, width: int) -> Iterator[str]:
+def _notes(mark: str, notes: _Notes) -> Iterator[Piece]:
     """Yield the messages that share an advice, then the advice."""
     for advice, messages in notes.items():
         for message, labels in messages.items():
             distinct = list(dict.fromkeys(labels))
             named = and_more(distinct, 4 if len(distinct) <= 4 else 3)
-            yield from wrap(f"{named}: {message}", first=f"  {mark} ", width=width)
-        yield from wrap(advice, first="    ", width=width)
+            yield Prose(f"{named}: {message}", f"  {mark} ")
+        yield Prose(advice, "    ")
 
 
-def published_lines(group: RunGroup, width: int = WIDTH) -> Iterator[str]:
+def published_figures(group: RunGroup) -> Iterator[Piece]:
     """Yield the published figures of these sizes, by source; then those that are given in words, then the caveats. One
     of another size would say nothing beside the group."""
     known = published(group.workload, [result.run.plan.variant for result in group.runs])
@@ -355,46 +336,46 @@ def published_lines(group: RunGroup, width: int = WIDTH) -> Iterator[str]:
         if all(group.parameters.get(name) == value for name, value in figure.parameters.items())
     )
     for source, figures in by_source.items():
-        caveats = dict.fromkeys(figure.caveat for figure in figures if figure.caveat)
-        numbers = {caveat: f"[{at}]" for at, caveat in enumerate(caveats, start=1)}
-        common = statistics.pop() if len(statistics := {figure.statistic for figure in figures}) == 1 else ""
-        columns: list[Fact[Published]] = [
-            column("", at("variant")),
-            column("", lambda figure: figure.phase.replace("_", " ")),
-            column("", at("figure"), right=True),
-            column("", lambda figure: "" if common else figure.statistic),  # noqa: B023  it is printed at once
-            column("", at("hardware"), gives_way=True),
-            column("", lambda figure: numbers.get(figure.caveat, ""), str, right=False),  # noqa: B023
-        ]
-        rows = [figure for figure in figures if figure.seconds is not None]
-        yield ""
-        yield from wrap(f"published in {source}{f' ({common})' if common else ''}", hang=2, width=width)
-        yield from islice(text_lines(Table(columns, rows), width=width), 1, None)  # no heading
-        for figure in figures:
-            if figure.seconds is None:
-                words = f"{figure.variant} on {figure.hardware}: {figure.text} {numbers.get(figure.caveat, '')}"
-                yield from wrap(words, hang=2, width=width)
-        for caveat, number in numbers.items():
-            yield from wrap(caveat, first=f"  {number} ", width=width)
+        yield from _figures_of(source, figures)
 
 
-def _sweep(session: Session, sweep: SweepGroup) -> Iterator[str]:
-    """Yield the title of a sweep, its table (a row for each size, a column for each variant), its crossovers in words,
-    and the problems of its runs."""
-    title = safe(f"{sweep.workload}  ·  {sweep.parameter} swept")
-    yield title
-    yield "─" * min(WIDTH, len(title))
-    yield from text_lines(sweep_table(sweep), width=WIDTH)
+def _figures_of(source: str, figures: Sequence[Published]) -> Iterator[Piece]:
+    caveats = dict.fromkeys(figure.caveat for figure in figures if figure.caveat)
+    numbers = {caveat: f"[{at}]" for at, caveat in enumerate(caveats, start=1)}
+    common = statistics.pop() if len(statistics := {figure.statistic for figure in figures}) == 1 else ""
+    columns: list[Fact[Published]] = [
+        column("", at("variant")),
+        column("", lambda figure: figure.phase.replace("_", " ")),
+        column("", at("figure"), right=True),
+        column("", lambda figure: "" if common else figure.statistic),
+        column("", at("hardware"), gives_way=True),
+        column("", lambda figure: numbers.get(figure.caveat, ""), str, right=False),
+    ]
+    yield ""
+    yield Prose(f"published in {source}{f' ({common})' if common else ''}", hang=2)
+    yield Table(columns, [figure for figure in figures if figure.seconds is not None])
+    for figure in figures:
+        if figure.seconds is None:
+            words = f"{figure.variant} on {figure.hardware}: {figure.text} {numbers.get(figure.caveat, '')}"
+            yield Prose(words, hang=2)
+    yield from (Prose(caveat, f"  {number} ") for caveat, number in numbers.items())
+
+
+def sweep_report(sweep: SweepGroup) -> Iterator[Piece]:
+    """Yield the title of a sweep, its table (a row for each size, a column for each variant), and its crossovers in
+    words."""
+    yield from (Headline(f"{sweep.workload}  ·  {sweep.parameter} swept"), sweep_table(sweep))
     if crossovers := sweep.crossovers():
         yield ""
-    for crossover in crossovers:
-        yield from wrap(crossover.sentence(sweep.parameter), hang=2)
-    yield from problems(
-        replace(row, label=f"{row.label} at {parameters_text({sweep.parameter: group.parameters[sweep.parameter]})}")
-        for group in groups(session)
-        if group.workload == sweep.workload
-        for row in rows_of_group(group)
-    )
+    yield from (Prose(crossover.sentence(sweep.parameter), hang=2) for crossover in crossovers)
+
+
+def _labelled_by_size(session: Session, sweep: SweepGroup) -> Iterator[RunRow]:
+    """Yield the runs of a sweep, each with its size in its label."""
+    for group in groups(session):
+        if group.workload == sweep.workload:
+            size = parameters_text({sweep.parameter: group.parameters[sweep.parameter]})
+            yield from (replace(row, label=f"{row.label} at {size}") for row in rows_of_group(group))
 
 
 def sweep_table(sweep: SweepGroup) -> Table[float]:

@@ -5,7 +5,7 @@ Everything that shows a session with a measured comparison uses these: `compare`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,35 +15,19 @@ from jaxprof.events import ResultsCompared, SideSpec
 from jaxprof.facts import Fact, at
 from jaxprof.facts.runs import interval_beside
 from jaxprof.facts.units import COUNT, INDEX, LIST, NUMBER, OBJECT, RATIO, ROWS, SHARE, TEXT, TEXT_BY_NAME, TRUTH
-from jaxprof.report.renderers import wrap
+from jaxprof.report.renderers import Piece, Prose
 from jaxprof.stats.comparison import TimeComparison, more_launches
 from jaxprof.units import and_more, integer, percent, seconds
 
 
-def head_lines(result: AbResult) -> Iterator[str]:
-    """Yield the verdicts, what the sides are, and what the ratios rest on, a line each, without layout."""
-    yield from map(verdict_line, result.versus)
-    yield from (f"{side.label}: {side.title}" for side in result.plan.sides)
-    yield from (*result.plan.notes, inputs_line(result))
-    yield from (f"{label}: {text}" for label, text in basis_lines(result))
-
-
-def ab_head(result: AbResult, width: int) -> Iterator[str]:
-    """Yield the verdicts, what the sides are, and what the ratios rest on, laid out in lines of at most `width`
-    columns."""
-    for versus in result.versus:
-        yield from wrap(verdict_line(versus), first="", hang=2, width=width)
+def ab_head(result: AbResult) -> Iterator[Piece]:
+    """Yield the verdicts, what the sides are, and what the ratios rest on."""
+    yield from (Prose(verdict_line(versus), "", 2) for versus in result.versus)
     yield ""
-    yield from _labelled(((side.label, side.title) for side in result.plan.sides), width)
-    for note in (*result.plan.notes, inputs_line(result)):
-        yield from wrap(note, first="       ", width=width)
+    yield from (Prose(side.title, f"  {side.label:<5}") for side in result.plan.sides)
+    yield from (Prose(note, " " * 7) for note in (*result.plan.notes, inputs_line(result)))
     yield ""
-    yield from _labelled(basis_lines(result), width)
-
-
-def _labelled(lines: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
-    for label, text in lines:
-        yield from wrap(text, first=f"  {label:<5}", width=width)
+    yield from (Prose(text, f"  {label:<5}") for label, text in basis_lines(result))
 
 
 def basis_lines(result: AbResult) -> Iterator[tuple[str, str]]:

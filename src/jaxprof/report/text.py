@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from jaxprof.facts import at, column, pick
 from jaxprof.facts.sessions import environment, state_words
-from jaxprof.report.renderers import Table, text_lines, wrap
+from jaxprof.report.renderers import Headline, Piece, Prose, Table, report_lines
 from jaxprof.session import Session
 from jaxprof.text import safe
 
@@ -16,22 +16,26 @@ KERNELS_SHOWN = 10
 
 def to_text(session: Session) -> str:
     """Return the whole report, without a line break at its end."""
-    lines = list(_heading(session))
+    return "\n".join(report_lines(_report(session)))
+
+
+def _report(session: Session) -> Iterator[Piece]:
+    yield from _heading(session)
     for run in session.programs:
-        from jaxprof.report.recording.text import program_lines  # only for a session with a program
+        from jaxprof.report.recording.text import program_report  # only for a session with a program
 
-        lines += ["", *program_lines(session, run)]
+        yield from ("", *program_report(session, run))
     if not all(run.is_program for run in session.runs.values()):
-        from jaxprof.report.runs import run_lines  # only for a session with measured runs
+        from jaxprof.report.runs import run_reports  # only for a session with measured runs
 
-        lines += run_lines(session)
-    lines += _capture_lines(session)
+        for report in run_reports(session):
+            yield from ("", *report)
+    yield from _capture(session)
     if not session.runs:
-        lines += ["", "No run was recorded."]
-    return "\n".join(lines)
+        yield from ("", "No run was recorded.")
 
 
-def _heading(session: Session) -> Iterator[str]:
+def _heading(session: Session) -> Iterator[Piece]:
     header = session.header
     state = state_words(session)
     host = header.host
@@ -46,10 +50,10 @@ def _heading(session: Session) -> Iterator[str]:
         if devices:
             yield safe("  ·  ".join(devices))
     for notice in session.notices:
-        yield from wrap(notice, first="note: ")
+        yield Prose(notice, "note: ")
 
 
-def _capture_lines(session: Session) -> Iterator[str]:
+def _capture(session: Session) -> Iterator[Piece]:
     """Yield the kernels that took most time in the capture windows of a program, over all compiled programs."""
     if not any("imported" in run.measured for run in session.runs.values()):
         return
@@ -59,13 +63,11 @@ def _capture_lines(session: Session) -> Iterator[str]:
     kernels = whole_profile(session)
     if not kernels:
         return
-    title = "capture window: what the device ran"
-    yield from ("", title, "─" * len(title))
+    yield from ("", Headline("capture window: what the device ran"))
     columns = (
         *pick(MEASURED, "share", "self_seconds", "executions", "median_seconds"),
         column("kernel", lambda kernel: kernel.name + (" (?)" if kernel.uncertain else ""), widest=30),
         column("program", at("module"), widest=20),
     )
-    yield from text_lines(
-        Table(columns, kernels).first(KERNELS_SHOWN, "and {} more: jaxprof open NAME --kernels lists them all")
-    )
+    rest = "and {} more: jaxprof open NAME --kernels lists them all"
+    yield Table(columns, kernels, most=KERNELS_SHOWN, rest=rest, is_wide=True)

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from jaxprof.facts import RUN, Fact, at, column, pick, recorder
+from jaxprof.facts import RUN, Fact, at, column, pick
 from jaxprof.facts.sessions import is_profile
 from jaxprof.facts.units import OBJECT, ROWS, TEXT
-from jaxprof.report.renderers import Table, joined, text_lines, to_csv_text, wrap
+from jaxprof.report.renderers import WIDE, Piece, Prose, Table, joined, report_lines, to_csv_text
 from jaxprof.session import Run, Session
 from jaxprof.text import safe
 from jaxprof.units import UNKNOWN, bytes_, integer, percent, ratio, scaled, seconds
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from jaxprof.analysis.measured import MeasuredKernel, MeasuredKernels
     from jaxprof.events import PassTimes, StepTimes, TrustCheck
 
-WIDTH = 100
 _DEEPEST = 12
 _LEAST_SHARE_SHOWN = 0.005
 """The text leaves out nodes of the compile tree with a smaller share of the compile."""
@@ -113,11 +112,6 @@ def facts_of_view(view: str) -> tuple[Fact[Session], ...]:
                  inside=tuple(of_run)),)  # fmt: skip
 
 
-def view_json(session: Session, view: str) -> dict[str, Any]:
-    """Return the view as JSON-ready data."""
-    return recorder(facts_of_view(view))(session)
-
-
 def _viewed_runs(session: Session, view: str) -> Iterator[_ViewedRun]:
     if view == "memory":
         from jaxprof.analysis.memory import buffers_of
@@ -149,18 +143,10 @@ def view_text(session: Session, view: str) -> str:
         from jaxprof.report.recording.text import program_view_text
 
         return program_view_text(session, view)
-    if view == "kernels" and is_profile(session):
-        from jaxprof.analysis.measured import whole_profile
-
-        if len(kernels := whole_profile(session)):
-            whole = next(iter(session.runs.values()))
-            return "\n".join(
-                [safe(whole.label), *text_lines(measured_table(kernels, programs=True)), *_kernels(session, whole)]
-            )
     parts = [
-        "\n".join([safe(f"{run.id} {run.label}"), *lines])
+        "\n".join([safe(f"{run.id} {run.label}"), *report_lines(pieces, WIDE)])
         for run in session.runs.values()
-        if (lines := list(_TEXTS[view](session, run)))
+        if (pieces := list(REPORTS[view](session, run)))
     ]
     return "\n\n".join(parts) if parts else f"This session has {_NO_CAPTURE[view]}."
 
@@ -168,29 +154,40 @@ def view_text(session: Session, view: str) -> str:
 def profile_text(session: Session) -> str:
     """Return a profile at a glance: its kernels, where the time of its steps went, and every trust check that is not
     good."""
+    return "\n".join(report_lines(_profile(session), WIDE))
+
+
+def _profile(session: Session) -> Iterator[Piece]:
     from jaxprof.analysis.measured import whole_profile
     from jaxprof.facts.captures import trust_rows
 
     whole = next(iter(session.runs.values()))
-    lines = [view_text(session, "kernels") if whole_profile(session) else safe(f"{whole.label}: no kernels")]
+    yield safe(whole.label if whole_profile(session) else f"{whole.label}: no kernels")
+    if whole_profile(session):
+        yield from _kernels(session, whole)
     if whole.steps is not None and whole.steps.steps:
-        lines += ["", *_device_lines(whole), _parts_line(whole.steps.steps)]
+        yield from ("", _device_table(whole), _parts_line(whole.steps.steps))
     doubts = [row.check for row in trust_rows(whole) if row.check.verdict != "good"]
     if doubts:
-        lines += ["", "what to know of this profile"]
-        lines += [line for row in doubts for line in _trust_row(row)]
-    return "\n".join(lines)
+        yield from ("", "what to know of this profile")
+        yield from (words for row in doubts for words in _trust_row(row))
 
 
-def _kernels(session: Session, run: Run) -> Iterator[str]:
-    from jaxprof.analysis.measured import measured
+def _kernels(session: Session, run: Run) -> Iterator[Piece]:
+    """Yield the kernels of a run as they were measured; of a profile those of all its programs, for its first run."""
+    from jaxprof.analysis.measured import measured, whole_profile
 
     measured_run = measured(session, run.id)
-    if measured_run is None:
+    if not is_profile(session):
+        kernels: Sequence[MeasuredKernel] = measured_run.kernels if measured_run is not None else ()
+    elif run is next(iter(session.runs.values())):
+        kernels = whole_profile(session)
+    else:
         return
-    if measured_run.kernels:
-        yield from text_lines(measured_table(measured_run.kernels))
-    yield from (f"  {line}" for line in beside_kernels(measured_run))
+    if kernels:
+        yield measured_table(kernels, programs=is_profile(session))
+    if measured_run is not None:
+        yield from map(Prose, beside_kernels(measured_run))
 
 
 def beside_kernels(measured_run: MeasuredKernels) -> Iterator[str]:
@@ -229,7 +226,7 @@ def measured_table(
         column("kernel", lambda kernel: kernel.name + (" (?)" if kernel.uncertain else ""), widest=60),
         column("program", lambda kernel: kernel.module if programs else None, widest=40),
     ]
-    return Table(columns, kernels)
+    return Table(columns, kernels, is_wide=True)
 
 
 def _threads(parallelism: float | None) -> str:
@@ -254,7 +251,7 @@ def passes_table(tree: PassTimes, rows: Sequence[Any]) -> Table[Any]:
     return Table(_PASSES, rows, notes=(f"self time by stage, over all threads: {stages}",))
 
 
-def _compile(_: Session, run: Run) -> Iterator[str]:
+def _compile(_: Session, run: Run) -> Iterator[Piece]:
     if run.compile_passes is None:
         return
     from jaxprof.facts.captures import pass_rows
@@ -262,10 +259,10 @@ def _compile(_: Session, run: Run) -> Iterator[str]:
     tree = run.compile_passes.tree
     rows = pass_rows(tree)
     shown = [row for row in rows if row.depth <= _DEEPEST and (row.share is None or row.share >= _LEAST_SHARE_SHOWN)]
-    yield from text_lines(passes_table(tree, shown), width=WIDTH)
+    yield passes_table(tree, shown)
 
 
-def _steps(_: Session, run: Run) -> Iterator[str]:
+def _steps(_: Session, run: Run) -> Iterator[Piece]:
     if run.steps is None or not run.steps.steps:
         return
     from jaxprof.analysis.profile import causes_text
@@ -275,23 +272,22 @@ def _steps(_: Session, run: Run) -> Iterator[str]:
         *pick(STEPS, "name", "device", "seconds", "kernel_seconds", "transfer_seconds", "collective_seconds"),
         *pick(STEPS, "overlapped_seconds", "gap_seconds", "idle_seconds", "complete"),
     ]
-    yield from _device_lines(run)
-    yield ""
-    yield from text_lines(Table(columns, run.steps.steps).first(_STEPS_SHOWN))
+    yield from (_device_table(run), "", Table(columns, run.steps.steps, most=_STEPS_SHOWN))
     yield _parts_line(run.steps.steps)
     for device in run.steps.devices[:_DEVICES_SHOWN]:
         if device.idle_causes:
-            yield safe(f"  while {device.device} was idle in these steps, the host: {causes_text(device.idle_causes)}")
+            yield Prose(f"while {device.device} was idle in these steps, the host: {causes_text(device.idle_causes)}")
 
 
-def _device_lines(run: Run) -> Iterator[str]:
-    """Yield a line for each device: its steps, how they were found, how much they differ, and how idle it was."""
+def _device_table(run: Run) -> Table[Any]:
+    """Return a row for each device: its steps, how they were found, how much they differ, and how idle it was."""
     from jaxprof.analysis.profile import device_steps
 
     devices = device_steps(run.steps)
     span = next((device.span_seconds for device in devices if device.span_seconds is not None), None)
     notes = () if span is None else (f"busy and idle are of the whole profile, {seconds(span)}",)
-    yield from text_lines(Table(device_columns(), devices, notes=notes).first(_DEVICES_SHOWN, "and {} more devices"))
+    rest = "and {} more devices"
+    return Table(device_columns(), devices, notes=notes, most=_DEVICES_SHOWN, rest=rest, is_wide=True)
 
 
 def device_columns() -> tuple[Fact[Any], ...]:
@@ -312,39 +308,39 @@ def device_columns() -> tuple[Fact[Any], ...]:
     )
 
 
-def _parts_line(steps: Sequence[StepTimes]) -> str:
+def _parts_line(steps: Sequence[StepTimes]) -> Prose:
     whole = sum(step.seconds for step in steps) or 1.0
     parts = ", ".join(
         f"{name.replace('_', ' ')} {percent(sum(getattr(step.parts, name) for step in steps) / whole)}"
         for name in _PARTS
     )
-    return f"  of all steps: {parts}"
+    return Prose(f"of all steps: {parts}")
 
 
-def _trust(_: Session, run: Run) -> Iterator[str]:
+def _trust(_: Session, run: Run) -> Iterator[Piece]:
     for kind, event in run.trust.items():
-        yield safe(f"  capture: {kind}")
+        yield Prose(f"capture: {kind}")
         for row in event.rows:
             yield from _trust_row(row)
 
 
-def _trust_row(row: TrustCheck) -> Iterator[str]:
-    yield from wrap(row.message, first=f"    {row.verdict:<8}", width=WIDTH)
-    if row.advice:
-        yield from wrap(row.advice, first=" " * 12, width=WIDTH)
+def _trust_row(row: TrustCheck) -> Iterator[Piece]:
+    yield Prose(row.message, f"    {row.verdict:<8}")
+    yield Prose(row.advice, " " * 12)
 
 
-def _memory(session: Session, run: Run) -> Iterator[str]:
+def _memory(session: Session, run: Run) -> Iterator[Piece]:
     from jaxprof.analysis.memory import buffers_of
-    from jaxprof.report.memory import memory_lines
+    from jaxprof.report.memory import memory_report
 
-    return memory_lines(buffers_of(session, run.id))
+    return memory_report(buffers_of(session, run.id))
 
 
-_TEXTS: dict[str, Callable[[Session, Run], Iterator[str]]] = {
+REPORTS: Final[dict[str, Callable[[Session, Run], Iterator[Piece]]]] = {
     "kernels": _kernels,
     "compile": _compile,
     "steps": _steps,
     "trust": _trust,
     "memory": _memory,
 }
+"""Reports of the views of captures, by view; nothing if a run does not have it."""

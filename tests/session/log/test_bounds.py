@@ -10,6 +10,7 @@ import pytest
 import program_events
 from jaxprof import events as e
 from jaxprof.errors import FileRefusedError
+from jaxprof.facts import recorder
 from jaxprof.limits import DEPTH
 from jaxprof.report import views
 from jaxprof.report.envelope import json_pieces
@@ -116,7 +117,7 @@ def _show(session, name):
     to_text(session), to_csv(session)
     "".join(json_pieces(to_dict(session)))
     for view in views.OF_PROGRAMS if name == "program" else ("kernels", "compile", "steps", "memory", "trust"):
-        views.view_text(session, view), "".join(json_pieces(views.view_json(session, view)))
+        views.view_text(session, view), "".join(json_pieces(recorder(views.facts_of_view(view))(session)))
 
 
 def test_the_bounds_are_those_that_are_named():

@@ -39,6 +39,7 @@ from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.operating_system import unwound_by_signals
 from jaxprof.report import gate as report
 from jaxprof.report.conclusion import conclusion_lines, gate_conclusion
+from jaxprof.report.renderers import WIDE
 from jaxprof.session import Run, Session
 
 _COMPILING: Final = {"targets", "axes", "shard", "variant", "arguments", "settings", "python"}
@@ -253,7 +254,7 @@ def _print(result: GateResult, form: str, target: str, path: Path | None) -> Non
         return
     print_report(report.gate_text(result), form)
     if form == "text":
-        print_lines(["", *conclusion_lines(gate_conclusion(result, _details(result.base, target)), report.WIDTH)])
+        print_lines(["", *conclusion_lines(gate_conclusion(result, _details(result.base, target)), WIDE)])
 
 
 def _details(base: GateBase, target: str) -> str:

@@ -27,7 +27,7 @@ STAGES = ("jaxpr", "stablehlo", "hlo-before", "hlo")
 SORTS = (
     "order", "share", "least", "bytes", "flops", "times", "inside", "intensity", "name", "kind", "bound", "source",
 )  # fmt: skip
-"""`jaxprof.report.kernels.SORTABLE` without measured columns, repeated here to be known before HLO is read."""
+"""Names of `jaxprof.report.kernels.COLUMNS`, repeated here to be known before HLO is read."""
 
 
 @click.command("hlo")

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from jaxprof.cli import options
-from jaxprof.cli.answers import next_of_session, print_job, print_session, refuse_folder
+from jaxprof.cli.answers import next_of_session, print_facts, print_job, print_session, refuse_folder
 from jaxprof.cli.options import chosen_view, is_given, refuse, refuse_others, refuse_without
 from jaxprof.cli.output import (
     ExitCode,
     format_option,
     no_form,
     note,
-    print_json,
     print_pieces,
     print_report,
     print_text,
@@ -316,11 +315,11 @@ def _print_view(view: str, session: Session, form: str, path: Path) -> None:
     """Print one view of the captures, or of a program. Raises UsageError for a format that it does not have."""
     if form == "markdown":
         raise no_form(f"--{view}", form, "text", "json", "csv")
-    from jaxprof.report.views import view_csv, view_json, view_text
+    from jaxprof.report.views import view_csv, view_text
 
     if form == "json":
         others = [line for line in next_of_session(session, path) if f" --{view} " not in line]
-        print_json(f"session-{view}", view_json(session, view), others)
+        print_facts(f"session-{view}", session, others)
     elif form == "csv":
         print_pieces([view_csv(session, view)])
     else:

@@ -227,9 +227,9 @@ def _large_frames(frames: Sequence[_Frame], least: float) -> list[_Frame]:
     return kept
 
 
-def live_memory(picture: MemoryPicture) -> Iterator[Drawing]:
+def live_memory(picture: MemoryPicture | None) -> Iterator[Drawing]:
     """Draw the live size after each instruction of the schedule."""
-    if len(picture.live_bytes) < 2:
+    if picture is None or len(picture.live_bytes) < 2:
         return
     sizes = thinned(picture.live_bytes, _LIVE_DRAWN)
     peak = f"; peak memory {bytes_(picture.peak_bytes)} by the {picture.source}" if picture.source != SCHEDULE else ""

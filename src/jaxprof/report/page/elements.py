@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, Final
 
-from jaxprof.report.renderers import Table
+from jaxprof.facts import column
+from jaxprof.report.renderers import Headline, Piece, Prose, Table
 from jaxprof.text import safe, safe_lines
 from jaxprof.units import UNKNOWN, integer
 
@@ -28,7 +29,7 @@ class Drawing:
     data: Mapping[str, Any]
 
 
-Piece = str | Drawing
+Element = str | Drawing
 """A piece of HTML, or a drawing that takes its place."""
 
 
@@ -38,24 +39,24 @@ class Section:
 
     anchor: str
     title: str
-    content: Sequence[Piece]
+    content: Sequence[Element]
 
     def html(self, charts: list[dict[str, Any]]) -> str:
         """Return the section. The data of its drawings is added to `charts`, those of all sections so far."""
-        pieces = []
-        for piece in self.content:
-            if isinstance(piece, Drawing):
-                place = f'<div class="chart" role="img" aria-label="{escape(safe(piece.caption))}"></div>'
-                caption = f"<figcaption>{text(piece.caption)}</figcaption>"
-                pieces.append(f'<figure data-chart="{len(charts)}">{caption}{place}</figure>')
-                charts.append({"kind": piece.kind, "caption": piece.caption, **piece.data})
+        elements = []
+        for element in self.content:
+            if isinstance(element, Drawing):
+                place = f'<div class="chart" role="img" aria-label="{escape(safe(element.caption))}"></div>'
+                caption = f"<figcaption>{text(element.caption)}</figcaption>"
+                elements.append(f'<figure data-chart="{len(charts)}">{caption}{place}</figure>')
+                charts.append({"kind": element.kind, "caption": element.caption, **element.data})
             else:
-                pieces.append(piece)
-        content = "\n".join(pieces)
+                elements.append(element)
+        content = "\n".join(elements)
         return f'<section id="{self.anchor}">\n<h2>{text(self.title)}</h2>\n{content}\n</section>\n'
 
 
-def section(anchor: str, title: str, content: Sequence[Piece]) -> Iterator[Section]:
+def section(anchor: str, title: str, content: Sequence[Element]) -> Iterator[Section]:
     """Yield the section; nothing without content."""
     if content:
         yield Section(anchor, title, content)
@@ -97,6 +98,17 @@ def facts(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
         yield f"<dl>{shown}</dl>"
 
 
+def html(pieces: Iterable[Piece]) -> Iterator[str]:
+    """Yield a report as HTML, without the lines that only text has, and with every row of its tables."""
+    for piece in pieces:
+        if isinstance(piece, Prose) and piece.text:
+            yield paragraph(f"{piece.first.strip()} {piece.text}".strip(), "bad" if "✗" in piece.first else "")
+        elif isinstance(piece, Headline):
+            yield heading(piece.text)
+        elif isinstance(piece, Table):
+            yield from table(piece)
+
+
 def folded(summary: str, body: str) -> str:
     """Return a long text that is closed at first. It is cut after `FOLDED_KEPT` characters, with a note in the
     summary."""
@@ -111,15 +123,18 @@ def table(shown: Table[Any]) -> Iterator[str]:
 
     The cell of a number shows it as a quantity, and has the number itself in `data-v` for sorting.
     """
-    columns = [(column, column.reader()) for column in shown.for_people()]
+    columns = shown.for_people()
+    if (under := shown.under) is not None:
+        columns.append(column("why", lambda row: "; ".join(words.text for words in under(row) if words.text)))
     rows = list(shown.rows)
-    cells = [[(value := read(row), column.shown(value)) for column, read in columns] for row in rows[:ROWS_KEPT]]
+    readers = [(fact.reader(), fact.shown) for fact in columns]
+    cells = [[(value := read(row), show(value)) for read, show in readers] for row in rows[:ROWS_KEPT]]
     kept = [at for at in range(len(columns)) if any(row[at][1] not in ("", UNKNOWN) for row in cells)]
     if not kept:
         return
-    sides = [' class="n"' if columns[at][0].is_right else "" for at in kept]
+    sides = [' class="n"' if columns[at].is_right else "" for at in kept]
     heads = "".join(
-        f'<th scope="col"{side}>{text(columns[at][0].title or "")}</th>' for at, side in zip(kept, sides, strict=True)
+        f'<th scope="col"{side}>{text(columns[at].title or "")}</th>' for at, side in zip(kept, sides, strict=True)
     )
     body = "".join(
         f"<tr>{''.join(_cell(*row[at], side) for at, side in zip(kept, sides, strict=True))}</tr>\n" for row in cells

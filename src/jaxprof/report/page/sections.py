@@ -1,113 +1,56 @@
-"""Sections of the page. Measured runs show their speed, phases, samples and break-even; recorded programs where the
-wall time went, what was compiled and what to change; captures kernels, steps with the timeline of a typical one,
-compile passes, memory and trust."""
+"""Sections of the page: the reports of measured runs, recorded programs and captures, with the tables that text cuts
+whole, and their charts, among them the timeline of a typical step."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from heapq import nlargest
 from statistics import median_low
 from typing import Any, Final
 
-from jaxprof.analysis.ab import ab_result
 from jaxprof.analysis.flame import kernel_flame, program_flame
-from jaxprof.analysis.measured import kernels_of, measured, seconds_per_call, whole_profile
+from jaxprof.analysis.measured import kernels_of, seconds_per_call
 from jaxprof.analysis.memory import buffers_of
-from jaxprof.analysis.profile import device_steps, programs_of
+from jaxprof.analysis.profile import programs_of
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.sweeps import SweepGroup, sweep_groups
 from jaxprof.analysis.timeline import TEXT_NAME, Timeline, TimelineLane, read_timeline
 from jaxprof.errors import FileRefusedError
 from jaxprof.events import StepsMeasured
-from jaxprof.facts import Fact, column, pick
-from jaxprof.facts.captures import STEPS, TRUST, pass_rows, trust_rows
-from jaxprof.facts.memory import BUFFERS
-from jaxprof.facts.programs import rows_of
+from jaxprof.facts.captures import pass_rows
 from jaxprof.facts.sessions import is_profile
-from jaxprof.report.memory import memory_heading
 from jaxprof.report.page import charts as draw
-from jaxprof.report.page.elements import ROWS_KEPT, Drawing, Piece, Section, heading, listed, paragraph, section, table
-from jaxprof.report.recording.tables import (
-    COMPILES_TEXT,
-    LINES_TEXT,
-    TIME_LINE,
-    TRANSFERS_TEXT,
-    functions_table,
-    time_line_rows,
-)
-from jaxprof.report.recording.words import finding_text, loop, title, verdict_sentence
+from jaxprof.report.page.elements import ROWS_KEPT, Drawing, Element, Section, heading, html, paragraph, section, table
+from jaxprof.report.recording.tables import TIME_LINE, time_line_rows
+from jaxprof.report.recording.text import ledger, program_report
 from jaxprof.report.renderers import Table
-from jaxprof.report.runs import (
-    BEFORE_STEADY,
-    BREAK_EVEN,
-    CHECK_OR_FAILURE,
-    DEVICE,
-    INTERVAL,
-    MEDIAN,
-    MODES,
-    RATES,
-    SIDE_AND_VARIANT,
-    SPEEDUP,
-    SPREAD,
-    RunGroup,
-    groups,
-    parameters_text,
-    rows_of_group,
-    verdicts_text,
-)
-from jaxprof.report.sides import head_lines
-from jaxprof.report.views import beside_kernels, device_columns, measured_table, passes_table
+from jaxprof.report.runs import RunGroup, group_report, groups, rows_of_group, sweep_report
+from jaxprof.report.views import REPORTS, passes_table
 from jaxprof.session import Run, Session
-from jaxprof.units import integer, scaled, seconds
-
-_SPEED = (SIDE_AND_VARIANT, DEVICE, MEDIAN, INTERVAL, SPEEDUP, BREAK_EVEN, CHECK_OR_FAILURE)
-_SAMPLES = (SIDE_AND_VARIANT, *SPREAD, MODES)
-_PHASES = (SIDE_AND_VARIANT, *BEFORE_STEADY)
-_ONE_CALL = (SIDE_AND_VARIANT, *RATES)
-_BUFFERS_SHOWN = [
-    replace(fact, widest=0)
-    for fact in pick(BUFFERS, "bytes", "kind", "at_peak", "instruction", "shape", "source", "op_name")
-]
+from jaxprof.units import integer, seconds
 
 
 def runs_section(session: Session) -> Iterator[Section]:
     """Yield the section with all sweeps and groups of measured runs; nothing if nothing was measured."""
-    sweeps = [html for sweep in sweep_groups(session) for html in _sweep(sweep)]
-    content = [html for group in groups(session) for html in _group(session, group)]
+    sweeps = [element for sweep in sweep_groups(session) for element in _sweep(sweep)]
+    content = [element for group in groups(session) for element in _group(session, group)]
     yield from section("runs", "Runs", [*sweeps, *content])
 
 
-def _group(session: Session, group: RunGroup) -> Iterator[Piece]:
-    parts = [group.workload, parameters_text(group.parameters), group.preset]
-    yield heading("  ·  ".join(part for part in parts if part))
+def _group(session: Session, group: RunGroup) -> Iterator[Element]:
+    yield from html(group_report(session, group, warnings=None))
     rows = rows_of_group(group)
-    if group.comparison:
-        yield from listed(head_lines(ab_result(session, group.comparison)))
-    yield from table(Table(_SPEED, rows))
-    if not group.comparison and (verdicts := verdicts_text(rows)):
-        yield paragraph(verdicts, "note")
     yield from draw.phases(rows)
-    yield from table(Table(_PHASES, rows, title="phases"))
     by_id = {result.run.id: result for result in group.runs}
     for row in rows:
         yield from draw.distribution(row.label, row.result)
-    yield from table(Table(_SAMPLES, [row for row in rows if row.result.summary is not None], title="samples"))
-    for row in rows:
         yield from draw.break_even(row.result, by_id.get(row.run.plan.baseline))
-    yield from table(Table(_ONE_CALL, rows, title="one call"))
-    yield from listed(
-        dict.fromkeys(
-            f"{row.label}: {warning.message} {warning.advice}".rstrip()
-            for row in rows
-            for warning in row.result.warnings
-        )
-    )
 
 
-def _sweep(sweep: SweepGroup) -> Iterator[Piece]:
-    yield heading(f"{sweep.workload}  ·  {sweep.parameter} swept")
+def _sweep(sweep: SweepGroup) -> Iterator[Element]:
+    yield from html(sweep_report(sweep))
     sizes = sorted({size for line in sweep.lines for size in line.sizes})
     medians = [
         {
@@ -122,45 +65,22 @@ def _sweep(sweep: SweepGroup) -> Iterator[Piece]:
     ]
     caption = f"median of a call over {sweep.parameter}"
     yield draw.lines(caption, sweep.parameter, sizes, "seconds", series, logarithmic=True)
-    sized: Fact[float] = column(sweep.parameter, lambda size: size, scaled)
-    columns = [column(line.label, by_size.get, seconds) for line, by_size in zip(sweep.lines, medians, strict=True)]
-    yield from table(Table((sized, *columns), sizes))
-    yield from listed(crossover.sentence(sweep.parameter) for crossover in sweep.crossovers())
 
 
 def programs_section(session: Session) -> Iterator[Section]:
     """Yield the section with all recorded programs; nothing in a session without one."""
-    content = [html for run in session.programs for html in _program(session, run)]
+    content = [element for run in session.programs for element in _program(session, run)]
     yield from section("program", "Program", content)
 
 
-def _program(session: Session, run: Run) -> Iterator[Piece]:
+def _program(session: Session, run: Run) -> Iterator[Element]:
+    yield from html(program_report(session, run))
     program = program_result(session, run.id)
-    yield heading(title(program))
-    ended = run.shown
-    if ended.status not in ("ok", "running", "queued"):
-        yield paragraph(f"{ended.status}: {ended.error}. {ended.advice}".rstrip(". "), "bad")
-    if bounds := verdict_sentence(program):
-        yield paragraph(bounds)
     states = [(share.state, share.seconds) for share in program.timeline]
     yield from draw.bars("the main thread's time", [("", states)])
-    yield from table(Table(TIME_LINE, time_line_rows(program)))
-    yield from listed(loop(program, steps) for steps in program.loops)
-    if program.findings:
-        yield heading("Findings", 4)
-        yield from listed(f"{finding_text(program, finding)}. {finding.advice}" for finding in program.findings)
-    if program.functions:
-        yield heading("Compile ledger", 4)
-        yield from table(functions_table(program))
-        yield from table(Table(COMPILES_TEXT, rows_of(program, program.compiles)))
-    if program.lines:
-        yield heading("Lines of the source", 4)
-        yield from draw.flame(program_flame(program))
-        yield from table(Table(LINES_TEXT, rows_of(program, program.lines)))
-    if program.transfers:
-        yield heading("Implicit copies", 4)
-        yield from table(Table(TRANSFERS_TEXT, rows_of(program, program.transfers)))
-    yield from listed(f"{footer.message}. {footer.advice}" for footer in program.remarks)
+    yield from table(Table(TIME_LINE[1:], time_line_rows(program)))
+    yield from table(ledger(program))
+    yield from draw.flame(program_flame(program))
 
 
 INTERVALS_KEPT: Final = 20_000
@@ -176,7 +96,7 @@ class StepWindow:
     end: int
 
 
-def step_timeline(session: Session, run: Run) -> Iterator[Piece]:
+def step_timeline(session: Session, run: Run) -> Iterator[Element]:
     """Draw the timeline of a typical step of a run; nothing for a run without a timeline."""
     try:
         stored = session.text(run.id, TEXT_NAME)
@@ -248,27 +168,21 @@ _PROGRAMS_READ: Final = 4
 """Most programs of a profile whose HLO is read for the page, those that took longest."""
 
 
-def _kernels(session: Session, run: Run) -> Iterator[Piece]:
-    """Yield the kernels of a run, as measured and by the HLO; of a profile those of all its programs together."""
+def _kernel_charts(session: Session, run: Run) -> Iterator[Element]:
+    """Yield the flame graph of a run's kernels, and their costs by the HLO; of a profile those of all its programs
+    together."""
     imported = is_profile(session)
     if imported and run is not next(iter(session.runs.values())):
         return
-    measured_run = measured(session, run.id)
-    if imported:
-        yield from table(measured_table(whole_profile(session), programs=True))
-    elif measured_run is not None:
-        yield from table(measured_table(measured_run.kernels))
     if not run.is_program:
         yield from draw.flame(kernel_flame(session, run))
-    if measured_run is not None:
-        yield from listed(beside_kernels(measured_run))
     programs = programs_of(session, run) if imported else [run]
     for program in [program for program in programs if "hlo" in program.texts][:_PROGRAMS_READ]:
         if costs := list(_hlo_costs(session, program)):
             yield from (*([heading(program.plan.workload)] if program is not run else []), *costs)
 
 
-def _hlo_costs(session: Session, run: Run) -> Iterator[Piece]:
+def _hlo_costs(session: Session, run: Run) -> Iterator[Element]:
     """Yield the costs of a run's kernels by the HLO, under the ceilings of its device; nothing without HLO."""
     kernels = kernels_of(session, run.id)
     if not kernels:
@@ -291,48 +205,36 @@ def _hlo_costs(session: Session, run: Run) -> Iterator[Piece]:
     yield from table(Table(columns, list(ranking.rows(numbers)), title="by the HLO, of one call", notes=notes))
 
 
-def _steps(session: Session, run: Run) -> Iterator[Piece]:
+def _step_charts(session: Session, run: Run) -> Iterator[Element]:
     yield from step_timeline(session, run)
     if run.steps is not None and run.steps.steps:
-        yield from table(Table(device_columns(), device_steps(run.steps)))
         yield from draw.steps(run.steps.steps)
-        yield from table(Table(STEPS, run.steps.steps, title="steps"))
 
 
-def _compile(_: Session, run: Run) -> Iterator[Piece]:
+def _compile_charts(_: Session, run: Run) -> Iterator[Element]:
+    """Yield the passes as a chart, and those that text leaves out as well in a table."""
     if run.compile_passes is not None:
         tree = run.compile_passes.tree
         yield draw.pass_icicle(tree)
         yield from table(passes_table(tree, list(pass_rows(tree))))
 
 
-def _memory(session: Session, run: Run) -> Iterator[Piece]:
-    picture = buffers_of(session, run.id)
-    if picture is not None:
-        yield from listed(memory_heading(picture))
-        yield from draw.live_memory(picture)
-        yield from table(Table(_BUFFERS_SHOWN, picture.buffers))
-
-
-def _trust(_: Session, run: Run) -> Iterator[Piece]:
-    lead = "what each capture was checked for; a doubt says what to do about it"
-    yield from table(Table([replace(fact, title=fact.key) for fact in TRUST], trust_rows(run), lead))
-
-
-_OF_RUNS: Final = (
-    ("kernels", "Kernels", _kernels),
-    ("steps", "Steps and timeline", _steps),
-    ("compile", "Compile passes", _compile),
-    ("memory", "Memory", _memory),
-    ("trust", "Trust", _trust),
+_OF_RUNS: Final[tuple[tuple[str, str, Callable[[Session, Run], Iterable[Element]]], ...]] = (
+    ("kernels", "Kernels", _kernel_charts),
+    ("steps", "Steps and timeline", _step_charts),
+    ("compile", "Compile passes", _compile_charts),
+    ("memory", "Memory", lambda session, run: draw.live_memory(buffers_of(session, run.id))),
+    ("trust", "Trust", lambda session, run: ()),
 )
+"""Views that have a section, each with its title and its charts."""
 
 
 def capture_sections(session: Session) -> Iterator[Section]:
     """Yield the sections on what captures and HLO show of each run."""
-    for anchor, name, pieces_of in _OF_RUNS:
-        content: list[Piece] = []
+    for view, title, charts in _OF_RUNS:
+        content: list[Element] = []
         for run in session.runs.values():
-            if pieces := list(pieces_of(session, run)):
-                content += (heading(run.label), *pieces)
-        yield from section(anchor, name, content)
+            report = REPORTS[view](session, run) if view != "compile" else ()
+            if elements := [*html(report), *charts(session, run)]:
+                content += (heading(run.label), *elements)
+        yield from section(view, title, content)

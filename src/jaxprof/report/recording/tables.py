@@ -8,10 +8,9 @@ from typing import Final
 
 from jaxprof.analysis.programs.result import NOT_SEEN, ProgramResult, states_by_column
 from jaxprof.facts import Fact, at, column, pick
-from jaxprof.facts.programs import COMPILES, LINES, TRANSFERS, ProgramFact, ProgramRow, rows_of, share
-from jaxprof.report.recording.words import cache, ledger_title, words
-from jaxprof.report.renderers import Table
-from jaxprof.units import UNKNOWN, counted, integer, percent, seconds, whole_steps
+from jaxprof.facts.programs import COMPILES, LINES, TRANSFERS, ProgramFact, ProgramRow, share
+from jaxprof.report.recording.words import cache, words
+from jaxprof.units import UNKNOWN, integer, percent, seconds, whole_steps
 
 LETTERS: Final = {
     "import": "i",
@@ -95,13 +94,7 @@ FUNCTIONS: Final[tuple[ProgramFact, ...]] = (
     CALLED_FROM,
     column("cache", lambda row: cache(row.item.rows)),
 )
-"""Columns of the compile ledger by function in text, where the reasons have lines of their own."""
-_WHY: Final[ProgramFact] = column(
-    "why again",
-    lambda row: "; ".join(f"{integer(why.count)} × {why.text}" for why in row.item.reasons if why.code != "first"),
-    str,
-    right=False,
-)
+"""Columns of the compile ledger by function; the reasons are below each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,25 +105,21 @@ class TimeLineRow:
     time: str
     """Rounded so that the column adds up to the wall time."""
     share: float | None
-    how: str
-    """`exact` or `estimate`; for the wall time the number of samples."""
+    how: str = ""
+    """`exact` or `estimate`; empty for the wall time."""
     letter: str = ""
     bar: str = ""
 
 
 TIME_LINE: Final[tuple[Fact[TimeLineRow], ...]] = (
-    column("main thread", at("state")),
-    column("time", at("time"), right=True),
-    column("share", at("share"), percent),
-    column("", at("how"), str, right=False),
-)
-TIME_LINE_TEXT: Final[tuple[Fact[TimeLineRow], ...]] = (
     column("", at("letter"), str, right=False),
     column("", at("state")),
-    *TIME_LINE[1:3],
+    column("time", at("time"), right=True),
+    column("share", at("share"), percent),
     column("", at("bar"), str, right=False, gives_way=True),
-    column("", lambda row: row.how if row.letter else "", str, right=False),
+    column("", at("how"), str, right=False),
 )
+"""Columns of the time line, of which the first is for text alone."""
 
 
 def time_line_rows(program: ProgramResult) -> list[TimeLineRow]:
@@ -145,9 +134,4 @@ def time_line_rows(program: ProgramResult) -> list[TimeLineRow]:
         how = "" if state.state == NOT_SEEN else "exact" if state.exact else "estimate"
         letter, bar = LETTERS[state.state], "█" * round(_BAR * (part or 0.0))
         rows.append(TimeLineRow(words(state.state), time, part, how, letter, bar))
-    return [*rows, TimeLineRow("wall time", total, 1.0, counted(program.samples, "sample"))]
-
-
-def functions_table(program: ProgramResult) -> Table[ProgramRow]:
-    """Return the table of compiled functions with the reasons, the most expensive function first."""
-    return Table((*FUNCTIONS, _WHY), rows_of(program, program.functions), ledger_title(program))
+    return [*rows, TimeLineRow("wall time", total, 1.0)]

@@ -1,5 +1,4 @@
-"""Render a program as plain text, 80 columns wide: how it ended, where its time went, what it compiled and why, what to
-do.
+"""Report a program: how it ended, where its time went, what it compiled and why, what to do.
 
 The time line consists of letters, so that it needs no colours. Its column of seconds is rounded so that it adds up to
 the wall time, and each row names whether it is exact or an estimate from samples.
@@ -15,12 +14,12 @@ from jaxprof.analysis.programs.derive import asked_function, program_result
 from jaxprof.analysis.programs.functions import FunctionCompiles
 from jaxprof.analysis.programs.result import ProgramResult
 from jaxprof.facts import Fact, column
-from jaxprof.facts.programs import rows_of
+from jaxprof.facts.programs import ProgramRow, rows_of
 from jaxprof.report.recording.tables import (
     COMPILES_TEXT,
     FUNCTIONS,
     LINES_TEXT,
-    TIME_LINE_TEXT,
+    TIME_LINE,
     TRANSFERS_TEXT,
     letters,
     time_line_rows,
@@ -39,9 +38,9 @@ from jaxprof.report.recording.words import (
     widest_error,
     words,
 )
-from jaxprof.report.renderers import WIDTH, Table, text_lines, wrap
+from jaxprof.report.renderers import WIDTH, Headline, Piece, Prose, Table, report_lines, text_lines, wrap
 from jaxprof.session import Run, Session
-from jaxprof.text import columns, safe, shorten
+from jaxprof.text import columns, shorten
 from jaxprof.units import bytes_, counted, integer, percent, seconds
 
 _FUNCTIONS_SHOWN: Final = 10
@@ -60,17 +59,17 @@ _ARRAYS: Final[tuple[Fact[tuple[str, int | None, int | None]], ...]] = (
 )
 
 
-def program_lines(session: Session, run: Run) -> Iterator[str]:
+def program_report(session: Session, run: Run) -> Iterator[Piece]:
     """Yield the whole report of one program."""
     program = program_result(session, run.id)
     yield from _head(program)
     parts = map(list, (part(program) for part in (
-        _verdict_lines, _time_line, _functions_lines, _finding_list, _line_list,
+        _verdict, _time_line, functions_report, _finding_list, _line_list,
     )))  # fmt: skip
-    for lines in (*parts, *parts_beside(program)):
-        if lines:
+    for pieces in (*parts, *parts_beside(program)):
+        if pieces:
             yield ""
-            yield from lines
+            yield from pieces
 
 
 def program_view_text(session: Session, view: str) -> str:
@@ -78,8 +77,8 @@ def program_view_text(session: Session, view: str) -> str:
     parts = []
     for run in session.programs:
         program = program_result(session, run.id)
-        lines = list(_VIEWS[view](program)) or [f"  {_NOTHING.get(view, '')}"]
-        parts.append("\n".join([title(program), "", *lines]))
+        pieces = list(_VIEWS[view](program)) or [f"  {_NOTHING.get(view, '')}"]
+        parts.append("\n".join([title(program), "", *report_lines(pieces)]))
     return "\n\n".join(parts) if parts else _NO_PROGRAM[view]
 
 
@@ -112,34 +111,33 @@ def summary_lines(session: Session, run_id: str = "", width: int = WIDTH) -> lis
     return lines
 
 
-def _head(program: ProgramResult) -> Iterator[str]:
-    heading = title(program)
-    yield heading
-    yield "─" * min(WIDTH, columns(heading))
+def _head(program: ProgramResult) -> Iterator[Piece]:
+    yield Headline(title(program))
     if columns(command(program)) > ARGV_WIDTH:
-        yield from wrap(command(program), hang=2)
+        yield Prose(command(program), hang=2)
     ended = program.run.shown
     if ended.status not in ("ok", "running", "queued"):
         failure = ended.status if ended.error in ("", ended.status) else f"{ended.status}: {ended.error}"
-        yield from wrap(failure, first="  ✗ ")
-        yield from wrap(ended.advice, first="    ")
+        yield Prose(failure, "  ✗ ")
+        yield Prose(ended.advice, "    ")
     for stage in program.running:
         took = seconds(max(0.0, program.began_seconds + program.wall_seconds - stage.began_seconds))
         at = stage.called_from
         where = f", from {at.short(program.directory)}" if at else ""
-        yield from wrap(f"{stage.stage} of {stage.function}{where}: {took} so far", hang=2)
+        yield Prose(f"{stage.stage} of {stage.function}{where}: {took} so far", hang=2)
 
 
-def _time_line(program: ProgramResult) -> Iterator[str]:
+def _time_line(program: ProgramResult) -> Iterator[Piece]:
+    """Yield the time line in lines of text; a page draws it."""
     rows = time_line_rows(program)
     if not rows:
         return
     yield "where the time of the main thread went, from start to end"
     yield f"  {letters(program, WIDTH - 4)}"
     yield ""
-    yield from text_lines(Table(TIME_LINE_TEXT, rows), width=WIDTH)
+    yield from text_lines(Table(TIME_LINE, rows), width=WIDTH)
     if program.samples > 0:
-        yield from wrap(
+        yield Prose(
             f"Exact is what JAX announced; estimates are from {counted(program.samples, 'sample')} of the main "
             f"thread's stack{_error(program.samples)}.",
         )
@@ -151,130 +149,123 @@ def _error(samples: int) -> str:
     return f", each good to some ± {percent(half)} of the wall time" if half < 0.5 else ""
 
 
-def _finding_list(program: ProgramResult) -> Iterator[str]:
+def _finding_list(program: ProgramResult) -> Iterator[Piece]:
     if program.findings:
         count = len(program.findings)
-        yield "1 finding" if count == 1 else f"{count} findings, those first that would save most"
+        yield Prose("1 finding" if count == 1 else f"{count} findings, those first that would save most", "")
     for finding in program.findings:
-        yield from wrap(finding_text(program, finding), first="  ! ")
-        yield from wrap(finding.advice, first="    → ")
+        yield Prose(finding_text(program, finding), "  ! ")
+        yield Prose(finding.advice, "    → ")
     for footer in program.remarks:
-        yield from wrap(f"{footer.message}. {footer.advice}", first="  · ")
+        yield Prose(f"{footer.message}. {footer.advice}", "  · ")
 
 
-def _verdict_lines(program: ProgramResult) -> Iterator[str]:
-    yield from wrap(verdict(program))
+def _verdict(program: ProgramResult) -> Iterator[Piece]:
+    if bounds := verdict(program):
+        yield Prose(bounds)
     if others := verdict_parts(program):
-        text = f"besides: {others}" if program.verdict.kind else others
-        yield from wrap(text, hang=2)
+        yield Prose(f"besides: {others}" if program.verdict.kind else others, hang=2)
 
 
-def _line_list(program: ProgramResult) -> Iterator[str]:
-    lines = [line for line in program.lines if line.seconds > _LEAST_LINE_SHARE * program.wall_seconds][:_LINES_SHOWN]
-    if lines:
-        table = Table(LINES_TEXT, rows_of(program, lines), "lines that took most (estimates)")
-        yield from text_lines(table, width=WIDTH)
+def _line_list(program: ProgramResult) -> Iterator[Piece]:
+    shown = [line for line in program.lines[:_LINES_SHOWN] if line.seconds > _LEAST_LINE_SHARE * program.wall_seconds]
+    if shown:
+        rows = rows_of(program, program.lines)
+        yield Table(LINES_TEXT, rows, "lines that took most (estimates)", most=len(shown), rest="")
 
 
-def parts_beside(program: ProgramResult, width: int = WIDTH) -> Iterator[list[str]]:
-    """Yield the lines about its loops, copies and live arrays, and about the recording, in parts of which none is
+def parts_beside(program: ProgramResult) -> Iterator[list[Piece]]:
+    """Yield what is known of its loops, copies and live arrays, and of the recording, in parts of which none is
     empty."""
-    for part in (_loops, _transfer_list, _array_lines, _notes):
-        if lines := list(part(program, width)):
-            yield lines
+    for part in (_loops, _transfer_list, _array_table, _notes):
+        if pieces := list(part(program)):
+            yield pieces
 
 
-def _loops(program: ProgramResult, width: int) -> Iterator[str]:
-    for steps in program.loops[:_LOOPS_SHOWN]:
-        yield from wrap(loop(program, steps), first="", hang=2, width=width)
+def _loops(program: ProgramResult) -> Iterator[Piece]:
+    return (Prose(loop(program, steps), "", 2) for steps in program.loops[:_LOOPS_SHOWN])
 
 
-def _copies_remark(program: ProgramResult, width: int = WIDTH) -> list[str]:
+def _copies_remark(program: ProgramResult) -> Prose:
     from jaxprof.analysis.programs.findings.arrays import copies_remark  # and with it all findings
 
-    return wrap(copies_remark(program.transfers), width=width)
+    return Prose(copies_remark(program.transfers))
 
 
-def _transfer_list(program: ProgramResult, width: int = WIDTH) -> Iterator[str]:
-    if not program.transfers:
-        return
-    rows = rows_of(program, program.transfers)
-    copies = Table(TRANSFERS_TEXT, rows, "implicit copies between host and device")
-    yield from text_lines(copies.first(_TRANSFERS_SHOWN), width=width)
-    yield from _copies_remark(program, width)
+def _transfer_list(program: ProgramResult) -> Iterator[Piece]:
+    if program.transfers:
+        rows = rows_of(program, program.transfers)
+        yield Table(TRANSFERS_TEXT, rows, "implicit copies between host and device", most=_TRANSFERS_SHOWN)
+        yield _copies_remark(program)
 
 
-def _transfers(program: ProgramResult) -> Iterator[str]:
+def _transfers(program: ProgramResult) -> Iterator[Piece]:
     """Yield the implicit copies, or a note on what could have seen some if there are none."""
     if program.transfers:
         yield from _transfer_list(program)
     else:
-        yield "  No implicit copy was seen."
-        yield from _copies_remark(program)
+        yield from ("  No implicit copy was seen.", _copies_remark(program))
 
 
-def _array_lines(program: ProgramResult, width: int) -> Iterator[str]:
+def _array_table(program: ProgramResult) -> Iterator[Piece]:
     if program.arrays is None:
         return
     counts = [("at first", *program.arrays.first), ("at last", *program.arrays.last)]
     counts.append(("at most", program.arrays.peak_count, program.arrays.peak_bytes))
     used = [(f"in use on {name}", None, peak) for name, peak in program.arrays.device_peak_bytes.items()]
-    yield from text_lines(Table(_ARRAYS, [*counts, *used], "live arrays"), width=width)
+    yield Table(_ARRAYS, [*counts, *used], "live arrays")
 
 
-def _notes(program: ProgramResult, width: int) -> Iterator[str]:
+def _notes(program: ProgramResult) -> Iterator[Piece]:
     """Yield what the recording did not see, its warnings, and its cost."""
     for note in program.notes:
-        yield from wrap(note.message or words(note.code), first="note: ", width=width)
+        yield Prose(note.message or words(note.code), "note: ")
     for warning in program.run.warnings:
-        yield from wrap(f"{warning.message}. {warning.advice}", first="note: ", width=width)
+        yield Prose(f"{warning.message}. {warning.advice}", "note: ")
     if program.own_seconds is not None:
         share = percent(program.of_wall(program.own_seconds))
-        yield safe(f"profiler overhead {share} of the wall time: {seconds(program.own_seconds, 2)} of CPU time")
+        took = seconds(program.own_seconds, 2)
+        yield Prose(f"profiler overhead {share} of the wall time: {took} of CPU time", "")
 
 
-def _compiles(program: ProgramResult) -> Iterator[str]:
+def _compiles(program: ProgramResult) -> Iterator[Piece]:
     """Yield the whole compile ledger, by function and then row by row."""
-    yield from _functions_lines(program, len(program.functions))
+    yield from functions_report(program, 0)
     if program.compiles:
-        yield ""
-        yield from _ledger_lines(program)
+        yield from ("", ledger(program))
 
 
-def _functions_lines(program: ProgramResult, shown: int = _FUNCTIONS_SHOWN) -> Iterator[str]:
-    """Yield the most expensive functions, each with the reasons of its compilations; nothing if nothing was
-    compiled."""
+def functions_report(program: ProgramResult, shown: int = _FUNCTIONS_SHOWN) -> Iterator[Piece]:
+    """Yield the compiled functions, the most expensive ones first, each with the reasons of its compilations; nothing
+    if nothing was compiled. `shown`: most functions in text, 0 for all."""
     if not program.functions:
         return
-    yield ledger_title(program)
-    listed = program.functions[:shown]
-    lines = list(text_lines(Table(FUNCTIONS, rows_of(program, listed)), width=WIDTH))
-    yield lines[0]
-    for line, function in zip(lines[1:], listed, strict=True):
-        yield line
-        yield from _stage_ranges(function)
-        yield from _reasons(function)
     rest = program.functions[shown:]
-    if rest:
-        count, took = sum(function.count for function in rest), sum(function.seconds for function in rest)
-        yield f"  and {counted(len(rest), 'more function')}: {counted(count, 'compilation')}, {seconds(took)}"
+    count, took = sum(function.count for function in rest), sum(function.seconds for function in rest)
+    yield Table(
+        FUNCTIONS,
+        rows_of(program, program.functions),
+        ledger_title(program),
+        most=shown,
+        rest=f"and {counted(len(rest), 'more function')}: {counted(count, 'compilation')}, {seconds(took)}",
+        under=lambda row: (*_stage_ranges(row.item), *_reasons(row.item)),
+    )
 
 
-def _ledger_lines(program: ProgramResult) -> Iterator[str]:
-    """Yield every compilation in the order of its report, with its reason and the arguments of the call."""
-    lines = list(text_lines(Table(COMPILES_TEXT, rows_of(program, program.compiles)), width=WIDTH))
-    yield lines[0]
-    for line, row in zip(lines[1:], program.compiles, strict=True):
-        yield line
-        yield from wrap(why_again(row), first=" " * 6, hang=2)
-        yield from wrap(signature(row), first=" " * 6, hang=2)
+def ledger(program: ProgramResult) -> Table[ProgramRow]:
+    """Return every compilation in the order of its report, with its reason and the arguments of the call."""
+
+    def under(row: ProgramRow) -> Iterator[Prose]:
+        return (Prose(text, " " * 6, 2) for text in (why_again(row.item), signature(row.item)))
+
+    return Table(COMPILES_TEXT, rows_of(program, program.compiles), under=under)
 
 
-def _stage_ranges(function: FunctionCompiles) -> Iterator[str]:
+def _stage_ranges(function: FunctionCompiles) -> Iterator[Prose]:
     """Yield the range of each stage over the compilations of a function; nothing for a single compilation."""
     stages = [f"{name} {_range(spread.minimum, spread.maximum)}" for name, spread in function.spreads().items()]
     if stages:
-        yield from wrap(f"each: {', '.join(stages)}", first=" " * 9, hang=3)
+        yield Prose(f"each: {', '.join(stages)}", " " * 9, 3)
 
 
 def _range(least: float, most: float) -> str:
@@ -282,16 +273,16 @@ def _range(least: float, most: float) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _reasons(function: FunctionCompiles) -> Iterator[str]:
-    """Yield why a function was compiled again, a line for each kind of reason."""
+def _reasons(function: FunctionCompiles) -> Iterator[Prose]:
+    """Yield why a function was compiled again, a paragraph for each kind of reason."""
     again = [reason for reason in function.reasons if reason.code != "first"]
     for reason in again[:_REASONS_SHOWN]:
-        yield from wrap(f"{integer(reason.count)} × {reason.text}", first=" " * 9, hang=3)
+        yield Prose(f"{integer(reason.count)} × {reason.text}", " " * 9, 3)
     if len(again) > _REASONS_SHOWN:
-        yield f"         and {len(again) - _REASONS_SHOWN} more kinds of reason"
+        yield Prose(f"and {len(again) - _REASONS_SHOWN} more kinds of reason", " " * 9)
 
 
-_VIEWS: Final[dict[str, Callable[[ProgramResult], Iterator[str]]]] = {
+_VIEWS: Final[dict[str, Callable[[ProgramResult], Iterator[Piece]]]] = {
     "compiles": _compiles,
     "findings": _finding_list,
     "transfers": _transfers,

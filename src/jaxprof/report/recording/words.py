@@ -123,13 +123,6 @@ def verdict_parts(program: ProgramResult) -> str:
     return ", ".join(shares)
 
 
-def verdict_sentence(program: ProgramResult) -> str:
-    """Return `verdict` with the other parts of the loop, if it has some; an empty text if there is no verdict to
-    give."""
-    bounds, others = verdict(program), verdict_parts(program)
-    return f"{bounds}; besides: {others}" if bounds and others and program.verdict.kind else bounds
-
-
 def finding_text(program: ProgramResult, finding: Finding) -> str:
     """Return the message of a finding after its source line, and what it would save, if that is known."""
     at = f"{finding.where.short(program.directory)}: " if finding.where is not None else ""

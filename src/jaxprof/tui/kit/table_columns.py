@@ -205,6 +205,7 @@ def of_column(column: Fact[Row], width: int, *, sorts: bool = False, **layout: A
 
 def table_lines(table: Table[Any], width: int) -> Iterator[Content]:
     """Yield the lines of a table of a report: its heading, its rows, and its notes."""
+    table = table.cut()
     rows = list(table.rows)
     if rows:
         layout = placed(measured_columns(table, rows), width, rows)

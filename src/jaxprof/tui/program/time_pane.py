@@ -10,9 +10,9 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 
 from jaxprof.analysis.programs.result import states_by_column
-from jaxprof.report.recording.tables import TIME_LINE_TEXT, time_line_rows
+from jaxprof.report.recording.tables import TIME_LINE, time_line_rows
 from jaxprof.report.recording.text import parts_beside
-from jaxprof.report.renderers import Table
+from jaxprof.report.renderers import Table, report_lines
 from jaxprof.text import safe
 from jaxprof.tui.kit.canvas import Scale, ruler
 from jaxprof.tui.kit.guard import Guarded
@@ -81,7 +81,10 @@ class TimePane(Guarded, VerticalScroll, can_focus=True):
         self.query_one("#over-time", Lines).show(drawn, pictures)
         self.query_one("#time-table", Lines).show(key, lambda width: time_lines(result, width))
         self.query_one("#time-more", Lines).show(
-            key, lambda width: [Content(safe(line)) for lines in parts_beside(result, width) for line in ("", *lines)]
+            key,
+            lambda width: [
+                Content(safe(line)) for part in parts_beside(result) for line in ("", *report_lines(part, width))
+            ],
         )
 
 
@@ -90,7 +93,7 @@ def time_lines(result: ProgramResult, width: int) -> list[Content]:
     rows = time_line_rows(result)
     if not rows:
         return [Content.styled("No time was recorded.", "$text-muted")]
-    head, *lines = table_lines(Table(TIME_LINE_TEXT[1:], rows), width - 2)
+    head, *lines = table_lines(Table(TIME_LINE[1:], rows), width - 2)
     styles = [state_style(share.state) for share in result.timeline if share.seconds > 0]
     marks = [*(Content.styled("■ ", style) for style in styles), Content("  ")]
     return [Content("  ") + head, *(mark + line for mark, line in zip(marks, lines, strict=True))]

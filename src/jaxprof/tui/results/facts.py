@@ -179,4 +179,4 @@ def compiled_table(result: RunResult) -> Table[tuple[str, float]]:
         column("time", lambda row: row[1], seconds),
     )
     ranked = sorted(totals.items(), key=lambda pair: -pair[1])
-    return Table(columns, ranked).first(_MOST_COMPILED, "{} more")
+    return Table(columns, ranked, most=_MOST_COMPILED, rest="{} more")

@@ -9,7 +9,8 @@ from textual.containers import Horizontal
 from textual.content import Content
 
 from jaxprof.analysis.speedup import steady_samples
-from jaxprof.report.runs import published_lines, sweep_table
+from jaxprof.report.renderers import report_lines
+from jaxprof.report.runs import published_figures, sweep_table
 from jaxprof.text import safe, shorten
 from jaxprof.tui.kit.format import baseline_name
 from jaxprof.tui.kit.phase_bars import PhaseRow, phase_bars
@@ -122,7 +123,7 @@ class ResultPanel(ScrollPane):
             yield from _under("warnings", warning_lines(result, width))
 
         def right(width: int) -> Iterator[Content]:
-            published = () if live else published_lines(group, width)
+            published = () if live else report_lines(published_figures(group), width)
             yield from _under("published by others", [Content(line) for line in published if line])
             if result.run.compiles:
                 yield from (Content(""), *table_lines(compiled_table(result), width))

@@ -246,6 +246,7 @@ def _time(nanoseconds: int | None) -> str:
 def _table(facts: Sequence[Fact[Any]], rows: Sequence[Any], width: int, height: int) -> list[Content]:
     """Return the heading, as many rows as fit, and how many more there are, each line of exactly `width`."""
     fit = len(rows) if len(rows) < height else max(0, height - 2)
-    lines = list(table_lines(Table(facts, rows).first(fit), width)) or [Content.styled("nothing ran", "$text-muted")]
+    table = Table(facts, rows, most=max(1, fit))
+    lines = list(table_lines(table, width)) or [Content.styled("nothing ran", "$text-muted")]
     cut = [line.truncate(width, ellipsis=True) for line in lines[:height]]
     return [line.pad_right(width - line.cell_length) for line in cut]
