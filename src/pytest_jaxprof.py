@@ -92,7 +92,7 @@ class _Reports:
 
     def __init__(self, config: pytest.Config) -> None:
         self.programs: dict[str, list[str]] = {}
-        self.lines: tuple[str, ...] = ()
+        self.lines: list[str] = []
         self.path: Path | None = None
         option = config.getoption("jaxprof_save")
         if option is not None:
@@ -111,9 +111,8 @@ class _Reports:
             return
         from jaxprof.testing.reports import report
 
-        found = report(self.path, self.programs)
-        self.lines = found.lines
-        if found.failed and session.exitstatus == pytest.ExitCode.OK:
+        self.lines, failed = report(self.path, self.programs)
+        if failed and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

@@ -61,7 +61,7 @@ def test_a_folder_without_room_fails_the_run_and_loses_no_table(tmp_path):
     spec = RunSpec(workload="t.py::test[\x1b[31m]", variant="step", how="compile", device="cpu:0")
     events = [RunPlanned(run="r1", spec=spec), RunFinished(run="r1", status="ok")]
     (tmp_path / "full").write_text("")
-    shown = report(tmp_path / "full" / "main.jaxprof", {"t": [encode_line(event).decode() for event in events]})
-    assert (shown.failed, shown.lines[0].split()[0]) == (True, "name")
-    assert shown.lines[-1].startswith("not saved: ")
-    assert ("␛[31m" in "".join(shown.lines), "\x1b" in "".join(shown.lines)) == (True, False)
+    lines, failed = report(tmp_path / "full" / "main.jaxprof", {"t": [encode_line(event).decode() for event in events]})
+    assert (failed, lines[0].split()[0]) == (True, "name")
+    assert lines[-1].startswith("not saved: ")
+    assert ("␛[31m" in "".join(lines), "\x1b" in "".join(lines)) == (True, False)

@@ -8,27 +8,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from jaxprof.analysis.memory import MemoryPicture, buffers_of
 from jaxprof.errors import UsageError
 from jaxprof.events import Compiled, Event, RunSpec
-from jaxprof.testing.programs import CalledFunction, CalledProgram, CompileWatch, MadeCall, ProgramFacts, as_compiled
+from jaxprof.testing.programs import CalledFunction, CalledProgram, CompileWatch, MadeCall, as_compiled
 
 if TYPE_CHECKING:
+    from jaxprof.api.session import Session
     from jaxprof.recorder.calls.kept_call import KeptArguments
 
 
 _LEAVES_NAMED = 16
 
 
-class CallResult(ProgramFacts):
-    """One call of a function, and its program."""
+class CallResult:
+    """One call of a function, and its program. Its unknown facts are None."""
 
     def __init__(self, value: Any, program: CalledProgram) -> None:
-        super().__init__(program.session)
         self.value = value
         """What the function returned."""
+        self.session: Session = program.session
+        """The program as a session of one run, which prints as text, can be saved, and holds the HLO."""
+        self.run = program.run
+        """The only run of the session."""
+        self.failure = program.run.error
+        """The error of the compilation; empty if there was none."""
         self._program = program
 
     @property
@@ -41,10 +47,31 @@ class CallResult(ProgramFacts):
         """The compilations of the function in this test so far, with their reasons."""
         return self._program.function.compilations()
 
-    @cached_property
+    @property
     def facts(self) -> dict[str, float | None]:
-        """The facts of the program, which several calls may share."""
+        """Every exact fact by its code, as `jaxprof gate --fail-on` names them."""
         return self._program.facts
+
+    @property
+    def kernels(self) -> int | None:
+        """Number of kernels that one call launches; those of a loop count once."""
+        kernels = self.facts["kernels"]
+        return None if kernels is None else int(kernels)
+
+    @property
+    def flops(self) -> float | None:
+        """FLOPs of one call, counted from the HLO; None if the trip count of a loop is unknown."""
+        return self.facts["flops"]
+
+    @property
+    def bytes(self) -> float | None:
+        """Bytes that the kernels of one call read and write, counted like `flops`."""
+        return self.facts["bytes"]
+
+    @property
+    def memory(self) -> MemoryPicture:
+        """Memory that the program holds while it runs: `peak_bytes`, and what that is made of."""
+        return buffers_of(self.session, self.run.id) or MemoryPicture("unknown", None, {}, (), (), None)
 
 
 class Caller:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from jaxprof.analysis.difference import FACTS
 from jaxprof.errors import JaxprofError, UsageError, unknown_name
 from jaxprof.report.comparison import figure
 from jaxprof.report.recording.words import signature, why_again
@@ -25,13 +26,8 @@ if TYPE_CHECKING:
     from jaxprof.events import Compiled
     from jaxprof.testing.programs import CalledProgram
 
-FACT_LIMITS: Final[Mapping[str, tuple[str, str]]] = {
-    "max_kernels": ("kernels", ""),
-    "max_flops": ("flops", "flop"),
-    "max_bytes": ("bytes", "byte"),
-    "max_peak_bytes": ("peak", "byte"),
-}
-"""Limit on the program of a call → the code of the fact, and its unit."""
+FACT_LIMITS: Final = {"max_kernels": "kernels", "max_flops": "flops", "max_bytes": "bytes", "max_peak_bytes": "peak"}
+"""Limit on the program of a call → the code of the fact."""
 COMPILES: Final = "max_compiles"
 LIMITS: Final = (COMPILES, *FACT_LIMITS)
 _LISTED: Final = 8
@@ -90,11 +86,12 @@ def _listed(rows: Sequence[Compiled], most: float) -> str:
 
 
 def _too_large(program: CalledProgram, name: str, most: float) -> str:
-    code, unit = FACT_LIMITS[name]
+    code = FACT_LIMITS[name]
+    unit = FACTS[code].unit
     value = program.facts[code]
     limit = f"{program.function.name}({', '.join(program.call.words)}): {name}={most:g}"
     if value is None:
-        return safe(f"{limit}, not known{f': {program.failure}' if program.failure else ''}")
+        return safe(f"{limit}, not known{f': {program.run.error}' if program.run.error else ''}")
     rounded = f" ({figure(value, unit)})" if unit and value >= _ROUNDED_FROM else ""
     return safe(f"{limit}, found {value:.0f}{rounded}") if value > most else ""
 

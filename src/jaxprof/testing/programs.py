@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from jaxprof.analysis.memory import MemoryPicture, buffers_of
 from jaxprof.analysis.run_difference import facts_of
 from jaxprof.api.session import Session
 from jaxprof.events import (
@@ -26,7 +25,6 @@ from jaxprof.events import (
 from jaxprof.grouping import grouped
 from jaxprof.recorder.compiles.ledger import Ledger
 from jaxprof.recorder.compiles.signature import FunctionKey
-from jaxprof.session import Run
 from jaxprof.session.log import new_header
 
 
@@ -77,63 +75,23 @@ class CompileWatch:
             self.seen.append((key, event))
 
 
-UNKNOWN_MEMORY = MemoryPicture("unknown", None, {}, (), (), None)
-
-
-class ProgramFacts:
-    """A compiled program. Its unknown facts are None."""
-
-    def __init__(self, session: Session) -> None:
-        self.session = session
-        """The program as a session of one run, which prints as text, can be saved, and holds the HLO."""
-
-    @property
-    def kernels(self) -> int | None:
-        """Number of kernels that one call launches; those of a loop count once."""
-        kernels = self.facts["kernels"]
-        return None if kernels is None else int(kernels)
-
-    @property
-    def flops(self) -> float | None:
-        """FLOPs of one call, counted from the HLO; None if the trip count of a loop is unknown."""
-        return self.facts["flops"]
-
-    @property
-    def bytes(self) -> float | None:
-        """Bytes that the kernels of one call read and write, counted like `flops`."""
-        return self.facts["bytes"]
-
-    @property
-    def memory(self) -> MemoryPicture:
-        """Memory that the program holds while it runs: `peak_bytes`, and what that is made of."""
-        return buffers_of(self.session, self.run.id) or UNKNOWN_MEMORY
-
-    @property
-    def failure(self) -> str:
-        """The error of the compilation; empty if there was none."""
-        return self.run.error
-
-    @property
-    def run(self) -> Run:
-        """The only run of the session."""
-        (run,) = self.session.runs.values()
-        return run
-
-    @cached_property
-    def facts(self) -> dict[str, float | None]:
-        """Every exact fact by its code, as `jaxprof gate --fail-on` names them."""
-        return facts_of(self.session, self.run)
-
-
-class CalledProgram(ProgramFacts):
-    """A program that the fixture has called."""
+class CalledProgram:
+    """A program that the fixture has called, as a session of one run."""
 
     def __init__(self, events: Sequence[Event], call: MadeCall) -> None:
-        super().__init__(_session(events))
+        self.session = Session(new_header(command=[]))
+        for event in (*events, SessionClosed()):
+            self.session.apply(event)
+        (self.run,) = self.session.runs.values()
         self.call = call
         """The first call of the program."""
         self.function = call.function
         self._events = tuple(events)
+
+    @cached_property
+    def facts(self) -> dict[str, float | None]:
+        """Every exact fact by its code; None if unknown."""
+        return facts_of(self.session, self.run)
 
     @property
     def events(self) -> Iterator[Event]:
@@ -197,13 +155,6 @@ def as_compiled(events: Iterable[Event], compilation: Compiled | None) -> Iterat
             yield replace(event, seconds=getattr(compilation, f"{event.phase}_seconds", None), note="")
         elif not (isinstance(event, WarningRaised) and event.code == "compile_cached"):
             yield event
-
-
-def _session(events: Iterable[Event]) -> Session:
-    session = Session(new_header(command=[]))
-    for event in (*events, SessionClosed()):
-        session.apply(event)
-    return session
 
 
 def _plain(function: Callable[..., Any]) -> Callable[..., Any]:

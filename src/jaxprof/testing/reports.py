@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from jaxprof.analysis.difference import FACTS
 from jaxprof.analysis.run_difference import facts_of
 from jaxprof.api.session import Session, header_environment
 from jaxprof.errors import JaxprofError
@@ -50,47 +51,33 @@ def session_of(lines: Mapping[str, Iterable[str]]) -> Session:
     return session
 
 
-@dataclass(frozen=True, slots=True)
-class RunReport:
-    """What a run of pytest prints at its end."""
-
-    lines: tuple[str, ...]
-    failed: bool
-    """Whether the programs could not be saved."""
-
-
-def report(path: Path | None, programs: Mapping[str, Sequence[str]]) -> RunReport:
-    """Return the table of the programs, after saving them at `path`, if there is one. `programs`: events by test id."""
+def report(path: Path | None, programs: Mapping[str, Sequence[str]]) -> tuple[list[str], bool]:
+    """Return the table of the programs, after saving them at `path`, if there is one; and whether that failed.
+    `programs`: events by test id."""
     if not programs:
-        return RunReport(("no test has called the fixture jaxprof: nothing is saved",), failed=False)
+        return ["no test has called the fixture jaxprof: nothing is saved"], False
     session = session_of(programs)
     lines = list(_table_lines(session))
     if path is None:
-        return RunReport(tuple(lines), failed=False)
+        return lines, False
     try:
-        return RunReport((*lines, safe(f"saved: {session.save(path, replace=True)}")), failed=False)
+        return [*lines, safe(f"saved: {session.save(path, replace=True)}")], False
     except JaxprofError as error:
-        return RunReport((*lines, safe(f"not saved: {error.what}. {error.hint}")), failed=True)
+        return [*lines, safe(f"not saved: {error.what}. {error.hint}")], True
 
 
-_FACTS: Final = {
-    "kernels": ("kernels", ""),
-    "flops": ("FLOPs", "flop"),
-    "bytes": ("bytes", "byte"),
-    "peak": ("peak", "byte"),
-    "compiles": ("compiles", ""),
-}
-"""Code of a fact → the title of its column, and its unit."""
+_SHOWN: Final = {"kernels": "kernels", "flops": "FLOPs", "bytes": "bytes", "peak": "peak", "compiles": "compiles"}
+"""Code of a fact → the title of its column."""
 _Row = tuple[str, dict[str, float | None]]
 
 
 def _table_lines(session: Session) -> Iterator[str]:
-    def of_fact(code: str, title: str, unit: str) -> Fact[_Row]:
-        return column(title, lambda row: figure(row[1][code], unit), right=True)
+    def of_fact(code: str) -> Fact[_Row]:
+        return column(_SHOWN[code], lambda row: figure(row[1][code], FACTS[code].unit), right=True)
 
     runs = list(session.runs.values())
     rows = [(name, facts_of(session, run)) for name, run in zip(_names(runs), runs, strict=True)]
-    columns = [column("name", lambda row: row[0]), *(of_fact(code, *words) for code, words in _FACTS.items())]
+    columns = [column("name", lambda row: row[0]), *map(of_fact, _SHOWN)]
     yield from text_lines(Table(columns, rows), indent="")
 
 
