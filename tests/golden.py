@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from jaxprof.analysis.explain.model import Explanation
-from jaxprof.analysis.finding import Finding
 from jaxprof.events import SourceLocation
+from jaxprof.finding import Finding
 
 NET = Path(__file__).parent / "net"
 _ROUNDING = 1e-15

@@ -47,7 +47,7 @@ def shaped(count: int, function: str = "step", name: str = "x", **more: Any) -> 
     rows = []
     for size in range(1, count + 1):
         code = "first" if size == 1 else "shape"
-        reason = "" if size == 1 else f"argument {name}: f32[{size - 1},128] → f32[{size},128]"
+        reason = "" if size == 1 else f"shape of {name}: f32[{size - 1},128] → f32[{size},128]"
         signature = [leaf(name, f"f32[{size},128]"), leaf("w", "f32[128,10]")]
         rows.append(compiled(function, code, signature=signature, reason=reason, **more))
     return rows
@@ -160,9 +160,9 @@ def arrays(counts: list[int], size: int = 1024) -> list[e.Event]:
     ]
 
 
-def copies(direction: str, count: int, source: str = "guard", **more: Any) -> e.TransfersSeen:
+def copies(direction: str, count: int, **more: Any) -> e.TransfersSeen:
     """Copies in one direction."""
-    return e.TransfersSeen(run=RUN, rows=[e.CopiesSeen(direction=direction, count=count, source=source, **more)])
+    return e.TransfersSeen(run=RUN, rows=[e.CopiesSeen(direction=direction, count=count, **more)])
 
 
 def program(
@@ -261,8 +261,7 @@ def training_events() -> list[e.Event]:
         steps(2400, 6.2e-3, 85, lines={91: 0.5, 88: 0.4, 86: 0.1}),
         passes(12, [6.2e-3] * 2388),
         *arrays([40, 60, 61, 61, 60, 61]),
-        copies("host_to_device", 2400, bytes=9_830_400),
-        copies("host_to_device", 14, "samples", seconds=0.14, **asdict(at(88))),
+        copies("host_to_device", 14, seconds=0.14, **asdict(at(88))),
         wall=20.4,
         notes=[e.Note("threads", "2 other threads ran: the time line is that of the main thread.")],
     )  # fmt: skip

@@ -33,7 +33,7 @@ SAMPLES = [
     e.ComparisonPlanned(
         run="r1", sides=[e.SideSpec(label="B", title="f", environment={"FLAGS": "--x=1"}, dirty=True)], margin=0.05
     ),
-    e.ResultsCompared(run="r3", alike=True, agree=False, relative=None, ulps=None, where="['w']"),
+    e.ResultsCompared(run="r3", alike=True, agree=False, relative=None, where="['w']"),
 ]
 """What no tape has."""
 

@@ -109,14 +109,6 @@ def test_what_moved_nothing_has_no_bandwidth_and_no_speed_up(zero_copy):
     assert (view.versus is None) == zero_copy, "as a baseline neither"
 
 
-def test_stages_that_happen_several_times_show_their_spread():
-    stages = [("trace", 1e-3), ("compile", 2e-3), ("compile", 8e-3), ("compile", 5e-3)]
-    observed = [e.CompileObserved(run="r1", function="f", stage=stage, seconds=took) for stage, took in stages]
-    spreads = result(alone(*observed), "r1").stage_spreads
-    assert list(spreads) == ["compile"], "one trace has no spread"
-    assert (spreads["compile"].count, spreads["compile"].minimum, spreads["compile"].maximum) == (3, 2e-3, 8e-3)
-
-
 @pytest.mark.parametrize(
     ("events", "reason"),
     [

@@ -11,9 +11,10 @@ from analysis.made_runs import run
 from analysis.made_runs import session as session_of
 from golden import figures_text, held, held_cases
 from jaxprof import events as e
-from jaxprof.analysis.ab import ab_result, ab_results, agreement, side_versus, sides_beside
+from jaxprof.analysis.ab import ab_result, ab_results, agreement, sides_beside
 from jaxprof.analysis.difference import FigureDifference, figures
 from jaxprof.analysis.session_difference import session_difference
+from jaxprof.analysis.speedup import side_versus
 from jaxprof.engine.measure import kept_arrays
 from jaxprof.grouping import pairs
 
@@ -113,9 +114,9 @@ def test_two_runs_are_sides_beside_each_other_only_as_a_and_what_was_compared_wi
     beside = [names for names in pairs if side_versus(session, *(runs[name] for name in names)) is not None]
     assert beside == [("r1", "r3"), ("r5", "r6")]
     assert side_versus(session, runs["r1"], runs["r3"]).times.ratio == pytest.approx(0.5)
-    other = session_of(EVENTS)
-    assert side_versus(session, other.runs["r1"], runs["r3"]) is None, "of two sessions"
-    assert side_versus(session, runs["r1"], other.runs["r3"]) is None
+    for other, is_side in ((session, True), (session_of(EVENTS), False)):
+        (pair,) = session_difference(session, other, run_before="r1", run_after="r3").runs
+        assert (pair.side is not None) == is_side
 
 
 def test_the_sides_beside_a_run_are_those_of_its_own_comparison(session):

@@ -1,5 +1,6 @@
 import io
 import json
+from dataclasses import asdict
 
 import pytest
 
@@ -62,7 +63,7 @@ def events():
         *program_events.steady(3, {"device_busy": 0.6, "host_busy": 0.4}, [program_events.line(88, 0.4, "host_busy")]),
         *program_events.shaped(5, cache="off", compile_seconds=0.1),
         program_events.steps(2400, 6.2e-3, 85, lines={91: 0.5, 88: 0.4, 86: 0.1}),
-        program_events.copies("host_to_device", 2400, bytes=9_830_400, type="f32[4]"),
+        program_events.copies("host_to_device", 14, seconds=0.14, **asdict(program_events.at(88))),
     )
     reading = e.DeviceReading(
         device="cpu:0", monotonic_seconds=12.5, utilisation=0.5, memory_used_bytes=1 << 33, throttle_reasons=["hot"]

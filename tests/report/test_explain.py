@@ -16,7 +16,7 @@ from golden import figures_text, held
 from jaxprof import events as e
 from jaxprof.analysis.explain.derive import explanation
 from jaxprof.analysis.explain.model import Abstention
-from jaxprof.analysis.finding import Finding
+from jaxprof.finding import Finding
 from jaxprof.report import explain
 from jaxprof.report.conclusion import conclusion, largest
 from jaxprof.report.envelope import json_pieces

@@ -25,7 +25,7 @@ PLAN = e.ComparisonPlanned(
     same_inputs=True,
     notes=["A is HEAD~1, B the present tree"],
 )
-AGREE = e.ResultsCompared(run="r2", alike=True, agree=True, relative=1.2e-7, ulps=2)
+AGREE = e.ResultsCompared(run="r2", alike=True, agree=True, relative=1.2e-7)
 
 
 def events_with(b_seconds, plan=PLAN, *more):

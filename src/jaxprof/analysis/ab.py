@@ -1,9 +1,8 @@
 """The sides of a comparison in a session: their times, how each compares with A, and whether their results agree.
 
-Results are compared array by array, as the engines wrote them. Both measures of an error are relative to the largest
-magnitude of the array, as in the check of a run (`workloads.check`): the relative error, and the number of ULPs, the
-distance between neighbouring numbers of the dtype at that magnitude. Compared number by number, a sum whose terms
-cancel would be thousands of ULPs off without being wrong.
+Results are compared array by array, as the engines wrote them. An error is relative to the largest magnitude of the
+array, as in the check of a run (`workloads.check`): compared number by number, a sum whose terms cancel would be far
+off without being wrong.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.analysis.run_result import RunResult, result
-from jaxprof.analysis.speedup import compared
+from jaxprof.analysis.speedup import AbVersus, compared
 from jaxprof.events import ComparisonPlanned, ResultsCompared, SideSpec, WarningRaised, finite
 from jaxprof.session import Run, Session
 from jaxprof.session.run import UNLIKE_RESULTS
-from jaxprof.stats.comparison import MARGIN, TimeComparison
+from jaxprof.stats.comparison import MARGIN
 from jaxprof.units import counted
 
 if TYPE_CHECKING:
@@ -38,20 +37,23 @@ _ACCEPTED = {
 }
 """Largest difference between two ways to compute the same, relative to the largest magnitude. Narrower float dtypes:
 0.25."""
-_MANTISSA_BITS = {
-    "float64": 52, "complex128": 52, "float32": 23, "complex64": 23, "float16": 10, "bfloat16": 7,
-    "float8_e4m3fn": 3, "float8_e5m2": 2,
-}  # fmt: skip
-_LEAST_EXPONENT = {"float64": -1022, "complex128": -1022, "float16": -14, "float8_e4m3fn": -6, "float8_e5m2": -14}
-"""Exponent of the smallest normal number; other dtypes have float32's, -126."""
 
 
 def agreement(baseline: Path, other: Path) -> ResultsCompared | None:
-    """Compare two kept results; None if one of them was not kept."""
+    """Compare two kept results, in the order of their trees; None if one of them was not kept."""
     first, second = _load(baseline), _load(other)
     if first is None or second is None:
         return None
-    return compare_results(first, second)
+    if unlike := difference([leaf for leaf, _ in first], [leaf for leaf, _ in second]):
+        return ResultsCompared(alike=False, agree=False, relative=None, note=unlike)
+    worst, where, agree = 0.0, "", True
+    for (leaf, right), (_, got) in zip(first, second, strict=True):
+        relative = _relative_error(right, got)
+        accepted = _ACCEPTED.get(leaf.dtype, 0.25 if leaf.dtype.startswith("float") else 0.0)
+        agree = agree and relative <= accepted
+        if relative > worst:
+            worst, where = relative, leaf.path
+    return ResultsCompared(alike=True, agree=agree, relative=finite(worst), where=where)
 
 
 def unlike_warning(run: str, baseline: str, agreement: ResultsCompared | None) -> WarningRaised | None:
@@ -73,26 +75,6 @@ def unlike_warning(run: str, baseline: str, agreement: ResultsCompared | None) -
     )
 
 
-def compare_results(
-    baseline: list[tuple[KeptLeaf, numpy.ndarray[Any, Any]]], other: list[tuple[KeptLeaf, numpy.ndarray[Any, Any]]]
-) -> ResultsCompared:
-    """Compare arrays with their descriptions, in the order of their trees."""
-    if unlike := difference([leaf for leaf, _ in baseline], [leaf for leaf, _ in other]):
-        return ResultsCompared(alike=False, agree=False, relative=None, ulps=None, note=unlike)
-    worst, where, agree, ulps = 0.0, "", True, None
-    for (leaf, right), (_, got) in zip(baseline, other, strict=True):
-        relative, apart = _errors(right, got, leaf.dtype)
-        if leaf.dtype in _MANTISSA_BITS and apart is not None:
-            ulps = max(ulps or 0, apart)
-        agree = agree and relative <= accepted_error(leaf.dtype)
-        if relative > worst:
-            worst, where = relative, leaf.path
-    largest = finite(worst)
-    return ResultsCompared(
-        alike=True, agree=agree, relative=largest, ulps=None if largest is None else ulps, where=where
-    )
-
-
 def difference(baseline: list[KeptLeaf], other: list[KeptLeaf]) -> str:
     """Describe how two trees differ; empty if they have arrays of the same dtypes and shapes."""
     if len(baseline) != len(other):
@@ -103,35 +85,28 @@ def difference(baseline: list[KeptLeaf], other: list[KeptLeaf]) -> str:
     return ""
 
 
-def accepted_error(dtype: str) -> float:
-    """Return how far two computations of an array of that dtype may differ, relative to its largest magnitude."""
-    return _ACCEPTED.get(dtype, 0.25 if dtype.startswith("float") else 0.0)
-
-
-def _errors(right: Any, got: Any, dtype: str) -> tuple[float, int | None]:
-    """Return the largest relative error of an array, and the largest number of ULPs; None if ULPs cannot be counted."""
+def _relative_error(right: Any, got: Any) -> float:
+    """Return the largest error of an array over its largest magnitude; infinite if a number is finite on one side
+    only."""
     import numpy as np
 
     if right.size == 0 or np.array_equal(right, got, equal_nan=right.dtype.kind in "fc"):
-        return 0.0, 0
+        return 0.0
     if right.dtype.kind == "c":
         right, got = (np.ascontiguousarray(array).view(array.real.dtype) for array in (right, got))
     if right.dtype.kind != "f":
         with np.errstate(all="ignore"):
             differences = np.abs(right.astype(np.float64) - got.astype(np.float64))
             largest = float(np.abs(right.astype(np.float64)).max()) or 1.0
-        return max(float(differences.max()) / largest, 5e-324), None  # they differ, even if float64 does not show it
+        return max(float(differences.max()) / largest, 5e-324)  # they differ, even if float64 does not show it
     wide, other = right.astype(np.float64), got.astype(np.float64)
     same = (wide == other) | (np.isnan(wide) & np.isnan(other))
     known = np.isfinite(wide) & np.isfinite(other)
     if not (same | known).all():
-        return math.inf, None
+        return math.inf
     with np.errstate(all="ignore"):
         error = float(np.where(same, 0.0, np.abs(wide - other)).max())
-    largest = float(np.max(np.abs(wide), initial=0.0, where=known))
-    exponent = max(math.frexp(largest)[1] - 1, _LEAST_EXPONENT.get(dtype, -126))
-    ulp = math.ldexp(1.0, exponent - _MANTISSA_BITS.get(dtype, 23))
-    return error / (largest or 1.0), math.ceil(min(error / (ulp or 5e-324), 2.0**62))
+    return error / (float(np.max(np.abs(wide), initial=0.0, where=known)) or 1.0)
 
 
 def _load(path: Path) -> list[tuple[KeptLeaf, numpy.ndarray[Any, Any]]] | None:
@@ -149,19 +124,6 @@ def _load(path: Path) -> list[tuple[KeptLeaf, numpy.ndarray[Any, Any]]] | None:
             return [(leaf, file[f"leaf{number}"]) for number, leaf in enumerate(leaves)]
     except (OSError, EOFError, ValueError, LookupError, BadZipFile, msgspec.ValidationError):
         return None
-
-
-@dataclass(frozen=True, slots=True)
-class AbVersus:
-    """One side compared with A."""
-
-    run: Run
-    times: TimeComparison
-
-    @property
-    def label(self) -> str:
-        """Label of the side, such as `B`."""
-        return self.run.plan.side
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,15 +175,6 @@ def sides_beside(session: Session, run: Run) -> list[Run]:
     """Return all sides of the comparison that `run` belongs to, A first; empty if it is not a side."""
     first = run.plan.baseline or run.id
     return [side for side in session.runs.values() if run.plan.side and first in (side.id, side.plan.baseline)]
-
-
-def side_versus(session: Session, before: Run, after: Run) -> AbVersus | None:
-    """Return `after` compared with A, if `before` is that A; None for all other runs."""
-    if not after.plan.side or session.runs.get(before.id) is not before:
-        return None
-    if after.plan.baseline != before.id or session.runs.get(after.id) is not after:
-        return None
-    return AbVersus(after, compared(session, before, after))
 
 
 def side_title(session: Session, run: Run) -> str:

@@ -21,7 +21,6 @@ from jaxprof.session import Session
 if TYPE_CHECKING:
     import numpy as np
 
-    from jaxprof.devices.targets.machine import Machine
     from jaxprof.trace.intervals import Coverage
     from jaxprof.trace.model import Ints
 
@@ -43,23 +42,6 @@ class Exchanged:
     """Bytes of the whole array that is gathered, reduced or sent."""
     devices: int | None
     """Number of devices that exchange with each other; None for a permute, and if the HLO does not say."""
-    bound_seconds: float | None = None
-    """Least time over the links of the device; None if the links are unknown."""
-
-    @property
-    def bus_bytes(self) -> float | None:
-        """Bytes that a device sends if no switch adds them up; None if the number of devices is unknown.
-
-        Over the time this is the bus bandwidth of nccl-tests, which can be compared with that of the links for any
-        number of devices (doc/PERFORMANCE.md: 2 (n - 1) / n of the array for an all-reduce, (n - 1) / n for an
-        all-gather, a reduce-scatter and an all-to-all, all of it for a broadcast).
-        """
-        if self.opcode in ("collective-permute", "collective-broadcast"):
-            return float(self.bytes)
-        if self.devices is None:
-            return None
-        part = (self.devices - 1) / self.devices
-        return self.bytes * part * (2 if self.opcode == "all-reduce" else 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,30 +133,13 @@ def _known_collectives(session: Session) -> dict[tuple[str, str], Exchanged]:
     modules = [module for run in session.runs.values() if (module := module_of(session, run)) is not None]
     if not modules:
         return {}
-    from jaxprof.devices.targets.least_time import exchange
     from jaxprof.hlo.analysis.collectives import collectives
 
-    machine = _machine(session)
-    exchanged = {}
-    for module in modules:
-        for each in collectives(module):
-            bound = exchange(each, machine).bound_seconds if machine is not None else None
-            exchanged[module.name, each.kernel.name] = Exchanged(each.opcode, each.bytes, each.group_size, bound)
-    return exchanged
-
-
-def _machine(session: Session) -> Machine | None:
-    """Return how the accelerators of a process are connected, by the one known link of their kind; None if there is
-    none."""
-    from jaxprof.devices.targets.machine import machine_of
-    from jaxprof.hlo.analysis.cost.peaks import device_of_kind
-
-    environments = [run.environment for run in session.runs.values() if run.environment is not None]
-    kinds = {
-        str(each.get("kind") or "") for seen in environments for each in seen.devices if each.get("platform") != "cpu"
+    return {
+        (module.name, each.kernel.name): Exchanged(each.opcode, each.bytes, each.group_size)
+        for module in modules
+        for each in collectives(module)
     }
-    peaks = device_of_kind(kinds.pop()) if len(kinds) == 1 else None
-    return machine_of(peaks) if peaks is not None else None
 
 
 def _is_collective(op: TimelineOp, known: Mapping[tuple[str, str], Exchanged]) -> bool:
@@ -222,8 +187,6 @@ class Arrivals:
     """Exchange time over all instances; for each, the shortest duration over the processes."""
     exchange_median_seconds: float
     """Exchange time of the median instance."""
-    exchange_fast_seconds: float
-    """Exchange time at the fastest tenth of the instances."""
     exposed_seconds: float
     """Exchange time in which the device of the median process did nothing else, over all instances. An estimate, and an
     upper bound if the profiler did not record all kernels."""
@@ -242,32 +205,11 @@ class Arrivals:
     """By process: how far its clock is ahead of the first process's clock, estimated from the ends."""
     uncertain_seconds: float
     """Largest median residue of the ends."""
-    one_host: bool = True
-    """Whether all processes of the job are on one host; what links between hosts allow is unknown."""
 
     @property
     def exposed_share(self) -> float:
         """Exposed exchange as a share of the captured time."""
         return self.exposed_seconds / self.span_seconds
-
-    @property
-    def bus_bytes_per_second(self) -> float | None:
-        """`Exchanged.bus_bytes` over the median exchange; None if unknown."""
-        return self._bus_rate(self.exchange_median_seconds)
-
-    @property
-    def fast_bus_bytes_per_second(self) -> float | None:
-        """`Exchanged.bus_bytes` over the fastest tenth of the exchanges; None if unknown."""
-        return self._bus_rate(self.exchange_fast_seconds)
-
-    @property
-    def possible_bytes_per_second(self) -> float | None:
-        """Bus bandwidth that the devices' links allow; None if unknown, as for CPUs and for several hosts."""
-        return self._bus_rate(self.exchanged.bound_seconds) if self.exchanged is not None and self.one_host else None
-
-    def _bus_rate(self, took: float | None) -> float | None:
-        moved = self.exchanged.bus_bytes if self.exchanged is not None else None
-        return moved / took if moved and took else None
 
 
 def arrivals(captures: Iterable[Mapping[str, CollectiveEvents]], notices: list[str]) -> list[Arrivals]:
@@ -355,7 +297,6 @@ def _measured(
         span_seconds=float(ends[-1] - ends[0]),
         exchange_seconds=float(exchange.sum()),
         exchange_median_seconds=float(np.median(exchange)),
-        exchange_fast_seconds=float(np.quantile(exchange, 0.1)),
         exposed_seconds=float(np.median(exposed)),
         exchanged=next((events.exchanged for events in aligned if events.exchanged is not None), None),
         waited_seconds=tuple(float(row.sum()) for row in waits),

@@ -19,16 +19,14 @@ peak. Without either, or if a product's FLOPs are unknown, nothing is guessed: t
 
 from __future__ import annotations
 
-import json
 import socket
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from operator import attrgetter
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from jaxprof.errors import JaxprofError
 from jaxprof.files import private_folder, taking_place
@@ -69,36 +67,24 @@ class MeasuredRate:
         return " ".join(part for part in (size, day) if part)
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredCeilings:
-    """Largest measured rates of a device: of its memory, and of matrix products by dtype."""
+Rates: TypeAlias = dict[str, MeasuredRate]
+"""Largest measured rates of a device: of its memory (`MEMORY`), and of matrix products by dtype."""
+MEMORY: Final = "memory"
 
-    memory: MeasuredRate | None = None
-    products: dict[str, MeasuredRate] = field(default_factory=dict)
 
-    def __bool__(self) -> bool:
-        return self.memory is not None or bool(self.products)
+def _best(one: Rates, other: Rates) -> Rates:
+    """Return the larger of both rates for each kind, with the conditions of its measurement."""
+    rates = dict(one)
+    for kind, rate in other.items():
+        rates[kind] = max(rates.get(kind, rate), rate, key=lambda each: each.per_second)
+    return rates
 
-    def best(self, other: MeasuredCeilings) -> MeasuredCeilings:
-        """Return the larger of both rates for each kind, with the conditions of its measurement."""
-        memories = [each.memory for each in (self, other) if each.memory is not None]
-        products = dict(self.products)
-        for dtype, rate in other.products.items():
-            products[dtype] = max(products.get(dtype, rate), rate, key=attrgetter("per_second"))
-        return MeasuredCeilings(max(memories, key=attrgetter("per_second"), default=None), products)
 
-    @property
-    def source(self) -> str:
-        """Origin of the rates, such as `measured on this machine, otherwise idle: memory 256 MiB a call on
-        2026-11-25`."""
-        memory = [f"memory {self.memory}"] if self.memory is not None else []
-        days = sorted({str(rate) for rate in self.products.values()} - {""})
-        return f"measured on this machine, otherwise idle: {', '.join([*memory, *(f'products {day}' for day in days)])}"
-
-    @property
-    def peaks(self) -> dict[str, float]:
-        """FLOP/s of matrix products by dtype."""
-        return {dtype: rate.per_second for dtype, rate in self.products.items()}
+def _source(rates: Rates) -> str:
+    """Return text such as `measured on this machine, otherwise idle: memory 256 MiB a call on 2026-11-25`."""
+    memory = [f"memory {rates[MEMORY]}"] if MEMORY in rates else []
+    days = sorted({str(rate) for kind, rate in rates.items() if kind != MEMORY} - {""})
+    return f"measured on this machine, otherwise idle: {', '.join([*memory, *(f'products {day}' for day in days)])}"
 
 
 def ceilings_for(session: Session, run: Run, folder: Path | None = None) -> DevicePeaks | None:
@@ -112,13 +98,14 @@ def ceilings_for(session: Session, run: Run, folder: Path | None = None) -> Devi
     kind = device_kind(run)
     measured = measured_in(session, run.plan.device)
     if session.header.host == socket.gethostname():
-        measured = measured.best(_kept(folder).get(kind, MeasuredCeilings()))
+        measured = _best(measured, _kept(folder).get(kind, {}))
     datasheet = device_of_kind(kind) if kind else None
-    bandwidth = measured.memory.per_second if measured.memory is not None else None
+    peaks = {dtype: rate.per_second for dtype, rate in measured.items()}
+    bandwidth = peaks.pop(MEMORY, None)
     if datasheet is not None:
-        return with_measured(datasheet, measured.source, bandwidth, measured.peaks) if measured else datasheet
-    if bandwidth and measured.products:
-        return measured_device(run.plan.device, measured.source, 0, bandwidth, measured.peaks)
+        return with_measured(datasheet, _source(measured), bandwidth, peaks) if measured else datasheet
+    if bandwidth and peaks:
+        return measured_device(run.plan.device, _source(measured), 0, bandwidth, peaks)
     return None
 
 
@@ -160,9 +147,9 @@ def device_kind(run: Run) -> str:
     return ""
 
 
-def measured_in(session: Session, device_id: str) -> MeasuredCeilings:
+def measured_in(session: Session, device_id: str) -> Rates:
     """Return the rates that `triad` and `gemm-peak` reached on a device in this session, without disturbed runs."""
-    ceilings = MeasuredCeilings()
+    rates: Rates = {}
     moment = session.header.wall_seconds or None
     for run in _rate_runs(session):
         if run.plan.device != device_id:
@@ -174,13 +161,12 @@ def measured_in(session: Session, device_id: str) -> MeasuredCeilings:
             continue
         moved = figures.bytes_accessed or 0.0
         if run.plan.workload == BANDWIDTH_WORKLOAD and moved >= LEAST_BYTES and figures.bytes_per_second:
-            ceilings = ceilings.best(MeasuredCeilings(MeasuredRate(figures.bytes_per_second, moved, moment)))
+            rates = _best(rates, {MEMORY: MeasuredRate(figures.bytes_per_second, moved, moment)})
         elif run.plan.workload == PEAK_WORKLOAD and figures.flops_per_second:
             precision = run.check.precision if run.check is not None else ""
             dtype = "bf16" if run.plan.variant == "jit-bfloat16" else _DTYPES.get(precision, "f32")
-            rate = MeasuredRate(figures.flops_per_second, None, moment)
-            ceilings = ceilings.best(MeasuredCeilings(None, {dtype: rate}))
-    return ceilings
+            rates = _best(rates, {dtype: MeasuredRate(figures.flops_per_second, None, moment)})
+    return rates
 
 
 def remember(session: Session, folder: Path | None = None) -> None:
@@ -190,12 +176,14 @@ def remember(session: Session, folder: Path | None = None) -> None:
         return
     kept = _kept(folder)
     for kind, measured in fresh.items():
-        kept[kind] = kept.get(kind, MeasuredCeilings()).best(measured)
+        kept[kind] = _best(kept.get(kind, {}), measured)
+    import msgspec
+
     path = _path(folder)
     with suppress(OSError):
         private_folder(path.parent)
         with taking_place(path) as place:
-            place.write_text(json.dumps({kind: asdict(each) for kind, each in kept.items()}, indent=1))
+            place.write_bytes(msgspec.json.format(msgspec.json.encode(kept), indent=1))
 
 
 def _rate_runs(session: Session) -> Iterable[Run]:
@@ -210,16 +198,16 @@ def _path(folder: Path | None = None) -> Path:
     return (folder or state_folder()) / "ceilings.json"
 
 
-def _kept(folder: Path | None) -> dict[str, MeasuredCeilings]:
+def _kept(folder: Path | None) -> dict[str, Rates]:
     """Return the kept ceilings by device kind; empty if there is no readable file.
 
-    A file of an older version is ignored: it does not say when and with how many bytes a rate was measured, so it may
-    be the rate of a cache or of a busy machine.
+    A file of an older version is ignored: that of 0.1.0 does not say when and with how many bytes a rate was measured,
+    so it may be the rate of a cache or of a busy machine.
     """
     import msgspec
 
     try:
-        return msgspec.json.decode(_path(folder).read_bytes(), type=dict[str, MeasuredCeilings])
+        return msgspec.json.decode(_path(folder).read_bytes(), type=dict[str, Rates])
     except (OSError, msgspec.MsgspecError):
         return {}
 

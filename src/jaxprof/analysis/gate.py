@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from jaxprof.analysis.difference import FACTS, TIMES, Compared, FigureDifference
 from jaxprof.analysis.run_difference import CollectiveDifference, RunDifference
-from jaxprof.analysis.run_result import OLD_COUNT
 from jaxprof.errors import UsageError, unknown_name
-from jaxprof.events import COUNTED_BY_XLA
 from jaxprof.stats.comparison import LimitState, TimeComparison
 from jaxprof.units import counted
 
@@ -176,15 +174,6 @@ def versions_of(run: Run) -> str:
 def judged(label: str, difference: RunDifference, limits: Iterable[GateLimit]) -> tuple[GateRow, ...]:
     """Apply each limit on a fact to two runs, the first being the baseline."""
     return tuple(_judge_fact(label, difference, limit) for limit in limits if not limit.is_time)
-
-
-def old_counts(difference: RunDifference) -> list[str]:
-    """Return notes about figures that an older version counted, which are not compared."""
-    return [
-        f"FLOPs and bytes of the {side} are unknown: its HLO was not kept, and its figures were {OLD_COUNT}"
-        for side, run in (("base", difference.before), ("program", difference.after))
-        if run.cost is not None and run.cost.source == COUNTED_BY_XLA and "hlo" not in run.texts
-    ]
 
 
 def judged_times(label: str, compared: AbResult, limits: Iterable[GateLimit]) -> tuple[GateRow, ...]:

@@ -21,8 +21,8 @@ from jaxprof.session import Run, Session
 
 if TYPE_CHECKING:
     from jaxprof.analysis.kernel_difference import KernelDifferences
+    from jaxprof.finding import Finding
     from jaxprof.hlo.analysis.collectives import Collective
-    from jaxprof.hlo.analysis.findings.finding import HloFinding
     from jaxprof.hlo.analysis.liveness import LiveValue
     from jaxprof.hlo.model import Module
 
@@ -56,7 +56,7 @@ class ModuleDifference:
     kernels: KernelDifferences | None
     facts: tuple[FigureDifference, ...]
     collectives: tuple[CollectiveDifference, ...] | None
-    findings: tuple[Pair[HloFinding], ...] | None
+    findings: tuple[Pair[Finding], ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,10 +304,10 @@ def _exchanged(found: Sequence[Collective]) -> tuple[int | None, int | None]:
     return sum(counts), sum(count * each.bytes for count, each in zip(counts, found, strict=True))
 
 
-def _findings(before: Sequence[HloFinding], after: Sequence[HloFinding]) -> tuple[Pair[HloFinding], ...]:
+def _findings(before: Sequence[Finding], after: Sequence[Finding]) -> tuple[Pair[Finding], ...]:
     """Pair the findings by code, of which a module has one each; the order is that of the first module."""
     ours = {finding.code: place for place, finding in enumerate(before)}
-    found = pairs(before, after, [lambda each: each.code], lambda each: (each.message, len(each.where)))
+    found = pairs(before, after, [lambda each: each.code], lambda each: (each.message, len(each.kernels)))
     return tuple(sorted(found, key=lambda pair: ours.get(pair.either.code, len(ours))))
 
 

@@ -46,8 +46,6 @@ COUNTED: Final = "HLO, loops by their trip counts"
 """Source of the figures that this module counts."""
 COUNTED_FACTS: Final = frozenset({"flops", "bytes", "transcendentals"})
 """Codes of the exact facts that are counted from the HLO."""
-OLD_COUNT: Final = "counted by XLA's cost analysis, which takes the body of a loop once"
-"""Text shown for a figure that an older version wrote."""
 _MOST_NAMED: Final = 3
 
 
@@ -89,7 +87,8 @@ def run_cost(session: Session, run: Run) -> RunCost:
     if reported is None:
         return NOTHING_KNOWN
     if reported.source == COUNTED_BY_XLA:
-        return RunCost(note=f"its HLO was not kept, and its figure is {OLD_COUNT}")
+        note = "its HLO was not kept, and its figure is XLA's cost analysis, which takes the body of a loop once"
+        return RunCost(note=note)
     return RunCost(reported.flops, reported.bytes_accessed, reported.transcendentals, reported.source)
 
 
@@ -329,9 +328,6 @@ class RunResult:
     """The two modes of the steady run; None if it has only one."""
     moved_nothing: bool
     """Whether the result of a call shares memory with its arguments. Its time is then not work, and not compared."""
-    stage_spreads: dict[str, Summary]
-    """Summaries of `trace`, `lower` and `compile`, for each that happened more than once; `phase_seconds` has the
-    sum."""
     over_launches: dict[str, MedianTime]
     """Phases that happen once per process, if several launches measured them: each with the interval of its median."""
     phase_seconds: dict[str, float | None]
@@ -407,7 +403,6 @@ def result(session: Session, run_id: str, cost_of: Callable[[Session, Run], RunC
         first_after_pause_seconds=middle(firsts) if firsts else None,
         modes=_modes_of.of((samples,), len(samples), lambda: two_modes(samples)),
         moved_nothing=moved_nothing,
-        stage_spreads=_stage_spreads(run),
         over_launches=over_launches,
         phase_seconds=phase_seconds,
         once_seconds=once,
@@ -498,33 +493,11 @@ def steady_summary(run: Run) -> Summary | None:
     return summarise_run(run.samples("run"), turn_launches(run.launches), calls)
 
 
-def _stage_spreads(run: Run) -> dict[str, Summary]:
-    """Summarise the compilation times that JAX reported, for stages that happened more than once."""
-    spreads: dict[str, Summary] = {}
-    for stage in ONCE_PHASES:
-        seconds = [compiled.seconds for compiled in run.compiles if compiled.stage == stage]
-        spread = summarise(seconds) if len(seconds) > 1 else None
-        if spread is not None:
-            spreads[stage] = spread
-    return spreads
-
-
-def total_seconds(calls: int, once_seconds: float, first_seconds: float, call_seconds: float) -> float:
-    """Return the total time of `calls` calls: the one-time cost, the first call, and the others. Zero calls cost
-    nothing."""
-    if calls <= 0:
-        return 0.0
-    return once_seconds + first_seconds + (calls - 1) * call_seconds
-
-
 def break_even_calls(
     baseline_seconds: float, once_seconds: float, first_seconds: float, call_seconds: float
 ) -> int | None:
-    """Return the smallest number of calls after which `total_seconds` is at most `calls * baseline_seconds`.
-
-    `baseline_seconds` is one call of the baseline, which has no one-time cost. None if it never breaks even.
-    Solves once + first + (k - 1) * call <= k * baseline for k.
-    """
+    """Return the smallest number k of calls with once + first + (k - 1) * call <= k * baseline. The baseline has no
+    one-time cost. None if it never breaks even."""
     gain = baseline_seconds - call_seconds
     debt = once_seconds + first_seconds - call_seconds
     if debt <= gain:
@@ -532,51 +505,6 @@ def break_even_calls(
     if gain <= 0:
         return None
     calls = max(1, math.floor(debt / gain))
-    while total_seconds(calls, once_seconds, first_seconds, call_seconds) > calls * baseline_seconds:
+    while once_seconds + first_seconds + (calls - 1) * call_seconds > calls * baseline_seconds:
         calls += 1
     return calls
-
-
-_FEWEST_CALLS = 10
-
-
-@dataclass(frozen=True, slots=True)
-class BreakEvenCurve:
-    """Total time over number of calls. `once` and `first` are paid before the second call; the baseline pays no
-    `once`."""
-
-    label: str
-    baseline_label: str
-    call_seconds: float
-    baseline_seconds: float
-    once_seconds: float
-    first_seconds: float
-    break_even_calls: int | None
-
-    def seconds_after(self, calls: int) -> float:
-        """Return the total seconds of this many calls, including the one-time costs."""
-        return total_seconds(calls, self.once_seconds, self.first_seconds, self.call_seconds)
-
-    @property
-    def calls(self) -> int:
-        """Number of calls that the plot covers: twice the break-even, or until the one-time cost no longer matters."""
-        if self.break_even_calls is not None:
-            return max(_FEWEST_CALLS, 2 * self.break_even_calls)
-        debt = self.once_seconds + self.first_seconds
-        return max(_FEWEST_CALLS, math.ceil(2 * debt / max(self.baseline_seconds, 1e-12)))
-
-
-def break_even_curve(derived: RunResult, baseline: RunResult | None) -> BreakEvenCurve | None:
-    """Return the curve of a run; None for a baseline, or if a figure that the curve needs is unknown."""
-    if baseline is None or baseline.summary is None or derived.summary is None or derived.once_seconds is None:
-        return None
-    first = derived.phase_seconds.get("first_run")
-    return BreakEvenCurve(
-        label=derived.run.plan.variant,
-        baseline_label=baseline.run.plan.variant,
-        call_seconds=derived.summary.median,
-        baseline_seconds=baseline.summary.median,
-        once_seconds=derived.once_seconds,
-        first_seconds=first if first is not None else derived.summary.median,
-        break_even_calls=derived.versus.break_even_calls if derived.versus is not None else None,
-    )

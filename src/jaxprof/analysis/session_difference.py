@@ -7,14 +7,14 @@ verdict is `inconclusive`; only runs of one session, which took turns, can have 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from jaxprof.analysis.difference import Difference, FigureDifference, environments, figures
 from jaxprof.analysis.run_difference import RunDifference, measurement, run_difference, unlike
 from jaxprof.analysis.run_result import result
-from jaxprof.analysis.speedup import compared
+from jaxprof.analysis.speedup import AbVersus, compared, side_versus
 from jaxprof.events import RevisionRead
 from jaxprof.grouping import Pair, paired, pairs
 from jaxprof.session import Run, Session
@@ -22,9 +22,9 @@ from jaxprof.stats.comparison import TimeComparison, compare, compare_apart, cor
 from jaxprof.stats.turns import Block, LaunchBlocks
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.finding import Finding
     from jaxprof.analysis.programs.functions import FunctionCompiles
     from jaxprof.analysis.programs.result import ProgramResult
+    from jaxprof.finding import Finding
 
 _SAMPLED_ONCE = ("transfer_in", "transfer_out")
 """Phases that only the first launch samples."""
@@ -75,23 +75,15 @@ class ProgramDifference:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class RunComparison:
-    """Two runs that belong together."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunComparison(RunDifference):
+    """Two runs that belong together, with their times."""
 
-    session_before: Session
-    difference: RunDifference
     phases: tuple[PhaseDifference, ...]
     program: ProgramDifference | None
     """Comparison of the programs, if both runs are recorded programs."""
-
-    @property
-    def before(self) -> Run:
-        return self.difference.before
-
-    @property
-    def after(self) -> Run:
-        return self.difference.after
+    side: AbVersus | None
+    """How the two compare, if they were measured in turns as sides of a comparison."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +144,12 @@ def _comparison(session_a: Session, run_a: Run, session_b: Session, run_b: Run) 
         from jaxprof.analysis.programs.derive import program_result
 
         program = program_difference(program_result(session_a, run_a.id), program_result(session_b, run_b.id))
+    exact = run_difference(session_a, run_a, session_b, run_b)
     return RunComparison(
-        session_a,
-        run_difference(session_a, run_a, session_b, run_b),
-        _phases(session_a, run_a, session_b, run_b),
-        program,
+        **{each.name: getattr(exact, each.name) for each in fields(exact)},
+        phases=_phases(session_a, run_a, session_b, run_b),
+        program=program,
+        side=side_versus(session_a, run_a, run_b) if session_a is session_b else None,
     )
 
 

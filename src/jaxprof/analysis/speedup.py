@@ -101,6 +101,25 @@ def compared(session: Session, baseline: Run, run: Run) -> TimeComparison:
     return _refused(session, replace(times, family=max(1, session.family[baseline.id])), baseline, run)
 
 
+@dataclass(frozen=True, slots=True)
+class AbVersus:
+    """One side compared with A."""
+
+    run: Run
+    times: TimeComparison
+
+    @property
+    def label(self) -> str:
+        """Label of the side, such as `B`."""
+        return self.run.plan.side
+
+
+def side_versus(session: Session, before: Run, after: Run) -> AbVersus | None:
+    """Return `after` compared with A, if `before` is that A; None for all other runs of the session."""
+    is_side = after.plan.side and after.plan.baseline == before.id
+    return AbVersus(after, compared(session, before, after)) if is_side else None
+
+
 def _compared(baseline: Run, run: Run) -> TimeComparison:
     if disturbed(baseline) or disturbed(run):
         return compare(_both_alone(baseline, run), by_width=run.plan.until_half_width is not None)

@@ -326,14 +326,12 @@ class StepsCounted(Event):
     type: ClassVar[str] = "steps_counted"
 
     where: SourceLocation
-    """First line of the loop; `NOWHERE` for a step annotation."""
+    """First line of the loop."""
     found_by: str
-    """`monitoring` (counted exactly), `annotation`, or in older recordings `tracing` (counted in short spells)."""
+    """`monitoring` (counted exactly); in files of 0.1.0 also `annotation` and `tracing` (counted in short spells)."""
     count: int
     seconds: float
     """Total duration of the `count` intervals."""
-    name: str = ""
-    """Name of the step annotation; empty for a loop."""
     intervals_seconds: list[float] = field(default_factory=list)
     """Durations of single iterations, thinned to at most 100 a window."""
     lines: list[TimedLine] = field(default_factory=list)
@@ -415,17 +413,12 @@ class CopiesSeen:
     """Copies of one kind since the last event, so that the rows of a kind add up over the events."""
 
     direction: str = "unknown"
-    """`host_to_device`, `device_to_host` or `device_to_device`."""
-    source: str = ""
-    """`guard`: reported by JAX's transfer guard, exact but without a line; `samples`: seen in stack samples, which
-    `count` counts."""
-    type: str = ""
-    """Array type such as `f32[4]`, from the transfer guard; empty if it reports none, as on the fast path of jitted
-    calls."""
+    """`host_to_device` or `device_to_host`."""
     count: int = 0
-    bytes: int | None = None
+    """Number of stack samples in which they were seen."""
     seconds: float | None = None
     file: str = ""
+    """File of the line that copies; empty in files of 0.1.0 for copies that JAX's transfer guard counted."""
     line: int | None = None
     function: str = ""
     call: str = ""

@@ -409,9 +409,6 @@ class ResultsCompared(Event):
     relative: float | None = None
     """The largest error, divided by the largest magnitude of its array. None if the arrays are not alike, and if one
     number is NaN or infinite and the other is not."""
-    ulps: int | None = None
-    """The largest error in units of the last place of the largest magnitude of its array; None without floating-point
-    arrays, and if `relative` is None."""
     where: str = ""
     """The array with the largest error, if there are several arrays."""
     note: str = ""

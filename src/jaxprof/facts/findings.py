@@ -8,13 +8,13 @@ from typing import Final
 
 from jaxprof.analysis.explain.model import command, program_verified, run_verified
 from jaxprof.analysis.explain.sources import measured_longer, warned, with_share
-from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.opener import module_of
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.run_result import result
 from jaxprof.facts import SENTENCE, Fact, Relation, SessionFile, at, within
 from jaxprof.facts.programs import text_of
 from jaxprof.facts.units import BYTES, SECONDS, TEXT, TRUTH
+from jaxprof.finding import Finding
 from jaxprof.session import Run, Session
 
 
@@ -45,14 +45,13 @@ def _hlo_findings(session: Session, run: Run, name: str) -> Iterator[_Row]:
     module = module_of(session, run)
     if module is None:
         return
-    from jaxprof.analysis.explain.modules import of_module
     from jaxprof.hlo.analysis.findings.catalogue import findings
 
     verify = (
         run_verified(session, name, run) if run.plan.how not in ("program", "imported") else command("explain", name)
     )
     for finding in findings(module):
-        yield _Row("hlo", replace(of_module(finding), verify=verify, run=run.id))
+        yield _Row("hlo", replace(finding, verify=verify, run=run.id))
 
 
 def _place(row: _Row) -> str | None:

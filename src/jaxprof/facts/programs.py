@@ -143,13 +143,10 @@ FINDINGS: Final[tuple[ProgramFact, ...]] = (
     Fact("others", LIST, "More lines with the same finding", lambda row: [other.text for other in row.item.others]),
 )
 TRANSFERS: Final[tuple[ProgramFact, ...]] = (
-    _of_item("direction", TEXT, "host_to_device, device_to_host, device_to_device"),
-    _of_item("type", TEXT, "f32[4]; null if unknown"),
-    _of_item("count", COUNT, "Number of copies; if seen in samples, number of samples"),
-    _of_item("bytes", BYTES, "Bytes of all of these copies", "bytes"),
+    _of_item("direction", TEXT, "host_to_device, device_to_host"),
+    _of_item("count", COUNT, "Samples of the stack in which such a copy was seen"),
     _of_item("seconds", SECONDS, "Time of all of these copies: an estimate"),
     _location("place", "file:line", "where"),
-    _of_item("source", TEXT, "guard: JAX counted them; samples: seen in samples of the stack"),
 )
 TIMELINE: Final[tuple[ProgramFact, ...]] = (
     _of_item("state", TEXT,
@@ -223,8 +220,6 @@ def _rows(key: str, meaning: str, facts: tuple[ProgramFact, ...], most: int | No
 _WHERE: Final[Fact[Any]] = Fact("place", TEXT, "file:line of its first line", lambda loop: text_of(loop.where))
 _LOOP: Final[tuple[Fact[Any], ...]] = (
     _WHERE,
-    Fact("name", TEXT, "Its name"),
-    Fact("found_by", TEXT, "monitoring (counted exactly), annotation, or tracing (older recordings on Python 3.11)"),
     Fact("count", COUNT, "Steps"),
     Fact("seconds", SECONDS, "Time in the loop"),
     Fact("per_second", RATE, "Steps a second"),

@@ -12,11 +12,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from jaxprof.analysis.ab import AbResult, AbVersus, ab_results, side_versus
+from jaxprof.analysis.ab import AbResult, ab_results
 from jaxprof.analysis.difference import FACTS, Difference, FigureDifference
 from jaxprof.analysis.kernel_difference import KernelChange, KernelDifference, KernelDifferences
 from jaxprof.analysis.run_difference import CollectiveDifference
 from jaxprof.analysis.session_difference import PhaseDifference, RunComparison, SessionDifference
+from jaxprof.analysis.speedup import AbVersus
 from jaxprof.facts import SENTENCE, Fact, at, column, optional, pick, recorder, within
 from jaxprof.facts.kernels import places_text
 from jaxprof.facts.runs import RUNS, RunRow
@@ -48,10 +49,9 @@ from jaxprof.text import safe
 from jaxprof.units import UNKNOWN, bytes_, growth, integer, scaled, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.finding import Finding
     from jaxprof.analysis.programs.functions import FunctionCompiles
     from jaxprof.analysis.session_difference import ProgramDifference
-    from jaxprof.hlo.analysis.findings.finding import HloFinding
+    from jaxprof.finding import Finding
     from jaxprof.hlo.analysis.liveness import LiveValue
 
 _LAYOUT: Final = re.compile(r"(?<=\])\{[^{}]*\}")
@@ -209,7 +209,7 @@ COLLECTIVES_COMPARED: Final[tuple[Fact[CollectiveDifference], ...]] = (
     *_sides("bytes", BYTES, "Bytes of all of them", title="bytes"),
     Fact("differs", TRUTH, "Whether they differ; null if one is unknown"),
 )
-FINDINGS_COMPARED: Final[tuple[Fact[Pair[HloFinding]], ...]] = (
+FINDINGS_COMPARED: Final[tuple[Fact[Pair[Finding]], ...]] = (
     STATUS,
     Fact("code", TEXT, "What kind it is, as the documents list them", at("either.code"), "finding"),
     Fact("before", TEXT, "The finding on the first side, in a sentence", at("before.message")),
@@ -278,18 +278,17 @@ def title(pair: RunComparison) -> str:
 def answer(pair: RunComparison) -> str:
     """Return the exact facts in one line, `kernels: 1 new, 2 changed, 30 the same; FLOPs +12 %`; for programs also the
     findings that only one side has."""
-    difference = pair.difference
     parts: list[str] = []
     if pair.program is not None:
         counts = _counts(row.status for row in pair.program.functions)
         parts.append(f"compiled functions: {counts}" if counts else "nothing was compiled")
         findings = [f"{row.either.code} {row.status}" for row in pair.program.findings if row.status != "same"]
         parts += [f"findings: {', '.join(findings[:_FINDINGS_NAMED])}"] if findings else []
-    if difference.kernels is not None:
-        parts.append(f"kernels: {kernel_counts(difference.kernels)}")
-    facts = [fact for fact in difference.facts if fact.differs and fact.code not in ("kernels", "launches")]
+    if pair.kernels is not None:
+        parts.append(f"kernels: {kernel_counts(pair.kernels)}")
+    facts = [fact for fact in pair.facts if fact.differs and fact.code not in ("kernels", "launches")]
     parts += [f"{FACTS[fact.code].title} {growth_text(fact)}" for fact in facts[:4]]
-    if not facts and any(fact.differs is False and fact.code in _COST for fact in difference.facts):
+    if not facts and any(fact.differs is False and fact.code in _COST for fact in pair.facts):
         parts.append("cost and memory are the same, as far as both are known")
     return "; ".join(parts) if parts else "no exact fact is known of both"
 
@@ -315,7 +314,7 @@ def _counts(statuses: Iterable[str]) -> str:
 
 def tables(pair: RunComparison) -> Iterator[Table[Any]]:
     """Yield the tables of a pair for people: what differs, and a note of how many rows do not."""
-    difference, program = pair.difference, pair.program
+    program = pair.program
     if program is not None:
         known = [row for row in program.sums if row.before is not None or row.after is not None]
         yield Table((column("program", at("code")), *_BOTH_SHOWN), known)
@@ -323,15 +322,15 @@ def tables(pair: RunComparison) -> Iterator[Table[Any]]:
         yield _differing(FUNCTIONS_COMPARED, program.functions, "functions")
         yield _differing(PROGRAM_FINDINGS_COMPARED, program.findings, "findings")
     yield Table(PHASES, pair.phases)
-    yield facts_table(difference.facts)
-    if difference.kernels is not None:
-        yield kernels_table(difference.kernels)
-    if difference.collectives:
-        yield Table(COLLECTIVES_COMPARED, difference.collectives)
-    yield _differing(FINDINGS_COMPARED, difference.findings or (), "findings")
-    yield _differing(BUFFERS_COMPARED, difference.buffers or (), "buffers")
-    if difference.passes is not None:
-        yield Table(STAGES_COMPARED, difference.passes, most=_STAGES_SHOWN, rest="and {} shorter ones")
+    yield facts_table(pair.facts)
+    if pair.kernels is not None:
+        yield kernels_table(pair.kernels)
+    if pair.collectives:
+        yield Table(COLLECTIVES_COMPARED, pair.collectives)
+    yield _differing(FINDINGS_COMPARED, pair.findings or (), "findings")
+    yield _differing(BUFFERS_COMPARED, pair.buffers or (), "buffers")
+    if pair.passes is not None:
+        yield Table(STAGES_COMPARED, pair.passes, most=_STAGES_SHOWN, rest="and {} shorter ones")
 
 
 def facts_table(facts: Iterable[FigureDifference]) -> Table[FigureDifference]:
@@ -421,10 +420,10 @@ def _report(difference: SessionDifference) -> Iterator[Piece]:
     yield from ("", environment_table(difference))
     for pair in difference.runs:
         yield from ("", Headline(title(pair)))
-        if (versus := side_versus(pair.session_before, pair.before, pair.after)) is not None:
-            yield Prose(verdict_line(versus))
+        if pair.side is not None:
+            yield Prose(verdict_line(pair.side))
         yield Prose(answer(pair))
-        yield from (Prose(f"not the same measurement: {reason}") for reason in pair.difference.unlike)
+        yield from (Prose(f"not the same measurement: {reason}") for reason in pair.unlike)
         yield from _apart(tables(pair))
     if notes := list(_notes(difference)):
         yield ""
@@ -480,34 +479,29 @@ _PROGRAM: Final[tuple[Fact[ProgramDifference], ...]] = (
 
 def _timed_kernels(pair: RunComparison) -> KernelDifferences | None:
     """Return the kernels of a pair; None unless the times of all of them are known."""
-    kernels = pair.difference.kernels
+    kernels = pair.kernels
     return None if kernels is None or kernels.difference_seconds is None else kernels
 
 
 PAIR: Final[tuple[Fact[RunComparison], ...]] = (
     Fact("before", OBJECT, "The first run", inside=RUN_COMPARED),
     Fact("after", OBJECT, "The second run", inside=RUN_COMPARED),
-    Fact("side", OBJECT, "How the two compare, where they were measured in turns",
-         lambda pair: side_versus(pair.session_before, pair.before, pair.after), inside=VERSUS),
-    Fact("unlike", LIST, "Why the two runs are not the same measurement", at("difference.unlike")),
-    Fact("differs", TRUTH, "Whether they differ in exact facts; null if unknown", at("difference.differs")),
+    Fact("side", OBJECT, "How the two compare, where they were measured in turns", inside=VERSUS),
+    Fact("unlike", LIST, "Why the two runs are not the same measurement"),
+    Fact("differs", TRUTH, "Whether they differ in exact facts; null if unknown"),
     Fact("answer", TEXT, "What differs in exact facts, in a line", answer),
     Fact("phases", ROWS, "The phases of a call", inside=PHASES),
-    *within(at("difference"), (
-        Fact("facts", ROWS, "Exact figures, which have no noise", inside=FIGURES),
-        Fact("kernels", ROWS, "Kernels", at("kernels.rows"), inside=KERNELS_COMPARED),
-    )),
+    Fact("facts", ROWS, "Exact figures, which have no noise", inside=FIGURES),
+    Fact("kernels", ROWS, "Kernels", at("kernels.rows"), inside=KERNELS_COMPARED),
     Fact("kernels_seconds", OBJECT, "Time of all kernels of a call", _timed_kernels, inside=(
         Fact("before", SECONDS, "Time of all kernels on the first side", at("before_seconds")),
         Fact("after", SECONDS, "Time of all kernels on the second side", at("after_seconds")),
         Fact("difference", SECONDS, "The second less the first", at("difference_seconds")),
     )),
-    *within(at("difference"), (
-        Fact("collectives", ROWS, "Collectives", inside=COLLECTIVES_COMPARED),
-        Fact("findings", ROWS, "What is worth changing in the HLO", inside=FINDINGS_COMPARED),
-        Fact("buffers", ROWS, "Buffers", inside=BUFFERS_COMPARED),
-        Fact("passes", ROWS, "Stages of the compiler", inside=STAGES_COMPARED),
-    )),
+    Fact("collectives", ROWS, "Collectives", inside=COLLECTIVES_COMPARED),
+    Fact("findings", ROWS, "What is worth changing in the HLO", inside=FINDINGS_COMPARED),
+    Fact("buffers", ROWS, "Buffers", inside=BUFFERS_COMPARED),
+    Fact("passes", ROWS, "Stages of the compiler", inside=STAGES_COMPARED),
     optional("program", OBJECT, "What differs between two recorded programs", inside=_PROGRAM),
 )  # fmt: skip
 DIFFERENCE: Final[tuple[Fact[SessionDifference], ...]] = (

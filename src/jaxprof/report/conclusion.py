@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
     from jaxprof.analysis.ab import AbResult
     from jaxprof.analysis.explain.model import Explanation
-    from jaxprof.analysis.finding import Finding
     from jaxprof.analysis.gate import GateResult, GateRow
     from jaxprof.analysis.jobs.job import JobFigures
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.analysis.run_result import RunResult
     from jaxprof.analysis.session_difference import SessionDifference
+    from jaxprof.finding import Finding
     from jaxprof.session import Session
 
 _LARGEST: Final = 3

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.analysis.explain.catalogue import SOURCES, entries
 from jaxprof.analysis.explain.model import Explanation, command
-from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.measured import longest_kernel, whole_profile
 from jaxprof.facts import Fact, at, optional, recorder
 from jaxprof.facts.kernels import places_text
@@ -31,6 +30,7 @@ from jaxprof.facts.units import (
     TEXT,
     TRUTH,
 )
+from jaxprof.finding import Finding
 from jaxprof.report.envelope import Bounds
 from jaxprof.report.renderers import WIDTH, wrap
 from jaxprof.text import columns, json_text, safe, shorten

@@ -8,13 +8,13 @@ from statistics import fmean
 from typing import Any, Final
 
 from jaxprof.analysis.arrivals import Arrivals
-from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.jobs.figures import UNSEEN, ProcessFigures
 from jaxprof.analysis.jobs.job import Goodput, JobFigures
 from jaxprof.analysis.jobs.late import shared
 from jaxprof.facts import SENTENCE, Fact, at
 from jaxprof.facts.processes import FIGURES, PART_SECONDS
-from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, LIST, OBJECT, ROWS, SECONDS, SHARE, TEXT
+from jaxprof.facts.units import BYTES, COUNT, INDEX, LIST, OBJECT, ROWS, SECONDS, SHARE, TEXT
+from jaxprof.finding import Finding
 from jaxprof.report.renderers import Headline, Piece, Prose, Table, report_lines
 from jaxprof.text import safe
 from jaxprof.units import counted, percent, scaled, seconds
@@ -73,9 +73,6 @@ COLLECTIVES: Final[tuple[Fact[Arrivals], ...]] = (
     Fact("exposed_share", SHARE, "Share of the captured time in which it ran alone", title="share"),
     Fact("exchange_median_seconds", SECONDS, "The median exchange, without waiting for a late process",
          title="exchange"),
-    Fact("bus_bytes_per_second", BYTE_RATE, "Bus bandwidth of the median exchange", title="bus"),
-    Fact("fast_bus_bytes_per_second", BYTE_RATE, "Bus bandwidth of the fastest tenth of them", title="fastest"),
-    Fact("possible_bytes_per_second", BYTE_RATE, "Bus bandwidth that the links of the devices allow", title="possible"),
 )  # fmt: skip
 
 
@@ -171,9 +168,6 @@ def _arrivals(arrivals: Arrivals) -> Iterator[Piece]:
 def _collectives(figures: Sequence[Arrivals]) -> Iterator[Piece]:
     yield Table(COLLECTIVES, figures, is_wide=True)
     yield Prose("alone: estimate of the exchange in which the device of the median process ran no other kernel")
-    yield Prose(
-        "bus: bandwidth of the median exchange (as of nccl-tests), and of the fastest tenth; possible: by its links"
-    )
 
 
 def answer_lines(job: JobFigures) -> list[str]:

@@ -125,19 +125,8 @@ class _PhaseRow:
         return self.is_run or self.is_transfer
 
     @property
-    def is_staged(self) -> bool:
-        """Whether the phase is a stage of compilation that happened more than once."""
-        return self.name in self.derived.stage_spreads and not self.is_sampled
-
-    @property
-    def is_spread(self) -> bool:
-        return self.is_sampled or self.is_staged
-
-    @property
     def summary(self) -> Summary | None:
         """Distribution of the phase's times; None if it has a single one."""
-        if self.is_staged:
-            return self.derived.stage_spreads[self.name]
         return self.derived.summary if self.is_run else self.derived.transfers.get(self.name)
 
     @property
@@ -182,14 +171,15 @@ PHASE: Final[tuple[Fact[_PhaseRow], ...]] = (
     _startup_part("import", "Time to import jax"),
     _startup_part("backend_init", "Time to start the backend"),
     _startup_part("warm_up", "Time of the first tiny program"),
-    *_of_phase("is_staged", Fact("count", COUNT, "How often it happened", at("summary.count"))),
-    *_of_phase("is_spread", Fact("median_seconds", SECONDS, "The median", at("summary.median"))),
-    *_of_phase("is_sampled", Fact("mad_seconds", SECONDS, "Median absolute deviation", at("summary.mad"))),
-    *_of_phase("is_spread", Fact("minimum_seconds", SECONDS, "The shortest", at("summary.minimum")),
-               Fact("mean_seconds", SECONDS, "The mean", at("summary.mean"))),
-    *_of_phase("is_sampled", Fact("p95_seconds", SECONDS, "The 95th percentile; null for under twenty samples",
-                                  at("summary.p95"))),
-    *_of_phase("is_spread", Fact("maximum_seconds", SECONDS, "The longest", at("summary.maximum"))),
+    *_of_phase(
+        "is_sampled",
+        Fact("median_seconds", SECONDS, "The median", at("summary.median")),
+        Fact("mad_seconds", SECONDS, "Median absolute deviation", at("summary.mad")),
+        Fact("minimum_seconds", SECONDS, "The shortest", at("summary.minimum")),
+        Fact("mean_seconds", SECONDS, "The mean", at("summary.mean")),
+        Fact("p95_seconds", SECONDS, "The 95th percentile; null for under twenty samples", at("summary.p95")),
+        Fact("maximum_seconds", SECONDS, "The longest", at("summary.maximum")),
+    ),
     Fact("ci95_seconds", NUMBERS, "The 95 % interval of the median, [low, high]", at("ci95"),
          when=lambda phase: phase.is_sampled or phase.name in phase.derived.over_launches),
     *_of_phase(

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from jaxprof.analysis.hlo_program import HloProgram
     from jaxprof.analysis.ranking import Ranked
     from jaxprof.devices.targets.least_time import Exchange
+    from jaxprof.finding import Finding
     from jaxprof.hlo.analysis.barriers import Barrier
     from jaxprof.hlo.analysis.collectives import Collective
-    from jaxprof.hlo.analysis.findings.finding import HloFinding
     from jaxprof.hlo.analysis.notices import Notice
     from jaxprof.hlo.analysis.origin import HloSourceLocation
     from jaxprof.hlo.model import Computation, Instruction
@@ -92,9 +92,9 @@ BARRIERS: Final[tuple[Fact[Barrier], ...]] = (
     Fact("words", TEXT, "Why the two are not one kernel, in words", title="why not fused"),
     Fact("bytes", BYTES, "What fusing would save", title="bytes"),
 )
-FINDINGS: Final[tuple[Fact[HloFinding], ...]] = (
+FINDINGS: Final[tuple[Fact[Finding], ...]] = (
     *SENTENCE,
-    Fact("where", LIST, "Kernels that it is about"),
+    Fact("where", LIST, "Kernels that it is about", at("kernels")),
     Fact("bytes", BYTES, "Traffic of one call that it accounts for"),
 )
 _NOTICES: Final[tuple[Fact[Notice], ...]] = (
@@ -188,7 +188,7 @@ def _findings_lines(program: HloProgram) -> Iterator[str]:
         size = f"  ({bytes_(finding.bytes)})" if finding.bytes else ""
         yield safe(f"{finding.code}: {finding.message}{size}")
         yield safe(f"    {finding.advice}")
-        yield safe(f"    at {and_more(finding.where, 5)}")
+        yield safe(f"    at {and_more(finding.kernels, 5)}")
         yield ""
     if not findings(program.hlo):
         yield _nothing(program, "findings", "no findings among the few that a module before XLA's passes can show")

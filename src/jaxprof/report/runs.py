@@ -250,9 +250,8 @@ def _tables(rows: list[RunRow], *, judged: bool) -> Iterator[Piece]:
     yield from _table("samples", (*SPREAD, MODES), sampled)
     yield from _table("phases", BEFORE_STEADY, rows)
     for row in rows:
-        for text in (launches_text(row.result), stage_spread_text(row.result)):
-            if text:
-                yield Prose(f"{row.label}: {text}", hang=2)
+        if text := launches_text(row.result):
+            yield Prose(f"{row.label}: {text}", hang=2)
     yield from _table("one call", RATES, rows)
     for row in rows:
         if note := row.result.cost.note:
@@ -281,14 +280,6 @@ def launches_text(run_result: RunResult) -> str:
     ]
     launches = max((summary.launches for summary in phases.values()), default=0)
     return f"95 % over {counted(launches, 'launch')}: {', '.join(intervals)}" if intervals else ""
-
-
-def stage_spread_text(result: RunResult) -> str:
-    """Return the stages that a run has more than once: `compile: 6 times, 1.20 ms to 8.04 ms each; lower: ...`."""
-    return "; ".join(
-        f"{stage}: {integer(spread.count)} times, {seconds(spread.minimum)} to {seconds(spread.maximum)} each"
-        for stage, spread in result.stage_spreads.items()
-    )
 
 
 def problems(rows: Iterable[RunRow], most: int | None = _WARNINGS_SHOWN) -> Iterator[Piece]:

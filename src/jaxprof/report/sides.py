@@ -9,15 +9,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from jaxprof.analysis.ab import AbResult, AbVersus
+from jaxprof.analysis.ab import AbResult
 from jaxprof.analysis.run_result import RunResult
+from jaxprof.analysis.speedup import AbVersus
 from jaxprof.events import ResultsCompared, SideSpec
 from jaxprof.facts import Fact, at
 from jaxprof.facts.runs import interval_beside
 from jaxprof.facts.units import COUNT, INDEX, LIST, NUMBER, OBJECT, RATIO, ROWS, SHARE, TEXT, TEXT_BY_NAME, TRUTH
 from jaxprof.report.renderers import Piece, Prose
 from jaxprof.stats.comparison import TimeComparison, more_launches
-from jaxprof.units import and_more, integer, percent, seconds
+from jaxprof.units import and_more, percent, seconds
 
 
 def ab_head(result: AbResult) -> Iterator[Piece]:
@@ -53,7 +54,7 @@ def _how_medians_differ(result: AbResult) -> str:
 
 
 def verdict_line(versus: AbVersus) -> str:
-    """Return the verdict in a sentence: `B is faster than A, and the results agree to 1.2e-07 (2 ULP)`."""
+    """Return the verdict in a sentence: `B is faster than A, and the results agree to 1.2e-07`."""
     verdict = versus.times.verdict
     if verdict == "same":
         sentence = f"{versus.label} is as fast as A, within ± {percent(versus.times.margin)}"
@@ -75,7 +76,7 @@ def more_launches_text(times: TimeComparison) -> str:
 
 
 def results_text(results: ResultsCompared | None) -> str:
-    """Return how far the results agree: `the results agree to 1.2e-07 (2 ULP)`, `differs by 3e-02`."""
+    """Return how far the results agree: `the results agree to 1.2e-07`, `differs by 3e-02`."""
     if results is None:
         return "the results were not compared"
     if not results.alike:
@@ -83,8 +84,7 @@ def results_text(results: ResultsCompared | None) -> str:
     if results.equal:
         return "the results are equal, bit for bit"
     if results.agree:
-        ulps = "" if results.ulps is None else f" ({integer(results.ulps)} ULP)"
-        return f"the results agree to {results.relative:.1e}{ulps}"
+        return f"the results agree to {results.relative:.1e}"
     return f"differs {results.how_far}"
 
 
@@ -139,7 +139,6 @@ VERSUS: Final[tuple[Fact[AbVersus], ...]] = (
         Fact("agree", TRUTH, "Whether the numbers agree within the tolerance"),
         Fact("equal", TRUTH, "Whether they are equal bit for bit"),
         Fact("relative", NUMBER, "The largest relative difference; null where not finite"),
-        Fact("ulps", NUMBER, "The largest difference in units of the last place"),
         Fact("where", TEXT, "Index of the number with the largest difference"),
         Fact("note", TEXT, "What else is to be known"),
     )),

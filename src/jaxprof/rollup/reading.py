@@ -227,15 +227,15 @@ class RollUps:
     def collectives(self, hosts: Mapping[int, str]) -> list[dict[str, CollectiveEvents]]:
         """Return the captured collectives of each process by name."""
         select = (
-            "SELECT process, name, opcode, bytes, devices, least_seconds, list(began_seconds ORDER BY instance), "
+            "SELECT process, name, opcode, bytes, devices, list(began_seconds ORDER BY instance), "
             "list(seconds ORDER BY instance), list(exposed_seconds ORDER BY instance) FROM {files} "
             f"WHERE process IN ({numbers(hosts)}) GROUP BY ALL ORDER BY ALL"
         )
         events: dict[int, dict[str, CollectiveEvents]] = {}
         rows = self.rows("collectives", select)
-        for process, name, opcode, size, devices, least, *lists in rows:
+        for process, name, opcode, size, devices, *lists in rows:
             starts, seconds, exposed = (np.asarray(values, dtype="f8") for values in lists)
-            exchanged = Exchanged(opcode, size, devices, least) if opcode is not None else None
+            exchanged = Exchanged(opcode, size, devices) if opcode is not None else None
             events.setdefault(process, {})[name] = CollectiveEvents(
                 process, hosts[process], name, starts, starts + seconds, exposed, exchanged
             )

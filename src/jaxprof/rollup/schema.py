@@ -147,7 +147,6 @@ def collectives(file: ProcessFile) -> Iterator[Part]:
             "opcode": Repeated(exchanged and exchanged.opcode),
             "bytes": Repeated(exchanged and exchanged.bytes),
             "devices": Repeated(exchanged and exchanged.devices),
-            "least_seconds": Repeated(exchanged and exchanged.bound_seconds),
         }
 
 
@@ -253,10 +252,9 @@ COLLECTIVES: Final = Relation(
         Fact("began_seconds", UNIX_TIME, "When this process arrived, in Unix time of its host"),
         Fact("seconds", SECONDS, "Until it ended: the exchange, and waiting for those that arrived later"),
         Fact("exposed_seconds", SECONDS, "Part of it in which the device ran no other kernel"),
-        Fact("opcode", TEXT, "The HLO operation; null if unknown, as are the next three columns"),
+        Fact("opcode", TEXT, "The HLO operation; null if unknown, as are the next two columns"),
         Fact("bytes", BYTES, "Size of the whole array that is gathered, reduced or sent"),
         Fact("devices", COUNT, "Devices that exchange with each other"),
-        Fact("least_seconds", SECONDS, "Lower bound by the bandwidth of the device's links; null if unknown"),
     ),
     arrays=collectives,
 )

@@ -11,7 +11,8 @@ from analysis.made_runs import planned, session
 from golden import figures_text, held_cases
 from jaxprof import events as e
 from jaxprof.analysis.explain import derive, model, sources
-from jaxprof.analysis.finding import Finding
+from jaxprof.analysis.explain.catalogue import with_fix
+from jaxprof.finding import Finding
 from jaxprof.hlo.open.stages import ModuleStages
 from jaxprof.session import Run
 from report import sessions
@@ -180,7 +181,9 @@ SAID = {
 
 def test_what_is_said_of_each():
     """How much a change would save is unknown."""
-    told = {case: figures_text(*findings, *(each.advice for each in findings)) for case, findings in SAID.items()}
+    told = {
+        case: figures_text(*findings, *(with_fix(each).advice for each in findings)) for case, findings in SAID.items()
+    }
     held_cases("findings_of_captures.txt", told)
 
 
@@ -205,7 +208,7 @@ def finding(code, run="r1", *, fault=False, **cost):
 
 
 def explained(*findings, abstentions=()):
-    return derive._explained("s", "runs", derive._Collected(list(findings), list(abstentions)))
+    return derive._explained("s", "runs", [*findings, *abstentions])
 
 
 @pytest.mark.parametrize(
@@ -273,5 +276,6 @@ def test_a_comparison_without_a_verdict_is_measured_in_as_many_launches_as_decid
     of = {"launches": 5, "launches_to_decide": more, "is_near": False, "reason": ""}
     times = [SimpleNamespace(verdict=verdict, **of) for verdict in ("inconclusive", "faster", "same")]
     versus = [SimpleNamespace(times=each, label="B", run=side) for each in times]
-    (told,) = sources.side_abstentions(SimpleNamespace(session=COMPARED, versus=versus), "s")
+    compared = SimpleNamespace(session=COMPARED, versus=versus, sides=[SimpleNamespace(summary=None)])
+    (told,) = sources.side_items(compared, "s")
     assert told.command == f"jaxprof compare f.py g.py --launches {launches}"

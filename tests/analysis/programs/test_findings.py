@@ -89,7 +89,7 @@ SLEEP = made.line(95, 0.88, "waiting", "time.sleep()")
 HALVES = {"host_busy": 0.5, "device_busy": 0.5}
 PASSES = made.steps(1000, 0.01, lines={88: 0.6, 91: 0.4})
 BIG = [e.ProgramArray(type="f32[2048,1024]", bytes=8 << 20)]
-SEEN_COPIES = made.copies("device_to_host", 40, "samples", seconds=4.0, **asdict(made.at(91)))
+SEEN_COPIES = made.copies("device_to_host", 40, seconds=4.0, **asdict(made.at(91)))
 GROWING = made.shaped(30, "append", op_by_op=True, operations=2, compile_seconds=0.04)
 """Operations beside a function: `tokens = jnp.append(tokens, next_token(tokens))`."""
 ELSEWHERE = changed(GROWING, e.Compiled, called_from=made.at(12, "prepare"))
@@ -198,8 +198,8 @@ PAIRS = {
     "op_by_op_loop": ([*eager(), *loop(BUSY)], [*eager(), *loop({**BUSY, "kind": "host", "call": "plt.draw()"})]),
     "numpy_argument": ([made.compiled(numpy_bytes=8 << 20), *loop(FED)], loop({**FED, "kind": "compiled"})),
     "implicit_transfers": (
-        [made.copies("host_to_device", 100, bytes=400)],
-        [made.copies("host_to_device", 99, bytes=400)],
+        [*loop(COPIED), SEEN_COPIES],
+        [*loop({**COPIED, "seconds": 0.04}), SEEN_COPIES],
     ),
     "data_waits": (loop(SORT), loop({**SORT, "state": "host_busy", "kind": "host"})),
     "host_work": (
@@ -416,10 +416,6 @@ SAID = {
     "parts of an expression": (
         "host_work",
         loop(*(made.line(95, took, "host_busy", call) for call, took in EXPRESSION.items())),
-    ),
-    "copies of which few have a size": (
-        "implicit_transfers",
-        [made.copies("host_to_device", 2, bytes=32, type="f32[4]"), made.copies("host_to_device", 998)],
     ),
     "operations of two functions": ("op_by_op_loop", [*eager(), *eager(60), *loop({**BUSY, "seconds": 0.3}, COSINE)]),
 }

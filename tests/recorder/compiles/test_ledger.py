@@ -151,7 +151,7 @@ def test_arguments_of_nnx_that_were_given_before_are_counted(told):
     first, second = rows(told, "nnx_jit", "evaluate")
     assert {"batch[0]", "batch[1]"} < set(arguments(first))
     assert all(name.startswith(("model", "batch")) for name in arguments(first))
-    assert second["reason"] == "argument batch[0]: f32[2] → f32[3]"
+    assert second["reason"] == "shape of batch[0]: f32[2] → f32[3]"
 
 
 def test_arguments_of_a_pmap_have_the_users_names(told):
@@ -159,4 +159,4 @@ def test_arguments_of_a_pmap_have_the_users_names(told):
     if "#0" in arguments(first):
         pytest.skip("the pmap of this jax compiles without a jit: only the flat arguments are seen")
     assert arguments(first) == {"params['w']": "f32[2,1]", "x": "f32[2,2]"}
-    assert second["reason"] == "argument x: f32[2,2] → f32[2,3]"
+    assert second["reason"] == "shape of x: f32[2,2] → f32[2,3]"

@@ -315,7 +315,7 @@ def test_the_most_telling_difference_names_the_reason():
     assert reason.code == "new_function"
     assert reason.words == (
         "new function object each time: jit at train.py:88 (defined at train.py:80); "
-        "argument x: f32[4] → f32[3]; config jax_enable_x64: False → True"
+        "shape of x: f32[4] → f32[3]; config jax_enable_x64: False → True"
     )
     assert reason.code in e.REASONS
 

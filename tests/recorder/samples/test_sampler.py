@@ -108,7 +108,7 @@ def test_a_program_that_reads_its_results():
     lines = [line for event in events if isinstance(event, e.ProgramSampled) for line in event.lines]
     assert ("device_busy", "float()") in {(line.state, line.call) for line in lines}
     rows = [row for event in events if isinstance(event, e.TransfersSeen) for row in event.rows]
-    assert all(row.source == "samples" and row.direction == "device_to_host" for row in rows)
+    assert all(row.direction == "device_to_host" for row in rows)
 
 
 def test_stages_are_the_ledgers_own_and_settings_that_are_there_to_find_faults_are_noted():

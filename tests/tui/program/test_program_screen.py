@@ -71,7 +71,7 @@ async def test_the_summary_begins_with_the_largest_costs_and_compiles_with_the_l
         await walk.through("""
             | shape of x varies: f32[1..33,128] | !f32[1,128] → f32[2,128]
             enter | f32[1,128] → f32[2,128]
-            down down enter | @CompilationDialog | argument x: f32[1,128] → f32[2,128] | f32[128,10]
+            down down enter | @CompilationDialog | shape of x: f32[1,128] → f32[2,128] | f32[128,10]
             escape left left | !f32[1,128] → f32[2,128]
             enter down escape
         """)

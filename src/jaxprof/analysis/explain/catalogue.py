@@ -7,11 +7,12 @@ not here: they are in the finding itself.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
 from jaxprof.errors import unknown_name
+from jaxprof.finding import Finding
 
 SOURCES: Final[dict[str, str]] = {
     "program": "recorded programs",
@@ -509,6 +510,11 @@ def entries() -> dict[str, CatalogueEntry]:
         CatalogueEntry(code, "trust", title, doubt, fix, "traces.md#trust") for code, (title, fix) in TRUST.items()
     ]
     return _by_code((*_OF_PROGRAMS, *_OF_JOBS, *of_hlo, *_OF_CAPTURES, *of_trust, *_OF_RUNS))
+
+
+def with_fix(finding: Finding) -> Finding:
+    """Return a finding with the fix of its entry, unless it has one of its own."""
+    return replace(finding, own_fix=find_entry(finding.code).fix) if finding.own_fix is None else finding
 
 
 def find_entry(code: str) -> CatalogueEntry:

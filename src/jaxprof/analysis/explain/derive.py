@@ -7,10 +7,11 @@ cost. Nothing is guessed to fill the list, and the same input gives the same exp
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from jaxprof.analysis.ab import AbResult, ab_results
+from jaxprof.analysis.explain.catalogue import with_fix
 from jaxprof.analysis.explain.model import (
     MOST_ABSTENTIONS,
     MOST_FINDINGS,
@@ -30,16 +31,15 @@ from jaxprof.analysis.explain.sources import (
     program_findings,
     run_abstentions,
     run_findings,
-    side_abstentions,
-    side_findings,
+    side_items,
     step_findings,
 )
-from jaxprof.analysis.finding import Finding, Scope
 from jaxprof.analysis.measured import measured, whole_profile
 from jaxprof.analysis.opener import module_of
 from jaxprof.analysis.profile import device_steps
 from jaxprof.analysis.run_result import IMPORTED
 from jaxprof.errors import JaxprofError
+from jaxprof.finding import Finding, Scope
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.result import ProgramResult
@@ -61,18 +61,16 @@ def explanation(session: Session, name: str, *, code: str = "", most: int = MOST
     `name` is the session's name in commands. Reads the HLO of its runs, which can take a second, so call it in a
     thread. Damaged parts raise nothing: they are left out as in all views.
     """
-    collected = _Collected()
     compared = ab_results(session)
-    recorded = _add_programs(session, name, collected)
-    _add_profiles(session, recorded[0] if recorded else None, name, collected)
+    recorded = _programs(session)
     runs = [run for run in session.runs.values() if run.plan.how != IMPORTED and not run.is_program]
-    for result in compared:
-        collected.findings += side_findings(result)
-        collected.abstentions += side_abstentions(result, name)
-    _add_runs(session, runs, name, collected)
-    return _explained(
-        name, _subject(session, recorded, compared, runs), collected, session=session, code=code, most=most
-    )
+    items = [
+        *_of_programs(session, recorded, name),
+        *_of_profiles(session, recorded[0] if recorded else None, name),
+        *(item for result in compared for item in side_items(result, name)),
+        *_of_runs(session, runs, name),
+    ]
+    return _explained(name, _subject(session, recorded, compared, runs), items, session=session, code=code, most=most)
 
 
 def explanation_of_modules(modules: Sequence[ModuleStages], name: str) -> Explanation:
@@ -80,7 +78,7 @@ def explanation_of_modules(modules: Sequence[ModuleStages], name: str) -> Explan
     of the modules can be read."""
     from jaxprof.analysis.explain.modules import KernelWeights, module_abstentions, module_findings
 
-    collected = _Collected()
+    items: list[Finding | Abstention] = []
     failure: JaxprofError | None = None
     read = 0
     verify = command("hlo", name, "--findings")
@@ -89,47 +87,43 @@ def explanation_of_modules(modules: Sequence[ModuleStages], name: str) -> Explan
             module = stages.module()
         except JaxprofError as error:
             failure = error
-            collected.abstentions.append(Abstention("not-read", error.what))
+            items.append(Abstention("not-read", error.what))
             continue
         read += 1
-        collected.findings += module_findings(
+        items += module_findings(
             module,
             KernelWeights(scope="module"),
             run=stages.label,
             verify=verify,
             recorded_seconds=stages.recorded_seconds,
         )
-        collected.abstentions += module_abstentions(module)
+        items += module_abstentions(module)
     if failure is not None and not read:
         raise failure
     if len(modules) > MOST_MODULES:
         reason = f"the HLO of {len(modules) - MOST_MODULES} more programs was not read"
-        collected.abstentions.append(Abstention("not-read", reason))
-    collected.abstentions.append(
-        Abstention("no-times", "HLO alone: how long its kernels take is unknown, so costs are bytes")
-    )
-    return _explained(name, "hlo", collected, modules=tuple(modules))
+        items.append(Abstention("not-read", reason))
+    items.append(Abstention("no-times", "HLO alone: how long its kernels take is unknown, so costs are bytes"))
+    return _explained(name, "hlo", items, modules=tuple(modules))
 
 
-@dataclass(slots=True)
-class _Collected:
-    findings: list[Finding] = field(default_factory=list)
-    abstentions: list[Abstention] = field(default_factory=list)
+_Items: TypeAlias = "Iterator[Finding | Abstention]"
 
 
-def _add_programs(session: Session, name: str, collected: _Collected) -> list[ProgramResult]:
-    """Add the findings of the session's programs, and return the programs. Loads their analysis only if there is
-    one."""
+def _programs(session: Session) -> list[ProgramResult]:
+    """Return the session's programs. Loads their analysis only if there is one."""
     if not session.programs:
         return []
     from jaxprof.analysis.programs.derive import program_result
 
-    recorded = [program_result(session, run.id) for run in session.programs]
+    return [program_result(session, run.id) for run in session.programs]
+
+
+def _of_programs(session: Session, recorded: Sequence[ProgramResult], name: str) -> _Items:
     captured = any(run.plan.how == IMPORTED for run in session.runs.values())
     for program in recorded:
-        collected.findings += program_findings(session, program, name)
-        collected.abstentions += program_abstentions(program, has_capture=captured)
-    return recorded
+        yield from program_findings(session, program, name)
+        yield from program_abstentions(program, has_capture=captured)
 
 
 def _subject(
@@ -144,9 +138,9 @@ def _subject(
     return "profile" if session.runs else "nothing"
 
 
-def _add_profiles(session: Session, program: ProgramResult | None, name: str, collected: _Collected) -> None:
-    """Add the findings of a profile, or of the capture windows of a recorded program. The kernels of capture windows
-    are a part of the program's device time."""
+def _of_profiles(session: Session, program: ProgramResult | None, name: str) -> _Items:
+    """Yield what a profile shows, or the capture windows of a recorded program. The kernels of capture windows are a
+    part of the program's device time."""
     imported = [run for run in session.runs.values() if run.plan.how == IMPORTED]
     if not imported:
         return
@@ -160,9 +154,9 @@ def _add_profiles(session: Session, program: ProgramResult | None, name: str, co
     span = max((each for each in spans if each is not None), default=None)
     with_hlo = 0
     for run in imported:
-        collected.abstentions += capture_abstentions(run, name)
+        yield from capture_abstentions(run, name)
         if program is None or run.steps is not None:
-            collected.findings += step_findings(run, scope, verify, whole_program=program is None)
+            yield from step_findings(run, scope, verify, whole_program=program is None)
         module = module_of(session, run) if with_hlo < MOST_MODULES else None
         of_run = measured(session, run.id)
         if module is None or of_run is None:
@@ -179,21 +173,19 @@ def _add_profiles(session: Session, program: ProgramResult | None, name: str, co
             estimate=program is not None,
         )
         recorded = session.header.wall_seconds if program is not None else None
-        collected.findings += module_findings(
+        yield from module_findings(
             module, weights, run=run.id, verify=verify, recorded_seconds=recorded, sources=run.sources
         )
     if not with_hlo:
-        collected.abstentions.append(
-            Abstention("no-hlo", "no HLO in the profile: its kernels have times, and no findings")
-        )
+        yield Abstention("no-hlo", "no HLO in the profile: its kernels have times, and no findings")
 
 
-def _add_runs(session: Session, runs: Sequence[Run], name: str, collected: _Collected) -> None:
+def _of_runs(session: Session, runs: Sequence[Run], name: str) -> _Items:
     read = 0
     baselines = {run.plan.baseline for run in session.runs.values() if run.plan.baseline != run.id}
     for run in runs:
-        collected.findings += run_findings(session, run, name, baselines)
-        collected.findings += call_findings(session, run, name)
+        yield from run_findings(session, run, name, baselines)
+        yield from call_findings(session, run, name)
         module = module_of(session, run) if read < MOST_MODULES else None
         if module is None:
             continue
@@ -202,8 +194,8 @@ def _add_runs(session: Session, runs: Sequence[Run], name: str, collected: _Coll
         read += 1
         weights = weights_of_call(session, run, module)
         verify = run_verified(session, name, run)
-        collected.findings += step_findings(run, "call", verify, whole_program=False)
-        collected.findings += module_findings(
+        yield from step_findings(run, "call", verify, whole_program=False)
+        yield from module_findings(
             module,
             weights,
             run=run.id,
@@ -211,32 +203,34 @@ def _add_runs(session: Session, runs: Sequence[Run], name: str, collected: _Coll
             recorded_seconds=session.header.wall_seconds,
             sources=run.sources,
         )
-        collected.abstentions += capture_abstentions(run, name)
+        yield from capture_abstentions(run, name)
     uncaptured = [run for run in runs if run.plan.how == "jit" and run.status == "ok" and not run.measured]
     if uncaptured:
         first = uncaptured[0]
         others = f" and {len(uncaptured) - 1} more" if len(uncaptured) > 1 else ""
         reason = f"{first.id} {first.label}{others}: no capture, so the times of kernels are unknown"
         again = measured_longer(session, name, first) if first.plan.capture else captured_too(session, first)
-        collected.abstentions.append(Abstention("no-capture", reason, again))
-    collected.abstentions += run_abstentions(session, runs, name)
+        yield Abstention("no-capture", reason, again)
+    yield from run_abstentions(session, runs, name)
 
 
 def _explained(
     name: str,
     subject: Subject,
-    collected: _Collected,
+    items: Sequence[Finding | Abstention],
     *,
     session: Session | None = None,
     modules: tuple[ModuleStages, ...] = (),
     code: str = "",
     most: int = MOST_FINDINGS,
 ) -> Explanation:
-    ranked = sorted(_merged(_without_duplicates(collected.findings)), key=_rank)
+    findings = [with_fix(item) for item in items if isinstance(item, Finding)]
+    ranked = sorted(_merged(_without_duplicates(findings)), key=_rank)
     shown = [each for each in ranked if each.code == code] if code else ranked[:most]
     unknown: dict[str, Abstention] = {}
-    for abstention in collected.abstentions:  # of many runs, one that says what is missing is enough
-        unknown.setdefault(abstention.code, abstention)
+    for item in items:
+        if isinstance(item, Abstention):  # of many runs, one that says what is missing is enough
+            unknown.setdefault(item.code, item)
     return Explanation(
         name=name,
         subject=subject,

@@ -15,8 +15,8 @@ from jaxprof.analysis.explain.model import (
 )
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.finding import Finding
     from jaxprof.analysis.jobs.job import JobFigures
+    from jaxprof.finding import Finding
 
 _FAULTS: Final = ("process-failed", "failed-after")
 """Findings without a cost that come before all others: the job did not complete its work."""

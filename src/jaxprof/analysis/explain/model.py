@@ -17,9 +17,9 @@ from jaxprof.redaction import REDACTED
 from jaxprof.session.log.state import with_urls
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.finding import Finding
     from jaxprof.analysis.jobs.job import JobFigures
     from jaxprof.analysis.programs.result import ProgramResult
+    from jaxprof.finding import Finding
     from jaxprof.hlo.open.stages import ModuleStages
     from jaxprof.session import Run, Session
 

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.ceilings import ceilings_for, machine_of_run
 from jaxprof.analysis.explain.model import Abstention, code_line
-from jaxprof.analysis.finding import Finding, Scope
 from jaxprof.analysis.measured import measured
 from jaxprof.analysis.ranking import ranking_on
 from jaxprof.analysis.run_result import result
 from jaxprof.events import SourceLocation
+from jaxprof.finding import Finding, Scope
 from jaxprof.hlo.analysis.findings.catalogue import findings
+from jaxprof.hlo.analysis.findings.codes import HLO_FINDINGS
 from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.analysis.notices import notices
 
 if TYPE_CHECKING:
-    from jaxprof.hlo.analysis.findings.finding import HloFinding
     from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.model import Module
     from jaxprof.session import Run, Session
@@ -94,45 +94,33 @@ def module_findings(
             priced,
             places=(where,),
             code_line=code_line(where, recorded_seconds, sources),
-            kernels=finding.where[:_KERNELS_NAMED],
+            kernels=finding.kernels[:_KERNELS_NAMED],
             verify=verify,
             run=run,
         )
 
 
-def of_module(finding: HloFinding) -> Finding:
-    """Return a finding about HLO in the form of all findings; its cost is the traffic of one run."""
-    return Finding(
-        finding.code,
-        finding.message,
-        own_fix=finding.kind.fix,
-        scope="module",
-        bytes=finding.bytes,
-        held=finding.kind.holds,
-        kernels=finding.where,
-    )
-
-
-def _priced(finding: HloFinding, weights: KernelWeights, by_name: Mapping[str, Kernel]) -> Finding | None:
+def _priced(finding: Finding, weights: KernelWeights, by_name: Mapping[str, Kernel]) -> Finding | None:
     """Return the finding with its cost; None if the kernels take next to no time."""
-    timed_names = dict.fromkeys(name for kernel in finding.where for name in _timed_as(kernel, by_name))
+    timed_names = dict.fromkeys(name for kernel in finding.kernels for name in _timed_as(kernel, by_name))
     share = sum(weights.shares.get(name, 0.0) for name in timed_names)
-    if weights.seconds is None or share <= 0 or not finding.kind.saves:
-        return of_module(finding)
+    saves = HLO_FINDINGS[finding.code].saves
+    if weights.seconds is None or share <= 0 or not saves:
+        return finding
     if share < _WORTH:
         return None
     seconds = share * weights.seconds
     return replace(
-        of_module(finding),
+        finding,
         scope=weights.scope,
         seconds=seconds,
         low=None if weights.low is None else share * weights.low,
         high=None if weights.high is None else share * weights.high,
         held=False,
         share=min(1.0, seconds / (weights.scope_seconds or weights.seconds)),
-        saves_seconds=seconds if finding.kind.saves == "all" else None,
+        saves_seconds=seconds if saves == "all" else None,
         estimate=weights.estimate,
-        at_most=finding.kind.saves == "part",
+        at_most=saves == "part",
     )
 
 
@@ -145,9 +133,9 @@ def _timed_as(name: str, by_name: Mapping[str, Kernel]) -> Iterator[str]:
         yield from (user.name for user in kernel.instruction.users if user.opcode.endswith("-done"))
 
 
-def _place(finding: HloFinding, by_name: Mapping[str, Kernel]) -> SourceLocation | None:
+def _place(finding: Finding, by_name: Mapping[str, Kernel]) -> SourceLocation | None:
     """Return the line of the heaviest kernel that has one."""
-    named = (by_name[name] for name in finding.where if name in by_name)
+    named = (by_name[name] for name in finding.kernels if name in by_name)
     source = next((kernel.source for kernel in named if kernel.source is not None), None)
     return SourceLocation(source.file, source.line) if source is not None else None
 

@@ -3,8 +3,8 @@ went) and of recorded programs, and what each of them leaves unknown."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.explain.model import (
@@ -16,19 +16,20 @@ from jaxprof.analysis.explain.model import (
     record_again,
     run_verified,
 )
-from jaxprof.analysis.finding import Finding, Scope
 from jaxprof.analysis.measured import passes_in, stage_times
 from jaxprof.analysis.memory import buffers_of
 from jaxprof.analysis.profile import causes_text
 from jaxprof.analysis.programs.verdict import UNTIMED, interval
 from jaxprof.analysis.run_result import result
+from jaxprof.finding import Finding, Scope
 from jaxprof.grouping import grouped
 from jaxprof.units import bytes_, counted, integer, percent, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.ab import AbResult, AbVersus
+    from jaxprof.analysis.ab import AbResult
     from jaxprof.analysis.programs.result import ProgramResult
-    from jaxprof.events import StepParts, TrustCheck, WarningRaised
+    from jaxprof.analysis.speedup import AbVersus
+    from jaxprof.events import TrustCheck, WarningRaised
     from jaxprof.session import Run, Session
 
 _FAULTS: Final = ("wrong_result", "unlike_results", "results_differ", "folded_constants", "dead_code")
@@ -183,12 +184,21 @@ def captured_too(session: Session, run: Run) -> str:
     )
 
 
-def side_findings(compared: AbResult) -> Iterator[Finding]:
-    """Yield the sides of a comparison that are slower than A, with the kernels that grew."""
+def side_items(compared: AbResult, name: str) -> Iterator[Finding | Abstention]:
+    """Yield the sides of a comparison that are slower than A, with the kernels that grew; and for a side without a
+    verdict how many launches would decide it."""
     first = compared.sides[0].summary
     for versus in compared.versus:
         if versus.times.verdict == "slower" and first is not None:
             yield _slower_finding(compared, versus, first.median)
+        elif versus.times.verdict == "inconclusive":
+            question = "is as fast as A" if versus.times.is_near else "is faster than A"
+            launches = versus.times.launches + (versus.times.launches_to_decide or _MORE_LAUNCHES)
+            yield Abstention(
+                "inconclusive",
+                f"whether {versus.label} {question}: {versus.times.reason or 'the interval holds both'}",
+                measured_longer(compared.session, name, versus.run, min(100, launches)),
+            )
 
 
 def _slower_finding(compared: AbResult, versus: AbVersus, median: float) -> Finding:
@@ -196,7 +206,7 @@ def _slower_finding(compared: AbResult, versus: AbVersus, median: float) -> Find
     own = next((side for side in compared.sides if side.run is versus.run), None)
     median_seconds = own.summary.median if own is not None and own.summary is not None else None
     (pair,) = compared.difference(versus).runs
-    matched = pair.difference.kernels
+    matched = pair.kernels
     grown = [row for row in (matched.rows if matched is not None else ()) if (row.part_seconds or 0.0) > 0]
     grown = sorted(grown, key=lambda row: -(row.part_seconds or 0.0))[:_KERNELS_NAMED]
     changed = [row.name for row in (matched.rows if matched is not None else ()) if row.status in ("new", "changed")]
@@ -220,19 +230,6 @@ def _slower_finding(compared: AbResult, versus: AbVersus, median: float) -> Find
     )
 
 
-def side_abstentions(compared: AbResult, name: str) -> Iterator[Abstention]:
-    """Yield the comparisons without a verdict, and how many launches would decide them."""
-    for versus in compared.versus:
-        if versus.times.verdict == "inconclusive":
-            question = "is as fast as A" if versus.times.is_near else "is faster than A"
-            launches = versus.times.launches + (versus.times.launches_to_decide or _MORE_LAUNCHES)
-            yield Abstention(
-                "inconclusive",
-                f"whether {versus.label} {question}: {versus.times.reason or 'the interval holds both'}",
-                measured_longer(compared.session, name, versus.run, min(100, launches)),
-            )
-
-
 _WORTH: Final = 0.1
 """Share of the steps from which a part of them is reported."""
 _DOUBTED_CHECKS: Final = (
@@ -240,18 +237,6 @@ _DOUBTED_CHECKS: Final = (
     "sum", "unrecorded", "compile", "uneven_steps", "attribution",
 )  # fmt: skip
 """Trust checks about figures that are unavailable; the others qualify figures that are shown next to them."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    code: str
-    words: str
-    of: Callable[[StepParts], float]
-    whole_program: bool = False
-    """Whether only a capture of a whole program can show the part; calls that are measured one by one wait on
-    purpose."""
-    by_cause: bool = False
-    """Whether the host's activity during the part is its cause."""
 
 
 _IDLE_FIXES: Final = {
@@ -265,12 +250,16 @@ _IDLE_FIXES: Final = {
     "plot or save less often.",
 }
 """Fix for the longest cause."""
+_IDLE: Final = "device-idle"
+"""Part that only a capture of a whole program can show: calls that are measured one by one wait on purpose. What the
+host did meanwhile is its cause."""
 _PARTS: Final = (
-    _Part("device-idle", "the device waited", lambda parts: parts.idle, whole_program=True, by_cause=True),
-    _Part("launch-gaps", "gaps between kernels", lambda parts: parts.launch_gaps),
-    _Part("exposed-collectives", "waiting for collectives", lambda parts: parts.collectives_exposed),
-    _Part("copies-in-steps", "only copying to or from the host", lambda parts: parts.transfers),
+    (_IDLE, "the device waited", "idle"),
+    ("launch-gaps", "gaps between kernels", "launch_gaps"),
+    ("exposed-collectives", "waiting for collectives", "collectives_exposed"),
+    ("copies-in-steps", "only copying to or from the host", "transfers"),
 )
+"""Code, words, and field of `StepParts`."""
 
 
 def step_findings(run: Run, scope: Scope, verify: str, *, whole_program: bool) -> Iterator[Finding]:
@@ -283,11 +272,11 @@ def step_findings(run: Run, scope: Scope, verify: str, *, whole_program: bool) -
         return
     by_device = grouped((step.device, step) for step in steps.steps if step.complete)
     found_by = {device.device: device.found_by or steps.found_by for device in steps.devices}
-    for part in _PARTS:
-        if part.whole_program and not whole_program:
+    for code, words, part in _PARTS:
+        if code == _IDLE and not whole_program:
             continue
         shares = {
-            device: (sum(part.of(step.parts) for step in own), sum(step.seconds for step in own), len(own))
+            device: (sum(getattr(step.parts, part) for step in own), sum(step.seconds for step in own), len(own))
             for device, own in by_device.items()
             if found_by.get(device, steps.found_by) != "whole"
         }
@@ -299,11 +288,11 @@ def step_findings(run: Run, scope: Scope, verify: str, *, whole_program: bool) -
         step_seconds = took / count
         others = sum(share >= _WORTH for share in known.values()) - 1
         beside = f" and {counted(others, 'more device')}" if others else ""
-        causes = next((each.idle_causes for each in steps.devices if each.device == device and part.by_cause), ())
+        causes = next((each.idle_causes for each in steps.devices if each.device == device and code == _IDLE), ())
         meanwhile = f"; meanwhile the host: {causes_text(causes)}" if causes else ""
         yield Finding(
-            part.code,
-            f"{part.words}: {seconds(step_seconds)} of each step on {device}{beside}, {percent(known[device])} of "
+            code,
+            f"{words}: {seconds(step_seconds)} of each step on {device}{beside}, {percent(known[device])} of "
             f"{counted(count, 'step')}{meanwhile}",
             own_fix=_IDLE_FIXES.get(causes[0].cause) if causes else None,
             scope=scope,

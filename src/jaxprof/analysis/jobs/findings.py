@@ -14,12 +14,12 @@ from typing import Final
 import numpy as np
 
 from jaxprof.analysis.arrivals import Arrivals
-from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.jobs.figures import CompiledAgain, DeviceClock, ProcessFigures, processes_named, same_loop
 from jaxprof.analysis.jobs.late import FALSE_ALARM_RATE, LEAST_DIFFERENCE, inflation_of, spread_of
 from jaxprof.analysis.programs.functions import AGAIN, COSTLY_SECONDS, WORTH_EXACT
 from jaxprof.analysis.programs.loop_time import COMPILE, DEVICE
-from jaxprof.analysis.programs.pauses import SIGNAL, SUSPENDED, UNKNOWN
+from jaxprof.analysis.programs.pauses import SIGNAL, SUSPENDED, UNKNOWN, pause_times
+from jaxprof.finding import Finding
 from jaxprof.grouping import grouped
 from jaxprof.stats.student import t_quantile
 from jaxprof.units import bytes_, counted, percent, scaled, seconds
@@ -114,7 +114,7 @@ def stopped(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
         took = median(_pause_seconds(process) for process in paused)
         message = (
             f"all {len(paused)} processes were paused for {seconds(took)}: process {first.index} {_cause_text(first)}, "
-            + _pause_times(first)
+            + pause_times(first.stops)
         )
         yield Finding("process-stopped", message, seconds=took, index=first.index)
         return
@@ -123,7 +123,7 @@ def stopped(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
         waited = _waited(process, [other for other in processes if not other.stops])
         message = (
             f"process {process.index} on {process.host} {_cause_text(process)} for {seconds(took)}, "
-            + _pause_times(process)
+            + pause_times(process.stops)
             + (f"; the others wait {seconds(waited)} for it" if waited is not None else "")
         )
         yield Finding("process-stopped", message, seconds=took, index=process.index)
@@ -138,11 +138,6 @@ def _cause_text(process: ProcessFigures) -> str:
     return _CAUSE_TEXTS.get(cause, _CAUSE_TEXTS[UNKNOWN])
 
 
-def _pause_times(process: ProcessFigures) -> str:
-    first_pause = f"{seconds(process.stops[0].began_seconds)} after it began"
-    return first_pause if len(process.stops) == 1 else f"{len(process.stops)} times, first {first_pause}"
-
-
 def _waited(process: ProcessFigures, others: Sequence[ProcessFigures]) -> float | None:
     """Estimate how long the others waited for the paused process. The estimate is how much longer they are in the same
     loop than that process without its pause. None if they were not seen to wait."""
@@ -155,64 +150,40 @@ def _waited(process: ProcessFigures, others: Sequence[ProcessFigures]) -> float 
 
 
 def recompiles(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
-    """Yield processes that recompiled a function at least twice as often as any other, and at least two times more."""
-    counted = {
-        process.index: {(each.function, each.defined_line): each for each in process.again}
-        for process in processes
-        if process.again is not None
-    }
-    if len(counted) < 2:
-        return
-    most_of: dict[object, list[int]] = {}
-    """The two largest counts by function: a process is compared with the largest of the others."""
-    for functions in counted.values():
-        for key, each in functions.items():
-            most_of[key] = sorted((*most_of.get(key, (0, 0)), each.count))[-2:]
-    for index, functions in counted.items():
-        for key, mine in functions.items():
-            second, first = most_of[key]
-            most = second if mine.count == first else first
-            if mine.count < 2 * most + 2:
-                continue
-            usual = "none of the others" if not most else f"the others at most {most} times"
-            yield Finding(
-                "recompiles-alone",
-                f"process {index} compiled {mine.function} again {mine.count} times, {usual}"
-                + (f": {mine.reason}" if mine.reason else ""),
-                (mine.called_from,),
-                seconds=mine.seconds,
-                function=mine.function,
-                index=index,
-                part=COMPILE,
-            )
-
-
-def recompiles_of_several(processes: Sequence[ProcessFigures], alone: Collection[Finding]) -> Iterator[Finding]:
-    """Yield functions that several processes compiled again, each at a cost that is a finding of a single program.
-    `alone`: the findings of `recompiles`, whose functions are left out."""
-    named = {finding.function for finding in alone}
-    costly = grouped(
-        ((each.function, each.defined_line), (process.index, each))
-        for process in processes
-        for each in process.again or ()
-        if each.function not in named and _is_costly(each, process.wall_seconds)
+    """Yield functions that one process compiled again at least twice as often as any other, and at least two times
+    more; else those that several compiled again, each at a cost that is a finding of a single program."""
+    known = [process for process in processes if process.again is not None]
+    by_function = grouped(
+        ((each.function, each.defined_line), (process, each)) for process in known for each in process.again or ()
     )
-    for (function, _), found in costly.items():
-        if len(found) < 2:
+    for (function, _), found in by_function.items():
+        process, mine = max(found, key=lambda pair: pair[1].count)
+        most = max((each.count for other, each in found if other is not process), default=0)
+        if len(known) > 1 and mine.count >= 2 * most + 2:
+            usual = "none of the others" if not most else f"the others at most {most} times"
+            times = f"process {process.index} compiled {function} again {mine.count} times, {usual}"
+            yield _compiled_again("recompiles-alone", times, mine, mine.seconds, process.index)
             continue
-        counts = sorted(each.count for _, each in found)
-        times = f"{counts[0]} to {counts[-1]} times" if counts[0] < counts[-1] else counted(counts[0], "time")
-        every = len(found) == len(processes)
-        which = f"all {len(found)} processes" if every else processes_named([index for index, _ in found])
-        first = found[0][1]
-        yield Finding(
-            "recompiles",
-            f"{which} compiled {function} again {times} each" + (f": {first.reason}" if first.reason else ""),
-            (first.called_from,),
-            seconds=median(each.seconds for _, each in found),
-            function=function,
-            part=COMPILE,
-        )
+        costly = [(other, each) for other, each in found if _is_costly(each, other.wall_seconds)]
+        if len(costly) > 1:
+            counts = sorted(each.count for _, each in costly)
+            times = f"{counts[0]} to {counts[-1]} times" if counts[0] < counts[-1] else counted(counts[0], "time")
+            every = len(costly) == len(processes)
+            which = f"all {len(costly)} processes" if every else processes_named([other.index for other, _ in costly])
+            took = median(each.seconds for _, each in costly)
+            yield _compiled_again("recompiles", f"{which} compiled {function} again {times} each", costly[0][1], took)
+
+
+def _compiled_again(code: str, times: str, again: CompiledAgain, took: float, index: int | None = None) -> Finding:
+    return Finding(
+        code,
+        times + (f": {again.reason}" if again.reason else ""),
+        (again.called_from,),
+        seconds=took,
+        function=again.function,
+        index=index,
+        part=COMPILE,
+    )
 
 
 def _is_costly(again: CompiledAgain, wall_seconds: float | None) -> bool:
@@ -306,10 +277,11 @@ def exposed(collectives: Sequence[Arrivals]) -> Iterator[Finding]:
     if took < LEAST_EXPOSED * most.span_seconds:
         return
     others = f", {counted(len(collectives) - 1, 'more collective')}" if len(collectives) > 1 else ""
+    unknown = "" if most.exchanged is not None else "; how many bytes that are is not known"
     message = (
         f"exchanging takes about {seconds(took)} of {seconds(most.span_seconds)} "
         f"({percent(took / most.span_seconds)}), in which the devices run no other kernel and wait for nobody: "
-        f"{_collective_text(most)}{others}{_bandwidth_text(most)}"
+        f"{_collective_text(most)}{others}{unknown}"
     )
     yield Finding("exposed-exchange", message, seconds=took)
 
@@ -321,16 +293,3 @@ def _collective_text(collective: Arrivals) -> str:
     among = f" over {exchanged.devices} devices" if exchanged.devices is not None else ""
     times = counted(collective.instances, "time")
     return f"{collective.name}, {exchanged.opcode} of {bytes_(exchanged.bytes)}{among}, {times}"
-
-
-def _bandwidth_text(collective: Arrivals) -> str:
-    """Describe the bus bandwidth that is reached, and what the links allow."""
-    reached, fast, possible = (
-        collective.bus_bytes_per_second, collective.fast_bus_bytes_per_second, collective.possible_bytes_per_second
-    )  # fmt: skip
-    if reached is None:
-        return "; how many bytes that are is not known"
-    words = f"; its bus bandwidth is {scaled(reached, 'B/s')}"
-    if possible is not None:
-        return f"{words}, {percent(reached / possible)} of the {scaled(possible, 'B/s')} that the links allow"
-    return f"{words}, in the fastest tenth {scaled(fast, 'B/s')}; what the links allow is not known"

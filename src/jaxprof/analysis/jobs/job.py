@@ -10,13 +10,13 @@ device computes more slowly than it could.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from jaxprof.analysis.arrivals import Arrivals, CollectiveEvents, arrivals
-from jaxprof.analysis.finding import Finding
+from jaxprof.analysis.explain.catalogue import with_fix
 from jaxprof.analysis.jobs.figures import (
     AFTER,
     AGAIN,
@@ -36,12 +36,12 @@ from jaxprof.analysis.jobs.findings import (
     failures,
     last_to_arrive,
     recompiles,
-    recompiles_of_several,
     stopped,
     throttled,
 )
 from jaxprof.analysis.jobs.late import IN_STEP, clearly_late, comparable, stragglers
 from jaxprof.analysis.programs.loop_time import COMPILE, DEVICE, PARTS
+from jaxprof.finding import Finding
 from jaxprof.session.log.state import with_urls
 
 _LEAST_WAITING: Final = 0.05
@@ -162,22 +162,20 @@ def figures_of(
     notices += (f"process {each.index}: {each.error}" for each in processes if each.status == "unknown")
     notices += (f"process {each.index}: {notice}" for each in processes for notice in each.notices)
     compared = comparable(processes, notices)
-    alone, late = list(recompiles(processes)), list(stragglers(compared))
+    again, late = list(recompiles(processes)), list(stragglers(compared))
     late += clearly_late(processes, {finding.index for finding in late})
-    one_host = len({process.host for process in processes}) == 1
-    collectives = tuple(replace(each, one_host=one_host) for each in arrivals(captures, notices))
+    collectives = tuple(arrivals(captures, notices))
     if collectives:
-        explained = {finding.index for finding in (*alone, *late) if finding.index is not None}
+        explained = {finding.index for finding in (*again, *late) if finding.index is not None}
         late += last_to_arrive(collectives[0], processes, explained, {process.index for process in compared})
     apart = clocks_apart(began)
-    of_processes = (*failures(processes, apart), *stopped(processes), *alone, *late, *throttled(processes))
-    of_all = (*recompiles_of_several(processes, alone), *exposed(collectives))
+    found = (*failures(processes, apart), *stopped(processes), *again, *late, *throttled(processes))
     return JobFigures(
         with_urls(folder),
         job,
         count,
         processes,
-        (*of_processes, *of_all),
+        tuple(map(with_fix, (*found, *exposed(collectives)))),
         tuple(map(with_urls, notices)),
         goodput(processes, None if apart else failed_at(processes)),
         len(compared),

@@ -29,7 +29,6 @@ from typing import Final
 
 import numpy as np
 
-from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.jobs.figures import (
     MOST_NAMED,
     Array,
@@ -39,6 +38,7 @@ from jaxprof.analysis.jobs.figures import (
     share_beside,
 )
 from jaxprof.analysis.programs.loop_time import COMPILE, COPY, DATA, DISPATCH, HOST, PARTS
+from jaxprof.finding import Finding
 from jaxprof.stats.student import t_quantile
 from jaxprof.units import and_more, percent_or_less, seconds
 

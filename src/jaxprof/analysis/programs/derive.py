@@ -13,7 +13,7 @@ from jaxprof.light_dataclass import dataclass
 from jaxprof.session import RecordedProgram, Run, Session
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.finding import Finding
+    from jaxprof.finding import Finding
 
 _MOST_KEPT = 16
 

@@ -1,9 +1,7 @@
 """The compile ledger grouped by function: how often each function was compiled, what that cost, and why.
 
 Only recorded signatures count as arguments. Merged rows keep the signature of one of them, so there may have been more
-shapes than are counted here. Reasons are shorter than the recorder's: the kind of the change comes first, and the
-common part of several arguments' names is written once. Text of an unknown form, from a later version or a damaged
-file, is passed on unchanged.
+shapes than are counted here. Reasons are the recorder's; several of one kind are told together.
 """
 
 from __future__ import annotations
@@ -12,7 +10,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import groupby, takewhile
 from statistics import median
 from typing import Final
 
@@ -51,6 +48,10 @@ class Variation:
     types: tuple[str, ...]
     """The different types, such as `f32[4]`, in order of appearance; for a static argument, its values."""
     static: bool
+
+    def varies_in(self, what: str) -> bool:
+        """Return whether the `shape` or the `dtype` of the array varied."""
+        return not self.static and len({getattr(array, what) for array in _arrays(self.types)}) > 1
 
     @property
     def summary(self) -> str:
@@ -160,129 +161,28 @@ def _listed(texts: Sequence[str], kind: str) -> str:
     return f"{', '.join(texts[: _MOST_LISTED - 1])}, … ({len(texts)} {kind})"
 
 
-_TYPES: Final = re.compile(r"argument (.+?): (weak type )?(\S+) → (weak type )?(\S+)")
-_SHARDING: Final = re.compile(r"argument (.+?): other sharding: (.+)")
-_STATIC: Final = re.compile(r"static argument (.+?): (.+)")
-_STRUCTURE: Final = re.compile(
-    r"argument (.+): (new|removed|keyword → positional|positional → keyword"
-    r"|gone|by name → by position|by position → by name)"  # so in older sessions
-)
-_CLOSURE: Final = re.compile(r"(.+?)(?: at (.+?))? makes a new function each time \(defined at (.+?)\)(?:, (.+))?")
+_CHANGE: Final = re.compile(r"(shape|dtype|weak type|sharding|static argument)(?: of)? (.+?): (.+)")
 _SETTING: Final = re.compile(r"((?:config|jit option) \S+): ")
-_KEY: Final = re.compile(r"^[^.\[]+|\.[^.\[]+|\[(?:'[^']*'|\"[^\"]*\"|[^\]]*)\]")
-"""One key of a leaf's path, such as `params`, `['head']`, `.weight` or `[0]`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One difference from the earlier compilation. If `kind` is empty, the text is complete by itself."""
-
-    kind: str
-    """Kind of the difference: `shape`, `dtype`, `weak type`, `sharding` or `static argument`."""
-    name: str
-    """Name of the argument."""
-    text: str
-    """Text of the difference, such as `f32[4] → f32[8]`."""
-    types: tuple[str, ...] = ()
-    """Earlier and later type of an array whose shape or dtype changed."""
-
-
-def brief(words: str) -> str:
-    """Shorten the recorder's reason to text such as `shape in batch: ['x'] f32[4] → f32[8]; ['y'] f32[4] → f32[8]`."""
-    return listed([_change(part) for part in words.split("; ")])
-
-
-def briefest(words: str) -> str:
-    """Return the first change without its name, such as `shape f32[4] → f32[8] and 1 more`. The text is empty for a
-    reason of an unknown form."""
-    first, *rest = [_change(part) for part in words.split("; ")]
-    return f"{first.kind} {first.text}{f' and {len(rest)} more' if rest else ''}" if first.kind and first.text else ""
-
-
-def listed(changes: Iterable[Change], verb: str = "") -> str:
-    """Return changes as text; `verb` follows the changed argument: `shape of x varies: f32[1..8]`."""
-    return "; ".join(
-        _changes_text(kind, list(group), verb) for kind, group in groupby(changes, key=lambda change: change.kind)
-    )
-
-
-def _changes_text(kind: str, changes: Sequence[Change], verb: str) -> str:
-    if not kind:
-        return "; ".join(change.text for change in changes)
-    shared = _common_keys([change.name for change in changes])
-    of = " " if kind == "static argument" else " in " if shared else " of "
-    if shared:
-        named = [" ".join(filter(None, (change.name[len(shared) :], change.text))) for change in changes]
-        return f"{kind}{of}{shared}{verb}: {'; '.join(named)}"
-    unnamed = "argument " if of == " of " else ""
-    names = [f"{unnamed}{change.name}" if change.name[:1].isdigit() else change.name for change in changes]
-    first, *rest = [": ".join(filter(None, (name, change.text))) for name, change in zip(names, changes, strict=True)]
-    begin = names[0]
-    return "; ".join([f"{kind}{of}{begin}{verb}{first[len(begin) :]}", *rest])
-
-
-def _common_keys(names: Sequence[str]) -> str:
-    """Return the keys that all paths begin with and none ends with."""
-    if len(names) < 2:
-        return ""
-    paths = [_KEY.findall(name) for name in names]
-    if any("".join(path) != name for path, name in zip(paths, names, strict=True)):
-        return ""
-    return "".join(
-        keys[0]
-        for keys in takewhile(lambda keys: len(set(keys)) == 1, zip(*(path[:-1] for path in paths), strict=False))
-    )
-
-
-def _change(part: str) -> Change:
-    if (found := _TYPES.fullmatch(part)) and (kind := _kind(found)):
-        text = f"{'weak ' if found[2] else ''}{found[3]} → {'weak ' if found[4] else ''}{found[5]}"
-        return Change(kind, found[1], text, (found[3], found[5]))
-    if found := _SHARDING.fullmatch(part):
-        return Change("sharding", found[1], found[2])
-    if found := _STATIC.fullmatch(part):
-        return Change("static argument", found[1], found[2])
-    if found := _STRUCTURE.fullmatch(part):
-        return Change("", "", f"structure: {found[1]} {found[2]}")
-    if found := _CLOSURE.fullmatch(part):
-        factory, made_at, defined_at, values = found.groups()
-        places = f"made at {made_at}, defined at {defined_at}" if made_at else f"defined at {defined_at}"
-        return Change("", "", f"new closure of {factory}{f': {values}' if values else ''} ({places})")
-    return Change("", "", part)
-
-
-def _kind(found: re.Match[str]) -> str:
-    old, new = array_type(found[3]), array_type(found[5])
-    if old is None or new is None:
-        return ""
-    if old.shape != new.shape:
-        return "shape"
-    return "dtype" if old.dtype != new.dtype else "weak type" if found[2] != found[4] else ""
+def briefest(reason: str) -> str:
+    """Return the first change of a reason without its name, such as `shape f32[4] → f32[8] and 1 more`; empty if it has
+    none."""
+    first, *rest = reason.split("; ")
+    change = _CHANGE.fullmatch(first)
+    return f"{change[1]} {change[3]}{f' and {len(rest)} more' if rest else ''}" if change is not None else ""
 
 
 def changed_arguments(code: str, texts: Iterable[str]) -> tuple[Variation, ...]:
-    """Return the arrays whose shape (`code` "shape") or dtype ("dtype") changed according to the reasons, with their
-    types."""
-    types: dict[str, dict[str, None]] = {}
-    for change in _changes(texts):
-        if change.kind == code:
-            types.setdefault(change.name, {}).update(dict.fromkeys(change.types))
-    return tuple(Variation(name, tuple(seen), static=False) for name, seen in types.items())
-
-
-def changed_names(code: str, texts: Iterable[str]) -> tuple[str, ...]:
-    """Return the arguments or settings that changed according to the reasons, for changes of the kind `code`."""
-    if code == "config":
-        matches = (_SETTING.match(change.text) for change in _changes(texts))
-        return tuple(dict.fromkeys(match[1] for match in matches if match))
-    kind = code.replace("_", " ")
-    named = (change.name for change in _changes(texts) if change.kind == kind)
-    return tuple(dict.fromkeys(named)) if code in ("sharding", "weak_type") else ()
-
-
-def _changes(texts: Iterable[str]) -> Iterator[Change]:
-    for words in texts:
-        yield from map(_change, words.split("; "))
+    """Return the arguments that changed according to the recorder's reasons, for changes of the kind `code`, each with
+    what it was and became."""
+    seen: dict[str, dict[str, None]] = {}
+    for part in (part for text in texts for part in text.split("; ")):
+        change = _CHANGE.fullmatch(part)
+        if change is not None and change[1] == code.replace("_", " "):
+            types = (each.removeprefix("weak ") for each in change[3].split(" → "))
+            seen.setdefault(change[2], {}).update(dict.fromkeys(types))
+    return tuple(Variation(name, tuple(types), static=False) for name, types in seen.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -427,7 +327,6 @@ _PLAIN = {
     "closure": "new closure each time: another function makes it anew",
     "caches_cleared": "jax.clear_caches() emptied JAX's caches",
 }
-_VERBS = {"shape": " varies", "dtype": " varies", "sharding": " varies", "weak_type": " comes and goes"}
 _VARYING = ("shape", "dtype")
 _MOST_NAMED = 3
 """Largest number of arguments named in one reason; the rest are counted."""
@@ -440,7 +339,7 @@ def _varying_for(code: str, texts: Iterable[str], varying: Sequence[Variation]) 
         return tuple(argument for argument in varying if argument.static)
     if code not in _VARYING:
         return ()
-    return changed_arguments(code, texts) or tuple(argument for argument in varying if not argument.static)
+    return changed_arguments(code, texts) or tuple(argument for argument in varying if argument.varies_in(code))
 
 
 def _reason_text(code: str, count: int, texts: Mapping[str, int], varying: Sequence[Variation]) -> str:
@@ -448,16 +347,28 @@ def _reason_text(code: str, count: int, texts: Mapping[str, int], varying: Seque
     if code == "first":
         return _PLAIN[code]
     if len(texts) == 1 and (count == 1 or not varying):
-        return safe(brief(next(iter(texts))))
-    kind = code.replace("_", " ")
-    names = [Change(kind, name, "") for name in changed_names(code, texts)]
-    if changes := [Change(kind, argument.name, argument.summary) for argument in varying] or names:
-        more = f" and {len(changes) - _MOST_NAMED} more" if len(changes) > _MOST_NAMED else ""
+        return safe(next(iter(texts)))
+    named = list(_changes_named(code, texts, varying))
+    if named:
+        more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
         if any(words.endswith((" more difference", " more differences")) for words in texts):
             more = " and more"  # a text leaves out some changes, so that their number is unknown
-        if code == "config":
-            return safe(", ".join(change.name for change in changes[:_MOST_NAMED]) + more + " changed")
-        return safe(listed(changes[:_MOST_NAMED], _VERBS.get(code, "")) + more)
+        return safe("; ".join(named[:_MOST_NAMED]) + more)
     if code in _VARYING or code == "static_argument":
-        return f"{kind} varies"
-    return _PLAIN.get(code) or (safe(brief(max(texts, key=lambda text: texts[text]))) if texts else "reason unknown")
+        return f"{code.replace('_', ' ')} varies"
+    return _PLAIN.get(code) or (safe(max(texts, key=lambda text: texts[text])) if texts else "reason unknown")
+
+
+def _changes_named(code: str, texts: Iterable[str], varying: Sequence[Variation]) -> Iterator[str]:
+    """Yield what changed according to several reasons, such as `shape of x varies: f32[1..412]`."""
+    if code == "static_argument":
+        yield from (f"static argument {argument.name}: {argument.summary}" for argument in varying)
+    elif code in _VARYING:
+        yield from (f"{code} of {argument.name} varies: {argument.summary}" for argument in varying)
+    elif code == "config":
+        settings = (_SETTING.match(part) for text in texts for part in text.split("; "))
+        yield from dict.fromkeys(f"{setting[1]} changed" for setting in settings if setting)
+    elif code in ("sharding", "weak_type"):
+        verb = "varies" if code == "sharding" else "comes and goes"
+        changed = changed_arguments(code, texts)
+        yield from (f"{code.replace('_', ' ')} of {argument.name} {verb}" for argument in changed)

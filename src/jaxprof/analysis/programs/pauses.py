@@ -7,6 +7,7 @@ from typing import Final
 
 from jaxprof.events import ProgramStopped
 from jaxprof.light_dataclass import dataclass
+from jaxprof.units import seconds
 
 SIGNAL, UNKNOWN, SUSPENDED = "signal", "unknown", "suspended"
 CAUSES: Final = (SIGNAL, UNKNOWN, SUSPENDED)
@@ -26,6 +27,12 @@ class Pause:
     seconds: float
     cause: str
     """One of `CAUSES`."""
+
+
+def pause_times(stops: Sequence[Pause]) -> str:
+    """Return text such as `2.00 s after it began`, or `3 times, first 2.00 s after it began`."""
+    first = f"{seconds(stops[0].began_seconds)} after it began"
+    return first if len(stops) == 1 else f"{len(stops)} times, first {first}"
 
 
 def pauses(seen: Sequence[ProgramStopped], began_seconds: float) -> tuple[Pause, ...]:

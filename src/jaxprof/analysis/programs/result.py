@@ -32,9 +32,9 @@ from jaxprof.grouping import grouped, totals
 from jaxprof.light_dataclass import dataclass
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.finding import Finding
     from jaxprof.analysis.programs.loop_time import HotLoop, Spot, Spots
     from jaxprof.analysis.programs.verdict import Verdict
+    from jaxprof.finding import Finding
     from jaxprof.session import RecordedProgram, Run
 
 _Number = TypeVar("_Number", int, float)
@@ -77,11 +77,8 @@ class StepFigures:
     median_seconds: float | None
     jitter: float | None
     """Median absolute deviation of the single steps over their median; None for fewer than five steps."""
-    where: SourceLocation | None
-    name: str
-    """Name of a step annotation; empty for a loop."""
-    found_by: str
-    """How the loop was found: `monitoring`, `annotation`, or `tracing` (short spells, in older sessions)."""
+    where: SourceLocation
+    """First line of the loop."""
     per_second: float | None = None
     """Steps per second, from all steps that were reported one by one, if any.
 
@@ -135,21 +132,17 @@ that queues its calls take microseconds; later steps take as long as the device.
 def loops(
     counted: Sequence[StepsCounted], taken: Sequence[StepsTaken] = (), sampled: Sequence[ProgramSampled] = ()
 ) -> tuple[StepFigures, ...]:
-    """Return the loops of a program, longest first; of equal loops, those that the program itself named come first.
-    `taken` holds steps that were reported one by one. `sampled` is a second source for the time spent in the loops."""
-    groups = grouped(((event.where or None, event.name, event.found_by), event) for event in counted)
+    """Return the loops of a program, longest first. `taken` holds steps that were reported one by one. `sampled` is a
+    second source for the time spent in the loops. What 0.1.0 counted in short spells, or by annotations, is left
+    out."""
+    groups = grouped((event.where, event) for event in counted if event.found_by == "monitoring")
     steps: dict[SourceLocation, tuple[int, float]] = {}
     for event_taken in taken:
         count, took = steps.get(event_taken.where, (0, 0.0))
         steps[event_taken.where] = (count + event_taken.count, took + sum(event_taken.seconds))
     seen = _sampled_seconds(sampled, taken)
-    figures = [
-        _step_figures(where, name, by, events, steps.get(where), seen.get(where, 0.0))
-        if where is not None
-        else _step_figures(where, name, by, events, None)
-        for (where, name, by), events in groups.items()
-    ]
-    return tuple(sorted(figures, key=lambda loop: (-loop.seconds, loop.found_by != "annotation")))
+    figures = [_step_figures(where, events, steps.get(where), seen.get(where, 0.0)) for where, events in groups.items()]
+    return tuple(sorted(figures, key=lambda loop: -loop.seconds))
 
 
 def _sampled_seconds(sampled: Sequence[ProgramSampled], taken: Sequence[StepsTaken]) -> dict[SourceLocation, float]:
@@ -169,12 +162,10 @@ def _sampled_seconds(sampled: Sequence[ProgramSampled], taken: Sequence[StepsTak
 
 
 def _step_figures(
-    where: SourceLocation | None,
-    name: str,
-    found_by: str,
+    where: SourceLocation,
     events: Sequence[StepsCounted],
     steps: tuple[int, float] | None,
-    sampled_seconds: float = 0.0,
+    sampled_seconds: float,
 ) -> StepFigures:
     single = [seconds for event in events for seconds in event.intervals_seconds]
     middle = median(single) if single else None
@@ -182,8 +173,8 @@ def _step_figures(
     if middle and len(single) >= _FEW_STEPS:
         jitter = median(abs(seconds - middle) for seconds in single) / middle
     count, took = sum(event.count for event in events), sum(event.seconds for event in events)
-    is_brief = found_by == "monitoring" and took < BRIEF_SECONDS * count
-    rated = steps if steps is not None and steps[1] > 0 else (count, 0.0 if is_brief or found_by == "tracing" else took)
+    is_brief = took < BRIEF_SECONDS * count
+    rated = steps if steps is not None and steps[1] > 0 else (count, 0.0 if is_brief else took)
     if rated is steps and rated[1] < LEAST_TOLD * sampled_seconds:
         rated = (count, 0.0)
     return StepFigures(
@@ -193,8 +184,6 @@ def _step_figures(
         median_seconds=middle,
         jitter=jitter,
         where=where,
-        name=name,
-        found_by=found_by,
     )
 
 
@@ -202,16 +191,6 @@ def _all_are_processors(run: Run) -> bool:
     """Return whether JAX saw no device but the machine's own processors."""
     devices = run.environment.devices if run.environment is not None else []
     return bool(devices) and all(device.get("platform") == "cpu" for device in devices)
-
-
-def _copied_at(row: CopiesSeen) -> tuple[str, str, SourceLocation | None, str, bool]:
-    return row.direction, row.source, row.where, row.type, row.source == "guard" and row.bytes is None
-
-
-def _copy_order(copy: CopiesSeen) -> tuple[bool, bool, int, int]:
-    """Order copies of unknown size first, because they may be the largest."""
-    counted = copy.source == "guard"
-    return (not counted, counted and copy.bytes is not None, -(copy.bytes or 0), -copy.count)
 
 
 def _sum_of_known(values: Iterable[_Number | None]) -> _Number | None:
@@ -408,20 +387,18 @@ class ProgramResult:
 
     @cached_property
     def transfers(self) -> tuple[CopiesSeen, ...]:
-        """Copies by direction, source, place and type: those that JAX counted first, then by bytes and count. The
-        bytes are unknown unless the size of each is known, and so for copies that only samples have seen; the guard's
-        counts without known bytes stay apart from those with known bytes."""
-        by_place = grouped((_copied_at(row), row) for event in self._program.transfers for row in event.rows)
+        """Implicit copies by direction and line, those seen most often first."""
+        rows = (row for event in self._program.transfers for row in event.rows)
+        by_place = grouped(((row.direction, row.where), row) for row in rows if row.where is not None)
         copies = [
             dataclasses.replace(
                 rows[0],
                 count=sum(row.count for row in rows),
-                bytes=_sum_of_known(row.bytes for row in rows) if rows[0].source == "guard" else None,
                 seconds=_sum_of_known(row.seconds for row in rows),
             )
             for rows in by_place.values()
         ]
-        return tuple(sorted(copies, key=_copy_order))
+        return tuple(sorted(copies, key=lambda copy: -copy.count))
 
     @cached_property
     def arrays(self) -> ArrayFigures | None:

@@ -21,7 +21,6 @@ from jaxprof.analysis.gate import (
     judged_apart,
     judged_times,
     of_another_file,
-    old_counts,
     read_limits,
     versions_differ,
 )
@@ -122,7 +121,6 @@ def _compared(
             pairs = _pairs(target, found, options, notes)
             for pair in pairs:
                 difference = run_difference(pair.base_session, pair.base, pair.session, pair.run)
-                notes += old_counts(difference)
                 rows += judged(_label(pair.run), difference, parsed_limits)
         if together:
             measured = measure_times(target, found, options, how, parsed_limits)

@@ -179,12 +179,13 @@ def _function(
 
 
 def _closure_words(now: Made, before: Made | None, defined_at: SourceLocation) -> str:
-    """Return `make_step at train.py:30 makes a new function each time (defined at train.py:12), rate: 0.1 → 0.2`."""
-    where = f" at {short(now.place)}" if now.place else ""
+    """Return `new closure of make_step: rate: 0.1 → 0.2 (made at train.py:30, defined at train.py:12)`."""
+    places = [f"made at {short(now.place)}"] if now.place else []
+    places.append(f"defined at {short(defined_at)}")
     changed = [f"{name}: {old} → {new}" for name, old, new in _closure_changes(now, before)]
     more = f" and {len(changed) - _DIFFERENCES_NAMED} more" if len(changed) > _DIFFERENCES_NAMED else ""
-    values = f", {', '.join(changed[:_DIFFERENCES_NAMED])}{more}" if changed else ""
-    return f"{now.factory}{where} makes a new function each time (defined at {short(defined_at)}){values}"
+    values = f": {', '.join(changed[:_DIFFERENCES_NAMED])}{more}" if changed else ""
+    return f"new closure of {now.factory}{values} ({', '.join(places)})"
 
 
 def _closure_changes(now: Made, before: Made | None) -> Iterator[tuple[str, str, str]]:
@@ -204,7 +205,7 @@ def _structure(now: Signature, before: Signature) -> Iterator[SignatureDifferenc
             moved = sorted(set(now.keywords) ^ set(before.keywords))
             for name in moved[:3]:
                 ways = "keyword → positional" if name in before.keywords else "positional → keyword"
-                yield SignatureDifference("structure", f"argument {name}: {ways}")
+                yield SignatureDifference("structure", f"structure: {name} {ways}")
             if not moved:
                 yield SignatureDifference("structure", "the keyword arguments in another order")
         return
@@ -214,7 +215,7 @@ def _structure(now: Signature, before: Signature) -> Iterator[SignatureDifferenc
         if names:
             keys = _subtrees(names, others)
             more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
-            yield SignatureDifference("structure", f"argument {', '.join(keys[:3])}{more}: {sign}")
+            yield SignatureDifference("structure", f"structure: {', '.join(keys[:3])}{more} {sign}")
     if not added and not removed:
         yield SignatureDifference("structure", "the arguments in another order")
 
@@ -265,17 +266,18 @@ def _leaf(name: str, now: Leaf, before: Leaf) -> Iterator[SignatureDifference]:
             old, new = (before.type, now.type) if same else _differing_parts(before.type, now.type)
             yield SignatureDifference("static_argument", f"static argument {name}: {old} → {same}{new}")
         return
-    changed = f"argument {name}: {_typed(before)} → {_typed(now)}"
+    named = f"argument {name}" if name[:1].isdigit() else name
+    types = f"of {named}: {_typed(before)} → {_typed(now)}"
     if now.shape != before.shape:
-        yield SignatureDifference("shape", changed)
+        yield SignatureDifference("shape", f"shape {types}")
     elif now.dtype != before.dtype:
-        yield SignatureDifference("dtype", changed)
+        yield SignatureDifference("dtype", f"dtype {types}")
     elif now.weak != before.weak:
-        yield SignatureDifference("weak_type", changed)
+        yield SignatureDifference("weak_type", f"weak type {types}")
     if (now.sharding, now.placed) != (before.sharding, before.placed):
         same = "another arrangement of " if now.sharding == before.sharding else ""
         where = f"{_placed(before)} → {same}{_placed(now)}{_axes_changes(before.sharding, now.sharding)}"
-        yield SignatureDifference("sharding", f"argument {name}: other sharding: {where}")
+        yield SignatureDifference("sharding", f"sharding of {named}: {where}")
 
 
 def _differing_parts(before: str, now: str) -> tuple[str, str]:
@@ -300,7 +302,7 @@ def _middle(text: str, begin: int, end: int) -> str:
 
 
 def _typed(leaf: Leaf) -> str:
-    return f"weak type {leaf.type}" if leaf.weak else leaf.type
+    return f"weak {leaf.type}" if leaf.weak else leaf.type
 
 
 def _placed(leaf: Leaf) -> str:

@@ -190,8 +190,7 @@ class Classifier:
         at = stack.caller
         spot = spot_of(stack.codes[at], stack.offsets[at]) if at >= 0 else CallSpot(0, "", "")
         kind = IMPORT if self._is_import(stack) else self._kind(stack, at, spot, names)
-        copied = self._fed_bytes(stack) if kind == COMPILED else None
-        if copied:
+        if kind == COMPILED and self._is_fed(stack):
             kind = FED
         if kind in (HOST, READ):
             made = self._kind_of_host(stack)
@@ -202,17 +201,15 @@ class Classifier:
             self.working_at(stack)
         line, sites, implicit = _user_line(stack, names), sites_of(stack, kind), _implicit(kind, spot, names)
         doubtful = kind == HOST and at == 0 and _may_be_compiled(stack, spot)
-        return Seen(kind, line, sites, implicit, copied, _path(stack), doubtful)
+        return Seen(kind, line, sites, implicit, _path(stack), doubtful)
 
-    def _fed_bytes(self, stack: Stack) -> int | None:
-        """Return the bytes of NumPy arguments of the compiled function called here, or None if copying them takes no
-        time."""
+    def _is_fed(self, stack: Stack) -> bool:
+        """Return whether the compiled function called here has NumPy arguments whose copies take time."""
         at = stack.user
         spot = spot_of(stack.codes[at], stack.offsets[at]) if at >= 0 else None
         if spot is None or not spot.is_call:
-            return None
-        copied = self._compiled_lines.get((stack.codes[at].co_filename, spot.line), 0)
-        return copied if copied >= FED_BYTES else None
+            return False
+        return self._compiled_lines.get((stack.codes[at].co_filename, spot.line), 0) >= FED_BYTES
 
     def _kind(self, stack: Stack, at: int, spot: CallSpot, names: list[str]) -> str:
         if names and names[-1] in _WAITS and at != stack.user:

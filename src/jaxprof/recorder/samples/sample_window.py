@@ -476,7 +476,6 @@ def _largest(lines: _Weights, read: Mapping[UserLine, int]) -> tuple[list[Sample
 class _Row:
     count: int = 0
     seconds: float = 0.0
-    bytes: int | None = None
 
 
 class SampledTransfers:
@@ -485,8 +484,8 @@ class SampledTransfers:
     def __init__(self) -> None:
         self._rows: dict[tuple[str, str, int, str], _Row] = {}
 
-    def saw(self, direction: str, line: UserLine, seconds: float, size: int | None) -> None:
-        """Add a sample; `size`: bytes of the copied array, or None if unknown."""
+    def saw(self, direction: str, line: UserLine, seconds: float) -> None:
+        """Add a sample."""
         key = (direction, line.file, line.line, line.call)
         row = self._rows.get(key)
         if row is None:
@@ -495,17 +494,13 @@ class SampledTransfers:
             row = self._rows[key] = _Row()
         row.count += 1
         row.seconds += seconds
-        if size is not None:
-            row.bytes = size + (row.bytes or 0)
 
     def collect(self, now: float) -> TransfersSeen | None:
         """Return the rows since the last call, or None if there are none."""
         rows = [
             CopiesSeen(
                 direction=direction,
-                source="samples",
                 count=row.count,
-                bytes=row.bytes,
                 seconds=row.seconds,
                 file=file,
                 line=line,

@@ -295,7 +295,7 @@ class StackSampler:
         if not stage:
             self._steps.saw(seen, seconds)
             if seen.implicit and seen.line is not None:
-                self._transfers.saw(seen.implicit, seen.line, seconds, stack.array_bytes or seen.copied_bytes)
+                self._transfers.saw(seen.implicit, seen.line, seconds)
 
     def _interpret(self, stack: Stack, stage: str, wait: Wait) -> Seen:
         while self._compiled_calls:

@@ -102,8 +102,6 @@ class Seen:
     """The places in the user's loops around the line, innermost first."""
     implicit: str = ""
     """Direction of an implicit copy; empty if there is none."""
-    copied_bytes: int | None = None
-    """Bytes of that copy, if the ledger has reported them; otherwise None."""
     path: tuple[tuple[CodeType, int], ...] = field(default=(), compare=False, repr=False)
     """Code and line of the user's frames, innermost first."""
     doubtful: bool = False

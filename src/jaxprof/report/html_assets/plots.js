@@ -157,10 +157,7 @@ const plots = (() => {
           ...(stepped ? { paths: stepped, fill: colour("--line") } : {}),
         })),
       ],
-      hooks: {
-        setScale: [seen],
-        draw: [(plot) => { if (chart.mark !== null) vertical(plot, chart.mark, "--ink", [4, 4]); }],
-      },
+      hooks: { setScale: [seen] },
     }, [chart.x, ...chart.series.map((line) => line.values)], box);
     if (view !== null) made.setScale("x", { min: view[0], max: view[1] });
   };

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from jaxprof.analysis.flame import PICOSECONDS, FlameGraph
 from jaxprof.analysis.memory import SCHEDULE, MemoryPicture
-from jaxprof.analysis.run_result import ONCE_PHASES, BreakEvenCurve, RunResult, break_even_curve, modes_text
+from jaxprof.analysis.run_result import ONCE_PHASES, RunResult, modes_text
 from jaxprof.analysis.speedup import steady_samples
 from jaxprof.events import PassTimes, StepTimes
 from jaxprof.facts.runs import RunRow
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 _BINS: Final = 40
 _FEWEST_SAMPLES: Final = 8
 """Fewest samples whose distribution is drawn; fewer have no shape."""
-_CURVE_POINTS: Final = 60
 _POINTS_DRAWN: Final = 400
 _FRAMES_DRAWN: Final = 4_000
 _FEWEST_FRAMES: Final = 4
@@ -98,22 +97,6 @@ def distribution(label: str, result: RunResult) -> Iterator[Drawing]:
     )
 
 
-def break_even(result: RunResult, baseline: RunResult | None) -> Iterator[Drawing]:
-    """Draw the total time of a run and of its baseline over the number of calls."""
-    curve = break_even_curve(result, baseline)
-    if curve is None:
-        return
-    calls = _call_counts(curve)
-    crossing = curve.break_even_calls
-    ends = f"breaks even after {counted(crossing, 'call')}" if crossing is not None else "never breaks even"
-    series = [
-        (curve.label, [curve.seconds_after(count) for count in calls]),
-        (curve.baseline_label, [count * curve.baseline_seconds for count in calls]),
-    ]
-    caption = f"{curve.label} {ends} against {curve.baseline_label}"
-    yield lines(caption, "calls", calls, "seconds", series, mark=crossing)
-
-
 def lines(
     caption: str,
     x_label: str,
@@ -122,18 +105,10 @@ def lines(
     series: Iterable[tuple[str, Sequence[float | None]]],
     **more: Any,
 ) -> Drawing:
-    """Draw lines, each with its label, over a count. `more`: the place of a mark, and how the lines are drawn."""
+    """Draw lines, each with its label, over a count. `more`: how they are drawn."""
     listed = [{"label": label, "values": values} for label, values in series]
-    data = {"x": x, "x_label": x_label, "x_unit": "count", "unit": unit, "series": listed, "mark": None, **more}
+    data = {"x": x, "x_label": x_label, "x_unit": "count", "unit": unit, "series": listed, **more}
     return Drawing("lines", caption, data)
-
-
-def _call_counts(curve: BreakEvenCurve) -> list[int]:
-    most = curve.calls
-    spread = {1, most, *(round(most * number / _CURVE_POINTS) for number in range(_CURVE_POINTS))}
-    if curve.break_even_calls is not None:
-        spread.add(curve.break_even_calls)
-    return sorted(spread)
 
 
 def roofline(ranking: Ranking, numbers: Sequence[int], device: DevicePeaks) -> Iterator[Drawing]:

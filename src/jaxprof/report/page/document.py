@@ -16,8 +16,8 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from jaxprof.analysis.explain.derive import explanation
-from jaxprof.analysis.finding import Finding
 from jaxprof.facts.sessions import environment, state_words
+from jaxprof.finding import Finding
 from jaxprof.report.envelope import encoded
 from jaxprof.report.explain import answers, cost_text, place_text
 from jaxprof.report.page.elements import (

@@ -43,10 +43,8 @@ def _group(session: Session, group: RunGroup) -> Iterator[Element]:
     yield from html(group_report(session, group, warnings=None))
     rows = rows_of_group(group)
     yield from draw.phases(rows)
-    by_id = {result.run.id: result for result in group.runs}
     for row in rows:
         yield from draw.distribution(row.label, row.result)
-        yield from draw.break_even(row.result, by_id.get(row.run.plan.baseline))
 
 
 def _sweep(sweep: SweepGroup) -> Iterator[Element]:

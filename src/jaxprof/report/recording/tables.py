@@ -8,9 +8,9 @@ from typing import Final
 
 from jaxprof.analysis.programs.result import NOT_SEEN, ProgramResult, states_by_column
 from jaxprof.facts import Fact, at, column, pick
-from jaxprof.facts.programs import COMPILES, LINES, TRANSFERS, ProgramFact, ProgramRow, share
+from jaxprof.facts.programs import COMPILES, LINES, ProgramFact, ProgramRow, share
 from jaxprof.report.recording.words import cache, words
-from jaxprof.units import UNKNOWN, integer, percent, seconds, whole_steps
+from jaxprof.units import integer, percent, seconds, whole_steps
 
 LETTERS: Final = {
     "import": "i",
@@ -66,14 +66,9 @@ COMPILES_TEXT: Final[tuple[ProgramFact, ...]] = (
 )
 TRANSFERS_TEXT: Final[tuple[ProgramFact, ...]] = (
     column("direction", at("item.direction"), words, right=False),
-    column("type", lambda row: row.item.type or (UNKNOWN if row.item.source == "guard" else ""), str, right=False,
-           widest=18),
-    column("times", lambda row: row.item.count if row.item.source == "guard" else None, integer),
-    *pick(TRANSFERS, "bytes"),
     column("time", at("item.seconds"), lambda took: seconds(took, 2)),
     column("line", lambda row: row.short(row.item.where), gives_way=True),
-    column("seen by", lambda row: "transfer guard" if row.item.source == "guard" else "samples (estimate)"),
-)  # fmt: skip
+)
 LINES_TEXT: Final[tuple[ProgramFact, ...]] = (
     column("time", at("item.seconds"), lambda took: seconds(took, 2)),
     column("share", share, percent),

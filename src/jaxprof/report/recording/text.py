@@ -186,17 +186,16 @@ def _loops(program: ProgramResult) -> Iterator[Piece]:
     return (Prose(loop(program, steps), "", 2) for steps in program.loops[:_LOOPS_SHOWN])
 
 
-def _copies_remark(program: ProgramResult) -> Prose:
-    from jaxprof.analysis.programs.findings.arrays import copies_remark  # and with it all findings
-
-    return Prose(copies_remark(program.transfers))
+_COPIES_REMARK: Final = Prose(
+    "By samples, which show the lines, not the number of copies: JAX_TRANSFER_GUARD=log makes JAX log each of them."
+)
 
 
 def _transfer_list(program: ProgramResult) -> Iterator[Piece]:
     if program.transfers:
         rows = rows_of(program, program.transfers)
         yield Table(TRANSFERS_TEXT, rows, "implicit copies between host and device", most=_TRANSFERS_SHOWN)
-        yield _copies_remark(program)
+        yield _COPIES_REMARK
 
 
 def _transfers(program: ProgramResult) -> Iterator[Piece]:
@@ -204,7 +203,7 @@ def _transfers(program: ProgramResult) -> Iterator[Piece]:
     if program.transfers:
         yield from _transfer_list(program)
     else:
-        yield from ("  No implicit copy was seen.", _copies_remark(program))
+        yield from ("  No implicit copy was seen.", _COPIES_REMARK)
 
 
 def _array_table(program: ProgramResult) -> Iterator[Piece]:

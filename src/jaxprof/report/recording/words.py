@@ -5,25 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.analysis.programs.functions import brief
 from jaxprof.analysis.programs.result import ProgramResult, StepFigures
 from jaxprof.events import Compiled
 from jaxprof.text import safe, shorten
 from jaxprof.units import UNKNOWN, counted, integer, percent, scaled, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.finding import Finding
     from jaxprof.analysis.programs.loop_time import HotLoop
     from jaxprof.analysis.programs.verdict import Verdict
+    from jaxprof.finding import Finding
 
 _ARGUMENTS_SHOWN: Final = 4
 _MUCH_PREEMPTED: Final = 0.05
 """Share of a loop's time from which the wait for a processor is mentioned."""
-_COUNTED: Final = {
-    "monitoring": "counted",
-    "tracing": "counted in short spells",
-    "annotation": "by its annotation",
-}
 ARGV_WIDTH: Final = 44
 """Most columns of the command line in a title; a longer command line follows below the title, whole."""
 
@@ -139,12 +133,12 @@ def widest_error(samples: int) -> float:
 def loop(program: ProgramResult, steps: StepFigures) -> str:
     """Return a loop with its steps: `loop at train.py:88: 2 388 steps (step 12 to 2 399), 161 steps/s, median
     6.20 ms`."""
-    where = f"at {steps.where.short(program.directory)}" if steps.where is not None else f"of {steps.name!r}"
+    where = steps.where.short(program.directory)
     spread = f", jitter {percent(steps.jitter)}" if steps.jitter is not None else ""
     median = f", median {seconds(steps.median_seconds)}{spread}" if steps.median_seconds is not None else ""
     passes = program.passes_of(steps)  # all from the first timed step to the last, if its steps were timed
     count = f"{counted(steps.count if passes is None else passes.count, 'step')} ({how_seen(program, steps)})"
-    return safe(f"loop {where}: {count}, {scaled(steps.per_second)} steps/s{median}")
+    return safe(f"loop at {where}: {count}, {scaled(steps.per_second)} steps/s{median}")
 
 
 def how_seen(program: ProgramResult, steps: StepFigures) -> str:
@@ -152,7 +146,7 @@ def how_seen(program: ProgramResult, steps: StepFigures) -> str:
     counted."""
     passes = program.passes_of(steps)
     if passes is None:
-        return _COUNTED.get(steps.found_by, steps.found_by)
+        return "counted"
     by = f"{passes.numbered_by} {integer(passes.first)} to {integer(passes.last)}" if passes.numbered_by else ""
     seen = "read with the samples" if passes.found_by == "number" else "" if by else "each counted"
     return ", ".join(filter(None, (by, seen)))
@@ -160,7 +154,7 @@ def how_seen(program: ProgramResult, steps: StepFigures) -> str:
 
 def why_again(row: Compiled) -> str:
     """Return why a function was compiled again; `first time` for a first compilation."""
-    return brief(row.reason) or ("first time" if row.reason_code == "first" else row.reason_code.replace("_", " "))
+    return row.reason or ("first time" if row.reason_code == "first" else row.reason_code.replace("_", " "))
 
 
 def signature(row: Compiled) -> str:

@@ -24,7 +24,7 @@ from jaxprof.units import UNKNOWN, bytes_, counted, percent, scaled, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.ranking import KernelGroup, Ranked
-    from jaxprof.hlo.analysis.findings.finding import HloFinding
+    from jaxprof.finding import Finding
     from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.analysis.origin import Origin
     from jaxprof.tui.hlo.modules import OpenedModule
@@ -232,7 +232,7 @@ def group_facts(group: KernelGroup, width: int) -> list[FactLine]:
     return [*facts, heading("Cost", "estimate from the shapes; for all executions"), *_figures(figures, width)]
 
 
-def finding_facts(opened: OpenedModule, finding: HloFinding, width: int) -> list[FactLine]:
+def finding_facts(opened: OpenedModule, finding: Finding, width: int) -> list[FactLine]:
     """Return everything about a finding."""
     facts = [
         Content.styled(finding.code.replace("-", " "), "bold $accent"),
@@ -242,10 +242,10 @@ def finding_facts(opened: OpenedModule, finding: HloFinding, width: int) -> list
     ]
     if finding.bytes is not None:
         facts += _figures({"bytes": f"{bytes_(finding.bytes)} a run (estimate)"}, width)
-    facts.append(heading("Where", counted(len(finding.where), "place")))
-    wanted = frozenset(finding.where[:MOST_LISTED])
+    facts.append(heading("Where", counted(len(finding.kernels), "place")))
+    wanted = frozenset(finding.kernels[:MOST_LISTED])
     by_name = {kernel.name: kernel for kernel in opened.kernels or () if kernel.name in wanted}
-    for name in finding.where[:MOST_LISTED]:
+    for name in finding.kernels[:MOST_LISTED]:
         kernel = by_name.get(name)
         place = kernel.source if kernel is not None else None
         target = FactTarget(kernel.computation, name, kernel=True) if kernel is not None else None

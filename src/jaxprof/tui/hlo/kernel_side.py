@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.message import Message
 
 from jaxprof.analysis.ranking import Ranking
-from jaxprof.hlo.analysis.findings.finding import HloFinding
+from jaxprof.finding import Finding
 from jaxprof.text import safe
 from jaxprof.tui.hlo.kernel_detail import finding_facts, group_facts, kernel_facts
 from jaxprof.tui.hlo.kernels import KernelTable
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from jaxprof.tui.hlo.modules import OpenedModule
 
 
-_FINDINGS: tuple[TableColumn[HloFinding], ...] = (
+_FINDINGS: tuple[TableColumn[Finding], ...] = (
     TableColumn("finding", lambda finding: finding.code.replace("-", " "), 12, most=24, fits=True,
                 style="bold $accent", gap=2),
     TableColumn("what", lambda finding: finding.message, 1, weight=1),
@@ -40,7 +40,7 @@ _FINDINGS: tuple[TableColumn[HloFinding], ...] = (
 )  # fmt: skip
 
 
-class HloFindings(TableView[HloFinding], keys="hlo_findings"):
+class HloFindings(TableView[Finding], keys="hlo_findings"):
     """The findings of a module, the most expensive first."""
 
 
@@ -205,8 +205,8 @@ class KernelSide(Guarded, Container, keys="roofline"):
     @on(RowList.Chosen, "#findings")
     def _finding_chosen(self) -> None:
         finding = self._findings.current_row
-        if finding is not None and finding.where:
-            self.post_message(self.OpenRequested(FactTarget("", finding.where[0], kernel=True)))
+        if finding is not None and finding.kernels:
+            self.post_message(self.OpenRequested(FactTarget("", finding.kernels[0], kernel=True)))
 
     @on(RowList.Chosen, "#facts")
     def _fact_chosen(self) -> None:

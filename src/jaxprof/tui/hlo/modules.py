@@ -25,8 +25,8 @@ from jaxprof.tui.kit.threads import in_daemon
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from jaxprof.finding import Finding
     from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
-    from jaxprof.hlo.analysis.findings.finding import HloFinding
     from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.analysis.notices import Notice
     from jaxprof.hlo.analysis.origin_columns import OriginColumns
@@ -63,7 +63,7 @@ class OpenedModule:
     kernels: tuple[Kernel, ...] | None = None
     barriers: BarrierIndex | None = None
     """Why kernels were not fused, by kernel."""
-    findings: tuple[HloFinding, ...] | None = None
+    findings: tuple[Finding, ...] | None = None
     origins: OriginColumns | None = None
     """The source lines and named scopes of `kernels`."""
     notices: tuple[Notice, ...] = ()

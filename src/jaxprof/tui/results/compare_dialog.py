@@ -134,7 +134,7 @@ def names(before: Run, after: Run) -> tuple[str, str]:
 
 def head_lines(difference: SessionDifference, width: int) -> list[Content]:
     """Return the verdict, the ratio with its basis, the two sides, and the exact facts in one line."""
-    from jaxprof.analysis.ab import side_title, side_versus
+    from jaxprof.analysis.ab import side_title
     from jaxprof.report.comparison import answer
     from jaxprof.report.sides import verdict_line
 
@@ -142,23 +142,22 @@ def head_lines(difference: SessionDifference, width: int) -> list[Content]:
     ours, theirs = names(pair.before, pair.after)
     phase = next((phase for phase in pair.phases if phase.code == "run"), None)
     paragraphs: list[tuple[str, str, str]] = []  # what stands before it, text, style
-    versus = side_versus(pair.session_before, pair.before, pair.after)
-    if versus is not None:
-        paragraphs.append(("", verdict_line(versus), f"bold {speedup_style(versus.times)}"))
+    if pair.side is not None:
+        paragraphs.append(("", verdict_line(pair.side), f"bold {speedup_style(pair.side.times)}"))
     if phase is None or phase.times.ratio is None:
         paragraphs.append(("", f"{theirs} against {ours}: the times are not compared, no call was timed", ""))
     else:
         speedup = phase.times
         words = f"{theirs} against {ours}: " if speedup.verdict == "inconclusive" else f"{theirs} is "
-        if versus is None:
+        if pair.side is None:
             paragraphs.append(("", words + speedup.words(ours), f"bold {speedup_style(speedup)}"))
         medians = f"{seconds(phase.before)} → {seconds(phase.after)} a call, medians"
         paragraphs.append(("", f"{speedup.ratio_text}  {speedup.basis}  ·  {medians}", ""))
     for label, run in (("first", pair.before), ("second", pair.after)):
-        what = side_title(pair.session_before, run) or run.label
+        what = side_title(difference.before, run) or run.label
         notes = (what, parameters_text(run.plan.parameters), run.plan.precision)
         paragraphs.append((f"{label:<7}", " · ".join(filter(None, notes)), ""))
-    paragraphs += [("! ", f"not the same measurement: {why}", "$warning") for why in pair.difference.unlike]
+    paragraphs += [("! ", f"not the same measurement: {why}", "$warning") for why in pair.unlike]
     paragraphs += [("exact  ", answer(pair), ""), ("", "", "")]
     return [
         line

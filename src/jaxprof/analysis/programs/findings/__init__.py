@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.analysis.finding import Finding
+from jaxprof.analysis.explain.catalogue import with_fix
 from jaxprof.analysis.programs.findings import arrays, compiling, loops
 from jaxprof.analysis.programs.findings.claims import Claims
-from jaxprof.analysis.programs.pauses import SIGNAL, SUSPENDED, UNKNOWN
+from jaxprof.analysis.programs.pauses import SIGNAL, SUSPENDED, UNKNOWN, pause_times
+from jaxprof.finding import Finding
 from jaxprof.text import safe
 from jaxprof.units import bytes_, seconds
 
@@ -64,33 +65,36 @@ def _last_line(windows: tuple[ProgramSampled, ...]) -> SourceLocation | None:
     return most.place if most is not None and most.file else None
 
 
-_MESSAGES: Final = {
-    SIGNAL: "paused for {} by a signal, {}",
-    UNKNOWN: "paused for {}, {}: together with its recorder, or by a cause that leaves no trace",
-    SUSPENDED: "the machine was suspended for {}, {}",
+_PAUSES: Final = {
+    SIGNAL: (
+        "paused for {} by a signal, {}",
+        "Look for what sends SIGSTOP or SIGTSTP (ctrl+z, a batch system). No line of it takes this time.",
+    ),
+    UNKNOWN: (
+        "paused for {}, {}: together with its recorder, or by a cause that leaves no trace",
+        "Look for ctrl+z, a container that was frozen, or a virtual machine. No line of it takes this time.",
+    ),
+    SUSPENDED: (
+        "the machine was suspended for {}, {}",
+        "A machine that sleeps computes nothing. No other time of this program holds these seconds.",
+    ),
 }
-_ADVICE: Final = {
-    SIGNAL: "Look for what sends SIGSTOP or SIGTSTP (ctrl+z, a batch system). No line of it takes this time.",
-    UNKNOWN: "Look for ctrl+z, a container that was frozen, or a virtual machine. No line of it takes this time.",
-    SUSPENDED: "A machine that sleeps computes nothing. No other time of this program holds these seconds.",
-}
+"""Message and advice by the cause of a pause."""
 
 
 def stopped(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
     """Yield the pauses of each cause together. Only a pause by a signal was observed; others are inferred from
     clocks."""
-    for cause, message in _MESSAGES.items():
+    for cause, (message, advice) in _PAUSES.items():
         pauses = [stop for stop in result.stops if stop.cause == cause]
         if not pauses:
             continue
         took = sum(stop.seconds for stop in pauses)
-        first = f"{seconds(pauses[0].began_seconds)} after it began"
-        when = first if len(pauses) == 1 else f"{len(pauses)} times, first {first}"
         cost = None if cause == SUSPENDED else took
         yield Finding(
             "stopped",
-            message.format(seconds(took), when),
-            own_fix=_ADVICE[cause],
+            message.format(seconds(took), pause_times(pauses)),
+            own_fix=advice,
             seconds=cost,
             saves_seconds=cost,
             estimate=cause == UNKNOWN,
@@ -134,10 +138,10 @@ def findings(result: ProgramResult) -> tuple[Finding, ...]:
     """Return the findings of a program: its failure, then those with the largest saving, then those of unknown
     saving."""
     claims = Claims(result)
-    every = claims.bounded([finding for look in _CHECKS for finding in look(result, claims)])
+    every = claims.bounded([with_fix(finding) for look in _CHECKS for finding in look(result, claims)])
     return tuple(sorted(every, key=lambda found: (found.code != "program_failed", -(found.saves_seconds or 0.0))))
 
 
 def remarks(result: ProgramResult) -> tuple[Finding, ...]:
     """Return remarks about the run as a whole, which no line of the program can change."""
-    return tuple(remark for look in _REMARKS for remark in look(result))
+    return tuple(with_fix(remark) for look in _REMARKS for remark in look(result))

@@ -1,5 +1,5 @@
 """Findings about arrays: implicit copies between host and device, live arrays that keep growing in number or size, and
-donated arrays that no output can reuse. Also the text below a report's table of copies."""
+donated arrays that no output can reuse."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from itertools import accumulate, pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.analysis.finding import Finding
+from jaxprof.finding import Finding
 from jaxprof.text import safe
 from jaxprof.units import and_more, bytes_, integer, percent, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.findings.claims import Claims
     from jaxprof.analysis.programs.result import ProgramResult
-    from jaxprof.events import Compiled, CopiesSeen
+    from jaxprof.events import Compiled
 
 COUNTS: Final = 6
 """Number of counts after the start that a slope needs."""
@@ -134,32 +134,6 @@ def _slope(times: Sequence[float], values: Sequence[float]) -> float:
     return median(slopes) if slopes else 0.0
 
 
-def size_text(rows: Sequence[CopiesSeen]) -> str:
-    """Return text such as `, 9.38 MiB` for copies that the guard counted, and how many have no known size."""
-    sizes = [row.bytes for row in rows if row.bytes is not None]
-    if not sizes:
-        return ""
-    unsized = sum(row.count for row in rows if row.bytes is None)
-    size = bytes_(sum(sizes))
-    return f", {size}; JAX reports no size for {integer(unsized)}" if unsized else f", {size}"
-
-
-def copies_remark(rows: Sequence[CopiesSeen]) -> str:
-    """Return the note below a table of copies."""
-    if not any(row.source == "guard" for row in rows):
-        return "Samples show the lines, not the number of copies: JAX_TRANSFER_GUARD=log makes JAX log each of them."
-    silent = any(row.source == "guard" and row.bytes is None for row in rows)
-    return (
-        "The transfer guard counts every implicit copy, without its line. It sees neither explicit copies "
-        "(device_put, device_get) nor, on a CPU, float(), .item() and np.asarray."
-    ) + (" On the fast path of jitted calls JAX reports neither type nor bytes to it." if silent else "")
-
-
-GUARD_COUNT: Final = 100
-"""Number of implicit copies in one direction below which they are the set-up."""
-GUARD_BYTES: Final = 64 << 20
-"""Bytes in one direction from which copies are reported whatever their number: some 5 ms over PCIe, and 64 MiB of host
-memory."""
 LARGE_BYTES: Final = 1 << 20
 """Bytes of NumPy arguments from which the time of a call may be the copy: some 0.2 ms."""
 _COPIES: Final = ("transfer", "dispatch", "call")
@@ -179,10 +153,6 @@ _DIRECTIONS: Final = {
         "Fetch values together and less often (jax.device_get of a tree): NumPy functions and Python operators on a "
         "jax array copy it to the host.",
     ),
-    "device_to_device": (
-        "device to device",
-        "Create or place the arrays with the sharding that the function expects, so that it need not copy them.",
-    ),
 }
 
 
@@ -190,8 +160,8 @@ def numpy_argument(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield a finding if a compiled function is called with NumPy arrays, which are copied to the device at every
     call."""
     loop = result.hot
-    calls = [_NumpyCall(row) for row in result.compiles if row.numpy_bytes >= LARGE_BYTES and row.called_from]
-    fed = {(call.place.file, call.place.line): call for call in calls}
+    calls = [row for row in result.compiles if row.numpy_bytes >= LARGE_BYTES and row.called_from]
+    fed = {(row.called_from.file, row.called_from.line): row for row in calls}
     spots = [
         spot
         for spot in claims.free_spots(loop.spots)
@@ -202,8 +172,8 @@ def numpy_argument(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         return
     claims.take(spots)
     rows = [fed[key] for key in dict.fromkeys((spot.place.file, spot.place.line) for spot in spots) if key in fed]
-    size = max((row.bytes for row in rows), default=0)
-    named = next((row.names for row in rows), "")
+    size = max((row.numpy_bytes for row in rows), default=0)
+    named = _copied_names(rows[0]) if rows else ""
     function = f"`{safe(rows[0].function)}`" if rows else "a compiled function"
     whole = loop.seconds
     yield Finding(
@@ -218,56 +188,35 @@ def numpy_argument(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     )
 
 
-class _NumpyCall:
-    """A call of a compiled function with NumPy arrays."""
-
-    __slots__ = ("bytes", "function", "names", "place")
-
-    def __init__(self, row: Compiled) -> None:
-        self.place, self.function, self.bytes = row.called_from, row.function, row.numpy_bytes
-        # arguments that are used in place, or replaced by the result, are not copied at every call
-        leaves = [leaf for leaf in row.signature if leaf.from_numpy and not (leaf.zero_copy or leaf.replaced)]
-        leaves.sort(key=lambda leaf: -(leaf.bytes or 0))
-        self.names = ", ".join(f"{leaf.name}: {leaf.type}" for leaf in leaves[:_LINES_NAMED])
+def _copied_names(row: Compiled) -> str:
+    """Name the largest NumPy arguments that are copied at every call: not used in place, nor replaced by the result."""
+    leaves = [leaf for leaf in row.signature if leaf.from_numpy and not (leaf.zero_copy or leaf.replaced)]
+    leaves.sort(key=lambda leaf: -(leaf.bytes or 0))
+    return ", ".join(f"{leaf.name}: {leaf.type}" for leaf in leaves[:_LINES_NAMED])
 
 
 def implicit_transfers(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    """Yield implicit copies in each direction: those that JAX's guard counted, with the lines that samples saw."""
+    """Yield implicit copies in each direction, with their lines."""
     for direction, (words, fix) in _DIRECTIONS.items():
         rows = [row for row in result.transfers if row.direction == direction]
-        counted = [row for row in rows if row.source == "guard"]
         spots = [
             spot
             for spot in claims.free_spots(result.spots)
             if spot.kind == "transfer" and spot.sites and not _EXPLICIT.search(spot.call)
         ]
-        sampled = [row for row in rows if row.source != "guard"]
-        lines = {(row.where.file, row.where.line) for row in sampled if row.where is not None}
+        lines = {(row.file, row.line) for row in rows}
         spots = [spot for spot in spots if (spot.place.file, spot.place.line) in lines]
-        count, moved = sum(row.count for row in counted), sum(row.bytes or 0 for row in counted)
-        took = sum(spot.seconds for spot in spots)
-        exact = count >= GUARD_COUNT or moved >= GUARD_BYTES
-        if not exact and not (spots and claims.worth(took, sum(spot.samples for spot in spots))):
+        if not spots or not claims.worth(sum(each.seconds for each in spots), sum(each.samples for each in spots)):
             continue
-        claims.take(spots)
-        message = (
-            f"{integer(count)} implicit copies from {words}{size_text(counted)}"
-            if count
-            else f"implicit copies from {words}"
-        )
-        at = f"; by samples about {seconds(took, 2)}{_transfer_lines(result, sampled)}" if took else ""
+        took = claims.take(spots)
+        named = list(dict.fromkeys(row.where.short(result.directory) for row in rows if row.where is not None))
+        at = f", at {', '.join(named[:_LINES_NAMED])}" if len(named) > 1 else ""  # a single line is named anyway
         yield Finding(
             "implicit_transfers",
-            message + at,
-            tuple(row.where for row in sampled),
+            f"implicit copies from {words}; by samples about {seconds(took, 2)}{safe(at)}",
+            tuple(row.where for row in rows),
             own_fix=fix,
-            seconds=took or None,
-            saves_seconds=took or None,
-            estimate=not exact,
+            seconds=took,
+            saves_seconds=took,
+            estimate=True,
         )
-
-
-def _transfer_lines(result: ProgramResult, rows: Sequence[CopiesSeen]) -> str:
-    """Return text such as `, at train.py:88, train.py:91`; empty for a single line, which the finding names anyway."""
-    named = list(dict.fromkeys(row.where.short(result.directory) for row in rows if row.where is not None))
-    return safe(f", at {', '.join(named[:_LINES_NAMED])}") if len(named) > 1 else ""

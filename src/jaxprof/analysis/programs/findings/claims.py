@@ -11,10 +11,10 @@ from jaxprof.analysis.programs.loop_time import DEVICE
 from jaxprof.analysis.programs.verdict import interval
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.finding import Finding
     from jaxprof.analysis.programs.loop_time import Spot
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.events import Compiled
+    from jaxprof.finding import Finding
 
 WORTH: Final = 0.05
 """Share of the hot loop that a fix must save if the figure rests on samples."""

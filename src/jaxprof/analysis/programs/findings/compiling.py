@@ -10,13 +10,13 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.programs.functions import AGAIN, COSTLY_SECONDS, most_frequent, row_seconds
 from jaxprof.analysis.programs.result import (
     TINY_OPERATIONS,
     is_single,
     seconds_by_place,
 )
+from jaxprof.finding import Finding
 from jaxprof.grouping import totals
 from jaxprof.text import safe, shorten
 from jaxprof.units import bytes_, counted, integer, percent, seconds

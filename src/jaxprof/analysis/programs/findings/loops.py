@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.programs.functions import row_seconds
 from jaxprof.analysis.programs.loop_time import COMPILE, DATA, DISPATCH, HOST, IDLE, LoopKey, leaves_of
 from jaxprof.analysis.programs.result import is_single
 from jaxprof.analysis.programs.verdict import interval
 from jaxprof.events import SourceLocation
+from jaxprof.finding import Finding
 from jaxprof.grouping import totals
 from jaxprof.text import safe, shorten
 from jaxprof.units import bytes_, counted, integer, percent, seconds

@@ -16,10 +16,10 @@ from jaxprof.hlo.analysis.kinds import platform_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from jaxprof.hlo.analysis.findings.finding import HloFinding
+    from jaxprof.finding import Finding
     from jaxprof.hlo.model import Module
 
-_LOOKS: Final[tuple[Callable[[Scene], Iterator[HloFinding]], ...]] = (
+_LOOKS: Final[tuple[Callable[[Scene], Iterator[Finding]], ...]] = (
     traffic.layout_copies, traffic.converts, compute.float64, traffic.broadcasts, compute.tiny, traffic.padding,
     compute.odd_sizes, compute.rematerialised, traffic.constants, traffic.unused, traffic.host, compute.loops,
     flow_.attention_scores, flow_.lost_donation, compute.upcast_products, compute.precise_products,
@@ -29,7 +29,7 @@ _BEFORE_OPTIMISATION: Final = (compute.rematerialised, traffic.constants, traffi
 """Findings that apply to a module in which nothing is fused yet."""
 
 
-def findings(module: Module, platform: str = "") -> tuple[HloFinding, ...]:
+def findings(module: Module, platform: str = "") -> tuple[Finding, ...]:
     """Return what is worth looking at in a module, in the order of `_LOOKS`.
 
     `platform` (`cpu`, `gpu`, `tpu`) is derived from the text if it is not given.
@@ -42,6 +42,6 @@ def findings(module: Module, platform: str = "") -> tuple[HloFinding, ...]:
     return by_platform[platform]
 
 
-def _by_platform(_module: Module) -> dict[str, tuple[HloFinding, ...]]:
+def _by_platform(_module: Module) -> dict[str, tuple[Finding, ...]]:
     """Return a cache for a module's findings, by platform."""
     return {}

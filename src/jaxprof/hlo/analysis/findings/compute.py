@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from jaxprof.grouping import grouped
 from jaxprof.hlo.analysis.attention import is_any_product
 from jaxprof.hlo.analysis.dataflow import Value, made_through, sources
-from jaxprof.hlo.analysis.findings.finding import HloFinding, gather
+from jaxprof.hlo.analysis.findings.finding import found, gather
 from jaxprof.hlo.analysis.kernels import MATRIX_KINDS
 from jaxprof.hlo.analysis.kinds import held_in, values_of
 from jaxprof.units import bytes_, counted, integer, percent, scaled
@@ -16,6 +16,7 @@ from jaxprof.units import bytes_, counted, integer, percent, scaled
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from jaxprof.finding import Finding
     from jaxprof.hlo.analysis.findings.finding import Scene
     from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.model import Instruction
@@ -34,7 +35,7 @@ LARGE_GEMM_FLOPS: Final = 1e7
 """FLOPs below which a product is launch-bound, so that its sizes and its precision do not matter."""
 
 
-def float64(scene: Scene) -> Iterator[HloFinding]:
+def float64(scene: Scene) -> Iterator[Finding]:
     if not scene.on_accelerator:
         return
     kernels = [kernel for kernel in scene.kernels if kernel.dtype in ("f64", "c128") and kernel.flops]
@@ -43,7 +44,7 @@ def float64(scene: Scene) -> Iterator[HloFinding]:
     )
 
 
-def tiny(scene: Scene) -> Iterator[HloFinding]:
+def tiny(scene: Scene) -> Iterator[Finding]:
     """Find runs of mostly tiny kernels, on a GPU only: elsewhere the host does not launch kernels one by one."""
     if scene.platform != "gpu":
         return
@@ -60,7 +61,7 @@ def tiny(scene: Scene) -> Iterator[HloFinding]:
     if launches < FEW or launches * 2 < everything:
         return
     ordered = sorted(tiny, key=lambda kernel: -(kernel.count or 1))
-    yield HloFinding(
+    yield found(
         "tiny-kernels",
         f"{integer(launches)} of {integer(everything)} launches move less than {bytes_(TINY_BYTES)} and compute less "
         f"than {scaled(TINY_FLOPS, 'FLOP')}: launching them takes longer than running them",
@@ -68,7 +69,7 @@ def tiny(scene: Scene) -> Iterator[HloFinding]:
     )  # fmt: skip
 
 
-def odd_sizes(scene: Scene) -> Iterator[HloFinding]:
+def odd_sizes(scene: Scene) -> Iterator[Finding]:
     """Find GEMM sizes that leave a part of each matrix tile empty; only on devices with matrix units."""
     if not scene.on_accelerator:
         return
@@ -101,7 +102,7 @@ def _gemm_sizes(instruction: Instruction) -> set[int]:
     return {size for shape in shapes for size in shape.dimensions[-2:] if size > 1}
 
 
-def rematerialised(scene: Scene) -> Iterator[HloFinding]:
+def rematerialised(scene: Scene) -> Iterator[Finding]:
     """Find kernels that compute a second time what the forward pass computed."""
     kernels = recomputed(scene)
     flops = _flops(kernels)
@@ -136,7 +137,7 @@ def recomputed(scene: Scene) -> list[Kernel]:
     return [kernel for kernel in scene.kernels if ".remat" in kernel.name or is_second(kernel)]
 
 
-def loops(scene: Scene) -> Iterator[HloFinding]:
+def loops(scene: Scene) -> Iterator[Finding]:
     """Find loops in which every iteration runs only tiny kernels."""
     if scene.platform not in _TINY_IN_LOOP:
         return
@@ -156,7 +157,7 @@ def loops(scene: Scene) -> Iterator[HloFinding]:
                 continue
             turns = "an unknown number of" if edge.times is None else integer(edge.times)
             body = counted(len(inside), "kernel that moves", "kernels that move")
-            yield HloFinding(
+            yield found(
                 "small-loop-body",
                 f"{edge.caller.name} runs {turns} iterations of {body} {bytes_(moved)}: the "
                 "loop's overhead is larger than its work",
@@ -175,7 +176,7 @@ units.
 """
 
 
-def upcast_products(scene: Scene) -> Iterator[HloFinding]:
+def upcast_products(scene: Scene) -> Iterator[Finding]:
     """Find products of float32 arrays that were bfloat16 or float16 just before, where the wider product gains
     nothing."""
     if not scene.on_accelerator:
@@ -191,7 +192,7 @@ def upcast_products(scene: Scene) -> Iterator[HloFinding]:
     )  # fmt: skip
 
 
-def precise_products(scene: Scene) -> Iterator[HloFinding]:
+def precise_products(scene: Scene) -> Iterator[Finding]:
     """Find products of float32 arrays at a precision that takes several passes."""
     if not scene.on_accelerator:
         return

@@ -1,11 +1,11 @@
-"""A finding as a value, and what the checks examine."""
+"""What the checks examine, and what they find."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.hlo.analysis.findings.codes import HLO_FINDINGS, HloFindingKind
+from jaxprof.finding import Finding
+from jaxprof.hlo.analysis.findings.codes import HLO_FINDINGS
 from jaxprof.hlo.analysis.flow import flow_of
 from jaxprof.hlo.analysis.kernels import analysis_of
 from jaxprof.hlo.analysis.kinds import held_in
@@ -19,26 +19,11 @@ if TYPE_CHECKING:
     from jaxprof.hlo.model import Module
 
 
-@dataclass(frozen=True, slots=True)
-class HloFinding:
-    """One finding about a module."""
-
-    code: str
-    message: str
-    where: tuple[str, ...]
-    """Names of kernels or instructions, those with the most weight first."""
-    bytes: int | None = None
-    """Traffic of one run that the finding accounts for; None if traffic is not its measure."""
-
-    @property
-    def kind(self) -> HloFindingKind:
-        """What holds for all findings of this code."""
-        return HLO_FINDINGS[self.code]
-
-    @property
-    def advice(self) -> str:
-        """What to change, and where."""
-        return self.kind.fix
+def found(code: str, message: str, kernels: tuple[str, ...], moved: int | None = None) -> Finding:
+    """Return a finding about a module. `kernels`: names of kernels or instructions, those with the most weight first;
+    `moved`: traffic of one run that it accounts for, None if traffic is not its measure."""
+    kind = HLO_FINDINGS[code]
+    return Finding(code, message, own_fix=kind.fix, scope="module", bytes=moved, held=kind.holds, kernels=kernels)
 
 
 LARGE_BYTES: Final = 1 << 20
@@ -78,12 +63,12 @@ def total(kernel: Kernel) -> int:
     return kernel.bytes * (kernel.count or 1)
 
 
-def gather(code: str, kernels: Sequence[Kernel], one: str, many: str, rest: str) -> Iterator[HloFinding]:
+def gather(code: str, kernels: Sequence[Kernel], one: str, many: str, rest: str) -> Iterator[Finding]:
     """Yield one finding over all the kernels that show it, as `gather_sizes` does with their traffic."""
     yield from gather_sizes(code, [(total(kernel), kernel.name) for kernel in kernels], one, many, rest)
 
 
-def gather_sizes(code: str, sizes: Sequence[tuple[int, str]], one: str, many: str, rest: str) -> Iterator[HloFinding]:
+def gather_sizes(code: str, sizes: Sequence[tuple[int, str]], one: str, many: str, rest: str) -> Iterator[Finding]:
     """Yield one finding over everything that shows it, each with its bytes and its name; `one` or `many` follows their
     number, and `rest` has a placeholder for the sum of their bytes."""
     if not sizes:
@@ -91,4 +76,4 @@ def gather_sizes(code: str, sizes: Sequence[tuple[int, str]], one: str, many: st
     ordered = sorted(sizes, key=lambda named: -named[0])
     whole = sum(size for size, _ in ordered)
     message = f"{counted(len(ordered), one, many)} {rest.format(bytes=bytes_(whole))}"
-    yield HloFinding(code, message, tuple(dict.fromkeys(name for _, name in ordered)), whole)
+    yield found(code, message, tuple(dict.fromkeys(name for _, name in ordered)), whole)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from jaxprof.hlo.analysis.attention import attention_before, is_any_product
 from jaxprof.hlo.analysis.dataflow import Value, resolved, same_elements, sources, upstream
-from jaxprof.hlo.analysis.findings.finding import LARGE_BYTES, HloFinding, gather_sizes
+from jaxprof.hlo.analysis.findings.finding import LARGE_BYTES, found, gather_sizes
 from jaxprof.hlo.analysis.flow import array_key
 from jaxprof.hlo.analysis.kernels import MATRIX_KINDS
 from jaxprof.hlo.analysis.kinds import values_of
@@ -17,13 +17,14 @@ from jaxprof.units import bytes_, counted
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
 
+    from jaxprof.finding import Finding
     from jaxprof.hlo.analysis.attention import Attention
     from jaxprof.hlo.analysis.findings.finding import Scene
     from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.model import Instruction
 
 
-def attention_scores(scene: Scene) -> Iterator[HloFinding]:
+def attention_scores(scene: Scene) -> Iterator[Finding]:
     """Find attention in several kernels, with arrays of the size of the scores between them."""
     attentions = list(_attentions(scene))
     if not attentions:
@@ -54,7 +55,7 @@ def attention_scores(scene: Scene) -> Iterator[HloFinding]:
         f"their size, {bytes_(moved)} written and read a run"
     )
     where = sorted(written.values(), key=lambda pair: -pair[0])
-    yield HloFinding("attention-scores", message, tuple(dict.fromkeys(k.name for _, k in where)), moved)
+    yield found("attention-scores", message, tuple(dict.fromkeys(k.name for _, k in where)), moved)
 
 
 def _attentions(scene: Scene) -> Iterator[Attention]:
@@ -88,7 +89,7 @@ _UPDATED: Final = 2
 """Number of updated arguments that identify a step, which replaces its state, rather than a function of an array."""
 
 
-def lost_donation(scene: Scene) -> Iterator[HloFinding]:
+def lost_donation(scene: Scene) -> Iterator[Finding]:
     """Find results that update arguments element by element but do not take their memory, so that the old and the new
     state are held at once."""
     module = scene.table.module

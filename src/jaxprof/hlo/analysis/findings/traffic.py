@@ -17,8 +17,9 @@ from jaxprof.hlo.shape import parse_shape
 if TYPE_CHECKING:
     from collections.abc import Iterator, Set
 
+    from jaxprof.finding import Finding
     from jaxprof.hlo.analysis.collectives import Collective
-    from jaxprof.hlo.analysis.findings.finding import HloFinding, Scene
+    from jaxprof.hlo.analysis.findings.finding import Scene
     from jaxprof.hlo.analysis.flow import Flow
     from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.model import Instruction
@@ -36,21 +37,21 @@ def _only(scene: Scene, doing: Set[str], beside: Set[str]) -> list[Kernel]:
     ]
 
 
-def layout_copies(scene: Scene) -> Iterator[HloFinding]:
+def layout_copies(scene: Scene) -> Iterator[Finding]:
     kernels = [kernel for kernel in _only(scene, {"copy", "transpose"}, _AROUND) if reorders(kernel.instruction)]
     yield from gather(
         "layout-copy", kernels, "kernel only rewrites", "kernels only rewrite", "arrays in another order: {bytes} a run"
     )
 
 
-def converts(scene: Scene) -> Iterator[HloFinding]:
+def converts(scene: Scene) -> Iterator[Finding]:
     kernels = _only(scene, {"convert"}, _AROUND)
     yield from gather(
         "dtype-convert", kernels, "kernel only changes", "kernels only change", "the dtype of arrays: {bytes} a run"
     )
 
 
-def broadcasts(scene: Scene) -> Iterator[HloFinding]:
+def broadcasts(scene: Scene) -> Iterator[Finding]:
     kernels = [
         kernel
         for kernel in _only(scene, {"broadcast"}, {"reshape", "convert", "copy", "transpose"})
@@ -80,7 +81,7 @@ def _read_whole(flow: Flow, kernels: list[Kernel]) -> list[Kernel]:
     return [kernel for kernel in kernels if id(kernel) in read]
 
 
-def padding(scene: Scene) -> Iterator[HloFinding]:
+def padding(scene: Scene) -> Iterator[Finding]:
     kernels = _only(scene, {"pad"}, {"copy", "transpose", "reshape", "slice"})
     yield from gather("padding", kernels, "kernel only pads", "kernels only pad", "arrays: {bytes} a run")
 
@@ -88,7 +89,7 @@ def padding(scene: Scene) -> Iterator[HloFinding]:
 _CONSTANT = re.compile(r"(?<![^\s%])([^\s%=]++)\s*+=\s*+(\w+\[[\d,]*+\](?:\{[^{}]*+\})?)\s*+constant\(")
 
 
-def constants(scene: Scene) -> Iterator[HloFinding]:
+def constants(scene: Scene) -> Iterator[Finding]:
     module = scene.table.module
     sizes: list[tuple[int, str]] = []
     # Found in the text, because nothing else needs all instructions of a module.
@@ -99,7 +100,7 @@ def constants(scene: Scene) -> Iterator[HloFinding]:
     yield from gather_sizes("large-constant", sizes, "constant is", "constants are", "baked into the program: {bytes}")
 
 
-def unused(scene: Scene) -> Iterator[HloFinding]:
+def unused(scene: Scene) -> Iterator[Finding]:
     sizes: list[tuple[int, str]] = []
     for kernel in scene.kernels:
         instruction = kernel.instruction
@@ -119,7 +120,7 @@ def unused(scene: Scene) -> Iterator[HloFinding]:
     )
 
 
-def host(scene: Scene) -> Iterator[HloFinding]:
+def host(scene: Scene) -> Iterator[Finding]:
     kernels = [kernel for kernel in scene.kernels if kernel.kind in HOST_KINDS]
     yield from gather(
         "host-transfer", kernels, "kernel exchanges", "kernels exchange", "data with the host: {bytes} a run"
@@ -143,7 +144,7 @@ keeps its sharding.
 _MOST: Final = 16
 
 
-def resharded(scene: Scene) -> Iterator[HloFinding]:
+def resharded(scene: Scene) -> Iterator[Finding]:
     """Find arrays that XLA moves from the sharding in which one operation leaves them to that in which the next takes
     them.
 

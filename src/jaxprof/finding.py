@@ -29,7 +29,7 @@ class Finding:
     """Lines that the finding is about, the one to change first; unknown ones are None."""
     _: KW_ONLY
     own_fix: str | None = None
-    """What to change in this case; None if the fix in the catalogue holds."""
+    """What to change in this case; None until `catalogue.with_fix` has added what holds for every case."""
     scope: Scope = "program"
     """What the cost is a part of."""
     seconds: float | None = None
@@ -85,9 +85,7 @@ class Finding:
     @property
     def advice(self) -> str:
         """What to change, and where."""
-        from jaxprof.analysis.explain.catalogue import find_entry
-
-        return find_entry(self.code).fix if self.own_fix is None else self.own_fix
+        return self.own_fix or ""
 
     @property
     def where(self) -> SourceLocation | None:
