@@ -176,23 +176,20 @@ def _transfer(name: str, title: str) -> Fact[RunRow]:
 
 
 _FACTS: Final = RUNS.facts
-LABEL: Final[Fact[RunRow]] = column("", at("label"))
-MEDIAN: Final[Fact[RunRow]] = column("median", at("result.summary.median"), seconds)
-INTERVAL: Final[Fact[RunRow]] = column("95 %", lambda row: interval_text(row.result), right=True)
-SPEEDUP: Final[Fact[RunRow]] = column("speed-up", lambda row: versus_text(row.result), right=True)
+_LABEL: Final[Fact[RunRow]] = column("", at("label"))
 BREAK_EVEN: Final[Fact[RunRow]] = column("break-even", lambda row: break_even_text(row.result), right=True)
 CHECK: Final[Fact[RunRow]] = column("check", lambda row: check_text(row.result))
-SPREAD: Final = pick(_FACTS, "samples", "minimum_seconds", "mean_seconds", "p95_seconds", "maximum_seconds")
+_SPREAD: Final = pick(_FACTS, "samples", "minimum_seconds", "mean_seconds", "p95_seconds", "maximum_seconds")
 """Columns with the distribution of the samples of a call."""
 MODES: Final[Fact[RunRow]] = column("two modes", lambda row: row.result.modes and modes_text(row.result.modes))
-BEFORE_STEADY: Final[tuple[Fact[RunRow], ...]] = (
+_BEFORE_STEADY: Final[tuple[Fact[RunRow], ...]] = (
     *pick(_FACTS, "trace_seconds", "lower_seconds", "compile_seconds"),
     _transfer("transfer_in", "to device"),
     *pick(_FACTS, "first_run_seconds"),
     _transfer("transfer_out", "to host"),
 )
 """Columns with the phases before and after the steady run."""
-RATES: Final = pick(
+_RATES: Final = pick(
     _FACTS, "dispatch_median_seconds", "pipelined_median_seconds", "first_after_pause_seconds", "flops_per_second",
     "bytes_per_second", "peak_bytes", "transfer_in_bytes_per_second",
 )  # fmt: skip
@@ -241,18 +238,25 @@ def _tables(rows: list[RunRow], *, judged: bool) -> Iterator[Piece]:
     """Yield how fast each run is, its samples, its phases and what a call moves, without empty tables. `judged`: the
     verdicts were already printed above."""
     baseline = next((row.run.as_baseline for row in rows if not row.run.plan.baseline), "baseline")
-    versus = replace(SPEEDUP, title=f"vs {baseline}", right=False)
     sampled = [row for row in rows if row.result.summary is not None]
     if sampled:
-        yield Table((LABEL, MEDIAN, INTERVAL, versus, BREAK_EVEN, CHECK), rows)
+        columns: tuple[Fact[RunRow], ...] = (
+            _LABEL,
+            column("median", at("result.summary.median"), seconds),
+            column("95 %", lambda row: interval_text(row.result), right=True),
+            column(f"vs {baseline}", lambda row: versus_text(row.result)),
+            BREAK_EVEN,
+            CHECK,
+        )
+        yield Table(columns, rows)
         if not judged:
             yield Prose(verdicts_text(rows), hang=2)
-    yield from _table("samples", (*SPREAD, MODES), sampled)
-    yield from _table("phases", BEFORE_STEADY, rows)
+    yield from _table("samples", (*_SPREAD, MODES), sampled)
+    yield from _table("phases", _BEFORE_STEADY, rows)
     for row in rows:
         if text := launches_text(row.result):
             yield Prose(f"{row.label}: {text}", hang=2)
-    yield from _table("one call", RATES, rows)
+    yield from _table("one call", _RATES, rows)
     for row in rows:
         if note := row.result.cost.note:
             yield Prose(f"{row.label}, FLOPs and bytes: {note}", hang=2)
@@ -262,7 +266,7 @@ def _table(title: str, columns: Sequence[Fact[RunRow]], rows: list[RunRow]) -> I
     """Yield a table without the rows that have no value in it; nothing if no row has one."""
     useful = [row for row in rows if any(column.text(row) != UNKNOWN for column in columns)]
     if useful:
-        yield from ("", Table((replace(LABEL, title=title), *columns), useful))
+        yield from ("", Table((replace(_LABEL, title=title), *columns), useful))
 
 
 _PHASES_OVER_LAUNCHES = ("trace", "lower", "compile", "first_run")

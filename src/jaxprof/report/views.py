@@ -7,7 +7,6 @@ A view imports what it needs when it is requested.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from jaxprof.facts import RUN, Fact, at, column, pick
@@ -81,27 +80,30 @@ def _measured_kernels(session: Session, run: Run) -> Sequence[MeasuredKernel] | 
 
 
 class _ViewedRun(NamedTuple):
-    """A run that has the view, and the rows of the view; for the view `memory` they are its MemoryPicture."""
+    """A run that has the view, and the rows of the view."""
 
+    session: Session
     run: Run
-    rows: Any
+    rows: list[Any]
 
 
 def facts_of_view(view: str) -> tuple[Fact[Session], ...]:
     """Return the facts of the JSON of a view: the runs that have it, or its rows of all programs."""
     facts, rows_of = view_of(view)
-    rows: Fact[Any] = Fact(view, ROWS, "The rows of the view", at("rows"), inside=facts)
     if view in OF_PROGRAMS:
 
         def all_rows(session: Session) -> list[Any]:
             return [row for run in session.runs.values() for row in rows_of(session, run) or ()]
 
-        return (replace(rows, read=all_rows, inside=(RUN, *facts)),)
+        return (Fact(view, ROWS, "The rows of the view", all_rows, inside=(RUN, *facts)),)
+    rows: Fact[_ViewedRun] = Fact(view, ROWS, "The rows of the view", at("rows"), inside=facts)
     of_run: list[Fact[_ViewedRun]] = [RUN, Fact("label", TEXT, "Its name for people", at("run.label")), rows]
     if view == "memory":
+        from jaxprof.analysis.memory import buffers_of
         from jaxprof.facts.memory import MEMORY
 
-        of_run[-1] = Fact(view, OBJECT, "Its memory", at("rows"), inside=MEMORY)
+        of_run[-1] = Fact(view, OBJECT, "Its memory",
+                          lambda viewed: buffers_of(viewed.session, viewed.run.id), inside=MEMORY)  # fmt: skip
     elif view == "steps":
         from jaxprof.analysis.profile import device_steps
         from jaxprof.facts.captures import DEVICE_STEPS
@@ -113,20 +115,14 @@ def facts_of_view(view: str) -> tuple[Fact[Session], ...]:
 
 
 def _viewed_runs(session: Session, view: str) -> Iterator[_ViewedRun]:
-    if view == "memory":
-        from jaxprof.analysis.memory import buffers_of
-
-        pictures = ((run, buffers_of(session, run.id)) for run in session.runs.values())
-        yield from (_ViewedRun(run, picture) for run, picture in pictures if picture is not None)
-        return
     _, rows_of = view_of(view)
     for run in session.runs.values():
         rows = rows_of(session, run)
-        listed = list(rows) if rows is not None else []
+        listed = list(rows or ())
         if view == "compile":
             listed.sort(key=lambda row: row.node.self_seconds, reverse=True)
-        if listed or (view == "steps" and rows is not None):
-            yield _ViewedRun(run, listed)
+        if listed or (rows is not None and view in ("memory", "steps")):
+            yield _ViewedRun(session, run, listed)
 
 
 def view_csv(session: Session, view: str) -> str:

@@ -68,7 +68,8 @@ class Nvml:
         self._module = module
         self._handles: dict[tuple[int, int | None], Any] = {}
         self._opened = False
-        self._processes = ProcessNames()
+        self._who: dict[int, tuple[str | None, str | None]] = {}
+        """Name and user by pid, kept as long as the pid is listed."""
         self.problem = ""
 
     def listing(self) -> NvidiaListing:
@@ -105,7 +106,7 @@ class Nvml:
             clock_hertz=_scaled(self._ask_of(chip, "nvmlDeviceGetClockInfo", _CLOCK_SM), 1e6),
             clock_limit_hertz=_scaled(self._ask_of(chip, "nvmlDeviceGetMaxClockInfo", _CLOCK_SM), 1e6),
             throttle_reasons=self._throttle_reasons(chip),
-            processes=self._processes.describe(self._process_memory(handle)),
+            processes=self._described_processes(self._process_memory(handle)),
         )
 
     def close(self) -> None:
@@ -225,6 +226,14 @@ class Nvml:
                 used[pid] = max(used.get(pid) or 0, memory) if memory is not None else used.get(pid)
         return used
 
+    def _described_processes(self, memory_bytes: Mapping[int, int | None]) -> list[dict[str, Scalar | None]]:
+        """Return pid, name, user and memory_bytes of each process, the largest memory first."""
+        self._who = {pid: self._who.get(pid) or _who(pid) for pid in memory_bytes}
+        return [
+            {"pid": pid, "name": self._who[pid][0], "user": self._who[pid][1], "memory_bytes": memory_bytes[pid]}
+            for pid in sorted(memory_bytes, key=lambda pid: (-(memory_bytes[pid] or 0), pid))
+        ]
+
     def _ask_of(self, handle: Any, question: str, *arguments: Any) -> Any:
         return None if handle is None else self._ask(question, handle, *arguments)
 
@@ -294,26 +303,8 @@ def _cuda_version(value: Any) -> str | None:
     return f"{whole // 1000}.{whole % 1000 // 10}" if whole else None
 
 
-class ProcessNames:
-    """Names and users by pid, cached as long as the pid is requested.
-
-    A process of another user may hide its user, and one of another container its existence: then they are None.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[int, tuple[str | None, str | None]] = {}
-
-    def describe(self, memory_bytes: Mapping[int, int | None]) -> list[dict[str, Scalar | None]]:
-        """Return pid, name, user and memory_bytes of each process, the largest memory first."""
-        self._known = {pid: who for pid, who in self._known.items() if pid in memory_bytes}
-        self._known |= {pid: _who(pid) for pid in memory_bytes if pid not in self._known}
-        return [
-            {"pid": pid, "name": self._known[pid][0], "user": self._known[pid][1], "memory_bytes": memory_bytes[pid]}
-            for pid in sorted(memory_bytes, key=lambda pid: (-(memory_bytes[pid] or 0), pid))
-        ]
-
-
 def _who(pid: int) -> tuple[str | None, str | None]:
+    """Return name and user of a process; None for what one of another user or container hides."""
     name = user = None
     with suppress(psutil.Error, OSError, ValueError, KeyError, OverflowError):  # gone, hidden, or a user without a name
         process = psutil.Process(pid)

@@ -26,7 +26,6 @@ from jaxprof.report.page.elements import (
     facts,
     folded,
     heading,
-    listed,
     paragraph,
     section,
     text,
@@ -98,7 +97,7 @@ def _environment(session: Session) -> Iterator[str]:
     if header.environment:
         yield heading("Machine")
         yield from facts((name, str(value)) for name, value in header.environment.items())
-    yield from listed(session.notices, "notes")
+    yield from map(paragraph, session.notices)
 
 
 def _texts(session: Session) -> Iterator[Section]:

@@ -75,20 +75,14 @@ def heading(words: str, level: int = 3) -> str:
 
 def paragraph(words: str, kind: str = "") -> str:
     """Return a paragraph; `kind` is its class in the style."""
-    return f"<p{_kind(kind)}>{text(words)}</p>"
+    named = f' class="{kind}"' if kind else ""
+    return f"<p{named}>{text(words)}</p>"
 
 
 def command(line: str) -> Iterator[str]:
     """Yield a command to copy; nothing for an empty one."""
     if line:
         yield f'<p class="command"><code>{text(line)}</code></p>'
-
-
-def listed(items: Iterable[str], kind: str = "") -> Iterator[str]:
-    """Yield a list, whose class in the style is `kind`; nothing without items."""
-    shown = "".join(f"<li>{text(item)}</li>" for item in items)
-    if shown:
-        yield f"<ul{_kind(kind)}>{shown}</ul>"
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
@@ -150,7 +144,3 @@ def _cell(value: Any, shown: str, side: str) -> str:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     sorted_by = f' data-v="{escape(repr(value))}"' if number else ""
     return f"<td{side}{sorted_by}>{text(shown)}</td>"
-
-
-def _kind(kind: str) -> str:
-    return f' class="{kind}"' if kind else ""
