@@ -112,6 +112,18 @@ def test_an_answer_that_cannot_be_read_is_an_error(answer, tmp_path, monkeypatch
         jax_devices(HERE, timeout_seconds=20)
 
 
+def test_whoever_lists_devices_numbers_gpus_as_the_machine_does_and_takes_no_memory(monkeypatch):
+    asked = []
+    answer = engine_process._Devices(devices=[{"id": "cpu:0"}])
+    monkeypatch.setattr(
+        engine_process, "ask", lambda where, request, environment, *_: asked.append(environment) or answer
+    )
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
+    jax_devices(HERE)
+    assert (asked[0]["CUDA_DEVICE_ORDER"], asked[0]["XLA_PYTHON_CLIENT_PREALLOCATE"]) == ("PCI_BUS_ID", "false")
+
+
 def test_a_file_that_never_ends_its_import_is_told_from_an_engine_that_is_slow(tmp_path, monkeypatch):
     write_engine(tmp_path, monkeypatch, f"{engines.PREAMBLE}control.readline()\n")
     with pytest.raises(WorkerError) as of_file:

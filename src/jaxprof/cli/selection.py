@@ -14,7 +14,7 @@ from jaxprof.cli.target import is_own, split_run
 from jaxprof.devices import Device
 from jaxprof.devices.inventory.join import merge
 from jaxprof.devices.inventory.machine import gather, local_devices, parse_device, platforms_of
-from jaxprof.devices.inventory.placement import probe_environment, worker_environment
+from jaxprof.devices.inventory.placement import worker_environment
 from jaxprof.errors import JaxprofError, UsageError, WorkerError, unknown_name
 from jaxprof.runner.engine_process import describe, jax_devices
 from jaxprof.runner.interpreter import Interpreter
@@ -152,7 +152,7 @@ def find_all(interpreter: Interpreter) -> tuple[Sequence[Device], str]:
     if interpreter.jax is None:
         return local, f"{interpreter.path} has no jax"
     try:
-        return merge(local, jax_devices(interpreter, probe_environment())), ""
+        return merge(local, jax_devices(interpreter)), ""
     except JaxprofError as error:
         return local, safe(error.what)
 

@@ -69,8 +69,6 @@ FREEZE_SECONDS = 0.1
 """Longest time that `freeze` waits for a child to stop."""
 _FREEZE_POLL_SECONDS = 2e-4
 _ANSWER = msgspec.json.Decoder(EngineAnswer)
-PROBE_ENVIRONMENT = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "TF_CPP_MIN_LOG_LEVEL": "3"}
-"""Variables that keep a listing of devices from taking a GPU's memory."""
 
 
 class EngineProcess(ChildProcess):
@@ -303,11 +301,13 @@ def host_devices(count: int) -> dict[str, str]:
     return {"JAX_NUM_CPU_DEVICES": str(count)} if count > 1 else {}
 
 
-def jax_devices(
-    interpreter: Interpreter, environment: Mapping[str, str] | None = None, timeout_seconds: float = 60.0
-) -> dict[str, Any]:
-    """Return what JAX sees there, as the engine answers it. Blocks while a child does the work. Raises WorkerError."""
-    answer = ask(interpreter, DevicesRequest(), {**PROBE_ENVIRONMENT, **(environment or {})}, timeout_seconds, _Devices)
+def jax_devices(interpreter: Interpreter, timeout_seconds: float = 60.0) -> dict[str, Any]:
+    """Return what JAX sees there, as the engine answers it. Blocks while a child does the work, which takes no GPU
+    memory, and numbers GPUs as `local_devices` does. Raises WorkerError."""
+    from jaxprof.devices.inventory.visible import settled_order
+
+    environment = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "TF_CPP_MIN_LOG_LEVEL": "3", **settled_order(os.environ)}
+    answer = ask(interpreter, DevicesRequest(), environment, timeout_seconds, _Devices)
     if not all(device.get("id") for device in answer.devices):
         raise WorkerError(f"the answer of {interpreter.path} cannot be used: a device has no id")
     return asdict(answer)

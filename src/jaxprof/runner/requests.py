@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from jaxprof.devices.inventory.join import merge
 from jaxprof.devices.inventory.machine import gather, local_devices
-from jaxprof.devices.inventory.placement import WorkerEnvironment, probe_environment, worker_environment
+from jaxprof.devices.inventory.placement import WorkerEnvironment, worker_environment
 from jaxprof.devices.targets import wheels
 from jaxprof.devices.targets.chips import target_config
 from jaxprof.engine.protocol.request import CompileRequest, Request, RunRequest
@@ -36,7 +36,7 @@ def place(planned: PlannedRun, interpreter: Interpreter) -> WorkerEnvironment:
     by_id = {device.id: device for device in devices}
     device = by_id.get(planned.spec.device)
     if device is None or device.used_by_jax is False:  # a forecast: JAX itself can tell for certain
-        devices = merge(devices, jax_devices(interpreter, probe_environment()))
+        devices = merge(devices, jax_devices(interpreter))
     return worker_environment(planned.spec.device, devices)
 
 

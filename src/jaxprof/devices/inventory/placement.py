@@ -32,12 +32,6 @@ class WorkerEnvironment:
     notes: tuple[str, ...] = ()
 
 
-def probe_environment() -> dict[str, str]:
-    """Return variables for the process that only lists devices: it takes no GPU memory, and numbers GPUs as
-    `local_devices` does."""
-    return {PREALLOCATE: "false", **settled_order(os.environ)}
-
-
 def worker_environment(
     device: str,
     devices: Iterable[Device],
