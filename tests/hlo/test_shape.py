@@ -90,7 +90,7 @@ def test_stablehlo_loses_its_locations_and_keeps_their_meaning():
     lines = text.split("\n")
     tanh = next(number for number, line in enumerate(lines) if "tanh" in line)
     assert lines[tanh] == "    %1 = stablehlo.tanh %0 : tensor<256x512xf32>"
-    assert places.of(tanh) == LineOrigin(HloSourceLocation(FILE, 11), "jit(loss)/jvp(attn)/tanh")
+    assert places[tanh] == LineOrigin(HloSourceLocation(FILE, 11), "jit(loss)/jvp(attn)/tanh")
     assert lines[1].startswith("  func.func public @main(%arg0: tensor<256x512xf32>, %arg1: tensor<512x512xf32>)")
 
 
@@ -99,6 +99,6 @@ def test_a_jaxpr_loses_its_comments_and_keeps_their_meaning():
     lines = text.split("\n")
     assert "#" not in text
     assert lines[1] == "    c:f32[256,512] = dot_general["
-    assert places.of(1) == LineOrigin(HloSourceLocation(FILE, 10), "jvp(attn)/dot_general")
+    assert places[1] == LineOrigin(HloSourceLocation(FILE, 10), "jvp(attn)/dot_general")
     assert lines[5] == "    d:f32[256,512] = tanh c"
-    assert places.of(5) == LineOrigin(HloSourceLocation(FILE, 11), "jvp(attn)/tanh")
+    assert places[5] == LineOrigin(HloSourceLocation(FILE, 11), "jvp(attn)/tanh")

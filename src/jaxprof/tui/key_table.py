@@ -213,7 +213,6 @@ GROUPS: dict[str, KeyGroup] = {
         Key("next_tab", "right_square_bracket", "next_tab(1)", "Next tab", "Go to the next tab"),
         Key("tab_before", "left_square_bracket", "next_tab(-1)", "Previous tab", "Go to the previous tab", HIDDEN),
         Key("other_side", "m:i", "other_side", "Text/lists", "Switch between the lists and the text"),
-        Key("match", "m:M", "match", "Other stages", "Go to the same code in the other stages"),
         Key("program", "m:R", "choose_program", "Choose run", "Choose the run or module to show"),
         Key("device", "m:d", "choose_device", "Device", "Choose the device to compare kernels with"),
         Key("profile", "m:t", "profile", "Timeline", "Show this kernel in the run's timeline"),

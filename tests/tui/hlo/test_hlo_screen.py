@@ -14,7 +14,6 @@ from jaxprof.tui.hlo.kernel_side import HloFindings
 from jaxprof.tui.hlo.kernels import KernelTable
 from jaxprof.tui.hlo.modules import OpenedModule
 from jaxprof.tui.hlo.screen import HloScreen
-from jaxprof.tui.hlo.stage_side import StageSide
 from jaxprof.tui.kit.fact_list import FactList
 from jaxprof.tui.messages import SessionChanged
 from tui.fakes import SMALL, Stage, walking
@@ -100,10 +99,7 @@ async def test_stages_barriers_sources_and_the_order_of_the_kernels(tmp_path):
         await walk.shows("▸10 y = x @ w", " 11 return jnp.tanh(y / 2)")
         table = walk.find(KernelTable)
         await walk.through("""
-            enter | finds the matching lines | ▸ %dot.1 =
-            m M | @Choose
-            down enter | [StableHLO] | ▸ %0 = stablehlo.dot_general
-            m , | [HLO] | ▸ %dot.1 =
+            enter | ▸ %dot.1 =
         """)
         await opened(walk, program_session())
         await walk.press("/ 'grad enter tab")
@@ -166,18 +162,9 @@ async def test_the_cursor_goes_from_point_to_point_of_the_roofline():
             await chosen(order[at])
 
 
-async def test_what_is_not_known_yet_is_not_called_nothing_and_matches_of_another_program_are_dropped(monkeypatch):
-    found = threading.Event()
-    monkeypatch.setattr(StageSide, "matches", lambda texts: found.wait(20) and [("jaxpr", 0), ("stablehlo", 0)])
+async def test_what_is_not_known_yet_is_not_called_nothing():
     async with walking() as walk:
         screen = await opened(walk, program_session())
-        await walk.press("m M")
-        await opened(walk, program_session())
-        found.set()
-        await walk.app.workers.wait_for_complete()
-        await walk.pause()
-        assert walk.screen is screen, "no question about lines of the program before"
-
         fresh = OpenedModule(screen._opened.program)
         screen.lists.show_program(fresh)
         screen.lists.show_findings(fresh)

@@ -195,7 +195,7 @@ def _note_problems(module: HloProgram) -> None:
 
 
 def _without_links(name: str, text: str) -> str:
-    """Return the text of a stage without the locations that link it to the other stages. JSON keeps them."""
+    """Return the text of a stage without source locations. JSON keeps them."""
     if name in ("hlo", "hlo_before"):
         return text
     from jaxprof.hlo.places import without_comments, without_locations

@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from jaxprof.hlo.model import Computation
-from jaxprof.hlo.places import HloPlaces, ListedPlaces, Places
+from jaxprof.hlo.places import LineOrigin, Origins, hlo_origin
 from jaxprof.hlo.read.lexer import Language
 from jaxprof.hlo.source import Source
 from jaxprof.units import integer
@@ -33,10 +33,9 @@ _CALLING = frozenset({"fusion", "while", "conditional", "call", "async-start"})
 class Document:
     """One text with its lines, counted from 0."""
 
-    def __init__(self, text: str, places: Places | None = None, language: Language | None = None) -> None:
+    def __init__(self, text: str, origins: Origins | None = None, language: Language | None = None) -> None:
         self.source = Source(text)
-        self.places = places or ListedPlaces()
-        """Where its lines came from."""
+        self._origins = origins or {}
         self.language = language
         """The language that colours its lines; None for plain text."""
         self.line_count = max(1, self.source.line_count)
@@ -50,6 +49,10 @@ class Document:
     def line(self, number: int) -> str:
         """Return line `number`; empty outside of the text."""
         return next(iter(self.source.lines(number + 1, 1)), "") if number >= 0 else ""
+
+    def origin(self, number: int) -> LineOrigin | None:
+        """Return where line `number` came from; None if the text does not say."""
+        return self._origins.get(number)
 
     def offset(self, number: int) -> int:
         """Return where line `number` begins in the text."""
@@ -65,7 +68,10 @@ class HloDocument(Document):
 
     def __init__(self, modules: Sequence[Module]) -> None:
         self.modules = tuple(modules)
-        super().__init__(modules[0].source.text, HloPlaces(self.modules, self.instruction), Language.HLO)
+        super().__init__(modules[0].source.text, language=Language.HLO)
+
+    def origin(self, number: int) -> LineOrigin | None:
+        return hlo_origin(self.instruction(number))
 
     @cached_property
     def _computations(self) -> list[Computation]:

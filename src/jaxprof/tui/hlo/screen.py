@@ -1,7 +1,6 @@
 """The HLO screen: what XLA made of a program. Kernels first, then what is inside them, then the text of each stage.
 
-A thread reads, parses and analyses the program part by part, the kernels first. A line of a stage leads to the lines of
-the other stages that came from the same source location.
+A thread reads, parses and analyses the program part by part, the kernels first.
 """
 
 from __future__ import annotations
@@ -20,10 +19,9 @@ from jaxprof.analysis.opener import modules_of
 from jaxprof.hlo.open.paths import modules_at
 from jaxprof.hlo.open.stages import STAGES
 from jaxprof.text import safe
-from jaxprof.tui.hlo.code_view import LINE_SHOWN
 from jaxprof.tui.hlo.kernel_side import LISTS, KernelSide
 from jaxprof.tui.hlo.modules import OpenedModule, device_of, first_of, open_in_thread, rank
-from jaxprof.tui.hlo.stage_side import TITLES, Match, StageSide
+from jaxprof.tui.hlo.stage_side import TITLES, StageSide
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.captures import (
     TrustLine,
@@ -338,11 +336,6 @@ class HloScreen(SessionScreen, keys="hlo"):
         else:
             self.say(f"{safe(target.name)} has no line of its own in this text.")
 
-    def to_line(self, match: Match) -> None:
-        """Go to a line of a stage."""
-        self.texts.go(match)
-        self.show_tab(match[0])
-
     def to_kernel(self, name: str) -> None:
         """Go to a kernel in the list; to the text of an instruction that is none."""
         self.show_tab("kernels")
@@ -397,27 +390,6 @@ class HloScreen(SessionScreen, keys="hlo"):
             self.show_tab("kernels")
 
     # -- keys -------------------------------------------------------------------------------------------------
-
-    def action_match(self) -> None:
-        opened = self._opened
-        self._bring_text_along()
-        if opened is not None:
-            in_thread(self, self.texts.matches, "matches", then=partial(self._go_to_match, opened))
-
-    def _go_to_match(self, opened: OpenedModule, matches: list[Match]) -> None:
-        if opened is not self._opened:  # the user has chosen another program since
-            return
-        if not matches:
-            self.say("No other stage has a line from this source location.", "No match", timeout=3)
-            return
-        if len(matches) == 1:
-            self.to_line(matches[0])
-            return
-        options = [
-            Option(f"{TITLES[name]} {line + 1}", opened.stages[name].line(line).strip()[:LINE_SHOWN])
-            for name, line in matches
-        ]
-        Choose("The same place in other stages", options).ask(self.app, lambda at: self.to_line(matches[at]))
 
     def action_choose_program(self) -> None:
         programs, opened = [*self._of_session.values(), *self._of_files.values()], self._opened

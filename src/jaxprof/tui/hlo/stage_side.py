@@ -14,7 +14,6 @@ from jaxprof.text import safe
 from jaxprof.tui.hlo.code_view import CodeView
 from jaxprof.tui.hlo.document import Document, Hits, HloDocument, search
 from jaxprof.tui.hlo.kernel_detail import source_facts
-from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.fact_list import FactLine, FactList
 from jaxprof.tui.kit.filter import FilterLine, compiled
 from jaxprof.tui.kit.guard import Guarded, on
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
 
 TITLES = {stage.name: stage.title for stage in STAGES}
-_KEY_STYLE = "bold $footer-key-foreground"
 
 Match = tuple[str, int]
 """The name of a stage, and a line of it."""
@@ -226,15 +224,6 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
 
     # -- where a line came from --------------------------------------------------------------------------------
 
-    def matches(self) -> list[Match]:
-        """Return the lines of all other stages that came from the same place as the cursor's line. Slow for large
-        texts."""
-        origin, opened = self.view.document.places.of(self.view.cursor), self._opened
-        if origin is None or opened is None:
-            return []
-        others = (name for name in TITLES if name in opened.stages and name != self.stage)
-        return [(name, line) for name in others for line in opened.stages[name].places.lines(origin)]
-
     @on(RowList.Highlighted, "#code")
     def _line_in_view(self) -> None:
         self._show_count()
@@ -246,7 +235,7 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
         if opened is None or document is not opened.stages.get(self.stage):
             facts.show(None, lambda width: ())
             return
-        origin, around = document.places.of(line), 1 if self.size.height >= 30 else 0
+        origin, around = document.origin(line), 1 if self.size.height >= 30 else 0
         facts.show(
             (self.stage, line, len(opened.stages)),
             lambda width: _origin_facts(origin, width, opened.program.recorded_seconds, around),
@@ -262,8 +251,6 @@ def _origin_facts(origin: LineOrigin | None, width: int, recorded_seconds: float
     facts: list[FactLine] = []
     if origin.place is not None:
         facts += source_facts(origin.place, width, recorded_seconds, around=around)
-    words = ("finds the matching lines of other stages", "$text-muted")
-    facts.append(Content.assemble((f"{key_of('hlo.match')}  ", _KEY_STYLE), words))
     if origin.op_name:
         names = Content.styled(safe(origin.op_name), "$text-muted")
         if facts and isinstance(facts[0], Content) and facts[0].cell_length + names.cell_length + 3 <= width:
