@@ -10,9 +10,8 @@ import pytest
 
 from jaxprof.events import CaptureWindow, Compiled, SourceLocation, StageRunning, StepsCounted
 from jaxprof.recorder.capture_window import SETTLED_SECONDS, UNCOUNTED_SECONDS, CaptureWindows
-from jaxprof.trace.folders import choose
 from jaxprof.trace.ops import op_times
-from jaxprof.trace.sources import read_chosen
+from jaxprof.trace.sources import read_profile
 
 COMPILED = Compiled(function="step", compile_seconds=0.1)
 
@@ -71,7 +70,7 @@ def test_a_window_of_some_seconds_holds_what_ran_in_it(stage):
     assert stage.states == ["began", "ended"]
     assert not stage.window.begun
     assert stage.window.turns == 4
-    table = op_times(read_chosen(choose(Path(stage.last.path))))
+    table = op_times(read_profile(Path(stage.last.path)))
     assert "jit_step" in {row.module for row in table}
 
 

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from made_traces import cpu_plane, gpu_planes, host, on_cpu, on_gpu, op
-from xplane_wire import Plane, nested, number, space_bytes
+from xplane_wire import nested, number, space_bytes
 
 from jaxprof.errors import FileRefusedError, UsageError
-from jaxprof.events import KernelsMeasured, TrustReported
+from jaxprof.events import KernelsMeasured, TrustReported, WarningRaised
 from jaxprof.trace.folders import choose
+from jaxprof.trace.imported import import_profile
 from jaxprof.trace.line import Chain
-from jaxprof.trace.sources import read_chosen, read_profile
+from jaxprof.trace.sources import read_profile
 from jaxprof.trace.summary import events_of
 
 
@@ -101,34 +102,27 @@ class TestFolders:
         for run, hosts in (("2026_01_01", ["a"]), ("2026_02_02", ["a", "b"])):
             folder = tmp_path / "plugins" / "profile" / run
             folder.mkdir(parents=True)
-            for place, name in enumerate(hosts):
-                task = Plane("Task Environment", stats={"profile_start_time": 1_700_000_000_000_000_000 + place * 1000})
-                written(folder, space_bytes([cpu_plane(), task]), f"{name}.xplane.pb")
+            for name in hosts:
+                written(folder, space_bytes([cpu_plane()]), f"{name}.xplane.pb")
                 written(folder, gzip.compress(b"{}"), f"{name}.trace.json.gz")
         return tmp_path
 
-    def test_the_newest_run_with_all_its_hosts_on_one_clock_unless_others_are_chosen(self, tmp_path):
+    def test_the_first_host_of_the_newest_run_unless_others_are_chosen(self, tmp_path):
         folder = self.log_folder(tmp_path)
-        trace = read_profile(folder)
-        starts = {
-            device: min(int(lane.starts.min()) for lane in trace.op_lanes() if lane.device == device)
-            for device in ("a/cpu:0", "b/cpu:0")
-        }
-        assert starts == {"a/cpu:0": 0, "b/cpu:0": 1_000_000}
-        assert trace.hosts == ["a", "b"]
-        assert read_chosen(choose(folder, "2026_01_01")).hosts == ["a"]
-        assert {lane.device for lane in read_chosen(choose(folder, hosts=["b"])).op_lanes()} == {"cpu:0"}
+        newest = folder / "plugins/profile/2026_02_02"
+        assert choose(folder).path == newest / "a.xplane.pb"
+        assert choose(folder, host="b").path == newest / "b.xplane.pb"
+        assert choose(folder, "2026_01_01").run.name == "2026_01_01"
         with pytest.raises(UsageError, match="2026_02_02, 2026_01_01"):
             choose(folder, "2025")
         with pytest.raises(UsageError, match="It has a, b"):
-            choose(folder, hosts=["c"])
+            choose(folder, host="c")
 
-    def test_a_host_that_cannot_be_read_is_left_out_and_named(self, tmp_path):
-        folder = self.log_folder(tmp_path)
-        written(folder / "plugins/profile/2026_02_02", b"", "b.xplane.pb")
-        trace = read_profile(folder)
-        assert {lane.device for lane in trace.op_lanes()} == {"cpu:0"}
-        assert "b.xplane.pb is empty" in trace.problems[0]
+    def test_the_hosts_that_are_not_read_are_named(self, tmp_path):
+        events = []
+        import_profile(self.log_folder(tmp_path), "r1", events.append)
+        (warning,) = (event for event in events if isinstance(event, WarningRaised))
+        assert warning.message == "this is the profile of a; the recording also has b"
 
 
 TAG = 4 << 3 | 2

@@ -183,16 +183,16 @@ def _keep_value(ctx: click.Context, parameter: click.Parameter, value: Any) -> N
 _kept = partial(click.option, metavar="NAME", expose_value=False, callback=_keep_value)
 profile = combine_options(
     _kept("--profile-run", default="", help="The recording in a log folder to open. Default: the newest."),
-    _kept("--host", "hosts", multiple=True, help="Only this host of a profile. May be repeated."),
+    _kept("--host", default="", help="The host to open, of a recording of several. Default: the first."),
 )
-"""Options that choose the recording and the hosts to open, in a folder that has several; see `profile_part`."""
+"""Options that choose the recording and the host to open, in a folder that has several; see `profile_part`."""
 
 
-def profile_part() -> tuple[str, tuple[str, ...]]:
-    """Return the recording and the hosts that the current command chooses of a profile; both empty by default."""
+def profile_part() -> tuple[str, str]:
+    """Return the recording and the host that the current command chooses of a profile; both empty by default."""
     context = click.get_current_context(silent=True)
     meta = context.meta if context is not None else {}
-    return meta.get("jaxprof.profile_run", ""), meta.get("jaxprof.hosts", ())
+    return meta.get("jaxprof.profile_run", ""), meta.get("jaxprof.host", "")
 
 
 def measuring(when: str = "") -> Callable[[Command], Command]:

@@ -164,7 +164,7 @@ def named(word: str) -> tuple[Kind | None, Path]:
     kind = kind_of(path)
     if kind is not Kind.PROFILE:
         why = f"chooses a part of a profile, and {word} is not a profile"
-        refuse(("profile_run", "hosts"), why, "Leave it out.")
+        refuse(("profile_run", "host"), why, "Leave it out.")
     return kind, path
 
 

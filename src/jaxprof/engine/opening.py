@@ -22,7 +22,7 @@ def open_trace(request: OpenTraceRequest, emit: Callable[[Event], None], control
             emit,
             control.check,
             profile_run=request.profile_run,
-            hosts=request.hosts,
+            host=request.host,
             views=request.views,
         )
         emit(RunFinished(status="ok"))
@@ -33,7 +33,7 @@ def open_trace(request: OpenTraceRequest, emit: Callable[[Event], None], control
             RunFinished(
                 status="failed",
                 error=f"{request.path} does not fit into this machine's memory",
-                advice="Record fewer steps, or open the profile of one host (--host).",
+                advice="Record fewer steps.",
             )
         )
     except Exception as error:  # noqa: BLE001 - a damaged file can break the reader anywhere: that is the result

@@ -29,19 +29,21 @@ WINDOW: Final = "capture window"
 """Workload name of the run that reads the profile of a capture window."""
 
 
-def plan_profile(path: Path, run: str = "", hosts: Sequence[str] = (), views: Sequence[str] = ()) -> PlannedRun:
+def plan_profile(path: Path, run: str = "", host: str = "", views: Sequence[str] = ()) -> PlannedRun:
     """Plan the reading of a profile, for a Scheduler; with `views`, only the parts that these need.
 
     Raises UsageError and FileRefusedError if there is no such profile.
     """
-    chosen = choose(path, run, hosts)
     return PlannedRun(
         spec=RunSpec(
-            target=str(path), workload=chosen.name, variant="profile", how="imported", device=NOT_KNOWN_YET, check=False
+            target=str(path),
+            workload=choose(path, run, host).run.name,
+            variant="profile",
+            how="imported",
+            device=NOT_KNOWN_YET,
+            check=False,
         ),
-        profile=OpenTraceRequest(
-            path=str(path.absolute()), profile_run=run and chosen.name, hosts=list(hosts), views=list(views)
-        ),
+        profile=OpenTraceRequest(path=str(path.absolute()), profile_run=run, host=host, views=list(views)),
     )
 
 

@@ -244,7 +244,7 @@ class Scheduler(RecordingScheduler):
         try:
             import_profile(
                 Path(profile.path), run, take, check,
-                profile_run=profile.profile_run, hosts=profile.hosts, views=profile.views,
+                profile_run=profile.profile_run, host=profile.host, views=profile.views,
             )  # fmt: skip
         except _CancelledError:
             finished = RunFinished(status="cancelled", error="cancelled")

@@ -22,7 +22,7 @@ from jaxprof.grouping import grouped
 from jaxprof.trace.executions import CALL, Executions
 from jaxprof.trace.intervals import Coverage, extents_by_group, joined, outermost, places_of
 from jaxprof.trace.launch import launches_on
-from jaxprof.trace.model import ABSENT, NO_OP, Ints, Trace, host_of
+from jaxprof.trace.model import ABSENT, NO_OP, Ints, Trace
 
 _OUTSIDE: Final = -1
 """Launched outside every annotation."""
@@ -49,7 +49,7 @@ class Windows:
 
 @dataclass(frozen=True, slots=True)
 class Annotations:
-    """Outermost step annotations of one host, in order of start."""
+    """Outermost step annotations of the host, in order of start."""
 
     names: list[str]
     starts: Ints
@@ -88,11 +88,11 @@ class _Work:
         return bool(len(took)) and int(took[self.owner == _UNKNOWN].sum()) <= _MOST_UNKNOWN * int(took.sum())
 
 
-def annotations_on(trace: Trace, host: str) -> Annotations:
-    """Return the outermost step annotations of a host; one inside another of its thread is a part of that step."""
+def annotations_in(trace: Trace) -> Annotations:
+    """Return the outermost step annotations of the host; one inside another of its thread is a part of that step."""
     steps: list[tuple[int, int, str, int]] = []
     for lane in trace.annotations:
-        if lane.step is None or lane.host != host:
+        if lane.step is None:
             continue
         held = outermost(lane.select(lane.step != ABSENT))
         assert held.step is not None
@@ -121,7 +121,7 @@ def _by_correlation(trace: Trace, device: str, annotations: Annotations) -> _Wor
     """Assign the device's kernels and copies by their launches on the host."""
     lanes = [lane for lane in trace.on_device(device) if lane.kind == "stream"]
     starts, ends = joined(lane.starts for lane in lanes), joined(lane.ends for lane in lanes)
-    launched, moments, threads = launches_on(trace, host_of(device))
+    launched, moments, threads = launches_on(trace)
     at, known = places_of(joined(lane.correlations for lane in lanes), launched)
     owner = np.full(len(starts), _UNKNOWN, np.int64)
     owner[known] = annotations.around(moments, threads)[at[known]]
@@ -134,8 +134,8 @@ def _by_correlation(trace: Trace, device: str, annotations: Annotations) -> _Wor
 def _by_order(trace: Trace, device: str, annotations: Annotations, executions: Sequence[Executions]) -> _Work:
     """Assign the executions of each program by its calls on the host."""
     nothing = np.zeros(0, np.int64)
-    host, on_tpu = host_of(device), "tpu:" in device
-    calls = _calls(trace, host)
+    on_tpu = device.startswith("tpu:")
+    calls = _calls(trace)
     by_name = grouped((_as_module(of_program.program[0]), of_program) for of_program in executions)
     starts: list[Ints] = []
     ends: list[Ints] = []
@@ -153,7 +153,7 @@ def _by_order(trace: Trace, device: str, annotations: Annotations, executions: S
     return _Work(joined(starts), joined(ends), joined(owners))
 
 
-def _calls(trace: Trace, host: str) -> dict[str, tuple[Ints, Ints]]:
+def _calls(trace: Trace) -> dict[str, tuple[Ints, Ints]]:
     """Return start and thread of each call of a jitted function, by the name of its module, in order of start.
 
     A call within a call is traced and not executed; nor is a call without an execution, if other calls of that name
@@ -161,7 +161,7 @@ def _calls(trace: Trace, host: str) -> dict[str, tuple[Ints, Ints]]:
     """
     calls_by_module: dict[str, list[tuple[int, int, bool]]] = {}
     for lane in trace.lanes:
-        if lane.kind != "host" or lane.host != host:
+        if lane.kind != "host":
             continue
         calls = outermost(lane.select(lane.matching(_module_of)))
         executing = np.sort(lane.starts[lane.matching(CALL.search)])

@@ -28,7 +28,7 @@ TRUST: Final[dict[str, tuple[str, str]]] = {
         "Record with ProfileOptions.python_tracer_level = 0 where times matter.",
     ),
     "tracers": ("the tracing levels change the times", "Record with the default levels."),
-    "clock": ("clocks that do not agree", "Look at each host by itself."),
+    "clock": ("clocks that do not agree", "Look at the device by itself."),
     "compile": ("compiles inside the capture", "Run once before the profiler is started."),
     "slowdown": (
         "calls were slower with the profiler on",

@@ -82,24 +82,23 @@ def _grouped(program: Program, group: Ints, start: Ints, end: Ints) -> Execution
 
 def _calls_of_kernels(trace: Trace, lanes: list[Lane]) -> Ints:
     """Return for each kernel of these lanes the number of the host call that launched it, `_NOWHERE` if unknown."""
-    host = lanes[0].host
-    ids, moments, threads = launches_on(trace, host)
+    ids, moments, threads = launches_on(trace)
     at, known = places_of(joined(lane.correlations for lane in lanes), ids)
     calls = np.full(len(known), _NOWHERE, np.int64)
     if not known.any():
         return calls
-    calls[known] = _calls_around(trace, host, moments, threads)[at[known]]
+    calls[known] = _calls_around(trace, moments, threads)[at[known]]
     return calls
 
 
-def _calls_around(trace: Trace, host: str, moments: Ints, threads: Ints) -> Ints:
+def _calls_around(trace: Trace, moments: Ints, threads: Ints) -> Ints:
     """Return the number of the call that holds each moment: a call of its own thread, or the only call at that time."""
     call_of = np.full(len(moments), _NOWHERE, np.int64)
     certain = np.zeros(len(moments), np.bool_)
     several = np.zeros(len(moments), np.bool_)
     number = 0
     for lane in trace.lanes:
-        if lane.kind != "host" or lane.host != host:
+        if lane.kind != "host":
             continue
         calls = outermost(lane.select(lane.matching(CALL.search)))
         if not len(calls):

@@ -5,7 +5,7 @@ JAX writes `plugins/profile/<run>/<host>.xplane.pb` below the log folder.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -17,27 +17,11 @@ XPLANE_ENDINGS: Final = (".xplane.pb", ".xplane.pb.gz")
 
 
 @dataclass(frozen=True, slots=True)
-class HostFile:
-    """One host's profile."""
-
-    host: str
-    path: Path
-
-    @property
-    def bytes(self) -> int:
-        """Size of the file; 0 if it cannot be told."""
-        try:
-            return self.path.stat().st_size
-        except OSError:
-            return 0
-
-
-@dataclass(frozen=True, slots=True)
 class ProfileRun:
-    """One recording: the profiles of its hosts."""
+    """One recording: the profile of each of its hosts, by the host's name."""
 
     name: str
-    hosts: tuple[HostFile, ...]
+    files: Mapping[str, Path]
 
 
 def runs_at(path: Path) -> list[ProfileRun]:
@@ -48,15 +32,15 @@ def runs_at(path: Path) -> list[ProfileRun]:
     if not path.exists():
         raise missing_file(path)
     if not path.is_dir():
-        return [ProfileRun(path.name, (HostFile(_host(path), path),))]
+        return [ProfileRun(path.name, {_host(path): path})]
     folders = [path]
     for base in (path / _PROFILES, path / "profile", path):
         if base.is_dir():
             folders += sorted(child for child in base.iterdir() if child.is_dir())
     by_folder: dict[Path, ProfileRun] = {}
     for folder in folders:
-        if folder.resolve() not in by_folder and (hosts := _hosts_in(folder)):
-            by_folder[folder.resolve()] = ProfileRun(folder.name, hosts)
+        if folder.resolve() not in by_folder and (files := _files_in(folder)):
+            by_folder[folder.resolve()] = ProfileRun(folder.name, files)
     if not by_folder:
         raise FileRefusedError(
             f"{path} is a directory without a profile",
@@ -65,12 +49,9 @@ def runs_at(path: Path) -> list[ProfileRun]:
     return sorted(by_folder.values(), key=lambda run: run.name, reverse=True)
 
 
-def _hosts_in(folder: Path) -> tuple[HostFile, ...]:
-    """Return the profiles of a folder; of a host's file and its packed copy only the first."""
-    hosts: dict[str, Path] = {}
-    for file in xplanes_in(folder):
-        hosts.setdefault(_host(file), file)
-    return tuple(HostFile(host, file) for host, file in hosts.items())
+def _files_in(folder: Path) -> dict[str, Path]:
+    """Return the profiles of a folder by host; of a host's file and its packed copy only the first."""
+    return {_host(file): file for file in reversed(xplanes_in(folder))}
 
 
 def xplanes_in(folder: Path) -> list[Path]:
@@ -82,22 +63,39 @@ def _host(path: Path) -> str:
     return path.name.removesuffix(".gz").removesuffix(".xplane.pb")
 
 
-def choose(path: Path, run: str = "", hosts: Sequence[str] = ()) -> ProfileRun:
-    """Return the recording called `run` (by default the newest), with the hosts in `hosts` (by default all).
+@dataclass(frozen=True, slots=True)
+class ChosenProfile:
+    """The profile of one host, and the recording that it belongs to."""
+
+    run: ProfileRun
+    host: str
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.run.files[self.host]
+
+    @property
+    def bytes(self) -> int:
+        """Size of the file; 0 if it cannot be told."""
+        try:
+            return self.path.stat().st_size
+        except OSError:
+            return 0
+
+
+def choose(path: Path, run: str = "", host: str = "") -> ChosenProfile:
+    """Return the profile of `host` (by default the first by name) in the recording called `run` (by default the
+    newest).
 
     Raises UsageError, which names the available ones, and FileRefusedError if there is none.
     """
-    runs = runs_at(path)
-    chosen = runs[0]
-    if run:
-        named = [item for item in runs if item.name == run]
-        if not named:
-            raise UsageError(f"{path} has no run {run!r}", f"It has {', '.join(item.name for item in runs[:10])}.")
-        chosen = named[0]
-    if not hosts:
-        return chosen
-    by_name = {item.host: item for item in chosen.hosts}
-    missing = [host for host in hosts if host not in by_name]
-    if missing:
-        raise UsageError(f"run {chosen.name} has no host {missing[0]!r}", f"It has {', '.join(list(by_name)[:10])}.")
-    return ProfileRun(chosen.name, tuple(by_name[host] for host in hosts))
+    runs = {item.name: item for item in reversed(runs_at(path))}
+    run = run or next(reversed(runs))
+    if run not in runs:
+        raise UsageError(f"{path} has no run {run!r}", f"It has {', '.join(list(reversed(runs))[:10])}.")
+    files = runs[run].files
+    host = host or min(files)
+    if host not in files:
+        raise UsageError(f"run {run} has no host {host!r}", f"It has {', '.join(sorted(files)[:10])}.")
+    return ChosenProfile(runs[run], host)

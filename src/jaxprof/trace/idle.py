@@ -21,7 +21,7 @@ import numpy as np
 from jaxprof.events import IdleCause
 from jaxprof.trace.intervals import Coverage, joined, places_of
 from jaxprof.trace.launch import clock_fault, launches_on
-from jaxprof.trace.model import ABSENT, NO_OP, PS, Ints, Lane, Trace, host_of
+from jaxprof.trace.model import ABSENT, NO_OP, PS, Ints, Lane, Trace
 
 _LAUNCH: Final = re.compile(
     r"PjitFunction\(|ParseArguments$|PJRT_LoadedExecutable_Execute|(\w+::)*\w*Executable::Execute\w*|"
@@ -70,14 +70,13 @@ def idle_causes(trace: Trace, device: str, starts: Ints, ends: Ints, active: Cov
     is hardly any idle time, or its causes cannot be known. `active` covers the time when something was being executed.
     Picoseconds."""
     windows = Coverage.of(starts, ends)
-    if not len(windows.starts) or not device.rpartition("/")[2].startswith("gpu"):
+    if not len(windows.starts) or not device.startswith("gpu"):
         return []
     idle = windows - active
     if idle.total < _LEAST_SHARE * windows.total:
         return []
-    host = host_of(device)
-    lanes = _calling(trace, host)
-    if not lanes or clock_fault(trace, host):
+    lanes = _calling(trace)
+    if not lanes or clock_fault(trace):
         return []
     seconds: dict[str, int] = {}
     launched = idle & _launched(trace, device, active)
@@ -98,16 +97,16 @@ def idle_causes(trace: Trace, device: str, starts: Ints, ends: Ints, active: Cov
     return sorted(causes, key=lambda idle_cause: -idle_cause.seconds)
 
 
-def _calling(trace: Trace, host: str) -> list[Lane]:
-    """Return the threads of a host that call programs; if no call is recorded, all but the runtime's own."""
-    lanes = [lane for lane in trace.lanes if lane.kind == "host" and lane.host == host]
+def _calling(trace: Trace) -> list[Lane]:
+    """Return the host's threads that call programs; if no call is recorded, all but the runtime's own."""
+    lanes = [lane for lane in trace.lanes if lane.kind == "host"]
     calling = [lane for lane in lanes if any(map(_LAUNCH.match, lane.names)) and not _POOL.match(lane.name)]
     return calling or [lane for lane in lanes if not _POOL.match(lane.name)]
 
 
 def _launched(trace: Trace, device: str, active: Coverage) -> Coverage:
     """Return the time from the launch of each kernel that ends a pause to the kernel, if both are recorded."""
-    ids, moments, _ = launches_on(trace, host_of(device))
+    ids, moments, _ = launches_on(trace)
     starts: list[Ints] = []
     ends: list[Ints] = []
     for lane in trace.on_device(device) if len(ids) else ():

@@ -9,7 +9,7 @@ well. Runs that are made here are named `program:N`; the client gives them their
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -36,9 +36,9 @@ from jaxprof.trace.executions import executions_on
 from jaxprof.trace.folders import choose
 from jaxprof.trace.model import Program, Trace, program_proto
 from jaxprof.trace.ops import op_times
-from jaxprof.trace.sources import read_chosen
+from jaxprof.trace.sources import read_file
 from jaxprof.trace.summary import TIMELINE, VIEWS, events_of
-from jaxprof.units import bytes_, counted
+from jaxprof.units import and_more, bytes_, counted
 
 KIND: Final = "imported"
 VARIANT: Final = "profile"
@@ -72,7 +72,7 @@ def import_profile(
     check: Callable[[], None] = lambda: None,
     *,
     profile_run: str = "",
-    hosts: Sequence[str] = (),
+    host: str = "",
     views: Collection[str] = (),
 ) -> None:
     """Read the chosen recording at `path` and emit it as runs. The run of the whole profile has the id `run` and is not
@@ -83,10 +83,9 @@ def import_profile(
     """
     wanted = frozenset(views or VIEWS)
     progress = _Progress(emit, check)
-    chosen = choose(path, profile_run, hosts)
-    named = ", ".join(host.path.name for host in chosen.hosts[:3])
-    progress.stage(f"reading {named}", 0.0, 0.3, size=sum(host.bytes for host in chosen.hosts))
-    trace = read_chosen(chosen, progress.advance)
+    chosen = choose(path, profile_run, host)
+    progress.stage(f"reading {chosen.path.name}", 0.0, 0.3, size=chosen.bytes)
+    trace = read_file(chosen.path, progress.advance)
     if wanted & {"steps", "trust", "compile", TIMELINE}:
         progress.stage(f"{len(trace.ready)} device lanes; reading the host's threads", 0.3, 0.5)
         trace.read_rest(progress.advance)
@@ -96,8 +95,16 @@ def import_profile(
     programs = _programs(table)
     own, rest = programs[:PROGRAMS_KEPT], programs[PROGRAMS_KEPT:]
     # Planned again, now that the devices of the whole profile are known.
-    emit(_plan(run, chosen.name, sorted({row.device for row in table})))
+    emit(_plan(run, chosen.run.name, sorted({row.device for row in table})))
     emit(_environment(trace))
+    if others := sorted(chosen.run.files.keys() - {chosen.host}):
+        emit(
+            WarningRaised(
+                code="other_hosts",
+                message=f"this is the profile of {chosen.host}; the recording also has {and_more(others, 5)}",
+                advice="--host NAME opens another one.",
+            )
+        )
     rows = [row for program in rest for row in program.rows]
     for event in events_of(trace, KIND, path=str(path), table=rows, views=wanted):
         check()
@@ -172,7 +179,7 @@ def _environment(trace: Trace) -> EnvironmentRead:
         jax=trace.notes.get("jax_version"),
         jaxlib=trace.notes.get("jaxlib_version"),
         devices=[
-            {"id": device, "platform": device.rpartition("/")[2].partition(":")[0], **_facts(facts)}
+            {"id": device, "platform": device.partition(":")[0], **_facts(facts)}
             for device, facts in trace.devices.items()
         ],
     )

@@ -69,7 +69,7 @@ def lanes_of(space: Space, advance: Callable[[float], None] = lambda share: None
 
     `advance` is called plane by plane with the share that is done, and may raise.
     """
-    trace = Trace(hosts=list(space.hosts), problems=space.problems)
+    trace = Trace(problems=space.problems)
     trace.errors, trace.warnings = list(space.errors), list(space.warnings)
     trace.lost_names = [plane.name for plane in space.planes if plane.lost_names]
     # Each plane is read twice: for its lines, then for their events.

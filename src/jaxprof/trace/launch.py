@@ -203,9 +203,9 @@ def _guess_from_neighbours(lane: Lane) -> None:
 # -- launches on the host, and their kernels -----------------------------------------------------------------------
 
 
-def launches_on(trace: Trace, host: str) -> tuple[Ints, Ints, Ints]:
-    """Return id, start and thread of each launch of a host, ordered by correlation id."""
-    lanes = [lane for lane in trace.launches if lane.host == host]
+def launches_on(trace: Trace) -> tuple[Ints, Ints, Ints]:
+    """Return id, start and thread of each launch on the host, ordered by correlation id."""
+    lanes = trace.launches
     ids = joined(lane.correlations for lane in lanes)
     starts = joined(lane.starts for lane in lanes)
     threads = joined(np.full(len(lane), lane.thread, np.int64) for lane in lanes)
@@ -214,14 +214,9 @@ def launches_on(trace: Trace, host: str) -> tuple[Ints, Ints, Ints]:
     return ids[rows], starts[rows], threads[rows]
 
 
-def hosts_of(trace: Trace) -> list[str]:
-    """Return the hosts whose devices ran something; `""` if only one host is open."""
-    return sorted({lane.host for lane in trace.op_lanes()})
-
-
 @dataclass(frozen=True, slots=True)
 class LaunchOutcome:
-    """Launches of the hosts compared with the kernels of their devices, where both have correlation ids."""
+    """Launches of the host compared with the kernels of their devices, where both have correlation ids."""
 
     launches: int = 0
     """Number of kernel launches."""
@@ -235,16 +230,16 @@ class LaunchOutcome:
     """Most picoseconds by which a kernel begins before its launch."""
 
 
-def launched_on(trace: Trace, host: str) -> LaunchOutcome:
-    """Return what became of the launches of one host; all 0 if launches or kernels have no ids."""
-    ids, moments, _ = launches_on(trace, host)
-    lanes = [lane for lane in trace.op_lanes() if lane.kind == "stream" and lane.host == host]
+def launched_on(trace: Trace) -> LaunchOutcome:
+    """Return what became of the launches; all 0 if launches or kernels have no ids."""
+    ids, moments, _ = launches_on(trace)
+    lanes = [lane for lane in trace.op_lanes() if lane.kind == "stream"]
     kernels = joined(lane.correlations for lane in lanes)
     starts = joined(lane.starts for lane in lanes)[kernels != ABSENT]
     kernels = kernels[kernels != ABSENT]
     if not len(ids) or not len(kernels):
         return LaunchOutcome()
-    of_kernels = _kernel_launches(trace, host)
+    of_kernels = _kernel_launches(trace)
     at, known = places_of(kernels, ids)
     early = moments[at[known]] - starts[known]
     return LaunchOutcome(
@@ -256,25 +251,25 @@ def launched_on(trace: Trace, host: str) -> LaunchOutcome:
     )
 
 
-def _kernel_launches(trace: Trace, host: str) -> Ints:
+def _kernel_launches(trace: Trace) -> Ints:
     """Return the ids of kernel launches. Other calls of the driver have ids as well, but leave nothing on the
     device."""
-    lanes = [lane for lane in trace.launches if lane.host == host]
-    ids = joined(lane.correlations[lane.matching(_KERNEL_LAUNCH.match) | (lane.op_of != NO_OP)] for lane in lanes)
+    ids = joined(
+        lane.correlations[lane.matching(_KERNEL_LAUNCH.match) | (lane.op_of != NO_OP)] for lane in trace.launches
+    )
     present: Ints = ids[ids != ABSENT]
     return present
 
 
-def clock_fault(trace: Trace, host: str) -> str:
-    """Return what shows that the clocks of a host and its devices disagree, so that their times cannot be compared;
+def clock_fault(trace: Trace) -> str:
+    """Return what shows that the clocks of the host and its devices disagree, so that their times cannot be compared;
     empty if nothing does."""
-    launched = launched_on(trace, host)
+    launched = launched_on(trace)
     if launched.early:
         by = seconds(launched.early_by_ps * PS)
         return f"{launched.early} of {counted(launched.kernels, 'kernel')} begin before their launch, by up to {by}"
-    lanes = [lane for lane in trace.lanes if lane.host == host]
-    recorded = span_of(lane for lane in lanes if lane.kind == "host")
-    ran = span_of(lane for lane in lanes if lane.kind in ("stream", "ops"))
+    recorded = span_of(lane for lane in trace.lanes if lane.kind == "host")
+    ran = span_of(lane for lane in trace.lanes if lane.kind in ("stream", "ops"))
     gap = max(ran[0] - recorded[1], recorded[0] - ran[1]) if recorded is not None and ran is not None else 0
     if gap > _MOST_APART_PS:
         return f"what the host recorded and what its devices did lie {seconds(gap * PS)} apart"

@@ -76,7 +76,7 @@ class Lane:
     """One row of intervals."""
 
     device: str
-    """`cpu:0`, `gpu:0`, `tpu:1`, or `host`; prefixed with `NAME/` if several hosts are open together."""
+    """`cpu:0`, `gpu:0`, `tpu:1`, or `host`."""
     name: str
     kind: Kind
     starts: Ints
@@ -104,11 +104,6 @@ class Lane:
 
     def __len__(self) -> int:
         return len(self.starts)
-
-    @property
-    def host(self) -> str:
-        """The host's name if several hosts are open together, else empty."""
-        return host_of(self.device)
 
     @property
     def ends(self) -> Ints:
@@ -166,7 +161,7 @@ class ProgramProto:
 
 @dataclass(slots=True)
 class Trace:
-    """The content of a file, or of the files of several hosts.
+    """The content of a file.
 
     A thread of the host can have millions of events that only a timeline shows, so these are read only when `lanes` is
     called.
@@ -188,7 +183,6 @@ class Trace:
     """What the profile says about each device, by the lane's device: vendor, clock, memory bandwidth, peak FLOP/s."""
     counters: list[Counter] = field(default_factory=list)
     """Counters read with the host's threads (bytes of their allocators) or from a device's samples."""
-    hosts: list[str] = field(default_factory=list)
     origin_ns: int = 0
     """Clock of the lines at the trace's origin, in nanoseconds."""
     started_unix_ns: int | None = None
@@ -207,8 +201,8 @@ class Trace:
     """Warnings of the profiler itself, mostly about dropped events."""
     tracers: dict[str, int] = field(default_factory=dict)
     """Tracing levels of the recording, if the profile says them: `host`, `device`, `python`, `hlo`."""
-    sizes: dict[str, int] = field(default_factory=dict)
-    """Size of each file in bytes, by path."""
+    bytes: int = 0
+    """Size of the file."""
     notes: dict[str, str] = field(default_factory=dict)
     """Facts about the recording, such as `jaxlib_version`."""
 
@@ -271,11 +265,6 @@ class Trace:
     def span_ps(self) -> tuple[int, int] | None:
         """Start of the first interval and end of the last; None for a trace without any."""
         return span_of(self.lanes)
-
-
-def host_of(device: str) -> str:
-    """Return the host in the name of a device if several hosts are open together, else empty."""
-    return device.rpartition("/")[0]
 
 
 def span_of(lanes: Iterable[Lane]) -> tuple[int, int] | None:

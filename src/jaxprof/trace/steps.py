@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from jaxprof.events import StepParts, StepsDevice, StepTimes
 from jaxprof.text import whole_number
-from jaxprof.trace.annotations import Annotations, Windows, annotated_steps, annotations_on
+from jaxprof.trace.annotations import Annotations, Windows, annotated_steps, annotations_in
 from jaxprof.trace.collectives import KERNEL_OF_COLLECTIVE, collective_ops
 from jaxprof.trace.executions import Executions, executions_on
 from jaxprof.trace.idle import idle_causes
 from jaxprof.trace.intervals import Coverage, holds_others
 from jaxprof.trace.launch import copies_of
-from jaxprof.trace.model import NO_OP, PS, Ints, Lane, Trace, host_of, span_of
+from jaxprof.trace.model import NO_OP, PS, Ints, Lane, Trace, span_of
 
 STEPS_KEPT: Final = 4096
 """Most steps that are recorded one by one."""
@@ -71,7 +71,7 @@ def steps_of(trace: Trace) -> Steps:
     span = trace.span_ps or (0, 0)
     for device in sorted({lane.device for lane in trace.op_lanes()}, key=_device_order):
         executing = executions_on(trace, device)
-        annotations = annotations_on(trace, host_of(device))
+        annotations = annotations_in(trace)
         how, windows = _windows(trace, device, executing, annotations)
         if how != "annotation" and len(annotations.starts):
             unlinked[device] = len(annotations.starts)

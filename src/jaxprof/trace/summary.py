@@ -62,7 +62,7 @@ def events_of(
         seconds_with=seconds_with,
         wall_seconds=wall_seconds,
         events=trace.events if whole else None,
-        bytes=sum(trace.sizes.values()) or None,
+        bytes=trace.bytes or None,
         path=path,
     )
     if kind != "compile" and "kernels" in wanted:

@@ -16,8 +16,8 @@ import numpy as np
 from jaxprof.events import TrustCheck
 from jaxprof.grouping import grouped, totals
 from jaxprof.trace.checks import CLEARLY, row
-from jaxprof.trace.launch import clock_fault, copies_of, hosts_of, launched_on
-from jaxprof.trace.model import NO_OP, PS, Trace, span_of
+from jaxprof.trace.launch import clock_fault, copies_of, launched_on
+from jaxprof.trace.model import NO_OP, PS, Trace
 from jaxprof.trace.steps import STEPS_KEPT, Steps
 from jaxprof.units import counted, percent, seconds
 
@@ -122,13 +122,13 @@ def tracers(trace: Trace) -> Iterator[TrustCheck]:
 
 
 def clock(trace: Trace) -> Iterator[TrustCheck]:
-    """Check the range of the times, and whether the hosts' recordings are of the same time."""
+    """Check the range of the times, and whether the clocks of host and devices agree."""
     span = trace.span_ps
     if span is None:
         yield row("clock", "unknown", "there is no event, so there is no range of times")
         return
     spans = f"the events span {seconds((span[1] - span[0]) * PS)}"
-    if fault := next(filter(None, (clock_fault(trace, host) for host in hosts_of(trace))), ""):
+    if fault := clock_fault(trace):
         yield row(
             "clock",
             "bad",
@@ -136,46 +136,7 @@ def clock(trace: Trace) -> Iterator[TrustCheck]:
             "Times within one device are still comparable. Record it again to compare them with the host's.",
         )
         return
-    apart = _hosts_apart(trace)
-    if apart is not None and trace.started_unix_ns is not None:
-        first, second, gap = apart
-        yield row(
-            "clock",
-            "bad",
-            f"the recordings of {first} and {second} do not overlap: the second begins {seconds(gap * PS)} after the "
-            "end of the first, so they are not of one run",
-            "Open one of them alone (--host), or record them at the same time.",
-        )
-        return
-    if len(trace.hosts) > 1 and trace.started_unix_ns is None:
-        yield row(
-            "clock",
-            "doubt",
-            f"{spans}; the hosts' files do not say when they began, so each begins at 0",
-        )
-    elif len(trace.hosts) > 1:
-        yield row(
-            "clock",
-            "doubt",
-            f"{spans}; {len(trace.hosts)} hosts are aligned by their wall clocks, whose difference is unknown: "
-            "milliseconds if they are synchronised, otherwise up to minutes",
-            "The order of events on different hosts is certain only within that difference. The folder of a job "
-            "(jaxprof open run.jaxprof.d) has the offsets of the clocks, from collectives.",
-        )
-    else:
-        yield row("clock", "good", f"{spans} of one clock")
-
-
-def _hosts_apart(trace: Trace) -> tuple[str, str, int] | None:
-    """Return two hosts whose recordings follow each other, and the time between them; None if all of them overlap."""
-    lanes = grouped((lane.host, lane) for lane in trace.lanes if lane.host)
-    spans = {host: span for host, of_host in lanes.items() if (span := span_of(of_host)) is not None}
-    if len(spans) < 2:
-        return None
-    ended = min(spans, key=lambda host: spans[host][1])
-    begun = max(spans, key=lambda host: spans[host][0])
-    gap = spans[begun][0] - spans[ended][1]
-    return (ended, begun, gap) if gap > 0 else None
+    yield row("clock", "good", f"{spans} of one clock")
 
 
 def timeline(left_out: int) -> Iterator[TrustCheck]:
@@ -275,9 +236,9 @@ def kernels(trace: Trace, kind: str) -> Iterator[TrustCheck]:
 
 
 def _launches(trace: Trace) -> Iterator[TrustCheck]:
-    """Check whether each launch on a host has its kernel."""
-    launched = [launched_on(trace, host) for host in hosts_of(trace)]
-    count, lost = sum(each.launches for each in launched), sum(each.lost for each in launched)
+    """Check whether each launch has its kernel."""
+    launched = launched_on(trace)
+    count, lost = launched.launches, launched.lost
     if not count:
         return
     launches = counted(count, "launch", "launches")

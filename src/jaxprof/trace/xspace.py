@@ -206,7 +206,6 @@ class Space:
 
     blob: Blob
     planes: list[Plane] = field(default_factory=list)
-    hosts: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -253,9 +252,7 @@ def parse_xspace(raw: Blob, name: str, size: int | None = None) -> Space:
             space.count(PLANES)
             if number == SPACE_PLANES:
                 _take_plane(space, Plane(space, content, after), whole=whole)
-            elif whole and number == SPACE_HOSTS:
-                space.hosts.append(space.text(content, after))
-            elif whole:
+            elif whole and number != SPACE_HOSTS:
                 (space.errors if number == SPACE_ERRORS else space.warnings).append(space.text(content, after))
             if not whole:
                 raise TruncatedError("what comes next is longer than the file")

@@ -36,7 +36,7 @@ def command(file: str | None, code: str | None, full: bool, form: str) -> None:
     line, the fix, and the command that shows whether it helped.
     """
     if code is not None:
-        refuse(("file", "full", "profile_run", "hosts"), "has no effect beside --code", "Leave it out.")
+        refuse(("file", "full", "profile_run", "host"), "has no effect beside --code", "Leave it out.")
         _print_entry(code, form)
         return
     if form == "json":

@@ -99,13 +99,13 @@ def command(file: str, python: Path | None, browser: bool, follow: bool, **words
         raise UsageError(f"{file} is no session", "If a profiler server listens there, add --seconds 2.")
     file = local_word(file)
     if browser:
-        refuse_others("does not apply to a page in a browser", "file", "browser", "port", "profile_run", "hosts")
+        refuse_others("does not apply to a page in a browser", "file", "browser", "port", "profile_run", "host")
         _serve(file, words["port"])
         return None
     refuse(("port",), "has no effect without --browser", "Add --browser.")
     if words["keep"] or is_given("out"):
         refuse_others(
-            "does not apply to a profile that is kept", "file", "keep", "out", "force", "profile_run", "hosts", "form"
+            "does not apply to a profile that is kept", "file", "keep", "out", "force", "profile_run", "host", "form"
         )
         _keep(Path(file), words["out"], words["form"], force=words["force"])
         return None
@@ -113,7 +113,7 @@ def command(file: str, python: Path | None, browser: bool, follow: bool, **words
     is_printed = chosen_view() is not None or is_given("form") or is_given("run_id") or terminal_problem()
     if is_printed and not follow and not is_given("python"):
         return _print(file, words["run_id"], words["form"])
-    refuse_others("does not apply to the app", "file", "follow", "python", "profile_run", "hosts")
+    refuse_others("does not apply to the app", "file", "follow", "python", "profile_run", "host")
     return _open(file, python, follow=follow)
 
 

@@ -99,8 +99,8 @@ class OpenTraceRequest:
     """A file, or a folder that a profiler wrote to."""
     profile_run: str = ""
     """Name of the recording in the folder; empty for the newest."""
-    hosts: list[str] = field(default_factory=list)
-    """Hosts to read; empty for all."""
+    host: str = ""
+    """Host to read; empty for the first."""
     views: list[str] = field(default_factory=list)
     """Parts to read, of `trace.summary.VIEWS`; empty for all."""
 

@@ -181,9 +181,8 @@ _PREFIX = re.compile(r"^(tf_)?(XLA(?=[A-Z]))?")
 
 def lane_name(lane: LaneGroup) -> str:
     """Return the whole name of a lane, its most distinctive part first: `gpu:0 #13 Compute` for a stream."""
-    host, _, device = lane.device.rpartition("/")
     stream = _STREAM.match(lane.title)
     title = f"#{stream[1]} {stream[2] or ''}".strip() if stream else _PREFIX.sub("", lane.title) or lane.title
-    if device == "host":
-        return f"{host} {title}" if host else title
+    if lane.device == "host":
+        return title
     return f"{lane.device} {title.replace('XLA ', '')}"
