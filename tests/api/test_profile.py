@@ -11,7 +11,6 @@ import pytest
 
 import jaxprof
 from hlo_sources import SOURCES
-from jaxprof.analysis.run_result import result
 from jaxprof.engine.measure import inprocess
 from jaxprof.hlo.analysis.kernels import kernels
 
@@ -36,21 +35,15 @@ def runs_of(function, *args, **options):
     return runs
 
 
-@pytest.fixture(autouse=True)
-def brief_probes(monkeypatch):
-    """How soon calls settle after another's turn is asked in a second, and not what is tested here."""
-    monkeypatch.setattr("jaxprof.stats.turns.PROBE_SECONDS", 0.005)
-
-
 @pytest.fixture
 def uncaptured(monkeypatch):
     """Without the profiler, which takes more time than all the rest."""
-    measure = inprocess.measure_variants
+    measure = inprocess.measure_call
 
-    def without(call, limits, *rest, **more):
-        measure(call, replace(limits, capture=False), *rest, **more)
+    def without(run, spec, *rest):
+        measure(run, replace(spec, capture=False), *rest)
 
-    monkeypatch.setattr(inprocess, "measure_variants", without)
+    monkeypatch.setattr(inprocess, "measure_call", without)
 
 
 @pytest.mark.usefixtures("uncaptured")
@@ -64,9 +57,11 @@ def uncaptured(monkeypatch):
     ids=["names", "numbers", "compiled"],
 )
 def test_arguments_by_name_and_static_ones_by_name(function, args, options):
-    runs = runs_of(function, *args, **options, baseline=power)
-    assert [run["variant"] for run in runs] == ["numpy", "jit"]
-    assert runs[1]["check"]["passed"]
+    (run,) = runs_of(function, *args, **options)
+    assert run["variant"] == "jit"
+    static = {name: options.pop(name) for name in ("static_argnames", "static_argnums") if name in options}
+    call = inprocess.place_call(function, args, options, **static)
+    np.testing.assert_allclose(call.function(*call.arguments), power(*args, **options), rtol=1e-5)
 
 
 @pytest.mark.usefixtures("uncaptured")
@@ -92,19 +87,6 @@ def test_a_declared_function_is_measured_with_the_arguments_that_it_is_given():
     (run,) = runs_of(doubled, X)
     assert run["variant"] == "jit"
     assert run["memory"]["argument_bytes"] == X.nbytes
-
-
-@pytest.mark.usefixtures("uncaptured")
-def test_the_variants_of_a_call_take_turns_in_one_launch():
-    x = np.ones((64, 64), np.float32)
-    session = jaxprof.profile(lambda x: jnp.tanh(x @ x), x, op_by_op=True, budget_seconds=0.2)
-    first, second = session.runs.values()
-    one, other = ([turn.number for turn in run.launches[0].turns] for run in (first, second))
-    assert len({*one, *other}) == 2 * len(one)
-    assert min(one) < max(other)
-    assert min(other) < max(one)
-    assert result(session, second.id).versus.speedup.basis == "1 launch: holds for these processes"
-    assert "compiled_again" not in {warning.code for run in (first, second) for warning in run.warnings}
 
 
 @pytest.mark.process

@@ -1,8 +1,6 @@
 """Measuring in a process that is somebody else's: right results, and nothing left behind."""
 
 import gc
-import os
-import sys
 from statistics import median
 
 import jax
@@ -10,26 +8,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from engine.measure.heard import of, only
+from engine.measure.heard import of
 from jaxprof import events as e
 from jaxprof.engine.measure import inprocess
-from jaxprof.engine.measure.inprocess import compile_call, measure_call, measure_variants, place_call
+from jaxprof.engine.measure.inprocess import compile_call, measure_call, place_call
 from jaxprof.errors import UsageError
 from jaxprof.workloads.decorator import workload
 
 
-@pytest.fixture(autouse=True)
-def brief_turns(monkeypatch):
-    """How soon calls settle after another's turn, and that threads rest before one, is not what is tested here."""
-    monkeypatch.setattr("jaxprof.stats.turns.PROBE_SECONDS", 0.005)
-    monkeypatch.setattr("jaxprof.engine.measure.shared_turns.LONGEST_REST_SECONDS", 0.0)
-
-
-def profiled(function, *arguments, op_by_op=False, **options):
+def profiled(function, *arguments):
     events = []
-    call = place_call(function, arguments, {}, **options)
-    limits = e.RunSpec(workload=call.name, variant="", how="", device="", budget_seconds=0.05, capture=False)
-    measure_variants(call, limits, events.append, op_by_op=op_by_op)
+    call = place_call(function, arguments, {})
+    spec = e.RunSpec(
+        workload=call.name, variant="jit", how="jit", device="cpu:0", budget_seconds=0.05, check=False, capture=False
+    )
+    measure_call("r1", spec, call.function, call.arguments, events.append, call.static)
     return events
 
 
@@ -47,33 +40,6 @@ def ok(events, run="r1"):
 def samples(events, run="r1"):
     taken = of_run(events, run, e.SamplesTaken)
     return [value for event in taken if event.series == "run" for value in event.seconds]
-
-
-def test_the_twin_op_by_op_and_the_program_are_runs_of_one_session():
-    x = np.random.default_rng(0).standard_normal((64, 32)).astype(np.float32)
-    events = profiled(lambda a: jnp.tanh(a @ a.T), x, baseline=lambda a: np.tanh(a @ a.T), op_by_op=True, name="gram")
-    planned = of(events, e.RunPlanned)
-    assert [(plan.run, plan.spec.variant, plan.spec.baseline) for plan in planned] == [
-        ("r1", "numpy", ""),
-        ("r2", "jax", "r1"),
-        ("r3", "jit", "r1"),
-    ]
-    specs = [plan.spec for plan in planned]
-    assert {(spec.workload, spec.device, spec.compilation_cache, spec.check) for spec in specs} == {
-        ("gram", "cpu:0", True, True)
-    }
-    for run in ("r1", "r2", "r3"):
-        ok(events, run)
-    checks = [of_run(events, run, e.CheckReported)[0] for run in ("r1", "r2", "r3")]
-    assert [(check.passed, check.against) for check in checks[1:]] == [(True, "numpy twin")] * 2
-    assert checks[0].passed is None
-    closed = sorted(of(events, e.RunClosed), key=lambda event: event.run)
-    assert [(each.workload, each.variant, each.device, each.status) for each in closed] == [
-        ("gram", variant, "cpu:0", "ok") for variant in ("numpy", "jax", "jit")
-    ]
-    assert {(each.pid, each.python) for each in of(events, e.WorkerStarted)} == {(os.getpid(), sys.executable)}
-    assert isinstance(events[-1], e.SessionClosed)
-    assert None not in [event.block for event in of(events, e.SamplesTaken) if event.series == "run"], "in turns"
 
 
 def test_donated_arguments_are_made_anew_and_the_callers_stay_alive():
@@ -152,7 +118,7 @@ def test_a_program_is_compiled_and_not_called(function, status):
     assert phases == (["trace", "lower", "compile"] if status == "ok" else [])
 
 
-def test_a_call_without_a_twin_takes_no_turns_is_compared_with_nothing_and_puts_back_what_it_changes():
+def test_a_call_takes_no_turns_and_puts_back_what_it_changes():
     values = ("jax_enable_compilation_cache", "jax_default_matmul_precision", "jax_default_device")
     before = [getattr(jax.config, name) for name in values]
     collecting = gc.isenabled()
@@ -161,8 +127,6 @@ def test_a_call_without_a_twin_takes_no_turns_is_compared_with_nothing_and_puts_
     assert [getattr(jax.config, name) for name in values] == before
     assert gc.isenabled() == collecting
     assert not of(events, e.WorkerStarted)
-    planned = only(events, e.RunPlanned)
-    assert (planned.spec.check, planned.spec.baseline) == (False, "")
     assert {event.block for event in of_run(events, "r1", e.SamplesTaken)} == {None}
 
 
@@ -184,7 +148,7 @@ def test_what_was_declared_counts_as_far_as_it_holds_for_any_call(parameters):
         return x
 
     x = np.ones(3, np.float32)
-    found = inprocess._workload(function, (x,), "w", (), None, op_by_op=False)
+    found = inprocess._workload(function, (x,), "w", ())
     assert (found.title, found.description) == ("a title", "what it does")
     assert (set(found.tolerance.values()), found.has_dots) == ({0.5}, False)
     assert (found.expected is None, found.against, found.noisy_answer) == (

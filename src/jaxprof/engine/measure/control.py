@@ -69,15 +69,6 @@ class RunControl:
         self.check()
         return turn
 
-    def take_turns(
-        self, call_seconds: float, take: Callable[[TurnRequest], list[float]], settle: Callable[[], object]
-    ) -> None:
-        """Have `take` take the samples of each turn, until there are no more; a sample takes `call_seconds`. `settle`
-        makes an untimed call, in case other runs of this process have emptied JAX's caches. Raises Cancelled and
-        CapReached."""
-        while (turn := self.next_turn()) is not None:
-            take(turn)
-
     def start_clock(self, max_seconds: float | None) -> None:
         """Set the time that is left from now on, or None for no limit."""
         self._deadline = None if max_seconds is None else time.monotonic() + max_seconds

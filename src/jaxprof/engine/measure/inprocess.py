@@ -8,8 +8,6 @@ owner compiled it before, which is then reported.
 from __future__ import annotations
 
 import functools
-import os
-import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +16,6 @@ from typing import Any
 from jaxprof.engine.measure.control import Emit, Reporter, RunControl
 from jaxprof.engine.measure.failure import failed
 from jaxprof.engine.measure.run import measure_workload
-from jaxprof.engine.measure.shared_turns import SharedTurns, TurnsControl
 from jaxprof.engine.protocol.request import RunRequest
 from jaxprof.errors import unknown_name
 from jaxprof.events import (
@@ -28,8 +25,6 @@ from jaxprof.events import (
     RunPlanned,
     RunSpec,
     SamplesTaken,
-    SessionClosed,
-    WorkerStarted,
 )
 from jaxprof.session.texts import in_pieces
 from jaxprof.stats.launches import summarise_run
@@ -46,43 +41,7 @@ class PlacedCall:
     name: str
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
-    baseline: Callable[..., Any] | None
     static: tuple[int, ...]
-
-
-def measure_variants(call: PlacedCall, limits: RunSpec, emit: Emit, *, op_by_op: bool = False) -> None:
-    """Measure `call` compiled, one run for each requested variant, and emit all of a session's events.
-
-    `limits` is the specification of each run without its variant and device, which are filled in here. A failure of the
-    function is a failed run. The order is: the NumPy twin, op by op, compiled. The later runs are compared with the
-    first, and take turns with it.
-    """
-    workload = _workload(call.function, call.arguments, call.name, call.static, call.baseline, op_by_op=op_by_op)
-    device, several = device_of(call.arguments), len(workload.variants) > 1
-    left = iter(enumerate(workload.variants, start=1))
-
-    def measure_next() -> bool:
-        number, variant = next(left, (0, None))
-        if variant is None:
-            return False
-        spec = replace(
-            limits,
-            workload=workload.name,
-            variant=variant.name,
-            how=variant.how,
-            device="cpu:0" if variant.how == "numpy" else device,
-            baseline="" if number == 1 else "r1",
-            compilation_cache=True,  # the caller's own setting
-            check=several,
-        )
-        request = RunRequest(run=f"r{number}", spec=spec, in_turns=several)
-        _measure_run(workload, variant, request, emit, TurnsControl(turns) if several else RunControl())
-        return True
-
-    turns = SharedTurns(limits.timing_seconds, measure_next)
-    while measure_next():
-        pass
-    emit(SessionClosed(monotonic_seconds=time.monotonic()))
 
 
 def place_call(
@@ -93,7 +52,6 @@ def place_call(
     name: str = "",
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Iterable[str] = (),
-    baseline: Callable[..., Any] | None = None,
 ) -> PlacedCall:
     """Return the call with as many arguments as possible by position. Of the keyword-only arguments, static ones are
     bound (a compiled function knows its own), and the others follow the positional ones.
@@ -111,14 +69,9 @@ def place_call(
     by_place = list(arguments_by_name(fn))
     static = {static_argnums} if isinstance(static_argnums, int) else set(static_argnums)
     static |= {by_place.index(key) for key in static_names if key in by_place and by_place.index(key) < len(placed)}
-
-    def positional_only(function: Callable[..., Any]) -> Callable[..., Any]:
-        called = functools.partial(function, **bound) if bound else function
-        return last_by_name(called, tuple(given))
-
-    twin = positional_only(baseline) if baseline is not None else None
+    positional_only = last_by_name(functools.partial(fn, **bound) if bound else fn, tuple(given))
     name = name or str(getattr(fn, "__name__", type(fn).__name__))
-    return PlacedCall(name, positional_only(fn), (*placed, *given.values()), twin, tuple(sorted(static)))
+    return PlacedCall(name, positional_only, (*placed, *given.values()), tuple(sorted(static)))
 
 
 def _check_static_names(fn: Callable[..., Any], static_names: set[str]) -> None:
@@ -131,11 +84,20 @@ def _check_static_names(fn: Callable[..., Any], static_names: set[str]) -> None:
             raise unknown_name("static argument", key, signature.parameters)
 
 
-def measure_call(run: str, spec: RunSpec, function: Callable[..., Any], arguments: tuple[Any, ...], emit: Emit) -> None:
-    """Emit the run of one call of `function`, compiled: one run among others. The persistent compilation cache is off
-    for it unless `spec` says otherwise, so that its compile is cold."""
-    workload = _workload(function, arguments, spec.workload, (), None, op_by_op=False)
-    _measure_run(workload, workload.variant("jit"), RunRequest(run=run, spec=spec), emit)
+def measure_call(
+    run: str,
+    spec: RunSpec,
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    emit: Emit,
+    static: tuple[int, ...] = (),
+) -> None:
+    """Emit the run of one call of `function`, compiled, with these arguments static: one run among others. A failure of
+    the function is a failed run. The persistent compilation cache is off for it unless `spec` says otherwise, so that
+    its compile is cold."""
+    workload = _workload(function, arguments, spec.workload, static)
+    request = RunRequest(run=run, spec=spec)
+    _one_run(run, spec, lambda stamped: measure_workload(workload, workload.variant("jit"), request, stamped), emit)
 
 
 def compile_call(
@@ -185,17 +147,6 @@ def _traced(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
     return jitted, jitted.trace(*program.shapes)
 
 
-def _measure_run(
-    workload: Workload, variant: Variant, request: RunRequest, emit: Emit, control: RunControl | None = None
-) -> None:
-    def work(stamped: Emit) -> None:
-        if request.in_turns:
-            stamped(WorkerStarted(pid=os.getpid(), python=sys.executable))
-        measure_workload(workload, variant, request, stamped, control)
-
-    _one_run(request.run, request.spec, work, emit)
-
-
 def _one_run(run: str, spec: RunSpec, work: Callable[[Emit], None], emit: Emit) -> None:
     began = time.monotonic()
     samples: list[float] = []
@@ -233,14 +184,11 @@ def _workload(
     args: tuple[Any, ...],
     name: str,
     static_argnums: tuple[int, ...],
-    baseline: Callable[..., Any] | None,
-    *,
-    op_by_op: bool,
 ) -> Workload:
     """Return `fn` with these very arguments, as a workload. Of its own declaration it has what holds for any call: not
     the inputs, parameters and variants of `jaxprof run`."""
     declared = declaration_of(fn) or Declaration()
-    compares = baseline is None and callable(declared.expected) and not declared.parameters
+    compares = callable(declared.expected) and not declared.parameters
     described = workload_of(
         fn,
         origin=name,
@@ -249,8 +197,7 @@ def _workload(
             title=declared.title,
             description=declared.description,
             inputs=lambda: args,
-            numpy=baseline,
-            variants=tuple(VARIANTS[known] for known in (*["jax"] * op_by_op, "jit")),
+            variants=(VARIANTS["jit"],),
             expected=declared.expected if compares else None,
             against=declared.against if compares else "",
             noisy_answer=declared.noisy_answer and compares,
@@ -258,8 +205,7 @@ def _workload(
             matrix_products=declared.matrix_products,
         ),
     )
-    variants = (_jitted(item, static_argnums) if item.how == "jit" else item for item in described.variants)
-    return replace(described, variants=tuple(variants))
+    return replace(described, variants=tuple(_jitted(item, static_argnums) for item in described.variants))
 
 
 def _jitted(variant: Variant, static_argnums: tuple[int, ...]) -> Variant:

@@ -17,7 +17,6 @@ from statistics import median
 from typing import Any, Protocol, TypeVar
 
 from jaxprof.engine.measure.control import Reporter
-from jaxprof.engine.protocol.request import TurnRequest
 from jaxprof.events import SamplesTaken, TurnAwaited
 
 Clock = Callable[[], float]
@@ -187,11 +186,9 @@ class CallSampler:
         sample_seconds = calls * call_seconds
         self._recorder.emit(TurnAwaited(call_seconds=sample_seconds))
         samples: list[float] = []
-
-        began: list[float] = []
-
-        def take(turn: TurnRequest) -> list[float]:
-            began.append(self._clock())
+        began: float | None = None
+        while (turn := self._recorder.control.next_turn()) is not None:
+            began = self._clock() if began is None else began
             gap = 0
             if plan.calls_per_sample is None and call_seconds > 0:
                 gap = max(0, round((turn.seconds / turn.most_samples - sample_seconds) / call_seconds))
@@ -202,10 +199,7 @@ class CallSampler:
             if turn.series == plan.series:
                 samples.extend(block)
             self._send(replace(plan, series=turn.series), block, calls, turn.block, first)
-            self.turns_seconds = self._clock() - began[0]
-            return block
-
-        self._recorder.control.take_turns(sample_seconds, take, settle=lambda: self.take(trial))
+            self.turns_seconds = self._clock() - began
         return samples
 
     def _calibrate(self, trial: Trial, plan: Plan) -> int:

@@ -17,7 +17,7 @@ import re
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
@@ -422,17 +422,6 @@ def compile_ledger() -> Iterator[CompileLedger]:
         yield ledger
     finally:
         _open.remove(ledger)
-
-
-@contextmanager
-def only_ledgers(ledgers: Sequence[CompileLedger] = ()) -> Iterator[list[CompileLedger]]:
-    """Record compilations inside the block in `ledgers` and those opened there. Yields the ledgers open outside."""
-    outer = _open[:]
-    _open[:] = ledgers
-    try:
-        yield outer
-    finally:
-        _open[:] = outer
 
 
 def _on_duration(event: str, duration_secs: float, **details: Any) -> None:
