@@ -26,7 +26,7 @@ from jaxprof.engine.measure import pitfalls as findings
 from jaxprof.engine.measure.control import Reporter
 from jaxprof.engine.measure.jax_devices import describe
 from jaxprof.engine.measure.pitfalls import is_elementwise, traced_is_elementwise
-from jaxprof.engine.measure.preflight import available_host_bytes
+from jaxprof.engine.measure.preflight import available_host_bytes, warn_of_few_samples
 from jaxprof.engine.measure.sampling import MOST_SAMPLES, CallSampler, Plan, Trial
 from jaxprof.engine.measure.stages import StagedProgram, as_jitted, compile_ledger, compile_stages, settings
 from jaxprof.engine.measure.transfer import Arguments, address, moved_nothing, output_bytes, transfer_in, transfer_out
@@ -323,6 +323,7 @@ def _steady(
     moves_nothing: bool,
 ) -> float:
     """Sample the steady run, and in the first launch the two side series; return the seconds of a call."""
+    warn_of_few_samples(recorder, request, first_seconds)
     short = first_seconds < SHORT_SECONDS
     loop = blocked_loop(
         calls.function, output, calls.arguments, one_program=compiled, may_call=short and calls.fresh is None

@@ -1,7 +1,7 @@
 """One run from its request to its last event, whatever happens in between.
 
-It covers start-up, the preflight, the inputs, the measurement, the check, and every way in which these can end. numpy
-and jax are imported only after start-up has shown that they are installed.
+It covers start-up, the memory that is needed, the inputs, the measurement, the check, and every way in which these can
+end. numpy and jax are imported only after start-up has shown that they are installed.
 """
 
 from __future__ import annotations
@@ -133,10 +133,10 @@ def _measured(
     recorder: Reporter, sampler: CallSampler, workload: Workload, variant: Variant, request: RunRequest, device: Any
 ) -> None:
     from jaxprof.engine.measure.check import make_inputs
-    from jaxprof.engine.measure.preflight import preflight
+    from jaxprof.engine.measure.preflight import refuse_what_cannot_fit
 
     estimate = workload.estimate(request.spec.parameters)
-    expected_seconds = preflight(recorder, workload, variant, request, estimate, device)
+    refuse_what_cannot_fit(recorder, variant, request, estimate, device)
     if variant.how != "jit" and not request.attribution:
         _report_estimate(recorder, estimate)
     if variant.source:
@@ -181,7 +181,6 @@ def _measured(
             precision=precision or "float32",
             precision_in_words=words,
             elementwise=elementwise and not workload.noisy_answer,
-            twin_seconds=expected_seconds,
         )
 
 
@@ -241,10 +240,13 @@ def run_numpy(
     recorder: Reporter, sampler: CallSampler, variant: Variant, request: RunRequest, inputs: tuple[Any, ...]
 ) -> Any:
     """Measure `variant` on `inputs`; return the result of the warm-up call."""
+    from jaxprof.engine.measure.preflight import warn_of_few_samples
+
     function = variant.build(request.spec.parameters)
     kept: list[Any] = []
     with recorder.phase("run") as phase:
         first = sampler.take(Trial(prepare=lambda calls: inputs, make=lambda given: kept.append(function(*given))))
+        warn_of_few_samples(recorder, request, first)
         plan = Plan(
             series="run",
             budget_seconds=request.steady_seconds,
