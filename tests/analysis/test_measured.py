@@ -38,7 +38,7 @@ def _captured(*captures):
 
 def test_rates_and_shares_of_the_ceilings():
     """Kernels without a name are part of what has no match, and copies are not."""
-    rows = [_row("sum", 1e-6), _row("out", 2e-6, uncertain=True), _row("stray", 1e-6)]
+    rows = [_row("sum", 1e-6), _row("out", 2e-6), _row("stray", 1e-6)]
     copies = [e.CopyTimes(direction="HtoD", device="gpu:0", total_seconds=5e-6)]
     capture = _capture(*rows, transfers=copies, unattributed_seconds={"gpu:0": 7e-6})
     found = measured(_captured(capture), "r1")

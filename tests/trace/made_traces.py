@@ -84,6 +84,7 @@ def gpu_planes():
     )
     launches = [
         op("fusion", 5, 2, kernel="cuLaunchKernel", correlation_id=2),
+        op("fusion", 8, 1, kernel="cuLaunchKernel", correlation_id=3),
         op("dot.1", 70, 2, kernel="cuLaunchKernel", correlation_id=5),
     ]
     return device, Plane("/host:CPU", [Line("Host Threads/1", launches)])

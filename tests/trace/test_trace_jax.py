@@ -124,7 +124,7 @@ def test_what_a_sound_capture_is_not_doubted_for_and_one_of_a_compile_is(recorde
     rows = trust(recorded)
     for code in ("file", "dropped", "python_tracer", "tracers", "clock", "unmatched", "modules", "steps"):
         assert rows[code][0] == "good", rows[code]
-    assert not {"one_step", "no_kernels", "profiler_error", "guessed", "compile"} & set(rows)
+    assert not {"one_step", "no_kernels", "profiler_error", "compile"} & set(rows)
     rows = trust(captured[0])
     assert (rows["compile"][0], rows["python_tracer"][0]) == ("doubt", "doubt")
 

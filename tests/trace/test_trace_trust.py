@@ -35,12 +35,6 @@ def _turns(*microseconds, first=1, ops=1):
     return read(on_cpu(t=events, python=marks))
 
 
-def _alone(name, op_name=""):
-    """A GPU's kernels, one of which names an op or none."""
-    between = op(op_name, 30, 5, kernel=name) if op_name else host(name, 30, 5)
-    return read(on_gpu(op("f", 10, 20), between, op("f", 40, 30)))
-
-
 def _traced(*planes, host=2, device=1):
     """A capture whose options say which tracers were on."""
     options = bytes([8, 1, 16, host, 24, device, 32, 1, 40, 1, 56, 1])
@@ -86,10 +80,6 @@ CASES = {
     "unmatched": [
         ("good", _sound),
         ("doubt", lambda: read(*gpu_planes()), "kernels with 5.9 % of the device's time name no HLO op"),
-    ],
-    "guessed": [
-        (None, lambda: _alone("cutlass_gemm", "g")),
-        ("doubt", lambda: _alone("cutlass_gemm"), "9.1 % of the device's time"),
     ],
     "idle_devices": [
         (None, lambda: read(*gpu_planes())),

@@ -69,8 +69,6 @@ class MeasuredKernel:
     """Names of the kernels on the device."""
     launch: KernelLaunch | None
     """Launch configuration and occupancy of the longest kernel; None if the capture does not have it."""
-    uncertain: bool
-    """Whether some of the time was matched to this op by a guess."""
 
     @property
     def parallelism(self) -> float | None:
@@ -221,7 +219,6 @@ def _kernel(
         in_hlo=None if in_hlo is None else name in in_hlo,
         names=tuple(dict.fromkeys(kernel_name for row in rows for kernel_name in row.kernels)),
         launch=longest.launch,
-        uncertain=any(row.uncertain for row in rows),
     )
 
 

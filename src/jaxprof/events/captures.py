@@ -43,8 +43,6 @@ class KernelTimes:
     """Names of the op's kernels on the device."""
     launch: KernelLaunch | None = None
     """Launch of the longest kernel; None if the profile does not report it."""
-    uncertain: bool = False
-    """Whether some of the time was matched to this op by a guess."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -112,7 +112,6 @@ MEASURED: Final[tuple[Fact[MeasuredKernel], ...]] = (
     Fact("in_hlo", TRUTH, "Whether the recorded HLO has it"),
     Fact("names", LIST, "Names under which it occurs in the capture"),
     Fact("launch", OBJECT, "The longest launch on a GPU", inside=_LAUNCH),
-    Fact("uncertain", TRUTH, "Whether some of it was matched to this name by a guess"),
     Fact("per_call_seconds", SECONDS, "Self time in one call of the program on one device", title="per call"),
     Fact("parallelism", NUMBER, "Self time over wall time"),
     Fact("flops_per_second", RATE, "FLOPs over the time", title="FLOP/s"),

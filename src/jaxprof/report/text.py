@@ -66,7 +66,7 @@ def _capture(session: Session) -> Iterator[Piece]:
     yield from ("", Headline("capture window: what the device ran"))
     columns = (
         *pick(MEASURED, "share", "self_seconds", "executions", "median_seconds"),
-        column("kernel", lambda kernel: kernel.name + (" (?)" if kernel.uncertain else ""), widest=30),
+        column("kernel", at("name"), widest=30),
         column("program", at("module"), widest=20),
     )
     rest = "and {} more: jaxprof open NAME --kernels lists them all"

@@ -219,7 +219,7 @@ def measured_table(
         column("threads", lambda kernel: None if several else kernel.parallelism, _threads),
         *pick(MEASURED, "flops_per_second", "of_peak", "bytes_per_second", "of_bandwidth"),
         column("devices", lambda kernel: len(kernel.devices) if several else None, right=True),
-        column("kernel", lambda kernel: kernel.name + (" (?)" if kernel.uncertain else ""), widest=60),
+        column("kernel", at("name"), widest=60),
         column("program", lambda kernel: kernel.module if programs else None, widest=40),
     ]
     return Table(columns, kernels, is_wide=True)

@@ -17,7 +17,6 @@ TRUST: Final[dict[str, tuple[str, str]]] = {
         "The profiler lost them, or was stopped before they ran: wait for the last step before you stop it, and record "
         "fewer steps.",
     ),
-    "guessed": ("kernels whose op is a guess", "Capture with command buffers off for exact names."),
     "modules": ("kernels without their HLO", "Record with enable_hlo_proto on (the default)."),
     "dropped": ("the profiler dropped events", "Capture fewer steps, or trace less of the host."),
     "profiler_error": ("the profiler reported an error", "Fix what it names, and record again."),

@@ -13,12 +13,9 @@ from jaxprof.hlo.read.wire import DELIMITED, VARINT, Blob, fields, signed, varin
 from jaxprof.trace.xspace import (
     PADDING,
     STAT_BYTES,
-    STAT_DOUBLE,
     STAT_ID,
-    STAT_INT64,
     STAT_REFERENCE,
     STAT_STRING,
-    STAT_UINT64,
     Plane,
     Positions,
     varints,
@@ -149,26 +146,6 @@ class Events:
             block = rows[begin : begin + _BLOCK]
             self._read_stats(columns, wanted, block, position[block], end[block])
         return columns
-
-    def first_numbers(self) -> NDArray[np.float64]:
-        """Return the first statistic of each event if it is a number, else NaN."""
-        _, _, _, position, end = self._columns
-        data = self._data
-        first = np.full(len(self._starts), np.nan)
-        rows = np.flatnonzero((position < end) & (data[position] == STAT_TAG))
-        lengths, inside = varints(data, position[rows] + 1)
-        after = _behind(inside, lengths, end[rows])
-        _, value_at = varints(data, inside + 1)
-        numbers, number_end = varints(data, value_at + 1)
-        tags = data[value_at]
-        sound = (data[inside] == STAT_ID << 3) & (value_at < after)
-        for tag, values in ((STAT_INT64 << 3, numbers.view(np.int64)), (STAT_UINT64 << 3, numbers)):
-            chosen = sound & (tags == tag) & (number_end <= after)
-            first[rows[chosen]] = values[chosen]
-        chosen = sound & (tags == STAT_DOUBLE << 3 | 1) & (value_at + 9 <= after)
-        raw = data[(value_at[chosen] + 1)[:, None] + np.arange(8)]
-        first[rows[chosen]] = np.ascontiguousarray(raw).view("<f8").ravel()
-        return first
 
     def _read_stats(
         self,

@@ -17,13 +17,11 @@ from numpy.typing import NDArray
 from jaxprof.errors import HloError
 from jaxprof.hlo.read.wire import Message
 from jaxprof.trace.columns import (
-    COUNTER_LINE,
     allocated_bytes,
     follow_clock,
     integers,
     ops_of_events,
     ops_of_metadata,
-    sampled_counters,
     text_column,
     use_own_clock,
 )
@@ -57,6 +55,8 @@ _MARKS: Final = re.compile(r"end: |ThreadpoolListener::")
 _DEVICE = re.compile(r"/device:(?P<platform>GPU|TPU|CUSTOM)\w*:(?P<number>\d+)")
 _METADATA_PLANE, _TASK_PLANE = "/host:metadata", "Task Environment"
 _HOST: Final = "host"
+_COUNTERS: Final = "_counters_"
+"""Line with samples of a device's counters (power, performance), which are no intervals."""
 _OP_STATS = ("hlo_op", "hlo_module", "program_id", "correlation_id", "run_id", "device_ordinal")
 _TRACERS: Final = {2: "host", 3: "device", 4: "python", 7: "hlo"}
 """Fields of `ProfileOptions` (tsl/profiler/protobuf/profiler_options.proto)."""
@@ -147,12 +147,9 @@ def _device_lanes(plane: Plane, lines: list[PlaneLine], device: re.Match[str], t
     def read(line: PlaneLine) -> None:
         _count(trace, line)
         name = line.name or line.display_name
-        if name == COUNTER_LINE:
-            sampled_counters(trace, line, label)
-            return
         kind: Kind = _KINDS.get(name, "stream" if name.startswith("Stream") else _HOST)
-        if has_streams and kind in ("ops", "async"):
-            return  # repeats the streams' events
+        if name == _COUNTERS or (has_streams and kind in ("ops", "async")):
+            return  # the latter repeat the streams' events
         events = line.events
         lane = _lane(line, events, trace, label, name, kind)
         if kind == "stream":
@@ -187,9 +184,8 @@ def _host_lanes(plane: Plane, lines: list[PlaneLine], trace: Trace, ops: OpNumbe
     wanted = plane.stat_ids("hlo_op", "correlation_id", "step_num", "memcpy_details")
 
     def read(line: PlaneLine) -> None:
-        if line.name == COUNTER_LINE:
+        if line.name == _COUNTERS:
             _count(trace, line)
-            sampled_counters(trace, line, _HOST)
             return
         rows = line.rows_with(wanted)
         lane, own = _marked(line, rows, trace, ops, on_device=on_device)

@@ -8,8 +8,7 @@ size:4096 dest:0 async:1`, or in older profiles `kind:Unknown size:0 dest:512 as
 bytes there, so a value beyond any hardware is treated as unknown and not shown.
 
 Library kernels (cuBLAS, cuDNN, Tensile) and kernels of older profilers may name no HLO op. The launch on the host with
-the same correlation id names it with certainty. Without one, a kernel between two kernels of one op is assigned to that
-op and marked as a guess.
+the same correlation id names it.
 """
 
 from __future__ import annotations
@@ -167,7 +166,7 @@ def launches_of(trace: Trace) -> dict[tuple[str, int], KernelLaunch]:
 
 
 def match_kernels(trace: Trace) -> None:
-    """Set `op_of` on the device's streams where the op can be found, and `guessed` where it is a guess."""
+    """Set `op_of` on the device's streams where the op can be found."""
     launches = [lane.select((lane.correlations != ABSENT) & (lane.op_of != NO_OP)) for lane in trace.launches]
     keys, ops = joined(lane.correlations for lane in launches), joined(lane.op_of for lane in launches)
     order = np.argsort(keys, kind="stable")
@@ -177,27 +176,6 @@ def match_kernels(trace: Trace) -> None:
             missing = np.flatnonzero(lane.op_of == NO_OP)
             at, known = places_of(lane.correlations[missing], keys)
             lane.op_of[missing[known]] = ops[at[known]]
-            _guess_from_neighbours(lane)
-
-
-def _guess_from_neighbours(lane: Lane) -> None:
-    """Assign kernels between two kernels of one op to that op, as a guess."""
-    order = np.argsort(lane.starts, kind="stable")
-    op = lane.op_of[order]
-    matched = np.flatnonzero(op != NO_OP)
-    missing = np.flatnonzero((op == NO_OP) & ~copies_of(lane)[order])
-    if not len(matched) or not len(missing):
-        return
-    after = np.searchsorted(matched, missing)
-    inside = (after > 0) & (after < len(matched))
-    missing, after = missing[inside], after[inside]
-    before_op, after_op = op[matched[after - 1]], op[matched[after]]
-    same = before_op == after_op
-    rows = order[missing[same]]
-    if len(rows):
-        lane.op_of[rows] = before_op[same]
-        lane.guessed = np.zeros(len(lane), np.bool_)
-        lane.guessed[rows] = True
 
 
 # -- launches on the host, and their kernels -----------------------------------------------------------------------

@@ -96,9 +96,6 @@ class Lane:
     """`kernel_details`: grid, block, registers and the like of a GPU kernel."""
     copy: TextColumn | None = None
     """`memcpy_details` of a GPU's copies."""
-
-    guessed: NDArray[np.bool_] | None = None
-    """Whether `op_of` is a guess, for each interval."""
     thread: int = 0
     """Thread id of a host lane, shared by a thread and the row of its launches; 0 if unknown."""
 
@@ -130,9 +127,7 @@ class Lane:
         return replace(self, **{name: column[rows] for name, column in columns.items() if column is not None})
 
 
-_COLUMNS: Final = (
-    "starts", "durations", "name_of", "op_of", "correlation", "step", "execution", "launch", "copy", "guessed"
-)  # fmt: skip
+_COLUMNS: Final = ("starts", "durations", "name_of", "op_of", "correlation", "step", "execution", "launch", "copy")
 """Fields of a lane that have a value for each interval."""
 
 

@@ -49,7 +49,6 @@ def _of_device(trace: Trace, device: str, launches: dict[tuple[str, int], Kernel
     lanes = trace.ops_on(device)
     if not lanes:
         return []
-    guessed = {op for lane in lanes if lane.guessed is not None for op in np.unique(lane.op_of[lane.guessed]).tolist()}
     kernels: dict[int, set[str]] = {}
     for lane in lanes:
         for pair in distinct(lane.op_of * len(lane.names) + lane.name_of)[0].tolist():
@@ -82,7 +81,6 @@ def _of_device(trace: Trace, device: str, launches: dict[tuple[str, int], Kernel
             maximum_seconds=float(greatest[index]) * PS,
             kernels=tuple(sorted(kernels.get(index, ()))),
             launch=launches.get((device, index)),
-            uncertain=index in guessed,
         )
         for index in np.flatnonzero(numbers).tolist()
     ]

@@ -210,12 +210,10 @@ def kernels(trace: Trace, kind: str) -> Iterator[TrustCheck]:
         yield _no_kernels(trace)
         return
     total = sum(int(lane.durations.sum()) for lane in trace.op_lanes())
-    missing = guessed = 0
+    missing = 0
     for lane in trace.op_lanes():
         if lane.kind == "stream":
             missing += int(lane.durations[(lane.op_of == NO_OP) & ~copies_of(lane)].sum())
-        if lane.guessed is not None:
-            guessed += int(lane.durations[lane.guessed].sum())
     share = missing / total if total else 0.0
     fix = "" if kind == "attribution" else None  # command buffers are off there already
     if share > CLEARLY:
@@ -225,14 +223,6 @@ def kernels(trace: Trace, kind: str) -> Iterator[TrustCheck]:
         few = f"kernels with only {percent(share)} of the device's time name no HLO op"
         yield row("unmatched", "good", few if missing else "every kernel names its HLO op")
     yield from _launches(trace)
-    if guessed:
-        yield row(
-            "guessed",
-            "doubt",
-            f"{percent(guessed / total)} of the device's time is in kernels that name no op and run between two "
-            "kernels of the same op: they are assigned to that op and marked as guesses",
-            fix,
-        )
 
 
 def _launches(trace: Trace) -> Iterator[TrustCheck]:
