@@ -36,41 +36,32 @@ class Gone(EngineProcess):
 
 
 class Waiting(EngineProcess):
-    """A worker of which nothing can be read any more but heartbeats, a second apart."""
+    """A worker that waits for a request, and sends heartbeats that name no run."""
 
-    def __init__(self, runs):
-        self.killed = self.over = False
-        self.last_sign_seconds = self._now = time.monotonic()
-        self._runs = iter(runs)
-        self._cancelled_seconds = self._kill_reason = self._mute_seconds = None
-        self._idle_heartbeats, self._requested_seconds, self._run = 0, self._now, "r1"
+    def __init__(self):
+        self.over = False
+        self.last_sign_seconds = time.monotonic() - 1
+        self._cancelled_seconds = None
 
     def read(self, timeout_seconds):
-        self._now += 1
-        self.over = self.killed
-        events = self._events_in(e.encode(e.Heartbeat(run=next(self._runs), monotonic_seconds=self._now)))
-        self._after_read()
-        return events
+        return self._events_in(e.encode(e.Heartbeat(monotonic_seconds=time.monotonic())))
 
     def kill(self):
-        self.killed = True
-
-    def _watched(self):
-        return {"events": 3}
+        self.over = True
 
 
-def followed(process, *requests):
+def followed(process, *requests, **limits):
     recorder = SessionRecorder(LogWriter(new_header(), None), lambda batch: None)
     recorder.emit(e.RunPlanned(run="r1", spec=e.RunSpec(workload="w", variant="v", how="jit", device="none:0")))
-    engine = EngineRun("r1", process, recorder, DeviceWatch("python", "none:0"), let_go=lambda: None)
+    engine = EngineRun("r1", process, recorder, DeviceWatch("python", "none:0"), let_go=lambda: None, **limits)
     for request in requests:
         engine.send(request)
     return engine.follow()
 
 
 def test_a_worker_that_waits_after_a_last_event_that_was_lost_is_ended():
-    ended = followed(Waiting(["r1", "", "", "", "", "r1", "", "", "", "", "", ""]))
-    assert (ended.status, ended.error) == ("crashed", "the worker is idle, and its last report could not be read")
+    ended = followed(Waiting(), max_silence_seconds=0.05)
+    assert (ended.status, ended.error) == ("timed out", "the worker gave no sign of the run for 50.0 ms")
 
 
 @pytest.mark.parametrize(

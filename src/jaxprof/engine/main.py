@@ -3,9 +3,8 @@ is closed.
 
 Four threads share the work. The main thread makes the timed calls, near the bottom of its stack
 (`measure.sampling.Execute` says why). The worker serves the requests in order and runs everything else. `ControlReader`
-reads the requests, and cancels. `Keeper` sends heartbeats and enforces the hard cap. Only `EventPipe` is shared by all,
-and has the only lock. The process never prints. It ends here when the control pipe is closed, or in `Keeper` when a
-native call holds the run past its hard cap.
+reads the requests, and cancels. `Keeper` sends heartbeats. Only `EventPipe` is shared by all, and has the only lock.
+The process never prints. It ends when the control pipe is closed; the client ends it where a call exceeds the hard cap.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from jaxprof.engine.protocol.request import (
     TurnsOverRequest,
     decode_request,
 )
-from jaxprof.events import Event, Heartbeat, RunFinished, encode
+from jaxprof.events import Event, Heartbeat, encode
 from jaxprof.events.base import encode_bounded
 from jaxprof.session.texts import in_pieces
 
@@ -46,8 +45,6 @@ HEARTBEAT_SECONDS = 1.0
 Result = TypeVar("Result")
 END_GRACE_SECONDS = 0.5
 """How long a run may take to stop by itself after the client has gone."""
-CAP_GRACE_SECONDS = 2.0
-"""How far a single call may exceed the hard cap before the process is ended."""
 
 
 class EventPipe:
@@ -127,38 +124,19 @@ class ControlReader(threading.Thread):
 
 
 class Keeper(threading.Thread):
-    """Sends a heartbeat each second, and enforces the hard cap when a call does not return."""
+    """Sends a heartbeat each second."""
 
-    def __init__(self, pipe: EventPipe) -> None:
+    def __init__(self, pipe: EventPipe, working_on: Callable[[], str]) -> None:
+        """`working_on` returns the run of the current request, or its kind; empty if nothing is being done."""
         super().__init__(name="jaxprof-keeper", daemon=True)
         self._pipe = pipe
-        self.current: tuple[RunRequest, RunControl] | None = None
-        """The current run, whose hard cap is enforced."""
-        self.working_on = "start"
-        """Run of the current request, or its kind, for heartbeats; empty if there is no request."""
+        self._working_on = working_on
 
     def run(self) -> None:
         """Run as long as the process lives."""
         while True:
             time.sleep(HEARTBEAT_SECONDS)
-            current = self.current
-            waits = current is not None and current[1].waits_for_turn
-            self._pipe.send(Heartbeat(run="" if waits else self.working_on))
-            remaining = current[1].remaining_seconds() if current else None
-            if current and remaining is not None and remaining < -CAP_GRACE_SECONDS:
-                self._end(current[0])
-
-    def _end(self, request: RunRequest) -> None:
-        limit = f"{request.spec.max_seconds:g} s" if request.spec.max_seconds is not None else "its cap"
-        self._pipe.send(
-            RunFinished(
-                status="timed out",
-                error=f"stopped: a single step of the run exceeded the hard cap of {limit}",
-                advice="Choose a smaller size, or a larger --max-seconds.",
-            ),
-            run=request.run,
-        )
-        os._exit(0)
+            self._pipe.send(Heartbeat(run=self._working_on()))
 
 
 class MainThread:
@@ -198,8 +176,10 @@ class Engine:
     def __init__(self, events: int, control: int) -> None:
         self._pipe = EventPipe(events)
         self._reader = ControlReader(control, self._give_turn, self._cancel, self._end)
-        self._keeper = Keeper(self._pipe)
+        self._keeper = Keeper(self._pipe, self._current_work)
         self._control = RunControl()
+        self._working_on = "start"
+        """Run of the current request, or its kind; empty if there is no request."""
         self.main_thread = MainThread()
 
     def serve(self) -> None:
@@ -227,20 +207,19 @@ class Engine:
                 self._reply(partial(_ANSWERS[type(request)], request))
 
     def _next_request(self) -> Request | ValueError | None:
-        self._keeper.working_on = ""
+        self._working_on = ""
         request = self._reader.requests.get()
-        self._keeper.working_on = getattr(request, "run", "") or type(request).__name__
+        self._working_on = getattr(request, "run", "") or type(request).__name__
         return request
+
+    def _current_work(self) -> str:
+        return "" if self._control.waits_for_turn else self._working_on
 
     def _run(self, request: RunRequest) -> None:
         from jaxprof.engine.measure.run import measure_request
 
-        self._keeper.current = (request, self._control)
-        try:
-            measure_request(request, self._emitter(request.run), self._control, self.main_thread)
-        finally:
-            self._keeper.current = None
-            self._control = RunControl()
+        measure_request(request, self._emitter(request.run), self._control, self.main_thread)
+        self._control = RunControl()
 
     def _compile(self, request: CompileRequest) -> None:
         from jaxprof.engine.measure.ahead_of_time import compile_request

@@ -264,15 +264,16 @@ class ChildProcess:
         """Return the events on a line of the event pipe. A heartbeat is noted and not returned."""
         from jaxprof.events import Heartbeat
 
-        self.last_sign_seconds = time.monotonic()
         event = _read_line(line)
         if isinstance(event, Heartbeat):
             self._heartbeat(event)
             return []
+        self.last_sign_seconds = time.monotonic()
         return [event] if event is not None else []
 
     def _heartbeat(self, heartbeat: Heartbeat) -> None:
         """Note a heartbeat of the child."""
+        self.last_sign_seconds = time.monotonic()
         self.heartbeat_seen = True
 
     def _signal_all(self, number: int) -> None:

@@ -37,7 +37,7 @@ from jaxprof.engine.protocol.request import (
 from jaxprof.errors import WorkerError
 from jaxprof.operating_system import python_words, refuse_to_run
 from jaxprof.reaper import REAPER
-from jaxprof.runner.child import ChildProcess, Exit, Pipes
+from jaxprof.runner.child import ChildProcess, Pipes
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.session.log.codec import are_bounded
 from jaxprof.workloads.model import WorkloadInfo
@@ -50,19 +50,6 @@ ASK_SECONDS = 1.0
 """How long a cancelled run may take to end by itself; a compile cannot be interrupted."""
 TERMINATE_SECONDS = 2.0
 """How long the engine may take to end after SIGTERM."""
-MUTE_SECONDS = 1.0
-"""How long an engine may live without its event pipe, which closes a moment before the process ends."""
-IDLE_HEARTBEATS = 5
-"""An engine that sends this many heartbeats in a row without working at its latest request has ended it, and its report
-was lost. The first heartbeat may be older than it seems, because it waits for the pipe."""
-_MUTE = Exit(
-    "the worker closed its event pipe and kept running",
-    "The measured code closes file descriptors that are not its own (os.closerange, a daemon).",
-)
-_IDLE = Exit(
-    "the worker is idle, and its last report could not be read",
-    "Measured code may write to file descriptors that are not its own; the log has what was left out.",
-)
 _END_SECONDS = 0.2
 """How long an idle engine may take to end by itself."""
 FREEZE_SECONDS = 0.1
@@ -84,17 +71,6 @@ class EngineProcess(ChildProcess):
         """The latest reply to a request for data."""
         self._cancelled_seconds: float | None = None
         self._signals_sent = 0
-        self._mute_seconds: float | None = None
-        """Monotonic time when its event pipe was found closed; None if it is open."""
-        self._run = ""
-        """Id of the run of the latest request."""
-        self._requested_seconds: float | None = None
-        """Monotonic time when that request was sent; None once its result has come, and while the run waits for its
-        turn."""
-        self._idle_heartbeats = 0
-        """Number of heartbeats in a row, since then, that named no run."""
-        self._kill_reason: Exit | None = None
-        """Why we killed the engine; None if we did not, or if it was cancelled."""
         self._frozen = False
         self._scratch = _scratch()
         pipes = Pipes.open()
@@ -115,8 +91,6 @@ class EngineProcess(ChildProcess):
 
     def send(self, request: Request) -> None:
         """Send a request. Raises WorkerError if the child has ended."""
-        self._run = getattr(request, "run", self._run)
-        self._requested_seconds, self._idle_heartbeats = time.monotonic(), 0
         try:
             os.write(self._control, encode_request(request))
         except OSError as error:
@@ -179,10 +153,6 @@ class EngineProcess(ChildProcess):
         self._remove_scratch()
         REAPER.drop(self.pid)
 
-    def explain(self) -> Exit:
-        """Return why the engine has ended."""
-        return self._kill_reason or super().explain()
-
     def _remove_scratch(self) -> None:
         if self._scratch:
             shutil.rmtree(self._scratch, ignore_errors=True)
@@ -193,16 +163,8 @@ class EngineProcess(ChildProcess):
         return not self.alive
 
     def _after_read(self) -> None:
-        """End a cancelled child that does not end by itself, and one that can no longer report anything."""
-        if self.over:
-            return
-        if "events" not in self._watched():
-            self._mute_seconds = self._mute_seconds or time.monotonic()
-            if time.monotonic() - self._mute_seconds > MUTE_SECONDS:
-                self._kill_because(_MUTE)
-        if self._idle_heartbeats >= IDLE_HEARTBEATS:
-            self._kill_because(_IDLE)
-        if self._cancelled_seconds is None:
+        """End a cancelled child that does not end by itself."""
+        if self.over or self._cancelled_seconds is None:
             return
         waited = time.monotonic() - self._cancelled_seconds
         if waited > ASK_SECONDS + TERMINATE_SECONDS and self._signals_sent == 1:
@@ -212,28 +174,15 @@ class EngineProcess(ChildProcess):
             self._signals_sent = 1
             self._signal_all(signal.SIGTERM)
 
-    def _kill_because(self, why: Exit) -> None:
-        if self._kill_reason is None:
-            self._kill_reason = why
-            self.kill()
-
     def _events_in(self, line: bytes) -> list[Event]:
         if line.startswith((b'{"type": "answer"', b'{"type":"answer"')):
             self.answer = _answer(line)
-            self._requested_seconds = None
             return []
-        events = super()._events_in(line)
-        for event in events:
-            self._idle_heartbeats = 0
-            if event.type in ("run_finished", "turn_awaited") and event.run == self._run:
-                self._requested_seconds = None
-        return events
+        return super()._events_in(line)
 
     def _heartbeat(self, heartbeat: Heartbeat) -> None:
-        super()._heartbeat(heartbeat)
-        asked = self._requested_seconds
-        is_idle = asked is not None and not heartbeat.run and heartbeat.monotonic_seconds > asked
-        self._idle_heartbeats = self._idle_heartbeats + 1 if is_idle else 0
+        if heartbeat.run:  # one that waits for a request gives no sign of the run
+            super()._heartbeat(heartbeat)
 
 
 def _answer(line: bytes) -> EngineAnswer:

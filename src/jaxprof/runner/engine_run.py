@@ -15,13 +15,12 @@ from jaxprof.runner.session_recorder import BATCH_SECONDS, DeviceWatch, SessionR
 from jaxprof.units import seconds
 
 SILENCE_SECONDS = 15.0
-"""Report the worker as silent after this long without a heartbeat (one a second)."""
+"""Report the worker as silent after this long without a heartbeat of the run (one a second)."""
 MAX_SILENCE_SECONDS = 300.0
-"""End a worker that sends nothing for this long: native code holds the interpreter's lock, or the worker is stopped."""
-CAP_GRACE_SECONDS = 5.0
-"""How far a run may exceed its hard cap before it is cancelled from here; the engine checks the cap, too."""
-SILENT_CAP_GRACE_SECONDS = 2.0
-"""The same for an engine that has sent no heartbeat for this long, and so checks nothing."""
+"""End a worker that gives no sign of the run for this long: native code holds the interpreter's lock, the worker is
+stopped, or its report was lost because measured code closes or writes to descriptors that are not its own."""
+CAP_GRACE_SECONDS = 2.0
+"""How far a run may exceed its hard cap before its worker is ended. The engine checks the cap between calls."""
 START_UP_SECONDS = 60.0
 """Time allowed for importing and backend start on top of the hard cap."""
 
@@ -156,22 +155,13 @@ class EngineRun:
         """End a worker that is past its hard cap, or that has been silent for too long."""
         if self._timed_out or self.process.cancelled:
             return
+        before = -START_UP_SECONDS if self._worked_seconds is None else self._worked_seconds
         if silent_seconds > self._max_silence_seconds:
-            self._timed_out = f"sent no heartbeat for {seconds(self._max_silence_seconds)}"
-            self.process.kill()
-        if self._max_seconds is None:
-            return
-        if self._worked_seconds is None:
-            beyond = following_seconds - self._max_seconds - START_UP_SECONDS
-        else:
-            beyond = self._worked_seconds + following_seconds - self._max_seconds
-        stuck = min(beyond, silent_seconds) > SILENT_CAP_GRACE_SECONDS
-        if stuck or beyond > CAP_GRACE_SECONDS:
+            self._timed_out = f"gave no sign of the run for {seconds(self._max_silence_seconds)}"
+        elif self._max_seconds is not None and before + following_seconds > self._max_seconds + CAP_GRACE_SECONDS:
             self._timed_out = f"did not stop at its hard cap of {seconds(self._max_seconds)}"
-            if stuck:
-                self.process.kill()
-            else:
-                self.process.cancel()
+        if self._timed_out:
+            self.process.kill()
 
     def _timed_out_end(self) -> RunFinished:
         return RunFinished(
