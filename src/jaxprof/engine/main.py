@@ -193,12 +193,8 @@ class Engine:
         self._reader.start()
         self._keeper.start()
         while (request := self._next_request()) is not None:
-            if isinstance(request, RunRequest):
-                self._run(request)
-            elif isinstance(request, CompileRequest):
-                self._compile(request)
-            elif isinstance(request, OpenTraceRequest):
-                self._open_trace(request)
+            if isinstance(request, RunRequest | CompileRequest | OpenTraceRequest):
+                self._serve_run(request)
             elif isinstance(request, ValueError):
                 self._pipe.answer(
                     EngineAnswer(error=str(request), advice="The client and the engine have different versions.")
@@ -215,26 +211,22 @@ class Engine:
     def _current_work(self) -> str:
         return "" if self._control.waits_for_turn else self._working_on
 
-    def _run(self, request: RunRequest) -> None:
-        from jaxprof.engine.measure.run import measure_request
+    def _serve_run(self, request: RunRequest | CompileRequest | OpenTraceRequest) -> None:
+        """Emit the events of a run, up to its last one. What it needs is imported first now."""
+        emit = partial(self._pipe.send, run=request.run)
+        if isinstance(request, RunRequest):
+            from jaxprof.engine.measure.run import measure_request
 
-        measure_request(request, self._emitter(request.run), self._control, self.main_thread)
+            measure_request(request, emit, self._control, self.main_thread)
+        elif isinstance(request, CompileRequest):
+            from jaxprof.engine.measure.ahead_of_time import compile_request
+
+            compile_request(request, emit, self._control)
+        else:
+            from jaxprof.engine.opening import open_trace
+
+            open_trace(request, emit, self._control)
         self._control = RunControl()
-
-    def _compile(self, request: CompileRequest) -> None:
-        from jaxprof.engine.measure.ahead_of_time import compile_request
-
-        compile_request(request, self._emitter(request.run), self._control)
-        self._control = RunControl()
-
-    def _open_trace(self, request: OpenTraceRequest) -> None:
-        from jaxprof.engine.opening import open_trace
-
-        open_trace(request, self._emitter(request.run), self._control)
-        self._control = RunControl()
-
-    def _emitter(self, run: str) -> Callable[[Event], None]:
-        return lambda event: self._pipe.send(event, run)
 
     def _reply(self, work: Callable[[], object]) -> None:
         """Send the result of `work`, or the error that it raised, because it imports user code."""

@@ -5,36 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from jaxprof.engine.measure.control import Cancelled, RunControl
-from jaxprof.engine.measure.failure import failed
+from jaxprof.engine.measure.control import Reporter, RunControl
+from jaxprof.engine.measure.failure import conclude
 from jaxprof.engine.protocol.request import OpenTraceRequest
-from jaxprof.events import Event, RunFinished
+from jaxprof.errors import DoesNotFitError
+from jaxprof.events import Event
 
 
 def open_trace(request: OpenTraceRequest, emit: Callable[[Event], None], control: RunControl) -> None:
     """Emit the runs of the profile and `RunFinished`. Raises nothing."""
     from jaxprof.trace.imported import import_profile
 
-    try:
-        import_profile(
-            Path(request.path),
-            request.run,
-            emit,
-            control.check,
-            profile_run=request.profile_run,
-            host=request.host,
-            views=request.views,
-        )
-        emit(RunFinished(status="ok"))
-    except Cancelled:
-        emit(RunFinished(status="cancelled", error="cancelled"))
-    except MemoryError:
-        emit(
-            RunFinished(
-                status="failed",
-                error=f"{request.path} does not fit into this machine's memory",
-                advice="Record fewer steps.",
+    def work() -> None:
+        try:
+            import_profile(
+                Path(request.path),
+                request.run,
+                emit,
+                control.check,
+                profile_run=request.profile_run,
+                host=request.host,
+                views=request.views,
             )
-        )
-    except Exception as error:  # noqa: BLE001 - a damaged file can break the reader anywhere: that is the result
-        emit(failed(error))
+        except MemoryError:
+            what = f"{request.path} does not fit into this machine's memory"
+            raise DoesNotFitError(what, "Record fewer steps.") from None
+
+    conclude(Reporter(emit, control), work)

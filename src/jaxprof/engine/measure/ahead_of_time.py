@@ -12,12 +12,12 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.engine.measure.control import Cancelled, Reporter, RunControl
-from jaxprof.engine.measure.failure import failed
+from jaxprof.engine.measure.control import Reporter, RunControl
+from jaxprof.engine.measure.failure import conclude
 from jaxprof.engine.measure.startup import start_jax
 from jaxprof.engine.protocol.request import CompileRequest
 from jaxprof.errors import JaxprofError, UsageError
-from jaxprof.events import Event, RunFinished
+from jaxprof.events import Event
 
 if TYPE_CHECKING:
     from jax.sharding import Mesh, PartitionSpec, Sharding
@@ -31,13 +31,7 @@ if TYPE_CHECKING:
 def compile_request(request: CompileRequest, emit: Callable[[Event], None], control: RunControl) -> None:
     """Emit the events of a compile: phases, texts, cost, memory, and `RunFinished`. Raises nothing."""
     recorder = Reporter(emit, control)
-    try:
-        _compile(request, recorder)
-        emit(RunFinished(status="ok"))
-    except Cancelled:
-        emit(RunFinished(status="cancelled", error="cancelled"))
-    except Exception as error:  # noqa: BLE001 - whatever the user's function or the compiler raises is the result
-        emit(failed(error))
+    conclude(recorder, lambda: _compile(request, recorder))
 
 
 def _compile(request: CompileRequest, recorder: Reporter) -> None:

@@ -1,12 +1,15 @@
-"""An exception as something that a user can act on: what failed, how to fix it, and where in their own code."""
+"""The end of a run; of an exception what a user can act on: what failed, how to fix it, and where in their own code."""
 
 from __future__ import annotations
 
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 
+from jaxprof.engine.measure.control import Cancelled, CapReached, Reporter
 from jaxprof.errors import DoesNotFitError, JaxprofError
 from jaxprof.events import RunFinished
+from jaxprof.units import seconds
 
 _LONGEST = 2000
 _PACKAGE = Path(__file__).resolve().parents[2]
@@ -79,6 +82,40 @@ _ADVICE: tuple[tuple[tuple[str, ...], str], ...] = (
         "The function calls itself too deeply to be traced: use jax.lax.scan, fori_loop or while_loop.",
     ),
 )
+
+
+def conclude(
+    recorder: Reporter,
+    work: Callable[[], object],
+    results: type[BaseException] | tuple[type[BaseException], ...] = Exception,
+    max_seconds: float | None = None,
+) -> None:
+    """Call `work`, and emit the last event of its run. Exceptions of the types `results` are the run's result;
+    `max_seconds` is its hard cap."""
+    try:
+        work()
+        recorder.emit(RunFinished(status="ok"))
+    except Cancelled:
+        recorder.emit(RunFinished(status="cancelled", error=_where("cancelled", recorder)))
+    except CapReached:
+        _capped(recorder, max_seconds)
+    except results as error:  # whatever the user's function, the compiler or a damaged file raises is the run's result
+        recorder.emit(failed(error))
+
+
+def _capped(recorder: Reporter, max_seconds: float | None) -> None:
+    """Report that the run reached the hard cap: any samples are a result, only an incomplete one."""
+    text = f"stopped at the hard cap of {seconds(max_seconds)}"
+    advice = "Give a larger --max-seconds, or choose a smaller size."
+    if recorder.samples:
+        recorder.warn("max_seconds_reached", _where(text, recorder) + ": later phases were not measured", advice)
+        recorder.emit(RunFinished(status="ok"))
+    else:
+        recorder.emit(RunFinished(status="timed out", error=_where(text, recorder), advice=advice))
+
+
+def _where(text: str, recorder: Reporter) -> str:
+    return f"{text} in phase {recorder.current_phase}" if recorder.current_phase else text
 
 
 def failed(error: BaseException) -> RunFinished:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jaxprof.engine.measure.control import Emit, Reporter, RunControl
-from jaxprof.engine.measure.failure import failed
+from jaxprof.engine.measure.failure import conclude
 from jaxprof.engine.measure.run import measure_workload
 from jaxprof.engine.protocol.request import RunRequest
 from jaxprof.errors import unknown_name
@@ -109,22 +109,21 @@ def compile_call(
     may take the place of arrays. A compile that fails is a failed run.
     """
 
-    def work(emit: Emit) -> None:
+    def compile_it(recorder: Reporter) -> None:
         import jax
 
         from jaxprof.engine.measure.environment import load_average, read_environment
         from jaxprof.engine.measure.jax_devices import describe
         from jaxprof.engine.measure.stages import compile_traced
 
-        try:
-            emit(read_environment([describe(device) for device in jax.local_devices()], load_average()))
-            recorder = Reporter(emit, RunControl())
-            with recorder.phase("trace"):
-                jitted, traced = _traced(function, args, kwargs)
-            compile_traced(recorder, jitted, traced, keep_constants=spec.keep_constants)
-            emit(RunFinished(status="ok"))
-        except Exception as error:  # noqa: BLE001 - whatever the function or the compiler raises is the run's result
-            emit(failed(error))
+        recorder.emit(read_environment([describe(device) for device in jax.local_devices()], load_average()))
+        with recorder.phase("trace"):
+            jitted, traced = _traced(function, args, kwargs)
+        compile_traced(recorder, jitted, traced, keep_constants=spec.keep_constants)
+
+    def work(emit: Emit) -> None:
+        recorder = Reporter(emit, RunControl())
+        conclude(recorder, lambda: compile_it(recorder))
 
     _one_run(run, spec, work, emit)
 

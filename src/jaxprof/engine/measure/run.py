@@ -12,14 +12,13 @@ from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.engine.measure.control import Cancelled, CapReached, Emit, Reporter, RunControl
-from jaxprof.engine.measure.failure import failed
+from jaxprof.engine.measure.control import Emit, Reporter, RunControl
+from jaxprof.engine.measure.failure import conclude
 from jaxprof.engine.measure.sampling import MOST_SAMPLES, CallSampler, Execute, Plan, Trial, here
 from jaxprof.engine.measure.startup import start_jax, start_numpy
 from jaxprof.errors import unknown_name
-from jaxprof.events import ESTIMATED_BY, CostReported, RunFinished, SourceFile, SourcesRead, TextRecorded
+from jaxprof.events import ESTIMATED_BY, CostReported, SourceFile, SourcesRead, TextRecorded
 from jaxprof.files import file_digest
-from jaxprof.units import seconds
 from jaxprof.workloads.model import Estimate, Variant, Workload
 
 if TYPE_CHECKING:
@@ -38,9 +37,9 @@ def measure_request(
 
     `execute` makes the timed calls and imports the user's module.
     """
-    control = control or RunControl()
+    recorder = Reporter(emit, control or RunControl())
 
-    def work(recorder: Reporter) -> None:
+    def work() -> None:
         from jaxprof.workloads.find import find
 
         spec = request.spec
@@ -49,7 +48,7 @@ def measure_request(
         complete = replace(request, spec=replace(request.spec, parameters=_complete(workload, request.spec.parameters)))
         _run(recorder, workload, variant, complete, execute)
 
-    _conclude(Reporter(emit, control), request, work, BaseException)
+    conclude(recorder, work, BaseException, request.spec.max_seconds)
 
 
 def measure_workload(
@@ -57,12 +56,9 @@ def measure_workload(
 ) -> None:
     """Like `measure_request`, for a workload that the caller has, possibly in the user's process, where an interrupt is
     the user's, and is raised."""
-    _conclude(
-        Reporter(emit, control or RunControl()),
-        request,
-        lambda recorder: _run(recorder, workload, variant, request, here),
-        (Exception, SystemExit),
-    )
+    recorder = Reporter(emit, control or RunControl())
+    results = (Exception, SystemExit)
+    conclude(recorder, lambda: _run(recorder, workload, variant, request, here), results, request.spec.max_seconds)
 
 
 def _complete(workload: Workload, given: Mapping[str, Scalar]) -> dict[str, Scalar]:
@@ -73,41 +69,6 @@ def _complete(workload: Workload, given: Mapping[str, Scalar]) -> dict[str, Scal
             raise unknown_name(f"parameter of {workload.name}", name, names)
     first = next(iter(workload.presets.values()), {})
     return {**first, **given}
-
-
-def _conclude(
-    recorder: Reporter,
-    request: RunRequest,
-    work: Callable[[Reporter], None],
-    results: type[BaseException] | tuple[type[BaseException], ...],
-) -> None:
-    """Run `work`, and emit the run's last event. Exceptions of the types `results` are the run's result."""
-    try:
-        work(recorder)
-        recorder.emit(RunFinished(status="ok"))
-    except Cancelled:
-        recorder.emit(RunFinished(status="cancelled", error=_where("cancelled", recorder)))
-    except CapReached:
-        _capped(recorder, request)
-    except results as error:  # whatever the measured function raises is the run's result
-        recorder.emit(failed(error))
-    finally:
-        recorder.control.stop_clock()
-
-
-def _capped(recorder: Reporter, request: RunRequest) -> None:
-    """Report that the run reached the hard cap: any samples are a result, only an incomplete one."""
-    text = f"stopped at the hard cap of {seconds(request.spec.max_seconds)}"
-    advice = "Give a larger --max-seconds, or choose a smaller size."
-    if recorder.samples:
-        recorder.warn("max_seconds_reached", _where(text, recorder) + ": later phases were not measured", advice)
-        recorder.emit(RunFinished(status="ok"))
-    else:
-        recorder.emit(RunFinished(status="timed out", error=_where(text, recorder), advice=advice))
-
-
-def _where(text: str, recorder: Reporter) -> str:
-    return f"{text} in phase {recorder.current_phase}" if recorder.current_phase else text
 
 
 def _run(recorder: Reporter, workload: Workload, variant: Variant, request: RunRequest, execute: Execute) -> None:
