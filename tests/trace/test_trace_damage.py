@@ -121,7 +121,7 @@ class TestFolders:
     def test_the_hosts_that_are_not_read_are_named(self, tmp_path):
         events = []
         import_profile(self.log_folder(tmp_path), "r1", events.append)
-        (warning,) = (event for event in events if isinstance(event, WarningRaised))
+        (warning,) = (event for event in events if isinstance(event, WarningRaised) and event.code == "other_hosts")
         assert warning.message == "this is the profile of a; the recording also has b"
 
 
