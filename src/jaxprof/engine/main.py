@@ -213,7 +213,10 @@ class Engine:
 
     def _serve_run(self, request: RunRequest | CompileRequest | OpenTraceRequest) -> None:
         """Emit the events of a run, up to its last one. What it needs is imported first now."""
-        emit = partial(self._pipe.send, run=request.run)
+
+        def emit(event: Event) -> None:
+            self._pipe.send(event, request.run)
+
         if isinstance(request, RunRequest):
             from jaxprof.engine.measure.run import measure_request
 
