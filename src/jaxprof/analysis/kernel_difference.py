@@ -156,19 +156,19 @@ def kernel_differences(
     if not has_modules and not has_times:
         return None
     rows: list[KernelDifference] = []
-    ours, theirs = _Capture(before_measured if has_times else ()), _Capture(after_measured if has_times else ())
+    ours, theirs = (list(side or ()) if has_times else [] for side in (before_measured, after_measured))
     if before is not None and after is not None:
+        # a module may have a name in several computations: its first kernel has the time
+        old, new = ({kernel.name: kernel for kernel in reversed(side)} for side in (ours, theirs))
         rows += [
-            replace(row, before_measured=ours.take(row.before_name), after_measured=theirs.take(row.after_name))
+            replace(row, before_measured=old.pop(row.before_name, None), after_measured=new.pop(row.after_name, None))
             for row in _paired(before, after)
         ]
-    rows += _outside(ours.rest(), theirs.rest())
+    matched = {id(kernel) for row in rows for kernel in (row.before_measured, row.after_measured)}
+    rows += _outside(*([kernel for kernel in side if id(kernel) not in matched] for side in (ours, theirs)))
     rows.sort(key=_rank)
-    return KernelDifferences(
-        tuple(rows),
-        ours.seconds if has_times else None,
-        theirs.seconds if has_times else None,
-    )
+    took = (sum(kernel.per_call_seconds or 0.0 for kernel in side) if has_times else None for side in (ours, theirs))
+    return KernelDifferences(tuple(rows), *took)
 
 
 def _paired(before: Module, after: Module) -> list[KernelDifference]:
@@ -182,31 +182,6 @@ def _paired(before: Module, after: Module) -> list[KernelDifference]:
 
 def _is_timed(measured: Sequence[MeasuredKernel] | None) -> bool:
     return bool(measured) and all(kernel.per_call_seconds is not None for kernel in measured or ())
-
-
-class _Capture:
-    """Measured kernels of one side, handed out by name."""
-
-    def __init__(self, measured: Sequence[MeasuredKernel] | None) -> None:
-        self._all = list(measured or ())
-        self._by_name: dict[str, MeasuredKernel] = {
-            kernel.name: kernel for kernel in reversed(self._all)
-        }  # of equal names, the longest stays
-        self._taken: set[int] = set()
-
-    @property
-    def seconds(self) -> float:
-        return sum(kernel.per_call_seconds or 0.0 for kernel in self._all)
-
-    def take(self, name: str) -> MeasuredKernel | None:
-        """Return the kernel of that name, only once: a module may have the name in several computations."""
-        kernel = self._by_name.pop(name, None)
-        if kernel is not None:
-            self._taken.add(id(kernel))
-        return kernel
-
-    def rest(self) -> list[MeasuredKernel]:
-        return [kernel for kernel in self._all if id(kernel) not in self._taken]
 
 
 def _rank(row: KernelDifference) -> tuple[float, int, float]:

@@ -82,11 +82,11 @@ def device_steps(event: StepsMeasured | None) -> tuple[DeviceSteps, ...]:
     counts = totals((row.device, 1) for row in event.steps)
     lengths = grouped((row.device, row.seconds) for row in event.steps if row.complete and row.to_next)
     by_device = {steps.device: steps for steps in event.devices}
+    by_device |= {device: StepsDevice(device=device) for device in counts if device not in by_device}
     return tuple(
-        _device_steps(by_device.get(device) or StepsDevice(device=device), event.found_by, counts.get(device, 0),
-            lengths.get(device, []))
-        for device in dict.fromkeys([*by_device, *counts])
-    )  # fmt: skip
+        _device_steps(steps, event.found_by, counts.get(device, 0), lengths.get(device, []))
+        for device, steps in by_device.items()
+    )
 
 
 def causes_text(causes: Sequence[IdleCause]) -> str:

@@ -44,15 +44,14 @@ _DOUBTS: Final = (
 """Warnings about the measurement, each about figures that it cannot provide."""
 _DISPATCH_SHARE: Final = 0.5
 """Share of a call on an accelerator from which the call is bound by its dispatch."""
-_SLOW_STAGES: Final = {
+_FOLDING: Final = "constant_folding"
+_SLOW_PARTS: Final = {
     "autotuning": ("slow-autotuning", 0.3, 1.0),
     "PTX": ("slow-ptx", 0.3, 1.0),
     "LLVM": ("slow-llvm", 0.5, 5.0),  # LLVM is most of every compilation for a CPU, so only long ones are reported
+    f"the pass {_FOLDING}": ("slow-constant-folding", 0.3, 1.0),
 }
-"""Stages of XLA that can be shortened: finding code, and the smallest share of a compilation and seconds reported."""
-_FOLDING: Final = "constant_folding"
-_FOLDING_SHARE: Final = 0.3
-_FOLDING_SECONDS: Final = 1.0
+"""What of XLA can be shortened: finding code, and the smallest share of a compilation and seconds reported."""
 _MORE_LAUNCHES: Final = 10
 _KERNELS_NAMED: Final = 3
 
@@ -101,21 +100,16 @@ def call_findings(session: Session, run: Run, name: str) -> Iterator[Finding]:
             )  # fmt: skip
     if run.compile_passes is not None:
         tree = run.compile_passes.tree
-        for stage in stage_times(tree):
-            code, share, least = _SLOW_STAGES.get(stage.stage, ("", 0.0, 0.0))
-            if code and tree.seconds > 0 and stage.seconds >= max(share * tree.seconds, least):
-                threads = ", on all threads together," if stage.seconds > tree.seconds else ""
-                yield _call_finding(
-                    code, run, verify, min(stage.seconds, tree.seconds), tree.seconds,
-                    f"{stage.stage} took {seconds(stage.seconds)}{threads} of a compile of {seconds(tree.seconds)}",
-                    "compile",
-                )  # fmt: skip
         folding = sum(node.self_seconds for node in passes_in(tree) if node.name.replace("-", "_") == _FOLDING)
-        if tree.seconds > 0 and folding >= max(_FOLDING_SHARE * tree.seconds, _FOLDING_SECONDS):
-            yield _call_finding(
-                "slow-constant-folding", run, verify, min(folding, tree.seconds), tree.seconds,
-                f"the pass {_FOLDING} took {seconds(folding)} of a compile of {seconds(tree.seconds)}", "compile",
-            )  # fmt: skip
+        spent = [*((stage.stage, stage.seconds) for stage in stage_times(tree)), (f"the pass {_FOLDING}", folding)]
+        for part, took in spent:
+            code, share, least = _SLOW_PARTS.get(part, ("", 0.0, 0.0))
+            if code and tree.seconds > 0 and took >= max(share * tree.seconds, least):
+                threads = ", on all threads together," if took > tree.seconds else ""
+                yield _call_finding(
+                    code, run, verify, min(took, tree.seconds), tree.seconds,
+                    f"{part} took {seconds(took)}{threads} of a compile of {seconds(tree.seconds)}", "compile",
+                )  # fmt: skip
 
 
 def _call_finding(

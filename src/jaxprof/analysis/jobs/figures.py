@@ -79,14 +79,7 @@ class LoopWindows:
 
     def chosen(self, rows: Array | slice) -> LoopWindows:
         """Return some of the windows: a slice, or those for which a boolean array is true."""
-        return LoopWindows(
-            self.began_seconds[rows],
-            self.seconds[rows],
-            self.samples[rows],
-            self.parts[rows],
-            self.own_seconds[rows],
-            self.first_steps[rows],
-        )
+        return LoopWindows(*(getattr(self, field.name)[rows] for field in fields(self)))
 
     def __eq__(self, other: object) -> bool:
         """Return whether both hold the same windows; unknown values count as equal to each other."""
