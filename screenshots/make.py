@@ -178,11 +178,13 @@ async def take_finished(camera: Camera, sweep: Path, program: Path) -> None:
 
 async def take_job(camera: Camera, job: Path) -> None:
     """A job of several processes."""
-    from jaxprof.tui.job.heat_map import JobMap
+    from jaxprof.tui.job.processes import ProcessList
 
     app = camera.app
     app.open_session(job)
-    await camera.until(lambda: bool(app.screen.query(JobMap)) and app.screen.query_one(JobMap).grid is not None)
+    await camera.until(
+        lambda: bool(app.screen.query(ProcessList)) and app.screen.query_one(ProcessList).grid is not None
+    )
     await camera.shoot("job", *["right"] * 6, settle=2.0)
 
 

@@ -12,7 +12,7 @@ from jaxprof.redaction import REDACTED
 from jaxprof.runner.planning import PlannedRun, PlanOptions, plan_runs
 from jaxprof.runner.requests import plan_event, run_request
 from jaxprof.runner.rerun import plan_again, recorded_starts
-from jaxprof.tui.results.rerun import code_to_confirm
+from jaxprof.tui.results.screen import code_to_confirm
 from runner.stage import SELU
 
 

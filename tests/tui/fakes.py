@@ -420,7 +420,7 @@ class Walk:
         """Goes to a screen with this session; its text has the words. `view`: of the profile of `run` or the last."""
         self.app.set_session(session if isinstance(session, Session) else session.session(), None)
         if view:
-            self.app.show_profile(run or next(reversed(self.app.session.runs)), view)
+            self.app.show_in("profile", run or next(reversed(self.app.session.runs)), view)
         else:
             self.app.action_go(mode)
         await self.until(lambda: self.app.current_mode == mode and self.screen.whole, mode)

@@ -71,7 +71,7 @@ async def test_a_full_disk_and_a_dead_worker_are_told_runs_join_one_session_and_
         scheduler = await started(walk)
         scheduler.storage_failure = StorageError("the disk is full", "Save it somewhere else.")
         scheduler.emit(e.ProgressMade(run="r1", fraction=0.5))
-        await walk.through("| @SaveAs | the disk is full")
+        await walk.through("| @FormDialog | the disk is full")
         walk.find(Input).value = str(tmp_path)
         await walk.press("enter")
         await walk.until(lambda: walk.app.session_path == tmp_path / "2026-11-18T11-06-40-feed.jaxprof")

@@ -107,7 +107,7 @@ async def test_only_with_two_marks_and_options_that_fit_the_key_compares(inputs)
                 await walk.press("c")
                 assert walk.screen is screen
             await walk.press("m B")
-            await walk.on("AskText")
+            await walk.on("FormDialog")
             await walk.press("escape space")
         screen.choices.marked.clear()
         await walk.press("home space space")

@@ -4,7 +4,7 @@ import pytest
 
 from jaxprof import events as e
 from jaxprof.tui.home.own_code import OwnCodeList
-from jaxprof.tui.kit.dialogs import SaveAs
+from jaxprof.tui.kit.dialogs import FormDialog
 from tui import recorded
 from tui import session_tapes as sessions
 from tui.fakes import SMALL, Stage, keep_session, walking
@@ -55,7 +55,7 @@ async def test_an_answer_takes_as_many_keys_as_are_written_here(source, work):
                 await walk.shows(answer)
         if source == "the example":
             await walk.until(lambda: any(work.glob("*.jaxprof")))
-            assert not isinstance(walk.screen, SaveAs)
+            assert not isinstance(walk.screen, FormDialog)
 
 
 async def ended(walk):

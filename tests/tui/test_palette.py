@@ -41,12 +41,12 @@ async def test_actions_kernels_and_kept_sessions_are_found_and_gone_to(tmp_path)
 async def test_functions_and_lines_lead_to_their_rows():
     async with walking() as walk:
         walk.app.set_session(recorded.finished().session(), None)
-        found = {one.kind: one for one in reversed(list(of_session(walk.app)))}
-        found["function"].go()
+        found = {one.name.split()[0]: one for one in reversed(list(of_session(walk.app)))}
+        found["function"].callback()
         await walk.on("ProgramScreen")
         ledger = walk.find(LedgerList)
         await walk.until(lambda: ledger.hidden > 0 and ledger.current_row is not None)
         await walk.press("escape")
         await walk.until(lambda: ledger.hidden == 0, "one step back: the filter is cleared")
-        found["line"].go()
+        found["line"].callback()
         await walk.until(lambda: walk.app.focused is not None and walk.app.focused.id == "lines")

@@ -10,7 +10,7 @@ import job_folders
 from jaxprof.tui.app import JaxprofApp
 from jaxprof.tui.home.own_code import OwnCodeList
 from jaxprof.tui.home.screen import HomeScreen
-from jaxprof.tui.job.heat_map import JobMap
+from jaxprof.tui.job.processes import ProcessList
 from tui import hlo_texts, profiles, recorded, session_tapes
 from tui.fakes import SMALL, WIDE, Stage, StillDevices, Walk, keep_session, still
 
@@ -56,7 +56,7 @@ async def job(walk):
     late_from = (job_folders.late_from(10 if index == 1 else 99) for index in range(4))
     walk.app.open_session(job_folders.job(folder, *late_from))
     screen = await walk.on("JobScreen")
-    await walk.until(lambda: screen.figures is not None and screen.query_one(JobMap).grid is not None)
+    await walk.until(lambda: screen.figures is not None and screen.query_one(ProcessList).grid is not None)
 
 
 def of(made, mode, keys="", *, view="", tab=""):

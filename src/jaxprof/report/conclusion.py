@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 _LARGEST: Final = 3
 _LEAST_SHARE: Final = 0.005
 """Parts with a smaller share are not named, because they would show as 0 %."""
-_LABEL_WIDTH: Final = 13
+LABEL_WIDTH: Final = 13
+"""Columns of the label before each line of a conclusion."""
 _NO_COST: Final = "unknown: nothing was measured"
 _STATES: Final = {
     "compile": "compiling",
@@ -57,9 +58,9 @@ class Conclusion:
 
 def conclusion_lines(result: Conclusion, width: int = WIDTH) -> Iterator[str]:
     """Yield the three parts with their labels, wrapped to `width` columns, and the command under them."""
-    indent = " " * _LABEL_WIDTH
+    indent = " " * LABEL_WIDTH
     for label, text in (("costs most", result.cost), ("how sure", result.certainty), ("do next", result.action)):
-        yield from wrap(text, first=f"{label:<{_LABEL_WIDTH}}", width=width)
+        yield from wrap(text, first=f"{label:<{LABEL_WIDTH}}", width=width)
     if result.command:
         yield f"{indent}{safe(result.command)}"
 

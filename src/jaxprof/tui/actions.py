@@ -6,28 +6,26 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
-from textual.containers import Vertical, VerticalScroll
+from textual.command import CommandPalette, Hits, Provider, SimpleCommand, SimpleProvider
+from textual.containers import VerticalScroll
 from textual.content import Content
 
 from jaxprof.text import safe, shorten
 from jaxprof.tui.keys import ACTIONS, IN_MENU, in_words, key_of, letter_of
-from jaxprof.tui.kit.dialogs import Dialog, Option, Options, TextDialog
+from jaxprof.tui.kit.dialogs import Choose, Option, TextDialog
 from jaxprof.tui.kit.drawing import hang
-from jaxprof.tui.kit.guard import Guarded, on
-from jaxprof.tui.kit.row_list import RowList
+from jaxprof.tui.kit.guard import Guarded
 from jaxprof.units import seconds
 
 if TYPE_CHECKING:
-    from textual.app import ComposeResult
     from textual.binding import ActiveBinding
+    from textual.command import CommandListItem
     from textual.dom import DOMNode
-    from textual.events import Key
     from textual.screen import Screen
 
     from jaxprof.tui.profiler import Profiler
@@ -79,49 +77,16 @@ def _action(screen: Screen[Any], same: list[ActiveBinding]) -> Action:
 
 # -- the menu -------------------------------------------------------------------------------------------------
 
-MOST_ROWS = 17
-"""Most rows for which a terminal of 24 lines has room, with the frame."""
-
-
-class Menu(Dialog[Action], keys="menu"):
-    """Returns the chosen action, or None. A letter chooses its line."""
-
-    def __init__(self, below: Screen[Any]) -> None:
-        super().__init__()
-        self._entries = [action for action in actions(below) if action.letter]
-
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="dialog wide-dialog menu") as box:
-            box.border_title = "What can be done here"
-            box.border_subtitle = Content(f"a letter or Enter does it, {key_of('dialog.leave')} closes")
-            rows = Options([Option(entry.label, entry.note, entry.letter, entry.enabled) for entry in self._entries])
-            rows.styles.height = max(1, min(len(self._entries), MOST_ROWS))
-            yield rows
-
-    def on_mount(self) -> None:
-        self.query_one(Options).focus()
-
-    def on_key(self, event: Key) -> None:
-        """Run the action of a letter; the menu is the only place that has as many letters as it has lines."""
-        letter = event.character or ""
-        for entry in self._entries:
-            if entry.letter == letter:
-                event.stop()
-                self.dismiss(entry)
-                return
-        if letter and letter in "mq":
-            event.stop()
-            self.dismiss(None)
-
-    @on(RowList.Chosen)
-    def action_choose(self) -> None:
-        if self._entries:
-            self.dismiss(self._entries[self.query_one(Options).cursor])
-
 
 def open_menu(app: Any) -> None:
     """Open the menu of the screen in view, and run the action chosen there."""
-    Menu(app.screen).ask(app, lambda entry: app.call_next(partial(app.run_action, entry.name, entry.node)))
+    entries = [action for action in actions(app.screen) if action.letter]
+    options = [Option(entry.label, entry.note, entry.letter, entry.enabled) for entry in entries]
+
+    def run(at: int) -> None:
+        app.call_next(partial(app.run_action, entries[at].name, entries[at].node))
+
+    Choose("What can be done here", options).ask(app, run)
 
 
 # -- help -----------------------------------------------------------------------------------------------------
@@ -185,7 +150,7 @@ class HelpScreen(TextDialog, keys="help"):
     CLASSES = "dialog help"
 
     def __init__(self, below: Screen[Any]) -> None:
-        super().__init__("Help", f"{key_of('help.turn')} the other page · {key_of('help.close')} closes")
+        super().__init__("Help", keys=f"{key_of('help.turn')} the other page")
         self._below = below
         self._on_tour = True
         """Whether the tour is in view, not the keys."""
@@ -199,22 +164,15 @@ class HelpScreen(TextDialog, keys="help"):
         return tour(width, getattr(self._below, "place", "")) if self._on_tour else self._key_lines(width)
 
     def _key_lines(self, width: int) -> list[Content]:
-        lines: list[Content] = []
-        for place, listed in self._groups().items():
-            lines += [Content("")] if lines else []
-            lines.append(Content.styled(place, "bold $primary"))
-            for action in listed:
-                head = (f"  {action.keys:<12} ", "bold $footer-key-foreground")
-                lines += hang(Content.assemble(head, f"{action.label:<16} "), action.does, width, "$text-muted")
-        return lines
-
-    def _groups(self) -> dict[str, list[Action]]:
-        """Return the actions by place: focused pane, screen, app."""
-        groups: dict[str, list[Action]] = {"In this pane": [], "On this screen": [], "Everywhere": []}
+        """Return all actions with their keys, by place: focused pane, screen, app."""
+        groups: dict[str, list[Content]] = {"In this pane": [], "On this screen": [], "Everywhere": []}
         for action in actions(self._below):
             everywhere, screen = action.node is self.app, action.node is self._below
-            groups["Everywhere" if everywhere else "On this screen" if screen else "In this pane"].append(action)
-        return {place: listed for place, listed in groups.items() if listed}
+            place = "Everywhere" if everywhere else "On this screen" if screen else "In this pane"
+            head = (f"  {action.keys:<12} ", "bold $footer-key-foreground")
+            groups[place] += hang(Content.assemble(head, f"{action.label:<16} "), action.does, width, "$text-muted")
+        listed = [(Content.styled(place, "bold $primary"), lines) for place, lines in groups.items() if lines]
+        return [line for title, lines in listed for line in (Content(""), title, *lines)][1:]
 
 
 # -- the palette ----------------------------------------------------------------------------------------------
@@ -226,69 +184,41 @@ MOST_HLO_BYTES = 4 << 20
 PLACEHOLDER = "Search actions, kernels, lines, functions, sessions"
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """An entry that can be searched."""
-
-    kind: str
-    """What it is; of an action, its key."""
-    name: str
-    note: str
-    go: Callable[[], Any]
-
-    @property
-    def line(self) -> str:
-        """The line of the entry in the palette."""
-        return f"{self.kind:<10}{safe(self.name)}"
+def _found(kind: str, name: str, note: str, go: Callable[[], Any]) -> SimpleCommand:
+    """Return an entry of the palette: what it is (of an action, its key), its name, and a note."""
+    return SimpleCommand(f"{kind:<10}{safe(name)}", go, safe(note))
 
 
 def open_palette(app: Profiler) -> None:
-    """Show the palette, unless it is already open."""
-    if not isinstance(app.screen, CommandPalette):
-        app.push_screen(CommandPalette(providers=(ActionProvider, SearchProvider), placeholder=PLACEHOLDER))
+    """Show the palette, unless it is already open: the actions that work now, those of the key bar first, and what the
+    session in view and the saved sessions hold."""
+    if isinstance(app.screen, CommandPalette):
+        return
+    listed = sorted(actions(app.screen), key=lambda action: not action.in_bar)
+    works: list[CommandListItem] = [
+        _found(each.keys, each.label, each.does, partial(app.run_action, each.name, each.node))
+        for each in listed
+        if each.enabled
+    ]
+    works.append(_found("setting", "Theme", f"colours: {app.theme}", app.action_change_theme))
+    providers = (SimpleProvider(app.screen, works), SearchProvider)
+    app.push_screen(CommandPalette(providers=providers, placeholder=PLACEHOLDER))  # type: ignore[arg-type]
 
 
-class FoundProvider(Provider):
-    """Base of both providers: the entries that a query matches, as Textual ranks them."""
-
-    found: Sequence[Found] = ()
-
-    async def search(self, query: str) -> Hits:
-        matcher = self.matcher(query)
-        for entry in self.found:
-            if (score := matcher.match(entry.line)) > 0:
-                yield Hit(score, matcher.highlight(entry.line), entry.go, help=safe(entry.note))
-
-
-class ActionProvider(FoundProvider):
-    """Finds the actions that work now; those of the key bar come first."""
-
-    async def startup(self) -> None:
-        listed = sorted(actions(self.screen), key=lambda action: not action.in_bar)
-        run = self.app.run_action
-        self.found = [
-            *(
-                Found(each.keys, each.label, each.does, partial(run, each.name, each.node))
-                for each in listed
-                if each.enabled
-            ),
-            Found("setting", "Theme", f"colours: {self.app.theme}", self.app.action_change_theme),
-        ]
-
-    async def discover(self) -> Hits:
-        for entry in self.found:
-            yield DiscoveryHit(entry.line, entry.go, help=entry.note)
-
-
-class SearchProvider(FoundProvider):
+class SearchProvider(Provider):
     """Finds what the session in view and the saved sessions hold."""
 
     async def startup(self) -> None:
         app = cast("Profiler", self.app)
-        self.found = [*of_session(app), *await asyncio.to_thread(lambda: [*from_files(app)])]
+        found: list[CommandListItem] = [*of_session(app), *await asyncio.to_thread(lambda: [*from_files(app)])]
+        self._found = SimpleProvider(self.screen, found)(self.screen, self.match_style)
+
+    async def search(self, query: str) -> Hits:
+        async for hit in self._found.search(query):
+            yield hit
 
 
-def of_session(app: Profiler) -> Iterator[Found]:
+def of_session(app: Profiler) -> Iterator[SimpleCommand]:
     """Yield kernels, functions and lines of the session in view, as far as they are known without reading HLO."""
     from jaxprof.analysis.measured import seconds_per_call
     from jaxprof.analysis.programs.derive import program_result
@@ -297,30 +227,30 @@ def of_session(app: Profiler) -> Iterator[Found]:
     for run in session.runs.values():
         slowest = sorted(seconds_per_call(run).items(), key=lambda pair: -pair[1])
         for name, duration in slowest[:MOST_OF_A_KIND]:
-            yield Found("kernel", name, f"{seconds(duration)} a call, {run.label}", partial(app.show_hlo, run.id, name))
+            note = f"{seconds(duration)} a call, {run.label}"
+            yield _found("kernel", name, note, partial(app.show_in, "hlo", run.id, kernel=name))
     for program in session.programs:
         result = program_result(session, program.id)
-        to = app.show_program
+        to = partial(app.show_in, "program", program.id)
         for function in result.functions[:MOST_OF_A_KIND]:
             note = f"compiled {function.count}× in {seconds(function.seconds)}"
-            yield Found("function", function.function, note, partial(to, program.id, "ledger", function.function))
+            yield _found("function", function.function, note, partial(to, "ledger", words=function.function))
         hottest = sorted(result.lines, key=lambda line: -line.seconds)
-        for where in list(dict.fromkeys(f"{line.place.file}:{line.place.line}" for line in hottest))[:MOST_OF_A_KIND]:
-            yield Found("line", where, "", partial(to, program.id, "lines", where))
+        for where in list(dict.fromkeys(line.place.text for line in hottest))[:MOST_OF_A_KIND]:
+            yield _found("line", where, "", partial(to, "lines", words=where))
 
 
-def from_files(app: Profiler) -> Iterator[Found]:
+def from_files(app: Profiler) -> Iterator[SimpleCommand]:
     """Yield the saved sessions and jobs, and kernels that no capture has measured, from the HLO of a session that
     nobody writes. For threads: reads files."""
     from jaxprof.analysis.measured import kernels_of, seconds_per_call
 
     for entry in app.library().listed(None):
         kind = "session" if entry.job is None else "job"
-        yield Found(kind, entry.name, str(entry.path.parent), partial(app.open_session, entry.path))
+        yield _found(kind, entry.name, str(entry.path.parent), partial(app.open_session, entry.path))
     for run in app.session.runs.values() if not app.session_grows else ():
         text = run.texts.get("hlo")
         if text is not None and text.bytes <= MOST_HLO_BYTES and not seconds_per_call(run):
             for kernel in (kernels_of(app.session, run.id) or ())[:MOST_OF_A_KIND]:
-                yield Found(
-                    "kernel", kernel.name, f"not measured, {run.label}", partial(app.show_hlo, run.id, kernel.name)
-                )
+                go = partial(app.show_in, "hlo", run.id, kernel=kernel.name)
+                yield _found("kernel", kernel.name, f"not measured, {run.label}", go)

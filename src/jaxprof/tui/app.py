@@ -20,9 +20,8 @@ from textual.widgets import Input
 
 from jaxprof.errors import UsageError
 from jaxprof.tui.device_monitor import DeviceMonitor, MachineSource
-from jaxprof.tui.kit.threads import in_daemon, in_thread
-from jaxprof.tui.live import Live, Maker, make_scheduler
-from jaxprof.tui.messages import LiveChanged
+from jaxprof.tui.kit.guard import in_daemon, in_thread
+from jaxprof.tui.live import Live, LiveChanged, Maker, make_scheduler
 from jaxprof.tui.profiler import SCREENS, Profiler, made
 from jaxprof.tui.theme import DARK, LIGHT, VARIABLES
 from jaxprof.tui.user_settings import UserSettings
@@ -149,9 +148,9 @@ class JaxprofApp(Profiler, keys="app"):
 
     def action_menu(self) -> None:
         """Open the menu. Its key is an ordinary letter in a text field and in the menu itself."""
-        from jaxprof.tui.actions import Menu, open_menu
+        from jaxprof.tui.actions import open_menu
 
-        if isinstance(self.focused, Input) or isinstance(self.screen, Menu):
+        if isinstance(self.focused, Input) or getattr(self.screen, "lettered", False):
             raise SkipAction
         open_menu(self)
 

@@ -12,17 +12,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.errors import JaxprofError
-from jaxprof.tui.kit.threads import in_daemon
-from jaxprof.tui.messages import Failed
+from jaxprof.tui.kit.guard import in_daemon
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from textual.app import App
-
     from jaxprof.devices import Device
     from jaxprof.events import DeviceReading
     from jaxprof.runner.interpreter import Interpreter
+    from jaxprof.tui.kit.guard import Guarded
 
 
 HISTORY = 120
@@ -81,7 +79,7 @@ class DeviceMonitor:
 
     def __init__(
         self,
-        app: App[Any],
+        app: Guarded,
         make: Callable[[], MachineSource],
         interpreter: Callable[[], Interpreter],
     ) -> None:
@@ -133,7 +131,7 @@ class DeviceMonitor:
         """Show an error, and that no device is looked for any more."""
         if not self.rows:
             self._later(self._take_answer, error)
-        self._later(self._app.post_message, Failed(error))
+        self._later(self._app.tell, error)
 
     def _read(self) -> None:
         source = self._make()

@@ -114,7 +114,6 @@ _ORDER = (
 _FILTER = Key("filter", "slash", "filter", "Filter", "Show only rows that contain these words", priority=True)
 _EXPLAIN = Key("explain", "m:a", "explain", "What to do", "What to change, the most expensive first")
 _TRUST = Key("trust", "m:V", "trust", "Checks", "List every check of this capture")
-_CLOSE = Key("close", "escape q", "dismiss", "Close", "Go back")
 _OF_A_PROCESS = (Key("open", "enter", "choose", "Open", "Open the session of this process; Esc comes back"),)
 GROUPS: dict[str, KeyGroup] = {
     "app": KeyGroup("Everywhere", (
@@ -192,19 +191,17 @@ GROUPS: dict[str, KeyGroup] = {
         Key("next", "n", "step(1)", "Next run", "The next run of the session", HIDDEN),
         Key("previous", "N", "step(-1)", "Previous run", "The previous run of the session", HIDDEN),
     )),
-    "compare": KeyGroup("Comparison", (
-        _CLOSE,
-        Key("copy", "y", "copy", "Copy", "Copy the whole comparison as text"),
+    "reader": KeyGroup("Texts over a screen", (
+        Key("close", "escape q enter", "dismiss", "Close", "Go back"),
+        Key("copy", "y", "copy", "Copy", "Copy the whole text"),
     )),
     "scroll": KeyGroup("Long texts", (
         Key("down", "j", "scroll(1)", "Down", "A line down", HIDDEN),
         Key("up", "k", "scroll(-1)", "Up", "A line up", HIDDEN),
     )),
     "history": KeyGroup("History", (
-        _CLOSE,
         Key("measure", "right_square_bracket", "measure(1)", "Phase", "The next phase, or exact fact"),
         Key("measure_before", "left_square_bracket", "measure(-1)", "Previous phase", "The phase before", HIDDEN),
-        Key("copy", "y", "copy", "Copy", "Copy this history as text"),
     )),
     "hlo": KeyGroup("Kernels", (
         Key("capture", "w", "capture", "Capture", "Capture the program, which has no HLO yet", FIRST),
@@ -356,7 +353,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("read", "m:U", "read", "Reload", "Read the folder again"),
         Key("unfilter", "escape", "unfilter", "Back", "Clear the filter", HIDDEN),
     )),
-    "job_map": KeyGroup("Summary: job: steps", (
+    "processes": KeyGroup("Summary: job: processes", (
         *_OF_A_PROCESS,
         Key("left", "left h", "step(-1)", "Earlier", "Go to the steps before", HIDDEN),
         Key("right", "right l", "step(1)", "Later", "Go to the next steps", HIDDEN),
@@ -367,10 +364,6 @@ GROUPS: dict[str, KeyGroup] = {
     )),
     "job_findings": KeyGroup("Summary: job: findings", (
         *_OF_A_PROCESS,
-    )),
-    "ranks": KeyGroup("Summary: job: processes", (
-        *_OF_A_PROCESS,
-        *_ORDER,
     )),
     "rows": KeyGroup("Lists", (
         *_MOVES,
@@ -399,33 +392,22 @@ GROUPS: dict[str, KeyGroup] = {
         Key("up", "up", "move(-1)", "Up", "Go to the line above", HIDDEN, priority=True),
         Key("down", "down", "move(1)", "Down", "Go to the line below", HIDDEN, priority=True),
     )),
-    "menu": KeyGroup("The menu", (
-        Key("take", "enter", "choose", "Do", "Do what the line says"),
-    )),
     "confirm": KeyGroup("A question", (
         Key("no", "n escape", "answer(False)", "No", "Close without doing it"),
         Key("yes", "y", "answer(True)", "Yes", "Do it"),
         Key("other", "left right h l", "app.focus_next", "Other", "Go to the other button", HIDDEN),
     )),
     "help": KeyGroup("Help", (
-        _CLOSE,
         Key("turn", "question_mark right_square_bracket left_square_bracket", "turn", "Other page",
             "The tour, or the keys of the screen"),
     )),
     "explanation": KeyGroup("What to do", (
-        Key("close", "escape q enter", "dismiss", "Close", "Go back"),
         Key("copy", "y", "copy", "Copy", "Copy the first command that verifies a fix"),
     )),
-    "trust": KeyGroup("Checks of a capture", (
-        _CLOSE,
-    )),
     "compilation": KeyGroup("A compilation", (
-        _CLOSE,
         Key("source", "enter", "source", "Source", "The line that it was called from"),
-        Key("copy", "y", "copy", "Copy", "Copy all of it as text"),
     )),
     "source": KeyGroup("Source lines", (
-        Key("close", "escape q enter", "dismiss", "Close", "Go back"),
         Key("copy", "y", "copy", "Copy", "Copy the place, file:line"),
     )),
 }

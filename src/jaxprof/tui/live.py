@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from jaxprof.errors import StorageError, UsageError
-from jaxprof.tui.kit.threads import in_thread
-from jaxprof.tui.messages import EventsArrived, LiveChanged, StorageFailed
+from textual.message import Message
+
+from jaxprof.errors import JaxprofError, StorageError, UsageError
+from jaxprof.tui.kit.guard import in_thread
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -55,6 +57,29 @@ def make_scheduler(
     return ProgramScheduler(writer, interpreter, listen, program), session, path
 
 
+@dataclass
+class EventsArrived(Message):
+    """A batch of events of a session that this app writes, as its log has them. Posted by the scheduler's thread."""
+
+    events: list[Event]
+    session: Session
+    """Session of these events; the app may have started another one since."""
+
+
+@dataclass
+class LiveChanged(Message, bubble=False):
+    """The queue of runs became empty or busy. The app passes the message on to the screen in view."""
+
+    busy: bool
+
+
+@dataclass
+class StorageFailed(Message):
+    """The session can no longer be written; it stays in memory until the user chooses another file."""
+
+    error: JaxprofError
+
+
 class Live:
     """Starts and cancels what this app writes. The UI thread may call every method; only `close` waits.
 
@@ -74,8 +99,6 @@ class Live:
         """Whether a run is in progress or queued."""
         self.session: Session | None = None
         """The session being written, folded on the UI thread; None before the first run."""
-        self.planned: dict[str, PlannedRun] = {}
-        """Plans of the runs of this session, by run id; a rerun needs them."""
         self.program: ProgramCommand | None = None
         """Program that this session records; None in a session of measured runs."""
         self.path: Path | None = None
@@ -97,11 +120,11 @@ class Live:
 
     def start(self, planned: Sequence[PlannedRun]) -> None:
         """Add runs to the queue and work through it. Refused while a program runs: each would disturb the other."""
-        self._in_thread(lambda: self._start(planned), "start")
+        self._in_thread(lambda: self._start(None, planned), "start")
 
     def start_program(self, program: ProgramCommand) -> None:
         """Start a program with a session of its own. Refused while anything else is in progress."""
-        self._in_thread(lambda: self._start_program(program), "start")
+        self._in_thread(lambda: self._start(program, ()), "start")
 
     def capture(self, seconds: float) -> None:
         """Capture a profile of the running program for this many seconds."""
@@ -151,23 +174,18 @@ class Live:
     def _in_thread(self, work: Callable[[], object], name: str) -> None:
         in_thread(self._app, work, name, group="live", exclusive=False)
 
-    def _start(self, planned: Sequence[PlannedRun]) -> None:
+    def _start(self, program: ProgramCommand | None, planned: Sequence[PlannedRun]) -> None:
         interpreter = self.interpreter()
         with self._lock:
-            if self._scheduler is None or self.program is not None:
-                self._begin(None, interpreter)
-            scheduler = cast("Scheduler", self._scheduler)
-            self.planned.update(zip(scheduler.add(planned), planned, strict=True))
+            scheduler = self._scheduler
+            if scheduler is None or program is not None or self.program is not None:
+                scheduler = self._begin(program, interpreter)
+            if program is None:
+                cast("Scheduler", scheduler).add(planned)
+            else:
+                cast("ProgramScheduler", scheduler).start()
             if self.busy:
                 return
-            self._set_busy(True)
-        self._drive(scheduler)
-
-    def _start_program(self, program: ProgramCommand) -> None:
-        interpreter = self.interpreter()
-        with self._lock:
-            scheduler = cast("ProgramScheduler", self._begin(program, interpreter))
-            scheduler.start()
             self._set_busy(True)
         self._drive(scheduler)
 
@@ -189,7 +207,7 @@ class Live:
 
         scheduler, session, path = self._make(program, interpreter, listen)
         self._scheduler, self.session, self.path, self.program = scheduler, session, path, program
-        self.planned, self._storage_failure_reported, self.cancelling = {}, False, set()
+        self._storage_failure_reported, self.cancelling = False, set()
         return scheduler
 
     def _drive(self, scheduler: Scheduler | ProgramScheduler) -> None:

@@ -7,19 +7,20 @@ this file imports none of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from textual.app import App
+from textual.message import Message
 from textual.screen import ModalScreen, Screen
 
 from jaxprof.errors import JaxprofError
 from jaxprof.tui.keys import IN_MENU, shown
-from jaxprof.tui.kit.guard import Guarded
-from jaxprof.tui.kit.threads import in_thread
-from jaxprof.tui.messages import EventsArrived, Failed, SessionChanged, StorageFailed
+from jaxprof.tui.kit.guard import Guarded, in_thread
+from jaxprof.tui.live import EventsArrived, StorageFailed
 from jaxprof.tui.opened_session import OpenedSession, ProfileReading, read
 
 if TYPE_CHECKING:
@@ -60,6 +61,18 @@ PLACES_OF = {
 
 PLACES = ("start", "summary", "compiles", "kernels", "timeline", "memory")
 """The six screens named in the first line. Each shows the mode that fits the session."""
+
+
+@dataclass
+class SessionChanged(Message, bubble=False):
+    """Events were folded into `app.session`, or another session was opened. Posted to the screens in view.
+
+    A screen derives the results of `runs` again and updates what it shows of them. `replaced`: this is another session,
+    and nothing of the previous one is valid.
+    """
+
+    runs: frozenset[str]
+    replaced: bool = False
 
 
 def made(module: str, screen: str, *arguments: object) -> Screen[None]:
@@ -203,7 +216,7 @@ class Profiler(Guarded, App[None]):
             return
         if kind is Kind.HLO or (kind is None and go == "hlo"):  # its reader says what is wrong
             self.hlo_wanted = path
-            self._show_in("hlo")
+            self.show_mode("hlo")
             return
         live = self.live
         self._show_live = live.session is not None and path == live.path
@@ -234,7 +247,7 @@ class Profiler(Guarded, App[None]):
             self.view_wanted = "overview"
         elif mode == "program":
             self.view_wanted = "findings"
-        self._show_in(mode)
+        self.show_mode(mode)
 
     def stop_reading(self) -> None:
         """Stop reading a profile, if one is being read; the session in view stays."""
@@ -264,11 +277,13 @@ class Profiler(Guarded, App[None]):
     def ask_for_file(self, go: str = "") -> None:
         """Ask for a path and open it in the mode `go`, by default in the one that fits it."""
         from jaxprof.files import with_home
-        from jaxprof.tui.kit.dialogs import AskText
+        from jaxprof.tui.kit.dialogs import FormField, ask_text
+
+        def take(text: str) -> None:
+            self.open_session((Path.cwd() / with_home(text)).resolve(), go)
 
         what = "A session, a profile or its folder, or HLO: text, a proto, or the folder of a dump."
-        dialog = AskText("Open", what, "", "Enter opens")
-        dialog.ask(self, lambda text: self.open_session((Path.cwd() / with_home(text)).resolve(), go))
+        ask_text(self, "Open", FormField("path", "", ""), take, "opens", question=what)
 
     # -- what this app writes ---------------------------------------------------------------------------------
 
@@ -314,7 +329,7 @@ class Profiler(Guarded, App[None]):
 
     def on_storage_failed(self, message: StorageFailed) -> None:
         """Report that this app's session cannot be written, and ask for another file; runs continue meanwhile."""
-        from jaxprof.tui.kit.dialogs import SaveAs
+        from jaxprof.tui.kit.dialogs import ask_path
 
         live, error = self.live, message.error
         name = live.path.name if live.path is not None else "session.jaxprof"
@@ -323,7 +338,8 @@ class Profiler(Guarded, App[None]):
             place = path / name if path.is_dir() else path
             live.move_to(place, lambda: self._saved_in(place))
 
-        SaveAs("The session is not being saved", error.what, error.hint, Path.home() / name).ask_for_path(self, move)
+        title, place = "The session is not being saved", Path.home() / name
+        ask_path(self, title, place, move, question=error.what, advice=error.hint)
 
     def _saved_in(self, path: Path) -> None:
         if self.session is self.live.session:
@@ -379,7 +395,7 @@ class Profiler(Guarded, App[None]):
     def _arrive(self) -> None:
         mode, self._mode_wanted = self._mode_wanted, ""
         if mode:
-            self._show_in(mode)
+            self.show_mode(mode)
 
     def switch_mode(self, mode: str) -> AwaitMount:
         """Go to a mode, and remember where from. Going to a mode on the way back returns to it; an earlier request for
@@ -432,36 +448,25 @@ class Profiler(Guarded, App[None]):
         if type(self.screen).__name__ != "HelpScreen":
             self.push_screen(made("actions", "HelpScreen", self.screen))
 
-    def show_program(self, run: str, view: str = "", words: str = "") -> None:
-        """Go to the screen of the program `run` and open `view` there, filtered by `words`."""
-        self.run_in_view, self.view_wanted, self.words_wanted = run, view, words
-        self._show_in("program")
-
-    def show_hlo(self, run: str = "", kernel: str = "") -> None:
-        """Go to the HLO of `run`, and to `kernel` in it; Esc returns to the current mode."""
+    def show_in(self, mode: str, run: str = "", view: str = "", *, kernel: str = "", words: str = "") -> None:
+        """Go to a mode, to a view and a kernel there, with the rows that contain `words`. `run`: by default the one in
+        view. Esc returns."""
         if run:
             self.run_in_view = run
-        self.kernel_wanted = kernel
-        self._show_in("hlo")
-
-    def show_profile(self, run: str = "", view: str = "timeline", kernel: str = "") -> None:
-        """Go to a view of the profile of `run`, and to `kernel` in it; Esc returns to the current mode."""
-        if run:
-            self.run_in_view = run
-        self.view_wanted, self.kernel_wanted = view, kernel
-        self._show_in("profile")
+        self.view_wanted, self.kernel_wanted, self.words_wanted = view, kernel, words
+        self.show_mode(mode)
 
     def show_history(self, workload: str = "") -> None:
         """Show the history of a workload, or of all, over the saved sessions, above the current screen."""
-        self.push_screen(made("history", "HistoryDialog", self.library(), workload))
+        self.push_screen(made("results.compare_dialog", "HistoryDialog", self.library(), workload))
 
     def open_job(self, folder: Path) -> None:
         """Go to the job whose processes have their sessions in `folder`."""
         self.job_folder, self.hlo_file, self.module_in_view = folder, None, None
-        self._show_in("job")
+        self.show_mode("job")
         self.show_state()
 
-    def _show_in(self, mode: str) -> None:
+    def show_mode(self, mode: str) -> None:
         """Go to a mode that has something new to show, even if it is already in view."""
         in_view = self.current_mode == mode
         self.switch_mode(mode)
@@ -476,13 +481,6 @@ class Profiler(Guarded, App[None]):
     def show_state(self) -> None:
         for screen in self.screens_in_view():
             screen.show_state()
-
-    def tell(self, error: JaxprofError, title: str = "") -> None:
-        """Show an error: what failed, and its hint."""
-        self.say(str(error), title, severity="error", timeout=12)
-
-    def on_failed(self, message: Failed) -> None:
-        self.tell(message.error)
 
 
 def alerts(events: Iterable[Event], *, programs: bool) -> Iterator[tuple[JaxprofError, str]]:

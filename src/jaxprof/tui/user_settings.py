@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from textual.app import App
-    from textual.theme import Theme
 
     from jaxprof.config import Value
 
@@ -57,10 +56,7 @@ class UserSettings:
             self._app.call_after_refresh(self._app.refresh_bindings)  # no screen and key bar exist before the refresh
         for error in self._errors:
             self._tell(error, "Your settings")
-        self._app.theme_changed_signal.subscribe(self._app, self._theme_changed)
-
-    def _theme_changed(self, theme: Theme) -> None:
-        self.keep("theme", theme.name)
+        self._app.theme_changed_signal.subscribe(self._app, lambda theme: self.keep("theme", theme.name))
 
     def keep(self, name: str, value: Value) -> None:
         """Write a setting that the user has chosen into their file, and report if that fails."""

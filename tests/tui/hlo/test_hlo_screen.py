@@ -15,7 +15,7 @@ from jaxprof.tui.hlo.kernels import KernelTable
 from jaxprof.tui.hlo.modules import OpenedModule
 from jaxprof.tui.hlo.screen import HloScreen
 from jaxprof.tui.kit.fact_list import FactList
-from jaxprof.tui.messages import SessionChanged
+from jaxprof.tui.profiler import SessionChanged
 from tui.fakes import SMALL, Stage, walking
 from tui.hlo_texts import FILE, HLO, program_session, program_tape
 from tui.session_tapes import HOSTILE, Tape
@@ -81,7 +81,7 @@ async def test_measured_times_and_unreadable_hlo():
         assert {"75%", "600"} <= set(walk.row("grad_fusion").split())
         assert " - " in walk.row("tanh_fusion"), "what was not measured is unknown"
         await walk.through("""
-            m V | @TrustDialog
+            m V | @TextDialog
             escape
         """)
 
@@ -260,7 +260,7 @@ async def test_named_on_the_hlo_screen_and_what_holds_no_hlo_is_refused(tmp_path
             await walk.on("HloScreen")
             before = walk.screen._opened
             await walk.press("m o")
-            await walk.on("AskText")
+            await walk.on("FormDialog")
             walk.find(Input).value = str(make(folder))
             await walk.press("enter")
             await walk.on("HloScreen")

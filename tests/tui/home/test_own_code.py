@@ -14,19 +14,6 @@ from tui.fakes import NOW, SMALL, keep_session, walking
 pytestmark = pytest.mark.usefixtures("small_catalogue", "shelf")
 
 
-def keep_program(shelf, name, argv, directory, how="script"):
-    """Writes the session of a program that was started so."""
-    header = e.Header(session=name * 4, created="2026-11-18T10:00:00Z", host="box", wall_seconds=NOW)
-    writer = LogWriter(header, shelf / f"{name}.jaxprof")
-    spec = e.RunSpec(workload=argv[0], variant="program", how="program", device="host")
-    writer.append(e.RunPlanned(run="r1", spec=spec))
-    writer.append(e.ProgramStarted(run="r1", argv=argv, how=how, directory=str(directory)))
-    writer.append(e.RunClosed(run="r1", workload=argv[0], variant="program", device="host", status="ok"))
-    writer.append(e.SessionClosed())
-    writer.close()
-    return shelf / f"{name}.jaxprof"
-
-
 @pytest.fixture
 def work(tmp_path):
     """A folder with a program that imports jax, and one that does not."""
@@ -42,15 +29,12 @@ def listed(walk):
     return [rows.row(key).title for key in rows.keys]
 
 
-def test_programs_of_before_come_first_and_only_those_that_are_still_there(shelf, work):
-    keep_program(shelf, "a", ["train.py", "--epochs", "3"], work)
-    keep_program(shelf, "b", ["gone.py"], work)
-    keep_program(shelf, "c", ["cell"], work, how="cell")
+def test_programs_of_the_folder_come_before_the_kept_sessions(shelf, work):
     keep_session(shelf, "d", ("selu", "jit", "ok", 1e-3))
     found = own_programs(Library().listed(), work)
-    assert sorted(row.title for row in found[1:5]) == sorted(["train.py", "gone.py", "cell", "selu"]), "kept sessions"
-    assert [row.title for row in found[5:]] == [way.title for way in WAYS if way.action != TOUR]
-    assert found[0].form == ScriptForm("train.py", "--epochs 3", str(work))
+    assert [row.title for row in found[:2]] == ["train.py", "selu"]
+    assert found[0].form == ScriptForm("train.py", directory=str(work))
+    assert found[2:] == [way for way in WAYS if way.action != TOUR]
 
 
 async def test_each_way_has_its_key_and_the_cursor_goes_on_into_the_workloads():

@@ -12,10 +12,9 @@ import program_events
 from jaxprof.analysis.jobs.step_grid import StepGrid
 from jaxprof.session.log import LogWriter
 from jaxprof.session_names import session_path
-from jaxprof.tui.job.heat_map import MARKS, JobMap, cell_words, mark_of
-from jaxprof.tui.job.panes import RankTable
+from jaxprof.tui.job.processes import MARKS, ProcessList, cell_words, mark_of
 from jaxprof.tui.job.reading import JobReading
-from jaxprof.tui.job.screen import VIEWS, JobFindings, JobScreen
+from jaxprof.tui.job.screen import JobFindings, JobScreen
 from tui.fakes import HOSTILE, SMALL, walking
 
 pytestmark = pytest.mark.usefixtures("small_catalogue", "one_moment")
@@ -57,7 +56,7 @@ async def test_who_is_late_is_read_without_a_key_and_enter_opens_its_session(fol
             "process 1 on node1 is late: making or fetching its input takes 40 % of its loop",
             "Look at its input: the shard, the disk or the network of that host.",
         )
-        rows = screen.query_one(RankTable)
+        rows = screen.query_one(ProcessList)
         assert rows.current == 1
         for keys, row in (("enter", 1), ("m T home down down enter", 2), ("m f enter", 1)):
             await walk.press(keys)
@@ -75,7 +74,7 @@ async def test_who_is_late_is_read_without_a_key_and_enter_opens_its_session(fol
         screen = await opened(walk, missing)
         await walk.shows("2 of 4 processes have no session here: 2, 3")
         claim = screen.query_one(JobFindings).current_row
-        assert (claim.mark, screen.query_one(RankTable).count) == ("!", 2), "what is missing comes first"
+        assert (claim.mark, screen.query_one(ProcessList).count) == ("!", 2), "what is missing comes first"
 
 
 async def test_a_job_that_is_being_read_is_not_said_to_have_no_process(folder, monkeypatch):
@@ -84,7 +83,7 @@ async def test_a_job_that_is_being_read_is_not_said_to_have_no_process(folder, m
     async with walking((200, 60)) as walk:
         walk.app.open_session(late(folder))
         await walk.on("JobScreen")
-        await walk.press("]", "Reading the job", "Processes]")
+        await walk.press("]", "Reading the job", "Step time")
         assert "No process" not in walk.text
         go.set()
         await walk.shows("node1")
@@ -98,10 +97,10 @@ async def test_what_a_job_does_not_have_itself_is_grey_and_says_where_it_is(fold
             await walk.press(place, "is a job; this screen shows the session of one process", "then Enter on a process")
 
 
-async def test_processes_are_sorted_and_filtered_and_views_share_the_terminal(folder):
+async def test_processes_are_sorted_and_filtered_and_have_two_views(folder):
     async with walking() as walk:
         screen = await opened(walk, late(folder))
-        rows = screen.query_one(RankTable)
+        rows = screen.query_one(ProcessList)
         await walk.press("m T s s s")
         assert (rows.order_in_words, rows.keys[0]) == ("by lost ▾", 1)
         await walk.press("/ 'node3 enter")
@@ -109,20 +108,9 @@ async def test_processes_are_sorted_and_filtered_and_views_share_the_terminal(fo
         await walk.press("escape y")
         assert (rows.count, "is late" in walk.app.clipboard) == (4, True)
 
-        async def are(names):
-            await walk.until(
-                lambda: [n for n in VIEWS if screen.query_one(f"#{n}-box").display] == names.split(), names
-            )
-
-        await walk.press("m T")
-        await are("map ranks")
-        await walk.pilot.resize_terminal(80, 24)
-        await are("ranks")
-        await walk.press("m t")
-        await are("map")
-        assert screen.query_one("#map-box").size.height > 8
-        await walk.pilot.resize_terminal(200, 60)
-        await are("map ranks")
+        await walk.press("m T", "[Processes]", "status", gone="blank: unknown")
+        await walk.press("m t", "[Steps]", "blank: unknown", gone="status")
+        assert rows.size.height > 8
 
 
 async def test_names_from_a_job_are_not_obeyed(folder):
@@ -132,7 +120,7 @@ async def test_names_from_a_job_are_not_obeyed(folder):
     async with walking() as walk:
         screen = await opened(walk, folder)
         await walk.press("m T home down")
-        assert screen.query_one(JobMap).current == 1, "one cursor for both views"
+        assert screen.query_one(ProcessList).current == 1
         await walk.press("m t s y", "[b]evil[/x]")
         assert "\x1b" not in walk.text
 
@@ -151,8 +139,7 @@ async def test_processes_come_grow_and_are_started_again(tmp_path):
     job_folders.process(tmp_path, 0, 3, *job_folders.late_from(99, 40))
     async with walking() as walk:
         screen = await opened(walk, tmp_path)
-        rows, found = screen.query_one(RankTable), screen.query_one(JobMap)
-
+        rows = screen.query_one(ProcessList)
         assert rows.count == 1
         await walk.shows("2 of 3 processes have no session here: 1, 2")
         job_folders.process(tmp_path, 1, 3, *job_folders.late_from(99, 40))
@@ -165,7 +152,7 @@ async def test_processes_come_grow_and_are_started_again(tmp_path):
         for event in events[:-4]:
             writer.append(event)
         await walk.shows("1 running", "process 2 on node2 is late")
-        await walk.until(lambda: found.grid is not None and len(found.grid.processes) == 3)
+        await walk.until(lambda: rows.grid is not None and len(rows.grid.processes) == 3)
         for event in events[-4:]:
             writer.append(event)
         writer.close()
@@ -184,7 +171,7 @@ async def test_a_folder_that_goes_is_said_and_what_was_read_stays(folder):
         await walk.shows("process-00001.jaxprof was deleted")
         shutil.rmtree(folder)
         await walk.shows("train.jaxprof.d cannot be read")
-        assert screen.query_one(RankTable).count == 2
+        assert screen.query_one(ProcessList).count == 2
         folder.mkdir()
         job_folders.job(folder, job_folders.loop(), job_folders.loop())
         await walk.shows(gone="cannot be read")
@@ -192,7 +179,7 @@ async def test_a_folder_that_goes_is_said_and_what_was_read_stays(folder):
 
 async def shown(walk, folder):
     """The map, once it has steps."""
-    found = (await opened(walk, folder)).query_one(JobMap)
+    found = (await opened(walk, folder)).query_one(ProcessList)
     await walk.until(lambda: found.grid is not None)
     await walk.pause()
     return found

@@ -31,7 +31,7 @@ async def test_a_program_without_a_capture_offers_a_rerun_with_one():
             walk.app.switch_mode(place)
             await walk.through("""
                 | has no capture | w runs it again | !variants
-                w | @FormDialog | 5 steps
+                w | @FormDialog | capture steps 5
                 escape
             """)
             assert not walk.stage.programs, "nothing runs unseen"

@@ -9,7 +9,7 @@ from jaxprof.hlo.analysis.origin import HloSourceLocation
 from jaxprof.report.conclusion import Conclusion
 from jaxprof.stats.summary import MedianTime, summarise
 from jaxprof.tui.kit.drawing import hang, whole_parts
-from jaxprof.tui.kit.explanation import conclusion_lines
+from jaxprof.tui.kit.explanation import head_lines
 from jaxprof.tui.kit.format import ago, half_width, half_width_forms, interval, moment
 from jaxprof.tui.kit.python_source import excerpt
 
@@ -54,10 +54,10 @@ def test_a_source_file_is_read_only_if_it_is_one(tmp_path):
 
 def test_the_largest_costs_are_never_cut_and_an_action_between_words():
     cost = "r3 jit: compiling 137.6 ms (49 %), lowering 130.9 ms (30 %), first run 24 ms (10 %), the rest 31 ms (11 %)"
-    lines = conclusion_lines(Conclusion(cost, "", "fold the constants " * 20), 78, whole=False)
-    text = " ".join(line.plain[12:].strip() for line in lines)
+    lines = head_lines(Conclusion(cost, "", "fold the constants " * 20), 78, whole=False)
+    text = " ".join(line.plain[13:].strip() for line in lines)
     assert text.startswith(cost)
-    assert "constants … (" in text
+    assert "fold the … (" in text
     assert all(line.cell_length <= 78 for line in lines)
 
 

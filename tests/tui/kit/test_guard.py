@@ -22,8 +22,7 @@ from textual.widgets import Label
 import jaxprof.tui
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.tui.kit import guard
-from jaxprof.tui.kit.guard import Guarded, defect, on
-from jaxprof.tui.kit.threads import in_thread
+from jaxprof.tui.kit.guard import Guarded, defect, in_thread, on
 from tui.fakes import screen_text, until
 
 ROOT = Path(jaxprof.tui.__file__).parent
@@ -94,8 +93,8 @@ class Listening(Guarded, App[None]):
     def compose(self):
         yield from self.fragile
 
-    def on_failed(self, message):
-        self.told.append(message.error)
+    def tell(self, error, title=""):
+        self.told.append(error)
 
     def get_system_commands(self, screen):
         fail()
@@ -237,7 +236,7 @@ def test_textuals_own_decorators_and_threads_are_used_here_alone():
             if isinstance(node, ast.ImportFrom) and node.module == "textual":
                 imported |= {"on", "work"} & {name.name for name in node.names}
     assert imported == set()
-    assert started == {"jaxprof.tui.kit.threads", "jaxprof.tui.launch"}
+    assert started == {"jaxprof.tui.kit.guard", "jaxprof.tui.launch"}
 
 
 # -- threads -----------------------------------------------------------------------------------------------------------

@@ -7,12 +7,9 @@ from jaxprof.errors import UsageError
 from jaxprof.runner.program import ProgramCommand
 from jaxprof.tui.kit.script_dialog import (
     ScriptForm,
-    capture_text,
     form_of_argv,
     read_arguments,
-    read_capture,
     read_form,
-    read_function,
     read_program,
 )
 from tui.fakes import HOSTILE, SMALL, walking
@@ -30,43 +27,31 @@ def folder(tmp_path):
 
 
 def test_a_form_becomes_a_program_and_back(folder):
-    form = ScriptForm("train.py", "--name 'a b' -n 3", str(folder), "5 steps after 10 s", "train.step")
-    program = read_form(form)
     options = {"capture_steps": 5, "capture_after_seconds": 10.0, "function": "train.step"}
+    form = ScriptForm("train.py", "--name 'a b' -n 3", str(folder), tuple(options.items()))
+    program = read_form(form)
     assert program == ProgramCommand(
         path="train.py",
         arguments=("--name", "a b", "-n", "3"),
         directory=str(folder),
         options=RecordingOptions(**options),
     )
-    assert form_of_argv(tuple(program.argv), str(folder), options) == form
+    kept = {**options, "capture_seconds": "two", "values": True}  # what a file may say besides is left out
+    assert form_of_argv(tuple(program.argv), str(folder), kept) == form
     module = read_form(ScriptForm("-m package.module", directory=str(folder)))
     assert (module.path, module.module) == ("package.module", True)
     assert form_of_argv(tuple(module.argv), str(folder), {}).program == "-m package.module"
 
 
 @pytest.mark.parametrize(
-    ("text", "steps", "seconds", "after"),
-    [("", None, None, None), ("5 steps", 5, None, None), ("1 step", 1, None, None), ("2s", None, 2.0, None),
-     ("0.5 s after 10s", None, 0.5, 10.0), ("after 3 s", None, None, 3.0)],
-)  # fmt: skip
-def test_a_window_is_asked_for_in_words(text, steps, seconds, after):
-    found = read_capture(text)
-    assert (found["capture_steps"], found["capture_seconds"], found["capture_after_seconds"]) == (steps, seconds, after)
-    assert read_capture(capture_text(found)) == found
-
-
-@pytest.mark.parametrize(
     ("read", "text", "what"),
     [
-        *((read_capture, text, None) for text in ("five steps", "5", "2 s 5 steps", "0 steps", "-1 s", "after")),
         (read_program, "", "no program is given"),
         (read_program, "nothing.py", "there is no file"),
         (read_program, "models", "is a directory"),
         (read_program, "-m not-a.module", "not a module name"),
         (read_program, "-m", "not a module name"),
         (read_arguments, "--name 'open", "cannot be split"),
-        (read_function, "train step", "not a function name"),
     ],
 )
 def test_what_cannot_be_read_is_refused(read, text, what, folder):
@@ -86,9 +71,9 @@ async def test_a_program_is_started_from_home(folder, monkeypatch):
         await walk.press("z down ''open up", "cannot be split", gone="there is no file")
         await walk.press("backspace down" + " backspace" * 5 + " up enter", "no program is given")
         await walk.press("'train.py", "train.py")
-        await walk.press("down '--n space 3 down down down 'step enter", "train.py --n 3")
+        await walk.press("down '--n space 3 enter", "train.py --n 3")
         await walk.mode("program")
         program = walk.stage.programs[0].program
         assert (program.path, program.arguments) == ("train.py", ("--n", "3"))
-        assert program.options == RecordingOptions(function="step")
+        assert program.options == RecordingOptions()
         walk.stage.programs[0].finish()

@@ -83,7 +83,7 @@ async def test_a_profile_opens_at_its_overview_and_a_measured_run_has_none(tmp_p
         await walk.mode("profile")
 
         walk.app.set_session(profiles.captured().session(), None)
-        walk.app.show_profile("r2", "overview")
+        walk.app.show_in("profile", "r2", "overview")
         await walk.on("ProfileScreen")
         await walk.press("m T escape")  # the menu has no such letter, and stays
         assert "Overview" not in walk.text.splitlines()[1]
@@ -147,7 +147,7 @@ async def test_the_timeline_under_keys():
         await walk.through("""
             | match 10 of 10
             escape / ( | not a regular expression
-            escape m V | @TrustDialog | --no-command-buffers | 10 steps were found
+            escape m V | @TextDialog | --no-command-buffers | 10 steps were found
         """)
 
 
@@ -192,7 +192,7 @@ async def test_the_ways_to_hlo_and_back():
         await walk.through("m . m . m h | #hlo | loop_fusion")
         assert app.run_in_view == "r2"
         await walk.through("escape | #profile")
-        app.show_profile("r2", kernel="dot.1")
+        app.show_in("profile", "r2", "timeline", kernel="dot.1")
         await walk.until(lambda: app.current_mode == "profile" and view.browse and view.browse.cursor == 200_000)
         await opened(walk, profiles.imported())
         assert "kernels with 12 %" in walk.text, "a program of a profile shows the whole timeline"
@@ -223,7 +223,7 @@ async def test_the_tree_of_passes_and_the_buffers_that_are_alive_at_the_cursor(m
         read = threading.Event()
         monkeypatch.setattr(screen, "buffers_of", lambda *given: read.wait(20) and buffers_of(*given))
         walk.app.set_session(tape.session(), None)
-        walk.app.show_profile("r2", "memory")
+        walk.app.show_in("profile", "r2", "memory")
         await walk.mode("profile")
         buffers = walk.find(BufferList)
         await walk.until(lambda: walk.app.focused is None, "the list is hidden while the buffers are read")
@@ -256,7 +256,7 @@ async def test_what_has_no_data_says_why():
             ("memory", "NumPy's memory"),
             ("timeline", "NumPy runs have no profile"),
         ):
-            walk.app.show_profile("r1", view)
+            walk.app.show_in("profile", "r1", view)
             await walk.shows(words)
             assert str(walk.screen.query_one("#pass-box").border_subtitle) == "", "no passes have no order"
 

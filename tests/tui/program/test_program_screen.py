@@ -16,11 +16,10 @@ from jaxprof.report.conclusion import program_cost
 from jaxprof.runner.program import ProgramCommand
 from jaxprof.session import Session
 from jaxprof.tui.app import JaxprofApp
-from jaxprof.tui.kit.program_summary import Head, ProgramHead, head_of, share_bar
+from jaxprof.tui.kit.program_summary import figures, first_line, share_bar
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.time_tree import TimeTree
-from jaxprof.tui.live import Live
-from jaxprof.tui.messages import LiveChanged
+from jaxprof.tui.live import Live, LiveChanged
 from jaxprof.tui.profile.screen import arrays_of
 from jaxprof.tui.program.ledger import LedgerList
 from jaxprof.tui.program.screen import ProgramScreen
@@ -35,8 +34,7 @@ def test_the_bar_fits(width):
 
 
 def test_the_exit_code_and_the_time_do_not_touch():
-    head = Head("train.py", "ok", "exit code 0", None, 14 * 3600 + 46 * 60)
-    line = ProgramHead()._first(head, 80)
+    line = first_line("train.py", "ok", "exit code 0", "14 h 46 min", 80)
     assert (line.plain[-23:], line.cell_length) == ("exit code 0 14 h 46 min", 80)
 
 
@@ -268,7 +266,7 @@ def test_a_program_that_starts_as_another_one_ends_is_busy():
 
     live = Live(cast(Any, SimpleNamespace(is_running=True, post_message=post)), PYTHON, make=make)
     lock, live._lock = live._lock, cast(Any, Gate())
-    first, second = (threading.Thread(target=live._start_program, args=(PROGRAM,)) for _ in range(2))
+    first, second = (threading.Thread(target=live._start, args=(PROGRAM, ())) for _ in range(2))
     first.start()
     while not live.busy:
         assert first.is_alive()
@@ -321,8 +319,8 @@ def test_the_head_says_what_bounds_the_loop_or_that_it_is_unknown(unseen, said):
     ]
     seen = [] if unseen is None else made.steady(10, {"device_busy": 1 - unseen, "host_busy": unseen}, lines)
     session = made.session(*seen)
-    figures = head_of(session, program_result(session, made.RUN), growing=False).figures
-    assert [text for text, _ in figures if "bound" in text] == ([said] if said else [])
+    known = figures(session, program_result(session, made.RUN))
+    assert [text for text, _ in known if "bound" in text] == ([said] if said else [])
 
 
 async def test_the_lines_under_their_loops_open_close_and_are_listed():

@@ -4,7 +4,6 @@ from itertools import pairwise
 
 from jaxprof import events as e
 from jaxprof.errors import FileRefusedError
-from jaxprof.tui.results import compare_dialog
 from jaxprof.tui.results.compare_dialog import unfit
 from jaxprof.tui.results.run_table import RunTable
 from jaxprof.tui.results.screen import ResultsScreen
@@ -66,7 +65,7 @@ async def test_two_marked_runs_are_compared_with_the_planned_baseline_first():
 
 
 async def test_marks_and_runs_that_cannot_be_compared(monkeypatch):
-    def damaged(*_):
+    def damaged(*_, **runs):
         raise FileRefusedError("the text of r1 is damaged", "Measure it again.")
 
     async with walking() as walk:
@@ -91,7 +90,7 @@ async def test_marks_and_runs_that_cannot_be_compared(monkeypatch):
         assert "failed: there is nothing to compare" in walk.said
         assert not listed.marked
 
-        monkeypatch.setattr(compare_dialog, "compare", damaged)
+        monkeypatch.setattr("jaxprof.analysis.session_difference.session_difference", damaged)
         await walk.show(sessions.finished(), "results")
         await walk.press("home space space c", "the text of r1 is damaged")
         await walk.press("y escape")

@@ -6,11 +6,9 @@ from dataclasses import replace
 import pytest
 
 from jaxprof import events as e
-from jaxprof.errors import UsageError
 from jaxprof.runner.planning import PlanOptions, plan_runs
 from jaxprof.tui.app import JaxprofApp
 from jaxprof.tui.home.screen import HomeScreen
-from jaxprof.tui.results.rerun import planned_again
 from jaxprof.tui.results.run_table import RunTable
 from jaxprof.tui.results.screen import ResultsScreen
 from tui import session_tapes as sessions
@@ -127,16 +125,6 @@ async def test_samples_are_shown_as_they_come_and_a_later_launch_has_clocks_of_i
 
 
 # -- of a session that is over ------------------------------------------------------------------------------------
-
-
-def test_a_run_of_an_opened_session_is_run_again_only_where_its_function_is_known():
-    first, second = planned_again(sessions.finished().session(), "r3", {})
-    assert (first.spec.target, second.spec.target, second.spec.variant) == ("selu", "selu", "jit")
-    assert second.baseline is first
-    tape = Tape()
-    tape.plan("r1", "step", workload="train.py:step")
-    with pytest.raises(UsageError, match=r"train\.py:step cannot be run again: its session does not say where"):
-        planned_again(tape.session(), "r1", {})
 
 
 async def test_somebodys_code_in_an_opened_session_is_shown_before_it_is_run(tmp_path):

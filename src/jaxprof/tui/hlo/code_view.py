@@ -19,8 +19,8 @@ from jaxprof.hlo.read.lexer import Language, SpanKind, TextSpan, lex
 from jaxprof.text import safe
 from jaxprof.tui.hlo.document import Document, Hits, HloDocument
 from jaxprof.tui.kit.dialogs import Choose, Option
+from jaxprof.tui.kit.guard import in_thread
 from jaxprof.tui.kit.row_list import RowList
-from jaxprof.tui.kit.threads import in_thread
 
 _HALF = 4096
 """Half of the characters of a line that are coloured at once: longer lines, such as a literal of megabytes, are drawn

@@ -20,7 +20,7 @@ from jaxprof.hlo.open.stages import HLO_STAGES, STAGES, ModuleStages
 from jaxprof.hlo.places import without_comments, without_locations
 from jaxprof.hlo.read.lexer import Language
 from jaxprof.tui.hlo.document import Document, HloDocument
-from jaxprof.tui.kit.threads import in_daemon
+from jaxprof.tui.kit.guard import in_daemon
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

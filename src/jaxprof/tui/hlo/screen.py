@@ -36,13 +36,11 @@ from jaxprof.tui.kit.captures import (
 from jaxprof.tui.kit.dialogs import Choose, Option
 from jaxprof.tui.kit.fact_list import FactTarget
 from jaxprof.tui.kit.filter import FilterLine
-from jaxprof.tui.kit.guard import on
+from jaxprof.tui.kit.guard import in_thread, on
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
-from jaxprof.tui.kit.threads import in_thread
-from jaxprof.tui.messages import Failed
 from jaxprof.units import scaled
 
 if TYPE_CHECKING:
@@ -156,9 +154,7 @@ class HloScreen(SessionScreen, keys="hlo"):
         if opened is None:
             return
         self._share(opened.program)
-        open_in_thread(
-            opened, partial(self.call_later, self._part_ready), lambda error: self.post_message(Failed(error))
-        )
+        open_in_thread(opened, partial(self.call_later, self._part_ready), partial(self.call_later, self.tell))
 
     def _share(self, program: ModuleStages) -> None:
         """Let the other screens show the same program."""
@@ -446,10 +442,6 @@ class HloScreen(SessionScreen, keys="hlo"):
         if len(programs) > 1:
             self.action_choose_program()
 
-    def on_failed(self, message: Failed) -> None:
-        message.stop()
-        self.profiler.tell(message.error)
-
     def action_profile(self) -> None:
         ranked, opened = self.lists.table.ranked, self._opened
         if opened is None or ranked is None:
@@ -458,12 +450,12 @@ class HloScreen(SessionScreen, keys="hlo"):
         if run is None or not run.measured:
             self.say("No profile of this run was recorded.")
             return
-        self.profiler.show_profile(run.id, kernel=ranked.kernel.name)
+        self.profiler.show_in("profile", run.id, "timeline", kernel=ranked.kernel.name)
 
     def action_memory(self) -> None:
         if self._opened is not None:
             self._share(self._opened.program)
-            self.profiler.show_profile(view="memory")
+            self.profiler.show_in("profile", view="memory")
 
     def action_trust(self) -> None:
         run = self.profiler.session.runs.get(self._opened.program.key) if self._opened is not None else None

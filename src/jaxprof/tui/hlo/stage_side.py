@@ -16,9 +16,8 @@ from jaxprof.tui.hlo.document import Document, Hits, HloDocument, search
 from jaxprof.tui.hlo.kernel_detail import source_facts
 from jaxprof.tui.kit.fact_list import FactLine, FactList
 from jaxprof.tui.kit.filter import FilterLine, compiled
-from jaxprof.tui.kit.guard import Guarded, on
+from jaxprof.tui.kit.guard import Guarded, in_thread, on
 from jaxprof.tui.kit.row_list import RowList
-from jaxprof.tui.kit.threads import in_thread
 from jaxprof.units import integer
 
 if TYPE_CHECKING:

@@ -15,10 +15,11 @@ from jaxprof import units
 from jaxprof.errors import JaxprofError
 from jaxprof.facts import Fact, column
 from jaxprof.report.renderers import Table
+from jaxprof.report.runs import parameters_text
 from jaxprof.text import safe
-from jaxprof.tui.kit.dialogs import AskText, Confirm, SaveAs
+from jaxprof.tui.kit.dialogs import Confirm, FormField, ask_path, ask_text
 from jaxprof.tui.kit.drawing import hang
-from jaxprof.tui.kit.format import moment, parameters_text
+from jaxprof.tui.kit.format import moment
 from jaxprof.tui.kit.table_columns import table_lines
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def rename(app: Profiler, entry: Entry, listed: Listed) -> None:
         _do(app, listed, renamed)
 
     title = "Rename the session" if entry.job is None else "Rename the job"
-    AskText(title, "New name:", entry.name, "Enter renames").ask(app, take)
+    ask_text(app, title, FormField("new name", safe(entry.name), ""), take, "renames")
 
 
 def save_as(app: Profiler, entry: Entry, listed: Listed) -> None:
@@ -137,8 +138,10 @@ def save_as(app: Profiler, entry: Entry, listed: Listed) -> None:
     def copy(library: Library, path: Path) -> None:
         app.say(str(library.copy(entry.path, Path.cwd() / path)), "Copied to")
 
-    dialog = SaveAs("Save as", f"A copy of {entry.name}.", "", Path.cwd() / entry.path.name)
-    dialog.ask_for_path(app, lambda path: _do(app, listed, lambda library: copy(library, path)))
+    def take(path: Path) -> None:
+        _do(app, listed, lambda library: copy(library, path))
+
+    ask_path(app, "Save as", Path.cwd() / entry.path.name, take, question=f"A copy of {entry.name}.")
 
 
 def delete(app: Profiler, entry: Entry, listed: Listed) -> None:

@@ -1,8 +1,8 @@
-"""The list `Your code` of the Start screen: running programs, programs profiled before, programs of this folder, the
-kept sessions and jobs, and the ways to measure anything else.
+"""The list `Your code` of the Start screen: running programs, programs of this folder, the kept sessions and jobs, and
+the ways to measure anything else.
 
 The first frame has the ways; a thread adds the programs. No program is imported to find it, and none starts without its
-dialog: a command from a session file, or a file that happens to lie in the folder, is shown before it runs.
+dialog: a file that happens to lie in the folder is shown before it runs.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from jaxprof.tui.kit.script_dialog import ScriptForm
     from jaxprof.tui.kit.table_columns import Cell
 
-MOST_BEFORE = 3
-"""Most programs listed that were profiled before."""
 MOST_HERE = 5
 """Most programs of this folder listed."""
 _SOURCE_SHOWN = 4_000
@@ -99,30 +97,19 @@ WAYS = (
 )  # fmt: skip
 
 
-def rows(
-    before: Sequence[tuple[Entry, ScriptForm]], here: Sequence[Path], kept: Sequence[Entry] = (), *, more: bool = False
-) -> list[OwnRow]:
-    """Return the kept sessions that are recorded now, the programs profiled before, those in this folder, the other
-    sessions, then the ways to measure. `more`: there are older sessions, too.
+def own_programs(entries: Iterable[Entry], folder: Path, *, more: bool = False) -> list[OwnRow]:
+    """Return the sessions that are recorded now, the programs of this folder, the other sessions, then the ways to
+    measure. `more`: there are older sessions, too. Reads files: for threads only.
 
     The tour is listed only if there is no program and no session.
     """
-    known = {(form.directory, form.program) for _, form in before}
-    new = [path for path in here if (str(path.parent), path.name) not in known]
+    from jaxprof.workloads.scripts import scripts_with_jax
+
+    kept = list(entries)
     first = [_kept(entry) for entry in kept if entry.running]
     others = [_kept(entry) for entry in kept if not entry.running]
-    yours = [*first, *_before(before), *_here(new[:MOST_HERE]), *others, *([_OLDER] if more else [])]
+    yours = [*first, *_here(scripts_with_jax(folder)[:MOST_HERE]), *others, *([_OLDER] if more else [])]
     return [*yours, *(way for way in WAYS if not yours or way.action != TOUR)]
-
-
-def _before(programs: Iterable[tuple[Entry, ScriptForm]]) -> Iterator[OwnRow]:
-    for entry, form in programs:
-        title = f"{form.program} {form.arguments}".strip()
-        explains = (
-            f"Profiles {title} again, in {form.directory}. Enter asks for its arguments, which begin as those of that "
-            "run; Enter again runs it unchanged."
-        )
-        yield OwnRow(title, ago(entry.modified_seconds), explains, form=form)
 
 
 def _here(paths: Iterable[Path]) -> Iterator[OwnRow]:
@@ -160,40 +147,6 @@ def _beginning(path: Path) -> str:
             return file.read(_SOURCE_SHOWN)
     except OSError:
         return ""
-
-
-def own_programs(entries: Iterable[Entry], folder: Path, *, more: bool = False) -> list[OwnRow]:
-    """Return the rows for these sessions, the newest first, and this folder; `more`: there are older sessions, too.
-    Reads files: for threads only."""
-    from jaxprof.session.log.entry import program_start
-    from jaxprof.tui.kit.script_dialog import form_of_argv
-    from jaxprof.workloads.scripts import scripts_with_jax
-
-    kept = list(entries)
-    before: dict[ScriptForm, Entry] = {}
-    for entry in kept:
-        if entry.job is not None or not any(plan.spec.how == "program" for plan in entry.planned):
-            continue
-        started = program_start(entry.path) if len(before) < MOST_BEFORE else None
-        if started is None or started.how not in ("script", "module") or not started.argv:
-            continue
-        form = form_of_argv(tuple(started.argv), started.directory, started.options)
-        if _can_start(form):
-            before.setdefault(form, entry)
-    return rows([(entry, form) for form, entry in before.items()], scripts_with_jax(folder), kept, more=more)
-
-
-def _can_start(form: ScriptForm) -> bool:
-    """Return whether a program can still be started where it was. Its file must exist; Python looks for a module. A
-    program in a downloaded folder does not count."""
-    from jaxprof.session.log.state import is_fetched
-
-    directory = Path(form.directory)
-    return (
-        directory.is_dir()
-        and not is_fetched(directory)
-        and (form.program.startswith("-m ") or (directory / form.program).is_file())
-    )
 
 
 def _title(row: OwnRow) -> Cell:

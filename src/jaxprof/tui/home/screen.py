@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from textual import events
 from textual.containers import Horizontal, Vertical
@@ -24,28 +24,27 @@ from jaxprof.tui.home.own_code import OwnCodeList, OwnRow, own_programs, plan_te
 from jaxprof.tui.home.plan_options import HomeOptions, plan_line
 from jaxprof.tui.home.workloads import WorkloadList, description, last_medians
 from jaxprof.tui.keys import key_of
-from jaxprof.tui.kit.guard import on
+from jaxprof.tui.kit.filter import FilterLine
+from jaxprof.tui.kit.guard import in_thread, on
 from jaxprof.tui.kit.picture import Lines, ScrollPane
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import SessionScreen
-from jaxprof.tui.kit.threads import in_thread
-from jaxprof.tui.messages import LiveChanged
+from jaxprof.tui.live import LiveChanged
 from jaxprof.workloads import names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     from textual.app import ComposeResult
     from textual.timer import Timer
 
     from jaxprof.session.log import Entry
-    from jaxprof.tui.kit.filter import FilterLine
     from jaxprof.tui.kit.script_dialog import ScriptForm
     from jaxprof.workloads.model import WorkloadInfo
 
 
 LISTED = 40
-"""Number of kept sessions that are listed, and in which programs are looked for, until the user asks for all."""
+"""Number of kept sessions that are listed, until the user asks for all."""
 SETTLE_SECONDS = 0.06
 """Seconds that the cursor rests before the details of its row are shown: longer than the repeat of a held key."""
 EXAMPLE = "selu"
@@ -96,6 +95,7 @@ class HomeScreen(SessionScreen, keys="home"):
             yield DeviceList(self.profiler.devices, self.choices.devices, id="devices")
         with Horizontal(id="home-body"):
             with Vertical(id="home-left"):
+                yield FilterLine("own-code", "workloads")
                 with Vertical(id="own-box", classes="box") as box:
                     box.border_title = "Your code and sessions"
                     yield OwnCodeList(id="own-code")
@@ -225,6 +225,7 @@ class HomeScreen(SessionScreen, keys="home"):
         if self._in_detail != (self._own_in_view, title):
             self._in_detail = self._own_in_view, title
             pane.scroll_home(animate=False)
+        self.query_one(WorkloadList).redraw()  # its options may differ
         self._show_plan()
 
     def _chosen(self) -> list[WorkloadInfo]:
@@ -327,11 +328,7 @@ class HomeScreen(SessionScreen, keys="home"):
 
     # -- keys --------------------------------------------------------------------------------------------------
 
-    async def action_filter(self) -> None:
-        from jaxprof.tui.kit.filter import FilterLine
-
-        if not self.query(FilterLine):
-            await self.query_one("#home-left").mount(FilterLine("own-code", "workloads"), before="#own-box")
+    def action_filter(self) -> None:
         self.query_one(FilterLine).open()
 
     def on_filter_line_edited(self) -> None:
@@ -344,9 +341,8 @@ class HomeScreen(SessionScreen, keys="home"):
         (workloads if workloads.count else self.query_one(OwnCodeList)).focus()
 
     def action_back(self) -> None:
-        lines = self.query("FilterLine").results()  # by name, because `FilterLine` is imported at first use
-        if filtering := next((line for line in lines if cast("FilterLine", line).value), None):
-            cast("FilterLine", filtering).action_clear_filter()
+        if (line := self.query_one(FilterLine)).value:
+            line.action_clear_filter()
         elif self._own_in_view or self.focused is self.query_one(WorkloadList):
             self.query_one(OwnCodeList).focus()
         else:
@@ -362,17 +358,9 @@ class HomeScreen(SessionScreen, keys="home"):
 
     def action_edit(self) -> None:
         if self.info is not None:
-            from jaxprof.tui.home.workload_dialogs import parameters_dialog
+            from jaxprof.tui.home.workload_dialogs import ask_parameters
 
-            parameters_dialog(self.info, self.choices).ask(self.app, partial(self._take_parameters, self.info))
-
-    def _take_parameters(self, info: WorkloadInfo, texts: Mapping[str, str]) -> None:
-        from jaxprof.tui.home.workload_dialogs import take_parameters
-
-        take_parameters(info, self.choices, texts)
-        listed = self.query_one(WorkloadList)
-        listed.refresh_row(listed.cursor)
-        self._show_row()
+            ask_parameters(self.app, self.info, self.choices, self._show_row)
 
     def action_compile_for(self) -> None:
         if self.info is not None:

@@ -8,15 +8,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jaxprof.errors import JaxprofError, UsageError, unknown_name
 from jaxprof.files import with_home
-from jaxprof.tui.kit.dialogs import AskText, FormDialog, FormField, Texts
-from jaxprof.tui.kit.threads import in_thread
+from jaxprof.tui.kit.dialogs import FormDialog, FormField, Texts, ask_text
+from jaxprof.tui.kit.guard import in_thread
 from jaxprof.workloads.model import Parameter, WorkloadInfo
 
 if TYPE_CHECKING:
+    from textual.app import App
+
+    from jaxprof.runner.planning import PlannedRun
     from jaxprof.tui.home.plan_options import HomeOptions
     from jaxprof.tui.profiler import Profiler
 
@@ -31,9 +34,9 @@ _ONE_LAUNCH = "one process per run: variation between processes is not measured"
 _SWEEP_HINT = "n=1e3..1e7, n=1e3..1e7:12 or n=100,200,400"
 
 
-def parameters_dialog(info: WorkloadInfo, choices: HomeOptions) -> FormDialog:
-    """Return the form with one line per parameter, then the sweep, the variants, the time budget of each run and its
-    launches; `take_parameters` takes its texts."""
+def ask_parameters(app: App[Any], info: WorkloadInfo, choices: HomeOptions, taken: Callable[[], object]) -> None:
+    """Ask for the parameters, then the sweep, the variants, the time budget of each run and its launches, a line each;
+    put the answers into `choices`, and call `taken`."""
     chosen, usual = choices.of(info.name), _usual(info, choices)
     every = [variant.name for variant in info.variants]
     fields = {
@@ -65,18 +68,17 @@ def parameters_dialog(info: WorkloadInfo, choices: HomeOptions) -> FormDialog:
         ),
     }
     usual |= {"variants": ", ".join(every)} | ({"sweep": ""} if "sweep" in fields else {})
-    return FormDialog(f"Parameters of {info.name}", fields, "Apply", "applies", usual=usual)
 
+    def take(texts: Texts) -> None:
+        numbered = _numbered(info).items()
+        chosen.settings = {each.name: texts[name] for name, each in numbered if texts[name] != usual[name]}
+        chosen.sweep = texts.get("sweep", "")
+        chosen.left_out = set(every) - _variants(info, texts["variants"])
+        choices.budget_seconds = float(_BUDGET.read(texts["budget"]))
+        choices.launches = int(_LAUNCHES.read(texts["launches"]))
+        taken()
 
-def take_parameters(info: WorkloadInfo, choices: HomeOptions, texts: Texts) -> None:
-    """Put what the user has entered into `choices`."""
-    chosen, usual = choices.of(info.name), _usual(info, choices)
-    numbered = _numbered(info)
-    chosen.settings = {numbered[name].name: texts[name] for name in numbered if texts[name] != usual[name]}
-    chosen.sweep = texts.get("sweep", "")
-    chosen.left_out = {variant.name for variant in info.variants} - _variants(info, texts["variants"])
-    choices.budget_seconds = float(_BUDGET.read(texts["budget"]))
-    choices.launches = int(_LAUNCHES.read(texts["launches"]))
+    FormDialog(f"Parameters of {info.name}", fields, "Apply", "applies", usual=usual).ask(app, take)
 
 
 def _numbered(info: WorkloadInfo) -> dict[str, Parameter]:
@@ -132,23 +134,9 @@ def _value_text(value: object) -> str:
 
 
 def whole_target(text: str, folder: Path) -> str:
-    """Return the target in `text`, a function or all functions of a file; a relative path starts at `folder`.
-
-    Raises UsageError.
-    """
-    if not text:
-        raise UsageError("no target is given", "Give path/to/file.py:function or package.module:function.")
+    """Return the target in `text` with the whole path of its file; a relative path starts at `folder`."""
     place, colon, function = (text, "", "") if text.endswith(".py") else text.rpartition(":")
-    if not place.endswith(".py") and not (colon and function.isidentifier()):
-        raise UsageError(f"{text!r} names no function", "Put its name after a colon: train.py:step.")
-    if not place.endswith(".py"):
-        return text
-    path = (folder / with_home(place)).resolve()
-    if not path.is_file():
-        raise UsageError(
-            f"there is no file {path}", "A relative path starts at the folder in which jaxprof was started."
-        )
-    return f"{path}{colon}{function}"
+    return f"{(folder / with_home(place)).resolve()}{colon}{function}" if place.endswith(".py") else text
 
 
 def split_specs(text: str) -> list[str]:
@@ -167,8 +155,13 @@ def ask_devices(app: Profiler, info: WorkloadInfo, choices: HomeOptions) -> None
         "Compiles for these devices without running anything. Times are lower bounds from the vendors' figures."
     )
     devices = "h100, a100:8, 4xh100:8, tpu-v5e, tpu-v6e:4x4; several with commas"
-    dialog = AskText(f"Compile {info.name} for", explanation, "h100", "Enter compiles", devices)
-    dialog.ask_until(app, lambda text: app.start_runs(plan_compiles(info, "", options, parse_targets(text))))
+
+    def plan(text: str) -> list[PlannedRun]:
+        return plan_compiles(info, "", options, parse_targets(text))
+
+    field = FormField("devices", "h100", devices, lambda text, _: [plan(text)], patient=True)
+    title = f"Compile {info.name} for"
+    ask_text(app, title, field, lambda text: app.start_runs(plan(text)), "compiles", question=explanation)
 
 
 def ask_own(app: Profiler, choices: HomeOptions, take: Callable[[list[WorkloadInfo]], object]) -> None:
@@ -198,7 +191,8 @@ def ask_own(app: Profiler, choices: HomeOptions, take: Callable[[list[WorkloadIn
         )
 
     def ask(value: str) -> None:
-        dialog = AskText("Add a function", words, value, "Enter adds", advice, "train.py:step f32[1024,1024] i32[8]")
-        dialog.ask_until(app, add)
+        example = "train.py:step f32[1024,1024] i32[8]"
+        field = FormField("function", value, advice, example=example)
+        ask_text(app, "Add a function", field, add, "adds", question=words)
 
     ask("")

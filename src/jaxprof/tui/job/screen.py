@@ -10,31 +10,27 @@ from collections.abc import Hashable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from textual.containers import Container, Vertical
+from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
 from jaxprof.errors import JaxprofError
 from jaxprof.session.log.state import url_of
 from jaxprof.text import safe
-from jaxprof.tui.job.heat_map import JobMap, legend
-from jaxprof.tui.job.panes import RankTable
+from jaxprof.tui.job.processes import VIEWS, ProcessList, legend
 from jaxprof.tui.job.reading import JobInView, JobReading
 from jaxprof.tui.kit.claims import Claim, ClaimList
 from jaxprof.tui.kit.drawing import cell
 from jaxprof.tui.kit.filter import FilterLine
-from jaxprof.tui.kit.guard import on
+from jaxprof.tui.kit.guard import in_thread, on
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import ViewsScreen
 from jaxprof.tui.kit.screen_bars import StageTabs
-from jaxprof.tui.kit.table_view import TableView
-from jaxprof.tui.kit.threads import in_thread
 from jaxprof.units import counted, seconds
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
-    from textual.widget import Widget
 
     from jaxprof.analysis.jobs.job import JobFigures
     from jaxprof.analysis.jobs.step_grid import StepGrid
@@ -65,13 +61,8 @@ EMPTY = """No job is open.
 jaxprof script -n 4 train.py     starts four processes here, and records each
 srun jaxprof script train.py     records those that a launcher starts
 jaxprof open train.jaxprof.d     shows the folder that they write"""
-VIEWS = {"map": "Steps", "ranks": "Processes"}
 _LEAST_BELOW = 9
 """Lines that always remain below the findings."""
-_LEAST_LINES = 10
-"""Least height of the map while another view is below it."""
-_LINES_AROUND = 6
-"""Lines of the map that are no rows: its axis, the facts and the legend below, and the frame."""
 
 
 class JobScreen(ViewsScreen, keys="job"):
@@ -80,9 +71,8 @@ class JobScreen(ViewsScreen, keys="job"):
     MODE = "job"
     TICK_SECONDS = 1.0
     """How often the folder is read; while a reading takes longer, the next one waits for it."""
-    AUTO_FOCUS = "#map"
+    AUTO_FOCUS = "#processes"
     VIEWS = VIEWS
-    MAIN = ("ranks",)
 
     def __init__(self) -> None:
         super().__init__()
@@ -102,26 +92,19 @@ class JobScreen(ViewsScreen, keys="job"):
             box.border_title = "Findings"
             yield JobFindings(id="job-findings")
         yield StageTabs(id="job-tabs")
-        yield FilterLine("ranks", "map")
-        widgets: dict[str, tuple[Widget, ...]] = {
-            "map": (JobMap(id="map"), Lines(id="map-facts"), Lines(id="map-legend")),
-            "ranks": (RankTable(id="ranks"),),
-        }
-        with Container(id="job-body"):
-            for name, inside in widgets.items():
-                with Vertical(id=f"{name}-box", classes="box") as box:
-                    box.border_title = VIEWS[name]
-                    yield from inside
+        yield FilterLine("processes")
+        with Vertical(id="job-body", classes="box"):
+            yield ProcessList(id="processes")
+            yield Lines(id="map-facts")
+            yield Lines(id="map-legend")
 
     @property
-    def map(self) -> JobMap:
-        """The heat map."""
-        return self.query_one(JobMap)
-
-    @property
-    def ranks(self) -> RankTable:
+    def processes(self) -> ProcessList:
         """The processes."""
-        return self.query_one(RankTable)
+        return self.query_one(ProcessList)
+
+    def focus_view(self) -> None:
+        self.processes.focus()
 
     # -- reading ----------------------------------------------------------------------------------------------
 
@@ -140,8 +123,7 @@ class JobScreen(ViewsScreen, keys="job"):
         if folder is not None and (self._reading is None or self._reading.folder != folder):
             self._reading, self._job, self._error = JobReading(folder), None, None
             self._busy, self._requested = False, ()
-            self.map.forget()
-            self.ranks.forget()
+            self.processes.forget()
             self._show()
         self.action_read()
         self.set_clock(True)
@@ -173,7 +155,7 @@ class JobScreen(ViewsScreen, keys="job"):
         self._job = job if job is not None else self._job
         self._show()
         if first and self._job is not None:
-            self.map.show_worst_first()
+            self.processes.show_worst_first()
             self._go_to_worst(self._job)
 
     # -- showing ----------------------------------------------------------------------------------------------
@@ -181,25 +163,18 @@ class JobScreen(ViewsScreen, keys="job"):
     def _show(self) -> None:
         figures, error = self.figures, self._error
         self._show_head()
-        claims = [Claim(self._with_folder_name(error.what), "!", fix=error.hint, style="")] if error is not None else []
-        self.query_one(JobFindings).show([*claims, *(claims_of(figures) if figures is not None else ())])
+        claims, folder = claims_of(figures) if figures is not None else [], self.profiler.job_folder
+        if error is not None:
+            # The name of the folder, because its path would fill a narrow terminal.
+            what = error.what.replace(str(folder), folder.name) if folder is not None else error.what
+            claims.insert(0, Claim(what, "!", fix=error.hint, style=""))
+        self.query_one(JobFindings).show(claims)
         if self._job is not None and error is None:
-            for listed in (self.ranks, self.map):
-                listed.show(self._job.figures, self._job.lost_seconds)
-            self._show_frames()
+            self.processes.show(self._job.figures, self._job.lost_seconds)
+            self._show_frame()
             self._make_steps()
         self.share_room()
         self.refresh_bindings()
-
-    def _with_folder_name(self, words: str) -> str:
-        """Return `words` with the name of the folder in place of its path, which would fill a narrow terminal."""
-        folder = self.profiler.job_folder
-        return words.replace(str(folder), folder.name) if folder is not None and folder.name else words
-
-    @property
-    def _both(self) -> bool:
-        """Whether the map and another view are both in view."""
-        return self.has_class("-tall")
 
     def _show_head(self) -> None:
         """Show the folder, the number of processes and hosts, the id of the job and its state; below, what costs
@@ -230,23 +205,13 @@ class JobScreen(ViewsScreen, keys="job"):
     def share_room(self) -> None:
         """Give the findings the lines that they need, as long as enough is left for what is below."""
         if self._reading is not None and self.whole:
-            self.show_tabs(frozenset({"map", self._main} if self._both else {self._view}))
+            self.show_tabs(frozenset({self._view}))
             box = self.query_one("#job-findings-box")
             room = self.size.height - 4
             most = min(room // 2, room - _LEAST_BELOW) - 2
             box.styles.height = self.query_one(JobFindings).lines_wanted(max(24, self.size.width - 3), most) + 2
-            self.call_after_refresh(self._share_height)
 
-    def _share_height(self) -> None:
-        """Give the map only the lines that its rows need while another view is below it, else all."""
-        box, figures = self.query_one("#map-box"), self.figures
-        if self._both and figures is not None:
-            most = max(_LEAST_LINES, self.query_one("#job-body").size.height // 2)
-            box.styles.height = min(most, len(figures.processes) + _LINES_AROUND)
-        else:
-            box.styles.clear_rule("height")
-
-    # -- one cursor for all views -----------------------------------------------------------------------------
+    # -- the processes ----------------------------------------------------------------------------------------
 
     def _go_to_worst(self, job: JobInView) -> None:
         """Move the cursor to the process that a finding is about, the most expensive first; else to that which loses
@@ -258,24 +223,13 @@ class JobScreen(ViewsScreen, keys="job"):
         }
         costs = costs or dict(job.lost_seconds)
         if costs:
-            self._follow(max(costs, key=lambda index: costs[index]))
+            self.processes.move_to_key(max(costs, key=lambda index: costs[index]))
 
-    def _follow(self, index: Hashable) -> None:
-        """Move the cursor of both views to that process."""
-        self.ranks.move_to_key(index)
-        self.map.move_to_key(index)
-
-    @on(RowList.Highlighted, "#map, #ranks")
-    def _cursor_moved(self, message: RowList.Highlighted) -> None:
-        if message.rows.has_focus:
-            self._follow(message.rows.current)
-        self._show_frames()
-
-    @on(JobMap.StepsRequested)
+    @on(ProcessList.StepsRequested)
     def _make_steps(self) -> None:
         """Make the grid of the steps in view, in a thread; only the grid requested last is shown."""
-        job, view = self._job, self.map
-        if job is None or not view.size.width:
+        job, view = self._job, self.processes
+        if job is None or not view.size.width or view.view != "map":
             return
         requested = (id(job), view.columns, view.values_of)
         if requested == self._requested:
@@ -288,24 +242,18 @@ class JobScreen(ViewsScreen, keys="job"):
 
         in_thread(self, lambda: job.steps(columns, values_of), "steps", then=show)
 
-    @on(JobMap.Moved)
-    @on(TableView.Sorted)
+    @on(ProcessList.Moved)
+    @on(ProcessList.Sorted)
     @on(FilterLine.Edited)
-    def _show_frames(self) -> None:
-        """Show what is under the cursor of the map, the titles, the orders, and how many rows are hidden."""
-        rows, view, figures = self.ranks, self.map, self.figures
-        facts, count = view.facts, len(figures.processes) if figures is not None else 0
+    @on(RowList.Highlighted, "#processes")
+    def _show_frame(self) -> None:
+        """Show what is under the cursor of the steps, their scale, the title, the order, and how many rows are
+        hidden."""
+        listed, box, figures = self.processes, self.query_one("#job-body"), self.figures
+        facts, count = listed.facts, len(figures.processes) if figures is not None and listed.view == "map" else 0
         self.query_one("#map-facts", Lines).show(facts, lambda width: Content.styled(facts, "bold").wrap(width)[:2])
         self.query_one("#map-legend", Lines).show(count, lambda width: [legend(count)] if count else [])
-        words = [f"{rows.hidden} hidden"] if rows.hidden else []
-        self._frame("ranks", VIEWS["ranks"], " · ".join(filter(None, [*words, rows.order_in_words])))
-        self._frame("map", view.title, view.note)
-
-    def _frame(self, name: str, title: str, subtitle: str) -> None:
-        box = self.query_one(f"#{name}-box")
-        for which, text in (("border_title", title), ("border_subtitle", subtitle)):
-            if str(getattr(box, which) or "") != text:
-                setattr(box, which, Content(text))
+        box.border_title, box.border_subtitle = Content(listed.title), Content(listed.note)
 
     # -- keys -------------------------------------------------------------------------------------------------
 
@@ -317,19 +265,23 @@ class JobScreen(ViewsScreen, keys="job"):
             return None if self._reading is not None else False
         return super().check_action(action, parameters)
 
+    def action_tab(self, name: str) -> None:
+        super().action_tab(name)
+        self.processes.show_view(name)
+
     def action_findings(self) -> None:
         self.query_one(JobFindings).focus()
 
     def action_copy(self) -> None:
         figures = self.figures
-        if self.map.has_focus and self.map.facts:
-            self.copy(self.map.facts)
+        if self.processes.has_focus and self.processes.facts:
+            self.copy(self.processes.facts)
         elif figures is not None:
             from jaxprof.report.hosts import to_text
 
             self.copy(to_text(figures), figures.folder)
 
-    @on(RowList.Chosen, "#map, #ranks")
+    @on(RowList.Chosen, "#processes")
     def _open_process(self, message: RowList.Chosen) -> None:
         self._open(message.rows.current)
 

@@ -3,6 +3,7 @@ whether a capture can be trusted: the worst check in one line, all checks in a d
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.content import Content
@@ -78,8 +79,6 @@ def first_with_capture(session: Session, wanted: str) -> str:
 
 CAPTURE_SECONDS = 2.0
 """Length in seconds of a capture that a key starts."""
-RERUN_CAPTURE = "5 steps"
-"""Capture window that a rerun proposes."""
 
 
 def uncaptured_program(session: Session) -> Run | None:
@@ -102,7 +101,7 @@ def how_to_capture(app: Profiler, run: Run) -> str:
     if run.shown.over:
         failed = windows[-1].note if windows and windows[-1].state == "failed" else ""
         why = f"The capture of {name} failed ({safe(failed)})" if failed else f"{name} has no capture"
-        return f"{why}. {key} runs it again with a capture of {RERUN_CAPTURE}, and shows the command first."
+        return f"{why}. {key} runs it again with a capture of 5 steps, and shows the command first."
     if is_ours(app):
         return f"{name} has no capture yet. Press {key} to capture {CAPTURE_SECONDS:g} s now."
     return (
@@ -124,7 +123,7 @@ def nothing_was_run(app: Profiler) -> str:
     if app.job_folder is not None:
         return (
             f"{safe(app.job_folder.name)} is a job; this screen shows the session of one process. "
-            f"Press {summary} for the job, then {key_of('ranks.open')} on a process to open its session."
+            f"Press {summary} for the job, then {key_of('processes.open')} on a process to open its session."
         )
     return f"Nothing was run yet. Press {start} to profile your code, run a workload, or open a session or a profile."
 
@@ -142,7 +141,7 @@ def capture(app: Profiler, run: Run | None) -> None:
     if run.shown.over:
         from jaxprof.tui.kit.script_dialog import rerun_program
 
-        rerun_program(app, run, RERUN_CAPTURE)
+        rerun_program(app, run, capture=True)
         return
     windows = run.program.windows if run.program is not None else []
     if windows and windows[-1].state == "began":
@@ -226,20 +225,14 @@ def _line(run: Run, width: int) -> Content:
     return Content.assemble((f" {mark} ", style), *words, (key, "$footer-key-foreground")).stylize(click)
 
 
-class TrustDialog(TextDialog, keys="trust"):
-    """The list of the checks of a run's captures."""
-
-    def __init__(self, run: Run) -> None:
-        super().__init__("Can this capture be trusted?", f"↑ ↓ scroll, {key_of('trust.close')} closes")
-        self._run = run
-
-    def lines(self, width: int) -> list[Content]:
-        lines: list[Content] = []
-        for kind, rows in grouped((row.kind, row.check) for row in trust_of(self._run)).items():
-            lines += [Content("")] if lines else []
-            lines.append(Content.styled(CAPTURES.get(kind, safe(kind)), "bold $primary"))
-            lines += [line for check in rows for line in check_lines(check, width)]
-        return lines or [Content.styled(safe(why_no_capture(self._run)), "$text-muted")]
+def trust_lines(run: Run, width: int) -> list[Content]:
+    """Return all checks of a run's captures, by capture."""
+    lines: list[Content] = []
+    for kind, rows in grouped((row.kind, row.check) for row in trust_of(run)).items():
+        lines += [Content("")] if lines else []
+        lines.append(Content.styled(CAPTURES.get(kind, safe(kind)), "bold $primary"))
+        lines += [line for check in rows for line in check_lines(check, width)]
+    return lines or [Content.styled(safe(why_no_capture(run)), "$text-muted")]
 
 
 def check_lines(row: TrustCheck, width: int) -> list[Content]:
@@ -253,4 +246,4 @@ def check_lines(row: TrustCheck, width: int) -> list[Content]:
 
 def ask_about(app: Profiler, run: Run) -> None:
     """List all checks of a run's captures in a dialog."""
-    app.push_screen(TrustDialog(source_of(app.session, run)))
+    app.push_screen(TextDialog("Can this capture be trusted?", partial(trust_lines, source_of(app.session, run))))

@@ -1,5 +1,5 @@
-"""Modal dialogs that ask for a line of text, a path, yes or no, one of several lines, or a form. Each returns one
-value, or None after Escape."""
+"""Modal dialogs: a text to read, yes or no, one of several lines, or a form, of which a line of text is the smallest.
+Each returns one value, or None after Escape."""
 
 from __future__ import annotations
 
@@ -50,19 +50,21 @@ class Dialog(Guarded, ModalScreen[Answer], keys="dialog"):
         self.dismiss(None)
 
 
-class TextDialog(Dialog[None]):
-    """A scrolling text over the screen that asks nothing. Subclasses provide its `lines`."""
+class TextDialog(Dialog[None], keys="reader"):
+    """A scrolling text over the screen that asks nothing."""
 
     CLASSES: ClassVar[str] = "dialog wide-dialog"
 
-    def __init__(self, title: str, keys: str) -> None:
-        """`keys` is the text about the keys on the frame."""
+    def __init__(self, title: str, draw: Callable[[int], list[Content]] | None = None, keys: str = "") -> None:
+        """`draw`: the text in so many columns, unless a subclass has it as its `lines`; `keys`: what its own keys do,
+        for the frame."""
         super().__init__()
-        self._title, self._keys = title, keys
+        self._title, self._draw, self._keys = title, draw, keys
 
     def compose(self) -> ComposeResult:
+        ways = (self._keys or f"{key_of('reader.copy')} copies", f"{key_of('reader.close')} closes")
         with VerticalScroll(classes=self.CLASSES) as box:
-            box.border_title, box.border_subtitle = Content(safe(self._title)), self._keys
+            box.border_title, box.border_subtitle = Content(safe(self._title)), ", ".join(ways)
             yield Lines()
 
     def on_mount(self) -> None:
@@ -75,61 +77,23 @@ class TextDialog(Dialog[None]):
 
     def lines(self, width: int) -> list[Content]:
         """Return the text in `width` columns."""
-        raise NotImplementedError
+        return self._draw(width) if self._draw is not None else []
+
+    def action_copy(self) -> None:
+        self.copy("\n".join(line.plain.rstrip() for line in self.lines(_COPIED_WIDTH)), self._title)
 
 
-class AskText(Dialog[str]):
-    """Asks for a line of text."""
-
-    def __init__(self, title: str, text: str, value: str, enter: str, advice: str = "", placeholder: str = "") -> None:
-        super().__init__()
-        self._title, self._text, self._value, self._enter = title, text, value, enter
-        self._advice, self._placeholder = advice, placeholder
-
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="dialog") as box:
-            box.border_title = Content(safe(self._title))
-            box.border_subtitle = f"{self._enter}, {key_of('dialog.leave')} cancels"
-            yield Static(safe(self._text), markup=False, classes="dialog-text")
-            if self._advice:
-                yield Static(safe(self._advice), markup=False, classes="dialog-advice")
-            yield Input(safe(self._value), placeholder=self._placeholder, compact=True)
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        self.dismiss(event.value.strip() or None)
-
-    def ask_until(self, app: Any, take: Callable[[str], object]) -> None:
-        """Ask, and ask again with what was typed if `take` raises JaxprofError."""
-
-        def taken(text: str) -> None:
-            try:
-                take(text)
-            except JaxprofError as error:
-                app.tell(error)
-                again = AskText(self._title, self._text, text, self._enter, self._advice, self._placeholder)
-                again.ask_until(app, take)
-
-        self.ask(app, taken)
-
-
-class SaveAs(AskText):
-    """Asks for the path of a file to write."""
-
-    def __init__(self, title: str, text: str, advice: str, place: Path) -> None:
-        super().__init__(title, text, str(place), "Enter saves", advice, "folder or file")
-
-    def ask_for_path(self, app: App[Any], take: Callable[[Path], object]) -> None:
-        """Open the dialog over `app`; `take` gets the path, unless none was given."""
-        self.ask(app, lambda text: take(with_home(text)))
+_COPIED_WIDTH = 200
+"""Columns of a text that is copied."""
 
 
 class Confirm(Dialog[bool], keys="confirm"):
     """Asks a yes-or-no question. Returns True for yes. Escape means no, and no has the focus, so that a stray key
     destroys nothing."""
 
-    def __init__(self, title: str, question: str, yes: str, no: str = "No") -> None:
+    def __init__(self, title: str, question: str, yes: str) -> None:
         super().__init__()
-        self._title, self._question, self._yes, self._no = title, question, yes, no
+        self._title, self._question, self._yes = title, question, yes
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog") as box:
@@ -137,7 +101,7 @@ class Confirm(Dialog[bool], keys="confirm"):
             box.border_subtitle = f"← → other button, Enter presses it, {key_of('dialog.leave')} answers no"
             yield Static("\n".join(safe_lines(self._question)), markup=False, classes="dialog-text")
             with Horizontal(classes="dialog-buttons"):
-                yield Button(_with_key("no", self._no), id="no", compact=True)
+                yield Button(_with_key("no", "No"), id="no", compact=True)
                 yield Button(_with_key("yes", self._yes), id="yes", compact=True)
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
@@ -152,6 +116,8 @@ def _with_key(answer: str, label: str) -> Content:
     return Content.assemble((key_of(f"confirm.{answer}"), "bold underline"), f"  {label}")
 
 
+MOST_ROWS = 17
+"""Most rows of a choice for which a terminal of 24 lines has room, with the frame."""
 FILTER_FROM = 8
 """Least number of lines for which there is a filter."""
 
@@ -195,28 +161,41 @@ class Options(TableView[Option]):
 
 
 class Choose(Dialog[int], keys="choose"):
-    """Asks for one of several lines; typing narrows the list. Returns the index of the chosen line."""
+    """Asks for one of several lines. Returns the index of the chosen line.
+
+    Typing narrows a long list; where lines have letters, a letter chooses its line. The menu is the only place that has
+    as many letters as it has lines.
+    """
 
     def __init__(self, title: str, options: Sequence[Option], current: int = 0) -> None:
         super().__init__()
         self._title, self._options, self._current = title, options, current
+        self.lettered = any(option.letter for option in options)
 
     def compose(self) -> ComposeResult:
-        with Vertical(classes="dialog wide-dialog choose") as box:
-            box.border_title = Content(safe(self._title))
-            filtered = len(self._options) >= FILTER_FROM
-            keys = f"↑ ↓ move, Enter chooses, {key_of('dialog.leave')} cancels"
-            box.border_subtitle = f"type to filter, {keys}" if filtered else keys
+        filtered = not self.lettered and len(self._options) >= FILTER_FROM
+        start = "a letter does it" if self.lettered else "type to filter" if filtered else ""
+        keys = f"↑ ↓ move, Enter chooses, {key_of('dialog.leave')} cancels"
+        with Vertical(classes="dialog wide-dialog") as box:
+            box.border_title, box.border_subtitle = Content(safe(self._title)), ", ".join(filter(None, (start, keys)))
             if filtered:
                 yield Input(placeholder="filter", compact=True)
-            yield Options(self._options)
+            options = Options(self._options)
+            options.styles.height = max(1, min(len(self._options), MOST_ROWS - filtered))
+            yield options
 
     def on_mount(self) -> None:
         options = self.query_one(Options)
-        options.styles.height = min(len(self._options), 16)
         options.move_to(self._current)
         if not self.query(Input):
             options.focus()
+
+    def on_key(self, event: events.Key) -> None:
+        letter = event.character or ""
+        listed = [option.letter for option in self._options]
+        if self.lettered and letter and letter in [*listed, *_CLOSE_MENU]:
+            event.stop()
+            self.dismiss(listed.index(letter) if letter in listed else None)
 
     @on(Input.Changed)
     def _narrow(self, event: Input.Changed) -> None:
@@ -226,21 +205,27 @@ class Choose(Dialog[int], keys="choose"):
     def action_move(self, step: int) -> None:
         self.query_one(Options).action_move(step)
 
+    @on(RowList.Chosen)
     def action_choose(self) -> None:
         number = self.query_one(Options).current
         if isinstance(number, int):
             self.dismiss(number)
-
-    def on_row_list_chosen(self, message: RowList.Chosen) -> None:
-        self.action_choose()
 
     def on_click(self, event: events.Click) -> None:
         if event.widget is self:
             self.dismiss(None)
 
 
+_CLOSE_MENU = "mq"
+"""Letters that close the menu, unless a line has them."""
+
+
 Texts = Mapping[str, str]
 """The texts of a form, by the names of its fields."""
+
+
+def valid(text: str, texts: Texts) -> None:
+    """Accept any text of a field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +236,7 @@ class FormField:
     value: str
     hint: str
     """Text beneath the field while it is valid, unless `read` returns another."""
-    read: Callable[[str, Texts], object]
+    read: Callable[[str, Texts], object] = valid
     """Parses the text of the field, beside those of all fields. Raises JaxprofError for an invalid one."""
     example: str = ""
     patient: bool = False
@@ -340,3 +325,25 @@ class FormDialog(Dialog[Texts], keys="form"):
             hint.remove_class("wrong")
         hint.update(safe(str(said)))
         return not hint.has_class("wrong")
+
+
+def ask_text(
+    app: App[Any],
+    title: str,
+    field: FormField,
+    take: Callable[[str], object],
+    enter: str,
+    *,
+    question: str = "",
+) -> None:
+    """Ask for one line of text, which `take` gets unless it is empty."""
+    dialog = FormDialog(title, {"text": field}, "OK", enter, question=question)
+    dialog.ask(app, lambda texts: texts["text"] and take(texts["text"]))
+
+
+def ask_path(
+    app: App[Any], title: str, place: Path, take: Callable[[Path], object], *, question: str, advice: str = ""
+) -> None:
+    """Ask for the path of a file to write, by default `place`."""
+    field = FormField("path", safe(str(place)), advice or "a folder or a file")
+    ask_text(app, title, field, lambda text: take(with_home(text)), "saves", question=question)

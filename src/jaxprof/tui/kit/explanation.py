@@ -4,7 +4,7 @@ a dialog."""
 from __future__ import annotations
 
 import textwrap
-from itertools import chain, repeat
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
@@ -12,8 +12,8 @@ from textual.content import Content
 from jaxprof.text import safe
 from jaxprof.tui.keys import in_words, key_of
 from jaxprof.tui.kit.dialogs import TextDialog
+from jaxprof.tui.kit.guard import in_thread
 from jaxprof.tui.kit.picture import Lines
-from jaxprof.tui.kit.threads import in_thread
 
 if TYPE_CHECKING:
     from jaxprof.analysis.explain.model import Explanation
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 READING = "Analysing the session…"
 _TALL: Final = 34
 """Terminal height, in lines, from which on nothing is cut."""
-_LABEL: Final = 12
-"""Columns of the label before each line."""
 _SHORT: Final = 2
 """Most lines of the action below that height."""
 
@@ -36,21 +34,18 @@ def explain(session: Session, name: str) -> Explanation:
     return explanation(session, name)
 
 
-def cost_lines(cost: str, certainty: str, width: int) -> list[Content]:
-    """Return what costs most and how certain that is, as at the beginning of `jaxprof explain`, and an empty line."""
-    return [*_labelled("costs most", cost, width, "bold"), *_labelled("how sure", certainty, width, "$text-muted"),
-            Content("")]  # fmt: skip
+_STYLES = {"costs most": "bold", "how sure": "$text-muted", "do next": ""}
 
 
-def _labelled(label: str, text: str, width: int, style: str) -> list[Content]:
-    from jaxprof.report.renderers import wrap
+def cost_lines(result: Conclusion, width: int) -> list[Content]:
+    """Return a conclusion as at the end of a command, each part in its style."""
+    from jaxprof.report.conclusion import LABEL_WIDTH, conclusion_lines
 
-    heads = chain([label], repeat(""))
-    lines = wrap(text, first="", width=max(12, width - _LABEL))
-    return [
-        Content.assemble((head.ljust(_LABEL), "$primary"), (line, style))
-        for head, line in zip(heads, lines, strict=False)
-    ]
+    lines, style = [], ""
+    for line in conclusion_lines(result, max(2 * LABEL_WIDTH, width)):
+        style = _STYLES.get(line[:LABEL_WIDTH].strip(), style)
+        lines.append(Content.assemble((line[:LABEL_WIDTH], "$primary"), (line[LABEL_WIDTH:], style)))
+    return lines
 
 
 class ExplanationHead(Lines):
@@ -71,22 +66,22 @@ class ExplanationHead(Lines):
             return conclusion(explain(session, name))
 
         def show(result: Conclusion) -> None:
-            self.show(result, lambda width: conclusion_lines(result, width, whole=self.screen.size.height >= _TALL))
+            self.show(result, lambda width: head_lines(result, width, whole=self.screen.size.height >= _TALL))
 
         in_thread(self, derive, "explanation-head", then=show)
 
 
-def conclusion_lines(result: Conclusion, width: int, *, whole: bool) -> list[Content]:
-    """Return what costs most and what to do, as a command that measures ends; `whole`: also how certain that is, and
-    each part in full. No figure is cut: only the action is shortened, between words."""
+def head_lines(result: Conclusion, width: int, *, whole: bool) -> list[Content]:
+    """Return what costs most and what to do; `whole`: also how certain that is, and each part in full. No figure is
+    cut: only the action is shortened, between words."""
+    from jaxprof.report.conclusion import LABEL_WIDTH
+
     key = f" (for all of it: {in_words('results.explain')})"
-    room = _SHORT * (width - _LABEL) - 2 * len(key)  # lines end between words
-    action = result.action if whole else textwrap.shorten(safe(result.action), max(_LABEL, room), placeholder=" …")
-    return [
-        *_labelled("costs most", result.cost, width, "bold"),
-        *(_labelled("how sure", result.certainty, width, "$text-muted") if whole else ()),
-        *_labelled("do next", action + key, width, ""),
-    ]
+    room = _SHORT * (width - LABEL_WIDTH) - 2 * len(key)  # lines end between words
+    if not whole:
+        action = textwrap.shorten(safe(result.action), max(LABEL_WIDTH, room), placeholder=" …")
+        result = replace(result, certainty="", action=action)
+    return cost_lines(replace(result, action=result.action + key, command=""), width)
 
 
 class ExplanationDialog(TextDialog, keys="explanation"):
@@ -95,9 +90,7 @@ class ExplanationDialog(TextDialog, keys="explanation"):
     CLASSES = "dialog help"
 
     def __init__(self, session: Session, name: str) -> None:
-        super().__init__(
-            "What to do", f"{key_of('explanation.copy')} copies the command, {key_of('explanation.close')} closes"
-        )
+        super().__init__("What to do", keys=f"{key_of('explanation.copy')} copies the command")
         self._session, self._called = session, name
         self._explanation: Explanation | None = None
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from textual.content import Content
 
 from jaxprof.stats.summary import FEWEST_FOR_INTERVAL
 from jaxprof.text import safe
-from jaxprof.units import UNKNOWN, WIDEST_HALF, counted, percent, ratio, seconds, spread, value_text
+from jaxprof.units import UNKNOWN, WIDEST_HALF, counted, percent, ratio, seconds, spread
 
 if TYPE_CHECKING:
-    from jaxprof.events import Scalar, SourceLocation
+    from jaxprof.events import SourceLocation
     from jaxprof.session import Run, Session
     from jaxprof.stats.comparison import TimeComparison
     from jaxprof.stats.summary import Summary
@@ -107,11 +106,6 @@ def baseline_name(session: Session, run: Run) -> str:
     """Return the name of what a run is compared with; empty for a baseline."""
     baseline = session.runs.get(run.plan.baseline)
     return baseline.as_baseline if baseline is not None else ""
-
-
-def parameters_text(parameters: Mapping[str, Scalar]) -> str:
-    """Return `n=1 000 000 k=32`."""
-    return " ".join(f"{name}={value_text(value)}" for name, value in parameters.items())
 
 
 def ago(seconds: float, now: float | None = None) -> str:

@@ -1,4 +1,5 @@
-"""The boundary around all of our code that Textual calls: an exception that reaches it is shown, and the app goes on.
+"""The boundary around all of our code that Textual calls, or a thread: an exception that reaches it is shown, and the
+app goes on.
 
 Textual ends the app with whatever a handler raises, and offers no public hook to change that. So every class of ours
 that it calls derives from `Guarded`, which wraps the methods that Textual finds by name and the functions that it is
@@ -9,11 +10,13 @@ raise still ends the app; `launch` makes that an orderly end.
 from __future__ import annotations
 
 import inspect
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from functools import wraps
-from typing import TYPE_CHECKING, Any, ClassVar, Final, ParamSpec, TypeVar
+from contextlib import contextmanager
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, ClassVar, Final, ParamSpec, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 import textual
@@ -26,19 +29,22 @@ from jaxprof.errors import JaxprofError, system_words
 from jaxprof.files import private_folder
 from jaxprof.text import safe, safe_lines
 from jaxprof.tui.keys import bindings
-from jaxprof.tui.messages import Failed
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from textual.app import App
     from textual.binding import BindingType
+    from textual.dom import DOMNode
     from textual.message import Message
     from textual.timer import Timer
 
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
 Handler = TypeVar("Handler", bound=Callable[..., Any])
+Made = TypeVar("Made")
+Work = Callable[[], object]
+Fail = Callable[[JaxprofError], object]
 
 LARGEST_LOG_BYTES: Final = 1 << 20
 """Most bytes of the log; a longer log is started again."""
@@ -92,6 +98,10 @@ class Guarded(MessagePump):
         """Show a notification, without interpreting markup."""
         self.app.notify("\n".join(safe_lines(words)), title=safe(title), markup=False, **options)
 
+    def tell(self, error: JaxprofError, title: str = "") -> None:
+        """Show an error: what failed, and its hint. Any thread may call it."""
+        self.say(str(error), title, severity="error", timeout=12)
+
     def copy(self, text: str, words: str = "") -> None:
         """Copy to the terminal's clipboard, and show what was copied: `words`, or the text itself."""
         self.app.copy_to_clipboard(text)
@@ -107,19 +117,14 @@ def on(message: type[Message], selector: str | None = None) -> Callable[[Handler
 def guarded(method: Handler) -> Handler:
     """Wrap a method of a node: an exception is shown, and the method then returns the value from `CALLED_BY_NAME`."""
     name = getattr(method, "__name__", "")
-
-    def failed(node: MessagePump, error: Exception) -> Any:
-        report(node, error, f"{type(node).__name__}.{name}")
-        return CALLED_BY_NAME.get(name, lambda node: None)(node)
+    where, otherwise = f".{name}", CALLED_BY_NAME.get(name, lambda node: None)
 
     if inspect.isgeneratorfunction(method):
 
         @wraps(method)
         def made(self: MessagePump, *args: Any, **kwargs: Any) -> Iterator[Any]:
-            try:
+            with _boundary(self, where):
                 yield from method(self, *args, **kwargs)
-            except Exception as error:  # noqa: BLE001  nothing above this frame would keep the app running
-                failed(self, error)
 
         return made  # type: ignore[return-value]
 
@@ -127,35 +132,38 @@ def guarded(method: Handler) -> Handler:
 
         @wraps(method)
         async def awaited(self: MessagePump, *args: Any, **kwargs: Any) -> Any:
-            try:
+            with _boundary(self, where):
                 return await method(self, *args, **kwargs)
-            except SkipAction:  # leaves the key to the next node
-                raise
-            except Exception as error:  # noqa: BLE001
-                return failed(self, error)
+            return otherwise(self)
 
         return awaited  # type: ignore[return-value]
 
     @wraps(method)
     def called(self: MessagePump, *args: Any, **kwargs: Any) -> Any:
-        try:
+        with _boundary(self, where):
             return method(self, *args, **kwargs)
-        except SkipAction:
-            raise
-        except Exception as error:  # noqa: BLE001
-            return failed(self, error)
+        return otherwise(self)
 
     return called  # type: ignore[return-value]
+
+
+@contextmanager
+def _boundary(node: MessagePump, where: str) -> Iterator[None]:
+    """Show what escapes from `where`, and let the node go on; SkipAction leaves the key to the next node."""
+    try:
+        yield
+    except SkipAction:
+        raise
+    except Exception as error:  # noqa: BLE001  nothing above this frame would keep the app running
+        report(node, error, f"{type(node).__name__}{where}")
 
 
 def _guarded_callback(node: MessagePump, callback: Callable[Given, Any]) -> Callable[Given, Any]:
     @wraps(callback)
     async def call(*args: Given.args, **kwargs: Given.kwargs) -> Any:
-        try:
+        with _boundary(node, f": {getattr(callback, '__qualname__', 'a callback')}"):
             answer = callback(*args, **kwargs)
             return await answer if inspect.isawaitable(answer) else answer
-        except Exception as error:  # noqa: BLE001
-            report(node, error, f"{type(node).__name__}: {getattr(callback, '__qualname__', 'a callback')}")
 
     return call
 
@@ -179,7 +187,7 @@ def report(node: MessagePump, error: Exception, where: str) -> None:
     reported[where] = now
     shown = error if isinstance(error, JaxprofError) else defect(error, f"{where} failed")
     if app.is_running:
-        app.post_message(Failed(shown))
+        cast("Guarded", app).tell(shown)
 
 
 def defect(error: Exception, what: str) -> JaxprofError:
@@ -208,3 +216,57 @@ def _append(path: Path, text: str) -> None:
     with path.open("w" if too_long else "a", encoding="utf-8", errors="backslashreplace") as file:
         path.chmod(0o600)
         file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')}\n{text}\n")
+
+
+# -- threads --------------------------------------------------------------------------------------------------
+
+
+def in_thread(
+    node: App[Any] | DOMNode,
+    work: Callable[[], Made],
+    name: str,
+    *,
+    then: Callable[[Made], object] | None = None,
+    failed: Fail | None = None,
+    group: str = "",
+    exclusive: bool = True,
+) -> None:
+    """Run `work` in a worker of `node`; quitting waits for it. `exclusive`: cancel the workers of its `group`, by
+    default its name.
+
+    The node then calls `then` with what `work` returned, or `failed` with what it raised, on the drawing thread;
+    without `failed`, the app shows the error.
+    """
+    app = node.app
+
+    def done() -> None:
+        try:
+            result = work()
+            if then is not None:
+                node.call_later(then, result)
+        except RuntimeError:  # such as Textual's error for a node that has left its app
+            if node is app or node.is_attached:
+                raise
+
+    def tell(error: JaxprofError) -> None:
+        if failed is not None:
+            node.call_later(failed, error)
+        elif app.is_running:
+            cast("Guarded", app).tell(error)
+
+    guarded = partial(_guarded, done, name, tell)
+    node.run_worker(guarded, name=name, group=group or name, exclusive=exclusive, thread=True)
+
+
+def in_daemon(work: Work, name: str, failed: Fail) -> None:
+    """Run `work` in a thread that quitting does not wait for; that thread calls `failed` with what `work` raised."""
+    threading.Thread(target=_guarded, args=(work, name, failed), name=name, daemon=True).start()
+
+
+def _guarded(work: Work, name: str, failed: Fail) -> None:
+    try:
+        work()
+    except JaxprofError as error:
+        failed(error)
+    except Exception as error:  # noqa: BLE001  nothing above this frame would report it
+        failed(defect(error, f"the thread {name!r} failed"))

@@ -16,12 +16,11 @@ from jaxprof.report.memory import memory_heading
 from jaxprof.text import safe
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.drawing import bar, hang, stacked, whole_parts
-from jaxprof.tui.kit.guard import Guarded
+from jaxprof.tui.kit.guard import Guarded, in_thread
 from jaxprof.tui.kit.picture import Lines, Picture
 from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, count_tick, line_plot, seconds_tick, whole_tick
 from jaxprof.tui.kit.table_columns import Drawing, TableColumn
 from jaxprof.tui.kit.table_view import TableView
-from jaxprof.tui.kit.threads import in_thread
 from jaxprof.units import UNKNOWN, bytes_, counted
 
 if TYPE_CHECKING:

@@ -83,11 +83,6 @@ def whole_tick(value: float) -> str:
     return count_tick(value) if value == int(value) else ""
 
 
-def ratio_tick(value: float) -> str:
-    """Return a round ratio beside an axis: `0.5×`, `10×`."""
-    return f"{value:g}×"
-
-
 def _without_zeros(text: str) -> str:
     number, space, unit = text.partition(" ")
     return (number.rstrip("0").rstrip(".") if "." in number else number) + space + unit

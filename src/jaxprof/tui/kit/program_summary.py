@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,6 @@ from jaxprof.analysis.programs.result import CALLS, NOT_SEEN
 from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.kit.drawing import SPARKS, cell, styled_runs, whole_parts
 from jaxprof.tui.kit.format import clock, place_text, status_mark
-from jaxprof.tui.kit.picture import Lines
 from jaxprof.units import UNKNOWN, bytes_, counted, percent, scaled, seconds
 
 if TYPE_CHECKING:
@@ -119,33 +117,34 @@ _DOING = {"trace": "tracing", "lower": "lowering", "compile": "compiling"}
 _WITH = {"trace": "in Python", "lower": "to StableHLO", "compile": "backend"}
 
 
-@dataclass(frozen=True, slots=True)
-class Doing:
-    """A program's current activity. With `began_seconds` (monotonic), a clock runs between `before` and `after`."""
-
-    before: str
-    after: str = ""
-    began_seconds: float | None = None
-
-
-def doing(program: RecordedProgram, directory: str = "") -> Doing:
-    """Return the current activity of a running program."""
-    stage = _stage(program)
+def doing(program: RecordedProgram, directory: str, now_seconds: float, width: int) -> Content:
+    """Return the current activity of a running program, with a clock if it is one stage of JAX or a capture."""
+    stage, window = _stage(program), program.windows[-1] if program.windows else None
     if stage is not None:
-        what = f"{_DOING.get(stage.stage, safe(stage.stage))} `{safe(stage.function)}`, {_WITH.get(stage.stage, '')}, "
+        before = f"{_DOING.get(stage.stage, stage.stage)} `{stage.function}`, {_WITH.get(stage.stage, '')}, "
         at = place_text(stage.called_from, directory)
-        thread = f" in thread {safe(stage.thread)}" if stage.thread else ""
-        return Doing(what, (f"  called from {at}" if at else "") + thread, stage.began_seconds)
-    window = program.windows[-1] if program.windows else None
-    if window is not None and window.state == "began":
-        return Doing("capturing a profile, ", "", window.monotonic_seconds or None)
+        after = (f"  called from {at}" if at else "") + (f" in thread {stage.thread}" if stage.thread else "")
+        began = stage.began_seconds
+    elif window is not None and window.state == "began" and window.monotonic_seconds:
+        before, after, began = "capturing a profile, ", "", window.monotonic_seconds
+    else:
+        return Content.assemble(("now ", "$text-muted"), cell(_sampled(program), max(1, width - 4)))
+    time = clock(now_seconds - began)
+    head = Content.assemble(
+        ("now ", "$text-muted"), (shorten(before, max(1, width - 4 - CLOCK)), "bold $phase-compile"), (time, "bold")
+    )
+    return head + cell(after, max(0, width - head.cell_length), "$text-muted")
+
+
+def _sampled(program: RecordedProgram) -> str:
+    """Return the states of the last samples in words, or that there are none yet."""
     if not program.sampled:
-        return Doing("starting" if program.jax is None else "JAX is imported")
+        return "starting" if program.jax is None else "JAX is imported"
     last = program.sampled[-1]
     length = sum(last.states.values())
     parts = sorted(in_order(last.states), key=lambda pair: -pair[1])[:3]
     words = ", ".join(f"{state_title(state)} {percent(value / length)}" for state, value in parts) if length else ""
-    return Doing(words if program.jax is not None else f"{words} (JAX is not imported yet)")
+    return words if program.jax is not None else f"{words} (JAX is not imported yet)"
 
 
 def _stage(program: RecordedProgram) -> StageRunning | None:
@@ -161,120 +160,49 @@ def _stage(program: RecordedProgram) -> StageRunning | None:
 
 
 CLOCK = 11
+"""Columns of a clock."""
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
-    """Content of the head; while it stays equal, only the clocks are redrawn."""
+def head_lines(
+    session: Session, result: ProgramResult, width: int, *, growing: bool, silent: str = "", shift_seconds: float = 0.0
+) -> list[Content]:
+    """Return the head of a program: command and state; figures; current activity or what went wrong; the bar of the
+    time. Three lines once the program is over and nothing went wrong.
 
-    title: str
-    status: str
-    """Status, as of a run: `running`, `ok`, `failed`, `crashed`, `cancelled`."""
-    state: str
-    """State in words: `running`, `exit code 3`, `interrupted`."""
-    began_seconds: float | None
-    """Start of the program (monotonic clock); None when it is over."""
-    wall_seconds: float | None
-    """Duration in seconds; None until the program is over."""
-    figures: tuple[tuple[str, str], ...] = ()
-    """Texts with their styles, from the most to the least important."""
-    doing: Doing | None = None
-    trouble: str = ""
-    """What went wrong, or what was not recorded."""
-    shares: tuple[tuple[str, float], ...] = ()
-    """States with their seconds, which add up to the wall time."""
-
-
-class ProgramHead(Lines):
-    """Four lines: command and state; figures; current activity or what went wrong; the bar of the time. Three lines
-    once the program is over and nothing went wrong.
-
-    Without new events it is redrawn only when one of its two clocks shows another time.
+    `growing`: a process writes it; `silent`: since when its writer is silent; `shift_seconds`: how far the writer's
+    clock is ahead of ours.
     """
+    run, now_seconds = result.run, monotonic() + shift_seconds
+    runs = not result.ended and growing
+    ended_well = not run.over and result.ended and result.exit_code in (0, None)
+    status = "running" if runs else "ok" if ended_well else run.end(deserted=True).status
+    state = "running" if runs else state_in_words(run, result, silent)
+    time = "" if runs or not result.wall_seconds else seconds(result.wall_seconds)
+    if runs and result.began_seconds:
+        time = clock(now_seconds - result.began_seconds)
+    lines = [
+        first_line(shlex.join(result.argv), status, state, time, width),
+        whole_parts((Content.styled(safe(text), style) for text, style in figures(session, result)), width),
+    ]
+    if not runs and (trouble := trouble_of(run, result)):
+        lines.append(Content.styled(shorten(trouble, width), "$error"))
+    elif runs and run.program is not None:
+        lines.append(doing(run.program, result.directory, now_seconds, width))
+    return [*lines, share_bar({state: round(took, 3) for state, took in result.spent.items()}, width)]
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._head: Head | None = None
-        self.shift_seconds = 0.0
-        """Seconds that the writer's clock is ahead of ours, if another machine writes the session."""
 
-    def show_head(self, head: Head | None) -> None:
-        """Show another state of the program, or another program."""
-        self._head = head
-        self.tick()
-
-    @property
-    def runs(self) -> bool:
-        """Whether a clock ticks."""
-        return self._head is not None and self._head.began_seconds is not None
-
-    def tick(self) -> None:
-        """Redraw if the head, or a clock, shows something else."""
-        head = self._head
-        began = (head.began_seconds, head.doing.began_seconds if head.doing is not None else None) if head else ()
-        clocks = [self._clock(each) for each in began if each is not None]
-        self.show((head, clocks), lambda width: self._lines_of(head, width) if head is not None else ())
-
-    def _clock(self, began_seconds: float) -> str:
-        return clock(monotonic() + self.shift_seconds - began_seconds)
-
-    def _lines_of(self, head: Head, width: int) -> list[Content]:
-        now = [self._now(head, width)] if head.trouble or head.doing is not None else []
-        figures = whole_parts((Content.styled(safe(text), style) for text, style in head.figures), width)
-        return [self._first(head, width), figures, *now, share_bar(dict(head.shares), width)]
-
-    def _first(self, head: Head, width: int) -> Content:
-        """Return the program on the left, its state and clock on the right."""
-        time = ""
-        if head.began_seconds is not None:
-            time = self._clock(head.began_seconds)
-        elif head.wall_seconds is not None:
-            time = seconds(head.wall_seconds)
-        style = {"running": "bold $warning", "ok": "bold $better"}.get(head.status, "bold $error")
-        state = Content.assemble(status_mark(head.status), " ", (safe(head.state), style))
-        gap = " " if len(time) >= CLOCK else ""
-        right = Content.assemble(state, gap, cell(time, CLOCK, "bold", right=True))
-        room = width - right.cell_length - 1
-        if room < 8:
-            return right.truncate(width)
-        return Content.assemble(cell(head.title, room, "bold $primary"), " ", right)
-
-    def _now(self, head: Head, width: int) -> Content:
-        if head.trouble:
-            return Content.styled(shorten(head.trouble, width), "$error")
-        now = head.doing
-        if now is None:
-            return Content("")
-        parts = [Content.styled("now ", "$text-muted")]
-        if now.began_seconds is None:
-            parts.append(cell(now.before, max(1, width - 4)))
-            return Content.assemble(*parts)
-        before = Content.styled(shorten(now.before, max(1, width - 4 - CLOCK)), "bold $phase-compile")
-        time = self._clock(now.began_seconds)
-        rest = width - 4 - before.cell_length - len(time)
-        return Content.assemble(*parts, before, (time, "bold"), cell(now.after, max(0, rest), "$text-muted"))
+def first_line(title: str, status: str, state: str, time: str, width: int) -> Content:
+    """Return the program on the left, its state and clock on the right."""
+    style = {"running": "bold $warning", "ok": "bold $better"}.get(status, "bold $error")
+    gap = " " if len(time) >= CLOCK else ""
+    clocked = cell(time, CLOCK, "bold", right=True)
+    right = Content.assemble(status_mark(status), " ", (safe(state), style), gap, clocked)
+    room = width - right.cell_length - 1
+    return Content.assemble(cell(title, room, "bold $primary"), " ", right) if room >= 8 else right.truncate(width)
 
 
 Figure = tuple[str, str]
 """A text and its style."""
-
-
-def head_of(session: Session, result: ProgramResult, *, growing: bool, silent: str = "") -> Head:
-    """Return the head of a program. `growing`: a process writes it; `silent`: since when its writer is silent."""
-    run = result.run
-    runs = not result.ended and growing
-    ended_well = not run.over and result.ended and result.exit_code in (0, None)
-    return Head(
-        title=shlex.join(result.argv),
-        status="running" if runs else "ok" if ended_well else run.end(deserted=True).status,
-        state="running" if runs else state_in_words(run, result, silent),
-        began_seconds=result.began_seconds if runs and result.began_seconds else None,
-        wall_seconds=None if runs else result.wall_seconds or None,
-        figures=tuple(_figures(session, result)),
-        doing=doing(run.program, result.directory) if runs and run.program is not None else None,
-        trouble="" if runs else trouble_of(run, result),
-        shares=tuple((state, round(took, 3)) for state, took in result.spent.items()),
-    )
 
 
 def in_a_line(result: ProgramResult) -> str:
@@ -312,39 +240,39 @@ def trouble_of(run: Run, result: ProgramResult) -> str:
     return " ".join([*words, *(note.message for note in result.notes)])
 
 
-def _figures(session: Session, result: ProgramResult) -> list[Figure]:
+def figures(session: Session, result: ProgramResult) -> list[Figure]:
     """Return the figures from the most to the least important: steps, compilations, findings, arrays, memory,
     transfers, overhead."""
-    figures: list[Figure] = []
+    known: list[Figure] = []
     if result.verdict.kind is not None:
-        figures.append((f"{result.verdict.kind} {percent(result.verdict.share)}", "bold"))
+        known.append((f"{result.verdict.kind} {percent(result.verdict.share)}", "bold"))
     elif result.verdict.seconds:
-        figures.append(("what bounds it is unknown", ""))
+        known.append(("what bounds it is unknown", ""))
     steps = result.steps
     if steps is not None and steps.per_second is not None:
         jitter = f" ± {percent(steps.jitter)}" if steps.jitter is not None else ""
-        figures.append((f"{scaled(steps.per_second)} steps/s{jitter}", "bold"))
+        known.append((f"{scaled(steps.per_second)} steps/s{jitter}", "bold"))
     if result.compile_count:
         share = result.of_wall(result.compile_seconds)
         words = (
             f"{counted(result.compile_count, 'compilation')} in {seconds(result.compile_seconds)} ({percent(share)})"
         )
-        figures.append((words, "$phase-compile"))
+        known.append((words, "$phase-compile"))
     elif result.import_seconds is not None:
-        figures.append(("nothing compiled", "$text-muted"))
+        known.append(("nothing compiled", "$text-muted"))
     count = len(result.findings)
     if count:
-        figures.append((counted(count, "finding"), "$warning"))
+        known.append((counted(count, "finding"), "$warning"))
     if result.arrays is not None:
         number, size = result.arrays.last
-        figures.append((f"{counted(number, 'array')}, {bytes_(size)}", ""))
-        figures += [(f"{device} {bytes_(used)}", "") for device, used in _memory(result)]
+        known.append((f"{counted(number, 'array')}, {bytes_(size)}", ""))
+        known += [(f"{device} {bytes_(used)}", "") for device, used in _memory(result)]
     if result.own_seconds is not None and result.wall_seconds:
-        figures.append((f"profiler overhead {percent(result.of_wall(result.own_seconds))}", "$quiet"))
+        known.append((f"profiler overhead {percent(result.of_wall(result.own_seconds))}", "$quiet"))
     python = session.runs[result.run.id].environment
     if python is not None and python.jax:
-        figures.append((f"jax {python.jax}", "$quiet"))
-    return figures or [(UNKNOWN, "$quiet")]
+        known.append((f"jax {python.jax}", "$quiet"))
+    return known or [(UNKNOWN, "$quiet")]
 
 
 def _memory(result: ProgramResult) -> list[tuple[str, int]]:

@@ -1,20 +1,14 @@
-"""Lines of Python files, with highlighting. A session may name any path, so files are opened with care.
-
-The colours come from the tokenizer of the standard library: importing a highlighter costs more than drawing the screen.
-"""
+"""Lines of Python files, with highlighting. A session may name any path, so files are opened with care."""
 
 from __future__ import annotations
 
-import io
-import keyword
-import tokenize
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from textual.content import Content, Span
+from textual.content import Content
 
 from jaxprof.text import safe_lines
 
@@ -22,52 +16,12 @@ if TYPE_CHECKING:
     from jaxprof.hlo.analysis.origin import HloSourceLocation
 
 
-_STYLES = {
-    tokenize.COMMENT: "$code-comment italic",
-    tokenize.STRING: "$code-string",
-    tokenize.NUMBER: "$code-number",
-    **{
-        number: "$code-string"
-        for name in ("FSTRING_START", "FSTRING_MIDDLE", "FSTRING_END")  # Python 3.12 and later
-        if (number := getattr(tokenize, name, None)) is not None
-    },
-}
-
-
 @lru_cache(maxsize=128)
 def highlighted(source: str) -> Content:
-    """Return `source` with its lines made safe and coloured, as far as it is valid Python."""
-    lines = safe_lines(source.rstrip())
-    starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line) + 1)
-    text = "\n".join(lines)
-    spans = [
-        Span(starts[first[0] - 1] + first[1], starts[last[0] - 1] + last[1], style)
-        for first, last, style in _coloured(text)
-    ]
-    return Content(text, spans=spans)
+    """Return `source` with its lines made safe and coloured as Python."""
+    from textual.highlight import highlight  # late, because it would delay the first frame
 
-
-Place = tuple[int, int]
-
-
-def _coloured(text: str) -> Iterator[tuple[Place, Place, str]]:
-    """Yield the begin and end (line from 1, column from 0) of each colour, up to the first invalid Python."""
-    before = ""
-    try:
-        for token in tokenize.generate_tokens(io.StringIO(text + "\n").readline):
-            style = _STYLES.get(token.type, "")
-            if token.type == tokenize.NAME:
-                if keyword.iskeyword(token.string):
-                    style = "$code-keyword"
-                elif before in ("def", "class", "@"):
-                    style = "$code-name bold"
-            if style:
-                yield token.start, token.end, style
-            before = token.string
-    except (tokenize.TokenError, SyntaxError):
-        return
+    return highlight("\n".join(safe_lines(source.rstrip())), language="python")
 
 
 LARGEST_BYTES = 8 << 20

@@ -15,12 +15,12 @@ from jaxprof.tui.keys import in_words
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.screen_bars import KeyBar, ModeBar, ReadingLine, StageTabs, Tab, TooSmall
-from jaxprof.tui.messages import LiveChanged, SessionChanged
-from jaxprof.tui.profiler import PLACES_OF
+from jaxprof.tui.live import LiveChanged
+from jaxprof.tui.profiler import PLACES_OF, SessionChanged
 from jaxprof.tui.theme import STYLES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from textual.app import ComposeResult
     from textual.timer import Timer
@@ -104,8 +104,7 @@ class SessionScreen(Guarded, Screen[None]):
         profiler = self.profiler
         if profiler.session_grows:
             hint = f"Press {in_words('results.explain')} once it has ended."
-            profiler.tell(UsageError("the session is still being written", hint))
-            return
+            raise UsageError("the session is still being written", hint)
         self.app.push_screen(ExplanationDialog(profiler.session, self._called))
 
     @property
@@ -184,15 +183,10 @@ class ViewsScreen(SessionScreen):
 
     VIEWS: ClassVar[Mapping[str, str]] = {}
     """Title of each view, by the id of the widget that takes its focus."""
-    MAIN: ClassVar[Sequence[str]] = ()
-    """Views that share the main area of a large terminal, where the others have areas of their own."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._view, self._main = next(iter(self.VIEWS)), self.MAIN[0]
-
-    def on_mount(self) -> None:
-        self.add_class(f"-view-{self._view}", f"-main-{self._main}")
+        self._view = next(iter(self.VIEWS))
 
     def share_room(self) -> None:
         """Share the room among the views that are shown, and mark their tabs."""
@@ -205,9 +199,7 @@ class ViewsScreen(SessionScreen):
 
     def action_tab(self, name: str) -> None:
         if name in self.VIEWS:
-            self.remove_class(f"-view-{self._view}", f"-main-{self._main}")
-            self._view, self._main = name, name if name in self.MAIN else self._main
-            self.add_class(f"-view-{name}", f"-main-{self._main}")
+            self._view = name
             self.focus_view()
             self.share_room()
 

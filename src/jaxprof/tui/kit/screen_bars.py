@@ -30,11 +30,15 @@ if TYPE_CHECKING:
     from jaxprof.tui.profiler import Profiler
 
 
-class ModeBar(Guarded, Widget):
-    """The first line: the six screens, the open session, and the current activity. A click on a screen goes there."""
+class Bar(Guarded, Widget):
+    """One line of the screen, whose links are clicks."""
 
     ALLOW_SELECT = False
     auto_links = False
+
+
+class ModeBar(Bar):
+    """The first line: the six screens, the open session, and the current activity. A click on a screen goes there."""
 
     def show_state(self) -> None:
         """Redraw the line: the session, the screen or the state of the runs has changed."""
@@ -127,14 +131,11 @@ class Tab:
     stage: bool = False
 
 
-class StageTabs(Guarded, Widget):
+class StageTabs(Bar):
     """One line of tabs: lists on the left, the program's stages on the right. A click opens a tab.
 
     Brackets mark the tabs in view, so that they stand out without colours too.
     """
-
-    ALLOW_SELECT = False
-    auto_links = False
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -204,15 +205,12 @@ class BarKey:
         return content.stylize(Style.from_meta({"@click": f"app.press({self.key!r})"}))
 
 
-class KeyBar(Guarded, Widget):
+class KeyBar(Bar):
     """The last line: the keys that work now; a click on one presses it.
 
     It is one widget that draws one line: Textual's footer has a widget per key and recreates all of them at each change
     of focus, which is slow over SSH. If not all keys fit, those that come first in the key table stay; `?` shows all.
     """
-
-    ALLOW_SELECT = False
-    auto_links = False
 
     def __init__(self) -> None:
         super().__init__()

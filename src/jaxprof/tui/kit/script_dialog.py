@@ -24,14 +24,18 @@ if TYPE_CHECKING:
 
 
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z")
-_WINDOW = re.compile(
-    r"(?:(?P<steps>\d+)\s*steps?|(?P<seconds>\d+(?:\.\d+)?)\s*s)?\s*(?:after\s+(?P<after>\d+(?:\.\d+)?)\s*s)?\Z"
-)
+_RECORDED: Mapping[str, type | tuple[type, ...]] = {
+    "capture_steps": int,
+    "capture_seconds": (int, float),
+    "capture_after_seconds": (int, float),
+    "function": str,
+}
+"""Options of a recording that a rerun has again, with their types."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptForm:
-    """The fields of the dialog, as text."""
+    """The fields of the dialog, as text, and what the recording has besides."""
 
     program: str = ""
     """Program to run: `train.py`, or `-m package.module`."""
@@ -39,9 +43,8 @@ class ScriptForm:
     """Arguments of the program, written as in a shell."""
     directory: str = ""
     """Working directory of the program; empty for the directory that jaxprof was started in."""
-    capture: str = ""
-    """Capture window: `5 steps`, `2 s`, `2 s after 10 s`; empty for none."""
-    function: str = ""
+    options: tuple[tuple[str, Any], ...] = ()
+    """Options of the recording (see `RecordingOptions`) and their values."""
 
 
 def read_program(text: str, directory: Path) -> tuple[str, bool]:
@@ -80,29 +83,6 @@ def read_directory(text: str) -> Path:
     return path.resolve()
 
 
-def read_capture(text: str) -> dict[str, Any]:
-    """Return the options of the capture window: steps, seconds, after. Raises UsageError."""
-    match = _WINDOW.match(text.strip())
-    if match is None:
-        raise UsageError(f"{text.strip()!r} is not a capture window", "Write 5 steps, 2 s, or 2 s after 10 s.")
-    steps, seconds, after = match["steps"], match["seconds"], match["after"]
-    if steps is not None and int(steps) < 1:
-        raise UsageError("a window has at least 1 step", "5 steps is enough to see what repeats.")
-    return {
-        "capture_steps": int(steps) if steps is not None else None,
-        "capture_seconds": float(seconds) if seconds is not None else None,
-        "capture_after_seconds": float(after) if after is not None else None,
-    }
-
-
-def read_function(text: str) -> str:
-    """Return the name of the function to measure. Raises UsageError."""
-    name = text.strip()
-    if name and not all(part.isidentifier() for part in name.split(".")):
-        raise UsageError(f"{name!r} is not a function name", "Write it as the program does: train_step.")
-    return name
-
-
 def read_form(form: ScriptForm) -> ProgramCommand:
     """Return the command that the form describes. Raises UsageError."""
     from jaxprof.engine.protocol.recording import RecordingOptions
@@ -110,8 +90,7 @@ def read_form(form: ScriptForm) -> ProgramCommand:
 
     directory = read_directory(form.directory)
     path, module = read_program(form.program, directory)
-    options = RecordingOptions(function=read_function(form.function), **read_capture(form.capture))
-    arguments = read_arguments(form.arguments)
+    options, arguments = RecordingOptions(**dict(form.options)), read_arguments(form.arguments)
     return ProgramCommand(path=path, module=module, arguments=arguments, directory=str(directory), options=options)
 
 
@@ -121,17 +100,9 @@ def form_of_argv(argv: tuple[str, ...], directory: str, options: Mapping[str, An
         return ScriptForm()
     module = argv[0] == "-m" and len(argv) > 1
     program, rest = (f"-m {argv[1]}", argv[2:]) if module else (argv[0], argv[1:])
-    return ScriptForm(
-        program, shlex.join(rest), directory, capture_text(options), function=str(options.get("function") or "")
-    )
-
-
-def capture_text(options: Mapping[str, Any]) -> str:
-    """Return the capture window in the form that the dialog accepts."""
-    steps, seconds, after = (options.get(f"capture_{name}") for name in ("steps", "seconds", "after_seconds"))
-    length = f"{steps} steps" if steps else f"{seconds:g} s" if isinstance(seconds, int | float) else ""
-    start = f"after {after:g} s" if isinstance(after, int | float) else ""
-    return f"{length} {start}".strip()
+    again = ((name, options.get(name), kind) for name, kind in _RECORDED.items())
+    recorded = tuple((name, value) for name, value, kind in again if value and isinstance(value, kind))
+    return ScriptForm(program, shlex.join(rest), directory, recorded)
 
 
 def _read_here(program: str, texts: Texts) -> None:
@@ -151,38 +122,38 @@ _FIELDS: Mapping[str, tuple[str, str, Callable[[str, Texts], object]]] = {
         lambda text, _: read_arguments(text),
     ),
     "directory": ("", "where it runs; empty: where jaxprof was started", lambda text, _: [read_directory(text)]),
-    "capture": (
-        "",
-        "5 steps, 2 s, or 2 s after 10 s; empty: only when w is pressed",
-        lambda text, _: read_capture(text),
-    ),
-    "function": (
-        "",
-        "measured at the end, with the arguments of one of its calls",
-        lambda text, _: [read_function(text)],
-    ),
 }
 """Example, hint and parser for each field of `ScriptForm`."""
 
 
 def script_dialog(form: ScriptForm | None = None, question: str = "") -> FormDialog:
-    """Return the dialog for a program: a file or a module, its arguments, its directory, and what to record besides the
-    ledger."""
+    """Return the dialog for a program: a file or a module, its arguments, its directory."""
     texts = form or ScriptForm()
     fields = {
         name: FormField(name, getattr(texts, name), hint, read, example, patient=name == "program")
         for name, (example, hint, read) in _FIELDS.items()
     }
-    return FormDialog("Profile a script", fields, "Run", "runs it", question=question)
+    recorded = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in texts.options)
+    words = " ".join(filter(None, (question, f"It is recorded with {recorded}." if recorded else "")))
+    return FormDialog("Profile a script", fields, "Run", "runs it", question=words)
 
 
 def ask_for_program(app: Profiler, form: ScriptForm | None = None, question: str = "") -> None:
     """Ask for a program and start it."""
-    script_dialog(form, question).ask(app, lambda texts: app.start_program(read_form(ScriptForm(**texts))))
+    given = form or ScriptForm()
+
+    def start(texts: Texts) -> None:
+        app.start_program(read_form(ScriptForm(**texts, options=given.options)))
+
+    script_dialog(given, question).ask(app, start)
 
 
-def rerun_program(app: Profiler, run: Run, capture: str = "") -> None:
-    """Start the program of `run` again, with a `capture` window if one is given and the program had none.
+RERUN_CAPTURE_STEPS = 5
+"""Steps of the capture window that a rerun proposes."""
+
+
+def rerun_program(app: Profiler, run: Run, *, capture: bool = False) -> None:
+    """Start the program of `run` again; `capture`: with a capture window, if the program had none.
 
     A program that this app itself started runs at once. One that a session file names, or that gets a capture, is shown
     first: a file from elsewhere must not make anybody run code unseen.
@@ -207,4 +178,6 @@ def rerun_program(app: Profiler, run: Run, capture: str = "") -> None:
     question = f"This comes from the session file{recorded_elsewhere(app.session)}. Check it before you run it."
     if ours or started is None:
         question = "The program runs again, with a capture." if capture else ""
-    ask_for_program(app, replace(form, capture=form.capture or capture), question)
+    if capture and not any(name.startswith("capture") for name, _ in form.options):
+        form = replace(form, options=(("capture_steps", RERUN_CAPTURE_STEPS), *form.options))
+    ask_for_program(app, form, question)

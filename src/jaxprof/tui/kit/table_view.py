@@ -261,11 +261,9 @@ class TableView(RowList, Generic[Row]):
         return (self._layout if self._layout[0] == width else self._place(width))[1]
 
     def _place(self, width: int) -> tuple[int, list[Placed[Row]]]:
-        self._layout = (width, placed(self._columns, width, self._of_cells()))
+        rows = (row for key in self._keys if (row := self.row(key)) is not None)
+        self._layout = (width, placed(self._columns, width, rows))
         return self._layout
-
-    def _of_cells(self) -> Iterator[Row]:
-        return (row for key in self._keys if (row := self.row(key)) is not None)
 
 
 class TreeView(TableView[Row], keys="tree"):

@@ -32,12 +32,11 @@ from jaxprof.tui.kit.captures import (
     why_no_capture,
 )
 from jaxprof.tui.kit.dialogs import Choose, Option
-from jaxprof.tui.kit.guard import on
+from jaxprof.tui.kit.guard import in_thread, on
 from jaxprof.tui.kit.memory import BufferList, MemoryView
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
-from jaxprof.tui.kit.threads import in_thread
 from jaxprof.tui.profile.compile_pane import CompilePane
 from jaxprof.tui.profile.overview import OverviewList, overview_facts
 from jaxprof.tui.profile.timeline.pane import TimelinePane
@@ -233,7 +232,7 @@ class ProfileScreen(SessionScreen, keys="profile"):
     def _to_hlo_of(self) -> None:
         target = self.query_one(OverviewList).target
         if target is not None:
-            self.profiler.show_hlo(target.run, kernel=target.name)
+            self.profiler.show_in("hlo", target.run, kernel=target.name)
 
     # -- tabs -------------------------------------------------------------------------------------------------
 
@@ -308,7 +307,7 @@ class ProfileScreen(SessionScreen, keys="profile"):
         if run is None:
             self.say(f"The HLO of {safe(message.op.module)} was not recorded.", "No HLO")
         else:
-            self.profiler.show_hlo(run, kernel=message.op.name)
+            self.profiler.show_in("hlo", run, kernel=message.op.name)
 
     @on(RowList.Chosen, "#buffers")
     def _to_instruction(self) -> None:
@@ -316,7 +315,7 @@ class ProfileScreen(SessionScreen, keys="profile"):
         if name:
             of_file = self.profiler.module_in_view is not None
             run = "" if of_file else with_hlo(session, session.runs[self._run]).id
-            self.profiler.show_hlo(run, kernel=name)
+            self.profiler.show_in("hlo", run, kernel=name)
 
     async def action_back(self) -> None:
         if self._view == "memory" and self.query_one(MemoryView).to_peak():

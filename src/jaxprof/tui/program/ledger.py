@@ -6,6 +6,7 @@ The most expensive function comes first; `s` changes the order. The filter searc
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from textual.content import Content
@@ -32,22 +33,15 @@ class CompilationDialog(TextDialog, keys="compilation"):
     """The facts of a compilation; Enter shows the line that it was called from."""
 
     def __init__(self, row: ProgramRow) -> None:
-        keys = f"Enter shows the line, {key_of('compilation.copy')} copies, {key_of('compilation.close')} closes"
-        super().__init__(f"Compilation of {row.item.function}", keys)
+        keys = f"Enter shows the line, {key_of('reader.copy')} copies"
+        super().__init__(f"Compilation of {row.item.function}", partial(compilation_lines, row), keys)
         self._row = row
-
-    def lines(self, width: int) -> list[Content]:
-        return compilation_lines(self._row, width)
 
     def action_source(self) -> None:
         from jaxprof.tui.program.line_profile import SourceLines
 
         if place := self._row.item.called_from or self._row.item.defined_at:
             self.app.push_screen(SourceLines(place))
-
-    def action_copy(self) -> None:
-        text = "\n".join(line.plain.rstrip() for line in compilation_lines(self._row, 200))
-        self.copy(text, self._row.item.function)
 
 
 def compilation_lines(row: ProgramRow, width: int) -> list[Content]:

@@ -156,8 +156,7 @@ class SourceLines(TextDialog, keys="source"):
     CLASSES = "dialog help source-lines"
 
     def __init__(self, place: SourceLocation) -> None:
-        keys = f"{key_of('source.copy')} copies the place, {key_of('source.close')} closes"
-        super().__init__(place_in_full(place), keys)
+        super().__init__(place_in_full(place), keys=f"{key_of('source.copy')} copies the place")
         self._place = place
         self._lines = _lines_around(replace(place, line=place.line or 1), AROUND)
 

@@ -7,6 +7,7 @@ except the two clocks of the head, which tick while the program runs.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from textual.containers import Horizontal, Vertical
@@ -17,7 +18,7 @@ from jaxprof.analysis.flame import program_flame
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.events import Compiled
 from jaxprof.facts.programs import ProgramRow
-from jaxprof.report.conclusion import program_cost
+from jaxprof.report.conclusion import Conclusion, program_cost
 from jaxprof.tui.keys import in_words, key_of
 from jaxprof.tui.kit.captures import can_capture, capture, is_ours, last_window
 from jaxprof.tui.kit.claims import Claim, ClaimList
@@ -27,7 +28,7 @@ from jaxprof.tui.kit.format import place_text
 from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.log_pane import LogPane
 from jaxprof.tui.kit.picture import Lines
-from jaxprof.tui.kit.program_summary import ProgramHead, head_of
+from jaxprof.tui.kit.program_summary import head_lines
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import ViewsScreen
 from jaxprof.tui.kit.screen_bars import StageTabs
@@ -104,7 +105,6 @@ class ProgramScreen(ViewsScreen, keys="program"):
     TICK_SECONDS = 0.5
     AUTO_FOCUS = "#findings"
     VIEWS = VIEWS
-    MAIN = MAIN
 
     @property
     def place(self) -> str:
@@ -113,6 +113,8 @@ class ProgramScreen(ViewsScreen, keys="program"):
 
     def __init__(self) -> None:
         super().__init__()
+        self._main = MAIN[0]
+        """The view in the main area of a large terminal."""
         self._run = ""
         self._result: ProgramResult | None = None
         """The figures that are shown."""
@@ -121,7 +123,7 @@ class ProgramScreen(ViewsScreen, keys="program"):
 
     def compose_body(self) -> ComposeResult:
         yield Static(Content(nothing_recorded()), id="program-empty")
-        yield ProgramHead(id="program-head")
+        yield Lines(id="program-head")
         yield StageTabs(id="program-tabs")
         yield FilterLine("ledger", "findings", "lines", "flame")
         widgets: dict[str, Widget] = {
@@ -176,7 +178,7 @@ class ProgramScreen(ViewsScreen, keys="program"):
         self._choose()
         if self._run != before:
             self._show()
-        self.set_clock(self.query_one(ProgramHead).runs)
+        self.set_clock(self._ticks)
         view, self.profiler.view_wanted = self.profiler.view_wanted, ""
         if view == "summary":
             view = "findings" if self._view == "ledger" else self._view
@@ -190,19 +192,15 @@ class ProgramScreen(ViewsScreen, keys="program"):
         self.show_empty(empty=run is None)
         self.refresh_bindings()
         if run is None:
-            self.query_one(ProgramHead).show_head(None)
+            self.query_one("#program-head", Lines).clear()
             self.set_clock(False)
             return
         session = self.profiler.session
         result = program_result(session, run.id)
-        head = self.query_one(ProgramHead)
-        head.shift_seconds = self.profiler.opened.clock_shift_seconds
-        head.show_head(
-            head_of(session, result, growing=self.profiler.session_grows, silent=self.profiler.opened.silent_since)
-        )
         self._show_views(result)
+        self.tick()
         self.share_room()
-        self.set_clock(head.runs)
+        self.set_clock(self._ticks)
 
     def _show_views(self, result: ProgramResult) -> None:
         """Show the current figures of the program in all views."""
@@ -211,7 +209,7 @@ class ProgramScreen(ViewsScreen, keys="program"):
             self.query_one(TimeTree).show(nested(program_flame(result), result.directory), same=same)
         self._result = result
         wall, directory = result.wall_seconds or None, result.directory
-        runs = self.query_one(ProgramHead).runs
+        runs = not result.ended and self.profiler.session_grows
         for name, words in NOTHING.items():
             listed = self.query_one(f"#{name}", RowList)
             if listed.empty != words[not runs]:
@@ -219,8 +217,8 @@ class ProgramScreen(ViewsScreen, keys="program"):
                 listed.refresh()
         self.query_one(LedgerList).show(result.functions, wall, directory)
         self.query_one(AdviceList).show(claims_of(result))
-        costs = program_cost(result)
-        self.query_one("#costs", Lines).show(costs, lambda width: cost_lines(*costs, width))
+        costs = Conclusion(*program_cost(result), "")
+        self.query_one("#costs", Lines).show(costs, lambda width: [*cost_lines(costs, width), Content("")])
         self.query_one(HotLineList).show(hottest(result.lines, MOST), wall, directory)
         self.query_one("#output", LogPane).show(result.run.id, result.run.log)
         self.query_one(TimePane).show(result)
@@ -280,12 +278,28 @@ class ProgramScreen(ViewsScreen, keys="program"):
         output = {"output"} if wrote or self._view == "output" else set()
         return frozenset({self._main, "time", *beside, *output})
 
+    @property
+    def _ticks(self) -> bool:
+        """Whether the program runs, so that clocks tick."""
+        result = self._result
+        return result is not None and not result.ended and self.profiler.session_grows
+
     def tick(self) -> None:
-        self.query_one(ProgramHead).tick()
+        """Redraw the head if it, or one of its clocks, shows something else."""
+        result, opened = self._result, self.profiler.opened
+        if result is None:
+            return
+        draw = partial(
+            head_lines, self.profiler.session, result, growing=self.profiler.session_grows, silent=opened.silent_since,
+            shift_seconds=opened.clock_shift_seconds,
+        )  # fmt: skip
+        head = self.query_one("#program-head", Lines)
+        head.show([(line.plain, line.spans) for line in draw(width=head.content_size.width or 80)], draw)
 
     # -- views and filter -------------------------------------------------------------------------------------
 
     def action_tab(self, name: str) -> None:
+        self._main = name if name in MAIN else self._main
         super().action_tab(name)
         self.show_state()
 
@@ -348,10 +362,10 @@ class ProgramScreen(ViewsScreen, keys="program"):
         capture(self.profiler, self.run)
 
     def action_profile(self) -> None:
-        self.profiler.show_profile(last_window(self.profiler.session)[0])
+        self.profiler.show_in("profile", last_window(self.profiler.session)[0], "timeline")
 
     def action_hlo(self) -> None:
-        self.profiler.show_hlo(last_window(self.profiler.session)[1])
+        self.profiler.show_in("hlo", last_window(self.profiler.session)[1])
 
     def action_cancel(self) -> None:
         run = self.run

@@ -60,7 +60,6 @@ class TimePane(Guarded, VerticalScroll, can_focus=True):
     def compose(self) -> ComposeResult:
         yield Lines(id="over-time")
         yield Lines(id="time-table")
-        yield Lines(id="time-more")
 
     def show(self, result: ProgramResult) -> None:
         """Show the time of a program; little is redrawn until more of it was recorded."""
@@ -80,20 +79,15 @@ class TimePane(Guarded, VerticalScroll, can_focus=True):
         drawn = (result.run.id, result.ended, height, coarse(result.wall_seconds))
         self.query_one("#over-time", Lines).show(drawn, pictures)
         self.query_one("#time-table", Lines).show(key, lambda width: time_lines(result, width))
-        self.query_one("#time-more", Lines).show(
-            key,
-            lambda width: [
-                Content(safe(line)) for part in parts_beside(result) for line in ("", *report_lines(part, width))
-            ],
-        )
 
 
 def time_lines(result: ProgramResult, width: int) -> list[Content]:
-    """Return the time in each state and their sum, each state with its colour in the picture."""
+    """Return the time in each state and their sum, each state with its colour in the picture, then the other tables."""
     rows = time_line_rows(result)
+    more = [Content(safe(line)) for part in parts_beside(result) for line in ("", *report_lines(part, width))]
     if not rows:
-        return [Content.styled("No time was recorded.", "$text-muted")]
+        return [Content.styled("No time was recorded.", "$text-muted"), *more]
     head, *lines = table_lines(Table(TIME_LINE[1:], rows), width - 2)
     styles = [state_style(share.state) for share in result.timeline if share.seconds > 0]
     marks = [*(Content.styled("■ ", style) for style in styles), Content("  ")]
-    return [Content("  ") + head, *(mark + line for mark, line in zip(marks, lines, strict=True))]
+    return [Content("  ") + head, *(mark + line for mark, line in zip(marks, lines, strict=True)), *more]

@@ -1,6 +1,7 @@
-"""The comparison of two runs of the session: the verdict, its basis, how the environments differ, then exact facts.
+"""What differs between two runs of the session, and how a workload did over the kept sessions.
 
-The facts come from the HLO of both runs, which a thread reads.
+Two runs: the verdict, its basis, how the environments differ, then exact facts from the HLO of both. Over time: the
+text of `jaxprof compare --over-time`, a phase or an exact fact at a time. Threads read HLO and sessions.
 """
 
 from __future__ import annotations
@@ -11,20 +12,22 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 
 from jaxprof.analysis.ab import sides_beside
+from jaxprof.analysis.history import FACTS_KEPT, PHASES_KEPT, read_history
 from jaxprof.errors import UsageError
-from jaxprof.text import safe, shorten
+from jaxprof.text import safe, safe_lines, shorten
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.dialogs import TextDialog
 from jaxprof.tui.kit.drawing import hang
-from jaxprof.tui.kit.format import parameters_text, speedup_style
+from jaxprof.tui.kit.format import speedup_style
+from jaxprof.tui.kit.guard import in_thread
 from jaxprof.tui.kit.table_columns import table_lines
-from jaxprof.tui.kit.threads import in_thread
 from jaxprof.units import seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.session_difference import SessionDifference
     from jaxprof.errors import JaxprofError
     from jaxprof.session import Run, Session
+    from jaxprof.session.log import Library
 
 _NAME_WIDTH = 24
 _NAMES_SHARE = 6
@@ -77,28 +80,26 @@ def in_order(session: Session, marked: Sequence[str]) -> tuple[str, str]:
     return (second, first) if session.runs[first].plan.baseline == second else (first, second)
 
 
-def compare(session: Session, first: str, second: str) -> SessionDifference:
-    """Return the comparison of two runs of a session, the first one the baseline. Reads the HLO of both: for threads
-    only."""
-    from jaxprof.analysis.session_difference import session_difference
-
-    return session_difference(session, session, run_before=first, run_after=second)
-
-
-class CompareDialog(TextDialog, keys="compare"):
+class CompareDialog(TextDialog):
     """Shows what differs between two runs."""
 
     CLASSES = "dialog report"
 
     def __init__(self, session: Session, first: str, second: str) -> None:
-        keys = f"{key_of('compare.copy')} copies, {key_of('compare.close')} closes"
-        super().__init__(f"{session.runs[first].label} and {session.runs[second].label}", keys)
+        super().__init__(f"{session.runs[first].label} and {session.runs[second].label}")
         self._session, self._runs = session, (first, second)
         self._difference: SessionDifference | None = None
         self._message = Content.styled("comparing…", "$text-muted")
 
     def on_mount(self) -> None:
-        in_thread(self, lambda: compare(self._session, *self._runs), "compare", then=self._take, failed=self._refuse)
+        in_thread(self, self._compare, "compare", then=self._take, failed=self._refuse)
+
+    def _compare(self) -> SessionDifference:
+        """Compare the runs, the first one the baseline. Reads the HLO of both: for threads only."""
+        from jaxprof.analysis.session_difference import session_difference
+
+        (first, second), session = self._runs, self._session
+        return session_difference(session, session, run_before=first, run_after=second)
 
     def _take(self, difference: SessionDifference) -> None:
         self._difference = difference
@@ -112,13 +113,6 @@ class CompareDialog(TextDialog, keys="compare"):
         if self._difference is None:
             return self._message.wrap(width)
         return [*head_lines(self._difference, width), *fact_lines(self._difference, width)]
-
-    def action_copy(self) -> None:
-        if self._difference is not None:
-            from jaxprof.report.comparison import comparison_text
-
-            first = head_lines(self._difference, 200)[0].plain.strip()
-            self.copy(f"{first}\n\n{comparison_text(self._difference)}", first)
 
 
 # -- drawing --------------------------------------------------------------------------------------------------
@@ -136,6 +130,7 @@ def head_lines(difference: SessionDifference, width: int) -> list[Content]:
     """Return the verdict, the ratio with its basis, the two sides, and the exact facts in one line."""
     from jaxprof.analysis.ab import side_title
     from jaxprof.report.comparison import answer
+    from jaxprof.report.runs import parameters_text
     from jaxprof.report.sides import verdict_line
 
     (pair,) = difference.runs
@@ -178,3 +173,46 @@ def fact_lines(difference: SessionDifference, width: int) -> list[Content]:
         if block := list(table_lines(named(table, ours, theirs), width)):
             lines += [*block, Content("")]
     return lines
+
+
+# -- over time ------------------------------------------------------------------------------------------------
+
+_MEASURES = (*PHASES_KEPT, *FACTS_KEPT)
+
+
+class HistoryDialog(TextDialog, keys="history"):
+    """Each measurement with its trend, and its points with what changed between them."""
+
+    CLASSES = "dialog report"
+
+    def __init__(self, library: Library, workload: str = "") -> None:
+        """`workload`: the one to show; empty for all."""
+        keys = f"{key_of('history.measure')} another phase, {key_of('reader.copy')} copies"
+        super().__init__(f"History of {workload or 'all workloads'}", keys=keys)
+        self._library, self._workload = library, workload
+        self._measure = "run"
+        self._text = ""
+
+    def on_mount(self) -> None:
+        self.action_measure(0)
+
+    def action_measure(self, step: int) -> None:
+        self._measure = _MEASURES[(_MEASURES.index(self._measure) + step) % len(_MEASURES)]
+        self._take(f"Reading the sessions: {self._measure}…")
+        in_thread(self, self._read, "history", then=self._take, failed=self._refused)
+
+    def _read(self) -> str:
+        from jaxprof.report.history import history_text
+
+        return history_text(read_history(self._library.paths(), self._measure, self._workload))
+
+    def _refused(self, error: JaxprofError) -> None:
+        unmeasured = f"No kept session measured {self._workload}." if isinstance(error, UsageError) else str(error)
+        self._take(unmeasured)
+
+    def _take(self, text: str) -> None:
+        self._text = text
+        self.show(text)
+
+    def lines(self, width: int) -> list[Content]:
+        return [drawn for line in safe_lines(self._text) for drawn in hang(Content(""), line, width)]

@@ -1,11 +1,12 @@
-"""The facts about a run as lines of text: figures, check, memory, environment and warnings.
+"""The facts about a run as lines of text: figures, check, memory, environment and warnings; and its phases as bars.
 
 All functions are pure, from values to `Content`. An unknown value is left out; an estimate is labelled as one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
@@ -16,10 +17,9 @@ from jaxprof.facts import Fact, column, pick
 from jaxprof.facts.runs import RUNS, RunRow
 from jaxprof.report.renderers import Table
 from jaxprof.report.runs import BREAK_EVEN, CHECK, MODES, one_time_text
-from jaxprof.text import safe, safe_lines
-from jaxprof.tui.kit.drawing import hang
+from jaxprof.text import columns, safe, safe_lines, shorten
+from jaxprof.tui.kit.drawing import bar, cell, hang
 from jaxprof.tui.kit.format import half_width, interval
-from jaxprof.tui.kit.phase_bars import title
 from jaxprof.units import UNKNOWN, bytes_, counted, integer, scaled, seconds
 
 if TYPE_CHECKING:
@@ -180,3 +180,68 @@ def compiled_table(result: RunResult) -> Table[tuple[str, float]]:
     )
     ranked = sorted(totals.items(), key=lambda pair: -pair[1])
     return Table(columns, ranked, most=_MOST_COMPILED, rest="{} more")
+
+
+# -- phases ---------------------------------------------------------------------------------------------------
+
+PHASE_STYLES = {
+    "start-up": "$quiet",
+    "trace": "$phase-trace",
+    "lower": "$phase-lower",
+    "compile": "$phase-compile",
+    "transfer_in": "$phase-transfer",
+    "first_run": "$phase-first",
+    "run": "$phase-run",
+    "transfer_out": "$phase-transfer",
+}
+SHOWN = ("trace", "lower", "compile", "transfer_in", "first_run", "run", "transfer_out")
+_SHORT = {"transfer_in": "copy in", "first_run": "1st run", "transfer_out": "copy out"}
+_LABEL_LIMIT = 18
+_NARROW, _NARROW_LABEL = 90, 12
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseRow:
+    """The seconds of the phases of a variant: None if unknown; absent if the variant has no such phase."""
+
+    label: str
+    phases: Mapping[str, float | None]
+    current: bool = False
+
+
+def title(phase: str, width: int = 99) -> str:
+    """Return the name of a phase: `transfer in`, or `copy in` if there is little room."""
+    text = phase.replace("_", " ")
+    return text if columns(text) <= width else shorten(_SHORT.get(phase, text), max(1, width))
+
+
+def phase_bars(rows: Sequence[PhaseRow], width: int) -> list[Content]:
+    """Return the names of the phases, two lines per variant (times, bars), and the scale: one for all, linear from 0,
+    so that a bar twice as long is twice the time. Phases differ by a factor of ten thousand (a compilation, a kernel):
+    short ones have only their figure."""
+    limit = _NARROW_LABEL if width < _NARROW else _LABEL_LIMIT
+    label_width = min(limit, max((columns(row.label) for row in rows), default=0)) + 2
+    present = [phase for phase in SHOWN if any(phase in row.phases for row in rows)]
+    if not present:
+        return [Content.styled("no phase has been measured yet", "$quiet")]
+    step = max(7, (width - label_width) // len(present))
+    values = (row.phases.get(phase) for row in rows for phase in present)
+    longest = max((value for value in values if value is not None and value > 0), default=1.0)
+    head = Content.assemble(
+        cell("", label_width), *(cell(title(phase, step - 1), step, PHASE_STYLES[phase]) for phase in present)
+    )
+    lines = [head]
+    for row in rows:
+        label = cell(row.label, label_width - 2, "bold $foreground" if row.current else "$foreground") + "  "
+        numbers, bars = [label], [Content(" " * label_width)]
+        for phase in present:
+            value = row.phases.get(phase)
+            text = "" if phase not in row.phases else seconds(value)
+            numbers.append(cell(text or "·", step, "$quiet" if value is None else "$foreground"))
+            bars.append(bar(value and value / longest, step - 2, PHASE_STYLES[phase], track="") + "  ")
+        lines.append(Content.assemble(*numbers))
+        if any(row.phases.get(phase) for phase in present):
+            lines.append(Content.assemble(*bars))
+    note = f"one scale for all: 0 to {seconds(longest)}"
+    lines.append(Content.styled(" " * label_width + shorten(note, max(1, width - label_width)), "$quiet"))
+    return lines

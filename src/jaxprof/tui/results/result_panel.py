@@ -13,33 +13,31 @@ from jaxprof.report.renderers import report_lines
 from jaxprof.report.runs import published_figures, sweep_table
 from jaxprof.text import safe, shorten
 from jaxprof.tui.kit.format import baseline_name
-from jaxprof.tui.kit.phase_bars import PhaseRow, phase_bars
 from jaxprof.tui.kit.picture import Lines, Picture, ScrollPane
 from jaxprof.tui.kit.plots import (
     MARKERS,
     STYLES,
     WAITING,
     Axis,
-    Mark,
     PlotLine,
     count_tick,
     distribution,
     line_plot,
-    ratio_tick,
     seconds_tick,
     trend,
 )
 from jaxprof.tui.kit.program_summary import OF_PROGRAM
 from jaxprof.tui.kit.table_columns import table_lines
 from jaxprof.tui.results.facts import (
+    PhaseRow,
     compiled_table,
     environment_lines,
     failure_lines,
     figure_lines,
+    phase_bars,
     phase_table,
     warning_lines,
 )
-from jaxprof.units import integer
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -61,9 +59,7 @@ class ResultPanel(ScrollPane):
 
     def compose(self) -> ComposeResult:
         yield Lines(id="head")
-        with Horizontal(id="sweep-plots"):
-            yield Picture(id="sweep-time")
-            yield Picture(id="sweep-speedup")
+        yield Picture(id="sweep-plot")
         yield Lines(id="sweep-table")
         with Horizontal(classes="columns"):
             yield Lines(id="left", classes="column")
@@ -85,7 +81,7 @@ class ResultPanel(ScrollPane):
         if titles != self._titles:
             self._titles = titles
             self.border_title, self.border_subtitle = map(Content, titles)
-        self.query_one("#sweep-plots").display = sweep is not None
+        self.query_one("#sweep-plot").display = sweep is not None
         for name in ("head", "sweep-table", "left", "right", "each-phase") if result is None or group is None else ():
             self.query_one(f"#{name}", Lines).clear()
         if sweep is not None:
@@ -99,8 +95,7 @@ class ResultPanel(ScrollPane):
 
     def _show_sweep(self, sweep: SweepGroup) -> None:
         key = tuple((line.label, line.sizes, tuple(result.summary for result in line.results)) for line in sweep.lines)
-        self.query_one("#sweep-time", Picture).show(key, lambda w, h: time_plot(sweep, w, h))
-        self.query_one("#sweep-speedup", Picture).show(key, lambda w, h: speedup_plot(sweep, w, h))
+        self.query_one("#sweep-plot", Picture).show(key, lambda width, height: sweep_plot(sweep, width, height))
         self._lines("head", key, lambda width: crossover_lines(sweep))
         self._lines("sweep-table", key, lambda width: (Content(""), *table_lines(sweep_table(sweep), width)))
 
@@ -195,45 +190,20 @@ def _bars(group: RunGroup, result: RunResult, width: int) -> list[Content]:
     return phase_bars(rows, width) if rows else []
 
 
-def _sweep_lines(sweep: SweepGroup, figure: Callable[[RunResult], float | None]) -> list[PlotLine]:
-    """Return a line through a figure of each variant over the size, in the same colours in every plot; the baseline is
-    dimmed. A variant without that figure has no line."""
+def sweep_plot(sweep: SweepGroup, width: int, height: int) -> Content:
+    """Return the plot of the time of a call over the size: a line for each variant that was timed, the baseline
+    dimmed."""
     several = len({line.device for line in sweep.lines}) > 1
     others = [line for line in sweep.lines if line is not sweep.baseline]
     lines = []
     for line in sweep.lines:
-        at = others.index(line) if line in others else -1
-        style = STYLES[1 + at % (len(STYLES) - 1)] if line in others else STYLES[0]
-        marker = MARKERS[1 + at % (len(MARKERS) - 1)] if line in others else MARKERS[0]
-        values = zip(line.sizes, map(figure, line.results), strict=True)
-        points = tuple((size, value) for size, value in values if value is not None)
+        at = 1 + others.index(line) % (len(STYLES) - 1) if line in others else 0
+        timed = zip(line.sizes, (result.summary for result in line.results), strict=True)
+        points = tuple((size, summary.median) for size, summary in timed if summary is not None)
         if points:
-            lines.append(PlotLine(line.label if several else line.variant, points, style, marker))
-    return lines
-
-
-def time_plot(sweep: SweepGroup, width: int, height: int) -> Content:
-    """Return the plot of the time of a call over the size."""
-    lines = _sweep_lines(sweep, lambda result: result.summary.median if result.summary is not None else None)
+            lines.append(PlotLine(line.label if several else line.variant, points, STYLES[at], MARKERS[at]))
     x_axis = Axis(safe(sweep.parameter), count_tick, log=True)
     return line_plot(lines, x_axis, Axis("time of a call", seconds_tick, log=True), width, height)
-
-
-def speedup_plot(sweep: SweepGroup, width: int, height: int) -> Content:
-    """Return the plot of the speed-up over the size, with a line at 1 (equal to the baseline) and marks at the
-    crossovers."""
-    lines = _sweep_lines(sweep, lambda result: result.versus.speedup.ratio if result.versus is not None else None)
-    sizes = [size for line in sweep.lines for size in line.sizes]
-    if sizes and sweep.baseline is not None:
-        equal = ((min(sizes), 1.0), (max(sizes), 1.0))
-        lines.append(PlotLine(f"equal to {sweep.baseline.variant}", equal, STYLES[0], dotted=True))
-    marks = [
-        Mark(crossover.size, 1.0, f"{safe(sweep.parameter)} ≈ {integer(float(f'{crossover.size:.2g}'))}")
-        for crossover in sweep.crossovers()
-        if crossover.size is not None
-    ]
-    x_axis = Axis(safe(sweep.parameter), count_tick, log=True)
-    return line_plot(lines, x_axis, Axis("speed-up", ratio_tick, log=True), width, height, marks)
 
 
 def crossover_lines(sweep: SweepGroup) -> list[Content]:

@@ -18,7 +18,7 @@ from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.run_result import SAMPLED_PHASES, RunResult, is_uncounted, prompt_cost, result, run_cost
 from jaxprof.analysis.sweeps import SweepGroup, sweep_groups
 from jaxprof.facts import at
-from jaxprof.report.runs import break_even_text
+from jaxprof.report.runs import break_even_text, parameters_text
 from jaxprof.text import columns, shorten
 from jaxprof.tui.kit.captures import nothing_was_run
 from jaxprof.tui.kit.drawing import bar, cell, mark
@@ -28,16 +28,15 @@ from jaxprof.tui.kit.format import (
     clock,
     half_width,
     half_width_forms,
-    parameters_text,
     speedup_short,
     speedup_style,
     status_mark,
 )
+from jaxprof.tui.kit.guard import in_thread
 from jaxprof.tui.kit.plots import count_tick
 from jaxprof.tui.kit.program_summary import in_a_line
 from jaxprof.tui.kit.table_columns import Cell, Span, TableColumn, either
 from jaxprof.tui.kit.table_view import Heading, TableView
-from jaxprof.tui.kit.threads import in_thread
 from jaxprof.units import bytes_, percent, scaled, seconds
 
 if TYPE_CHECKING:
@@ -102,7 +101,8 @@ class RunTable(TableView[RunResult]):
                 _extra("pipelined", 9, 2, lambda row: seconds(row.pipelined_median_seconds)),
                 _extra("rate", 12, 3, lambda row: scaled(row.flops_per_second, "FLOP/s")),
                 _extra("traffic", 10, 4, lambda row: scaled(row.bytes_per_second, "B/s")),
-                _extra("peak memory", 11, 5, lambda row: _bytes(peak_memory(row.run))),
+                _extra("peak memory", 11, 5,
+                       lambda row: "" if (peak := peak_memory(row.run)) is None else bytes_(peak)),
                 TableColumn("compile", lambda row: seconds(row.phase_seconds.get("compile")), 9, right=True,
                             style="$text-muted", priority=6, sort=lambda row: row.phase_seconds.get("compile")),
                 _extra("once", 9, 7, lambda row: seconds(row.once_seconds) if row.run.plan.how != "numpy" else ""),
@@ -114,7 +114,6 @@ class RunTable(TableView[RunResult]):
         """Whether a process still writes the session."""
         self._results: dict[str, RunResult] = {}
         self._labels: dict[str, str] = {}
-        self._longest: dict[str, float] = {}
         self.groups: list[RunGroup] = []
         self.sweeps: dict[str, SweepGroup] = {}
         """Sweeps by workload."""
@@ -145,7 +144,7 @@ class RunTable(TableView[RunResult]):
         redrawn."""
         if session is not self._session:
             self.marked.clear()
-            self.sweeps, self._labels, self._longest = {}, {}, {}
+            self.sweeps = {}
         if session is not self._session or growing != self._growing:
             self._session, self._growing, self._results, runs = session, growing, {}, frozenset(session.runs)
         for run in session.runs.values():
@@ -161,11 +160,9 @@ class RunTable(TableView[RunResult]):
             self.sweeps = {sweep.workload: sweep for sweep in sweep_groups(session)}
         self._group_by_run = {run_result.run.id: group for group in self.groups for run_result in group.runs}
         for group in self.groups:
-            names = {run_result.run.id: group.label(run_result.run) for run_result in group.runs}
+            names = {each.run.id: group.label(each.run) for each in group.runs}
             counted = Counter(names.values())
             self._labels |= {run: f"{name} ({run})" if counted[name] > 1 else name for run, name in names.items()}
-            medians = (run_result.summary.median for run_result in group.runs if run_result.summary is not None)
-            self._longest |= dict.fromkeys(names, max(medians, default=0.0))
         self.rearrange()
 
     def tick(self) -> None:
@@ -256,7 +253,8 @@ class RunTable(TableView[RunResult]):
         return clock(monotonic() + self._profiler.opened.clock_shift_seconds - began) if began is not None else ""
 
     def _bar(self, run_result: RunResult) -> Cell:
-        longest = self._longest[run_result.run.id]
+        group = self._group_by_run[run_result.run.id]
+        longest = max((each.summary.median for each in group.runs if each.summary is not None), default=0.0)
         share = run_result.summary.median / longest if run_result.summary is not None and longest > 0 else 0.0
         return lambda width: bar(share, width, "$baseline" if not run_result.run.plan.baseline else "$bar", track="")
 
@@ -268,10 +266,6 @@ def _began_seconds(run: Run) -> float | None:
         return phases[run.current_phase].started_seconds
     ended = [phase.ended_seconds for phase in phases.values() if phase.ended_seconds is not None]
     return max(ended) if ended else run.launches[-1].started_seconds if run.launches else run.started_seconds
-
-
-def _bytes(count: int | None) -> str:
-    return "" if count is None else bytes_(count)
 
 
 def _interval(run_result: RunResult) -> Cell:

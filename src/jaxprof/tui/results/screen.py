@@ -16,13 +16,13 @@ from textual.content import Content
 
 from jaxprof.analysis.run_result import IMPORTED
 from jaxprof.errors import UsageError
-from jaxprof.report.runs import break_even_text, sweep_table
+from jaxprof.report.runs import break_even_text, parameters_text, sweep_table
 from jaxprof.runner.expected_time import left_in_words
 from jaxprof.text import safe
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.captures import views_of
 from jaxprof.tui.kit.explanation import ExplanationHead
-from jaxprof.tui.kit.format import baseline_name, half_width, interval, parameters_text
+from jaxprof.tui.kit.format import baseline_name, half_width, interval
 from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.log_pane import OUTPUT_TITLE, LogPane
 from jaxprof.tui.kit.screen import SessionScreen
@@ -32,11 +32,14 @@ from jaxprof.tui.results.run_table import RunTable
 from jaxprof.units import counted, seconds
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from textual.app import ComposeResult
 
     from jaxprof.analysis.run_result import RunResult
     from jaxprof.analysis.sweeps import SweepGroup
     from jaxprof.session import Run, Session
+    from jaxprof.tui.profiler import Profiler
 
 
 class ResultsScreen(SessionScreen, keys="results"):
@@ -223,17 +226,17 @@ class ResultsScreen(SessionScreen, keys="results"):
     def action_open(self) -> None:
         run = self.chosen
         if run is not None and run.is_program:
-            self.profiler.show_program(run.id)
+            self.profiler.show_in("program", run.id)
         elif run is not None or self._sweep() is not None:
             self.action_zoom()
 
     def action_hlo(self) -> None:
         if (run := self.chosen) is not None:
-            self.profiler.show_hlo(run.id)
+            self.profiler.show_in("hlo", run.id)
 
     def action_profile(self, view: str) -> None:
         if (run := self.chosen) is not None:
-            self.profiler.show_profile(run.id, view)
+            self.profiler.show_in("profile", run.id, view)
 
     def action_step(self, step: int) -> None:
         self._rows.action_move(step)
@@ -291,8 +294,6 @@ class ResultsScreen(SessionScreen, keys="results"):
             self._rows.redraw()  # at once, because its end may take a moment
 
     def action_again(self) -> None:
-        from jaxprof.tui.results.rerun import run_again
-
         if (run := self.chosen) is not None:
             run_again(self.profiler, run)
 
@@ -306,6 +307,47 @@ class ResultsScreen(SessionScreen, keys="results"):
         else:
             return
         self.copy(text, text.splitlines()[0])
+
+
+LONGEST_SHOWN = 800
+"""Most characters of code in the dialog of `run_again`: the user must see all of it before answering."""
+
+
+def run_again(app: Profiler, run: Run) -> None:
+    """Queue a run and its baseline again; code that only a session file names is shown first, and nothing of it is
+    started until the user has agreed. Raises UsageError for a run that cannot be repeated, and for code that cannot be
+    shown."""
+    from jaxprof.runner.rerun import plan_again
+
+    if run.is_program:
+        from jaxprof.tui.kit.script_dialog import rerun_program
+
+        rerun_program(app, run)
+        return
+    planned = plan_again(app.session, run.id)
+    shown = code_to_confirm(app.session, run, app.session_path) if app.session is not app.live.session else ""
+    if not shown:
+        app.start_runs(planned)
+        return
+    from jaxprof.tui.kit.dialogs import Confirm
+
+    question = f"This run comes from the session file. It runs the code of:\n{shown}"
+    Confirm("Run again", question, "Run").ask(app, lambda yes: app.start_runs(planned))
+
+
+def code_to_confirm(session: Session, run: Run, path: Path | None) -> str:
+    """Return the code that the session file would run, to be shown first; empty if there is none.
+
+    Raises UsageError for a downloaded file, and for more than a dialog shows: nothing may hide below its end.
+    """
+    from jaxprof.runner.rerun import recorded_starts, refuse_fetched
+
+    if path is not None:
+        refuse_fetched(path)
+    shown = "\n".join(recorded_starts(session, run))
+    if len(shown) > LONGEST_SHOWN:
+        raise UsageError("the code in the file is too long for a dialog", "jaxprof run --from FILE shows it.")
+    return shown
 
 
 def row_text(result: RunResult, baseline: str) -> str:

@@ -14,9 +14,8 @@ from textual.message import Message
 from jaxprof.errors import JaxprofError
 from jaxprof.text import safe
 from jaxprof.tui.kit.filter import FilterLine, compiled
-from jaxprof.tui.kit.guard import Guarded, on
+from jaxprof.tui.kit.guard import Guarded, in_thread, on
 from jaxprof.tui.kit.picture import Lines, Picture
-from jaxprof.tui.kit.threads import in_thread
 from jaxprof.tui.profile.timeline.facts import NS, cursor_lines, legend, range_facts, step_lines
 from jaxprof.tui.profile.timeline.view import TimelineView
 from jaxprof.units import counted, integer, seconds

@@ -1,31 +1,35 @@
-"""A heat map of processes by steps: how far each process is above the median one in each column of steps.
+"""The processes of a job as one list, with their steps as a heat map, or with what the time of their loops went to.
 
-It is a list of processes whose last column is the map. A cell is a character and a colour; each level has
-its own character, so the map is readable without colours. Unknown cells stay blank.
+The map shows how far each process is above the median one in each column of steps. A cell is a character and a colour;
+each level has its own character, so the map is readable without colours. Unknown cells stay blank.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import events
 from textual.content import Content
 from textual.message import Message
 
 from jaxprof.analysis.jobs.step_grid import OWN, RATIOS, STEP, VALUES
-from jaxprof.analysis.programs.loop_time import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST
+from jaxprof.analysis.programs.loop_time import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST, part_key
+from jaxprof.facts import at
+from jaxprof.facts.processes import FIGURES
 from jaxprof.text import safe
-from jaxprof.tui.job.panes import ProcessTable
 from jaxprof.tui.kit.canvas import Scale, ruler
 from jaxprof.tui.kit.drawing import styled_runs
-from jaxprof.tui.kit.table_columns import Cell, TableColumn
-from jaxprof.units import UNKNOWN, integer, percent, seconds
+from jaxprof.tui.kit.format import status_mark
+from jaxprof.tui.kit.table_columns import Cell, TableColumn, of_column
+from jaxprof.tui.kit.table_view import TableView
+from jaxprof.units import UNKNOWN, integer, percent, percent_or_less, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.jobs.figures import ProcessFigures
+    from jaxprof.analysis.jobs.job import JobFigures
     from jaxprof.analysis.jobs.step_grid import StepGrid
 
 
@@ -132,27 +136,80 @@ def cell_words(grid: StepGrid, row: int, column: int) -> str:
     return words
 
 
-class JobMap(ProcessTable, keys="job_map"):
-    """Draws processes by steps."""
+Column = TableColumn["ProcessFigures"]
+VIEWS: Final = {"map": "Steps", "ranks": "Processes"}
+"""Titles of the views of the list."""
+_PARTS = (DATA, HOST, DISPATCH, COPY, COMPILE, DEVICE)
+_FIGURES = (("steps_per_second", 8, 3), ("wall_seconds", 8, 4), ("compile_count", 10, 5), ("compiled_again", 12, 5))
+"""Facts of a process that are shown as they are, each with its width and priority."""
+
+
+class ProcessList(TableView["ProcessFigures"], keys="processes"):
+    """A row for each process that could be read: what it is, what the job loses by it, and the columns of a view."""
+
+    EMPTY: ClassVar[str] = "No process."
 
     class Moved(Message):
-        """Another column is under the cursor."""
+        """Another column of steps is under the cursor."""
 
     class StepsRequested(Message):
         """Requests a new grid, because other values or another number of columns are shown."""
 
     def __init__(self, *, id: str | None = None) -> None:
-        super().__init__("host", (), 1, (TableColumn("", self._steps, 60, weight=1),), id=id)
         self.grid: StepGrid | None = None
         """The steps that are drawn: all of them."""
-        self.column, self.values_of = 0, SHOWN[0]
+        self.view, self.column, self.values_of = "map", 0, SHOWN[0]
+        self._lost_seconds: Mapping[int, float] = {}
+        """By process, the seconds that its own work takes more than that of the median process, if that is more than
+        chance."""
+        self._late: dict[int, set[str]] = {}
+        """By process that a finding is about, the parts of its loop that the findings name."""
+        facts = {fact.key: fact for fact in FIGURES}
+        named = (
+            TableColumn("process", self._index, 9, right=True, sort=at("index")),
+            TableColumn("host", lambda row: row.host, 5, most=24, fits=True, sort=at("host")),
+        )
+        self._columns_of: dict[str, tuple[Column, ...]] = {
+            "map": (*named, self._lost(priority=1), TableColumn("", self._steps, 60, weight=1)),
+            "ranks": (
+                *named,
+                TableColumn("status", lambda row: status_mark(row.status) + f" {safe(row.status)}", 11, priority=1,
+                            sort=at("status")),
+                self._lost(),
+                *(self._part(part, facts[f"{part_key(part)}_share"].reader()) for part in _PARTS),
+                *(of_column(facts[key], width, sorts=True, priority=priority) for key, width, priority in _FIGURES),
+            ),
+        }  # fmt: skip
+        super().__init__(self._columns_of[self.view], order="process", id=id)
 
     # -- what is shown ----------------------------------------------------------------------------------------
 
     def forget(self) -> None:
-        self.grid, self.column = None, 0
+        """Prepare for another job, of which nothing is known yet."""
+        self.grid, self.column, self.empty = None, 0, ""
         self._order, self.backwards = self._first_order, False
-        super().forget()
+        self.show_rows({})
+
+    def show(self, job: JobFigures, lost_seconds: Mapping[int, float]) -> None:
+        """Show the processes of a job, with the seconds that the job loses by each."""
+        self._lost_seconds, self._late, self.empty = lost_seconds, {}, self.EMPTY
+        for finding in job.findings:
+            if finding.code != "failed-after" and finding.index is not None:
+                self._late.setdefault(finding.index, set()).add(finding.part)
+        self.show_rows({process.index: process for process in job.processes})
+
+    def show_view(self, view: str) -> None:
+        """Show the columns of another view, in the same order if it has that column."""
+        self.view, self._columns = view, self._columns_of[view]
+        order = self._order.title if self._order is not None else ""
+        self._order = next((column for column in self._columns if column.title == order), self._first_order)
+        self._layout = (-1, [])
+        self.rearrange()
+        self.post_message(self.StepsRequested())
+        self._changed()
+
+    def haystack(self, row: ProcessFigures) -> str:
+        return f"{row.index} {row.host} {row.status}"
 
     def show_steps(self, grid: StepGrid) -> None:
         """Show a grid of steps; the cursor stays on its step."""
@@ -164,7 +221,7 @@ class JobMap(ProcessTable, keys="job_map"):
     def show_worst_first(self) -> None:
         """Sort by lost time, if there are many processes."""
         if self.total > MANY:
-            self.sort_by(self._columns[2])
+            self.sort_by(next(column for column in self._columns if column.title == "lost"))
 
     @property
     def columns(self) -> int:
@@ -174,19 +231,25 @@ class JobMap(ProcessTable, keys="job_map"):
 
     @property
     def title(self) -> str:
-        """The name of the values."""
+        """The name of the view, or of the values of its steps."""
+        if self.view == "ranks":
+            return VIEWS["ranks"]
         return f"{TITLES[self.values_of]} of each step" if self.values_of != STEP else TITLES[self.values_of]
 
     @property
     def note(self) -> str:
-        """A note on the values, the number of rows, and their order."""
+        """A note on the values, the number of rows, how many the filter hides, and their order."""
+        values = NOTES.get(self.values_of, "") if self.view == "map" else ""
         more = f"{self.count} rows" if self.count >= self.size.height else ""
-        return " · ".join(filter(None, (NOTES.get(self.values_of, ""), more, self.order_in_words)))
+        hidden = f"{self.hidden} hidden" if self.hidden else ""
+        return " · ".join(filter(None, (values, more, hidden, self.order_in_words)))
 
     @property
     def facts(self) -> str:
         """The exact values under the cursor."""
         grid, line = self.grid, self.current_row
+        if self.view != "map":
+            return ""
         if grid is not None and not len(grid.steps):
             return "No steps recorded yet."
         if grid is None or line is None or line.index not in grid.processes:
@@ -197,10 +260,29 @@ class JobMap(ProcessTable, keys="job_map"):
 
     def draw_header(self, width: int) -> Content | None:
         header, grid = super().draw_header(width), self.grid
-        if header is None or grid is None:
+        if header is None or grid is None or self.view != "map":
             return header
         place = self._placed(width)[-1]
         return header[: place.left].pad_right(max(0, place.left - header.cell_length)) + axis(grid, place.width)
+
+    def _index(self, row: ProcessFigures) -> Cell:
+        return str(row.index), "bold $error" if row.index in self._late else "bold"
+
+    def _lost(self, priority: int = 0) -> Column:
+        def draw(row: ProcessFigures) -> Cell:
+            lost = self._lost_seconds.get(row.index, 0.0)
+            return (seconds(lost), "bold $warning") if lost else (UNKNOWN, "$quiet")
+
+        return TableColumn(
+            "lost", draw, 8, right=True, priority=priority, sort=lambda row: -self._lost_seconds.get(row.index, 0.0)
+        )
+
+    def _part(self, part: str, read: Callable[[ProcessFigures], float | None]) -> Column:
+        def draw(row: ProcessFigures) -> Cell:
+            words = percent_or_less(read(row)).replace("< ", "<")  # six cells wide, like the other figures
+            return words, "bold $worse" if part in self._late.get(row.index, ()) else ""
+
+        return TableColumn(part, draw, max(6, len(part) + 2), right=True, priority=3 * (part == DEVICE), sort=read)
 
     def _steps(self, row: ProcessFigures) -> Cell:
         return lambda width: styled_runs(self._marks(row, width))
@@ -219,6 +301,11 @@ class JobMap(ProcessTable, keys="job_map"):
             yield mark_of(level, ratio) * room, f"reverse {style}" if at == column else style
 
     # -- keys and mouse ---------------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Hide the keys of the steps while they are not in view."""
+        of_steps = action in ("step", "values")
+        return False if of_steps and self.view != "map" else super().check_action(action, parameters)
 
     def on_resize(self) -> None:
         self.post_message(self.StepsRequested())
@@ -245,7 +332,7 @@ class JobMap(ProcessTable, keys="job_map"):
         """Go to the column under the mouse."""
         offset, place = event.get_content_offset(self), self._placed(self.scrollable_content_region.width)[-1]
         count = len(self.grid.steps) if self.grid is not None else 0
-        if offset is not None and count and 0 <= offset.x - place.left < place.width:
+        if offset is not None and count and self.view == "map" and 0 <= offset.x - place.left < place.width:
             x = offset.x - place.left
             column = next(at for at in range(count) if left_of(at + 1, count, place.width) > x)
             self._go_to_column(column)
