@@ -202,14 +202,8 @@ RELATIONS: Final = (
     _relation("transfers", "Implicit copies between host and device in recorded programs", TRANSFERS, at("transfers")),
 )
 """Tables of SQL."""
-VIEWS: Final[dict[str, tuple[tuple[ProgramFact, ...], Callable[[ProgramResult], Iterable[Any]]]]] = {
-    "compiles": (COMPILES, at("compiles")),
-    "findings": (FINDINGS, at("findings")),
-    "transfers": (TRANSFERS, at("transfers")),
-    "timeline": (TIMELINE, at("timeline")),
-}
-"""Views of a program that can be printed alone: their facts, and the function that returns the items for their
-rows."""
+VIEWS: Final = {"compiles": COMPILES, "findings": FINDINGS, "transfers": TRANSFERS, "timeline": TIMELINE}
+"""Facts of the items of a program that can be printed alone, by the attribute with the items."""
 
 
 def _rows(key: str, meaning: str, facts: tuple[ProgramFact, ...], most: int | None = None) -> Fact[ProgramResult]:

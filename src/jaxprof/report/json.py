@@ -39,7 +39,7 @@ from jaxprof.facts.units import (
 )
 from jaxprof.report.runs import published
 from jaxprof.report.sides import KEPT
-from jaxprof.session import Phase, Run, Session
+from jaxprof.session import Phase, Session
 
 if TYPE_CHECKING:
     from jaxprof.analysis.memory import MemoryPicture
@@ -63,11 +63,14 @@ class _RunRow(RunRow):
     session: Session = field(kw_only=True)
 
     @cached_property
-    def memory(self) -> _MemoryRow | None:
+    def picture(self) -> MemoryPicture | None:
         from jaxprof.analysis.memory import buffers_of
 
-        picture = buffers_of(self.session, self.run.id)
-        return None if self.run.memory is None and picture is None else _MemoryRow(self.run, picture)
+        return buffers_of(self.session, self.run.id)
+
+    @property
+    def has_memory(self) -> bool:
+        return self.run.memory is not None or self.picture is not None
 
     @property
     def asked(self) -> AskedFunction | None:
@@ -84,12 +87,6 @@ class _RunRow(RunRow):
     @property
     def is_jit(self) -> bool:
         return self.run.plan.how == "jit"
-
-
-@dataclass(frozen=True, slots=True)
-class _MemoryRow:
-    run: Run
-    picture: MemoryPicture | None
 
 
 @dataclass(frozen=True)
@@ -227,7 +224,7 @@ def _phases(row: _RunRow) -> dict[str, _PhaseRow]:
     return {name: _PhaseRow(row.result, name) for name in names}
 
 
-_MEMORY: Final[tuple[Fact[_MemoryRow], ...]] = (
+_MEMORY: Final[tuple[Fact[_RunRow], ...]] = (
     *pick(RUNS.facts, "argument_bytes", "output_bytes", "temporary_bytes", "allocator_peak_bytes"),
     *within(at("run.memory"), (
         Fact("alias_bytes", BYTES, "Memory of outputs that take the place of donated arguments"),
@@ -348,8 +345,8 @@ RUN: Final[tuple[Fact[_RunRow], ...]] = (
     ),
     Fact("cost_source", TEXT, "Where FLOPs and bytes come from", at("result.cost.source"), when=_is_costed),
     Fact("cost_note", TEXT, "Why they are unknown, or an upper bound", at("result.cost.note"), when=_is_costed),
-    Fact("memory", OBJECT, "What the executable takes", inside=_MEMORY,
-         when=lambda row: row.is_jit or row.memory is not None),
+    Fact("memory", OBJECT, "What the executable takes", lambda row: row if row.has_memory else None, inside=_MEMORY,
+         when=lambda row: row.is_jit or row.has_memory),
     optional("check", OBJECT, "Whether the result is right", at("run.check"), inside=CHECK),
     Fact("versus", OBJECT, "The run beside its baseline", lambda row: row, inside=_VERSUS,
          when=at("run.plan.baseline")),

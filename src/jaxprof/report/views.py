@@ -7,6 +7,7 @@ A view imports what it needs when it is requested.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from jaxprof.facts import RUN, Fact, at, column, pick
@@ -52,16 +53,9 @@ def view_of(view: str) -> tuple[tuple[Fact[Any], ...], _Rows]:
 
         return BUFFERS, lambda session, run: picture.buffers if (picture := buffers_of(session, run.id)) else None
     if view in OF_PROGRAMS:
-        from jaxprof.analysis.programs.derive import program_result
-        from jaxprof.facts.programs import VIEWS, rows_of
+        from jaxprof.facts.programs import VIEWS
 
-        facts, items = VIEWS[view]
-        return (
-            facts,
-            lambda session, run: (
-                rows_of(program := program_result(session, run.id), items(program)) if run.is_program else None
-            ),
-        )
+        return VIEWS[view], partial(_program_rows, view)
     from jaxprof.facts import captures
 
     if view == "compile":
@@ -70,6 +64,16 @@ def view_of(view: str) -> tuple[tuple[Fact[Any], ...], _Rows]:
     if view == "steps":
         return captures.STEPS, lambda _, run: run.steps.steps if run.steps is not None else None
     return captures.TRUST, lambda _, run: captures.trust_rows(run)
+
+
+def _program_rows(view: str, session: Session, run: Run) -> Sequence[Any] | None:
+    from jaxprof.analysis.programs.derive import program_result
+    from jaxprof.facts.programs import rows_of
+
+    if not run.is_program:
+        return None
+    program = program_result(session, run.id)
+    return rows_of(program, getattr(program, view))
 
 
 def _measured_kernels(session: Session, run: Run) -> Sequence[MeasuredKernel] | None:
