@@ -196,7 +196,9 @@ def launch_job(count: int, out: Path | None, *, force: bool, form: str) -> int:
 
     parameters = click.get_current_context().params
     folder = out or _free_folder(parameters["target"])
-    _clear(folder, force=force)
+    if not force and any(process_number(path.name) is not None for path in folder.glob(f"*{EXTENSION}")):
+        raise StorageError(f"{folder} holds a job already", "Give another name, or --force to replace it.")
+    _delete(folder)
     command = python_words(
         sys.executable, "-m", "jaxprof", "script", *map(str, words_given(_NOT_PASSED_AS_OPTIONS)), "--out", str(folder)
     )
@@ -236,13 +238,6 @@ def _free_folder(target: str) -> Path:
     stem = Path(target).stem or "program"
     names = chain([stem], (f"{stem}-{number}" for number in count(2)))
     return next(path for name in names if not (path := Path(f"{name}{JOB_EXTENSION}")).exists())
-
-
-def _clear(folder: Path, *, force: bool) -> None:
-    """Delete the job in the folder. Raises StorageError if there is one that may not be replaced."""
-    if not force and any(process_number(path.name) is not None for path in folder.glob(f"*{EXTENSION}")):
-        raise StorageError(f"{folder} holds a job already", "Give another name, or --force to replace it.")
-    _delete(folder)
 
 
 def _delete(folder: Path, index: int | None = None) -> None:
