@@ -15,7 +15,6 @@ from jaxprof.analysis.difference import Difference, FigureDifference, environmen
 from jaxprof.analysis.run_difference import RunDifference, measurement, run_difference, unlike
 from jaxprof.analysis.run_result import result
 from jaxprof.analysis.speedup import AbVersus, compared, side_versus
-from jaxprof.events import RevisionRead
 from jaxprof.grouping import Pair, paired, pairs
 from jaxprof.session import Run, Session
 from jaxprof.stats.comparison import TimeComparison, compare, compare_apart, corrected, refuse
@@ -262,8 +261,10 @@ def environment_facts(run: Run | None) -> dict[str, str]:
     """Return versions, devices, settings and the git commit of a run as text, by name, without unknown values."""
     if run is None:
         return {}
-    facts: dict[str, object] = {"git commit": _commit(run.revision)}
-    environment = run.environment
+    facts: dict[str, object] = {}
+    environment, revision = run.environment, run.revision
+    if revision is not None:
+        facts["git commit"] = f"{revision.commit} with changes" if revision.dirty else revision.commit
     if environment is not None:
         kinds = [str(device.get("kind") or device.get("platform") or "?") for device in environment.devices]
         facts |= {
@@ -275,9 +276,3 @@ def environment_facts(run: Run | None) -> dict[str, str]:
             **{name: value for name, value in environment.settings.items() if name not in _MOMENTARY},
         }
     return {name: str(value) for name, value in facts.items() if value not in (None, "")}
-
-
-def _commit(revision: RevisionRead | None) -> str | None:
-    if revision is None:
-        return None
-    return f"{revision.commit} with changes" if revision.dirty else revision.commit
