@@ -471,7 +471,8 @@ class Note:
     """Something that was not recorded, and why."""
 
     code: str = ""
-    """`no_jax`, `forked`, `replaced`, `pipe_closed`, `pipe_full`, `not_recorded` or `not_unwound`."""
+    """`no_jax`, `forked`, `pipe_full`, `not_recorded` or `not_unwound`; before schema 1.10 also `replaced` and
+    `pipe_closed`."""
     message: str = ""
 
 

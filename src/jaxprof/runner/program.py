@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jaxprof.early_start import VARIABLE, Started, enlarge, environment
+from jaxprof.early_start import Started, enlarge, environment
 from jaxprof.engine.protocol import encode_request
 from jaxprof.engine.protocol.recording import CaptureRequest, RecordingOptions
 from jaxprof.operating_system import refuse_to_run
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from jaxprof.events import Event
 
 STDERR = 2
-_ENVIRONMENT_READS = 10
-_ENVIRONMENT_READ_SECONDS = 0.002
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,26 +100,6 @@ class ProgramProcess(ChildProcess):
         runs."""
         code = self.returncode
         return code if code is None or code >= 0 else 128 - code
-
-    @property
-    def silenced(self) -> bool:
-        """Whether the event pipe was closed, so that nothing more that happens inside can be seen."""
-        return "events" not in self._watched()
-
-    def replaced(self) -> bool | None:
-        """Return whether the process has become another program (exec): its environment is not the one we gave it. None
-        if that cannot be seen: the process is ending, or the system does not show its environment."""
-        for _ in range(_ENVIRONMENT_READS):
-            try:
-                started_with = Path(f"/proc/{self.pid}/environ").read_bytes()
-            except OSError:
-                return None
-            if started_with:
-                return f"{VARIABLE}=".encode() not in started_with
-            if not self.alive:
-                return None
-            time.sleep(_ENVIRONMENT_READ_SECONDS)  # in the middle of an exec there is momentarily no environment
-        return None
 
     def capture(self, seconds: float) -> None:
         """Request a window of so many seconds in which JAX's profiler is on. A program that does not read requests gets

@@ -11,7 +11,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -90,8 +90,6 @@ class ProgramScheduler(RecordingScheduler):
         self._made: dict[str, str] = {}
         self._process = process
         self._end_event: ProgramEnded | None = None
-        self._silence_noted = False
-        self._notes: list[Note] = []
         self._cancel_requests = 0
         self._windows: list[threading.Thread] = []
         self._closed = False
@@ -166,7 +164,6 @@ class ProgramScheduler(RecordingScheduler):
                 watch = watch or self._watch(process)
                 for reading in watch.take_when_due(time.monotonic()) if watch is not None else ():
                     self._emit(reading)
-                self._check_silence(process)
             for thread in self._windows:
                 thread.join()
         finally:
@@ -247,30 +244,13 @@ class ProgramScheduler(RecordingScheduler):
             return None
         return DeviceWatch(self.interpreter.path)
 
-    def _check_silence(self, process: ProgramProcess) -> None:
-        """Note once that the event pipe is closed while the program goes on."""
-        if self._end_event is not None or self._silence_noted or not (process.silenced and process.heartbeat_seen):
-            return
-        replaced = process.replaced()
-        if replaced is None:
-            return
-        self._silence_noted = True
-        if replaced:
-            self._note("replaced", "the program replaced itself with another one (exec), which is not recorded")
-        else:
-            self._note("pipe_closed", "the program closed the recorder's file descriptors; the rest is not recorded")
-
-    def _note(self, code: str, message: str) -> None:
-        self._notes.append(Note(code, message))
-
     def _finish(self, process: ProgramProcess) -> None:
         wall = time.monotonic() - process.began_seconds
         if self._end_event is not None and self.program.options.function:
             wall = self._end_event.wall_seconds  # the function was measured after the program's own end
-        self._complete_notes(process)
         self._emit_sources()
         ended = self._end_event or ProgramEnded(exit_code=None, wall_seconds=wall)
-        notes = [*ended.notes, *self._notes]
+        notes = [*ended.notes, *self._missing(process)]
         self._emit(replace(ended, exit_code=process.exit_code, wall_seconds=wall, notes=notes, monotonic_seconds=0.0))
         finished = self._finished(process)
         self._session_recorder.close_runs([*self._made.values(), self._run], finished)
@@ -324,21 +304,20 @@ class ProgramScheduler(RecordingScheduler):
         if read:
             self._emit(SourcesRead(files=read))
 
-    def _complete_notes(self, process: ProgramProcess) -> None:
+    def _missing(self, process: ProgramProcess) -> Iterator[Note]:
+        """Yield what could not be seen of the program, if anything."""
         program = self.session.runs[self._run].program
         if not process.heartbeat_seen:
-            self._note(
+            yield Note(
                 "not_recorded",
                 "nothing inside the program was recorded: the recorder did not start in its Python (-I, -E or -S is in "
                 "force, jaxprof cannot be imported there, or it ended before that)",
             )
-        elif self._end_event is None and not self._silence_noted:
+        elif self._end_event is None:
             why = "a signal ended it" if (process.returncode or 0) < 0 else "os._exit, exec, or all descriptors closed"
-            self._note(
-                "not_unwound", f"the program did not exit normally, so its last moments are not recorded ({why})"
-            )
-        elif program is not None and program.jax is None and not self._silence_noted:
-            self._note("no_jax", "the program did not import jax")
+            yield Note("not_unwound", f"the recording ended before the program did: its last part is not in it ({why})")
+        elif program is not None and program.jax is None:
+            yield Note("no_jax", "the program did not import jax")
 
     def _finished(self, process: ProgramProcess) -> RunFinished:
         code = process.returncode
