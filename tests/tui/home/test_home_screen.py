@@ -180,16 +180,12 @@ async def test_a_workload_of_ones_own_joins_the_list_and_runs_with_its_arguments
         assert runs[0].spec.arguments == ("f32[8,8]", "i32[4]")
 
 
-async def test_the_example_runs_as_soon_as_the_catalogue_is_read(monkeypatch):
+async def test_the_example_runs_before_the_catalogue_is_listed():
     """Who is quick with the keys presses Enter before."""
-    monkeypatch.setattr("jaxprof.tui.home.screen.EXAMPLE", "late")
     async with walking(MIDDLE) as walk:
-        screen = await ready(walk)
+        screen = await walk.on("HomeScreen")
         await screen.run_action("example")
-        await walk.pause()
-        assert walk.stage.scheduler is None
-        screen.take_workloads([info("late")])
-        assert {run.spec.workload for run in await planned(walk, 3)} == {"late"}
+        assert {run.spec.workload for run in await planned(walk, 3)} == {"selu"}
 
 
 def test_specs_are_set_apart_outside_of_brackets():

@@ -2,15 +2,14 @@
 
 import re
 
-import pytest
 from textual.content import Content
 
 from jaxprof.hlo.analysis.origin import HloSourceLocation
 from jaxprof.report.conclusion import Conclusion
-from jaxprof.stats.summary import MedianTime, summarise
+from jaxprof.stats.summary import summarise
 from jaxprof.tui.kit.drawing import hang, whole_parts
 from jaxprof.tui.kit.explanation import head_lines
-from jaxprof.tui.kit.format import ago, half_width, half_width_forms, interval, moment
+from jaxprof.tui.kit.format import ago, half_width, interval, moment
 from jaxprof.tui.kit.python_source import excerpt
 
 
@@ -26,22 +25,7 @@ def test_an_interval_wider_than_the_median_has_its_two_ends_alone():
     assert half_width(narrow).startswith(" ± ")
     assert half_width(wide) == ""
     assert " to " in interval(wide)
-    assert half_width_forms(narrow) == (half_width(narrow).strip(),)
-    assert half_width_forms(None) == ("-",)
     assert half_width(None) == " -"
-
-
-@pytest.mark.parametrize(
-    ("median", "low", "high", "forms"),
-    [
-        (1e-3, 0.4e-3, 3.9e-3, ("400 µs-3.9 ms", "± >100 %")),
-        (1.0, 0.4, 1.9, ("400 ms-1.9 s", "± 75 %")),
-        (40e-3, 12e-3, 96e-3, ("12-96 ms", "± >100 %")),
-        (30.0, 24.0, 125.0, ("24 s-2 min 05 s", "± >100 %")),
-    ],
-)
-def test_in_a_column_the_two_ends_share_a_unit_that_is_the_same(median, low, high, forms):
-    assert half_width_forms(MedianTime(median=median, low=low, high=high)) == forms
 
 
 def test_a_source_file_is_read_only_if_it_is_one(tmp_path):

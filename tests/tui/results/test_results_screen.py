@@ -149,6 +149,6 @@ async def test_an_interval_wider_than_the_median_has_its_two_ends_where_they_fit
     tape.turns("r1", [0.1e-3, 9e-3, 0.2e-3, 9e-3, 1e-3, 0.1e-3] * 3, 1)
     tape.finish("r1")
     async with walking() as walk:
-        for size, shown in ((WIDE, "89 µs-4.0 ms"), (SMALL, "± >100 %")):
+        for size, shown in ((WIDE, "89 µs to 4.0 ms"), (SMALL, "± >50 %")):
             await walk.pilot.resize_terminal(*size)
             await walk.show(tape, "results", f" {shown}  █")

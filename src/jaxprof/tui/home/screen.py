@@ -64,8 +64,6 @@ class HomeScreen(SessionScreen, keys="home"):
         super().__init__()
         self.choices = HomeOptions()
         self._infos: dict[str, WorkloadInfo] = {}
-        self._example_waits = False
-        """Whether the example was chosen before the catalogue was read."""
         self._names = names()
         self._entries: list[Entry] = []
         """The kept sessions and jobs, the newest first."""
@@ -140,8 +138,6 @@ class HomeScreen(SessionScreen, keys="home"):
                 self._names.append(info.name)
         self.query_one(WorkloadList).show_rows({name: name for name in self._names})
         self._show_row()
-        if self._example_waits and EXAMPLE in self._infos:
-            self.action_example()
 
     def _take_sessions(self, read: tuple[list[Entry], list[OwnRow]]) -> None:
         if not self.whole:
@@ -290,10 +286,12 @@ class HomeScreen(SessionScreen, keys="home"):
 
     def action_example(self) -> None:
         """Run the example of the catalogue, as soon as that is read."""
-        info = self._infos.get(EXAMPLE)
-        self._example_waits = info is None
-        if info is not None:
-            self._start([info])
+        from jaxprof import workloads
+
+        def start(infos: list[WorkloadInfo]) -> None:
+            self._start([info for info in infos if info.name == EXAMPLE])
+
+        in_thread(self, workloads.infos, "example", then=start)
 
     def action_open_file(self) -> None:
         self.profiler.ask_for_file()

@@ -53,19 +53,6 @@ def half_width(summary: Summary | None) -> str:
     return "" if " to " in text else f" {text}"
 
 
-def half_width_forms(summary: Summary | None) -> tuple[str, ...]:
-    """Return `half_width` for a column. If the interval is wider than the median, the first form is its two ends,
-    `12-96 ms`; the second, for less room, is at most `± >100 %`."""
-    share = summary.relative_halfwidth if summary is not None else None
-    if summary is None or share is None:
-        return (UNKNOWN,)
-    low, _, high = spread(share, summary.low, summary.high).partition(" to ")
-    if not high:
-        return (low,)
-    unit = high.partition(" ")[2]
-    return f"{low.removesuffix(f' {unit}')}-{high}", f"± {percent(share)}" if share <= 1 else "± >100 %"
-
-
 def interval(summary: Summary | None) -> str:
     """Return `95 %: 0.62 ms to 0.64 ms`, or why there is no interval."""
     if summary is None:

@@ -43,11 +43,9 @@ def excerpt(place: HloSourceLocation, around: int) -> Excerpt:
     never end."""
     try:
         status = Path(place.file).stat()
-        if not Path(place.file).is_file() or status.st_size > LARGEST_BYTES:
-            return Excerpt((), None)
     except (OSError, ValueError):
         return Excerpt((), None)
-    return _read(place, around, status.st_mtime)
+    return _read(place, around, status.st_mtime) if status.st_size <= LARGEST_BYTES else Excerpt((), None)
 
 
 @lru_cache(maxsize=512)

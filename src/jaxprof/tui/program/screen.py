@@ -34,8 +34,7 @@ from jaxprof.tui.kit.screen import ViewsScreen
 from jaxprof.tui.kit.screen_bars import StageTabs
 from jaxprof.tui.kit.time_tree import TimeTree
 from jaxprof.tui.program.ledger import CompilationDialog, LedgerList
-from jaxprof.tui.program.line_profile import MOST, HotLineList, SourceLines, hottest, nested
-from jaxprof.tui.program.time_pane import TimePane
+from jaxprof.tui.program.line_profile import MOST, HotLineList, SourceLines, TimePane, hottest, nested
 from jaxprof.units import counted, integer, percent, seconds
 
 if TYPE_CHECKING:

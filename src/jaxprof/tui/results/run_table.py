@@ -18,6 +18,7 @@ from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.run_result import SAMPLED_PHASES, RunResult, is_uncounted, prompt_cost, result, run_cost
 from jaxprof.analysis.sweeps import SweepGroup, sweep_groups
 from jaxprof.facts import at
+from jaxprof.facts.runs import interval_text
 from jaxprof.report.runs import break_even_text, parameters_text
 from jaxprof.text import columns, shorten
 from jaxprof.tui.kit.captures import nothing_was_run
@@ -27,7 +28,6 @@ from jaxprof.tui.kit.format import (
     SPEEDUP_WIDTH,
     clock,
     half_width,
-    half_width_forms,
     speedup_short,
     speedup_style,
     status_mark,
@@ -37,7 +37,7 @@ from jaxprof.tui.kit.plots import count_tick
 from jaxprof.tui.kit.program_summary import in_a_line
 from jaxprof.tui.kit.table_columns import Cell, Span, TableColumn, either
 from jaxprof.tui.kit.table_view import Heading, TableView
-from jaxprof.units import bytes_, percent, scaled, seconds
+from jaxprof.units import WIDEST_HALF, bytes_, percent, scaled, seconds
 
 if TYPE_CHECKING:
     from jaxprof.report.runs import RunGroup
@@ -92,7 +92,7 @@ class RunTable(TableView[RunResult]):
                 TableColumn("variant", lambda row: self._labels[row.run.id], 10, most=25, fits=True,
                             sort=lambda row: row.run.plan.variant),
                 TableColumn("median", self._median, 8, right=True, sort=at("summary.median")),
-                TableColumn("95 %", _interval, 8, most=13, fits=True, right=True, gap=2),
+                TableColumn("95 %", _interval, 8, most=15, fits=True, right=True, gap=2),
                 TableColumn("from 0", self._bar, 7, weight=1, most=46, gap=2),
                 TableColumn("speed-up", _speedup, SPEEDUP_WIDTH, sort=_slowdown),
                 TableColumn("break-even", _break_even, 10, most=14, fits=True),
@@ -269,7 +269,9 @@ def _began_seconds(run: Run) -> float | None:
 
 
 def _interval(run_result: RunResult) -> Cell:
-    return either(*half_width_forms(run_result.summary), style="$text-muted", right=True)
+    text = interval_text(run_result)
+    short = f"± >{percent(WIDEST_HALF)}" if " to " in text else text
+    return either(text, short, style="$text-muted", right=True)
 
 
 def _slowdown(run_result: RunResult) -> float | None:
