@@ -56,3 +56,8 @@ def test_a_kind_of_device_that_is_not_there_says_why(monkeypatch):
     ):
         with pytest.raises(UsageError, match=said):
             devices.choose([word], WITHOUT_JAX)
+
+
+def test_one_folder_that_is_removed_is_no_folders(call, monkeypatch):
+    monkeypatch.setattr("jaxprof.devices.targets.wheels.remove", lambda vendor: ["kit"])
+    assert call("devices", "target", "remove", "tpu").err == "removed 1 folder\n"

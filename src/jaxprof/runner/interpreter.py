@@ -27,7 +27,7 @@ def version(name):
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return None
-print(json.dumps({"python": list(sys.version_info[:3]), "jax": version("jax"), "numpy": version("numpy")}))
+print(json.dumps({"python": list(sys.version_info[:3]), "jax": version("jax")}))
 """
 
 

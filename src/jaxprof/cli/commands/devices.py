@@ -15,6 +15,7 @@ import click
 from jaxprof.cli import options
 from jaxprof.cli.answers import print_answer
 from jaxprof.cli.output import confirmed, format_option, note
+from jaxprof.units import counted
 
 if TYPE_CHECKING:
     from jaxprof.devices.targets.chips import Vendor
@@ -104,4 +105,4 @@ def remove(vendor: Vendor) -> None:
     from jaxprof.devices.targets import wheels
 
     removed = wheels.remove(vendor)
-    note(f"removed {len(removed)} folders" if removed else "nothing was installed")
+    note(f"removed {counted(len(removed), 'folder')}" if removed else "nothing was installed")
