@@ -44,6 +44,8 @@ def test_of_several_modules_one_is_chosen_by_its_number(call, tmp_path):
     for number, name in enumerate(("jit_g", "jit_h", "jit_i"), 1):
         assert call("hlo", tmp_path, "--module", number).out.startswith(f"HloModule {name}")
     assert "takes 1 to 3" in call("hlo", tmp_path, "--module", "4").err
+    one = tmp_path / f"{DUMPED}.cpu_after_optimizations.txt"
+    assert "has 1 module\n" in call("hlo", one, "--module", "2").err
 
 
 def test_what_was_autotuned_elsewhere_is_given_to_the_process_that_compiles(tmp_path, monkeypatch):

@@ -50,6 +50,7 @@ def test_files_of_columns_read_back(call, kept, tmp_path, form):
 def test_rows_that_are_left_out_are_said(call, kept):
     words = ("query", "last", "SELECT seconds FROM samples")
     assert len(call(*words, "--limit", "3").out.splitlines()) == 4
+    assert call(*words, "--limit", "1").err.startswith("note: there are more rows than 1; ")
     everything = call(*words, "--full").out.splitlines()[1:]
     said = call(*words, "--limit", "3", "--format", "json")
     assert json.loads(said.out)["truncated"] == {"rows": len(everything) - 3}

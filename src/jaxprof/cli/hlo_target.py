@@ -165,7 +165,7 @@ def _modules_at_path(path: Path, run: str | None, number: int | None) -> list[Hl
     if number is None:
         return modules
     if number > len(modules):
-        raise UsageError(f"{path} has {len(modules)} modules", f"--module takes 1 to {len(modules)}.")
+        raise UsageError(f"{path} has {counted(len(modules), 'module')}", f"--module takes 1 to {len(modules)}.")
     return [modules[number - 1]]
 
 

@@ -158,7 +158,7 @@ def _print(answer: SqlAnswer, form: str, out: Path | None, force: bool) -> None:
         found, more = answer.first(rows_wanted(_ROWS))
         print_lines(text_lines(rows_table(schema, found), indent="", all_columns=True) if found else ["no rows"])
         if more:
-            note(f"note: there are more than these {len(found)} rows; --limit N prints more of them, --full all")
+            note(f"note: there are more rows than {len(found)}; --limit N prints more of them, --full all")
 
 
 def _write(answer: SqlAnswer, form: str, out: Path | None, force: bool) -> None:
