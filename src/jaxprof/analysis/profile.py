@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from jaxprof.analysis.measured import MeasuredKernel, kernels_together, measured
 from jaxprof.analysis.run_result import IMPORTED
 from jaxprof.errors import JaxprofError
-from jaxprof.events import IdleCause, StepParts, StepsDevice, StepsMeasured, StepTimes, TrustCheck
+from jaxprof.events import IdleCause, StepParts, StepsDevice, StepsMeasured, StepTimes
 from jaxprof.grouping import grouped, totals
 from jaxprof.session import Run, Session
 from jaxprof.text import safe
@@ -131,8 +131,6 @@ def _device_steps(measured: StepsDevice, found_by: str, count: int, lengths: Seq
     )
 
 
-VERDICTS: Final = ("bad", "doubt", "unknown", "good")
-"""Grades of trust checks, worst first."""
 _MEMORY_OF: Final = 8
 """Number of programs whose memory is derived, which requires reading their HLO."""
 
@@ -166,8 +164,6 @@ class ProfileOverview:
     """Kernels of all programs, each with the id of its run and its share of the whole; longest self time first."""
     programs: tuple[ProfileProgram, ...]
     unattributed_seconds: Mapping[str, float]
-    trust: tuple[TrustCheck, ...]
-    """Trust checks, worst first."""
 
 
 def is_whole(run: Run) -> bool:
@@ -206,8 +202,6 @@ def overview(session: Session, run: Run) -> ProfileOverview:
     kernels = kernels_together(session, [run.id, *(program.id for program in programs)])
     by_run = totals((run_id, kernel.self_seconds) for run_id, kernel in kernels)
     whole = sum(by_run.values())
-    order = {verdict: number for number, verdict in enumerate(VERDICTS)}
-    rows = [row for event in run.trust.values() for row in event.rows]
     return ProfileOverview(
         run=run,
         devices=device_steps(run.steps),
@@ -217,7 +211,6 @@ def overview(session: Session, run: Run) -> ProfileOverview:
             for number, program in enumerate(programs)
         ),
         unattributed_seconds=of_whole.unattributed_seconds if of_whole is not None else {},
-        trust=tuple(sorted(rows, key=lambda row: order.get(row.verdict, order["unknown"]))),
     )
 
 

@@ -381,27 +381,19 @@ TEXTS: Final[dict[str, Callable[[Ranking], Callable[[int], str]]]] = {
 # -- the filter -------------------------------------------------------------------------------------------------------
 
 
-class _Word(NamedTuple):
-    """A word of a filter, and the fields in which it is searched."""
-
-    text: str
-    fields: tuple[str, ...]
-
-
-def _words(text: str) -> list[_Word]:
-    words: list[_Word] = []
+def _words(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the words of a filter, each with the fields in which it is searched."""
     for word in text.casefold().split():
         name, colon, wanted = word.partition(":")
         if not colon or name not in _FIELDS:
-            words.append(_Word(word, _FIELDS))
+            yield word, _FIELDS
         elif wanted:
-            words.append(_Word(wanted, (name,)))
-    return words
+            yield wanted, (name,)
 
 
 def needs_origins(text: str) -> bool:
     """Return whether a filter looks at origins; `filtered` is incomplete without them."""
-    return any(not set(word.fields).isdisjoint(_ORIGIN_FIELDS) for word in _words(text))
+    return any(not _ORIGIN_FIELDS.keys().isdisjoint(fields) for _, fields in _words(text))
 
 
 def filtered(ranking: Ranking, text: str, *, by_origins: bool = True) -> Sequence[int]:
@@ -410,35 +402,28 @@ def filtered(ranking: Ranking, text: str, *, by_origins: bool = True) -> Sequenc
     A word matches in any field, or only in the field that a prefix `kind:`, `scope:`, `file:` or `name:` selects.
     Without `by_origins`, only the names and kinds of kernels are searched.
     """
-    words = _words(text)
     numbers: Sequence[int] = everything(ranking)
-    for word in words:
-        numbers = array("l", _matching(ranking, numbers, word, by_origins=by_origins))
+    for word, fields in _words(text):
+        numbers = array("l", filter(_test(ranking, word, fields, by_origins=by_origins), numbers))
     return numbers
 
 
-def _matching(ranking: Ranking, numbers: Sequence[int], word: _Word, *, by_origins: bool) -> Iterator[int]:
-    kernels, wanted = ranking.kernels, word.text
-    of_origins = [_ORIGIN_FIELDS[name] for name in word.fields if name in _ORIGIN_FIELDS]
-    from_there = None
-    if by_origins and of_origins:
-        from_there = ranking.origins.having(lambda place: any(wanted in look(*place) for look in of_origins))
-    by_name, by_kind = "name" in word.fields, "kind" in word.fields
+def _test(ranking: Ranking, wanted: str, fields: Sequence[str], *, by_origins: bool) -> Callable[[int], bool]:
+    """Return whether a kernel has a word in one of these fields. What many kernels share is looked at once."""
+    looks = [_ORIGIN_FIELDS[name] for name in fields if by_origins and name in _ORIGIN_FIELDS]
+    by_name, by_kind = "name" in fields, "kind" in fields
+    from_there = ranking.origins.having(lambda place: any(wanted in look(*place) for look in looks)) if looks else None
     kinds: dict[int, bool] = {}
-    for number in numbers:
-        if from_there is not None and from_there[number]:
-            yield number
-            continue
-        kernel = kernels[number]
-        if by_name and wanted in kernel.name.casefold():
-            yield number
-        elif by_kind:
-            alike = kernel.likeness
-            has = kinds.get(alike)
-            if has is None:
-                has = kinds[alike] = wanted in f"{kernel.kind} {kernel.opcode} {kernel.target}".casefold()
-            if has:
-                yield number
+
+    def has(number: int) -> bool:
+        kernel = ranking.kernels[number]
+        if (from_there is not None and from_there[number]) or (by_name and wanted in kernel.name.casefold()):
+            return True
+        if by_kind and kernel.likeness not in kinds:
+            kinds[kernel.likeness] = wanted in f"{kernel.kind} {kernel.opcode} {kernel.target}".casefold()
+        return by_kind and kinds[kernel.likeness]
+
+    return has
 
 
 _ORIGIN_FIELDS: Final[dict[str, Callable[[str, HloSourceLocation | None], str]]] = {

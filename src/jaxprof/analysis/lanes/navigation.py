@@ -79,14 +79,6 @@ class Matches:
         """Return where a match is."""
         return End(*self.places[number].tolist())
 
-    def following(self, time: int, step: int) -> int | None:
-        """Return the index of the match after or before `time`, wrapping at the ends; None without matches."""
-        if not len(self):
-            return None
-        if step > 0:
-            return int(np.searchsorted(self.starts, time, "right")) % len(self)
-        return (int(np.searchsorted(self.starts, time, "left")) - 1) % len(self)
-
 
 def search(lanes: Lanes, pattern: re.Pattern[str]) -> Matches:
     """Return the matches of an expression in all lanes."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -142,14 +142,6 @@ class Hits:
     """Offsets of the matches, ascending."""
     complete: bool = True
     """False if there are more matches than are kept."""
-
-    def following(self, offset: int, step: int) -> int | None:
-        """Return the index of the next or previous match from `offset`, wrapping around the text; None without any."""
-        if not self.offsets:
-            return None
-        if step > 0:
-            return bisect_right(self.offsets, offset) % len(self.offsets)
-        return (bisect_left(self.offsets, offset) - 1) % len(self.offsets)
 
     def words(self, index: int | None) -> str:
         """Return the state of the search: `3 of 128`, `none` or `1 000 000 or more`."""

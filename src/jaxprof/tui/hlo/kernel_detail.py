@@ -125,9 +125,9 @@ def place_content(place: HloSourceLocation, width: int, function: str = "") -> C
 
 def source_facts(
     place: HloSourceLocation, width: int, recorded_seconds: float | None, function: str = "", around: int = 1
-) -> list[FactLine]:
+) -> list[Content]:
     """Return a source place, with its lines when the file can be read here."""
-    facts: list[FactLine] = [place_content(place, width, function)]
+    facts = [place_content(place, width, function)]
     source = excerpt(place, around)
     indent = min((len(line) - len(line.lstrip()) for _, line in source.lines if line.strip()), default=0)
     lines = [(number, line[indent:][:400]) for number, line in source.lines if line.strip() or number == place.line]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,11 +16,12 @@ from jaxprof.finding import Finding
 from jaxprof.text import safe
 from jaxprof.tui.hlo.kernel_detail import finding_facts, group_facts, kernel_facts
 from jaxprof.tui.hlo.kernels import KernelTable
-from jaxprof.tui.hlo.roofline import RooflineView
+from jaxprof.tui.hlo.roofline import neighbour, roofline_plot
 from jaxprof.tui.kit.drawing import whole_parts
 from jaxprof.tui.kit.fact_list import FactList, Facts, FactTarget
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import Guarded, on
+from jaxprof.tui.kit.picture import Picture
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import TableColumn
 from jaxprof.tui.kit.table_view import TableView
@@ -66,7 +68,7 @@ class KernelSide(Guarded, Container, keys="roofline"):
     def compose(self) -> ComposeResult:
         with Vertical(id="list-box", classes="box"):
             yield FilterLine("kernels", "findings")
-            yield RooflineView(id="roofline")
+            yield Picture(id="roofline")
             yield KernelTable(id="kernels")
             yield HloFindings(_FINDINGS, id="findings")
         with Vertical(id="fact-box", classes="box"):
@@ -134,6 +136,12 @@ class KernelSide(Guarded, Container, keys="roofline"):
             self.table.group_by("none")
         return self.table.select(number)
 
+    @property
+    def _plotted(self) -> tuple[Ranking, Sequence[int], int | None]:
+        """What the roofline shows: kernels by their numbers, and the chosen one."""
+        ranked = self.table.ranked
+        return self.table.ranking, self.table.filtered, ranked.number if ranked is not None else None
+
     @on(KernelTable.Arranged)
     @on(FilterLine.Edited)
     @on(RowList.Highlighted, "#findings")
@@ -141,7 +149,9 @@ class KernelSide(Guarded, Container, keys="roofline"):
         """Show the facts, the roofline and the titles of the list in view."""
         self._show_facts()
         if self.tab == "roofline":
-            self.query_one(RooflineView).show_kernels(self.table.ranking, self.table.filtered, self.table.ranked)
+            ranking, numbers, chosen = self._plotted
+            key = (id(ranking), id(numbers), chosen)  # the drawing holds both: nothing else has their identities
+            self.query_one("#roofline", Picture).show(key, partial(roofline_plot, ranking, numbers, chosen))
         self._show_titles()
 
     def _show_titles(self) -> None:
@@ -187,7 +197,7 @@ class KernelSide(Guarded, Container, keys="roofline"):
         return super().check_action(action, parameters)
 
     def action_point(self, step: int) -> None:
-        number = self.query_one(RooflineView).neighbour(step)
+        number = neighbour(*self._plotted, step)
         if number is not None:
             self.table.select(number)
 

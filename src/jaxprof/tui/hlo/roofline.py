@@ -7,11 +7,10 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from jaxprof.analysis.ranking import Ranked, Ranking, roofline_ceilings, roofline_points
+from jaxprof.analysis.ranking import Ranking, roofline_ceilings, roofline_points
 from jaxprof.grouping import grouped
 from jaxprof.text import shorten_middle
 from jaxprof.tui.keys import in_words
-from jaxprof.tui.kit.picture import Picture
 from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, count_tick, line_plot, nothing
 from jaxprof.units import counted, scaled
 
@@ -62,25 +61,10 @@ def _ceilings(
     return lines, marks
 
 
-class RooflineView(Picture):
-    """The kernels of a program under the ceilings of a device."""
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._shown: tuple[Ranking, Sequence[int], int | None] = (Ranking(), (), None)
-
-    def show_kernels(self, ranking: Ranking, numbers: Sequence[int], chosen: Ranked | None) -> None:
-        """Draw these kernels, with one chosen."""
-        number = chosen.number if chosen is not None else None
-        self._shown = (ranking, numbers, number)
-        key = (id(ranking), id(numbers), number)  # both are held, so that nothing else has their identities
-        self.show(key, lambda width, height: roofline_plot(ranking, numbers, number, width, height))
-
-    def neighbour(self, step: int) -> int | None:
-        """Return the kernel of the next point to the right or to the left: by intensity, and then by FLOP/s."""
-        ranking, numbers, chosen = self._shown
-        points = roofline_points(ranking, numbers)[0]
-        order = sorted(points, key=lambda point: (point.intensity, point.flops_per_second))
-        start = -1 if step > 0 else len(order)
-        at = next((at for at, point in enumerate(order) if chosen in point.numbers), start) + step
-        return order[at].number if 0 <= at < len(order) else None
+def neighbour(ranking: Ranking, numbers: Sequence[int], chosen: int | None, step: int) -> int | None:
+    """Return the kernel of the next point to the right or to the left: by intensity, and then by FLOP/s."""
+    points = roofline_points(ranking, numbers)[0]
+    order = sorted(points, key=lambda point: (point.intensity, point.flops_per_second))
+    start = -1 if step > 0 else len(order)
+    at = next((at for at, point in enumerate(order) if chosen in point.numbers), start) + step
+    return order[at].number if 0 <= at < len(order) else None

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
     from jaxprof.hlo.analysis.notices import Notice
     from jaxprof.hlo.open.stages import ModuleStages
+    from jaxprof.session import Run
 
 
 def tabs_of(opened: OpenedModule | None) -> list[Tab]:
@@ -163,6 +164,11 @@ class HloScreen(SessionScreen, keys="hlo"):
         else:
             self.profiler.module_in_view = program
 
+    @property
+    def _run(self) -> Run | None:
+        """The run whose program is open; None for a file."""
+        return self.profiler.session.runs.get(self._opened.program.key) if self._opened is not None else None
+
     def on_unmount(self) -> None:
         if self._opened is not None:
             self._opened.close()
@@ -171,24 +177,20 @@ class HloScreen(SessionScreen, keys="hlo"):
         """Show a part of a program that the reading thread has finished."""
         if opened is not self._opened:  # posted before the user chose another program
             return
-        lists, texts = self.lists, self.texts
-        if part in TITLES:
-            if part == texts.stage:
-                texts.show_stage(part)
-            error = opened.errors.get(part)
-            if part == "hlo" and error is not None:
-                lists.show_failure(f"{error.what} {error.hint}".strip())
-        elif part == "kernels":
+        lists, texts, error = self.lists, self.texts, opened.errors.get("hlo")
+        if part in (texts.stage, "over"):
+            texts.show_stage(texts.stage)
+        if part == "kernels":
             self._show_notices(opened.notices)
             self._rank()
         elif part in ("findings", "barriers"):
             lists.show_findings(opened)
         elif part == "origins" and opened.origins is not None:
             lists.table.take_origins(opened.origins)
-        elif part == "over":
-            if opened.kernels is None and "hlo" not in opened.errors:
-                lists.show_failure("The optimised HLO of this run was not recorded.")
-            texts.show_stage(texts.stage)
+        elif part == "hlo" and error is not None:
+            lists.show_failure(f"{error.what} {error.hint}".strip())
+        elif part == "over" and opened.kernels is None and error is None:
+            lists.show_failure("The optimised HLO of this run was not recorded.")
         self.show_tabs()
 
     def _show_notices(self, notices: Sequence[Notice]) -> None:
@@ -206,8 +208,7 @@ class HloScreen(SessionScreen, keys="hlo"):
         opened = self._opened
         if opened is None or opened.kernels is None:
             return
-        session = self.profiler.session
-        run = session.runs.get(opened.program.key)
+        session, run = self.profiler.session, self._run
         measured = seconds_per_call(run)
         self.query_one(TrustLine).show_run(source_of(session, run) if run is not None and measured else None)
         self.lists.show_ranking(opened, rank(session, opened, measured, self._device))
@@ -443,14 +444,13 @@ class HloScreen(SessionScreen, keys="hlo"):
             self.action_choose_program()
 
     def action_profile(self) -> None:
-        ranked, opened = self.lists.table.ranked, self._opened
-        if opened is None or ranked is None:
+        ranked, run = self.lists.table.ranked, self._run
+        if ranked is None:
             return
-        run = self.profiler.session.runs.get(opened.program.key)
-        if run is None or not run.measured:
+        if run is not None and run.measured:
+            self.profiler.show_in("profile", run.id, "timeline", kernel=ranked.kernel.name)
+        else:
             self.say("No profile of this run was recorded.")
-            return
-        self.profiler.show_in("profile", run.id, "timeline", kernel=ranked.kernel.name)
 
     def action_memory(self) -> None:
         if self._opened is not None:
@@ -458,6 +458,6 @@ class HloScreen(SessionScreen, keys="hlo"):
             self.profiler.show_in("profile", view="memory")
 
     def action_trust(self) -> None:
-        run = self.profiler.session.runs.get(self._opened.program.key) if self._opened is not None else None
+        run = self._run
         if run is not None and run.measured:
             ask_about(self.profiler, run)

@@ -14,9 +14,9 @@ from jaxprof.text import safe
 from jaxprof.tui.hlo.code_view import CodeView
 from jaxprof.tui.hlo.document import Document, Hits, HloDocument, search
 from jaxprof.tui.hlo.kernel_detail import source_facts
-from jaxprof.tui.kit.fact_list import FactLine, FactList
-from jaxprof.tui.kit.filter import FilterLine, compiled
+from jaxprof.tui.kit.filter import FilterLine, compiled, following
 from jaxprof.tui.kit.guard import Guarded, in_thread, on
+from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.units import integer
 
@@ -59,10 +59,7 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
             yield CodeView(id="code")
         with Vertical(id="origin-box", classes="box") as box:
             box.border_title = "Comes from"
-            yield FactList(id="origin")
-
-    def on_mount(self) -> None:
-        self.query_one("#origin", FactList).can_focus = False
+            yield Lines(id="origin")
 
     # -- what is shown ----------------------------------------------------------------------------------------
 
@@ -195,7 +192,7 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
             return  # another search has begun
         self.hits = hits
         self.view.show_hits(hits)
-        self._show_hit(hits, hits.following(self._search_start - 1, 1) if jump else None)
+        self._show_hit(hits, following(hits.offsets, self._search_start - 1, 1) if jump else None)
 
     def _show_hit(self, hits: Hits, index: int | None) -> None:
         if index is not None:
@@ -213,7 +210,7 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
         if at < 0 or document.number(at) != cursor:  # the cursor has left the match
             at = document.offset(cursor) - (step > 0)
         self.view.remember()
-        self._show_hit(hits, hits.following(at, step))
+        self._show_hit(hits, following(hits.offsets, at, step))
 
     def _show_count(self, text: str | None = None) -> None:
         """Show the number of matches, in other words if given, and the line of the cursor."""
@@ -230,13 +227,13 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
 
     def _show_origin(self) -> None:
         opened, document, line = self._opened, self.view.document, self.view.cursor
-        facts = self.query_one("#origin", FactList)
+        facts = self.query_one("#origin", Lines)
         if opened is None or document is not opened.stages.get(self.stage):
-            facts.show(None, lambda width: ())
+            facts.clear()
             return
         origin, around = document.origin(line), 1 if self.size.height >= 30 else 0
         facts.show(
-            (self.stage, line, len(opened.stages)),
+            (id(document), line, around),
             lambda width: _origin_facts(origin, width, opened.program.recorded_seconds, around),
         )
 
@@ -244,16 +241,16 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
         self._show_origin()
 
 
-def _origin_facts(origin: LineOrigin | None, width: int, recorded_seconds: float | None, around: int) -> list[FactLine]:
+def _origin_facts(origin: LineOrigin | None, width: int, recorded_seconds: float | None, around: int) -> list[Content]:
     if origin is None:
         return [Content.styled("This line has no source location.", "$quiet")]
-    facts: list[FactLine] = []
+    facts: list[Content] = []
     if origin.place is not None:
         facts += source_facts(origin.place, width, recorded_seconds, around=around)
     if origin.op_name:
         names = Content.styled(safe(origin.op_name), "$text-muted")
-        if facts and isinstance(facts[0], Content) and facts[0].cell_length + names.cell_length + 3 <= width:
+        if facts and facts[0].cell_length + names.cell_length + 3 <= width:
             facts[0] = Content.assemble(facts[0], "   ", names)
         else:
             facts.append(names)
-    return facts
+    return [fact.truncate(width, ellipsis=True) for fact in facts]

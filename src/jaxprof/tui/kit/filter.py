@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from textual import events
 from textual.actions import SkipAction
@@ -13,6 +15,9 @@ from textual.widgets import Input
 from jaxprof.errors import UsageError
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.row_list import RowList
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsLenAndGetItem
 
 
 def compiled(pattern: str) -> re.Pattern[str]:
@@ -26,6 +31,14 @@ def compiled(pattern: str) -> re.Pattern[str]:
         raise UsageError(
             f"not a regular expression: {error}", "Write \\ before a special character to search for it literally."
         ) from None
+
+
+def following(ascending: SupportsLenAndGetItem[int], at: int, step: int) -> int | None:
+    """Return the index of the first value after `at`, or with a negative `step` of the last one before it, wrapping at
+    the ends; None without values."""
+    if not len(ascending):
+        return None
+    return (bisect_right(ascending, at) if step > 0 else bisect_left(ascending, at) - 1) % len(ascending)
 
 
 class FilterLine(Guarded, Input, keys="filter"):

@@ -16,7 +16,7 @@ from jaxprof.report.renderers import Table
 from jaxprof.report.views import device_columns, measured_table
 from jaxprof.text import safe
 from jaxprof.tui.keys import in_words
-from jaxprof.tui.kit.captures import MARKS, check_lines
+from jaxprof.tui.kit.captures import MARKS, check_lines, trust_of
 from jaxprof.tui.kit.fact_list import FactLine, FactList, FactTarget, Leads, heading
 from jaxprof.tui.kit.table_columns import table_lines
 from jaxprof.units import bytes_, counted, integer, percent_or_less, seconds
@@ -63,12 +63,12 @@ def _head(profile: ProfileOverview) -> FactLine:
 
 
 def _doubts(profile: ProfileOverview, width: int) -> Iterator[FactLine]:
-    doubted = [row for row in profile.trust if row.verdict != "good"]
+    checks = [row.check for row in trust_of(profile.run)]
+    doubted = [check for check in checks if check.verdict != "good"]
     if not doubted:
-        checks = len(profile.trust)
-        yield Content.assemble(("✓ ", MARKS["good"][1]), f"no doubts after {counted(checks, 'check')}")
-    for row in doubted[:DOUBTS]:
-        yield from check_lines(row, width)
+        yield Content.assemble(("✓ ", MARKS["good"][1]), f"no doubts after {counted(len(checks), 'check')}")
+    for check in doubted[:DOUBTS]:
+        yield from check_lines(check, width)
     if len(doubted) > DOUBTS:
         yield _muted(f"  and {len(doubted) - DOUBTS} more: {in_words('profile.trust')} lists them")
 

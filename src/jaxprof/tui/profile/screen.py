@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from textual.containers import Container
 from textual.content import Content
+from textual.widgets import ContentSwitcher
 
 from jaxprof.analysis.memory import buffers_of, memory_of_dump
 from jaxprof.analysis.profile import overview, with_hlo
@@ -20,6 +20,7 @@ from jaxprof.report.memory import fit_words
 from jaxprof.text import safe, shorten
 from jaxprof.tui.kit.captures import (
     TrustLine,
+    ask_about,
     can_capture,
     capture,
     first_with_capture,
@@ -127,20 +128,20 @@ class ProfileScreen(SessionScreen, keys="profile"):
         self._overview_of: tuple[str, int] = ("", 0)
         """The run of the whole profile whose overview is shown, and `id` of its session."""
 
-    def on_mount(self) -> None:
-        for view in VIEWS:
-            self.query_one(f"#{view}").display = view == self._view
-
     def compose_body(self) -> ComposeResult:
         yield StageTabs(id="profile-tabs")
         yield TrustLine(id="trust")
-        with Container(id="profile-body"):
+        with ContentSwitcher(initial=self._view, id="profile-body"):
             yield OverviewList(id="overview")
             yield TimelinePane(id="timeline")
             yield CompilePane(id="compile")
             yield MemoryView(id="memory")
 
     # -- which run --------------------------------------------------------------------------------------------
+
+    @property
+    def _shown(self) -> Run | None:
+        return self.profiler.session.runs.get(self._run)
 
     def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
         """Show the run in view if it has changed."""
@@ -237,7 +238,7 @@ class ProfileScreen(SessionScreen, keys="profile"):
     # -- tabs -------------------------------------------------------------------------------------------------
 
     def _show_tabs(self) -> None:
-        run = self.profiler.session.runs.get(self._run)
+        run = self._shown
         has = views_of(self.profiler.session, run) if run is not None else frozenset()
         tabs = [
             Tab(name, title, enabled=name in has or name == self._view)
@@ -254,17 +255,15 @@ class ProfileScreen(SessionScreen, keys="profile"):
         if action == "capture":
             return can_capture(self.profiler, uncaptured_program(self.profiler.session))
         if action == "tab" and parameters == ("overview",):
-            run = self.profiler.session.runs.get(self._run)
-            return run is not None and whole_of(self.profiler.session, run) is not None
+            return self._shown is not None and whole_of(self.profiler.session, self._shown) is not None
         return super().check_action(action, parameters)
 
     def action_tab(self, name: str) -> None:
         if name not in VIEWS or not self.check_action("tab", (name,)):
             return
         self._view = name
-        for view in VIEWS:
-            self.query_one(f"#{view}").display = view == name
-        self._show_memory(self.profiler.session.runs.get(self._run))
+        self.query_one(ContentSwitcher).current = name
+        self._show_memory(self._shown)
         self.query_one(FOCUS[name]).focus()
         self._show_tabs()
         self.show_state()
@@ -279,11 +278,8 @@ class ProfileScreen(SessionScreen, keys="profile"):
         capture(self.profiler, uncaptured_program(self.profiler.session))
 
     def action_trust(self) -> None:
-        from jaxprof.tui.kit.captures import ask_about
-
-        run = self.profiler.session.runs.get(self._run)
-        if run is not None:
-            ask_about(self.profiler, run)
+        if self._shown is not None:
+            ask_about(self.profiler, self._shown)
 
     def action_choose_run(self) -> None:
         session = self.profiler.session

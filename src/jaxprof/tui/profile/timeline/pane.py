@@ -13,7 +13,7 @@ from textual.message import Message
 
 from jaxprof.errors import JaxprofError
 from jaxprof.text import safe
-from jaxprof.tui.kit.filter import FilterLine, compiled
+from jaxprof.tui.kit.filter import FilterLine, compiled, following
 from jaxprof.tui.kit.guard import Guarded, in_thread, on
 from jaxprof.tui.kit.picture import Lines, Picture
 from jaxprof.tui.profile.timeline.facts import NS, cursor_lines, legend, range_facts, step_lines
@@ -250,7 +250,7 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
     def _go_to_match(self, time: int, step: int) -> None:
         """Go to the match after or before a time, if there is one."""
         matches = self._matches
-        number = matches.following(time, step) if matches is not None else None
+        number = following(matches.starts, time, step) if matches is not None else None
         if matches is None or number is None:
             return
         self._search_state = f"match {integer(number + 1)} of {integer(len(matches))}{_median(matches)}"
