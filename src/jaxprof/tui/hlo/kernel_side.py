@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.containers import Container, Vertical
 from textual.content import Content
-from textual.message import Message
 
 from jaxprof.analysis.ranking import Ranking
 from jaxprof.finding import Finding
@@ -52,12 +50,6 @@ LISTS = {"kernels": "Kernels", "findings": "Findings", "roofline": "Roofline"}
 
 class KernelSide(Guarded, Container, keys="roofline"):
     """One list at a time, and the facts beside or below it."""
-
-    @dataclass
-    class OpenRequested(Message):
-        """Requests a kernel of the table, or the text of an instruction."""
-
-        target: FactTarget
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -142,9 +134,9 @@ class KernelSide(Guarded, Container, keys="roofline"):
         ranked = self.table.ranked
         return self.table.ranking, self.table.filtered, ranked.number if ranked is not None else None
 
-    @on(KernelTable.Arranged)
+    @on(KernelTable.Sorted)
     @on(FilterLine.Edited)
-    @on(RowList.Highlighted, "#findings")
+    @on(RowList.Highlighted, "#kernels, #findings")
     def _show(self) -> None:
         """Show the facts, the roofline and the titles of the list in view."""
         self._show_facts()
@@ -201,28 +193,16 @@ class KernelSide(Guarded, Container, keys="roofline"):
         if number is not None:
             self.table.select(number)
 
-    @on(RowList.Highlighted, "#kernels")
-    def _kernel_in_view(self) -> None:
-        self._show()
-
-    @on(RowList.Chosen, "#kernels")
-    def _kernel_chosen(self) -> None:
-        if self.table.ranked is not None:
-            self.post_message(self.OpenRequested(FactTarget(*self.table.ranked.key)))
-        else:
+    def chosen(self, rows: RowList) -> FactTarget | None:
+        """Return what the row that was chosen in a list leads to; a group of kernels opens or closes instead."""
+        finding, ranked = self._findings.current_row, self.table.ranked
+        if isinstance(rows, FactList):
+            return rows.target
+        if isinstance(rows, HloFindings):
+            return FactTarget("", finding.kernels[0], kernel=True) if finding is not None and finding.kernels else None
+        if ranked is None:
             self.table.action_open_group()
-
-    @on(RowList.Chosen, "#findings")
-    def _finding_chosen(self) -> None:
-        finding = self._findings.current_row
-        if finding is not None and finding.kernels:
-            self.post_message(self.OpenRequested(FactTarget("", finding.kernels[0], kernel=True)))
-
-    @on(RowList.Chosen, "#facts")
-    def _fact_chosen(self) -> None:
-        target = self.query_one(FactList).target
-        if target is not None:
-            self.post_message(self.OpenRequested(target))
+        return FactTarget(*ranked.key) if ranked is not None else None
 
     @on(FilterLine.Left)
     def _filter_left(self) -> None:

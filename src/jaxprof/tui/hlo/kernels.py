@@ -10,7 +10,6 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
 from textual.content import Content
-from textual.message import Message
 
 from jaxprof.analysis.ranking import (
     BASES,
@@ -81,9 +80,6 @@ class KernelTable(TableView[Hashable], keys="kernels"):
 
     UNSORTED = "in the order of execution"
 
-    class Arranged(Message):
-        """Posted when the table is sorted, grouped or filtered differently."""
-
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__((), id=id)
         self.noun = "kernel"
@@ -149,7 +145,7 @@ class KernelTable(TableView[Hashable], keys="kernels"):
             self._add(keys, group)
         self._make_columns()
         self.show_keys(keys if grouping != "none" else self.filtered)
-        self.post_message(self.Arranged())
+        self.post_message(self.Sorted())
 
     def _add(self, keys: list[Hashable], group: KernelGroup) -> None:
         keys.append(group.path)

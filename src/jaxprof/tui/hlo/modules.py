@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.ceilings import ceilings_for, machine_of_run
-from jaxprof.analysis.ranking import BarrierIndex, Ranking, ranking_on
-from jaxprof.devices.targets.machine import machine_of
+from jaxprof.analysis.ceilings import ceilings_for
+from jaxprof.analysis.ranking import BarrierIndex
 from jaxprof.errors import JaxprofError
 from jaxprof.hlo.analysis.cost.peaks import device_of_kind
 from jaxprof.hlo.open.stages import HLO_STAGES, STAGES, ModuleStages
@@ -208,15 +207,3 @@ def device_of(session: Session, program: ModuleStages) -> DevicePeaks | None:
     unknown."""
     run = session.runs.get(program.key)
     return ceilings_for(session, run) if run is not None else device_of_kind(program.device)
-
-
-def rank(
-    session: Session, opened: OpenedModule, measured: Mapping[str, float] | None, chosen: DevicePeaks | None
-) -> Ranking:
-    """Rank the kernels that are known so far by the `chosen` device, or by the program's own device if None.
-
-    `measured` is seconds per call of the program by kernel name.
-    """
-    run = session.runs.get(opened.program.key)
-    machine = machine_of_run(run, device_of(session, opened.program)) if chosen is None else machine_of(chosen)
-    return ranking_on(machine, opened.module, opened.kernels or (), measured)

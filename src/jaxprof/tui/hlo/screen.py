@@ -14,13 +14,16 @@ from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Static
 
+from jaxprof.analysis.ceilings import machine_of_run
 from jaxprof.analysis.measured import seconds_per_call
 from jaxprof.analysis.opener import modules_of
+from jaxprof.analysis.ranking import ranking_on
+from jaxprof.devices.targets.machine import machine_of
 from jaxprof.hlo.open.paths import modules_at
 from jaxprof.hlo.open.stages import STAGES
 from jaxprof.text import safe
 from jaxprof.tui.hlo.kernel_side import LISTS, KernelSide
-from jaxprof.tui.hlo.modules import OpenedModule, device_of, first_of, open_in_thread, rank
+from jaxprof.tui.hlo.modules import OpenedModule, device_of, first_of, open_in_thread
 from jaxprof.tui.hlo.stage_side import TITLES, StageSide
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.captures import (
@@ -211,7 +214,9 @@ class HloScreen(SessionScreen, keys="hlo"):
         session, run = self.profiler.session, self._run
         measured = seconds_per_call(run)
         self.query_one(TrustLine).show_run(source_of(session, run) if run is not None and measured else None)
-        self.lists.show_ranking(opened, rank(session, opened, measured, self._device))
+        own = device_of(session, opened.program)
+        machine = machine_of(self._device) if self._device is not None else machine_of_run(run, own)
+        self.lists.show_ranking(opened, ranking_on(machine, opened.module, opened.kernels, measured))
         self._take_kernel()
         self._follow()
 
@@ -377,10 +382,12 @@ class HloScreen(SessionScreen, keys="hlo"):
         else:
             self.profiler.step_back()
 
-    @on(KernelSide.OpenRequested)
-    def _open(self, message: KernelSide.OpenRequested) -> None:
+    @on(RowList.Chosen, "#kernels, #findings, #facts")
+    def _open(self, message: RowList.Chosen) -> None:
         """Go to a kernel in the table, or to the text of what is no kernel there."""
-        target = message.target
+        target = self.lists.chosen(message.rows)
+        if target is None:
+            return
         if not target.kernel or not self.lists.select(target.computation, target.name):
             self.to_text_of(target)
         elif self.lists.tab not in ("kernels", "roofline"):
