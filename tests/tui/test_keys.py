@@ -18,8 +18,8 @@ from jaxprof.facts.programs import ProgramRow
 from jaxprof.tui.actions import STOPS, tour
 from jaxprof.tui.home.own_code import TOUR, own_programs
 from jaxprof.tui.home.screen import HomeScreen
-from jaxprof.tui.key_table import GROUPS, MEANINGS
-from jaxprof.tui.keys import ACTIONS, IN_MENU, as_markdown, bindings, in_words, key_of, keys_of, letter_of, remap, shown
+from jaxprof.tui.key_table import GROUPS
+from jaxprof.tui.keys import ACTIONS, IN_MENU, bindings, in_words, key_of, keys_of, letter_of, remap, shown
 from jaxprof.tui.kit.dialogs import Choose, Confirm, Option, Options
 from jaxprof.tui.kit.script_dialog import script_dialog
 from jaxprof.tui.kit.table_columns import placed
@@ -29,6 +29,7 @@ from jaxprof.tui.program.line_profile import SourceLines
 from jaxprof.tui.program.screen import nothing_recorded
 from tui import recorded, session_tapes
 from tui.fakes import SMALL, WIDE, Stage, walking
+from tui.key_meanings import MEANINGS
 
 SOURCE = Path(jaxprof.tui.__file__).parent
 DOCUMENT = Path(__file__).parents[2] / "docs" / "keys.md"
@@ -192,6 +193,19 @@ PLACES_SHOW = [
     (recorded.finished, "home program program hlo profile profile"),
     (session_tapes.finished, "home results profile hlo profile profile"),
 ]
+
+
+def as_markdown():
+    """Return the body of docs/keys.md: the meanings, then the actions of each screen."""
+    lines = ["| key | means everywhere |", "|---|---|"]
+    for keys, does in MEANINGS.items():
+        lines.append(f"| {' '.join(f'`{shown(key)}`' for key in keys.split())} | {does} |")
+    for name, group in GROUPS.items():
+        lines += ["", f"### {group.title}", "", "| key | action | | id |", "|---|---|---|---|"]
+        for action in group.keys:
+            keys = " ".join(f"`{shown(key)}`" for key in keys_of(action))
+            lines.append(f"| {keys} | {action.label} | {action.help} | `{name}.{action.name}` |")
+    return "\n".join(lines) + "\n"
 
 
 def test_the_document_lists_the_keys():

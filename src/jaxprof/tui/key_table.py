@@ -1,9 +1,8 @@
-"""Every key of the app: what it means, and what it does where. Key bars, help, palette and docs are made from this
-table.
+"""Every key of the app, and what it does where. Key bars, help, palette and docs are made from this table.
 
-A key has one meaning on every screen and in every dialog. Actions without a key of their own are in the menu.
-Destructive actions have a capital letter, or ask first. No other file declares a key (`tests/tui/test_keys.py`). Knows
-no Textual, so that `jaxprof config` can check a user's keys.
+A key has one meaning on every screen and in every dialog, which `tests/tui/key_meanings.py` says. Actions without a key
+of their own are in the menu. Destructive actions have a capital letter, or ask first. No other file declares a key
+(`tests/tui/test_keys.py`). Knows no Textual, so that `jaxprof config` can check a user's keys.
 """
 
 from __future__ import annotations
@@ -38,53 +37,6 @@ class KeyGroup:
     title: str
     keys: tuple[Key, ...]
 
-
-MEANINGS: dict[str, str] = {
-    "c": "Compare two",
-    "C": "Cancel what runs",
-    "e": "Edit: parameters, or a name",
-    "m": "The menu: all that can be done here, each with its letter",
-    "n": "The next match, or run",
-    "N": "The match, or run, before",
-    "q": "Quit; a text over the screen closes",
-    "r": "Run, or run again",
-    "s": "Sort by the next column",
-    "w": "Capture a window: switch on the profiler for a moment",
-    "y": "Copy as text",
-    "slash": "Filter the rows, or search the text",
-    "question_mark": "Help: a tour of what each screen answers, and all keys of this one",
-    "plus": "One more: a function of yours on Start, a closer look on the timeline",
-    "minus": "A wider look",
-    "left_square_bracket": "The tab, or phase, before",
-    "right_square_bracket": "The next tab, or phase",
-    "1": "Start",
-    "2": "Summary; press again for its next form",
-    "3": "Compiles",
-    "4": "Kernels",
-    "5": "Timeline",
-    "6": "Memory",
-    "enter": "Go into the row, or take the answer",
-    "space": "Mark the row, or the start of a range; open or close it where nothing is marked",
-    "escape": "One step back",
-    "tab": "The next pane, or field",
-    "shift+tab": "The pane, or field, before",
-    "up k": "Up",
-    "down j": "Down",
-    "left h": "Left",
-    "right l": "Right",
-    "shift+left": "A column of time to the left; long lines to their start",
-    "shift+right": "A column of time to the right; long lines to their end",
-    "pageup": "A page up",
-    "pagedown": "A page down",
-    "home": "The first row or line",
-    "end": "The last row or line",
-    "ctrl+c": "Cancel what runs; twice: quit",
-    "ctrl+q": "Quit, also from a dialog",
-    "ctrl+p": "Search actions, kernels, lines, functions and sessions",
-    "ctrl+z": "Suspend; fg in the shell comes back",
-}
-"""Meaning of a key wherever it does something, by Textual's names of the keys; several keys with one meaning stand
-together. Questions, which have no other letters, are answered with `y` and `n`. The menu says what its letters do."""
 
 # fmt: off
 _TABS = (

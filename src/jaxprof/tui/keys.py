@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jaxprof.tui.key_table import GROUPS, HIDDEN, MEANINGS, Key
+from jaxprof.tui.key_table import GROUPS, HIDDEN, Key
 
 if TYPE_CHECKING:
     from textual.binding import BindingType
@@ -134,16 +134,3 @@ def shown(key: str) -> str:
     *modifiers, last = key.split("+") if key != "+" else [key]
     last = SHOWN_AS.get(last, last.upper() if last[0] == "f" and last[1:].isdigit() else last)
     return "".join("^" if word == "ctrl" else f"{word}+" for word in modifiers) + last
-
-
-def as_markdown() -> str:
-    """Return the body of docs/keys.md: the meanings, then the actions of each screen."""
-    lines = ["| key | means everywhere |", "|---|---|"]
-    for keys, does in MEANINGS.items():
-        lines.append(f"| {' '.join(f'`{shown(key)}`' for key in keys.split())} | {does} |")
-    for name, group in GROUPS.items():
-        lines += ["", f"### {group.title}", "", "| key | action | | id |", "|---|---|---|---|"]
-        for action in group.keys:
-            keys = " ".join(f"`{shown(key)}`" for key in keys_of(action))
-            lines.append(f"| {keys} | {action.label} | {action.help} | `{name}.{action.name}` |")
-    return "\n".join(lines) + "\n"
